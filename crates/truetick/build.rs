@@ -1,0 +1,33 @@
+//! Facts of the build that stand beside every measured figure.
+
+use std::process::Command;
+
+fn main() {
+    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+    tell("TRUETICK_RUSTC", &output(&rustc, &["--version"]).unwrap_or_else(|| "unknown".to_owned()));
+    tell("TRUETICK_PROFILE", &std::env::var("PROFILE").unwrap_or_default());
+    let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    tell("TRUETICK_FLAGS", &flags.replace('\u{1f}', " "));
+    tell(
+        "TRUETICK_COMMIT",
+        &output("git", &["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned()),
+    );
+    let changes = output("git", &["status", "--porcelain", "--untracked-files=no"]);
+    tell("TRUETICK_DIRTY", if changes.is_none_or(|changes| changes.is_empty()) { "false" } else { "true" });
+
+    for path in ["../../crates", "../../sim", "../../Cargo.toml", "../../Cargo.lock", "build.rs"] {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    if let Some(log) = output("git", &["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo:rerun-if-changed={log}");
+    }
+}
+
+fn tell(name: &str, value: &str) {
+    println!("cargo:rustc-env={name}={value}");
+}
+
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

@@ -1,0 +1,158 @@
+//! The command line: global flags, subcommands, log output, and one line for every way to fail.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand, ValueEnum};
+use tracing::level_filters::LevelFilter;
+
+use crate::config::Config;
+use crate::{bench, market, risk, serve, simulate, turn};
+
+/// STUN/TURN server, market-state engine and pre-trade risk gate on one measured hot path.
+#[derive(Debug, Parser)]
+#[command(name = "truetick", version, propagate_version = true)]
+struct Cli {
+    /// Configuration in TOML: sections [turn], [market], [risk], [http]. Flags win over the file
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Least severe records that are written to standard error
+    #[arg(long, global = true, value_enum, default_value_t = LogLevel::Info)]
+    log_level: LogLevel,
+
+    /// Shape of the records: one line of text, or one JSON object, each
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// All three engines and the page at http://127.0.0.1:9641, with nothing to configure
+    Serve(serve::Args),
+    /// The STUN/TURN server alone
+    Turn(turn::Args),
+    /// Order books, tickers and candles from a venue's feeds, each book with its proof
+    Market(market::Args),
+    /// The pre-trade gate alone
+    Risk(risk::Args),
+    /// Scripted venues on loopback: WebSocket and REST
+    Simulate(simulate::Args),
+    /// Every published row, measured on this machine
+    Bench(bench::Args),
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Runs the command that the process's arguments name.
+///
+/// Status 0: done, or ended by a signal. 1: failed, with one line on standard error that says why. 2: the
+/// arguments make no sense, with one line that says which.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    write_logs(cli.log_level, cli.log_format);
+    match dispatch(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("truetick: {}", one_line(&format!("{error:#}")));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> anyhow::Result<()> {
+    let config = match &cli.config {
+        Some(path) => Config::read(path)?,
+        None => Config::default(),
+    };
+    match cli.command {
+        Command::Serve(args) => serve::run(args, &config),
+        Command::Turn(args) => turn::run(args, &config),
+        Command::Market(args) => market::run(args, &config),
+        Command::Risk(args) => risk::run(args, &config),
+        Command::Simulate(args) => simulate::run(args, &config),
+        Command::Bench(args) => bench::run(args, &config),
+    }
+}
+
+fn write_logs(level: LogLevel, format: LogFormat) {
+    let level = match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let records = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(false);
+    match format {
+        LogFormat::Text => records.init(),
+        LogFormat::Json => records.json().init(),
+    }
+}
+
+/// Prints help where help was asked for; everything else is one line and status 2.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if asked_for {
+        // Nobody is left to tell when standard output is gone.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        eprintln!("truetick: which command? See `truetick --help`");
+    } else {
+        eprintln!("truetick: {}", usage_line(&error.to_string()));
+    }
+    ExitCode::from(2)
+}
+
+/// The first paragraph of clap's report: what is wrong, without the usage and tips that follow.
+fn usage_line(report: &str) -> String {
+    let paragraph = report.split("\n\n").next().unwrap_or_default();
+    one_line(paragraph.trim_start_matches("error: "))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_missing_argument_is_told_in_one_line() {
+        let report = "error: the following required arguments were not provided:\n  --a <A>\n\nUsage: x --a <A>\n";
+        assert_eq!(usage_line(report), "the following required arguments were not provided: --a <A>");
+    }
+}

@@ -1,0 +1,13 @@
+//! `[http]`
+
+use std::net::SocketAddr;
+
+use serde::Deserialize;
+
+/// Where the page, the metrics and the JSON interfaces are served.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpSection {
+    /// Address and TCP port; 127.0.0.1:9641 unless given.
+    pub listen: Option<SocketAddr>,
+}

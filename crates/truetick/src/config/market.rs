@@ -1,0 +1,61 @@
+//! `[market]`
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use tt_market::Venue;
+
+use crate::market::FeedConfig;
+
+/// Which venues are followed.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MarketSection {
+    /// `[[market.feeds]]`, one for each venue.
+    pub feeds: Vec<FeedSection>,
+}
+
+/// One venue's feed.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeedSection {
+    /// `binance_spot`, `binance_usdm` or `kraken`.
+    pub venue: String,
+    /// The venue's symbols.
+    pub symbols: Vec<String>,
+    /// WebSocket address instead of the venue's own.
+    pub url: Option<String>,
+    /// REST address instead of the venue's own; the host of `url` unless told otherwise.
+    pub rest_url: Option<String>,
+    /// Levels of each side, where the venue wants to know.
+    pub depth: Option<u32>,
+    /// CPU that the connection's thread is pinned to.
+    pub cpu: Option<usize>,
+}
+
+impl MarketSection {
+    /// The feeds as the client takes them.
+    ///
+    /// # Errors
+    /// An unknown venue, or an address that is none.
+    pub fn feeds(&self) -> anyhow::Result<Vec<FeedConfig>> {
+        self.feeds.iter().map(FeedSection::feed).collect()
+    }
+}
+
+impl FeedSection {
+    fn feed(&self) -> anyhow::Result<FeedConfig> {
+        let venue = Venue::ALL.into_iter().find(|venue| venue.name() == self.venue);
+        let venue = venue.with_context(|| format!("[[market.feeds]]: {} is no venue", self.venue))?;
+        let uri = |text: &String| text.parse().with_context(|| format!("[[market.feeds]]: {text} is no address"));
+        let mut feed = match &self.url {
+            Some(url) => FeedConfig::at(venue, uri(url)?, self.symbols.clone()),
+            None => FeedConfig::public(venue, self.symbols.clone()),
+        };
+        if let Some(rest_url) = &self.rest_url {
+            feed.rest = Some(uri(rest_url)?);
+        }
+        feed.depth = self.depth.unwrap_or(feed.depth);
+        feed.cpu = self.cpu;
+        Ok(feed)
+    }
+}

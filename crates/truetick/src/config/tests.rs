@@ -1,0 +1,74 @@
+use super::*;
+
+fn refusal(text: &str) -> String {
+    Config::parse(text).expect_err("refused").to_string()
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line() {
+    let told = refusal("[turn]\nrealm = \"a\"\nrelm = \"b\"\n");
+    assert!(told.starts_with("line 3: unknown field `relm`"), "{told}");
+}
+
+#[test]
+fn an_unknown_section_is_named_with_its_line() {
+    let told = refusal("[http]\n\n[tern]\n");
+    assert!(told.starts_with("line 3: unknown field `tern`"), "{told}");
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_named_with_its_line() {
+    let told = refusal("[turn]\nworkers = \"two\"\n");
+    assert!(told.starts_with("line 2: invalid type"), "{told}");
+    let told = refusal("[turn]\n\nrelay_ports = \"9-3\"\n");
+    assert_eq!(told, "line 3: `9-3` is not a port range LOW-HIGH");
+}
+
+#[test]
+fn sections_reach_their_fields() {
+    let config = Config::parse(
+        "[turn]\nlisten = [\"127.0.0.1:3478\"]\nrelay_ports = \"50000-50100\"\nallow_peer = [\"10.0.0.0/8\"]\n\
+         [http]\nlisten = \"127.0.0.1:9641\"\n",
+    )
+    .expect("parses");
+    assert_eq!(config.turn.relay_ports, Some(PortRange { low: 50_000, high: 50_100 }));
+    assert_eq!(config.turn.allow_peer, ["10.0.0.0/8".parse().unwrap()]);
+    assert_eq!(config.http.listen, Some("127.0.0.1:9641".parse().unwrap()));
+}
+
+#[test]
+fn the_sample_file_is_a_configuration() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/truetick.toml");
+    let config = Config::read(&path).expect("the sample parses");
+    assert_eq!(config.turn.listen, ["127.0.0.1:3478".parse().unwrap()]);
+    assert_eq!(config.http.listen, Some("127.0.0.1:9641".parse().unwrap()));
+}
+
+/// The sample with every key in force.
+fn uncommented_sample() -> String {
+    let sample = include_str!("../../../../deploy/truetick.toml");
+    let is_toml =
+        |line: &&str| line.starts_with("[[") || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+    let lines = sample.lines().map(|line| line.strip_prefix("# ").filter(is_toml).unwrap_or(line));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_key_of_the_sample_file_is_known() {
+    let config = Config::parse(&uncommented_sample()).expect("the commented keys parse too");
+    assert_eq!(config.market.feeds().expect("the feed is one").len(), 1);
+}
+
+#[test]
+fn every_known_key_is_in_the_sample_file() {
+    let sample = uncommented_sample();
+    let feed = "venue = \"kraken\"\nsymbols = []\n";
+    for (section, rest) in [("[turn]", ""), ("[risk]", ""), ("[http]", ""), ("[[market.feeds]]", feed)] {
+        let told = refusal(&format!("{section}\nno_such_key = 1\n{rest}"));
+        let known: Vec<&str> = told.split('`').skip(3).step_by(2).collect();
+        assert!(!known.is_empty(), "{told}");
+        for key in known {
+            assert!(sample.contains(&format!("\n{key} = ")), "{section} {key} is missing in the sample");
+        }
+    }
+}

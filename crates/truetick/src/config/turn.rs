@@ -1,0 +1,68 @@
+//! `[turn]`
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+use serde::Deserialize;
+
+/// The TURN server; each key is the flag of `truetick turn` of that name, with `_` for `-`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TurnSection {
+    /// Addresses and UDP ports that clients send to.
+    pub listen: Vec<SocketAddr>,
+    /// Addresses that relay sockets are bound to.
+    pub relay_ip: Vec<IpAddr>,
+    /// Addresses that clients are told in place of `relay_ip`, in the same order.
+    pub external_ip: Vec<IpAddr>,
+    /// UDP ports that relay sockets are bound to.
+    pub relay_ports: Option<PortRange>,
+    /// Realm of the long-term credentials. RFC 8489 section 9.2.
+    pub realm: Option<String>,
+    /// Users as `NAME:PASSWORD`, for trying out.
+    pub user: Vec<String>,
+    /// Files with one `NAME:PASSWORD` a line.
+    pub user_file: Vec<PathBuf>,
+    /// Files with one secret of time-limited credentials a line.
+    pub auth_secret_file: Vec<PathBuf>,
+    /// Peers that may be reached although they are denied by default.
+    pub allow_peer: Vec<IpNet>,
+    /// Peers that may not be reached.
+    pub deny_peer: Vec<IpNet>,
+    /// Threads that serve clients.
+    pub workers: Option<usize>,
+    /// Channel numbers up to 0x7FFF, as RFC 5766 had them.
+    pub rfc5766_channel_numbers: bool,
+}
+
+/// UDP ports from `low` to `high`, both included; written `LOW-HIGH`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct PortRange {
+    /// The first port.
+    pub low: u16,
+    /// The last port, not below `low`.
+    pub high: u16,
+}
+
+impl FromStr for PortRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bounds = text.split_once('-').and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
+        match bounds {
+            Some((low, high)) if 0 < low && low <= high => Ok(Self { low, high }),
+            Some(_) | None => Err(format!("`{text}` is not a port range LOW-HIGH")),
+        }
+    }
+}
+
+impl TryFrom<String> for PortRange {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}

@@ -1,0 +1,98 @@
+//! `/api/v1/market/…` and the ingest metrics.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Query;
+use axum::response::Response;
+use axum::routing::get;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::answer::{absent, json_of};
+use super::snapshot::{Book, Market};
+use super::{App, Shared};
+
+pub(super) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/api/v1/market/status", get(status))
+        .route("/api/v1/market/stages", get(stages))
+        .route("/api/v1/market/drops", get(drops))
+        .route("/api/v1/market/ticker", get(ticker))
+        .route("/api/v1/market/orderbook", get(orderbook))
+        .route("/api/v1/market/ohlcv", get(ohlcv))
+        .route("/api/v1/internal/engine/ingest-metrics", get(ingest))
+}
+
+/// Which books are asked for; without a word, all.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Which {
+    venue: Option<String>,
+    symbol: Option<String>,
+}
+
+impl Which {
+    fn takes(&self, book: &Book) -> bool {
+        self.venue.as_deref().is_none_or(|venue| venue == book.venue)
+            && self.symbol.as_deref().is_none_or(|symbol| symbol == book.symbol)
+    }
+}
+
+/// The best bid and offer of every book in `which`, each with its proof.
+pub(super) fn tickers(market: &Market, which: &Which) -> Value {
+    let row = |book: &Book| {
+        json!({
+            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol,
+            "bid": book.bids.first(), "ask": book.asks.first(), "spread_bps": book.spread_bps,
+            "update_id": book.update_id, "age_ms": book.age_ms,
+            "proof": book.proof, "proof_update_id": book.proof_update_id, "proof_age_ms": book.proof_age_ms,
+        })
+    };
+    market.books.iter().filter(|book| which.takes(book)).map(row).collect()
+}
+
+/// Every book in `which` with its levels.
+pub(super) fn books(market: &Market, which: &Which) -> Value {
+    json!(market.books.iter().filter(|book| which.takes(book)).collect::<Vec<_>>())
+}
+
+/// The running candles of every instrument in `which`.
+pub(super) fn candles(market: &Market, which: &Which) -> Value {
+    let row = |book: &Book| {
+        json!({
+            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "candles": book.candles,
+        })
+    };
+    market.books.iter().filter(|book| which.takes(book)).map(row).collect()
+}
+
+async fn status(app: App) -> Response {
+    let Some(market) = &app.state.market else { return absent("market") };
+    let market = market();
+    let proven = market.books.iter().filter(|book| book.is_proven()).count();
+    json_of(&json!({ "feeds": market.feeds, "books": market.books.len(), "books_proven": proven }))
+}
+
+async fn stages(app: App) -> Response {
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&market().stages))
+}
+
+async fn drops(app: App) -> Response {
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&market().ledger))
+}
+
+async fn ticker(app: App, Query(which): Query<Which>) -> Response {
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&tickers(&market(), &which)))
+}
+
+async fn orderbook(app: App, Query(which): Query<Which>) -> Response {
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&books(&market(), &which)))
+}
+
+async fn ohlcv(app: App, Query(which): Query<Which>) -> Response {
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&candles(&market(), &which)))
+}
+
+async fn ingest(app: App) -> Response {
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&json!({ "rows": market().ingest })))
+}

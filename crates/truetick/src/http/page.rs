@@ -1,0 +1,29 @@
+//! The page: four files inside the binary, nothing from outside.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+
+use super::Shared;
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+pub(super) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/", get(|| async { file(HTML, include_str!("page/index.html")) }))
+        .route("/page.css", get(|| async { file(CSS, include_str!("page/page.css")) }))
+        .route("/page.js", get(|| async { file(SCRIPT, include_str!("page/page.js")) }))
+        .route("/show.js", get(|| async { file(SCRIPT, include_str!("page/show.js")) }))
+        .route("/relay.js", get(|| async { file(SCRIPT, include_str!("page/relay.js")) }))
+        .route("/favicon.svg", get(|| async { file(SVG, include_str!("page/favicon.svg")) }))
+}
+
+fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
+    ([(CONTENT_TYPE, kind)], text)
+}

@@ -1,0 +1,380 @@
+//! What the control plane shows, as JSON: one plain structure an engine, made from what the engine has published.
+//!
+//! Times end in their unit. Prices and quantities are decimal text, exact, as the venue writes them.
+
+use serde::Serialize;
+
+/// A count under a name. Names come from closed lists in the code, so that they may label metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// The name.
+    pub name: &'static str,
+    /// How many.
+    pub count: u64,
+}
+
+/// What came in and what became of each of them: `in = out + drops`, exactly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ledger {
+    /// What is counted, a plural noun.
+    pub unit: &'static str,
+    /// How many came in.
+    #[serde(rename = "in")]
+    pub input: u64,
+    /// How many were answered, forwarded, applied or decided.
+    pub out: u64,
+    /// How many were dropped.
+    pub dropped: u64,
+    /// Whether `in = out + dropped`.
+    pub closes: bool,
+    /// `out` by what became of them.
+    pub outcomes: Vec<Count>,
+    /// `dropped` by reason.
+    pub drops: Vec<Count>,
+}
+
+impl Ledger {
+    /// Sums up `outcomes` and `drops` against `input`.
+    #[must_use]
+    pub fn new(unit: &'static str, input: u64, outcomes: Vec<Count>, drops: Vec<Count>) -> Self {
+        let out = outcomes.iter().map(|count| count.count).sum();
+        let dropped = drops.iter().map(|count| count.count).sum();
+        Self { unit, input, out, dropped, closes: input == out + dropped, outcomes, drops }
+    }
+}
+
+/// The distribution of a time, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// Samples.
+    pub n: u64,
+    /// The mean.
+    pub mean_ns: f64,
+    /// The least.
+    pub min_ns: u64,
+    /// The median.
+    pub p50_ns: u64,
+    /// 95 of 100 are not longer; absent before one is.
+    pub p95_ns: Option<u64>,
+    /// 99 of 100 are not longer; absent before one is.
+    pub p99_ns: Option<u64>,
+    /// 999 of 1,000 are not longer; absent before one is.
+    pub p999_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+/// One stage of the pass. A stage is shorter than a clock's resolution allows quantiles for: it has a mean.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct StageMean {
+    /// The stage's name.
+    pub stage: &'static str,
+    /// Samples.
+    pub n: u64,
+    /// The mean, nanoseconds.
+    pub mean_ns: f64,
+}
+
+/// The latency ledger of an engine, from live traffic.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Stages {
+    /// One pass of so many is sampled.
+    pub one_in: u32,
+    /// The five stages in order.
+    pub stages: Vec<StageMean>,
+    /// The whole pass; absent until one was sampled.
+    pub pass: Option<Quantiles>,
+}
+
+/// The TURN server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Turn {
+    /// Where it listens, with the transport.
+    pub listens: Vec<String>,
+    /// The realm of its credentials.
+    pub realm: String,
+    /// Worker threads.
+    pub workers: usize,
+    /// Datagrams.
+    pub ledger: Ledger,
+    /// The pass of a datagram.
+    pub stages: Stages,
+    /// Allocations and what hangs on them.
+    pub allocations: Allocations,
+}
+
+/// Allocations and what hangs on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Allocations {
+    /// Live.
+    pub live: u64,
+    /// Live at most.
+    pub capacity: u64,
+    /// Made since the start.
+    pub created: u64,
+    /// Ended since the start: `created - ended = live`.
+    pub ended: u64,
+    /// Payload relayed from clients to peers, bytes.
+    pub to_peers_bytes: u64,
+    /// Payload relayed from peers to clients, bytes.
+    pub to_clients_bytes: u64,
+}
+
+/// The market engine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Market {
+    /// Frames.
+    pub ledger: Ledger,
+    /// The pass of a frame.
+    pub stages: Stages,
+    /// Venue connections.
+    pub feeds: Vec<Feed>,
+    /// Instruments with their book.
+    pub books: Vec<Book>,
+    /// The rows of the published result that this engine reproduces, from live traffic.
+    pub ingest: Vec<IngestRow>,
+}
+
+impl Market {
+    /// Whether every feed is connected and every book is proven.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.feeds.iter().all(|feed| feed.connected) && self.books.iter().all(Book::is_proven)
+    }
+}
+
+/// One venue connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Feed {
+    /// The venue.
+    pub venue: &'static str,
+    /// Where it connects.
+    pub url: String,
+    /// Whether it is connected.
+    pub connected: bool,
+    /// Frames received.
+    pub frames: u64,
+    /// Gaps found.
+    pub gaps: u64,
+    /// Resyncs done.
+    pub resyncs: u64,
+    /// Connections made again after the first.
+    pub reconnects: u64,
+}
+
+impl Feed {
+    /// Takes in another connection to the same venue.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.connected &= other.connected;
+        self.frames += other.frames;
+        self.gaps += other.gaps;
+        self.resyncs += other.resyncs;
+        self.reconnects += other.reconnects;
+    }
+}
+
+/// A price level.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Level {
+    /// The price.
+    pub px: String,
+    /// The quantity.
+    pub qty: String,
+}
+
+/// An instrument's published book with its proof.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Book {
+    /// The instrument's number.
+    pub instrument: u32,
+    /// The venue.
+    pub venue: &'static str,
+    /// The normalised symbol, `BTC/USDT`.
+    pub symbol: String,
+    /// The best bids, best first.
+    pub bids: Vec<Level>,
+    /// The best asks, best first.
+    pub asks: Vec<Level>,
+    /// Best ask less best bid over their middle, basis points.
+    pub spread_bps: Option<f64>,
+    /// The last update that was applied.
+    pub update_id: u64,
+    /// How the book was last verified.
+    pub proof: &'static str,
+    /// The update at which it was verified.
+    pub proof_update_id: u64,
+    /// How long ago it was verified, milliseconds; absent where it never was.
+    pub proof_age_ms: Option<f64>,
+    /// How long ago the last update came, milliseconds.
+    pub age_ms: Option<f64>,
+    /// The running candle of each timeframe, mirrored from trades.
+    #[serde(skip)]
+    pub candles: Vec<Candle>,
+}
+
+/// A candle that is still open, or the last one of a quiet instrument.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Candle {
+    /// Its length, seconds.
+    pub timeframe_s: u64,
+    /// When it began, milliseconds of the Unix epoch.
+    pub start_unix_ms: u64,
+    /// The first price.
+    pub open: String,
+    /// The highest price.
+    pub high: String,
+    /// The lowest price.
+    pub low: String,
+    /// The last price.
+    pub close: String,
+    /// The traded quantity.
+    pub volume: String,
+    /// How many trades made it.
+    pub trades: u64,
+}
+
+impl Book {
+    /// Whether the book's last state was verified by a checksum, a sequence or a second stream.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        matches!(self.proof, "crc" | "sequence" | "oracle")
+    }
+}
+
+/// One row of `/api/v1/internal/engine/ingest-metrics`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct IngestRow {
+    /// The row's published name.
+    pub name: &'static str,
+    /// The distribution; absent until there was one sample.
+    #[serde(flatten)]
+    pub quantiles: Option<Quantiles>,
+}
+
+/// The gate and the strategy in front of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Risk {
+    /// Intents.
+    pub ledger: Ledger,
+    /// The pass of an intent through the gate.
+    pub stages: Stages,
+    /// From the strategy's push to the verdict.
+    pub journey: Option<Quantiles>,
+    /// The ring between strategy and gate.
+    pub ring: Ring,
+    /// Refusals by reason; one intent may have several.
+    pub reasons: Vec<Count>,
+    /// The latest verdicts, newest first.
+    pub verdicts: Vec<VerdictRow>,
+    /// The limits, an instrument a row.
+    pub limits: Vec<LimitsRow>,
+}
+
+/// The ring between the strategy and the gate: `pushed = popped + queued`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ring {
+    /// Slots.
+    pub capacity: u64,
+    /// Pushed since the start.
+    pub pushed: u64,
+    /// Popped since the start.
+    pub popped: u64,
+    /// Pushes that found the ring full; the strategy did not send those.
+    pub full: u64,
+}
+
+/// One verdict with the intent that it answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VerdictRow {
+    /// The gate's sequence number.
+    pub seq: u64,
+    /// When it was made, milliseconds of the Unix epoch.
+    pub at_unix_ms: u64,
+    /// The normalised symbol.
+    pub symbol: String,
+    /// The venue.
+    pub venue: &'static str,
+    /// `buy` or `sell`.
+    pub side: &'static str,
+    /// The limit price.
+    pub px: String,
+    /// The quantity.
+    pub qty: String,
+    /// Whether the gate let it pass.
+    pub accept: bool,
+    /// Every reason found.
+    pub reasons: Vec<&'static str>,
+    /// From the strategy's push to the verdict, nanoseconds.
+    pub journey_ns: u64,
+}
+
+/// The limits of one account and instrument beside what is used of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LimitsRow {
+    /// The normalised symbol.
+    pub symbol: String,
+    /// The venue.
+    pub venue: &'static str,
+    /// The position, signed.
+    pub position: String,
+    /// The largest long and short position.
+    pub position_max: String,
+    /// Open orders.
+    pub open_orders: u32,
+    /// Open orders at most.
+    pub open_orders_max: u32,
+    /// The largest quantity of an order.
+    pub qty_max: String,
+    /// The largest notional of an order.
+    pub notional_max: String,
+    /// The widest distance from the reference price, basis points.
+    pub collar_bps: u32,
+    /// Intents a second that the account may send.
+    pub rate_per_s: u32,
+}
+
+/// What a browser needs to use the TURN server: the value of `RTCPeerConnection`'s `iceServers`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IceServers {
+    /// The servers.
+    #[serde(rename = "iceServers")]
+    pub ice_servers: Vec<IceServer>,
+}
+
+/// One server of [`IceServers`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IceServer {
+    /// Its URLs, `turn:127.0.0.1:3478`.
+    pub urls: Vec<String>,
+    /// The user.
+    pub username: String,
+    /// The password.
+    pub credential: String,
+}
+
+/// The machine and this process on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// truetick's version.
+    pub version: &'static str,
+    /// `release`, or `debug`: then every time is many times too long.
+    pub build: &'static str,
+    /// The instruction set.
+    pub arch: &'static str,
+    /// The processor's name.
+    pub cpu: String,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The frequency governor, absent where the machine has none.
+    pub governor: Option<String>,
+    /// Since the control plane started, milliseconds.
+    pub uptime_ms: u64,
+    /// Memory in use, bytes.
+    pub rss_bytes: u64,
+    /// Processor time used by all threads, milliseconds.
+    pub cpu_ms: u64,
+    /// Threads.
+    pub threads: u64,
+}

@@ -1,0 +1,43 @@
+//! `/api/v1/turn/…`
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::Response;
+use axum::routing::get;
+use serde_json::json;
+
+use super::answer::{absent, json_of};
+use super::{App, Shared};
+
+pub(super) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/api/v1/turn/stages", get(stages))
+        .route("/api/v1/turn/drops", get(drops))
+        .route("/api/v1/turn/allocations", get(allocations))
+        .route("/api/v1/turn/ice-servers", get(ice_servers))
+}
+
+async fn stages(app: App) -> Response {
+    app.state.turn.as_ref().map_or_else(|| absent("turn"), |turn| json_of(&turn().stages))
+}
+
+async fn drops(app: App) -> Response {
+    app.state.turn.as_ref().map_or_else(|| absent("turn"), |turn| json_of(&turn().ledger))
+}
+
+async fn allocations(app: App) -> Response {
+    let Some(turn) = &app.state.turn else { return absent("turn") };
+    let turn = turn();
+    json_of(&json!({
+        "listens": turn.listens,
+        "realm": turn.realm,
+        "workers": turn.workers,
+        "allocations": turn.allocations,
+    }))
+}
+
+/// The trial credential; 404 wherever real users are configured.
+async fn ice_servers(app: App) -> Response {
+    app.state.ice_servers.as_ref().map_or_else(|| absent("trial credential"), json_of)
+}

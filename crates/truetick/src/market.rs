@@ -1,0 +1,132 @@
+//! `truetick market`: order books, tickers and candles from a venue's feeds, each book with its proof.
+//!
+//! Each connection has a thread with a runtime of its own, on which the engine is called in place, frame by frame; other
+//! threads read what it publishes through a [`Reader`].
+
+mod backoff;
+mod dial;
+mod feed;
+mod ledger;
+mod listing;
+mod published;
+mod reach;
+mod rest;
+mod running;
+mod settings;
+mod shown;
+mod snapshot;
+mod socket;
+mod table;
+mod topics;
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use hyper::Uri;
+use tt_market::Venue;
+
+use crate::config::Config;
+use crate::output;
+use crate::shutdown::Shutdown;
+
+pub use ledger::{Row, Times};
+pub use published::FeedStatus;
+pub use reach::Unreached;
+pub use running::{Instrument, Reader, Running, start, start_when_reached};
+pub use settings::{FeedConfig, MarketConfig, OpenPosition, Timing};
+pub use shown::steps_text;
+pub use topics::Refusal;
+
+/// Flags of `truetick market`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The venue
+    #[arg(long, value_enum)]
+    venue: Option<VenueName>,
+    /// The venue's symbols: BTCUSDT,ETHUSDT at Binance, BTC/USD at Kraken
+    #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "venue")]
+    symbols: Vec<String>,
+    /// WebSocket address instead of the venue's own
+    #[arg(long, value_name = "URL", requires = "venue")]
+    url: Option<Uri>,
+    /// REST address instead of the venue's own; the host of --url unless told otherwise
+    #[arg(long, value_name = "URL", requires = "url")]
+    rest_url: Option<Uri>,
+    /// Levels of each side, where the venue wants to know: 10, 25, 100, 500 or 1000 at Kraken
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    depth: u32,
+    /// CPU that the connection's thread is pinned to
+    #[arg(long, value_name = "N")]
+    cpu: Option<usize>,
+    /// JSON lines instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Ends after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum VenueName {
+    BinanceSpot,
+    BinanceUsdm,
+    Kraken,
+}
+
+impl VenueName {
+    const fn venue(self) -> Venue {
+        match self {
+            Self::BinanceSpot => Venue::BinanceSpot,
+            Self::BinanceUsdm => Venue::BinanceUsdm,
+            Self::Kraken => Venue::Kraken,
+        }
+    }
+}
+
+/// Runs until a signal ends it.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run(args: Args, config: &Config) -> anyhow::Result<()> {
+    let feeds = match args.venue {
+        Some(venue) => vec![feed_of(&args, venue.venue())?],
+        None => config.market.feeds()?,
+    };
+    anyhow::ensure!(!feeds.is_empty(), "which venue? --venue and --symbols, or [[market.feeds]] in --config");
+    let most = args.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
+    let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
+    let market = MarketConfig { feeds, ..MarketConfig::default() };
+    output::unless_unread(follow(market, &shutdown, args.json, most))
+}
+
+fn follow(market: MarketConfig, shutdown: &Shutdown, as_json: bool, most: Option<Duration>) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let ended = async {
+        match most {
+            Some(most) => drop(tokio::time::timeout(most, shutdown.clone().requested()).await),
+            None => shutdown.clone().requested().await,
+        }
+    };
+    let tell = |unreached: &Unreached| output::print(&table::connecting(unreached, as_json)).context("standard output");
+    let Some(running) = start_when_reached(market, ended, tell)? else {
+        anyhow::ensure!(shutdown.is_requested(), "market: no venue was reached within --seconds");
+        return Ok(());
+    };
+    let left = most.map(|most| most.saturating_sub(started.elapsed()));
+    let shown = table::show(&running.reader(), shutdown, as_json, left);
+    running.stop();
+    shown.context("standard output")
+}
+
+fn feed_of(args: &Args, venue: Venue) -> anyhow::Result<FeedConfig> {
+    anyhow::ensure!(!args.symbols.is_empty(), "which symbols? --symbols A,B");
+    let mut feed = match &args.url {
+        Some(url) => FeedConfig::at(venue, url.clone(), args.symbols.clone()),
+        None => FeedConfig::public(venue, args.symbols.clone()),
+    };
+    feed.rest = args.rest_url.clone().or(feed.rest);
+    feed.depth = args.depth;
+    feed.cpu = args.cpu;
+    Ok(feed)
+}

@@ -1,0 +1,114 @@
+//! One feed: a thread, its engine, and one connection after the other.
+
+mod connection;
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::watch;
+use tt_market::{Engine, Symbol};
+use tt_meter::Clock;
+use tt_model::{InstrumentId, Nanos};
+
+use super::backoff::Backoff;
+use super::ledger::Ledger;
+use super::published::{Changed, FeedStatus, Published};
+use super::settings::FeedConfig;
+use connection::Ended;
+
+/// The time of the Unix epoch that never steps: read once, then moved by the monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WallClock {
+    base_ns: u64,
+    base: Instant,
+}
+
+impl WallClock {
+    fn new() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { base_ns: since.as_nanos() as u64, base: Instant::now() }
+    }
+
+    pub(super) fn now(&self) -> Nanos {
+        Nanos(self.base_ns + self.base.elapsed().as_nanos() as u64)
+    }
+}
+
+/// One feed, owned by its thread.
+pub(super) struct Feed {
+    pub(super) config: FeedConfig,
+    /// The engine's number of each of `config.symbols`.
+    pub(super) instruments: Vec<InstrumentId>,
+    pub(super) engine: Engine,
+    pub(super) clock: Clock,
+    pub(super) ledger: Ledger,
+    pub(super) status: FeedStatus,
+    pub(super) published: Arc<Published>,
+    pub(super) changed: Changed,
+    pub(super) wall: WallClock,
+}
+
+impl Feed {
+    pub(super) fn new(config: FeedConfig, engine: Engine, ledger: Ledger, clock: Clock, changed: Changed) -> Self {
+        let find = |symbol: &String| {
+            let symbol = Symbol::new(symbol.as_bytes()).ok()?;
+            engine.find_instrument(config.venue, &symbol)
+        };
+        let instruments = config.symbols.iter().filter_map(find).collect();
+        Self {
+            config,
+            instruments,
+            engine,
+            clock,
+            ledger,
+            status: FeedStatus::default(),
+            published: Arc::new(Published::default()),
+            changed,
+            wall: WallClock::new(),
+        }
+    }
+
+    /// Follows the venue on the calling thread until `stop` says true.
+    pub(super) fn run(mut self, mut stop: watch::Receiver<bool>) {
+        if let Some(cpu) = self.config.cpu
+            && let Err(error) = tt_os::cpu::pin(cpu)
+        {
+            tracing::warn!(cpu, %error, "market: the thread could not be pinned");
+        }
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return tracing::error!(%error, "market: no runtime"),
+        };
+        runtime.block_on(self.follow(&mut stop));
+        self.publish();
+    }
+
+    /// One connection after the other, with growing waits between those that fail.
+    async fn follow(&mut self, stop: &mut watch::Receiver<bool>) {
+        let mut backoff = Backoff::new(self.config.timing.backoff_min, self.config.timing.backoff_max);
+        while !*stop.borrow() {
+            let ended = connection::run(self, stop.clone(), &mut backoff).await;
+            self.status.connected = false;
+            let reason = match ended {
+                Ended::Stopped => break,
+                Ended::Lost(reason) => reason,
+            };
+            tracing::warn!(venue = self.config.venue.name(), %reason, "market: connection lost");
+            self.status.last_error = Some(reason);
+            self.publish();
+            let wait = backoff.fail();
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = stop.wait_for(|stop| *stop) => break,
+            }
+        }
+    }
+
+    /// Shows status, times and counters.
+    pub(super) fn publish(&mut self) {
+        self.engine.publish_counters();
+        self.published.publish_status(&self.status);
+        self.published.publish_times(self.ledger.times());
+        self.changed.tell();
+    }
+}

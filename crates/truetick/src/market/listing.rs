@@ -1,0 +1,163 @@
+//! Price and quantity steps, from the venue's own list of instruments.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tt_market::{Decimal, Venue};
+use tt_meter::Clock;
+
+use super::dial;
+use super::rest;
+use super::settings::FeedConfig;
+use super::socket;
+
+/// Symbols that one request names.
+const SYMBOLS_PER_REQUEST: usize = 50;
+
+/// An instrument as its venue lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Listing {
+    /// The venue's symbol.
+    pub(super) symbol: String,
+    /// `BTC/USDT` on spot markets, `BTC/USDT:USDT` for a perpetual that settles in USDT.
+    pub(super) name: String,
+    /// The price step.
+    pub(super) tick_size: Decimal,
+    /// The quantity step.
+    pub(super) lot_size: Decimal,
+}
+
+/// Why there is no listing.
+#[derive(Debug)]
+pub(super) enum NotListed {
+    /// The venue is not there, or not able to answer: another time it may be.
+    Unreached {
+        /// The reason.
+        error: anyhow::Error,
+        /// How long the venue wants to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// Asking again would not help: no such address, or no such symbol.
+    Refused(anyhow::Error),
+}
+
+impl NotListed {
+    /// The reason.
+    pub(super) fn into_error(self) -> anyhow::Error {
+        match self {
+            Self::Unreached { error, .. } | Self::Refused(error) => error,
+        }
+    }
+}
+
+/// What is no failure to reach the venue is wrong with the question.
+impl From<anyhow::Error> for NotListed {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// The listings of all symbols of `feed`, in its order.
+///
+/// # Errors
+/// The venue cannot be reached, or does not list one of the symbols.
+pub(super) async fn fetch(feed: &FeedConfig, clock: Clock) -> Result<Vec<Listing>, NotListed> {
+    dial::check(&feed.streams)?;
+    feed.rest.as_ref().map(dial::check).transpose()?;
+    let listed = match feed.venue {
+        Venue::BinanceSpot => {
+            let mut listed = Vec::new();
+            for symbols in feed.symbols.chunks(SYMBOLS_PER_REQUEST) {
+                let quoted: Vec<String> = symbols.iter().map(|symbol| format!("%22{symbol}%22")).collect();
+                let path = format!("/api/v3/exchangeInfo?symbols=%5B{}%5D", quoted.join(","));
+                listed.extend(binance(&rest_json(feed, &path, clock).await?, feed.venue));
+            }
+            listed
+        }
+        Venue::BinanceUsdm => binance(&rest_json(feed, "/fapi/v1/exchangeInfo", clock).await?, feed.venue),
+        Venue::Kraken => kraken(&kraken_snapshot(feed, clock).await.map_err(unreached)?),
+    };
+    let find = |symbol: &String| {
+        let found = listed.iter().find(|listing| listing.symbol == *symbol);
+        found.cloned().with_context(|| format!("{} does not list {symbol}", feed.venue.name()))
+    };
+    Ok(feed.symbols.iter().map(find).collect::<anyhow::Result<_>>()?)
+}
+
+async fn rest_json(feed: &FeedConfig, path: &str, clock: Clock) -> Result<Value, NotListed> {
+    let uri = feed.rest_uri(path)?;
+    let body = rest::get(&uri, clock).await.map_err(|failed| {
+        let error = anyhow::anyhow!("{uri}: {}", failed.reason);
+        if failed.is_final {
+            NotListed::Refused(error)
+        } else {
+            NotListed::Unreached { error, retry_after: failed.retry_after }
+        }
+    })?;
+    Ok(serde_json::from_slice(&body).with_context(|| format!("{uri}: no JSON"))?)
+}
+
+fn binance(body: &Value, venue: Venue) -> Vec<Listing> {
+    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    let step = |entry: &Value, filter: &str, key: &str| {
+        let filters = entry.get("filters")?.as_array()?;
+        let found = filters.iter().find(|known| known.get("filterType").and_then(Value::as_str) == Some(filter))?;
+        Decimal::parse(text(found, key)?.as_bytes()).ok()
+    };
+    let listing = |entry: &Value| {
+        let (base, quote) = (text(entry, "baseAsset")?, text(entry, "quoteAsset")?);
+        let name = if venue == Venue::BinanceUsdm {
+            format!("{base}/{quote}:{}", text(entry, "marginAsset").unwrap_or_else(|| quote.clone()))
+        } else {
+            format!("{base}/{quote}")
+        };
+        Some(Listing {
+            symbol: text(entry, "symbol")?,
+            name,
+            tick_size: step(entry, "PRICE_FILTER", "tickSize")?,
+            lot_size: step(entry, "LOT_SIZE", "stepSize")?,
+        })
+    };
+    body.get("symbols").and_then(Value::as_array).into_iter().flatten().filter_map(listing).collect()
+}
+
+/// No WebSocket, or none that tells the instruments.
+fn unreached(error: anyhow::Error) -> NotListed {
+    match error.downcast_ref::<tungstenite::Error>() {
+        Some(tungstenite::Error::Http(answer)) if rest::is_final(answer.status()) => NotListed::Refused(error),
+        Some(_) | None => NotListed::Unreached { error, retry_after: None },
+    }
+}
+
+async fn kraken_snapshot(feed: &FeedConfig, clock: Clock) -> anyhow::Result<Value> {
+    let (mut socket, _) = socket::open(&feed.streams, clock).await?;
+    let request = r#"{"method":"subscribe","params":{"channel":"instrument","snapshot":true}}"#;
+    socket.send(Message::text(request)).await?;
+    let snapshot = async {
+        while let Some(frame) = socket.next().await {
+            if let Message::Text(text) = frame?
+                && text.contains("\"channel\":\"instrument\"")
+                && text.contains("\"pairs\"")
+            {
+                return Ok(serde_json::from_str(&text)?);
+            }
+        }
+        anyhow::bail!("{}: closed before the list of instruments", feed.streams)
+    };
+    tokio::time::timeout(feed.timing.answer_max, snapshot).await.context("no list of instruments in time")?
+}
+
+fn kraken(snapshot: &Value) -> Vec<Listing> {
+    // Numbers keep their digits (`arbitrary_precision`): 1e-08 and 0.00000001 are both exact.
+    let step = |pair: &Value, key: &str| Decimal::parse(pair.get(key)?.to_string().as_bytes()).ok();
+    let listing = |pair: &Value| {
+        let symbol = pair.get("symbol")?.as_str()?.to_owned();
+        let (tick_size, lot_size) = (step(pair, "price_increment")?, step(pair, "qty_increment")?);
+        Some(Listing { name: symbol.clone(), symbol, tick_size, lot_size })
+    };
+    let pairs = snapshot.get("data").and_then(|data| data.get("pairs")).and_then(Value::as_array);
+    pairs.into_iter().flatten().filter_map(listing).collect()
+}

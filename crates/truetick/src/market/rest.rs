@@ -1,0 +1,103 @@
+//! One GET: a body of bounded length within a bounded time, or the reason why not.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::{Request, StatusCode, Uri, header};
+use hyper_util::rt::TokioIo;
+use tt_meter::Clock;
+
+use super::dial::dial;
+
+/// The longest body that is taken. Binance's 5,000 levels a side are about 400 kB.
+const BODY_BYTES_MAX: usize = 8 << 20;
+
+/// An answer comes within this time, or the request has failed.
+const ANSWER_MAX: Duration = Duration::from_secs(15);
+
+/// What a venue asks for that answers 429 or 418 without `Retry-After`.
+const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
+
+/// No host is asked to stay away for longer than this.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+
+/// Why there is no body.
+#[derive(Debug)]
+pub(super) struct Failed {
+    /// What went wrong, for the log.
+    pub(super) reason: String,
+    /// Whether the same request would fail again.
+    pub(super) is_final: bool,
+    /// How long the venue wants to be left alone.
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Failed {
+    pub(super) fn new(reason: impl ToString) -> Self {
+        Self { reason: reason.to_string(), is_final: false, retry_after: None }
+    }
+}
+
+/// The body at `uri`.
+///
+/// # Errors
+/// No connection, no answer in time, a status other than 200, or a body longer than 8 MiB.
+pub(super) async fn get(uri: &Uri, clock: Clock) -> Result<Bytes, Failed> {
+    match tokio::time::timeout(ANSWER_MAX, exchange(uri, clock)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(Failed::new("no answer within 15 s")),
+    }
+}
+
+async fn exchange(uri: &Uri, clock: Clock) -> Result<Bytes, Failed> {
+    let (wire, _) = dial(uri, clock).await.map_err(|error| Failed::new(format!("{error:#}")))?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(wire)).await.map_err(Failed::new)?;
+    let host = uri.authority().map_or("", |authority| authority.as_str());
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let request = Request::get(path)
+        .header(header::HOST, host)
+        .header(header::CONNECTION, "close")
+        .header(header::USER_AGENT, concat!("truetick/", env!("CARGO_PKG_VERSION")))
+        .body(Empty::<Bytes>::new())
+        .map_err(Failed::new)?;
+    let answer = async move {
+        let response = sender.send_request(request).await.map_err(Failed::new)?;
+        let status = response.status();
+        if status != StatusCode::OK {
+            return Err(refused(status, response.headers().get(header::RETRY_AFTER)));
+        }
+        let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await;
+        Ok(body.map_err(Failed::new)?.to_bytes())
+    };
+    let driven = async move {
+        // An error here reaches the answer, too.
+        let _ = connection.await;
+        std::future::pending::<()>().await
+    };
+    tokio::select! {
+        body = answer => body,
+        () = driven => Err(Failed::new("the connection ended")),
+    }
+}
+
+fn refused(status: StatusCode, retry_after: Option<&header::HeaderValue>) -> Failed {
+    let asked = retry_after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+    let too_many = status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::IM_A_TEAPOT;
+    let retry_after = asked.or(too_many.then_some(RETRY_AFTER_DEFAULT)).map(|wait| wait.min(RETRY_AFTER_MAX));
+    Failed { reason: format!("HTTP status {status}"), is_final: is_final(status), retry_after }
+}
+
+/// Whether `status` says that the request itself is wrong, rather than its time.
+pub(super) fn is_final(status: StatusCode) -> bool {
+    let passes = [
+        // Binance: too much from this address.
+        StatusCode::FORBIDDEN,
+        StatusCode::REQUEST_TIMEOUT,
+        StatusCode::IM_A_TEAPOT,
+        StatusCode::TOO_EARLY,
+        StatusCode::TOO_MANY_REQUESTS,
+    ];
+    status.is_client_error() && !passes.contains(&status)
+}

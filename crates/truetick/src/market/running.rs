@@ -1,0 +1,331 @@
+//! Start, read, stop.
+
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tokio::sync::watch;
+use tt_market::{Board, CandleSource, Capacity, Decimal, Depth, Engine, InstrumentSpec, Position, Symbol, TickerState};
+use tt_market::{TopOfBook, Venue, VenueCounters};
+use tt_meter::Calibration;
+use tt_model::{InstrumentId, Nanos};
+
+use super::feed::Feed;
+use super::ledger::{Ledger, Times};
+use super::listing::Listing;
+use super::published::{Changed, FeedStatus, Published};
+use super::reach::{self, Unreached};
+use super::settings::{FeedConfig, MarketConfig};
+use super::topics::symbols_max;
+
+/// The timeframes of candles; zero for none.
+pub(super) const TIMEFRAMES: [Nanos; 4] = [Nanos::from_secs(1), Nanos::from_secs(60), Nanos(0), Nanos(0)];
+
+/// Pages of 64 price steps for each instrument's book, at least.
+const PAGES_PER_INSTRUMENT: usize = 1024;
+
+/// One instrument that is followed.
+#[derive(Clone, Debug)]
+pub struct Instrument {
+    /// Its number across all feeds: the index in [`Reader::instruments`].
+    pub id: InstrumentId,
+    /// The venue.
+    pub venue: Venue,
+    /// The venue's symbol.
+    pub symbol: String,
+    /// The normalised symbol: `BTC/USDT`, `BTC/USDT:USDT`.
+    pub name: String,
+    /// The price step.
+    pub tick_size: Decimal,
+    /// The quantity step.
+    pub lot_size: Decimal,
+    feed: usize,
+    local: InstrumentId,
+}
+
+/// One feed as other threads see it.
+#[derive(Debug)]
+struct FeedView {
+    venue: Venue,
+    url: String,
+    board: Board,
+    published: Arc<Published>,
+}
+
+/// Reads published state from any thread, without ever making an engine wait. Clone it freely.
+#[derive(Clone, Debug)]
+pub struct Reader(Arc<View>);
+
+#[derive(Debug)]
+struct View {
+    feeds: Vec<FeedView>,
+    instruments: Vec<Instrument>,
+    calibration: Calibration,
+    changed: Changed,
+}
+
+impl Reader {
+    /// All instruments, in the order of their ids.
+    #[must_use]
+    pub fn instruments(&self) -> &[Instrument] {
+        &self.0.instruments
+    }
+
+    /// How many feeds there are.
+    #[must_use]
+    pub fn feeds_len(&self) -> usize {
+        self.0.feeds.len()
+    }
+
+    /// A feed's venue and address.
+    ///
+    /// # Panics
+    /// Where there is no such feed.
+    #[must_use]
+    pub fn feed(&self, index: usize) -> (Venue, &str) {
+        (self.0.feeds[index].venue, &self.0.feeds[index].url)
+    }
+
+    /// How a feed fares.
+    ///
+    /// # Panics
+    /// Where there is no such feed.
+    #[must_use]
+    pub fn status(&self, index: usize) -> FeedStatus {
+        self.0.feeds[index].published.status()
+    }
+
+    /// A feed's counters, at most 50 ms old.
+    ///
+    /// # Panics
+    /// Where there is no such feed.
+    #[must_use]
+    pub fn counters(&self, index: usize) -> VenueCounters {
+        let feed = &self.0.feeds[index];
+        feed.board.counters(feed.venue)
+    }
+
+    /// What all feeds have timed together, in cycles of [`Reader::calibration`]'s clock.
+    #[must_use]
+    pub fn times(&self) -> Times {
+        let mut all = Times::default();
+        self.0.feeds.iter().for_each(|feed| all.merge(&feed.published.times()));
+        all
+    }
+
+    /// The clock of the times.
+    #[must_use]
+    pub fn calibration(&self) -> &Calibration {
+        &self.0.calibration
+    }
+
+    /// The best levels of an instrument and their proof.
+    #[must_use]
+    pub fn top_of_book(&self, id: InstrumentId) -> Option<TopOfBook> {
+        let (board, local) = self.board(id)?;
+        board.top_of_book(local)
+    }
+
+    /// The best ten levels of both sides.
+    #[must_use]
+    pub fn depth(&self, id: InstrumentId) -> Option<Depth> {
+        let (board, local) = self.board(id)?;
+        board.depth(local)
+    }
+
+    /// The venue's own best bid and offer and last price.
+    #[must_use]
+    pub fn ticker(&self, id: InstrumentId) -> Option<TickerState> {
+        let (board, local) = self.board(id)?;
+        board.ticker(local)
+    }
+
+    /// The engine's board that shows instrument `id`, and the instrument's number on it.
+    #[must_use]
+    pub fn board(&self, id: InstrumentId) -> Option<(&Board, InstrumentId)> {
+        let instrument = self.0.instruments.get(id.0 as usize)?;
+        Some((&self.0.feeds[instrument.feed].board, instrument.local))
+    }
+
+    /// Blocks until `is_so`, looked at whenever a feed has published something; `false` after `most`.
+    pub fn wait(&self, most: Duration, is_so: impl FnMut() -> bool) -> bool {
+        self.0.changed.wait(Instant::now() + most, is_so)
+    }
+
+    /// As [`Reader::wait`], until a moment.
+    pub fn wait_until(&self, deadline: Instant, is_so: impl FnMut() -> bool) -> bool {
+        self.0.changed.wait(deadline, is_so)
+    }
+
+    /// Whether every instrument's book is verified.
+    #[must_use]
+    pub fn all_verified(&self) -> bool {
+        self.0
+            .instruments
+            .iter()
+            .all(|listed| self.top_of_book(listed.id).is_some_and(|top| top.standing.proof.is_verified()))
+    }
+}
+
+/// A running market engine. Dropping it without [`Running::stop`] leaves its threads to the end of the process.
+#[derive(Debug)]
+pub struct Running {
+    reader: Reader,
+    stop: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Learns each instrument's steps from its venue, then follows each feed on a thread of its own.
+///
+/// # Errors
+/// A venue cannot be reached, does not list a symbol, or a thread cannot be started.
+pub fn start(config: MarketConfig) -> anyhow::Result<Running> {
+    let calibration = *crate::clock::calibration();
+    let parts = parts(&config);
+    let listings = runtime()?.block_on(reach::once(&parts, calibration.clock))?;
+    launch(parts, listings, calibration, config.sample_one_in)
+}
+
+/// As [`start`], but a venue that cannot be reached is told to `tell` and tried again, with growing waits, until it is
+/// there; `None` where `ended` completes before.
+///
+/// # Errors
+/// An address is none, a venue does not list a symbol, `tell` fails, or a thread cannot be started.
+pub fn start_when_reached(
+    config: MarketConfig,
+    ended: impl Future<Output = ()>,
+    tell: impl FnMut(&Unreached) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<Running>> {
+    let calibration = *crate::clock::calibration();
+    let parts = parts(&config);
+    let listings = runtime()?.block_on(async {
+        tokio::select! {
+            listings = reach::until_reached(&parts, calibration.clock, tell) => listings.map(Some),
+            () = ended => Ok(None),
+        }
+    })?;
+    listings.map(|listings| launch(parts, listings, calibration, config.sample_one_in)).transpose()
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("market: runtime")
+}
+
+fn parts(config: &MarketConfig) -> Vec<FeedConfig> {
+    config.feeds.iter().flat_map(split).collect()
+}
+
+fn launch(
+    parts: Vec<FeedConfig>,
+    listings: Vec<Vec<Listing>>,
+    calibration: Calibration,
+    sample_one_in: u32,
+) -> anyhow::Result<Running> {
+    let changed = Changed::default();
+    let (stop, stopping) = watch::channel(false);
+    let mut feeds = Vec::new();
+    let mut views = Vec::new();
+    let mut instruments = Vec::new();
+    for (part, listings) in parts.into_iter().zip(listings) {
+        let mut engine = Engine::new(capacity(&part));
+        for listing in listings {
+            let local = add(&mut engine, &part, &listing)?;
+            instruments.push(Instrument {
+                id: InstrumentId(instruments.len() as u32),
+                venue: part.venue,
+                symbol: listing.symbol,
+                name: listing.name,
+                tick_size: listing.tick_size,
+                lot_size: listing.lot_size,
+                feed: views.len(),
+                local,
+            });
+        }
+        value(&mut engine, &part)?;
+        let ledger = Ledger::new(calibration.clock, sample_one_in);
+        let (venue, url, board) = (part.venue, part.streams.to_string(), engine.board());
+        let feed = Feed::new(part, engine, ledger, calibration.clock, changed.clone());
+        views.push(FeedView { venue, url, board, published: Arc::clone(&feed.published) });
+        feeds.push(feed);
+    }
+    let reader = Reader(Arc::new(View { feeds: views, instruments, calibration, changed }));
+    let mut threads = Vec::with_capacity(feeds.len());
+    for feed in feeds {
+        let stopping = stopping.clone();
+        let name = format!("market-{}", threads.len());
+        let thread = thread::Builder::new().name(name).spawn(move || feed.run(stopping));
+        threads.push(thread.context("market: thread")?);
+    }
+    Ok(Running { reader, stop, threads })
+}
+
+impl Running {
+    /// What other threads read with.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+
+    /// Closes the connections and joins the threads.
+    pub fn stop(self) {
+        let _ = self.stop.send(true);
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("market: a feed's thread had panicked");
+            }
+        }
+    }
+}
+
+/// A feed as many connections as its topics need; the account's own orders come on the first one.
+fn split(feed: &FeedConfig) -> Vec<FeedConfig> {
+    let mut parts: Vec<FeedConfig> = Vec::new();
+    for symbols in feed.symbols.chunks(symbols_max(feed.venue)) {
+        let listen_key = feed.listen_key.clone().filter(|_| parts.is_empty());
+        let mut positions = feed.positions.clone();
+        positions.retain(|position| symbols.contains(&position.symbol));
+        parts.push(FeedConfig { symbols: symbols.to_vec(), listen_key, positions, ..feed.clone() });
+    }
+    parts
+}
+
+/// Puts the feed's positions into the engine.
+fn value(engine: &mut Engine, part: &FeedConfig) -> anyhow::Result<()> {
+    for (slot, open) in part.positions.iter().enumerate() {
+        let symbol = Symbol::new(open.symbol.as_bytes()).ok();
+        let instrument = symbol.and_then(|symbol| engine.find_instrument(part.venue, &symbol));
+        let instrument = instrument.with_context(|| format!("market: a position in {}, not followed", open.symbol))?;
+        let position = Position { instrument, account: 0, lots: open.lots, entry_px: open.entry_px };
+        let taken = engine.set_position(slot, Some(position));
+        taken.map_err(|error| anyhow::anyhow!("market: the position in {}: {error:?}", open.symbol))?;
+    }
+    Ok(())
+}
+
+fn capacity(part: &FeedConfig) -> Capacity {
+    let instruments = part.symbols.len();
+    let standard = Capacity::default();
+    Capacity {
+        instruments,
+        connections: 2,
+        pages: standard.pages.max(instruments * PAGES_PER_INSTRUMENT),
+        timeframes: TIMEFRAMES,
+        ..standard
+    }
+}
+
+fn add(engine: &mut Engine, part: &FeedConfig, listing: &Listing) -> anyhow::Result<InstrumentId> {
+    let symbol = Symbol::new(listing.symbol.as_bytes())
+        .map_err(|fault| anyhow::anyhow!("market: {}: {}", listing.symbol, fault.name()))?;
+    let spec = InstrumentSpec {
+        venue: part.venue,
+        symbol,
+        tick_size: listing.tick_size,
+        lot_size: listing.lot_size,
+        depth_max: (part.venue == Venue::Kraken).then_some(part.depth as usize),
+        candles: CandleSource::Trades,
+    };
+    let added = engine.add_instrument(spec);
+    added.map_err(|error| anyhow::anyhow!("market: {} cannot be followed: {error:?}", listing.symbol))
+}

@@ -1,0 +1,128 @@
+//! What to follow, where, and how patiently.
+
+use std::time::Duration;
+
+use hyper::Uri;
+use tt_market::{Decimal, Venue};
+
+/// What the market engine follows.
+#[derive(Clone, Debug, Default)]
+pub struct MarketConfig {
+    /// The venues' feeds.
+    pub feeds: Vec<FeedConfig>,
+    /// One pass in so many is timed; 0 stands for one in 64.
+    pub sample_one_in: u32,
+}
+
+/// One venue's feed. Where a venue allows fewer topics on a connection than it needs, several connections serve it.
+#[derive(Clone, Debug)]
+pub struct FeedConfig {
+    /// The venue.
+    pub venue: Venue,
+    /// The address of its WebSocket, path included.
+    pub streams: Uri,
+    /// Scheme and host of its REST interface; the streams' host where it is absent.
+    pub rest: Option<Uri>,
+    /// The venue's symbols.
+    pub symbols: Vec<String>,
+    /// Levels of each side that are asked for, where the venue wants to know (Kraken: 10, 25, 100, 500, 1000).
+    pub depth: u32,
+    /// The stream of the account's own orders (Binance's listen key); whoever got the key keeps it alive.
+    pub listen_key: Option<String>,
+    /// Positions that each mark price values.
+    pub positions: Vec<OpenPosition>,
+    /// The CPU that the connection's thread is pinned to; `None` leaves it to the kernel.
+    pub cpu: Option<usize>,
+    /// How patient the client is.
+    pub timing: Timing,
+}
+
+/// A position to value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenPosition {
+    /// The venue's symbol.
+    pub symbol: String,
+    /// Lots held, negative when short.
+    pub lots: i64,
+    /// The average entry price in quote currency.
+    pub entry_px: Decimal,
+}
+
+/// How patient a client is with its venue.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// A connection that says nothing for this long is given up.
+    pub silence_max: Duration,
+    /// A request that is not answered within this time ends the connection.
+    pub answer_max: Duration,
+    /// The wait after a first failure to connect; it doubles.
+    pub backoff_min: Duration,
+    /// The longest wait between two tries.
+    pub backoff_max: Duration,
+    /// The time between two REST snapshots that are asked for: the venue's weight limit.
+    pub snapshot_gap: Duration,
+}
+
+impl Timing {
+    /// What suits `venue`: Kraken has a heartbeat each second; Binance pings every 20 s (spot) or 3 min (USD-M).
+    #[must_use]
+    pub const fn of(venue: Venue) -> Self {
+        let silence_s = match venue {
+            Venue::BinanceSpot => 60,
+            Venue::BinanceUsdm => 240,
+            Venue::Kraken => 10,
+        };
+        Self {
+            silence_max: Duration::from_secs(silence_s),
+            answer_max: Duration::from_secs(10),
+            backoff_min: Duration::from_millis(250),
+            backoff_max: Duration::from_secs(30),
+            snapshot_gap: Duration::ZERO,
+        }
+    }
+}
+
+impl FeedConfig {
+    /// `symbols` of `venue` at its own public addresses (unverified live).
+    #[must_use]
+    pub fn public(venue: Venue, symbols: Vec<String>) -> Self {
+        let (streams, rest) = match venue {
+            Venue::BinanceSpot => ("wss://stream.binance.com:9443/stream", Some("https://api.binance.com")),
+            Venue::BinanceUsdm => ("wss://fstream.binance.com/stream", Some("https://fapi.binance.com")),
+            Venue::Kraken => ("wss://ws.kraken.com/v2", None),
+        };
+        // A thousand levels weigh 50 of the 6,000 that Binance allows in a minute.
+        let timing = Timing { snapshot_gap: Duration::from_millis(600), ..Timing::of(venue) };
+        Self {
+            venue,
+            streams: Uri::from_static(streams),
+            rest: rest.map(Uri::from_static),
+            symbols,
+            depth: 25,
+            listen_key: None,
+            positions: Vec::new(),
+            cpu: None,
+            timing,
+        }
+    }
+
+    /// `symbols` of `venue` at `streams`, with REST on the same host: the simulator.
+    #[must_use]
+    pub fn at(venue: Venue, streams: Uri, symbols: Vec<String>) -> Self {
+        Self { streams, rest: None, timing: Timing::of(venue), ..Self::public(venue, symbols) }
+    }
+
+    /// `path` at the venue's REST interface.
+    ///
+    /// # Errors
+    /// The addresses make no URI together.
+    pub(super) fn rest_uri(&self, path: &str) -> anyhow::Result<Uri> {
+        let base = self.rest.as_ref().unwrap_or(&self.streams);
+        let scheme = match base.scheme_str() {
+            Some("ws" | "http") => "http",
+            _ => "https",
+        };
+        let host = base.authority().map_or("", |authority| authority.as_str());
+        Ok(format!("{scheme}://{host}{path}").parse()?)
+    }
+}

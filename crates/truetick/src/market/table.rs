@@ -1,0 +1,168 @@
+//! The live table of `truetick market`, and the same as JSON lines.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tt_model::Nanos;
+
+use super::reach::Unreached;
+use super::running::Reader;
+use super::shown::level_text;
+use super::snapshot::ingest;
+use crate::shutdown::Shutdown;
+
+/// How often the table is drawn.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// Rows of the table; the rest is told as a number.
+const ROWS_MAX: usize = 40;
+
+/// Shows `reader`'s state until the end is requested, or `most` has passed.
+///
+/// # Errors
+/// Standard output is gone.
+pub(super) fn show(reader: &Reader, shutdown: &Shutdown, as_json: bool, most: Option<Duration>) -> io::Result<()> {
+    let started = Instant::now();
+    let mut out = io::stdout();
+    let redraw = !as_json && out.is_terminal();
+    let mut last = (Instant::now(), 0);
+    loop {
+        let left = most.map_or(EVERY, |most| most.saturating_sub(started.elapsed()).min(EVERY));
+        reader.wait_until(Instant::now() + left, || shutdown.is_requested());
+        let frames: u64 = (0..reader.feeds_len()).map(|feed| reader.counters(feed).frames).sum();
+        let rate = (frames - last.1) as f64 / last.0.elapsed().as_secs_f64();
+        last = (Instant::now(), frames);
+        let now = Nanos(unix_ns());
+        let text = if as_json { lines(reader, now) } else { table(reader, now, rate) };
+        if redraw {
+            // Home, and clear what is below.
+            out.write_all(b"\x1b[H\x1b[J")?;
+        }
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        if shutdown.is_requested() || most.is_some_and(|most| started.elapsed() >= most) {
+            return Ok(());
+        }
+    }
+}
+
+/// A venue that is tried again: what `show` tells of a feed, before there are books.
+pub(super) fn connecting(unreached: &Unreached, as_json: bool) -> String {
+    let Unreached { venue, url, fault, wait } = unreached;
+    if as_json {
+        let line = json!({
+            "venue": venue.name(), "url": url, "connected": false, "last_error": fault,
+            "retry_in_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+        });
+        return format!("{line}\n");
+    }
+    format!("{:13} connecting: {fault}; again in {:.1} s; {url}\n", venue.name(), wait.as_secs_f64())
+}
+
+fn unix_ns() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.unwrap_or_default().as_nanos() as u64
+}
+
+fn table(reader: &Reader, now: Nanos, frames_per_s: f64) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "{:13} {:16} {:>14} {:>16} {:>14} {:>16} {:11} {:>9} {:>9}",
+        "venue", "symbol", "bid", "quantity", "ask", "quantity", "proof", "age ms", "proved ms"
+    );
+    for listed in reader.instruments().iter().take(ROWS_MAX) {
+        let top = reader.top_of_book(listed.id).unwrap_or_default();
+        let side = |level: Option<_>| level.map(|level| level_text(level, listed.tick_size, listed.lot_size));
+        let dash = || ("-".to_owned(), "-".to_owned());
+        let (bid, ask) = (side(top.bid).unwrap_or_else(dash), side(top.ask).unwrap_or_else(dash));
+        let ms = |age: Nanos| format!("{:.1}", age.0 as f64 / 1e6);
+        let age = if top.ts_recv.0 == 0 { "-".to_owned() } else { ms(now.saturating_sub(top.ts_recv)) };
+        let proved = top.proof_update_id().map_or_else(|| "-".to_owned(), |_| ms(top.proof_age(now)));
+        let _ = writeln!(
+            out,
+            "{:13} {:16} {:>14} {:>16} {:>14} {:>16} {:11} {age:>9} {proved:>9}",
+            listed.venue.name(),
+            listed.name,
+            bid.0,
+            bid.1,
+            ask.0,
+            ask.1,
+            top.standing.proof.name(),
+        );
+    }
+    let more = reader.instruments().len().saturating_sub(ROWS_MAX);
+    if more > 0 {
+        let _ = writeln!(out, "and {more} more");
+    }
+    for feed in 0..reader.feeds_len() {
+        let (venue, url) = reader.feed(feed);
+        let (status, counters) = (reader.status(feed), reader.counters(feed));
+        let state = match &status.last_error {
+            _ if status.connected => "connected".to_owned(),
+            Some(fault) => format!("connecting: {fault}"),
+            None => "connecting".to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "{:13} {state}; {} frames = {} applied + {} dropped; {} gaps, {} resyncs, {} reconnects; lag {:.1} ms; {url}",
+            venue.name(),
+            counters.frames,
+            counters.applied,
+            counters.drops_total(),
+            counters.gaps,
+            counters.resyncs,
+            status.reconnects(),
+            counters.lag_signed_ns() as f64 / 1e6,
+        );
+        for refusal in &status.refusals {
+            let _ = writeln!(out, "{:13} refused {}: {}", venue.name(), refusal.subject, refusal.reason);
+        }
+    }
+    let _ = writeln!(out, "{frames_per_s:.0} frames/s");
+    for row in ingest(&reader.times(), reader.calibration()) {
+        let Some(times) = row.quantiles else { continue };
+        let text = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
+        let (p50, p99, p999) = (times.p50_ns, text(times.p99_ns), text(times.p999_ns));
+        let _ = writeln!(out, "{:24} n {:9}  p50 {p50:7}  p99 {p99:>8}  p99.9 {p999:>8} ns", row.name, times.n);
+    }
+    out
+}
+
+/// One object an instrument, then one a feed.
+fn lines(reader: &Reader, now: Nanos) -> String {
+    let mut out = String::new();
+    for listed in reader.instruments() {
+        let top = reader.top_of_book(listed.id).unwrap_or_default();
+        let side = |level: Option<_>| {
+            level.map(|level| level_text(level, listed.tick_size, listed.lot_size)).map(|(px, qty)| [px, qty])
+        };
+        let line = json!({
+            "venue": listed.venue.name(), "symbol": listed.name, "bid": side(top.bid), "ask": side(top.ask),
+            "update_id": top.update_id, "proof": top.standing.proof.name(), "proof_update_id": top.proof_update_id(),
+            "proof_age_ns": top.proof_update_id().map(|_| top.proof_age(now).0),
+            "age_ns": (top.ts_recv.0 != 0).then(|| now.saturating_sub(top.ts_recv).0),
+        });
+        let _ = writeln!(out, "{line}");
+    }
+    for feed in 0..reader.feeds_len() {
+        let (venue, url) = reader.feed(feed);
+        let (status, counters) = (reader.status(feed), reader.counters(feed));
+        let line = json!({
+            "venue": venue.name(), "url": url, "connected": status.connected, "frames": counters.frames,
+            "applied": counters.applied, "dropped": counters.drops_total(), "gaps": counters.gaps,
+            "resyncs": counters.resyncs, "reconnects": status.reconnects(), "lag_ns": counters.lag_signed_ns(),
+            "refused": status.refusals.iter().map(|refusal| [&refusal.subject, &refusal.reason]).collect::<Vec<_>>(),
+            "last_error": status.last_error,
+        });
+        let _ = writeln!(out, "{line}");
+    }
+    let timed = ingest(&reader.times(), reader.calibration());
+    for row in timed.iter().filter(|row| row.quantiles.is_some()) {
+        let _ = writeln!(out, "{}", json!({"row": row}));
+    }
+    out
+}

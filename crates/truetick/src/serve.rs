@@ -1,0 +1,177 @@
+//! `truetick serve`: all three engines and the page, with nothing to configure.
+//!
+//! ```text
+//! browsers --UDP--------> TURN server                                  \
+//! simulator --WebSocket-> market engine --cells-> gate <-ring- strategy -+-> control plane (HTTP)
+//! ```
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, ensure};
+use ipnet::IpNet;
+use tt_model::Nanos;
+
+use crate::config::Config;
+use crate::http::{self, snapshot};
+use crate::shutdown::Shutdown;
+use crate::{market, output, risk, turn};
+
+mod addresses;
+mod credential;
+mod faults;
+mod summary;
+mod venues;
+
+use credential::Credential;
+
+/// One pass in so many is timed: more than elsewhere, since little happens here.
+const SAMPLED_ONE_IN: u32 = 8;
+
+/// Flags of `truetick serve`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Address and TCP port of the page, the metrics and the JSON interfaces [default: 127.0.0.1:9641]
+    #[arg(long, value_name = "ADDR:PORT")]
+    http: Option<SocketAddr>,
+    /// Address and UDP port of the TURN server; may repeat. Port 0 takes a free one [default: 127.0.0.1:3478]
+    #[arg(long, value_name = "ADDR:PORT")]
+    turn_listen: Vec<SocketAddr>,
+    /// The TURN server listens on this machine's other addresses, too, and relays on them
+    #[arg(long, conflicts_with = "turn_listen")]
+    lan: bool,
+    /// Book updates per second of each simulated venue, all its instruments together
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 200.0)]
+    rate: f64,
+    /// Instruments of each simulated venue
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    instruments: u32,
+    /// Seconds between two faults of a simulated venue (an update lost, doubled, swapped, or with a wrong digit); 0 for none
+    #[arg(long, value_name = "SECONDS", default_value_t = 15.0)]
+    fault_every: f64,
+    /// Order intents per second of the demonstration strategy
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    intents: u32,
+    /// Market and strategy follow from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Everything that runs.
+struct Running {
+    control: http::Running,
+    turn: turn::Running,
+    venues: Arc<sim::Running>,
+    faults: faults::Running,
+    market: market::Running,
+    risk: risk::Running,
+}
+
+/// Runs until a signal ends it.
+///
+/// # Errors
+/// A flag without sense, an address in use, or what the system lacks; one line.
+pub fn run(args: Args, config: &Config) -> Result<()> {
+    ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
+    let fault_every = faults::every(args.fault_every)?;
+    let shutdown = Shutdown::on_signals().context("serve: cannot catch signals")?;
+    let credential = Credential::fresh()?;
+    let turn_config = turn_config(&args, config, &credential)?;
+    let http_listen = args.http.or(config.http.listen).unwrap_or(http::DEFAULT_LISTEN);
+
+    let turn = turn::start(&turn_config)?;
+    let venues = Arc::new(venues::start(&args)?);
+    let market = market::start(venues::feeds(&venues)?)?;
+    let risk = risk::start(risk_config(&args, &market.reader()))?;
+    let ice_servers = credential.ice_servers(&addresses::reachable(turn.listen(), args.lan));
+    let state = state(&turn, &market, &risk, ice_servers.clone());
+    let control = http::start(http_listen, state)?;
+    let faults = faults::start(Arc::clone(&venues), fault_every)?;
+
+    let running = Running { control, turn, venues, faults, market, risk };
+    output::tell(&summary::banner(&running, &turn_config, &ice_servers));
+    shutdown.wait().context("serve: cannot wait for signals")?;
+    output::tell(&running.stop());
+    Ok(())
+}
+
+impl Running {
+    /// Ends everything, sources before sinks, and tells what it came to.
+    fn stop(self) -> String {
+        self.faults.stop();
+        self.control.stop();
+        let risk = self.risk.published();
+        self.risk.stop();
+        let reader = self.market.reader();
+        self.market.stop();
+        // The last holder: its thread ends here.
+        drop(self.venues);
+        let turn = self.turn.stop().ledger();
+        summary::farewell(&[turn, reader.snapshot(now(), SAMPLED_ONE_IN).ledger, risk.snapshot().ledger])
+    }
+}
+
+/// `[turn]`, the flags, and a user that nobody can know beforehand.
+fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<turn::TurnConfig> {
+    let mut section = config.turn.clone();
+    if args.lan {
+        (section.listen, section.relay_ip) = addresses::lan()?;
+    } else if !args.turn_listen.is_empty() {
+        section.listen.clone_from(&args.turn_listen);
+    } else if section.listen.is_empty() {
+        section.listen = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, addresses::TURN_PORT))];
+    }
+    let mut turn = turn::TurnConfig::new(&turn::Args::default(), &section)?;
+    turn.sample_one_in = SAMPLED_ONE_IN;
+    turn.users.push(credential.user());
+    // Two peers behind this relay reach each other through it, wherever it runs; nothing else is opened.
+    turn.allow_peers.extend(turn.relay_ips.iter().flat_map(|relay| [relay.bound, relay.external]).map(IpNet::from));
+    Ok(turn)
+}
+
+fn risk_config(args: &Args, reader: &market::Reader) -> risk::RiskConfig {
+    let tradable = |listed: &market::Instrument| risk::Tradable {
+        instrument: listed.id,
+        symbol: listed.name.clone(),
+        venue: listed.venue.name(),
+        tick_size: listed.tick_size,
+        lot_size: listed.lot_size,
+    };
+    let quotes = reader.clone();
+    risk::RiskConfig {
+        tradables: reader.instruments().iter().map(tradable).collect(),
+        quotes: Arc::new(move |instrument| {
+            let top = quotes.top_of_book(instrument)?;
+            Some(risk::Quote {
+                bid_px: top.bid.map_or(0, |level| level.px.0),
+                ask_px: top.ask.map_or(0, |level| level.px.0),
+                ts_recv: top.ts_recv,
+                is_verified: top.standing.proof.is_verified(),
+            })
+        }),
+        intents_per_s: args.intents,
+        seed: args.seed,
+    }
+}
+
+fn state(
+    turn: &turn::Running,
+    market: &market::Running,
+    risk: &risk::Running,
+    ice_servers: snapshot::IceServers,
+) -> http::State {
+    let (reader, published) = (market.reader(), risk.published());
+    http::State {
+        turn: Some(turn.reading()),
+        market: Some(Arc::new(move || reader.snapshot(now(), SAMPLED_ONE_IN))),
+        risk: Some(Arc::new(move || published.snapshot())),
+        ice_servers: Some(ice_servers),
+    }
+}
+
+/// The Unix epoch's time, on the clock of the market engine's receive times.
+fn now() -> Nanos {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,67 @@
+//! A credential for this run alone.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, Result};
+use zeroize::Zeroizing;
+
+use crate::http::snapshot::{IceServer, IceServers};
+use crate::turn;
+
+/// Characters of names and passwords: 32 that are not mistaken for each other, 5 bits each.
+const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// 16 characters: 80 bits.
+const PASSWORD_CHARACTERS: usize = 16;
+
+const NAME_CHARACTERS: usize = 4;
+
+/// A user's name and password.
+pub(super) struct Credential {
+    name: String,
+    password: Zeroizing<String>,
+}
+
+impl Credential {
+    /// Draws one.
+    ///
+    /// # Errors
+    /// The system gives no random bytes.
+    pub(super) fn fresh() -> Result<Self> {
+        let name = format!("trial-{}", text(NAME_CHARACTERS)?.as_str());
+        Ok(Self { name, password: text(PASSWORD_CHARACTERS)? })
+    }
+
+    pub(super) fn user(&self) -> turn::User {
+        turn::User { name: self.name.clone(), password: self.password.clone() }
+    }
+
+    /// What a browser needs to relay through `listen`.
+    pub(super) fn ice_servers(&self, listen: &[SocketAddr]) -> IceServers {
+        let urls = listen.iter().map(|addr| format!("turn:{addr}")).collect();
+        let server = IceServer { urls, username: self.name.clone(), credential: self.password.to_string() };
+        IceServers { ice_servers: vec![server] }
+    }
+}
+
+fn text(characters: usize) -> Result<Zeroizing<String>> {
+    let mut bytes = Zeroizing::new(vec![0; characters]);
+    getrandom::fill(&mut bytes).context("the system gives no random bytes")?;
+    let letter = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]);
+    Ok(Zeroizing::new(bytes.iter().map(letter).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_are_alike_and_all_are_plain_text() {
+        let (one, other) = (Credential::fresh().unwrap(), Credential::fresh().unwrap());
+        assert_ne!(*one.password, *other.password);
+        assert_eq!(one.password.len(), PASSWORD_CHARACTERS);
+        assert!(one.password.bytes().all(|byte| ALPHABET.contains(&byte)));
+        let urls = &one.ice_servers(&["[::1]:3478".parse().unwrap()]).ice_servers[0].urls;
+        assert_eq!(urls, &["turn:[::1]:3478"]);
+    }
+}

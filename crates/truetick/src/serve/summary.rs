@@ -1,0 +1,66 @@
+//! What is told at the start and at the end.
+
+use std::fmt::Write as _;
+
+use super::{Running, turn};
+use crate::http::snapshot::{IceServers, Ledger};
+
+/// What listens where, the credential, and how to end. The page comes last, where the eye stays.
+pub(super) fn banner(running: &Running, turn: &turn::TurnConfig, ice_servers: &IceServers) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "truetick {}", env!("CARGO_PKG_VERSION"));
+    let listens: Vec<_> = running.turn.listen().iter().map(ToString::to_string).collect();
+    let relays: Vec<_> = turn.relay_ips.iter().map(|relay| relay.external.to_string()).collect();
+    let _ = writeln!(text, "  turn    udp {}, relaying on {}", listens.join(", udp "), relays.join(", "));
+    let reader = running.market.reader();
+    let _ = writeln!(text, "  market  {} books of {} simulated venues", reader.instruments().len(), reader.feeds_len());
+    for index in 0..reader.feeds_len() {
+        let (venue, url) = reader.feed(index);
+        let _ = writeln!(text, "          {} {url}", venue.name());
+    }
+    let _ = writeln!(text, "  risk    a demonstration strategy sends intents through a ring into the gate");
+    let _ = writeln!(text, "\nA credential for this run, for new RTCPeerConnection(...):\n");
+    for server in &ice_servers.ice_servers {
+        let urls: Vec<_> = server.urls.iter().map(|url| format!("{url:?}")).collect();
+        let _ = writeln!(text, "  {{ \"iceServers\": [{{");
+        let _ = writeln!(text, "      \"urls\": [{}],", urls.join(", "));
+        let _ = writeln!(text, "      \"username\": {:?},", server.username);
+        let _ = writeln!(text, "      \"credential\": {:?}", server.credential);
+        let _ = writeln!(text, "  }}] }}");
+    }
+    let _ = writeln!(text, "\nThe page: http://{}/   Ctrl-C ends it.", running.control.listen());
+    text
+}
+
+/// A line for each engine: in = out + dropped, and why.
+pub(super) fn farewell(ledgers: &[Ledger]) -> String {
+    let mut text = String::from("\n");
+    for ledger in ledgers {
+        let Ledger { unit, input, out, dropped, closes, drops, .. } = ledger;
+        let sign = if *closes { '=' } else { '\u{2260}' };
+        let _ = write!(text, "{unit:>10}: {input} in {sign} {out} out + {dropped} dropped");
+        for drop in drops.iter().filter(|drop| drop.count > 0) {
+            let _ = write!(text, ", {} {}", drop.name, drop.count);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::snapshot::Count;
+
+    #[test]
+    fn a_sum_that_does_not_close_is_shown_so() {
+        let applied = || vec![Count { name: "applied", count: 2 }];
+        let ledger = |input, drops| Ledger::new("frames", input, applied(), drops);
+        let superseded = vec![Count { name: "superseded", count: 1 }, Count { name: "duplicate", count: 0 }];
+        assert_eq!(
+            farewell(&[ledger(3, superseded), ledger(3, vec![])]),
+            "\n    frames: 3 in = 2 out + 1 dropped, superseded 1\n    frames: 3 in \u{2260} 2 out + 0 dropped\n"
+        );
+    }
+}

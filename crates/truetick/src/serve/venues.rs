@@ -1,0 +1,39 @@
+//! The simulated venues and how the market engine follows them.
+
+use anyhow::{Context as _, Result};
+
+use crate::market::{FeedConfig, MarketConfig, OpenPosition};
+
+/// Each simulated venue, the engine's name of it, and where its streams are.
+const VENUES: [(sim::Venue, tt_market::Venue, &str); 3] = [
+    (sim::Venue::BinanceSpot, tt_market::Venue::BinanceSpot, "/stream"),
+    (sim::Venue::BinanceUsdm, tt_market::Venue::BinanceUsdm, "/stream"),
+    (sim::Venue::Kraken, tt_market::Venue::Kraken, "/v2"),
+];
+
+/// Starts the venues on free ports of loopback.
+pub(super) fn start(args: &super::Args) -> Result<sim::Running> {
+    let config =
+        sim::Config { instruments: args.instruments, rate_hz: args.rate, seed: args.seed, ..sim::Config::default() };
+    sim::start(config).context("serve: simulated venues")
+}
+
+/// Feeds of every instrument of every venue.
+pub(super) fn feeds(venues: &sim::Running) -> Result<MarketConfig> {
+    let feed = |&(simulated, venue, path): &(sim::Venue, tt_market::Venue, &str)| {
+        let symbols = venues.instruments(simulated).into_iter().map(|listed| listed.symbol).collect();
+        let streams =
+            format!("ws://{}{path}", venues.address(simulated)).parse().context("serve: a venue's address")?;
+        let mut feed = FeedConfig::at(venue, streams, symbols);
+        feed.listen_key = (venue != tt_market::Venue::Kraken).then(|| sim::LISTEN_KEY.to_owned());
+        if venue == tt_market::Venue::BinanceUsdm {
+            // A position in the first instrument, so that mark prices have something to value.
+            let first = feed.symbols.first().cloned().into_iter();
+            let entry_px = tt_market::Decimal::new(61_800, 0);
+            feed.positions = first.map(|symbol| OpenPosition { symbol, lots: 250, entry_px }).collect();
+        }
+        Ok(feed)
+    };
+    let feeds = VENUES.iter().map(feed).collect::<Result<_>>()?;
+    Ok(MarketConfig { feeds, sample_one_in: super::SAMPLED_ONE_IN })
+}

@@ -1,0 +1,108 @@
+//! The way to end: the first Ctrl-C or SIGTERM asks everything to stop, the second stops the process at once.
+
+use std::{io, process, thread};
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// Status of a process that a second signal ended.
+const STATUS_FORCED: i32 = 1;
+
+/// Tells whether the process was asked to end. Clones see the same request.
+#[derive(Debug, Clone)]
+pub struct Shutdown {
+    requested: watch::Receiver<bool>,
+}
+
+/// Asks the [`Shutdown`] that it was made with to end.
+#[derive(Debug)]
+pub struct Trigger {
+    request: watch::Sender<bool>,
+}
+
+/// A shutdown that no signal reaches, and what triggers it.
+#[must_use]
+pub fn pair() -> (Trigger, Shutdown) {
+    let (request, requested) = watch::channel(false);
+    (Trigger { request }, Shutdown { requested })
+}
+
+impl Trigger {
+    /// Requests the end; asking again changes nothing.
+    pub fn request(&self) {
+        self.request.send_replace(true);
+    }
+}
+
+impl Shutdown {
+    /// Waits for signals from here on, on a thread of its own.
+    ///
+    /// # Errors
+    /// The thread cannot be started or the signals cannot be caught.
+    pub fn on_signals() -> io::Result<Self> {
+        let (trigger, shutdown) = pair();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let registration = {
+            let _entered = runtime.enter();
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        };
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            let (mut interrupt, mut terminate) = registration;
+            runtime.block_on(async {
+                loop {
+                    tokio::select! {
+                        _ = interrupt.recv() => {}
+                        _ = terminate.recv() => {}
+                    }
+                    if *trigger.request.borrow() {
+                        process::exit(STATUS_FORCED);
+                    }
+                    trigger.request();
+                }
+            });
+        })?;
+        Ok(shutdown)
+    }
+
+    /// Whether the end was requested.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        *self.requested.borrow()
+    }
+
+    /// Blocks the thread until the end is requested. Not for use inside of a runtime.
+    ///
+    /// # Errors
+    /// The operating system has nothing left to wait with.
+    pub fn wait(&self) -> io::Result<()> {
+        tokio::runtime::Builder::new_current_thread().build()?.block_on(self.clone().requested());
+        Ok(())
+    }
+
+    /// Completes when the end is requested.
+    pub async fn requested(mut self) {
+        // A trigger that is gone can never ask: then the end is now.
+        let _ = self.requested.wait_for(|requested| *requested).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_waiter_sees_the_request() {
+        let (trigger, shutdown) = pair();
+        let waiters: Vec<_> = (0..3)
+            .map(|_| {
+                let waiter = shutdown.clone();
+                thread::spawn(move || waiter.wait().map(|()| waiter.is_requested()))
+            })
+            .collect();
+        assert!(!shutdown.is_requested());
+        trigger.request();
+        for waiter in waiters {
+            assert!(waiter.join().expect("no panic").expect("waits"));
+        }
+    }
+}

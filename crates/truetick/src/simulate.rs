@@ -1,0 +1,116 @@
+//! `truetick simulate`: venues on loopback, scripted.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use serde_json::json;
+use sim::Venue;
+
+use crate::config::Config;
+use crate::output;
+use crate::shutdown::Shutdown;
+
+/// Flags of `truetick simulate`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Instruments of each venue
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    instruments: u32,
+    /// Book updates per second of each venue, all its instruments together
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 200.0)]
+    rate: f64,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    listen: IpAddr,
+    /// Ports of Binance spot, Binance USD-M and Kraken; 0 takes any free one
+    #[arg(long, value_name = "PORT", num_args = 3, default_values_t = [0, 0, 0])]
+    ports: Vec<u16>,
+    /// Everything about the market follows from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// One JSON object a line instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs until a signal ends it.
+///
+/// # Errors
+/// A rate that is no rate, or an address in use.
+pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
+    anyhow::ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
+    let ports = <[u16; 3]>::try_from(args.ports.as_slice()).context("--ports takes three ports")?;
+    let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
+    let running = sim::start(sim::Config {
+        ip: args.listen,
+        ports,
+        instruments: args.instruments,
+        rate_hz: args.rate,
+        seed: args.seed,
+        ..sim::Config::default()
+    })
+    .context("simulate")?;
+    let started = Instant::now();
+    output::tell(&addresses(&running, &args));
+    shutdown.wait().context("cannot wait for a signal")?;
+    output::tell(&totals(&running, started.elapsed().as_secs_f64(), &args));
+    running.stop();
+    Ok(())
+}
+
+/// Where the venue's streams and its snapshots are.
+const fn paths(venue: Venue) -> (&'static str, &'static str, Option<&'static str>) {
+    match venue {
+        Venue::BinanceSpot => ("binance_spot", "/stream", Some("/api/v3/depth")),
+        Venue::BinanceUsdm => ("binance_usdm", "/stream", Some("/fapi/v1/depth")),
+        Venue::Kraken => ("kraken", "/v2", None),
+    }
+}
+
+fn addresses(running: &sim::Running, args: &Args) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    for venue in Venue::ALL {
+        let (name, streams, snapshots) = paths(venue);
+        let address = running.address(venue);
+        let symbols: Vec<String> = running.instruments(venue).into_iter().map(|listed| listed.symbol).collect();
+        let streams = format!("ws://{address}{streams}");
+        let snapshots = snapshots.map(|path| format!("http://{address}{path}"));
+        if args.json {
+            let line = json!({"venue": name, "streams": streams, "snapshots": snapshots, "symbols": symbols});
+            let _ = writeln!(text, "{line}");
+        } else {
+            let shown = symbols[..symbols.len().min(8)].join(",");
+            let snapshots = snapshots.unwrap_or_default();
+            let _ = writeln!(text, "{name:13} {streams:34} {snapshots:42} {} instruments: {shown}", symbols.len());
+        }
+    }
+    text
+}
+
+fn totals(running: &sim::Running, seconds: f64, args: &Args) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    for venue in Venue::ALL {
+        let (name, ..) = paths(venue);
+        let stats = running.stats(venue);
+        let achieved = stats.updates as f64 / seconds;
+        if args.json {
+            let line = json!({
+                "venue": name, "offered_per_s": args.rate, "achieved_per_s": achieved, "updates": stats.updates,
+                "updates_late": stats.steps_late, "frames": stats.frames, "connections": stats.opened,
+                "cut_off": stats.cut_off, "snapshots": stats.snapshots,
+            });
+            let _ = writeln!(text, "{line}");
+        } else {
+            let _ = writeln!(
+                text,
+                "{name:13} offered {:.0}/s, achieved {achieved:.1}/s: {} updates ({} late), {} frames to {} connections",
+                args.rate, stats.updates, stats.steps_late, stats.frames, stats.opened
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,184 @@
+//! `truetick turn`: the STUN/TURN server over UDP.
+//!
+//! [`start`] binds everything and starts one thread for each worker: a listener of its own on every address, a pool of
+//! relay sockets and one engine. [`Running`] reads what they count and ends them.
+
+mod credentials;
+mod launch;
+mod ledger;
+mod relays;
+mod settings;
+mod worker;
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::Context as _;
+use tt_net::Waker;
+
+use crate::config::Config;
+use crate::http::{self, snapshot};
+use crate::output;
+use crate::shutdown::Shutdown;
+use crate::timing;
+use ledger::Published;
+
+pub use credentials::{AuthSecret, User};
+pub use launch::start;
+pub use ledger::Totals;
+pub use settings::{Args, RelayIp, TurnConfig};
+
+/// A running server. Dropping it without [`Running::stop`] leaves the threads to the end of the process.
+#[derive(Debug)]
+pub struct Running {
+    listen: Vec<SocketAddr>,
+    stop: Arc<AtomicBool>,
+    wakers: Vec<Waker>,
+    threads: Vec<JoinHandle<()>>,
+    readings: Readings,
+}
+
+/// What the workers count, for any thread to read.
+#[derive(Clone, Debug)]
+struct Readings {
+    workers: Arc<[Arc<Published>]>,
+    listens: Vec<String>,
+    realm: String,
+    allocations_max: u32,
+    sample_one_in: u32,
+}
+
+impl Running {
+    /// The addresses that clients send to, with the port that the kernel chose where 0 was asked for.
+    #[must_use]
+    pub fn listen(&self) -> &[SocketAddr] {
+        &self.listen
+    }
+
+    /// What has been counted so far, at most 100 ms ago.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.readings.totals()
+    }
+
+    /// What the control plane shows of it.
+    #[must_use]
+    pub fn reading(&self) -> http::Reading<snapshot::Turn> {
+        let readings = self.readings.clone();
+        Arc::new(move || readings.snapshot())
+    }
+
+    /// Ends the workers after their present round, and returns what they have counted in all.
+    pub fn stop(self) -> Totals {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wakers.iter().for_each(Waker::wake);
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("a worker has panicked");
+            }
+        }
+        self.readings.totals()
+    }
+}
+
+impl Readings {
+    fn each(&self) -> impl Iterator<Item = &Published> {
+        self.workers.iter().map(Arc::as_ref)
+    }
+
+    fn totals(&self) -> Totals {
+        Totals::of(self.each())
+    }
+
+    fn snapshot(&self) -> snapshot::Turn {
+        let totals = self.totals();
+        snapshot::Turn {
+            listens: self.listens.clone(),
+            realm: self.realm.clone(),
+            workers: self.workers.len(),
+            ledger: totals.ledger(),
+            stages: timing::stages(&ledger::stages(self.each()), self.sample_one_in),
+            allocations: totals.allocations(self.allocations_max),
+        }
+    }
+}
+
+/// Runs until a signal ends it.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run(args: Args, config: &Config) -> anyhow::Result<()> {
+    let turn = TurnConfig::new(&args, &config.turn)?;
+    let shutdown = Shutdown::on_signals().context("turn: cannot catch signals")?;
+    let running = start(&turn)?;
+    let state = http::State { turn: Some(running.reading()), ..http::State::default() };
+    let control = args.http.or(config.http.listen).map(|addr| http::start(addr, state)).transpose()?;
+    if !(args.user.is_empty() && config.turn.user.is_empty()) {
+        tracing::warn!("a password on the command line or in the configuration is for trying out; use --user-file");
+    }
+    output::tell(&banner(&turn, &running, control.as_ref().map(http::Running::listen)));
+    shutdown.wait().context("turn: cannot wait for signals")?;
+    if let Some(control) = control {
+        control.stop();
+    }
+    output::tell(&farewell(&running.stop()));
+    Ok(())
+}
+
+/// What a user must know at the start, a fact a line.
+fn banner(config: &TurnConfig, running: &Running, http: Option<SocketAddr>) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    for addr in running.listen() {
+        let _ = writeln!(text, "listening on udp {addr}");
+    }
+    let _ = writeln!(text, "realm {:?}, {}, {} workers", config.realm, credentials_of(config), config.workers);
+    for relay in &config.relay_ips {
+        let told = if relay.external == relay.bound { String::new() } else { format!(", told as {}", relay.external) };
+        let ports = config.relay_ports;
+        let _ = writeln!(text, "relaying on {} ports {}-{}{told}", relay.bound, ports.low, ports.high);
+    }
+    let nets = |nets: &[ipnet::IpNet]| nets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let _ = writeln!(
+        text,
+        "peers denied by default: private, loopback, link-local, carrier-grade NAT, multicast, reserved and cloud \
+         metadata addresses, also inside of IPv6 ones"
+    );
+    if !config.allow_peers.is_empty() {
+        let _ = writeln!(text, "peers allowed: {}", nets(&config.allow_peers));
+    }
+    if !config.deny_peers.is_empty() {
+        let _ = writeln!(text, "peers denied too: {}", nets(&config.deny_peers));
+    }
+    if let Some(addr) = http {
+        let _ = writeln!(text, "http://{addr}");
+    }
+    let _ = writeln!(text, "ready");
+    text
+}
+
+fn credentials_of(config: &TurnConfig) -> String {
+    match (config.users.len(), config.auth_secrets.len()) {
+        (0, 0) => "nobody may relay (no user, no secret): Binding only".into(),
+        (users, secrets) => format!("{users} users, {secrets} secrets"),
+    }
+}
+
+fn farewell(totals: &Totals) -> String {
+    let ledger = totals.ledger();
+    let mut text = format!("datagrams: in {} = out {} + dropped {}", ledger.input, ledger.out, ledger.dropped);
+    for drop in ledger.drops.iter().filter(|drop| drop.count > 0) {
+        let _ = write!(text, ", {} {}", drop.name, drop.count);
+    }
+    if totals.kernel_lost() > 0 {
+        let _ = write!(text, "; lost before they came in {}", totals.kernel_lost());
+    }
+    for (what, fault, count) in totals.faults() {
+        let _ = write!(text, "; {what} failed: {} {count}", fault.name());
+    }
+    let _ = writeln!(text, "{}", if ledger.closes { "" } else { " (does not close)" });
+    text
+}

@@ -1,0 +1,183 @@
+//! What the workers have counted, for readers in other threads.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tt_meter::{Sampler, Stages};
+use tt_net::{FaultCounts, IoFault};
+use tt_turn::{Counters, DropReason};
+
+use super::relays::RelayCounts;
+use crate::http::snapshot;
+
+/// What one worker has counted so far: the engine's counters and the driver's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// The engine's.
+    pub(super) engine: Counters,
+    /// Datagrams that the kernel gave to this worker's sockets.
+    pub(super) received: u64,
+    /// Datagrams that the kernel took from it.
+    pub(super) sent: u64,
+    /// Those of them that carried a payload from a client to a peer or back.
+    pub(super) sent_relayed: u64,
+    /// Datagrams that the kernel refused to send, by reason.
+    pub(super) refused: FaultCounts,
+    /// Datagrams whose socket was closed before they left.
+    pub(super) orphaned: u64,
+    /// Received datagrams longer than any buffer.
+    pub(super) truncated: u64,
+    /// Datagrams for another worker that could not take them, or ended first.
+    pub(super) hand_over_lost: u64,
+    /// Datagrams that the kernel dropped for want of buffer; it never gave them to us.
+    pub(super) kernel_lost: u64,
+    /// Failed receptions and waits, by reason.
+    pub(super) receive_faults: FaultCounts,
+    /// Relay sockets.
+    pub(super) relays: RelayCounts,
+}
+
+/// One worker's counts where another thread can read them. The writer never waits for a reader.
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    counts: Mutex<Counts>,
+    stages: Mutex<Stages>,
+}
+
+impl Published {
+    /// Publishes `counts`, or returns `false` where a reader is just reading.
+    pub(super) fn put_counts(&self, counts: &Counts) -> bool {
+        let free = self.counts.try_lock();
+        free.map(|mut published| *published = *counts).is_ok()
+    }
+
+    /// Publishes what `sampler` has seen, or returns `false` where a reader is just reading.
+    pub(super) fn put_stages(&self, sampler: &Sampler) -> bool {
+        let free = self.stages.try_lock();
+        free.map(|mut published| published.clone_from(sampler.stages())).is_ok()
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stages(&self) -> MutexGuard<'_, Stages> {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What all workers together have counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    counts: Counts,
+}
+
+impl Totals {
+    pub(super) fn of<'a>(workers: impl Iterator<Item = &'a Published>) -> Self {
+        let mut totals = Self::default();
+        for worker in workers {
+            totals.add(&worker.counts());
+        }
+        totals
+    }
+
+    fn add(&mut self, other: &Counts) {
+        let sum = &mut self.counts;
+        add_engine(&mut sum.engine, &other.engine);
+        sum.received += other.received;
+        sum.sent += other.sent;
+        sum.sent_relayed += other.sent_relayed;
+        sum.refused.merge(&other.refused);
+        sum.orphaned += other.orphaned;
+        sum.truncated += other.truncated;
+        sum.hand_over_lost += other.hand_over_lost;
+        sum.kernel_lost += other.kernel_lost;
+        sum.receive_faults.merge(&other.receive_faults);
+        sum.relays.bound += other.relays.bound;
+        sum.relays.resting += other.relays.resting;
+        sum.relays.late += other.relays.late;
+        sum.relays.faults.merge(&other.relays.faults);
+    }
+
+    /// Datagrams that the kernel dropped before the server saw them (`SO_RXQ_OVFL`).
+    #[must_use]
+    pub const fn kernel_lost(&self) -> u64 {
+        self.counts.kernel_lost
+    }
+
+    /// Failed system calls that lost no datagram by themselves, by what they were for and why; those that happened.
+    #[must_use]
+    pub fn faults(&self) -> Vec<(&'static str, IoFault, u64)> {
+        let kinds = [("receive", self.counts.receive_faults), ("relay sockets", self.counts.relays.faults)];
+        let each = kinds.into_iter().flat_map(|(what, of)| IoFault::ALL.map(|fault| (what, fault, of.of(fault))));
+        each.filter(|(_, _, count)| *count > 0).collect()
+    }
+
+    /// What came in and what became of it. `in` is counted where datagrams are read and `out` where the kernel takes
+    /// them; the drops between the two are the engine's and the driver's.
+    #[must_use]
+    pub fn ledger(&self) -> snapshot::Ledger {
+        let counts = &self.counts;
+        let count = |name, count| snapshot::Count { name, count };
+        let outcomes = vec![count("replied", counts.sent - counts.sent_relayed), count("relayed", counts.sent_relayed)];
+        let mut drops: Vec<_> =
+            DropReason::ALL.iter().map(|reason| count(reason.name(), counts.engine.dropped(*reason))).collect();
+        drops.push(count("relay_resting", counts.relays.late));
+        drops.push(count("truncated", counts.truncated));
+        drops.push(count("hand_over_lost", counts.hand_over_lost));
+        drops.push(count("relay_closed", counts.orphaned));
+        drops.extend(IoFault::ALL.map(|fault| count(send_name(fault), counts.refused.of(fault))));
+        snapshot::Ledger::new("datagrams", counts.received + counts.relays.late, outcomes, drops)
+    }
+
+    /// Allocations and what hangs on them; `capacity` is how many there may be.
+    #[must_use]
+    pub const fn allocations(&self, capacity: u32) -> snapshot::Allocations {
+        let engine = &self.counts.engine;
+        snapshot::Allocations {
+            live: engine.allocations_made.saturating_sub(engine.allocations_ended),
+            capacity: capacity as u64,
+            created: engine.allocations_made,
+            ended: engine.allocations_ended,
+            to_peers_bytes: engine.bytes_to_peers,
+            to_clients_bytes: engine.bytes_to_clients,
+        }
+    }
+}
+
+fn add_engine(sum: &mut Counters, other: &Counters) {
+    sum.received += other.received;
+    sum.replied += other.replied;
+    sum.relayed += other.relayed;
+    sum.handed_over += other.handed_over;
+    sum.drops.iter_mut().zip(other.drops).for_each(|(mine, theirs)| *mine += theirs);
+    sum.bytes_to_peers += other.bytes_to_peers;
+    sum.bytes_to_clients += other.bytes_to_clients;
+    sum.flow_hits += other.flow_hits;
+    sum.flow_misses += other.flow_misses;
+    sum.errors.iter_mut().zip(other.errors).for_each(|(mine, theirs)| *mine += theirs);
+    sum.allocations_made += other.allocations_made;
+    sum.allocations_ended += other.allocations_ended;
+}
+
+const fn send_name(fault: IoFault) -> &'static str {
+    match fault {
+        IoFault::WouldBlock => "send_would_block",
+        IoFault::NoBuffers => "send_no_buffers",
+        IoFault::NoDescriptors => "send_no_descriptors",
+        IoFault::Unreachable => "send_unreachable",
+        IoFault::Refused => "send_refused",
+        IoFault::TooLarge => "send_too_large",
+        IoFault::Forbidden => "send_forbidden",
+        IoFault::BadAddress => "send_bad_address",
+        IoFault::Other => "send_other",
+    }
+}
+
+/// What all workers' samplers have seen together.
+pub(super) fn stages<'a>(workers: impl Iterator<Item = &'a Published>) -> Stages {
+    let mut seen = Stages::default();
+    for worker in workers {
+        seen.merge(&worker.stages());
+    }
+    seen
+}

@@ -1,0 +1,262 @@
+//! One worker's relay sockets: bound ahead of need, drawn by the engine, rested after use.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+use tt_model::Nanos;
+use tt_net::{FaultCounts, Inbox, IoFault, Poller, UdpSocket};
+use tt_turn::relay::{RelayAddress, RelayDemand};
+use tt_turn::{RelayId, Server};
+
+use super::settings::RelayIp;
+use crate::config::PortRange;
+
+/// How long a socket rests between two allocations, so that late datagrams of the first never reach the second.
+const REST: Nanos = Nanos::from_secs(5);
+/// How long to wait after a failure (no descriptors, no free port) before sockets are bound again.
+const RETRY: Nanos = Nanos::from_secs(1);
+/// Sockets of one address that wait for an allocation: topped up to `POOL_HIGH` when fewer than `POOL_LOW` are left.
+const POOL_LOW: usize = 64;
+const POOL_HIGH: usize = 128;
+/// Bytes that a relay socket's queue may hold, where the system allows it; one burst of a peer, not its memory.
+const SOCKET_BUFFER: usize = 1 << 20;
+/// Random ports that are tried for one socket before the range is searched from a random port on.
+const DRAWS: usize = 16;
+
+/// What a worker may bind relay sockets on.
+#[derive(Clone, Debug)]
+pub(super) struct RelayPlan {
+    /// The addresses.
+    pub(super) ips: Vec<RelayIp>,
+    /// The ports, shared with the other workers.
+    pub(super) ports: PortRange,
+    /// This worker's share of sockets, over all addresses.
+    pub(super) sockets_max: u32,
+}
+
+/// What became of relay sockets and of what they received while they rested.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RelayCounts {
+    /// Sockets that are bound: waiting, serving or resting.
+    pub(super) bound: u64,
+    /// Sockets that rest.
+    pub(super) resting: u64,
+    /// Datagrams that came while their socket rested.
+    pub(super) late: u64,
+    /// Failures to bind or watch a socket.
+    pub(super) faults: FaultCounts,
+}
+
+#[derive(Debug)]
+struct Relay {
+    socket: UdpSocket,
+    /// Index of its address in the plan.
+    ip: usize,
+}
+
+/// One worker's relay sockets. A socket's index is its [`RelayId`].
+#[derive(Debug)]
+pub(super) struct Relays {
+    plan: RelayPlan,
+    slots: Vec<Option<Relay>>,
+    vacant: Vec<u32>,
+    resting: VecDeque<(Nanos, RelayId)>,
+    retry_at: Nanos,
+    pub(super) counts: RelayCounts,
+}
+
+impl Relays {
+    pub(super) fn new(plan: RelayPlan) -> Self {
+        let sockets_max = plan.sockets_max;
+        Self {
+            plan,
+            slots: (0..sockets_max).map(|_| None).collect(),
+            vacant: (0..sockets_max).rev().collect(),
+            resting: VecDeque::new(),
+            retry_at: Nanos(0),
+            counts: RelayCounts::default(),
+        }
+    }
+
+    /// The socket of `id`, unless there is none.
+    pub(super) fn socket(&self, id: RelayId) -> Option<&UdpSocket> {
+        Some(&self.slots.get(id.0 as usize)?.as_ref()?.socket)
+    }
+
+    /// Binds the first sockets of every address.
+    ///
+    /// # Errors
+    /// An address on which not one can be bound, with the reason.
+    pub(super) fn fill(&mut self, server: &mut Server, poller: &Poller) -> Result<(), (SocketAddr, io::Error)> {
+        for ip in 0..self.plan.ips.len() {
+            let share = self.slots.len() / self.plan.ips.len();
+            for count in 0..share.min(POOL_HIGH) {
+                match self.bind(ip, server, poller) {
+                    Ok(()) => {}
+                    Err(error) if count == 0 => {
+                        return Err((SocketAddr::new(self.plan.ips[ip].bound, self.plan.ports.low), error));
+                    }
+                    Err(error) => {
+                        self.counts.faults.record(IoFault::of(&error));
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what the engine has done with, wakes what has rested, and binds more where few are left.
+    pub(super) fn tend(&mut self, now: Nanos, server: &mut Server, poller: &Poller, inbox: &mut Inbox) {
+        while let Some(RelayDemand::Retire(id)) = server.poll_relay() {
+            // Unwatched while it rests: what arrives stays in the kernel's bounded queue and costs nothing here.
+            if let Some(Err(error)) = self.socket(id).map(|socket| poller.remove(socket)) {
+                self.counts.faults.record(IoFault::of(&error));
+            }
+            self.resting.push_back((now.saturating_add(REST), id));
+        }
+        while let Some(&(until, id)) = self.resting.front()
+            && until <= now
+        {
+            self.resting.pop_front();
+            self.wake(id, server, poller, inbox);
+        }
+        if now >= self.retry_at {
+            self.top_up(now, server, poller);
+        }
+        self.counts.resting = self.resting.len() as u64;
+    }
+
+    /// When [`Relays::tend`] has something to do again, if nothing else happens.
+    pub(super) fn next_wake(&self) -> Option<Nanos> {
+        self.resting.front().map(|(until, _)| *until)
+    }
+
+    fn top_up(&mut self, now: Nanos, server: &mut Server, poller: &Poller) {
+        for is_ipv4 in [true, false] {
+            let ips = self.ips_of(is_ipv4).count();
+            let pooled = server.relays_pooled(is_ipv4);
+            if self.vacant.is_empty() || pooled >= POOL_LOW * ips {
+                continue;
+            }
+            for count in pooled..POOL_HIGH * ips {
+                let Some(ip) = self.ips_of(is_ipv4).nth(count % ips) else { break };
+                if let Err(error) = self.bind(ip, server, poller) {
+                    self.counts.faults.record(IoFault::of(&error));
+                    self.retry_at = now.saturating_add(RETRY);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn ips_of(&self, is_ipv4: bool) -> impl Iterator<Item = usize> {
+        let ips = self.plan.ips.iter().enumerate();
+        ips.filter(move |(_, ip)| ip.bound.is_ipv4() == is_ipv4).map(|(index, _)| index)
+    }
+
+    fn bind(&mut self, ip: usize, server: &mut Server, poller: &Poller) -> io::Result<()> {
+        let Some(id) = self.vacant.pop() else { return Ok(()) };
+        let bound = bind_random(self.plan.ips[ip].bound, self.plan.ports).and_then(|socket| {
+            socket.set_buffers(SOCKET_BUFFER, false)?;
+            poller.add(&socket, relay_key(RelayId(id)))?;
+            Ok(socket)
+        });
+        match bound {
+            Ok(socket) => {
+                self.slots[id as usize] = Some(Relay { socket, ip });
+                self.counts.bound += 1;
+                self.register(RelayId(id), server);
+                Ok(())
+            }
+            Err(error) => {
+                self.vacant.push(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Empties a rested socket, counts what came late, and lets it serve again; closes it where enough others wait.
+    fn wake(&mut self, id: RelayId, server: &mut Server, poller: &Poller, inbox: &mut Inbox) {
+        let Some(relay) = self.slots[id.0 as usize].as_ref() else { return };
+        inbox.clear();
+        loop {
+            match inbox.receive(&relay.socket, relay_key(id), inbox.room()) {
+                Ok(received) => {
+                    self.counts.late += received.count as u64;
+                    inbox.clear();
+                    if received.drained {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    self.counts.faults.record(IoFault::of(&error));
+                    break;
+                }
+            }
+        }
+        let is_ipv4 = relay.socket.local_addr().is_ipv4();
+        let is_surplus = server.relays_pooled(is_ipv4) >= POOL_HIGH * self.ips_of(is_ipv4).count();
+        match poller.add(&relay.socket, relay_key(id)) {
+            Ok(()) if !is_surplus => self.register(id, server),
+            Ok(()) => self.close(id),
+            Err(error) => {
+                self.counts.faults.record(IoFault::of(&error));
+                self.close(id);
+            }
+        }
+    }
+
+    fn close(&mut self, id: RelayId) {
+        self.slots[id.0 as usize] = None;
+        self.vacant.push(id.0);
+        self.counts.bound -= 1;
+    }
+
+    fn register(&mut self, id: RelayId, server: &mut Server) {
+        let Some(relay) = self.slots[id.0 as usize].as_ref() else { return };
+        let bound = relay.socket.local_addr();
+        let external = SocketAddr::new(self.plan.ips[relay.ip].external, bound.port());
+        if let Err(fault) = server.add_relay(id, RelayAddress { bound, external }) {
+            tracing::error!(?fault, relay = id.0, "the engine refuses a relay socket");
+            self.close(id);
+        }
+    }
+}
+
+/// The key under which a relay socket is watched; listeners have the numbers below.
+pub(super) const fn relay_key(id: RelayId) -> u64 {
+    RELAY_KEYS | id.0 as u64
+}
+
+/// The relay of a key, unless it is a listener's.
+pub(super) const fn relay_of(key: u64) -> Option<RelayId> {
+    if key & RELAY_KEYS == 0 { None } else { Some(RelayId(key as u32)) }
+}
+
+const RELAY_KEYS: u64 = 1 << 32;
+
+/// A socket on a port of `ports` that nobody can foresee.
+fn bind_random(ip: std::net::IpAddr, ports: PortRange) -> io::Result<UdpSocket> {
+    let span = u32::from(ports.high - ports.low) + 1;
+    let port_at = |offset: u32| ports.low + (offset % span) as u16;
+    for _ in 0..DRAWS {
+        match UdpSocket::bind(SocketAddr::new(ip, port_at(random()?))) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            done => return done,
+        }
+    }
+    let start = random()? % span;
+    for offset in 0..span.min(1024) {
+        match UdpSocket::bind(SocketAddr::new(ip, port_at(start + offset))) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            done => return done,
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
+}
+
+fn random() -> io::Result<u32> {
+    getrandom::u32().map_err(io::Error::other)
+}

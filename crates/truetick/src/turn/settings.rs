@@ -1,0 +1,245 @@
+//! What the server is to do: flags over the configuration file over defaults, checked.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, ensure};
+use ipnet::IpNet;
+use tt_turn::config::ChannelNumbers;
+use tt_turn::policy::{Cidr, PeerPolicy};
+use tt_turn::shared::Quotas;
+
+use super::credentials::{AuthSecret, User, auth_secrets_in, users_in};
+use crate::config::{PortRange, TurnSection};
+
+/// The port of STUN and TURN over UDP. RFC 8656 section 19.
+const PORT: u16 = 3478;
+/// The dynamic ports, RFC 6335, from which relayed addresses are to be taken. RFC 8656 section 7.2.
+const RELAY_PORTS: PortRange = PortRange { low: 49_152, high: 65_535 };
+const REALM: &str = "truetick";
+/// The engine's bound, RFC 8489 section 14.9.
+const REALM_CHARACTERS_MAX: usize = 127;
+const WORKERS_MAX: usize = 256;
+const ALLOCATIONS: u32 = 8_192;
+const SAMPLED_ONE_IN: u32 = 64;
+
+/// Flags of `truetick turn`.
+#[derive(Debug, Default, clap::Args)]
+pub struct Args {
+    /// Address and UDP port that clients send to; may repeat. Port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Vec<SocketAddr>,
+    /// Address that relayed addresses are taken on; may repeat. Default: the listened ones, or those of the routes
+    #[arg(long, value_name = "IP")]
+    pub relay_ip: Vec<IpAddr>,
+    /// Address that clients and peers are told in place of --relay-ip (behind a NAT); may repeat, in the same order
+    #[arg(long, value_name = "IP")]
+    pub external_ip: Vec<IpAddr>,
+    /// UDP ports that relayed addresses are taken from [default: 49152-65535]
+    #[arg(long, value_name = "LOW-HIGH")]
+    pub relay_ports: Option<PortRange>,
+    /// Realm of the credentials [default: truetick]
+    #[arg(long, value_name = "R")]
+    pub realm: Option<String>,
+    /// A user, for trying out: other users of this machine can read it; may repeat
+    #[arg(long, value_name = "NAME:PASSWORD")]
+    pub user: Vec<String>,
+    /// File with one NAME:PASSWORD a line, readable by its owner only; may repeat
+    #[arg(long, value_name = "F")]
+    pub user_file: Vec<PathBuf>,
+    /// File with one secret of time-limited credentials a line, readable by its owner only; may repeat
+    #[arg(long, value_name = "F")]
+    pub auth_secret_file: Vec<PathBuf>,
+    /// Peers that may be reached although they are denied by default; may repeat
+    #[arg(long, value_name = "CIDR")]
+    pub allow_peer: Vec<IpNet>,
+    /// Peers that may not be reached; may repeat
+    #[arg(long, value_name = "CIDR")]
+    pub deny_peer: Vec<IpNet>,
+    /// Threads that serve clients [default: one a core]
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+    /// Take channel numbers up to 0x7FFF, as RFC 5766 had them, and some clients still bind
+    #[arg(long)]
+    pub rfc5766_channel_numbers: bool,
+    /// Address and TCP port of the page, the metrics and the JSON interfaces; none unless given
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub http: Option<SocketAddr>,
+}
+
+/// An address that relay sockets are bound to, and the one that peers are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayIp {
+    /// Of this machine.
+    pub bound: IpAddr,
+    /// The same, or the one that a NAT maps to it.
+    pub external: IpAddr,
+}
+
+/// Everything that the server needs to start.
+#[derive(Clone, Debug)]
+pub struct TurnConfig {
+    /// Addresses and UDP ports that clients send to.
+    pub listen: Vec<SocketAddr>,
+    /// Addresses that relayed addresses are taken on.
+    pub relay_ips: Vec<RelayIp>,
+    /// UDP ports that relayed addresses are taken from.
+    pub relay_ports: PortRange,
+    /// Realm of the credentials.
+    pub realm: String,
+    /// Static users.
+    pub users: Vec<User>,
+    /// Secrets of time-limited credentials, all of them valid.
+    pub auth_secrets: Vec<AuthSecret>,
+    /// Peers that may be reached although they are denied by default.
+    pub allow_peers: Vec<IpNet>,
+    /// Peers that may not be reached.
+    pub deny_peers: Vec<IpNet>,
+    /// Threads that serve clients.
+    pub workers: usize,
+    /// Which channel numbers a client may bind.
+    pub channel_numbers: ChannelNumbers,
+    /// Live allocations at most, over all workers.
+    pub allocations_max: u32,
+    /// Bounds for each user and each source.
+    pub quotas: Quotas,
+    /// One pass in so many is timed.
+    pub sample_one_in: u32,
+}
+
+impl TurnConfig {
+    /// A server on `listen` that relays on the same address, knows no user yet and takes the defaults for the rest.
+    #[must_use]
+    pub fn on(listen: SocketAddr) -> Self {
+        Self {
+            listen: vec![listen],
+            relay_ips: vec![RelayIp { bound: listen.ip(), external: listen.ip() }],
+            relay_ports: RELAY_PORTS,
+            realm: REALM.into(),
+            users: Vec::new(),
+            auth_secrets: Vec::new(),
+            allow_peers: Vec::new(),
+            deny_peers: Vec::new(),
+            workers: std::thread::available_parallelism().map_or(1, NonZero::get),
+            channel_numbers: ChannelNumbers::Rfc8656,
+            allocations_max: ALLOCATIONS,
+            quotas: Quotas::default(),
+            sample_one_in: SAMPLED_ONE_IN,
+        }
+    }
+
+    /// `args` over `section` over the defaults.
+    ///
+    /// # Errors
+    /// What makes no sense, or a file that cannot be used; one clear sentence.
+    pub fn new(args: &Args, section: &TurnSection) -> anyhow::Result<Self> {
+        let listen = either(&args.listen, &section.listen);
+        let listen = if listen.is_empty() { default_listen() } else { listen.to_vec() };
+        let mut config = Self::on(listen[0]);
+        let relay_ip = either(&args.relay_ip, &section.relay_ip);
+        let bound = if relay_ip.is_empty() { relay_ips_of(&listen)? } else { relay_ip.to_vec() };
+        config.relay_ips = relays(&bound, either(&args.external_ip, &section.external_ip))?;
+        config.listen = listen;
+        config.relay_ports = args.relay_ports.or(section.relay_ports).unwrap_or(RELAY_PORTS);
+        if let Some(realm) = args.realm.as_ref().or(section.realm.as_ref()) {
+            config.realm.clone_from(realm);
+        }
+        for user in either(&args.user, &section.user) {
+            config.users.push(User::parse(user).context("--user")?);
+        }
+        for path in either(&args.user_file, &section.user_file) {
+            config.users.extend(users_in(path)?);
+        }
+        for path in either(&args.auth_secret_file, &section.auth_secret_file) {
+            config.auth_secrets.extend(auth_secrets_in(path)?);
+        }
+        config.allow_peers = either(&args.allow_peer, &section.allow_peer).to_vec();
+        config.deny_peers = either(&args.deny_peer, &section.deny_peer).to_vec();
+        config.workers = args.workers.or(section.workers).unwrap_or(config.workers);
+        if args.rfc5766_channel_numbers || section.rfc5766_channel_numbers {
+            config.channel_numbers = ChannelNumbers::Rfc5766;
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        ensure!((1..=WORKERS_MAX).contains(&self.workers), "--workers is from 1 to {WORKERS_MAX}");
+        let realm_length = self.realm.chars().count();
+        ensure!(
+            (1..=REALM_CHARACTERS_MAX).contains(&realm_length),
+            "--realm has from 1 to {REALM_CHARACTERS_MAX} characters"
+        );
+        ensure!(!self.realm.chars().any(|c| c.is_control() || c == '"' || c == '\\'), "--realm is plain text");
+        Ok(())
+    }
+
+    /// Which peers the relay may reach; never the server's own `listeners`, whatever is opened.
+    ///
+    /// # Panics
+    /// Never: an [`IpNet`]'s prefix is within its family's length.
+    #[must_use]
+    pub fn peer_policy(&self, listeners: &[SocketAddr]) -> PeerPolicy {
+        let cidr = |net: &IpNet| Cidr::new(net.network(), net.prefix_len()).expect("IpNet has checked the length");
+        let mut policy = PeerPolicy::new();
+        self.allow_peers.iter().for_each(|net| policy.allow(cidr(net)));
+        self.deny_peers.iter().for_each(|net| policy.deny(cidr(net)));
+        listeners.iter().for_each(|listener| policy.deny_listener(*listener));
+        policy
+    }
+}
+
+/// The flags where there are any, else the file's.
+fn either<'a, T>(flags: &'a [T], file: &'a [T]) -> &'a [T] {
+    if flags.is_empty() { file } else { flags }
+}
+
+/// Every address of this machine, of the families that it has.
+fn default_listen() -> Vec<SocketAddr> {
+    let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+    let has = |ip: &IpAddr| tt_net::UdpSocket::bind(SocketAddr::new(*ip, 0)).is_ok();
+    let listen: Vec<_> = all.into_iter().filter(has).map(|ip| SocketAddr::new(ip, PORT)).collect();
+    if listen.is_empty() { vec![SocketAddr::new(all[0], PORT)] } else { listen }
+}
+
+/// The listened addresses; for the unspecified one, the address that the machine's route to the world leaves from.
+fn relay_ips_of(listen: &[SocketAddr]) -> anyhow::Result<Vec<IpAddr>> {
+    // Addresses of documentation are routed like any other's; nothing is sent there.
+    let somewhere = |ip: IpAddr| match ip {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+    };
+    let mut ips = Vec::new();
+    for addr in listen {
+        let ip = match addr.ip() {
+            ip if ip.is_unspecified() => tt_net::source_towards(somewhere(ip)).ok(),
+            ip => Some(ip),
+        };
+        ips.extend(ip.filter(|ip| !ips.contains(ip)));
+    }
+    ensure!(!ips.is_empty(), "no route tells which address to relay on: give --relay-ip");
+    Ok(ips)
+}
+
+fn relays(bound: &[IpAddr], external: &[IpAddr]) -> anyhow::Result<Vec<RelayIp>> {
+    if let Some(ip) = bound.iter().find(|ip| ip.is_unspecified() || ip.is_multicast()) {
+        anyhow::bail!("--relay-ip {ip} is no address of this machine");
+    }
+    if let Some(ip) = external.iter().find(|ip| ip.is_unspecified() || ip.is_multicast()) {
+        anyhow::bail!("--external-ip {ip} is no address that a peer can send to");
+    }
+    ensure!(external.len() <= bound.len(), "--external-ip is given more often than --relay-ip");
+    let pairs = bound.iter().enumerate().map(|(index, &bound)| {
+        let external = external.get(index).copied().unwrap_or(bound);
+        ensure!(
+            bound.is_ipv4() == external.is_ipv4(),
+            "--relay-ip {bound} and --external-ip {external} are of two kinds"
+        );
+        Ok(RelayIp { bound, external })
+    });
+    pairs.collect()
+}
+
+#[cfg(test)]
+mod tests;

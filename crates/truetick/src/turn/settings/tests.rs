@@ -1,0 +1,50 @@
+use super::*;
+use crate::config::Config;
+
+fn args(words: &[&str]) -> Args {
+    use clap::{Args as _, FromArgMatches as _};
+    let command = Args::augment_args(clap::Command::new("turn").no_binary_name(true));
+    Args::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
+}
+
+fn config(words: &[&str], file: &str) -> anyhow::Result<TurnConfig> {
+    TurnConfig::new(&args(words), &Config::parse(file).unwrap().turn)
+}
+
+#[test]
+fn flags_win_over_the_file_and_the_file_over_defaults() {
+    let file = "[turn]\nlisten = [\"127.0.0.1:1\"]\nrealm = \"file\"\nworkers = 3\nuser = [\"a:1\", \"b:2\"]\n\
+                rfc5766_channel_numbers = true\nrelay_ports = \"50000-50009\"\n";
+    let config = config(&["--realm", "flag", "--listen", "[::1]:2", "--listen", "127.0.0.2:3"], file).unwrap();
+    assert_eq!(config.listen, ["[::1]:2".parse().unwrap(), "127.0.0.2:3".parse().unwrap()]);
+    assert_eq!((config.realm.as_str(), config.workers, config.users.len()), ("flag", 3, 2));
+    assert_eq!(config.channel_numbers, ChannelNumbers::Rfc5766);
+    assert_eq!(config.relay_ports, PortRange { low: 50_000, high: 50_009 });
+    let bound: Vec<_> = config.relay_ips.iter().map(|relay| relay.bound).collect();
+    assert_eq!(bound, ["::1".parse::<IpAddr>().unwrap(), "127.0.0.2".parse().unwrap()]);
+    assert_eq!(config.deny_peers, []);
+}
+
+#[test]
+fn external_addresses_stand_for_relay_addresses_in_order() {
+    let flags = "--listen 127.0.0.1:0 --relay-ip 127.0.0.1 --relay-ip ::1 --external-ip 192.0.2.9";
+    let config = config(&flags.split(' ').collect::<Vec<_>>(), "").unwrap();
+    assert_eq!(config.relay_ips[0].external, "192.0.2.9".parse::<IpAddr>().unwrap());
+    assert_eq!(config.relay_ips[1].external, config.relay_ips[1].bound);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_one_line() {
+    for (flags, told) in [
+        ("--relay-ip 0.0.0.0", "--relay-ip 0.0.0.0 is no address of this machine"),
+        ("--relay-ip ::1 --external-ip 192.0.2.1", "--relay-ip ::1 and --external-ip 192.0.2.1 are of two kinds"),
+        ("--external-ip 192.0.2.1 --external-ip 192.0.2.2", "--external-ip is given more often than --relay-ip"),
+        ("--workers 0", "--workers is from 1 to 256"),
+        ("--user nobody", "--user: a user is NAME:PASSWORD"),
+        ("--user-file /nowhere", "cannot read /nowhere: No such file or directory (os error 2)"),
+        ("--realm \u{7}", "--realm is plain text"),
+    ] {
+        let words: Vec<_> = "--listen 127.0.0.1:0".split(' ').chain(flags.split(' ')).collect();
+        assert_eq!(format!("{:#}", config(&words, "").unwrap_err()), told);
+    }
+}

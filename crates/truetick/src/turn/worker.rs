@@ -1,0 +1,303 @@
+//! One worker: its listeners, its relay sockets and its engine, in one thread.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tt_meter::Sampler;
+use tt_model::{FiveTuple, Nanos, Transport};
+use tt_net::{Inbox, IoFault, Outbox, Outgoing, Poller, UdpSocket, Waker};
+use tt_turn::relay::PeerPath;
+use tt_turn::{Output, Server};
+
+use super::ledger::{Counts, Published};
+use super::relays::{Relays, relay_key, relay_of};
+
+/// Datagrams of one round: read before anything is sent, sent together.
+const ROUND: usize = 64;
+/// The longest payload of a UDP datagram is 65,507 bytes, so nothing is ever cut off.
+const DATAGRAM_LEN_MAX: usize = 65_536;
+/// Bytes that the engine may write in front of a payload, or as a reply.
+const HEAD_LEN_MAX: usize = 1_500;
+/// Datagrams that are asked of a socket at first, and at most, in one call. The number follows what it had.
+const READ_FIRST: usize = 4;
+const READ_MAX: usize = 32;
+/// How often the engine is told the wall clock, and how often stages are published under load.
+const WALL_CLOCK_EVERY: Nanos = Nanos::from_secs(1);
+const PUBLISH_EVERY: Nanos = Nanos::from_millis(100);
+
+/// A datagram on its way to the worker that has its allocation.
+#[derive(Debug)]
+pub(super) struct HandedOver {
+    from: FiveTuple,
+    bytes: Box<[u8]>,
+}
+
+/// The way to another worker.
+#[derive(Clone, Debug)]
+pub(super) struct Neighbour {
+    pub(super) to: SyncSender<HandedOver>,
+    pub(super) waker: Waker,
+}
+
+/// What a worker is made of before its thread starts.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) server: Server,
+    pub(super) listeners: Vec<UdpSocket>,
+    pub(super) relays: Relays,
+    pub(super) poller: Poller,
+    pub(super) sampler: Sampler,
+    /// All workers by number, this one included.
+    pub(super) neighbours: Vec<Neighbour>,
+    pub(super) handed_over: Receiver<HandedOver>,
+    pub(super) published: Arc<Published>,
+    pub(super) stop: Arc<AtomicBool>,
+    /// Where the engines' clock starts; the same for all workers.
+    pub(super) epoch: Instant,
+}
+
+/// A socket that has something to read.
+#[derive(Clone, Copy, Debug)]
+struct Ready {
+    key: u64,
+    /// Datagrams to ask for in one call.
+    want: usize,
+}
+
+/// The worker in its thread.
+#[derive(Debug)]
+pub(super) struct Worker {
+    parts: Parts,
+    inbox: Inbox,
+    outbox: Outbox,
+    ready: VecDeque<Ready>,
+    counts: Counts,
+    /// Something was counted that is not published yet.
+    is_dirty: bool,
+    publish_at: Nanos,
+    wall_clock_at: Nanos,
+}
+
+impl Worker {
+    pub(super) fn new(parts: Parts) -> Self {
+        Self {
+            parts,
+            inbox: Inbox::new(ROUND, DATAGRAM_LEN_MAX),
+            outbox: Outbox::new(ROUND, HEAD_LEN_MAX),
+            ready: VecDeque::new(),
+            counts: Counts::default(),
+            is_dirty: true,
+            publish_at: Nanos(0),
+            wall_clock_at: Nanos(0),
+        }
+    }
+
+    /// Serves until it is told to stop.
+    pub(super) fn run(mut self) {
+        while !self.parts.stop.load(Ordering::Relaxed) {
+            let now = self.now();
+            self.keep_time(now);
+            self.wait(now);
+            self.fill();
+            self.take_handed_over();
+            if !self.inbox.is_empty() {
+                self.round();
+            }
+        }
+        self.counts.hand_over_lost += self.parts.handed_over.try_iter().count() as u64;
+        self.publish_counts();
+        self.parts.published.put_stages(&self.parts.sampler);
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.parts.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Does what is due at `now` apart from datagrams.
+    fn keep_time(&mut self, now: Nanos) {
+        if now >= self.wall_clock_at {
+            let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            self.parts.server.set_wall_clock(now, unix_s);
+            self.wall_clock_at = now.saturating_add(WALL_CLOCK_EVERY);
+        }
+        if self.parts.server.poll_timeout().is_some_and(|due| due <= now) {
+            self.parts.server.handle_timeout(now);
+            self.is_dirty = true;
+        }
+        let Parts { relays, server, poller, .. } = &mut self.parts;
+        relays.tend(now, server, poller, &mut self.inbox);
+        if self.is_dirty && now >= self.publish_at {
+            self.is_dirty = !(self.publish_counts() && self.parts.published.put_stages(&self.parts.sampler));
+            self.publish_at = now.saturating_add(PUBLISH_EVERY);
+        }
+    }
+
+    /// Sleeps until something is ready or due; does not sleep where sockets are left over from the last round.
+    fn wait(&mut self, now: Nanos) {
+        let timeout = if self.ready.is_empty() {
+            if self.is_dirty {
+                self.publish_counts();
+            }
+            let due = [
+                self.parts.server.poll_timeout(),
+                self.parts.relays.next_wake(),
+                self.is_dirty.then_some(self.publish_at),
+                Some(self.wall_clock_at),
+            ];
+            due.into_iter().flatten().min().map(|due| Duration::from_nanos(due.saturating_sub(now).0))
+        } else {
+            Some(Duration::ZERO)
+        };
+        let ready = &mut self.ready;
+        match self.parts.poller.wait(timeout) {
+            Ok(keys) => {
+                for &key in keys {
+                    // A socket that is still waiting for its turn may become ready again.
+                    if !ready.iter().any(|waiting| waiting.key == key) {
+                        ready.push_back(Ready { key, want: READ_FIRST });
+                    }
+                }
+            }
+            Err(error) => self.counts.receive_faults.record(IoFault::of(&error)),
+        }
+    }
+
+    /// Reads from every ready socket in turn until all are drained or the round is full.
+    fn fill(&mut self) {
+        self.inbox.clear();
+        while self.inbox.room() > 0
+            && let Some(mut turn) = self.ready.pop_front()
+        {
+            let socket = match relay_of(turn.key) {
+                Some(id) => self.parts.relays.socket(id),
+                None => self.parts.listeners.get(turn.key as usize),
+            };
+            let Some(socket) = socket else { continue };
+            let want = turn.want.min(self.inbox.room());
+            match self.inbox.receive(socket, turn.key, want) {
+                Ok(received) => {
+                    self.counts.received += received.count as u64;
+                    self.counts.kernel_lost += received.lost;
+                    if !received.drained {
+                        turn.want = (turn.want * 2).min(READ_MAX);
+                        self.ready.push_back(turn);
+                    }
+                }
+                // The datagrams behind the error are still there; the others have their turn before it is tried again.
+                Err(error) => {
+                    self.counts.receive_faults.record(IoFault::of(&error));
+                    self.ready.push_back(turn);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take_handed_over(&mut self) {
+        while self.inbox.room() > 0
+            && let Ok(HandedOver { from, bytes }) = self.parts.handed_over.try_recv()
+        {
+            let key = listener_of(&self.parts.listeners, from.server);
+            let taken = key.is_some_and(|key| self.inbox.insert(key, from.client, from.server, &bytes));
+            self.counts.hand_over_lost += u64::from(!taken);
+        }
+    }
+
+    /// Gives every datagram of the inbox to the engine, then sends what came of it.
+    fn round(&mut self) {
+        let now = self.now();
+        for index in 0..self.inbox.len() {
+            self.handle(now, index);
+        }
+        let Parts { listeners, relays, .. } = &self.parts;
+        let sent = self.outbox.flush(&self.inbox, |key| match relay_of(key) {
+            Some(id) => relays.socket(id),
+            None => listeners.get(key as usize),
+        });
+        self.counts.sent += sent.datagrams;
+        self.counts.sent_relayed += sent.quoting;
+        self.counts.refused.merge(&sent.refused);
+        self.counts.orphaned += sent.orphaned;
+        self.is_dirty = true;
+    }
+
+    fn handle(&mut self, now: Nanos, index: usize) {
+        let datagram = self.inbox.datagram(index);
+        if datagram.truncated {
+            self.counts.truncated += 1;
+            return;
+        }
+        let Parts { server, listeners, sampler, neighbours, .. } = &mut self.parts;
+        let head = self.outbox.head();
+        let from = FiveTuple { client: datagram.from, server: datagram.to, transport: Transport::Udp };
+        let output = match relay_of(datagram.key) {
+            Some(relay) => {
+                let path = PeerPath { relay, peer: datagram.from };
+                server.handle_peer(now, path, datagram.bytes, head, sampler)
+            }
+            None => server.handle_client(now, &from, datagram.bytes, head, sampler),
+        };
+        let quote = |payload: &[u8]| {
+            let start = payload.as_ptr() as usize - datagram.bytes.as_ptr() as usize;
+            Some((index, start..start + payload.len()))
+        };
+        // RFC 8656 section 13: DSCP and ECN of what is relayed are the incoming ones.
+        let traffic_class = datagram.traffic_class;
+        let outgoing = match output {
+            Output::Reply(bytes) => to_client(listeners, &from).map(|to| Outgoing { head_len: bytes.len(), ..to }),
+            Output::ToPeer { relay, peer, payload } => {
+                let quote = quote(payload);
+                let key = relay_key(relay);
+                Some(Outgoing { key, to: peer, source: None, traffic_class, head_len: 0, quote, padding: 0 })
+            }
+            Output::ToClient { client, header, payload, padding } => to_client(listeners, &client).map(|to| {
+                let (head_len, quote) = (header.len(), quote(payload));
+                Outgoing { traffic_class, head_len, quote, padding: padding.len() as u8, ..to }
+            }),
+            Output::HandOver(worker) => {
+                let handed_over = HandedOver { from, bytes: datagram.bytes.into() };
+                let taken = neighbours.get(usize::from(worker.0)).is_some_and(|neighbour| {
+                    let taken = neighbour.to.try_send(handed_over).is_ok();
+                    neighbour.waker.wake();
+                    taken
+                });
+                self.counts.hand_over_lost += u64::from(!taken);
+                return;
+            }
+            Output::Drop(_) => return,
+        };
+        // The outbox has room for as many as the inbox, so only a listener that is gone is left.
+        if !outgoing.is_some_and(|outgoing| self.outbox.push(outgoing)) {
+            self.counts.orphaned += 1;
+        }
+    }
+
+    fn publish_counts(&mut self) -> bool {
+        self.counts.engine = *self.parts.server.counters();
+        self.counts.relays = self.parts.relays.counts;
+        self.parts.published.put_counts(&self.counts)
+    }
+}
+
+/// A datagram to a client from the address that it talks to, yet without bytes.
+fn to_client(listeners: &[UdpSocket], client: &FiveTuple) -> Option<Outgoing> {
+    let key = listener_of(listeners, client.server)?;
+    let is_wildcard = listeners[key as usize].local_addr().ip().is_unspecified();
+    let mut outgoing = Outgoing::of_head(key, client.client, 0);
+    outgoing.source = is_wildcard.then_some(client.server.ip());
+    Some(outgoing)
+}
+
+/// The listener that a client's datagrams to `server` arrive at: the one bound there, else the one bound to all.
+fn listener_of(listeners: &[UdpSocket], server: SocketAddr) -> Option<u64> {
+    let takes_all = |local: SocketAddr| {
+        local.ip().is_unspecified() && local.port() == server.port() && local.is_ipv4() == server.is_ipv4()
+    };
+    let position = |suits: &dyn Fn(SocketAddr) -> bool| listeners.iter().position(|socket| suits(socket.local_addr()));
+    let found = position(&|local| local == server).or_else(|| position(&takes_all))?;
+    Some(found as u64)
+}

@@ -1,0 +1,17 @@
+//! What the machine can do between two cores, and what the ring and the gate add to it.
+//!
+//! A time between two cores means nothing without their distance, and a hypervisor changes that several times a second.
+//! So every run is short, and carries the ping-pong of a cache line between the same two threads from before and after.
+
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+mod pair;
+mod ping_pong;
+mod placement;
+mod ring_run;
+
+pub use pair::on_two_cores;
+pub use ping_pong::PingPong;
+pub use placement::Placement;
+pub use ring_run::{Idle, RingPlan, RingRun, read_whole, run_ring};

@@ -1,0 +1,83 @@
+//! The levels outside of a ladder's window: few, sorted, worst first.
+
+use alloc::vec::Vec;
+
+/// Levels as (key, quantity), ascending by key. It never grows.
+#[derive(Debug)]
+pub(crate) struct Overflow {
+    levels: Vec<(i64, i64)>,
+    len_max: usize,
+}
+
+/// What became of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// It is there, and was not before.
+    Added,
+    /// It was there before.
+    Replaced,
+    /// It is not there any more.
+    Removed,
+    /// It never was there.
+    Absent,
+    /// It is there, and the worst level, of the given key, was dropped for it.
+    Displaced(i64),
+    /// There was no room for it.
+    Refused,
+}
+
+impl Overflow {
+    pub(crate) fn new(len_max: usize) -> Self {
+        Self { levels: Vec::with_capacity(len_max), len_max }
+    }
+
+    /// Sets the quantity at `key`; zero removes the level.
+    pub(crate) fn set(&mut self, key: i64, qty: i64) -> Stored {
+        match self.levels.binary_search_by_key(&key, |level| level.0) {
+            Ok(at) if qty == 0 => {
+                self.levels.remove(at);
+                Stored::Removed
+            }
+            Ok(at) => {
+                self.levels[at].1 = qty;
+                Stored::Replaced
+            }
+            Err(_) if qty == 0 => Stored::Absent,
+            Err(at) if self.levels.len() < self.len_max => {
+                self.levels.insert(at, (key, qty));
+                Stored::Added
+            }
+            Err(0) => Stored::Refused,
+            Err(at) => {
+                let dropped = self.levels[0].0;
+                self.levels.copy_within(1..at, 0);
+                self.levels[at - 1] = (key, qty);
+                Stored::Displaced(dropped)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn best(&self) -> Option<(i64, i64)> {
+        self.levels.last().copied()
+    }
+
+    pub(crate) fn worst(&self) -> Option<(i64, i64)> {
+        self.levels.first().copied()
+    }
+
+    pub(crate) fn levels(&self) -> &[(i64, i64)] {
+        &self.levels
+    }
+
+    /// Takes the best level with a key in `from..to` out.
+    pub(crate) fn take_best_in(&mut self, from: i64, to: i64) -> Option<(i64, i64)> {
+        let end = self.levels.partition_point(|level| level.0 < to);
+        let at = end.checked_sub(1).filter(|at| self.levels[*at].0 >= from)?;
+        Some(self.levels.remove(at))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.levels.clear();
+    }
+}

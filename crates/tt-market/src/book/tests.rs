@@ -1,0 +1,112 @@
+//! The ladder against a sorted map.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::vec::Vec;
+
+extern crate std;
+
+/// What a ladder must hold.
+#[derive(Default)]
+struct Reference(BTreeMap<i64, i64>);
+
+impl Reference {
+    fn set(&mut self, key: i64, qty: i64) {
+        if qty == 0 {
+            self.0.remove(&key);
+        } else {
+            self.0.insert(key, qty);
+        }
+    }
+
+    fn best_first(&self) -> Vec<(i64, i64)> {
+        self.0.iter().rev().map(|(key, qty)| (*key, *qty)).collect()
+    }
+}
+
+fn levels(ladder: &Ladder, slab: &PageSlab) -> Vec<(i64, i64)> {
+    let mut levels = Vec::new();
+    ladder.walk(slab, |key, qty| {
+        levels.push((key, qty));
+        true
+    });
+    levels
+}
+
+fn check(ladder: &Ladder, slab: &PageSlab, reference: &Reference) {
+    assert_eq!(levels(ladder, slab), reference.best_first());
+    assert_eq!(ladder.len(), reference.0.len());
+    assert_eq!(ladder.best(slab), reference.best_first().first().copied());
+    assert_eq!(ladder.worst(slab), reference.best_first().last().copied());
+}
+
+/// A price near the touch, farther away, or outside of any window around it; and where the touch goes.
+fn step() -> impl Strategy<Value = (i64, i64, i64)> {
+    let distance = prop_oneof![6 => -200_i64..200, 3 => -40_000_i64..40_000, 1 => -3_000_000_i64..3_000_000];
+    let drift = prop_oneof![40 => Just(0_i64), 4 => -300_i64..300, 1 => -150_000_i64..150_000];
+    (distance, prop_oneof![Just(0_i64), 1_i64..1000], drift)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_ladder_holds_what_a_sorted_map_holds(start in -1_000_000_i64..1_000_000, steps in prop::collection::vec(step(), 1..400),
+                                              settle_each in 1_usize..12) {
+        let mut slab = PageSlab::new(4096);
+        let mut ladder = Ladder::new(4096);
+        let mut reference = Reference::default();
+        let mut touch = start;
+        for (i, (distance, qty, drift)) in steps.into_iter().enumerate() {
+            touch += drift;
+            ladder.set(&mut slab, touch + distance, qty);
+            reference.set(touch + distance, qty);
+            if i % settle_each == 0 {
+                ladder.settle(&mut slab);
+                check(&ladder, &slab, &reference);
+            }
+        }
+        ladder.settle(&mut slab);
+        check(&ladder, &slab, &reference);
+        prop_assert_eq!(ladder.dropped(), 0);
+        ladder.clear(&mut slab);
+        prop_assert_eq!((ladder.len(), slab.used()), (0, 0));
+    }
+
+    /// At the cap the best levels stay right, or the ladder says that it does not know them.
+    #[test]
+    fn a_full_ladder_never_claims_a_wrong_best(steps in prop::collection::vec(step(), 50..600)) {
+        let mut slab = PageSlab::new(3);
+        let mut ladder = Ladder::new(8);
+        let mut reference = Reference::default();
+        for (distance, qty, drift) in steps {
+            let key = distance + drift;
+            ladder.set(&mut slab, key, qty);
+            reference.set(key, qty);
+            ladder.settle(&mut slab);
+            let kept = levels(&ladder, &slab);
+            prop_assert_eq!(kept.len(), ladder.len());
+            prop_assert!(kept.windows(2).all(|pair| pair[0].0 > pair[1].0));
+            if ladder.knows_best(&slab) {
+                prop_assert_eq!(ladder.best(&slab), reference.best_first().first().copied());
+            } else {
+                prop_assert!(ladder.dropped() > 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn case_m35_a_flood_of_far_prices_keeps_the_touch() {
+    let mut slab = PageSlab::new(2000);
+    let mut ladder = Ladder::new(100);
+    ladder.set(&mut slab, 1_000_000, 5);
+    for i in 0..1_000_000_i64 {
+        ladder.set(&mut slab, 900_000 - i * 7, 1);
+    }
+    ladder.settle(&mut slab);
+    assert_eq!(ladder.best(&slab), Some((1_000_000, 5)));
+    assert!(ladder.knows_best(&slab) && ladder.dropped() > 900_000);
+    assert!(slab.used() <= 1024);
+}

@@ -1,0 +1,60 @@
+//! What an engine is given memory for.
+
+use crate::candle::TIMEFRAMES_MAX;
+use tt_model::Nanos;
+
+/// Every bound of an engine. Memory is taken once, by `Engine::new`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Instruments of all venues.
+    pub instruments: usize,
+    /// Connections open at a time.
+    pub connections: usize,
+    /// Pages of 64 price steps for all books together; 520 bytes each.
+    pub pages: usize,
+    /// Levels outside of its window that one book side keeps; the worst are dropped and counted beyond it. 16 bytes each.
+    pub overflow_levels: usize,
+    /// Levels in one frame or snapshot.
+    pub frame_levels: usize,
+    /// Trades or order updates in one frame.
+    pub frame_entries: usize,
+    /// Books that can be joined to a REST snapshot at the same time.
+    pub backlogs: usize,
+    /// Deltas that are kept for one join.
+    pub backlog_deltas: usize,
+    /// Levels of those deltas together.
+    pub backlog_levels: usize,
+    /// Live orders of all accounts.
+    pub orders: usize,
+    /// Positions of all accounts.
+    pub positions: usize,
+    /// Lengths of the candles; zero ends the list.
+    pub timeframes: [Nanos; TIMEFRAMES_MAX],
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Self {
+            instruments: 64,
+            connections: 16,
+            pages: 32_768,
+            overflow_levels: 4096,
+            frame_levels: 10_240,
+            frame_entries: 1024,
+            backlogs: 8,
+            backlog_deltas: 512,
+            backlog_levels: 32_768,
+            orders: 4096,
+            positions: 64,
+            timeframes: [Nanos::from_secs(60), Nanos(0), Nanos(0), Nanos(0)],
+        }
+    }
+}
+
+impl Capacity {
+    /// How many timeframes are given.
+    #[must_use]
+    pub fn timeframes_len(&self) -> usize {
+        self.timeframes.iter().position(|timeframe| timeframe.0 == 0).unwrap_or(TIMEFRAMES_MAX)
+    }
+}

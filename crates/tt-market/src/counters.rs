@@ -1,0 +1,147 @@
+//! What the engine counted, by venue.
+
+use crate::{Fault, Venue};
+
+macro_rules! venue_counters {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// One venue's counters. `frames` is `applied` plus the sum of `drops`, exactly.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct VenueCounters {
+            $($(#[doc = $doc])+ pub $name: u64,)+
+            /// Dropped frames by reason, in the order of [`Fault::ALL`].
+            pub drops: [u64; Fault::COUNT],
+        }
+
+        const NAMED: usize = [$(stringify!($name)),+].len();
+        pub(crate) const WORDS: usize = NAMED + Fault::COUNT;
+
+        impl VenueCounters {
+            /// The counters' names and values, without the drops.
+            #[must_use]
+            pub const fn named(&self) -> [(&'static str, u64); NAMED] {
+                [$((stringify!($name), self.$name)),+]
+            }
+
+            pub(crate) fn from_words(words: [u64; WORDS]) -> Self {
+                let [$($name,)+ drops @ ..] = words;
+                Self { $($name,)+ drops }
+            }
+        }
+    };
+}
+
+venue_counters! {
+    /// Frames and REST snapshots handed in.
+    frames,
+    /// Bytes of those.
+    bytes,
+    /// Frames that changed state, were kept for a join, or were control frames.
+    applied,
+    /// Tickers applied.
+    tickers,
+    /// Trades applied.
+    trades,
+    /// Book deltas applied, those from a backlog included.
+    deltas,
+    /// Book snapshots applied.
+    snapshots,
+    /// Levels applied, those of snapshots included.
+    levels,
+    /// Mark prices applied.
+    mark_prices,
+    /// Order updates applied.
+    order_updates,
+    /// Control frames.
+    controls,
+    /// Frames that the general path read because the scanner met something unexpected.
+    general,
+    /// Deltas kept for a join.
+    kept,
+    /// Kept deltas that the join applied.
+    replayed,
+    /// Kept deltas that the snapshot held already.
+    superseded,
+    /// Kept deltas that were thrown away with their backlog.
+    discarded,
+    /// Gaps found in a book's update ids.
+    gaps,
+    /// Requests for a new snapshot.
+    resyncs,
+    /// Books that became valid.
+    joins,
+    /// Checksums that fitted.
+    crc_matches,
+    /// Tickers that fitted the book at the same update id.
+    oracle_matches,
+    /// Updates that followed the one before by number.
+    sequence_matches,
+    /// Frames after which best bid stood above best offer.
+    crossed,
+    /// Levels that were dropped at the level cap.
+    levels_dropped,
+    /// Prices too late for their candle.
+    late_prices,
+    /// Venue time to receive time of the last frame that has both, nanoseconds, negative where clocks disagree.
+    lag_ns,
+}
+
+impl Default for VenueCounters {
+    fn default() -> Self {
+        Self::from_words([0; WORDS])
+    }
+}
+
+impl VenueCounters {
+    /// Frames dropped for `fault`.
+    #[must_use]
+    pub const fn dropped(&self, fault: Fault) -> u64 {
+        self.drops[fault as usize]
+    }
+
+    /// All dropped frames.
+    #[must_use]
+    pub fn drops_total(&self) -> u64 {
+        self.drops.iter().sum()
+    }
+
+    /// Whether every frame is accounted for.
+    #[must_use]
+    pub fn closes(&self) -> bool {
+        self.frames == self.applied + self.drops_total()
+    }
+
+    /// Venue time to receive time of the last frame that has both, nanoseconds.
+    #[must_use]
+    pub const fn lag_signed_ns(&self) -> i64 {
+        self.lag_ns as i64
+    }
+
+    pub(crate) fn to_words(self) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        for (word, (_, value)) in words.iter_mut().zip(self.named()) {
+            *word = value;
+        }
+        words[NAMED..].copy_from_slice(&self.drops);
+        words
+    }
+}
+
+/// Counters of all venues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    venues: [VenueCounters; Venue::COUNT],
+}
+
+impl Counters {
+    /// One venue's counters.
+    #[inline]
+    #[must_use]
+    pub const fn venue(&self, venue: Venue) -> &VenueCounters {
+        &self.venues[venue as usize]
+    }
+
+    #[inline]
+    pub(crate) fn venue_mut(&mut self, venue: Venue) -> &mut VenueCounters {
+        &mut self.venues[venue as usize]
+    }
+}

@@ -1,0 +1,224 @@
+//! The engine: frames in, published state out.
+
+mod frames;
+mod prices;
+mod requests;
+mod sync;
+
+use crate::backlog::Backlog;
+use crate::board::{self, Board, BoardWriter};
+use crate::book::PageSlab;
+use crate::connection::Connections;
+use crate::instrument::Instrument;
+use crate::orders::Orders;
+use crate::symbol_table::SymbolTable;
+use crate::{
+    Capacity, ConnectionId, Counters, EventBuffer, Fault, InstrumentSpec, OrderId, OrderState, Position, Venue,
+};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use tt_model::{InstrumentId, Nanos};
+
+/// What a frame changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The instrument's book, and its proof.
+    Book(InstrumentId),
+    /// The instrument's ticker.
+    Ticker(InstrumentId),
+    /// Trades and candles.
+    Trades,
+    /// The instrument's mark price, and the value of its positions.
+    MarkPrice(InstrumentId),
+    /// Own orders.
+    Orders,
+    /// The delta is kept until the instrument's snapshot arrives.
+    Kept(InstrumentId),
+    /// Nothing but the connection's sign of life.
+    Control,
+}
+
+/// What the caller is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Fetch the instrument's REST snapshot, then call `handle_snapshot` or `snapshot_failed`.
+    FetchSnapshot {
+        /// The instrument.
+        instrument: InstrumentId,
+    },
+    /// Unsubscribe and subscribe the instrument's book, so that the venue sends a snapshot on the socket.
+    Resubscribe {
+        /// The instrument.
+        instrument: InstrumentId,
+        /// On which connection.
+        connection: ConnectionId,
+    },
+    /// The connection has been silent for too long: close it and open another.
+    Reconnect {
+        /// The silent connection.
+        connection: ConnectionId,
+    },
+}
+
+/// Why something could not be added to an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddError {
+    /// The capacity is used up.
+    Full,
+    /// The venue's symbol is there already.
+    SymbolTaken,
+    /// A size is not positive, or the depth is below the levels that the venue's checksum covers.
+    BadSize,
+    /// No such instrument, or it belongs to another venue than the connection.
+    BadInstrument,
+    /// The connection is not open.
+    Closed,
+}
+
+/// All market state of one thread.
+#[derive(Debug)]
+pub struct Engine {
+    capacity: Capacity,
+    timeframes: usize,
+    buffer: EventBuffer,
+    connections: Connections,
+    symbols: SymbolTable,
+    instruments: Vec<Instrument>,
+    slab: PageSlab,
+    backlogs: Vec<Backlog>,
+    free_backlogs: Vec<usize>,
+    requests: VecDeque<InstrumentId>,
+    reconnects: VecDeque<ConnectionId>,
+    orders: Orders,
+    positions: Vec<Option<Position>>,
+    counters: Counters,
+    writer: BoardWriter,
+    board: Board,
+}
+
+impl Engine {
+    /// Takes all memory that the engine will ever use.
+    #[must_use]
+    pub fn new(capacity: Capacity) -> Self {
+        let timeframes = capacity.timeframes_len();
+        let (writer, board) = board::board(capacity.instruments, timeframes, capacity.positions);
+        let backlog = || Backlog::new(capacity.backlog_deltas, capacity.backlog_levels);
+        Self {
+            capacity,
+            timeframes,
+            buffer: EventBuffer::new(capacity.frame_levels, capacity.frame_entries),
+            connections: Connections::new(capacity.connections),
+            symbols: SymbolTable::new(capacity.instruments),
+            instruments: Vec::with_capacity(capacity.instruments),
+            slab: PageSlab::new(capacity.pages),
+            backlogs: (0..capacity.backlogs).map(|_| backlog()).collect(),
+            free_backlogs: (0..capacity.backlogs).rev().collect(),
+            requests: VecDeque::with_capacity(capacity.instruments),
+            reconnects: VecDeque::with_capacity(capacity.connections),
+            orders: Orders::new(capacity.orders),
+            positions: alloc::vec![None; capacity.positions],
+            counters: Counters::default(),
+            writer,
+            board,
+        }
+    }
+
+    /// Adds an instrument; its id is the number of instruments before it. This allocates the instrument's own tables.
+    ///
+    /// # Errors
+    /// `Full`, `SymbolTaken`, or `BadSize`; nothing changes.
+    pub fn add_instrument(&mut self, spec: InstrumentSpec) -> Result<InstrumentId, AddError> {
+        if self.instruments.len() >= self.capacity.instruments {
+            return Err(AddError::Full);
+        }
+        if self.symbols.find(spec.venue, &spec.symbol).is_some() {
+            return Err(AddError::SymbolTaken);
+        }
+        if spec.depth_max.is_some_and(|depth| depth < board::DEPTH) {
+            return Err(AddError::BadSize);
+        }
+        let instrument = Instrument::new(spec, self.capacity.overflow_levels).map_err(|_| AddError::BadSize)?;
+        let id = InstrumentId(self.instruments.len() as u32);
+        self.instruments.push(instrument);
+        self.symbols.insert(spec.venue, spec.symbol, id);
+        Ok(id)
+    }
+
+    /// What was added under `id`.
+    #[must_use]
+    pub fn instrument(&self, id: InstrumentId) -> Option<&InstrumentSpec> {
+        self.instruments.get(id.0 as usize).map(|instrument| &instrument.spec)
+    }
+
+    /// The instrument of a venue's symbol.
+    #[must_use]
+    pub fn find_instrument(&self, venue: Venue, symbol: &crate::Symbol) -> Option<InstrumentId> {
+        self.symbols.find(venue, symbol)
+    }
+
+    /// Puts `position` into slot `index`, or empties the slot. It is valued at the next mark price.
+    ///
+    /// # Errors
+    /// `Full` if `index` is beyond the capacity, `BadInstrument` if there is no such instrument.
+    pub fn set_position(&mut self, index: usize, position: Option<Position>) -> Result<(), AddError> {
+        if position.is_some_and(|position| position.instrument.0 as usize >= self.instruments.len()) {
+            return Err(AddError::BadInstrument);
+        }
+        *self.positions.get_mut(index).ok_or(AddError::Full)? = position;
+        Ok(())
+    }
+
+    /// An own order that is open.
+    #[must_use]
+    pub fn order(&self, venue: Venue, id: &OrderId) -> Option<&OrderState> {
+        self.orders.get(venue, id)
+    }
+
+    /// How many own orders are open.
+    #[must_use]
+    pub const fn orders_len(&self) -> usize {
+        self.orders.len()
+    }
+
+    /// How many levels a book holds on its bid side and its offer side.
+    #[must_use]
+    pub fn levels_len(&self, id: InstrumentId) -> Option<(usize, usize)> {
+        let book = &self.instruments.get(id.0 as usize)?.book;
+        Some((book.side(crate::BookSide::Bid).len(), book.side(crate::BookSide::Ask).len()))
+    }
+
+    /// Pages of the slab in use.
+    #[must_use]
+    pub fn pages_used(&self) -> usize {
+        self.slab.used()
+    }
+
+    /// A reader of the published state for another thread.
+    #[must_use]
+    pub fn board(&self) -> Board {
+        self.board.clone()
+    }
+
+    /// The counters.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Shows the counters to other threads through [`Board::counters`].
+    pub fn publish_counters(&mut self) {
+        self.writer.store_counters(&self.counters);
+    }
+
+    fn find(&self, venue: Venue, symbol: &crate::Symbol) -> Result<usize, Fault> {
+        self.symbols.find(venue, symbol).map(|id| id.0 as usize).ok_or(Fault::UnknownSymbol)
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// `Full` if as many connections are open as the capacity allows.
+    pub fn open_connection(&mut self, venue: Venue, now: Nanos) -> Result<ConnectionId, AddError> {
+        self.connections.open(venue, now).ok_or(AddError::Full)
+    }
+}

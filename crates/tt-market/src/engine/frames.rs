@@ -1,0 +1,150 @@
+//! From a frame to the state that it changes.
+
+use super::{Applied, Engine};
+use crate::{ConnectionId, Event, EventBuffer, Fault, Venue, binance, kraken};
+use core::mem;
+use tt_meter::{Probe, Stage};
+use tt_model::{InstrumentId, Nanos};
+
+impl Engine {
+    /// Takes one WebSocket frame that `connection` received at `ts_recv` (Unix epoch).
+    ///
+    /// # Errors
+    /// Why the frame was dropped. A frame that could not be understood, or did not fit a book, leaves the books that
+    /// it may have been for `Stale`.
+    #[inline]
+    pub fn handle_frame(
+        &mut self,
+        ts_recv: Nanos,
+        connection: ConnectionId,
+        frame: &[u8],
+        probe: &mut impl Probe,
+    ) -> Result<Applied, Fault> {
+        probe.begin();
+        let venue = connection.venue();
+        let counters = self.counters.venue_mut(venue);
+        counters.frames += 1;
+        counters.bytes += frame.len() as u64;
+        let result = if self.connections.touch(connection, ts_recv) {
+            let mut buffer = mem::take(&mut self.buffer);
+            let event = parse(venue, frame, &mut buffer);
+            probe.mark(Stage::Parse);
+            self.counters.venue_mut(venue).general += u64::from(buffer.is_general());
+            let result = event.and_then(|event| self.apply_event(ts_recv, connection, &event, &buffer, probe));
+            self.buffer = buffer;
+            result
+        } else {
+            Err(Fault::OldConnection)
+        };
+        self.conclude(ts_recv, connection, result);
+        probe.end();
+        result
+    }
+
+    /// Takes one event that the caller parsed into `buffer`: all of [`handle_frame`](Self::handle_frame) but the
+    /// parsing.
+    ///
+    /// # Errors
+    /// As [`handle_frame`](Self::handle_frame).
+    #[inline]
+    pub fn handle_event(
+        &mut self,
+        ts_recv: Nanos,
+        connection: ConnectionId,
+        event: &Event,
+        buffer: &EventBuffer,
+        probe: &mut impl Probe,
+    ) -> Result<Applied, Fault> {
+        probe.begin();
+        self.counters.venue_mut(connection.venue()).frames += 1;
+        let result = if self.connections.touch(connection, ts_recv) {
+            self.apply_event(ts_recv, connection, event, buffer, probe)
+        } else {
+            Err(Fault::OldConnection)
+        };
+        self.conclude(ts_recv, connection, result);
+        probe.end();
+        result
+    }
+
+    /// Takes the body of a REST snapshot that was asked for by [`Request::FetchSnapshot`](super::Request).
+    ///
+    /// # Errors
+    /// Why the snapshot was dropped; where it was needed, it is asked for again after a while.
+    pub fn handle_snapshot(
+        &mut self,
+        now: Nanos,
+        instrument: InstrumentId,
+        body: &[u8],
+        probe: &mut impl Probe,
+    ) -> Result<Applied, Fault> {
+        probe.begin();
+        let venue = self.instruments.get(instrument.0 as usize).map_or(Venue::BinanceSpot, |known| known.spec.venue);
+        let counters = self.counters.venue_mut(venue);
+        counters.frames += 1;
+        counters.bytes += body.len() as u64;
+        let mut buffer = mem::take(&mut self.buffer);
+        let snapshot = binance::parse_snapshot(body, &mut buffer);
+        probe.mark(Stage::Parse);
+        let result =
+            snapshot.and_then(|snapshot| self.apply_rest_snapshot(now, instrument, &snapshot, buffer.levels(), probe));
+        self.buffer = buffer;
+        if result.is_err() {
+            self.snapshot_failed(instrument, now);
+        }
+        self.count(venue, result);
+        probe.end();
+        result
+    }
+
+    #[inline]
+    fn conclude(&mut self, ts_recv: Nanos, connection: ConnectionId, result: Result<Applied, Fault>) {
+        self.count(connection.venue(), result);
+        if result.is_err_and(Fault::is_malformed) && self.connections.is_open(connection) {
+            self.lose_connection_books(connection, ts_recv);
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, venue: Venue, result: Result<Applied, Fault>) {
+        let counters = self.counters.venue_mut(venue);
+        match result {
+            Ok(_) => counters.applied += 1,
+            Err(fault) => counters.drops[fault as usize] += 1,
+        }
+    }
+
+    #[inline]
+    fn apply_event(
+        &mut self,
+        ts_recv: Nanos,
+        connection: ConnectionId,
+        event: &Event,
+        buffer: &EventBuffer,
+        probe: &mut impl Probe,
+    ) -> Result<Applied, Fault> {
+        let venue = connection.venue();
+        match event {
+            Event::BookTicker(ticker) => self.apply_book_ticker(ts_recv, venue, ticker, probe),
+            Event::Ticker(ticker) => self.apply_ticker(ts_recv, venue, ticker, probe),
+            Event::Trades => self.apply_trades(ts_recv, venue, buffer.trades(), probe),
+            Event::BookDelta(delta) => self.apply_delta(ts_recv, connection, delta, buffer.levels(), probe),
+            Event::BookSnapshot(snapshot) => self.apply_snapshot(ts_recv, connection, snapshot, buffer.levels(), probe),
+            Event::MarkPrice(mark) => self.apply_mark_price(ts_recv, venue, mark, probe),
+            Event::OrderUpdates => self.apply_order_updates(venue, buffer.order_updates(), probe),
+            Event::Control(_) => {
+                self.counters.venue_mut(venue).controls += 1;
+                Ok(Applied::Control)
+            }
+        }
+    }
+}
+
+/// The venue's parser.
+#[inline]
+fn parse(venue: Venue, frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    match venue {
+        Venue::BinanceSpot | Venue::BinanceUsdm => binance::parse(frame, buffer),
+        Venue::Kraken => kraken::parse(frame, buffer),
+    }
+}

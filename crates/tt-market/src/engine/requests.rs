@@ -1,0 +1,251 @@
+//! Connections that open and close, books that are lost, and what the caller is asked for.
+
+use super::{AddError, Applied, Engine, Request};
+use crate::instrument::{BookState, RequestState};
+use crate::{ConnectionId, Fault, Proof, Venue};
+use tt_model::{InstrumentId, Nanos};
+
+/// The first wait after a snapshot that did not help; doubled each time.
+const RETRY_MIN: Nanos = Nanos::from_millis(250);
+/// Doublings after which the wait stays.
+const RETRY_DOUBLINGS: u32 = 7;
+/// How long a snapshot may take before it is asked for again.
+const SNAPSHOT_WAIT: Nanos = Nanos::from_secs(30);
+/// How long a book may stay crossed before it is synchronised anew.
+const CROSSED_MAX: Nanos = Nanos::from_millis(500);
+
+/// How long a venue's connection may be silent: Kraken sends a heartbeat each second, Binance pings every 20 s (spot)
+/// or 3 min (USD-M).
+const fn silence_max(venue: Venue) -> Nanos {
+    match venue {
+        Venue::BinanceSpot => Nanos::from_secs(60),
+        Venue::BinanceUsdm => Nanos::from_secs(240),
+        Venue::Kraken => Nanos::from_secs(10),
+    }
+}
+
+impl Engine {
+    /// Follows an instrument's book on `connection`, on which the caller subscribes it.
+    ///
+    /// # Errors
+    /// `BadInstrument` or `Closed`; nothing changes.
+    pub fn subscribe(
+        &mut self,
+        connection: ConnectionId,
+        instrument: InstrumentId,
+        now: Nanos,
+    ) -> Result<(), AddError> {
+        let index = instrument.0 as usize;
+        let known = self.instruments.get_mut(index).ok_or(AddError::BadInstrument)?;
+        if known.spec.venue != connection.venue() {
+            return Err(AddError::BadInstrument);
+        }
+        if !self.connections.is_open(connection) {
+            return Err(AddError::Closed);
+        }
+        known.connection = Some(connection);
+        known.attempts = 0;
+        known.not_before = now;
+        known.tickers.clear();
+        self.free_backlog(index);
+        self.instruments[index].state = BookState::Awaiting;
+        self.show_standing(index, Proof::Syncing, now);
+        match connection.venue() {
+            Venue::BinanceSpot | Venue::BinanceUsdm => self.queue_request(index),
+            // The subscription itself brings the snapshot.
+            Venue::Kraken => self.instruments[index].request = RequestState::InFlight(now),
+        }
+        Ok(())
+    }
+
+    /// Ends a connection: its books are `Stale` before the next read, and frames that still arrive are dropped.
+    pub fn close_connection(&mut self, connection: ConnectionId, now: Nanos) {
+        if !self.connections.close(connection) {
+            return;
+        }
+        for index in 0..self.instruments.len() {
+            if self.instruments[index].connection == Some(connection) {
+                self.free_backlog(index);
+                let instrument = &mut self.instruments[index];
+                instrument.connection = None;
+                instrument.state = BookState::Idle;
+                instrument.request = RequestState::None;
+                self.show_standing(index, Proof::Stale, now);
+            }
+        }
+    }
+
+    /// The next thing that the caller is asked to do, each once.
+    pub fn poll_request(&mut self, now: Nanos) -> Option<Request> {
+        if let Some(connection) = self.reconnects.pop_front() {
+            return Some(Request::Reconnect { connection });
+        }
+        for _ in 0..self.requests.len() {
+            let id = self.requests.pop_front()?;
+            let index = id.0 as usize;
+            let instrument = &self.instruments[index];
+            let Some(connection) = instrument.connection.filter(|_| instrument.request == RequestState::Queued) else {
+                continue;
+            };
+            let fetch = is_fetched(instrument.spec.venue);
+            if instrument.not_before > now || (fetch && !self.take_backlog(index)) {
+                self.requests.push_back(id);
+                continue;
+            }
+            self.instruments[index].request = RequestState::InFlight(now);
+            return Some(if fetch {
+                Request::FetchSnapshot { instrument: id }
+            } else {
+                Request::Resubscribe { instrument: id, connection }
+            });
+        }
+        None
+    }
+
+    /// Takes note that a snapshot could not be fetched; it is asked for again after a while.
+    pub fn snapshot_failed(&mut self, instrument: InstrumentId, now: Nanos) {
+        let index = instrument.0 as usize;
+        let Some(known) = self.instruments.get_mut(index) else { return };
+        if known.state != BookState::Awaiting || known.request == RequestState::Queued {
+            return;
+        }
+        known.not_before = now.saturating_add(retry_wait(known.attempts));
+        known.attempts = known.attempts.saturating_add(1);
+        self.queue_request(index);
+    }
+
+    /// Looks after what has been silent, crossed or unanswered for too long. To be called at least ten times a second.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        while let Some(connection) = self.connections.silent(now, silence_max) {
+            self.close_connection(connection, now);
+            if self.reconnects.len() < self.capacity.connections {
+                self.reconnects.push_back(connection);
+            }
+        }
+        for index in 0..self.instruments.len() {
+            let instrument = &self.instruments[index];
+            if let RequestState::InFlight(since) = instrument.request
+                && now.saturating_sub(since) > SNAPSHOT_WAIT
+            {
+                self.snapshot_failed(InstrumentId(index as u32), now);
+            } else if instrument.crossed_since.is_some_and(|since| now.saturating_sub(since) > CROSSED_MAX) {
+                self.lose_book(index, now);
+            }
+        }
+    }
+
+    /// The book is known to be wrong: it is `Stale` before the next read, and exactly one snapshot is asked for.
+    pub(super) fn lose_book(&mut self, index: usize, now: Nanos) {
+        let instrument = &mut self.instruments[index];
+        if matches!(instrument.state, BookState::Idle | BookState::Awaiting) {
+            return;
+        }
+        instrument.state = BookState::Awaiting;
+        instrument.crossed_since = None;
+        instrument.not_before =
+            if instrument.attempts == 0 { now } else { now.saturating_add(retry_wait(instrument.attempts)) };
+        instrument.attempts = instrument.attempts.saturating_add(1);
+        self.counters.venue_mut(instrument.spec.venue).resyncs += 1;
+        let proof = if instrument.top.standing.proof == Proof::Syncing { Proof::Syncing } else { Proof::Stale };
+        self.show_standing(index, proof, now);
+        if is_fetched(self.instruments[index].spec.venue) {
+            self.take_backlog(index);
+        }
+        self.queue_request(index);
+    }
+
+    /// A frame of the connection was lost, and nobody knows whose it was.
+    pub(super) fn lose_connection_books(&mut self, connection: ConnectionId, now: Nanos) {
+        for index in 0..self.instruments.len() {
+            if self.instruments[index].connection == Some(connection) {
+                self.lose_book(index, now);
+            }
+        }
+    }
+
+    fn show_standing(&mut self, index: usize, proof: Proof, now: Nanos) {
+        let instrument = &mut self.instruments[index];
+        instrument.top.standing.proof = proof;
+        instrument.top.ts_recv = now;
+        instrument.top.standing = instrument.top.standing.since(instrument.last_proof, instrument.top.update_id, now);
+        self.writer.store_top(InstrumentId(index as u32), instrument.top);
+    }
+
+    fn queue_request(&mut self, index: usize) {
+        let instrument = &mut self.instruments[index];
+        if instrument.request == RequestState::Queued {
+            return;
+        }
+        instrument.request = RequestState::Queued;
+        let id = InstrumentId(index as u32);
+        // A closed and reopened subscription may still stand in the queue; each instrument stands there once.
+        if !self.requests.contains(&id) {
+            self.requests.push_back(id);
+        }
+    }
+
+    /// Sees to it that the book has a backlog, `false` where none is free.
+    fn take_backlog(&mut self, index: usize) -> bool {
+        if self.instruments[index].backlog.is_none() {
+            self.instruments[index].backlog = self.free_backlogs.pop();
+        }
+        self.instruments[index].backlog.is_some()
+    }
+
+    /// Gives the book's backlog back.
+    pub(super) fn free_backlog(&mut self, index: usize) {
+        let instrument = &mut self.instruments[index];
+        if let Some(slot) = instrument.backlog.take() {
+            let backlog = &mut self.backlogs[slot];
+            self.counters.venue_mut(instrument.spec.venue).discarded += backlog.len() as u64;
+            backlog.clear();
+            self.free_backlogs.push(slot);
+        }
+    }
+
+    /// Keeps a delta for the join. One that does not continue the kept ones begins anew: only a row without a gap helps.
+    pub(super) fn keep_delta(
+        &mut self,
+        index: usize,
+        delta: &crate::BookDelta,
+        levels: &[crate::Level],
+    ) -> Result<Applied, Fault> {
+        let instrument = &self.instruments[index];
+        let venue = instrument.spec.venue;
+        let Some(slot) = instrument.backlog else { return Err(Fault::BacklogFull) };
+        let backlog = &mut self.backlogs[slot];
+        let counters = self.counters.venue_mut(venue);
+        if let Some(last) = backlog.last() {
+            match super::sync::continuity(venue, last.last_id, delta) {
+                crate::continuity::Continuity::Next => {}
+                crate::continuity::Continuity::Duplicate => return Err(Fault::Duplicate),
+                crate::continuity::Continuity::Gap => {
+                    counters.discarded += backlog.len() as u64;
+                    backlog.clear();
+                }
+            }
+        }
+        if !backlog.keep(delta, levels) {
+            counters.discarded += backlog.len() as u64;
+            backlog.clear();
+            if !backlog.keep(delta, levels) {
+                return Err(Fault::BacklogFull);
+            }
+        }
+        counters.kept += 1;
+        Ok(Applied::Kept(InstrumentId(index as u32)))
+    }
+}
+
+/// Whether the venue's snapshots are fetched by REST; else a new subscription brings one.
+const fn is_fetched(venue: Venue) -> bool {
+    match venue {
+        Venue::BinanceSpot | Venue::BinanceUsdm => true,
+        Venue::Kraken => false,
+    }
+}
+
+const fn retry_wait(attempts: u32) -> Nanos {
+    let doublings = if attempts < RETRY_DOUBLINGS { attempts } else { RETRY_DOUBLINGS };
+    Nanos(RETRY_MIN.0 << doublings)
+}

@@ -1,0 +1,192 @@
+//! One instrument: its sizes, its book and where that stands.
+
+use crate::board::{DEPTH, TickerState, TopOfBook};
+use crate::book::Book;
+use crate::candle::{Candle, CandleSource, TIMEFRAMES_MAX};
+use crate::decimal::Scale;
+use crate::proof::LastProof;
+use crate::{BookLevel, BookSide, ConnectionId, Decimal, Fault, Mark, Symbol, Venue};
+use tt_model::{Nanos, Price, Qty};
+
+/// What the engine must be told of an instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstrumentSpec {
+    /// The venue.
+    pub venue: Venue,
+    /// The venue's symbol, as it stands in its frames.
+    pub symbol: Symbol,
+    /// The price step.
+    pub tick_size: Decimal,
+    /// The quantity step: the finest that the venue shows in its book, which may be finer than the one of orders.
+    pub lot_size: Decimal,
+    /// Levels of each side that the subscription covers; what lies beyond is dropped after each frame. `None` where
+    /// the venue sends the whole book.
+    pub depth_max: Option<usize>,
+    /// What candles are made of.
+    pub candles: CandleSource,
+}
+
+/// Where a book stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum BookState {
+    /// Not subscribed.
+    #[default]
+    Idle,
+    /// A snapshot is awaited.
+    Awaiting,
+    /// The snapshot is in; the first delta that continues it is awaited.
+    Joining,
+    /// Every update since the snapshot is in.
+    Live,
+}
+
+/// Where a request for a snapshot stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum RequestState {
+    /// None is wanted.
+    #[default]
+    None,
+    /// In the queue.
+    Queued,
+    /// Given to the caller at this time.
+    InFlight(Nanos),
+}
+
+/// The best levels of a side, as published.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TopLevels {
+    pub(crate) levels: [BookLevel; DEPTH],
+    pub(crate) count: usize,
+}
+
+impl TopLevels {
+    pub(crate) fn as_slice(&self) -> &[BookLevel] {
+        &self.levels[..self.count.min(DEPTH)]
+    }
+
+    /// Changes below this key leave the best levels as they are.
+    #[inline]
+    pub(crate) fn floor(&self, side: BookSide) -> i64 {
+        if self.count < DEPTH { i64::MIN } else { side.key(self.levels[DEPTH - 1].px.0) }
+    }
+}
+
+/// One of the venue's tickers, kept until the book reaches its update id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SeenTicker {
+    pub(crate) update_id: u64,
+    pub(crate) bid: BookLevel,
+    pub(crate) ask: BookLevel,
+}
+
+/// How many tickers are kept: on captures, a book was never more than ten tickers behind.
+const TICKERS: usize = 32;
+
+/// The newest tickers in a ring.
+#[derive(Debug, Default)]
+pub(crate) struct SeenTickers {
+    ring: [SeenTicker; TICKERS],
+    next: usize,
+}
+
+impl SeenTickers {
+    #[inline]
+    pub(crate) fn push(&mut self, ticker: SeenTicker) {
+        self.ring[self.next % TICKERS] = ticker;
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// The ticker of exactly that update id.
+    #[inline]
+    pub(crate) fn find(&self, update_id: u64) -> Option<SeenTicker> {
+        for back in 1..=TICKERS {
+            let ticker = self.ring[self.next.wrapping_sub(back) % TICKERS];
+            if ticker.update_id <= update_id {
+                return (ticker.update_id == update_id && update_id != 0).then_some(ticker);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Instrument {
+    pub(crate) spec: InstrumentSpec,
+    pub(crate) px: Scale,
+    pub(crate) qty: Scale,
+    pub(crate) state: BookState,
+    pub(crate) connection: Option<ConnectionId>,
+    pub(crate) book: Book,
+    pub(crate) bids: TopLevels,
+    pub(crate) asks: TopLevels,
+    /// The top of book as last published.
+    pub(crate) top: TopOfBook,
+    pub(crate) last_proof: LastProof,
+    pub(crate) checksum: u32,
+    pub(crate) tickers: SeenTickers,
+    pub(crate) ticker: TickerState,
+    pub(crate) candles: [Candle; TIMEFRAMES_MAX],
+    pub(crate) mark: Option<Mark>,
+    pub(crate) backlog: Option<usize>,
+    pub(crate) request: RequestState,
+    /// Snapshots asked for since the book was last live.
+    pub(crate) attempts: u32,
+    /// No request before this time.
+    pub(crate) not_before: Nanos,
+    /// Since when the book has been crossed.
+    pub(crate) crossed_since: Option<Nanos>,
+}
+
+impl Instrument {
+    pub(crate) fn new(spec: InstrumentSpec, overflow_levels: usize) -> Result<Self, Fault> {
+        Ok(Self {
+            spec,
+            px: Scale::new(spec.tick_size)?,
+            qty: Scale::new(spec.lot_size)?,
+            state: BookState::Idle,
+            connection: None,
+            book: Book::new(overflow_levels),
+            bids: TopLevels::default(),
+            asks: TopLevels::default(),
+            top: TopOfBook::default(),
+            last_proof: LastProof::default(),
+            checksum: 0,
+            tickers: SeenTickers::default(),
+            ticker: TickerState::default(),
+            candles: [Candle::default(); TIMEFRAMES_MAX],
+            mark: None,
+            backlog: None,
+            request: RequestState::None,
+            attempts: 0,
+            not_before: Nanos(0),
+            crossed_since: None,
+        })
+    }
+
+    /// A price in whole steps.
+    #[inline]
+    pub(crate) fn price(&mut self, px: Decimal) -> Result<Price, Fault> {
+        if !self.px.remembers(px.decimals) {
+            self.px.remember(px.decimals);
+        }
+        self.px.steps(px.mantissa, px.decimals).map(Price).ok_or(Fault::OffTickSize)
+    }
+
+    /// A quantity in whole lots.
+    #[inline]
+    pub(crate) fn quantity(&mut self, qty: Decimal) -> Result<Qty, Fault> {
+        if !self.qty.remembers(qty.decimals) {
+            self.qty.remember(qty.decimals);
+        }
+        self.qty.steps(qty.mantissa, qty.decimals).map(Qty).ok_or(Fault::OffLotSize)
+    }
+
+    #[inline]
+    pub(crate) fn level(&mut self, px: Decimal, qty: Decimal) -> Result<BookLevel, Fault> {
+        Ok(BookLevel { px: self.price(px)?, qty: self.quantity(qty)? })
+    }
+}

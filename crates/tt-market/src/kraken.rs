@@ -1,0 +1,22 @@
+//! Kraken, WebSocket version 2: frames and the checksum of its books.
+
+pub(crate) mod checksum;
+mod general;
+mod scan;
+
+use crate::{Event, EventBuffer, Fault};
+
+pub use general::parse as parse_general;
+
+/// Reads one WebSocket frame.
+///
+/// # Errors
+/// A [`Fault`] that [`is_malformed`](Fault::is_malformed), `UnknownTopic`, `Refused` or `VenueError`.
+#[inline]
+pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.clear();
+    match scan::parse(frame, buffer) {
+        Some(event) => Ok(event),
+        None => general::parse(frame, buffer),
+    }
+}

@@ -1,0 +1,186 @@
+//! Kraken's frames by name, in any order of keys.
+
+use crate::json::{self, Elements, Object};
+use crate::{
+    AggressorSide, BookDelta, BookSnapshot, Control, Decimal, Event, EventBuffer, Fault, Fill, Levels, OrderId,
+    OrderStatus, OrderUpdate, Symbol, Ticker, Trade, time,
+};
+use tt_model::{Nanos, OrderSide};
+
+/// Reads one frame by the names of its keys; what [`parse`](super::parse) falls back to.
+///
+/// # Errors
+/// As [`parse`](super::parse).
+pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.begin_general();
+    json::check_utf8(frame)?;
+    let outer = Object::parse(frame)?;
+    let Some(topic) = outer.get(b"channel") else {
+        return response(&outer);
+    };
+    match json::text(topic)? {
+        b"heartbeat" => Ok(Event::Control(Control::Heartbeat)),
+        b"status" => Ok(Event::Control(Control::Status)),
+        b"book" => book(&outer, buffer),
+        b"ticker" => ticker(&only_element(&outer)?).map(Event::Ticker),
+        b"trade" => {
+            let mut elements = Elements::parse(outer.need(b"data")?)?;
+            while let Some(element) = elements.next()? {
+                buffer.push_trade(trade(&Object::parse(element)?)?)?;
+            }
+            Ok(Event::Trades)
+        }
+        b"executions" => {
+            let mut elements = Elements::parse(outer.need(b"data")?)?;
+            while let Some(element) = elements.next()? {
+                buffer.push_order_update(execution(&Object::parse(element)?)?)?;
+            }
+            Ok(Event::OrderUpdates)
+        }
+        _ => Err(Fault::UnknownTopic),
+    }
+}
+
+/// The answer to a request: it names no topic, and a refused subscription leaves the socket open and silent.
+fn response(outer: &Object<'_>) -> Result<Event, Fault> {
+    let method = json::text(outer.need(b"method")?)?;
+    match outer.get(b"success") {
+        Some(success) if json::boolean(success)? => Ok(Event::Control(Control::Accepted)),
+        None if method == b"pong" => Ok(Event::Control(Control::Heartbeat)),
+        Some(_) | None => Err(Fault::Refused),
+    }
+}
+
+fn only_element<'a>(outer: &Object<'a>) -> Result<Object<'a>, Fault> {
+    let mut elements = Elements::parse(outer.need(b"data")?)?;
+    let element = Object::parse(elements.need()?)?;
+    elements.end()?;
+    Ok(element)
+}
+
+fn book(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    let object = only_element(outer)?;
+    let symbol = symbol(&object)?;
+    let checksum = u32::try_from(json::bare_u64(object.need(b"checksum")?)?).map_err(|_| Fault::NumberRange)?;
+    let checksum = Some(checksum);
+    let levels = levels(&object, buffer)?;
+    let ts_event = optional_time(&object)?;
+    match json::text(outer.need(b"type")?)? {
+        b"snapshot" => {
+            Ok(Event::BookSnapshot(BookSnapshot { symbol: Some(symbol), last_id: 0, checksum, levels, ts_event }))
+        }
+        b"update" => Ok(Event::BookDelta(BookDelta {
+            symbol,
+            first_id: 0,
+            last_id: 0,
+            previous_id: None,
+            checksum,
+            levels,
+            ts_event,
+        })),
+        _ => Err(Fault::WrongType),
+    }
+}
+
+fn levels(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Levels, Fault> {
+    let mut list = Levels::default();
+    let start = buffer.mark();
+    side(object.need(b"bids")?, &mut list, buffer)?;
+    let middle = buffer.mark();
+    list.set_bids(start, middle);
+    side(object.need(b"asks")?, &mut list, buffer)?;
+    list.set_asks(middle, buffer.mark());
+    Ok(list)
+}
+
+fn side(text: &[u8], list: &mut Levels, buffer: &mut EventBuffer) -> Result<(), Fault> {
+    let mut levels = Elements::parse(text)?;
+    while let Some(level) = levels.next()? {
+        let level = Object::parse(level)?;
+        let px = json::bare_unsigned(level.need(b"price")?)?;
+        let qty = json::bare_unsigned(level.need(b"qty")?)?;
+        buffer.push_level(list, px, qty)?;
+    }
+    Ok(())
+}
+
+fn ticker(object: &Object<'_>) -> Result<Ticker, Fault> {
+    Ok(Ticker {
+        symbol: symbol(object)?,
+        bid_px: json::bare_unsigned(object.need(b"bid")?)?,
+        bid_qty: json::bare_unsigned(object.need(b"bid_qty")?)?,
+        ask_px: json::bare_unsigned(object.need(b"ask")?)?,
+        ask_qty: json::bare_unsigned(object.need(b"ask_qty")?)?,
+        last_px: json::bare_unsigned(object.need(b"last")?)?,
+        ts_event: optional_time(object)?,
+    })
+}
+
+fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
+    Ok(Trade {
+        symbol: symbol(object)?,
+        trade_id: json::bare_u64(object.need(b"trade_id")?)?,
+        px: json::bare_unsigned(object.need(b"price")?)?,
+        qty: json::bare_unsigned(object.need(b"qty")?)?,
+        aggressor: match side_of(object)? {
+            OrderSide::Buy => AggressorSide::Buy,
+            OrderSide::Sell => AggressorSide::Sell,
+        },
+        in_market: true,
+        ts_event: time::from_rfc3339(json::text(object.need(b"timestamp")?)?)?,
+    })
+}
+
+fn execution(object: &Object<'_>) -> Result<OrderUpdate, Fault> {
+    let status = match json::text(object.need(b"order_status")?)? {
+        b"pending_new" => OrderStatus::Pending,
+        b"new" => OrderStatus::New,
+        b"partially_filled" => OrderStatus::PartiallyFilled,
+        b"filled" => OrderStatus::Filled,
+        b"canceled" => OrderStatus::Cancelled,
+        b"expired" => OrderStatus::Expired,
+        _ => return Err(Fault::WrongType),
+    };
+    let fill = match object.get(b"last_qty") {
+        None => None,
+        Some(qty) => Some(Fill {
+            trade_id: object.get(b"trade_id").map_or(Ok(0), json::bare_u64)?,
+            px: json::bare_unsigned(object.need(b"last_price")?)?,
+            qty: json::bare_unsigned(qty)?,
+        }),
+    };
+    Ok(OrderUpdate {
+        symbol: if object.get(b"symbol").is_some() { Some(symbol(object)?) } else { None },
+        order_id: OrderId(Symbol::new(json::text(object.need(b"order_id")?)?)?),
+        side: if object.get(b"side").is_some() { Some(side_of(object)?) } else { None },
+        status,
+        limit_px: optional_number(object, b"limit_price")?,
+        qty: optional_number(object, b"order_qty")?,
+        filled_qty: optional_number(object, b"cum_qty")?,
+        fill,
+        ts_event: time::from_rfc3339(json::text(object.need(b"timestamp")?)?)?,
+    })
+}
+
+fn side_of(object: &Object<'_>) -> Result<OrderSide, Fault> {
+    match json::text(object.need(b"side")?)? {
+        b"buy" => Ok(OrderSide::Buy),
+        b"sell" => Ok(OrderSide::Sell),
+        _ => Err(Fault::WrongType),
+    }
+}
+
+fn optional_number(object: &Object<'_>, key: &[u8]) -> Result<Option<Decimal>, Fault> {
+    match object.get(key) {
+        Some(raw) => json::bare_unsigned(raw).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn symbol(object: &Object<'_>) -> Result<Symbol, Fault> {
+    Symbol::new(json::text(object.need(b"symbol")?)?)
+}
+
+fn optional_time(object: &Object<'_>) -> Result<Nanos, Fault> {
+    object.get(b"timestamp").map_or(Ok(Nanos(0)), |raw| time::from_rfc3339(json::text(raw)?))
+}

@@ -1,0 +1,158 @@
+//! Mark prices, funding, and the positions that they value.
+
+use crate::{Decimal, Fault, MarkPrice};
+use tt_model::{InstrumentId, Nanos};
+
+/// An instrument's mark price and funding as published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The mark price in quote currency.
+    pub mark_px: Decimal,
+    /// The index price in quote currency.
+    pub index_px: Decimal,
+    /// The rate of the next funding, a fraction; `None` where the contract has none.
+    pub funding_rate: Option<Decimal>,
+    /// When the next funding is paid, Unix epoch; zero where the contract has none.
+    pub ts_next_funding: Nanos,
+    /// The venue's time, Unix epoch.
+    pub ts_event: Nanos,
+    /// When the frame was received, Unix epoch.
+    pub ts_recv: Nanos,
+}
+
+impl Mark {
+    pub(crate) fn new(event: &MarkPrice, ts_recv: Nanos) -> Self {
+        Self {
+            mark_px: event.mark_px,
+            index_px: event.index_px,
+            funding_rate: event.funding_rate,
+            ts_next_funding: event.ts_next_funding,
+            ts_event: event.ts_event,
+            ts_recv,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn to_words(self) -> [u64; 7] {
+        let rate = self.funding_rate.unwrap_or_default();
+        [
+            self.mark_px.mantissa as u64,
+            self.index_px.mantissa as u64,
+            rate.mantissa as u64,
+            u64::from(self.mark_px.decimals)
+                | u64::from(self.index_px.decimals) << 8
+                | u64::from(rate.decimals) << 16
+                | u64::from(self.funding_rate.is_some()) << 24,
+            self.ts_next_funding.0,
+            self.ts_event.0,
+            self.ts_recv.0,
+        ]
+    }
+
+    pub(crate) fn from_words(words: [u64; 7]) -> Self {
+        let decimals = |shift: u32| (words[3] >> shift) as u8;
+        let rate = Decimal::new(words[2] as i64, decimals(16));
+        Self {
+            mark_px: Decimal::new(words[0] as i64, decimals(0)),
+            index_px: Decimal::new(words[1] as i64, decimals(8)),
+            funding_rate: (words[3] >> 24 & 1 == 1).then_some(rate),
+            ts_next_funding: Nanos(words[4]),
+            ts_event: Nanos(words[5]),
+            ts_recv: Nanos(words[6]),
+        }
+    }
+}
+
+/// A position in a linear contract: its value moves by the quantity for each unit of price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The instrument.
+    pub instrument: InstrumentId,
+    /// The account's number.
+    pub account: u16,
+    /// Lots held, negative when short.
+    pub lots: i64,
+    /// The average entry price in quote currency.
+    pub entry_px: Decimal,
+}
+
+/// A position as valued by the last mark price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PositionMark {
+    /// The instrument.
+    pub instrument: InstrumentId,
+    /// The account's number.
+    pub account: u16,
+    /// Lots held, negative when short.
+    pub lots: i64,
+    /// Unrealised profit or loss in quote currency, exactly: this divided by `10^pnl_decimals`.
+    pub pnl_mantissa: i128,
+    /// How many of `pnl_mantissa`'s digits follow the point.
+    pub pnl_decimals: u8,
+    /// When the mark price was received, Unix epoch.
+    pub ts_recv: Nanos,
+}
+
+impl PositionMark {
+    /// Values `position`, whose lots have the size `lot`, at `mark`.
+    ///
+    /// # Errors
+    /// `NumberRange` if the exact result needs more than an `i128`.
+    pub(crate) fn new(position: &Position, lot: Decimal, mark: &Mark) -> Result<Self, Fault> {
+        let decimals = mark.mark_px.decimals.max(position.entry_px.decimals);
+        let at = |px: Decimal| px.mantissa_at(decimals).map(i128::from);
+        let quantity = i128::from(position.lots) * i128::from(lot.mantissa);
+        let move_px = at(mark.mark_px)? - at(position.entry_px)?;
+        Ok(Self {
+            instrument: position.instrument,
+            account: position.account,
+            lots: position.lots,
+            pnl_mantissa: quantity.checked_mul(move_px).ok_or(Fault::NumberRange)?,
+            pnl_decimals: decimals + lot.decimals,
+            ts_recv: mark.ts_recv,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn to_words(self) -> [u64; 7] {
+        [
+            u64::from(self.instrument.0) | u64::from(self.account) << 32,
+            self.lots as u64,
+            self.pnl_mantissa as u64,
+            (self.pnl_mantissa >> 64) as u64,
+            u64::from(self.pnl_decimals),
+            self.ts_recv.0,
+            0,
+        ]
+    }
+
+    pub(crate) fn from_words(words: [u64; 7]) -> Self {
+        Self {
+            instrument: InstrumentId(words[0] as u32),
+            account: (words[0] >> 32) as u16,
+            lots: words[1] as i64,
+            pnl_mantissa: i128::from(words[3] as i64) << 64 | i128::from(words[2]),
+            pnl_decimals: words[4] as u8,
+            ts_recv: Nanos(words[5]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profit_and_loss_are_exact() {
+        let mark = Mark { mark_px: Decimal::new(1_179_415_000_001, 8), ts_recv: Nanos(7), ..Mark::default() };
+        // Short 0.250 at 11800.5: -0.25 x (11794.15000001 - 11800.5) = 1.5874999975.
+        let position =
+            Position { instrument: InstrumentId(3), account: 9, lots: -250, entry_px: Decimal::new(118_005, 1) };
+        let value = PositionMark::new(&position, Decimal::new(1, 3), &mark).unwrap();
+        assert_eq!((value.pnl_mantissa, value.pnl_decimals), (158_749_999_750, 11));
+        let long = Position { lots: 250, ..position };
+        let loss = PositionMark::new(&long, Decimal::new(1, 3), &mark).unwrap();
+        assert_eq!(loss.pnl_mantissa, -158_749_999_750);
+        assert_eq!(PositionMark::from_words(loss.to_words()), loss);
+    }
+}

@@ -1,0 +1,137 @@
+//! Own orders that are still open.
+
+use crate::{Decimal, Fault, OrderId, OrderStatus, OrderUpdate, Venue};
+use alloc::vec::Vec;
+use tt_model::{InstrumentId, Nanos, OrderSide};
+
+/// An own order as the venue last told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderState {
+    /// The venue.
+    pub venue: Venue,
+    /// The venue's identifier.
+    pub order_id: OrderId,
+    /// The instrument; `None` where the venue never named it.
+    pub instrument: Option<InstrumentId>,
+    /// Buy or sell; `None` where the venue never told.
+    pub side: Option<OrderSide>,
+    /// The state.
+    pub status: OrderStatus,
+    /// The limit price in quote currency.
+    pub limit_px: Decimal,
+    /// The whole quantity in base currency.
+    pub qty: Decimal,
+    /// The executed quantity in base currency.
+    pub filled_qty: Decimal,
+    /// The venue's time of the last update, Unix epoch.
+    pub ts_event: Nanos,
+}
+
+/// A table of open orders: open addressing, linear probing, deletion by shifting back. It never grows.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    slots: Vec<Option<OrderState>>,
+    mask: usize,
+    len: usize,
+    len_max: usize,
+}
+
+impl Orders {
+    pub(crate) fn new(len_max: usize) -> Self {
+        let len = (len_max.max(1) * 2).next_power_of_two();
+        Self { slots: alloc::vec![None; len], mask: len - 1, len: 0, len_max }
+    }
+
+    fn start(&self, venue: Venue, id: &OrderId) -> usize {
+        let words = id.0.words();
+        let mixed = (words[0] ^ words[1].rotate_left(23) ^ words[2].rotate_left(41) ^ venue as u64)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 32) as usize & self.mask
+    }
+
+    /// The slot of the order, or the empty one where it belongs.
+    fn locate(&self, venue: Venue, id: &OrderId) -> usize {
+        let mut at = self.start(venue, id);
+        while let Some(order) = &self.slots[at] {
+            if order.order_id == *id && order.venue == venue {
+                break;
+            }
+            at = (at + 1) & self.mask;
+        }
+        at
+    }
+
+    pub(crate) fn get(&self, venue: Venue, id: &OrderId) -> Option<&OrderState> {
+        self.slots[self.locate(venue, id)].as_ref()
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Applies an update; an order that ended is forgotten. Returns the order as it is after the update.
+    pub(crate) fn apply(
+        &mut self,
+        venue: Venue,
+        instrument: Option<InstrumentId>,
+        update: &OrderUpdate,
+    ) -> Result<OrderState, Fault> {
+        let at = self.locate(venue, &update.order_id);
+        let known = self.slots[at];
+        if known.is_some_and(|order| order.ts_event > update.ts_event) {
+            return Err(Fault::Duplicate);
+        }
+        let before = known.unwrap_or(OrderState {
+            venue,
+            order_id: update.order_id,
+            instrument,
+            side: update.side,
+            status: update.status,
+            limit_px: Decimal::default(),
+            qty: Decimal::default(),
+            filled_qty: Decimal::default(),
+            ts_event: update.ts_event,
+        });
+        let order = OrderState {
+            instrument: instrument.or(before.instrument),
+            side: update.side.or(before.side),
+            status: update.status,
+            limit_px: update.limit_px.unwrap_or(before.limit_px),
+            qty: update.qty.unwrap_or(before.qty),
+            filled_qty: update.filled_qty.unwrap_or(before.filled_qty),
+            ts_event: update.ts_event,
+            ..before
+        };
+        match (known.is_some(), update.status.is_open()) {
+            (true, true) => self.slots[at] = Some(order),
+            (true, false) => self.remove(at),
+            (false, true) if self.len == self.len_max => return Err(Fault::OrdersFull),
+            (false, true) => {
+                self.slots[at] = Some(order);
+                self.len += 1;
+            }
+            (false, false) => {}
+        }
+        Ok(order)
+    }
+
+    /// Empties a slot and moves back what had been pushed past it.
+    fn remove(&mut self, mut hole: usize) {
+        self.len -= 1;
+        let mut at = hole;
+        loop {
+            self.slots[hole] = None;
+            loop {
+                at = (at + 1) & self.mask;
+                let Some(order) = &self.slots[at] else { return };
+                let start = self.start(order.venue, &order.order_id);
+                // It may move if its own start does not lie between the hole and itself.
+                if (at.wrapping_sub(start) & self.mask) >= (at.wrapping_sub(hole) & self.mask) {
+                    self.slots[hole] = self.slots[at];
+                    hole = at;
+                    break;
+                }
+            }
+        }
+    }
+}

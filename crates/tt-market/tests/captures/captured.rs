@@ -1,0 +1,148 @@
+//! Captured frames in memory, and an engine that is fed with them.
+
+use std::path::PathBuf;
+use tt_journal::{CbcapReader, GzLines, Record};
+use tt_market::{
+    Applied, Board, BookLevel, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, Request,
+    Symbol, TopOfBook, Venue, VenueCounters,
+};
+use tt_meter::Off;
+use tt_model::{InstrumentId, Nanos};
+
+/// One capture: what was subscribed, and the frames in the order of their arrival.
+pub(crate) struct Capture {
+    pub(crate) spec: InstrumentSpec,
+    pub(crate) frames: Vec<Record>,
+}
+
+impl Capture {
+    pub(crate) fn usdm(test: &str) -> Option<Self> {
+        let spec = binance(Venue::BinanceUsdm, Decimal::new(1, 1), Decimal::new(1, 3));
+        Some(Self { spec, frames: gz(&folder(test)?, &["usdm_btcusdt_20240808.gz"]) })
+    }
+
+    pub(crate) fn spot(test: &str) -> Option<Self> {
+        // Fees and dust leave quantities finer than the order step of 0.00001 in the book.
+        let spec = binance(Venue::BinanceSpot, Decimal::new(1, 2), Decimal::new(1, 8));
+        let files = ["spot_btcusdt_20240808.gz", "spot_btcusdt_20240809.gz"];
+        Some(Self { spec, frames: gz(&folder(test)?, &files) })
+    }
+
+    pub(crate) fn kraken(test: &str, depth: usize) -> Option<Self> {
+        let path = folder(test)?.join(format!("kraken/v2_btcusd_depth{depth}.cbcap"));
+        let frames = CbcapReader::open(&path).unwrap().collect::<Result<_, _>>().unwrap();
+        let spec = InstrumentSpec {
+            venue: Venue::Kraken,
+            symbol: Symbol::new(b"BTC/USD").unwrap(),
+            tick_size: Decimal::new(1, 1),
+            lot_size: Decimal::new(1, 8),
+            depth_max: Some(depth),
+            candles: CandleSource::LastPrice,
+        };
+        Some(Self { spec, frames })
+    }
+}
+
+fn binance(venue: Venue, tick_size: Decimal, lot_size: Decimal) -> InstrumentSpec {
+    let symbol = Symbol::new(b"BTCUSDT").unwrap();
+    InstrumentSpec { venue, symbol, tick_size, lot_size, depth_max: None, candles: CandleSource::BestBid }
+}
+
+/// The folder of captures, or `None` after saying that `test` is skipped.
+pub(crate) fn folder(test: &str) -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os("TRUETICK_DATA") {
+        return Some(PathBuf::from(folder));
+    }
+    assert!(std::env::var_os("TRUETICK_REQUIRE_DATA").is_none(), "TRUETICK_REQUIRE_DATA is set, TRUETICK_DATA is not");
+    println!("SKIP {test}: TRUETICK_DATA not set");
+    None
+}
+
+fn gz(folder: &std::path::Path, files: &[&str]) -> Vec<Record> {
+    files
+        .iter()
+        .flat_map(|file| GzLines::open(&folder.join("binance").join(file)).unwrap())
+        .map(Result::unwrap)
+        .collect()
+}
+
+/// An engine with one subscribed instrument. REST snapshots that stand between the frames answer its requests.
+pub(crate) struct Feed {
+    pub(crate) engine: Engine,
+    pub(crate) id: InstrumentId,
+    pub(crate) connection: ConnectionId,
+    board: Board,
+    venue: Venue,
+    /// Requests that were polled.
+    pub(crate) requests: Vec<Request>,
+}
+
+impl Feed {
+    pub(crate) fn new(capture: &Capture) -> Self {
+        let mut engine = Engine::new(Capacity { instruments: 2, pages: 4096, backlogs: 1, ..Capacity::default() });
+        let id = engine.add_instrument(capture.spec).unwrap();
+        let now = Nanos(capture.frames[0].ts_ns);
+        let connection = engine.open_connection(capture.spec.venue, now).unwrap();
+        engine.subscribe(connection, id, now).unwrap();
+        let board = engine.board();
+        let mut feed = Self { engine, id, connection, board, venue: capture.spec.venue, requests: Vec::new() };
+        feed.poll(now);
+        feed
+    }
+
+    pub(crate) fn run(&mut self, frames: &[Record]) {
+        for frame in frames {
+            let result = self.feed(frame);
+            assert!(result.is_ok() || result == Err(Fault::Superseded), "{result:?}");
+        }
+    }
+
+    /// One frame or REST body; then what the engine asks for.
+    pub(crate) fn feed(&mut self, frame: &Record) -> Result<Applied, Fault> {
+        let now = Nanos(frame.ts_ns);
+        let result = if frame.payload.starts_with(b"{\"lastUpdateId\"") {
+            self.engine.handle_snapshot(now, self.id, &frame.payload, &mut Off)
+        } else {
+            self.engine.handle_frame(now, self.connection, &frame.payload, &mut Off)
+        };
+        if result.is_err() {
+            assert!(!self.top().standing.proof.is_verified() || is_harmless(result));
+        }
+        self.poll(now);
+        result
+    }
+
+    fn poll(&mut self, now: Nanos) {
+        while let Some(request) = self.engine.poll_request(now) {
+            self.requests.push(request);
+        }
+    }
+
+    pub(crate) fn top(&self) -> TopOfBook {
+        self.board.top_of_book(self.id).unwrap()
+    }
+
+    /// The published best levels.
+    pub(crate) fn sides(&self) -> (Vec<BookLevel>, Vec<BookLevel>) {
+        let depth = self.board.depth(self.id).unwrap();
+        (depth.bids().to_vec(), depth.asks().to_vec())
+    }
+
+    pub(crate) fn counters(&self) -> &VenueCounters {
+        self.engine.counters().venue(self.venue)
+    }
+}
+
+/// Whether a drop leaves the book as good as it was.
+fn is_harmless(result: Result<Applied, Fault>) -> bool {
+    matches!(
+        result,
+        Err(Fault::Duplicate
+            | Fault::Superseded
+            | Fault::UnexpectedSnapshot
+            | Fault::UnknownTopic
+            | Fault::UnknownSymbol
+            | Fault::OffTickSize
+            | Fault::OffLotSize)
+    )
+}

@@ -1,0 +1,56 @@
+//! The engine on captured frames, against the proofs that the venues themselves sent.
+//! Each detector is shown to detect in `detectors`.
+
+#![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
+
+mod captured;
+mod detectors;
+mod fixtures;
+mod parsers;
+
+use captured::{Capture, Feed};
+use tt_market::{Fault, Proof};
+
+#[test]
+fn usdm_book_agrees_with_every_ticker_of_its_update_ids() {
+    let Some(capture) = Capture::usdm("usdm_book_agrees_with_every_ticker_of_its_update_ids") else { return };
+    let mut feed = Feed::new(&capture);
+    feed.run(&capture.frames);
+    let counters = *feed.counters();
+    assert_eq!(counters.oracle_matches, 629);
+    assert_eq!(counters.dropped(Fault::OracleMismatch), 0);
+    assert_eq!((counters.gaps, counters.resyncs, counters.crossed), (0, 0, 0));
+    assert_eq!(counters.general, 0, "the scanner reads every captured frame");
+    assert!(counters.closes());
+    assert_eq!(counters.kept, counters.replayed + counters.superseded + counters.discarded);
+    assert!(feed.top().standing.proof.is_verified());
+}
+
+#[test]
+fn spot_book_agrees_with_every_ticker_of_its_update_ids() {
+    let Some(capture) = Capture::spot("spot_book_agrees_with_every_ticker_of_its_update_ids") else { return };
+    let mut feed = Feed::new(&capture);
+    feed.run(&capture.frames);
+    let counters = *feed.counters();
+    assert_eq!(counters.oracle_matches, 1072);
+    assert_eq!(counters.dropped(Fault::OracleMismatch), 0);
+    assert_eq!((counters.gaps, counters.resyncs, counters.crossed), (0, 0, 0));
+    assert_eq!(counters.deltas, 6493, "depth frames that the snapshot does not hold already");
+    assert!(counters.closes());
+}
+
+#[test]
+fn kraken_checksums_match_on_every_frame() {
+    // The shorter capture subscribes and unsubscribes several times; only those answers and the status are not scanned.
+    for (depth, expected, other) in [(25, 2052, 2), (10, 301, 16)] {
+        let Some(capture) = Capture::kraken("kraken_checksums_match_on_every_frame", depth) else { return };
+        let mut feed = Feed::new(&capture);
+        feed.run(&capture.frames);
+        let counters = *feed.counters();
+        assert_eq!(counters.crc_matches, expected);
+        assert_eq!(counters.drops_total(), 0);
+        assert_eq!(counters.general, other, "every frame of a book is scanned");
+        assert_eq!(feed.top().standing.proof, Proof::Crc);
+        assert!(counters.closes());
+    }
+}

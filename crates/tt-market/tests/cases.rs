@@ -1,0 +1,307 @@
+//! The join and gap rules on made-up frames: M01 to M06 and what stands beside them.
+
+#![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
+
+use tt_market::{
+    Applied, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, OrderId, OrderStatus,
+    Position, Proof, Request, Symbol, TopOfBook, Venue,
+};
+use tt_meter::Off;
+use tt_model::{InstrumentId, Nanos};
+
+const MS: u64 = 1_700_000_000_000;
+
+struct Bench {
+    engine: Engine,
+    id: InstrumentId,
+    connection: ConnectionId,
+    venue: Venue,
+    now: Nanos,
+}
+
+impl Bench {
+    fn new(venue: Venue) -> Self {
+        let mut engine = Engine::new(Capacity { instruments: 4, pages: 64, ..Capacity::default() });
+        let spec = |symbol: &[u8]| InstrumentSpec {
+            venue,
+            symbol: Symbol::new(symbol).unwrap(),
+            tick_size: Decimal::new(1, 1),
+            lot_size: Decimal::new(1, 3),
+            depth_max: (venue == Venue::Kraken).then_some(10),
+            candles: CandleSource::Trades,
+        };
+        let id = engine.add_instrument(spec(b"BTCUSDT")).unwrap();
+        let other = engine.add_instrument(spec(b"ETHUSDT")).unwrap();
+        let now = Nanos::from_millis(MS);
+        let connection = engine.open_connection(venue, now).unwrap();
+        engine.subscribe(connection, id, now).unwrap();
+        engine.subscribe(connection, other, now).unwrap();
+        Self { engine, id, connection, venue, now }
+    }
+
+    fn frame(&mut self, frame: &str) -> Result<Applied, Fault> {
+        self.now = self.now.saturating_add(Nanos(1000));
+        let result = self.engine.handle_frame(self.now, self.connection, frame.as_bytes(), &mut Off);
+        assert!(self.engine.counters().venue(self.venue).closes());
+        result
+    }
+
+    fn spot(&mut self, first: u64, last: u64, bids: &str, asks: &str) -> Result<Applied, Fault> {
+        let ids = format!("\"U\":{first},\"u\":{last}");
+        self.frame(&format!(
+            "{{\"e\":\"depthUpdate\",\"E\":{MS},\"s\":\"BTCUSDT\",{ids},\"b\":[{bids}],\"a\":[{asks}]}}"
+        ))
+    }
+
+    fn usdm(&mut self, first: u64, last: u64, previous: u64) -> Result<Applied, Fault> {
+        let ids = format!("\"U\":{first},\"u\":{last},\"pu\":{previous}");
+        let times = format!("\"E\":{MS},\"T\":{MS}");
+        self.frame(&format!(
+            "{{\"e\":\"depthUpdate\",{times},\"s\":\"BTCUSDT\",{ids},\"b\":[[\"9.9\",\"{last}\"]],\"a\":[]}}"
+        ))
+    }
+
+    fn snapshot(&mut self, last_id: u64) -> Result<Applied, Fault> {
+        let levels = "\"bids\":[[\"10.0\",\"1.000\"],[\"9.9\",\"2\"]],\"asks\":[[\"10.1\",\"3\"]]";
+        let body = format!("{{\"lastUpdateId\":{last_id},{levels}}}");
+        self.engine.handle_snapshot(self.now, self.id, body.as_bytes(), &mut Off)
+    }
+
+    fn requests(&mut self) -> Vec<Request> {
+        let id = self.id;
+        let requests = std::iter::from_fn(|| self.engine.poll_request(self.now));
+        let own = |request: &Request| match request {
+            Request::FetchSnapshot { instrument } | Request::Resubscribe { instrument, .. } => *instrument == id,
+            Request::Reconnect { .. } => true,
+        };
+        requests.filter(own).collect()
+    }
+
+    fn top(&self) -> TopOfBook {
+        self.engine.board().top_of_book(self.id).unwrap()
+    }
+
+    fn fetch(&self) -> Vec<Request> {
+        vec![Request::FetchSnapshot { instrument: self.id }]
+    }
+
+    /// A spot book that is live at update 110.
+    fn live_spot() -> Self {
+        let mut bench = Self::new(Venue::BinanceSpot);
+        assert_eq!(bench.requests(), bench.fetch());
+        bench.spot(101, 110, "", "").unwrap();
+        bench.snapshot(100).unwrap();
+        assert_eq!((bench.top().standing.proof, bench.top().update_id), (Proof::Sequence, 110));
+        bench
+    }
+}
+
+#[test]
+fn case_m01_a_delta_before_the_snapshot_is_kept_and_nothing_shown() {
+    let mut bench = Bench::new(Venue::BinanceSpot);
+    assert_eq!(bench.requests(), bench.fetch());
+    assert_eq!(bench.spot(101, 110, "[\"10.0\",\"5\"]", ""), Ok(Applied::Kept(bench.id)));
+    assert_eq!((bench.top().bid, bench.top().standing.proof), (None, Proof::Syncing));
+}
+
+#[test]
+fn case_m02_a_snapshot_older_than_the_first_kept_delta_is_fetched_again_later() {
+    let mut bench = Bench::new(Venue::BinanceSpot);
+    assert_eq!(bench.requests(), bench.fetch());
+    bench.spot(101, 110, "", "").unwrap();
+    assert_eq!(bench.snapshot(99), Err(Fault::SnapshotTooOld));
+    assert_eq!(bench.requests(), [], "not before its wait");
+    bench.now = bench.now.saturating_add(Nanos::from_secs(1));
+    assert_eq!(bench.requests(), bench.fetch());
+    assert_eq!(bench.requests(), [], "once");
+    bench.snapshot(100).unwrap();
+    assert_eq!(bench.top().standing.proof, Proof::Sequence);
+}
+
+#[test]
+fn case_m03_deltas_during_the_fetch_are_replayed() {
+    let mut bench = Bench::new(Venue::BinanceSpot);
+    bench.requests();
+    bench.spot(90, 95, "[\"10.0\",\"7\"]", "").unwrap();
+    bench.spot(96, 103, "[\"10.0\",\"8.5\"]", "").unwrap();
+    bench.spot(104, 104, "[\"9.9\",\"0\"]", "[\"10.2\",\"4\"]").unwrap();
+    bench.snapshot(98).unwrap();
+    let depth = bench.engine.board().depth(bench.id).unwrap();
+    assert_eq!(depth.bids().iter().map(|l| (l.px.0, l.qty.0)).collect::<Vec<_>>(), [(100, 8500)]);
+    assert_eq!(depth.asks().iter().map(|l| (l.px.0, l.qty.0)).collect::<Vec<_>>(), [(101, 3000), (102, 4000)]);
+    assert_eq!((bench.top().update_id, bench.top().standing.proof), (104, Proof::Sequence));
+    let counters = bench.engine.counters().venue(Venue::BinanceSpot);
+    assert_eq!((counters.kept, counters.superseded, counters.replayed, counters.discarded), (3, 1, 2, 0));
+}
+
+#[test]
+fn a_snapshot_ahead_of_the_stream_goes_live_with_the_delta_that_reaches_it() {
+    let mut bench = Bench::new(Venue::BinanceSpot);
+    bench.requests();
+    bench.snapshot(100).unwrap();
+    assert_eq!(bench.top().standing.proof, Proof::Syncing, "no delta has continued it");
+    assert_eq!(bench.spot(95, 100, "", ""), Err(Fault::Superseded));
+    bench.spot(99, 101, "", "").unwrap();
+    assert_eq!(bench.top().standing.proof, Proof::Sequence);
+}
+
+#[test]
+fn case_m04_usdm_joins_over_the_snapshot_and_follows_pu() {
+    let mut bench = Bench::new(Venue::BinanceUsdm);
+    bench.requests();
+    bench.usdm(80, 99, 70).unwrap();
+    bench.usdm(100, 120, 99).unwrap();
+    bench.snapshot(105).unwrap();
+    assert_eq!((bench.top().update_id, bench.top().standing.proof), (120, Proof::Sequence));
+    bench.usdm(130, 140, 120).unwrap();
+    assert_eq!(bench.usdm(141, 150, 139), Ok(Applied::Kept(bench.id)), "pu is not the last u");
+    assert_eq!(bench.top().standing.proof, Proof::Stale);
+    assert_eq!(bench.requests(), bench.fetch());
+}
+
+#[test]
+fn case_m05_a_gap_is_stale_at_once_and_asks_for_one_snapshot() {
+    let mut bench = Bench::live_spot();
+    assert_eq!(bench.spot(112, 115, "", ""), Ok(Applied::Kept(bench.id)));
+    let top = bench.top();
+    assert_eq!((top.standing.proof, top.update_id, top.proof_update_id()), (Proof::Stale, 110, Some(110)));
+    bench.spot(116, 117, "", "").unwrap();
+    bench.spot(119, 120, "", "").unwrap();
+    assert_eq!(bench.requests(), bench.fetch());
+    assert_eq!(bench.engine.counters().venue(Venue::BinanceSpot).gaps, 1);
+    bench.snapshot(119).unwrap();
+    assert_eq!((bench.top().standing.proof, bench.top().update_id), (Proof::Sequence, 120));
+    assert_eq!(bench.requests(), []);
+}
+
+#[test]
+fn case_m06_a_doubled_delta_is_counted_and_changes_nothing() {
+    let mut bench = Bench::live_spot();
+    bench.spot(111, 112, "[\"10.0\",\"4\"]", "").unwrap();
+    bench.spot(113, 113, "[\"10.0\",\"6\"]", "").unwrap();
+    let before = bench.top();
+    assert_eq!(bench.spot(111, 112, "[\"10.0\",\"4\"]", ""), Err(Fault::Duplicate));
+    assert_eq!(bench.top(), before);
+    assert_eq!(bench.engine.counters().venue(Venue::BinanceSpot).dropped(Fault::Duplicate), 1);
+}
+
+#[test]
+fn case_m10_an_empty_delta_moves_the_id_alone() {
+    let mut bench = Bench::live_spot();
+    let before = bench.top();
+    bench.spot(111, 111, "", "").unwrap();
+    assert_eq!((bench.top().update_id, bench.top().bid), (111, before.bid));
+}
+
+#[test]
+fn case_m15_a_crossed_book_is_flagged_and_synchronised_anew_after_a_while() {
+    let mut bench = Bench::live_spot();
+    bench.spot(111, 111, "[\"10.5\",\"1\"]", "").unwrap();
+    assert!(bench.top().standing.is_crossed);
+    bench.engine.handle_timeout(bench.now);
+    assert_eq!(bench.requests(), []);
+    bench.now = bench.now.saturating_add(Nanos::from_secs(1));
+    bench.engine.handle_timeout(bench.now);
+    assert_eq!((bench.top().standing.proof, bench.requests()), (Proof::Stale, bench.fetch()));
+}
+
+#[test]
+fn case_m18_numbers_that_are_none_make_the_book_stale() {
+    for number in ["-1", "-0", "NaN", "", " 1", "0x10", "١", "1e400", "0.12345678901234567891"] {
+        let mut bench = Bench::live_spot();
+        assert!(bench.spot(111, 111, &format!("[\"{number}\",\"1\"]"), "").is_err(), "{number}");
+        assert_eq!((bench.top().standing.proof, bench.requests()), (Proof::Stale, bench.fetch()), "{number}");
+    }
+    let mut bench = Bench::live_spot();
+    assert_eq!(bench.spot(111, 111, "[\"10.05\",\"1\"]", ""), Err(Fault::OffTickSize));
+    assert_eq!(bench.top().standing.proof, Proof::Stale);
+}
+
+#[test]
+fn case_m30_frames_of_a_closed_connection_are_dropped() {
+    let mut bench = Bench::live_spot();
+    let old = bench.connection;
+    bench.engine.close_connection(old, bench.now);
+    assert_eq!(bench.top().standing.proof, Proof::Stale);
+    bench.connection = bench.engine.open_connection(Venue::BinanceSpot, bench.now).unwrap();
+    bench.engine.subscribe(bench.connection, bench.id, bench.now).unwrap();
+    let new = std::mem::replace(&mut bench.connection, old);
+    assert_eq!(bench.spot(111, 111, "", ""), Err(Fault::OldConnection));
+    bench.connection = new;
+    assert_eq!(bench.requests(), bench.fetch());
+    assert_eq!(bench.spot(111, 111, "", ""), Ok(Applied::Kept(bench.id)));
+}
+
+#[test]
+fn case_m29_silence_makes_stale_and_asks_for_a_connection() {
+    let mut bench = Bench::live_spot();
+    bench.now = bench.now.saturating_add(Nanos::from_secs(61));
+    bench.engine.handle_timeout(bench.now);
+    assert_eq!(bench.top().standing.proof, Proof::Stale);
+    assert_eq!(bench.requests(), [Request::Reconnect { connection: bench.connection }]);
+}
+
+#[test]
+fn case_m31_m32_refusals_and_strangers_are_named() {
+    let mut bench = Bench::new(Venue::Kraken);
+    assert_eq!(bench.frame("{\"method\":\"subscribe\",\"success\":false,\"error\":\"depth\"}"), Err(Fault::Refused));
+    assert_eq!(bench.frame("{\"channel\":\"novel\",\"data\":[]}"), Err(Fault::UnknownTopic));
+    let mut bench = Bench::live_spot();
+    let other = "{\"u\":1,\"s\":\"XRPUSDT\",\"b\":\"1\",\"B\":\"1\",\"a\":\"1\",\"A\":\"1\"}";
+    assert_eq!(bench.frame(other), Err(Fault::UnknownSymbol));
+    assert_eq!(bench.top().standing.proof, Proof::Sequence, "another symbol's trouble");
+}
+
+#[test]
+fn case_m36_a_snapshot_out_of_order_is_refused() {
+    let mut bench = Bench::new(Venue::BinanceSpot);
+    bench.requests();
+    for bids in ["[\"9.9\",\"1\"],[\"10.0\",\"1\"]", "[\"9.9\",\"1\"],[\"9.9\",\"1\"]", "[\"9.9\",\"0\"]"] {
+        let body = format!("{{\"lastUpdateId\":7,\"bids\":[{bids}],\"asks\":[]}}");
+        let result = bench.engine.handle_snapshot(bench.now, bench.id, body.as_bytes(), &mut Off);
+        assert_eq!(result, Err(Fault::SnapshotOrder));
+    }
+}
+
+#[test]
+fn trades_make_candles_and_orders_live_until_they_end() {
+    let mut bench = Bench::new(Venue::BinanceUsdm);
+    for (t, px) in [(0, "10.0"), (1, "10.7"), (2, "9.8")] {
+        let times = format!("\"E\":{0},\"T\":{0}", MS + t);
+        let trade = format!("\"t\":{t},\"p\":\"{px}\",\"q\":\"0.5\",\"X\":\"MARKET\",\"m\":true");
+        bench.frame(&format!("{{\"e\":\"trade\",{times},\"s\":\"BTCUSDT\",{trade}}}")).unwrap();
+    }
+    let candle = bench.engine.board().candle(bench.id, 0).unwrap();
+    let prices = [candle.open_px, candle.high_px, candle.low_px, candle.close_px].map(|px| px.0);
+    assert_eq!((prices, candle.volume.0, candle.updates), ([100, 107, 98, 98], 1500, 3));
+    for (state, live) in [("NEW", 1), ("PARTIALLY_FILLED", 1), ("FILLED", 0)] {
+        let order = format!(
+            "\"s\":\"BTCUSDT\",\"S\":\"BUY\",\"q\":\"2\",\"p\":\"10.0\",\"X\":\"{state}\",\"i\":77,\"l\":\"0\",\"z\":\"0.5\",\"t\":0"
+        );
+        let frame = format!("{{\"e\":\"ORDER_TRADE_UPDATE\",\"T\":{MS},\"E\":{MS},\"o\":{{{order}}}}}");
+        assert_eq!(bench.frame(&frame), Ok(Applied::Orders));
+        assert_eq!(bench.engine.orders_len(), live);
+        let known = bench.engine.order(Venue::BinanceUsdm, &OrderId(Symbol::new(b"77").unwrap()));
+        assert_eq!(known.map(|order| order.filled_qty), (live == 1).then_some(Decimal::new(5, 1)));
+        assert!(known.is_none_or(|order| order.status != OrderStatus::Filled));
+    }
+}
+
+#[test]
+fn a_mark_price_values_every_position_of_its_instrument() {
+    let mut bench = Bench::new(Venue::BinanceUsdm);
+    for (slot, lots) in [(0, 1500), (1, -200), (2, 1)] {
+        let position = Position { instrument: bench.id, account: slot, lots, entry_px: Decimal::new(10, 0) };
+        bench.engine.set_position(usize::from(slot), Some(position)).unwrap();
+    }
+    let rates = format!("\"p\":\"10.50000000\",\"i\":\"10.4\",\"P\":\"0\",\"r\":\"-0.00010000\",\"T\":{MS}");
+    bench.frame(&format!("{{\"e\":\"markPriceUpdate\",\"E\":{MS},\"s\":\"BTCUSDT\",{rates}}}")).unwrap();
+    let board = bench.engine.board();
+    let mark = board.mark_price(bench.id).unwrap();
+    assert_eq!(mark.funding_rate, Some(Decimal::new(-10_000, 8)));
+    let worth = |slot| board.position(slot).map(|position| (position.pnl_mantissa, position.pnl_decimals));
+    assert_eq!(worth(0), Some((75_000_000_000, 11)), "1.5 x 0.5");
+    assert_eq!(worth(1), Some((-10_000_000_000, 11)));
+    assert_eq!(worth(2), Some((50_000_000, 11)));
+    assert_eq!(worth(3), None);
+}

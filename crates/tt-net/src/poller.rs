@@ -1,0 +1,96 @@
+//! Readiness, told once per change.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::UdpSocket;
+
+/// Tells which sockets have become readable (edge-triggered: once per change, so a socket must be drained).
+#[derive(Debug)]
+pub struct Poller {
+    epoll: Epoll,
+    wake: Arc<EventFd>,
+    events: Vec<EpollEvent>,
+    ready: Vec<u64>,
+}
+
+/// Wakes a sleeping [`Poller`] from another thread.
+#[derive(Clone, Debug)]
+pub struct Waker(Arc<EventFd>);
+
+/// The key of the wake-up itself, never given out.
+const WAKE: u64 = u64::MAX;
+
+impl Poller {
+    /// A poller that tells of at most `capacity` sockets at a time.
+    ///
+    /// # Errors
+    /// What the kernel says: `EMFILE`, `ENOMEM`.
+    pub fn new(capacity: usize) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
+        epoll.add(&wake, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, WAKE))?;
+        let events = vec![EpollEvent::empty(); capacity + 1];
+        Ok(Self { epoll, wake, events, ready: Vec::with_capacity(capacity + 1) })
+    }
+
+    /// Watches `socket` under `key`, which is not `u64::MAX`. What it already holds is told too.
+    ///
+    /// # Errors
+    /// What the kernel says: `EEXIST`, `ENOSPC` (`fs.epoll.max_user_watches`), `ENOMEM`.
+    pub fn add(&self, socket: &UdpSocket, key: u64) -> io::Result<()> {
+        Ok(self.epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, key))?)
+    }
+
+    /// Watches `socket` no more.
+    ///
+    /// # Errors
+    /// What the kernel says: `ENOENT`.
+    pub fn remove(&self, socket: &UdpSocket) -> io::Result<()> {
+        Ok(self.epoll.delete(socket)?)
+    }
+
+    /// Sleeps until a socket becomes readable, a [`Waker`] calls or `timeout` is over (rounded up to milliseconds;
+    /// `None`: no end), and returns the keys of the readable ones: none of them on a wake-up or at the end of time.
+    ///
+    /// # Errors
+    /// What the kernel says; an interruption by a signal is none.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<&[u64]> {
+        let timeout = match timeout {
+            None => EpollTimeout::NONE,
+            Some(span) => {
+                let millis = span.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128);
+                EpollTimeout::try_from(millis as i32).unwrap_or(EpollTimeout::ZERO)
+            }
+        };
+        self.ready.clear();
+        match self.epoll.wait(&mut self.events, timeout) {
+            Ok(count) => {
+                // Edge-triggered, so the eventfd's count need not be read back: the next write is a new edge.
+                self.ready.extend(self.events[..count].iter().map(EpollEvent::data).filter(|key| *key != WAKE));
+                Ok(&self.ready)
+            }
+            Err(Errno::EINTR) => Ok(&[]),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A handle that wakes this poller.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.wake))
+    }
+}
+
+impl Waker {
+    /// Makes the poller's present or next `wait` return at once.
+    pub fn wake(&self) {
+        // The only failure is a full counter (2^64 - 1 unread wake-ups), and then a wake-up is pending anyway.
+        let _ = self.0.write(1);
+    }
+}

@@ -1,0 +1,127 @@
+//! What the machine did while something was measured.
+
+use crate::machine::value_of;
+use nix::sys::resource::{UsageWho, getrusage};
+use std::fs;
+
+/// Counters of the machine and of this process at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readings {
+    /// Time of all CPUs together, in the kernel's USER_HZ (1/100 s).
+    pub cpu_total: u64,
+    /// Of it, time that the hypervisor gave to others.
+    pub cpu_steal: u64,
+    /// Of it, idle time.
+    pub cpu_idle: u64,
+    /// Microseconds in which some task waited for a CPU; `None` where the kernel has no pressure readings.
+    pub pressure_cpu_us: Option<u64>,
+    /// Interrupts of all CPUs.
+    pub interrupts: u64,
+    /// Times that a thread of this process gave its CPU up by itself.
+    pub switches_voluntary: u64,
+    /// Times that the kernel took the CPU from a thread of this process.
+    pub switches_involuntary: u64,
+    /// Page faults of this process that needed no disk.
+    pub faults_minor: u64,
+    /// Page faults of this process that needed one.
+    pub faults_major: u64,
+}
+
+impl Readings {
+    /// Takes the readings. Costs some tens of microseconds.
+    #[must_use]
+    pub fn take() -> Self {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let mut readings = Self { pressure_cpu_us: pressure_us("/proc/pressure/cpu"), ..Self::of_stat(&stat) };
+        if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
+            readings.switches_voluntary = unsigned(usage.voluntary_context_switches());
+            readings.switches_involuntary = unsigned(usage.involuntary_context_switches());
+            readings.faults_minor = unsigned(usage.minor_page_faults());
+            readings.faults_major = unsigned(usage.major_page_faults());
+        }
+        readings
+    }
+
+    /// What was added since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let pressure = self.pressure_cpu_us.zip(earlier.pressure_cpu_us);
+        Self {
+            cpu_total: self.cpu_total.saturating_sub(earlier.cpu_total),
+            cpu_steal: self.cpu_steal.saturating_sub(earlier.cpu_steal),
+            cpu_idle: self.cpu_idle.saturating_sub(earlier.cpu_idle),
+            pressure_cpu_us: pressure.map(|(now, then)| now.saturating_sub(then)),
+            interrupts: self.interrupts.saturating_sub(earlier.interrupts),
+            switches_voluntary: self.switches_voluntary.saturating_sub(earlier.switches_voluntary),
+            switches_involuntary: self.switches_involuntary.saturating_sub(earlier.switches_involuntary),
+            faults_minor: self.faults_minor.saturating_sub(earlier.faults_minor),
+            faults_major: self.faults_major.saturating_sub(earlier.faults_major),
+        }
+    }
+
+    /// The stolen share of the CPUs' time, 0 to 1. Call it on a difference.
+    #[must_use]
+    pub fn steal_share(&self) -> f64 {
+        if self.cpu_total == 0 { 0.0 } else { self.cpu_steal as f64 / self.cpu_total as f64 }
+    }
+
+    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal (guest time is in user).
+    fn of_stat(stat: &str) -> Self {
+        let first = stat.lines().next().unwrap_or_default();
+        let mut parts = [0; 8];
+        for (part, word) in parts.iter_mut().zip(first.split_whitespace().skip(1)) {
+            *part = word.parse().unwrap_or(0);
+        }
+        let [.., idle, _iowait, _irq, _softirq, steal] = parts;
+        let interrupts = stat.lines().find_map(|line| line.strip_prefix("intr ")?.split(' ').next()?.parse().ok());
+        Self {
+            cpu_total: parts.iter().sum(),
+            cpu_steal: steal,
+            cpu_idle: idle,
+            interrupts: interrupts.unwrap_or(0),
+            ..Self::default()
+        }
+    }
+}
+
+fn unsigned(count: impl Into<i64>) -> u64 {
+    u64::try_from(count.into()).unwrap_or(0)
+}
+
+/// `some avg10=.. avg60=.. avg300=.. total=<us>`.
+fn pressure_us(path: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    let some = text.lines().find(|line| line.starts_with("some "))?;
+    some.rsplit_once("total=")?.1.trim().parse().ok()
+}
+
+/// The locked and peak memory of this process in KiB: `VmLck`, `VmHWM`.
+#[must_use]
+pub fn memory_kib() -> (Option<u64>, Option<u64>) {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = |key| value_of(&status, key)?.trim_end_matches(" kB").parse().ok();
+    (kib("VmLck"), kib("VmHWM"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Readings, memory_kib};
+
+    #[test]
+    fn the_line_of_all_cpus_is_read_by_column() {
+        let stat = "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 1 1 1 1 1 1 1 1 1\nintr 1234 5 6\nctxt 99\n";
+        let readings = Readings::of_stat(stat);
+        assert_eq!((readings.cpu_total, readings.cpu_steal, readings.cpu_idle), (360, 80, 40));
+        assert_eq!(readings.interrupts, 1234);
+        assert_eq!(readings.since(&Readings::default()).steal_share(), 80.0 / 360.0);
+    }
+
+    #[test]
+    fn a_fault_is_seen() {
+        let before = Readings::take();
+        let pages = core::hint::black_box(vec![1_u8; 1 << 22]);
+        let window = Readings::take().since(&before);
+        assert!(window.faults_minor > 0, "{window:?} after {} bytes", pages.len());
+        assert!(memory_kib().1.is_some_and(|peak| peak > 4096));
+    }
+}

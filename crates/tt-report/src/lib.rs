@@ -1,0 +1,25 @@
+//! The cold half of measuring: what was sampled becomes rows with intervals, and rows become text, CSV and JSON.
+//!
+//! * [`Samples`] is the raw material of one row: blocks of values, nothing removed.
+//! * [`Row`] is what it says: mean with a 95 % interval, quantiles where enough samples lie above, the [`Published`]
+//!   figure beside it, and a [`Mark`] that says which is better.
+//! * [`Environment`] is the machine, the build and what disturbed the run. No row is written without it.
+//! * [`Report`] writes all of it to any `impl io::Write`: [`Report::write_table`], [`Report::write_json`],
+//!   [`Samples::write_csv`].
+//!
+//! This crate measures nothing and reads no clock.
+
+#![forbid(unsafe_code)]
+
+mod bootstrap;
+mod environment;
+mod report;
+mod row;
+mod samples;
+mod table;
+
+pub use bootstrap::{Bootstrap, Estimate};
+pub use environment::{Build, Disturbance, Environment, Machine, Timing};
+pub use report::Report;
+pub use row::{Mark, Published, Quantiles, Row, RowText, Statistic, Unit};
+pub use samples::Samples;

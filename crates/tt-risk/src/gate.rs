@@ -1,0 +1,369 @@
+//! The gate.
+
+use crate::{
+    Cancel, Controls, Counters, Exposure, Fill, InstrumentLimits, Limits, Mark, Rate,
+    exposure::State,
+    instrument::Market,
+    limits::{LOTS_CEILING, Prepared},
+    rate::Bucket,
+};
+use alloc::{boxed::Box, sync::Arc, vec};
+use tt_meter::{Probe, Stage};
+use tt_model::{Breach, InstrumentId, IntentFlags, IntentKind, OrderIntent, Price, Qty, Verdict};
+
+/// How much the gate can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Accounts, numbered from 0.
+    pub accounts: u16,
+    /// Instruments, numbered from 0.
+    pub instruments: u32,
+}
+
+/// Why a change of limits or exposure was not taken, or not wholly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The account or the instrument is outside of the gate's capacity. Nothing changed.
+    Unknown,
+    /// A limit is negative, a step or least quantity is not positive, or a quantity is above 2^61. Nothing changed.
+    LimitOutOfRange,
+    /// A quantity is not positive, or the exposure would leave 2^61 lots. Nothing changed.
+    QtyOutOfRange,
+    /// Less was open than was filled or cancelled. The rest of the event was applied, and nothing is open now.
+    MoreThanOpen,
+}
+
+/// Limits and state of one account in one instrument: three cache lines that lie together.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Row {
+    limits: Prepared,
+    state: State,
+}
+
+const _: () = assert!(size_of::<Row>() == 192);
+
+/// Reasons that concern an intent, by its kind: limit, market, cancel. A market order has no price of its own to be on
+/// a step or within the collar.
+const CONCERNS: [u64; 3] = [
+    Limits::CHECKED.0,
+    Limits::CHECKED.0 & !(Breach::PRICE_TICK.0 | Breach::COLLAR_REF.0),
+    Breach::INSTRUMENT_UNKNOWN.0 | Breach::NOT_PERMITTED.0,
+];
+
+/// Every message rate.
+const RATES: u64 = Breach::RATE_ACCOUNT.0 | Breach::RATE_INSTRUMENT.0 | Breach::RATE_GLOBAL.0;
+
+/// The gate: limits and exposures of every account in every instrument, and the evaluation.
+#[derive(Debug)]
+pub struct Gate {
+    capacity: Capacity,
+    controls: Arc<Controls>,
+    /// By account, then instrument; the last row stands for all that is unknown.
+    rows: Box<[Row]>,
+    /// By instrument; the last stands for all that are unknown.
+    markets: Box<[Market]>,
+    /// By account; the last stands for all that are unknown.
+    account_rates: Box<[Bucket]>,
+    global_rate: Bucket,
+    limits_version: u32,
+    counters: Counters,
+    /// What `markets` was made from.
+    marks: Box<[(InstrumentLimits, Mark)]>,
+}
+
+impl Gate {
+    /// A gate that refuses everything. This is the only allocation.
+    ///
+    /// # Panics
+    /// If the tables do not fit into the address space.
+    #[must_use]
+    pub fn new(capacity: Capacity) -> Self {
+        let accounts = usize::from(capacity.accounts);
+        let instruments = capacity.instruments as usize;
+        let known = accounts.checked_mul(instruments).expect("accounts times instruments fit into memory");
+        let row = |barred| Row { limits: Prepared::NONE, state: State::barred(barred) };
+        let mut rows = vec![row(Breach::NOT_PERMITTED); known + 1];
+        rows[known] = row(Breach::INSTRUMENT_UNKNOWN.union(Breach::NOT_PERMITTED));
+        let limits = InstrumentLimits { collar_bps: 0, mark_age_max_ns: 0, rate: Rate { per_second: 0, burst: 0 } };
+        let mark = Mark { ref_px: Price(0), ts_ns: 0, is_verified: false };
+        Self {
+            capacity,
+            controls: Arc::new(Controls::new(capacity.instruments)),
+            rows: rows.into_boxed_slice(),
+            markets: vec![Market::UNKNOWN; instruments + 1].into_boxed_slice(),
+            account_rates: vec![Bucket::CLOSED; accounts + 1].into_boxed_slice(),
+            global_rate: Bucket::CLOSED,
+            limits_version: 0,
+            counters: Counters::ZERO,
+            marks: vec![(limits, mark); instruments].into_boxed_slice(),
+        }
+    }
+
+    /// The kill switches and the version of the limits, for other threads.
+    #[must_use]
+    pub fn controls(&self) -> Arc<Controls> {
+        Arc::clone(&self.controls)
+    }
+
+    /// What became of the intents so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Replaces the limits of `account` in `instrument`, all of them between two evaluations. Returns the new version.
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`], [`Fault::LimitOutOfRange`].
+    pub fn set_limits(&mut self, account: u16, instrument: InstrumentId, limits: &Limits) -> Result<u32, Fault> {
+        let prepared = Prepared::of(limits)?;
+        let row = self.row(account, instrument)?;
+        row.limits = prepared;
+        row.state.limited();
+        Ok(self.next_version())
+    }
+
+    /// Replaces the limits of `instrument` for all accounts. Returns the new version.
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`].
+    pub fn set_instrument_limits(&mut self, instrument: InstrumentId, limits: &InstrumentLimits) -> Result<u32, Fault> {
+        let (kept, mark) = self.marks.get_mut(instrument.0 as usize).ok_or(Fault::Unknown)?;
+        let market = self.markets.get_mut(instrument.0 as usize).ok_or(Fault::Unknown)?;
+        *kept = *limits;
+        market.rate.set(limits.rate);
+        market.set(mark, limits);
+        Ok(self.next_version())
+    }
+
+    /// Replaces the message rate of `account`. Returns the new version of the limits.
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`].
+    pub fn set_account_rate(&mut self, account: u16, rate: Rate) -> Result<u32, Fault> {
+        if account >= self.capacity.accounts {
+            return Err(Fault::Unknown);
+        }
+        self.account_rates[usize::from(account)].set(rate);
+        Ok(self.next_version())
+    }
+
+    /// Replaces the message rate of all accounts together. Returns the new version of the limits.
+    pub fn set_global_rate(&mut self, rate: Rate) -> u32 {
+        self.global_rate.set(rate);
+        self.next_version()
+    }
+
+    /// Says what `account` has in `instrument`; before that its orders are refused.
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`].
+    pub fn restore(&mut self, account: u16, instrument: InstrumentId, exposure: &Exposure) -> Result<(), Fault> {
+        self.row(account, instrument)?.state.restore(exposure)
+    }
+
+    /// What `account` has in `instrument`, `None` outside of the capacity.
+    #[must_use]
+    pub fn exposure(&self, account: u16, instrument: InstrumentId) -> Option<Exposure> {
+        let (index, known) = self.row_index(account, instrument);
+        known.then(|| self.rows[index].state.exposure())
+    }
+
+    /// Takes in what the market says of `instrument`.
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`].
+    pub fn set_reference(&mut self, instrument: InstrumentId, mark: &Mark) -> Result<(), Fault> {
+        let (limits, kept) = self.marks.get_mut(instrument.0 as usize).ok_or(Fault::Unknown)?;
+        *kept = *mark;
+        self.markets[instrument.0 as usize].set(mark, limits);
+        Ok(())
+    }
+
+    /// Moves what was filled from open to the position.
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`], [`Fault::MoreThanOpen`].
+    pub fn apply_fill(&mut self, fill: &Fill) -> Result<(), Fault> {
+        check_lots(fill.qty)?;
+        self.row(fill.account, fill.instrument)?.state.fill(fill)
+    }
+
+    /// Takes an order that left off what is open.
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`], [`Fault::MoreThanOpen`].
+    pub fn apply_cancel(&mut self, cancel: &Cancel) -> Result<(), Fault> {
+        check_lots(cancel.qty)?;
+        self.row(cancel.account, cancel.instrument)?.state.close(cancel.side, cancel.qty.0, 1)
+    }
+
+    /// Judges `intent` at `now_ns`; if it is accepted, the exposure and the rates take it in.
+    ///
+    /// `now_ns` is on the clock of [`Mark::ts_ns`]. One step back of it makes the rates stricter, never wider.
+    #[inline(always)]
+    pub fn evaluate(&mut self, now_ns: u64, intent: &OrderIntent, probe: &mut impl Probe) -> Verdict {
+        self.evaluate_profile::<{ Limits::CHECKED.0 }>(now_ns, intent, probe)
+    }
+
+    /// As [`evaluate`](Self::evaluate), looking only for the reasons in `PROFILE` and those without which the rest has no
+    /// meaning; what is left out costs nothing. A rate that is left out is not counted either.
+    #[inline(always)]
+    pub fn evaluate_profile<const PROFILE: u64>(
+        &mut self,
+        now_ns: u64,
+        intent: &OrderIntent,
+        probe: &mut impl Probe,
+    ) -> Verdict {
+        probe.begin();
+        let side = intent.side as usize;
+        let concerns = CONCERNS[intent.kind as usize] & (PROFILE | Limits::CORE.0);
+        probe.mark(Stage::Parse);
+
+        let (index, _) = self.row_index(intent.account, intent.instrument);
+        let account = usize::from(intent.account.min(self.capacity.accounts));
+        let instrument = intent.instrument.0.min(self.capacity.instruments) as usize;
+        probe.mark(Stage::Validate);
+
+        let row = &mut self.rows[index];
+        let market = &mut self.markets[instrument];
+        let account_rate = &mut self.account_rates[account];
+        let kills = self.controls.kill_bits(intent.account, intent.strategy, instrument);
+        probe.mark(Stage::LookUp);
+
+        let judged = Judged::of(row, market, intent);
+        let now = Found::NONE
+            .add(self.global_rate.is_early(now_ns), Breach::RATE_GLOBAL)
+            .add(market.rate.is_early(now_ns), Breach::RATE_INSTRUMENT)
+            .add(account_rate.is_early(now_ns), Breach::RATE_ACCOUNT)
+            .add(now_ns >= market.stale_at_ns, Breach::MD_STALE);
+        let ended = (now_ns.cast_signed() >> 63).cast_unsigned() & RATES;
+        let found = judged.found | now.mask() | ended | row.state.barred | market.unverified | kills;
+        let reasons = found & concerns;
+        let refusing = reasons & row.limits.enabled;
+        // All ones where the intent becomes an open order, zero where nothing may change.
+        let takes = (u64::from(refusing == 0) & concerns & Breach::KILL_GLOBAL.0).wrapping_neg();
+        row.state.open_qty[side] = row.state.open_qty[side].wrapping_add(intent.qty.0 & takes.cast_signed());
+        row.state.open_orders = row.state.open_orders.wrapping_sub(takes as u32);
+        let counts = |rate: Breach| takes & u64::from(PROFILE & rate.0 != 0).wrapping_neg();
+        account_rate.count(now_ns, counts(Breach::RATE_ACCOUNT));
+        market.rate.count(now_ns, counts(Breach::RATE_INSTRUMENT));
+        self.global_rate.count(now_ns, counts(Breach::RATE_GLOBAL));
+        probe.mark(Stage::Build);
+
+        let first_bit = refusing.trailing_zeros();
+        let verdict = Verdict {
+            seq: self.counters.count(first_bit),
+            client_id: intent.client_id,
+            reasons: Breach(reasons),
+            ts_in: intent.ts_ns,
+            ts_out: now_ns,
+            ref_px: market.ref_px,
+            worst_pos: judged.worst_pos,
+            limits_version: self.limits_version,
+            first_bit: first_bit as u8,
+            accept: u8::from(refusing == 0),
+            pad: 0,
+        };
+        probe.mark(Stage::Serialize);
+        probe.end();
+        verdict
+    }
+
+    /// Where the row is and whether there is one; the row of the unknown where there is none.
+    #[inline(always)]
+    fn row_index(&self, account: u16, instrument: InstrumentId) -> (usize, bool) {
+        let known = (account < self.capacity.accounts) & (instrument.0 < self.capacity.instruments);
+        let index =
+            usize::from(account).wrapping_mul(self.capacity.instruments as usize).wrapping_add(instrument.0 as usize);
+        let unknown = self.rows.len() - 1;
+        (unknown ^ ((unknown ^ index) & usize::from(known).wrapping_neg()), known)
+    }
+
+    fn row(&mut self, account: u16, instrument: InstrumentId) -> Result<&mut Row, Fault> {
+        let (index, known) = self.row_index(account, instrument);
+        if known { Ok(&mut self.rows[index]) } else { Err(Fault::Unknown) }
+    }
+
+    fn next_version(&mut self) -> u32 {
+        self.limits_version = self.limits_version.wrapping_add(1);
+        self.controls.publish_limits_version(self.limits_version);
+        self.limits_version
+    }
+}
+
+/// What price, quantity and position say against an intent.
+struct Judged {
+    found: u64,
+    worst_pos: i64,
+}
+
+impl Judged {
+    #[inline(always)]
+    fn of(row: &Row, market: &Market, intent: &OrderIntent) -> Self {
+        let Row { limits, state } = row;
+        let side = intent.side as usize;
+        let qty = intent.qty.0;
+        let is_market = u64::from(intent.kind == IntentKind::Market).wrapping_neg().cast_signed();
+        let px = intent.limit_px.0 ^ ((intent.limit_px.0 ^ market.ref_px) & is_market);
+        let notional = u128::from(px.unsigned_abs()) * u128::from(qty.unsigned_abs());
+
+        // Seen from the order's side: a buy adds to a long position, a sell to a short one.
+        let flip = -(side as i64);
+        let own = (state.position ^ flip).wrapping_sub(flip);
+        let open_qty = state.open_qty[side];
+        let worst = own.wrapping_add(open_qty).saturating_add(qty);
+        let opens = worst > 0;
+        let closing = intent.flags.contains(IntentFlags::CLOSE_POSITION) & !opens;
+
+        let size = Found::NONE
+            .add((notional < limits.notional_min) & !closing, Breach::NOTIONAL_MIN)
+            .add((qty <= limits.qty_above) & !closing | (qty <= 0), Breach::QTY_MIN)
+            .add(intent.flags.contains(IntentFlags::REDUCE_ONLY) & opens, Breach::REDUCE_ONLY_FLIP);
+        let order = Found::NONE
+            .add(px.wrapping_sub(market.px_low).cast_unsigned() >= market.px_count, Breach::COLLAR_REF)
+            .add(notional > limits.notional_max, Breach::NOTIONAL_MAX)
+            .add(qty > limits.qty_max, Breach::QTY_MAX)
+            .add(!limits.qty_step.divides(limits.qty_zeros, qty.unsigned_abs()), Breach::QTY_STEP)
+            .add(px <= 0, Breach::PRICE_NONPOS)
+            .add(!limits.px_step.divides(limits.px_zeros, px.unsigned_abs()), Breach::PRICE_TICK);
+        let open = Found::NONE
+            .add(open_qty.wrapping_add(qty).cast_unsigned() > limits.open_qty_max.cast_unsigned(), Breach::OPEN_QTY)
+            .add(state.open_orders >= limits.open_orders_max, Breach::OPEN_ORDERS);
+        let position = Found::NONE.add(worst > limits.position_max[side], Breach::POS_LONG).mask() << side;
+        let found = size.mask() | order.mask() | open.mask() | position;
+        Self { found, worst_pos: (worst ^ flip).wrapping_sub(flip) }
+    }
+}
+
+/// Reasons as they are found, the highest bit first: each shifts those before it up, which compares and adds with carry
+/// where `or` of shifted flags takes twice the instructions.
+#[derive(Clone, Copy)]
+struct Found {
+    bits: u64,
+    /// What bit 0 of `bits` stands for.
+    lowest: u32,
+}
+
+impl Found {
+    const NONE: Self = Self { bits: 0, lowest: 63 };
+
+    #[inline(always)]
+    const fn add(self, found: bool, reason: Breach) -> Self {
+        let lowest = reason.0.trailing_zeros();
+        Self { bits: (self.bits << (self.lowest - lowest)) + found as u64, lowest }
+    }
+
+    #[inline(always)]
+    const fn mask(self) -> u64 {
+        self.bits << self.lowest
+    }
+}
+
+fn check_lots(qty: Qty) -> Result<(), Fault> {
+    match qty.0 {
+        1..=LOTS_CEILING => Ok(()),
+        _ => Err(Fault::QtyOutOfRange),
+    }
+}

@@ -1,0 +1,39 @@
+//! The pre-trade risk gate: an [`OrderIntent`](tt_model::OrderIntent) in, a [`Verdict`](tt_model::Verdict) out.
+//!
+//! The loop of the caller, on one thread:
+//!
+//! 1. [`Gate::new`] allocates everything. Nothing passes yet: the gate fails closed.
+//! 2. Say what is allowed: [`Gate::set_limits`] for each account and instrument, [`Gate::set_instrument_limits`],
+//!    [`Gate::set_account_rate`], [`Gate::set_global_rate`]; and what is there already: [`Gate::restore`].
+//! 3. For each event, in the order of their arrival: market [`Mark`]s through [`Gate::set_reference`], [`Fill`]s and
+//!    [`Cancel`]s through [`Gate::apply_fill`] and [`Gate::apply_cancel`], intents through [`Gate::evaluate`].
+//! 4. Other threads stop orders through [`Controls`]; the next evaluation sees it.
+//!
+//! Every check of an evaluation is computed for every intent as one bit of a mask, so a verdict names every reason, and
+//! its cost depends neither on the intent nor on the answer. The exposure takes an accepted intent in the same step.
+//! All arithmetic is on whole numbers and exact; a product of price and quantity has 128 bits.
+//!
+//! A cancel only takes risk away: it is refused for an unknown or unpermitted instrument alone, and counts against no
+//! rate. A market order is judged at the reference price.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod controls;
+mod counters;
+mod exposure;
+mod gate;
+mod instrument;
+mod limits;
+mod multiple;
+mod rate;
+
+pub use controls::{Controls, KillSwitch};
+pub use counters::Counters;
+pub use exposure::{Cancel, Exposure, Fill};
+pub use gate::{Capacity, Fault, Gate};
+pub use instrument::{InstrumentLimits, Mark};
+pub use limits::Limits;
+pub use rate::Rate;

@@ -1,0 +1,24 @@
+//! CRC-32 (ISO-HDLC): FINGERPRINT of STUN, checksums of order books.
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+mod clmul;
+mod scalar;
+
+/// CRC-32 of `bytes`, the one of ITU-T V.42, Ethernet and zip: reflected, polynomial 0x04C11DB7, all ones before and
+/// inverted behind.
+///
+/// ```
+/// assert_eq!(tt_simd::crc32(b"123456789"), 0xCBF4_3926);
+/// ```
+#[inline]
+#[must_use]
+pub fn crc32(bytes: &[u8]) -> u32 {
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    if let Some(crc) = clmul::crc32(bytes) {
+        return crc;
+    }
+    scalar::crc32(bytes)
+}
+
+#[cfg(test)]
+mod tests;

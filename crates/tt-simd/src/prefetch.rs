@@ -1,0 +1,20 @@
+//! Memory that will be wanted soon.
+
+/// Asks the processor to bring the cache line in which `place` begins nearer; it goes on meanwhile. A hint: where there
+/// is no such instruction, nothing happens.
+///
+/// ```
+/// let far = [0_u64; 512];
+/// tt_simd::prefetch(&far[500]);
+/// ```
+#[inline(always)]
+pub fn prefetch<T>(place: &T) {
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: the instruction is part of SSE, never faults, and changes nothing that the program sees.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(place).cast()) };
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
+    let _ = place;
+}

@@ -1,0 +1,86 @@
+//! The cell against torn reads: by loom's schedules, and by two real threads.
+
+use super::{cell, table};
+
+#[cfg(not(loom))]
+#[test]
+fn a_reader_sees_the_last_store() {
+    let (mut writer, reader) = cell([1, 2]);
+    assert_eq!(reader.load(), [1, 2]);
+    writer.store(&[3, 4]);
+    assert_eq!(reader.try_load(), Some([3, 4]));
+    assert_eq!(writer.reader().load_counted(), ([3, 4], 1));
+}
+
+#[cfg(not(loom))]
+#[test]
+fn a_table_keeps_its_cells_apart() {
+    let (mut writer, reader) = table(3, [0]);
+    assert!(writer.store(1, &[7]));
+    assert!(!writer.store(3, &[9]));
+    assert_eq!([0, 1, 2, 3].map(|i| reader.load(i)), [Some([0]), Some([7]), Some([0]), None]);
+}
+
+/// Every value stored is a run of consecutive numbers; a torn one is not, and an older one after a newer goes back.
+#[cfg(not(loom))]
+#[test]
+fn two_threads_never_see_a_torn_value() {
+    const STORES: u64 = if cfg!(miri) { 200 } else { 200_000 };
+    let (mut writer, reader) = cell([0, 1, 2, 3, 4, 5, 6]);
+    let readers: std::vec::Vec<_> = (0..2)
+        .map(|_| {
+            let reader = reader.clone();
+            std::thread::spawn(move || {
+                let mut last = 0;
+                while last < STORES {
+                    let (value, count) = reader.load_counted();
+                    assert_eq!(value, core::array::from_fn(|i| value[0] + i as u64));
+                    assert_eq!(value[0], count);
+                    assert!(count >= last);
+                    last = count;
+                    std::thread::yield_now();
+                }
+            })
+        })
+        .collect();
+    for n in 1..=STORES {
+        writer.store(&core::array::from_fn(|i| n + i as u64));
+    }
+    for reader in readers {
+        reader.join().expect("a reader failed");
+    }
+}
+
+#[cfg(loom)]
+#[test]
+fn loom_a_value_is_never_torn() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let (mut writer, reader) = cell([0, 0]);
+        let writing = loom::thread::spawn(move || {
+            writer.store(&[1, 1]);
+            writer.store(&[2, 2]);
+        });
+        for _ in 0..2 {
+            if let Some([a, b]) = reader.try_load() {
+                assert_eq!(a, b);
+            }
+        }
+        writing.join().expect("the writer failed");
+        assert_eq!(reader.load(), [2, 2]);
+    });
+}
+
+#[cfg(loom)]
+#[test]
+fn loom_a_table_shows_its_last_store() {
+    loom::model(|| {
+        let (mut writer, reader) = table(1, [0]);
+        let writing = loom::thread::spawn(move || writer.store(0, &[5]));
+        let seen = reader.load(0);
+        assert!(seen == Some([0]) || seen == Some([5]));
+        assert!(writing.join().expect("the writer failed"));
+        assert_eq!(reader.load(0), Some([5]));
+    });
+}

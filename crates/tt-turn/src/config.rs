@@ -1,0 +1,93 @@
+//! What the operator chooses, and how much of everything there is.
+
+use alloc::string::String;
+
+use crate::policy::PeerPolicy;
+
+/// The operator's choices. The same for every worker.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The realm of the long-term credentials, fewer than 128 characters.
+    pub realm: String,
+    /// SOFTWARE in answers to authenticated requests and Bindings; off by default.
+    pub software: Option<String>,
+    /// When answers carry FINGERPRINT.
+    pub fingerprint: FingerprintUse,
+    /// Lifetime of an allocation whose client asks for none or less, in seconds.
+    pub lifetime_default_s: u32,
+    /// Longest lifetime of an allocation, in seconds.
+    pub lifetime_max_s: u32,
+    /// Age at which a nonce goes stale, in seconds, 3,600 at most (RFC 8656 section 5).
+    pub nonce_lifetime_s: u32,
+    /// Which channel numbers a client may bind.
+    pub channel_numbers: ChannelNumbers,
+    /// Which peers the relay may reach.
+    pub peer_policy: PeerPolicy,
+}
+
+impl Config {
+    /// The defaults of RFC 8656 for `realm`: 600 s, at most 3,600 s, the whole deny list.
+    #[must_use]
+    pub fn new(realm: &str) -> Self {
+        Self {
+            realm: realm.into(),
+            software: None,
+            fingerprint: FingerprintUse::Echo,
+            lifetime_default_s: 600,
+            lifetime_max_s: 3_600,
+            nonce_lifetime_s: 3_600,
+            channel_numbers: ChannelNumbers::Rfc8656,
+            peer_policy: PeerPolicy::new(),
+        }
+    }
+}
+
+/// When answers carry FINGERPRINT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FingerprintUse {
+    /// Where the request carried one.
+    Echo,
+    /// Always.
+    Always,
+}
+
+/// Which channel numbers a client may bind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelNumbers {
+    /// 0x4000 to 0x4FFF, RFC 8656 section 12.
+    Rfc8656,
+    /// 0x4000 to 0x7FFF, RFC 5766; older clients bind these.
+    Rfc5766,
+}
+
+/// How much of everything one worker holds. All of it is allocated by [`Server::new`](crate::Server::new).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    /// Live allocations.
+    pub allocations: u32,
+    /// Live permissions of all allocations together.
+    pub permissions: u32,
+    /// Live permissions of one allocation; one more is answered 508.
+    pub permissions_per_allocation: u32,
+    /// Live channels of all allocations together.
+    pub channels: u32,
+    /// Live channels of one allocation; one more is answered 508.
+    pub channels_per_allocation: u32,
+    /// Relay sockets that the driver may register; `RelayId`s are below this number.
+    pub relays: u32,
+}
+
+impl Capacity {
+    /// Room for `allocations`, with four permissions and four channels each on average and as many relays.
+    #[must_use]
+    pub const fn for_allocations(allocations: u32) -> Self {
+        Self {
+            allocations,
+            permissions: allocations.saturating_mul(4),
+            permissions_per_allocation: 256,
+            channels: allocations.saturating_mul(4),
+            channels_per_allocation: 256,
+            relays: allocations,
+        }
+    }
+}

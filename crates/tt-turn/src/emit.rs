@@ -1,0 +1,157 @@
+//! Messages written into the caller's buffer.
+
+use core::net::SocketAddr;
+
+use tt_simd::crc32;
+
+use crate::error::ErrorCode;
+use crate::integrity::HmacSha1;
+use crate::message::{
+    Class, FINGERPRINT_LEN, FINGERPRINT_XOR, HEADER_LEN, INTEGRITY_LEN, MAGIC_COOKIE, Method, TransactionId,
+    XorAddress, attribute, type_bits,
+};
+
+/// Writes one STUN message. A write past the buffer's end is latched and told by [`Emitter::finish`].
+#[derive(Debug)]
+pub struct Emitter<'a> {
+    out: &'a mut [u8],
+    len: usize,
+    transaction_id: TransactionId,
+    overflow: bool,
+}
+
+impl<'a> Emitter<'a> {
+    /// Begins a message in `out`.
+    #[inline]
+    pub fn begin(out: &'a mut [u8], method: Method, class: Class, transaction_id: TransactionId) -> Self {
+        let mut emitter = Self { out, len: 0, transaction_id, overflow: false };
+        let mut header = [0; HEADER_LEN];
+        header[..2].copy_from_slice(&type_bits(method, class).to_be_bytes());
+        header[4..8].copy_from_slice(&MAGIC_COOKIE.to_be_bytes());
+        header[8..].copy_from_slice(&transaction_id);
+        emitter.put(&header);
+        emitter
+    }
+
+    #[inline(always)]
+    fn put<const N: usize>(&mut self, bytes: &[u8; N]) {
+        match self.out.get_mut(self.len..).and_then(<[u8]>::first_chunk_mut) {
+            Some(space) => {
+                *space = *bytes;
+                self.len += N;
+            }
+            None => self.overflow = true,
+        }
+    }
+
+    /// Appends an attribute; its padding is zero (RFC 8489 section 14).
+    #[inline]
+    pub fn attribute(&mut self, kind: u16, value: &[u8]) {
+        let padded = value.len().next_multiple_of(4);
+        let space = self.out.get_mut(self.len..).and_then(|rest| rest.get_mut(..4 + padded));
+        let (Ok(length), Some(space)) = (u16::try_from(value.len()), space) else {
+            self.overflow = true;
+            return;
+        };
+        if let Some(last) = space.last_chunk_mut::<4>().filter(|_| padded > value.len()) {
+            *last = [0; 4];
+        }
+        space[..2].copy_from_slice(&kind.to_be_bytes());
+        space[2..4].copy_from_slice(&length.to_be_bytes());
+        space[4..4 + value.len()].copy_from_slice(value);
+        self.len += 4 + padded;
+    }
+
+    /// The first four bytes of an attribute.
+    #[inline(always)]
+    fn put_header(&mut self, kind: u16, length: u16) {
+        let ([k0, k1], [l0, l1]) = (kind.to_be_bytes(), length.to_be_bytes());
+        self.put(&[k0, k1, l0, l1]);
+    }
+
+    /// Appends an address attribute of the XOR kind.
+    #[inline]
+    pub fn xor_address(&mut self, kind: u16, addr: SocketAddr) {
+        let value = XorAddress::encode(addr, &self.transaction_id);
+        match addr {
+            SocketAddr::V4(_) => {
+                self.put_header(kind, 8);
+                self.put(value.first::<8>());
+            }
+            SocketAddr::V6(_) => {
+                self.put_header(kind, 20);
+                self.put(value.first::<20>());
+            }
+        }
+    }
+
+    /// Appends ERROR-CODE without a reason phrase (RFC 8489 section 14.8).
+    pub fn error_code(&mut self, error: ErrorCode) {
+        let code = error.code();
+        self.attribute(attribute::ERROR_CODE, &[0, 0, (code / 100) as u8, (code % 100) as u8]);
+    }
+
+    /// Appends UNKNOWN-ATTRIBUTES with the first `count` of `types` (RFC 8489 section 14.13).
+    pub fn unknown_attributes(&mut self, types: impl Iterator<Item = u16>, count: usize) {
+        let Ok(length) = u16::try_from(2 * count) else {
+            self.overflow = true;
+            return;
+        };
+        self.put_header(attribute::UNKNOWN_ATTRIBUTES, length);
+        for kind in types.take(count) {
+            self.put(&kind.to_be_bytes());
+        }
+        if count % 2 == 1 {
+            self.put(&[0; 2]);
+        }
+    }
+
+    /// Appends MESSAGE-INTEGRITY over everything so far (RFC 8489 section 14.5).
+    #[inline]
+    pub fn message_integrity(&mut self, key: &HmacSha1) {
+        self.set_length(INTEGRITY_LEN);
+        let mac = key.mac(self.out.get(..self.len).unwrap_or(&[]));
+        self.put_header(attribute::MESSAGE_INTEGRITY, 20);
+        self.put(&mac);
+    }
+
+    /// Appends FINGERPRINT over everything so far (RFC 8489 section 14.7); nothing may follow.
+    #[inline]
+    pub fn fingerprint(&mut self) {
+        self.set_length(FINGERPRINT_LEN);
+        let crc = crc32(self.out.get(..self.len).unwrap_or(&[])) ^ FINGERPRINT_XOR;
+        self.put_header(attribute::FINGERPRINT, 4);
+        self.put(&crc.to_be_bytes());
+    }
+
+    /// Writes the header's length as if `extra` more bytes followed.
+    #[inline]
+    fn set_length(&mut self, extra: usize) {
+        let length = u16::try_from((self.len + extra).saturating_sub(HEADER_LEN));
+        match (length, self.out.get_mut(2..4)) {
+            (Ok(length), Some(space)) => space.copy_from_slice(&length.to_be_bytes()),
+            (Err(_), _) | (_, None) => self.overflow = true,
+        }
+    }
+
+    /// The message up to a DATA attribute of `payload_len` bytes, which the caller sends behind it, padded; `None`
+    /// where the buffer was too small.
+    #[inline]
+    #[must_use]
+    pub fn finish_before_payload(mut self, payload_len: usize) -> Option<&'a [u8]> {
+        let length = u16::try_from(payload_len).ok()?;
+        self.put_header(attribute::DATA, length);
+        self.set_length(payload_len.next_multiple_of(4));
+        let Self { out, len, overflow, .. } = self;
+        if overflow { None } else { out.get(..len) }
+    }
+
+    /// The whole message, or `None` where the buffer was too small.
+    #[inline]
+    #[must_use]
+    pub fn finish(mut self) -> Option<&'a [u8]> {
+        self.set_length(0);
+        let Self { out, len, overflow, .. } = self;
+        if overflow { None } else { out.get(..len) }
+    }
+}

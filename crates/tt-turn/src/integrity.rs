@@ -1,0 +1,129 @@
+//! HMAC-SHA1 with the key's inner and outer states kept (RFC 2104 section 4, RFC 8489 section 14.5).
+
+use sha1::block_api::compress;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroize;
+
+use crate::message::{HEADER_LEN, INTEGRITY_LEN};
+
+const BLOCK_LEN: usize = 64;
+const INITIAL: [u32; 5] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0];
+
+/// A key of HMAC-SHA1 as the two chaining values behind its padded blocks: two compressions less per message, and no
+/// password in memory.
+#[derive(Clone)]
+pub struct HmacSha1 {
+    inner: [u32; 5],
+    outer: [u32; 5],
+}
+
+impl core::fmt::Debug for HmacSha1 {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("HmacSha1")
+    }
+}
+
+impl Drop for HmacSha1 {
+    fn drop(&mut self) {
+        self.inner.zeroize();
+        self.outer.zeroize();
+    }
+}
+
+impl HmacSha1 {
+    /// The states of `key`.
+    #[must_use]
+    pub fn new(key: &[u8]) -> Self {
+        let mut block = [0; BLOCK_LEN];
+        match block.get_mut(..key.len()) {
+            Some(space) => space.copy_from_slice(key),
+            None => block[..20].copy_from_slice(&hash(INITIAL, 0, key)),
+        }
+        let mut inner_pad = block.map(|byte| byte ^ 0x36);
+        let mut outer_pad = block.map(|byte| byte ^ 0x5C);
+        let (mut inner, mut outer) = (INITIAL, INITIAL);
+        compress(&mut inner, &[inner_pad]);
+        compress(&mut outer, &[outer_pad]);
+        block.zeroize();
+        inner_pad.zeroize();
+        outer_pad.zeroize();
+        Self { inner, outer }
+    }
+
+    /// The code of `message`.
+    #[inline]
+    #[must_use]
+    pub fn mac(&self, message: &[u8]) -> [u8; 20] {
+        self.close(&hash(self.inner, BLOCK_LEN, message))
+    }
+
+    /// Whether `mac` is the code of `message`, in constant time.
+    #[inline]
+    #[must_use]
+    pub fn verify(&self, message: &[u8], mac: &[u8; 20]) -> bool {
+        same(&self.mac(message), mac)
+    }
+
+    /// Whether `mac` is the code of a STUN message up to its MESSAGE-INTEGRITY, in whose header the length counts
+    /// that attribute and nothing behind it (RFC 8489 section 14.5), in constant time.
+    #[inline]
+    #[must_use]
+    pub fn verify_message(&self, before_integrity: &[u8], mac: &[u8; 20]) -> bool {
+        let length = (before_integrity.len() + INTEGRITY_LEN).saturating_sub(HEADER_LEN) as u16;
+        let mut head = [0; BLOCK_LEN];
+        let (copied, rest) = before_integrity.split_at(before_integrity.len().min(BLOCK_LEN));
+        head[..copied.len()].copy_from_slice(copied);
+        head[2..4].copy_from_slice(&length.to_be_bytes());
+        let digest = if copied.len() < BLOCK_LEN {
+            hash(self.inner, BLOCK_LEN, &head[..copied.len()])
+        } else {
+            let mut state = self.inner;
+            compress(&mut state, &[head]);
+            hash(state, 2 * BLOCK_LEN, rest)
+        };
+        same(&self.close(&digest), mac)
+    }
+
+    /// The outer hash over the inner digest: always one block.
+    #[inline]
+    fn close(&self, inner_digest: &[u8; 20]) -> [u8; 20] {
+        hash(self.outer, BLOCK_LEN, inner_digest)
+    }
+}
+
+/// Whether two codes are the same, in constant time: word by word, which costs a fifth of byte by byte.
+#[inline]
+fn same(a: &[u8; 20], b: &[u8; 20]) -> bool {
+    let words = |code: &[u8; 20]| {
+        let (long, _) = code.as_chunks::<8>();
+        [
+            u64::from_ne_bytes(long[0]),
+            u64::from_ne_bytes(long[1]),
+            u64::from(u32::from_ne_bytes([code[16], code[17], code[18], code[19]])),
+        ]
+    };
+    let ([a0, a1, a2], [b0, b1, b2]) = (words(a), words(b));
+    ((a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2)).ct_eq(&0).into()
+}
+
+/// SHA-1 of `message` from chaining value `state`, behind which `before` bytes were already hashed.
+#[inline]
+fn hash(mut state: [u32; 5], before: usize, message: &[u8]) -> [u8; 20] {
+    let (blocks, tail) = message.as_chunks::<BLOCK_LEN>();
+    if !blocks.is_empty() {
+        compress(&mut state, blocks);
+    }
+    let mut last = [[0u8; BLOCK_LEN]; 2];
+    let flat = last.as_flattened_mut();
+    flat[..tail.len()].copy_from_slice(tail);
+    flat[tail.len()] = 0x80;
+    let end = if tail.len() < BLOCK_LEN - 8 { BLOCK_LEN } else { 2 * BLOCK_LEN };
+    let bits = 8 * (before + message.len()) as u64;
+    flat[end - 8..end].copy_from_slice(&bits.to_be_bytes());
+    compress(&mut state, &last[..end / BLOCK_LEN]);
+    let mut digest = [0; 20];
+    for (space, word) in digest.as_chunks_mut::<4>().0.iter_mut().zip(state) {
+        *space = word.to_be_bytes();
+    }
+    digest
+}

@@ -1,0 +1,310 @@
+//! The STUN message as a view over the datagram (RFC 8489 sections 5 and 14).
+
+mod address;
+mod kind;
+
+pub use address::XorAddress;
+pub(crate) use kind::type_bits;
+pub use kind::{Class, Method};
+
+use tt_simd::crc32;
+
+use crate::counters::DropReason;
+use crate::integrity::HmacSha1;
+
+/// Bytes of the STUN header.
+pub const HEADER_LEN: usize = 20;
+/// RFC 8489 section 5: the fixed value behind the length.
+pub const MAGIC_COOKIE: u32 = 0x2112_A442;
+/// Bytes of a MESSAGE-INTEGRITY attribute with its header.
+pub(crate) const INTEGRITY_LEN: usize = 24;
+/// Bytes of a FINGERPRINT attribute with its header.
+pub(crate) const FINGERPRINT_LEN: usize = 8;
+/// RFC 8489 section 14.7: FINGERPRINT is the CRC-32 XORed with this.
+pub(crate) const FINGERPRINT_XOR: u32 = 0x5354_554E;
+
+/// The 96 bits that pair a response with its request.
+pub type TransactionId = [u8; 12];
+
+/// Attribute types of RFC 8489 section 18.3 and RFC 8656 section 18, as on the wire.
+pub mod attribute {
+    /// MAPPED-ADDRESS.
+    pub const MAPPED_ADDRESS: u16 = 0x0001;
+    /// USERNAME.
+    pub const USERNAME: u16 = 0x0006;
+    /// MESSAGE-INTEGRITY.
+    pub const MESSAGE_INTEGRITY: u16 = 0x0008;
+    /// ERROR-CODE.
+    pub const ERROR_CODE: u16 = 0x0009;
+    /// UNKNOWN-ATTRIBUTES.
+    pub const UNKNOWN_ATTRIBUTES: u16 = 0x000A;
+    /// CHANNEL-NUMBER.
+    pub const CHANNEL_NUMBER: u16 = 0x000C;
+    /// LIFETIME.
+    pub const LIFETIME: u16 = 0x000D;
+    /// XOR-PEER-ADDRESS.
+    pub const XOR_PEER_ADDRESS: u16 = 0x0012;
+    /// DATA.
+    pub const DATA: u16 = 0x0013;
+    /// REALM.
+    pub const REALM: u16 = 0x0014;
+    /// NONCE.
+    pub const NONCE: u16 = 0x0015;
+    /// XOR-RELAYED-ADDRESS.
+    pub const XOR_RELAYED_ADDRESS: u16 = 0x0016;
+    /// REQUESTED-ADDRESS-FAMILY.
+    pub const REQUESTED_ADDRESS_FAMILY: u16 = 0x0017;
+    /// EVEN-PORT.
+    pub const EVEN_PORT: u16 = 0x0018;
+    /// REQUESTED-TRANSPORT.
+    pub const REQUESTED_TRANSPORT: u16 = 0x0019;
+    /// DONT-FRAGMENT.
+    pub const DONT_FRAGMENT: u16 = 0x001A;
+    /// MESSAGE-INTEGRITY-SHA256.
+    pub const MESSAGE_INTEGRITY_SHA256: u16 = 0x001C;
+    /// PASSWORD-ALGORITHM.
+    pub const PASSWORD_ALGORITHM: u16 = 0x001D;
+    /// USERHASH.
+    pub const USERHASH: u16 = 0x001E;
+    /// XOR-MAPPED-ADDRESS.
+    pub const XOR_MAPPED_ADDRESS: u16 = 0x0020;
+    /// RESERVATION-TOKEN.
+    pub const RESERVATION_TOKEN: u16 = 0x0022;
+    /// ADDITIONAL-ADDRESS-FAMILY.
+    pub const ADDITIONAL_ADDRESS_FAMILY: u16 = 0x8000;
+    /// PASSWORD-ALGORITHMS.
+    pub const PASSWORD_ALGORITHMS: u16 = 0x8002;
+    /// SOFTWARE.
+    pub const SOFTWARE: u16 = 0x8022;
+    /// ADDRESS-ERROR-CODE.
+    pub const ADDRESS_ERROR_CODE: u16 = 0x8001;
+    /// FINGERPRINT.
+    pub const FINGERPRINT: u16 = 0x8028;
+}
+
+/// The attributes that the server reads; the number is the place in [`Message`]'s index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Known {
+    Username,
+    Realm,
+    Nonce,
+    Integrity,
+    Fingerprint,
+    XorPeerAddress,
+    ChannelNumber,
+    Lifetime,
+    Data,
+    RequestedAddressFamily,
+    EvenPort,
+    RequestedTransport,
+    ReservationToken,
+    AdditionalAddressFamily,
+    UserHash,
+    Ignored,
+}
+
+const KNOWN_COUNT: usize = Known::Ignored as usize;
+
+/// A parsed STUN message: a view, nothing is copied out of the datagram.
+///
+/// Header, lengths and the bounds of every attribute have been checked; of an attribute that occurs twice the first
+/// is kept, and attributes behind MESSAGE-INTEGRITY are passed over save FINGERPRINT (RFC 8489 sections 9 and 14).
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    bytes: &'a [u8],
+    /// Offset of each known attribute's value, 0 where it is absent.
+    offsets: [u16; KNOWN_COUNT],
+    unknown_required: u16,
+    type_bits: u16,
+}
+
+impl<'a> Message<'a> {
+    /// Reads `datagram` as one whole STUN message.
+    ///
+    /// # Errors
+    /// The [`DropReason`] that RFC 8489 section 6.3 prescribes: too short, wrong cookie, a length that is not the
+    /// datagram's, an attribute past the end, an attribute behind FINGERPRINT.
+    #[inline]
+    pub fn parse(datagram: &'a [u8]) -> Result<Self, DropReason> {
+        let Some((header, _)) = datagram.split_first_chunk::<HEADER_LEN>() else {
+            return Err(DropReason::Short);
+        };
+        let type_bits = u16::from_be_bytes([header[0], header[1]]);
+        let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        if u32::from_be_bytes([header[4], header[5], header[6], header[7]]) != MAGIC_COOKIE || type_bits >= 0x4000 {
+            return Err(DropReason::NotStun);
+        }
+        if length % 4 != 0 || length + HEADER_LEN != datagram.len() {
+            return Err(DropReason::Length);
+        }
+        let mut message = Self { bytes: datagram, offsets: [0; KNOWN_COUNT], unknown_required: 0, type_bits };
+        message.index_attributes()?;
+        Ok(message)
+    }
+
+    #[inline]
+    fn index_attributes(&mut self) -> Result<(), DropReason> {
+        let mut at = HEADER_LEN;
+        while at < self.bytes.len() {
+            if self.has(Known::Fingerprint) {
+                return Err(DropReason::Fingerprint);
+            }
+            let rest = &self.bytes[at..];
+            let Some((header, value)) = rest.split_first_chunk::<4>() else { return Err(DropReason::Attribute) };
+            let kind = u16::from_be_bytes([header[0], header[1]]);
+            let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+            let padded = length.next_multiple_of(4);
+            if padded > value.len() {
+                return Err(DropReason::Attribute);
+            }
+            match known(kind) {
+                Some(Known::Ignored) => {}
+                Some(slot) => {
+                    let counts = slot == Known::Fingerprint || !self.has(Known::Integrity);
+                    if counts && !self.has(slot) {
+                        self.offsets[slot as usize] = (at + 4) as u16;
+                    }
+                }
+                None if kind < 0x8000 && !self.has(Known::Integrity) => {
+                    self.unknown_required = self.unknown_required.saturating_add(1);
+                }
+                None => {}
+            }
+            at += 4 + padded;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, slot: Known) -> bool {
+        self.offsets[slot as usize] != 0
+    }
+
+    /// The value of a known attribute, without its padding.
+    #[inline]
+    pub(crate) fn value(&self, slot: Known) -> Option<&'a [u8]> {
+        let offset = usize::from(self.offsets[slot as usize]);
+        if offset == 0 {
+            return None;
+        }
+        let length = u16::from_be_bytes([*self.bytes.get(offset - 2)?, *self.bytes.get(offset - 1)?]);
+        self.bytes.get(offset..offset + usize::from(length))
+    }
+
+    /// The whole message.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The method, or the number of an unknown one.
+    ///
+    /// # Errors
+    /// The 12-bit number that is no [`Method`] of this server.
+    #[inline]
+    pub fn method(&self) -> Result<Method, u16> {
+        Method::from_type_bits(self.type_bits)
+    }
+
+    /// Request, indication, success or error.
+    #[inline]
+    #[must_use]
+    pub fn class(&self) -> Class {
+        Class::from_type_bits(self.type_bits)
+    }
+
+    /// The transaction's identifier.
+    #[inline]
+    #[must_use]
+    pub fn transaction_id(&self) -> TransactionId {
+        let mut id = [0; 12];
+        id.copy_from_slice(&self.bytes[8..HEADER_LEN]);
+        id
+    }
+
+    /// Whether MESSAGE-INTEGRITY is there, of its length and right for `key`.
+    #[inline]
+    #[must_use]
+    pub fn integrity_is_right(&self, key: &HmacSha1) -> bool {
+        let mac = self.value(Known::Integrity).and_then(|value| <&[u8; 20]>::try_from(value).ok());
+        let end = usize::from(self.offsets[Known::Integrity as usize]).saturating_sub(4);
+        mac.is_some_and(|mac| key.verify_message(&self.bytes[..end], mac))
+    }
+
+    /// The attributes that count, as type and value: those before MESSAGE-INTEGRITY.
+    pub fn attributes(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
+        let end = match self.offsets[Known::Integrity as usize] {
+            0 => self.bytes.len(),
+            value => usize::from(value) - 4,
+        };
+        let mut rest = self.bytes.get(HEADER_LEN..end).unwrap_or(&[]);
+        core::iter::from_fn(move || {
+            let (header, value) = rest.split_first_chunk::<4>()?;
+            let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+            let found = value.get(..length)?;
+            rest = value.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+            Some((u16::from_be_bytes([header[0], header[1]]), found))
+        })
+    }
+
+    /// The types of the comprehension-required attributes that the server does not know.
+    pub fn unknown_types(&self) -> impl Iterator<Item = u16> + use<'a> {
+        self.attributes().map(|(kind, _)| kind).filter(|kind| *kind < 0x8000 && known(*kind).is_none())
+    }
+
+    /// How many comprehension-required attributes the server does not know.
+    #[must_use]
+    pub fn unknown_required(&self) -> u16 {
+        self.unknown_required
+    }
+
+    /// Whether the message ends in a FINGERPRINT, right or wrong.
+    #[inline]
+    #[must_use]
+    pub fn has_fingerprint(&self) -> bool {
+        self.has(Known::Fingerprint)
+    }
+
+    /// Whether the FINGERPRINT is right; true where there is none (RFC 8489 section 14.7).
+    #[inline]
+    #[must_use]
+    pub fn fingerprint_is_right(&self) -> bool {
+        match self.value(Known::Fingerprint) {
+            None => true,
+            Some(value) => {
+                let covered = &self.bytes[..self.bytes.len() - FINGERPRINT_LEN.min(self.bytes.len())];
+                value == (crc32(covered) ^ FINGERPRINT_XOR).to_be_bytes()
+            }
+        }
+    }
+}
+
+#[inline]
+fn known(kind: u16) -> Option<Known> {
+    match kind {
+        attribute::USERNAME => Some(Known::Username),
+        attribute::MESSAGE_INTEGRITY => Some(Known::Integrity),
+        attribute::CHANNEL_NUMBER => Some(Known::ChannelNumber),
+        attribute::LIFETIME => Some(Known::Lifetime),
+        attribute::XOR_PEER_ADDRESS => Some(Known::XorPeerAddress),
+        attribute::DATA => Some(Known::Data),
+        attribute::REALM => Some(Known::Realm),
+        attribute::NONCE => Some(Known::Nonce),
+        attribute::REQUESTED_ADDRESS_FAMILY => Some(Known::RequestedAddressFamily),
+        attribute::EVEN_PORT => Some(Known::EvenPort),
+        attribute::REQUESTED_TRANSPORT => Some(Known::RequestedTransport),
+        attribute::RESERVATION_TOKEN => Some(Known::ReservationToken),
+        attribute::ADDITIONAL_ADDRESS_FAMILY => Some(Known::AdditionalAddressFamily),
+        attribute::USERHASH => Some(Known::UserHash),
+        attribute::FINGERPRINT => Some(Known::Fingerprint),
+        attribute::MAPPED_ADDRESS
+        | attribute::ERROR_CODE
+        | attribute::UNKNOWN_ATTRIBUTES
+        | attribute::XOR_RELAYED_ADDRESS
+        | attribute::XOR_MAPPED_ADDRESS
+        | attribute::MESSAGE_INTEGRITY_SHA256
+        | attribute::PASSWORD_ALGORITHM => Some(Known::Ignored),
+        _ => None,
+    }
+}

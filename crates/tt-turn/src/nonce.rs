@@ -1,0 +1,204 @@
+//! Nonces that cost no memory (RFC 8489 sections 9.2 and 14.10, RFC 8656 section 5).
+//!
+//! A nonce says when it was issued and proves it with a keyed hash over that and the client's address and port.
+//! Nobody else can make one, and it is worth nothing from another address.
+
+use core::net::SocketAddr;
+
+use sha2::block_api::compress256;
+use subtle::ConstantTimeEq;
+use zeroize::Zeroize;
+
+use crate::base64;
+use crate::flow::{bits_v6, canonical};
+
+/// Characters of a nonce: the nonce cookie, six for the time of issue, sixteen for the code.
+pub(crate) const NONCE_LEN: usize = COOKIE.len() + TIME_LEN + CODE_LEN;
+/// RFC 8489 section 9.2: the nonce cookie, with no security feature offered.
+const COOKIE: &[u8; 13] = b"obMatJos2AAAA";
+const TIME_LEN: usize = 6;
+const CODE_LEN: usize = 16;
+/// How far a nonce may come from the future: clocks of a fleet differ.
+const AHEAD_MAX_S: u64 = 5;
+const INITIAL: [u32; 8] =
+    [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19];
+
+/// A nonce's characters.
+pub(crate) type Nonce = [u8; NONCE_LEN];
+
+/// A key of the hash: SHA-256's state behind the block that holds it.
+#[derive(Clone)]
+struct NonceKey([u32; 8]);
+
+impl NonceKey {
+    fn new(key: &[u8; 32]) -> Self {
+        let mut block = [0; 64];
+        block[..32].copy_from_slice(key);
+        let mut state = INITIAL;
+        compress256(&mut state, &[block]);
+        block.zeroize();
+        Self(state)
+    }
+
+    /// The whole nonce for a client at a second. The hashed text is of one length, so that it is one block and no
+    /// text is the beginning of another.
+    #[inline]
+    fn nonce(&self, issued_s: u64, client: SocketAddr) -> Nonce {
+        let client = canonical(client);
+        let mut block = [0; 64];
+        block[..8].copy_from_slice(&issued_s.to_be_bytes());
+        block[8..24].copy_from_slice(&bits_v6(client.ip()).to_be_bytes());
+        block[24..26].copy_from_slice(&client.port().to_be_bytes());
+        block[26..39].copy_from_slice(COOKIE);
+        block[39] = 0x80;
+        let bits: u64 = 8 * (64 + 39);
+        block[56..].copy_from_slice(&bits.to_be_bytes());
+        let mut state = self.0;
+        compress256(&mut state, &[block]);
+
+        let mut nonce = [0; NONCE_LEN];
+        nonce[..13].copy_from_slice(COOKIE);
+        for (place, digit) in nonce[13..13 + TIME_LEN].iter_mut().enumerate() {
+            *digit = base64::digit((issued_s >> (30 - 6 * place)) as u32);
+        }
+        let mut code = [0; 12];
+        for (space, word) in code.as_chunks_mut::<4>().0.iter_mut().zip(state) {
+            *space = word.to_be_bytes();
+        }
+        let digits = nonce[13 + TIME_LEN..].as_chunks_mut::<4>().0;
+        for (space, [a, b, c]) in digits.iter_mut().zip(code.as_chunks::<3>().0) {
+            *space = base64::group(*a, *b, *c);
+        }
+        nonce
+    }
+}
+
+impl Drop for NonceKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// Issues and checks nonces.
+pub(crate) struct Nonces {
+    current: NonceKey,
+    previous: Option<NonceKey>,
+    lifetime_s: u64,
+}
+
+impl core::fmt::Debug for Nonces {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Nonces").field("lifetime_s", &self.lifetime_s).finish_non_exhaustive()
+    }
+}
+
+impl Nonces {
+    /// Nonces of `current`, and such as `previous` made, for `lifetime_s` seconds.
+    pub(crate) fn new(current: &[u8; 32], previous: Option<&[u8; 32]>, lifetime_s: u32) -> Self {
+        Self {
+            current: NonceKey::new(current),
+            previous: previous.map(NonceKey::new),
+            lifetime_s: u64::from(lifetime_s),
+        }
+    }
+
+    /// A nonce for `client`.
+    #[inline]
+    pub(crate) fn issue(&self, unix_s: u64, client: SocketAddr) -> Nonce {
+        self.current.nonce(unix_s, client)
+    }
+
+    /// Whether `nonce` was issued to `client` by one of the keys and is not yet stale.
+    #[inline]
+    pub(crate) fn is_fresh(&self, nonce: &[u8], unix_s: u64, client: SocketAddr) -> bool {
+        let Ok(nonce) = <&Nonce>::try_from(nonce) else { return false };
+        let Some(issued_s) = issue_time(nonce) else { return false };
+        if issued_s > unix_s + AHEAD_MAX_S || unix_s.saturating_sub(issued_s) >= self.lifetime_s {
+            return false;
+        }
+        let made_with = |key: &NonceKey| same(&key.nonce(issued_s, client), nonce);
+        made_with(&self.current) || self.previous.as_ref().is_some_and(made_with)
+    }
+}
+
+/// The second that a nonce names, if it has the form of one.
+#[inline]
+fn issue_time(nonce: &Nonce) -> Option<u64> {
+    nonce[13..13 + TIME_LEN].iter().try_fold(0, |time, digit| Some(time << 6 | u64::from(base64::value(*digit)?)))
+}
+
+/// Whether two nonces are the same, the code in constant time; what stands before it is no secret.
+#[inline]
+fn same(a: &Nonce, b: &Nonce) -> bool {
+    let (open_a, code_a) = a.split_at(NONCE_LEN - CODE_LEN);
+    let (open_b, code_b) = b.split_at(NONCE_LEN - CODE_LEN);
+    let words = |code: &[u8]| code.first_chunk::<CODE_LEN>().map_or(0, |code| u128::from_ne_bytes(*code));
+    let difference = words(code_a) ^ words(code_b);
+    open_a == open_b && bool::from((difference as u64 | (difference >> 64) as u64).ct_eq(&0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Nonces;
+    use sha2::{Digest, Sha256};
+    use std::net::SocketAddr;
+    use std::vec::Vec;
+
+    const KEY: [u8; 32] = [7; 32];
+
+    fn client(text: &str) -> SocketAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn code_is_sha256_of_key_block_and_text() {
+        let at = client("192.0.2.1:4000");
+        let nonce = Nonces::new(&KEY, None, 60).issue(1_700_000_000, at);
+        let mut text = Vec::new();
+        text.extend([7; 32]);
+        text.extend([0; 32]);
+        text.extend(1_700_000_000u64.to_be_bytes());
+        text.extend("::ffff:192.0.2.1".parse::<std::net::Ipv6Addr>().expect("an address").octets());
+        text.extend(4000u16.to_be_bytes());
+        text.extend(b"obMatJos2AAAA");
+        let code = Sha256::digest(&text);
+        let digits: Vec<u8> = code[..12].chunks(3).flat_map(|c| crate::base64::group(c[0], c[1], c[2])).collect();
+        assert_eq!(&nonce[19..], &digits[..]);
+        assert!(nonce.starts_with(b"obMatJos2AAAA"));
+    }
+
+    #[test]
+    fn stale_at_its_lifetime_and_from_the_future() {
+        let nonces = Nonces::new(&KEY, None, 60);
+        let at = client("[2001:db8::1]:9");
+        let nonce = nonces.issue(1_000, at);
+        assert!(nonces.is_fresh(&nonce, 1_000, at) && nonces.is_fresh(&nonce, 1_059, at));
+        assert!(!nonces.is_fresh(&nonce, 1_060, at));
+        assert!(nonces.is_fresh(&nonce, 995, at) && !nonces.is_fresh(&nonce, 994, at));
+    }
+
+    #[test]
+    fn previous_key_counts_until_it_is_gone() {
+        let at = client("192.0.2.1:4000");
+        let nonce = Nonces::new(&KEY, None, 60).issue(10, at);
+        assert!(Nonces::new(&[8; 32], Some(&KEY), 60).is_fresh(&nonce, 10, at));
+        assert!(!Nonces::new(&[8; 32], Some(&[9; 32]), 60).is_fresh(&nonce, 10, at));
+    }
+
+    #[test]
+    fn case_a33_a34_no_other_address_and_no_changed_character() {
+        let nonces = Nonces::new(&KEY, None, 60);
+        let at = client("192.0.2.1:4000");
+        let nonce = nonces.issue(500, at);
+        assert!(!nonces.is_fresh(&nonce, 500, client("192.0.2.1:4001")));
+        assert!(!nonces.is_fresh(&nonce, 500, client("192.0.2.2:4000")));
+        for place in 0..nonce.len() {
+            for other in 0..=255 {
+                let mut changed = nonce;
+                changed[place] = other;
+                assert_eq!(nonces.is_fresh(&changed, 500, at), other == nonce[place], "{place} {other}");
+            }
+        }
+        assert!(!nonces.is_fresh(&nonce[..34], 500, at));
+    }
+}

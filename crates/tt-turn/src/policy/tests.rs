@@ -1,0 +1,249 @@
+use super::*;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::string::{String, ToString};
+use std::vec::Vec;
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+fn cidr(text: &str) -> Cidr {
+    text.parse().expect("a range")
+}
+
+fn rule_of(policy: &PeerPolicy, text: &str) -> Option<String> {
+    match policy.judge_ip(ip(text), Ownership::Foreign) {
+        Verdict::Allowed => None,
+        Verdict::Denied(index) => Some(policy.rules()[index.0].to_string()),
+    }
+}
+
+/// The list of the specification, word for word; the table under test is written in another form.
+const SPECIFIED: &str = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 \
+    192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 \
+    198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 255.255.255.255/32 168.63.129.16/32 100.100.100.200/32 \
+    ::/128 ::1/128 ::/96 ::ffff:0:0/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 \
+    3fff::/20 5f00::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8";
+
+fn bounds(range: Cidr) -> (IpAddr, IpAddr) {
+    match range.network() {
+        IpAddr::V4(first) => {
+            let hosts = u32::MAX.checked_shr(u32::from(range.prefix_bits())).unwrap_or(0);
+            (first.into(), Ipv4Addr::from_bits(first.to_bits() | hosts).into())
+        }
+        IpAddr::V6(first) => {
+            let hosts = u128::MAX.checked_shr(u32::from(range.prefix_bits())).unwrap_or(0);
+            (first.into(), Ipv6Addr::from_bits(first.to_bits() | hosts).into())
+        }
+    }
+}
+
+#[test]
+fn every_specified_range_is_denied_at_both_ends() {
+    let policy = PeerPolicy::new();
+    for range in SPECIFIED.split_whitespace().map(cidr) {
+        let (first, last) = bounds(range);
+        for end in [first, last] {
+            assert_ne!(policy.judge_ip(end, Ownership::Foreign), Verdict::Allowed, "{end} of {range}");
+        }
+    }
+}
+
+#[test]
+fn the_open_internet_is_allowed_up_to_the_ranges() {
+    let policy = PeerPolicy::new();
+    for open in [
+        "1.0.0.0",
+        "9.255.255.255",
+        "11.0.0.0",
+        "100.63.255.255",
+        "100.128.0.0",
+        "126.255.255.255",
+        "128.0.0.0",
+        "168.63.129.15",
+        "168.63.129.17",
+        "169.253.255.255",
+        "169.255.0.0",
+        "172.15.255.255",
+        "172.32.0.0",
+        "191.255.255.255",
+        "192.0.1.0",
+        "192.0.3.0",
+        "192.31.195.255",
+        "192.167.255.255",
+        "192.169.0.0",
+        "198.17.255.255",
+        "198.20.0.0",
+        "203.0.112.255",
+        "203.0.114.0",
+        "223.255.255.255",
+        "8.8.8.8",
+        "2000::",
+        "2001:200::1",
+        "2001:db7:ffff::1",
+        "2001:db9::",
+        "2003::",
+        "2606:4700::1111",
+        "3ffe::1",
+        "3fff:1000::",
+        "5eff:ffff::",
+        "5f01::",
+        "fbff:ffff::",
+        "fe00::",
+        "64:ff9c::",
+        "64:ff9b:2::",
+        "100:0:0:1::",
+    ] {
+        assert_eq!(rule_of(&policy, open), None, "{open}");
+    }
+}
+
+#[test]
+fn case_a63_every_disguise_of_a_denied_address_is_denied() {
+    let policy = PeerPolicy::new();
+    for denied in [
+        "127.0.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "255.255.255.255",
+        "169.254.169.254",
+        "10.1.2.3",
+        "192.168.0.1",
+        "172.31.9.9",
+        "100.100.100.200",
+        "168.63.129.16",
+    ] {
+        let v4: Ipv4Addr = denied.parse().expect("an address");
+        let bits = v4.to_bits();
+        let (high, low) = (bits >> 16, bits & 0xFFFF);
+        for disguise in [
+            denied.to_string(),
+            std::format!("::ffff:{denied}"),
+            std::format!("::{denied}"),
+            std::format!("64:ff9b::{denied}"),
+            std::format!("2002:{high:x}:{low:x}::"),
+            std::format!("2001:0:101:101::{:x}:{:x}", !high & 0xFFFF, !low & 0xFFFF),
+            std::format!("2a00::5efe:{denied}"),
+            std::format!("2a00::200:5efe:{denied}"),
+        ] {
+            assert!(rule_of(&policy, &disguise).is_some(), "{disguise} of {denied}");
+        }
+    }
+    for denied in ["::", "::1", "fe80::1", "fc00::1", "fd00:ec2::254", "fd20:ce::254", "fec0::1", "ff02::1"] {
+        assert!(rule_of(&policy, denied).is_some(), "{denied}");
+    }
+}
+
+#[test]
+fn opened_translation_prefixes_judge_what_they_embed() {
+    let mut policy = PeerPolicy::new();
+    for prefix in ["64:ff9b::/96", "::ffff:0:0/96"] {
+        policy.allow(cidr(prefix));
+    }
+    assert_eq!(rule_of(&policy, "64:ff9b::8.8.8.8"), None);
+    assert_eq!(rule_of(&policy, "64:ff9b::10.0.0.1").as_deref(), Some("deny 10.0.0.0/8 (built-in)"));
+    assert_eq!(rule_of(&policy, "::ffff:127.0.0.1").as_deref(), Some("deny 127.0.0.0/8 (built-in)"));
+    // ISATAP in a prefix that is otherwise open.
+    assert_eq!(rule_of(&policy, "2a00::5efe:8.8.8.8"), None);
+    assert_eq!(rule_of(&policy, "2a00::5efe:10.0.0.1").as_deref(), Some("deny 10.0.0.0/8 (built-in)"));
+}
+
+/// The table of RFC 6052 section 2.4, with 192.0.2.33 in every prefix length.
+#[test]
+fn the_ipv6_loopback_embeds_nothing_and_can_be_opened() {
+    let mut policy = PeerPolicy::new();
+    assert!(rule_of(&policy, "::1").is_some());
+    policy.allow(cidr("::1/128"));
+    assert_eq!(rule_of(&policy, "::1"), None);
+    policy.allow(cidr("::/96"));
+    assert_eq!(
+        rule_of(&policy, "::2"),
+        Some("deny 0.0.0.0/8 (built-in)".to_string()),
+        "IPv4-compatible, and judged so"
+    );
+}
+
+#[test]
+fn configured_nat64_prefixes_of_every_length() {
+    for (prefix, text) in [
+        ("2001:db8::/32", "2001:db8:c000:221::"),
+        ("2001:db8:100::/40", "2001:db8:1c0:2:21::"),
+        ("2001:db8:122::/48", "2001:db8:122:c000:2:2100::"),
+        ("2001:db8:122:300::/56", "2001:db8:122:3c0:0:221::"),
+        ("2001:db8:122:344::/64", "2001:db8:122:344:c0:2:2100::"),
+        ("2001:db8:122:344::/96", "2001:db8:122:344::192.0.2.33"),
+    ] {
+        let found = embedded_ipv4(ip(text), &[cidr(prefix)]);
+        assert_eq!(found, Some(Ipv4Addr::new(192, 0, 2, 33)), "{prefix}");
+    }
+    let mut policy = PeerPolicy::new();
+    policy.embed_nat64(cidr("2a00:64::/96"));
+    assert_eq!(rule_of(&policy, "2a00:64::8.8.8.8"), None);
+    assert_eq!(rule_of(&policy, "2a00:64::192.168.1.1").as_deref(), Some("deny 192.168.0.0/16 (built-in)"));
+}
+
+#[test]
+fn case_a57_tunnels_stay_closed() {
+    let mut policy = PeerPolicy::new();
+    policy.allow(cidr("2000::/3"));
+    assert_eq!(rule_of(&policy, "2001:db8::1"), None);
+    assert_eq!(rule_of(&policy, "2002:808:808::1").as_deref(), Some("deny 2002::/16 (RFC 8656 section 21.4)"));
+    assert_eq!(rule_of(&policy, "2001:0:1::1").as_deref(), Some("deny 2001::/32 (RFC 8656 section 21.4)"));
+    assert!(!policy.admits_client(ip("2002:808:808::1")) && policy.admits_client(ip("2001:db8::1")));
+}
+
+#[test]
+fn allow_wins_over_deny_and_the_rule_is_named() {
+    let mut policy = PeerPolicy::new();
+    policy.deny(cidr("8.8.0.0/16"));
+    policy.allow(cidr("8.8.8.8"));
+    policy.allow(cidr("127.0.0.0/8"));
+    assert_eq!(rule_of(&policy, "8.8.8.8"), None);
+    assert_eq!(rule_of(&policy, "8.8.8.9").as_deref(), Some("deny 8.8.0.0/16"));
+    assert_eq!(rule_of(&policy, "127.0.0.1"), None);
+    assert_eq!(rule_of(&policy, "100.100.100.200").as_deref(), Some("deny 100.100.100.200/32 (built-in)"));
+    assert_eq!(rule_of(&policy, "fd00:ec2::254").as_deref(), Some("deny fc00::/7 (built-in)"));
+}
+
+#[test]
+fn own_relays_are_reachable_while_they_live_and_listeners_never() {
+    let mut policy = PeerPolicy::new();
+    let listener: SocketAddr = "127.0.0.1:3478".parse().expect("an address");
+    policy.deny_listener(listener);
+    let relay: SocketAddr = "127.0.0.1:50000".parse().expect("an address");
+    assert_eq!(policy.judge(relay, Ownership::LiveRelay), Verdict::Allowed);
+    assert_eq!(policy.judge(relay, Ownership::IdleRelay), Verdict::Denied(OWN_RELAY));
+    policy.allow(cidr("127.0.0.1"));
+    assert_eq!(policy.judge(relay, Ownership::Foreign), Verdict::Allowed);
+    assert!(matches!(policy.judge(listener, Ownership::Foreign), Verdict::Denied(_)));
+    let mapped: SocketAddr = "[::ffff:127.0.0.1]:3478".parse().expect("an address");
+    assert!(matches!(policy.judge(mapped, Ownership::Foreign), Verdict::Denied(_)));
+    let closed: SocketAddr = "8.8.8.8:0".parse().expect("an address");
+    assert_eq!(policy.judge(closed, Ownership::Foreign), Verdict::Denied(PORT_ZERO));
+}
+
+#[test]
+fn case_a64_a_range_is_what_lies_between_its_ends() {
+    let mut state = 5u128;
+    for prefix_bits in 0..=128u8 {
+        state = state.wrapping_mul(0xDA94_2042_E4DD_58B5_DA94_2042_E4DD_58B5).wrapping_add(11);
+        let mask = u128::MAX.checked_shl(128 - u32::from(prefix_bits)).unwrap_or(0);
+        let first = state & mask;
+        let range = Cidr::new(Ipv6Addr::from_bits(first).into(), prefix_bits).expect("no host bits");
+        let last = first | !mask;
+        let candidates = [first.wrapping_sub(1), first, first + (last - first) / 2, last, last.wrapping_add(1)];
+        let inside: Vec<bool> =
+            candidates.iter().map(|bits| range.contains(Ipv6Addr::from_bits(*bits).into())).collect();
+        let expected: Vec<bool> = candidates.iter().map(|bits| (first..=last).contains(bits)).collect();
+        assert_eq!(inside, expected, "{range}");
+    }
+}
+
+#[test]
+fn cidr_faults() {
+    assert_eq!("10.0.0.0/33".parse::<Cidr>(), Err(CidrFault::Prefix));
+    assert_eq!("10.0.0.1/8".parse::<Cidr>(), Err(CidrFault::HostBits));
+    assert_eq!("10.0.0/8".parse::<Cidr>(), Err(CidrFault::Address));
+    assert_eq!("10.0.0.0/".parse::<Cidr>(), Err(CidrFault::Prefix));
+    assert_eq!("10.0.0.0/+8".parse::<Cidr>(), Err(CidrFault::Prefix));
+}

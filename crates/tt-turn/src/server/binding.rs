@@ -1,0 +1,37 @@
+//! Binding (RFC 8489 section 12).
+
+use tt_meter::{Probe, Stage};
+
+use super::{Request, Server};
+use crate::counters::DropReason;
+use crate::emit::Emitter;
+use crate::error::ErrorCode;
+use crate::flow::canonical;
+use crate::message::{Class, Method, attribute};
+use crate::output::Output;
+
+impl Server {
+    #[inline]
+    pub(super) fn binding<'a, P: Probe>(
+        &mut self,
+        request: &Request<'_, '_>,
+        out: &'a mut [u8],
+        probe: &mut P,
+    ) -> Result<Output<'a>, DropReason> {
+        if request.message.unknown_required() > 0 {
+            return self.refuse(request, ErrorCode::UnknownAttribute, out, probe);
+        }
+        let client = canonical(request.from.client);
+        if !self.shared.spend_binding_reply(request.now, client.ip()) {
+            return Err(DropReason::BindingBudget);
+        }
+        let mut reply = Emitter::begin(out, Method::Binding, Class::Success, request.message.transaction_id());
+        reply.xor_address(attribute::XOR_MAPPED_ADDRESS, client);
+        self.put_software(&mut reply);
+        probe.mark(Stage::Build);
+        if self.wants_fingerprint(&request.message) {
+            reply.fingerprint();
+        }
+        reply.finish().map(Output::Reply).ok_or(DropReason::OutBuffer)
+    }
+}

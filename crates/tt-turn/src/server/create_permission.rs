@@ -1,0 +1,134 @@
+//! CreatePermission (RFC 8656 section 10.2), and the peer policy on the way.
+
+use core::net::{IpAddr, SocketAddr};
+
+use super::reply::Granted;
+use super::{Request, Server};
+use crate::credential::User;
+use crate::error::ErrorCode;
+use crate::message::{Message, XorAddress, attribute};
+use crate::permission::Ports;
+use crate::policy::{Ownership, RuleIndex, Verdict};
+use crate::relay::Family;
+
+impl Server {
+    pub(super) fn create_permission(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, ErrorCode> {
+        let index = self.owned(request, user)?;
+        let mut added = 0;
+        let mut asked = 0;
+        for peer in peers(&request.message) {
+            let peer = peer.ok_or(ErrorCode::BadRequest)?;
+            self.same_family(index, peer)?;
+            self.judge_permission(peer.ip()).map_err(|_| ErrorCode::Forbidden)?;
+            asked += 1;
+            added += usize::from(!self.permissions.is_recorded(index, peer.ip()));
+        }
+        if asked == 0 {
+            return Err(ErrorCode::BadRequest);
+        }
+        if added > self.permissions_left(index) {
+            return Err(ErrorCode::InsufficientCapacity);
+        }
+        for peer in peers(&request.message).flatten() {
+            let ports = self.judge_permission(peer.ip()).map_err(|_| ErrorCode::Forbidden)?;
+            self.install_permission(request, index, peer.ip(), ports)?;
+        }
+        Ok(Granted::Done)
+    }
+
+    /// How many more permissions the allocation may have.
+    pub(super) fn permissions_left(&self, allocation: u32) -> usize {
+        let used = self.allocations.get(allocation).map_or(0, |allocation| allocation.permissions.len);
+        let own = self.capacity.permissions_per_allocation.saturating_sub(used) as usize;
+        own.min(self.permissions.room())
+    }
+
+    pub(super) fn install_permission(
+        &mut self,
+        request: &Request<'_, '_>,
+        index: u32,
+        ip: IpAddr,
+        ports: Ports,
+    ) -> Result<u32, ErrorCode> {
+        let allocation = self.allocations.get_mut(index).ok_or(ErrorCode::AllocationMismatch)?;
+        self.permissions
+            .install(request.now, (index, &mut allocation.permissions), ip, ports)
+            .ok_or(ErrorCode::InsufficientCapacity)
+    }
+
+    /// RFC 8656 section 10.2: 443 where the peer's family is not the relayed address's.
+    pub(super) fn same_family(&self, index: u32, peer: SocketAddr) -> Result<(), ErrorCode> {
+        let relayed = self.allocations.get(index).map(|allocation| Family::of(allocation.relayed.external.ip()));
+        if relayed == Some(Family::of(peer.ip())) { Ok(()) } else { Err(ErrorCode::PeerAddressFamilyMismatch) }
+    }
+
+    /// Judges an address for a permission, which counts for every port; a refusal is counted by its rule.
+    ///
+    /// # Errors
+    /// The rule that refuses it.
+    pub(super) fn judge_permission(&mut self, ip: IpAddr) -> Result<Ports, RuleIndex> {
+        let policy = &self.config.peer_policy;
+        let (ports, verdict) = if self.is_own(ip) {
+            match policy.judge_ip(ip, Ownership::IdleRelay) {
+                Verdict::Allowed => (Ports::All, Verdict::Allowed),
+                Verdict::Denied(_) => (Ports::Asked, policy.judge_ip(ip, Ownership::LiveRelay)),
+            }
+        } else {
+            (Ports::All, policy.judge_ip(ip, Ownership::Foreign))
+        };
+        match verdict {
+            Verdict::Allowed if policy.listens_on(ip) => Ok(Ports::Asked),
+            Verdict::Allowed => Ok(ports),
+            Verdict::Denied(rule) => Err(self.count_rule(rule)),
+        }
+    }
+
+    /// Judges an address and port, and what a permission for it is worth; a refusal is counted by its rule.
+    ///
+    /// # Errors
+    /// The rule that refuses it.
+    pub(super) fn judge_channel(&mut self, peer: SocketAddr) -> Result<Ports, RuleIndex> {
+        let ports = self.judge_permission(peer.ip())?;
+        if ports == Ports::Asked || peer.port() == 0 {
+            self.judge_peer(peer)?;
+        }
+        Ok(ports)
+    }
+
+    /// Judges an address and port; a refusal is counted by its rule.
+    ///
+    /// # Errors
+    /// The rule that refuses it.
+    pub(super) fn judge_peer(&mut self, peer: SocketAddr) -> Result<(), RuleIndex> {
+        let ownership = match self.is_own(peer.ip()) {
+            false => Ownership::Foreign,
+            true if self.shared.is_relayed(peer) => Ownership::LiveRelay,
+            true => Ownership::IdleRelay,
+        };
+        match self.config.peer_policy.judge(peer, ownership) {
+            Verdict::Allowed => Ok(()),
+            Verdict::Denied(rule) => Err(self.count_rule(rule)),
+        }
+    }
+
+    fn is_own(&self, ip: IpAddr) -> bool {
+        self.own_ips.contains(&ip.to_canonical())
+    }
+
+    fn count_rule(&mut self, rule: RuleIndex) -> RuleIndex {
+        if let Some(hits) = self.policy_hits.get_mut(rule.0) {
+            *hits += 1;
+        }
+        rule
+    }
+}
+
+/// Every XOR-PEER-ADDRESS of a message; `None` for one that cannot be read. IPv4-mapped peers stay what they were
+/// written as: their family is IPv6.
+fn peers<'a>(message: &Message<'a>) -> impl Iterator<Item = Option<SocketAddr>> + use<'a> {
+    let transaction_id = message.transaction_id();
+    message
+        .attributes()
+        .filter(|(kind, _)| *kind == attribute::XOR_PEER_ADDRESS)
+        .map(move |(_, value)| XorAddress::decode(value, &transaction_id))
+}

@@ -1,0 +1,99 @@
+//! From a peer to the client (RFC 8656 sections 11.3 and 12.7).
+
+use core::net::SocketAddr;
+
+use tt_meter::{Probe, Stage};
+use tt_model::Nanos;
+
+use super::Server;
+use crate::counters::DropReason;
+use crate::emit::Emitter;
+use crate::flow::canonical;
+use crate::message::{Class, Method, TransactionId, attribute};
+use crate::output::Output;
+use crate::permission::Ports;
+use crate::relay::PeerPath;
+
+/// The most that a UDP datagram carries over IPv4.
+const UDP_PAYLOAD_MAX: usize = 65_507;
+const ZEROS: &[u8; 3] = &[0; 3];
+
+impl Server {
+    #[inline]
+    pub(super) fn relay_in<'a, P: Probe>(
+        &mut self,
+        now: Nanos,
+        from: PeerPath,
+        datagram: &'a [u8],
+        out: &'a mut [u8],
+        probe: &mut P,
+    ) -> Result<Output<'a>, DropReason> {
+        let peer = canonical(from.peer);
+        probe.mark(Stage::Parse);
+        if datagram.len() > UDP_PAYLOAD_MAX {
+            return Err(DropReason::TooLarge);
+        }
+        probe.mark(Stage::Validate);
+        let index = self.relays.serving(from.relay).ok_or(DropReason::RelayUnallocated)?;
+        let allocation = self.allocations.get_mut(index).filter(|allocation| allocation.expires > now);
+        let allocation = allocation.ok_or(DropReason::RelayUnallocated)?;
+        let client = allocation.flow;
+        let channel = self.channels.find_peer(index, peer, allocation.last_channel, now);
+        let number = match channel {
+            Some(channel) => {
+                allocation.last_channel = channel;
+                self.channel_peer(channel, now)?;
+                self.channels.get(channel).map(|channel| channel.number)
+            }
+            None => {
+                self.permitted(index, peer, now)?;
+                None
+            }
+        };
+        probe.mark(Stage::LookUp);
+        let header = match number {
+            Some(number) => channel_header(number, datagram.len(), out),
+            None => {
+                let transaction_id = self.next_indication();
+                let mut indication = Emitter::begin(out, Method::Data, Class::Indication, transaction_id);
+                indication.xor_address(attribute::XOR_PEER_ADDRESS, peer);
+                indication.finish_before_payload(datagram.len()).ok_or(DropReason::OutBuffer)
+            }
+        }?;
+        let padding = match number {
+            Some(_) => 0,
+            None => datagram.len().next_multiple_of(4) - datagram.len(),
+        };
+        if header.len() + datagram.len() + padding > UDP_PAYLOAD_MAX {
+            return Err(DropReason::TooLarge);
+        }
+        probe.mark(Stage::Build);
+        Ok(Output::ToClient { client, header, payload: datagram, padding: &ZEROS[..padding] })
+    }
+
+    /// RFC 8656 section 11.3: a packet from an address without a permission is silently discarded.
+    fn permitted(&mut self, index: u32, peer: SocketAddr, now: Nanos) -> Result<(), DropReason> {
+        let (_, permission) = self.permissions.find(index, peer.ip(), now).ok_or(DropReason::NoPermission)?;
+        if permission.ports == Ports::Asked {
+            self.judge_peer(peer).map_err(|_| DropReason::PeerDenied)?;
+        }
+        Ok(())
+    }
+
+    fn next_indication(&mut self) -> TransactionId {
+        self.indication = self.indication.wrapping_add(1);
+        let mut id = [0; 12];
+        id.copy_from_slice(&self.indication.to_le_bytes()[..12]);
+        id
+    }
+}
+
+/// The four bytes before a payload on a channel (RFC 8656 section 12.4).
+#[inline]
+fn channel_header(number: u16, payload_len: usize, out: &mut [u8]) -> Result<&[u8], DropReason> {
+    let length = u16::try_from(payload_len).map_err(|_| DropReason::TooLarge)?;
+    let header = out.get_mut(..4).ok_or(DropReason::OutBuffer)?;
+    header[..2].copy_from_slice(&number.to_be_bytes());
+    header[2..].copy_from_slice(&length.to_be_bytes());
+    Ok(header)
+}

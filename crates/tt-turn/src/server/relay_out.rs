@@ -1,0 +1,99 @@
+//! From the client to its peers: Send indications and ChannelData (RFC 8656 sections 11.2 and 12.6).
+
+use core::net::SocketAddr;
+
+use tt_meter::{Probe, Stage};
+use tt_model::{FiveTuple, Nanos};
+
+use super::{Request, Server};
+use crate::counters::DropReason;
+use crate::flow::FlowKey;
+use crate::message::{Known, XorAddress};
+use crate::output::Output;
+use crate::permission::Ports;
+use crate::relay::Family;
+
+impl Server {
+    pub(super) fn send<'a, P: Probe>(
+        &mut self,
+        request: &Request<'a, '_>,
+        probe: &mut P,
+    ) -> Result<Output<'a>, DropReason> {
+        let index = request.allocation.ok_or(DropReason::NoAllocation)?;
+        let message = &request.message;
+        if message.unknown_required() > 0 {
+            return Err(DropReason::SendUnsupported);
+        }
+        let (Some(peer), Some(payload)) = (message.value(Known::XorPeerAddress), message.value(Known::Data)) else {
+            return Err(DropReason::SendMalformed);
+        };
+        let peer = XorAddress::decode(peer, &message.transaction_id()).ok_or(DropReason::SendMalformed)?;
+        let allocation = self.allocations.get(index).ok_or(DropReason::NoAllocation)?;
+        let relay = allocation.relay;
+        if Family::of(peer.ip()) != Family::of(allocation.relayed.external.ip()) {
+            return Err(DropReason::SendMalformed);
+        }
+        let Some((_, permission)) = self.permissions.find(index, peer.ip(), request.now) else {
+            return Err(DropReason::NoPermission);
+        };
+        let ports = permission.ports;
+        if ports == Ports::Asked || peer.port() == 0 {
+            self.judge_peer(peer).map_err(|_| DropReason::PeerDenied)?;
+        }
+        probe.mark(Stage::Build);
+        Ok(Output::ToPeer { relay, peer, payload })
+    }
+
+    #[inline]
+    pub(super) fn channel_data<'a, P: Probe>(
+        &mut self,
+        now: Nanos,
+        from: &FiveTuple,
+        datagram: &'a [u8],
+        probe: &mut P,
+    ) -> Result<Output<'a>, DropReason> {
+        let Some(([n0, n1, l0, l1], rest)) = datagram.split_first_chunk::<4>() else {
+            return Err(DropReason::Short);
+        };
+        let number = u16::from_be_bytes([*n0, *n1]);
+        probe.mark(Stage::Parse);
+        // Over UDP padding may follow (RFC 8656 section 12.5).
+        let payload = rest.get(..usize::from(u16::from_be_bytes([*l0, *l1]))).ok_or(DropReason::ChannelLength)?;
+        probe.mark(Stage::Validate);
+        let flow = FlowKey::of(from);
+        let found = self.look_up(&flow, now);
+        probe.mark(Stage::LookUp);
+        if let Some(owner) = self.other_owner(&flow, found) {
+            return Ok(Output::HandOver(owner));
+        }
+        let index = found.ok_or(DropReason::NoAllocation)?;
+        let allocation = self.allocations.get_mut(index).ok_or(DropReason::NoAllocation)?;
+        let bound = self.channels.find_number(index, number, allocation.last_channel, now);
+        let channel = bound.ok_or(DropReason::ChannelUnbound)?;
+        allocation.last_channel = channel;
+        let relay = allocation.relay;
+        let peer = self.channel_peer(channel, now)?;
+        probe.mark(Stage::Build);
+        Ok(Output::ToPeer { relay, peer, payload })
+    }
+
+    /// The channel's peer, if its permission is alive and the policy still allows the port.
+    #[inline]
+    pub(super) fn channel_peer(&mut self, channel: u32, now: Nanos) -> Result<SocketAddr, DropReason> {
+        let bound = self.channels.get(channel).ok_or(DropReason::ChannelUnbound)?;
+        let (allocation, peer) = (bound.allocation, bound.peer);
+        let ports = match self.permissions.recall(bound.permission, allocation, peer.ip(), now) {
+            Some(permission) => permission.ports,
+            None => {
+                let found = self.permissions.find(allocation, peer.ip(), now);
+                let (place, permission) = found.ok_or(DropReason::NoPermission)?;
+                self.channels.remember(channel, place);
+                permission.ports
+            }
+        };
+        if ports == Ports::Asked {
+            self.judge_peer(peer).map_err(|_| DropReason::PeerDenied)?;
+        }
+        Ok(peer)
+    }
+}

@@ -1,0 +1,149 @@
+//! Requests decided and answered.
+
+use tt_meter::{Probe, Stage};
+
+use super::{Request, Server};
+use crate::config::FingerprintUse;
+use crate::counters::DropReason;
+use crate::credential::User;
+use crate::emit::Emitter;
+use crate::error::ErrorCode;
+use crate::flow::canonical;
+use crate::message::{Class, Message, Method, attribute};
+use crate::output::Output;
+use crate::relay::RelayAddress;
+
+/// What a request was granted: what its success response says.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Granted {
+    /// An allocation.
+    Allocation {
+        relayed: RelayAddress,
+        lifetime_s: u32,
+        /// A second family was asked for that is not served (RFC 8656 section 7.2, item 9).
+        without_ipv6: bool,
+    },
+    /// An allocation's lifetime in seconds.
+    Lifetime(u32),
+    /// A permission or a channel; there is nothing to say.
+    Done,
+}
+
+impl Server {
+    /// Authenticates a TURN request, decides it and answers it.
+    pub(super) fn request<'a, P: Probe>(
+        &mut self,
+        request: &Request<'_, '_>,
+        out: &'a mut [u8],
+        probe: &mut P,
+    ) -> Result<Output<'a>, DropReason> {
+        if request.method == Method::ChannelBind {
+            self.prefetch_channel(request);
+        }
+        let user = match self.credential_check(request.now, request.from.client, &request.message) {
+            Ok(user) => user,
+            Err(error) => return self.refuse(request, error, out, probe),
+        };
+        let decided = if request.message.unknown_required() > 0 {
+            Err(ErrorCode::UnknownAttribute)
+        } else {
+            self.decide(request, &user)
+        };
+        let class = if decided.is_ok() { Class::Success } else { Class::Error };
+        let mut reply = Emitter::begin(out, request.method, class, request.message.transaction_id());
+        match decided {
+            Ok(granted) => {
+                self.put_granted(&mut reply, request, granted);
+                self.put_software(&mut reply);
+            }
+            Err(error) => self.put_error(&mut reply, request, error),
+        }
+        probe.mark(Stage::Build);
+        reply.message_integrity(&user.key);
+        if self.wants_fingerprint(&request.message) {
+            reply.fingerprint();
+        }
+        reply.finish().map(Output::Reply).ok_or(DropReason::OutBuffer)
+    }
+
+    fn decide(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, ErrorCode> {
+        match request.method {
+            Method::Allocate => self.allocate(request, user),
+            Method::Refresh => self.refresh(request, user),
+            Method::CreatePermission => self.create_permission(request, user),
+            Method::ChannelBind => self.channel_bind(request, user),
+            Method::Binding | Method::Send | Method::Data => Err(ErrorCode::BadRequest),
+        }
+    }
+
+    /// The request's allocation, which must be the user's.
+    pub(super) fn owned(&self, request: &Request<'_, '_>, user: &User) -> Result<u32, ErrorCode> {
+        let index = request.allocation.ok_or(ErrorCode::AllocationMismatch)?;
+        match self.allocations.get(index) {
+            Some(allocation) if allocation.user == user.id => Ok(index),
+            Some(_) => Err(ErrorCode::WrongCredentials),
+            None => Err(ErrorCode::AllocationMismatch),
+        }
+    }
+
+    /// Answers an error to somebody who is not authenticated, as far as the source's budget goes.
+    pub(super) fn refuse<'a, P: Probe>(
+        &mut self,
+        request: &Request<'_, '_>,
+        error: ErrorCode,
+        out: &'a mut [u8],
+        probe: &mut P,
+    ) -> Result<Output<'a>, DropReason> {
+        let client = canonical(request.from.client);
+        if !self.shared.spend_error_reply(request.now, client.ip()) {
+            return Err(DropReason::ErrorBudget);
+        }
+        let mut reply = Emitter::begin(out, request.method, Class::Error, request.message.transaction_id());
+        self.put_error(&mut reply, request, error);
+        if matches!(error, ErrorCode::Unauthenticated | ErrorCode::StaleNonce) {
+            reply.attribute(attribute::REALM, self.config.realm.as_bytes());
+            let nonce = self.nonces.issue(self.clock.unix_s(request.now), client);
+            reply.attribute(attribute::NONCE, &nonce);
+        }
+        probe.mark(Stage::Build);
+        if self.wants_fingerprint(&request.message) {
+            reply.fingerprint();
+        }
+        reply.finish().map(Output::Reply).ok_or(DropReason::OutBuffer)
+    }
+
+    fn put_granted(&self, reply: &mut Emitter<'_>, request: &Request<'_, '_>, granted: Granted) {
+        match granted {
+            Granted::Allocation { relayed, lifetime_s, without_ipv6 } => {
+                reply.xor_address(attribute::XOR_RELAYED_ADDRESS, relayed.external);
+                reply.xor_address(attribute::XOR_MAPPED_ADDRESS, canonical(request.from.client));
+                reply.attribute(attribute::LIFETIME, &lifetime_s.to_be_bytes());
+                if without_ipv6 {
+                    reply.attribute(attribute::ADDRESS_ERROR_CODE, &[2, 0, 4, 40]);
+                }
+            }
+            Granted::Lifetime(lifetime_s) => reply.attribute(attribute::LIFETIME, &lifetime_s.to_be_bytes()),
+            Granted::Done => {}
+        }
+    }
+
+    fn put_error(&mut self, reply: &mut Emitter<'_>, request: &Request<'_, '_>, error: ErrorCode) {
+        self.counters.errors[error as usize] += 1;
+        reply.error_code(error);
+        if error == ErrorCode::UnknownAttribute {
+            reply.unknown_attributes(request.message.unknown_types(), usize::from(request.message.unknown_required()));
+        }
+    }
+
+    #[inline]
+    pub(super) fn put_software(&self, reply: &mut Emitter<'_>) {
+        if let Some(software) = &self.config.software {
+            reply.attribute(attribute::SOFTWARE, software.as_bytes());
+        }
+    }
+
+    #[inline]
+    pub(super) fn wants_fingerprint(&self, message: &Message<'_>) -> bool {
+        message.has_fingerprint() || self.config.fingerprint == FingerprintUse::Always
+    }
+}

@@ -1,0 +1,24 @@
+//! The engine from the outside: messages written and read by code of the tests' own, in virtual time.
+
+#[path = "engine/allocate.rs"]
+mod allocate;
+#[path = "engine/auth.rs"]
+mod auth;
+#[path = "engine/capacity.rs"]
+mod capacity;
+#[path = "engine/closing.rs"]
+mod closing;
+#[path = "engine/codec.rs"]
+mod codec;
+#[path = "engine/peers.rs"]
+mod peers;
+#[path = "engine/relaying.rs"]
+mod relaying;
+#[path = "engine/vectors.rs"]
+mod vectors;
+#[path = "engine/wire.rs"]
+mod wire;
+#[path = "engine/workers.rs"]
+mod workers;
+#[path = "engine/world.rs"]
+mod world;

@@ -1,0 +1,309 @@
+//! Authentication: cases A26 to A41.
+
+use tt_turn::message::Message;
+use tt_turn::shared::{Budget, Quotas};
+use tt_turn::{DropReason, Secrets};
+
+use super::wire::{self, ALLOCATE, CREATE_PERMISSION, NONCE, REALM, REFRESH, Reading, Writer, hmac_sha1};
+use super::world::{self, Out, UDP, WALL_S, World, addr, key};
+
+fn code(world: &mut World, from: &str, bytes: &[u8]) -> Reading {
+    world.client(addr(from), bytes).reply()
+}
+
+const FROM: &str = "192.0.2.1:1";
+
+#[test]
+fn case_a26_no_integrity() {
+    let mut world = World::new();
+    for method in [ALLOCATE, REFRESH, CREATE_PERMISSION, wire::CHANNEL_BIND] {
+        let tid = world.tid();
+        let reply = code(&mut world, FROM, &Writer::new(method, 0, tid).0);
+        assert_eq!((reply.code(), reply.kinds()), (401, vec![wire::ERROR_CODE, REALM, NONCE]));
+        assert_eq!(reply.get(REALM), Some(&b"example.org"[..]));
+        let nonce = reply.get(NONCE).expect("a nonce");
+        assert!(nonce.starts_with(b"obMatJos2AAAA") && nonce.len() < 128);
+    }
+    assert_eq!(world.server.allocations(), 0);
+}
+
+#[test]
+fn case_a27_missing_attributes() {
+    let mut world = World::new();
+    let nonce = world.nonce(addr(FROM));
+    let parts = [(wire::USERNAME, &b"alice"[..]), (REALM, b"example.org"), (NONCE, &nonce)];
+    for missing in 0..3 {
+        let tid = world.tid();
+        let mut writer = Writer::new(ALLOCATE, 0, tid).attr(wire::TRANSPORT, &UDP);
+        for (kind, value) in parts.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, part)| *part) {
+            writer = writer.attr(kind, value);
+        }
+        let reply = code(&mut world, FROM, &writer.integrity(&key("alice")).0);
+        assert_eq!((reply.code(), reply.kinds()), (400, vec![wire::ERROR_CODE]));
+    }
+}
+
+#[test]
+fn case_a28_integrity_of_a_wrong_length() {
+    let mut world = World::new();
+    for len in [0, 19, 21] {
+        let unsigned = world.unsigned(addr(FROM), "alice", ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]);
+        let reply = code(&mut world, FROM, &unsigned.attr(wire::INTEGRITY, &vec![1; len]).0);
+        assert_eq!((reply.code(), reply.kinds()), (401, vec![wire::ERROR_CODE, REALM, NONCE]));
+    }
+}
+
+#[test]
+fn case_a30_a42_unauthenticated_replies_have_a_budget() {
+    let quotas = Quotas { error_replies: Budget { per_second: 10, burst: 10 }, ..Quotas::default() };
+    let mut world = World::with(world::config(), quotas, world::capacity(), world::secrets(1));
+    let forged = |world: &mut World, from| {
+        let tid = world.tid();
+        let request = Writer::new(ALLOCATE, 0, tid)
+            .attr(wire::USERNAME, b"alice")
+            .attr(REALM, b"example.org")
+            .attr(NONCE, b"garbage")
+            .integrity(b"forged");
+        world.client(from, &request.0)
+    };
+    // 10,000 a second for three seconds from one address and many ports.
+    let (mut answered, mut dropped) = (0, 0);
+    for step in 0..30_000u64 {
+        if step % 10 == 0 {
+            world.now.0 += 1_000_000;
+        }
+        let from = std::net::SocketAddr::new([192, 0, 2, 7].into(), 1_024 + (step % 5_000) as u16);
+        match forged(&mut world, from) {
+            Out::Reply(bytes) => {
+                assert_eq!(Reading::of(&bytes).code(), 401);
+                answered += 1;
+            }
+            Out::Drop(DropReason::ErrorBudget) => dropped += 1,
+            other @ (Out::ToPeer { .. } | Out::ToClient { .. } | Out::HandOver(_) | Out::Drop(_)) => {
+                panic!("{other:?}")
+            }
+        }
+    }
+    assert!((30..=40).contains(&answered), "{answered}");
+    assert_eq!(answered + dropped, 30_000);
+    // Others lose nothing.
+    for host in 0..50u8 {
+        assert!(matches!(forged(&mut world, std::net::SocketAddr::new([198, 51, 100, host].into(), 9)), Out::Reply(_)));
+    }
+    assert_eq!(world.server.allocations(), 0);
+}
+
+#[test]
+fn case_a31_a32_stale_nonce_and_the_order_of_checks() {
+    let mut world = World::new();
+    let refresh = |world: &mut World, nonce: &[u8], key: &[u8]| {
+        let tid = world.tid();
+        let request = Writer::new(REFRESH, 0, tid)
+            .attr(wire::USERNAME, b"alice")
+            .attr(REALM, b"example.org")
+            .attr(NONCE, nonce)
+            .integrity(key);
+        code(world, FROM, &request.0)
+    };
+    let nonce = world.nonce(addr(FROM));
+    assert_eq!(refresh(&mut world, &nonce, &key("alice")).code(), 437);
+    world.pass_s(3_599);
+    assert_eq!(refresh(&mut world, &nonce, &key("alice")).code(), 437);
+    world.pass_s(1);
+    let reply = refresh(&mut world, &nonce, &key("alice"));
+    assert_eq!((reply.code(), reply.kinds()), (438, vec![wire::ERROR_CODE, REALM, NONCE]));
+    let fresh = reply.get(NONCE).expect("a nonce").to_vec();
+    assert_eq!(refresh(&mut world, &nonce, b"wrong").code(), 401);
+    assert_eq!(refresh(&mut world, &fresh, &key("alice")).code(), 437);
+}
+
+#[test]
+fn case_a33_a34_a41_nonces_of_others_and_forged_ones() {
+    let mut world = World::new();
+    let (victim, other) = (addr(FROM), addr("192.0.2.1:2"));
+    world.allocate(victim);
+    let captured = world.unsigned(victim, "alice", REFRESH, &[(wire::LIFETIME, vec![0; 4])]).integrity(&key("alice")).0;
+    assert_eq!(world.client(other, &captured).reply().code(), 438);
+    assert_eq!(world.server.allocations(), 1);
+
+    let nonce = world.nonce(victim);
+    for at in 0..nonce.len() {
+        let mut changed = nonce.clone();
+        changed[at] = if changed[at] == b'A' { b'g' } else { b'A' };
+        let tid = world.tid();
+        let request = Writer::new(REFRESH, 0, tid)
+            .attr(wire::USERNAME, b"alice")
+            .attr(REALM, b"example.org")
+            .attr(NONCE, &changed)
+            .integrity(&key("alice"));
+        assert_eq!(world.client(victim, &request.0).reply().code(), 438, "{at}");
+    }
+    world.probe();
+}
+
+#[test]
+fn case_a37_a38_unknown_user_looks_like_a_wrong_password() {
+    let mut world = World::new();
+    let ask = |world: &mut World, name: &str| {
+        let request = world.unsigned(addr(FROM), name, ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]);
+        code(world, FROM, &request.integrity(b"wrong").0)
+    };
+    let (unknown, wrong) = (ask(&mut world, "mallo"), ask(&mut world, "alice"));
+    assert_eq!((unknown.code(), unknown.kinds()), (wrong.code(), wrong.kinds()));
+    assert_eq!((wrong.code(), unknown.bytes.len()), (401, wrong.bytes.len()));
+    // USERHASH is not offered: it names nobody.
+    let nonce = world.nonce(addr(FROM));
+    let tid = world.tid();
+    let hashed = Writer::new(ALLOCATE, 0, tid).attr(0x001E, &[7; 32]).attr(REALM, b"example.org").attr(NONCE, &nonce);
+    assert_eq!(code(&mut world, FROM, &hashed.integrity(&key("alice")).0).code(), 401);
+}
+
+#[test]
+fn another_realm_is_401() {
+    let mut world = World::new();
+    let nonce = world.nonce(addr(FROM));
+    let tid = world.tid();
+    let request = Writer::new(ALLOCATE, 0, tid)
+        .attr(wire::USERNAME, b"alice")
+        .attr(REALM, b"example.net")
+        .attr(NONCE, &nonce)
+        .integrity(&key("alice"));
+    assert_eq!(code(&mut world, FROM, &request.0).code(), 401);
+}
+
+#[test]
+fn case_a12_a13_a14_a15_what_stands_behind_integrity_does_not_count() {
+    let mut world = World::new();
+    let from = addr(FROM);
+    let (relay, _) = world.allocate(from);
+    // A13: LIFETIME 0 behind the code of a Refresh that asks for 1,000 s.
+    let lifetime = (wire::LIFETIME, 1_000u32.to_be_bytes().to_vec());
+    let signed = world.unsigned(from, "alice", REFRESH, &[lifetime]).integrity(&key("alice"));
+    let reply = world.client(from, &signed.attr(wire::LIFETIME, &[0; 4]).fingerprint().0).reply();
+    assert_eq!((reply.code(), reply.lifetime()), (0, Some(1_000)));
+    assert_eq!(world.server.allocations(), 1);
+    // The same where nothing before the code would win over it.
+    let signed = world.unsigned(from, "alice", REFRESH, &[]).integrity(&key("alice"));
+    let reply = world.client(from, &signed.attr(wire::LIFETIME, &[0; 4]).fingerprint().0).reply();
+    assert_eq!((reply.code(), reply.lifetime(), world.server.allocations()), (0, Some(600), 1));
+    // A14: a peer behind the code is not permitted.
+    let (inside, outside) = (addr("8.8.8.8:1"), addr("9.9.9.9:1"));
+    let attr = world.peer_attr(inside);
+    let signed = world.unsigned(from, "alice", CREATE_PERMISSION, &[attr]).integrity(&key("alice"));
+    let reply = world.client(from, &signed.address(wire::PEER_ADDRESS, outside).fingerprint().0).reply();
+    assert_eq!(reply.code(), 0);
+    assert_eq!(world.send(from, inside, b"x"), Out::ToPeer { relay, peer: inside, payload: b"x".to_vec() });
+    assert_eq!(world.send(from, outside, b"x"), Out::Drop(DropReason::NoPermission));
+    // A15, A16: an unknown required attribute or MESSAGE-INTEGRITY-SHA256 behind the code.
+    for kind in [0x7777, 0x001C] {
+        let signed = world.unsigned(from, "alice", REFRESH, &[]).integrity(&key("alice"));
+        assert_eq!(world.client(from, &signed.attr(kind, &[1; 32]).0).reply().code(), 0);
+    }
+    // A12: the first of two counts.
+    let twice: Vec<_> = [700u32, 0].iter().map(|s| (wire::LIFETIME, s.to_be_bytes().to_vec())).collect();
+    assert_eq!(world.ask(from, REFRESH, &twice).lifetime(), Some(700));
+    let named = (wire::USERNAME, b"alice".to_vec());
+    let request = world.unsigned(from, "nobody", REFRESH, &[named]).integrity(&key("alice")).0;
+    assert_eq!(world.client(from, &request).reply().code(), 0);
+}
+
+#[test]
+fn case_a39_a40_another_users_credentials() {
+    let mut world = World::new();
+    let from = addr(FROM);
+    world.allocate(from);
+    let peer = world.peer_attr(addr("8.8.8.8:1"));
+    assert_eq!(world.ask_as("bob", from, REFRESH, &[]).code(), 441);
+    assert_eq!(world.ask_as("bob", from, CREATE_PERMISSION, &[peer]).code(), 441);
+    assert_eq!(world.ask_as("bob", from, ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]).code(), 437);
+    assert_eq!(world.ask(from, REFRESH, &[]).code(), 0);
+}
+
+#[test]
+fn case_a43_replies_to_strangers_are_small() {
+    let mut world = World::new();
+    let ratio = |world: &mut World, from: &str, request: &[u8]| {
+        let reply = code(world, from, request);
+        (reply.code(), reply.bytes.len() as f64 / request.len() as f64)
+    };
+    let tid = world.tid();
+    let binding = Writer::new(wire::BINDING, 0, tid).0;
+    assert!(matches!(ratio(&mut world, FROM, &binding), (0, r) if r <= 1.6));
+    assert!(matches!(ratio(&mut world, "[2001:db8::1]:1", &binding), (0, r) if r <= 2.2));
+    // Realm of eleven characters, as in the RFC's examples; the smallest request there is.
+    assert!(matches!(ratio(&mut world, FROM, &Writer::new(ALLOCATE, 0, tid).0), (401, r) if r <= 5.0));
+    let stale = world.unsigned(addr("192.0.2.1:2"), "alice", REFRESH, &[]).integrity(&key("alice")).0;
+    assert!(matches!(ratio(&mut world, FROM, &stale), (438, r) if r <= 1.2));
+}
+
+/// The password of the TURN REST API, made as its document says.
+fn rest_password(secret: &[u8], name: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let code = hmac_sha1(secret, name.as_bytes());
+    let mut text = String::new();
+    for chunk in code.chunks(3) {
+        let bits = chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        (0..=chunk.len()).for_each(|place| text.push(DIGITS[(bits >> (18 - 6 * place) & 63) as usize] as char));
+    }
+    while !text.len().is_multiple_of(4) {
+        text.push('=');
+    }
+    text
+}
+
+#[test]
+fn rest_password_of_a_known_example() {
+    // RFC 2202 section 3, test case 2: the code is effcdf6ae5eb2fa2d27416d5f184df9c259a7c79.
+    assert_eq!(rest_password(b"Jefe", "what do ya want for nothing?"), "7/zfauXrL6LSdBbV8YTfnCWafHk=");
+}
+
+#[test]
+fn time_limited_credentials() {
+    let mut secrets = Secrets::new([1; 32], [77; 32]);
+    secrets.add_auth_secret(b"old secret");
+    secrets.add_auth_secret(b"new secret");
+    let mut world = World::with(world::config(), world::quotas(), world::capacity(), secrets);
+    let from = addr(FROM);
+    let refresh = |world: &mut World, name: &str, password: &str| {
+        let request = world.unsigned(from, name, REFRESH, &[]).integrity(&wire::md5_key(name, world::REALM, password));
+        code(world, FROM, &request.0).code()
+    };
+    let valid = format!("{}:alice", WALL_S + 100);
+    for secret in [&b"old secret"[..], b"new secret"] {
+        assert_eq!(refresh(&mut world, &valid, &rest_password(secret, &valid)), 437);
+    }
+    assert_eq!(refresh(&mut world, &valid, &rest_password(b"no secret", &valid)), 401);
+    let bare = format!("{}", WALL_S + 100);
+    assert_eq!(refresh(&mut world, &bare, &rest_password(b"new secret", &bare)), 437);
+    for name in [format!("{}:alice", WALL_S - 1), format!("{WALL_S}"), "x:alice".into(), ":alice".into(), "-1:a".into()]
+    {
+        assert_eq!(refresh(&mut world, &name, &rest_password(b"new secret", &name)), 401, "{name}");
+    }
+    world.pass_s(99);
+    assert_eq!(refresh(&mut world, &valid, &rest_password(b"new secret", &valid)), 437);
+    world.pass_s(1);
+    assert_eq!(refresh(&mut world, &valid, &rest_password(b"new secret", &valid)), 401);
+}
+
+#[test]
+fn case_a81_the_wall_clock_moves_nothing_but_nonces() {
+    let mut world = World::new();
+    let from = addr(FROM);
+    world.allocate(from);
+    for day in [WALL_S + 86_400, WALL_S - 86_400] {
+        world.server.set_wall_clock(world.now, day);
+        assert_eq!(world.ask(from, REFRESH, &[]).code(), 0);
+    }
+    world.run_s(599);
+    assert_eq!(world.server.allocations(), 1);
+}
+
+#[test]
+fn credential_check_alone() {
+    let mut world = World::new();
+    let from = addr(FROM);
+    let request = world.unsigned(from, "alice", REFRESH, &[]).integrity(&key("alice")).0;
+    let message = Message::parse(&request).expect("a message");
+    assert!(world.server.credential_check(world.now, from, &message).is_ok());
+    assert!(world.server.credential_check(world.now, addr("192.0.2.9:1"), &message).is_err());
+}

@@ -1,0 +1,159 @@
+//! Nothing is allocated after `new`: counted, at full capacity.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use tt_meter::Off;
+use tt_model::{FiveTuple, Nanos, Transport};
+use tt_turn::emit::Emitter;
+use tt_turn::integrity::HmacSha1;
+use tt_turn::message::{Class, Method, attribute};
+use tt_turn::relay::{PeerPath, RelayAddress, RelayDemand};
+use tt_turn::{Capacity, Output, RelayId, Server, Shared, WorkerId};
+
+use super::world;
+
+const LIVE: u32 = 256;
+
+/// A client that allocates nothing either.
+struct Ground {
+    server: Server,
+    key: HmacSha1,
+    now: Nanos,
+    out: [u8; 1_500],
+    /// Transactions so far.
+    count: u64,
+}
+
+fn flow(number: u64) -> FiveTuple {
+    let client = SocketAddr::new(Ipv4Addr::from_bits(0x0B00_0000 + number as u32).into(), 5_000);
+    FiveTuple { client, server: SocketAddr::new([198, 41, 0, 9].into(), 3_478), transport: Transport::Udp }
+}
+
+impl Ground {
+    fn new() -> Self {
+        let capacity = Capacity {
+            allocations: LIVE,
+            permissions: 2 * LIVE,
+            permissions_per_allocation: 2,
+            channels: LIVE,
+            channels_per_allocation: 1,
+            relays: LIVE,
+        };
+        let shared = Arc::new(Shared::new(world::quotas(), LIVE, 5));
+        let mut server = Server::new(world::config(), capacity, shared, WorkerId(0), world::secrets(1));
+        for relay in 0..LIVE {
+            server.add_relay(RelayId(relay), address(relay)).expect("a relay");
+        }
+        let key = tt_turn::credential::long_term_key(b"alice", world::REALM.as_bytes(), world::PASSWORD.as_bytes());
+        Self { server, key, now: Nanos::from_secs(100), out: [0; 1_500], count: 0 }
+    }
+
+    /// Sends one datagram; whether it was answered with a success or relayed.
+    fn pass(&mut self, flow: &FiveTuple, datagram: &[u8]) -> bool {
+        match self.server.handle_client(self.now, flow, datagram, &mut self.out, &mut Off) {
+            Output::Reply(reply) => reply[0] == 1 && reply[1] & 0x10 == 0,
+            Output::ToPeer { .. } => true,
+            Output::ToClient { .. } | Output::HandOver(_) | Output::Drop(_) => false,
+        }
+    }
+
+    fn nonce(&mut self, flow: &FiveTuple) -> [u8; 35] {
+        let mut bytes = [0; 20];
+        let request = Emitter::begin(&mut bytes, Method::Refresh, Class::Request, [9; 12]).finish().expect("room");
+        let reply = self.server.handle_client(self.now, flow, request, &mut self.out, &mut Off);
+        let Output::Reply(reply) = reply else { panic!("no reply") };
+        let message = tt_turn::message::Message::parse(reply).expect("a message");
+        let nonce = message.attributes().find(|(kind, _)| *kind == attribute::NONCE).expect("a nonce").1;
+        nonce.try_into().expect("the nonce's length")
+    }
+
+    fn ask(&mut self, flow: &FiveTuple, nonce: &[u8; 35], method: Method, fill: impl Fn(&mut Emitter<'_>)) -> bool {
+        self.count += 1;
+        let mut tid = [1; 12];
+        tid[..8].copy_from_slice(&self.count.to_be_bytes());
+        let mut bytes = [0; 300];
+        let mut request = Emitter::begin(&mut bytes, method, Class::Request, tid);
+        fill(&mut request);
+        request.attribute(attribute::USERNAME, b"alice");
+        request.attribute(attribute::REALM, world::REALM.as_bytes());
+        request.attribute(attribute::NONCE, nonce);
+        request.message_integrity(&self.key);
+        let request = request.finish().expect("room");
+        self.pass(flow, request)
+    }
+
+    /// One whole life up to its relayed packets: an allocation, two permissions, a channel, data both ways.
+    fn live(&mut self, number: u64) {
+        let flow = flow(number);
+        let nonce = self.nonce(&flow);
+        assert!(
+            self.ask(&flow, &nonce, Method::Allocate, |it| it
+                .attribute(attribute::REQUESTED_TRANSPORT, &[17, 0, 0, 0]))
+        );
+        let peer = |host: u8| SocketAddr::new([8, 8, host, (number % 250) as u8].into(), 53);
+        assert!(
+            self.ask(&flow, &nonce, Method::CreatePermission, |it| it
+                .xor_address(attribute::XOR_PEER_ADDRESS, peer(1)))
+        );
+        assert!(self.ask(&flow, &nonce, Method::ChannelBind, |it| {
+            it.attribute(attribute::CHANNEL_NUMBER, &[0x40, 0, 0, 0]);
+            it.xor_address(attribute::XOR_PEER_ADDRESS, peer(2));
+        }));
+        assert!(self.pass(&flow, &[0x40, 0, 0, 1, 7]));
+    }
+
+    /// Relays that have rested.
+    fn register(&mut self) {
+        while let Some(RelayDemand::Retire(id)) = self.server.poll_relay() {
+            self.server.add_relay(id, address(id.0)).expect("a relay");
+        }
+    }
+}
+
+fn address(relay: u32) -> RelayAddress {
+    let bound = SocketAddr::new([198, 41, 0, 9].into(), 40_000 + relay as u16);
+    RelayAddress { bound, external: bound }
+}
+
+/// Lives come and go at full capacity, by Refresh and by expiry; four inserts and four removals each.
+fn churn(ground: &mut Ground, lives: u64) {
+    for number in 0..u64::from(LIVE) {
+        ground.live(number);
+    }
+    for number in u64::from(LIVE)..lives {
+        let oldest = flow(number - u64::from(LIVE));
+        if number % 2 == 0 {
+            let nonce = ground.nonce(&oldest);
+            assert!(ground.ask(&oldest, &nonce, Method::Refresh, |it| it.attribute(attribute::LIFETIME, &[0; 4])));
+        } else {
+            // Everybody else asks for more; the oldest expires.
+            let end = ground.now.saturating_add(Nanos::from_secs(601));
+            for live in number - u64::from(LIVE) + 1..number {
+                let flow = flow(live);
+                let nonce = ground.nonce(&flow);
+                assert!(ground.ask(&flow, &nonce, Method::Refresh, |it| {
+                    it.attribute(attribute::LIFETIME, &700u32.to_be_bytes());
+                }));
+            }
+            ground.now = end;
+            ground.server.handle_timeout(end);
+        }
+        ground.register();
+        assert_eq!(ground.server.allocations(), LIVE as usize - 1);
+        ground.live(number);
+        let path = PeerPath { relay: RelayId(number as u32 % LIVE), peer: SocketAddr::new([8, 8, 1, 1].into(), 53) };
+        let output = ground.server.handle_peer(ground.now, path, b"late", &mut ground.out, &mut Off);
+        assert!(matches!(output, Output::ToClient { .. } | Output::Drop(_)));
+        assert!(ground.server.counters().closes());
+    }
+}
+
+#[test]
+fn nothing_is_allocated_after_new() {
+    let mut ground = Ground::new();
+    let lives = if cfg!(debug_assertions) { 600 } else { 20_000 };
+    let counted = allocation_counter::measure(|| churn(&mut ground, lives));
+    assert_eq!((counted.count_total, counted.bytes_total), (0, 0));
+    assert_eq!(ground.server.counters().allocations_made, lives);
+}

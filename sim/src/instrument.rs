@@ -1,0 +1,92 @@
+//! What is traded: names and steps of price and quantity, per venue.
+
+/// The venues that the simulator speaks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Venue {
+    /// Binance spot: `/ws`, `/stream`, `/api/v3`.
+    BinanceSpot,
+    /// Binance USD-M futures: `/ws`, `/stream`, `/fapi/v1`.
+    BinanceUsdm,
+    /// Kraken v2: `/v2`.
+    Kraken,
+}
+
+impl Venue {
+    /// All venues, in the order of their discriminants.
+    pub const ALL: [Self; 3] = [Self::BinanceSpot, Self::BinanceUsdm, Self::Kraken];
+}
+
+/// An instrument of one venue. Prices and quantities everywhere in this crate are whole steps of these sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instrument {
+    /// The venue's text: `BTCUSDT`, `BTC/USD`.
+    pub symbol: String,
+    /// The asset that is traded.
+    pub base: String,
+    /// The asset that it is priced in.
+    pub quote: String,
+    /// One price step is 10^-`px_decimals`.
+    pub px_decimals: u32,
+    /// One quantity step is 10^-`qty_decimals`.
+    pub qty_decimals: u32,
+    /// The price about which the script starts, in steps.
+    pub start_px: i64,
+}
+
+/// Base asset, price in hundredths of the quote, decimals of its price at Binance spot, USD-M and Kraken.
+const NAMED: [(&str, i64, [u32; 3]); 8] = [
+    ("BTC", 6_183_763, [2, 1, 1]),
+    ("ETH", 262_405, [2, 2, 2]),
+    ("SOL", 15_480, [2, 2, 2]),
+    ("XRP", 58, [4, 4, 5]),
+    ("LTC", 5_980, [2, 2, 2]),
+    ("ADA", 34, [4, 4, 6]),
+    ("DOGE", 11, [5, 5, 7]),
+    ("LINK", 1_042, [2, 3, 5]),
+];
+
+impl Instrument {
+    /// The first `count` instruments of `venue`: real names first, then made-up ones.
+    #[must_use]
+    pub fn list(venue: Venue, count: u32) -> Vec<Self> {
+        (0..count as usize).map(|i| Self::nth(venue, i)).collect()
+    }
+
+    fn nth(venue: Venue, i: usize) -> Self {
+        let (base, cents, decimals) = match NAMED.get(i) {
+            Some(&(base, cents, decimals)) => (base.to_owned(), cents, decimals),
+            None => (format!("S{i:04}"), 100 + (i as i64 * 7919) % 90_000, [3, 3, 4]),
+        };
+        let px_decimals = decimals[venue as usize];
+        let (quote, separator, qty_decimals) = match venue {
+            Venue::BinanceSpot => ("USDT", "", 5),
+            Venue::BinanceUsdm => ("USDT", "", 3),
+            Venue::Kraken => ("USD", "/", 8),
+        };
+        Self {
+            symbol: format!("{base}{separator}{quote}"),
+            base,
+            quote: quote.to_owned(),
+            px_decimals,
+            qty_decimals,
+            start_px: cents * 10_i64.pow(px_decimals) / 100,
+        }
+    }
+
+    /// Decimal places in which the venue prints prices.
+    pub(crate) fn px_places(&self, venue: Venue) -> u32 {
+        match venue {
+            Venue::BinanceSpot => 8,
+            Venue::BinanceUsdm => 2.max(self.px_decimals),
+            Venue::Kraken => self.px_decimals,
+        }
+    }
+
+    /// Decimal places in which the venue prints quantities.
+    pub(crate) const fn qty_places(&self, venue: Venue) -> u32 {
+        match venue {
+            Venue::BinanceSpot => 8,
+            Venue::BinanceUsdm | Venue::Kraken => self.qty_decimals,
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What one client would have received, without sockets and with virtual time: the same on every machine.
+
+use crate::{
+    binance,
+    exchange::Exchange,
+    instrument::Venue,
+    kraken,
+    market::{Subscriber, Topic},
+};
+
+/// One frame of a recording, or the body of a REST snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedFrame {
+    /// When it was received: microseconds of the Unix epoch, by a clock that began at the recording's `start_unix_us`.
+    pub unix_us: u64,
+    /// Its text.
+    pub text: String,
+}
+
+/// What a recording is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordingConfig {
+    /// The venue.
+    pub venue: Venue,
+    /// The seed that the market follows from.
+    pub seed: u64,
+    /// Steps of the script.
+    pub steps: u64,
+    /// The time of the first frame, microseconds of the Unix epoch.
+    pub start_unix_us: u64,
+    /// The time between two steps, microseconds.
+    pub step_us: u64,
+}
+
+/// Levels of the recorded Kraken book.
+const KRAKEN_DEPTH: u32 = 25;
+
+/// Steps before Binance's snapshot is fetched, so that a reader has to join it.
+const STEPS_BEFORE_SNAPSHOT: u64 = 3;
+
+/// Records the venue's first instrument: every topic, the account's own orders at Binance, and the REST snapshot in
+/// line at its time.
+#[must_use]
+pub fn record(config: &RecordingConfig) -> Vec<RecordedFrame> {
+    let mut exchange = Exchange::new(config.venue, 1, config.seed);
+    let (connection, mut queue) = exchange.connect();
+    let mut frames = Vec::new();
+    let mut unix_us = config.start_unix_us;
+    subscribe(&mut exchange, connection, unix_us);
+    for step in 0..config.steps {
+        if config.venue != Venue::Kraken && step == STEPS_BEFORE_SNAPSHOT {
+            let market = &exchange.markets[0];
+            let printer = binance::Printer { venue: config.venue, instrument: &market.instrument, unix_us };
+            frames.push(RecordedFrame { unix_us, text: printer.snapshot(&market.script, 1000) });
+        }
+        unix_us += config.step_us;
+        exchange.step(0, unix_us);
+        while let Ok(frame) = queue.try_recv() {
+            // It arrives half a millisecond after it was sent, each frame a little later than the one before.
+            let last = frames.last().map_or(0, |frame: &RecordedFrame| frame.unix_us);
+            frames.push(RecordedFrame { unix_us: (unix_us + 500).max(last + 1), text: frame.as_str().to_owned() });
+        }
+    }
+    frames
+}
+
+fn subscribe(exchange: &mut Exchange, connection: u64, unix_us: u64) {
+    let symbol = exchange.markets[0].instrument.symbol.clone();
+    let binance: &[(Topic, &str)] = &[
+        (Topic::Depth, "depth@100ms"),
+        (Topic::BestQuote, "bookTicker"),
+        (Topic::Trades, "trade"),
+        (Topic::DayTicker, "ticker"),
+        (Topic::MarkPrice, "markPrice@1s"),
+    ];
+    let kraken: &[(Topic, &str)] = &[(Topic::Book(KRAKEN_DEPTH), ""), (Topic::BestQuote, ""), (Topic::Trades, "")];
+    let topics = match exchange.venue {
+        Venue::BinanceSpot => &binance[..4],
+        Venue::BinanceUsdm => binance,
+        Venue::Kraken => kraken,
+    };
+    for &(topic, name) in topics {
+        let stream = format!("{}@{name}", symbol.to_ascii_lowercase());
+        exchange.subscribe(0, topic, Subscriber { connection, stream, wrapped: !name.is_empty() });
+    }
+    if exchange.venue != Venue::Kraken {
+        return exchange.subscribe_private(Subscriber { connection, stream: String::new(), wrapped: false });
+    }
+    let result = format!("{{\"channel\":\"book\",\"depth\":{KRAKEN_DEPTH},\"snapshot\":true,\"symbol\":\"{symbol}\"}}");
+    let market = &exchange.markets[0];
+    let printer = kraken::Printer { instrument: &market.instrument, unix_us };
+    let frames = [
+        kraken::status(connection),
+        kraken::answer("subscribe", "", Ok(&result), unix_us),
+        printer.book_snapshot(&market.windows[&KRAKEN_DEPTH]),
+        printer.ticker("snapshot", &market.script, &market.day),
+    ];
+    for frame in frames {
+        exchange.send(connection, frame);
+    }
+}

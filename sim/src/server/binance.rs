@@ -1,0 +1,199 @@
+//! Binance's paths and requests.
+
+use axum::{
+    Json, Router,
+    extract::{Path, Query, State, WebSocketUpgrade},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{any, get, post},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Shared,
+    connection::{self, REQUEST_BYTES_MAX},
+};
+use crate::{
+    binance::{LISTEN_KEY, Printer, stream},
+    exchange::{Exchange, unix_us},
+    market::Subscriber,
+};
+
+/// Paths of the spot venue.
+pub(super) fn spot(shared: Shared) -> Router {
+    streams(Router::new(), "")
+        .route("/api/v3/depth", get(depth))
+        .route("/api/v3/exchangeInfo", get(exchange_info))
+        .route("/api/v3/userDataStream", post(listen_key))
+        .with_state(shared)
+}
+
+/// Paths of the USD-M venue.
+pub(super) fn usdm(shared: Shared) -> Router {
+    let router = ["", "/public", "/market", "/private"].into_iter().fold(Router::new(), streams);
+    router
+        .route("/fapi/v1/depth", get(depth))
+        .route("/fapi/v1/exchangeInfo", get(exchange_info))
+        .route("/fapi/v1/listenKey", post(listen_key).put(listen_key))
+        .with_state(shared)
+}
+
+fn streams(router: Router<Shared>, prefix: &str) -> Router<Shared> {
+    router
+        .route(&format!("{prefix}/ws"), any(bare))
+        .route(&format!("{prefix}/ws/{{*streams}}"), any(bare_named))
+        .route(&format!("{prefix}/stream"), any(combined))
+}
+
+#[derive(Deserialize)]
+struct Combined {
+    #[serde(default)]
+    streams: String,
+}
+
+async fn bare(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    open(upgrade, shared, "", false)
+}
+
+async fn bare_named(upgrade: WebSocketUpgrade, Path(names): Path<String>, State(shared): State<Shared>) -> Response {
+    open(upgrade, shared, &names, false)
+}
+
+async fn combined(upgrade: WebSocketUpgrade, Query(query): Query<Combined>, State(shared): State<Shared>) -> Response {
+    open(upgrade, shared, &query.streams, true)
+}
+
+fn open(upgrade: WebSocketUpgrade, shared: Shared, names: &str, wrapped: bool) -> Response {
+    // Subscribed before the handshake is answered: whoever holds an open socket misses nothing.
+    let mut exchange = shared.lock();
+    let (connection, frames) = exchange.connect();
+    for name in names.split('/').filter(|name| !name.is_empty()) {
+        subscribe(&mut exchange, connection, name, wrapped);
+    }
+    drop(exchange);
+    let answer = if wrapped { answer_wrapped } else { answer_bare };
+    let failed = shared.clone();
+    upgrade
+        .max_message_size(REQUEST_BYTES_MAX)
+        .on_failed_upgrade(move |_| failed.lock().disconnect(connection))
+        .on_upgrade(move |socket| connection::serve(socket, shared, connection, frames, answer, None))
+}
+
+/// Binance takes names of symbols that it does not have, and stays silent about them.
+fn subscribe(exchange: &mut Exchange, connection: u64, name: &str, wrapped: bool) {
+    if name == LISTEN_KEY {
+        return exchange.subscribe_private(Subscriber { connection, stream: name.to_owned(), wrapped });
+    }
+    let found = stream(exchange.venue, name);
+    if let Some((index, topic)) = found.and_then(|(symbol, topic)| Some((exchange.market_index(&symbol)?, topic))) {
+        exchange.subscribe(index, topic, Subscriber { connection, stream: name.to_owned(), wrapped });
+    }
+}
+
+#[derive(Deserialize)]
+struct Request {
+    method: String,
+    #[serde(default)]
+    params: Vec<String>,
+    id: Value,
+}
+
+fn answer_wrapped(shared: &Shared, connection: u64, text: &str) {
+    answer(shared, connection, text, true);
+}
+
+fn answer_bare(shared: &Shared, connection: u64, text: &str) {
+    answer(shared, connection, text, false);
+}
+
+fn answer(shared: &Shared, connection: u64, text: &str, wrapped: bool) {
+    let mut exchange = shared.lock();
+    let reply = match serde_json::from_str::<Request>(text) {
+        Err(error) => json!({"error": {"code": 3, "msg": format!("Invalid JSON: {error}")}}),
+        Ok(request) => match request.method.as_str() {
+            "SUBSCRIBE" => {
+                for name in &request.params {
+                    subscribe(&mut exchange, connection, name, wrapped);
+                }
+                json!({"result": null, "id": request.id})
+            }
+            "UNSUBSCRIBE" => {
+                let venue = exchange.venue;
+                for (symbol, topic) in request.params.iter().filter_map(|name| stream(venue, name)) {
+                    if let Some(index) = exchange.market_index(&symbol) {
+                        exchange.markets[index].unsubscribe(connection, Some(topic));
+                    }
+                }
+                json!({"result": null, "id": request.id})
+            }
+            method => json!({"error": {"code": 2, "msg": format!("unknown method {method}")}, "id": request.id}),
+        },
+    };
+    exchange.send(connection, reply.to_string());
+}
+
+#[derive(Deserialize)]
+struct Depth {
+    symbol: String,
+    #[serde(default = "default_limit")]
+    limit: usize,
+}
+
+const fn default_limit() -> usize {
+    100
+}
+
+async fn depth(Query(query): Query<Depth>, State(shared): State<Shared>) -> Response {
+    let mut exchange = shared.lock();
+    if exchange.refusals > 0 {
+        exchange.refusals -= 1;
+        let body = json!({"code": -1003, "msg": "Too many requests."});
+        return (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], Json(body)).into_response();
+    }
+    let Some(index) = exchange.market_index(&query.symbol) else {
+        return (StatusCode::BAD_REQUEST, Json(json!({"code": -1121, "msg": "Invalid symbol."}))).into_response();
+    };
+    exchange.stats.snapshots += 1;
+    let market = &exchange.markets[index];
+    let printer = Printer { venue: exchange.venue, instrument: &market.instrument, unix_us: unix_us() };
+    json_text(printer.snapshot(&market.script, query.limit.clamp(1, 5000)))
+}
+
+#[derive(Deserialize)]
+struct Listing {
+    symbol: Option<String>,
+    /// A JSON array in the query, as Binance wants it.
+    symbols: Option<String>,
+}
+
+async fn exchange_info(Query(query): Query<Listing>, State(shared): State<Shared>) -> Response {
+    let exchange = shared.lock();
+    let mut wanted: Vec<String> = query.symbol.into_iter().collect();
+    if let Some(list) = query.symbols {
+        wanted.extend(serde_json::from_str::<Vec<String>>(&list).unwrap_or_default());
+    }
+    if wanted.iter().any(|symbol| exchange.market_index(symbol).is_none()) {
+        return (StatusCode::BAD_REQUEST, Json(json!({"code": -1121, "msg": "Invalid symbol."}))).into_response();
+    }
+    let unix_us = unix_us();
+    let listings: Vec<String> = exchange
+        .markets
+        .iter()
+        .filter(|market| wanted.is_empty() || wanted.contains(&market.instrument.symbol))
+        .map(|market| Printer { venue: exchange.venue, instrument: &market.instrument, unix_us }.listing())
+        .collect();
+    json_text(format!(
+        "{{\"timezone\":\"UTC\",\"serverTime\":{},\"rateLimits\":[],\"exchangeFilters\":[],\"symbols\":[{}]}}",
+        unix_us / 1000,
+        listings.join(",")
+    ))
+}
+
+async fn listen_key() -> Response {
+    Json(json!({"listenKey": LISTEN_KEY})).into_response()
+}
+
+fn json_text(body: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json;charset=UTF-8")], body).into_response()
+}

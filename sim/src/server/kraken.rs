@@ -1,0 +1,136 @@
+//! Kraken's path and requests.
+
+use axum::{
+    Router,
+    extract::{State, WebSocketUpgrade},
+    response::Response,
+    routing::any,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    Shared,
+    connection::{self, REQUEST_BYTES_MAX},
+};
+use crate::{
+    exchange::{Exchange, unix_us},
+    kraken::{DEPTHS, Printer, answer, status},
+    market::{Subscriber, Topic},
+};
+
+const HEARTBEAT: &str = r#"{"channel":"heartbeat"}"#;
+
+/// Paths of the venue.
+pub(super) fn router(shared: Shared) -> Router {
+    Router::new().route("/v2", any(open)).with_state(shared)
+}
+
+async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+        let (connection, frames) = {
+            let mut exchange = shared.lock();
+            let (connection, frames) = exchange.connect();
+            exchange.send(connection, status(connection));
+            (connection, frames)
+        };
+        connection::serve(socket, shared, connection, frames, take, Some(HEARTBEAT)).await;
+    })
+}
+
+#[derive(Deserialize)]
+struct Request {
+    method: String,
+    #[serde(default)]
+    params: Params,
+    req_id: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+struct Params {
+    #[serde(default)]
+    channel: String,
+    #[serde(default)]
+    symbol: Vec<String>,
+    depth: Option<Value>,
+    snapshot: Option<bool>,
+}
+
+fn take(shared: &Shared, connection: u64, text: &str) {
+    let exchange = &mut *shared.lock();
+    let Ok(request) = serde_json::from_str::<Request>(text) else {
+        let refusal = answer("unknown", "", Err("Malformed request"), unix_us());
+        return exchange.send(connection, refusal);
+    };
+    let req_id = request.req_id.map(|id| format!("\"req_id\":{id},")).unwrap_or_default();
+    let method = request.method.as_str();
+    match method {
+        "ping" => {
+            let pong = answer("pong", &req_id, Ok("{}"), unix_us()).replace("\"result\":{},", "");
+            exchange.send(connection, pong);
+        }
+        "subscribe" | "unsubscribe" if request.params.channel == "instrument" => {
+            let result = r#"{"channel":"instrument","snapshot":true}"#;
+            exchange.send(connection, answer(method, &req_id, Ok(result), unix_us()));
+            instruments(exchange, connection);
+        }
+        "subscribe" | "unsubscribe" => {
+            for symbol in &request.params.symbol {
+                change(exchange, connection, method, &req_id, &request.params, symbol);
+            }
+        }
+        _ => exchange.send(connection, answer(method, &req_id, Err("Unsupported method"), unix_us())),
+    }
+}
+
+/// One symbol of a request: the acknowledgement or refusal, then the snapshot.
+fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, params: &Params, symbol: &str) {
+    let refuse = |exchange: &mut Exchange, error: &str| {
+        let of = format!("{req_id}\"symbol\":\"{symbol}\",");
+        exchange.send(connection, answer(method, &of, Err(error), unix_us()));
+    };
+    let Some(index) = exchange.market_index(symbol) else {
+        return refuse(exchange, &format!("Currency pair not supported {symbol}"));
+    };
+    let topic = match (params.channel.as_str(), params.depth.as_ref().map(Value::as_u64)) {
+        ("ticker", _) => Topic::BestQuote,
+        ("trade", _) => Topic::Trades,
+        ("book", None) => Topic::Book(10),
+        ("book", Some(Some(depth))) if DEPTHS.iter().any(|&known| u64::from(known) == depth) => {
+            Topic::Book(depth as u32)
+        }
+        ("book", Some(_)) => return refuse(exchange, "Subscription depth not supported"),
+        _ => return refuse(exchange, "Subscription channel not supported"),
+    };
+    let subscribes = method == "subscribe";
+    let with_snapshot = params.snapshot.unwrap_or(true);
+    let depth = if let Topic::Book(depth) = topic { format!("\"depth\":{depth},") } else { String::new() };
+    let result =
+        format!("{{\"channel\":\"{}\",{depth}\"snapshot\":{with_snapshot},\"symbol\":\"{symbol}\"}}", params.channel);
+    exchange.send(connection, answer(method, req_id, Ok(&result), unix_us()));
+    if !subscribes {
+        return exchange.markets[index].unsubscribe(connection, Some(topic));
+    }
+    exchange.subscribe(index, topic, Subscriber { connection, stream: String::new(), wrapped: false });
+    let market = &exchange.markets[index];
+    let printer = Printer { instrument: &market.instrument, unix_us: unix_us() };
+    let snapshot = match topic {
+        Topic::Book(depth) => printer.book_snapshot(&market.windows[&depth]),
+        Topic::BestQuote => printer.ticker("snapshot", &market.script, &market.day),
+        Topic::Trades | Topic::Depth | Topic::DayTicker | Topic::MarkPrice => return,
+    };
+    if with_snapshot {
+        exchange.send(connection, snapshot);
+    }
+}
+
+/// The whole list of instruments, as the venue's snapshot.
+fn instruments(exchange: &mut Exchange, connection: u64) {
+    let pairs: Vec<String> =
+        exchange.markets.iter().map(|market| Printer { instrument: &market.instrument, unix_us: 0 }.pair()).collect();
+    let frame = format!(
+        "{{\"channel\":\"instrument\",\"type\":\"snapshot\",\"data\":{{\"assets\":[],\"pairs\":[{}]}}}}",
+        pairs.join(",")
+    );
+    exchange.send(connection, frame);
+}

@@ -1,0 +1,5 @@
+//! Test support that several crates share. Shipped code never depends on it.
+
+#![forbid(unsafe_code)]
+
+pub mod captures;

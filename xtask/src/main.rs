@@ -1,0 +1,34 @@
+//! `cargo xtask`: the one test command, and the rules that a program can check.
+
+#![forbid(unsafe_code)]
+
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask test [--install] [--list] [--json FILE] [SUITE..]   every suite, or those named
+       cargo xtask tidy                                               the rules that a program can check";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        Some((command, rest)) if command == "test" => test::run(rest),
+        Some((command, [])) if command == "tidy" => tidy::run(),
+        Some(_) | None => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// The folder of the workspace's manifest.
+fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_owned()
+}

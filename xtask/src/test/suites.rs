@@ -1,0 +1,255 @@
+//! The suites, in the order that lets each use what the ones before it built.
+
+use std::process::Command;
+
+use super::binaries::Group;
+use super::tally::{Outcome, Tally};
+use super::tools;
+use super::{Workplace, seeded};
+
+/// One part of the tests that can be asked for by name.
+pub(crate) struct Suite {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// May be skipped in CI: it needs what not every machine can have.
+    pub(crate) optional: bool,
+    pub(crate) run: fn(&Workplace) -> Outcome,
+}
+
+const fn suite(name: &'static str, about: &'static str, run: fn(&Workplace) -> Outcome) -> Suite {
+    Suite { name, about, optional: false, run }
+}
+
+const fn optional(name: &'static str, about: &'static str, run: fn(&Workplace) -> Outcome) -> Suite {
+    Suite { name, about, optional: true, run }
+}
+
+/// Every suite.
+pub(crate) const SUITES: &[Suite] = &[
+    suite("fmt", "rustfmt has nothing to change", fmt),
+    suite("tidy", "edges, unsafe, budgets, names, figures", tidy),
+    suite("clippy", "no lint speaks, all targets", clippy),
+    suite("docs", "the documentation builds without a warning", docs),
+    suite("unit", "tests inside of libraries and programs", |place| group(place, Group::Unit)),
+    suite("integration", "tests beside them, captures and whole binary", |place| group(place, Group::Integration)),
+    suite("examples", "examples in the documentation", examples),
+    suite("clients", "real TURN clients relay: turnutils_uclient, aioice, Chromium", clients),
+    suite("browser", "a browser clicks through the page", browser),
+    optional("no-os", "floor and engines build for x86_64-unknown-none", no_os),
+    optional("aarch64", "type check for aarch64 Linux", aarch64),
+    suite("loom", "orderings of the ring and the cell, every interleaving", loom),
+    suite("seeded", "each of those orderings, weakened, makes loom fail", seeded),
+    optional("miri", "undefined behaviour in the ring, the cell and wide instructions", miri),
+    optional("tsan", "data races in the ring and the cell", tsan),
+    suite("optimised", "tests about machine code and long runs, in the release profile", optimised),
+    optional("counts", "instructions of each row against the kept ones", counts),
+    suite("bench", "every published row, quickly", bench),
+    optional("deny", "licences, sources and bans of the dependencies", deny),
+];
+
+/// Package, integration test and filter of what is worth a run in the release profile.
+const OPTIMISED: &[(&str, &str, &str)] = &[("tt-risk", "branches", ""), ("tt-turn", "engine", "capacity")];
+/// What builds without an OS.
+const NO_OS: &[&str] = &["tt-model", "tt-meter", "tt-sync", "tt-simd", "tt-turn", "tt-market", "tt-risk"];
+const NO_OS_TARGET: &str = "x86_64-unknown-none";
+const AARCH64_TARGET: &str = "aarch64-unknown-linux-gnu";
+const AARCH64_COMPILER: &str = "aarch64-linux-gnu-gcc";
+const HOST_TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// A command that is one test: it passes, it fails, or it says that it skips.
+fn one(place: &Workplace, name: &str, command: &mut Command) -> Outcome {
+    let finished = place.finish(name, command);
+    if !finished.succeeded() {
+        finished.show_tail();
+        return Outcome::Ran(Tally::fail(name));
+    }
+    let skips = Tally::of_libtest(&finished.output, name);
+    Outcome::Ran(if skips.skipped.is_empty() { Tally::pass() } else { skips })
+}
+
+/// A command that runs libtest.
+fn libtest(place: &Workplace, name: &str, command: &mut Command) -> Outcome {
+    let finished = place.finish(name, command);
+    let mut tally = Tally::of_libtest(&finished.output, name);
+    if !finished.succeeded() {
+        finished.show_tail();
+        if tally.failed == 0 {
+            tally.add(Tally::fail(name));
+        }
+    }
+    Outcome::Ran(tally)
+}
+
+fn fmt(place: &Workplace) -> Outcome {
+    one(place, "fmt", &mut place.command("cargo", &["fmt", "--all", "--check"]))
+}
+
+fn tidy(place: &Workplace) -> Outcome {
+    match crate::tidy::faults(&place.root) {
+        Ok(faults) if faults.is_empty() => Outcome::Ran(Tally::pass()),
+        Ok(faults) => {
+            for fault in &faults {
+                println!("      | {fault}");
+            }
+            Outcome::Ran(Tally::fail("tidy"))
+        }
+        Err(error) => Outcome::Ran(Tally::fail(format!("tidy: {error:#}"))),
+    }
+}
+
+fn clippy(place: &Workplace) -> Outcome {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    one(place, "clippy", &mut place.command("cargo", &arguments))
+}
+
+fn docs(place: &Workplace) -> Outcome {
+    let mut command = place.command("cargo", &["doc", "--workspace", "--no-deps", "--locked"]);
+    one(place, "docs", command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn group(place: &Workplace, group: Group) -> Outcome {
+    Outcome::Ran(match place.binaries() {
+        Ok(binaries) => match binaries.run(place, group) {
+            // Tests that moved away must not leave a suite that is green for want of any.
+            tally if tally == Tally::default() => Tally::fail("no test belongs to the suite"),
+            tally => tally,
+        },
+        Err(error) => Tally::fail(error),
+    })
+}
+
+fn examples(place: &Workplace) -> Outcome {
+    let mut command = place.command("cargo", &["test", "--workspace", "--locked", "--doc", "--", "--show-output"]);
+    libtest(place, "examples", &mut command)
+}
+
+/// The tests themselves skip by name what stays absent; the reason is told here.
+fn clients(place: &Workplace) -> Outcome {
+    for absent in [
+        place.bring_program("turnutils_uclient", "coturn"),
+        place.bring_program("chromium", "chromium"),
+        place.bring_python(),
+        place.bring_npm(),
+    ] {
+        note(absent);
+    }
+    group(place, Group::Clients)
+}
+
+fn browser(place: &Workplace) -> Outcome {
+    note(place.bring_program("chromium", "chromium"));
+    note(place.bring_npm());
+    group(place, Group::Browser)
+}
+
+fn note(brought: Result<(), String>) {
+    if let Err(reason) = brought {
+        println!("      {reason}");
+    }
+}
+
+/// The crates of `wanted` that the workspace has.
+fn present<'a>(place: &Workplace, wanted: &[&'a str]) -> Vec<&'a str> {
+    wanted.iter().copied().filter(|name| place.root.join("crates").join(name).join("Cargo.toml").exists()).collect()
+}
+
+fn no_os(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_target(NO_OS_TARGET) {
+        return Outcome::Skipped(reason);
+    }
+    let mut command = place.command("cargo", &["build", "--locked", "--target", NO_OS_TARGET]);
+    for name in present(place, NO_OS) {
+        command.args(["--package", name]);
+    }
+    one(place, "no-os", &mut command)
+}
+
+/// TLS below the binary compiles C, even for a type check: without a compiler for it, the binary is left out.
+fn aarch64(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_target(AARCH64_TARGET) {
+        return Outcome::Skipped(reason);
+    }
+    let mut command = place.command("cargo", &["check", "--workspace", "--locked", "--target", AARCH64_TARGET]);
+    if !tools::is_on_path(AARCH64_COMPILER) {
+        println!("      without truetick: {AARCH64_COMPILER} is absent (Debian package gcc-aarch64-linux-gnu)");
+        command.args(["--exclude", "truetick", "--exclude", "xtask"]);
+    }
+    one(place, "aarch64", &mut command)
+}
+
+/// A target folder of its own: other flags in the main one would build everything anew.
+fn loom(place: &Workplace) -> Outcome {
+    let arguments = ["test", "--release", "--locked", "--package", "tt-sync", "--lib", "--tests"];
+    let mut command = place.command("cargo", &arguments);
+    command.args(["--target-dir", "target/loom", "--", "--show-output"]);
+    libtest(place, "loom", command.env("RUSTFLAGS", "--cfg loom"))
+}
+
+fn seeded(place: &Workplace) -> Outcome {
+    Outcome::Ran(seeded::run(place).unwrap_or_else(|error| Tally::fail(format!("seeded: {error:#}"))))
+}
+
+/// Few cases each: Miri interprets, some thousand times slower. Isolation would keep proptest from its own folder.
+fn miri(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_nightly("miri").and_then(|()| place.bring_nightly("rust-src")) {
+        return Outcome::Skipped(reason);
+    }
+    let arguments = ["+nightly", "miri", "test", "--package", "tt-sync", "--package", "tt-simd", "--lib", "--tests"];
+    let mut command = place.command("cargo", &arguments);
+    command.args(["--target-dir", "target/miri", "--", "--show-output"]);
+    command.env("MIRIFLAGS", "-Zmiri-strict-provenance -Zmiri-disable-isolation").env("PROPTEST_CASES", "8");
+    if cfg!(target_arch = "x86_64") {
+        // What Miri cannot ask the processor for; the scalar twins are tried in any case.
+        command.env("RUSTFLAGS", "-Ctarget-feature=+pclmulqdq,+ssse3,+sse4.1");
+    }
+    libtest(place, "miri", &mut command)
+}
+
+/// The standard library is not instrumented: the tests keep to our atomics, spawn and join, and what libtest itself
+/// does with channels is suppressed.
+fn tsan(place: &Workplace) -> Outcome {
+    let arguments = ["test", "--locked", "--package", "tt-sync", "--lib", "--tests", "--target", HOST_TARGET];
+    let mut command = place.command("cargo", &arguments);
+    command.args(["--target-dir", "target/tsan", "--", "--show-output"]);
+    let suppressions = place.root.join("xtask/tsan.suppressions");
+    command.env("TSAN_OPTIONS", format!("suppressions={}", suppressions.display()));
+    command.env("RUSTC_BOOTSTRAP", "1");
+    command.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
+    libtest(place, "tsan", &mut command)
+}
+
+fn optimised(place: &Workplace) -> Outcome {
+    let mut tally = Tally::default();
+    note(place.bring_program("objdump", "binutils"));
+    for (package, test, filter) in OPTIMISED {
+        let arguments =
+            ["test", "--release", "--locked", "--package", package, "--test", test, "--", "--show-output", filter];
+        let name = format!("optimised {package} {test}");
+        if let Outcome::Ran(ran) = libtest(place, &name, &mut place.command("cargo", &arguments)) {
+            tally.add(ran);
+        }
+    }
+    Outcome::Ran(tally)
+}
+
+fn counts(place: &Workplace) -> Outcome {
+    shipped(place, "counts", &["bench", "count", "--check", "bench/counts"])
+}
+
+fn bench(place: &Workplace) -> Outcome {
+    shipped(place, "bench", &["bench", "all", "--quick"])
+}
+
+fn shipped(place: &Workplace, name: &str, arguments: &[&str]) -> Outcome {
+    match place.program() {
+        Ok(program) => one(place, name, &mut place.command(&program.to_string_lossy(), arguments)),
+        Err(error) => Outcome::Ran(Tally::fail(error)),
+    }
+}
+
+fn deny(place: &Workplace) -> Outcome {
+    if !tools::has_cargo_command(&place.root, "deny") {
+        return Outcome::Skipped("cargo-deny is absent (cargo install cargo-deny)".to_owned());
+    }
+    one(place, "deny", &mut place.command("cargo", &["deny", "check", "bans", "licenses", "sources"]))
+}

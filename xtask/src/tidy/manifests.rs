@@ -1,0 +1,82 @@
+//! Manifests: dependencies are chosen once, with a reason; lints are the workspace's.
+
+use super::Fault;
+use super::tree::{File, Tree};
+
+const TABLES: &[&str] = &["dependencies", "dev-dependencies", "build-dependencies"];
+
+/// Faults of every `Cargo.toml`.
+pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in tree.files.iter().filter(|file| file.path.ends_with("Cargo.toml")) {
+        match file.text.parse::<toml::Table>() {
+            Ok(manifest) if manifest.contains_key("workspace") => faults.extend(reasons(file)),
+            Ok(manifest) => faults.extend(member(file, &manifest)),
+            Err(error) => faults.push(Fault::at(&file.path, 0, error.message())),
+        }
+    }
+    faults
+}
+
+/// A line of the workspace's dependencies or lint exceptions without a comment says nothing of why it is there.
+fn reasons(file: &File) -> Vec<Fault> {
+    let mut section = "";
+    let mut faults = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let is_choice = match section {
+            "[workspace.dependencies]" => line.contains(" = ") && !line.contains("path = "),
+            "[workspace.lints.rust]" | "[workspace.lints.clippy]" => line.contains("\"allow\""),
+            _ => false,
+        };
+        if is_choice && !line.contains("# ") {
+            faults.push(Fault::at(&file.path, index + 1, "no reason given: say in a comment what this is for"));
+        }
+    }
+    faults
+}
+
+fn member(file: &File, manifest: &toml::Table) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let inherits = |value: Option<&toml::Value>| value.and_then(|v| v.get("workspace")) == Some(&true.into());
+    if !inherits(manifest.get("lints")) {
+        faults.push(Fault::at(&file.path, 0, "the workspace's lints are not in force: [lints] workspace = true"));
+    }
+    let targets = manifest.get("target").and_then(toml::Value::as_table).into_iter().flatten();
+    let holders = targets.filter_map(|(_, target)| target.as_table()).chain([manifest]);
+    for (name, dependency) in
+        holders.flat_map(|holder| TABLES.iter().filter_map(|table| holder.get(*table)?.as_table())).flatten()
+    {
+        if !inherits(Some(dependency)) {
+            faults.push(Fault::at(&file.path, 0, format!("{name} is not taken from [workspace.dependencies]")));
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dependency_without_a_reason_is_a_fault() {
+        let text = "[workspace]\n[workspace.dependencies]\na = \"1\" # why\nb = \"1\"\nc = { path = \"c\" }\n";
+        assert_eq!(check(&Tree::of(&[("Cargo.toml", text)]))[0].line, 4);
+    }
+
+    #[test]
+    fn an_allowed_lint_without_a_reason_is_a_fault() {
+        let text = "[workspace]\n[workspace.lints.clippy]\nall = \"deny\"\nx = \"allow\"\n";
+        assert_eq!(check(&Tree::of(&[("Cargo.toml", text)]))[0].line, 4);
+    }
+
+    #[test]
+    fn members_take_lints_and_versions_from_the_workspace() {
+        let text =
+            "[package]\n[dependencies]\na.workspace = true\nb = \"1\"\n[target.'cfg(unix)'.dependencies]\nc = \"1\"\n";
+        let messages: Vec<_> = check(&Tree::of(&[("x/Cargo.toml", text)])).into_iter().map(|f| f.message).collect();
+        assert_eq!(messages.len(), 3, "{messages:?}");
+    }
+}
