@@ -62,7 +62,8 @@ pub(super) struct Relays {
     slots: Vec<Option<Relay>>,
     vacant: Vec<u32>,
     resting: VecDeque<(Nanos, RelayId)>,
-    retry_at: Nanos,
+    /// When sockets are bound again after a failure.
+    retry_at: Option<Nanos>,
     pub(super) counts: RelayCounts,
 }
 
@@ -74,7 +75,7 @@ impl Relays {
             slots: (0..sockets_max).map(|_| None).collect(),
             vacant: (0..sockets_max).rev().collect(),
             resting: VecDeque::new(),
-            retry_at: Nanos(0),
+            retry_at: None,
             counts: RelayCounts::default(),
         }
     }
@@ -122,7 +123,8 @@ impl Relays {
             self.resting.pop_front();
             self.wake(id, server, poller, inbox);
         }
-        if now >= self.retry_at {
+        if self.retry_at.is_none_or(|at| at <= now) {
+            self.retry_at = None;
             self.top_up(now, server, poller);
         }
         self.counts.resting = self.resting.len() as u64;
@@ -130,7 +132,8 @@ impl Relays {
 
     /// When [`Relays::tend`] has something to do again, if nothing else happens.
     pub(super) fn next_wake(&self) -> Option<Nanos> {
-        self.resting.front().map(|(until, _)| *until)
+        let rested_at = self.resting.front().map(|(until, _)| *until);
+        [rested_at, self.retry_at].into_iter().flatten().min()
     }
 
     fn top_up(&mut self, now: Nanos, server: &mut Server, poller: &Poller) {
@@ -144,7 +147,7 @@ impl Relays {
                 let Some(ip) = self.ips_of(is_ipv4).nth(count % ips) else { break };
                 if let Err(error) = self.bind(ip, server, poller) {
                     self.counts.faults.record(IoFault::of(&error));
-                    self.retry_at = now.saturating_add(RETRY);
+                    self.retry_at = Some(now.saturating_add(RETRY));
                     return;
                 }
             }
