@@ -31,6 +31,10 @@ pub(crate) struct Allocation {
     pub(crate) channels: List,
     /// The channel that carried the last payload; a media stream stays on it.
     pub(crate) last_channel: u32,
+    /// Payload bytes relayed from the client to its peers.
+    pub(crate) bytes_to_peers: u64,
+    /// Payload bytes relayed from the peers to the client.
+    pub(crate) bytes_to_client: u64,
 }
 
 /// The head of a list of records, and their number.
@@ -80,6 +84,11 @@ impl Allocations {
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Allocation> {
         self.records.get_mut(index)
+    }
+
+    /// Every allocation with its place, expired ones that have not been ended yet included.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Allocation)> {
+        self.records.iter()
     }
 
     pub(crate) fn has_room(&self) -> bool {

@@ -7,6 +7,7 @@ use core::hash::Hasher;
 use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
 use md5::{Digest, Md5};
+use sha2::Sha256;
 use zeroize::Zeroize;
 
 use crate::base64;
@@ -80,9 +81,16 @@ pub fn long_term_key(name: &[u8], realm: &[u8], password: &[u8]) -> HmacSha1 {
     states
 }
 
-/// Who a request is from: a static user's number, or 128 bits of a time-limited name's code.
+/// Who a request is from: 128 bits of the name's SHA-256, the same before and after the secrets are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UserId(u128);
+
+impl UserId {
+    fn of(name: &[u8]) -> Self {
+        let digest: [u8; 32] = Sha256::digest(name).into();
+        Self(digest.first_chunk().map_or(0, |first| u128::from_be_bytes(*first)))
+    }
+}
 
 /// A user whose request was verified.
 #[derive(Clone, Debug)]
@@ -97,6 +105,7 @@ pub struct User {
 #[derive(Debug)]
 pub(crate) struct Credentials {
     users: Vec<(Box<[u8]>, HmacSha1)>,
+    ids: Box<[UserId]>,
     by_name: Table<u64, u32>,
     auth_secrets: Vec<HmacSha1>,
     /// Verified instead of an unknown user's key, so that both cost the same.
@@ -110,6 +119,7 @@ impl Credentials {
     pub(crate) fn new(secrets: &Secrets, names_seed: u64) -> Self {
         let mut credentials = Self {
             users: secrets.users.clone(),
+            ids: secrets.users.iter().map(|(name, _)| UserId::of(name)).collect(),
             by_name: Table::new(secrets.users.len(), names_seed),
             auth_secrets: secrets.auth_secrets.clone(),
             nobody: HmacSha1::new(&secrets.seed),
@@ -146,7 +156,8 @@ impl Credentials {
             .and_then(|index| Some((index, self.users.get(index as usize)?)))
             .filter(|(_, (known, _))| **known == *name)
         {
-            return verify(key).then(|| User { id: UserId(u128::from(index)), quota_key: name_key, key: key.clone() });
+            let id = self.ids.get(index as usize).copied()?;
+            return verify(key).then(|| User { id, quota_key: name_key, key: key.clone() });
         }
         let Some((expiry_s, id)) = expiry_and_id(name).filter(|_| !self.auth_secrets.is_empty()) else {
             let _ = core::hint::black_box(verify(&self.nobody));
@@ -155,9 +166,7 @@ impl Credentials {
         let user = self.auth_secrets.iter().find_map(|secret| {
             let code = secret.mac(name);
             let key = long_term_key(name, realm.as_bytes(), &base64::of_sha1(&code));
-            let (first, _) = code.split_first_chunk::<16>()?;
-            let identity = u128::from_be_bytes(*first) | 1 << 127;
-            verify(&key).then(|| User { id: UserId(identity), quota_key: self.name_key(id), key })
+            verify(&key).then(|| User { id: UserId::of(name), quota_key: self.name_key(id), key })
         });
         user.filter(|_| expiry_s > unix_s)
     }

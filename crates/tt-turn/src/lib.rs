@@ -11,7 +11,8 @@
 //! 2. [`Server::poll_relay`] until `None`: a retired socket rests, is drained, and is registered again;
 //! 3. when `now` reaches [`Server::poll_timeout`]: [`Server::handle_timeout`].
 //!
-//! `now` is monotonic nanoseconds of one clock and never goes back. Nothing is allocated after [`Server::new`].
+//! `now` is monotonic nanoseconds of one clock and never goes back. Nothing is allocated after
+//! [`Server::new`], save by [`Server::replace_secrets`].
 //!
 //! # Ten nouns
 //!
@@ -54,5 +55,5 @@ pub use counters::{Counters, DropReason};
 pub use credential::Secrets;
 pub use output::{Output, WorkerId};
 pub use relay::RelayId;
-pub use server::Server;
+pub use server::{LiveAllocation, Server, USER_NAME_KEPT_MAX};
 pub use shared::Shared;

@@ -7,6 +7,7 @@ mod clock;
 mod create_permission;
 mod credential_check;
 mod expiry;
+mod listing;
 mod refresh;
 mod relay_in;
 mod relay_out;
@@ -35,6 +36,9 @@ use crate::policy::Rule;
 use crate::relay::{Draws, PeerPath, RelayAddress, RelayDemand, RelayFault, RelayId, Relays};
 use crate::shared::Shared;
 use clock::WallClock;
+use listing::UserNames;
+
+pub use listing::{LiveAllocation, USER_NAME_KEPT_MAX};
 
 /// How many different addresses the relays of a worker may have.
 const OWN_IPS_MAX: usize = 64;
@@ -55,6 +59,7 @@ pub struct Server {
     permissions: Permissions,
     channels: Channels,
     relays: Relays,
+    user_names: UserNames,
     own_ips: Vec<IpAddr>,
     /// The transaction identifier of the last Data indication.
     indication: u128,
@@ -78,15 +83,15 @@ impl Server {
     pub fn new(config: Config, capacity: Capacity, shared: Arc<Shared>, worker: WorkerId, secrets: Secrets) -> Self {
         let mut draws = Draws::new(secrets.seed);
         let seed = draws.next();
-        let previous = secrets.nonce_key_previous.as_ref();
         Self {
             credentials: Credentials::new(&secrets, shared.seed()),
-            nonces: Nonces::new(&secrets.nonce_key, previous, config.nonce_lifetime_s.min(3_600)),
+            nonces: nonces(&config, &secrets),
             policy_hits: vec![0; config.peer_policy.rules().len()].into_boxed_slice(),
             clock: WallClock::default(),
             allocations: Allocations::new(capacity.allocations, seed),
             permissions: Permissions::new(capacity.permissions, seed.rotate_left(13)),
             channels: Channels::new(capacity.channels, seed.rotate_left(26)),
+            user_names: UserNames::new(capacity.allocations),
             own_ips: Vec::with_capacity(OWN_IPS_MAX),
             indication: u128::from(draws.next()) << 32,
             relays: Relays::new(capacity.relays, draws),
@@ -102,6 +107,14 @@ impl Server {
     /// credentials. Call it at the start and every few seconds; allocations do not depend on it.
     pub fn set_wall_clock(&mut self, now: Nanos, unix_s: u64) {
         self.clock.set(now, unix_s);
+    }
+
+    /// Takes other users, secrets and nonce keys in place of the present ones; `secrets.seed` keeps its first value.
+    /// Allocations stay, and their data flows: the next request of each is checked against the new ones, so that a
+    /// user who is gone gets 401 and the allocation ends with its lifetime. This is the one call that allocates.
+    pub fn replace_secrets(&mut self, secrets: &Secrets) {
+        self.credentials = Credentials::new(secrets, self.shared.seed());
+        self.nonces = nonces(&self.config, secrets);
     }
 
     /// Registers a bound relay socket: from now on an allocation may draw it.
@@ -269,6 +282,12 @@ impl Server {
             Output::Drop(reason) => self.counters.drops[*reason as usize] += 1,
         }
     }
+}
+
+/// RFC 8656 section 5: a nonce lives for an hour at most.
+fn nonces(config: &Config, secrets: &Secrets) -> Nonces {
+    let previous = secrets.nonce_key_previous.as_ref();
+    Nonces::new(&secrets.nonce_key, previous, config.nonce_lifetime_s.min(3_600))
 }
 
 /// RFC 8489 section 6.3: what a server is never sent, and a wrong FINGERPRINT, are silently discarded.

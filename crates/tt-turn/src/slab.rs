@@ -54,6 +54,11 @@ impl<T> Slab<T> {
         }
     }
 
+    /// Every record with its place.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0u32..).zip(&self.places).filter_map(|(index, place)| Some((index, place.as_ref()?)))
+    }
+
     /// How many places are taken.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()

@@ -14,6 +14,8 @@ mod codec;
 mod peers;
 #[path = "engine/relaying.rs"]
 mod relaying;
+#[path = "engine/reload.rs"]
+mod reload;
 #[path = "engine/vectors.rs"]
 mod vectors;
 #[path = "engine/wire.rs"]

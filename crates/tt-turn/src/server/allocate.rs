@@ -80,6 +80,8 @@ impl Server {
             permissions: List::EMPTY,
             channels: List::EMPTY,
             last_channel: NO_INDEX,
+            bytes_to_peers: 0,
+            bytes_to_client: 0,
         };
         let Some(index) = self.allocations.insert(request.now, allocation) else {
             self.shared.withdraw(&request.flow, relayed.external);
@@ -87,6 +89,7 @@ impl Server {
             return Err(ErrorCode::InsufficientCapacity);
         };
         self.relays.assign(relay, index);
+        self.user_names.set(index, request.message.value(Known::Username).unwrap_or(&[]));
         self.counters.allocations_made += 1;
         Ok(())
     }

@@ -67,6 +67,9 @@ impl Server {
         if header.len() + datagram.len() + padding > UDP_PAYLOAD_MAX {
             return Err(DropReason::TooLarge);
         }
+        if let Some(allocation) = self.allocations.get_mut(index) {
+            allocation.bytes_to_client += datagram.len() as u64;
+        }
         probe.mark(Stage::Build);
         Ok(Output::ToClient { client, header, payload: datagram, padding: &ZEROS[..padding] })
     }

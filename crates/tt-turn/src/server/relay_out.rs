@@ -40,8 +40,16 @@ impl Server {
         if ports == Ports::Asked || peer.port() == 0 {
             self.judge_peer(peer).map_err(|_| DropReason::PeerDenied)?;
         }
+        self.count_to_peer(index, payload);
         probe.mark(Stage::Build);
         Ok(Output::ToPeer { relay, peer, payload })
+    }
+
+    #[inline]
+    fn count_to_peer(&mut self, index: u32, payload: &[u8]) {
+        if let Some(allocation) = self.allocations.get_mut(index) {
+            allocation.bytes_to_peers += payload.len() as u64;
+        }
     }
 
     #[inline]
@@ -73,6 +81,7 @@ impl Server {
         allocation.last_channel = channel;
         let relay = allocation.relay;
         let peer = self.channel_peer(channel, now)?;
+        self.count_to_peer(index, payload);
         probe.mark(Stage::Build);
         Ok(Output::ToPeer { relay, peer, payload })
     }

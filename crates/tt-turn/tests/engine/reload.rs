@@ -1,0 +1,109 @@
+//! Secrets replaced while allocations live, and the list of live allocations.
+
+use tt_turn::Secrets;
+
+use super::wire::{self, ALLOCATE, NONCE, REFRESH};
+use super::world::{self, Out, REALM, UDP, World, addr, key};
+
+const NONCE_KEY: [u8; 32] = [77; 32];
+
+/// The code of the answer to a Refresh, 0 for a success.
+fn refresh(world: &mut World, name: &str, from: &str, password: &str) -> u16 {
+    let request = world.unsigned(addr(from), name, REFRESH, &[]);
+    world.client(addr(from), &request.integrity(&wire::md5_key(name, REALM, password)).0).reply().code()
+}
+
+#[test]
+fn a_removed_user_relays_on_and_cannot_refresh() {
+    let mut world = World::new();
+    let (ann, bob, peer) = ("192.0.2.1:1", "192.0.2.2:1", addr("8.8.8.8:53"));
+    let (relay, _) = world.allocate(addr(ann));
+    let transport = (wire::TRANSPORT, UDP.to_vec());
+    assert_eq!(world.ask_as("bob", addr(bob), ALLOCATE, &[transport]).code(), 0);
+    assert_eq!(world.permit(addr(ann), peer), 0);
+
+    // The file names its users in another order now: who is who does not depend on it.
+    let mut secrets = Secrets::new([1; 32], NONCE_KEY);
+    secrets.add_user(b"carol", REALM, b"new");
+    secrets.add_user(b"alice", REALM, world::PASSWORD.as_bytes());
+    world.server.replace_secrets(&secrets);
+    assert_eq!(world.server.allocations(), 2);
+    assert_eq!(refresh(&mut world, "bob", bob, world::PASSWORD), 401);
+    assert_eq!(refresh(&mut world, "carol", bob, "new"), 441);
+    assert_eq!(refresh(&mut world, "alice", ann, world::PASSWORD), 0);
+    let payload = b"on it goes".to_vec();
+    assert_eq!(world.send(addr(ann), peer, &payload), Out::ToPeer { relay, peer, payload });
+    // Nobody ends what is not refreshed any more but time.
+    world.run_s(599);
+    assert_eq!(world.server.allocations(), 2);
+    world.run_s(1);
+    assert_eq!(world.server.allocations(), 0);
+}
+
+#[test]
+fn a_changed_password_counts_from_the_next_request_on() {
+    let mut world = World::new();
+    let from = "192.0.2.1:1";
+    world.allocate(addr(from));
+    let mut secrets = Secrets::new([1; 32], NONCE_KEY);
+    secrets.add_user(b"alice", REALM, b"another");
+    world.server.replace_secrets(&secrets);
+    assert_eq!(refresh(&mut world, "alice", from, world::PASSWORD), 401);
+    assert_eq!(refresh(&mut world, "alice", from, "another"), 0);
+}
+
+#[test]
+fn a_new_nonce_key_accepts_the_previous_ones_nonces_only_while_it_is_named() {
+    let mut world = World::new();
+    let from = addr("192.0.2.1:1");
+    let nonce = world.nonce(from);
+    let ask = |world: &mut World| {
+        let tid = world.tid();
+        let request = wire::Writer::new(REFRESH, 0, tid).attr(wire::USERNAME, b"alice");
+        let request = request.attr(wire::REALM, REALM.as_bytes()).attr(NONCE, &nonce).integrity(&key("alice"));
+        world.client(from, &request.0).reply().code()
+    };
+    assert_eq!(ask(&mut world), 437);
+    let mut rotated = Secrets::new([1; 32], [78; 32]);
+    rotated.add_user(b"alice", REALM, world::PASSWORD.as_bytes());
+    let mut accepting = rotated.clone();
+    accepting.accept_nonces_of(NONCE_KEY);
+    world.server.replace_secrets(&accepting);
+    assert_eq!(ask(&mut world), 437);
+    world.server.replace_secrets(&rotated);
+    assert_eq!(ask(&mut world), 438);
+}
+
+#[test]
+fn live_allocations_are_listed_with_user_and_bytes() {
+    let mut world = World::new();
+    assert_eq!(world.server.live_allocations().count(), 0);
+    let (from, peer) = (addr("192.0.2.1:1"), addr("8.8.8.8:53"));
+    let (relay, relayed) = world.allocate(from);
+    assert_eq!((world.permit(from, peer), world.bind(from, 0x4000, peer)), (0, 0));
+    let sent = [world.send(from, peer, &[1; 30]), world.channel_data(from, 0x4000, &[2; 12])];
+    assert!(sent.iter().all(|out| matches!(out, Out::ToPeer { .. })));
+    assert!(matches!(world.peer(relay, peer, &[3; 500]), Out::ToClient { .. }));
+    // What is dropped is not counted as relayed.
+    assert!(matches!(world.send(from, addr("9.9.9.9:9"), &[4; 7]), Out::Drop(_)));
+    assert!(matches!(world.peer(relay, addr("9.9.9.9:9"), &[5; 7]), Out::Drop(_)));
+
+    let listed: Vec<_> = world.server.live_allocations().collect();
+    let [live] = listed[..] else { panic!("{listed:?}") };
+    assert_eq!((live.flow.client, live.flow.server, live.relayed), (from, world.listener, relayed));
+    assert_eq!((live.user, live.permissions, live.channels), (&b"alice"[..], 1, 1));
+    assert_eq!((live.bytes_to_peers, live.bytes_to_client), (42, 500));
+    assert_eq!(live.expires, world.now.saturating_add(tt_model::Nanos::from_secs(600)));
+}
+
+#[test]
+fn a_long_name_is_listed_by_its_beginning() {
+    let long = "n".repeat(300);
+    let mut secrets = world::secrets(1);
+    secrets.add_user(long.as_bytes(), REALM, world::PASSWORD.as_bytes());
+    let mut world = World::with(world::config(), world::quotas(), world::capacity(), secrets);
+    let transport = (wire::TRANSPORT, UDP.to_vec());
+    assert_eq!(world.ask_as(&long, addr("192.0.2.1:1"), ALLOCATE, &[transport]).code(), 0);
+    let users: Vec<_> = world.server.live_allocations().map(|live| live.user.to_vec()).collect();
+    assert_eq!(users, [long.as_bytes()[..tt_turn::USER_NAME_KEPT_MAX].to_vec()]);
+}
