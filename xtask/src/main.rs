@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod conformance;
 mod test;
 mod tidy;
 

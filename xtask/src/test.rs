@@ -11,7 +11,7 @@ mod suites;
 mod tally;
 mod tools;
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ use anyhow::Context as _;
 
 use binaries::Binaries;
 use suites::{SUITES, Suite};
+pub(crate) use tally::TestRun;
 use tally::{Outcome, Tally};
 
 /// What the suites share.
@@ -33,6 +34,8 @@ struct Workplace {
     binaries: OnceCell<Result<Binaries, String>>,
     /// The shipped program, built once.
     program: OnceCell<Result<PathBuf, String>>,
+    /// The tests of the suites before.
+    runs: RefCell<Vec<TestRun>>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -98,6 +101,7 @@ fn measure(suite: &Suite, workplace: &Workplace, in_ci: bool) -> Record {
         Outcome::Ran(tally) => tally,
         Outcome::Skipped(reason) => Tally::skip(suite.name, &reason),
     };
+    workplace.runs.borrow_mut().extend(std::mem::take(&mut tally.runs));
     if in_ci && !suite.optional {
         tally.forbid_skips();
     }
@@ -153,7 +157,14 @@ impl Workplace {
         let logs = root.join("target/xtask");
         std::fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
         let may_install = install || tools::is_root();
-        Ok(Self { root, logs, may_install, binaries: OnceCell::new(), program: OnceCell::new() })
+        Ok(Self {
+            root,
+            logs,
+            may_install,
+            binaries: OnceCell::new(),
+            program: OnceCell::new(),
+            runs: RefCell::default(),
+        })
     }
 
     /// The tests of the workspace, built on the first call.

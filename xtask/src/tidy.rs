@@ -15,7 +15,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tree::Tree;
+pub(crate) use tree::Tree;
 
 /// One place where the tree breaks a rule.
 #[derive(Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    fn at(path: &str, line: usize, message: impl Into<String>) -> Self {
+    pub(crate) fn at(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line, message: message.into() }
     }
 }
@@ -43,7 +43,11 @@ impl fmt::Display for Fault {
 
 /// Checks the workspace and prints each fault.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let faults = faults(&crate::workspace_root())?;
+    let root = crate::workspace_root();
+    for note in crate::conformance::notes(&Tree::read(&root)?) {
+        println!("open: {note}");
+    }
+    let faults = faults(&root)?;
     for fault in &faults {
         println!("{fault}");
     }
@@ -66,6 +70,7 @@ pub(crate) fn faults(root: &Path) -> anyhow::Result<Vec<Fault>> {
     faults.extend(tests_rules::check(&tree));
     faults.extend(words::check(&tree));
     faults.extend(figures::check(&tree));
+    faults.extend(crate::conformance::check(&tree));
     Ok(faults)
 }
 

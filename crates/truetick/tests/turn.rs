@@ -123,7 +123,7 @@ fn relays_both_ways_over_both_families_with_four_workers() {
 }
 
 #[test]
-fn dscp_and_ecn_of_a_payload_are_kept_both_ways() {
+fn rfc_r114_dscp_and_ecn_of_a_payload_are_kept_both_ways() {
     let server = Server::start(&["--listen", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8"]);
     let mut client = Client::new(server.listen[0], USER, PASSWORD);
     let peer = tt_net::UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -175,7 +175,7 @@ fn every_kind_of_garbage_is_dropped_under_a_name() {
 }
 
 #[test]
-fn replies_of_a_wildcard_listener_leave_from_the_address_that_was_asked() {
+fn rfc_r014_replies_of_a_wildcard_listener_leave_from_the_address_that_was_asked() {
     let server = Server::start(&["--listen", "0.0.0.0:0", "--relay-ip", "127.0.0.1", "--allow-peer", "127.0.0.0/8"]);
     let asked = SocketAddr::from(([127, 0, 0, 77], server.listen[0].port()));
     let mut client = Client::new(asked, USER, PASSWORD);

@@ -44,6 +44,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("optimised", "tests about machine code and long runs, in the release profile", optimised),
     optional("counts", "instructions of each row against the kept ones", counts),
     suite("bench", "every published row, quickly", bench),
+    suite("conformance", "each id of rfc.toml and cases.toml has its tests passed in this run", conformance),
     optional("deny", "licences, sources and bans of the dependencies", deny),
 ];
 
@@ -242,6 +243,24 @@ fn shipped(place: &Workplace, name: &str, arguments: &[&str]) -> Outcome {
     match place.program() {
         Ok(program) => one(place, name, &mut place.command(&program.to_string_lossy(), arguments)),
         Err(error) => Outcome::Ran(Tally::fail(error)),
+    }
+}
+
+/// Says something only of what ran before it in the same command.
+fn conformance(place: &Workplace) -> Outcome {
+    let runs = place.runs.borrow();
+    if runs.is_empty() {
+        return Outcome::Skipped("it judges the suites unit, integration and clients of the same command".to_owned());
+    }
+    match crate::tidy::Tree::read(&place.root).and_then(|tree| crate::conformance::judge(&tree, &runs)) {
+        Ok(judgement) => {
+            println!("      {} ids settled", judgement.settled);
+            let mut tally = if judgement.unmet.is_empty() { Tally::pass() } else { Tally::default() };
+            judgement.unmet.into_iter().for_each(|unmet| tally.add(Tally::fail(unmet)));
+            judgement.skipped.into_iter().for_each(|skipped| tally.add(Tally::skip("conformance", &skipped)));
+            Outcome::Ran(tally)
+        }
+        Err(error) => Outcome::Ran(Tally::fail(format!("conformance: {error:#}"))),
     }
 }
 

@@ -30,6 +30,27 @@ pub(crate) struct Tally {
     pub(crate) skipped: Vec<Skip>,
     /// Names of what failed.
     pub(crate) failures: Vec<String>,
+    /// The tests by name, where libtest named them.
+    pub(crate) runs: Vec<TestRun>,
+}
+
+/// What became of one test.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TestRun {
+    pub(crate) package: String,
+    /// With the modules before it.
+    pub(crate) name: String,
+    pub(crate) passed: bool,
+    /// It said that it skips, and passed to libtest.
+    pub(crate) skipped: bool,
+}
+
+impl TestRun {
+    /// Whether a list's `package::function` is this test.
+    pub(crate) fn is_named(&self, named: &str) -> bool {
+        let function = self.name.rsplit("::").next();
+        named.split_once("::").is_some_and(|(package, name)| self.package == package && function == Some(name))
+    }
 }
 
 /// Captures are no part of the repository; whether they must be there is told by `TRUETICK_REQUIRE_DATA`.
@@ -54,6 +75,7 @@ impl Tally {
         self.failed += other.failed;
         self.skipped.extend(other.skipped);
         self.failures.extend(other.failures);
+        self.runs.extend(other.runs);
     }
 
     /// Counts what was skipped as failed.
@@ -80,9 +102,13 @@ impl Tally {
     /// Counts the output of libtest run with `--show-output`.
     ///
     /// A test that prints `SKIP name: reason` has passed to libtest, and is skipped to us. `origin` goes before the names
-    /// of tests that failed.
+    /// of tests that failed; its first word is their package.
     pub(crate) fn of_libtest(output: &str, origin: &str) -> Self {
         let mut tally = Self::default();
+        let package = origin.split(' ').next().unwrap_or_default();
+        let run =
+            |name: &str, passed| TestRun { package: package.to_owned(), name: name.to_owned(), passed, skipped: false };
+        let mut section = "";
         let mut skipped_in_section = false;
         for line in output.lines() {
             if let Some(rest) = line.strip_prefix("test result: ") {
@@ -90,7 +116,11 @@ impl Tally {
                 tally.failed += number_before(rest, " failed");
             } else if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED")) {
                 tally.failures.push(format!("{origin} {name}"));
+                tally.runs.push(run(name, false));
+            } else if let Some(name) = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... ok")) {
+                tally.runs.push(run(name, true));
             } else if line.starts_with("---- ") && line.ends_with(" ----") {
+                section = line.trim_matches(['-', ' ']).trim_end_matches(" stdout");
                 skipped_in_section = false;
             } else if let Some(skip) = parse_skip(line) {
                 // Only the first line of a test counts: a test skips once.
@@ -98,6 +128,7 @@ impl Tally {
                     tally.skipped.push(skip);
                 }
                 skipped_in_section = true;
+                tally.runs.iter_mut().filter(|run| run.name == section).for_each(|run| run.skipped = true);
             }
         }
         tally.passed = tally.passed.saturating_sub(tally.skipped.len() as u64);
@@ -151,6 +182,9 @@ test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fin
         assert_eq!(tally.summary(), "13 passed, 1 failed, 2 skipped");
         assert_eq!(tally.failures, ["x book::b"]);
         assert_eq!(tally.skipped[1].to_string(), "d: no coturn");
+        let runs: Vec<_> = tally.runs.iter().map(|run| (&*run.name, run.passed, run.skipped)).collect();
+        assert_eq!(runs, [("a", true, false), ("book::b", false, false), ("c", true, true), ("d", true, true)]);
+        assert!(tally.runs[1].is_named("x::b") && !tally.runs[1].is_named("x::book"));
     }
 
     #[test]

@@ -244,7 +244,7 @@ fn case_a25_address_attributes_of_a_bad_family_or_length() {
 }
 
 #[test]
-fn every_method_and_class_round_trips() {
+fn rfc_r005_every_method_and_class_round_trips() {
     use tt_turn::message::Message;
     for method in 0..0x1000u16 {
         for class in 0..4 {
@@ -257,7 +257,7 @@ fn every_method_and_class_round_trips() {
 }
 
 #[test]
-fn binding_answers_the_source_over_both_families() {
+fn rfc_r004_r013_binding_answers_the_source_over_both_families() {
     let mut world = World::new();
     for from in ["192.0.2.1:32853", "[2001:db8::77]:9", "255.255.255.255:65535"] {
         let message = binding(&mut world).0;

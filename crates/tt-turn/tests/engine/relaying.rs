@@ -170,7 +170,7 @@ fn an_expired_binding_gives_way_at_once() {
 }
 
 #[test]
-fn binding_refreshes_channel_and_permission() {
+fn rfc_r111_binding_refreshes_channel_and_permission() {
     let (mut world, _) = world_with_allocation();
     let (from, peer) = (addr(FROM), peer_host(1));
     assert_eq!(world.ask(from, wire::REFRESH, &[(wire::LIFETIME, 3_600u32.to_be_bytes().to_vec())]).code(), 0);
@@ -226,7 +226,7 @@ fn case_a69_channel_data() {
 }
 
 #[test]
-fn data_from_peers_comes_on_the_channel_or_as_an_indication() {
+fn rfc_r106_data_from_peers_comes_on_the_channel_or_as_an_indication() {
     let (mut world, relay) = world_with_allocation();
     let from = addr(FROM);
     let (bound, permitted) = (peer_host(1), peer_host(2));
@@ -265,7 +265,7 @@ fn case_a73_large_packets_are_relayed_whole_or_dropped() {
 }
 
 #[test]
-fn a_relay_serves_nobody_after_its_allocation() {
+fn rfc_r098_a_relay_serves_nobody_after_its_allocation() {
     let (mut world, relay) = world_with_allocation();
     let (from, peer) = (addr(FROM), peer_host(1));
     assert_eq!(world.permit(from, peer), 0);

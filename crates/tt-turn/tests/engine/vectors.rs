@@ -36,7 +36,7 @@ pub(crate) fn bytes(hex: &str) -> Vec<u8> {
 const PASSWORD: &[u8] = b"VOkJxbRl1RmTxUk/WvJxBt";
 
 #[test]
-fn rfc5769_messages_parse_and_verify() {
+fn rfc_r028_r031_rfc5769_messages_parse_and_verify() {
     let key = HmacSha1::new(PASSWORD);
     for (hex, class) in [(REQUEST, Class::Request), (RESPONSE_V4, Class::Success), (RESPONSE_V6, Class::Success)] {
         let bytes = bytes(hex);
@@ -56,7 +56,7 @@ fn rfc5769_messages_parse_and_verify() {
 }
 
 #[test]
-fn rfc5769_addresses_decode_and_encode() {
+fn rfc_r024_rfc5769_addresses_decode_and_encode() {
     let (v4, v6) = (addr("192.0.2.1:32853"), addr("[2001:db8:1234:5678:11:2233:4455:6677]:32853"));
     for (hex, expected) in [(RESPONSE_V4, v4), (RESPONSE_V6, v6)] {
         let bytes = bytes(hex);
@@ -70,7 +70,7 @@ fn rfc5769_addresses_decode_and_encode() {
 }
 
 #[test]
-fn rfc5769_long_term_request_verifies_and_is_emitted_byte_for_byte() {
+fn rfc_r028_rfc5769_long_term_request_verifies_and_is_emitted_byte_for_byte() {
     let name = "\u{30DE}\u{30C8}\u{30EA}\u{30C3}\u{30AF}\u{30B9}";
     let key = long_term_key(name.as_bytes(), b"example.org", b"TheMatrIX");
     let expected = bytes(LONG_TERM);

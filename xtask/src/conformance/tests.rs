@@ -1,0 +1,88 @@
+use super::*;
+
+const TEST: &str =
+    "#[test]\nfn rfc_r001_r002_words() {}\n#[test]\n// why\nfn case_a01_words() {}\nfn case_a02_no_test() {}\n";
+
+/// A list of all ids of `scope`, each inapplicable but for what `special` says.
+fn list(scope: Scope, special: &[(usize, &str)]) -> String {
+    let mut text = String::new();
+    for number in 1..=scope.last {
+        let settled = special.iter().find(|(of, _)| *of == number).map_or("inapplicable = \"why\"", |(_, line)| *line);
+        text += &format!("[{}]\nsection = \"s\"\nsays = \"r\"\n{settled}\n", scope.id(number));
+    }
+    text
+}
+
+fn tree(rfc: &[(usize, &str)], cases: &[(usize, &str)]) -> Tree {
+    let (rfc, cases) = (list(LISTS[0], rfc), list(LISTS[1], cases));
+    Tree::of(&[("rfc.toml", &rfc), ("cases.toml", &cases), ("crates/truetick/tests/x.rs", TEST)])
+}
+
+fn words(tree: &Tree) -> Vec<String> {
+    check(tree).iter().chain(&notes(tree)).map(ToString::to_string).collect()
+}
+
+const BOTH: &str = "outside = [\"truetick::rfc_r001_r002_words\"]";
+const CASE: (usize, &str) = (1, "outside = [\"truetick::case_a01_words\"]");
+
+#[test]
+fn names_carry_their_ids() {
+    assert_eq!(LISTS[0].ids_in("rfc_r001_r116_words_r002"), ["R001", "R116"]);
+    assert_eq!(LISTS[1].ids_in("case_a46_a47_words"), ["A46", "A47"]);
+    assert_eq!(LISTS[1].ids_in("rfc5769_messages"), Vec::<String>::new());
+    assert_eq!(LISTS[0].ids_in("rfc_r01_short"), Vec::<String>::new());
+}
+
+#[test]
+fn a_complete_list_has_no_faults() {
+    assert_eq!(words(&tree(&[(1, BOTH), (2, BOTH)], &[CASE])), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_missing_strange_or_unlisted_is_told() {
+    let faults = words(&tree(&[(1, BOTH)], &[]));
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert!(faults[0].ends_with("list truetick::rfc_r001_r002_words under R002 in rfc.toml"), "{faults:?}");
+    let gone = "engine = [\"truetick::case_a02_no_test\"]";
+    let faults = words(&tree(&[(1, BOTH), (2, BOTH)], &[CASE, (2, gone)]));
+    assert_eq!(faults, ["cases.toml:5: A02: there is no test truetick::case_a02_no_test"]);
+    let (short, cases) = (list(Scope { last: 115, ..LISTS[0] }, &[]), list(LISTS[1], &[]));
+    let faults = words(&Tree::of(&[("rfc.toml", &short), ("cases.toml", &format!("{cases}[A85]\n"))]));
+    assert_eq!(
+        faults[..2],
+        ["rfc.toml: R116 is missing".to_owned(), format!("cases.toml:{}: A85 is no id", 84 * 4 + 1)]
+    );
+    let twice = list(LISTS[0], &[]) + "[R001]\n";
+    assert!(words(&Tree::of(&[("rfc.toml", &twice)]))[0].contains("duplicate key"));
+}
+
+#[test]
+fn a_test_elsewhere_is_not_from_outside() {
+    let mut tree = tree(&[(1, BOTH), (2, BOTH)], &[CASE]);
+    tree.files[2].path = "crates/truetick/src/x.rs".to_owned();
+    assert_eq!(words(&tree).len(), 3);
+}
+
+#[test]
+fn three_waivers_and_no_more() {
+    let waiver = "waiver = \"why\"";
+    let waived: Vec<_> = (3..=6).map(|number| (number, waiver)).collect();
+    let with = |waived: &[_]| words(&tree(&[&[(1, BOTH), (2, BOTH)], waived].concat(), &[CASE]));
+    assert_eq!((with(&waived[..3]).len(), with(&waived)), (0, vec!["rfc.toml: 4 waivers, at most 3".to_owned()]));
+    assert_eq!(with(&[(3, "waiver = \"\"")]).len(), 1);
+    assert_eq!(with(&[(3, "")]).len(), 1);
+}
+
+#[test]
+fn an_id_is_met_when_all_of_its_tests_passed() {
+    let tree = tree(&[(1, BOTH), (2, BOTH)], &[CASE]);
+    let run = |name: &str, passed, skipped| TestRun { package: "truetick".into(), name: name.into(), passed, skipped };
+    let both = run("words::rfc_r001_r002_words", true, false);
+    let met = judge(&tree, &[both.clone(), run("case_a01_words", true, false)]).unwrap();
+    assert_eq!((met.settled, met.unmet.len(), met.skipped.len()), (200, 0, 0));
+    let failed = judge(&tree, &[both.clone(), run("case_a01_words", false, false)]).unwrap();
+    assert_eq!((failed.settled, failed.unmet), (199, vec!["A01: truetick::case_a01_words failed".to_owned()]));
+    let skipped = judge(&tree, &[run("case_a01_words", true, true)]).unwrap();
+    assert_eq!(skipped.skipped, ["A01: truetick::case_a01_words was skipped"]);
+    assert_eq!(skipped.unmet[1], "R002: truetick::rfc_r001_r002_words did not run");
+}
