@@ -96,7 +96,7 @@ pub struct Counters {
     pub errors: [u64; ErrorCode::ALL.len()],
     /// Allocations made.
     pub allocations_made: u64,
-    /// Allocations that ended: by Refresh with a lifetime of zero, or by expiry.
+    /// Allocations that ended: by Refresh with a lifetime of zero, by expiry, or with their connection.
     pub allocations_ended: u64,
 }
 

@@ -6,10 +6,12 @@
 //! [`Server`] per worker, registers bound relay sockets with [`Server::add_relay`], tells the wall clock with
 //! [`Server::set_wall_clock`], and then loops:
 //!
-//! 1. for every datagram of a client: [`Server::handle_client`], for every packet on a relay socket:
+//! 1. for every datagram of a client, and every message on its connection (RFC 8656 section 12.5 tells where one
+//!    ends): [`Server::handle_client`], for every packet on a relay socket:
 //!    [`Server::handle_peer`]; do what the [`Output`] says (its slices are parts of the datagram and of `out`);
 //! 2. [`Server::poll_relay`] until `None`: a retired socket rests, is drained, and is registered again;
-//! 3. when `now` reaches [`Server::poll_timeout`]: [`Server::handle_timeout`].
+//! 3. when the connection of a flow over TCP or TLS is closed: [`Server::close_flow`];
+//! 4. when `now` reaches [`Server::poll_timeout`]: [`Server::handle_timeout`].
 //!
 //! `now` is monotonic nanoseconds of one clock and never goes back. Nothing is allocated after
 //! [`Server::new`], save by [`Server::replace_secrets`].

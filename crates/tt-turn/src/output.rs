@@ -27,7 +27,8 @@ pub enum Output<'a> {
         /// The client's payload.
         payload: &'a [u8],
     },
-    /// Send `header`, `payload` and `padding` as one datagram to the client, from the server's address.
+    /// Send `header`, `payload` and `padding` to the client, from the server's address: as one datagram, or one behind
+    /// the other on its connection.
     ToClient {
         /// The client's flow.
         client: FiveTuple,

@@ -16,6 +16,8 @@ mod peers;
 mod relaying;
 #[path = "engine/reload.rs"]
 mod reload;
+#[path = "engine/streams.rs"]
+mod streams;
 #[path = "engine/vectors.rs"]
 mod vectors;
 #[path = "engine/wire.rs"]

@@ -1,6 +1,6 @@
 //! What ends by itself, and what ends with an allocation.
 
-use tt_model::Nanos;
+use tt_model::{FiveTuple, Nanos};
 
 use super::Server;
 use crate::allocation::NO_INDEX;
@@ -30,6 +30,28 @@ impl Server {
         while let Some(allocation) = self.allocations.take_due(now) {
             self.end_allocation(allocation);
         }
+    }
+
+    /// Ends the allocation of a flow whose connection is closed: nothing can reach the client any more, and a later
+    /// connection between the same addresses is another client's. Returns whether there was one.
+    pub fn close_flow(&mut self, now: Nanos, flow: &FiveTuple) -> bool {
+        let found = self.flow_allocation(now, flow);
+        if let Some(allocation) = found {
+            self.end_allocation(allocation);
+        }
+        found.is_some()
+    }
+
+    /// Whether the flow has an allocation that is alive at `now`.
+    #[must_use]
+    pub fn has_allocation(&self, now: Nanos, flow: &FiveTuple) -> bool {
+        self.allocations.find(&FlowKey::of(flow), now).is_some()
+    }
+
+    /// The allocation of a flow, alive or expired and not ended yet.
+    fn flow_allocation(&self, now: Nanos, flow: &FiveTuple) -> Option<u32> {
+        let key = FlowKey::of(flow);
+        self.allocations.find(&key, now).or_else(|| self.allocations.find_expired(&key, now))
     }
 
     /// Ends an allocation with its permissions and channels (RFC 8656 sections 9 and 12).

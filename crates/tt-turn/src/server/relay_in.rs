@@ -1,9 +1,9 @@
-//! From a peer to the client (RFC 8656 sections 11.3 and 12.7).
+//! From a peer to the client (RFC 8656 sections 11.3, 12.5 and 12.7).
 
 use core::net::SocketAddr;
 
 use tt_meter::{Probe, Stage};
-use tt_model::Nanos;
+use tt_model::{Nanos, Transport};
 
 use super::Server;
 use crate::counters::DropReason;
@@ -16,6 +16,10 @@ use crate::relay::PeerPath;
 
 /// The most that a UDP datagram carries over IPv4.
 const UDP_PAYLOAD_MAX: usize = 65_507;
+/// The most that a UDP datagram carries at all, and the most that ChannelData's length can say.
+const PAYLOAD_MAX: usize = 65_535;
+/// The largest multiple of four that a STUN header's length can say.
+const STUN_LENGTH_MAX: usize = 65_532;
 const ZEROS: &[u8; 3] = &[0; 3];
 
 impl Server {
@@ -30,7 +34,7 @@ impl Server {
     ) -> Result<Output<'a>, DropReason> {
         let peer = canonical(from.peer);
         probe.mark(Stage::Parse);
-        if datagram.len() > UDP_PAYLOAD_MAX {
+        if datagram.len() > PAYLOAD_MAX {
             return Err(DropReason::TooLarge);
         }
         probe.mark(Stage::Validate);
@@ -51,8 +55,10 @@ impl Server {
             }
         };
         probe.mark(Stage::LookUp);
+        let padded_len = datagram.len().next_multiple_of(4);
         let header = match number {
             Some(number) => channel_header(number, datagram.len(), out),
+            None if data_attributes_len(peer, padded_len) > STUN_LENGTH_MAX => Err(DropReason::TooLarge),
             None => {
                 let transaction_id = self.next_indication();
                 let mut indication = Emitter::begin(out, Method::Data, Class::Indication, transaction_id);
@@ -60,11 +66,12 @@ impl Server {
                 indication.finish_before_payload(datagram.len()).ok_or(DropReason::OutBuffer)
             }
         }?;
-        let padding = match number {
-            Some(_) => 0,
-            None => datagram.len().next_multiple_of(4) - datagram.len(),
+        let padding = match (number, client.transport) {
+            (Some(_), Transport::Udp) => 0,
+            // RFC 8656 section 12.5: over a stream ChannelData is padded.
+            (Some(_), Transport::Tcp | Transport::Tls) | (None, _) => padded_len - datagram.len(),
         };
-        if header.len() + datagram.len() + padding > UDP_PAYLOAD_MAX {
+        if client.transport == Transport::Udp && header.len() + datagram.len() + padding > UDP_PAYLOAD_MAX {
             return Err(DropReason::TooLarge);
         }
         if let Some(allocation) = self.allocations.get_mut(index) {
@@ -89,6 +96,11 @@ impl Server {
         id.copy_from_slice(&self.indication.to_le_bytes()[..12]);
         id
     }
+}
+
+/// Length of a Data indication's attributes: XOR-PEER-ADDRESS, and DATA with `padded_len` bytes of payload and padding.
+fn data_attributes_len(peer: SocketAddr, padded_len: usize) -> usize {
+    4 + (if peer.is_ipv4() { 8 } else { 20 }) + 4 + padded_len
 }
 
 /// The four bytes before a payload on a channel (RFC 8656 section 12.4).

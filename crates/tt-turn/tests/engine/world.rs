@@ -55,6 +55,7 @@ pub(crate) struct World {
     pub(crate) server: Server,
     pub(crate) now: Nanos,
     pub(crate) listener: SocketAddr,
+    pub(crate) transport: Transport,
     pub(crate) transactions: u64,
     pub(crate) out: Vec<u8>,
 }
@@ -115,7 +116,8 @@ impl World {
         let mut server = Server::new(config, capacity, Arc::clone(shared), WorkerId(worker), secrets);
         let now = Nanos::from_secs(5_000);
         server.set_wall_clock(now, WALL_S);
-        Self { server, now, listener: addr("198.41.0.9:3478"), transactions: 0, out: vec![0xEE; 1_500] }
+        let (listener, transport) = (addr("198.41.0.9:3478"), Transport::Udp);
+        Self { server, now, listener, transport, transactions: 0, out: vec![0xEE; 1_500] }
     }
 
     pub(crate) fn tid(&mut self) -> [u8; 12] {
@@ -137,8 +139,12 @@ impl World {
         }
     }
 
+    pub(crate) fn flow(&self, from: SocketAddr) -> FiveTuple {
+        FiveTuple { client: from, server: self.listener, transport: self.transport }
+    }
+
     pub(crate) fn client(&mut self, from: SocketAddr, datagram: &[u8]) -> Out {
-        let flow = FiveTuple { client: from, server: self.listener, transport: Transport::Udp };
+        let flow = self.flow(from);
         self.out.fill(0xEE);
         let out = Out::of(self.server.handle_client(self.now, &flow, datagram, &mut self.out, &mut Off));
         assert!(self.server.counters().closes(), "{:?}", self.server.counters());
