@@ -176,6 +176,9 @@ fn farewell(totals: &Totals) -> String {
     if totals.kernel_lost() > 0 {
         let _ = write!(text, "; lost before they came in {}", totals.kernel_lost());
     }
+    if totals.trains_refused() > 0 {
+        let _ = write!(text, "; trains of datagrams that the kernel refused {}", totals.trains_refused());
+    }
     for (what, fault, count) in totals.faults() {
         let _ = write!(text, "; {what} failed: {} {count}", fault.name());
     }

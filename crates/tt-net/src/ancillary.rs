@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of control messages a datagram may carry, in either direction.
-pub(crate) const CAPACITY: usize = 128;
+pub(crate) const CAPACITY: usize = 160;
 
 /// Room for control messages, aligned as `cmsghdr` is.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +25,27 @@ pub(crate) struct Ancillary {
     pub(crate) destination: Option<IpAddr>,
     /// The traffic class that it came with: DSCP and ECN (`IP_TOS`, `IPV6_TCLASS`).
     pub(crate) traffic_class: u8,
+    /// What was left of its time to live, in hops (`IP_TTL`, `IPV6_HOPLIMIT`); zero where it was not told.
+    pub(crate) hop_limit: u8,
+    /// The bytes are several datagrams of this length each, the last may be shorter (`UDP_GRO`); zero: they are one.
+    pub(crate) segment_len: usize,
     /// How many datagrams the socket has lost for want of buffer since it was opened (`SO_RXQ_OVFL`).
     pub(crate) overflow: Option<u32>,
+}
+
+/// What the kernel is told about a datagram, or about a train of them, beside its bytes and its receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Leaving {
+    /// The packet is one of IPv6.
+    pub(crate) is_ipv6: bool,
+    /// The local address that it leaves from; the socket's own for `None`.
+    pub(crate) source: Option<IpAddr>,
+    /// DSCP and ECN.
+    pub(crate) traffic_class: u8,
+    /// Time to live in hops; zero for the system's default.
+    pub(crate) hop_limit: u8,
+    /// The bytes are to leave as datagrams of this length each, the last may be shorter (`UDP_SEGMENT`); zero: as one.
+    pub(crate) segment_len: u16,
 }
 
 const WORD: usize = size_of::<usize>();
@@ -60,6 +79,12 @@ impl Control {
                 (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                     found.traffic_class = take(body, 0).map_or(0, i32::from_ne_bytes) as u8;
                 }
+                (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                    found.hop_limit = take(body, 0).map_or(0, i32::from_ne_bytes) as u8;
+                }
+                (libc::SOL_UDP, libc::UDP_GRO) => {
+                    found.segment_len = take(body, 0).map_or(0, i32::from_ne_bytes).max(0) as usize;
+                }
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => found.overflow = take(body, 0).map(u32::from_ne_bytes),
                 _ => {}
             }
@@ -68,29 +93,36 @@ impl Control {
         found
     }
 
-    /// The control messages that make a datagram leave from `source`, and with `traffic_class` in a packet of IPv6 or
-    /// else IPv4, and their length in bytes: none for what is the socket's own address and the default class.
-    pub(crate) fn leaving(source: Option<IpAddr>, traffic_class: u8, is_ipv6: bool) -> (Self, usize) {
-        let mut control = Self::default();
+    /// Writes the control messages for `leaving` and returns their length in bytes: zero where all is as by default.
+    pub(crate) fn write(&mut self, leaving: &Leaving) -> usize {
         let mut len = 0;
-        match source {
+        match leaving.source {
             None => {}
             Some(IpAddr::V4(ip)) => {
                 let mut body = [0; 12];
                 body[4..8].copy_from_slice(&ip.octets());
-                len = control.put(len, (libc::IPPROTO_IP, libc::IP_PKTINFO), &body);
+                len = self.put(len, (libc::IPPROTO_IP, libc::IP_PKTINFO), &body);
             }
             Some(IpAddr::V6(ip)) => {
                 let mut body = [0; 20];
                 body[..16].copy_from_slice(&ip.octets());
-                len = control.put(len, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), &body);
+                len = self.put(len, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), &body);
             }
         }
-        if traffic_class != 0 {
-            let kind = if is_ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
-            len = control.put(len, kind, &i32::from(traffic_class).to_ne_bytes());
+        let (class, hops) = if leaving.is_ipv6 {
+            ((libc::IPPROTO_IPV6, libc::IPV6_TCLASS), (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT))
+        } else {
+            ((libc::IPPROTO_IP, libc::IP_TOS), (libc::IPPROTO_IP, libc::IP_TTL))
+        };
+        for (kind, value) in [(class, leaving.traffic_class), (hops, leaving.hop_limit)] {
+            if value != 0 {
+                len = self.put(len, kind, &i32::from(value).to_ne_bytes());
+            }
         }
-        (control, len)
+        if leaving.segment_len != 0 {
+            len = self.put(len, (libc::SOL_UDP, libc::UDP_SEGMENT), &leaving.segment_len.to_ne_bytes());
+        }
+        len
     }
 
     /// Writes a message behind the first `at` bytes and returns where the next one goes.
@@ -113,19 +145,36 @@ mod tests {
     fn reads_back_what_it_writes_and_skips_the_unknown() {
         for (source, is_ipv6) in [("2001:db8::9", true), ("192.0.2.7", false)] {
             let source: IpAddr = source.parse().unwrap();
-            let (mut control, len) = Control::leaving(Some(source), 0xb9, is_ipv6);
+            let leaving =
+                Leaving { is_ipv6, source: Some(source), traffic_class: 0xb9, hop_limit: 63, ..Leaving::default() };
+            let mut control = Control::default();
+            let len = control.write(&leaving);
             let len = control.put(len, (libc::SOL_SOCKET, libc::SCM_TIMESTAMP), &[1; 16]);
             let len = control.put(len, (libc::SOL_SOCKET, libc::SO_RXQ_OVFL), &7u32.to_ne_bytes());
             // A received destination stands where a sent source does.
             let found = control.parse(len);
-            assert_eq!((found.destination, found.traffic_class, found.overflow), (Some(source), 0xb9, Some(7)));
+            assert_eq!((found.destination, found.overflow), (Some(source), Some(7)));
+            assert_eq!((found.traffic_class, found.hop_limit, found.segment_len), (0xb9, 63, 0));
         }
-        assert_eq!(Control::leaving(None, 0, true).1, 0);
+        assert_eq!(Control::default().write(&Leaving::default()), 0);
+    }
+
+    #[test]
+    fn holds_everything_at_once() {
+        let source = Some("2001:db8::9".parse().unwrap());
+        let all = Leaving { is_ipv6: true, source, traffic_class: 1, hop_limit: 1, segment_len: 1_200 };
+        let mut control = Control::default();
+        let len = control.write(&all);
+        let len = control.put(len, (libc::SOL_SOCKET, libc::SO_RXQ_OVFL), &7u32.to_ne_bytes());
+        assert!(len <= CAPACITY);
+        assert_eq!(control.parse(len).overflow, Some(7));
     }
 
     #[test]
     fn survives_every_truncation_and_a_wrong_length() {
-        let (control, len) = Control::leaving(Some("192.0.2.7".parse().unwrap()), 4, false);
+        let source = Some("192.0.2.7".parse().unwrap());
+        let mut control = Control::default();
+        let len = control.write(&Leaving { source, traffic_class: 4, ..Leaving::default() });
         for cut in 0..len {
             let _ = control.parse(cut);
         }

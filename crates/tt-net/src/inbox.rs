@@ -12,14 +12,30 @@ use crate::sys::Slots;
 #[derive(Debug)]
 pub struct Inbox {
     slots: Slots,
+    /// By slot.
     origins: Vec<Origin>,
+    /// By datagram.
+    places: Vec<Place>,
 }
+
+/// The most datagrams that the kernel hands over as one (`UDP_GRO`).
+const TRAIN_MAX: usize = 128;
 
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     key: u64,
     to: SocketAddr,
     traffic_class: u8,
+    hop_limit: u8,
+}
+
+/// Where a datagram lies.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    slot: u32,
+    start: u32,
+    end: u32,
+    truncated: bool,
 }
 
 /// One received datagram.
@@ -37,6 +53,8 @@ pub struct Datagram<'a> {
     pub truncated: bool,
     /// The traffic class that it came with: DSCP and ECN.
     pub traffic_class: u8,
+    /// What was left of its time to live, in hops; zero where the kernel did not tell.
+    pub hop_limit: u8,
 }
 
 /// What one call of [`Inbox::receive`] brought.
@@ -51,13 +69,20 @@ pub struct Received {
 }
 
 impl Inbox {
-    /// Room for `capacity` datagrams of at most `datagram_len` bytes each. Memory is taken when it is first used.
+    /// Room for `capacity` arrivals of at most `datagram_len` bytes each. Memory is taken when it is first used.
+    ///
+    /// An arrival is a datagram, or a train of them that the kernel hands over as one where the socket
+    /// [takes trains](UdpSocket::take_trains); with those, anything less than 65,536 bytes cuts trains short.
     #[must_use]
     pub fn new(capacity: usize, datagram_len: usize) -> Self {
-        Self { slots: Slots::new(capacity, datagram_len), origins: Vec::with_capacity(capacity) }
+        Self {
+            slots: Slots::new(capacity, datagram_len),
+            origins: Vec::with_capacity(capacity),
+            places: Vec::with_capacity(capacity * TRAIN_MAX),
+        }
     }
 
-    /// Takes at most `most` datagrams from `socket`, or as many as there is room for, without waiting. One system call.
+    /// Takes at most `most` arrivals from `socket`, or as many as there is room for, without waiting. One system call.
     ///
     /// # Errors
     /// What the kernel says, other than that there is nothing: that is a [`Received`] of nothing, drained.
@@ -73,17 +98,35 @@ impl Inbox {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Received::default()),
             Err(error) => return Err(error),
         };
-        let mut lost = 0;
+        let (before, mut lost) = (self.places.len(), 0);
         for index in start..start + count {
             let ancillary = self.slots.ancillary(index);
             if let Some(overflow) = ancillary.overflow {
                 lost += u64::from(socket.lost_since(overflow));
             }
-            let (to, traffic_class) = (socket.asked(ancillary.destination), ancillary.traffic_class);
-            self.origins.push(Origin { key, to, traffic_class });
+            let to = socket.asked(ancillary.destination);
+            let (traffic_class, hop_limit) = (ancillary.traffic_class, ancillary.hop_limit);
+            self.origins.push(Origin { key, to, traffic_class, hop_limit });
+            self.place(index, ancillary.segment_len);
         }
         // Fewer than asked for means that the kernel found the queue empty: reading again would only say so.
-        Ok(Received { count, drained: start + count < end, lost })
+        Ok(Received { count: self.places.len() - before, drained: start + count < end, lost })
+    }
+
+    /// Makes datagrams of `segment_len` bytes of what arrived in `slot`; zero is one of all of it.
+    fn place(&mut self, slot: usize, segment_len: usize) {
+        let arrival = self.slots.arrival(slot);
+        let step = if segment_len == 0 { arrival.len.max(1) } else { segment_len };
+        let mut start = 0;
+        loop {
+            let end = arrival.len.min(start + step);
+            let truncated = arrival.truncated && end == arrival.len;
+            self.places.push(Place { slot: slot as u32, start: start as u32, end: end as u32, truncated });
+            start = end;
+            if start == arrival.len {
+                return;
+            }
+        }
     }
 
     /// Adds a datagram that came another way, from `from` to the local address `to`, under `key`. One copy. Returns
@@ -92,7 +135,8 @@ impl Inbox {
         let index = self.origins.len();
         let taken = index < self.slots.len() && self.slots.fill(index, from, bytes);
         if taken {
-            self.origins.push(Origin { key, to, traffic_class: 0 });
+            self.origins.push(Origin { key, to, traffic_class: 0, hop_limit: 0 });
+            self.place(index, 0);
         }
         taken
     }
@@ -100,16 +144,16 @@ impl Inbox {
     /// Datagrams in it.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.origins.len()
+        self.places.len()
     }
 
     /// Whether it holds none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.origins.is_empty()
+        self.places.is_empty()
     }
 
-    /// How many more it can take.
+    /// How many more arrivals it can take.
     #[must_use]
     pub fn room(&self) -> usize {
         self.slots.len() - self.origins.len()
@@ -121,19 +165,17 @@ impl Inbox {
     /// If `index` is not less than [`len`](Self::len).
     #[must_use]
     pub fn datagram(&self, index: usize) -> Datagram<'_> {
-        let Origin { key, to, traffic_class } = self.origins[index];
-        Datagram {
-            key,
-            from: self.slots.sender(index).get(),
-            to,
-            bytes: self.slots.bytes(index),
-            truncated: self.slots.arrival(index).truncated,
-            traffic_class,
-        }
+        let Place { slot, start, end, truncated } = self.places[index];
+        let slot = slot as usize;
+        let Origin { key, to, traffic_class, hop_limit } = self.origins[slot];
+        let from = self.slots.sender(slot).get();
+        let bytes = &self.slots.bytes(slot)[start as usize..end as usize];
+        Datagram { key, from, to, bytes, truncated, traffic_class, hop_limit }
     }
 
     /// Forgets all datagrams.
     pub fn clear(&mut self) {
         self.origins.clear();
+        self.places.clear();
     }
 }

@@ -59,8 +59,10 @@ impl UdpSocket {
         if addr.is_ipv6() {
             socket.set_only_v6(true)?;
             socket.set_recv_tclass_v6(true)?;
+            socket.set_recv_hoplimit_v6(true)?;
         } else {
             socket.set_recv_tos_v4(true)?;
+            setsockopt(&socket, sockopt::Ipv4RecvTtl, &true)?;
         }
         if sharing {
             socket.set_reuse_port(true)?;
@@ -75,6 +77,14 @@ impl UdpSocket {
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
+    }
+
+    /// Asks the kernel to hand over trains of datagrams as one (`UDP_GRO`); an [`Inbox`](crate::Inbox) takes them apart.
+    ///
+    /// # Errors
+    /// What the kernel says: `ENOPROTOOPT` where it cannot.
+    pub fn take_trains(&self) -> io::Result<()> {
+        Ok(setsockopt(&self.socket, sockopt::UdpGroSegment, &true)?)
     }
 
     /// Asks for room for `bytes` of datagrams in each direction; the kernel may give less (`net.core.rmem_max`), unless

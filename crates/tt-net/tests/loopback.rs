@@ -236,7 +236,7 @@ fn a_refused_datagram_does_not_hold_up_the_others() {
 #[test]
 fn a_full_outbox_says_so() {
     let to = "127.0.0.1:9".parse().unwrap();
-    let mut outbox = Outbox::new(2, 4);
+    let mut outbox = Outbox::new(2, 8);
     assert!(outbox.push(Outgoing::of_head(0, to, 6)));
     assert!(!outbox.push(Outgoing::of_head(0, to, 3)), "two bytes of heads are left");
     assert!(outbox.push(Outgoing::of_head(0, to, 2)));

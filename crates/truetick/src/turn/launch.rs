@@ -111,6 +111,7 @@ impl<'a> Blueprint<'a> {
         for (key, listener) in (0u64..).zip(&listeners) {
             // A smaller queue loses sooner under a burst, and says so; it is no reason not to serve.
             let _ = listener.set_buffers(LISTENER_BUFFER, true);
+            listener.take_trains().context("turn: cannot take trains of datagrams")?;
             poller.add(listener, key).context("turn: cannot watch a listener")?;
         }
         let mut server = self.engine(id)?;

@@ -26,6 +26,10 @@ pub(super) struct Counts {
     pub(super) orphaned: u64,
     /// Received datagrams longer than any buffer.
     pub(super) truncated: u64,
+    /// Payloads that had no hop left to go.
+    pub(super) hop_limit: u64,
+    /// Trains that the kernel refused; their datagrams left one by one.
+    pub(super) trains_refused: u64,
     /// Datagrams for another worker that could not take them, or ended first.
     pub(super) hand_over_lost: u64,
     /// Datagrams that the kernel dropped for want of buffer; it never gave them to us.
@@ -89,6 +93,8 @@ impl Totals {
         sum.refused.merge(&other.refused);
         sum.orphaned += other.orphaned;
         sum.truncated += other.truncated;
+        sum.hop_limit += other.hop_limit;
+        sum.trains_refused += other.trains_refused;
         sum.hand_over_lost += other.hand_over_lost;
         sum.kernel_lost += other.kernel_lost;
         sum.receive_faults.merge(&other.receive_faults);
@@ -102,6 +108,12 @@ impl Totals {
     #[must_use]
     pub const fn kernel_lost(&self) -> u64 {
         self.counts.kernel_lost
+    }
+
+    /// Trains of datagrams that the kernel refused (`UDP_SEGMENT`); the datagrams left one by one.
+    #[must_use]
+    pub const fn trains_refused(&self) -> u64 {
+        self.counts.trains_refused
     }
 
     /// Failed system calls that lost no datagram by themselves, by what they were for and why; those that happened.
@@ -123,6 +135,7 @@ impl Totals {
             DropReason::ALL.iter().map(|reason| count(reason.name(), counts.engine.dropped(*reason))).collect();
         drops.push(count("relay_resting", counts.relays.late));
         drops.push(count("truncated", counts.truncated));
+        drops.push(count("hop_limit", counts.hop_limit));
         drops.push(count("hand_over_lost", counts.hand_over_lost));
         drops.push(count("relay_closed", counts.orphaned));
         drops.extend(IoFault::ALL.map(|fault| count(send_name(fault), counts.refused.of(fault))));

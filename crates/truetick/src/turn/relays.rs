@@ -163,6 +163,7 @@ impl Relays {
         let Some(id) = self.vacant.pop() else { return Ok(()) };
         let bound = bind_random(self.plan.ips[ip].bound, self.plan.ports).and_then(|socket| {
             socket.set_buffers(SOCKET_BUFFER, false)?;
+            socket.take_trains()?;
             poller.add(&socket, relay_key(RelayId(id)))?;
             Ok(socket)
         });

@@ -1,28 +1,33 @@
 //! One worker: its listeners, its relay sockets and its engine, in one thread.
 
+mod round;
+
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tt_meter::Sampler;
-use tt_model::{FiveTuple, Nanos, Transport};
-use tt_net::{Inbox, IoFault, Outbox, Outgoing, Poller, UdpSocket, Waker};
-use tt_turn::relay::PeerPath;
-use tt_turn::{Output, Server};
+use tt_model::{FiveTuple, Nanos};
+use tt_net::{Inbox, IoFault, Outbox, Poller, UdpSocket, Waker};
+use tt_turn::Server;
 
 use super::ledger::{Counts, Published};
-use super::relays::{Relays, relay_key, relay_of};
+use super::relays::{Relays, relay_of};
+use round::listener_of;
 
-/// Datagrams of one round: read before anything is sent, sent together.
+/// Arrivals of one round, datagrams and trains of them: read before anything is sent.
 const ROUND: usize = 64;
+/// Datagrams that are sent together.
+const BATCH: usize = 256;
+/// Bytes of replies and heads that are sent together.
+const BATCH_HEADS_LEN: usize = 64 * HEAD_LEN_MAX;
 /// The longest payload of a UDP datagram is 65,507 bytes, so nothing is ever cut off.
 const DATAGRAM_LEN_MAX: usize = 65_536;
 /// Bytes that the engine may write in front of a payload, or as a reply.
 const HEAD_LEN_MAX: usize = 1_500;
-/// Datagrams that are asked of a socket at first, and at most, in one call. The number follows what it had.
+/// Arrivals that are asked of a socket at first, and at most, in one call. The number follows what it had.
 const READ_FIRST: usize = 4;
 const READ_MAX: usize = 32;
 /// How often the engine is told the wall clock, and how often stages are published under load.
@@ -64,7 +69,7 @@ pub(super) struct Parts {
 #[derive(Clone, Copy, Debug)]
 struct Ready {
     key: u64,
-    /// Datagrams to ask for in one call.
+    /// Arrivals to ask for in one call.
     want: usize,
 }
 
@@ -87,7 +92,7 @@ impl Worker {
         Self {
             parts,
             inbox: Inbox::new(ROUND, DATAGRAM_LEN_MAX),
-            outbox: Outbox::new(ROUND, HEAD_LEN_MAX),
+            outbox: Outbox::new(BATCH, BATCH_HEADS_LEN),
             ready: VecDeque::new(),
             counts: Counts::default(),
             is_dirty: true,
@@ -207,97 +212,9 @@ impl Worker {
         }
     }
 
-    /// Gives every datagram of the inbox to the engine, then sends what came of it.
-    fn round(&mut self) {
-        let now = self.now();
-        for index in 0..self.inbox.len() {
-            self.handle(now, index);
-        }
-        let Parts { listeners, relays, .. } = &self.parts;
-        let sent = self.outbox.flush(&self.inbox, |key| match relay_of(key) {
-            Some(id) => relays.socket(id),
-            None => listeners.get(key as usize),
-        });
-        self.counts.sent += sent.datagrams;
-        self.counts.sent_relayed += sent.quoting;
-        self.counts.refused.merge(&sent.refused);
-        self.counts.orphaned += sent.orphaned;
-        self.is_dirty = true;
-    }
-
-    fn handle(&mut self, now: Nanos, index: usize) {
-        let datagram = self.inbox.datagram(index);
-        if datagram.truncated {
-            self.counts.truncated += 1;
-            return;
-        }
-        let Parts { server, listeners, sampler, neighbours, .. } = &mut self.parts;
-        let head = self.outbox.head();
-        let from = FiveTuple { client: datagram.from, server: datagram.to, transport: Transport::Udp };
-        let output = match relay_of(datagram.key) {
-            Some(relay) => {
-                let path = PeerPath { relay, peer: datagram.from };
-                server.handle_peer(now, path, datagram.bytes, head, sampler)
-            }
-            None => server.handle_client(now, &from, datagram.bytes, head, sampler),
-        };
-        let quote = |payload: &[u8]| {
-            let start = payload.as_ptr() as usize - datagram.bytes.as_ptr() as usize;
-            Some((index, start..start + payload.len()))
-        };
-        // RFC 8656 section 13: DSCP and ECN of what is relayed are the incoming ones.
-        let traffic_class = datagram.traffic_class;
-        let outgoing = match output {
-            Output::Reply(bytes) => to_client(listeners, &from).map(|to| Outgoing { head_len: bytes.len(), ..to }),
-            Output::ToPeer { relay, peer, payload } => {
-                let quote = quote(payload);
-                let key = relay_key(relay);
-                Some(Outgoing { key, to: peer, source: None, traffic_class, head_len: 0, quote, padding: 0 })
-            }
-            Output::ToClient { client, header, payload, padding } => to_client(listeners, &client).map(|to| {
-                let (head_len, quote) = (header.len(), quote(payload));
-                Outgoing { traffic_class, head_len, quote, padding: padding.len() as u8, ..to }
-            }),
-            Output::HandOver(worker) => {
-                let handed_over = HandedOver { from, bytes: datagram.bytes.into() };
-                let taken = neighbours.get(usize::from(worker.0)).is_some_and(|neighbour| {
-                    let taken = neighbour.to.try_send(handed_over).is_ok();
-                    neighbour.waker.wake();
-                    taken
-                });
-                self.counts.hand_over_lost += u64::from(!taken);
-                return;
-            }
-            Output::Drop(_) => return,
-        };
-        // The outbox has room for as many as the inbox, so only a listener that is gone is left.
-        if !outgoing.is_some_and(|outgoing| self.outbox.push(outgoing)) {
-            self.counts.orphaned += 1;
-        }
-    }
-
     fn publish_counts(&mut self) -> bool {
         self.counts.engine = *self.parts.server.counters();
         self.counts.relays = self.parts.relays.counts;
         self.parts.published.put_counts(&self.counts)
     }
-}
-
-/// A datagram to a client from the address that it talks to, yet without bytes.
-fn to_client(listeners: &[UdpSocket], client: &FiveTuple) -> Option<Outgoing> {
-    let key = listener_of(listeners, client.server)?;
-    let is_wildcard = listeners[key as usize].local_addr().ip().is_unspecified();
-    let mut outgoing = Outgoing::of_head(key, client.client, 0);
-    outgoing.source = is_wildcard.then_some(client.server.ip());
-    Some(outgoing)
-}
-
-/// The listener that a client's datagrams to `server` arrive at: the one bound there, else the one bound to all.
-fn listener_of(listeners: &[UdpSocket], server: SocketAddr) -> Option<u64> {
-    let takes_all = |local: SocketAddr| {
-        local.ip().is_unspecified() && local.port() == server.port() && local.is_ipv4() == server.is_ipv4()
-    };
-    let position = |suits: &dyn Fn(SocketAddr) -> bool| listeners.iter().position(|socket| suits(socket.local_addr()));
-    let found = position(&|local| local == server).or_else(|| position(&takes_all))?;
-    Some(found as u64)
 }

@@ -1,0 +1,116 @@
+//! What comes of the datagrams of one round.
+
+use std::net::SocketAddr;
+
+use tt_model::{FiveTuple, Nanos, Transport};
+use tt_net::{Outgoing, UdpSocket};
+use tt_turn::Output;
+use tt_turn::relay::PeerPath;
+
+use super::{HEAD_LEN_MAX, HandedOver, Parts, Worker};
+use crate::turn::relays::{relay_key, relay_of};
+
+impl Worker {
+    /// Gives every datagram of the inbox to the engine, then sends what came of it.
+    pub(super) fn round(&mut self) {
+        let now = self.now();
+        for index in 0..self.inbox.len() {
+            if self.outbox.room() == 0 || self.outbox.head().len() < HEAD_LEN_MAX {
+                self.flush();
+            }
+            self.handle(now, index);
+        }
+        self.flush();
+        self.is_dirty = true;
+    }
+
+    fn flush(&mut self) {
+        let Parts { listeners, relays, .. } = &self.parts;
+        let sent = self.outbox.flush(&self.inbox, |key| match relay_of(key) {
+            Some(id) => relays.socket(id),
+            None => listeners.get(key as usize),
+        });
+        self.counts.sent += sent.datagrams;
+        self.counts.sent_relayed += sent.quoting;
+        self.counts.refused.merge(&sent.refused);
+        self.counts.orphaned += sent.orphaned;
+        self.counts.trains_refused += sent.trains_refused;
+    }
+
+    fn handle(&mut self, now: Nanos, index: usize) {
+        let datagram = self.inbox.datagram(index);
+        if datagram.truncated {
+            self.counts.truncated += 1;
+            return;
+        }
+        let Parts { server, listeners, sampler, neighbours, .. } = &mut self.parts;
+        let head = self.outbox.head();
+        let from = FiveTuple { client: datagram.from, server: datagram.to, transport: Transport::Udp };
+        let output = match relay_of(datagram.key) {
+            Some(relay) => {
+                let path = PeerPath { relay, peer: datagram.from };
+                server.handle_peer(now, path, datagram.bytes, head, sampler)
+            }
+            None => server.handle_client(now, &from, datagram.bytes, head, sampler),
+        };
+        let quote = |payload: &[u8]| {
+            let start = payload.as_ptr() as usize - datagram.bytes.as_ptr() as usize;
+            Some((index, start..start + payload.len()))
+        };
+        // RFC 8656 sections 13 and 14: DSCP and ECN of what is relayed are the incoming ones, and it has one hop less.
+        let traffic_class = datagram.traffic_class;
+        let hop_limit = match (&output, datagram.hop_limit) {
+            (Output::ToPeer { .. } | Output::ToClient { .. }, 1) => {
+                self.counts.hop_limit += 1;
+                return;
+            }
+            (_, hops) => hops.saturating_sub(1),
+        };
+        let outgoing = match output {
+            Output::Reply(bytes) => to_client(listeners, &from).map(|to| Outgoing { head_len: bytes.len(), ..to }),
+            Output::ToPeer { relay, peer, payload } => {
+                let quote = quote(payload);
+                let key = relay_key(relay);
+                Some(Outgoing { key, to: peer, source: None, traffic_class, hop_limit, head_len: 0, quote, padding: 0 })
+            }
+            Output::ToClient { client, header, payload, padding } => to_client(listeners, &client).map(|to| {
+                let (head_len, quote) = (header.len(), quote(payload));
+                Outgoing { traffic_class, hop_limit, head_len, quote, padding: padding.len() as u8, ..to }
+            }),
+            Output::HandOver(worker) => {
+                let handed_over = HandedOver { from, bytes: datagram.bytes.into() };
+                let taken = neighbours.get(usize::from(worker.0)).is_some_and(|neighbour| {
+                    let taken = neighbour.to.try_send(handed_over).is_ok();
+                    neighbour.waker.wake();
+                    taken
+                });
+                self.counts.hand_over_lost += u64::from(!taken);
+                return;
+            }
+            Output::Drop(_) => return,
+        };
+        // The outbox has room, so only a listener that is gone is left.
+        if !outgoing.is_some_and(|outgoing| self.outbox.push(outgoing)) {
+            self.counts.orphaned += 1;
+        }
+    }
+}
+
+/// A datagram to a client from the address that it talks to, yet without bytes.
+fn to_client(listeners: &[UdpSocket], client: &FiveTuple) -> Option<Outgoing> {
+    let key = listener_of(listeners, client.server)?;
+    let is_wildcard = listeners[key as usize].local_addr().ip().is_unspecified();
+    let mut outgoing = Outgoing::of_head(key, client.client, 0);
+    outgoing.source = is_wildcard.then_some(client.server.ip());
+    Some(outgoing)
+}
+
+/// The listener that a client's datagrams to `server` arrive at: the one bound there, else the one bound to all.
+pub(super) fn listener_of(listeners: &[UdpSocket], server: SocketAddr) -> Option<u64> {
+    let takes_all = |local: SocketAddr| {
+        local.ip().is_unspecified() && local.port() == server.port() && local.is_ipv4() == server.is_ipv4()
+    };
+    let position = |suits: &dyn Fn(SocketAddr) -> bool| listeners.iter().position(|socket| suits(socket.local_addr()));
+    let found = position(&|local| local == server).or_else(|| position(&takes_all))?;
+    Some(found as u64)
+}
