@@ -29,8 +29,23 @@ pub(crate) struct Ancillary {
     pub(crate) hop_limit: u8,
     /// The bytes are several datagrams of this length each, the last may be shorter (`UDP_GRO`); zero: they are one.
     pub(crate) segment_len: usize,
+    /// What an error queue tells (`IP_RECVERR`, `IPV6_RECVERR`).
+    pub(crate) error: Option<QueuedError>,
     /// How many datagrams the socket has lost for want of buffer since it was opened (`SO_RXQ_OVFL`).
     pub(crate) overflow: Option<u32>,
+}
+
+/// The kernel's `sock_extended_err`, as far as it is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueuedError {
+    /// Who found the error: `SO_EE_ORIGIN_ICMP`, `SO_EE_ORIGIN_ICMP6`, ...
+    pub(crate) origin: u8,
+    /// ICMP's type.
+    pub(crate) kind: u8,
+    /// ICMP's code.
+    pub(crate) code: u8,
+    /// The MTU, where the type and code tell of one.
+    pub(crate) mtu: u32,
 }
 
 /// What the kernel is told about a datagram, or about a train of them, beside its bytes and its receiver.
@@ -44,6 +59,8 @@ pub(crate) struct Leaving {
     pub(crate) traffic_class: u8,
     /// Time to live in hops; zero for the system's default.
     pub(crate) hop_limit: u8,
+    /// It must not be fragmented here; over IPv6 alone (`IPV6_DONTFRAG`).
+    pub(crate) whole: bool,
     /// The bytes are to leave as datagrams of this length each, the last may be shorter (`UDP_SEGMENT`); zero: as one.
     pub(crate) segment_len: u16,
 }
@@ -57,6 +74,12 @@ const fn align(len: usize) -> usize {
 
 fn take<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at + N)?.try_into().ok()
+}
+
+/// Reads a `sock_extended_err`: errno, origin, type, code, a byte of padding, then the MTU.
+fn queued_error(body: &[u8]) -> Option<QueuedError> {
+    let [origin, kind, code, _] = take::<4>(body, 4)?;
+    Some(QueuedError { origin, kind, code, mtu: take(body, 8).map(u32::from_ne_bytes)? })
 }
 
 impl Control {
@@ -84,6 +107,9 @@ impl Control {
                 }
                 (libc::SOL_UDP, libc::UDP_GRO) => {
                     found.segment_len = take(body, 0).map_or(0, i32::from_ne_bytes).max(0) as usize;
+                }
+                (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR) => {
+                    found.error = queued_error(body);
                 }
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => found.overflow = take(body, 0).map(u32::from_ne_bytes),
                 _ => {}
@@ -118,6 +144,9 @@ impl Control {
             if value != 0 {
                 len = self.put(len, kind, &i32::from(value).to_ne_bytes());
             }
+        }
+        if leaving.whole && leaving.is_ipv6 {
+            len = self.put(len, (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG), &1i32.to_ne_bytes());
         }
         if leaving.segment_len != 0 {
             len = self.put(len, (libc::SOL_UDP, libc::UDP_SEGMENT), &leaving.segment_len.to_ne_bytes());
@@ -162,7 +191,7 @@ mod tests {
     #[test]
     fn holds_everything_at_once() {
         let source = Some("2001:db8::9".parse().unwrap());
-        let all = Leaving { is_ipv6: true, source, traffic_class: 1, hop_limit: 1, segment_len: 1_200 };
+        let all = Leaving { is_ipv6: true, source, traffic_class: 1, hop_limit: 1, whole: true, segment_len: 1_200 };
         let mut control = Control::default();
         let len = control.write(&all);
         let len = control.put(len, (libc::SOL_SOCKET, libc::SO_RXQ_OVFL), &7u32.to_ne_bytes());

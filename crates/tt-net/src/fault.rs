@@ -63,6 +63,28 @@ impl IoFault {
         }
     }
 
+    /// Whether `error` is of the kind that an ICMP message about an earlier datagram brings to the next system call of
+    /// its socket (`IP_RECVERR`). The call has done nothing and may be made again.
+    pub(crate) fn may_be_late(error: &io::Error) -> bool {
+        use libc::{
+            EACCES, ECONNREFUSED, EHOSTDOWN, EHOSTUNREACH, EMSGSIZE, ENETUNREACH, ENONET, ENOPROTOOPT, EOPNOTSUPP,
+            EPROTO,
+        };
+        let late = [
+            ECONNREFUSED,
+            EHOSTUNREACH,
+            ENETUNREACH,
+            EHOSTDOWN,
+            ENONET,
+            EMSGSIZE,
+            ENOPROTOOPT,
+            EOPNOTSUPP,
+            EACCES,
+            EPROTO,
+        ];
+        error.raw_os_error().is_some_and(|code| late.contains(&code))
+    }
+
     /// The name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {

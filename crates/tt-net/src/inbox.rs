@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
-use crate::UdpSocket;
 use crate::sys::Slots;
+use crate::{IoFault, UdpSocket};
 
 /// Takes datagrams from one socket after the other until it is full, and keeps them where the kernel put them.
 ///
@@ -82,7 +82,8 @@ impl Inbox {
         }
     }
 
-    /// Takes at most `most` arrivals from `socket`, or as many as there is room for, without waiting. One system call.
+    /// Takes at most `most` arrivals from `socket`, or as many as there is room for, without waiting. One system call,
+    /// two where the first one only tells of an earlier datagram's ICMP error.
     ///
     /// # Errors
     /// What the kernel says, other than that there is nothing: that is a [`Received`] of nothing, drained.
@@ -92,10 +93,16 @@ impl Inbox {
         if start == end {
             return Ok(Received::default());
         }
-        let count = match self.slots.receive(socket, start..end) {
+        let mut received = self.slots.receive(socket, start..end);
+        if received.as_ref().is_err_and(IoFault::may_be_late) {
+            received = self.slots.receive(socket, start..end);
+        }
+        let count = match received {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Received::default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted || IoFault::may_be_late(&error) => {
+                return Ok(Received::default());
+            }
             Err(error) => return Err(error),
         };
         let (before, mut lost) = (self.places.len(), 0);

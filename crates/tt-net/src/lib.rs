@@ -34,6 +34,7 @@
 mod ancillary;
 mod descriptors;
 mod fault;
+mod icmp;
 mod inbox;
 mod outbox;
 mod poller;
@@ -43,6 +44,7 @@ mod sys;
 
 pub use descriptors::raise_descriptor_limit;
 pub use fault::{FaultCounts, IoFault};
+pub use icmp::{IcmpInbox, IcmpReport};
 pub use inbox::{Datagram, Inbox, Received};
 pub use outbox::{Outbox, Outgoing, Sent};
 pub use poller::{Poller, Waker};

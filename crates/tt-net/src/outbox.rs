@@ -40,6 +40,9 @@ pub struct Outgoing {
     pub traffic_class: u8,
     /// Its time to live in hops. Zero is the system's default.
     pub hop_limit: u8,
+    /// Over IPv6 it must not be fragmented on this host; over IPv4 that is the socket's choice, see
+    /// [`UdpSocket::unfragmented`].
+    pub whole: bool,
     /// Bytes at the front, the first `head_len` of the last [`Outbox::head`]; zero for none.
     pub head_len: usize,
     /// Index of the received datagram that is quoted, and the span of its bytes.
@@ -74,6 +77,7 @@ struct Queued {
     source: Option<IpAddr>,
     traffic_class: u8,
     hop_limit: u8,
+    whole: bool,
     head: (u32, u32),
     quote: Option<(u32, u32, u32)>,
     padding: u8,
@@ -99,7 +103,7 @@ impl Outgoing {
     /// The first `head_len` bytes of the last [`Outbox::head`], to `to`, through the socket of `key`.
     #[must_use]
     pub const fn of_head(key: u64, to: SocketAddr, head_len: usize) -> Self {
-        Self { key, to, source: None, traffic_class: 0, hop_limit: 0, head_len, quote: None, padding: 0 }
+        Self { key, to, source: None, traffic_class: 0, hop_limit: 0, whole: false, head_len, quote: None, padding: 0 }
     }
 }
 
@@ -143,6 +147,7 @@ impl Outbox {
             source: outgoing.source,
             traffic_class: outgoing.traffic_class,
             hop_limit: outgoing.hop_limit,
+            whole: outgoing.whole,
             head: (self.heads_used as u32, end as u32),
             quote: outgoing.quote.map(|(index, span)| (index as u32, span.start as u32, span.end as u32)),
             padding: outgoing.padding.min(ZEROS.len() as u8),
@@ -216,6 +221,7 @@ impl Queued {
             && self.source == next.source
             && self.traffic_class == next.traffic_class
             && self.hop_limit == next.hop_limit
+            && self.whole == next.whole
     }
 
     fn pieces<'a>(&self, heads: &'a [u8], inbox: &'a Inbox) -> [&'a [u8]; PIECES] {
@@ -258,9 +264,9 @@ fn gather<'a>(
     heads: &'a [u8],
     inbox: &'a Inbox,
 ) -> Departure<impl Iterator<Item = &'a [u8]> + use<'a>> {
-    let Queued { to, source, traffic_class, hop_limit, .. } = train[0];
+    let Queued { to, source, traffic_class, hop_limit, whole, .. } = train[0];
     let segment_len = if train.len() > 1 { train[0].len() as u16 } else { 0 };
-    let leaving = Leaving { is_ipv6: to.is_ipv6(), source, traffic_class, hop_limit, segment_len };
+    let leaving = Leaving { is_ipv6: to.is_ipv6(), source, traffic_class, hop_limit, whole, segment_len };
     Departure { to, leaving, pieces: train.iter().flat_map(|queued| queued.pieces(heads, inbox)) }
 }
 

@@ -17,6 +17,7 @@ pub struct Poller {
     wake: Arc<EventFd>,
     events: Vec<EpollEvent>,
     ready: Vec<u64>,
+    faulted: Vec<u64>,
 }
 
 /// Wakes a sleeping [`Poller`] from another thread.
@@ -36,7 +37,7 @@ impl Poller {
         let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
         epoll.add(&wake, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, WAKE))?;
         let events = vec![EpollEvent::empty(); capacity + 1];
-        Ok(Self { epoll, wake, events, ready: Vec::with_capacity(capacity + 1) })
+        Ok(Self { epoll, wake, events, ready: Vec::with_capacity(capacity + 1), faulted: Vec::new() })
     }
 
     /// Watches `socket` under `key`, which is not `u64::MAX`. What it already holds is told too.
@@ -69,15 +70,29 @@ impl Poller {
             }
         };
         self.ready.clear();
+        self.faulted.clear();
         match self.epoll.wait(&mut self.events, timeout) {
             Ok(count) => {
                 // Edge-triggered, so the eventfd's count need not be read back: the next write is a new edge.
-                self.ready.extend(self.events[..count].iter().map(EpollEvent::data).filter(|key| *key != WAKE));
+                let events = self.events[..count].iter().filter(|event| event.data() != WAKE);
+                for event in events {
+                    self.ready.push(event.data());
+                    if event.events().contains(EpollFlags::EPOLLERR) {
+                        self.faulted.push(event.data());
+                    }
+                }
                 Ok(&self.ready)
             }
             Err(Errno::EINTR) => Ok(&[]),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The keys of those sockets, among the ones that the last [`wait`](Self::wait) returned, that have been told of an
+    /// error: by ICMP, where they [tell of it](UdpSocket::tell_icmp).
+    #[must_use]
+    pub fn faulted(&self) -> &[u64] {
+        &self.faulted
     }
 
     /// A handle that wakes this poller.

@@ -5,10 +5,13 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use crate::sys::{MtuDiscovery, set_mtu_discovery};
 use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// A non-blocking UDP socket that knows the address it is bound to.
+///
+/// Over IPv4 it sends with a DF bit of 0: what is longer than an MTU is fragmented, here or on its way.
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: Socket,
@@ -63,6 +66,7 @@ impl UdpSocket {
         } else {
             socket.set_recv_tos_v4(true)?;
             setsockopt(&socket, sockopt::Ipv4RecvTtl, &true)?;
+            set_mtu_discovery(&socket, MtuDiscovery::Omit)?;
         }
         if sharing {
             socket.set_reuse_port(true)?;
@@ -77,6 +81,36 @@ impl UdpSocket {
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local
+    }
+
+    /// Asks the kernel to keep the ICMP errors about what this socket has sent for an [`IcmpInbox`](crate::IcmpInbox)
+    /// (`IP_RECVERR`, `IPV6_RECVERR`).
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn tell_icmp(&self) -> io::Result<()> {
+        match self.local {
+            SocketAddr::V4(_) => Ok(setsockopt(&self.socket, sockopt::Ipv4RecvErr, &true)?),
+            SocketAddr::V6(_) => Ok(setsockopt(&self.socket, sockopt::Ipv6RecvErr, &true)?),
+        }
+    }
+
+    /// A second socket on the same address and port that sends with a DF bit of 1 and receives nothing; IPv4 alone. The
+    /// ICMP errors about what it sends come to this one. Datagrams may reach the second one while it is made: read it
+    /// once.
+    ///
+    /// # Errors
+    /// What the kernel says: `EADDRINUSE`, `EMFILE`, ...
+    pub fn unfragmented(&self) -> io::Result<Self> {
+        self.socket.set_reuse_port(true)?;
+        let second = Self::open(self.local, true);
+        // Alone again: nobody else may join.
+        self.socket.set_reuse_port(false)?;
+        let second = second?;
+        set_mtu_discovery(&second.socket, MtuDiscovery::Probe)?;
+        // Connected to itself, it is given what it sends to itself, and so nothing.
+        second.socket.connect(&self.local.into())?;
+        Ok(second)
     }
 
     /// Asks the kernel to hand over trains of datagrams as one (`UDP_GRO`); an [`Inbox`](crate::Inbox) takes them apart.

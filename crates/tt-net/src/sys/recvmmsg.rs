@@ -73,14 +73,22 @@ impl Slots {
 
     /// Receives into `slots` without waiting and returns how many of them, from the first on, were filled.
     pub(crate) fn receive(&mut self, socket: &impl AsFd, slots: Range<usize>) -> io::Result<usize> {
+        self.receive_from(socket, slots, libc::MSG_DONTWAIT)
+    }
+
+    /// The same from the queue of what went wrong with earlier datagrams: their first bytes, their receivers.
+    pub(crate) fn receive_errors(&mut self, socket: &impl AsFd, slots: Range<usize>) -> io::Result<usize> {
+        self.receive_from(socket, slots, libc::MSG_DONTWAIT | libc::MSG_ERRQUEUE)
+    }
+
+    fn receive_from(&mut self, socket: &impl AsFd, slots: Range<usize>, flags: i32) -> io::Result<usize> {
         self.point_at(slots.clone());
         let (headers, count) = (self.headers.as_mut_ptr(), self.headers.len() as libc::c_uint);
         let descriptor = socket.as_fd().as_raw_fd();
         // SAFETY: `headers` points to `count` initialised headers. Each points to one iovec, one `SockAddr` and one
         // `Control` of this slot, with their true lengths, all owned by `self`, which is borrowed exclusively until
         // the call returns; the kernel keeps none of the pointers. A null timeout is allowed.
-        let received =
-            unsafe { libc::recvmmsg(descriptor, headers, count, libc::MSG_DONTWAIT as _, std::ptr::null_mut()) };
+        let received = unsafe { libc::recvmmsg(descriptor, headers, count, flags as _, std::ptr::null_mut()) };
         let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
         for (arrival, header) in self.arrivals[slots].iter_mut().zip(&self.headers[..received]) {
             *arrival = Arrival {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::header::empty_header;
+use crate::IoFault;
 use crate::ancillary::{Control, Leaving};
 use crate::sockaddr::SockAddr;
 
@@ -83,7 +84,7 @@ impl Departures {
                     }
                     // The error may be an earlier datagram's, told late by ICMP and taken off the socket by this call;
                     // where it is this datagram's own, the kernel says so again. The others have not been tried.
-                    if is_second_try || !may_be_late(&error) {
+                    if is_second_try || !IoFault::may_be_late(&error) {
                         refused(at, error);
                         at += 1;
                         is_second_try = false;
@@ -112,23 +113,4 @@ impl Departures {
             header.msg_controllen = control.1 as _;
         }
     }
-}
-
-/// Whether `error` is of the kind that ICMP brings (`IP_RECVERR`).
-fn may_be_late(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(
-            libc::ECONNREFUSED
-                | libc::EHOSTUNREACH
-                | libc::ENETUNREACH
-                | libc::EHOSTDOWN
-                | libc::ENONET
-                | libc::EMSGSIZE
-                | libc::ENOPROTOOPT
-                | libc::EOPNOTSUPP
-                | libc::EACCES
-                | libc::EPROTO
-        )
-    )
 }

@@ -71,7 +71,17 @@ impl Worker {
             Output::ToPeer { relay, peer, payload, ip: _ } => {
                 let quote = quote(payload);
                 let key = relay_key(relay);
-                Some(Outgoing { key, to: peer, source: None, traffic_class, hop_limit, head_len: 0, quote, padding: 0 })
+                Some(Outgoing {
+                    key,
+                    to: peer,
+                    source: None,
+                    traffic_class,
+                    hop_limit,
+                    whole: false,
+                    head_len: 0,
+                    quote,
+                    padding: 0,
+                })
             }
             Output::ToClient { client, header, payload, padding } => to_client(listeners, &client).map(|to| {
                 let (head_len, quote) = (header.len(), quote(payload));

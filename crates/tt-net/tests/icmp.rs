@@ -1,0 +1,106 @@
+//! ICMP errors about what was sent, and the DF bit, over loopback.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
+
+use std::net::{SocketAddr, UdpSocket as StdSocket};
+use std::time::Duration;
+
+use tt_net::{IcmpInbox, IcmpReport, Inbox, Outbox, Outgoing, Poller, UdpSocket};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOPBACKS: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
+
+fn bind(addr: &str) -> UdpSocket {
+    UdpSocket::bind(addr.parse().unwrap()).unwrap()
+}
+
+fn push(outbox: &mut Outbox, to: SocketAddr, byte: u8) {
+    outbox.head()[0] = byte;
+    assert!(outbox.push(Outgoing::of_head(0, to, 1)));
+}
+
+/// An address on which nobody listens.
+fn closed(addr: &str) -> SocketAddr {
+    StdSocket::bind(addr).unwrap().local_addr().unwrap()
+}
+
+#[test]
+fn a_closed_port_is_told_with_the_inner_destination() {
+    // RFC 792 and RFC 4443: port unreachable.
+    for (addr, kind, code) in [(LOOPBACKS[0], 3, 3), (LOOPBACKS[1], 1, 4)] {
+        let (socket, closed) = (bind(addr), closed(addr));
+        socket.tell_icmp().unwrap();
+        let mut poller = Poller::new(1).unwrap();
+        poller.add(&socket, 7).unwrap();
+        let mut outbox = Outbox::new(1, 1);
+        push(&mut outbox, closed, b'x');
+        assert_eq!(outbox.flush(&Inbox::new(1, 1), |_| Some(&socket)).datagrams, 1);
+        assert_eq!(poller.wait(Some(PATIENCE)).unwrap(), [7]);
+        assert_eq!(poller.faulted(), [7]);
+        let (mut inbox, mut reports) = (IcmpInbox::default(), Vec::new());
+        assert!(inbox.receive(&socket, |report| reports.push(report)).unwrap());
+        assert_eq!(reports, [IcmpReport { destination: closed, kind, code, mtu: 0 }]);
+        assert!(inbox.receive(&socket, |report| panic!("{report:?}")).unwrap());
+    }
+}
+
+#[test]
+fn a_refusal_told_late_stops_no_batch_and_loses_nothing() {
+    for addr in LOOPBACKS {
+        let (socket, closed) = (bind(addr), closed(addr));
+        socket.tell_icmp().unwrap();
+        let open = StdSocket::bind(addr).unwrap();
+        open.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut outbox = Outbox::new(64, 64);
+        for number in 0..40 {
+            push(&mut outbox, if number % 2 == 0 { closed } else { open.local_addr().unwrap() }, number);
+        }
+        let sent = outbox.flush(&Inbox::new(1, 1), |_| Some(&socket));
+        assert_eq!((sent.datagrams, sent.refused.total()), (40, 0), "{addr}");
+        let mut bytes = [0; 8];
+        for number in (1..40).step_by(2) {
+            assert_eq!(open.recv(&mut bytes).unwrap(), 1);
+            assert_eq!(bytes[0], number, "{addr}");
+        }
+        // Nor does one stand before what is received.
+        push(&mut outbox, closed, 0);
+        assert_eq!(outbox.flush(&Inbox::new(1, 1), |_| Some(&socket)).datagrams, 1);
+        open.send_to(b"answer", socket.local_addr()).unwrap();
+        let mut inbox = Inbox::new(4, 64);
+        assert_eq!(inbox.receive(&socket, 0, 4).unwrap().count, 1, "{addr}");
+        assert_eq!(inbox.datagram(0).bytes, b"answer");
+        let (mut told, mut icmp) = (0, IcmpInbox::default());
+        while !icmp.receive(&socket, |_| told += 1).unwrap() {}
+        assert!((1..=21).contains(&told), "{addr}: {told}");
+    }
+}
+
+#[test]
+fn an_unfragmented_twin_sends_from_the_same_port_and_receives_nothing() {
+    let socket = bind("127.0.0.1:0");
+    socket.tell_icmp().unwrap();
+    let twin = socket.unfragmented().unwrap();
+    assert_eq!(twin.local_addr(), socket.local_addr());
+    let clients: Vec<_> = (0..32).map(|_| StdSocket::bind("127.0.0.1:0").unwrap()).collect();
+    for client in &clients {
+        client.send_to(b"all of them", socket.local_addr()).unwrap();
+    }
+    let mut inbox = Inbox::new(64, 64);
+    assert_eq!(inbox.receive(&twin, 0, 64).unwrap().count, 0);
+    assert_eq!(inbox.receive(&socket, 0, 64).unwrap().count, clients.len());
+    let mut outbox = Outbox::new(1, 1);
+    push(&mut outbox, clients[0].local_addr().unwrap(), b'x');
+    assert_eq!(outbox.flush(&inbox, |_| Some(&twin)).datagrams, 1);
+    clients[0].set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut bytes = [0; 8];
+    assert_eq!(clients[0].recv_from(&mut bytes).unwrap(), (1, socket.local_addr()));
+    // What becomes of its datagrams is told to the first socket.
+    let closed = closed("127.0.0.1:0");
+    push(&mut outbox, closed, b'x');
+    assert_eq!(outbox.flush(&inbox, |_| Some(&twin)).datagrams, 1);
+    let mut destinations = Vec::new();
+    IcmpInbox::default().receive(&socket, |report| destinations.push(report.destination)).unwrap();
+    assert_eq!(destinations, [closed]);
+    assert!(UdpSocket::bind(socket.local_addr()).is_err(), "nobody else may join");
+}
