@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod conformance;
+mod fuzz;
 mod test;
 mod tidy;
 
@@ -11,13 +12,15 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask test [--install] [--list] [--json FILE] [SUITE..]   every suite, or those named
-       cargo xtask tidy                                               the rules that a program can check";
+       cargo xtask tidy                                               the rules that a program can check
+       cargo xtask fuzz [--planted] [--seconds N] [TARGET..]          search with the fuzz targets (nightly, cargo-fuzz)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((command, rest)) if command == "test" => test::run(rest),
         Some((command, [])) if command == "tidy" => tidy::run(),
+        Some((command, rest)) if command == "fuzz" => fuzz::run(rest),
         Some(_) | None => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -5,6 +5,7 @@
 //! in the environment a skip is a failure, unless the suite is optional.
 
 mod binaries;
+mod corpora;
 mod process;
 mod seeded;
 mod suites;

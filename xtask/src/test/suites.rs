@@ -5,7 +5,7 @@ use std::process::Command;
 use super::binaries::Group;
 use super::tally::{Outcome, Tally};
 use super::tools;
-use super::{Workplace, seeded};
+use super::{Workplace, corpora, seeded};
 
 /// One part of the tests that can be asked for by name.
 pub(crate) struct Suite {
@@ -41,6 +41,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("seeded", "each of those orderings, weakened, makes loom fail", seeded),
     optional("miri", "undefined behaviour in the ring, the cell and wide instructions", miri),
     optional("tsan", "data races in the ring and the cell", tsan),
+    optional("corpora", "lines of its module that each fuzz target's corpus reaches", corpora),
     suite("optimised", "tests about machine code and long runs, in the release profile", optimised),
     optional("counts", "instructions of each row against the kept ones", counts),
     suite("bench", "every published row, quickly", bench),
@@ -215,6 +216,13 @@ fn tsan(place: &Workplace) -> Outcome {
     let mut command = place.command("cargo", &arguments);
     command.args(["--target", HOST_TARGET, "--target-dir", "target/tsan", "--", "--show-output"]);
     libtest(place, "tsan", command.env("RUSTFLAGS", "-Zsanitizer=thread"))
+}
+
+fn corpora(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_component("llvm-tools") {
+        return Outcome::Skipped(reason);
+    }
+    Outcome::Ran(corpora::run(place).unwrap_or_else(|error| Tally::fail(format!("corpora: {error:#}"))))
 }
 
 fn optimised(place: &Workplace) -> Outcome {

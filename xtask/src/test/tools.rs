@@ -44,6 +44,11 @@ impl Workplace {
         self.bring_with_rustup(&["target", "add", target], target)
     }
 
+    /// Makes sure that the toolchain has `component`.
+    pub(crate) fn bring_component(&self, component: &str) -> Result<(), String> {
+        self.bring_with_rustup(&["component", "add", component], component)
+    }
+
     /// Makes sure that the nightly toolchain has `component`.
     pub(crate) fn bring_nightly(&self, component: &str) -> Result<(), String> {
         self.bring_with_rustup(&["component", "add", "--toolchain", "nightly", component], component)

@@ -1,0 +1,445 @@
+//! The server's state machine: clients, a forger and peers do what the bytes say, in virtual time.
+//!
+//! After every call the counters close, an answer fits its request, nothing is relayed without a permission that was
+//! granted and lives, and nobody without credentials changes a table. In the end everything expires.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use tt_meter::Off;
+use tt_model::{FiveTuple, Nanos, Transport};
+use tt_turn::relay::{PeerPath, RelayAddress, RelayDemand};
+use tt_turn::shared::{Budget, Quotas};
+use tt_turn::{Capacity, Config, Output, RelayId, Secrets, Server, Shared, WorkerId};
+
+use crate::choices::Choices;
+use crate::naive::{self, Writer};
+
+const REALM: &str = "example.org";
+const PASSWORD: &str = "correct horse";
+const USERS: [&str; 2] = ["alice", "bob"];
+const CLIENTS: u8 = 4;
+const RELAYS: u32 = 6;
+const PERMISSION_S: u64 = 300;
+const METHODS: [u16; 9] = [0x001, 0x003, 0x003, 0x004, 0x006, 0x007, 0x008, 0x009, 0x00A];
+const INTERESTING: [u16; 12] =
+    [0x000D, 0x0017, 0x0018, 0x001A, 0x001B, 0x0022, 0x8000, 0x8022, 0x001E, 0x0003, 0x001D, 0x8002];
+
+/// What a client was granted.
+#[derive(Debug, Default)]
+struct Grants {
+    user: usize,
+    expires: Nanos,
+    relayed: Vec<SocketAddr>,
+    permissions: BTreeMap<IpAddr, Nanos>,
+    channels: BTreeMap<u16, SocketAddr>,
+}
+
+struct World {
+    server: Server,
+    now: Nanos,
+    transactions: u64,
+    grants: BTreeMap<u8, Grants>,
+    nonces: BTreeMap<u8, Vec<u8>>,
+    out: Vec<u8>,
+}
+
+/// What became of a datagram.
+enum Came {
+    Reply(Vec<u8>),
+    ToPeer(SocketAddr, Vec<u8>),
+    ToClient(SocketAddr, Vec<u8>),
+    Nothing,
+}
+
+/// Plays `data`.
+pub fn run(data: &[u8]) {
+    let mut choices = Choices(data);
+    let mut world = World::new(choices.byte());
+    for _ in 0..400 {
+        if choices.is_spent() {
+            break;
+        }
+        world.step(&mut choices);
+    }
+    world.end();
+}
+
+fn client_addr(client: u8) -> SocketAddr {
+    SocketAddr::new([192, 0, 2, 10 + client].into(), 7_000)
+}
+
+fn relay_addr(relay: u32) -> SocketAddr {
+    let port = 50_000 + (relay / 2) as u16;
+    if relay.is_multiple_of(2) {
+        SocketAddr::new([198, 41, 0, 9].into(), port)
+    } else {
+        SocketAddr::new(IpAddr::from([0x26, 0x06, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]), port)
+    }
+}
+
+fn peer_addr(choices: &mut Choices<'_>) -> SocketAddr {
+    let choice = choices.byte();
+    let port = if choice & 0x80 == 0 { 9_000 } else { choices.word() };
+    let ip = match choice % 8 {
+        0..3 => IpAddr::from([8, 8, 4, choice % 8]),
+        3..5 => IpAddr::from([0x2A, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, choice % 8]),
+        5 => IpAddr::from([10, 0, 0, 1]),
+        6 => IpAddr::from([198, 41, 0, 9]),
+        _ => IpAddr::from(choices.double().to_be_bytes()),
+    };
+    SocketAddr::new(ip, port)
+}
+
+impl World {
+    fn new(settings: u8) -> Self {
+        let quotas = Quotas {
+            allocations_per_user: u32::from(settings & 3) + 1,
+            error_replies: if settings & 4 == 0 { Budget::UNLIMITED } else { Quotas::default().error_replies },
+            ..Quotas::default()
+        };
+        let capacity = Capacity {
+            allocations: 3,
+            permissions: 8,
+            permissions_per_allocation: 4,
+            channels: 8,
+            channels_per_allocation: 4,
+            relays: RELAYS,
+        };
+        let mut config = Config::new(REALM);
+        if settings & 8 != 0 {
+            config.software = Some("truetick".into());
+        }
+        if settings & 16 != 0 {
+            config.fingerprint = tt_turn::config::FingerprintUse::Always;
+        }
+        if settings & 32 != 0 {
+            config.channel_numbers = tt_turn::config::ChannelNumbers::Rfc5766;
+        }
+        let mut secrets = Secrets::new([1; 32], [77; 32]);
+        for name in USERS {
+            secrets.add_user(name.as_bytes(), REALM, PASSWORD.as_bytes());
+        }
+        let shared = Arc::new(Shared::new(quotas, capacity.allocations, 42));
+        let mut server = Server::new(config, capacity, shared, WorkerId(0), secrets);
+        let now = Nanos::from_secs(5_000);
+        server.set_wall_clock(now, 1_800_000_000);
+        let mut world = Self {
+            server,
+            now,
+            transactions: 0,
+            grants: BTreeMap::new(),
+            nonces: BTreeMap::new(),
+            out: vec![0xEE; 1_500],
+        };
+        (0..RELAYS).for_each(|relay| world.register(RelayId(relay)));
+        world
+    }
+
+    fn register(&mut self, id: RelayId) {
+        let bound = relay_addr(id.0);
+        self.server.add_relay(id, RelayAddress { bound, external: bound }).expect("a number that is free");
+    }
+
+    fn step(&mut self, choices: &mut Choices<'_>) {
+        let client = choices.byte() % CLIENTS;
+        match choices.byte() % 12 {
+            0 => self.pass(u64::from(choices.byte())),
+            1 => self.pass(u64::from(choices.word()) / 8),
+            2 => {
+                let length = usize::from(choices.byte());
+                let junk = choices.bytes(length);
+                self.stranger(client, &junk);
+            }
+            3 => self.forged(client, choices),
+            4 => self.peer_sends(choices),
+            5 => self.channel_data(client, choices),
+            6 => self.indication(client, choices),
+            _ => self.request(client, choices),
+        }
+        while let Some(RelayDemand::Retire(id)) = self.server.poll_relay() {
+            self.register(id);
+        }
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        self.now = self.now.saturating_add(Nanos::from_secs(seconds));
+        while self.server.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.server.handle_timeout(self.now);
+        }
+        let (now, server) = (self.now, &self.server);
+        assert!(server.poll_timeout().is_none_or(|at| at > now), "a timeout that was handled stays due");
+    }
+
+    fn flow(client: u8) -> FiveTuple {
+        let server = SocketAddr::new([198, 41, 0, 9].into(), 3_478);
+        FiveTuple { client: client_addr(client), server, transport: Transport::Udp }
+    }
+
+    fn hand_in(&mut self, client: u8, datagram: &[u8]) -> Came {
+        let output = self.server.handle_client(self.now, &Self::flow(client), datagram, &mut self.out, &mut Off);
+        let came = match output {
+            Output::Reply(bytes) => Came::Reply(bytes.to_vec()),
+            Output::ToPeer { peer, payload, .. } => Came::ToPeer(peer, payload.to_vec()),
+            Output::ToClient { .. } | Output::HandOver(_) => panic!("{output:?}"),
+            Output::Drop(_) => Came::Nothing,
+        };
+        assert!(self.server.counters().closes(), "{:?}", self.server.counters());
+        if let Came::ToPeer(peer, payload) = &came {
+            self.check_permission(client, *peer);
+            let holds = payload.is_empty() || datagram.windows(payload.len()).any(|part| part == payload);
+            assert!(holds, "the payload is not the client's");
+        }
+        came
+    }
+
+    /// Nobody whom the client was not granted may be reached.
+    fn check_permission(&self, client: u8, peer: SocketAddr) {
+        let until = self.grants.get(&client).and_then(|grants| grants.permissions.get(&peer.ip()));
+        assert!(until.is_some_and(|until| *until > self.now), "{peer} without a permission of client {client}");
+        assert_ne!(peer.ip(), IpAddr::from([10, 0, 0, 1]), "a private peer");
+        assert_ne!(peer.port(), 0);
+    }
+
+    fn reply(&self, request: &[u8], reply: &[u8]) -> naive::Reading {
+        let read = naive::read(reply).unwrap_or_else(|| panic!("no message: {reply:02x?}"));
+        let asked = naive::read(request).expect("only a message is answered");
+        assert_eq!((&reply[8..20], read.method, asked.class), (&request[8..20], asked.method, 0));
+        assert_eq!(read.class, if read.code().is_some() { 3 } else { 2 });
+        for found in &read.attributes {
+            let end = found.at + 4 + found.value.len();
+            assert!(reply[end..end.next_multiple_of(4)].iter().all(|byte| *byte == 0), "padding: {reply:02x?}");
+        }
+        read
+    }
+
+    /// Bytes of somebody without credentials: no table changes.
+    fn stranger(&mut self, client: u8, datagram: &[u8]) {
+        let before = (self.server.allocations(), self.server.relays_pooled(true), self.server.relays_pooled(false));
+        if let Came::Reply(reply) = self.hand_in(client, datagram) {
+            self.reply(datagram, &reply);
+        }
+        let after = (self.server.allocations(), self.server.relays_pooled(true), self.server.relays_pooled(false));
+        assert_eq!(before, after, "{datagram:02x?}");
+    }
+
+    /// A right request with some bytes changed.
+    fn forged(&mut self, client: u8, choices: &mut Choices<'_>) {
+        let user = usize::from(choices.byte()) % USERS.len();
+        let (mut request, _) = self.written(client, user, choices);
+        let end = naive::read(&request).and_then(|read| read.get(naive::INTEGRITY).map(|found| found.at + 24));
+        let at = usize::from(choices.word()) % end.unwrap_or(request.len());
+        let flip = choices.byte() | 1;
+        // The length counts what is covered, but not itself: a changed one makes no message of it, or another length.
+        if !(2..4).contains(&at) {
+            request[at] ^= flip;
+            self.stranger(client, &request);
+        }
+    }
+
+    fn nonce(&mut self, client: u8) -> Vec<u8> {
+        if let Some(nonce) = self.nonces.get(&client) {
+            return nonce.clone();
+        }
+        let request = Writer::new(0x004, 0, self.tid()).0;
+        let Came::Reply(reply) = self.hand_in(client, &request) else { return b"none".to_vec() };
+        let read = self.reply(&request, &reply);
+        assert_eq!(read.code(), Some(401));
+        let nonce = read.get(0x0015).expect("a nonce").value.clone();
+        self.nonces.insert(client, nonce.clone());
+        nonce
+    }
+
+    fn tid(&mut self) -> [u8; 12] {
+        self.transactions += 1;
+        let mut tid = [0x5A; 12];
+        tid[..8].copy_from_slice(&self.transactions.to_be_bytes());
+        tid
+    }
+
+    /// A signed request, and the peers that it names.
+    fn written(&mut self, client: u8, user: usize, choices: &mut Choices<'_>) -> (Vec<u8>, Vec<SocketAddr>) {
+        let nonce = self.nonce(client);
+        let method = *choices.of(&METHODS);
+        let tid = self.tid();
+        let mut writer = Writer::new(method, 0, tid);
+        let mut peers = Vec::new();
+        let shape = choices.byte();
+        if method == 0x003 && shape & 1 == 0 {
+            writer = writer.attribute(0x0019, &[17, 0, 0, 0]);
+        }
+        if matches!(method, 0x008 | 0x009) {
+            for _ in 0..=(shape & 3) / 2 {
+                let peer = peer_addr(choices);
+                writer = writer.attribute(0x0012, &naive::xor(peer, &tid));
+                peers.push(peer);
+            }
+        }
+        if method == 0x009 {
+            let number = 0x3FFE + (choices.word() & if shape & 64 == 0 { 7 } else { 0x7FFF });
+            writer = writer.attribute(0x000C, &[&number.to_be_bytes()[..], &[0, 0]].concat());
+        }
+        for _ in 0..(shape >> 3 & 3) {
+            let kind = *choices.of(&INTERESTING);
+            let length = *choices.of(&[0, 1, 4, 4, 4, 8]);
+            let value = choices.bytes(length);
+            writer = writer.attribute(kind, &value);
+        }
+        writer = writer.attribute(0x0006, USERS[user].as_bytes()).attribute(0x0014, REALM.as_bytes());
+        let writer = writer.attribute(0x0015, &nonce);
+        (writer.signed(&naive::md5_key(USERS[user], REALM, PASSWORD)).0, peers)
+    }
+
+    fn request(&mut self, client: u8, choices: &mut Choices<'_>) {
+        let user = usize::from(choices.byte()) % USERS.len();
+        let (request, peers) = self.written(client, user, choices);
+        let asked = naive::read(&request).expect("a message");
+        let Came::Reply(bytes) = self.hand_in(client, &request) else { return };
+        let reply = self.reply(&request, &bytes);
+        match reply.code() {
+            Some(401) => panic!("right credentials refused: {asked:?}"),
+            Some(438) => {
+                self.nonces.insert(client, reply.get(0x0015).expect("a nonce").value.clone());
+            }
+            Some(_) => {}
+            None if asked.method == 0x001 => {}
+            None => self.granted(client, user, &asked, &reply, &peers),
+        }
+    }
+
+    fn granted(
+        &mut self,
+        client: u8,
+        user: usize,
+        asked: &naive::Reading,
+        reply: &naive::Reading,
+        peers: &[SocketAddr],
+    ) {
+        let until = self.now.saturating_add(Nanos::from_secs(PERMISSION_S));
+        let signed = reply.get(naive::INTEGRITY).expect("a signed answer");
+        let key = naive::md5_key(USERS[user], REALM, PASSWORD);
+        assert_eq!(signed.value, naive::integrity(&key, &reply.bytes, signed.at));
+        let lifetime =
+            reply.get(0x000D).map(|found| found.value.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)));
+        let expires = self.now.saturating_add(Nanos::from_secs(u64::from(lifetime.unwrap_or(0))));
+        match asked.method {
+            0x003 => {
+                let tid: [u8; 12] = reply.bytes[8..20].try_into().expect("12 bytes");
+                let relayed = reply.attributes.iter().filter(|found| found.kind == 0x0016);
+                let relayed: Vec<_> =
+                    relayed.map(|found| naive::unxor(&found.value, &tid).expect("an address")).collect();
+                assert!(!relayed.is_empty() && lifetime.is_some_and(|lifetime| (600..=3_600).contains(&lifetime)));
+                let (now, mut others) = (self.now, self.grants.iter().filter(|(other, _)| **other != client));
+                let is_taken =
+                    |grants: &Grants| grants.expires > now && grants.relayed.iter().any(|one| relayed.contains(one));
+                assert!(!others.any(|(_, grants)| is_taken(grants)), "{relayed:?} is another's");
+                self.grants.insert(client, Grants { user, expires, relayed, ..Grants::default() });
+            }
+            0x004 => {
+                let grants = self.grants.get_mut(&client).expect("a refresh without an allocation");
+                match (lifetime, asked.get(0x0017).map(|family| family.value[0])) {
+                    (Some(0), None) => grants.relayed.clear(),
+                    (Some(0), Some(family)) => grants.relayed.retain(|relayed| relayed.is_ipv4() != (family == 1)),
+                    (_, _) => grants.expires = expires,
+                }
+                if grants.relayed.is_empty() {
+                    self.grants.remove(&client);
+                }
+            }
+            _ => {
+                let grants = self.grants.get_mut(&client).expect("a permission without an allocation");
+                assert_eq!(grants.user, user, "another user's allocation");
+                for peer in peers {
+                    grants.permissions.insert(peer.ip(), until);
+                }
+                if let (0x009, Some(number), Some(peer)) = (asked.method, asked.get(0x000C), peers.first()) {
+                    let number = u16::from_be_bytes([number.value[0], number.value[1]]);
+                    assert!((0x4000..=0x7FFF).contains(&number));
+                    grants.channels.insert(number, *peer);
+                }
+            }
+        }
+    }
+
+    fn indication(&mut self, client: u8, choices: &mut Choices<'_>) {
+        let tid = self.tid();
+        let peer = peer_addr(choices);
+        let shape = choices.byte();
+        let length = usize::from(shape >> 2);
+        let payload = choices.bytes(length);
+        let mut writer = Writer::new(0x006, 1, tid);
+        if shape & 3 != 1 {
+            writer = writer.attribute(0x0012, &naive::xor(peer, &tid));
+        }
+        if shape & 3 != 2 {
+            writer = writer.attribute(0x0013, &payload);
+        }
+        match self.hand_in(client, &writer.0) {
+            Came::ToPeer(to, carried) => assert_eq!((to, carried), (peer, payload)),
+            Came::Nothing => {}
+            Came::Reply(_) | Came::ToClient(..) => panic!("an indication is answered"),
+        }
+    }
+
+    fn channel_data(&mut self, client: u8, choices: &mut Choices<'_>) {
+        let number = 0x4000 + u16::from(choices.byte() % 8);
+        let length = u16::from(choices.byte());
+        let payload = choices.bytes(usize::from(length));
+        let datagram = [&number.to_be_bytes()[..], &length.to_be_bytes(), &payload].concat();
+        match self.hand_in(client, &datagram) {
+            Came::ToPeer(to, carried) => {
+                assert_eq!(Some(&to), self.grants.get(&client).and_then(|grants| grants.channels.get(&number)));
+                assert_eq!(carried, payload[..usize::from(length)]);
+            }
+            Came::Nothing => {}
+            Came::Reply(_) | Came::ToClient(..) => panic!("ChannelData is answered"),
+        }
+    }
+
+    fn peer_sends(&mut self, choices: &mut Choices<'_>) {
+        let relay = u32::from(choices.byte()) % RELAYS;
+        let peer = peer_addr(choices);
+        let length = usize::from(choices.byte());
+        let payload = choices.bytes(length);
+        let path = PeerPath { relay: RelayId(relay), peer };
+        let output = self.server.handle_peer(self.now, path, &payload, &mut self.out[..64], &mut Off);
+        let came = match output {
+            Output::ToClient { client, header, payload, padding } => {
+                Came::ToClient(client.client, [header, payload, padding].concat())
+            }
+            Output::Drop(_) => Came::Nothing,
+            Output::Reply(_) | Output::ToPeer { .. } | Output::HandOver(_) => panic!("{output:?}"),
+        };
+        assert!(self.server.counters().closes(), "{:?}", self.server.counters());
+        let Came::ToClient(to, bytes) = came else { return };
+        let client = (0..CLIENTS).find(|client| client_addr(*client) == to).expect("a client of ours");
+        self.check_permission(client, peer);
+        assert!(self.grants[&client].relayed.contains(&relay_addr(relay)), "another's relay");
+        let carried = match naive::read(&bytes) {
+            Some(read) => {
+                let tid: [u8; 12] = bytes[8..20].try_into().expect("12 bytes");
+                let from = read.get(0x0012).and_then(|found| naive::unxor(&found.value, &tid));
+                assert_eq!((read.method, read.class, from), (0x007, 1, Some(peer)));
+                read.get(0x0013).expect("DATA").value.clone()
+            }
+            None => {
+                let number = u16::from_be_bytes([bytes[0], bytes[1]]);
+                assert_eq!(self.grants[&client].channels.get(&number), Some(&peer));
+                bytes[4..4 + usize::from(u16::from_be_bytes([bytes[2], bytes[3]]))].to_vec()
+            }
+        };
+        assert_eq!(carried, payload);
+    }
+
+    /// Everything ends, and everything comes back.
+    fn end(&mut self) {
+        self.pass(4_000);
+        while let Some(RelayDemand::Retire(id)) = self.server.poll_relay() {
+            self.register(id);
+        }
+        assert_eq!(self.server.allocations(), 0);
+        let pooled = self.server.relays_pooled(true) + self.server.relays_pooled(false);
+        assert_eq!(pooled, RELAYS as usize);
+    }
+}
