@@ -21,6 +21,8 @@ pub struct Config {
     pub nonce_lifetime_s: u32,
     /// Which channel numbers a client may bind.
     pub channel_numbers: ChannelNumbers,
+    /// Whether the driver can forbid fragmentation.
+    pub dont_fragment: DontFragment,
     /// Which peers the relay may reach.
     pub peer_policy: PeerPolicy,
 }
@@ -37,6 +39,7 @@ impl Config {
             lifetime_max_s: 3_600,
             nonce_lifetime_s: 3_600,
             channel_numbers: ChannelNumbers::Rfc8656,
+            dont_fragment: DontFragment::Honoured,
             peer_policy: PeerPolicy::new(),
         }
     }
@@ -49,6 +52,15 @@ pub enum FingerprintUse {
     Echo,
     /// Always.
     Always,
+}
+
+/// What becomes of DONT-FRAGMENT (RFC 8656 sections 7.2 and 11.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DontFragment {
+    /// The driver can send with the DF bit set.
+    Honoured,
+    /// It cannot: the attribute is treated as an unknown one that must be understood.
+    Unknown,
 }
 
 /// Which channel numbers a client may bind.

@@ -63,6 +63,8 @@ drop_reasons! {
     ChannelUnbound = "channel_unbound";
     /// A packet from a peer on a relay that serves no allocation (any more).
     RelayUnallocated = "relay_unallocated";
+    /// An ICMP error of a type that is not passed on (RFC 8656 section 11.5).
+    IcmpType = "icmp_type";
     /// A packet from a peer that does not fit a Data indication.
     TooLarge = "too_large";
     /// The caller's buffer was too small for the answer.
@@ -74,7 +76,7 @@ drop_reasons! {
 /// `received == replied + relayed + handed_over + drops.sum()` after every call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
-    /// Datagrams handed in, from clients and from peers.
+    /// Datagrams handed in, from clients and from peers, and ICMP errors.
     pub received: u64,
     /// Datagrams answered, successes and errors.
     pub replied: u64,

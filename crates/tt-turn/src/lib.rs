@@ -7,8 +7,9 @@
 //! [`Server::set_wall_clock`], and then loops:
 //!
 //! 1. for every datagram of a client, and every message on its connection (RFC 8656 section 12.5 tells where one
-//!    ends): [`Server::handle_client`], for every packet on a relay socket:
-//!    [`Server::handle_peer`]; do what the [`Output`] says (its slices are parts of the datagram and of `out`);
+//!    ends): [`Server::handle_client`], for every packet on a relay socket: [`Server::handle_peer`], for every ICMP
+//!    error that one of them is told of: [`Server::handle_icmp`]; do what the [`Output`] says (its slices are parts of
+//!    the datagram and of `out`);
 //! 2. [`Server::poll_relay`] until `None`: a retired socket rests, is drained, and is registered again;
 //! 3. when the connection of a flow over TCP or TLS is closed: [`Server::close_flow`];
 //! 4. when `now` reaches [`Server::poll_timeout`]: [`Server::handle_timeout`].
@@ -55,7 +56,7 @@ mod wheel;
 pub use config::{Capacity, Config};
 pub use counters::{Counters, DropReason};
 pub use credential::Secrets;
-pub use output::{Output, WorkerId};
+pub use output::{Fragmentation, IpFields, Marks, Output, WorkerId};
 pub use relay::RelayId;
 pub use server::{LiveAllocation, Server, USER_NAME_KEPT_MAX};
 pub use shared::Shared;

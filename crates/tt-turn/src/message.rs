@@ -78,6 +78,8 @@ pub mod attribute {
     pub const SOFTWARE: u16 = 0x8022;
     /// ADDRESS-ERROR-CODE.
     pub const ADDRESS_ERROR_CODE: u16 = 0x8001;
+    /// ICMP.
+    pub const ICMP: u16 = 0x8004;
     /// FINGERPRINT.
     pub const FINGERPRINT: u16 = 0x8028;
 }
@@ -100,6 +102,7 @@ pub(crate) enum Known {
     RequestedTransport,
     ReservationToken,
     AdditionalAddressFamily,
+    DontFragment,
     UserHash,
     Ignored,
 }
@@ -296,6 +299,7 @@ fn known(kind: u16) -> Option<Known> {
         attribute::REQUESTED_TRANSPORT => Some(Known::RequestedTransport),
         attribute::RESERVATION_TOKEN => Some(Known::ReservationToken),
         attribute::ADDITIONAL_ADDRESS_FAMILY => Some(Known::AdditionalAddressFamily),
+        attribute::DONT_FRAGMENT => Some(Known::DontFragment),
         attribute::USERHASH => Some(Known::UserHash),
         attribute::FINGERPRINT => Some(Known::Fingerprint),
         attribute::MAPPED_ADDRESS

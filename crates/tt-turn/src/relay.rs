@@ -31,6 +31,23 @@ pub struct PeerPath {
     pub peer: SocketAddr,
 }
 
+/// An ICMP error about a datagram that a relay socket sent, as the system tells it (on Linux by `MSG_ERRQUEUE`, which
+/// tells of UDP alone and finds the socket by the inner source).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcmpError {
+    /// The relay socket that sent it.
+    pub relay: RelayId,
+    /// Where it was sent: the destination in the inner headers, with port 0 where that is not known. Its family tells
+    /// ICMPv4 from ICMPv6.
+    pub peer: SocketAddr,
+    /// ICMP's type.
+    pub kind: u8,
+    /// ICMP's code.
+    pub code: u8,
+    /// The next hop's MTU in bytes; looked at where the type and code tell one.
+    pub mtu: u32,
+}
+
 /// What the engine asks of the driver, from [`Server::poll_relay`](crate::Server::poll_relay).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayDemand {

@@ -7,6 +7,7 @@ mod clock;
 mod create_permission;
 mod credential_check;
 mod expiry;
+mod icmp_in;
 mod listing;
 mod refresh;
 mod relay_in;
@@ -33,7 +34,7 @@ use crate::nonce::Nonces;
 use crate::output::{Output, WorkerId};
 use crate::permission::Permissions;
 use crate::policy::Rule;
-use crate::relay::{Draws, PeerPath, RelayAddress, RelayDemand, RelayFault, RelayId, Relays};
+use crate::relay::{Draws, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayFault, RelayId, Relays};
 use crate::shared::Shared;
 use clock::WallClock;
 use listing::UserNames;
@@ -199,6 +200,21 @@ impl Server {
         probe.begin();
         self.counters.received += 1;
         let passed = self.relay_in(now, from, datagram, out, probe);
+        self.close_pass(passed, probe)
+    }
+
+    /// Handles an ICMP error that a relay socket was told of (RFC 8656 section 11.5). `out` wants 64 bytes. The
+    /// answer's payload is empty.
+    pub fn handle_icmp<'a, P: Probe>(
+        &mut self,
+        now: Nanos,
+        error: IcmpError,
+        out: &'a mut [u8],
+        probe: &mut P,
+    ) -> Output<'a> {
+        probe.begin();
+        self.counters.received += 1;
+        let passed = self.icmp_in(now, error, out, probe);
         self.close_pass(passed, probe)
     }
 

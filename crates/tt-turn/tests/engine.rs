@@ -10,6 +10,8 @@ mod capacity;
 mod closing;
 #[path = "engine/codec.rs"]
 mod codec;
+#[path = "engine/icmp.rs"]
+mod icmp;
 #[path = "engine/peers.rs"]
 mod peers;
 #[path = "engine/relaying.rs"]

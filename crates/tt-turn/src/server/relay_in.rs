@@ -90,7 +90,7 @@ impl Server {
         Ok(())
     }
 
-    fn next_indication(&mut self) -> TransactionId {
+    pub(super) fn next_indication(&mut self) -> TransactionId {
         self.indication = self.indication.wrapping_add(1);
         let mut id = [0; 12];
         id.copy_from_slice(&self.indication.to_le_bytes()[..12]);

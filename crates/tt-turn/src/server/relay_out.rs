@@ -9,7 +9,7 @@ use super::{Request, Server};
 use crate::counters::DropReason;
 use crate::flow::FlowKey;
 use crate::message::{Known, XorAddress};
-use crate::output::Output;
+use crate::output::{Fragmentation, IpFields, Output};
 use crate::permission::Ports;
 use crate::relay::Family;
 
@@ -21,7 +21,7 @@ impl Server {
     ) -> Result<Output<'a>, DropReason> {
         let index = request.allocation.ok_or(DropReason::NoAllocation)?;
         let message = &request.message;
-        if message.unknown_required() > 0 {
+        if self.unknown_required(message) > 0 {
             return Err(DropReason::SendUnsupported);
         }
         let (Some(peer), Some(payload)) = (message.value(Known::XorPeerAddress), message.value(Known::Data)) else {
@@ -41,8 +41,12 @@ impl Server {
             self.judge_peer(peer).map_err(|_| DropReason::PeerDenied)?;
         }
         self.count_to_peer(index, payload);
+        let mut ip = IpFields::from_client(request.from.transport);
+        if message.has(Known::DontFragment) {
+            ip.fragmentation = Fragmentation::Forbidden;
+        }
         probe.mark(Stage::Build);
-        Ok(Output::ToPeer { relay, peer, payload })
+        Ok(Output::ToPeer { relay, peer, payload, ip })
     }
 
     #[inline]
@@ -83,7 +87,7 @@ impl Server {
         let peer = self.channel_peer(channel, now)?;
         self.count_to_peer(index, payload);
         probe.mark(Stage::Build);
-        Ok(Output::ToPeer { relay, peer, payload })
+        Ok(Output::ToPeer { relay, peer, payload, ip: IpFields::from_client(from.transport) })
     }
 
     /// The channel's peer, if its permission is alive and the policy still allows the port.

@@ -3,13 +3,13 @@
 use tt_meter::{Probe, Stage};
 
 use super::{Request, Server};
-use crate::config::FingerprintUse;
+use crate::config::{DontFragment, FingerprintUse};
 use crate::counters::DropReason;
 use crate::credential::User;
 use crate::emit::Emitter;
 use crate::error::ErrorCode;
 use crate::flow::canonical;
-use crate::message::{Class, Message, Method, attribute};
+use crate::message::{Class, Known, Message, Method, attribute};
 use crate::output::Output;
 use crate::relay::RelayAddress;
 
@@ -44,7 +44,7 @@ impl Server {
             Ok(user) => user,
             Err(error) => return self.refuse(request, error, out, probe),
         };
-        let decided = if request.message.unknown_required() > 0 {
+        let decided = if self.unknown_required(&request.message) > 0 {
             Err(ErrorCode::UnknownAttribute)
         } else {
             self.decide(request, &user)
@@ -131,8 +131,22 @@ impl Server {
         self.counters.errors[error as usize] += 1;
         reply.error_code(error);
         if error == ErrorCode::UnknownAttribute {
-            reply.unknown_attributes(request.message.unknown_types(), usize::from(request.message.unknown_required()));
+            let dont_fragment = self.is_unknown_dont_fragment(&request.message).then_some(attribute::DONT_FRAGMENT);
+            let types = request.message.unknown_types().chain(dont_fragment);
+            reply.unknown_attributes(types, usize::from(self.unknown_required(&request.message)));
         }
+    }
+
+    /// How many comprehension-required attributes of `message` are not understood (RFC 8489 section 6.3).
+    #[inline]
+    pub(super) fn unknown_required(&self, message: &Message<'_>) -> u16 {
+        message.unknown_required().saturating_add(u16::from(self.is_unknown_dont_fragment(message)))
+    }
+
+    /// RFC 8656 sections 7.2 (item 4) and 11.2: a server that cannot set the DF bit does not know DONT-FRAGMENT.
+    fn is_unknown_dont_fragment(&self, message: &Message<'_>) -> bool {
+        let asks = matches!(message.method(), Ok(Method::Allocate | Method::Send));
+        asks && self.config.dont_fragment == DontFragment::Unknown && message.has(Known::DontFragment)
     }
 
     #[inline]

@@ -1,15 +1,17 @@
 //! Allocate and Refresh: cases A44 to A60.
 
+use tt_model::Transport;
+use tt_turn::config::DontFragment;
 use tt_turn::error::ErrorCode;
 use tt_turn::relay::{RelayAddress, RelayDemand};
 use tt_turn::shared::Quotas;
-use tt_turn::{Capacity, RelayId};
+use tt_turn::{Capacity, Config, Fragmentation, IpFields, Marks, RelayId};
 
 use super::wire::{
     self, ADDITIONAL_FAMILY, ADDRESS_FAMILY, ALLOCATE, EVEN_PORT, LIFETIME, MAPPED_ADDRESS, REFRESH, RELAYED_ADDRESS,
     RESERVATION_TOKEN, TRANSPORT, Writer,
 };
-use super::world::{self, UDP, World, addr, key};
+use super::world::{self, Out, UDP, World, addr, key};
 
 const FROM: &str = "192.0.2.1:1";
 const V4: [u8; 4] = [1, 0, 0, 0];
@@ -219,18 +221,50 @@ fn case_a55_a_retransmission_changes_nothing() {
     assert_eq!(world.ask(from, ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).code(), 437);
 }
 
+/// The server of a driver that cannot set the DF bit.
 #[test]
-fn case_a56_dont_fragment_is_not_supported() {
-    let mut world = World::new();
-    let attrs = [(TRANSPORT, UDP.to_vec()), (wire::DONT_FRAGMENT, vec![])];
-    let reply = world.ask(addr(FROM), ALLOCATE, &attrs);
+fn rfc_r074_case_a56_dont_fragment_where_it_is_not_supported() {
+    let config = Config { dont_fragment: DontFragment::Unknown, ..world::config() };
+    let mut world = World::with(config, world::quotas(), world::capacity(), world::secrets(1));
+    let attrs = [(TRANSPORT, UDP.to_vec()), (wire::DONT_FRAGMENT, vec![]), (0x7777, vec![])];
+    let reply = world.ask(addr(FROM), ALLOCATE, &attrs[..2]);
     assert_eq!((reply.code(), reply.get(wire::UNKNOWN_ATTRIBUTES)), (420, Some(&[0, 0x1A][..])));
+    let reply = world.ask(addr(FROM), ALLOCATE, &attrs);
+    assert_eq!((reply.code(), reply.get(wire::UNKNOWN_ATTRIBUTES)), (420, Some(&[0x77, 0x77, 0, 0x1A][..])));
     let peer = addr("8.8.8.8:1");
     world.allocate(addr(FROM));
     assert_eq!(world.permit(addr(FROM), peer), 0);
     let tid = world.tid();
     let send = Writer::new(wire::SEND, 1, tid).address(wire::PEER_ADDRESS, peer).attr(wire::DONT_FRAGMENT, &[]);
     world.dropped(addr(FROM), &send.attr(wire::DATA, b"x").0, tt_turn::DropReason::SendUnsupported);
+    // Elsewhere it means nothing, supported or not.
+    assert_eq!(world.ask(addr(FROM), REFRESH, &[(wire::DONT_FRAGMENT, vec![])]).code(), 0);
+}
+
+/// RFC 8656 sections 14 and 15: DF where the client asks for it, 0 else; a byte stream has no marks to copy.
+#[test]
+fn rfc_r114_what_the_ip_header_says() {
+    let (from, peer) = (addr(FROM), addr("8.8.8.8:1"));
+    for (transport, marks) in
+        [(Transport::Udp, Marks::Incoming), (Transport::Tcp, Marks::System), (Transport::Tls, Marks::System)]
+    {
+        let mut world = World::new();
+        world.transport = transport;
+        let attrs = [(TRANSPORT, UDP.to_vec()), (wire::DONT_FRAGMENT, vec![])];
+        assert_eq!(world.ask(from, ALLOCATE, &attrs).code(), 0);
+        assert_eq!(world.bind(from, 0x4000, peer), 0);
+        let tid = world.tid();
+        let send = Writer::new(wire::SEND, 1, tid).address(wire::PEER_ADDRESS, peer).attr(wire::DATA, b"x");
+        let whole = send.clone().attr(wire::DONT_FRAGMENT, &[]).0;
+        for (datagram, fragmentation) in [
+            (send.0, Fragmentation::Allowed),
+            (whole, Fragmentation::Forbidden),
+            (vec![0x40, 0, 0, 0], Fragmentation::Allowed),
+        ] {
+            assert!(matches!(world.client(from, &datagram), Out::ToPeer { .. }));
+            assert_eq!(world.ip.take(), Some(IpFields { fragmentation, marks }));
+        }
+    }
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub(crate) const MAPPED_ADDRESS: u16 = 0x0020;
 pub(crate) const RESERVATION_TOKEN: u16 = 0x0022;
 pub(crate) const ADDITIONAL_FAMILY: u16 = 0x8000;
 pub(crate) const ADDRESS_ERROR_CODE: u16 = 0x8001;
+pub(crate) const ICMP: u16 = 0x8004;
 pub(crate) const SOFTWARE: u16 = 0x8022;
 pub(crate) const FINGERPRINT: u16 = 0x8028;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tt_meter::Off;
 use tt_model::{FiveTuple, Nanos, Transport};
-use tt_turn::relay::{PeerPath, RelayAddress};
+use tt_turn::relay::{IcmpError, PeerPath, RelayAddress};
 use tt_turn::shared::{Budget, Quotas};
-use tt_turn::{Capacity, Config, DropReason, Output, RelayId, Secrets, Server, Shared, WorkerId};
+use tt_turn::{Capacity, Config, DropReason, IpFields, Output, RelayId, Secrets, Server, Shared, WorkerId};
 
 use super::wire::{self, Reading, Writer};
 
@@ -34,7 +34,7 @@ impl Out {
     fn of(output: Output<'_>) -> Self {
         match output {
             Output::Reply(bytes) => Self::Reply(bytes.to_vec()),
-            Output::ToPeer { relay, peer, payload } => Self::ToPeer { relay, peer, payload: payload.to_vec() },
+            Output::ToPeer { relay, peer, payload, ip: _ } => Self::ToPeer { relay, peer, payload: payload.to_vec() },
             Output::ToClient { client, header, payload, padding } => {
                 Self::ToClient { client: client.client, bytes: [header, payload, padding].concat() }
             }
@@ -58,6 +58,8 @@ pub(crate) struct World {
     pub(crate) transport: Transport,
     pub(crate) transactions: u64,
     pub(crate) out: Vec<u8>,
+    /// What the last datagram to a peer was to be sent with.
+    pub(crate) ip: Option<IpFields>,
 }
 
 pub(crate) fn config() -> Config {
@@ -117,7 +119,7 @@ impl World {
         let now = Nanos::from_secs(5_000);
         server.set_wall_clock(now, WALL_S);
         let (listener, transport) = (addr("198.41.0.9:3478"), Transport::Udp);
-        Self { server, now, listener, transport, transactions: 0, out: vec![0xEE; 1_500] }
+        Self { server, now, listener, transport, transactions: 0, out: vec![0xEE; 1_500], ip: None }
     }
 
     pub(crate) fn tid(&mut self) -> [u8; 12] {
@@ -146,7 +148,11 @@ impl World {
     pub(crate) fn client(&mut self, from: SocketAddr, datagram: &[u8]) -> Out {
         let flow = self.flow(from);
         self.out.fill(0xEE);
-        let out = Out::of(self.server.handle_client(self.now, &flow, datagram, &mut self.out, &mut Off));
+        let output = self.server.handle_client(self.now, &flow, datagram, &mut self.out, &mut Off);
+        if let Output::ToPeer { ip, .. } = output {
+            self.ip = Some(ip);
+        }
+        let out = Out::of(output);
         assert!(self.server.counters().closes(), "{:?}", self.server.counters());
         out
     }
@@ -155,6 +161,13 @@ impl World {
         self.out.fill(0xEE);
         let path = PeerPath { relay, peer };
         let out = Out::of(self.server.handle_peer(self.now, path, datagram, &mut self.out[..64], &mut Off));
+        assert!(self.server.counters().closes(), "{:?}", self.server.counters());
+        out
+    }
+
+    pub(crate) fn icmp(&mut self, error: IcmpError) -> Out {
+        self.out.fill(0xEE);
+        let out = Out::of(self.server.handle_icmp(self.now, error, &mut self.out[..64], &mut Off));
         assert!(self.server.counters().closes(), "{:?}", self.server.counters());
         out
     }

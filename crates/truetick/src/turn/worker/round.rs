@@ -68,7 +68,7 @@ impl Worker {
         };
         let outgoing = match output {
             Output::Reply(bytes) => to_client(listeners, &from).map(|to| Outgoing { head_len: bytes.len(), ..to }),
-            Output::ToPeer { relay, peer, payload } => {
+            Output::ToPeer { relay, peer, payload, ip: _ } => {
                 let quote = quote(payload);
                 let key = relay_key(relay);
                 Some(Outgoing {

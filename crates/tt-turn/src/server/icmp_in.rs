@@ -1,0 +1,61 @@
+//! From the network to the client: why a datagram to a peer was dropped (RFC 8656 sections 11.5 and 18.13).
+
+use tt_meter::{Probe, Stage};
+use tt_model::Nanos;
+
+use super::Server;
+use crate::counters::DropReason;
+use crate::emit::Emitter;
+use crate::flow::canonical;
+use crate::message::{Class, Method, attribute};
+use crate::output::Output;
+use crate::relay::IcmpError;
+
+const V4_UNREACHABLE: u8 = 3;
+const V4_TIME_EXCEEDED: u8 = 11;
+const V4_FRAGMENTATION_NEEDED: u8 = 4;
+const V6_UNREACHABLE: u8 = 1;
+const V6_TOO_BIG: u8 = 2;
+const V6_TIME_EXCEEDED: u8 = 3;
+
+impl Server {
+    pub(super) fn icmp_in<'a, P: Probe>(
+        &mut self,
+        now: Nanos,
+        error: IcmpError,
+        out: &'a mut [u8],
+        probe: &mut P,
+    ) -> Result<Output<'a>, DropReason> {
+        let peer = canonical(error.peer);
+        probe.mark(Stage::Parse);
+        let mtu = error_bytes(&error, peer.is_ipv4()).ok_or(DropReason::IcmpType)?;
+        probe.mark(Stage::Validate);
+        let index = self.relays.serving(error.relay).ok_or(DropReason::RelayUnallocated)?;
+        let allocation = self.allocations.get(index).filter(|allocation| allocation.expires > now);
+        let client = allocation.ok_or(DropReason::RelayUnallocated)?.flow;
+        // The inner destination's address alone is compared, whoever sent the error.
+        self.permissions.find(index, peer.ip(), now).ok_or(DropReason::NoPermission)?;
+        probe.mark(Stage::LookUp);
+        let transaction_id = self.next_indication();
+        let mut indication = Emitter::begin(out, Method::Data, Class::Indication, transaction_id);
+        indication.xor_address(attribute::XOR_PEER_ADDRESS, peer);
+        // RFC 8656 figure 11: 16 reserved bits, 7 of the type, 9 of the code, then the error data.
+        let type_and_code = u16::from(error.kind) << 9 | u16::from(error.code);
+        let ([t0, t1], [m0, m1, m2, m3]) = (type_and_code.to_be_bytes(), mtu.to_be_bytes());
+        indication.attribute(attribute::ICMP, &[0, 0, t0, t1, m0, m1, m2, m3]);
+        let header = indication.finish().ok_or(DropReason::OutBuffer)?;
+        probe.mark(Stage::Build);
+        Ok(Output::ToClient { client, header, payload: &[], padding: &[] })
+    }
+}
+
+/// The error data of an error that is passed on: the MTU, or 0 where the type and code tell none.
+fn error_bytes(error: &IcmpError, is_ipv4: bool) -> Option<u32> {
+    let tells_mtu = match (is_ipv4, error.kind) {
+        (true, V4_UNREACHABLE) => error.code == V4_FRAGMENTATION_NEEDED,
+        (false, V6_TOO_BIG) => true,
+        (true, V4_TIME_EXCEEDED) | (false, V6_UNREACHABLE | V6_TIME_EXCEEDED) => false,
+        (true | false, _) => return None,
+    };
+    Some(if tells_mtu { error.mtu } else { 0 })
+}
