@@ -1,11 +1,13 @@
-//! UDP for a server on Linux.
+//! UDP, TCP and TLS for a server on Linux.
 //!
 //! A driver owns three things: a [`Poller`] that tells which sockets have something, an [`Inbox`] that takes datagrams
 //! from many sockets until it is full, and an [`Outbox`] that sends a round's answers in one system call a socket.
 //! A datagram stays where the kernel put it until the round ends, so that an answer may quote its payload instead of
 //! copying it: an [`Outgoing`] names a head, a span of a received datagram and some padding, and they leave as one.
 //!
-//! Nothing here knows a protocol, reads a clock or logs. A failed system call is an [`IoFault`] and a number.
+//! Over TCP and TLS a [`stream::Connection`] cuts what comes into messages and queues what goes, within bounds.
+//!
+//! Nothing here knows more of a protocol than where a message ends, reads a clock or logs. A failed system call is an [`IoFault`] and a number.
 //!
 //! ```
 //! use tt_net::{Inbox, Outbox, Outgoing, Poller, UdpSocket};
@@ -40,6 +42,7 @@ mod outbox;
 mod poller;
 mod sockaddr;
 mod socket;
+pub mod stream;
 mod sys;
 
 pub use descriptors::raise_descriptor_limit;

@@ -1,6 +1,7 @@
 //! Readiness, told once per change.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,15 @@ impl Poller {
     /// What the kernel says: `EEXIST`, `ENOSPC` (`fs.epoll.max_user_watches`), `ENOMEM`.
     pub fn add(&self, socket: &UdpSocket, key: u64) -> io::Result<()> {
         Ok(self.epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, key))?)
+    }
+
+    /// Watches a listener or a connection under `key`, until it is closed: told when it becomes readable or writable.
+    ///
+    /// # Errors
+    /// As [`Poller::add`].
+    pub fn add_stream(&self, stream: &impl AsFd, key: u64) -> io::Result<()> {
+        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
+        Ok(self.epoll.add(stream, EpollEvent::new(flags, key))?)
     }
 
     /// Watches `socket` no more.

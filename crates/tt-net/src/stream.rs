@@ -1,0 +1,11 @@
+//! TCP and TLS for a server: accepting, where a message ends, bounded queues.
+
+mod connection;
+mod framing;
+mod listener;
+mod tls;
+
+pub use connection::{Connection, Progress, Scratch, Security, StreamEnd, StreamRules, Taken};
+pub use framing::{Framed, FramingFault, StreamFramer, Turn, frame};
+pub use listener::StreamListener;
+pub use tls::{TlsFault, TlsIdentity};

@@ -1,0 +1,107 @@
+//! Sockets that take connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::Connection;
+
+/// Connections that may wait to be taken; the kernel may allow fewer (`net.core.somaxconn`).
+const BACKLOG: i32 = 1_024;
+/// Bytes that the kernel takes ahead of what it has sent. The rest waits in the connection's own queue, which is bounded.
+const UNSENT_MAX: u32 = 64 << 10;
+/// How long sent bytes may stay unacknowledged before the kernel gives a connection up.
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
+
+/// A non-blocking listening TCP socket that knows the address it is bound to.
+#[derive(Debug)]
+pub struct StreamListener {
+    socket: Socket,
+    local: SocketAddr,
+}
+
+impl StreamListener {
+    /// `count` sockets on `addr` between which the kernel spreads the connections (`SO_REUSEPORT`). Port 0 is one free
+    /// port for all of them.
+    ///
+    /// # Errors
+    /// What the kernel says: `EADDRINUSE` also where the other holder would share the port.
+    pub fn listeners(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
+        let mut sockets: Vec<Self> = Vec::with_capacity(count);
+        let mut addr = addr;
+        for _ in 0..count {
+            let socket = Socket::new(Domain::for_address(addr), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+            if addr.is_ipv6() {
+                socket.set_only_v6(true)?;
+            }
+            // Connections of the run before may linger on the port; another listener is still an error.
+            socket.set_reuse_address(true)?;
+            let sharing = !sockets.is_empty();
+            if sharing {
+                socket.set_reuse_port(true)?;
+            }
+            socket.bind(&addr.into())?;
+            if !sharing {
+                // The first one is bound alone, so that a second server on this port is an error and not a rival.
+                socket.set_reuse_port(true)?;
+                addr = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+            }
+            socket.listen(BACKLOG)?;
+            sockets.push(Self { socket, local: addr });
+        }
+        Ok(sockets)
+    }
+
+    /// The address it is bound to.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Takes a connection that waits; `None` where none does.
+    ///
+    /// # Errors
+    /// What the kernel says: `EMFILE`, `ENFILE`, `ENOBUFS`; the connection still waits then. One that was broken off
+    /// while it waited is no error, and the next is taken.
+    pub fn accept(&self) -> io::Result<Option<Connection>> {
+        loop {
+            let (socket, client) = match self.socket.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if is_of_the_client(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            socket.set_nonblocking(true)?;
+            // A connection without one of these is served all the same.
+            let _ = socket.set_tcp_nodelay(true);
+            let _ = socket.set_tcp_notsent_lowat(UNSENT_MAX);
+            let _ = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX));
+            let addresses = (client.as_socket(), socket.local_addr()?.as_socket());
+            if let (Some(client), Some(server)) = addresses {
+                return Ok(Some(Connection::new(socket.into(), client, server)));
+            }
+        }
+    }
+}
+
+/// What accept(2) passes on of a connection that failed before it was taken.
+fn is_of_the_client(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::NetworkDown
+    )
+}
+
+impl AsFd for StreamListener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
