@@ -19,6 +19,8 @@ pub struct Config {
     pub lifetime_max_s: u32,
     /// Age at which a nonce goes stale, in seconds, 3,600 at most (RFC 8656 section 5).
     pub nonce_lifetime_s: u32,
+    /// What a password may be hashed with.
+    pub password_algorithms: PasswordAlgorithms,
     /// Which channel numbers a client may bind.
     pub channel_numbers: ChannelNumbers,
     /// Whether the driver can forbid fragmentation.
@@ -38,6 +40,7 @@ impl Config {
             lifetime_default_s: 600,
             lifetime_max_s: 3_600,
             nonce_lifetime_s: 3_600,
+            password_algorithms: PasswordAlgorithms::Md5AndSha256,
             channel_numbers: ChannelNumbers::Rfc8656,
             dont_fragment: DontFragment::Honoured,
             peer_policy: PeerPolicy::new(),
@@ -61,6 +64,30 @@ pub enum DontFragment {
     Honoured,
     /// It cannot: the attribute is treated as an unknown one that must be understood.
     Unknown,
+}
+
+/// What a client may hash its password with, RFC 8489 section 18.5.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordAlgorithms {
+    /// SHA-256 is offered, MD5 is accepted of clients that do not know the offer.
+    Md5AndSha256,
+    /// SHA-256 is not offered.
+    Md5,
+    /// MD5 is refused: clients of RFC 5389 and 5766 get nothing but 401.
+    Sha256,
+}
+
+impl PasswordAlgorithms {
+    /// The value of PASSWORD-ALGORITHMS, the preferred one first (RFC 8489 section 14.11); `None` where nothing is
+    /// offered.
+    #[must_use]
+    pub const fn offer(self) -> Option<&'static [u8]> {
+        match self {
+            Self::Md5AndSha256 => Some(&[0, 2, 0, 0, 0, 1, 0, 0]),
+            Self::Sha256 => Some(&[0, 2, 0, 0]),
+            Self::Md5 => None,
+        }
+    }
 }
 
 /// Which channel numbers a client may bind.

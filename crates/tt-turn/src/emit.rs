@@ -5,10 +5,10 @@ use core::net::SocketAddr;
 use tt_simd::crc32;
 
 use crate::error::ErrorCode;
-use crate::integrity::HmacSha1;
+use crate::integrity::{HmacSha1, HmacSha256};
 use crate::message::{
-    Class, FINGERPRINT_LEN, FINGERPRINT_XOR, HEADER_LEN, INTEGRITY_LEN, MAGIC_COOKIE, Method, TransactionId,
-    XorAddress, attribute, type_bits,
+    Class, FINGERPRINT_LEN, FINGERPRINT_XOR, HEADER_LEN, INTEGRITY_LEN, INTEGRITY_SHA256_LEN, MAGIC_COOKIE, Method,
+    TransactionId, XorAddress, attribute, type_bits,
 };
 
 /// Writes one STUN message. A write past the buffer's end is latched and told by [`Emitter::finish`].
@@ -112,6 +112,15 @@ impl<'a> Emitter<'a> {
         self.set_length(INTEGRITY_LEN);
         let mac = key.mac(self.out.get(..self.len).unwrap_or(&[]));
         self.put_header(attribute::MESSAGE_INTEGRITY, 20);
+        self.put(&mac);
+    }
+
+    /// Appends MESSAGE-INTEGRITY-SHA256 over everything so far, all 32 bytes (RFC 8489 section 14.6).
+    #[inline]
+    pub fn message_integrity_sha256(&mut self, key: &HmacSha256) {
+        self.set_length(INTEGRITY_SHA256_LEN);
+        let mac = key.mac(self.out.get(..self.len).unwrap_or(&[]));
+        self.put_header(attribute::MESSAGE_INTEGRITY_SHA256, 32);
         self.put(&mac);
     }
 

@@ -1,4 +1,9 @@
-//! HMAC-SHA1 with the key's inner and outer states kept (RFC 2104 section 4, RFC 8489 section 14.5).
+//! HMAC-SHA1 with the key's inner and outer states kept (RFC 2104 section 4, RFC 8489 section 14.5), and beside it
+//! HMAC-SHA256.
+
+mod sha256;
+
+pub use sha256::HmacSha256;
 
 use sha1::block_api::compress;
 use subtle::ConstantTimeEq;

@@ -10,7 +10,7 @@ pub use kind::{Class, Method};
 use tt_simd::crc32;
 
 use crate::counters::DropReason;
-use crate::integrity::HmacSha1;
+use crate::integrity::{HmacSha1, HmacSha256};
 
 /// Bytes of the STUN header.
 pub const HEADER_LEN: usize = 20;
@@ -18,6 +18,8 @@ pub const HEADER_LEN: usize = 20;
 pub const MAGIC_COOKIE: u32 = 0x2112_A442;
 /// Bytes of a MESSAGE-INTEGRITY attribute with its header.
 pub(crate) const INTEGRITY_LEN: usize = 24;
+/// Bytes of a MESSAGE-INTEGRITY-SHA256 attribute with its header; TURN allows no shorter one.
+pub(crate) const INTEGRITY_SHA256_LEN: usize = 36;
 /// Bytes of a FINGERPRINT attribute with its header.
 pub(crate) const FINGERPRINT_LEN: usize = 8;
 /// RFC 8489 section 14.7: FINGERPRINT is the CRC-32 XORed with this.
@@ -104,6 +106,9 @@ pub(crate) enum Known {
     AdditionalAddressFamily,
     DontFragment,
     UserHash,
+    IntegritySha256,
+    PasswordAlgorithm,
+    PasswordAlgorithms,
     Ignored,
 }
 
@@ -112,7 +117,8 @@ const KNOWN_COUNT: usize = Known::Ignored as usize;
 /// A parsed STUN message: a view, nothing is copied out of the datagram.
 ///
 /// Header, lengths and the bounds of every attribute have been checked; of an attribute that occurs twice the first
-/// is kept, and attributes behind MESSAGE-INTEGRITY are passed over save FINGERPRINT (RFC 8489 sections 9 and 14).
+/// is kept. Behind MESSAGE-INTEGRITY only MESSAGE-INTEGRITY-SHA256 and FINGERPRINT count, behind the former only the
+/// latter; all else there is passed over (RFC 8489 sections 9 and 14).
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     bytes: &'a [u8],
@@ -164,12 +170,12 @@ impl<'a> Message<'a> {
             match known(kind) {
                 Some(Known::Ignored) => {}
                 Some(slot) => {
-                    let counts = slot == Known::Fingerprint || !self.has(Known::Integrity);
+                    let counts = !self.is_covered() || matches!(slot, Known::Fingerprint | Known::IntegritySha256);
                     if counts && !self.has(slot) {
                         self.offsets[slot as usize] = (at + 4) as u16;
                     }
                 }
-                None if kind < 0x8000 && !self.has(Known::Integrity) => {
+                None if kind < 0x8000 && !self.is_covered() => {
                     self.unknown_required = self.unknown_required.saturating_add(1);
                 }
                 None => {}
@@ -177,6 +183,12 @@ impl<'a> Message<'a> {
             at += 4 + padded;
         }
         Ok(())
+    }
+
+    /// Whether a message integrity has been found, behind which next to nothing counts.
+    #[inline]
+    fn is_covered(&self) -> bool {
+        self.offsets[Known::Integrity as usize] | self.offsets[Known::IntegritySha256 as usize] != 0
     }
 
     #[inline]
@@ -235,11 +247,21 @@ impl<'a> Message<'a> {
         mac.is_some_and(|mac| key.verify_message(&self.bytes[..end], mac))
     }
 
-    /// The attributes that count, as type and value: those before MESSAGE-INTEGRITY.
+    /// Whether MESSAGE-INTEGRITY-SHA256 is there, of its full length and right for `key`.
+    #[inline]
+    #[must_use]
+    pub fn integrity_sha256_is_right(&self, key: &HmacSha256) -> bool {
+        let mac = self.value(Known::IntegritySha256).and_then(|value| <&[u8; 32]>::try_from(value).ok());
+        let end = usize::from(self.offsets[Known::IntegritySha256 as usize]).saturating_sub(4);
+        mac.is_some_and(|mac| key.verify_message(&self.bytes[..end], mac))
+    }
+
+    /// The attributes that count, as type and value: those before the first message integrity.
     pub fn attributes(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
-        let end = match self.offsets[Known::Integrity as usize] {
-            0 => self.bytes.len(),
-            value => usize::from(value) - 4,
+        // MESSAGE-INTEGRITY is passed over behind the other, so that where there are two it is the first.
+        let end = match (self.offsets[Known::Integrity as usize], self.offsets[Known::IntegritySha256 as usize]) {
+            (0, 0) => self.bytes.len(),
+            (0, value) | (value, _) => usize::from(value) - 4,
         };
         let mut rest = self.bytes.get(HEADER_LEN..end).unwrap_or(&[]);
         core::iter::from_fn(move || {
@@ -302,13 +324,14 @@ fn known(kind: u16) -> Option<Known> {
         attribute::DONT_FRAGMENT => Some(Known::DontFragment),
         attribute::USERHASH => Some(Known::UserHash),
         attribute::FINGERPRINT => Some(Known::Fingerprint),
+        attribute::MESSAGE_INTEGRITY_SHA256 => Some(Known::IntegritySha256),
+        attribute::PASSWORD_ALGORITHM => Some(Known::PasswordAlgorithm),
+        attribute::PASSWORD_ALGORITHMS => Some(Known::PasswordAlgorithms),
         attribute::MAPPED_ADDRESS
         | attribute::ERROR_CODE
         | attribute::UNKNOWN_ATTRIBUTES
         | attribute::XOR_RELAYED_ADDRESS
-        | attribute::XOR_MAPPED_ADDRESS
-        | attribute::MESSAGE_INTEGRITY_SHA256
-        | attribute::PASSWORD_ALGORITHM => Some(Known::Ignored),
+        | attribute::XOR_MAPPED_ADDRESS => Some(Known::Ignored),
         _ => None,
     }
 }

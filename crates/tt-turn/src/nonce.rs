@@ -13,9 +13,14 @@ use crate::base64;
 use crate::flow::{bits_v6, canonical};
 
 /// Characters of a nonce: the nonce cookie, six for the time of issue, sixteen for the code.
-pub(crate) const NONCE_LEN: usize = COOKIE.len() + TIME_LEN + CODE_LEN;
-/// RFC 8489 section 9.2: the nonce cookie, with no security feature offered.
-const COOKIE: &[u8; 13] = b"obMatJos2AAAA";
+pub(crate) const NONCE_LEN: usize = COOKIE_LEN + TIME_LEN + CODE_LEN;
+/// RFC 8489 section 9.2: how the nonce cookie starts; four characters of security features follow.
+const COOKIE_START: &[u8; 9] = b"obMatJos2";
+const COOKIE_LEN: usize = COOKIE_START.len() + 4;
+/// RFC 8489 section 18.1: bit 0 of 24, as RFC 8656's examples write it: the first bit of the first character.
+const PASSWORD_ALGORITHMS: u32 = 1 << 5;
+/// Bit 1: USERHASH in place of USERNAME.
+const USERNAME_ANONYMITY: u32 = 1 << 4;
 const TIME_LEN: usize = 6;
 const CODE_LEN: usize = 16;
 /// How far a nonce may come from the future: clocks of a fleet differ.
@@ -25,6 +30,33 @@ const INITIAL: [u32; 8] =
 
 /// A nonce's characters.
 pub(crate) type Nonce = [u8; NONCE_LEN];
+type Cookie = [u8; COOKIE_LEN];
+
+/// What a server offers to clients of RFC 8489; nonces say it, so that nobody on the way can take it away unnoticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SecurityFeatures {
+    /// PASSWORD-ALGORITHMS is sent.
+    pub(crate) password_algorithms: bool,
+    /// USERHASH is understood.
+    pub(crate) username_anonymity: bool,
+}
+
+impl SecurityFeatures {
+    fn cookie(self) -> Cookie {
+        let algorithms = if self.password_algorithms { PASSWORD_ALGORITHMS } else { 0 };
+        let anonymity = if self.username_anonymity { USERNAME_ANONYMITY } else { 0 };
+        let mut cookie = *b"obMatJos2AAAA";
+        cookie[COOKIE_START.len()] = base64::digit(algorithms | anonymity);
+        cookie
+    }
+}
+
+/// Whether a nonce, anybody's, starts with a nonce cookie that says that PASSWORD-ALGORITHMS was sent with it.
+#[inline]
+pub(crate) fn tells_of_algorithms(nonce: &[u8]) -> bool {
+    let features = nonce.strip_prefix(COOKIE_START).filter(|rest| rest.len() >= 4).and_then(<[u8]>::first);
+    features.and_then(|digit| base64::value(*digit)).is_some_and(|bits| bits & PASSWORD_ALGORITHMS != 0)
+}
 
 /// A key of the hash: SHA-256's state behind the block that holds it.
 #[derive(Clone)]
@@ -43,13 +75,13 @@ impl NonceKey {
     /// The whole nonce for a client at a second. The hashed text is of one length, so that it is one block and no
     /// text is the beginning of another.
     #[inline]
-    fn nonce(&self, issued_s: u64, client: SocketAddr) -> Nonce {
+    fn nonce(&self, issued_s: u64, client: SocketAddr, cookie: &Cookie) -> Nonce {
         let client = canonical(client);
         let mut block = [0; 64];
         block[..8].copy_from_slice(&issued_s.to_be_bytes());
         block[8..24].copy_from_slice(&bits_v6(client.ip()).to_be_bytes());
         block[24..26].copy_from_slice(&client.port().to_be_bytes());
-        block[26..39].copy_from_slice(COOKIE);
+        block[26..39].copy_from_slice(cookie);
         block[39] = 0x80;
         let bits: u64 = 8 * (64 + 39);
         block[56..].copy_from_slice(&bits.to_be_bytes());
@@ -57,7 +89,7 @@ impl NonceKey {
         compress256(&mut state, &[block]);
 
         let mut nonce = [0; NONCE_LEN];
-        nonce[..13].copy_from_slice(COOKIE);
+        nonce[..13].copy_from_slice(cookie);
         for (place, digit) in nonce[13..13 + TIME_LEN].iter_mut().enumerate() {
             *digit = base64::digit((issued_s >> (30 - 6 * place)) as u32);
         }
@@ -83,6 +115,7 @@ impl Drop for NonceKey {
 pub(crate) struct Nonces {
     current: NonceKey,
     previous: Option<NonceKey>,
+    cookie: Cookie,
     lifetime_s: u64,
 }
 
@@ -93,11 +126,18 @@ impl core::fmt::Debug for Nonces {
 }
 
 impl Nonces {
-    /// Nonces of `current`, and such as `previous` made, for `lifetime_s` seconds.
-    pub(crate) fn new(current: &[u8; 32], previous: Option<&[u8; 32]>, lifetime_s: u32) -> Self {
+    /// Nonces of `current`, and such as `previous` made, for `lifetime_s` seconds. One that offers other `features` is
+    /// none of these.
+    pub(crate) fn new(
+        current: &[u8; 32],
+        previous: Option<&[u8; 32]>,
+        lifetime_s: u32,
+        features: SecurityFeatures,
+    ) -> Self {
         Self {
             current: NonceKey::new(current),
             previous: previous.map(NonceKey::new),
+            cookie: features.cookie(),
             lifetime_s: u64::from(lifetime_s),
         }
     }
@@ -105,7 +145,7 @@ impl Nonces {
     /// A nonce for `client`.
     #[inline]
     pub(crate) fn issue(&self, unix_s: u64, client: SocketAddr) -> Nonce {
-        self.current.nonce(unix_s, client)
+        self.current.nonce(unix_s, client, &self.cookie)
     }
 
     /// Whether `nonce` was issued to `client` by one of the keys and is not yet stale.
@@ -116,7 +156,7 @@ impl Nonces {
         if issued_s > unix_s + AHEAD_MAX_S || unix_s.saturating_sub(issued_s) >= self.lifetime_s {
             return false;
         }
-        let made_with = |key: &NonceKey| same(&key.nonce(issued_s, client), nonce);
+        let made_with = |key: &NonceKey| same(&key.nonce(issued_s, client, &self.cookie), nonce);
         made_with(&self.current) || self.previous.as_ref().is_some_and(made_with)
     }
 }
@@ -139,12 +179,17 @@ fn same(a: &Nonce, b: &Nonce) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Nonces;
+    use super::{Nonces, SecurityFeatures, tells_of_algorithms};
     use sha2::{Digest, Sha256};
     use std::net::SocketAddr;
     use std::vec::Vec;
 
     const KEY: [u8; 32] = [7; 32];
+
+    fn nonces(current: &[u8; 32], previous: Option<&[u8; 32]>) -> Nonces {
+        let features = SecurityFeatures { password_algorithms: true, username_anonymity: false };
+        Nonces::new(current, previous, 60, features)
+    }
 
     fn client(text: &str) -> SocketAddr {
         text.parse().expect("an address")
@@ -153,52 +198,74 @@ mod tests {
     #[test]
     fn code_is_sha256_of_key_block_and_text() {
         let at = client("192.0.2.1:4000");
-        let nonce = Nonces::new(&KEY, None, 60).issue(1_700_000_000, at);
+        let nonce = nonces(&KEY, None).issue(1_700_000_000, at);
         let mut text = Vec::new();
         text.extend([7; 32]);
         text.extend([0; 32]);
         text.extend(1_700_000_000u64.to_be_bytes());
         text.extend("::ffff:192.0.2.1".parse::<std::net::Ipv6Addr>().expect("an address").octets());
         text.extend(4000u16.to_be_bytes());
-        text.extend(b"obMatJos2AAAA");
+        text.extend(b"obMatJos2gAAA");
         let code = Sha256::digest(&text);
         let digits: Vec<u8> = code[..12].chunks(3).flat_map(|c| crate::base64::group(c[0], c[1], c[2])).collect();
         assert_eq!(&nonce[19..], &digits[..]);
-        assert!(nonce.starts_with(b"obMatJos2AAAA"));
+        assert!(nonce.starts_with(b"obMatJos2gAAA"));
     }
 
     #[test]
     fn stale_at_its_lifetime_and_from_the_future() {
-        let nonces = Nonces::new(&KEY, None, 60);
+        let ours = nonces(&KEY, None);
         let at = client("[2001:db8::1]:9");
-        let nonce = nonces.issue(1_000, at);
-        assert!(nonces.is_fresh(&nonce, 1_000, at) && nonces.is_fresh(&nonce, 1_059, at));
-        assert!(!nonces.is_fresh(&nonce, 1_060, at));
-        assert!(nonces.is_fresh(&nonce, 995, at) && !nonces.is_fresh(&nonce, 994, at));
+        let nonce = ours.issue(1_000, at);
+        assert!(ours.is_fresh(&nonce, 1_000, at) && ours.is_fresh(&nonce, 1_059, at));
+        assert!(!ours.is_fresh(&nonce, 1_060, at));
+        assert!(ours.is_fresh(&nonce, 995, at) && !ours.is_fresh(&nonce, 994, at));
     }
 
     #[test]
     fn previous_key_counts_until_it_is_gone() {
         let at = client("192.0.2.1:4000");
-        let nonce = Nonces::new(&KEY, None, 60).issue(10, at);
-        assert!(Nonces::new(&[8; 32], Some(&KEY), 60).is_fresh(&nonce, 10, at));
-        assert!(!Nonces::new(&[8; 32], Some(&[9; 32]), 60).is_fresh(&nonce, 10, at));
+        let nonce = nonces(&KEY, None).issue(10, at);
+        assert!(nonces(&[8; 32], Some(&KEY)).is_fresh(&nonce, 10, at));
+        assert!(!nonces(&[8; 32], Some(&[9; 32])).is_fresh(&nonce, 10, at));
     }
 
     #[test]
     fn case_a33_a34_no_other_address_and_no_changed_character() {
-        let nonces = Nonces::new(&KEY, None, 60);
+        let ours = nonces(&KEY, None);
         let at = client("192.0.2.1:4000");
-        let nonce = nonces.issue(500, at);
-        assert!(!nonces.is_fresh(&nonce, 500, client("192.0.2.1:4001")));
-        assert!(!nonces.is_fresh(&nonce, 500, client("192.0.2.2:4000")));
+        let nonce = ours.issue(500, at);
+        assert!(!ours.is_fresh(&nonce, 500, client("192.0.2.1:4001")));
+        assert!(!ours.is_fresh(&nonce, 500, client("192.0.2.2:4000")));
         for place in 0..nonce.len() {
             for other in 0..=255 {
                 let mut changed = nonce;
                 changed[place] = other;
-                assert_eq!(nonces.is_fresh(&changed, 500, at), other == nonce[place], "{place} {other}");
+                assert_eq!(ours.is_fresh(&changed, 500, at), other == nonce[place], "{place} {other}");
             }
         }
-        assert!(!nonces.is_fresh(&nonce[..34], 500, at));
+        assert!(!ours.is_fresh(&nonce[..34], 500, at));
+    }
+
+    /// The cookies of RFC 8656 section 20's examples.
+    #[test]
+    fn rfc_r040_r041_r045_r046_the_cookie_tells_the_features() {
+        let at = client("192.0.2.1:4000");
+        for (password_algorithms, username_anonymity, cookie) in [
+            (false, false, "obMatJos2AAAA"),
+            (true, false, "obMatJos2gAAA"),
+            (false, true, "obMatJos2QAAA"),
+            (true, true, "obMatJos2wAAA"),
+        ] {
+            let features = SecurityFeatures { password_algorithms, username_anonymity };
+            let nonce = Nonces::new(&KEY, None, 60, features).issue(500, at);
+            assert!(nonce.starts_with(cookie.as_bytes()), "{features:?}");
+            assert_eq!(tells_of_algorithms(&nonce), password_algorithms);
+            // Whoever offers something else has not made it.
+            assert_eq!(nonces(&KEY, None).is_fresh(&nonce, 500, at), password_algorithms && !username_anonymity);
+        }
+        for other in ["obMatJos2", "obMatJos2gAA", "obMatJos3gAAA", "", "obMatJos2=AAA", "gAAA"] {
+            assert!(!tells_of_algorithms(other.as_bytes()), "{other}");
+        }
     }
 }

@@ -30,7 +30,7 @@ use crate::counters::{Counters, DropReason};
 use crate::credential::{Credentials, Secrets};
 use crate::flow::FlowKey;
 use crate::message::{Class, Message, Method};
-use crate::nonce::Nonces;
+use crate::nonce::{Nonces, SecurityFeatures};
 use crate::output::{Output, WorkerId};
 use crate::permission::Permissions;
 use crate::policy::Rule;
@@ -84,9 +84,10 @@ impl Server {
     pub fn new(config: Config, capacity: Capacity, shared: Arc<Shared>, worker: WorkerId, secrets: Secrets) -> Self {
         let mut draws = Draws::new(secrets.seed);
         let seed = draws.next();
+        let credentials = Credentials::new(&secrets, shared.seed(), capacity.allocations);
         Self {
-            credentials: Credentials::new(&secrets, shared.seed()),
-            nonces: nonces(&config, &secrets),
+            nonces: nonces(&config, &secrets, &credentials),
+            credentials,
             policy_hits: vec![0; config.peer_policy.rules().len()].into_boxed_slice(),
             clock: WallClock::default(),
             allocations: Allocations::new(capacity.allocations, seed),
@@ -114,8 +115,8 @@ impl Server {
     /// Allocations stay, and their data flows: the next request of each is checked against the new ones, so that a
     /// user who is gone gets 401 and the allocation ends with its lifetime. This is the one call that allocates.
     pub fn replace_secrets(&mut self, secrets: &Secrets) {
-        self.credentials = Credentials::new(secrets, self.shared.seed());
-        self.nonces = nonces(&self.config, secrets);
+        self.credentials = Credentials::new(secrets, self.shared.seed(), self.capacity.allocations);
+        self.nonces = nonces(&self.config, secrets, &self.credentials);
     }
 
     /// Registers a bound relay socket: from now on an allocation may draw it.
@@ -143,6 +144,13 @@ impl Server {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// How often a key was derived from a secret of time-limited credentials since the secrets were last replaced;
+    /// for a name that is verified again it is not, as long as its key is kept.
+    #[must_use]
+    pub fn key_derivations(&self) -> u64 {
+        self.credentials.derivations()
     }
 
     /// How often each rule of the peer policy has refused a peer.
@@ -301,9 +309,13 @@ impl Server {
 }
 
 /// RFC 8656 section 5: a nonce lives for an hour at most.
-fn nonces(config: &Config, secrets: &Secrets) -> Nonces {
+fn nonces(config: &Config, secrets: &Secrets, credentials: &Credentials) -> Nonces {
+    let features = SecurityFeatures {
+        password_algorithms: config.password_algorithms.offer().is_some(),
+        username_anonymity: credentials.understands_hashes(),
+    };
     let previous = secrets.nonce_key_previous.as_ref();
-    Nonces::new(&secrets.nonce_key, previous, config.nonce_lifetime_s.min(3_600))
+    Nonces::new(&secrets.nonce_key, previous, config.nonce_lifetime_s.min(3_600), features)
 }
 
 /// RFC 8489 section 6.3: what a server is never sent, and a wrong FINGERPRINT, are silently discarded.

@@ -18,8 +18,12 @@ mod peers;
 mod relaying;
 #[path = "engine/reload.rs"]
 mod reload;
+#[path = "engine/sha256.rs"]
+mod sha256;
 #[path = "engine/streams.rs"]
 mod streams;
+#[path = "engine/time_limited.rs"]
+mod time_limited;
 #[path = "engine/vectors.rs"]
 mod vectors;
 #[path = "engine/wire.rs"]

@@ -89,7 +89,9 @@ impl Server {
             return Err(ErrorCode::InsufficientCapacity);
         };
         self.relays.assign(relay, index);
-        self.user_names.set(index, request.message.value(Known::Username).unwrap_or(&[]));
+        let message = &request.message;
+        let hashed = || self.credentials.name_of(message.value(Known::UserHash)?);
+        self.user_names.set(index, message.value(Known::Username).or_else(hashed).unwrap_or(&[]));
         self.counters.allocations_made += 1;
         Ok(())
     }

@@ -5,13 +5,17 @@ use tt_meter::{Probe, Stage};
 use super::{Request, Server};
 use crate::config::{DontFragment, FingerprintUse};
 use crate::counters::DropReason;
-use crate::credential::User;
+use crate::credential::{SigningKey, User};
 use crate::emit::Emitter;
 use crate::error::ErrorCode;
 use crate::flow::canonical;
 use crate::message::{Class, Known, Message, Method, attribute};
 use crate::output::Output;
 use crate::relay::RelayAddress;
+
+/// Types that UNKNOWN-ATTRIBUTES lists: all of any request that is not made to be answered at length. The list then
+/// fits the buffer, and takes half of the bytes that the request had for it.
+const UNKNOWN_LISTED_MAX: usize = 512;
 
 /// What a request was granted: what its success response says.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +63,10 @@ impl Server {
             Err(error) => self.put_error(&mut reply, request, error),
         }
         probe.mark(Stage::Build);
-        reply.message_integrity(&user.key);
+        match &user.key {
+            SigningKey::Sha1(key) => reply.message_integrity(key),
+            SigningKey::Sha256(key) => reply.message_integrity_sha256(key),
+        }
         if self.wants_fingerprint(&request.message) {
             reply.fingerprint();
         }
@@ -86,7 +93,9 @@ impl Server {
         }
     }
 
-    /// Answers an error to somebody who is not authenticated, as far as the source's budget goes.
+    /// Answers an error to somebody who is not authenticated, as far as the source's budget goes. 401 and 438 say what
+    /// a client needs to try again, whoever it claims to be: REALM, NONCE and PASSWORD-ALGORITHMS, nothing else (RFC
+    /// 8489 section 9.2.4).
     pub(super) fn refuse<'a, P: Probe>(
         &mut self,
         request: &Request<'_, '_>,
@@ -104,6 +113,9 @@ impl Server {
             reply.attribute(attribute::REALM, self.config.realm.as_bytes());
             let nonce = self.nonces.issue(self.clock.unix_s(request.now), client);
             reply.attribute(attribute::NONCE, &nonce);
+            if let Some(offer) = self.config.password_algorithms.offer() {
+                reply.attribute(attribute::PASSWORD_ALGORITHMS, offer);
+            }
         }
         probe.mark(Stage::Build);
         if self.wants_fingerprint(&request.message) {
@@ -133,7 +145,8 @@ impl Server {
         if error == ErrorCode::UnknownAttribute {
             let dont_fragment = self.is_unknown_dont_fragment(&request.message).then_some(attribute::DONT_FRAGMENT);
             let types = request.message.unknown_types().chain(dont_fragment);
-            reply.unknown_attributes(types, usize::from(self.unknown_required(&request.message)));
+            let count = usize::from(self.unknown_required(&request.message));
+            reply.unknown_attributes(types, count.min(UNKNOWN_LISTED_MAX));
         }
     }
 

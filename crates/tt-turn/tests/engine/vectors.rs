@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
-use tt_turn::credential::long_term_key;
+use tt_turn::DropReason;
+use tt_turn::credential::{LongTermKey, long_term_key, user_hash};
 use tt_turn::emit::Emitter;
-use tt_turn::integrity::HmacSha1;
+use tt_turn::integrity::{HmacSha1, HmacSha256};
 use tt_turn::message::{Class, Message, Method, XorAddress, attribute};
 
 use super::world::addr;
@@ -24,6 +25,12 @@ pub(crate) const RESPONSE_V6: &str = "010100482112a442b7e7a701bc34d686fa87dfae80
 pub(crate) const LONG_TERM: &str = "000100602112a44278ad3433c6ad72c029da412e00060012e3839ee38388e383aae38383e382afe382b90000\
     0015001c662f2f3439396b39353464364f4c33346f4c39465354767936347341\
     0014000b6578616d706c652e6f72670000080014f67024656dd64a3e02b8e0712e85c9a28ca89666";
+
+/// RFC 8489, appendix B.1, as printed: its length counts the header too, against section 5.
+const LONG_TERM_SHA256: &str = "0001009c2112a44278ad3433c6ad72c029da412e\
+    001e00204a3cf38fef6992bda952c6780417da0f24819415569e60b205c46e41407f1704\
+    001500296f624d61744a6f733241414143662f2f3439396b39353464364f4c33346f4c394653547679363473410000000014000b\
+    6578616d706c652e6f726700001c0020e4686c8f0edeb59013e07090010a93efccbccc544c0a45d9f830aa6d6f735a01";
 
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -86,6 +93,44 @@ fn rfc_r028_rfc5769_long_term_request_verifies_and_is_emitted_byte_for_byte() {
     assert_eq!(emitter.finish(), Some(&expected[..]));
 }
 
+/// The code of the appendix is right for the bytes as printed, wrong length and all, so that a parser which holds to
+/// section 5 must refuse the message.
+#[test]
+fn rfc_r027_r029_rfc8489_appendix_b() {
+    let name = "\u{30DE}\u{30C8}\u{30EA}\u{30C3}\u{30AF}\u{30B9}";
+    let key = LongTermKey::sha256(name.as_bytes(), b"example.org", b"TheMatrIX").sha256;
+    let printed = bytes(LONG_TERM_SHA256);
+    let (covered, code) = (&printed[..printed.len() - 36], &printed[printed.len() - 32..]);
+    assert_eq!(key.mac(covered), code);
+    assert_eq!(user_hash(name.as_bytes(), b"example.org"), printed[24..56]);
+    assert_eq!(Message::parse(&printed).err(), Some(DropReason::Length));
+
+    // The same message with its length right, and the code that a plain HMAC makes of it.
+    let mut right = printed.clone();
+    right[3] -= 20;
+    let end = right.len() - 36;
+    let plain_key = super::wire::sha256_key(name, "example.org", "TheMatrIX");
+    let code = super::wire::hmac_sha256(&plain_key, &right[..end]);
+    right[end + 4..].copy_from_slice(&code);
+    let message = Message::parse(&right).expect("a message");
+    assert!(message.integrity_sha256_is_right(&key));
+    assert!(!message.integrity_sha256_is_right(&HmacSha256::new(b"another")));
+    for at in (0..right.len()).filter(|at| !(2..8).contains(at)) {
+        let mut changed = right.clone();
+        changed[at] ^= 1;
+        let passes = |message: Message<'_>| message.integrity_sha256_is_right(&key);
+        assert!(!Message::parse(&changed).is_ok_and(passes), "{at}");
+    }
+
+    let mut out = [0xEE; 200];
+    let mut emitter = Emitter::begin(&mut out, Method::Binding, Class::Request, message.transaction_id());
+    for (kind, value) in message.attributes() {
+        emitter.attribute(kind, value);
+    }
+    emitter.message_integrity_sha256(&key);
+    assert_eq!(emitter.finish(), Some(&right[..]));
+}
+
 /// The RFC pads SOFTWARE with a blank, a server with zero; all else must be the same.
 #[test]
 fn rfc5769_responses_are_emitted() {
@@ -125,11 +170,13 @@ proptest::proptest! {
     #[test]
     fn hmac_agrees_with_the_plain_one(key: Vec<u8>, text: Vec<u8>) {
         proptest::prop_assert_eq!(HmacSha1::new(&key).mac(&text), super::wire::hmac_sha1(&key, &text));
+        proptest::prop_assert_eq!(HmacSha256::new(&key).mac(&text), super::wire::hmac_sha256(&key, &text));
     }
 
     #[test]
     fn hmac_agrees_around_the_blocks_edges(key in proptest::collection::vec(0u8.., 60..70), len in 0usize..200) {
         let text = vec![0xA5; len];
         proptest::prop_assert_eq!(HmacSha1::new(&key).mac(&text), super::wire::hmac_sha1(&key, &text));
+        proptest::prop_assert_eq!(HmacSha256::new(&key).mac(&text), super::wire::hmac_sha256(&key, &text));
     }
 }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use hmac::{Hmac, KeyInit, Mac};
 use md5::{Digest, Md5};
 use sha1::Sha1;
+use sha2::Sha256;
 
 pub(crate) const BINDING: u16 = 0x001;
 pub(crate) const ALLOCATE: u16 = 0x003;
@@ -29,11 +30,15 @@ pub(crate) const ADDRESS_FAMILY: u16 = 0x0017;
 pub(crate) const EVEN_PORT: u16 = 0x0018;
 pub(crate) const TRANSPORT: u16 = 0x0019;
 pub(crate) const DONT_FRAGMENT: u16 = 0x001A;
+pub(crate) const INTEGRITY_SHA256: u16 = 0x001C;
+pub(crate) const PASSWORD_ALGORITHM: u16 = 0x001D;
+pub(crate) const USERHASH: u16 = 0x001E;
 pub(crate) const MAPPED_ADDRESS: u16 = 0x0020;
 pub(crate) const RESERVATION_TOKEN: u16 = 0x0022;
 pub(crate) const ADDITIONAL_FAMILY: u16 = 0x8000;
 pub(crate) const ADDRESS_ERROR_CODE: u16 = 0x8001;
 pub(crate) const ICMP: u16 = 0x8004;
+pub(crate) const PASSWORD_ALGORITHMS: u16 = 0x8002;
 pub(crate) const SOFTWARE: u16 = 0x8022;
 pub(crate) const FINGERPRINT: u16 = 0x8028;
 
@@ -79,6 +84,12 @@ impl Writer {
         self.attr(INTEGRITY, &code)
     }
 
+    pub(crate) fn integrity_sha256(mut self, key: &[u8]) -> Self {
+        self.set_length(self.0.len() + 36 - 20);
+        let code = hmac_sha256(key, &self.0);
+        self.attr(INTEGRITY_SHA256, &code)
+    }
+
     pub(crate) fn fingerprint(mut self) -> Self {
         self.set_length(self.0.len() + 8 - 20);
         let crc = crc32(&self.0) ^ 0x5354_554E;
@@ -90,6 +101,22 @@ pub(crate) fn hmac_sha1(key: &[u8], bytes: &[u8]) -> [u8; 20] {
     let mut mac = Hmac::<Sha1>::new_from_slice(key).expect("any key");
     mac.update(bytes);
     mac.finalize().into_bytes().into()
+}
+
+pub(crate) fn hmac_sha256(key: &[u8], bytes: &[u8]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any key");
+    mac.update(bytes);
+    mac.finalize().into_bytes().into()
+}
+
+/// RFC 8489 section 18.5.1.2.
+pub(crate) fn sha256_key(name: &str, realm: &str, password: &str) -> [u8; 32] {
+    Sha256::digest(format!("{name}:{realm}:{password}")).into()
+}
+
+/// RFC 8489 section 14.4.
+pub(crate) fn userhash(name: &str, realm: &str) -> [u8; 32] {
+    Sha256::digest(format!("{name}:{realm}")).into()
 }
 
 pub(crate) fn md5_key(name: &str, realm: &str, password: &str) -> [u8; 16] {
@@ -198,15 +225,27 @@ impl Reading {
 
     /// Whether MESSAGE-INTEGRITY is there and right for `key`.
     pub(crate) fn is_signed(&self, key: &[u8]) -> bool {
+        let found = self.covered_by(INTEGRITY, 20);
+        found.is_some_and(|(covered, code)| code == hmac_sha1(key, &covered))
+    }
+
+    /// Whether MESSAGE-INTEGRITY-SHA256 is there and right for `key`.
+    pub(crate) fn is_signed_sha256(&self, key: &[u8]) -> bool {
+        let found = self.covered_by(INTEGRITY_SHA256, 32);
+        found.is_some_and(|(covered, code)| code == hmac_sha256(key, &covered))
+    }
+
+    /// What a code of `kind` and `code_len` bytes is made of, and the code.
+    fn covered_by(&self, kind: u16, code_len: usize) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut at = 20;
-        for (kind, value) in &self.attrs {
-            if *kind == INTEGRITY {
+        for (found, value) in &self.attrs {
+            if *found == kind {
                 let mut covered = self.bytes[..at].to_vec();
-                covered[2..4].copy_from_slice(&((at + 24 - 20) as u16).to_be_bytes());
-                return value[..] == hmac_sha1(key, &covered);
+                covered[2..4].copy_from_slice(&((at + 4 + code_len - 20) as u16).to_be_bytes());
+                return Some((covered, value.clone()));
             }
             at += 4 + value.len().div_ceil(4) * 4;
         }
-        false
+        None
     }
 }

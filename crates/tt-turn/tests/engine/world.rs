@@ -15,6 +15,8 @@ pub(crate) const REALM: &str = "example.org";
 pub(crate) const PASSWORD: &str = "correct horse";
 pub(crate) const WALL_S: u64 = 1_800_000_000;
 pub(crate) const UDP: [u8; 4] = [17, 0, 0, 0];
+/// The attributes of every answer that asks for credentials, and no others.
+pub(crate) const CHALLENGE: [u16; 4] = [wire::ERROR_CODE, wire::REALM, wire::NONCE, wire::PASSWORD_ALGORITHMS];
 
 pub(crate) fn addr(text: &str) -> SocketAddr {
     text.parse().expect("an address")
@@ -172,12 +174,17 @@ impl World {
         out
     }
 
-    /// A nonce for the client, from a 401.
-    pub(crate) fn nonce(&mut self, from: SocketAddr) -> Vec<u8> {
+    /// The 401 for a request without credentials.
+    pub(crate) fn challenge(&mut self, from: SocketAddr) -> Reading {
         let tid = self.tid();
         let reply = self.client(from, &Writer::new(wire::REFRESH, 0, tid).0).reply();
         assert_eq!(reply.code(), 401);
-        reply.get(wire::NONCE).expect("a nonce").to_vec()
+        reply
+    }
+
+    /// A nonce for the client, from a 401.
+    pub(crate) fn nonce(&mut self, from: SocketAddr) -> Vec<u8> {
+        self.challenge(from).get(wire::NONCE).expect("a nonce").to_vec()
     }
 
     /// A request with credentials, up to its MESSAGE-INTEGRITY.

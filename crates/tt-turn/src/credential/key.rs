@@ -1,0 +1,116 @@
+//! Keys of long-term credentials (RFC 8489 sections 9.2.2 and 18.5.1).
+
+use md5::{Digest, Md5};
+use sha2::Sha256;
+use zeroize::Zeroize;
+
+use crate::integrity::{HmacSha1, HmacSha256};
+
+/// What a password is hashed with, RFC 8489 section 18.5.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PasswordAlgorithm {
+    Md5,
+    Sha256,
+}
+
+/// A key as the kept states of both codes that may be made with it.
+#[derive(Clone, Debug)]
+pub struct LongTermKey {
+    /// For MESSAGE-INTEGRITY.
+    pub sha1: HmacSha1,
+    /// For MESSAGE-INTEGRITY-SHA256.
+    pub sha256: HmacSha256,
+}
+
+impl LongTermKey {
+    fn new(key: &[u8]) -> Self {
+        Self { sha1: HmacSha1::new(key), sha256: HmacSha256::new(key) }
+    }
+
+    /// MD5 of `name:realm:password`.
+    #[must_use]
+    pub fn md5(name: &[u8], realm: &[u8], password: &[u8]) -> Self {
+        let mut key = hash::<Md5, 16>([name, realm, password]);
+        let states = Self::new(&key);
+        key.zeroize();
+        states
+    }
+
+    /// SHA-256 of `name:realm:password`.
+    #[must_use]
+    pub fn sha256(name: &[u8], realm: &[u8], password: &[u8]) -> Self {
+        let mut key = hash::<Sha256, 32>([name, realm, password]);
+        let states = Self::new(&key);
+        key.zeroize();
+        states
+    }
+
+    pub(super) fn of(algorithm: PasswordAlgorithm, name: &[u8], realm: &[u8], password: &[u8]) -> Self {
+        match algorithm {
+            PasswordAlgorithm::Md5 => Self::md5(name, realm, password),
+            PasswordAlgorithm::Sha256 => Self::sha256(name, realm, password),
+        }
+    }
+}
+
+fn hash<D: Digest, const N: usize>([name, realm, password]: [&[u8]; 3]) -> [u8; N]
+where
+    [u8; N]: From<md5::digest::Output<D>>,
+{
+    let mut digest = D::new();
+    for part in [name, b":", realm, b":", password] {
+        digest.update(part);
+    }
+    digest.finalize().into()
+}
+
+/// The MD5 key of a user for MESSAGE-INTEGRITY: MD5 of `name:realm:password` (RFC 8489 section 9.2.2).
+#[must_use]
+pub fn long_term_key(name: &[u8], realm: &[u8], password: &[u8]) -> HmacSha1 {
+    LongTermKey::md5(name, realm, password).sha1
+}
+
+/// SHA-256 of `name:realm` (RFC 8489 section 14.4).
+#[must_use]
+pub fn user_hash(name: &[u8], realm: &[u8]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for part in [name, b":", realm] {
+        digest.update(part);
+    }
+    digest.finalize().into()
+}
+
+/// One user's keys, a key for each algorithm.
+#[derive(Clone, Debug)]
+pub(super) struct UserKeys {
+    md5: LongTermKey,
+    sha256: LongTermKey,
+}
+
+impl UserKeys {
+    pub(super) fn new(name: &[u8], realm: &[u8], password: &[u8]) -> Self {
+        Self { md5: LongTermKey::md5(name, realm, password), sha256: LongTermKey::sha256(name, realm, password) }
+    }
+
+    /// Keys that nobody has.
+    pub(super) fn of_nobody(seed: &[u8; 32]) -> Self {
+        Self { md5: LongTermKey::new(seed), sha256: LongTermKey::new(seed) }
+    }
+
+    #[inline]
+    pub(super) fn of(&self, algorithm: PasswordAlgorithm) -> &LongTermKey {
+        match algorithm {
+            PasswordAlgorithm::Md5 => &self.md5,
+            PasswordAlgorithm::Sha256 => &self.sha256,
+        }
+    }
+}
+
+/// What an authenticated request's answer is signed with, RFC 8489 section 9.2.4.
+#[derive(Clone, Debug)]
+pub(crate) enum SigningKey {
+    /// MESSAGE-INTEGRITY.
+    Sha1(HmacSha1),
+    /// MESSAGE-INTEGRITY-SHA256.
+    Sha256(HmacSha256),
+}
