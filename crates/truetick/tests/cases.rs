@@ -1,0 +1,23 @@
+//! What attackers, faults and odd clients bring, against the built binary with four workers; after each a client still
+//! gets its Binding and its relay. The list is `cases.toml`, and `rfc.toml` for what the RFCs ask.
+
+#![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
+
+#[path = "cases/allocate.rs"]
+mod allocate;
+#[path = "cases/authentication.rs"]
+mod authentication;
+#[path = "cases/codec.rs"]
+mod codec;
+#[path = "cases/peers.rs"]
+mod peers;
+#[path = "cases/relaying.rs"]
+mod relaying;
+#[allow(dead_code, reason = "each test target uses its part of it")]
+#[path = "clients/server.rs"]
+mod server;
+#[path = "cases/stage.rs"]
+mod stage;
+#[allow(dead_code, reason = "each test target uses its part of it")]
+#[path = "../../tt-turn/tests/engine/wire.rs"]
+mod wire;
