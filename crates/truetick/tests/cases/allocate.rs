@@ -12,15 +12,18 @@ use crate::wire::{
 const V4: [u8; 4] = [1, 0, 0, 0];
 const V6: [u8; 4] = [2, 0, 0, 0];
 
+/// A type and a value.
+type Attribute<'a> = (u16, &'a [u8]);
+
 /// Asks for a relay of UDP with `attributes`.
-fn allocate(caller: &mut Caller, attributes: &[(u16, &[u8])]) -> Reading {
+fn allocate(caller: &mut Caller, attributes: &[Attribute<'_>]) -> Reading {
     let request = caller.request(ALLOCATE).attr(TRANSPORT, &UDP);
     let request = attributes.iter().fold(request, |request, (kind, value)| request.attr(*kind, value));
     caller.ask(request)
 }
 
 /// Asserts that each list of attributes gets its code, and that nothing was allocated.
-fn refused(stage: &Stage, cases: &[(u16, &[(u16, &[u8])])]) {
+fn refused(stage: &Stage, cases: &[(u16, &[Attribute<'_>])]) {
     let mut caller = stage.caller();
     for (code, attributes) in cases {
         assert_eq!(allocate(&mut caller, attributes).code(), *code, "{attributes:02x?}");
