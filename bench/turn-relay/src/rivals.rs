@@ -1,0 +1,185 @@
+//! Who is measured: truetick, its rivals and the floor, and how each is started.
+
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+
+use crate::client::{PASSWORD, REALM, USER};
+
+/// Version of crates.io `turn-server`.
+pub(crate) const TURN_RS: &str = "4.1.5";
+/// Ports below those that servers relay from, and beside the usual one, where another server may listen.
+const PORTS: std::ops::Range<u16> = 18_000..20_000;
+
+/// A server under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contestant {
+    Truetick,
+    /// Debian's coturn as its own configuration file has it, with what the comparison needs.
+    Coturn,
+    /// The same once more, under another name: how far two equals are apart.
+    CoturnAgain,
+    /// As coturn's documentation advises where one core and UDP is all there is.
+    CoturnTuned,
+    TurnRs,
+    Pion,
+    /// No protocol at all: what comes in goes back.
+    Echo,
+}
+
+pub(crate) const ALL: [Contestant; 7] = [
+    Contestant::Truetick,
+    Contestant::Coturn,
+    Contestant::CoturnAgain,
+    Contestant::CoturnTuned,
+    Contestant::TurnRs,
+    Contestant::Pion,
+    Contestant::Echo,
+];
+
+/// Where the programs are, and where they listen.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// The port that every server listens on; each has an address of its own.
+    pub(crate) port: u16,
+    /// The workspace that this bench belongs to.
+    pub(crate) root: PathBuf,
+    /// What was built for the bench.
+    pub(crate) built: PathBuf,
+    pub(crate) truetick: PathBuf,
+}
+
+impl Contestant {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Truetick => "truetick",
+            Self::Coturn => "coturn",
+            Self::CoturnAgain => "coturn_again",
+            Self::CoturnTuned => "coturn_tuned",
+            Self::TurnRs => "turn_rs",
+            Self::Pion => "pion",
+            Self::Echo => "echo",
+        }
+    }
+
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        ALL.into_iter().find(|contestant| contestant.name() == name)
+    }
+
+    /// An address of its own, so that relay ports are nobody else's.
+    pub(crate) fn ip(self) -> Ipv4Addr {
+        Ipv4Addr::new(127, 0, 10 + self as u8, 1)
+    }
+
+    /// The command that starts it, one worker wide.
+    pub(crate) fn command(self, places: &Places) -> anyhow::Result<Command> {
+        let (ip, port) = (self.ip().to_string(), places.port);
+        Ok(match self {
+            Self::Truetick => {
+                let mut command = Command::new(&places.truetick);
+                command.args(["turn", "--workers", "1", "--allow-peer", "127.0.0.0/8", "--realm", REALM]);
+                command.args(["--listen", &format!("{ip}:{port}"), "--relay-ip", &ip]);
+                command.args(["--user", &format!("{USER}:{PASSWORD}")]);
+                command
+            }
+            Self::Coturn | Self::CoturnAgain => coturn(&ip, port, STOCK),
+            Self::CoturnTuned => coturn(&ip, port, TUNED),
+            Self::TurnRs => {
+                let config = places.built.join(format!("turn-rs-{ip}.toml"));
+                std::fs::write(&config, turn_rs_config(&ip, port))?;
+                let mut command = Command::new(turn_rs(places));
+                command.arg("--config").arg(config);
+                command
+            }
+            Self::Pion => {
+                let mut command = Command::new(pion(places));
+                command.args([&format!("{ip}:{port}"), &ip, REALM, USER, PASSWORD]);
+                command.env("GOMAXPROCS", "1");
+                command
+            }
+            Self::Echo => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.args(["echo", &format!("{ip}:{port}")]);
+                command
+            }
+        })
+    }
+
+    /// Its version, or why it cannot be had.
+    pub(crate) fn version(self, places: &Places) -> Result<String, String> {
+        match self {
+            Self::Truetick => first_line(Command::new(&places.truetick).arg("--version")),
+            Self::Coturn | Self::CoturnAgain | Self::CoturnTuned => {
+                first_line(Command::new("turnserver").arg("--version")).map(|version| format!("coturn {version}"))
+            }
+            Self::TurnRs if turn_rs(places).is_file() => Ok(format!("turn-server {TURN_RS} (crates.io, feature udp)")),
+            Self::TurnRs => Err("not built: turn-relay prepare".into()),
+            Self::Pion => first_line(Command::new(pion(places)).arg("version")),
+            Self::Echo => Ok("this program".into()),
+        }
+    }
+}
+
+/// One relay thread.
+const STOCK: &[&str] = &["-m", "1"];
+/// One thread for listening and relaying, and nothing that UDP relays do without.
+const TUNED: &[&str] = &[
+    "-m",
+    "0",
+    "--no-tcp",
+    "--no-tls",
+    "--no-dtls",
+    "--no-tcp-relay",
+    "--no-cli",
+    "--no-software-attribute",
+    "--no-dynamic-ip-list",
+    "--no-dynamic-realms",
+];
+/// What Debian's configuration file sets, apart from the log.
+const DEBIAN: &[&str] = &["--no-rfc5780", "--no-stun-backward-compatibility", "--response-origin-only-with-rfc5780"];
+
+/// A port that nobody has, on any address, over UDP or TCP.
+pub(crate) fn free_port() -> anyhow::Result<u16> {
+    let any = Ipv4Addr::UNSPECIFIED;
+    let is_free = |port: &u16| UdpSocket::bind((any, *port)).is_ok() && TcpListener::bind((any, *port)).is_ok();
+    PORTS.into_iter().find(is_free).context("no port is free")
+}
+
+fn coturn(ip: &str, port: u16, more: &[&str]) -> Command {
+    let mut command = Command::new("turnserver");
+    command.args(["-n", "--lt-cred-mech", "--allow-loopback-peers", "--cli-password", PASSWORD]);
+    command.args(["-L", ip, "-E", ip, "-p", &port.to_string(), "-r", REALM]);
+    command.args(["-u", &format!("{USER}:{PASSWORD}"), "--log-file", "stdout", "--pidfile", "/dev/null"]);
+    // The command line interface is a TCP listener on one address; several servers take turns here.
+    command.args(["--cli-ip", ip]);
+    command.args(DEBIAN).args(more);
+    command
+}
+
+fn turn_rs_config(ip: &str, port: u16) -> String {
+    format!(
+        "[server]\nrealm = \"{REALM}\"\nmax-threads = 1\n\n[[server.interfaces]]\ntransport = \"udp\"\n\
+         listen = \"{ip}:{port}\"\nexternal = \"{ip}:{port}\"\n\n[auth.static-credentials]\n{USER} = \"{PASSWORD}\"\n"
+    )
+}
+
+pub(crate) fn turn_rs_root(places: &Places) -> PathBuf {
+    places.built.join(format!("turn-server-{TURN_RS}"))
+}
+
+fn turn_rs(places: &Places) -> PathBuf {
+    turn_rs_root(places).join("bin/turn-server")
+}
+
+pub(crate) fn pion(places: &Places) -> PathBuf {
+    places.built.join("pion-turn")
+}
+
+fn first_line(command: &mut Command) -> Result<String, String> {
+    let program = Path::new(command.get_program()).display().to_string();
+    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().next().map(str::to_owned).ok_or_else(|| format!("{program} does not tell its version"))
+}

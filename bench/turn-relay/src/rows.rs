@@ -1,0 +1,81 @@
+//! The rows: what is asked of every server, and what truetick aims at.
+
+use crate::drive::Pace;
+
+/// Setting: datagrams that are out at once in a closed loop.
+pub(crate) const WINDOW: usize = 64;
+/// Setting: datagrams that one GSO sender hands over in one piece.
+const TRAIN: usize = 16;
+/// Setting: datagrams that leave each second in an open loop.
+const OPEN_PER_SECOND: u64 = 20_000;
+/// Setting: allocation cycles that are under way at once.
+pub(crate) const CYCLES: usize = 16;
+/// Setting: allocations of the memory row.
+pub(crate) const MANY: usize = 10_000;
+
+/// A way through a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Binding,
+    ToPeer,
+    FromPeer,
+    BetweenClients,
+}
+
+/// What a row does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Work {
+    /// Datagrams, each of which must arrive at the other end.
+    Traffic { way: Way, payload_len: usize, flows: usize, train: usize, pace: Pace },
+    /// 401, Allocate, Refresh with lifetime 0.
+    Cycle,
+    /// Resident memory of many allocations, each with one channel.
+    Memory,
+}
+
+/// One row.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) work: Work,
+    /// CPU time (memory, in its row) as a part of stock coturn's, at most.
+    pub(crate) aim: Option<f64>,
+    pub(crate) is_quick: bool,
+}
+
+/// All rows in the order of the report.
+pub(crate) fn all() -> Vec<Row> {
+    let closed = Pace::Closed { window: WINDOW };
+    let open = Pace::Open { per_second: OPEN_PER_SECOND };
+    let mut rows = Vec::new();
+    let mut add = |name: String, work, aim, is_quick| rows.push(Row { name, work, aim, is_quick });
+    for flows in [1, 100] {
+        let work = Work::Traffic { way: Way::Binding, payload_len: 0, flows, train: 1, pace: closed };
+        add(format!("binding_{flows}"), work, Some(0.75), flows == 1);
+    }
+    for (way, word) in [(Way::ToPeer, "to_peer"), (Way::FromPeer, "from_peer"), (Way::BetweenClients, "clients")] {
+        for payload_len in [160, 1200] {
+            for flows in [1, 10, 100] {
+                let aim = match way {
+                    Way::ToPeer => Some(0.92),
+                    Way::FromPeer => (flows == 100).then_some(0.70),
+                    Way::BetweenClients => Some(0.45),
+                    Way::Binding => None,
+                };
+                let work = Work::Traffic { way, payload_len, flows, train: 1, pace: closed };
+                add(format!("{word}_{payload_len}_{flows}"), work, aim, payload_len == 160 && flows != 10);
+            }
+        }
+    }
+    for payload_len in [160, 1200] {
+        let work = Work::Traffic { way: Way::ToPeer, payload_len, flows: 1, train: TRAIN, pace: closed };
+        add(format!("train_{payload_len}"), work, Some(0.35), payload_len == 160);
+    }
+    for (way, word) in [(Way::Binding, "binding"), (Way::ToPeer, "to_peer"), (Way::FromPeer, "from_peer")] {
+        let work = Work::Traffic { way, payload_len: 160, flows: 10, train: 1, pace: open };
+        add(format!("open_{word}"), work, None, way == Way::ToPeer);
+    }
+    add("cycle".into(), Work::Cycle, Some(0.35), true);
+    add("memory".into(), Work::Memory, Some(0.15), true);
+    rows
+}

@@ -1,0 +1,119 @@
+//! One row against one server, once.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::ensure;
+use tt_os::readings::Readings;
+
+use crate::drive::{Pace, Tally, drive};
+use crate::process::{CallCount, deferred_ns};
+use crate::record::Record;
+use crate::rivals::Contestant;
+use crate::rows::{Way, Work};
+use crate::stage::{Generator, Running};
+use crate::traffic::Form;
+
+/// Setting: a server that has nothing to do sleeps after so long, and its CPU time is exact.
+const SETTLE: Duration = Duration::from_millis(4);
+/// Setting: what runs before the clock starts, and is thrown away.
+pub(crate) const WARM_UP: Duration = Duration::from_millis(80);
+/// What the floor sends back where others answer a Binding request: as long as the request and half of the answer.
+const BINDING_ECHO_LEN: usize = 28;
+/// Setting: system calls are counted over so long.
+const CALLS_FOR: Duration = Duration::from_millis(300);
+
+/// Why `contestant` has no run of `work`, if so.
+pub(crate) fn refusal(contestant: Contestant, work: Work) -> Option<&'static str> {
+    match (contestant, work) {
+        (Contestant::TurnRs, Work::Traffic { way: Way::ToPeer | Way::FromPeer, .. }) => Some("no relay to a peer"),
+        (Contestant::Echo, Work::Cycle | Work::Memory) => Some("no allocations"),
+        _ => None,
+    }
+}
+
+/// Everything that a run needs beside the row and the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) duration: Duration,
+    /// Count system calls, and nothing else.
+    pub(crate) counts_calls: bool,
+    pub(crate) server_cpu: Option<usize>,
+}
+
+/// Runs `work` once; the record lacks only what the caller knows.
+pub(crate) fn run(generator: &mut Generator, server: &Running, work: Work, plan: Plan) -> anyhow::Result<Record> {
+    match work {
+        Work::Traffic { way, payload_len, flows, train, pace } => {
+            let payload_len =
+                if server.contestant == Contestant::Echo { payload_len.max(BINDING_ECHO_LEN) } else { payload_len };
+            let form = if payload_len == 0 { Form::Binding } else { Form::Payload { len: payload_len } };
+            let paths = generator.paths(server, way, flows)?;
+            let mut traffic = generator.traffic(paths.flows, form, train);
+            let mut next = 1;
+            let mut go = |pace, duration| {
+                let tally = drive(&mut traffic, pace, duration, next)?;
+                next += tally.sent + tally.refused;
+                Ok(tally)
+            };
+            let warm_up: Tally = go(pace, WARM_UP)?;
+            ensure!(warm_up.delivered > 0, "nothing arrives");
+            let record = measure(server, plan, |duration| go(pace, duration))?;
+            generator.release(paths.clients)?;
+            Ok(record)
+        }
+        Work::Cycle | Work::Memory => anyhow::bail!("not yet"),
+    }
+}
+
+/// Runs `go` between two readings of everything.
+pub(crate) fn measure(
+    server: &Running,
+    plan: Plan,
+    mut go: impl FnMut(Duration) -> anyhow::Result<Tally>,
+) -> anyhow::Result<Record> {
+    if plan.counts_calls {
+        let count = CallCount::attach(&server.process)?;
+        let tally = go(CALLS_FOR)?;
+        let calls = count.detach()?;
+        return Ok(Record { kind: "calls".into(), calls, ..of_tally(tally) });
+    }
+    let deferred = || plan.server_cpu.and_then(deferred_ns).unwrap_or(0);
+    thread::sleep(SETTLE);
+    let readings = Readings::take();
+    let (cpu_before, deferred_before) = (server.process.cpu_ns()?, deferred());
+    let tally = go(plan.duration)?;
+    thread::sleep(SETTLE);
+    let cpu_ns = server.process.cpu_ns()? - cpu_before;
+    let deferred_ns = deferred() - deferred_before;
+    let steal_pct = Readings::take().since(&readings).steal_share() * 100.0;
+    Ok(Record { kind: "traffic".into(), cpu_ns, deferred_ns, steal_pct, ..of_tally(tally) })
+}
+
+fn of_tally(tally: Tally) -> Record {
+    Record {
+        sent: tally.sent,
+        delivered: tally.delivered,
+        lost: tally.lost,
+        duplicated: tally.duplicated,
+        late: tally.late,
+        reordered: tally.reordered,
+        corrupt: tally.corrupt,
+        astray: tally.astray,
+        refused: tally.refused,
+        elapsed_ns: tally.elapsed_ns,
+        latency: tally.latency,
+        ..Record::default()
+    }
+}
+
+/// The offered rate was kept to within one per cent. A closed loop has none.
+pub(crate) fn kept_pace(pace: Pace, record: &Record) -> bool {
+    match pace {
+        Pace::Closed { .. } => true,
+        Pace::Open { per_second } => {
+            let achieved = record.sent as f64 * 1e9 / record.elapsed_ns.max(1) as f64;
+            achieved >= 0.99 * per_second as f64
+        }
+    }
+}
