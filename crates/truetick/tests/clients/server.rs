@@ -75,6 +75,13 @@ impl Server {
         }
     }
 
+    /// Bytes of its memory that are in RAM.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it still runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("kB") * 1_024
+    }
+
     /// Ends it as Ctrl-C does, and returns what it counted.
     pub(crate) fn stop(mut self) -> Farewell {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process number"));

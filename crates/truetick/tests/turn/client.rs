@@ -43,6 +43,8 @@ pub(crate) struct Client {
     transaction: u64,
     /// Datagrams that it has sent.
     pub(crate) sent: u64,
+    /// How long it waits before it asks once more; then twice as long (RFC 8489 section 6.2.1).
+    pub(crate) retransmits_after: Option<Duration>,
 }
 
 /// An answer: the error's code, 0 for success, and the attributes.
@@ -55,12 +57,18 @@ pub(crate) struct Answer {
 impl Client {
     pub(crate) fn new(server: SocketAddr, username: &str, password: &str) -> Self {
         let local: IpAddr = if server.is_ipv4() { "127.0.0.1".parse().unwrap() } else { "::1".parse().unwrap() };
+        Self::on(local, server, username, password)
+    }
+
+    /// A client on an address of the machine's.
+    pub(crate) fn on(local: IpAddr, server: SocketAddr, username: &str, password: &str) -> Self {
         let socket = UdpSocket::bind((local, 0)).unwrap();
         // Connected, so that an answer from any other address than the one that was asked is not seen.
         socket.connect(server).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let (username, password) = (username.to_owned(), password.to_owned());
-        Self { socket, username, password, realm: Vec::new(), nonce: Vec::new(), transaction: 0, sent: 0 }
+        let (realm, nonce) = (Vec::new(), Vec::new());
+        Self { socket, username, password, realm, nonce, transaction: 0, sent: 0, retransmits_after: None }
     }
 
     /// The address that the server sees.
@@ -142,7 +150,11 @@ impl Client {
     fn ask(&mut self, kind: u16, attributes: Attributes, with_credentials: bool) -> Answer {
         let message = self.message(kind, &attributes, with_credentials);
         self.send(&message);
-        let (answer_kind, answer) = parse(&self.receive());
+        let bytes = match self.retransmits_after {
+            None => self.receive(),
+            Some(timeout) => self.receive_or_send_again(&message, timeout),
+        };
+        let (answer_kind, answer) = parse(&bytes);
         assert_eq!(answer.transaction, self.transaction_id(self.transaction), "the answer to another request");
         assert_eq!(answer_kind & !0x0110, kind, "the answer to another method");
         assert_eq!(answer_kind & 0x0100, 0x0100, "no answer");
@@ -183,6 +195,23 @@ impl Client {
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.socket.send(bytes).unwrap();
         self.sent += 1;
+    }
+
+    /// The answer to `message`, which is sent again while there is none; answers to what was sent before are late.
+    fn receive_or_send_again(&mut self, message: &[u8], mut timeout: Duration) -> Vec<u8> {
+        let mut bytes = vec![0; 65_536];
+        loop {
+            self.socket.set_read_timeout(Some(timeout)).unwrap();
+            match self.socket.recv(&mut bytes) {
+                Ok(length) if bytes[8..20] == message[8..20] => return bytes[..length].to_vec(),
+                Ok(_) => {}
+                Err(_) => {
+                    timeout *= 2;
+                    assert!(timeout < PATIENCE, "no answer in time");
+                    self.send(message);
+                }
+            }
+        }
     }
 
     fn receive(&self) -> Vec<u8> {

@@ -1,0 +1,95 @@
+//! Two network namespaces joined by a link: the server's, and one that answers to ten thousand addresses.
+
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use nix::sched::{CloneFlags, setns};
+
+/// The server's address.
+pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 98, 0, 1));
+/// The address of honest clients and of their peers.
+pub(crate) const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 98, 0, 2));
+/// How many sources a flood comes from.
+pub(crate) const SOURCES: u32 = 10_000;
+
+/// One flood at a time: the machine is part of what is tried.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// The source of the flood's `number`th datagram.
+pub(crate) fn source(number: u32) -> Ipv4Addr {
+    let index = number % SOURCES;
+    Ipv4Addr::new(10, 99, (index / 250) as u8, (index % 250 + 1) as u8)
+}
+
+/// Which namespace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Side {
+    Server,
+    Outside,
+}
+
+/// The namespaces; gone when dropped.
+pub(crate) struct Network {
+    server: String,
+    outside: String,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Network {
+    /// Makes both; an error is the reason for a skip.
+    pub(crate) fn make() -> Result<Self, String> {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = std::process::id();
+        let network = Self { server: format!("ttfs{id}"), outside: format!("ttfo{id}"), _alone: alone };
+        let (server, outside) = (&network.server, &network.outside);
+        let lines = [
+            format!("netns add {server}"),
+            format!("netns add {outside}"),
+            format!("-n {server} link add flood0 type veth peer name flood0 netns {outside}"),
+            format!("-n {server} addr add {SERVER}/24 dev flood0"),
+            format!("-n {outside} addr add {HONEST}/24 dev flood0"),
+            format!("-n {server} link set lo up"),
+            format!("-n {outside} link set lo up"),
+            format!("-n {server} link set flood0 up"),
+            format!("-n {outside} link set flood0 up"),
+            // Every address of the range is local: sockets may be bound to it, and answers come in.
+            format!("-n {outside} route add local 10.99.0.0/16 dev lo"),
+            format!("-n {server} route add 10.99.0.0/16 via {HONEST}"),
+        ];
+        for line in lines {
+            ip(&line)?;
+        }
+        Ok(network)
+    }
+
+    /// Runs `work` on a thread that lives on one side; processes that it starts live there too.
+    pub(crate) fn on<T: Send>(&self, side: Side, work: impl FnOnce() -> T + Send) -> T {
+        let name = match side {
+            Side::Server => &self.server,
+            Side::Outside => &self.outside,
+        };
+        let namespace = File::open(format!("/run/netns/{name}")).unwrap();
+        let enter_and_work = || {
+            setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();
+            work()
+        };
+        thread::scope(|scope| scope.spawn(enter_and_work).join().unwrap())
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        let _ = ip(&format!("netns del {}", self.server));
+        let _ = ip(&format!("netns del {}", self.outside));
+    }
+}
+
+fn ip(line: &str) -> Result<(), String> {
+    let output = Command::new("ip").args(line.split(' ')).output();
+    let output = output.map_err(|error| format!("no program ip (Debian package iproute2): {error}"))?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(format!("ip {line}: {}", told.trim())) }
+}
