@@ -1,11 +1,14 @@
-//! Allocations: a flow's claim on a relayed address (RFC 8656 section 3.2).
+//! Allocations: a flow's claim on a relayed address, or on one of each family (RFC 8656 sections 3.2 and 7.2).
+
+use core::net::SocketAddr;
 
 use tt_model::{FiveTuple, Nanos};
 
 use crate::credential::UserId;
+use crate::error::ErrorCode;
 use crate::flow::{FlowEntry, FlowKey, Flows};
 use crate::message::TransactionId;
-use crate::relay::{RelayAddress, RelayId};
+use crate::relay::{Family, RelayId};
 use crate::slab::Slab;
 use crate::wheel::Wheel;
 
@@ -17,24 +20,71 @@ pub(crate) const NO_INDEX: u32 = u32::MAX;
 pub(crate) struct Allocation {
     /// The flow as the caller named it; answers to the client go there.
     pub(crate) flow: FiveTuple,
-    pub(crate) expires: Nanos,
-    pub(crate) relay: RelayId,
-    pub(crate) relayed: RelayAddress,
+    /// Its relayed addresses by [`Family`], at least one.
+    pub(crate) legs: [Option<Leg>; 2],
     pub(crate) user: UserId,
     /// The user's place in the quota table.
     pub(crate) quota_key: u64,
+    /// The user's place among those whose bandwidth is bounded, [`NO_INDEX`] where it is not.
+    pub(crate) meter: u32,
     /// The Allocate that made it: its retransmission gets the same answer (RFC 8489 section 6.3.1).
     pub(crate) transaction_id: TransactionId,
-    /// Its permissions, as a list through the records.
-    pub(crate) permissions: List,
-    /// Its channels, as a list through the records.
-    pub(crate) channels: List,
+    /// The token that its answer told of.
+    pub(crate) token: Option<u64>,
+    /// The family that its answer refused.
+    pub(crate) missing: Option<(Family, ErrorCode)>,
     /// The channel that carried the last payload; a media stream stays on it.
     pub(crate) last_channel: u32,
     /// Payload bytes relayed from the client to its peers.
     pub(crate) bytes_to_peers: u64,
     /// Payload bytes relayed from the peers to the client.
     pub(crate) bytes_to_client: u64,
+}
+
+/// One relayed address of an allocation, and what lives and dies with it (RFC 8656 section 8.1).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leg {
+    pub(crate) relay: RelayId,
+    /// The address that peers and the client are told.
+    pub(crate) relayed: SocketAddr,
+    pub(crate) expires: Nanos,
+    /// Its permissions, as a list through the records.
+    pub(crate) permissions: List,
+    /// Its channels, as a list through the records.
+    pub(crate) channels: List,
+}
+
+impl Leg {
+    pub(crate) const fn new(relay: RelayId, relayed: SocketAddr, expires: Nanos) -> Self {
+        Self { relay, relayed, expires, permissions: List::EMPTY, channels: List::EMPTY }
+    }
+}
+
+impl Allocation {
+    /// The relayed address of `family`, unless it has expired.
+    #[inline]
+    pub(crate) fn leg(&self, family: Family, now: Nanos) -> Option<&Leg> {
+        self.legs[family as usize].as_ref().filter(|leg| leg.expires > now)
+    }
+
+    /// The relayed addresses that have not expired.
+    pub(crate) fn live_legs(&self, now: Nanos) -> impl Iterator<Item = &Leg> {
+        self.legs.iter().flatten().filter(move |leg| leg.expires > now)
+    }
+
+    /// When the first relayed address ends, and when the last.
+    fn ends(&self) -> Option<(Nanos, Nanos)> {
+        let ends = || self.legs.iter().flatten().map(|leg| leg.expires);
+        ends().min().zip(ends().max())
+    }
+
+    /// Live permissions and channels of all its relayed addresses.
+    pub(crate) fn used(&self) -> (u32, u32) {
+        let each = self.legs.iter().flatten();
+        each.fold((0, 0), |(permissions, channels), leg| {
+            (permissions + leg.permissions.len, channels + leg.channels.len)
+        })
+    }
 }
 
 /// The head of a list of records, and their number.
@@ -86,6 +136,11 @@ impl Allocations {
         self.records.get_mut(index)
     }
 
+    /// The relayed address of `family`, expired or not.
+    pub(crate) fn leg_mut(&mut self, index: u32, family: Family) -> Option<&mut Leg> {
+        self.records.get_mut(index)?.legs[family as usize].as_mut()
+    }
+
     /// Every allocation with its place, expired ones that have not been ended yet included.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Allocation)> {
         self.records.iter()
@@ -101,24 +156,26 @@ impl Allocations {
 
     /// Stores `allocation`; `None` where there is no room.
     pub(crate) fn insert(&mut self, now: Nanos, allocation: Allocation) -> Option<u32> {
-        let (key, expires) = (FlowKey::of(&allocation.flow), allocation.expires);
+        let key = FlowKey::of(&allocation.flow);
+        let (first, last) = allocation.ends()?;
         let index = self.records.insert(allocation)?;
-        if !self.flows.insert(key, FlowEntry { expires, allocation: index }) {
+        if !self.flows.insert(key, FlowEntry { expires: last, allocation: index }) {
             self.records.remove(index);
             return None;
         }
-        self.wheel.set(index, now, expires);
+        self.wheel.set(index, now, first);
         Some(index)
     }
 
-    /// Moves the end of an allocation.
-    pub(crate) fn refresh(&mut self, index: u32, now: Nanos, expires: Nanos) {
-        let Some(allocation) = self.records.get_mut(index) else { return };
-        allocation.expires = expires;
+    /// Takes notice of where the ends of an allocation's relayed addresses have moved; false where none is left.
+    pub(crate) fn settle(&mut self, index: u32, now: Nanos) -> bool {
+        let Some(allocation) = self.records.get(index) else { return false };
+        let Some((first, last)) = allocation.ends() else { return false };
         let key = FlowKey::of(&allocation.flow);
-        let stored = self.flows.insert(key, FlowEntry { expires, allocation: index });
+        let stored = self.flows.insert(key, FlowEntry { expires: last, allocation: index });
         debug_assert!(stored, "the flow is in the table already");
-        self.wheel.set(index, now, expires);
+        self.wheel.set(index, now, first);
+        true
     }
 
     pub(crate) fn remove(&mut self, index: u32) -> Option<Allocation> {
@@ -128,11 +185,11 @@ impl Allocations {
         Some(allocation)
     }
 
-    /// One allocation that has expired at `now`; it stays until it is removed.
+    /// One allocation of which a relayed address has expired at `now`; it stays until it is removed.
     pub(crate) fn take_due(&mut self, now: Nanos) -> Option<u32> {
         while let Some(index) = self.wheel.take_due(now) {
-            match self.records.get(index).map(|allocation| allocation.expires) {
-                Some(expires) if expires > now => self.wheel.set(index, now, expires),
+            match self.records.get(index).and_then(Allocation::ends) {
+                Some((first, _)) if first > now => self.wheel.set(index, now, first),
                 Some(_) => return Some(index),
                 None => {}
             }

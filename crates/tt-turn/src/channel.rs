@@ -32,7 +32,8 @@ fn number_key(allocation: u32, number: u16) -> u64 {
 
 fn peer_key(allocation: u32, peer: SocketAddr) -> [u64; 3] {
     let bits = bits_v6(peer.ip());
-    [(u64::from(allocation) + 1) << 16 | u64::from(peer.port()), (bits >> 64) as u64, bits as u64]
+    let of_family = (u64::from(allocation) + 1) << 1 | u64::from(peer.is_ipv4());
+    [of_family << 16 | u64::from(peer.port()), (bits >> 64) as u64, bits as u64]
 }
 
 /// How a number and a peer stand to each other.

@@ -125,7 +125,7 @@ impl Capacity {
             permissions: allocations.saturating_mul(4),
             permissions_per_allocation: 256,
             channels: allocations.saturating_mul(4),
-            channels_per_allocation: 256,
+            channels_per_allocation: 64,
             relays: allocations,
         }
     }

@@ -1,6 +1,7 @@
 //! What the engine counts. Every datagram ends in exactly one of these numbers.
 
 use crate::error::ErrorCode;
+use crate::refusal::Refusal;
 
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
@@ -65,6 +66,8 @@ drop_reasons! {
     RelayUnallocated = "relay_unallocated";
     /// An ICMP error of a type that is not passed on (RFC 8656 section 11.5).
     IcmpType = "icmp_type";
+    /// The user's bandwidth is spent.
+    UserBandwidth = "user_bandwidth";
     /// A packet from a peer that does not fit a Data indication.
     TooLarge = "too_large";
     /// The caller's buffer was too small for the answer.
@@ -96,6 +99,8 @@ pub struct Counters {
     pub flow_misses: u64,
     /// Error replies, by [`ErrorCode`] as index.
     pub errors: [u64; ErrorCode::ALL.len()],
+    /// Requests refused with 403, 486 or 508, by [`Refusal`] as index.
+    pub refusals: [u64; Refusal::ALL.len()],
     /// Allocations made.
     pub allocations_made: u64,
     /// Allocations that ended: by Refresh with a lifetime of zero, by expiry, or with their connection.
@@ -115,6 +120,7 @@ impl Default for Counters {
             flow_hits: 0,
             flow_misses: 0,
             errors: [0; ErrorCode::ALL.len()],
+            refusals: [0; Refusal::ALL.len()],
             allocations_made: 0,
             allocations_ended: 0,
         }
@@ -126,6 +132,12 @@ impl Counters {
     #[must_use]
     pub const fn dropped(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]
+    }
+
+    /// How many requests were refused for `refusal`.
+    #[must_use]
+    pub const fn refused(&self, refusal: Refusal) -> u64 {
+        self.refusals[refusal as usize]
     }
 
     /// Whether every received datagram is accounted for.

@@ -33,7 +33,8 @@ pub(crate) struct Permission {
 
 fn key(allocation: u32, ip: IpAddr) -> [u64; 3] {
     let bits = bits_v6(ip);
-    [u64::from(allocation) + 1, (bits >> 64) as u64, bits as u64]
+    // A mapped address is of the other family than the one that it stands for, and has another relayed address.
+    [(u64::from(allocation) + 1) << 1 | u64::from(ip.is_ipv4()), (bits >> 64) as u64, bits as u64]
 }
 
 /// The permissions of one worker's allocations.
@@ -55,6 +56,10 @@ impl Permissions {
 
     pub(crate) fn room(&self) -> usize {
         self.records.room()
+    }
+
+    pub(crate) fn get(&self, index: u32) -> Option<&Permission> {
+        self.records.get(index)
     }
 
     /// Brings nearer what [`Permissions::install`] will look at.

@@ -8,6 +8,8 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use sha2::{Digest, Sha256};
 
+use crate::allocation::NO_INDEX;
+
 /// The driver's number of a relay socket, below [`Capacity::relays`](crate::Capacity).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -67,6 +69,8 @@ pub enum RelayFault {
     Family,
     /// More different relay addresses than the engine tells apart.
     Addresses,
+    /// The addresses of a pair are not an even port and the next one on the same IP address.
+    Pair,
 }
 
 /// What a registered relay does.
@@ -78,6 +82,8 @@ enum Duty {
     Retired,
     /// Waits in the pool of its family.
     Pooled,
+    /// Held in reserve for whoever shows its token.
+    Reserved,
     /// Serves the allocation of this index.
     Serving(u32),
 }
@@ -86,6 +92,8 @@ enum Duty {
 struct Relay {
     address: RelayAddress,
     duty: Duty,
+    /// In a pair's even port: the relay on the next one.
+    next_port: u32,
 }
 
 const UNREGISTERED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -94,8 +102,8 @@ const UNREGISTERED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIE
 #[derive(Debug)]
 pub(crate) struct Relays {
     relays: Box<[Relay]>,
-    pool_v4: Vec<u32>,
-    pool_v6: Vec<u32>,
+    /// Those that wait, by [`Family`].
+    pools: [Pool; 2],
     /// Registered so far, by family: a family without relays is answered 440, an exhausted one 508.
     has_v4: bool,
     has_v6: bool,
@@ -105,11 +113,11 @@ pub(crate) struct Relays {
 
 impl Relays {
     pub(crate) fn new(capacity: u32, draws: Draws) -> Self {
-        let unused = Relay { address: RelayAddress { bound: UNREGISTERED, external: UNREGISTERED }, duty: Duty::None };
+        let address = RelayAddress { bound: UNREGISTERED, external: UNREGISTERED };
+        let unused = Relay { address, duty: Duty::None, next_port: NO_INDEX };
         Self {
             relays: vec![unused; capacity as usize].into_boxed_slice(),
-            pool_v4: Vec::with_capacity(capacity as usize),
-            pool_v6: Vec::with_capacity(capacity as usize),
+            pools: [Pool::new(capacity), Pool::new(capacity)],
             has_v4: false,
             has_v6: false,
             retired: VecDeque::with_capacity(capacity as usize),
@@ -118,22 +126,50 @@ impl Relays {
     }
 
     pub(crate) fn add(&mut self, id: RelayId, address: RelayAddress) -> Result<(), RelayFault> {
-        let relay = self.relays.get_mut(id.0 as usize).ok_or(RelayFault::Number)?;
+        self.check(id, address)?;
+        let family = self.register(id, address, NO_INDEX);
+        self.pools[family as usize].singles.push(id.0);
+        Ok(())
+    }
+
+    /// Adds two relays that wait for somebody who wants a port and the next one.
+    pub(crate) fn add_pair(
+        &mut self,
+        even: (RelayId, RelayAddress),
+        odd: (RelayId, RelayAddress),
+    ) -> Result<(), RelayFault> {
+        for (id, address) in [even, odd] {
+            self.check(id, address)?;
+        }
+        let is_next = |even: SocketAddr, odd: SocketAddr| {
+            even.ip() == odd.ip() && even.port().is_multiple_of(2) && odd.port() == even.port() + 1
+        };
+        let fits = is_next(even.1.bound, odd.1.bound) && is_next(even.1.external, odd.1.external);
+        if !fits || even.0 == odd.0 {
+            return Err(RelayFault::Pair);
+        }
+        self.register(odd.0, odd.1, NO_INDEX);
+        let family = self.register(even.0, even.1, odd.0.0);
+        self.pools[family as usize].pairs.push(even.0.0);
+        Ok(())
+    }
+
+    fn check(&self, id: RelayId, address: RelayAddress) -> Result<(), RelayFault> {
+        let relay = self.relays.get(id.0 as usize).ok_or(RelayFault::Number)?;
         if address.bound.is_ipv4() != address.external.is_ipv4() {
             return Err(RelayFault::Family);
         }
-        if relay.duty != Duty::None {
-            return Err(RelayFault::Registered);
+        if relay.duty != Duty::None { Err(RelayFault::Registered) } else { Ok(()) }
+    }
+
+    fn register(&mut self, id: RelayId, address: RelayAddress, next_port: u32) -> Family {
+        self.relays[id.0 as usize] = Relay { address, duty: Duty::Pooled, next_port };
+        let family = Family::of(address.external.ip());
+        match family {
+            Family::V4 => self.has_v4 = true,
+            Family::V6 => self.has_v6 = true,
         }
-        *relay = Relay { address, duty: Duty::Pooled };
-        if address.external.is_ipv4() {
-            self.has_v4 = true;
-            self.pool_v4.push(id.0);
-        } else {
-            self.has_v6 = true;
-            self.pool_v6.push(id.0);
-        }
-        Ok(())
+        family
     }
 
     /// Whether any relay of the family was ever registered.
@@ -144,21 +180,53 @@ impl Relays {
         }
     }
 
-    /// Takes a relay of `family` out of the pool at random; with an even port where `port` asks for one.
-    pub(crate) fn draw(&mut self, family: Family, port: PortChoice) -> Option<(RelayId, RelayAddress)> {
-        let pool = match family {
-            Family::V4 => &mut self.pool_v4,
-            Family::V6 => &mut self.pool_v6,
-        };
-        let start = (self.draws.next() % pool.len().max(1) as u64) as usize;
+    /// Takes a relay of `family` out of the pool at random; with an even port where `port` asks for one. A pair is
+    /// broken up where nothing else is left.
+    pub(crate) fn draw(&mut self, family: Family, port: PortChoice) -> Option<Drawn> {
+        let singles = &mut self.pools[family as usize].singles;
+        let start = (self.draws.next() % singles.len().max(1) as u64) as usize;
         let suits = |id: &u32| match port {
             PortChoice::Any => true,
             PortChoice::Even => self.relays[*id as usize].address.external.port().is_multiple_of(2),
         };
-        let ahead = pool[start..].iter().position(suits).map(|found| start + found);
-        let at = ahead.or_else(|| pool[..start].iter().position(suits))?;
-        let id = pool.swap_remove(at);
-        Some((RelayId(id), self.relays[id as usize].address))
+        let ahead = singles[start..].iter().position(suits).map(|found| start + found);
+        let Some(at) = ahead.or_else(|| singles[..start].iter().position(suits)) else {
+            let (even, odd) = self.draw_pair(family)?;
+            let (drawn, other) = match port {
+                PortChoice::Any => (odd, even),
+                PortChoice::Even => (even, odd),
+            };
+            self.put_back(other.relay);
+            return Some(drawn);
+        };
+        let id = singles.swap_remove(at);
+        Some(self.drawn(id))
+    }
+
+    /// Takes a pair of `family` out of the pool at random: the even port, and the next one.
+    pub(crate) fn draw_pair(&mut self, family: Family) -> Option<(Drawn, Drawn)> {
+        let pairs = &mut self.pools[family as usize].pairs;
+        let at = (self.draws.next() % pairs.len().max(1) as u64) as usize;
+        let even = (at < pairs.len()).then(|| pairs.swap_remove(at))?;
+        let odd = self.relays[even as usize].next_port;
+        self.relays[even as usize].next_port = NO_INDEX;
+        Some((self.drawn(even), self.drawn(odd)))
+    }
+
+    fn drawn(&self, id: u32) -> Drawn {
+        Drawn { relay: RelayId(id), relayed: self.relays[id as usize].address.external }
+    }
+
+    /// A token that nobody foresees, never zero.
+    pub(crate) fn draw_token(&mut self) -> u64 {
+        self.draws.next().max(1)
+    }
+
+    /// Holds a drawn relay in reserve.
+    pub(crate) fn reserve(&mut self, id: RelayId) {
+        if let Some(relay) = self.relays.get_mut(id.0 as usize) {
+            relay.duty = Duty::Reserved;
+        }
     }
 
     /// Puts a drawn relay to work.
@@ -171,7 +239,21 @@ impl Relays {
     /// Puts a drawn relay back that has served nobody.
     pub(crate) fn put_back(&mut self, id: RelayId) {
         let Some(relay) = self.relays.get(id.0 as usize) else { return };
-        if relay.address.external.is_ipv4() { self.pool_v4.push(id.0) } else { self.pool_v6.push(id.0) }
+        let family = Family::of(relay.address.external.ip());
+        self.pools[family as usize].singles.push(id.0);
+    }
+
+    /// Puts a drawn pair back that has served nobody.
+    pub(crate) fn put_pair_back(&mut self, even: RelayId, odd: RelayId) {
+        for id in [even, odd] {
+            if let Some(relay) = self.relays.get_mut(id.0 as usize) {
+                relay.duty = Duty::Pooled;
+            }
+        }
+        let Some(relay) = self.relays.get_mut(even.0 as usize) else { return };
+        relay.next_port = odd.0;
+        let family = Family::of(relay.address.external.ip());
+        self.pools[family as usize].pairs.push(even.0);
     }
 
     /// Takes a relay out of service; the driver is told.
@@ -195,27 +277,70 @@ impl Relays {
     pub(crate) fn serving(&self, id: RelayId) -> Option<u32> {
         match self.relays.get(id.0 as usize)?.duty {
             Duty::Serving(allocation) => Some(allocation),
-            Duty::None | Duty::Retired | Duty::Pooled => None,
+            Duty::None | Duty::Retired | Duty::Pooled | Duty::Reserved => None,
         }
     }
 
-    /// How many relays of IPv4, or else of IPv6, wait in the pool.
-    pub(crate) fn pooled(&self, is_ipv4: bool) -> usize {
-        if is_ipv4 { self.pool_v4.len() } else { self.pool_v6.len() }
+    /// How many relays of `family` wait in the pool, those of pairs included.
+    pub(crate) fn pooled(&self, family: Family) -> usize {
+        let pool = &self.pools[family as usize];
+        pool.singles.len() + 2 * pool.pairs.len()
     }
+
+    /// How many pairs of `family` wait in the pool.
+    pub(crate) fn paired(&self, family: Family) -> usize {
+        self.pools[family as usize].pairs.len()
+    }
+}
+
+/// The relays of one family that wait.
+#[derive(Debug)]
+struct Pool {
+    singles: Vec<u32>,
+    /// The even port of each pair.
+    pairs: Vec<u32>,
+}
+
+impl Pool {
+    fn new(capacity: u32) -> Self {
+        Self { singles: Vec::with_capacity(capacity as usize), pairs: Vec::with_capacity(capacity as usize / 2) }
+    }
+}
+
+/// A relay taken out of the pool, and the address that is told of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drawn {
+    pub(crate) relay: RelayId,
+    pub(crate) relayed: SocketAddr,
 }
 
 /// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
-    V4,
-    V6,
+    V4 = 0,
+    V6 = 1,
 }
 
 impl Family {
     #[inline]
     pub(crate) fn of(ip: IpAddr) -> Self {
         if ip.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// The family's number on the wire (RFC 8489 section 14.1).
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::V4 => 0x01,
+            Self::V6 => 0x02,
+        }
+    }
+
+    pub(crate) const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0x01 => Some(Self::V4),
+            0x02 => Some(Self::V6),
+            _ => None,
+        }
     }
 }
 
@@ -239,7 +364,7 @@ impl Draws {
     }
 
     pub(crate) fn next(&mut self) -> u64 {
-        self.count += 1;
+        self.count = self.count.wrapping_add(1);
         let digest = Sha256::new().chain_update(self.seed).chain_update(self.count.to_le_bytes()).finalize();
         digest.first_chunk::<8>().map_or(0, |first| u64::from_le_bytes(*first))
     }

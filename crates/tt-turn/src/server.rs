@@ -21,21 +21,25 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use tt_meter::{Probe, Stage};
-use tt_model::{FiveTuple, Nanos};
+use tt_model::{FiveTuple, Nanos, Transport};
 
 use crate::allocation::Allocations;
 use crate::channel::Channels;
 use crate::config::{Capacity, ChannelNumbers, Config};
 use crate::counters::{Counters, DropReason};
 use crate::credential::{Credentials, Secrets};
+use crate::error::ErrorCode;
 use crate::flow::FlowKey;
 use crate::message::{Class, Message, Method};
 use crate::nonce::{Nonces, SecurityFeatures};
 use crate::output::{Output, WorkerId};
 use crate::permission::Permissions;
-use crate::policy::Rule;
-use crate::relay::{Draws, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayFault, RelayId, Relays};
+use crate::policy::{Rule, RuleIndex};
+use crate::refusal::{Refusal, Refused};
+use crate::relay::{Draws, Family, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayFault, RelayId, Relays};
+use crate::reservation::Reservations;
 use crate::shared::Shared;
+use allocate::reservation_token;
 use clock::WallClock;
 use listing::UserNames;
 
@@ -60,6 +64,8 @@ pub struct Server {
     permissions: Permissions,
     channels: Channels,
     relays: Relays,
+    reservations: Reservations,
+    refused: Option<Refused>,
     user_names: UserNames,
     own_ips: Vec<IpAddr>,
     /// The transaction identifier of the last Data indication.
@@ -97,6 +103,8 @@ impl Server {
             own_ips: Vec::with_capacity(OWN_IPS_MAX),
             indication: u128::from(draws.next()) << 32,
             relays: Relays::new(capacity.relays, draws),
+            reservations: Reservations::new(capacity.relays, seed.rotate_left(39)),
+            refused: None,
             counters: Counters::default(),
             config,
             capacity,
@@ -124,6 +132,25 @@ impl Server {
     /// # Errors
     /// [`RelayFault`] where the number is too large or in use, or the addresses do not fit; nothing is registered.
     pub fn add_relay(&mut self, id: RelayId, address: RelayAddress) -> Result<(), RelayFault> {
+        self.add_own(address)?;
+        self.relays.add(id, address)
+    }
+
+    /// Registers two bound relay sockets, on an even port and on the next one: an Allocate with EVEN-PORT's R bit may
+    /// draw both of them, any other breaks them up where no other is left (RFC 8656 section 7.2).
+    ///
+    /// # Errors
+    /// [`RelayFault`] where a number is too large or in use, or the addresses do not fit; nothing is registered.
+    pub fn add_relay_pair(
+        &mut self,
+        even: (RelayId, RelayAddress),
+        odd: (RelayId, RelayAddress),
+    ) -> Result<(), RelayFault> {
+        self.add_own(even.1)?;
+        self.relays.add_pair(even, odd)
+    }
+
+    fn add_own(&mut self, address: RelayAddress) -> Result<(), RelayFault> {
         for ip in [address.bound.ip(), address.external.ip()] {
             if !self.own_ips.contains(&ip) {
                 if self.own_ips.len() == OWN_IPS_MAX {
@@ -132,7 +159,7 @@ impl Server {
                 self.own_ips.push(ip);
             }
         }
-        self.relays.add(id, address)
+        Ok(())
     }
 
     /// The next thing that the engine asks about relay sockets; call until `None` after every round.
@@ -164,10 +191,35 @@ impl Server {
         self.allocations.len()
     }
 
-    /// Relays of IPv4, or else of IPv6, that wait for an allocation.
+    /// Relays of IPv4, or else of IPv6, that wait for an allocation, those of pairs included.
     #[must_use]
     pub fn relays_pooled(&self, is_ipv4: bool) -> usize {
-        self.relays.pooled(is_ipv4)
+        self.relays.pooled(if is_ipv4 { Family::V4 } else { Family::V6 })
+    }
+
+    /// Pairs of relays of IPv4, or else of IPv6, that wait for an allocation.
+    #[must_use]
+    pub fn relay_pairs_pooled(&self, is_ipv4: bool) -> usize {
+        self.relays.paired(if is_ipv4 { Family::V4 } else { Family::V6 })
+    }
+
+    /// Why the last request was refused with 403, 486 or 508, if it was: ask after each [`Server::handle_client`].
+    pub fn take_refusal(&mut self) -> Option<Refused> {
+        self.refused.take()
+    }
+
+    /// Counts a refusal and keeps it for the driver's log.
+    fn refused(&mut self, refusal: Refusal) -> ErrorCode {
+        self.counters.refusals[refusal as usize] += 1;
+        self.refused = Some(Refused { refusal, rule: None });
+        refusal.code()
+    }
+
+    /// The same for a peer that a rule denies.
+    fn peer_refused(&mut self, rule: RuleIndex) -> ErrorCode {
+        let code = self.refused(Refusal::PeerDenied);
+        self.refused = Some(Refused { refusal: Refusal::PeerDenied, rule: Some(rule) });
+        code
     }
 
     /// The worker's number.
@@ -264,7 +316,8 @@ impl Server {
         if method == Method::Binding {
             return self.binding(&request, out, probe);
         }
-        if let Some(owner) = self.other_owner(&request.flow, allocation) {
+        let owner = self.other_owner(&request.flow, allocation).or_else(|| self.token_holder(&request));
+        if let Some(owner) = owner {
             return Ok(Output::HandOver(owner));
         }
         if method == Method::Send { self.send(&request, probe) } else { self.request(&request, out, probe) }
@@ -288,6 +341,17 @@ impl Server {
             Some(_) => None,
             None => self.shared.flow_owner(flow).filter(|owner| *owner != self.worker),
         }
+    }
+
+    /// The other worker that holds the relay which an Allocate claims by its token: the flow becomes that worker's. A
+    /// connection does not change workers.
+    #[inline]
+    fn token_holder(&self, request: &Request<'_, '_>) -> Option<WorkerId> {
+        let claims = request.method == Method::Allocate
+            && request.allocation.is_none()
+            && request.from.transport == Transport::Udp;
+        let token = claims.then(|| reservation_token(&request.message)).flatten()?;
+        self.shared.token_owner(token).filter(|owner| *owner != self.worker)
     }
 
     #[inline]

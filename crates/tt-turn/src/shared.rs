@@ -1,6 +1,7 @@
 //! What the workers share: quotas, budgets, and who owns which flow and relayed address.
 
 mod budget;
+mod meter;
 pub(crate) mod registry;
 
 pub use budget::Budget;
@@ -10,18 +11,24 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use tt_model::Nanos;
 
+use crate::allocation::NO_INDEX;
 use crate::flow::{FlowKey, bits_v6, canonical};
 use crate::output::WorkerId;
+use crate::refusal::Refusal;
 use budget::Budgets;
+use meter::Meters;
 use registry::{Adjusted, Registry, fold};
 
 /// Bounds over all workers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quotas {
-    /// Live allocations of one user; one more is answered 486.
+    /// Live allocations of one user, ports held in reserve included; one more is answered 486.
     pub allocations_per_user: u32,
-    /// Live allocations of all users; one more is answered 486.
+    /// Live allocations of all users, ports held in reserve included; one more is answered 486.
     pub allocations_total: u32,
+    /// Payload bytes per second of one user's allocations, all of them and both ways together, with a second's worth
+    /// at once; what is more is dropped. `u64::MAX` is no bound.
+    pub bytes_per_second_per_user: u64,
     /// Unauthenticated error replies to one source address.
     pub error_replies: Budget,
     /// Binding answers to one source address.
@@ -33,6 +40,7 @@ impl Default for Quotas {
         Self {
             allocations_per_user: u32::MAX,
             allocations_total: u32::MAX,
+            bytes_per_second_per_user: u64::MAX,
             error_replies: Budget { per_second: 10, burst: 256 },
             binding_replies: Budget::UNLIMITED,
         }
@@ -48,6 +56,9 @@ pub struct Shared {
     users: Registry,
     flows: Registry,
     relayed: Registry,
+    /// The worker plus one that holds the relay of a reservation token.
+    tokens: Registry,
+    meters: Meters,
     error_replies: Budgets,
     binding_replies: Budgets,
 }
@@ -63,7 +74,10 @@ impl Shared {
             allocations: AtomicU32::new(0),
             users: Registry::new(allocations),
             flows: Registry::new(allocations),
-            relayed: Registry::new(allocations),
+            // An allocation has one of each family at most.
+            relayed: Registry::new(allocations.saturating_mul(2)),
+            tokens: Registry::new(allocations.div_ceil(2)),
+            meters: Meters::new(quotas.bytes_per_second_per_user, allocations),
             error_replies: Budgets::new(quotas.error_replies),
             binding_replies: Budgets::new(quotas.binding_replies),
         }
@@ -75,7 +89,7 @@ impl Shared {
         &self.quotas
     }
 
-    /// Live allocations over all workers.
+    /// Live allocations over all workers, and ports held in reserve.
     #[must_use]
     pub fn allocations(&self) -> u32 {
         self.allocations.load(Ordering::Relaxed)
@@ -85,46 +99,95 @@ impl Shared {
         self.seed
     }
 
-    /// Takes one unit of the total and of the user's quota; false where either is used up.
-    pub(crate) fn take_quota(&self, user: u64) -> bool {
-        let total = self.quotas.allocations_total;
-        let more = |live: u32| if live < total { live.checked_add(1) } else { None };
+    /// Takes `units` of the total and of the user's quota, all or none, and returns the user's meter.
+    ///
+    /// # Errors
+    /// Which quota is used up.
+    pub(crate) fn take_quota(&self, user: u64, units: u32) -> Result<u32, Refusal> {
+        let (total, own) = (self.quotas.allocations_total, self.quotas.allocations_per_user);
+        let more = |live: u32| live.checked_add(units).filter(|more| *more <= total);
         if self.allocations.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-            return false;
+            return Err(Refusal::TotalQuota);
         }
-        let taken =
-            self.users.adjust(user, |units| if units < self.quotas.allocations_per_user { units + 1 } else { units });
-        if matches!(taken, Adjusted::From(units) if units < self.quotas.allocations_per_user) {
-            return true;
+        let mut taken = Err(Refusal::UserQuota);
+        let adjusted = self.users.adjust(user, |used| match used.checked_add(units).filter(|more| *more <= own) {
+            // Nobody else enters or leaves this user: the entry is locked.
+            Some(_) if used == 0 && !self.meters.enter(user) => {
+                taken = Err(Refusal::Allocations);
+                used
+            }
+            Some(more) => {
+                taken = Ok(self.meters.place(user));
+                more
+            }
+            None => used,
+        });
+        let taken = if adjusted == Adjusted::Full { Err(Refusal::Allocations) } else { taken };
+        if taken.is_err() {
+            self.allocations.fetch_sub(units, Ordering::Relaxed);
         }
-        self.allocations.fetch_sub(1, Ordering::Relaxed);
-        false
+        taken
     }
 
     /// Gives the units back.
-    pub(crate) fn return_quota(&self, user: u64) {
-        self.users.adjust(user, |units| units.saturating_sub(1));
-        self.allocations.fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn return_quota(&self, user: u64, units: u32) {
+        self.users.adjust(user, |used| {
+            let left = used.saturating_sub(units);
+            if left == 0 && used > 0 {
+                self.meters.leave(user);
+            }
+            left
+        });
+        self.allocations.fetch_sub(units, Ordering::Relaxed);
     }
 
-    /// Makes known that `worker` owns the flow and the relayed address; false where there is no room.
-    pub(crate) fn publish(&self, flow: &FlowKey, relayed: SocketAddr, worker: WorkerId) -> bool {
+    /// The meter of a user who has taken units.
+    pub(crate) fn meter(&self, user: u64) -> u32 {
+        self.meters.place(user)
+    }
+
+    /// Takes a payload out of the bandwidth of the user with this meter; false where it is spent.
+    #[inline]
+    pub(crate) fn spend_bandwidth(&self, meter: u32, now: Nanos, bytes: usize) -> bool {
+        meter == NO_INDEX || self.meters.spend(meter, now, bytes)
+    }
+
+    /// Makes known that `worker` owns the flow; false where there is no room.
+    pub(crate) fn publish_flow(&self, flow: &FlowKey, worker: WorkerId) -> bool {
         let owner = u32::from(worker.0) + 1;
-        let (flow, relayed) = (self.flow_key(flow), self.addr_key(relayed));
-        if self.flows.adjust(flow, |_| owner) == Adjusted::Full {
-            return false;
-        }
-        if self.relayed.adjust(relayed, |_| owner) == Adjusted::Full {
-            self.flows.adjust(flow, |_| 0);
-            return false;
-        }
-        true
+        self.flows.adjust(self.flow_key(flow), |_| owner) != Adjusted::Full
     }
 
-    /// Takes back what was published.
-    pub(crate) fn withdraw(&self, flow: &FlowKey, relayed: SocketAddr) {
+    /// Makes known that the flow is nobody's.
+    pub(crate) fn withdraw_flow(&self, flow: &FlowKey) {
         self.flows.adjust(self.flow_key(flow), |_| 0);
+    }
+
+    /// Makes known that `worker` relays on the address; false where there is no room.
+    pub(crate) fn publish_relayed(&self, relayed: SocketAddr, worker: WorkerId) -> bool {
+        let owner = u32::from(worker.0) + 1;
+        self.relayed.adjust(self.addr_key(relayed), |_| owner) != Adjusted::Full
+    }
+
+    /// Makes known that nobody relays on the address.
+    pub(crate) fn withdraw_relayed(&self, relayed: SocketAddr) {
         self.relayed.adjust(self.addr_key(relayed), |_| 0);
+    }
+
+    /// Makes known that `worker` holds the relay of `token`; false where there is no room.
+    pub(crate) fn publish_token(&self, token: u64, worker: WorkerId) -> bool {
+        let owner = u32::from(worker.0) + 1;
+        self.tokens.adjust(fold(&[token], self.seed), |_| owner) != Adjusted::Full
+    }
+
+    /// Makes known that the token is worth nothing.
+    pub(crate) fn withdraw_token(&self, token: u64) {
+        self.tokens.adjust(fold(&[token], self.seed), |_| 0);
+    }
+
+    /// The worker that holds the relay of `token`.
+    pub(crate) fn token_owner(&self, token: u64) -> Option<WorkerId> {
+        self.tokens.get(fold(&[token], self.seed)).map(|owner| WorkerId((owner - 1) as u16))
     }
 
     /// The worker that has the flow's allocation.

@@ -11,6 +11,8 @@ use crate::config::ChannelNumbers;
 use crate::credential::User;
 use crate::error::ErrorCode;
 use crate::message::{Known, XorAddress};
+use crate::refusal::Refusal;
+use crate::relay::Family;
 
 impl Server {
     pub(super) fn channel_bind(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, ErrorCode> {
@@ -30,19 +32,18 @@ impl Server {
             return Err(ErrorCode::BadRequest);
         }
         let bound = self.bound(index, number, peer, request.now)?;
-        self.same_family(index, peer)?;
-        let ports = self.judge_channel(peer).map_err(|_| ErrorCode::Forbidden)?;
+        self.same_family(request.now, index, peer)?;
+        let ports = self.judge_channel(peer).map_err(|rule| self.peer_refused(rule))?;
         let new_permission = !self.permissions.is_recorded(index, peer.ip());
-        let full = (new_permission && self.permissions_left(index) == 0)
-            || (bound.is_none() && self.channels_left(index) == 0);
-        if full {
-            return Err(ErrorCode::InsufficientCapacity);
+        self.room_for_permissions(index, usize::from(new_permission))?;
+        if bound.is_none() {
+            self.room_for_a_channel(index)?;
         }
         let permission = self.install_permission(request, index, peer.ip(), ports)?;
-        let allocation = self.allocations.get_mut(index).ok_or(ErrorCode::AllocationMismatch)?;
+        let leg = self.allocations.leg_mut(index, Family::of(peer.ip())).ok_or(ErrorCode::AllocationMismatch)?;
         let channel = self
             .channels
-            .bind(request.now, (index, &mut allocation.channels), number, peer, bound)
+            .bind(request.now, (index, &mut leg.channels), number, peer, bound)
             .ok_or(ErrorCode::InsufficientCapacity)?;
         self.channels.remember(channel, permission);
         Ok(Granted::Done)
@@ -55,10 +56,7 @@ impl Server {
                 Pair::Free => return Ok(None),
                 Pair::Bound(channel) => return Ok(Some(channel)),
                 Pair::Taken => return Err(ErrorCode::BadRequest),
-                Pair::Expired(channel) => {
-                    let allocation = self.allocations.get_mut(index).ok_or(ErrorCode::AllocationMismatch)?;
-                    self.channels.remove(channel, &mut allocation.channels);
-                }
+                Pair::Expired(channel) => self.end_channel(channel, index),
             }
         }
     }
@@ -69,19 +67,26 @@ impl Server {
         let message = &request.message;
         let Some(index) = request.allocation else { return };
         let Some(allocation) = self.allocations.get(index) else { return };
+        let now = request.now;
         let (Some([a, b, _, _]), Some(peer)) =
             (message.value(Known::ChannelNumber), message.value(Known::XorPeerAddress))
         else {
             return;
         };
         let Some(peer) = XorAddress::decode(peer, &message.transaction_id()) else { return };
-        self.channels.prefetch((index, &allocation.channels), u16::from_be_bytes([*a, *b]), peer);
-        self.permissions.prefetch((index, &allocation.permissions), peer.ip());
+        let Some(leg) = allocation.leg(Family::of(peer.ip()), now) else { return };
+        self.channels.prefetch((index, &leg.channels), u16::from_be_bytes([*a, *b]), peer);
+        self.permissions.prefetch((index, &leg.permissions), peer.ip());
     }
 
-    fn channels_left(&self, allocation: u32) -> usize {
-        let used = self.allocations.get(allocation).map_or(0, |allocation| allocation.channels.len);
-        let own = self.capacity.channels_per_allocation.saturating_sub(used) as usize;
-        own.min(self.channels.room())
+    fn room_for_a_channel(&mut self, allocation: u32) -> Result<(), ErrorCode> {
+        let used = self.allocations.get(allocation).map_or(0, |allocation| allocation.used().1);
+        if used >= self.capacity.channels_per_allocation {
+            return Err(self.refused(Refusal::ChannelsPerAllocation));
+        }
+        if self.channels.room() == 0 {
+            return Err(self.refused(Refusal::Channels));
+        }
+        Ok(())
     }
 }

@@ -2,6 +2,8 @@
 
 use core::net::{IpAddr, SocketAddr};
 
+use tt_model::Nanos;
+
 use super::reply::Granted;
 use super::{Request, Server};
 use crate::credential::User;
@@ -9,6 +11,7 @@ use crate::error::ErrorCode;
 use crate::message::{Message, XorAddress, attribute};
 use crate::permission::Ports;
 use crate::policy::{Ownership, RuleIndex, Verdict};
+use crate::refusal::Refusal;
 use crate::relay::Family;
 
 impl Server {
@@ -18,29 +21,33 @@ impl Server {
         let mut asked = 0;
         for peer in peers(&request.message) {
             let peer = peer.ok_or(ErrorCode::BadRequest)?;
-            self.same_family(index, peer)?;
-            self.judge_permission(peer.ip()).map_err(|_| ErrorCode::Forbidden)?;
+            self.same_family(request.now, index, peer)?;
+            self.judge_permission(peer.ip()).map_err(|rule| self.peer_refused(rule))?;
             asked += 1;
             added += usize::from(!self.permissions.is_recorded(index, peer.ip()));
         }
         if asked == 0 {
             return Err(ErrorCode::BadRequest);
         }
-        if added > self.permissions_left(index) {
-            return Err(ErrorCode::InsufficientCapacity);
-        }
+        self.room_for_permissions(index, added)?;
         for peer in peers(&request.message).flatten() {
-            let ports = self.judge_permission(peer.ip()).map_err(|_| ErrorCode::Forbidden)?;
+            let ports = self.judge_permission(peer.ip()).map_err(|rule| self.peer_refused(rule))?;
             self.install_permission(request, index, peer.ip(), ports)?;
         }
         Ok(Granted::Done)
     }
 
-    /// How many more permissions the allocation may have.
-    pub(super) fn permissions_left(&self, allocation: u32) -> usize {
-        let used = self.allocations.get(allocation).map_or(0, |allocation| allocation.permissions.len);
+    /// Whether the allocation may have `added` permissions more.
+    pub(super) fn room_for_permissions(&mut self, allocation: u32, added: usize) -> Result<(), ErrorCode> {
+        let used = self.allocations.get(allocation).map_or(0, |allocation| allocation.used().0);
         let own = self.capacity.permissions_per_allocation.saturating_sub(used) as usize;
-        own.min(self.permissions.room())
+        if added > own {
+            return Err(self.refused(Refusal::PermissionsPerAllocation));
+        }
+        if added > self.permissions.room() {
+            return Err(self.refused(Refusal::Permissions));
+        }
+        Ok(())
     }
 
     pub(super) fn install_permission(
@@ -50,16 +57,17 @@ impl Server {
         ip: IpAddr,
         ports: Ports,
     ) -> Result<u32, ErrorCode> {
-        let allocation = self.allocations.get_mut(index).ok_or(ErrorCode::AllocationMismatch)?;
+        let leg = self.allocations.leg_mut(index, Family::of(ip)).ok_or(ErrorCode::AllocationMismatch)?;
         self.permissions
-            .install(request.now, (index, &mut allocation.permissions), ip, ports)
+            .install(request.now, (index, &mut leg.permissions), ip, ports)
             .ok_or(ErrorCode::InsufficientCapacity)
     }
 
-    /// RFC 8656 section 10.2: 443 where the peer's family is not the relayed address's.
-    pub(super) fn same_family(&self, index: u32, peer: SocketAddr) -> Result<(), ErrorCode> {
-        let relayed = self.allocations.get(index).map(|allocation| Family::of(allocation.relayed.external.ip()));
-        if relayed == Some(Family::of(peer.ip())) { Ok(()) } else { Err(ErrorCode::PeerAddressFamilyMismatch) }
+    /// RFC 8656 section 10.2: 443 where the peer's family is that of no relayed address of the allocation.
+    pub(super) fn same_family(&self, now: Nanos, index: u32, peer: SocketAddr) -> Result<(), ErrorCode> {
+        let allocation = self.allocations.get(index);
+        let leg = allocation.and_then(|allocation| allocation.leg(Family::of(peer.ip()), now));
+        if leg.is_some() { Ok(()) } else { Err(ErrorCode::PeerAddressFamilyMismatch) }
     }
 
     /// Judges an address for a permission, which counts for every port; a refusal is counted by its rule.

@@ -5,30 +5,45 @@ use tt_model::{FiveTuple, Nanos};
 use super::Server;
 use crate::allocation::NO_INDEX;
 use crate::flow::FlowKey;
+use crate::relay::Family;
 
 impl Server {
     /// When [`Server::handle_timeout`] wants to be called next, if at all.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        let times = [self.allocations.next_at(), self.permissions.next_at(), self.channels.next_at()];
-        times.into_iter().flatten().min()
+        let own = [self.allocations.next_at(), self.reservations.next_at()];
+        let times = [self.permissions.next_at(), self.channels.next_at()].into_iter().chain(own);
+        times.flatten().min()
     }
 
     /// Ends what has expired at `now`. What has expired is never used, called or not; this gives its room, its quota
     /// and its relay back.
     pub fn handle_timeout(&mut self, now: Nanos) {
         while let Some((channel, allocation)) = self.channels.take_due(now) {
-            if let Some(allocation) = self.allocations.get_mut(allocation) {
-                self.channels.remove(channel, &mut allocation.channels);
-            }
+            self.end_channel(channel, allocation);
         }
         while let Some((permission, allocation)) = self.permissions.take_due(now) {
-            if let Some(allocation) = self.allocations.get_mut(allocation) {
-                self.permissions.remove(permission, &mut allocation.permissions);
+            let family = self.permissions.get(permission).map(|permission| Family::of(permission.ip));
+            if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
+                self.permissions.remove(permission, &mut leg.permissions);
             }
         }
         while let Some(allocation) = self.allocations.take_due(now) {
-            self.end_allocation(allocation);
+            self.end_expired_legs(allocation, now);
+        }
+        while let Some(expired) = self.reservations.release_due(now) {
+            self.shared.withdraw_token(expired.token);
+            self.shared.return_quota(expired.quota_key, 1);
+            // Its address was told to a client: what peers send there must not reach the next one.
+            self.relays.retire(expired.relay);
+        }
+    }
+
+    /// Ends a channel that has expired.
+    pub(super) fn end_channel(&mut self, channel: u32, allocation: u32) {
+        let family = self.channels.get(channel).map(|channel| Family::of(channel.peer.ip()));
+        if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
+            self.channels.remove(channel, &mut leg.channels);
         }
     }
 
@@ -56,16 +71,45 @@ impl Server {
 
     /// Ends an allocation with its permissions and channels (RFC 8656 sections 9 and 12).
     pub(super) fn end_allocation(&mut self, index: u32) {
-        let Some(mut allocation) = self.allocations.remove(index) else { return };
-        while allocation.channels.head != NO_INDEX {
-            self.channels.remove(allocation.channels.head, &mut allocation.channels);
+        for family in [Family::V4, Family::V6] {
+            self.end_leg(index, family);
         }
-        while allocation.permissions.head != NO_INDEX {
-            self.permissions.remove(allocation.permissions.head, &mut allocation.permissions);
-        }
-        self.relays.retire(allocation.relay);
-        self.shared.withdraw(&FlowKey::of(&allocation.flow), allocation.relayed.external);
-        self.shared.return_quota(allocation.quota_key);
+        let Some(allocation) = self.allocations.remove(index) else { return };
+        self.shared.withdraw_flow(&FlowKey::of(&allocation.flow));
+        self.shared.return_quota(allocation.quota_key, 1);
         self.counters.allocations_ended += 1;
+    }
+
+    /// Ends one relayed address of an allocation, and the allocation where none is left (RFC 8656 section 8.1: the
+    /// other family's permissions and channels are not touched).
+    pub(super) fn end_family(&mut self, index: u32, family: Family, now: Nanos) {
+        self.end_leg(index, family);
+        if !self.allocations.settle(index, now) {
+            self.end_allocation(index);
+        }
+    }
+
+    fn end_expired_legs(&mut self, index: u32, now: Nanos) {
+        for family in [Family::V4, Family::V6] {
+            if self.allocations.leg_mut(index, family).is_some_and(|leg| leg.expires <= now) {
+                self.end_leg(index, family);
+            }
+        }
+        if !self.allocations.settle(index, now) {
+            self.end_allocation(index);
+        }
+    }
+
+    fn end_leg(&mut self, index: u32, family: Family) {
+        let leg = self.allocations.get_mut(index).and_then(|allocation| allocation.legs[family as usize].take());
+        let Some(mut leg) = leg else { return };
+        while leg.channels.head != NO_INDEX {
+            self.channels.remove(leg.channels.head, &mut leg.channels);
+        }
+        while leg.permissions.head != NO_INDEX {
+            self.permissions.remove(leg.permissions.head, &mut leg.permissions);
+        }
+        self.relays.retire(leg.relay);
+        self.shared.withdraw_relayed(leg.relayed);
     }
 }

@@ -9,7 +9,7 @@ use crate::emit::Emitter;
 use crate::flow::canonical;
 use crate::message::{Class, Method, attribute};
 use crate::output::Output;
-use crate::relay::IcmpError;
+use crate::relay::{Family, IcmpError};
 
 const V4_UNREACHABLE: u8 = 3;
 const V4_TIME_EXCEEDED: u8 = 11;
@@ -31,8 +31,13 @@ impl Server {
         let mtu = error_bytes(&error, peer.is_ipv4()).ok_or(DropReason::IcmpType)?;
         probe.mark(Stage::Validate);
         let index = self.relays.serving(error.relay).ok_or(DropReason::RelayUnallocated)?;
-        let allocation = self.allocations.get(index).filter(|allocation| allocation.expires > now);
-        let client = allocation.ok_or(DropReason::RelayUnallocated)?.flow;
+        let allocation = self.allocations.get(index).ok_or(DropReason::RelayUnallocated)?;
+        let leg = allocation.live_legs(now).find(|leg| leg.relay == error.relay);
+        let leg = leg.ok_or(DropReason::RelayUnallocated)?;
+        let client = allocation.flow;
+        if Family::of(leg.relayed.ip()) != Family::of(peer.ip()) {
+            return Err(DropReason::NoPermission);
+        }
         // The inner destination's address alone is compared, whoever sent the error.
         self.permissions.find(index, peer.ip(), now).ok_or(DropReason::NoPermission)?;
         probe.mark(Stage::LookUp);

@@ -16,11 +16,13 @@ pub const USER_NAME_KEPT_MAX: usize = 63;
 pub struct LiveAllocation<'a> {
     /// The client's five-tuple.
     pub flow: FiveTuple,
-    /// The relayed address, as peers are told.
+    /// The relayed address, as peers are told; of a dual allocation the IPv4 one.
     pub relayed: SocketAddr,
+    /// The IPv6 one of a dual allocation.
+    pub relayed_second: Option<SocketAddr>,
     /// The user's name as in USERNAME, its first [`USER_NAME_KEPT_MAX`] bytes; any bytes that a client chose.
     pub user: &'a [u8],
-    /// When it ends unless it is refreshed.
+    /// When it ends unless it is refreshed: its last relayed address.
     pub expires: Nanos,
     /// Live permissions, expired ones included until [`Server::handle_timeout`] ends them.
     pub permissions: u32,
@@ -36,15 +38,22 @@ impl Server {
     /// The worker's live allocations in no order, for the control plane: it walks every place of the table. Expired
     /// ones are included until [`Server::handle_timeout`] ends them.
     pub fn live_allocations(&self) -> impl Iterator<Item = LiveAllocation<'_>> {
-        self.allocations.iter().map(|(index, allocation)| LiveAllocation {
-            flow: allocation.flow,
-            relayed: allocation.relayed.external,
-            user: self.user_names.get(index),
-            expires: allocation.expires,
-            permissions: allocation.permissions.len,
-            channels: allocation.channels.len,
-            bytes_to_peers: allocation.bytes_to_peers,
-            bytes_to_client: allocation.bytes_to_client,
+        self.allocations.iter().filter_map(|(index, allocation)| {
+            let mut legs = allocation.legs.iter().flatten();
+            let first = legs.next()?;
+            let second = legs.next();
+            let (permissions, channels) = allocation.used();
+            Some(LiveAllocation {
+                flow: allocation.flow,
+                relayed: first.relayed,
+                relayed_second: second.map(|leg| leg.relayed),
+                user: self.user_names.get(index),
+                expires: second.map_or(first.expires, |leg| leg.expires.max(first.expires)),
+                permissions,
+                channels,
+                bytes_to_peers: allocation.bytes_to_peers,
+                bytes_to_client: allocation.bytes_to_client,
+            })
         })
     }
 }

@@ -8,23 +8,42 @@ use super::{Request, Server};
 use crate::credential::User;
 use crate::error::ErrorCode;
 use crate::message::Known;
+use crate::relay::Family;
 
 impl Server {
     pub(super) fn refresh(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, ErrorCode> {
         let index = self.owned(request, user)?;
         let requested = family(request.message.value(Known::RequestedAddressFamily))?;
-        let relayed_v4 = self.allocations.get(index).is_some_and(|allocation| allocation.relayed.external.is_ipv4());
-        if requested.is_some_and(|family| family != if relayed_v4 { 1 } else { 2 }) {
-            return Err(ErrorCode::PeerAddressFamilyMismatch);
-        }
+        let families = self.refreshed(request.now, index, requested)?;
         let asked_s = lifetime(&request.message)?;
         if asked_s == Some(0) {
-            self.end_allocation(index);
+            for family in families.into_iter().flatten() {
+                self.end_family(index, family, request.now);
+            }
             return Ok(Granted::Lifetime(0));
         }
         let lifetime_s = self.lifetime_s(asked_s);
         let expires = request.now.saturating_add(Nanos::from_secs(u64::from(lifetime_s)));
-        self.allocations.refresh(index, request.now, expires);
+        for family in families.into_iter().flatten() {
+            if let Some(leg) = self.allocations.leg_mut(index, family) {
+                leg.expires = expires;
+            }
+        }
+        self.allocations.settle(index, request.now);
         Ok(Granted::Lifetime(lifetime_s))
+    }
+
+    /// The families whose relayed addresses a Refresh is about: the one that it names, or all (RFC 8656 section 8.1).
+    ///
+    /// # Errors
+    /// `PeerAddressFamilyMismatch` (443) where the allocation has none of the named family (section 8.2).
+    fn refreshed(&self, now: Nanos, index: u32, named: Option<u8>) -> Result<[Option<Family>; 2], ErrorCode> {
+        let allocation = self.allocations.get(index).ok_or(ErrorCode::AllocationMismatch)?;
+        let is_meant = |family: Family| named.is_none_or(|number| number == family.number());
+        let meant = [Family::V4, Family::V6].map(|family| {
+            let leg = allocation.leg(family, now).filter(|_| is_meant(family));
+            leg.map(|_| family)
+        });
+        if meant == [None, None] { Err(ErrorCode::PeerAddressFamilyMismatch) } else { Ok(meant) }
     }
 }

@@ -12,7 +12,7 @@ use crate::flow::canonical;
 use crate::message::{Class, Method, TransactionId, attribute};
 use crate::output::Output;
 use crate::permission::Ports;
-use crate::relay::PeerPath;
+use crate::relay::{Family, PeerPath};
 
 /// The most that a UDP datagram carries over IPv4.
 const UDP_PAYLOAD_MAX: usize = 65_507;
@@ -39,8 +39,10 @@ impl Server {
         }
         probe.mark(Stage::Validate);
         let index = self.relays.serving(from.relay).ok_or(DropReason::RelayUnallocated)?;
-        let allocation = self.allocations.get_mut(index).filter(|allocation| allocation.expires > now);
-        let allocation = allocation.ok_or(DropReason::RelayUnallocated)?;
+        let allocation = self.allocations.get_mut(index).ok_or(DropReason::RelayUnallocated)?;
+        if allocation.leg(Family::of(peer.ip()), now).is_none_or(|leg| leg.relay != from.relay) {
+            return Err(DropReason::RelayUnallocated);
+        }
         let client = allocation.flow;
         let channel = self.channels.find_peer(index, peer, allocation.last_channel, now);
         let number = match channel {
@@ -74,9 +76,11 @@ impl Server {
         if client.transport == Transport::Udp && header.len() + datagram.len() + padding > UDP_PAYLOAD_MAX {
             return Err(DropReason::TooLarge);
         }
-        if let Some(allocation) = self.allocations.get_mut(index) {
-            allocation.bytes_to_client += datagram.len() as u64;
+        let allocation = self.allocations.get_mut(index).ok_or(DropReason::RelayUnallocated)?;
+        if !self.shared.spend_bandwidth(allocation.meter, now, datagram.len()) {
+            return Err(DropReason::UserBandwidth);
         }
+        allocation.bytes_to_client += datagram.len() as u64;
         probe.mark(Stage::Build);
         Ok(Output::ToClient { client, header, payload: datagram, padding: &ZEROS[..padding] })
     }

@@ -29,10 +29,8 @@ impl Server {
         };
         let peer = XorAddress::decode(peer, &message.transaction_id()).ok_or(DropReason::SendMalformed)?;
         let allocation = self.allocations.get(index).ok_or(DropReason::NoAllocation)?;
-        let relay = allocation.relay;
-        if Family::of(peer.ip()) != Family::of(allocation.relayed.external.ip()) {
-            return Err(DropReason::SendMalformed);
-        }
+        let leg = allocation.leg(Family::of(peer.ip()), request.now).ok_or(DropReason::SendMalformed)?;
+        let relay = leg.relay;
         let Some((_, permission)) = self.permissions.find(index, peer.ip(), request.now) else {
             return Err(DropReason::NoPermission);
         };
@@ -40,7 +38,7 @@ impl Server {
         if ports == Ports::Asked || peer.port() == 0 {
             self.judge_peer(peer).map_err(|_| DropReason::PeerDenied)?;
         }
-        self.count_to_peer(index, payload);
+        self.account_to_peer(index, payload.len(), request.now)?;
         let mut ip = IpFields::from_client(request.from.transport);
         if message.has(Known::DontFragment) {
             ip.fragmentation = Fragmentation::Forbidden;
@@ -49,11 +47,15 @@ impl Server {
         Ok(Output::ToPeer { relay, peer, payload, ip })
     }
 
+    /// Counts a payload towards the allocation's bytes and the user's bandwidth.
     #[inline]
-    fn count_to_peer(&mut self, index: u32, payload: &[u8]) {
-        if let Some(allocation) = self.allocations.get_mut(index) {
-            allocation.bytes_to_peers += payload.len() as u64;
+    fn account_to_peer(&mut self, index: u32, len: usize, now: Nanos) -> Result<(), DropReason> {
+        let allocation = self.allocations.get_mut(index).ok_or(DropReason::NoAllocation)?;
+        if !self.shared.spend_bandwidth(allocation.meter, now, len) {
+            return Err(DropReason::UserBandwidth);
         }
+        allocation.bytes_to_peers += len as u64;
+        Ok(())
     }
 
     #[inline]
@@ -83,9 +85,10 @@ impl Server {
         let bound = self.channels.find_number(index, number, allocation.last_channel, now);
         let channel = bound.ok_or(DropReason::ChannelUnbound)?;
         allocation.last_channel = channel;
-        let relay = allocation.relay;
         let peer = self.channel_peer(channel, now)?;
-        self.count_to_peer(index, payload);
+        self.account_to_peer(index, payload.len(), now)?;
+        let allocation = self.allocations.get(index).ok_or(DropReason::NoAllocation)?;
+        let relay = allocation.leg(Family::of(peer.ip()), now).ok_or(DropReason::NoAllocation)?.relay;
         probe.mark(Stage::Build);
         Ok(Output::ToPeer { relay, peer, payload, ip: IpFields::from_client(from.transport) })
     }

@@ -1,5 +1,7 @@
 //! Requests decided and answered.
 
+use core::net::SocketAddr;
+
 use tt_meter::{Probe, Stage};
 
 use super::{Request, Server};
@@ -11,7 +13,8 @@ use crate::error::ErrorCode;
 use crate::flow::canonical;
 use crate::message::{Class, Known, Message, Method, attribute};
 use crate::output::Output;
-use crate::relay::RelayAddress;
+use crate::refusal::Refusal;
+use crate::relay::Family;
 
 /// Types that UNKNOWN-ATTRIBUTES lists: all of any request that is not made to be answered at length. The list then
 /// fits the buffer, and takes half of the bytes that the request had for it.
@@ -22,10 +25,13 @@ const UNKNOWN_LISTED_MAX: usize = 512;
 pub(super) enum Granted {
     /// An allocation.
     Allocation {
-        relayed: RelayAddress,
+        /// Its relayed addresses by family.
+        relayed: [Option<SocketAddr>; 2],
         lifetime_s: u32,
-        /// A second family was asked for that is not served (RFC 8656 section 7.2, item 9).
-        without_ipv6: bool,
+        /// The reserved port's.
+        token: Option<u64>,
+        /// The family that was asked for and is not to be had (RFC 8656 section 7.2, item 9).
+        missing: Option<(Family, ErrorCode)>,
     },
     /// An allocation's lifetime in seconds.
     Lifetime(u32),
@@ -48,11 +54,17 @@ impl Server {
             Ok(user) => user,
             Err(error) => return self.refuse(request, error, out, probe),
         };
+        self.refused = None;
         let decided = if self.unknown_required(&request.message) > 0 {
             Err(ErrorCode::UnknownAttribute)
         } else {
             self.decide(request, &user)
         };
+        // Guesses at tokens get no more answers than unauthenticated requests do.
+        let guesses = self.refused.is_some_and(|refused| refused.refusal == Refusal::Token);
+        if guesses && !self.shared.spend_error_reply(request.now, canonical(request.from.client).ip()) {
+            return Err(DropReason::ErrorBudget);
+        }
         let class = if decided.is_ok() { Class::Success } else { Class::Error };
         let mut reply = Emitter::begin(out, request.method, class, request.message.transaction_id());
         match decided {
@@ -126,12 +138,19 @@ impl Server {
 
     fn put_granted(&self, reply: &mut Emitter<'_>, request: &Request<'_, '_>, granted: Granted) {
         match granted {
-            Granted::Allocation { relayed, lifetime_s, without_ipv6 } => {
-                reply.xor_address(attribute::XOR_RELAYED_ADDRESS, relayed.external);
+            Granted::Allocation { relayed, lifetime_s, token, missing } => {
+                for relayed in relayed.iter().flatten() {
+                    reply.xor_address(attribute::XOR_RELAYED_ADDRESS, *relayed);
+                }
                 reply.xor_address(attribute::XOR_MAPPED_ADDRESS, canonical(request.from.client));
                 reply.attribute(attribute::LIFETIME, &lifetime_s.to_be_bytes());
-                if without_ipv6 {
-                    reply.attribute(attribute::ADDRESS_ERROR_CODE, &[2, 0, 4, 40]);
+                if let Some(token) = token {
+                    reply.attribute(attribute::RESERVATION_TOKEN, &token.to_be_bytes());
+                }
+                if let Some((family, error)) = missing {
+                    let code = error.code();
+                    let value = [family.number(), 0, (code / 100) as u8, (code % 100) as u8];
+                    reply.attribute(attribute::ADDRESS_ERROR_CODE, &value);
                 }
             }
             Granted::Lifetime(lifetime_s) => reply.attribute(attribute::LIFETIME, &lifetime_s.to_be_bytes()),

@@ -1,0 +1,95 @@
+//! Relays held in reserve for whoever shows their token (RFC 8656 sections 7.2 and 18.10).
+
+use core::net::SocketAddr;
+
+use tt_model::Nanos;
+
+use crate::relay::RelayId;
+use crate::slab::Slab;
+use crate::table::Table;
+use crate::wheel::Wheel;
+
+/// RFC 8656 section 7.2: a reservation is held for 30 s at least; twice that leaves room for a slow second request.
+pub(crate) const LIFETIME: Nanos = Nanos::from_secs(60);
+/// How many relays a worker holds in reserve at most.
+const RESERVATIONS_MAX: u32 = 1_024;
+
+/// One relay held in reserve.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reservation {
+    pub(crate) token: u64,
+    pub(crate) relay: RelayId,
+    pub(crate) relayed: SocketAddr,
+    /// Whose quota it counts against.
+    pub(crate) quota_key: u64,
+    pub(crate) expires: Nanos,
+}
+
+/// The relays that one worker holds in reserve.
+#[derive(Debug)]
+pub(crate) struct Reservations {
+    by_token: Table<u64, u32>,
+    records: Slab<Reservation>,
+    wheel: Wheel,
+}
+
+impl Reservations {
+    /// Room for every second of `relays`.
+    pub(crate) fn new(relays: u32, seed: u64) -> Self {
+        let capacity = (relays / 2).min(RESERVATIONS_MAX);
+        Self {
+            by_token: Table::new(capacity as usize, seed),
+            records: Slab::new(capacity),
+            wheel: Wheel::new(capacity as usize),
+        }
+    }
+
+    /// The live reservation of `token`.
+    pub(crate) fn find(&self, token: u64, now: Nanos) -> Option<Reservation> {
+        let index = *self.by_token.get(&token)?;
+        self.records.get(index).filter(|reservation| reservation.expires > now).copied()
+    }
+
+    /// Holds a relay; false where there is no room or the token is another's.
+    pub(crate) fn hold(&mut self, now: Nanos, reservation: Reservation) -> bool {
+        if reservation.token == 0 || self.by_token.get(&reservation.token).is_some() {
+            return false;
+        }
+        let Some(index) = self.records.insert(reservation) else { return false };
+        let stored = self.by_token.insert(reservation.token, index);
+        debug_assert!(stored, "the index has the records' capacity");
+        self.wheel.set(index, now, reservation.expires);
+        true
+    }
+
+    /// Lets another user's quota count what is held under `token`.
+    pub(crate) fn change_payer(&mut self, token: u64, quota_key: u64) {
+        let index = self.by_token.get(&token).copied();
+        if let Some(reservation) = index.and_then(|index| self.records.get_mut(index)) {
+            reservation.quota_key = quota_key;
+        }
+    }
+
+    /// Gives up the reservation of `token`.
+    pub(crate) fn release(&mut self, token: u64) -> Option<Reservation> {
+        let index = self.by_token.remove(&token)?;
+        self.wheel.clear(index);
+        self.records.remove(index)
+    }
+
+    /// One reservation that has expired at `now`, given up.
+    pub(crate) fn release_due(&mut self, now: Nanos) -> Option<Reservation> {
+        while let Some(index) = self.wheel.take_due(now) {
+            match self.records.get(index).map(|reservation| (reservation.token, reservation.expires)) {
+                Some((_, expires)) if expires > now => self.wheel.set(index, now, expires),
+                Some((token, _)) => return self.release(token),
+                None => {}
+            }
+        }
+        None
+    }
+
+    pub(crate) fn next_at(&self) -> Option<Nanos> {
+        self.wheel.next_at()
+    }
+}

@@ -1,0 +1,152 @@
+//! The relays of a new allocation: chosen, paid for by quota, and made known.
+
+use tt_model::Nanos;
+
+use super::super::{Request, Server};
+use super::asked::{Asked, Wanted};
+use crate::error::ErrorCode;
+use crate::refusal::Refusal;
+use crate::relay::{Drawn, Family};
+use crate::reservation::{self, Reservation};
+
+/// What a new allocation is to have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    /// Its relays by [`Family`], at least one.
+    pub(super) relays: [Option<Drawn>; 2],
+    /// The family that is asked for and is not to be had (RFC 8656 section 7.2, item 9).
+    pub(super) missing: Option<(Family, ErrorCode)>,
+    /// The next port, to be held in reserve under a token.
+    pub(super) next: Option<(Drawn, u64)>,
+    /// The reservation that the relay comes from.
+    pub(super) claimed: Option<Reservation>,
+}
+
+impl Choice {
+    fn of(family: Family, drawn: Drawn) -> Self {
+        let mut relays = [None; 2];
+        relays[family as usize] = Some(drawn);
+        Self { relays, missing: None, next: None, claimed: None }
+    }
+
+    /// The token that the answer tells of.
+    pub(super) fn token(&self) -> Option<u64> {
+        self.next.map(|(_, token)| token)
+    }
+
+    /// How many units of quota the allocation and what it reserves take.
+    fn units(&self) -> u32 {
+        if self.next.is_some() { 2 } else { 1 }
+    }
+}
+
+impl Server {
+    /// Takes what was asked for out of the pools (RFC 8656 section 7.2, items 5, 8 and 9).
+    pub(super) fn choose(&mut self, now: Nanos, asked: &Asked) -> Result<Choice, Refusal> {
+        match asked.wanted {
+            Wanted::Reserved(token) => {
+                let Some(claimed) = self.reservations.find(token, now) else {
+                    let elsewhere = self.shared.token_owner(token).is_some_and(|owner| owner != self.worker);
+                    return Err(if elsewhere { Refusal::TokenElsewhere } else { Refusal::Token });
+                };
+                let drawn = Drawn { relay: claimed.relay, relayed: claimed.relayed };
+                Ok(Choice { claimed: Some(claimed), ..Choice::of(Family::of(claimed.relayed.ip()), drawn) })
+            }
+            Wanted::One { family, port } => {
+                self.relays.draw(family, port).map(|drawn| Choice::of(family, drawn)).ok_or(Refusal::RelayPool)
+            }
+            Wanted::Pair(family) => {
+                let (even, odd) = self.relays.draw_pair(family).ok_or(Refusal::RelayPairs)?;
+                let token = self.relays.draw_token();
+                Ok(Choice { next: Some((odd, token)), ..Choice::of(family, even) })
+            }
+            Wanted::Both { port } => {
+                let relays = [Family::V4, Family::V6].map(|family| self.relays.draw(family, port));
+                let missing = match relays {
+                    [Some(_), Some(_)] => None,
+                    [Some(_), None] if !self.relays.serves(Family::V6) => {
+                        Some((Family::V6, ErrorCode::AddressFamilyNotSupported))
+                    }
+                    [Some(_), None] => Some((Family::V6, ErrorCode::InsufficientCapacity)),
+                    [None, Some(_)] => Some((Family::V4, ErrorCode::InsufficientCapacity)),
+                    [None, None] => return Err(Refusal::RelayPool),
+                };
+                Ok(Choice { relays, missing, next: None, claimed: None })
+            }
+        }
+    }
+
+    /// Puts back what [`Server::choose`] took.
+    pub(super) fn give_back(&mut self, choice: &Choice) {
+        match (choice.relays, choice.next, choice.claimed) {
+            (_, _, Some(_)) => {}
+            ([Some(even), _] | [_, Some(even)], Some((odd, _)), None) => {
+                self.relays.put_pair_back(even.relay, odd.relay);
+            }
+            (relays, _, None) => relays.iter().flatten().for_each(|drawn| self.relays.put_back(drawn.relay)),
+        }
+    }
+
+    /// Takes the quota of `user`, and returns the user's meter. What is claimed has been paid for by whoever reserved
+    /// it: the same user pays no second time, another one pays instead.
+    pub(super) fn take_units(&self, user: u64, choice: &Choice) -> Result<u32, Refusal> {
+        match choice.claimed {
+            Some(claimed) if claimed.quota_key == user => Ok(self.shared.meter(user)),
+            Some(claimed) => {
+                let taken = self.shared.take_quota(user, 1);
+                if taken.is_ok() {
+                    self.shared.return_quota(claimed.quota_key, 1);
+                }
+                taken
+            }
+            None => self.shared.take_quota(user, choice.units()),
+        }
+    }
+
+    /// Undoes [`Server::take_units`]. A reservation that stays, stays its claimer's.
+    pub(super) fn return_units(&mut self, user: u64, choice: &Choice) {
+        match choice.claimed {
+            Some(claimed) if claimed.quota_key != user => self.reservations.change_payer(claimed.token, user),
+            Some(_) => {}
+            None => self.shared.return_quota(user, choice.units()),
+        }
+    }
+
+    /// Publishes flow, relayed addresses and token; all of them or none.
+    pub(super) fn make_known(
+        &mut self,
+        request: &Request<'_, '_>,
+        quota_key: u64,
+        choice: &Choice,
+    ) -> Result<(), Refusal> {
+        let mut known = self.shared.publish_flow(&request.flow, self.worker);
+        for drawn in choice.relays.iter().flatten() {
+            known = known && self.shared.publish_relayed(drawn.relayed, self.worker);
+        }
+        if !known {
+            self.make_unknown(request, choice);
+            return Err(Refusal::Allocations);
+        }
+        let Some((drawn, token)) = choice.next else { return Ok(()) };
+        let expires = request.now.saturating_add(reservation::LIFETIME);
+        let held = Reservation { token, relay: drawn.relay, relayed: drawn.relayed, quota_key, expires };
+        if !self.shared.publish_token(token, self.worker) || !self.reservations.hold(request.now, held) {
+            self.make_unknown(request, choice);
+            return Err(Refusal::Reservations);
+        }
+        self.relays.reserve(drawn.relay);
+        Ok(())
+    }
+
+    /// Undoes [`Server::make_known`].
+    pub(super) fn make_unknown(&mut self, request: &Request<'_, '_>, choice: &Choice) {
+        self.shared.withdraw_flow(&request.flow);
+        for drawn in choice.relays.iter().flatten() {
+            self.shared.withdraw_relayed(drawn.relayed);
+        }
+        if let Some(token) = choice.token() {
+            self.shared.withdraw_token(token);
+            self.reservations.release(token);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Bandwidth per user: a bucket for each user who has an allocation.
+
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use tt_model::Nanos;
+
+use super::registry::{Adjusted, Registry};
+use crate::allocation::NO_INDEX;
+
+/// Bits behind the point of a byte's time.
+const POINT: u32 = 24;
+/// How much may go at once after a silence: what a second brings.
+const DEPTH_NS: u64 = Nanos::PER_SECOND;
+
+/// The buckets of all users: in each the time at which it will be full again.
+#[derive(Debug)]
+pub(crate) struct Meters {
+    /// A user's place plus one.
+    places: Registry,
+    full_at: Box<[AtomicU64]>,
+    /// A bit for each place, set while it is taken.
+    taken: Box<[AtomicU64]>,
+    /// Nanoseconds that a byte takes, as a fixed-point number.
+    byte_ns: u64,
+}
+
+impl Meters {
+    /// Room for `users` who may send `bytes_per_second` each; `u64::MAX` is no bound and costs nothing.
+    pub(crate) fn new(bytes_per_second: u64, users: u32) -> Self {
+        let users = if bytes_per_second == u64::MAX { 0 } else { users };
+        Self {
+            places: Registry::new(users),
+            full_at: (0..users).map(|_| AtomicU64::new(0)).collect(),
+            taken: (0..users.div_ceil(u64::BITS)).map(|_| AtomicU64::new(0)).collect(),
+            byte_ns: (Nanos::PER_SECOND << POINT) / bytes_per_second.max(1),
+        }
+    }
+
+    /// The place of a user who has one; [`NO_INDEX`] where nothing is bounded.
+    pub(crate) fn place(&self, user: u64) -> u32 {
+        if self.full_at.is_empty() { NO_INDEX } else { self.places.get(user).map_or(NO_INDEX, |place| place - 1) }
+    }
+
+    /// Gives a user who has none a place with a full bucket; false where there is no room.
+    pub(crate) fn enter(&self, user: u64) -> bool {
+        if self.full_at.is_empty() {
+            return true;
+        }
+        let Some(place) = self.take_place() else { return false };
+        if self.places.adjust(user, |_| place + 1) == Adjusted::Full {
+            self.free_place(place);
+            return false;
+        }
+        true
+    }
+
+    /// Takes a user's place back.
+    pub(crate) fn leave(&self, user: u64) {
+        let mut freed = 0;
+        self.places.adjust(user, |place| {
+            freed = place;
+            0
+        });
+        if freed > 0 {
+            self.free_place(freed - 1);
+        }
+    }
+
+    /// Takes `bytes` out of the bucket at `place`; false where it does not hold them. A payload larger than the bucket
+    /// goes when the bucket is full.
+    #[inline]
+    pub(crate) fn spend(&self, place: u32, now: Nanos, bytes: usize) -> bool {
+        let Some(bucket) = self.full_at.get(place as usize) else { return true };
+        let cost_ns = (bytes as u128 * u128::from(self.byte_ns)) >> POINT;
+        let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
+        let take = |full_at: u64| {
+            let later = full_at.max(now.0).saturating_add(cost_ns);
+            (full_at <= now.0 || later - now.0 <= DEPTH_NS).then_some(later)
+        };
+        bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    fn take_place(&self) -> Option<u32> {
+        for (word, bits) in (0u32..).zip(&self.taken) {
+            let first = word * u64::BITS;
+            let first_free = |taken: u64| {
+                let bit = taken.trailing_ones();
+                ((first + bit) < self.full_at.len() as u32 && bit < u64::BITS).then(|| taken | 1 << bit)
+            };
+            if let Ok(before) = bits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, first_free) {
+                let place = first + before.trailing_ones();
+                if let Some(bucket) = self.full_at.get(place as usize) {
+                    bucket.store(0, Ordering::Relaxed);
+                }
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    fn free_place(&self, place: u32) {
+        if let Some(bits) = self.taken.get((place / u64::BITS) as usize) {
+            bits.fetch_and(!(1 << (place % u64::BITS)), Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Meters;
+    use crate::allocation::NO_INDEX;
+    use tt_model::Nanos;
+
+    const START_S: u64 = 1_000;
+
+    fn at_ms(ms: u64) -> Nanos {
+        Nanos(START_S * Nanos::PER_SECOND + ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_second_at_once_and_then_the_rate() {
+        let meters = Meters::new(100_000, 2);
+        assert!(meters.enter(7) && meters.enter(9));
+        let (one, two) = (meters.place(7), meters.place(9));
+        let mut carried = 0;
+        // Twice the rate for a minute: 1,000 bytes each 5 ms.
+        for step in 0..12_000 {
+            carried += u64::from(meters.spend(one, at_ms(step * 5), 1_000));
+            assert!(!step.is_multiple_of(2) || meters.spend(two, at_ms(step * 5), 1_000), "another user's");
+        }
+        assert!((6_099..=6_100).contains(&carried), "{carried}");
+    }
+
+    #[test]
+    fn what_is_larger_than_the_bucket_goes_when_it_is_full() {
+        let meters = Meters::new(1_000, 1);
+        assert!(meters.enter(7));
+        assert!(meters.spend(0, at_ms(0), 5_000));
+        assert!(!meters.spend(0, at_ms(4_999), 1));
+        assert!(meters.spend(0, at_ms(5_000), 5_000));
+        assert!(meters.spend(NO_INDEX, at_ms(0), 65_535), "nobody's");
+    }
+
+    #[test]
+    fn places_come_back() {
+        let meters = Meters::new(1_000, 70);
+        for round in 0..3 {
+            assert!((1..=70).all(|user| meters.enter(user)));
+            assert!(!meters.enter(71), "{round}");
+            let mut places: Vec<_> = (1..=70).map(|user| meters.place(user)).collect();
+            places.sort_unstable();
+            assert!(places.into_iter().eq(0..70));
+            (1..=70).for_each(|user| meters.leave(user));
+            assert_eq!(meters.place(1), NO_INDEX);
+        }
+        let unbounded = Meters::new(u64::MAX, 70);
+        assert!(unbounded.enter(1));
+        assert_eq!(unbounded.place(1), NO_INDEX);
+    }
+}
