@@ -46,13 +46,18 @@ impl Reservations {
 
     /// The live reservation of `token`.
     pub(crate) fn find(&self, token: u64, now: Nanos) -> Option<Reservation> {
-        let index = *self.by_token.get(&token)?;
+        let index = self.index(token)?;
         self.records.get(index).filter(|reservation| reservation.expires > now).copied()
+    }
+
+    /// The place of `token`. Zero is no token: the table marks an empty bucket with it.
+    fn index(&self, token: u64) -> Option<u32> {
+        if token == 0 { None } else { self.by_token.get(&token).copied() }
     }
 
     /// Holds a relay; false where there is no room or the token is another's.
     pub(crate) fn hold(&mut self, now: Nanos, reservation: Reservation) -> bool {
-        if reservation.token == 0 || self.by_token.get(&reservation.token).is_some() {
+        if reservation.token == 0 || self.index(reservation.token).is_some() {
             return false;
         }
         let Some(index) = self.records.insert(reservation) else { return false };
@@ -64,15 +69,15 @@ impl Reservations {
 
     /// Lets another user's quota count what is held under `token`.
     pub(crate) fn change_payer(&mut self, token: u64, quota_key: u64) {
-        let index = self.by_token.get(&token).copied();
-        if let Some(reservation) = index.and_then(|index| self.records.get_mut(index)) {
+        if let Some(reservation) = self.index(token).and_then(|index| self.records.get_mut(index)) {
             reservation.quota_key = quota_key;
         }
     }
 
     /// Gives up the reservation of `token`.
     pub(crate) fn release(&mut self, token: u64) -> Option<Reservation> {
-        let index = self.by_token.remove(&token)?;
+        let index = self.index(token)?;
+        self.by_token.remove(&token);
         self.wheel.clear(index);
         self.records.remove(index)
     }

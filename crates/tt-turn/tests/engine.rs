@@ -10,6 +10,8 @@ mod capacity;
 mod closing;
 #[path = "engine/codec.rs"]
 mod codec;
+#[path = "engine/dual.rs"]
+mod dual;
 #[path = "engine/icmp.rs"]
 mod icmp;
 #[path = "engine/peers.rs"]
@@ -18,6 +20,8 @@ mod peers;
 mod relaying;
 #[path = "engine/reload.rs"]
 mod reload;
+#[path = "engine/reservations.rs"]
+mod reservations;
 #[path = "engine/sha256.rs"]
 mod sha256;
 #[path = "engine/streams.rs"]

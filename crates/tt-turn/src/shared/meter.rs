@@ -148,7 +148,7 @@ mod tests {
         for round in 0..3 {
             assert!((1..=70).all(|user| meters.enter(user)));
             assert!(!meters.enter(71), "{round}");
-            let mut places: Vec<_> = (1..=70).map(|user| meters.place(user)).collect();
+            let mut places: std::vec::Vec<_> = (1..=70).map(|user| meters.place(user)).collect();
             places.sort_unstable();
             assert!(places.into_iter().eq(0..70));
             (1..=70).for_each(|user| meters.leave(user));

@@ -100,7 +100,7 @@ fn case_a46_a47_attributes_that_exclude_each_other() {
         assert_eq!(allocate(&mut world, &[(RESERVATION_TOKEN, &[7; 9][..len])]), 400);
     }
     assert_eq!(allocate(&mut world, &[(EVEN_PORT, &[0, 0])]), 400);
-    // Well-formed and not to be had: 508.
+    // Well-formed and not to be had: 508. No two relays here stand on a port and the next one, as far as is known.
     assert_eq!(allocate(&mut world, &[(RESERVATION_TOKEN, token)]), 508);
     assert_eq!(allocate(&mut world, &[(EVEN_PORT, &[0x80])]), 508);
     assert_eq!(world.server.allocations(), 0);
