@@ -9,6 +9,8 @@ mod allocate;
 mod authentication;
 #[path = "cases/codec.rs"]
 mod codec;
+#[path = "cases/faults.rs"]
+mod faults;
 #[path = "cases/peers.rs"]
 mod peers;
 #[path = "cases/relaying.rs"]

@@ -82,6 +82,11 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("kB") * 1_024
     }
 
+    /// The process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Ends it as Ctrl-C does, and returns what it counted.
     pub(crate) fn stop(mut self) -> Farewell {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process number"));
