@@ -110,18 +110,33 @@ pub(crate) enum Name<'a> {
     Hash(&'a [u8]),
 }
 
-/// How a request was authenticated, and so how its answer is signed.
+/// How a request is authenticated, and so how its answer is signed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) algorithm: PasswordAlgorithm,
-    /// The request has no PASSWORD-ALGORITHM: the answer carries MESSAGE-INTEGRITY (RFC 8489 section 9.2.4).
-    pub(crate) is_legacy: bool,
+    pub(crate) answer: Answer,
+}
+
+/// What an answer carries, RFC 8489 section 9.2.4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// MESSAGE-INTEGRITY: the request has no PASSWORD-ALGORITHM.
+    Sha1,
+    /// MESSAGE-INTEGRITY-SHA256.
+    Sha256,
+    /// MESSAGE-INTEGRITY too: the request has a PASSWORD-ALGORITHM and is signed so, and there are clients that take
+    /// nothing else back.
+    Both,
 }
 
 impl Path {
     #[inline]
     fn signing(self, key: &LongTermKey) -> SigningKey {
-        if self.is_legacy { SigningKey::Sha1(key.sha1.clone()) } else { SigningKey::Sha256(key.sha256.clone()) }
+        match self.answer {
+            Answer::Sha1 => SigningKey::Sha1(key.sha1.clone()),
+            Answer::Sha256 => SigningKey::Sha256(key.sha256.clone()),
+            Answer::Both => SigningKey::Both(key.clone()),
+        }
     }
 }
 

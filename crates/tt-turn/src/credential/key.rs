@@ -113,4 +113,6 @@ pub(crate) enum SigningKey {
     Sha1(HmacSha1),
     /// MESSAGE-INTEGRITY-SHA256.
     Sha256(HmacSha256),
+    /// Both, in this order.
+    Both(LongTermKey),
 }

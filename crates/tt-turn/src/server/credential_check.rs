@@ -6,7 +6,7 @@ use tt_model::Nanos;
 
 use super::Server;
 use crate::config::PasswordAlgorithms;
-use crate::credential::{LongTermKey, Name, PasswordAlgorithm, Path, User};
+use crate::credential::{Answer, LongTermKey, Name, PasswordAlgorithm, Path, User};
 use crate::error::ErrorCode;
 use crate::message::{Known, Message};
 use crate::nonce::tells_of_algorithms;
@@ -77,18 +77,19 @@ fn path(accepted: PasswordAlgorithms, nonce: &[u8], message: &Message<'_>) -> Re
     if list.is_none() && choice.is_none() {
         return match accepted {
             PasswordAlgorithms::Md5AndSha256 | PasswordAlgorithms::Md5 => {
-                Ok(Path { algorithm: PasswordAlgorithm::Md5, is_legacy: true })
+                Ok(Path { algorithm: PasswordAlgorithm::Md5, answer: Answer::Sha1 })
             }
             PasswordAlgorithms::Sha256 => Err(ErrorCode::Unauthenticated),
         };
     }
+    let answer = if message.has(Known::IntegritySha256) { Answer::Sha256 } else { Answer::Both };
     let algorithm = match choice {
         Some([0, 1, 0, 0]) => Some(PasswordAlgorithm::Md5),
         Some([0, 2, 0, 0]) => Some(PasswordAlgorithm::Sha256),
         Some(_) | None => None,
     };
     if !tells_of_algorithms(nonce) {
-        return Ok(Path { algorithm: algorithm.unwrap_or(PasswordAlgorithm::Md5), is_legacy: false });
+        return Ok(Path { algorithm: algorithm.unwrap_or(PasswordAlgorithm::Md5), answer });
     }
     let is_offered = match (accepted, algorithm) {
         (PasswordAlgorithms::Md5AndSha256, Some(PasswordAlgorithm::Md5 | PasswordAlgorithm::Sha256))
@@ -98,7 +99,7 @@ fn path(accepted: PasswordAlgorithms, nonce: &[u8], message: &Message<'_>) -> Re
         | (PasswordAlgorithms::Md5AndSha256 | PasswordAlgorithms::Md5 | PasswordAlgorithms::Sha256, None) => false,
     };
     match algorithm {
-        Some(algorithm) if is_offered => Ok(Path { algorithm, is_legacy: false }),
+        Some(algorithm) if is_offered => Ok(Path { algorithm, answer }),
         Some(_) | None => Err(ErrorCode::BadRequest),
     }
 }

@@ -78,6 +78,10 @@ impl Server {
         match &user.key {
             SigningKey::Sha1(key) => reply.message_integrity(key),
             SigningKey::Sha256(key) => reply.message_integrity_sha256(key),
+            SigningKey::Both(key) => {
+                reply.message_integrity(&key.sha1);
+                reply.message_integrity_sha256(&key.sha256);
+            }
         }
         if self.wants_fingerprint(&request.message) {
             reply.fingerprint();

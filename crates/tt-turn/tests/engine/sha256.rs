@@ -107,17 +107,26 @@ fn rfc_r045_r048_r058_case_a36_the_offer_is_the_operators() {
     assert_eq!(answer(&mut world, &md5).code(), 400);
 }
 
-/// MD5 chosen by name from the offer: its key, and an answer with MESSAGE-INTEGRITY-SHA256 (RFC 8489 section 9.2.4).
+/// An algorithm chosen by name asks for MESSAGE-INTEGRITY-SHA256 in the answer (RFC 8489 section 9.2.4), whatever the
+/// request is signed by. A client that signs with MESSAGE-INTEGRITY gets that too: there are some that want it back.
 #[test]
-fn md5_may_be_chosen_from_the_offer() {
+fn rfc_r057_the_answer_is_signed_by_the_algorithm_that_was_chosen() {
     let mut world = World::new();
-    let claim = |world: &mut World| claim(world, REFRESH, &[], Some(&OFFER), Some(&MD5));
-    for request in [claim(&mut world).integrity(&key("alice")), claim(&mut world).integrity_sha256(&key("alice"))] {
-        let reply = answer(&mut world, &request);
-        assert!(reply.code() == 437 && reply.is_signed_sha256(&key("alice")));
+    for (choice, alice) in [(MD5, key("alice").to_vec()), (SHA256, key_sha256("alice").to_vec())] {
+        let claim = |world: &mut World| claim(world, REFRESH, &[], Some(&OFFER), Some(&choice));
+        let request = claim(&mut world).integrity_sha256(&alice);
+        let by_sha256 = answer(&mut world, &request);
+        assert!(by_sha256.code() == 437 && by_sha256.is_signed_sha256(&alice));
+        assert_eq!(by_sha256.kinds(), [wire::ERROR_CODE, wire::INTEGRITY_SHA256]);
+        let request = claim(&mut world).integrity(&alice).fingerprint();
+        let by_sha1 = answer(&mut world, &request);
+        assert!(by_sha1.code() == 437 && by_sha1.is_signed_sha256(&alice) && by_sha1.is_signed(&alice));
+        let kinds = [wire::ERROR_CODE, wire::INTEGRITY, wire::INTEGRITY_SHA256, wire::FINGERPRINT];
+        assert_eq!(by_sha1.kinds(), kinds);
     }
-    let other_key = claim(&mut world).integrity_sha256(&key_sha256("alice"));
-    assert_eq!(answer(&mut world, &other_key).code(), 401);
+    // The key of the other algorithm is a wrong one.
+    let crossed = claim(&mut world, REFRESH, &[], Some(&OFFER), Some(&MD5)).integrity_sha256(&key_sha256("alice"));
+    assert_eq!(answer(&mut world, &crossed).code(), 401);
 }
 
 #[test]
