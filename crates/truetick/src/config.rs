@@ -16,7 +16,7 @@ use serde::Deserialize;
 pub use http::HttpSection;
 pub use market::MarketSection;
 pub use risk::RiskSection;
-pub use turn::{PortRange, TurnSection};
+pub use turn::{PasswordAlgorithms, PortRange, TurnSection};
 
 /// Everything a configuration file can say; what it leaves out keeps its default.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

@@ -12,6 +12,8 @@ mod chromium;
 #[allow(dead_code, reason = "each test target uses its part of it")]
 #[path = "clients/server.rs"]
 mod server;
+#[path = "clients/turn_client_proto.rs"]
+mod turn_client_proto;
 #[path = "clients/uclient.rs"]
 mod uclient;
 

@@ -27,6 +27,8 @@ pub struct TurnSection {
     pub user_file: Vec<PathBuf>,
     /// Files with one secret of time-limited credentials a line.
     pub auth_secret_file: Vec<PathBuf>,
+    /// What passwords may be hashed with.
+    pub password_algorithms: Option<PasswordAlgorithms>,
     /// Peers that may be reached although they are denied by default.
     pub allow_peer: Vec<IpNet>,
     /// Peers that may not be reached.
@@ -35,6 +37,28 @@ pub struct TurnSection {
     pub workers: Option<usize>,
     /// Channel numbers up to 0x7FFF, as RFC 5766 had them.
     pub rfc5766_channel_numbers: bool,
+}
+
+/// What a client may hash its password with, RFC 8489 section 18.5.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum PasswordAlgorithms {
+    /// Either; SHA-256 is offered, and older clients know MD5 only.
+    Md5AndSha256,
+    /// MD5; nothing is offered.
+    Md5,
+    /// SHA-256; clients that know MD5 only are refused.
+    Sha256,
+}
+
+impl From<PasswordAlgorithms> for tt_turn::config::PasswordAlgorithms {
+    fn from(algorithms: PasswordAlgorithms) -> Self {
+        match algorithms {
+            PasswordAlgorithms::Md5AndSha256 => Self::Md5AndSha256,
+            PasswordAlgorithms::Md5 => Self::Md5,
+            PasswordAlgorithms::Sha256 => Self::Sha256,
+        }
+    }
 }
 
 /// UDP ports from `low` to `high`, both included; written `LOW-HIGH`.

@@ -6,14 +6,19 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
+use precis_core::profile::PrecisFastInvocation as _;
+use precis_profiles::OpaqueString;
 use zeroize::Zeroizing;
+
+/// RFC 8489 section 14.3: USERNAME has fewer than 509 bytes.
+const NAME_LEN_MAX: usize = 508;
 
 /// A user of the long-term credentials. Its `Debug` shows no password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
-    /// The name, as in USERNAME.
+    /// The name, as in USERNAME: an OpaqueString of RFC 8265.
     pub name: String,
-    /// The password.
+    /// The password, likewise.
     pub password: Zeroizing<String>,
 }
 
@@ -34,20 +39,27 @@ impl fmt::Debug for AuthSecret {
 }
 
 impl User {
-    /// Reads `NAME:PASSWORD`.
+    /// Reads `NAME:PASSWORD` and prepares both as clients do, by RFC 8265's OpaqueString (RFC 8489 section 14.3).
     ///
     /// # Errors
-    /// No colon, an empty part, or a character that RFC 8265's OpaqueString would change or refuse; the error quotes
-    /// the name at most.
+    /// No colon, an empty part, a character that the profile refuses, or a name of more than 508 bytes; the error
+    /// quotes the name at most.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
         let Some((name, password)) = text.split_once(':') else { bail!("a user is NAME:PASSWORD") };
         ensure!(!name.is_empty() && !password.is_empty(), "a user's name and password are not empty");
-        // Printable ASCII is what the profile leaves as it is. The rest needs tables that are not here.
-        let is_plain = |part: &str| part.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-        ensure!(is_plain(name), "a user's name is printable ASCII");
-        ensure!(is_plain(password), "user {name}: the password is printable ASCII");
-        Ok(Self { name: name.into(), password: Zeroizing::new(password.into()) })
+        let refused = "a character that names and passwords must not hold (RFC 8265, OpaqueString)";
+        let name = opaque_string(name).with_context(|| format!("a user's name has {refused}"))?;
+        ensure!(name.len() <= NAME_LEN_MAX, "a user's name has at most {NAME_LEN_MAX} bytes");
+        let password =
+            opaque_string(password).with_context(|| format!("user {}: the password has {refused}", *name))?;
+        Ok(Self { name: name.to_string(), password })
     }
+}
+
+/// `text` as the profile OpaqueString makes it: other blanks are plain ones, composed characters in one form, nothing
+/// else is changed (RFC 8265 section 4.2). `None` where it refuses a character, or nothing is left.
+pub(super) fn opaque_string(text: &str) -> Option<Zeroizing<String>> {
+    OpaqueString::enforce(text).ok().map(|prepared| Zeroizing::new(prepared.into_owned()))
 }
 
 /// The users in the file at `path`: one `NAME:PASSWORD` a line; blank lines and lines that start with `#` are skipped.
@@ -110,11 +122,40 @@ mod tests {
 
     #[test]
     fn what_is_no_user_is_refused_without_its_password() {
-        for text in ["ann", ":secret", "ann:", "ann:s\u{e9}cret", "\u{e9}:secret", "ann:se\tcret"] {
+        let long = format!("{}:secret", "\u{e9}".repeat(255));
+        for text in
+            ["ann", ":secret", "ann:", "ann:se\tcret", "a\0nn:secret", "ann:\u{AD}secret", "a\u{7F}:secret", &long]
+        {
             let told = format!("{:#}", User::parse(text).unwrap_err());
             assert!(!told.contains("cret"), "{told}");
         }
         assert!(!format!("{:?}", User::parse("ann:secret").unwrap()).contains("secret"));
+    }
+
+    /// The examples of RFC 8265 section 4.3, tables 6 and 7, and RFC 5769's user.
+    #[test]
+    fn rfc_r026_names_and_passwords_are_opaque_strings() {
+        for same in [
+            "correct horse battery staple",
+            "Correct Horse Battery Staple",
+            "\u{3C0}\u{DF}\u{E5}",
+            "Jack of \u{2666}s",
+            "\u{30DE}\u{30C8}\u{30EA}\u{30C3}\u{30AF}\u{30B9}",
+        ] {
+            let user = User::parse(&format!("{same}:{same}")).unwrap();
+            assert_eq!((&*user.name, user.password.as_str()), (same, same));
+        }
+        for (written, prepared) in [("foo\u{1680}bar", "foo bar"), ("e\u{301}te\u{301}", "\u{E9}t\u{E9}")] {
+            let user = User::parse(&format!("{written}:{written}")).unwrap();
+            assert_eq!((&*user.name, user.password.as_str()), (prepared, prepared));
+        }
+        assert!(opaque_string("").is_none() && opaque_string("my cat is a \tby").is_none());
+    }
+
+    #[test]
+    fn rfc_r025_a_name_has_fewer_than_509_bytes() {
+        assert!(User::parse(&format!("{}:secret", "a".repeat(508))).is_ok());
+        assert!(User::parse(&format!("{}:secret", "a".repeat(509))).is_err());
     }
 
     #[test]

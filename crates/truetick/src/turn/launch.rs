@@ -93,6 +93,7 @@ impl<'a> Blueprint<'a> {
     fn new(config: &'a TurnConfig, listen: &[SocketAddr]) -> anyhow::Result<Self> {
         let mut engine = EngineConfig::new(&config.realm);
         engine.channel_numbers = config.channel_numbers;
+        engine.password_algorithms = config.password_algorithms;
         engine.peer_policy = config.peer_policy(&every_address(listen)?);
         let seed = getrandom::u64().context("turn: the system gives no random bytes")?;
         Ok(Self {

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 use ipnet::IpNet;
-use tt_turn::config::ChannelNumbers;
+use tt_turn::config::{ChannelNumbers, PasswordAlgorithms as EngineAlgorithms};
 use tt_turn::policy::{Cidr, PeerPolicy};
 use tt_turn::shared::Quotas;
 
-use super::credentials::{AuthSecret, User, auth_secrets_in, users_in};
-use crate::config::{PortRange, TurnSection};
+use super::credentials::{AuthSecret, User, auth_secrets_in, opaque_string, users_in};
+use crate::config::{PasswordAlgorithms, PortRange, TurnSection};
 
 /// The port of STUN and TURN over UDP. RFC 8656 section 19.
 const PORT: u16 = 3478;
@@ -51,6 +51,9 @@ pub struct Args {
     /// File with one secret of time-limited credentials a line, readable by its owner only; may repeat
     #[arg(long, value_name = "F")]
     pub auth_secret_file: Vec<PathBuf>,
+    /// What a client may hash its password with [default: md5-and-sha256]
+    #[arg(long, value_name = "A", value_enum)]
+    pub password_algorithms: Option<PasswordAlgorithms>,
     /// Peers that may be reached although they are denied by default; may repeat
     #[arg(long, value_name = "CIDR")]
     pub allow_peer: Vec<IpNet>,
@@ -92,6 +95,8 @@ pub struct TurnConfig {
     pub users: Vec<User>,
     /// Secrets of time-limited credentials, all of them valid.
     pub auth_secrets: Vec<AuthSecret>,
+    /// What a client may hash its password with.
+    pub password_algorithms: EngineAlgorithms,
     /// Peers that may be reached although they are denied by default.
     pub allow_peers: Vec<IpNet>,
     /// Peers that may not be reached.
@@ -119,6 +124,7 @@ impl TurnConfig {
             realm: REALM.into(),
             users: Vec::new(),
             auth_secrets: Vec::new(),
+            password_algorithms: EngineAlgorithms::Md5AndSha256,
             allow_peers: Vec::new(),
             deny_peers: Vec::new(),
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
@@ -154,6 +160,9 @@ impl TurnConfig {
         for path in either(&args.auth_secret_file, &section.auth_secret_file) {
             config.auth_secrets.extend(auth_secrets_in(path)?);
         }
+        if let Some(algorithms) = args.password_algorithms.or(section.password_algorithms) {
+            config.password_algorithms = algorithms.into();
+        }
         config.allow_peers = either(&args.allow_peer, &section.allow_peer).to_vec();
         config.deny_peers = either(&args.deny_peer, &section.deny_peer).to_vec();
         config.workers = args.workers.or(section.workers).unwrap_or(config.workers);
@@ -171,7 +180,8 @@ impl TurnConfig {
             (1..=REALM_CHARACTERS_MAX).contains(&realm_length),
             "--realm has from 1 to {REALM_CHARACTERS_MAX} characters"
         );
-        ensure!(!self.realm.chars().any(|c| c.is_control() || c == '"' || c == '\\'), "--realm is plain text");
+        let is_prepared = opaque_string(&self.realm).is_some_and(|prepared| *prepared == self.realm);
+        ensure!(is_prepared && !self.realm.contains(['"', '\\']), "--realm is plain text");
         Ok(())
     }
 

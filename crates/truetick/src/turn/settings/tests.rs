@@ -26,6 +26,20 @@ fn flags_win_over_the_file_and_the_file_over_defaults() {
 }
 
 #[test]
+fn password_algorithms_are_named_alike_in_flags_and_file() {
+    for (word, algorithms) in [
+        ("md5-and-sha256", EngineAlgorithms::Md5AndSha256),
+        ("md5", EngineAlgorithms::Md5),
+        ("sha256", EngineAlgorithms::Sha256),
+    ] {
+        let flag = config(&["--listen", "127.0.0.1:0", "--password-algorithms", word], "").unwrap();
+        let file = format!("[turn]\nlisten = [\"127.0.0.1:0\"]\npassword_algorithms = \"{word}\"\n");
+        assert_eq!([flag.password_algorithms, config(&[], &file).unwrap().password_algorithms], [algorithms; 2]);
+    }
+    assert_eq!(config(&["--listen", "127.0.0.1:0"], "").unwrap().password_algorithms, EngineAlgorithms::Md5AndSha256);
+}
+
+#[test]
 fn external_addresses_stand_for_relay_addresses_in_order() {
     let flags = "--listen 127.0.0.1:0 --relay-ip 127.0.0.1 --relay-ip ::1 --external-ip 192.0.2.9";
     let config = config(&flags.split(' ').collect::<Vec<_>>(), "").unwrap();
@@ -43,6 +57,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         ("--user nobody", "--user: a user is NAME:PASSWORD"),
         ("--user-file /nowhere", "cannot read /nowhere: No such file or directory (os error 2)"),
         ("--realm \u{7}", "--realm is plain text"),
+        ("--realm e\u{301}", "--realm is plain text"),
     ] {
         let words: Vec<_> = "--listen 127.0.0.1:0".split(' ').chain(flags.split(' ')).collect();
         assert_eq!(format!("{:#}", config(&words, "").unwrap_err()), told);
