@@ -6,20 +6,22 @@
 mod http;
 mod market;
 mod risk;
+mod source;
 mod turn;
 
 use std::path::Path;
 
 use anyhow::Context as _;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use http::HttpSection;
 pub use market::MarketSection;
 pub use risk::RiskSection;
+pub(crate) use source::Source;
 pub use turn::{PasswordAlgorithms, PortRange, TurnSection};
 
 /// Everything a configuration file can say; what it leaves out keeps its default.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// `[turn]`
@@ -39,7 +41,7 @@ impl Config {
     /// The file cannot be read, or [`Config::parse`] refuses it; the error names the file.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        Self::parse(&text).map_err(|error| anyhow::anyhow!("{}, {error}", path.display()))
+        Self::of(Source::new(Some(path), &text), &text)
     }
 
     /// Reads `text`.
@@ -47,16 +49,30 @@ impl Config {
     /// # Errors
     /// Not TOML, an unknown key, or a value of the wrong kind; the error names the line and the key.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
-        toml::from_str(text).map_err(|error| match error.span() {
-            Some(span) => anyhow::anyhow!("line {}: {}", line_at(text, span.start), error.message()),
-            None => anyhow::anyhow!("{}", error.message()),
-        })
+        Self::of(Source::new(None, text), text)
     }
-}
 
-/// Line number, from 1, of the byte at `offset`.
-fn line_at(text: &str, offset: usize) -> usize {
-    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+    fn of(source: Source, text: &str) -> anyhow::Result<Self> {
+        let mut config: Self = toml::from_str(text).map_err(|error| match error.span() {
+            Some(span) => {
+                let told = error.message();
+                let key = source.key_at(span.start).filter(|_| !told.starts_with("unknown field"));
+                let key = key.map_or_else(String::new, |key| format!("{key}: "));
+                anyhow::anyhow!("{}: {key}{told}", source.at(span.start))
+            }
+            None => anyhow::anyhow!("{}", error.message()),
+        })?;
+        config.turn.source = source;
+        Ok(config)
+    }
+
+    /// The configuration as TOML that [`Config::parse`] reads.
+    ///
+    /// # Errors
+    /// A value that TOML cannot say, such as a path that is not text.
+    pub fn to_toml(&self) -> anyhow::Result<String> {
+        toml::to_string(self).context("the configuration cannot be written as TOML")
+    }
 }
 
 #[cfg(test)]

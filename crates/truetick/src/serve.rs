@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use ipnet::IpNet;
 use tt_model::Nanos;
 
-use crate::config::Config;
+use crate::config::{Config, TurnSection};
 use crate::http::{self, snapshot};
 use crate::shutdown::Shutdown;
 use crate::{market, output, risk, turn};
@@ -56,6 +56,9 @@ pub struct Args {
     /// Market and strategy follow from it
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// What to do with the configuration instead of serving.
+    #[command(flatten)]
+    only: turn::Only,
 }
 
 /// Everything that runs.
@@ -75,10 +78,17 @@ struct Running {
 pub fn run(args: Args, config: &Config) -> Result<()> {
     ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
     let fault_every = faults::every(args.fault_every)?;
-    let shutdown = Shutdown::on_signals().context("serve: cannot catch signals")?;
+    let http_listen = args.http.or(config.http.listen).unwrap_or(http::DEFAULT_LISTEN);
+    if args.only.print_config {
+        let section = turn::TurnConfig::printed(&turn::Args::default(), &turn_section(&args, config)?)?;
+        return turn::print_config(section, Some(http_listen), config);
+    }
     let credential = Credential::fresh()?;
     let turn_config = turn_config(&args, config, &credential)?;
-    let http_listen = args.http.or(config.http.listen).unwrap_or(http::DEFAULT_LISTEN);
+    if args.only.check_config {
+        return turn::tell_checked();
+    }
+    let shutdown = Shutdown::on_signals().context("serve: cannot catch signals")?;
 
     let turn = turn::start(&turn_config)?;
     let venues = Arc::new(venues::start(&args)?);
@@ -112,8 +122,8 @@ impl Running {
     }
 }
 
-/// `[turn]`, the flags, and a user that nobody can know beforehand.
-fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<turn::TurnConfig> {
+/// `[turn]` with the flags.
+fn turn_section(args: &Args, config: &Config) -> Result<TurnSection> {
     let mut section = config.turn.clone();
     if args.lan {
         (section.listen, section.relay_ip) = addresses::lan()?;
@@ -122,7 +132,12 @@ fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<
     } else if section.listen.is_empty() {
         section.listen = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, addresses::TURN_PORT))];
     }
-    let mut turn = turn::TurnConfig::new(&turn::Args::default(), &section)?;
+    Ok(section)
+}
+
+/// The same, and a user that nobody can know beforehand.
+fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<turn::TurnConfig> {
+    let mut turn = turn::TurnConfig::new(&turn::Args::default(), &turn_section(args, config)?)?;
     turn.sample_one_in = SAMPLED_ONE_IN;
     turn.users.push(credential.user());
     // Two peers behind this relay reach each other through it, wherever it runs; nothing else is opened.

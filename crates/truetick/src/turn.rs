@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use anyhow::Context as _;
 use tt_net::Waker;
 
-use crate::config::Config;
+use crate::config::{Config, HttpSection, TurnSection};
 use crate::http::{self, snapshot};
 use crate::output;
 use crate::shutdown::Shutdown;
@@ -29,7 +29,7 @@ use ledger::Published;
 pub use credentials::{AuthSecret, User};
 pub use launch::start;
 pub use ledger::Totals;
-pub use settings::{Args, RelayIp, TurnConfig};
+pub use settings::{Args, Only, RelayIp, TurnConfig};
 
 /// A running server. Dropping it without [`Running::stop`] leaves the threads to the end of the process.
 #[derive(Debug)]
@@ -111,7 +111,14 @@ impl Readings {
 /// # Errors
 /// Whatever keeps it from starting.
 pub fn run(args: Args, config: &Config) -> anyhow::Result<()> {
+    if args.only.print_config {
+        let section = TurnConfig::printed(&args, &config.turn)?;
+        return print_config(section, args.http.or(config.http.listen), config);
+    }
     let turn = TurnConfig::new(&args, &config.turn)?;
+    if args.only.check_config {
+        return tell_checked();
+    }
     let shutdown = Shutdown::on_signals().context("turn: cannot catch signals")?;
     let running = start(&turn)?;
     let state = http::State { turn: Some(running.reading()), ..http::State::default() };
@@ -126,6 +133,16 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<()> {
     }
     output::tell(&farewell(&running.stop()));
     Ok(())
+}
+
+/// Prints `config` with `turn` and `http` in force.
+pub(crate) fn print_config(turn: TurnSection, http: Option<SocketAddr>, config: &Config) -> anyhow::Result<()> {
+    let config = Config { turn, http: HttpSection { listen: http }, ..config.clone() };
+    output::unless_unread(output::print(&config.to_toml()?).map_err(Into::into))
+}
+
+pub(crate) fn tell_checked() -> anyhow::Result<()> {
+    output::unless_unread(output::print("the configuration is good\n").map_err(Into::into))
 }
 
 /// What a user must know at the start, a fact a line.

@@ -1,13 +1,13 @@
 //! `[market]`
 
 use anyhow::Context as _;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tt_market::Venue;
 
 use crate::market::FeedConfig;
 
 /// Which venues are followed.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MarketSection {
     /// `[[market.feeds]]`, one for each venue.
@@ -15,7 +15,7 @@ pub struct MarketSection {
 }
 
 /// One venue's feed.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedSection {
     /// `binance_spot`, `binance_usdm` or `kraken`.

@@ -19,9 +19,9 @@ fn an_unknown_section_is_named_with_its_line() {
 #[test]
 fn a_value_of_the_wrong_kind_is_named_with_its_line() {
     let told = refusal("[turn]\nworkers = \"two\"\n");
-    assert!(told.starts_with("line 2: invalid type"), "{told}");
+    assert!(told.starts_with("line 2: turn.workers: invalid type"), "{told}");
     let told = refusal("[turn]\n\nrelay_ports = \"9-3\"\n");
-    assert_eq!(told, "line 3: `9-3` is not a port range LOW-HIGH");
+    assert_eq!(told, "line 3: turn.relay_ports: `9-3` is not a port range LOW-HIGH");
 }
 
 #[test]

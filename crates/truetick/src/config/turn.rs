@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use ipnet::IpNet;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+
+use super::Source;
 
 /// The TURN server; each key is the flag of `truetick turn` of that name, with `_` for `-`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TurnSection {
     /// Addresses and UDP ports that clients send to.
@@ -37,10 +39,13 @@ pub struct TurnSection {
     pub workers: Option<usize>,
     /// Channel numbers up to 0x7FFF, as RFC 5766 had them.
     pub rfc5766_channel_numbers: bool,
+    /// Where all of it was read from.
+    #[serde(skip)]
+    pub(crate) source: Source,
 }
 
 /// What a client may hash its password with, RFC 8489 section 18.5.1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum PasswordAlgorithms {
     /// Either; SHA-256 is offered, and older clients know MD5 only.
@@ -61,9 +66,19 @@ impl From<PasswordAlgorithms> for tt_turn::config::PasswordAlgorithms {
     }
 }
 
+impl From<tt_turn::config::PasswordAlgorithms> for PasswordAlgorithms {
+    fn from(algorithms: tt_turn::config::PasswordAlgorithms) -> Self {
+        match algorithms {
+            tt_turn::config::PasswordAlgorithms::Md5AndSha256 => Self::Md5AndSha256,
+            tt_turn::config::PasswordAlgorithms::Md5 => Self::Md5,
+            tt_turn::config::PasswordAlgorithms::Sha256 => Self::Sha256,
+        }
+    }
+}
+
 /// UDP ports from `low` to `high`, both included; written `LOW-HIGH`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct PortRange {
     /// The first port.
     pub low: u16,
@@ -80,6 +95,12 @@ impl FromStr for PortRange {
             Some((low, high)) if 0 < low && low <= high => Ok(Self { low, high }),
             Some(_) | None => Err(format!("`{text}` is not a port range LOW-HIGH")),
         }
+    }
+}
+
+impl From<PortRange> for String {
+    fn from(range: PortRange) -> Self {
+        format!("{}-{}", range.low, range.high)
     }
 }
 

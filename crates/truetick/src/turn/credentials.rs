@@ -13,6 +13,9 @@ use zeroize::Zeroizing;
 /// RFC 8489 section 14.3: USERNAME has fewer than 509 bytes.
 const NAME_LEN_MAX: usize = 508;
 
+/// What stands in the place of a password where a configuration is printed.
+pub(super) const MASK: &str = "<masked>";
+
 /// A user of the long-term credentials. Its `Debug` shows no password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct User {
@@ -47,6 +50,7 @@ impl User {
     pub fn parse(text: &str) -> anyhow::Result<Self> {
         let Some((name, password)) = text.split_once(':') else { bail!("a user is NAME:PASSWORD") };
         ensure!(!name.is_empty() && !password.is_empty(), "a user's name and password are not empty");
+        ensure!(password != MASK, "user {name}: the password is masked; write the real one, or use a file");
         let refused = "a character that names and passwords must not hold (RFC 8265, OpaqueString)";
         let name = opaque_string(name).with_context(|| format!("a user's name has {refused}"))?;
         ensure!(name.len() <= NAME_LEN_MAX, "a user's name has at most {NAME_LEN_MAX} bytes");

@@ -10,8 +10,8 @@ use tt_turn::config::{ChannelNumbers, PasswordAlgorithms as EngineAlgorithms};
 use tt_turn::policy::{Cidr, PeerPolicy};
 use tt_turn::shared::Quotas;
 
-use super::credentials::{AuthSecret, User, auth_secrets_in, opaque_string, users_in};
-use crate::config::{PasswordAlgorithms, PortRange, TurnSection};
+use super::credentials::{AuthSecret, MASK, User, auth_secrets_in, opaque_string, users_in};
+use crate::config::{PasswordAlgorithms, PortRange, Source, TurnSection};
 
 /// The port of STUN and TURN over UDP. RFC 8656 section 19.
 const PORT: u16 = 3478;
@@ -69,6 +69,20 @@ pub struct Args {
     /// Address and TCP port of the page, the metrics and the JSON interfaces; none unless given
     #[arg(long, value_name = "ADDR:PORT")]
     pub http: Option<SocketAddr>,
+    /// What to do with the configuration instead of serving.
+    #[command(flatten)]
+    pub only: Only,
+}
+
+/// What can be done with a configuration instead of serving.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Only {
+    /// Check flags, configuration and the files that they name, and end: status 0 where it could start
+    #[arg(long, conflicts_with = "print_config")]
+    pub check_config: bool,
+    /// Print the configuration in force as TOML, passwords masked, and end
+    #[arg(long)]
+    pub print_config: bool,
 }
 
 /// An address that relay sockets are bound to, and the one that peers are told.
@@ -143,22 +157,24 @@ impl TurnConfig {
         let listen = either(&args.listen, &section.listen);
         let listen = if listen.is_empty() { default_listen() } else { listen.to_vec() };
         let mut config = Self::on(listen[0]);
-        let relay_ip = either(&args.relay_ip, &section.relay_ip);
-        let bound = if relay_ip.is_empty() { relay_ips_of(&listen)? } else { relay_ip.to_vec() };
-        config.relay_ips = relays(&bound, either(&args.external_ip, &section.external_ip))?;
+        config.relay_ips = relays(args, section, &listen)?;
         config.listen = listen;
         config.relay_ports = args.relay_ports.or(section.relay_ports).unwrap_or(RELAY_PORTS);
         if let Some(realm) = args.realm.as_ref().or(section.realm.as_ref()) {
             config.realm.clone_from(realm);
         }
-        for user in either(&args.user, &section.user) {
-            config.users.push(User::parse(user).context("--user")?);
+        let named = |key, flags: usize, index| named(section, key, flags > 0, index);
+        for (index, user) in either(&args.user, &section.user).iter().enumerate() {
+            config.users.push(User::parse(user).with_context(|| named("user", args.user.len(), index))?);
         }
-        for path in either(&args.user_file, &section.user_file) {
-            config.users.extend(users_in(path)?);
+        for (index, path) in either(&args.user_file, &section.user_file).iter().enumerate() {
+            let users = users_in(path).with_context(|| named("user_file", args.user_file.len(), index))?;
+            config.users.extend(users);
         }
-        for path in either(&args.auth_secret_file, &section.auth_secret_file) {
-            config.auth_secrets.extend(auth_secrets_in(path)?);
+        for (index, path) in either(&args.auth_secret_file, &section.auth_secret_file).iter().enumerate() {
+            let secrets = auth_secrets_in(path);
+            let named = || named("auth_secret_file", args.auth_secret_file.len(), index);
+            config.auth_secrets.extend(secrets.with_context(named)?);
         }
         if let Some(algorithms) = args.password_algorithms.or(section.password_algorithms) {
             config.password_algorithms = algorithms.into();
@@ -169,20 +185,55 @@ impl TurnConfig {
         if args.rfc5766_channel_numbers || section.rfc5766_channel_numbers {
             config.channel_numbers = ChannelNumbers::Rfc5766;
         }
-        config.check()?;
+        config.check(args, section)?;
         Ok(config)
     }
 
-    fn check(&self) -> anyhow::Result<()> {
-        ensure!((1..=WORKERS_MAX).contains(&self.workers), "--workers is from 1 to {WORKERS_MAX}");
+    fn check(&self, args: &Args, section: &TurnSection) -> anyhow::Result<()> {
+        let workers = || named(section, "workers", args.workers.is_some(), 0);
+        ensure!((1..=WORKERS_MAX).contains(&self.workers), "{} is from 1 to {WORKERS_MAX}", workers());
+        let realm = || named(section, "realm", args.realm.is_some(), 0);
         let realm_length = self.realm.chars().count();
         ensure!(
             (1..=REALM_CHARACTERS_MAX).contains(&realm_length),
-            "--realm has from 1 to {REALM_CHARACTERS_MAX} characters"
+            "{} has from 1 to {REALM_CHARACTERS_MAX} characters",
+            realm()
         );
         let is_prepared = opaque_string(&self.realm).is_some_and(|prepared| *prepared == self.realm);
-        ensure!(is_prepared && !self.realm.contains(['"', '\\']), "--realm is plain text");
+        ensure!(is_prepared && !self.realm.contains(['"', '\\']), "{} is plain text", realm());
         Ok(())
+    }
+
+    /// The section that says what `args` and `section` come to, with every default filled in and passwords masked.
+    #[must_use]
+    pub fn effective(&self, args: &Args, section: &TurnSection) -> TurnSection {
+        let masked = |user: &String| format!("{}:{MASK}", user.split_once(':').map_or("", |(name, _)| name));
+        TurnSection {
+            listen: self.listen.clone(),
+            relay_ip: self.relay_ips.iter().map(|relay| relay.bound).collect(),
+            external_ip: self.relay_ips.iter().map(|relay| relay.external).collect(),
+            relay_ports: Some(self.relay_ports),
+            realm: Some(self.realm.clone()),
+            user: either(&args.user, &section.user).iter().map(masked).collect(),
+            user_file: either(&args.user_file, &section.user_file).to_vec(),
+            auth_secret_file: either(&args.auth_secret_file, &section.auth_secret_file).to_vec(),
+            allow_peer: self.allow_peers.clone(),
+            deny_peer: self.deny_peers.clone(),
+            workers: Some(self.workers),
+            rfc5766_channel_numbers: self.channel_numbers == ChannelNumbers::Rfc5766,
+            password_algorithms: Some(self.password_algorithms.into()),
+            source: Source::default(),
+        }
+    }
+
+    /// The same of a file that was printed so: a masked user counts for nothing there.
+    ///
+    /// # Errors
+    /// Like [`TurnConfig::new`].
+    pub fn printed(args: &Args, section: &TurnSection) -> anyhow::Result<TurnSection> {
+        let mut usable = section.clone();
+        usable.user.retain(|user| !user.split_once(':').is_some_and(|(_, password)| password == MASK));
+        Ok(Self::new(args, &usable)?.effective(args, section))
     }
 
     /// Which peers the relay may reach; never the server's own `listeners`, whatever is opened.
@@ -232,23 +283,36 @@ fn relay_ips_of(listen: &[SocketAddr]) -> anyhow::Result<Vec<IpAddr>> {
     Ok(ips)
 }
 
-fn relays(bound: &[IpAddr], external: &[IpAddr]) -> anyhow::Result<Vec<RelayIp>> {
-    if let Some(ip) = bound.iter().find(|ip| ip.is_unspecified() || ip.is_multicast()) {
-        anyhow::bail!("--relay-ip {ip} is no address of this machine");
+fn relays(args: &Args, section: &TurnSection, listen: &[SocketAddr]) -> anyhow::Result<Vec<RelayIp>> {
+    let (asked, external) =
+        (either(&args.relay_ip, &section.relay_ip), either(&args.external_ip, &section.external_ip));
+    let relay_ip = |index| named(section, "relay_ip", !args.relay_ip.is_empty(), index);
+    let external_ip = |index| named(section, "external_ip", !args.external_ip.is_empty(), index);
+    let bound = if asked.is_empty() { relay_ips_of(listen)? } else { asked.to_vec() };
+    let is_none = |ip: &IpAddr| ip.is_unspecified() || ip.is_multicast();
+    if let Some(index) = bound.iter().position(is_none) {
+        anyhow::bail!("{} {} is no address of this machine", relay_ip(index), bound[index]);
     }
-    if let Some(ip) = external.iter().find(|ip| ip.is_unspecified() || ip.is_multicast()) {
-        anyhow::bail!("--external-ip {ip} is no address that a peer can send to");
+    if let Some(index) = external.iter().position(is_none) {
+        anyhow::bail!("{} {} is no address that a peer can send to", external_ip(index), external[index]);
     }
-    ensure!(external.len() <= bound.len(), "--external-ip is given more often than --relay-ip");
+    ensure!(external.len() <= bound.len(), "{} is given more often than --relay-ip", external_ip(bound.len()));
     let pairs = bound.iter().enumerate().map(|(index, &bound)| {
         let external = external.get(index).copied().unwrap_or(bound);
         ensure!(
             bound.is_ipv4() == external.is_ipv4(),
-            "--relay-ip {bound} and --external-ip {external} are of two kinds"
+            "{} {external} and relay address {bound} are of two kinds",
+            external_ip(index)
         );
         Ok(RelayIp { bound, external })
     });
     pairs.collect()
+}
+
+/// How an error names a setting: the flag that gave it, or file, line and key.
+fn named(section: &TurnSection, key: &str, is_flag: bool, index: usize) -> String {
+    let place = if is_flag { None } else { section.source.place("turn", key, index) };
+    place.map_or_else(|| format!("--{}", key.replace('_', "-")), |place| format!("{place}: turn.{key}"))
 }
 
 #[cfg(test)]

@@ -51,11 +51,11 @@ fn external_addresses_stand_for_relay_addresses_in_order() {
 fn what_makes_no_sense_is_refused_in_one_line() {
     for (flags, told) in [
         ("--relay-ip 0.0.0.0", "--relay-ip 0.0.0.0 is no address of this machine"),
-        ("--relay-ip ::1 --external-ip 192.0.2.1", "--relay-ip ::1 and --external-ip 192.0.2.1 are of two kinds"),
+        ("--relay-ip ::1 --external-ip 192.0.2.1", "--external-ip 192.0.2.1 and relay address ::1 are of two kinds"),
         ("--external-ip 192.0.2.1 --external-ip 192.0.2.2", "--external-ip is given more often than --relay-ip"),
         ("--workers 0", "--workers is from 1 to 256"),
         ("--user nobody", "--user: a user is NAME:PASSWORD"),
-        ("--user-file /nowhere", "cannot read /nowhere: No such file or directory (os error 2)"),
+        ("--user-file /nowhere", "--user-file: cannot read /nowhere: No such file or directory (os error 2)"),
         ("--realm \u{7}", "--realm is plain text"),
         ("--realm e\u{301}", "--realm is plain text"),
     ] {

@@ -1,0 +1,69 @@
+//! Where a setting stands in the file that it came from.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+/// The text that a configuration was read from; empty where there was no file. Its `Debug` shows no text, since
+/// passwords may stand there.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Source {
+    path: Option<PathBuf>,
+    text: String,
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    pub(super) fn new(path: Option<&Path>, text: &str) -> Self {
+        Self { path: path.map(Path::to_path_buf), text: text.into() }
+    }
+
+    /// File and line of `key` in `[section]`, of its value number `index` where it has several; `None` where the file
+    /// does not say it.
+    pub(crate) fn place(&self, section: &str, key: &str, index: usize) -> Option<String> {
+        let document = DeTable::parse(&self.text).ok()?;
+        let value = document.get_ref().get(section)?.get_ref().get(key)?;
+        let element = value.get_ref().as_array().and_then(|array| array.get(index));
+        Some(self.at(element.unwrap_or(value).span().start))
+    }
+
+    /// File and line of the byte at `offset`.
+    pub(super) fn at(&self, offset: usize) -> String {
+        let line = self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1;
+        match &self.path {
+            Some(path) => format!("{}, line {line}", path.display()),
+            None => format!("line {line}"),
+        }
+    }
+
+    /// The key, with its sections, whose value is at `offset`.
+    pub(super) fn key_at(&self, offset: usize) -> Option<String> {
+        let document = DeTable::parse(&self.text).ok()?;
+        let mut keys: Vec<&str> = Vec::new();
+        let mut table = document.get_ref();
+        loop {
+            let Some((key, value)) = table.iter().find(|(_, value)| holds(value.get_ref(), &value.span(), offset))
+            else {
+                break;
+            };
+            keys.push(key.get_ref());
+            match value.get_ref().as_table() {
+                Some(inner) => table = inner,
+                None => break,
+            }
+        }
+        (!keys.is_empty()).then(|| keys.join("."))
+    }
+}
+
+/// Whether the value holds the byte at `offset`; a table's keys need not lie within its own span.
+fn holds(value: &DeValue<'_>, span: &std::ops::Range<usize>, offset: usize) -> bool {
+    let in_table = |table: &DeTable<'_>| table.values().any(|value| holds(value.get_ref(), &value.span(), offset));
+    span.contains(&offset) || value.as_table().is_some_and(in_table)
+}
