@@ -19,7 +19,7 @@ fn written(folder: &Path, name: &str, text: &str, mode: u32) -> String {
 /// What `turn` says of a configuration that it does not start with, without the program's name; the same with
 /// `--check-config`, with `--print-config`, and where it would serve.
 fn refusal(config: &str) -> String {
-    let told = ["--check-config", "--print-config", "--workers=1"].map(|flag| {
+    let told = ["--check-config", "--print-config", "--rfc5766-channel-numbers"].map(|flag| {
         let output = truetick(&["turn", "--config", config, flag]);
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), told.lines().count()), (Some(1), 1), "{flag}: {told}");
