@@ -15,7 +15,7 @@
 //! 4. when `now` reaches [`Server::poll_timeout`]: [`Server::handle_timeout`].
 //!
 //! `now` is monotonic nanoseconds of one clock and never goes back. Nothing is allocated after
-//! [`Server::new`], save by [`Server::replace_secrets`].
+//! [`Server::new`], save by [`Server::replace_secrets`] and [`Server::replace_policy`].
 //!
 //! # Ten nouns
 //!
@@ -39,6 +39,7 @@ pub mod counters;
 pub mod credential;
 pub mod emit;
 pub mod error;
+pub mod event;
 mod flow;
 pub mod integrity;
 pub mod message;
@@ -60,5 +61,5 @@ pub use counters::{Counters, DropReason};
 pub use credential::Secrets;
 pub use output::{Fragmentation, IpFields, Marks, Output, WorkerId};
 pub use relay::RelayId;
-pub use server::{LiveAllocation, Server, USER_NAME_KEPT_MAX};
+pub use server::{LiveAllocation, Server};
 pub use shared::Shared;

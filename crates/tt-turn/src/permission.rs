@@ -54,12 +54,18 @@ impl Permissions {
         }
     }
 
-    pub(crate) fn room(&self) -> usize {
-        self.records.room()
-    }
-
     pub(crate) fn get(&self, index: u32) -> Option<&Permission> {
         self.records.get(index)
+    }
+
+    pub(crate) fn set_ports(&mut self, index: u32, ports: Ports) {
+        if let Some(permission) = self.records.get_mut(index) {
+            permission.ports = ports;
+        }
+    }
+
+    pub(crate) fn room(&self) -> usize {
+        self.records.room()
     }
 
     /// Brings nearer what [`Permissions::install`] will look at.

@@ -38,6 +38,8 @@ macro_rules! refusals {
 refusals! {
     /// 403: the peer policy denies a peer; [`Refused::rule`] says which rule.
     PeerDenied = "peer_denied", Forbidden;
+    /// 403: the server makes no new allocation, since it is about to end.
+    Draining = "draining", Forbidden;
     /// 403: the client is behind 6to4 or Teredo (RFC 8656 section 21.4).
     ClientTunnel = "client_tunnel", Forbidden;
     /// 486: the user has as many allocations and reserved ports as one user may have.

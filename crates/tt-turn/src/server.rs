@@ -12,6 +12,7 @@ mod listing;
 mod refresh;
 mod relay_in;
 mod relay_out;
+mod reload;
 mod reply;
 
 use alloc::boxed::Box;
@@ -29,6 +30,7 @@ use crate::config::{Capacity, ChannelNumbers, Config};
 use crate::counters::{Counters, DropReason};
 use crate::credential::{Credentials, Secrets};
 use crate::error::ErrorCode;
+use crate::event::Events;
 use crate::flow::FlowKey;
 use crate::message::{Class, Message, Method};
 use crate::nonce::{Nonces, SecurityFeatures};
@@ -41,9 +43,9 @@ use crate::reservation::Reservations;
 use crate::shared::Shared;
 use allocate::reservation_token;
 use clock::WallClock;
-use listing::UserNames;
+use listing::Origins;
 
-pub use listing::{LiveAllocation, USER_NAME_KEPT_MAX};
+pub use listing::LiveAllocation;
 
 /// How many different addresses the relays of a worker may have.
 const OWN_IPS_MAX: usize = 64;
@@ -66,7 +68,8 @@ pub struct Server {
     relays: Relays,
     reservations: Reservations,
     refused: Option<Refused>,
-    user_names: UserNames,
+    origins: Origins,
+    events: Events,
     own_ips: Vec<IpAddr>,
     /// The transaction identifier of the last Data indication.
     indication: u128,
@@ -99,7 +102,8 @@ impl Server {
             allocations: Allocations::new(capacity.allocations, seed),
             permissions: Permissions::new(capacity.permissions, seed.rotate_left(13)),
             channels: Channels::new(capacity.channels, seed.rotate_left(26)),
-            user_names: UserNames::new(capacity.allocations),
+            origins: Origins::new(capacity.allocations),
+            events: Events::new(),
             own_ips: Vec::with_capacity(OWN_IPS_MAX),
             indication: u128::from(draws.next()) << 32,
             relays: Relays::new(capacity.relays, draws),

@@ -7,7 +7,7 @@ pub(crate) mod registry;
 pub use budget::Budget;
 
 use core::net::{IpAddr, SocketAddr};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tt_model::Nanos;
 
@@ -53,6 +53,7 @@ pub struct Shared {
     quotas: Quotas,
     seed: u64,
     allocations: AtomicU32,
+    draining: AtomicBool,
     users: Registry,
     flows: Registry,
     relayed: Registry,
@@ -72,6 +73,7 @@ impl Shared {
             quotas,
             seed,
             allocations: AtomicU32::new(0),
+            draining: AtomicBool::new(false),
             users: Registry::new(allocations),
             flows: Registry::new(allocations),
             // An allocation has one of each family at most.
@@ -93,6 +95,18 @@ impl Shared {
     #[must_use]
     pub fn allocations(&self) -> u32 {
         self.allocations.load(Ordering::Relaxed)
+    }
+
+    /// From now on no allocation is made, by any worker: an Allocate is answered 403. What lives goes on and may be
+    /// refreshed. RFC 8656 section 7.2 leaves to the server whom it serves.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Shared::drain`] was called.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
     }
 
     pub(crate) fn seed(&self) -> u64 {

@@ -14,6 +14,8 @@ mod codec;
 mod dual;
 #[path = "engine/icmp.rs"]
 mod icmp;
+#[path = "engine/operators.rs"]
+mod operators;
 #[path = "engine/peers.rs"]
 mod peers;
 #[path = "engine/relaying.rs"]

@@ -10,8 +10,8 @@ use super::{Request, Server};
 use crate::allocation::{Allocation, Leg, NO_INDEX};
 use crate::credential::User;
 use crate::error::ErrorCode;
+use crate::event::Event;
 use crate::flow::canonical;
-use crate::message::Known;
 use crate::refusal::Refusal;
 use asked::{Asked, Wanted};
 pub(super) use asked::{family, lifetime, reservation_token};
@@ -22,6 +22,9 @@ impl Server {
     pub(super) fn allocate(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, ErrorCode> {
         if let Some(index) = request.allocation {
             return self.allocate_again(request, user, index);
+        }
+        if self.shared.is_draining() {
+            return Err(self.refused(Refusal::Draining));
         }
         if !self.config.peer_policy.admits_client(canonical(request.from.client).ip()) {
             return Err(self.refused(Refusal::ClientTunnel));
@@ -81,9 +84,11 @@ impl Server {
             self.reservations.release(claimed.token);
             self.shared.withdraw_token(claimed.token);
         }
-        let message = &request.message;
-        let hashed = || self.credentials.name_of(message.value(Known::UserHash)?);
-        self.user_names.set(index, message.value(Known::Username).or_else(hashed).unwrap_or(&[]));
+        let (user, relayed) = (self.user_name(&request.message), choice.relays.iter().flatten().next());
+        if let Some(relayed) = relayed.map(|drawn| drawn.relayed) {
+            self.origins.set(index, request.now, user, relayed);
+            self.events.push(Event::Made { flow: *request.from, relayed, user });
+        }
         self.counters.allocations_made += 1;
         Ok(Granted::Allocation {
             relayed: choice.relays.map(|drawn| drawn.map(|drawn| drawn.relayed)),

@@ -75,6 +75,14 @@ impl Server {
     /// # Errors
     /// The rule that refuses it.
     pub(super) fn judge_permission(&mut self, ip: IpAddr) -> Result<Ports, RuleIndex> {
+        self.weigh_permission(ip).map_err(|rule| self.count_rule(rule))
+    }
+
+    /// The same without counting.
+    ///
+    /// # Errors
+    /// The rule that refuses it.
+    pub(super) fn weigh_permission(&self, ip: IpAddr) -> Result<Ports, RuleIndex> {
         let policy = &self.config.peer_policy;
         let (ports, verdict) = if self.is_own(ip) {
             match policy.judge_ip(ip, Ownership::IdleRelay) {
@@ -87,7 +95,7 @@ impl Server {
         match verdict {
             Verdict::Allowed if policy.listens_on(ip) => Ok(Ports::Asked),
             Verdict::Allowed => Ok(ports),
-            Verdict::Denied(rule) => Err(self.count_rule(rule)),
+            Verdict::Denied(rule) => Err(rule),
         }
     }
 

@@ -3,7 +3,8 @@
 use tt_model::{FiveTuple, Nanos};
 
 use super::Server;
-use crate::allocation::NO_INDEX;
+use crate::allocation::{Allocation, NO_INDEX};
+use crate::event::Event;
 use crate::flow::FlowKey;
 use crate::relay::Family;
 
@@ -23,14 +24,16 @@ impl Server {
             self.end_channel(channel, allocation);
         }
         while let Some((permission, allocation)) = self.permissions.take_due(now) {
-            let family = self.permissions.get(permission).map(|permission| Family::of(permission.ip));
-            if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
-                self.permissions.remove(permission, &mut leg.permissions);
-            }
+            self.end_permission(permission, allocation);
         }
         while let Some(allocation) = self.allocations.take_due(now) {
             self.end_expired_legs(allocation, now);
         }
+        self.end_reservations(now);
+    }
+
+    /// Gives back the ports that nobody has claimed until `now`.
+    pub(super) fn end_reservations(&mut self, now: Nanos) {
         while let Some(expired) = self.reservations.release_due(now) {
             self.shared.withdraw_token(expired.token);
             self.shared.return_quota(expired.quota_key, 1);
@@ -69,6 +72,14 @@ impl Server {
         self.allocations.find(&key, now).or_else(|| self.allocations.find_expired(&key, now))
     }
 
+    /// Ends a permission; a channel to the peer carries nothing until there is another.
+    pub(super) fn end_permission(&mut self, permission: u32, allocation: u32) {
+        let family = self.permissions.get(permission).map(|permission| Family::of(permission.ip));
+        if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
+            self.permissions.remove(permission, &mut leg.permissions);
+        }
+    }
+
     /// Ends an allocation with its permissions and channels (RFC 8656 sections 9 and 12).
     pub(super) fn end_allocation(&mut self, index: u32) {
         for family in [Family::V4, Family::V6] {
@@ -78,6 +89,10 @@ impl Server {
         self.shared.withdraw_flow(&FlowKey::of(&allocation.flow));
         self.shared.return_quota(allocation.quota_key, 1);
         self.counters.allocations_ended += 1;
+        if let Some((user, relayed)) = self.origins.whose(index) {
+            let Allocation { flow, bytes_to_peers, bytes_to_client, .. } = allocation;
+            self.events.push(Event::Ended { flow, relayed, user, bytes_to_peers, bytes_to_client });
+        }
     }
 
     /// Ends one relayed address of an allocation, and the allocation where none is left (RFC 8656 section 8.1: the

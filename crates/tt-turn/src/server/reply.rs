@@ -10,10 +10,11 @@ use crate::counters::DropReason;
 use crate::credential::{SigningKey, User};
 use crate::emit::Emitter;
 use crate::error::ErrorCode;
+use crate::event::Event;
 use crate::flow::canonical;
-use crate::message::{Class, Known, Message, Method, attribute};
+use crate::message::{Class, Known, Message, Method, XorAddress, attribute};
 use crate::output::Output;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Refused};
 use crate::relay::Family;
 
 /// Types that UNKNOWN-ATTRIBUTES lists: all of any request that is not made to be answered at length. The list then
@@ -72,7 +73,10 @@ impl Server {
                 self.put_granted(&mut reply, request, granted);
                 self.put_software(&mut reply);
             }
-            Err(error) => self.put_error(&mut reply, request, error),
+            Err(error) => {
+                self.tell_refused(request, error, self.refused);
+                self.put_error(&mut reply, request, error);
+            }
         }
         probe.mark(Stage::Build);
         match &user.key {
@@ -123,6 +127,10 @@ impl Server {
         if !self.shared.spend_error_reply(request.now, client.ip()) {
             return Err(DropReason::ErrorBudget);
         }
+        let has_code = request.message.has(Known::Integrity) || request.message.has(Known::IntegritySha256);
+        if has_code && error != ErrorCode::StaleNonce {
+            self.tell_refused(request, error, None);
+        }
         let mut reply = Emitter::begin(out, request.method, Class::Error, request.message.transaction_id());
         self.put_error(&mut reply, request, error);
         if matches!(error, ErrorCode::Unauthenticated | ErrorCode::StaleNonce) {
@@ -138,6 +146,22 @@ impl Server {
             reply.fingerprint();
         }
         reply.finish().map(Output::Reply).ok_or(DropReason::OutBuffer)
+    }
+
+    /// Makes an event of a refusal.
+    fn tell_refused(&mut self, request: &Request<'_, '_>, error: ErrorCode, refused: Option<Refused>) {
+        let message = &request.message;
+        let peer = message.value(Known::XorPeerAddress);
+        let rule = refused.and_then(|refused| self.config.peer_policy.rules().get(refused.rule?.0));
+        self.events.push(Event::Refused {
+            method: request.method,
+            error,
+            client: request.from.client,
+            peer: peer.and_then(|value| XorAddress::decode(value, &message.transaction_id())),
+            refusal: refused.map(|refused| refused.refusal),
+            rule: rule.copied(),
+            user: self.user_name(message),
+        });
     }
 
     fn put_granted(&self, reply: &mut Emitter<'_>, request: &Request<'_, '_>, granted: Granted) {

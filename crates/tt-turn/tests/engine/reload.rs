@@ -105,5 +105,5 @@ fn a_long_name_is_listed_by_its_beginning() {
     let transport = (wire::TRANSPORT, UDP.to_vec());
     assert_eq!(world.ask_as(&long, addr("192.0.2.1:1"), ALLOCATE, &[transport]).code(), 0);
     let users: Vec<_> = world.server.live_allocations().map(|live| live.user.to_vec()).collect();
-    assert_eq!(users, [long.as_bytes()[..tt_turn::USER_NAME_KEPT_MAX].to_vec()]);
+    assert_eq!(users, [long.as_bytes()[..tt_turn::event::USER_NAME_KEPT_MAX].to_vec()]);
 }

@@ -55,6 +55,7 @@ impl Out {
 
 pub(crate) struct World {
     pub(crate) server: Server,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) now: Nanos,
     pub(crate) listener: SocketAddr,
     pub(crate) transport: Transport,
@@ -121,7 +122,16 @@ impl World {
         let now = Nanos::from_secs(5_000);
         server.set_wall_clock(now, WALL_S);
         let (listener, transport) = (addr("198.41.0.9:3478"), Transport::Udp);
-        Self { server, now, listener, transport, transactions: 0, out: vec![0xEE; 1_500], ip: None }
+        Self {
+            server,
+            shared: Arc::clone(shared),
+            now,
+            listener,
+            transport,
+            transactions: 0,
+            out: vec![0xEE; 1_500],
+            ip: None,
+        }
     }
 
     pub(crate) fn tid(&mut self) -> [u8; 12] {

@@ -1,0 +1,167 @@
+//! What an operator does to a running server, and what the machine's clock does to it.
+
+use tt_turn::DropReason;
+use tt_turn::error::ErrorCode;
+use tt_turn::event::Event;
+use tt_turn::message::Method;
+use tt_turn::policy::{Cidr, PeerPolicy, Rule};
+
+use super::wire::{self, LIFETIME, REFRESH};
+use super::world::{self, Out, UDP, WALL_S, World, addr};
+
+const DAY_S: u64 = 86_400;
+
+fn allocate_code(world: &mut World, from: &str) -> u16 {
+    world.ask(addr(from), wire::ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]).code()
+}
+
+/// A79: while the server drains, Allocate is answered 403 and everything else goes on.
+#[test]
+fn case_a79_a_draining_server_makes_no_allocation_and_keeps_those_that_live() {
+    let mut world = World::new();
+    let (client, peer) = (addr("192.0.2.1:1"), addr("8.8.8.8:53"));
+    let request = world.unsigned(client, "alice", wire::ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]);
+    let request = request.integrity(&world::key("alice")).0;
+    assert_eq!(world.client(client, &request).reply().code(), 0);
+    world.shared.drain();
+    assert_eq!(allocate_code(&mut world, "192.0.2.2:1"), 403);
+    assert_eq!(world.client(client, &request).reply().code(), 0, "the request that made it, sent again");
+    assert_eq!(world.permit(client, peer), 0);
+    assert_eq!(world.bind(client, 0x4000, peer), 0);
+    assert_eq!(world.ask(client, REFRESH, &[]).code(), 0);
+    let relayed = world.channel_data(client, 0x4000, b"goes on");
+    assert!(matches!(relayed, Out::ToPeer { peer: to, .. } if to == peer), "{relayed:?}");
+    assert_eq!(world.shared.allocations(), 1);
+    assert_eq!(world.ask(client, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
+    assert_eq!(world.shared.allocations(), 0);
+    assert_eq!(allocate_code(&mut world, "192.0.2.1:1"), 403);
+}
+
+/// A81: allocations live by the monotonic clock alone.
+#[test]
+fn case_a81_the_wall_clock_jumps_a_day_and_no_allocation_notices() {
+    for jumped_s in [WALL_S + DAY_S, WALL_S - DAY_S] {
+        let mut world = World::new();
+        let (client, peer) = (addr("192.0.2.1:1"), addr("8.8.8.8:53"));
+        let (relay, _) = world.allocate(client);
+        assert_eq!(world.bind(client, 0x4000, peer), 0);
+        let nonce = world.nonce(client);
+        world.run_s(200);
+        world.server.set_wall_clock(world.now, jumped_s);
+        world.run_s(90);
+        assert_eq!(world.server.allocations(), 1);
+        let payload = b"on".to_vec();
+        assert_eq!(world.channel_data(client, 0x4000, &payload), Out::ToPeer { relay, peer, payload });
+        assert!(matches!(world.peer(relay, peer, b"back"), Out::ToClient { .. }));
+        // The nonce from before may be stale; the one that the answer brings is good.
+        let refresh = |world: &mut World, nonce: &[u8]| {
+            let tid = world.tid();
+            let request = wire::Writer::new(REFRESH, 0, tid).attr(wire::USERNAME, b"alice");
+            let request = request.attr(wire::REALM, world::REALM.as_bytes()).attr(wire::NONCE, nonce);
+            world.client(client, &request.integrity(&world::key("alice")).0).reply()
+        };
+        let first = refresh(&mut world, &nonce);
+        assert_eq!(first.code(), 438, "issued a day ago, or in the future");
+        let fresh = first.get(wire::NONCE).expect("a nonce").to_vec();
+        assert_eq!(refresh(&mut world, &fresh).code(), 0);
+        world.run_s(599);
+        assert_eq!(world.server.allocations(), 1);
+        world.run_s(1);
+        assert_eq!(world.server.allocations(), 0);
+    }
+}
+
+#[test]
+fn a_peer_that_new_rules_deny_is_cut_off_and_one_that_they_allow_is_reached() {
+    let mut world = World::new();
+    let client = addr("192.0.2.1:1");
+    let (stays, goes, comes) = (addr("8.8.8.8:53"), addr("9.9.9.9:53"), addr("10.0.0.1:53"));
+    let (relay, _) = world.allocate(client);
+    for (number, peer) in [(0x4000, stays), (0x4001, goes)] {
+        assert_eq!(world.bind(client, number, peer), 0);
+    }
+    assert_eq!(world.permit(client, comes), 403);
+    let built_in = |world: &World| {
+        let range: Cidr = Cidr::new("10.0.0.0".parse().expect("an address"), 8).expect("a range");
+        world.server.policy_hits().find(|(rule, _)| **rule == Rule::BuiltIn(range)).map(|(_, hits)| hits)
+    };
+    assert_eq!(built_in(&world), Some(1));
+
+    let mut policy = PeerPolicy::new();
+    policy.allow(Cidr::new("10.0.0.0".parse().expect("an address"), 24).expect("a range"));
+    policy.deny(Cidr::new("9.0.0.0".parse().expect("an address"), 8).expect("a range"));
+    world.server.replace_policy(policy);
+    assert_eq!(built_in(&world), Some(1), "a rule that stays keeps its count");
+    let payload = b"x".to_vec();
+    assert_eq!(world.channel_data(client, 0x4000, b"x"), Out::ToPeer { relay, peer: stays, payload });
+    assert_eq!(world.channel_data(client, 0x4001, b"x"), Out::Drop(DropReason::NoPermission));
+    assert_eq!(world.send(client, goes, b"x"), Out::Drop(DropReason::NoPermission));
+    assert!(matches!(world.peer(relay, goes, b"x"), Out::Drop(_)), "nothing comes from there either");
+    assert_eq!(world.bind(client, 0x4001, goes), 403);
+    assert_eq!(world.permit(client, goes), 403);
+    assert_eq!(world.permit(client, comes), 0);
+    assert_eq!(world.server.allocations(), 1);
+    world.run_s(601);
+    assert_eq!(world.server.allocations(), 0, "nothing of what was cut off is left in the way");
+    world.probe();
+}
+
+#[test]
+fn events_tell_what_happened_and_to_whom() {
+    let mut world = World::new();
+    let (client, peer) = (addr("192.0.2.1:1"), addr("10.1.2.3:99"));
+    let (_, relayed) = world.allocate(client);
+    assert_eq!(world.permit(client, peer), 403);
+    let wrong = world.unsigned(client, "al\r\n\"ice", REFRESH, &[]).integrity(&[9; 16]).0;
+    assert_eq!(world.client(client, &wrong).reply().code(), 401);
+    assert_eq!(world.ask(client, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
+    let events: Vec<_> = std::iter::from_fn(|| world.server.poll_event()).collect();
+    let [Event::Made { relayed: made, user, .. }, denied, unknown, Event::Ended { relayed: ended, .. }] = events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((made, ended, user.as_bytes()), (relayed, relayed, &b"alice"[..]));
+    match denied {
+        Event::Refused {
+            method: Method::CreatePermission,
+            error: ErrorCode::Forbidden,
+            refusal,
+            rule,
+            peer: of,
+            ..
+        } => {
+            assert_eq!(of, Some(peer));
+            assert_eq!(rule.map(|rule| rule.to_string()), Some("deny 10.0.0.0/8 (built-in)".to_owned()));
+            assert_eq!(refusal, Some(tt_turn::refusal::Refusal::PeerDenied));
+        }
+        Event::Made { .. } | Event::Ended { .. } | Event::Refused { .. } => panic!("{denied:?}"),
+    }
+    match unknown {
+        Event::Refused { error: ErrorCode::Unauthenticated, rule: None, user, .. } => {
+            assert_eq!(format!("{user:?}"), r#""al\r\n\"ice""#);
+        }
+        Event::Made { .. } | Event::Ended { .. } | Event::Refused { .. } => panic!("{unknown:?}"),
+    }
+}
+
+#[test]
+fn events_that_nobody_fetches_are_bounded_and_counted() {
+    let mut world = World::new();
+    for _ in 0..200 {
+        assert_eq!(world.ask(addr("192.0.2.1:1"), REFRESH, &[]).code(), 437);
+    }
+    let kept = std::iter::from_fn(|| world.server.poll_event()).count() as u64;
+    assert_eq!((kept, world.server.events_lost()), (128, 72));
+}
+
+#[test]
+fn an_engine_that_is_given_up_leaves_nothing_with_the_others() {
+    let mut world = World::new();
+    for number in 1..=5 {
+        assert_eq!(allocate_code(&mut world, &format!("192.0.2.{number}:1")), 0);
+    }
+    world.server.end_all();
+    assert_eq!((world.server.allocations(), world.shared.allocations()), (0, 0));
+    assert_eq!(world.server.counters().allocations_ended, 5);
+    world.probe();
+}
