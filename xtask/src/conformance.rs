@@ -1,4 +1,4 @@
-//! The lists of what the TURN server must do, and the tests that show it: `rfc.toml` and `cases.toml`.
+//! The lists of what the TURN server must do, and the tests that show it: `rfc.toml`, `cases.toml`, `faults.toml`.
 //!
 //! A list is a table for each id:
 //!
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! In place of tests stands `inapplicable` or `waiver` with its reason. A test is named by its package and its
-//! function's name; a function called `rfc_rNNN_..` or `case_aNN_..` is listed under each id that its name carries.
+//! function's name; a function called `rfc_rNNN_..`, `case_aNN_..` or `fault_fNN_..` is listed under each id of its name.
 
 mod list;
 mod sources;
@@ -30,8 +30,9 @@ const OUTSIDE: &str = "crates/truetick/tests/";
 
 /// A list's file, the letter of its ids, its last number, and what its tests' names begin with.
 const LISTS: &[Scope] = &[
-    Scope { path: "rfc.toml", letter: 'R', digits: 3, last: 116, prefix: "rfc_" },
-    Scope { path: "cases.toml", letter: 'A', digits: 2, last: 84, prefix: "case_" },
+    Scope { path: "rfc.toml", letter: 'R', digits: 3, last: 116, prefix: "rfc" },
+    Scope { path: "cases.toml", letter: 'A', digits: 2, last: 84, prefix: "case" },
+    Scope { path: "faults.toml", letter: 'F', digits: 2, last: 23, prefix: "fault" },
 ];
 
 #[derive(Debug, Clone, Copy)]
@@ -52,14 +53,20 @@ impl Scope {
         (1..=self.last).map(move |number| self.id(number))
     }
 
-    /// The ids that a test's name carries: `case_a46_a47_words` has two.
+    /// This list's ids in a test's name: `rfc_r092_r094_case_a59_words` has two of one list and one of another.
     fn ids_in(self, name: &str) -> Vec<String> {
-        let Some(rest) = name.strip_prefix(self.prefix) else { return Vec::new() };
-        let is_id = |part: &&str| {
-            let digits = part.strip_prefix(self.letter.to_ascii_lowercase());
-            digits.is_some_and(|d| d.len() == self.digits && d.bytes().all(|byte| byte.is_ascii_digit()))
-        };
-        rest.split('_').take_while(is_id).map(str::to_ascii_uppercase).collect()
+        let parts =
+            name.split('_').take_while(|part| LISTS.iter().any(|scope| scope.prefix == *part || scope.is_id(part)));
+        let parts: Vec<_> = parts.collect();
+        if parts.first().is_none_or(|first| LISTS.iter().all(|scope| scope.prefix != *first)) {
+            return Vec::new();
+        }
+        parts.into_iter().filter(|part| self.is_id(part)).map(str::to_ascii_uppercase).collect()
+    }
+
+    fn is_id(self, part: &str) -> bool {
+        let digits = part.strip_prefix(self.letter.to_ascii_lowercase());
+        digits.is_some_and(|d| d.len() == self.digits && d.bytes().all(|byte| byte.is_ascii_digit()))
     }
 }
 

@@ -11,6 +11,8 @@ mod authentication;
 mod codec;
 #[path = "cases/faults.rs"]
 mod faults;
+#[path = "cases/lessons.rs"]
+mod lessons;
 #[path = "cases/peers.rs"]
 mod peers;
 #[path = "cases/relaying.rs"]
@@ -18,6 +20,8 @@ mod relaying;
 #[allow(dead_code, reason = "each test target uses its part of it")]
 #[path = "clients/server.rs"]
 mod server;
+#[path = "cases/sha256.rs"]
+mod sha256;
 #[path = "cases/stage.rs"]
 mod stage;
 #[allow(dead_code, reason = "each test target uses its part of it")]

@@ -14,8 +14,13 @@ fn list(scope: Scope, special: &[(usize, &str)]) -> String {
 }
 
 fn tree(rfc: &[(usize, &str)], cases: &[(usize, &str)]) -> Tree {
-    let (rfc, cases) = (list(LISTS[0], rfc), list(LISTS[1], cases));
-    Tree::of(&[("rfc.toml", &rfc), ("cases.toml", &cases), ("crates/truetick/tests/x.rs", TEST)])
+    let (rfc, cases, faults) = (list(LISTS[0], rfc), list(LISTS[1], cases), list(LISTS[2], &[]));
+    Tree::of(&[
+        ("rfc.toml", &rfc),
+        ("cases.toml", &cases),
+        ("faults.toml", &faults),
+        ("crates/truetick/tests/x.rs", TEST),
+    ])
 }
 
 fn words(tree: &Tree) -> Vec<String> {
@@ -29,7 +34,10 @@ const CASE: (usize, &str) = (1, "outside = [\"truetick::case_a01_words\"]");
 fn names_carry_their_ids() {
     assert_eq!(LISTS[0].ids_in("rfc_r001_r116_words_r002"), ["R001", "R116"]);
     assert_eq!(LISTS[1].ids_in("case_a46_a47_words"), ["A46", "A47"]);
-    assert_eq!(LISTS[1].ids_in("rfc5769_messages"), Vec::<String>::new());
+    assert_eq!(LISTS[0].ids_in("rfc_r092_rfc_r094_case_a59_words"), ["R092", "R094"]);
+    assert_eq!(LISTS[1].ids_in("rfc_r092_rfc_r094_case_a59_words"), ["A59"]);
+    assert_eq!(LISTS[1].ids_in("a59_case"), Vec::<String>::new());
+    assert_eq!(LISTS[0].ids_in("rfc5769_messages"), Vec::<String>::new());
     assert_eq!(LISTS[0].ids_in("rfc_r01_short"), Vec::<String>::new());
 }
 
@@ -59,7 +67,7 @@ fn what_is_missing_strange_or_unlisted_is_told() {
 #[test]
 fn a_test_elsewhere_is_not_from_outside() {
     let mut tree = tree(&[(1, BOTH), (2, BOTH)], &[CASE]);
-    tree.files[2].path = "crates/truetick/src/x.rs".to_owned();
+    tree.files[3].path = "crates/truetick/src/x.rs".to_owned();
     assert_eq!(words(&tree).len(), 3);
 }
 
@@ -79,9 +87,9 @@ fn an_id_is_met_when_all_of_its_tests_passed() {
     let run = |name: &str, passed, skipped| TestRun { package: "truetick".into(), name: name.into(), passed, skipped };
     let both = run("words::rfc_r001_r002_words", true, false);
     let met = judge(&tree, &[both.clone(), run("case_a01_words", true, false)]).unwrap();
-    assert_eq!((met.settled, met.unmet.len(), met.skipped.len()), (200, 0, 0));
+    assert_eq!((met.settled, met.unmet.len(), met.skipped.len()), (223, 0, 0));
     let failed = judge(&tree, &[both.clone(), run("case_a01_words", false, false)]).unwrap();
-    assert_eq!((failed.settled, failed.unmet), (199, vec!["A01: truetick::case_a01_words failed".to_owned()]));
+    assert_eq!((failed.settled, failed.unmet), (222, vec!["A01: truetick::case_a01_words failed".to_owned()]));
     let skipped = judge(&tree, &[run("case_a01_words", true, true)]).unwrap();
     assert_eq!(skipped.skipped, ["A01: truetick::case_a01_words was skipped"]);
     assert_eq!(skipped.unmet[1], "R002: truetick::rfc_r001_r002_words did not run");

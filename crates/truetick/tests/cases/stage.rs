@@ -13,7 +13,7 @@ use crate::server::{PASSWORD, Server, USER};
 use crate::wire::{self, Reading, Writer};
 
 pub(crate) const UDP: [u8; 4] = [17, 0, 0, 0];
-const REALM: &str = "truetick";
+pub(crate) const REALM: &str = "truetick";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server of four workers on both loopbacks that lets relays reach loopback.
