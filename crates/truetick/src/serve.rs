@@ -1,7 +1,7 @@
 //! `truetick serve`: all three engines and the page, with nothing to configure.
 //!
 //! ```text
-//! browsers --UDP--------> TURN server                                  \
+//! browsers --UDP, TCP---> TURN server                                  \
 //! simulator --WebSocket-> market engine --cells-> gate <-ring- strategy -+-> control plane (HTTP)
 //! ```
 
@@ -35,7 +35,7 @@ pub struct Args {
     /// Address and TCP port of the page, the metrics and the JSON interfaces [default: 127.0.0.1:9641]
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
-    /// Address and UDP port of the TURN server; may repeat. Port 0 takes a free one [default: 127.0.0.1:3478]
+    /// Address and port of the TURN server, UDP and TCP; may repeat. Port 0 takes a free one [default: 127.0.0.1:3478]
     #[arg(long, value_name = "ADDR:PORT")]
     turn_listen: Vec<SocketAddr>,
     /// The TURN server listens on this machine's other addresses, too, and relays on them
@@ -94,7 +94,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let venues = Arc::new(venues::start(&args)?);
     let market = market::start(venues::feeds(&venues)?)?;
     let risk = risk::start(risk_config(&args, &market.reader()))?;
-    let ice_servers = credential.ice_servers(&addresses::reachable(turn.listen(), args.lan));
+    let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));
     let state = state(&turn, &market, &risk, ice_servers.clone());
     let control = http::start(http_listen, state)?;
     let faults = faults::start(Arc::clone(&venues), fault_every)?;

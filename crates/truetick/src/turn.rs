@@ -1,4 +1,4 @@
-//! `truetick turn`: the STUN/TURN server over UDP.
+//! `truetick turn`: the STUN/TURN server over UDP, TCP and TLS.
 //!
 //! [`start`] binds everything and starts one thread for each worker: a listener of its own on every address, a pool of
 //! relay sockets and one engine. [`Running`] reads what they count and ends them.
@@ -6,8 +6,10 @@
 mod credentials;
 mod launch;
 mod ledger;
+mod listeners;
 mod relays;
 mod settings;
+mod streams;
 mod worker;
 
 use std::fmt::Write as _;
@@ -25,20 +27,35 @@ use crate::output;
 use crate::shutdown::Shutdown;
 use crate::timing;
 use ledger::Published;
+use streams::Certificates;
 
 pub use credentials::{AuthSecret, User};
 pub use launch::start;
 pub use ledger::Totals;
 pub use settings::{Args, Only, RelayIp, TurnConfig};
+pub use streams::{CertificateFiles, StreamLimits};
 
 /// A running server. Dropping it without [`Running::stop`] leaves the threads to the end of the process.
 #[derive(Debug)]
 pub struct Running {
     listen: Vec<SocketAddr>,
+    streams: Vec<StreamAddr>,
+    certificates: Option<Arc<Certificates>>,
     stop: Arc<AtomicBool>,
     wakers: Vec<Waker>,
     threads: Vec<JoinHandle<()>>,
     readings: Readings,
+}
+
+/// Where connections are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamAddr {
+    /// The address and TCP port, with the port that the kernel chose where 0 was asked for.
+    pub addr: SocketAddr,
+    /// Whether plain TCP is taken there.
+    pub tcp: bool,
+    /// Whether TLS is taken there.
+    pub tls: bool,
 }
 
 /// What the workers count, for any thread to read.
@@ -52,7 +69,27 @@ struct Readings {
 }
 
 impl Running {
-    /// The addresses that clients send to, with the port that the kernel chose where 0 was asked for.
+    /// Where it listens, each with the transport.
+    #[must_use]
+    pub fn listens(&self) -> &[String] {
+        &self.readings.listens
+    }
+
+    /// The addresses that clients connect to.
+    #[must_use]
+    pub fn streams(&self) -> &[StreamAddr] {
+        &self.streams
+    }
+
+    /// Reads the certificate's files again: handshakes from now on use what they hold, connections that live stay.
+    ///
+    /// # Errors
+    /// A file that cannot be read or used, named; the certificate in force stays.
+    pub fn reload_certificates(&self) -> anyhow::Result<()> {
+        self.certificates.as_ref().map_or(Ok(()), |certificates| certificates.reload())
+    }
+
+    /// The addresses that clients send datagrams to, with the port that the kernel chose where 0 was asked for.
     #[must_use]
     pub fn listen(&self) -> &[SocketAddr] {
         &self.listen
@@ -102,6 +139,7 @@ impl Readings {
             ledger: totals.ledger(),
             stages: timing::stages(&ledger::stages(self.each()), self.sample_one_in),
             allocations: totals.allocations(self.allocations_max),
+            streams: totals.streams(),
         }
     }
 }
@@ -151,6 +189,9 @@ fn banner(config: &TurnConfig, running: &Running, http: Option<SocketAddr>) -> S
     // Writing to a String cannot fail.
     for addr in running.listen() {
         let _ = writeln!(text, "listening on udp {addr}");
+    }
+    for listen in running.listens().iter().filter(|listen| !listen.starts_with("udp ")) {
+        let _ = writeln!(text, "listening on {listen}");
     }
     let _ = writeln!(text, "realm {:?}, {}, {} workers", config.realm, credentials_of(config), config.workers);
     for relay in &config.relay_ips {

@@ -8,13 +8,24 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 use super::Source;
+use crate::turn::StreamLimits;
 
 /// The TURN server; each key is the flag of `truetick turn` of that name, with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TurnSection {
-    /// Addresses and UDP ports that clients send to.
+    /// Addresses and ports that clients reach, over UDP and TCP.
     pub listen: Vec<SocketAddr>,
+    /// Addresses and TCP ports of clients over TCP, in place of those of `listen`.
+    pub listen_tcp: Vec<SocketAddr>,
+    /// Addresses and TCP ports of clients over TLS alone.
+    pub listen_tls: Vec<SocketAddr>,
+    /// No TCP beside UDP on the ports of `listen`.
+    pub no_tcp: bool,
+    /// File with the certificate for TLS and its chain, PEM.
+    pub cert: Option<PathBuf>,
+    /// File with the certificate's private key, PEM.
+    pub key: Option<PathBuf>,
     /// Addresses that relay sockets are bound to.
     pub relay_ip: Vec<IpAddr>,
     /// Addresses that clients are told in place of `relay_ip`, in the same order.
@@ -39,6 +50,8 @@ pub struct TurnSection {
     pub workers: Option<usize>,
     /// Channel numbers up to 0x7FFF, as RFC 5766 had them.
     pub rfc5766_channel_numbers: bool,
+    /// `[turn.streams]`
+    pub streams: StreamsSection,
     /// Where all of it was read from.
     #[serde(skip)]
     pub(crate) source: Source,
@@ -72,6 +85,58 @@ impl From<tt_turn::config::PasswordAlgorithms> for PasswordAlgorithms {
             tt_turn::config::PasswordAlgorithms::Md5AndSha256 => Self::Md5AndSha256,
             tt_turn::config::PasswordAlgorithms::Md5 => Self::Md5,
             tt_turn::config::PasswordAlgorithms::Sha256 => Self::Sha256,
+        }
+    }
+}
+
+/// Bounds of connections over TCP and TLS; what is left out keeps its default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StreamsSection {
+    /// Connections of one source that have not brought a whole message.
+    pub half_open_per_source: Option<u32>,
+    /// Connections of one source.
+    pub connections_per_source: Option<u32>,
+    /// Connections of all sources.
+    pub connections_max: Option<u32>,
+    /// Seconds that a TLS handshake may take.
+    pub handshake_s: Option<u64>,
+    /// Seconds within which the first whole message must have come.
+    pub first_message_s: Option<u64>,
+    /// Seconds without a whole message that a connection without an allocation may last.
+    pub idle_s: Option<u64>,
+    /// Bytes that may wait to be sent on one connection.
+    pub queue_bytes: Option<usize>,
+}
+
+impl From<StreamLimits> for StreamsSection {
+    fn from(limits: StreamLimits) -> Self {
+        Self {
+            half_open_per_source: Some(limits.half_open_per_source),
+            connections_per_source: Some(limits.connections_per_source),
+            connections_max: Some(limits.connections_max),
+            handshake_s: Some(limits.handshake_s),
+            first_message_s: Some(limits.first_message_s),
+            idle_s: Some(limits.idle_s),
+            queue_bytes: Some(limits.queue_bytes),
+        }
+    }
+}
+
+impl StreamsSection {
+    /// The bounds, with the defaults for what is left out.
+    #[must_use]
+    pub fn limits(&self) -> StreamLimits {
+        let default = StreamLimits::default();
+        StreamLimits {
+            half_open_per_source: self.half_open_per_source.unwrap_or(default.half_open_per_source),
+            connections_per_source: self.connections_per_source.unwrap_or(default.connections_per_source),
+            connections_max: self.connections_max.unwrap_or(default.connections_max),
+            handshake_s: self.handshake_s.unwrap_or(default.handshake_s),
+            first_message_s: self.first_message_s.unwrap_or(default.first_message_s),
+            idle_s: self.idle_s.unwrap_or(default.idle_s),
+            queue_bytes: self.queue_bytes.unwrap_or(default.queue_bytes),
+            ..default
         }
     }
 }

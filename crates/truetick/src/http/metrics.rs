@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
-use super::snapshot::{Count, Feed, Ledger, Machine, Market, Quantiles, Risk, Stages, Turn};
+use super::snapshot::{Count, Feed, Ledger, Machine, Market, Quantiles, Risk, Stages, Streams, Turn};
 use super::{App, Shared, machine};
 
 /// The text format's version, as Prometheus asks for it.
@@ -122,6 +122,21 @@ impl Exposition {
             Count { name: "to_clients", count: of.to_clients_bytes },
         ];
         self.counts("truetick_turn_relayed_bytes_total", "direction", "Payload relayed.", &directions);
+        self.streams(&turn.streams);
+    }
+
+    fn streams(&mut self, of: &Streams) {
+        let name = |rest: &str| format!("truetick_turn_connections{rest}");
+        self.single(&name(""), "gauge", "Connections over TCP and TLS.", of.open as f64);
+        self.single(&name("_tls"), "gauge", "Connections over TLS.", of.open_tls as f64);
+        self.single(&name("_half_open"), "gauge", "Connections without a whole message yet.", of.half_open as f64);
+        self.single(&name("_accepted_total"), "counter", "Connections taken.", of.accepted as f64);
+        self.counts(&name("_refused_total"), "bound", "Connections not taken, by bound.", &of.refused);
+        self.counts(&name("_ended_total"), "reason", "Connections ended, by reason.", &of.ended);
+        self.single(&name("_handshakes_total"), "counter", "TLS handshakes completed.", of.handshakes as f64);
+        self.single(&name("_messages_in_total"), "counter", "Messages over TCP and TLS.", of.messages_in as f64);
+        let help = "Bytes that waited to be sent when their connection ended.";
+        self.single(&name("_unsent_bytes_total"), "counter", help, of.unsent_bytes as f64);
     }
 
     fn market(&mut self, market: &Market) {

@@ -101,6 +101,31 @@ pub struct Turn {
     pub stages: Stages,
     /// Allocations and what hangs on them.
     pub allocations: Allocations,
+    /// Connections over TCP and TLS.
+    pub streams: Streams,
+}
+
+/// Connections over TCP and TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Streams {
+    /// Now.
+    pub open: u64,
+    /// Those of them over TLS.
+    pub open_tls: u64,
+    /// Those of them that have brought no whole message yet.
+    pub half_open: u64,
+    /// Taken since the start: `accepted - ended = open`.
+    pub accepted: u64,
+    /// TLS handshakes completed.
+    pub handshakes: u64,
+    /// Not taken, by the bound that was reached.
+    pub refused: Vec<Count>,
+    /// Ended since the start, by reason.
+    pub ended: Vec<Count>,
+    /// Whole messages that came in; the ledger counts them with the datagrams.
+    pub messages_in: u64,
+    /// Bytes that still waited to be sent when their connection ended.
+    pub unsent_bytes: u64,
 }
 
 /// Allocations and what hangs on them.

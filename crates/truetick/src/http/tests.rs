@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use super::snapshot::{Allocations, Count, Ledger, Quantiles, StageMean, Stages, Turn};
+use super::snapshot::{Allocations, Count, Ledger, Quantiles, StageMean, Stages, Streams, Turn};
 use super::*;
 
 struct Answer {
@@ -61,6 +61,7 @@ fn turn() -> Turn {
             pass: Some(pass),
         },
         allocations: Allocations { live: 1, capacity: 1000, created: 3, ended: 2, ..Allocations::default() },
+        streams: Streams { open: 5, ended: vec![Count { name: "idle", count: 6 }], ..Streams::default() },
     }
 }
 
@@ -110,6 +111,8 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     let samples = samples(&answer.body);
     let value = |series: &str| samples.iter().find(|(name, _)| name == series).unwrap_or_else(|| panic!("{series}")).1;
     assert_eq!(value("truetick_turn_datagrams_in_total"), 10.0);
+    assert_eq!(value("truetick_turn_connections"), 5.0);
+    assert_eq!(value("truetick_turn_connections_ended_total{reason=\"idle\"}"), 6.0);
     assert_eq!(value("truetick_turn_datagrams_dropped_total{reason=\"peer \\\"denied\\\"\"}"), 1.0);
     assert_eq!(value("truetick_turn_pass_seconds{quantile=\"0.5\"}"), 240e-9);
     assert!((value("truetick_turn_stage_seconds_sum{stage=\"parse\"}") - 200e-9).abs() < 1e-15);

@@ -15,6 +15,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/api/v1/turn/stages", get(stages))
         .route("/api/v1/turn/drops", get(drops))
         .route("/api/v1/turn/allocations", get(allocations))
+        .route("/api/v1/turn/streams", get(streams))
         .route("/api/v1/turn/ice-servers", get(ice_servers))
 }
 
@@ -24,6 +25,10 @@ async fn stages(app: App) -> Response {
 
 async fn drops(app: App) -> Response {
     app.state.turn.as_ref().map_or_else(|| absent("turn"), |turn| json_of(&turn().ledger))
+}
+
+async fn streams(app: App) -> Response {
+    app.state.turn.as_ref().map_or_else(|| absent("turn"), |turn| json_of(&turn().streams))
 }
 
 async fn allocations(app: App) -> Response {

@@ -6,6 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
+use crate::turn;
+
 /// STUN and TURN over UDP, RFC 8656 section 3.
 pub(super) const TURN_PORT: u16 = 3478;
 
@@ -35,9 +37,15 @@ fn is_of_lan(ip: &IpAddr) -> bool {
     }
 }
 
-/// The addresses that a client is told: with `lan` those that other machines can use.
-pub(super) fn reachable(listen: &[SocketAddr], lan: bool) -> Vec<SocketAddr> {
-    listen.iter().copied().filter(|addr| !(lan && addr.ip().is_loopback())).collect()
+/// What a client is told of `turn`: with `lan` the addresses that other machines can use. TLS is only told of where
+/// there is a certificate.
+pub(super) fn urls(turn: &turn::Running, lan: bool) -> Vec<String> {
+    let is_told = |addr: &SocketAddr| !(lan && addr.ip().is_loopback());
+    let udp = turn.listen().iter().filter(|addr| is_told(addr)).map(|addr| format!("turn:{addr}"));
+    let streams = || turn.streams().iter().filter(|stream| is_told(&stream.addr));
+    let tcp = streams().filter(|stream| stream.tcp).map(|stream| format!("turn:{}?transport=tcp", stream.addr));
+    let tls = streams().filter(|stream| stream.tls).map(|stream| format!("turns:{}?transport=tcp", stream.addr));
+    udp.chain(tcp).chain(tls).collect()
 }
 
 #[cfg(test)]
@@ -46,9 +54,13 @@ mod tests {
 
     #[test]
     fn other_machines_are_not_told_of_loopback() {
-        let listen = ["192.0.2.2:3478".parse().unwrap(), "127.0.0.1:3478".parse().unwrap()];
-        assert_eq!(reachable(&listen, true), listen[..1]);
-        assert_eq!(reachable(&listen, false), listen);
+        let mut config = turn::TurnConfig::on("127.0.0.1:0".parse().unwrap());
+        config.workers = 1;
+        let turn = turn::start(&config).unwrap();
+        let addr = turn.listen()[0];
+        assert_eq!(urls(&turn, false), [format!("turn:{addr}"), format!("turn:{addr}?transport=tcp")]);
+        assert_eq!(urls(&turn, true), Vec::<String>::new());
+        turn.stop();
     }
 
     #[test]

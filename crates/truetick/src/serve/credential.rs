@@ -1,7 +1,5 @@
 //! A credential for this run alone.
 
-use std::net::SocketAddr;
-
 use anyhow::{Context as _, Result};
 use zeroize::Zeroizing;
 
@@ -36,10 +34,10 @@ impl Credential {
         turn::User { name: self.name.clone(), password: self.password.clone() }
     }
 
-    /// What a browser needs to relay through `listen`.
-    pub(super) fn ice_servers(&self, listen: &[SocketAddr]) -> IceServers {
-        let urls = listen.iter().map(|addr| format!("turn:{addr}")).collect();
-        let server = IceServer { urls, username: self.name.clone(), credential: self.password.to_string() };
+    /// What a browser needs to relay through the server at `urls`.
+    pub(super) fn ice_servers(&self, urls: &[String]) -> IceServers {
+        let server =
+            IceServer { urls: urls.to_vec(), username: self.name.clone(), credential: self.password.to_string() };
         IceServers { ice_servers: vec![server] }
     }
 }
@@ -61,7 +59,7 @@ mod tests {
         assert_ne!(*one.password, *other.password);
         assert_eq!(one.password.len(), PASSWORD_CHARACTERS);
         assert!(one.password.bytes().all(|byte| ALPHABET.contains(&byte)));
-        let urls = &one.ice_servers(&["[::1]:3478".parse().unwrap()]).ice_servers[0].urls;
-        assert_eq!(urls, &["turn:[::1]:3478"]);
+        let servers = one.ice_servers(&["turn:[::1]:3478".to_owned()]).ice_servers;
+        assert_eq!((&servers[0].urls, &servers[0].username), (&vec!["turn:[::1]:3478".to_owned()], &one.name));
     }
 }

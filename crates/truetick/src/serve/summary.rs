@@ -10,9 +10,9 @@ pub(super) fn banner(running: &Running, turn: &turn::TurnConfig, ice_servers: &I
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "truetick {}", env!("CARGO_PKG_VERSION"));
-    let listens: Vec<_> = running.turn.listen().iter().map(ToString::to_string).collect();
+    let listens = running.turn.listens().join(", ");
     let relays: Vec<_> = turn.relay_ips.iter().map(|relay| relay.external.to_string()).collect();
-    let _ = writeln!(text, "  turn    udp {}, relaying on {}", listens.join(", udp "), relays.join(", "));
+    let _ = writeln!(text, "  turn    {listens}, relaying on {}", relays.join(", "));
     let reader = running.market.reader();
     let _ = writeln!(text, "  market  {} books of {} simulated venues", reader.instruments().len(), reader.feeds_len());
     for index in 0..reader.feeds_len() {

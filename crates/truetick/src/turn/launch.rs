@@ -10,12 +10,15 @@ use std::time::Instant;
 use anyhow::Context as _;
 use nix::ifaddrs::getifaddrs;
 use tt_meter::Sampler;
+use tt_net::stream::StreamListener;
 use tt_net::{Poller, UdpSocket, raise_descriptor_limit};
 use tt_turn::{Capacity, Config as EngineConfig, Secrets, Server, Shared, WorkerId};
 
 use super::ledger::Published;
+use super::listeners::{Listeners, listens, stream_addr};
 use super::relays::{RelayPlan, Relays};
 use super::settings::TurnConfig;
+use super::streams::{Certificates, Sources, StreamLimits, StreamPlan, Streams, Takes};
 use super::worker::{HandedOver, Neighbour, Parts, Worker};
 use super::{Readings, Running};
 use crate::clock;
@@ -34,12 +37,10 @@ const READY_MAX: usize = 1_024;
 /// # Errors
 /// An address that cannot be bound, or what the system lacks for threads, randomness or readiness; one clear sentence.
 pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
-    let mut groups = Vec::with_capacity(config.listen.len());
-    for &addr in &config.listen {
-        let group = UdpSocket::listeners(addr, config.workers);
-        groups.push(group.with_context(|| format!("turn: cannot listen on udp {addr}"))?);
-    }
+    let Listeners { udp: mut groups, streams: mut stream_groups } = Listeners::bind(config)?;
     let listen: Vec<_> = groups.iter().map(|group| group[0].local_addr()).collect();
+    let has_tls = config.certificate.is_some();
+    let streams: Vec<_> = stream_groups.iter().map(|(takes, group)| stream_addr(*takes, &group[0], has_tls)).collect();
     let blueprint = Blueprint::new(config, &listen)?;
 
     let (mut corners, mut neighbours) = (Vec::new(), Vec::new());
@@ -48,7 +49,9 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
         let (to, handed_over) = sync_channel(HANDED_OVER_MAX);
         neighbours.push(Neighbour { to, waker: poller.waker() });
         let listeners = groups.iter_mut().filter_map(Vec::pop).collect();
-        corners.push(Corner { poller, listeners, handed_over });
+        let take = |(takes, group): &mut (Takes, Vec<StreamListener>)| Some((group.pop()?, *takes));
+        let stream_listeners = stream_groups.iter_mut().filter_map(take).collect();
+        corners.push(Corner { poller, listeners, stream_listeners, handed_over });
     }
     let mut workers = Vec::with_capacity(config.workers);
     for (id, corner) in (0u16..).zip(corners) {
@@ -56,7 +59,7 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     }
     let readings = Readings {
         workers: workers.iter().map(|parts| Arc::clone(&parts.published)).collect(),
-        listens: listen.iter().map(|addr| format!("udp {addr}")).collect(),
+        listens: listens(&listen, &streams),
         realm: config.realm.clone(),
         allocations_max: config.allocations_max,
         sample_one_in: config.sample_one_in,
@@ -68,13 +71,15 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
         threads.push(thread.context("turn: cannot start a thread")?);
     }
     let wakers = neighbours.into_iter().map(|neighbour| neighbour.waker).collect();
-    Ok(Running { listen, stop: blueprint.stop, wakers, threads, readings })
+    let certificates = blueprint.stream_plan.certificates;
+    Ok(Running { listen, streams, certificates, stop: blueprint.stop, wakers, threads, readings })
 }
 
 /// What a worker has of its own before it has an engine.
 struct Corner {
     poller: Poller,
     listeners: Vec<UdpSocket>,
+    stream_listeners: Vec<(StreamListener, Takes)>,
     handed_over: Receiver<HandedOver>,
 }
 
@@ -83,6 +88,7 @@ struct Blueprint<'a> {
     config: &'a TurnConfig,
     engine: EngineConfig,
     plan: RelayPlan,
+    stream_plan: StreamPlan,
     shared: Arc<Shared>,
     nonce_key: [u8; 32],
     stop: Arc<AtomicBool>,
@@ -100,6 +106,7 @@ impl<'a> Blueprint<'a> {
             config,
             engine,
             plan: relay_plan(config)?,
+            stream_plan: stream_plan(config)?,
             shared: Arc::new(Shared::new(config.quotas, config.allocations_max, seed)),
             nonce_key: random()?,
             stop: Arc::new(AtomicBool::new(false)),
@@ -108,13 +115,15 @@ impl<'a> Blueprint<'a> {
     }
 
     fn worker(&self, id: WorkerId, corner: Corner, neighbours: Vec<Neighbour>) -> anyhow::Result<Parts> {
-        let Corner { poller, listeners, handed_over } = corner;
+        let Corner { poller, listeners, stream_listeners, handed_over } = corner;
         for (key, listener) in (0u64..).zip(&listeners) {
             // A smaller queue loses sooner under a burst, and says so; it is no reason not to serve.
             let _ = listener.set_buffers(LISTENER_BUFFER, true);
             listener.take_trains().context("turn: cannot take trains of datagrams")?;
             poller.add(listener, key).context("turn: cannot watch a listener")?;
         }
+        let streams = Streams::new(self.stream_plan.clone(), stream_listeners);
+        streams.watch(&poller).context("turn: cannot watch a listener")?;
         let mut server = self.engine(id)?;
         let mut relays = Relays::new(self.plan.clone());
         relays
@@ -124,6 +133,7 @@ impl<'a> Blueprint<'a> {
             server,
             listeners,
             relays,
+            streams,
             poller,
             sampler: Sampler::new(clock::calibration().clock, self.config.sample_one_in),
             neighbours,
@@ -155,9 +165,28 @@ fn relay_plan(config: &TurnConfig) -> anyhow::Result<RelayPlan> {
     let (workers, ips) = (config.workers as u64, config.relay_ips.len() as u64);
     let ports = u64::from(config.relay_ports.high - config.relay_ports.low) + 1;
     let by_ports = (ports * ips / workers).max(ips);
-    let by_descriptors = (descriptors.saturating_sub(DESCRIPTORS_KEPT) / workers).max(ips);
+    let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
+    let by_descriptors = (descriptors.saturating_sub(kept) / workers).max(ips);
     let sockets_max = by_ports.min(by_descriptors).min(u64::from(config.allocations_max) * ips);
     Ok(RelayPlan { ips: config.relay_ips.clone(), ports: config.relay_ports, sockets_max: sockets_max as u32 })
+}
+
+/// What all workers' connections share, with no more connections than there are descriptors for.
+fn stream_plan(config: &TurnConfig) -> anyhow::Result<StreamPlan> {
+    let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
+    let connections_max = connections_max(config, descriptors);
+    let certificates = config.certificate.as_ref().map(Certificates::read).transpose().context("turn")?;
+    Ok(StreamPlan {
+        limits: StreamLimits { connections_max, ..config.streams },
+        certificates: certificates.map(Arc::new),
+        sources: Arc::new(Sources::default()),
+    })
+}
+
+/// Connections at most: what is configured, and a quarter of the descriptors, since relays need them, too.
+fn connections_max(config: &TurnConfig, descriptors: u64) -> u32 {
+    let by_descriptors = u32::try_from(descriptors / 4).unwrap_or(u32::MAX);
+    if config.takes_streams() { config.streams.connections_max.min(by_descriptors) } else { 0 }
 }
 
 /// `listen` with every address of this machine in place of the unspecified one.

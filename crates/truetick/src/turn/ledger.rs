@@ -7,6 +7,7 @@ use tt_net::{FaultCounts, IoFault};
 use tt_turn::{Counters, DropReason};
 
 use super::relays::RelayCounts;
+use super::streams::{End, Refusal, StreamCounts};
 use crate::http::snapshot;
 
 /// What one worker has counted so far: the engine's counters and the driver's own.
@@ -38,6 +39,12 @@ pub(super) struct Counts {
     pub(super) receive_faults: FaultCounts,
     /// Relay sockets.
     pub(super) relays: RelayCounts,
+    /// Messages for clients whose connection's queue was full.
+    pub(super) queue_full: u64,
+    /// Messages for clients whose connection was closed.
+    pub(super) connection_gone: u64,
+    /// Connections over TCP and TLS.
+    pub(super) streams: StreamCounts,
 }
 
 /// One worker's counts where another thread can read them. The writer never waits for a reader.
@@ -98,6 +105,9 @@ impl Totals {
         sum.hand_over_lost += other.hand_over_lost;
         sum.kernel_lost += other.kernel_lost;
         sum.receive_faults.merge(&other.receive_faults);
+        sum.queue_full += other.queue_full;
+        sum.connection_gone += other.connection_gone;
+        sum.streams.add(&other.streams);
         sum.relays.bound += other.relays.bound;
         sum.relays.resting += other.relays.resting;
         sum.relays.late += other.relays.late;
@@ -119,7 +129,11 @@ impl Totals {
     /// Failed system calls that lost no datagram by themselves, by what they were for and why; those that happened.
     #[must_use]
     pub fn faults(&self) -> Vec<(&'static str, IoFault, u64)> {
-        let kinds = [("receive", self.counts.receive_faults), ("relay sockets", self.counts.relays.faults)];
+        let kinds = [
+            ("receive", self.counts.receive_faults),
+            ("relay sockets", self.counts.relays.faults),
+            ("connections", self.counts.streams.faults),
+        ];
         let each = kinds.into_iter().flat_map(|(what, of)| IoFault::ALL.map(|fault| (what, fault, of.of(fault))));
         each.filter(|(_, _, count)| *count > 0).collect()
     }
@@ -138,8 +152,30 @@ impl Totals {
         drops.push(count("hop_limit", counts.hop_limit));
         drops.push(count("hand_over_lost", counts.hand_over_lost));
         drops.push(count("relay_closed", counts.orphaned));
+        drops.push(count("queue_full", counts.queue_full));
+        drops.push(count("connection_gone", counts.connection_gone));
         drops.extend(IoFault::ALL.map(|fault| count(send_name(fault), counts.refused.of(fault))));
         snapshot::Ledger::new("datagrams", counts.received + counts.relays.late, outcomes, drops)
+    }
+
+    /// Connections over TCP and TLS.
+    #[must_use]
+    pub fn streams(&self) -> snapshot::Streams {
+        let of = &self.counts.streams;
+        let count = |name, count| snapshot::Count { name, count };
+        let refused = Refusal::ALL.map(|refusal| count(refusal.name(), of.refused[refusal as usize]));
+        let ended = End::ALL.map(|end| count(end.name(), of.ended[end as usize]));
+        snapshot::Streams {
+            open: of.open,
+            open_tls: of.open_tls,
+            half_open: of.half_open,
+            accepted: of.accepted,
+            handshakes: of.handshakes,
+            refused: refused.to_vec(),
+            ended: ended.to_vec(),
+            messages_in: of.messages_in,
+            unsent_bytes: of.unsent_bytes,
+        }
     }
 
     /// Allocations and what hangs on them; `capacity` is how many there may be.

@@ -1,5 +1,7 @@
 //! What the server is to do: flags over the configuration file over defaults, checked.
 
+mod streams;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -11,9 +13,10 @@ use tt_turn::policy::{Cidr, PeerPolicy};
 use tt_turn::shared::Quotas;
 
 use super::credentials::{AuthSecret, MASK, User, auth_secrets_in, opaque_string, users_in};
+use super::streams::{CertificateFiles, StreamLimits};
 use crate::config::{PasswordAlgorithms, PortRange, Source, TurnSection};
 
-/// The port of STUN and TURN over UDP. RFC 8656 section 19.
+/// The port of STUN and TURN over UDP and TCP. RFC 8656 section 3.
 const PORT: u16 = 3478;
 /// The dynamic ports, RFC 6335, from which relayed addresses are to be taken. RFC 8656 section 7.2.
 const RELAY_PORTS: PortRange = PortRange { low: 49_152, high: 65_535 };
@@ -27,9 +30,24 @@ const SAMPLED_ONE_IN: u32 = 64;
 /// Flags of `truetick turn`.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
-    /// Address and UDP port that clients send to; may repeat. Port 0 takes a free one
+    /// Address and port that clients reach, over UDP and TCP; may repeat. Port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Vec<SocketAddr>,
+    /// Address and TCP port of clients over TCP; may repeat. Default: the ports of --listen
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "no_tcp")]
+    pub listen_tcp: Vec<SocketAddr>,
+    /// Address and TCP port of clients over TLS alone; may repeat. With a certificate every TCP port takes TLS, too
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen_tls: Vec<SocketAddr>,
+    /// Take no TCP beside UDP on the ports of --listen
+    #[arg(long)]
+    pub no_tcp: bool,
+    /// File with the certificate for TLS and its chain, PEM
+    #[arg(long, value_name = "F", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// File with the certificate's private key, PEM
+    #[arg(long, value_name = "F", requires = "cert")]
+    pub key: Option<PathBuf>,
     /// Address that relayed addresses are taken on; may repeat. Default: the listened ones, or those of the routes
     #[arg(long, value_name = "IP")]
     pub relay_ip: Vec<IpAddr>,
@@ -99,6 +117,16 @@ pub struct RelayIp {
 pub struct TurnConfig {
     /// Addresses and UDP ports that clients send to.
     pub listen: Vec<SocketAddr>,
+    /// Whether TCP is taken on the same ports.
+    pub tcp_beside_udp: bool,
+    /// Addresses and TCP ports that clients connect to.
+    pub listen_tcp: Vec<SocketAddr>,
+    /// Addresses and TCP ports that take TLS alone.
+    pub listen_tls: Vec<SocketAddr>,
+    /// The certificate of TLS; without one there is no TLS.
+    pub certificate: Option<CertificateFiles>,
+    /// Bounds of connections over TCP and TLS.
+    pub streams: StreamLimits,
     /// Addresses that relayed addresses are taken on.
     pub relay_ips: Vec<RelayIp>,
     /// UDP ports that relayed addresses are taken from.
@@ -133,6 +161,11 @@ impl TurnConfig {
     pub fn on(listen: SocketAddr) -> Self {
         Self {
             listen: vec![listen],
+            tcp_beside_udp: true,
+            listen_tcp: Vec::new(),
+            listen_tls: Vec::new(),
+            certificate: None,
+            streams: StreamLimits::default(),
             relay_ips: vec![RelayIp { bound: listen.ip(), external: listen.ip() }],
             relay_ports: RELAY_PORTS,
             realm: REALM.into(),
@@ -149,6 +182,12 @@ impl TurnConfig {
         }
     }
 
+    /// Whether anything is taken over TCP or TLS.
+    #[must_use]
+    pub fn takes_streams(&self) -> bool {
+        self.tcp_beside_udp || !(self.listen_tcp.is_empty() && self.listen_tls.is_empty())
+    }
+
     /// `args` over `section` over the defaults.
     ///
     /// # Errors
@@ -159,6 +198,7 @@ impl TurnConfig {
         let mut config = Self::on(listen[0]);
         config.relay_ips = relays(args, section, &listen)?;
         config.listen = listen;
+        config.set_streams(args, section)?;
         config.relay_ports = args.relay_ports.or(section.relay_ports).unwrap_or(RELAY_PORTS);
         if let Some(realm) = args.realm.as_ref().or(section.realm.as_ref()) {
             config.realm.clone_from(realm);
@@ -210,6 +250,11 @@ impl TurnConfig {
         let masked = |user: &String| format!("{}:{MASK}", user.split_once(':').map_or("", |(name, _)| name));
         TurnSection {
             listen: self.listen.clone(),
+            listen_tcp: self.listen_tcp.clone(),
+            listen_tls: self.listen_tls.clone(),
+            no_tcp: !self.tcp_beside_udp && self.listen_tcp.is_empty(),
+            cert: self.certificate.as_ref().map(|files| files.cert.clone()),
+            key: self.certificate.as_ref().map(|files| files.key.clone()),
             relay_ip: self.relay_ips.iter().map(|relay| relay.bound).collect(),
             external_ip: self.relay_ips.iter().map(|relay| relay.external).collect(),
             relay_ports: Some(self.relay_ports),
@@ -222,6 +267,7 @@ impl TurnConfig {
             workers: Some(self.workers),
             rfc5766_channel_numbers: self.channel_numbers == ChannelNumbers::Rfc5766,
             password_algorithms: Some(self.password_algorithms.into()),
+            streams: self.streams.into(),
             source: Source::default(),
         }
     }

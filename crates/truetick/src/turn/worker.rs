@@ -10,11 +10,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tt_meter::Sampler;
 use tt_model::{FiveTuple, Nanos};
+use tt_net::stream::Progress;
 use tt_net::{Inbox, IoFault, Outbox, Poller, UdpSocket, Waker};
 use tt_turn::Server;
 
 use super::ledger::{Counts, Published};
 use super::relays::{Relays, relay_of};
+use super::streams::{Streams, stream_of};
 use round::listener_of;
 
 /// Arrivals of one round, datagrams and trains of them: read before anything is sent.
@@ -54,6 +56,7 @@ pub(super) struct Parts {
     pub(super) server: Server,
     pub(super) listeners: Vec<UdpSocket>,
     pub(super) relays: Relays,
+    pub(super) streams: Streams,
     pub(super) poller: Poller,
     pub(super) sampler: Sampler,
     /// All workers by number, this one included.
@@ -107,11 +110,12 @@ impl Worker {
             let now = self.now();
             self.keep_time(now);
             self.wait(now);
-            self.fill();
+            self.fill(now);
             self.take_handed_over();
             if !self.inbox.is_empty() {
                 self.round();
             }
+            self.parts.streams.settle(now, &mut self.parts.server);
         }
         self.counts.hand_over_lost += self.parts.handed_over.try_iter().count() as u64;
         self.publish_counts();
@@ -133,8 +137,11 @@ impl Worker {
             self.parts.server.handle_timeout(now);
             self.is_dirty = true;
         }
-        let Parts { relays, server, poller, .. } = &mut self.parts;
+        let Parts { relays, streams, server, poller, .. } = &mut self.parts;
         relays.tend(now, server, poller, &mut self.inbox);
+        for key in streams.keep_time(now, server) {
+            self.ready.push_back(Ready { key, want: READ_FIRST });
+        }
         if self.is_dirty && now >= self.publish_at {
             self.is_dirty = !(self.publish_counts() && self.parts.published.put_stages(&self.parts.sampler));
             self.publish_at = now.saturating_add(PUBLISH_EVERY);
@@ -150,6 +157,7 @@ impl Worker {
             let due = [
                 self.parts.server.poll_timeout(),
                 self.parts.relays.next_wake(),
+                self.parts.streams.next_wake(),
                 self.is_dirty.then_some(self.publish_at),
                 Some(self.wall_clock_at),
             ];
@@ -172,11 +180,21 @@ impl Worker {
     }
 
     /// Reads from every ready socket in turn until all are drained or the round is full.
-    fn fill(&mut self) {
+    fn fill(&mut self, now: Nanos) {
         self.inbox.clear();
         while self.inbox.room() > 0
             && let Some(mut turn) = self.ready.pop_front()
         {
+            if let Some(key) = stream_of(turn.key) {
+                let Parts { streams, server, poller, .. } = &mut self.parts;
+                let (progress, messages) = streams.take_turn(now, key, server, poller, &mut self.inbox);
+                self.counts.received += messages;
+                self.is_dirty = true;
+                if progress == Progress::More {
+                    self.ready.push_back(turn);
+                }
+                continue;
+            }
             let socket = match relay_of(turn.key) {
                 Some(id) => self.parts.relays.socket(id),
                 None => self.parts.listeners.get(turn.key as usize),
@@ -215,6 +233,7 @@ impl Worker {
     fn publish_counts(&mut self) -> bool {
         self.counts.engine = *self.parts.server.counters();
         self.counts.relays = self.parts.relays.counts;
+        self.counts.streams = self.parts.streams.counts;
         self.parts.published.put_counts(&self.counts)
     }
 }

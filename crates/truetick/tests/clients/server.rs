@@ -16,8 +16,12 @@ pub(crate) const PASSWORD: &str = "correct horse";
 pub(crate) struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
-    /// Where it listens, in the order of the flags.
+    /// Where it listens over UDP, in the order of the flags.
     pub(crate) listen: Vec<SocketAddr>,
+    /// Where it takes TCP.
+    pub(crate) tcp: Vec<SocketAddr>,
+    /// Where it takes TLS.
+    pub(crate) tls: Vec<SocketAddr>,
     /// The control plane, where one was asked for.
     pub(crate) http: Option<SocketAddr>,
 }
@@ -55,7 +59,7 @@ impl Server {
             .spawn()
             .expect("the binary starts");
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
-        let mut server = Self { child, stdout, listen: Vec::new(), http: None };
+        let mut server = Self { child, stdout, listen: Vec::new(), tcp: Vec::new(), tls: Vec::new(), http: None };
         server.read_until_ready();
         server
     }
@@ -67,6 +71,10 @@ impl Server {
             let line = line.trim_end();
             if let Some(addr) = line.strip_prefix("listening on udp ") {
                 self.listen.push(addr.parse().expect("an address"));
+            } else if let Some(addr) = line.strip_prefix("listening on tcp ") {
+                self.tcp.push(addr.parse().expect("an address"));
+            } else if let Some(addr) = line.strip_prefix("listening on tls ") {
+                self.tls.push(addr.parse().expect("an address"));
             } else if let Some(addr) = line.strip_prefix("http://") {
                 self.http = Some(addr.parse().expect("an address"));
             } else if line == "ready" {

@@ -162,6 +162,12 @@ impl Connection {
         self.queue.bytes.len() - self.queue.sent
     }
 
+    /// Whether [`Connection::flush`] has something to send.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        self.waiting_len() > 0 || matches!(&self.layer, Layer::Tls(tls) if tls.wants_write())
+    }
+
     /// Reads and hands at most `room` messages to `take`, the earliest first. What TLS has to answer goes out.
     ///
     /// # Errors

@@ -8,7 +8,9 @@ use tt_turn::Output;
 use tt_turn::relay::PeerPath;
 
 use super::{HEAD_LEN_MAX, HandedOver, Parts, Worker};
+use crate::turn::ledger::Counts;
 use crate::turn::relays::{relay_key, relay_of};
+use crate::turn::streams::{Sent, stream_of};
 
 impl Worker {
     /// Gives every datagram of the inbox to the engine, then sends what came of it.
@@ -43,9 +45,10 @@ impl Worker {
             self.counts.truncated += 1;
             return;
         }
-        let Parts { server, listeners, sampler, neighbours, .. } = &mut self.parts;
+        let Parts { server, listeners, streams, sampler, neighbours, .. } = &mut self.parts;
         let head = self.outbox.head();
-        let from = FiveTuple { client: datagram.from, server: datagram.to, transport: Transport::Udp };
+        let transport = stream_of(datagram.key).map_or(Transport::Udp, |key| streams.transport(key));
+        let from = FiveTuple { client: datagram.from, server: datagram.to, transport };
         let output = match relay_of(datagram.key) {
             Some(relay) => {
                 let path = PeerPath { relay, peer: datagram.from };
@@ -53,6 +56,10 @@ impl Worker {
             }
             None => server.handle_client(now, &from, datagram.bytes, head, sampler),
         };
+        if let Some((client, pieces)) = of_stream(from, output) {
+            self.counts.sent_by_stream(streams.send(&client, &pieces), &output);
+            return;
+        }
         let quote = |payload: &[u8]| {
             let start = payload.as_ptr() as usize - datagram.bytes.as_ptr() as usize;
             Some((index, start..start + payload.len()))
@@ -104,6 +111,28 @@ impl Worker {
             self.counts.orphaned += 1;
         }
     }
+}
+
+impl Counts {
+    /// Counts what became of `output` for a client over TCP or TLS. It is out when the connection's queue has it, as a
+    /// datagram is when the kernel has it.
+    fn sent_by_stream(&mut self, sent: Sent, output: &Output<'_>) {
+        let (is_out, is_relayed) = (sent == Sent::Queued, matches!(output, Output::ToClient { .. }));
+        self.sent += u64::from(is_out);
+        self.sent_relayed += u64::from(is_out && is_relayed);
+        self.queue_full += u64::from(sent == Sent::Full);
+        self.connection_gone += u64::from(sent == Sent::Gone);
+    }
+}
+
+/// The client over TCP or TLS that `output` is for, and the bytes for it. `None`: it is for a socket, or for nobody.
+fn of_stream<'a>(from: FiveTuple, output: Output<'a>) -> Option<(FiveTuple, [&'a [u8]; 3])> {
+    let (client, pieces) = match output {
+        Output::Reply(bytes) => (from, [bytes, &[], &[]]),
+        Output::ToClient { client, header, payload, padding } => (client, [header, payload, padding]),
+        Output::ToPeer { .. } | Output::HandOver(_) | Output::Drop(_) => return None,
+    };
+    (client.transport != Transport::Udp).then_some((client, pieces))
 }
 
 /// A datagram to a client from the address that it talks to, yet without bytes.
