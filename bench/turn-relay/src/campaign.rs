@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use crate::environment;
+use crate::environment::{self, Stamp};
 use crate::process;
 use crate::record::{self, Record, Runs};
 use crate::rivals::{Contestant, Places};
-use crate::rows::{Row, Work};
+use crate::rows::{MEMORY_ROUNDS, Row, WINDOW, Work};
 use crate::stage::{Generator, Running};
 use crate::trial::{self, Plan};
 
@@ -56,59 +56,107 @@ pub(crate) fn run(campaign: &Campaign, places: &Places, cores: Cores) -> anyhow:
         tt_os::cpu::pin(cpu).with_context(|| format!("cannot use CPU {cpu}"))?;
     }
     process::hurry();
-    let began = Instant::now();
+    process::raise_descriptors();
     let mut generator = Generator::new(campaign.seed)?;
-    let stamp = environment::Stamp::now(places);
-    record::append(&campaign.out, &environment::notes(&stamp, campaign, places, cores), &[])?;
+    let stamp = Stamp::now(places);
+    let mut notes = environment::notes(&stamp, campaign, places, cores);
+    notes.extend(alone(campaign, &mut generator)?);
+    record::append(&campaign.out, &notes, &[])?;
     let first = first_round(&campaign.out)?;
-    let mut order = Order(campaign.seed ^ first);
-    let rounds = (0..campaign.rounds).map(|number| (first + number, false));
-    for (round, counts_calls) in campaign.counts_calls.then_some((first, true)).into_iter().chain(rounds) {
+    let order = Order(campaign.seed ^ first);
+    let mut rounds = Rounds { campaign, places, cores, generator, stamp, order };
+    let began = Instant::now();
+    if campaign.counts_calls {
+        rounds.round(first, true, false)?;
+    }
+    for number in 0..campaign.rounds {
         if began.elapsed() > campaign.time_max {
-            println!("the time is up after {round} rounds");
+            println!("the time is up after {number} rounds");
             break;
         }
-        let servers = start_all(campaign, places, cores, &mut generator);
-        let plan = Plan { duration: campaign.duration, counts_calls, server_cpu: cores.servers };
-        for row in campaign.rows.iter().filter(|row| !counts_calls || row.work != Work::Memory) {
-            for contestant in order.shuffle(&campaign.contestants) {
-                let server = servers.get(contestant.name());
-                let record = one(&mut generator, row, contestant, server, plan);
-                let record = Record {
-                    date: stamp.date.clone(),
-                    commit: stamp.commit.clone(),
-                    row: row.name.clone(),
-                    contestant: contestant.name().into(),
-                    round,
-                    ..record
-                };
-                say(&record);
-                record::append(&campaign.out, &[], &[record])?;
-            }
-        }
+        rounds.round(first + number, false, number < MEMORY_ROUNDS)?;
     }
     Ok(())
 }
 
-type Servers = BTreeMap<&'static str, Result<Running, String>>;
-
-fn start_all(campaign: &Campaign, places: &Places, cores: Cores, generator: &mut Generator) -> Servers {
-    let mut servers = Servers::new();
-    for &contestant in &campaign.contestants {
-        let started = contestant
-            .version(places)
-            .and_then(|_| generator.start(contestant, places, cores.servers).map_err(|error| format!("{error:#}")));
-        servers.insert(contestant.name(), started);
+/// What the generator does without a server, for each size of the rows: none of their rates can be above it.
+fn alone(campaign: &Campaign, generator: &mut Generator) -> anyhow::Result<Vec<String>> {
+    let mut sizes: Vec<(usize, usize)> = Vec::new();
+    for row in &campaign.rows {
+        if let Work::Traffic { payload_len, train, .. } = row.work
+            && payload_len > 0
+            && !sizes.contains(&(payload_len, train))
+        {
+            sizes.push((payload_len, train));
+        }
     }
-    servers
+    let note = |(len, train): (usize, usize)| {
+        let rate = trial::alone(generator, len, train, WINDOW)?;
+        Ok(format!("generator without a server: {rate:.0} a second of {len} bytes in trains of {train}"))
+    };
+    sizes.into_iter().map(note).collect()
 }
+
+/// What stays the same from round to round.
+struct Rounds<'a> {
+    campaign: &'a Campaign,
+    places: &'a Places,
+    cores: Cores,
+    generator: Generator,
+    stamp: Stamp,
+    order: Order,
+}
+
+impl Rounds<'_> {
+    /// Every row once against every server, all of them started afresh.
+    fn round(&mut self, round: u64, counts_calls: bool, with_memory: bool) -> anyhow::Result<()> {
+        let Campaign { rows, contestants, duration, .. } = self.campaign;
+        let plan = Plan { duration: *duration, counts_calls, server_cpu: self.cores.servers };
+        let mut servers = Servers::new();
+        for &contestant in contestants {
+            let server = self.start(contestant);
+            servers.insert(contestant.name(), server);
+        }
+        for row in rows.iter().filter(|row| row.work != Work::Memory) {
+            for contestant in self.order.shuffle(contestants) {
+                let record = one(&mut self.generator, row, contestant, &servers[contestant.name()], plan);
+                self.keep(row, contestant, round, record)?;
+            }
+        }
+        drop(servers);
+        for row in rows.iter().filter(|row| row.work == Work::Memory && with_memory && !counts_calls) {
+            for contestant in self.order.shuffle(contestants) {
+                let server = self.start(contestant);
+                let record = one(&mut self.generator, row, contestant, &server, plan);
+                self.keep(row, contestant, round, record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, contestant: Contestant) -> Result<Running, String> {
+        contestant.version(self.places)?;
+        let started = self.generator.start(contestant, self.places, self.cores.servers);
+        started.map_err(|error| format!("{error:#}"))
+    }
+
+    fn keep(&self, row: &Row, contestant: Contestant, round: u64, record: Record) -> anyhow::Result<()> {
+        let Stamp { date, commit } = self.stamp.clone();
+        let (row, contestant) = (row.name.clone(), contestant.name().to_owned());
+        let record = Record { date, commit, row, contestant, round, ..record };
+        say(&record);
+        record::append(&self.campaign.out, &[], &[record])
+    }
+}
+
+type Servers = BTreeMap<&'static str, Result<Running, String>>;
 
 /// A run, or a record that says why there is none.
 fn one(
     generator: &mut Generator,
     row: &Row,
     contestant: Contestant,
-    server: Option<&Result<Running, String>>,
+    server: &Result<Running, String>,
     plan: Plan,
 ) -> Record {
     let refused = |reason: String| Record { kind: format!("none: {reason}"), ..Record::default() };
@@ -116,9 +164,8 @@ fn one(
         return refused(reason.to_owned());
     }
     match server {
-        None => refused("not started".into()),
-        Some(Err(reason)) => refused(reason.clone()),
-        Some(Ok(server)) => {
+        Err(reason) => refused(reason.clone()),
+        Ok(server) => {
             let record = trial::run(generator, server, row.work, plan);
             record.unwrap_or_else(|error| {
                 // What is left of it must not be taken for the next run's.
@@ -138,6 +185,10 @@ fn say(record: &Record) {
             *delivered as f64 * 1e9 / (*elapsed_ns).max(1) as f64,
             each(*cpu_ns),
             *cpu_ns as f64 / (*elapsed_ns).max(1) as f64,
+        ),
+        "memory" => println!(
+            "{round:3} {row:18} {contestant:13} {:.0} bytes an allocation",
+            (record.resident_all - record.resident_one) as f64 / (record.allocations - 1) as f64
         ),
         "calls" => println!("{round:3} {row:18} {contestant:13} {:.2} system calls each", each(*calls)),
         reason => println!("{round:3} {row:18} {contestant:13} {reason}"),

@@ -39,6 +39,8 @@ pub(crate) struct Tally {
     pub(crate) refused: u64,
     /// From the first send to the last arrival.
     pub(crate) elapsed_ns: u64,
+    /// From the first send to the last.
+    pub(crate) sending_ns: u64,
     pub(crate) latency: Histogram,
 }
 
@@ -138,6 +140,7 @@ impl Drive<'_, '_> {
         }
         self.out += train;
         self.tally.sent += train;
+        self.tally.sending_ns = self.now_ns();
         Ok(())
     }
 

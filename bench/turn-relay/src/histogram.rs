@@ -37,10 +37,6 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    pub(crate) fn max_ns(&self) -> u64 {
-        self.max_ns
-    }
-
     /// The `q` quantile, the upper end of its bucket; `None` where fewer than 100 samples lie above it.
     pub(crate) fn quantile_ns(&self, q: f64) -> Option<u64> {
         let len = self.len();

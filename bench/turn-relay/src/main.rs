@@ -4,6 +4,7 @@
 
 mod campaign;
 mod client;
+mod cycle;
 mod drive;
 mod echo;
 mod environment;
@@ -32,6 +33,7 @@ use clap::{Parser, Subcommand};
 use campaign::{Campaign, Cores};
 use rivals::{Contestant, Places};
 use rows::Row;
+use summary::Look;
 
 /// TURN servers side by side: the same load, the same core, one after the other.
 #[derive(Debug, Parser)]
@@ -50,6 +52,9 @@ enum Ask {
     Summarise {
         /// A file that `--out` wrote
         file: PathBuf,
+        /// As Markdown, for a document
+        #[arg(long)]
+        markdown: bool,
     },
     /// The floor: sends back what comes in
     #[command(hide = true)]
@@ -101,7 +106,11 @@ fn main() -> anyhow::Result<()> {
     match cli.command {
         Some(Ask::Echo { listen }) => echo::serve(listen),
         Some(Ask::Prepare) => prepare::build(&places(&cli.flags)?),
-        Some(Ask::Summarise { file }) => summary::print(&record::Runs::read(&file)?, cli.flags.seed),
+        Some(Ask::Summarise { file, markdown }) => {
+            let look = if markdown { Look::Markdown } else { Look::Terminal };
+            summary::print(&record::Runs::read(&file)?, cli.flags.seed, look);
+            Ok(())
+        }
         None => measure(&cli.flags),
     }
 }
@@ -126,7 +135,8 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
     };
     campaign::run(&campaign, &places, Cores::choose())?;
     println!("\nruns: {}", campaign.out.display());
-    summary::print(&record::Runs::read(&campaign.out)?, flags.seed)
+    summary::print(&record::Runs::read(&campaign.out)?, flags.seed, Look::Terminal);
+    Ok(())
 }
 
 fn places(flags: &Flags) -> anyhow::Result<Places> {

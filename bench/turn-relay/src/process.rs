@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::time::clock_getcpuclockid;
 use nix::unistd::Pid;
@@ -88,6 +89,14 @@ pub(crate) fn hurry() {
     renice.args(["-n", NICENESS, "-p", &own]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Only root may; the notes say how it ended.
     let _ = renice.status();
+}
+
+/// Lets this process and the servers have as many descriptors as the system allows them.
+pub(crate) fn raise_descriptors() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Where it fails, a server of many allocations says so itself.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 /// The preference that this process has.

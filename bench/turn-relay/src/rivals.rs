@@ -79,7 +79,17 @@ impl Contestant {
         Ok(match self {
             Self::Truetick => {
                 let mut command = Command::new(&places.truetick);
-                command.args(["turn", "--workers", "1", "--allow-peer", "127.0.0.0/8", "--realm", REALM]);
+                command.args([
+                    "turn",
+                    "--workers",
+                    "1",
+                    "--allocations-max",
+                    "16384",
+                    "--allow-peer",
+                    "127.0.0.0/8",
+                    "--realm",
+                    REALM,
+                ]);
                 command.args(["--listen", &format!("{ip}:{port}"), "--relay-ip", &ip]);
                 command.args(["--user", &format!("{USER}:{PASSWORD}")]);
                 command

@@ -9,9 +9,13 @@ const TRAIN: usize = 16;
 /// Setting: datagrams that leave each second in an open loop.
 const OPEN_PER_SECOND: u64 = 20_000;
 /// Setting: allocation cycles that are under way at once.
-pub(crate) const CYCLES: usize = 16;
+pub(crate) const CYCLES_AT_ONCE: usize = 16;
+/// Setting: allocation cycles of a run. A server may let a port rest for a while, so a run is bounded by its cycles.
+pub(crate) const CYCLES_OF_A_RUN: u64 = 2_500;
 /// Setting: allocations of the memory row.
 pub(crate) const MANY: usize = 10_000;
+/// Setting: rounds that have the memory row; it hardly varies, and takes long.
+pub(crate) const MEMORY_ROUNDS: u64 = 3;
 
 /// A way through a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use crate::client::{Client, ask};
+use crate::client::Client;
 use crate::face::Face;
 use crate::payload::Pool;
 use crate::process::Process;
@@ -138,6 +138,27 @@ impl Generator {
         Ok([caller, callee])
     }
 
+    /// Another client for the memory row: with an allocation, and a channel to a peer that the server relays to.
+    pub(crate) fn one_of_many(&mut self, server: &Running, first: Option<&Client>) -> anyhow::Result<Client> {
+        if server.contestant != Contestant::TurnRs {
+            return self.client(server);
+        }
+        let ip = self.address();
+        let mut client = Client::allocate(&mut self.faces.client, ip, server.address)?;
+        if let Some(first) = first {
+            client.bind_channel(&mut self.faces.client, CHANNEL, first.relayed)?;
+        }
+        Ok(client)
+    }
+
+    /// From a client's address straight to the peer, without a server: what the generator can do at most.
+    pub(crate) fn straight(&mut self) -> Flow {
+        let source = self.address();
+        let to = SocketAddrV4::new(PEER, self.faces.peer.port);
+        let from = SocketAddrV4::new(source, self.faces.client.port);
+        Flow { source, to, channel: None, from, at: PEER, channel_there: None }
+    }
+
     fn there_and_back(&mut self, server: SocketAddrV4) -> Flow {
         let ip = self.address();
         Flow { source: ip, to: server, channel: None, from: server, at: ip, channel_there: None }
@@ -173,11 +194,5 @@ impl Generator {
         while self.faces.client.receive()?.is_some() {}
         while self.faces.peer.receive()?.is_some() {}
         Ok(())
-    }
-
-    /// Whether the server answers at all.
-    pub(crate) fn probe(&mut self, server: SocketAddrV4) -> anyhow::Result<()> {
-        let request = Request::new(stun::BINDING, *b"are you here").unsigned();
-        ask(&mut self.faces.client, ASKER, server, *b"are you here", &request, |_| ())
     }
 }

@@ -1,4 +1,4 @@
-//! From runs to a table: means with intervals, quantiles of merged distributions, ratios to stock coturn.
+//! From runs to tables: means with intervals, quantiles of merged distributions, ratios to stock coturn.
 
 use tt_report::{Bootstrap, Estimate};
 
@@ -11,96 +11,162 @@ use crate::rows::{self, Row, Work};
 const RESAMPLES: u32 = 10_000;
 /// Every ratio is one to this server.
 const BASE: &str = "coturn";
+/// Who the aims are for.
+const OURS: &str = "truetick";
+
+const HEADINGS: [&str; 11] =
+    ["row", "server", "runs", "per second", "lost", "p50 us", "p99 us", "cost", "of core", "ratio to coturn", "calls"];
+
+/// What a table looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Terminal,
+    Markdown,
+}
 
 /// Prints the notes and the table of `runs`.
-pub(crate) fn print(runs: &Runs, seed: u64) -> anyhow::Result<()> {
+pub(crate) fn print(runs: &Runs, seed: u64, look: Look) {
+    let bootstrap = Bootstrap { resamples: RESAMPLES, seed };
+    let mut lines: Vec<[String; 11]> = vec![HEADINGS.map(str::to_owned)];
+    let mut verdicts = Vec::new();
+    for row in rows::all() {
+        let records: Vec<&Record> = runs.records.iter().filter(|record| record.row == row.name).collect();
+        for contestant in rivals::ALL {
+            lines.extend(line(&row, &records, contestant.name(), bootstrap));
+        }
+        verdicts.extend(verdict(&row, &records, bootstrap));
+        verdicts.extend(records.iter().filter(|record| record.kind == "memory").map(|record| resident(record)));
+    }
     for note in &runs.notes {
         println!("{note}");
     }
+    println!(
+        "\ncost: nanoseconds of the server's CPU time for a datagram or a cycle; bytes of an allocation in `memory`\n"
+    );
+    match look {
+        Look::Terminal => print_terminal(&lines),
+        Look::Markdown => print_markdown(&lines),
+    }
     println!();
-    for row in rows::all() {
-        let lines = lines(runs, &row, Bootstrap { resamples: RESAMPLES, seed });
-        if !lines.is_empty() {
-            println!("{}", heading(&row));
-            lines.iter().for_each(|line| println!("{line}"));
+    verdicts.iter().for_each(|verdict| println!("{verdict}"));
+}
+
+fn print_terminal(lines: &[[String; 11]]) {
+    let widths: Vec<usize> =
+        (0..11).map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0)).collect();
+    for (number, line) in lines.iter().enumerate() {
+        if number > 0 && line[0] != lines[number - 1][0] {
+            println!();
+        }
+        let cells = line.iter().zip(&widths).enumerate();
+        let cells =
+            cells.map(|(at, (cell, width))| if at < 2 { format!("{cell:<width$}") } else { format!("{cell:>width$}") });
+        println!("{}", cells.collect::<Vec<_>>().join("  "));
+    }
+}
+
+fn print_markdown(lines: &[[String; 11]]) {
+    for (number, line) in lines.iter().enumerate() {
+        println!("| {} |", line.join(" | "));
+        if number == 0 {
+            println!("|---|---|{}", "--:|".repeat(9));
         }
     }
-    Ok(())
 }
 
-fn heading(row: &Row) -> String {
-    let aim = row.aim.map_or_else(String::new, |aim| format!(", aim for truetick: at most {aim:.2} of coturn"));
-    let what = match row.work {
-        Work::Memory => "bytes/allocation",
-        Work::Cycle => "cycle",
-        Work::Traffic { .. } => "datagram",
-    };
-    format!(
-        "\n{}{aim}\n  {:<13} {:>4} {:>10} {:>9} {:>8} {:>8} {:>9} {:>17} {:>8} {:>20} {:>6}",
-        row.name,
-        "server",
-        "runs",
-        "per second",
-        "lost",
-        "p50 us",
-        "p99 us",
-        "CPU ns",
-        what,
-        "of core",
-        "ratio to coturn",
-        "calls"
-    )
-}
-
-fn lines(runs: &Runs, row: &Row, bootstrap: Bootstrap) -> Vec<String> {
-    let of_row = |record: &&Record| record.row == row.name;
-    let records: Vec<&Record> = runs.records.iter().filter(of_row).collect();
-    let contestants = rivals::ALL.into_iter().map(|contestant| contestant.name());
-    contestants.filter_map(|contestant| line(&records, contestant, bootstrap)).collect()
-}
-
-fn line(records: &[&Record], contestant: &str, bootstrap: Bootstrap) -> Option<String> {
+fn line(row: &Row, records: &[&Record], contestant: &str, bootstrap: Bootstrap) -> Option<[String; 11]> {
     let own: Vec<&Record> = records.iter().copied().filter(|record| record.contestant == contestant).collect();
     let last = own.last()?;
-    let runs: Vec<&Record> = own.iter().copied().filter(|record| record.kind == "traffic").collect();
+    let runs: Vec<&Record> = own.iter().copied().filter(|record| cost(record).is_some()).collect();
+    let mut cells = [row.name.as_str(), contestant].map(str::to_owned).to_vec();
     if runs.is_empty() {
-        return Some(format!("  {contestant:<13} {}", last.kind));
+        cells.push(last.kind.clone());
+        cells.resize(11, String::new());
+        return cells.try_into().ok();
     }
-    let sum = |value: fn(&Record) -> u64| runs.iter().map(|record| value(record)).sum::<u64>();
-    let (sent, delivered) = (sum(|record| record.sent), sum(|record| record.delivered));
-    let elapsed_ns = sum(|record| record.elapsed_ns);
+    cells.push(runs.len().to_string());
+    cells.extend(traffic_cells(&runs));
+    let costs: Vec<(f64, f64)> = runs.iter().filter_map(|record| cost(record)).collect();
+    cells.push(bootstrap.ratio(&costs).map_or_else(String::new, |estimate| interval(estimate, 0)));
+    let (cpu_ns, elapsed_ns) = (sum(&runs, |record| record.cpu_ns), sum(&runs, |record| record.elapsed_ns));
+    let is_memory = row.work == Work::Memory;
+    cells.push(if is_memory { String::new() } else { format!("{:.2}", cpu_ns as f64 / elapsed_ns.max(1) as f64) });
+    let ratio = bootstrap.ratio(&pairs(records, contestant));
+    cells.push(ratio.map_or_else(String::new, |estimate| interval(estimate, 3)));
+    let calls: Vec<&Record> = own.iter().copied().filter(|record| record.kind == "calls").collect();
+    let delivered = sum(&calls, |record| record.delivered);
+    let calls = sum(&calls, |record| record.calls);
+    cells.push(if delivered == 0 { String::new() } else { format!("{:.2}", calls as f64 / delivered as f64) });
+    cells.try_into().ok()
+}
+
+/// Rate, loss and quantiles.
+fn traffic_cells(runs: &[&Record]) -> [String; 4] {
+    let elapsed_ns = sum(runs, |record| record.elapsed_ns);
+    if elapsed_ns == 0 {
+        return std::array::from_fn(|_| String::new());
+    }
+    let (sent, delivered) = (sum(runs, |record| record.sent), sum(runs, |record| record.delivered));
     let mut latency = Histogram::default();
     runs.iter().for_each(|record| latency.merge(&record.latency));
     let micros = |q: f64| latency.quantile_ns(q).map_or_else(|| "n/a".into(), |ns| format!("{:.1}", ns as f64 / 1e3));
-    let cpu: Vec<(f64, f64)> =
-        runs.iter().map(|record| ((record.cpu_ns) as f64, record.delivered.max(1) as f64)).collect();
-    let calls = own.iter().rfind(|record| record.kind == "calls");
-    let calls = calls.map_or_else(|| "-".into(), |record| format!("{:.2}", each(record.calls, record)));
-    Some(format!(
-        "  {contestant:<13} {:>4} {:>10.0} {:>8.4}% {:>8} {:>8} {:>27} {:>8.2} {:>20} {calls:>6}",
-        runs.len(),
-        delivered as f64 * 1e9 / elapsed_ns.max(1) as f64,
-        100.0 * (sent - delivered) as f64 / sent.max(1) as f64,
+    [
+        format!("{:.0}", delivered as f64 * 1e9 / elapsed_ns as f64),
+        format!("{:.4} %", 100.0 * (sent - delivered) as f64 / sent.max(1) as f64),
         micros(0.5),
         micros(0.99),
-        bootstrap.ratio(&cpu).map_or_else(String::new, |estimate| interval(estimate, 0)),
-        sum(|record| record.cpu_ns) as f64 / elapsed_ns.max(1) as f64,
-        bootstrap.ratio(&pairs(records, contestant)).map_or_else(|| "-".into(), |estimate| interval(estimate, 3)),
-    ))
+    ]
 }
 
-/// CPU time each of `contestant` and of the base, in the rounds that have both.
-fn pairs(records: &[&Record], contestant: &str) -> Vec<(f64, f64)> {
-    let of = |name: &str, round: u64| {
-        let wanted = |record: &&&Record| record.contestant == name && record.round == round && record.kind == "traffic";
-        records.iter().find(wanted).map(|record| each(record.cpu_ns, record))
+/// Whether truetick's part of coturn's cost is within its aim, as far as the interval tells.
+fn verdict(row: &Row, records: &[&Record], bootstrap: Bootstrap) -> Option<String> {
+    let aim = row.aim?;
+    let ratio = bootstrap.ratio(&pairs(records, OURS))?;
+    let word = match (ratio.low <= aim, ratio.high <= aim) {
+        (_, true) => "reached",
+        (true, false) => "undecided",
+        (false, false) => "missed",
     };
-    let rounds = records.iter().filter(|record| record.contestant == contestant && record.kind == "traffic");
-    rounds.filter_map(|record| Some((of(contestant, record.round)?, of(BASE, record.round)?))).collect()
+    let name = &row.name;
+    Some(format!("{name:18} aim {aim:.2} of coturn: {word}, {}", interval(ratio, 3)))
 }
 
-fn each(sum: u64, record: &Record) -> f64 {
-    sum as f64 / record.delivered.max(1) as f64
+/// Tables that are made at the start cost memory too, though none for one more allocation.
+fn resident(record: &Record) -> String {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let Record { contestant, resident_one, resident_all, allocations, .. } = record;
+    format!(
+        "resident memory of {contestant:13} {:8.1} MiB with one allocation, {:8.1} MiB with {allocations}",
+        mib(*resident_one),
+        mib(*resident_all)
+    )
+}
+
+/// What a run cost in all, and how many operations shared it.
+fn cost(record: &Record) -> Option<(f64, f64)> {
+    match record.kind.as_str() {
+        "traffic" => Some((record.cpu_ns as f64, record.delivered.max(1) as f64)),
+        "memory" => {
+            let grown = record.resident_all.saturating_sub(record.resident_one);
+            Some((grown as f64, record.allocations.saturating_sub(1).max(1) as f64))
+        }
+        _ => None,
+    }
+}
+
+/// The cost of one operation of `contestant` and of the base, in the rounds that have both.
+fn pairs(records: &[&Record], contestant: &str) -> Vec<(f64, f64)> {
+    let each = |record: &Record| cost(record).map(|(sum, count)| sum / count);
+    let base_of = |round: u64| {
+        let mut base = records.iter().filter(|record| record.contestant == BASE && record.round == round);
+        base.find_map(|record| each(record))
+    };
+    let own = records.iter().filter(|record| record.contestant == contestant);
+    own.filter_map(|record| Some((each(record)?, base_of(record.round)?))).collect()
+}
+
+fn sum(records: &[&Record], value: fn(&Record) -> u64) -> u64 {
+    records.iter().map(|record| value(record)).sum()
 }
 
 fn interval(estimate: Estimate, digits: usize) -> String {

@@ -62,6 +62,9 @@ pub(crate) enum Fault {
     Astray,
 }
 
+/// An arrival's flow and sequence, or what is wrong with it.
+pub(crate) type Accepted = Result<(u32, u64), Fault>;
+
 /// Traffic of one row.
 pub(crate) struct Traffic<'a> {
     pub(crate) flows: Vec<Flow>,
@@ -112,8 +115,8 @@ impl Traffic<'_> {
         face.send_train(source, to, &self.scratch, (self.scratch.len() / self.train) as u16)
     }
 
-    /// The next arrival: flow and sequence, or what is wrong with it; `None` where nothing is there.
-    pub(crate) fn receive(&mut self) -> Result<Option<Result<(u32, u64), Fault>>, Errno> {
+    /// The next arrival; `None` where nothing is there.
+    pub(crate) fn receive(&mut self) -> Result<Option<Accepted>, Errno> {
         let port = self.faces.of(self.receiver).port;
         let Some(arrival) = self.faces.of(self.receiver).receive()? else { return Ok(None) };
         Ok(Some(match self.form {
@@ -123,7 +126,7 @@ impl Traffic<'_> {
     }
 }
 
-fn accept_binding(flows: &[Flow], port: u16, arrival: &Arrival<'_>) -> Result<(u32, u64), Fault> {
+fn accept_binding(flows: &[Flow], port: u16, arrival: &Arrival<'_>) -> Accepted {
     let response = Response::parse(arrival.bytes).filter(|response| response.method == stun::BINDING);
     let response = response.filter(|response| !response.is_error).ok_or(Fault::Corrupt)?;
     let (index, sequence) = of_transaction(response.transaction);
@@ -137,7 +140,7 @@ fn accept_binding(flows: &[Flow], port: u16, arrival: &Arrival<'_>) -> Result<(u
     Ok((index, sequence))
 }
 
-fn accept_payload(flows: &[Flow], pool: &Pool, len: usize, arrival: &Arrival<'_>) -> Result<(u32, u64), Fault> {
+fn accept_payload(flows: &[Flow], pool: &Pool, len: usize, arrival: &Arrival<'_>) -> Accepted {
     let has_channel = flows.first().is_some_and(|flow| flow.channel_there.is_some());
     let (channel, bytes) = match arrival.bytes {
         [high, low, _, _, payload @ ..] if has_channel => {

@@ -3,14 +3,15 @@
 use std::thread;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use tt_os::readings::Readings;
 
+use crate::cycle;
 use crate::drive::{Pace, Tally, drive};
 use crate::process::{CallCount, deferred_ns};
 use crate::record::Record;
 use crate::rivals::Contestant;
-use crate::rows::{Way, Work};
+use crate::rows::{CYCLES_AT_ONCE, CYCLES_OF_A_RUN, MANY, Way, Work};
 use crate::stage::{Generator, Running};
 use crate::traffic::Form;
 
@@ -22,6 +23,8 @@ pub(crate) const WARM_UP: Duration = Duration::from_millis(80);
 const BINDING_ECHO_LEN: usize = 28;
 /// Setting: system calls are counted over so long.
 const CALLS_FOR: Duration = Duration::from_millis(300);
+/// Setting: the generator is run without a server for so long.
+const ALONE_FOR: Duration = Duration::from_millis(300);
 
 /// Why `contestant` has no run of `work`, if so.
 pub(crate) fn refusal(contestant: Contestant, work: Work) -> Option<&'static str> {
@@ -51,19 +54,54 @@ pub(crate) fn run(generator: &mut Generator, server: &Running, work: Work, plan:
             let paths = generator.paths(server, way, flows)?;
             let mut traffic = generator.traffic(paths.flows, form, train);
             let mut next = 1;
-            let mut go = |pace, duration| {
+            let mut go = |pace, duration| -> anyhow::Result<Tally> {
                 let tally = drive(&mut traffic, pace, duration, next)?;
                 next += tally.sent + tally.refused;
                 Ok(tally)
             };
-            let warm_up: Tally = go(pace, WARM_UP)?;
+            let warm_up = go(pace, WARM_UP)?;
             ensure!(warm_up.delivered > 0, "nothing arrives");
-            let record = measure(server, plan, |duration| go(pace, duration))?;
+            let mut achieved = 0.0;
+            let record = measure(server, plan, |duration| {
+                let tally = go(pace, duration)?;
+                achieved = tally.sent as f64 * 1e9 / tally.sending_ns.max(1) as f64;
+                Ok(tally)
+            })?;
             generator.release(paths.clients)?;
-            Ok(record)
+            Ok(void_unless_kept(pace, achieved, record))
         }
-        Work::Cycle | Work::Memory => anyhow::bail!("not yet"),
+        Work::Cycle => {
+            let mut go = |count| cycle::run(generator, server.address, CYCLES_AT_ONCE, count);
+            let warm_up = go(CYCLES_OF_A_RUN / 10)?;
+            ensure!(warm_up.delivered > 0, "no cycle comes to its end");
+            measure(server, plan, |_| go(CYCLES_OF_A_RUN))
+        }
+        Work::Memory => memory(generator, server),
     }
+}
+
+/// Resident memory with one allocation, and with many.
+fn memory(generator: &mut Generator, server: &Running) -> anyhow::Result<Record> {
+    let first = generator.one_of_many(server, None)?;
+    thread::sleep(SETTLE);
+    let resident_one = server.process.resident_bytes()?;
+    for number in 1..MANY {
+        let client = generator.one_of_many(server, Some(&first));
+        client.with_context(|| format!("allocation {number}"))?;
+    }
+    thread::sleep(SETTLE);
+    let resident_all = server.process.resident_bytes()?;
+    generator.forget()?;
+    Ok(Record { kind: "memory".into(), resident_one, resident_all, allocations: MANY as u64, ..Record::default() })
+}
+
+/// What the generator delivers to itself in a second, with no server between: no rate of a row can be above it.
+pub(crate) fn alone(generator: &mut Generator, len: usize, train: usize, window: usize) -> anyhow::Result<f64> {
+    let flow = generator.straight();
+    let mut traffic = generator.traffic(vec![flow], Form::Payload { len }, train);
+    let tally = drive(&mut traffic, Pace::Closed { window }, ALONE_FOR, 1)?;
+    ensure!(tally.delivered == tally.sent && tally.corrupt == 0, "the generator loses what it sends to itself");
+    Ok(tally.delivered as f64 * 1e9 / tally.elapsed_ns as f64)
 }
 
 /// Runs `go` between two readings of everything.
@@ -107,13 +145,12 @@ fn of_tally(tally: Tally) -> Record {
     }
 }
 
-/// The offered rate was kept to within one per cent. A closed loop has none.
-pub(crate) fn kept_pace(pace: Pace, record: &Record) -> bool {
+/// A run of an open loop whose generator did not keep the offered rate to within one per cent is void.
+fn void_unless_kept(pace: Pace, achieved: f64, record: Record) -> Record {
     match pace {
-        Pace::Closed { .. } => true,
-        Pace::Open { per_second } => {
-            let achieved = record.sent as f64 * 1e9 / record.elapsed_ns.max(1) as f64;
-            achieved >= 0.99 * per_second as f64
+        Pace::Open { per_second } if achieved < 0.99 * per_second as f64 && record.kind == "traffic" => {
+            Record { kind: format!("void: {per_second} offered and {achieved:.0} sent a second"), ..record }
         }
+        Pace::Open { .. } | Pace::Closed { .. } => record,
     }
 }

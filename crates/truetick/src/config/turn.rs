@@ -48,6 +48,8 @@ pub struct TurnSection {
     pub deny_peer: Vec<IpNet>,
     /// Threads that serve clients.
     pub workers: Option<usize>,
+    /// Live allocations at most, over all workers.
+    pub allocations_max: Option<u32>,
     /// Channel numbers up to 0x7FFF, as RFC 5766 had them.
     pub rfc5766_channel_numbers: bool,
     /// `[turn.streams]`

@@ -25,6 +25,8 @@ const REALM: &str = "truetick";
 const REALM_CHARACTERS_MAX: usize = 127;
 const WORKERS_MAX: usize = 256;
 const ALLOCATIONS: u32 = 8_192;
+/// Tables are made for all of them at the start.
+const ALLOCATIONS_MAX: u32 = 1 << 20;
 const SAMPLED_ONE_IN: u32 = 64;
 
 /// Flags of `truetick turn`.
@@ -81,6 +83,9 @@ pub struct Args {
     /// Threads that serve clients [default: one a core]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
+    /// Live allocations at most, over all workers [default: 8192]
+    #[arg(long, value_name = "N")]
+    pub allocations_max: Option<u32>,
     /// Take channel numbers up to 0x7FFF, as RFC 5766 had them, and some clients still bind
     #[arg(long)]
     pub rfc5766_channel_numbers: bool,
@@ -222,6 +227,7 @@ impl TurnConfig {
         config.allow_peers = either(&args.allow_peer, &section.allow_peer).to_vec();
         config.deny_peers = either(&args.deny_peer, &section.deny_peer).to_vec();
         config.workers = args.workers.or(section.workers).unwrap_or(config.workers);
+        config.allocations_max = args.allocations_max.or(section.allocations_max).unwrap_or(ALLOCATIONS);
         if args.rfc5766_channel_numbers || section.rfc5766_channel_numbers {
             config.channel_numbers = ChannelNumbers::Rfc5766;
         }
@@ -232,6 +238,12 @@ impl TurnConfig {
     fn check(&self, args: &Args, section: &TurnSection) -> anyhow::Result<()> {
         let workers = || named(section, "workers", args.workers.is_some(), 0);
         ensure!((1..=WORKERS_MAX).contains(&self.workers), "{} is from 1 to {WORKERS_MAX}", workers());
+        let allocations = || named(section, "allocations_max", args.allocations_max.is_some(), 0);
+        ensure!(
+            (1..=ALLOCATIONS_MAX).contains(&self.allocations_max),
+            "{} is from 1 to {ALLOCATIONS_MAX}",
+            allocations()
+        );
         let realm = || named(section, "realm", args.realm.is_some(), 0);
         let realm_length = self.realm.chars().count();
         ensure!(
@@ -265,6 +277,7 @@ impl TurnConfig {
             allow_peer: self.allow_peers.clone(),
             deny_peer: self.deny_peers.clone(),
             workers: Some(self.workers),
+            allocations_max: Some(self.allocations_max),
             rfc5766_channel_numbers: self.channel_numbers == ChannelNumbers::Rfc5766,
             password_algorithms: Some(self.password_algorithms.into()),
             streams: self.streams.into(),

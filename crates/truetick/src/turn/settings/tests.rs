@@ -54,6 +54,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         ("--relay-ip ::1 --external-ip 192.0.2.1", "--external-ip 192.0.2.1 and relay address ::1 are of two kinds"),
         ("--external-ip 192.0.2.1 --external-ip 192.0.2.2", "--external-ip is given more often than --relay-ip"),
         ("--workers 0", "--workers is from 1 to 256"),
+        ("--allocations-max 0", "--allocations-max is from 1 to 1048576"),
         ("--user nobody", "--user: a user is NAME:PASSWORD"),
         ("--user-file /nowhere", "--user-file: cannot read /nowhere: No such file or directory (os error 2)"),
         ("--realm \u{7}", "--realm is plain text"),
