@@ -122,6 +122,76 @@ fn relays_both_ways_over_both_families_with_four_workers() {
     assert_eq!((farewell.received, farewell.dropped), (expected + 24, 0), "{}", farewell.line);
 }
 
+/// Clients and relayed addresses of either family in all four combinations, and one client with both.
+#[test]
+fn rfc_r084_both_families_from_clients_of_either() {
+    let flags = "--listen 127.0.0.1:0 --listen [::1]:0 --relay-ip 127.0.0.1 --relay-ip ::1 --workers 4";
+    let flags: Vec<_> = flags.split(' ').chain(["--allow-peer", "127.0.0.0/8", "--allow-peer", "::1/128"]).collect();
+    let server = Server::start(&flags);
+    let mut received = [0; 64];
+    let mut clients = Vec::new();
+    for listen in &server.listen {
+        let mut dual = Client::new(*listen, USER, PASSWORD);
+        let told = dual.allocate_with(&[(client::ADDITIONAL_ADDRESS_FAMILY, &[2, 0, 0, 0])]).unwrap();
+        assert!(matches!(told.relayed[..], [SocketAddr::V4(_), SocketAddr::V6(_)]), "{:?}", told.relayed);
+        for relayed in told.relayed {
+            let family = if relayed.is_ipv4() { 1 } else { 2 };
+            let mut single = Client::new(*listen, USER, PASSWORD);
+            let own = single.allocate_with(&[(client::REQUESTED_ADDRESS_FAMILY, &[family, 0, 0, 0])]).unwrap();
+            assert_eq!((own.relayed.len(), own.relayed[0].is_ipv4()), (1, relayed.is_ipv4()));
+            for (client, relayed, number) in
+                [(&mut dual, relayed, CHANNEL + u16::from(family)), (&mut single, own.relayed[0], CHANNEL)]
+            {
+                let peer = peer(relayed);
+                assert_eq!(client.permit(peer.local_addr().unwrap()), 0);
+                client.send_indication(peer.local_addr().unwrap(), b"out");
+                let (length, from) = peer.recv_from(&mut received).unwrap();
+                assert_eq!((&received[..length], from), (&b"out"[..], relayed));
+                peer.send_to(b"in", relayed).unwrap();
+                assert_eq!(client.receive_indication(), (peer.local_addr().unwrap(), b"in".to_vec()));
+                assert_eq!(client.bind_channel(number, peer.local_addr().unwrap()), 0);
+                client.send_channel(number, b"out");
+                assert_eq!(peer.recv_from(&mut received).unwrap().1, relayed);
+                peer.send_to(b"in", relayed).unwrap();
+                assert_eq!(client.receive_channel(), (number, b"in".to_vec()));
+            }
+            clients.push(single);
+        }
+        clients.push(dual);
+    }
+    assert_eq!(server.stop().dropped, 0);
+}
+
+/// A token is worth the same at every worker: the kernel chooses which of the four a client's datagrams come to.
+#[test]
+fn rfc_r086_case_a50_a_reserved_port_is_claimed_from_any_five_tuple() {
+    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "4", "--allow-peer", "127.0.0.0/8"]);
+    let mut clients = Vec::new();
+    for _ in 0..6 {
+        let mut holder = Client::new(server.listen[0], USER, PASSWORD);
+        let told = holder.allocate_with(&[(client::EVEN_PORT, &[0x80])]).unwrap();
+        let (even, token) = (told.relayed[0], told.token.unwrap());
+        assert_eq!(even.port() % 2, 0);
+        let mut claimer = Client::new(server.listen[0], USER, PASSWORD);
+        let claimed = claimer.allocate_with(&[(client::RESERVATION_TOKEN, &token)]).unwrap();
+        assert_eq!(claimed.relayed, [SocketAddr::new(even.ip(), even.port() + 1)]);
+        assert_eq!(claimed.token, None);
+        let mut late = Client::new(server.listen[0], USER, PASSWORD);
+        assert_eq!(late.allocate_with(&[(client::RESERVATION_TOKEN, &token)]).err(), Some(508), "used");
+        // Whoever has it relays on it, at whichever worker.
+        let peer = peer(even);
+        assert_eq!(claimer.permit(peer.local_addr().unwrap()), 0);
+        claimer.send_indication(peer.local_addr().unwrap(), b"out");
+        assert_eq!(peer.recv_from(&mut [0; 8]).unwrap().1, claimed.relayed[0]);
+        peer.send_to(b"in", claimed.relayed[0]).unwrap();
+        assert_eq!(claimer.receive_indication(), (peer.local_addr().unwrap(), b"in".to_vec()));
+        assert_eq!(claimer.refresh(600), 0);
+        // The ports of clients that are gone might be given to the next ones, and their allocations with them.
+        clients.extend([holder, claimer, late]);
+    }
+    assert_eq!(server.stop().dropped, 0);
+}
+
 #[test]
 fn rfc_r114_dscp_and_ecn_of_a_payload_are_kept_both_ways() {
     let server = Server::start(&["--listen", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8"]);

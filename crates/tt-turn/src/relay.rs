@@ -369,3 +369,31 @@ impl Draws {
         digest.first_chunk::<8>().map_or(0, |first| u64::from_le_bytes(*first))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Draws, Family, PortChoice, RelayAddress, RelayId, Relays};
+    use core::net::SocketAddr;
+
+    /// The one cursor of the pools, at the ends of 32 and of 64 bits.
+    #[test]
+    fn case_a52_draws_go_on_at_the_end_of_their_count() {
+        for count in [u64::from(u32::MAX) - 7, u64::MAX - 7] {
+            let mut relays = Relays::new(8, Draws { seed: [3; 32], count });
+            for id in 0..8 {
+                let bound = SocketAddr::new([198, 41, 0, 9].into(), 50_000 + id as u16);
+                relays.add(RelayId(id), RelayAddress { bound, external: bound }).expect("a relay");
+            }
+            for cycle in 0..64 {
+                let port = if cycle % 2 == 0 { PortChoice::Any } else { PortChoice::Even };
+                let drawn = relays.draw(Family::V4, port).expect("a relay");
+                relays.assign(drawn.relay, 0);
+                assert_eq!((relays.serving(drawn.relay), relays.pooled(Family::V4)), (Some(0), 7));
+                relays.retire(drawn.relay);
+                let id = relays.take_retired().expect("the same");
+                relays.add(id, RelayAddress { bound: drawn.relayed, external: drawn.relayed }).expect("a relay");
+                assert_ne!(relays.draw_token(), 0);
+            }
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use tt_model::Nanos;
 use tt_net::{FaultCounts, Inbox, IoFault, Poller, UdpSocket};
@@ -19,6 +19,12 @@ const RETRY: Nanos = Nanos::from_secs(1);
 /// Sockets of one address that wait for an allocation: topped up to `POOL_HIGH` when fewer than `POOL_LOW` are left.
 const POOL_LOW: usize = 64;
 const POOL_HIGH: usize = 128;
+/// Pairs of one family, on an even port and the next one, that wait for a client that asks for both: topped up to
+/// `PAIRS_HIGH` when fewer than `PAIRS_LOW` are left. A worker with few sockets keeps fewer, or none.
+const PAIRS_LOW: usize = 2;
+const PAIRS_HIGH: usize = 4;
+/// One pair for so many sockets that a worker may have, at most.
+const SOCKETS_PER_PAIR: usize = 16;
 /// Bytes that a relay socket's queue may hold, where the system allows it; one burst of a peer, not its memory.
 const SOCKET_BUFFER: usize = 1 << 20;
 /// Random ports that are tried for one socket before the range is searched from a random port on.
@@ -64,6 +70,8 @@ pub(super) struct Relays {
     resting: VecDeque<(Nanos, RelayId)>,
     /// When sockets are bound again after a failure.
     retry_at: Option<Nanos>,
+    /// When pairs are bound again after a failure, which is none of the others' business.
+    pairs_retry_at: Option<Nanos>,
     pub(super) counts: RelayCounts,
 }
 
@@ -76,6 +84,7 @@ impl Relays {
             vacant: (0..sockets_max).rev().collect(),
             resting: VecDeque::new(),
             retry_at: None,
+            pairs_retry_at: None,
             counts: RelayCounts::default(),
         }
     }
@@ -90,9 +99,12 @@ impl Relays {
     /// # Errors
     /// An address on which not one can be bound, with the reason.
     pub(super) fn fill(&mut self, server: &mut Server, poller: &Poller) -> Result<(), (SocketAddr, io::Error)> {
+        self.top_up_pairs(Nanos(0), server, poller);
         for ip in 0..self.plan.ips.len() {
             let share = self.slots.len() / self.plan.ips.len();
-            for count in 0..share.min(POOL_HIGH) {
+            let is_here = |slot: &&Option<Relay>| slot.as_ref().is_some_and(|relay| relay.ip == ip);
+            let paired = self.slots.iter().filter(is_here).count();
+            for count in paired..share.min(POOL_HIGH) {
                 match self.bind(ip, server, poller) {
                     Ok(()) => {}
                     Err(error) if count == 0 => {
@@ -127,13 +139,17 @@ impl Relays {
             self.retry_at = None;
             self.top_up(now, server, poller);
         }
+        if self.pairs_retry_at.is_none_or(|at| at <= now) {
+            self.pairs_retry_at = None;
+            self.top_up_pairs(now, server, poller);
+        }
         self.counts.resting = self.resting.len() as u64;
     }
 
     /// When [`Relays::tend`] has something to do again, if nothing else happens.
     pub(super) fn next_wake(&self) -> Option<Nanos> {
         let rested_at = self.resting.front().map(|(until, _)| *until);
-        [rested_at, self.retry_at].into_iter().flatten().min()
+        [rested_at, self.retry_at, self.pairs_retry_at].into_iter().flatten().min()
     }
 
     fn top_up(&mut self, now: Nanos, server: &mut Server, poller: &Poller) {
@@ -154,31 +170,72 @@ impl Relays {
         }
     }
 
+    fn top_up_pairs(&mut self, now: Nanos, server: &mut Server, poller: &Poller) {
+        let (low, high) = self.pairs_kept();
+        for is_ipv4 in [true, false] {
+            let ips = self.ips_of(is_ipv4).count();
+            let pooled = server.relay_pairs_pooled(is_ipv4);
+            if ips == 0 || pooled >= low {
+                continue;
+            }
+            for count in pooled..high {
+                let Some(ip) = self.ips_of(is_ipv4).nth(count % ips).filter(|_| self.vacant.len() >= 2) else { break };
+                if let Err(error) = self.bind_pair(ip, server, poller) {
+                    // That no two free ports were met is no failed system call.
+                    if error.raw_os_error().is_some() {
+                        self.counts.faults.record(IoFault::of(&error));
+                    }
+                    self.pairs_retry_at = Some(now.saturating_add(RETRY));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// How many pairs of a family are few, and how many are enough.
+    fn pairs_kept(&self) -> (usize, usize) {
+        let high = PAIRS_HIGH.min(self.slots.len() / SOCKETS_PER_PAIR);
+        (PAIRS_LOW.min(high), high)
+    }
+
     fn ips_of(&self, is_ipv4: bool) -> impl Iterator<Item = usize> {
         let ips = self.plan.ips.iter().enumerate();
         ips.filter(move |(_, ip)| ip.bound.is_ipv4() == is_ipv4).map(|(index, _)| index)
     }
 
     fn bind(&mut self, ip: usize, server: &mut Server, poller: &Poller) -> io::Result<()> {
-        let Some(id) = self.vacant.pop() else { return Ok(()) };
-        let bound = bind_random(self.plan.ips[ip].bound, self.plan.ports).and_then(|socket| {
-            socket.set_buffers(SOCKET_BUFFER, false)?;
-            socket.take_trains()?;
-            poller.add(&socket, relay_key(RelayId(id)))?;
-            Ok(socket)
-        });
-        match bound {
-            Ok(socket) => {
-                self.slots[id as usize] = Some(Relay { socket, ip });
-                self.counts.bound += 1;
-                self.register(RelayId(id), server);
-                Ok(())
-            }
-            Err(error) => {
-                self.vacant.push(id);
-                Err(error)
-            }
+        if self.vacant.is_empty() {
+            return Ok(());
         }
+        let id = self.keep(ip, bind_random(self.plan.ips[ip].bound, self.plan.ports)?, poller)?;
+        self.register(id, server);
+        Ok(())
+    }
+
+    fn bind_pair(&mut self, ip: usize, server: &mut Server, poller: &Poller) -> io::Result<()> {
+        let (even, odd) = bind_random_pair(self.plan.ips[ip].bound, self.plan.ports)?;
+        let even = self.keep(ip, even, poller)?;
+        let odd = self.keep(ip, odd, poller).inspect_err(|_| self.close(even))?;
+        let address = |id| self.address(id).map(|address| (id, address));
+        let Some((low, high)) = address(even).zip(address(odd)) else { return Ok(()) };
+        if let Err(fault) = server.add_relay_pair(low, high) {
+            tracing::error!(?fault, relay = even.0, "the engine refuses a pair of relay sockets");
+            self.close(even);
+            self.close(odd);
+        }
+        Ok(())
+    }
+
+    /// Gives a socket a vacant number and watches it.
+    fn keep(&mut self, ip: usize, socket: UdpSocket, poller: &Poller) -> io::Result<RelayId> {
+        let Some(&id) = self.vacant.last() else { return Err(io::ErrorKind::OutOfMemory.into()) };
+        socket.set_buffers(SOCKET_BUFFER, false)?;
+        socket.take_trains()?;
+        poller.add(&socket, relay_key(RelayId(id)))?;
+        self.vacant.pop();
+        self.slots[id as usize] = Some(Relay { socket, ip });
+        self.counts.bound += 1;
+        Ok(RelayId(id))
     }
 
     /// Empties a rested socket, counts what came late, and lets it serve again; closes it where enough others wait.
@@ -219,13 +276,17 @@ impl Relays {
     }
 
     fn register(&mut self, id: RelayId, server: &mut Server) {
-        let Some(relay) = self.slots[id.0 as usize].as_ref() else { return };
-        let bound = relay.socket.local_addr();
-        let external = SocketAddr::new(self.plan.ips[relay.ip].external, bound.port());
-        if let Err(fault) = server.add_relay(id, RelayAddress { bound, external }) {
+        let Some(address) = self.address(id) else { return };
+        if let Err(fault) = server.add_relay(id, address) {
             tracing::error!(?fault, relay = id.0, "the engine refuses a relay socket");
             self.close(id);
         }
+    }
+
+    fn address(&self, id: RelayId) -> Option<RelayAddress> {
+        let relay = self.slots.get(id.0 as usize)?.as_ref()?;
+        let bound = relay.socket.local_addr();
+        Some(RelayAddress { bound, external: SocketAddr::new(self.plan.ips[relay.ip].external, bound.port()) })
     }
 }
 
@@ -242,7 +303,7 @@ pub(super) const fn relay_of(key: u64) -> Option<RelayId> {
 const RELAY_KEYS: u64 = 1 << 32;
 
 /// A socket on a port of `ports` that nobody can foresee.
-fn bind_random(ip: std::net::IpAddr, ports: PortRange) -> io::Result<UdpSocket> {
+fn bind_random(ip: IpAddr, ports: PortRange) -> io::Result<UdpSocket> {
     let span = u32::from(ports.high - ports.low) + 1;
     let port_at = |offset: u32| ports.low + (offset % span) as u16;
     for _ in 0..DRAWS {
@@ -254,6 +315,22 @@ fn bind_random(ip: std::net::IpAddr, ports: PortRange) -> io::Result<UdpSocket> 
     let start = random()? % span;
     for offset in 0..span.min(1024) {
         match UdpSocket::bind(SocketAddr::new(ip, port_at(start + offset))) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            done => return done,
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
+}
+
+/// Two sockets, on an even port of `ports` that nobody can foresee and on the next one (RFC 8656 section 7.2).
+fn bind_random_pair(ip: IpAddr, ports: PortRange) -> io::Result<(UdpSocket, UdpSocket)> {
+    let first = u32::from(ports.low).next_multiple_of(2);
+    let pairs = (u32::from(ports.high) + 1).saturating_sub(first) / 2;
+    let draws = if pairs == 0 { 0 } else { DRAWS };
+    for _ in 0..draws {
+        let even = (first + 2 * (random()? % pairs)) as u16;
+        let bind = |port| UdpSocket::bind(SocketAddr::new(ip, port));
+        match bind(even).and_then(|low| Ok((low, bind(even + 1)?))) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
             done => return done,
         }

@@ -25,9 +25,12 @@ const DATA: u16 = 0x0013;
 const REALM: u16 = 0x0014;
 const NONCE: u16 = 0x0015;
 const XOR_RELAYED_ADDRESS: u16 = 0x0016;
-const REQUESTED_ADDRESS_FAMILY: u16 = 0x0017;
+pub(crate) const REQUESTED_ADDRESS_FAMILY: u16 = 0x0017;
+pub(crate) const EVEN_PORT: u16 = 0x0018;
 const REQUESTED_TRANSPORT: u16 = 0x0019;
 const XOR_MAPPED_ADDRESS: u16 = 0x0020;
+pub(crate) const RESERVATION_TOKEN: u16 = 0x0022;
+pub(crate) const ADDITIONAL_ADDRESS_FAMILY: u16 = 0x8000;
 const COOKIE: [u8; 4] = 0x2112_A442_u32.to_be_bytes();
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -45,6 +48,12 @@ pub(crate) struct Client {
     pub(crate) sent: u64,
     /// How long it waits before it asks once more; then twice as long (RFC 8489 section 6.2.1).
     pub(crate) retransmits_after: Option<Duration>,
+}
+
+/// What a successful Allocate tells.
+pub(crate) struct Told {
+    pub(crate) relayed: Vec<SocketAddr>,
+    pub(crate) token: Option<Vec<u8>>,
 }
 
 /// An answer: the error's code, 0 for success, and the attributes.
@@ -84,6 +93,21 @@ impl Client {
             vec![(REQUESTED_TRANSPORT, vec![17, 0, 0, 0]), (REQUESTED_ADDRESS_FAMILY, vec![family, 0, 0, 0])];
         let answer = self.request(ALLOCATE, attributes);
         if answer.code == 0 { Ok(answer.address(XOR_RELAYED_ADDRESS).unwrap()) } else { Err(answer.code) }
+    }
+
+    /// Allocates with these attributes beside REQUESTED-TRANSPORT, and returns what is told, or the error's code.
+    pub(crate) fn allocate_with(&mut self, attributes: &[(u16, &[u8])]) -> Result<Told, u16> {
+        let asked = attributes.iter().map(|(kind, value)| (*kind, value.to_vec()));
+        let attributes = [(REQUESTED_TRANSPORT, vec![17, 0, 0, 0])].into_iter().chain(asked).collect();
+        let answer = self.request(ALLOCATE, attributes);
+        if answer.code != 0 {
+            return Err(answer.code);
+        }
+        let relayed = answer.attributes.iter().filter(|(kind, _)| *kind == XOR_RELAYED_ADDRESS);
+        Ok(Told {
+            relayed: relayed.map(|(_, value)| unxored(value, answer.transaction)).collect(),
+            token: answer.bytes(RESERVATION_TOKEN).map(<[u8]>::to_vec),
+        })
     }
 
     pub(crate) fn refresh(&mut self, lifetime_s: u32) -> u16 {

@@ -3,10 +3,13 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
+use tt_model::Transport;
+use tt_turn::refusal::Refusal;
 use tt_turn::relay::RelayAddress;
 use tt_turn::shared::Quotas;
-use tt_turn::{RelayId, Shared, WorkerId};
+use tt_turn::{DropReason, RelayId, Shared, WorkerId};
 
+use super::reservations::{self, relay_at};
 use super::wire::{self, ALLOCATE, LIFETIME, REFRESH, TRANSPORT, Writer};
 use super::world::{self, Out, UDP, World, addr, key};
 
@@ -139,4 +142,122 @@ fn a_nonce_of_one_worker_counts_at_another() {
     let from = addr("192.0.2.1:1");
     let request = one.unsigned(from, "alice", ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).integrity(&key("alice")).0;
     assert_eq!(two.client(from, &request).reply().code(), 0);
+}
+
+/// Everything that an Allocate with a token meets when its relay is another worker's.
+#[test]
+fn rfc_r086_case_a50_a_token_is_claimed_at_the_worker_that_holds_the_relay() {
+    let shared = Arc::new(Shared::new(world::quotas(), 256, 3));
+    let mut workers: Vec<_> = (0..WORKERS).map(|number| worker(&shared, number)).collect();
+    for (number, world) in (0u16..).zip(&mut workers) {
+        let pair = |relay: u16| relay_at(u32::from(40 + relay), 60_000 + number * 100 + relay);
+        world.server.add_relay_pair(pair(0), pair(1)).expect("a pair");
+    }
+    let holder = addr("192.0.2.1:1");
+    let made = reservations::token(&reservations::reserve(&mut workers[1], holder));
+    for claims_at in [0u16, 2, 3] {
+        let from = addr(&format!("192.0.2.2:{claims_at}"));
+        let world = &mut workers[usize::from(claims_at)];
+        let attrs = [(TRANSPORT, UDP.to_vec()), (wire::RESERVATION_TOKEN, made.clone())];
+        let request = world.unsigned(from, "alice", ALLOCATE, &attrs).integrity(&key("alice")).0;
+        assert_eq!(world.client(from, &request), Out::HandOver(WorkerId(1)));
+        // A connection does not change workers.
+        world.transport = Transport::Tcp;
+        let stream = world.unsigned(from, "alice", ALLOCATE, &attrs).integrity(&key("alice")).0;
+        assert_eq!(world.client(from, &stream).reply().code(), 508);
+        assert_eq!(world.server.counters().refused(Refusal::TokenElsewhere), 1);
+        world.transport = Transport::Udp;
+        if claims_at == 3 {
+            let reply = workers[1].client(from, &request).reply();
+            assert_eq!(reply.address(wire::RELAYED_ADDRESS), Some(addr("198.41.0.9:60101")));
+            // The flow is the holder's worker's from now on; a retransmission finds its way.
+            assert_eq!(workers[3].client(from, &request), Out::HandOver(WorkerId(1)));
+            assert_eq!(workers[1].client(from, &request).reply().bytes, reply.bytes);
+            assert_eq!(workers[0].client(from, &[0x40, 0, 0, 0]), Out::HandOver(WorkerId(1)));
+        }
+    }
+    // Used up: nobody holds it, and each answers for itself.
+    for (number, world) in (0u16..).zip(&mut workers) {
+        let from = addr(&format!("192.0.2.3:{number}"));
+        assert_eq!(reservations::claim_as(world, "alice", from, &made).code(), 508);
+        assert_eq!(world.server.counters().refused(Refusal::Token), 1);
+    }
+    assert_eq!(shared.allocations(), 2);
+}
+
+/// Tokens raced for by all workers: each is claimed once, and every unit comes back.
+#[test]
+fn case_a48_case_a50_a_token_is_claimed_once_whoever_races_for_it() {
+    for round in 0..10u64 {
+        let shared = Arc::new(Shared::new(world::quotas(), 256, round));
+        let mut holder = worker(&shared, 0);
+        holder.server.add_relay_pair(relay_at(40, 60_000), relay_at(41, 60_001)).expect("a pair");
+        let made = reservations::token(&reservations::reserve(&mut holder, addr("192.0.2.1:1")));
+        let barrier = Arc::new(Barrier::new(usize::from(WORKERS)));
+        let rivals: Vec<_> = (1..=WORKERS)
+            .map(|number| {
+                let (shared, barrier, made) = (Arc::clone(&shared), Arc::clone(&barrier), made.clone());
+                thread::spawn(move || {
+                    let mut world = worker(&shared, number);
+                    let from = addr(&format!("192.0.2.{number}:7"));
+                    let attrs = [(TRANSPORT, UDP.to_vec()), (wire::RESERVATION_TOKEN, made)];
+                    let request = world.unsigned(from, "alice", ALLOCATE, &attrs).integrity(&key("alice")).0;
+                    barrier.wait();
+                    let out = world.client(from, &request);
+                    assert_eq!(out, Out::HandOver(WorkerId(0)));
+                    (from, request)
+                })
+            })
+            .collect();
+        let asked: Vec<_> = rivals.into_iter().map(|rival| rival.join().expect("ends")).collect();
+        let codes: Vec<_> = asked.iter().map(|(from, request)| holder.client(*from, request).reply().code()).collect();
+        assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1);
+        assert_eq!(codes.iter().filter(|code| **code == 508).count(), 3);
+        holder.run_s(4_000);
+        assert_eq!((shared.allocations(), holder.server.poll_timeout()), (0, None));
+    }
+}
+
+/// A user at twice the bandwidth, over all workers together, for a minute: the excess is dropped under its name, and
+/// another user of the same workers loses nothing.
+#[test]
+fn case_a76_bandwidth_is_one_users_at_all_workers() {
+    const BYTES: u64 = 100_000;
+    let quotas = Quotas { bytes_per_second_per_user: BYTES, ..world::quotas() };
+    let shared = Arc::new(Shared::new(quotas, 256, 11));
+    let (heavy, light, peer) = (addr("192.0.2.1:1"), addr("192.0.2.1:2"), addr("8.8.8.8:53"));
+    let mut workers: Vec<_> = (0..WORKERS)
+        .map(|number| {
+            let mut world = worker(&shared, number);
+            world.listener.set_port(3_478 + number);
+            let relay = world.ask(heavy, ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).address(wire::RELAYED_ADDRESS);
+            let relay = RelayId(u32::from(relay.expect("an address").port() - 50_000 - number * 100));
+            assert_eq!(world.ask_as("bob", light, ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).code(), 0);
+            assert_eq!(world.permit(heavy, peer), 0);
+            let attr = world.peer_attr(peer);
+            assert_eq!(world.ask_as("bob", light, wire::CREATE_PERMISSION, &[attr]).code(), 0);
+            (world, relay)
+        })
+        .collect();
+    // 500 bytes out and 500 in each 20 ms are 50,000 a second at each of four workers.
+    let (mut carried, mut dropped) = (0, 0);
+    for _ in 0..60 * 50 {
+        for (world, relay) in &mut workers {
+            world.now.0 += 20_000_000;
+            for out in [world.send(heavy, peer, &[1; 500]), world.peer(*relay, peer, &[2; 500])] {
+                match out {
+                    Out::ToPeer { .. } | Out::ToClient { .. } => carried += 500,
+                    Out::Drop(DropReason::UserBandwidth) => dropped += 500,
+                    Out::Reply(_) | Out::HandOver(_) | Out::Drop(_) => panic!("{out:?}"),
+                }
+            }
+            // Four fifths of what one user may send.
+            assert!(matches!(world.send(light, peer, &[3; 400]), Out::ToPeer { .. }), "another user's");
+        }
+    }
+    assert_eq!(carried + dropped, 60 * 2 * BYTES);
+    assert!((60 * BYTES..=61 * BYTES).contains(&carried), "{carried}");
+    let counted: u64 =
+        workers.iter().map(|(world, _)| world.server.counters().dropped(DropReason::UserBandwidth)).sum();
+    assert_eq!(counted * 500, dropped);
 }
