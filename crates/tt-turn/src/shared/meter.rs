@@ -137,7 +137,8 @@ mod tests {
         let meters = Meters::new(1_000, 1);
         assert!(meters.enter(7));
         assert!(meters.spend(0, at_ms(0), 5_000));
-        assert!(!meters.spend(0, at_ms(4_999), 1));
+        assert!(!meters.spend(0, at_ms(3_999), 1), "four seconds' worth is owed");
+        assert!(!meters.spend(0, at_ms(4_999), 5_000));
         assert!(meters.spend(0, at_ms(5_000), 5_000));
         assert!(meters.spend(NO_INDEX, at_ms(0), 65_535), "nobody's");
     }
