@@ -9,6 +9,8 @@ mod allocate;
 mod authentication;
 #[path = "cases/codec.rs"]
 mod codec;
+#[path = "cases/dual.rs"]
+mod dual;
 #[path = "cases/faults.rs"]
 mod faults;
 #[path = "cases/lessons.rs"]

@@ -158,6 +158,24 @@ fn case_a67_channel_and_permission_lifetimes() {
 }
 
 #[test]
+fn rfc_r095_a_refresh_tells_its_lifetime_and_refreshes_no_permission() {
+    let (mut world, relay) = world_with_allocation();
+    let (from, peer) = (addr(FROM), peer_host(1));
+    assert_eq!(world.permit(from, peer), 0);
+    for _ in 0..3 {
+        world.pass_s(99);
+        let reply = world.ask(from, wire::REFRESH, &[(wire::LIFETIME, 1_234u32.to_be_bytes().to_vec())]);
+        assert_eq!((reply.code(), reply.lifetime()), (0, Some(1_234)));
+    }
+    world.pass_s(2);
+    assert!(matches!(world.send(from, peer, b"x"), Out::ToPeer { .. }), "299 s");
+    world.pass_s(1);
+    assert_eq!(world.send(from, peer, b"x"), Out::Drop(DropReason::NoPermission), "300 s");
+    assert_eq!(world.peer(relay, peer, b"x"), Out::Drop(DropReason::NoPermission), "300 s");
+    world.probe();
+}
+
+#[test]
 fn an_expired_binding_gives_way_at_once() {
     let (mut world, _) = world_with_allocation();
     let from = addr(FROM);
