@@ -3,3 +3,4 @@
 #![forbid(unsafe_code)]
 
 pub mod captures;
+pub mod turn_world;

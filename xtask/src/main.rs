@@ -4,6 +4,7 @@
 
 mod conformance;
 mod fuzz;
+mod sim;
 mod test;
 mod tidy;
 
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask test [--install] [--list] [--json FILE] [SUITE..]   every suite, or those named
+       cargo xtask sim turn --seed N | --seeds FROM..TO               deterministic worlds: docs/simulation.md
        cargo xtask tidy                                               the rules that a program can check
        cargo xtask fuzz [--planted] [--seconds N] [TARGET..]          search with the fuzz targets (nightly, cargo-fuzz)";
 
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
         Some((command, rest)) if command == "test" => test::run(rest),
+        Some((command, rest)) if command == "sim" => sim::run(rest),
         Some((command, [])) if command == "tidy" => tidy::run(),
         Some((command, rest)) if command == "fuzz" => fuzz::run(rest),
         Some(_) | None => {

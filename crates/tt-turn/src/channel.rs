@@ -72,6 +72,10 @@ impl Channels {
         self.records.room()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
     #[inline]
     pub(crate) fn get(&self, index: u32) -> Option<&Channel> {
         self.records.get(index)

@@ -68,6 +68,10 @@ impl Permissions {
         self.records.room()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
     /// Brings nearer what [`Permissions::install`] will look at.
     pub(crate) fn prefetch(&self, (allocation, list): (u32, &List), ip: IpAddr) {
         self.index.prefetch(&key(allocation, ip));

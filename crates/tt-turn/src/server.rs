@@ -195,6 +195,18 @@ impl Server {
         self.allocations.len()
     }
 
+    /// Permissions of this worker, expired ones included until [`Server::handle_timeout`] ends them.
+    #[must_use]
+    pub fn permissions(&self) -> usize {
+        self.permissions.len()
+    }
+
+    /// Channels of this worker, expired ones included until [`Server::handle_timeout`] ends them.
+    #[must_use]
+    pub fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
     /// Relays of IPv4, or else of IPv6, that wait for an allocation, those of pairs included.
     #[must_use]
     pub fn relays_pooled(&self, is_ipv4: bool) -> usize {

@@ -43,6 +43,7 @@ pub(crate) const SUITES: &[Suite] = &[
     optional("tsan", "data races in the ring and the cell", tsan),
     optional("corpora", "lines of its module that each fuzz target's corpus reaches", corpora),
     suite("optimised", "tests about machine code and long runs, in the release profile", optimised),
+    suite("worlds", "300 seeds of the TURN world; debug and release tell one story", worlds),
     optional("counts", "instructions of each row against the kept ones", counts),
     suite("bench", "every published row, quickly", bench),
     suite("conformance", "each id of rfc.toml and cases.toml has its tests passed in this run", conformance),
@@ -236,6 +237,35 @@ fn optimised(place: &Workplace) -> Outcome {
             tally.add(ran);
         }
     }
+    Outcome::Ran(tally)
+}
+
+/// Seeds that are played in the release profile, and those whose hashes a debug build has to reach too.
+const WORLD_SEEDS: (&str, &str) = ("0..300", "0..12");
+
+fn worlds(place: &Workplace) -> Outcome {
+    let example = ["run", "--quiet", "--locked", "--package", "testkit", "--example", "turn_world"];
+    let play = |name: &str, profile: &[&str], arguments: &[&str]| {
+        let mut command = place.command("cargo", &example);
+        command.args(profile).arg("--").args(arguments).env("TRUETICK_COMMIT", crate::sim::commit(&place.root));
+        place.finish(name, &mut command)
+    };
+    let many = play("worlds", &["--release"], &[WORLD_SEEDS.0]);
+    let mut tally = if many.succeeded() { Tally::pass() } else { Tally::fail("a seed breaks an invariant") };
+    if let Some(last) = many.output.lines().last() {
+        println!("      {last}");
+    }
+    if !many.succeeded() {
+        many.show_tail();
+    }
+    let hashes = |name: &str, profile: &[&str]| {
+        let played = play(name, profile, &[WORLD_SEEDS.1, "--hashes"]);
+        let lines = played.output.lines().filter(|line| line.contains(" hash ")).map(str::to_owned);
+        played.succeeded().then(|| lines.collect::<Vec<_>>())
+    };
+    let (release, debug) = (hashes("worlds-release", &["--release"]), hashes("worlds-debug", &[]));
+    let is_one_story = release.is_some_and(|release| release.len() > 1 && debug == Some(release));
+    tally.add(if is_one_story { Tally::pass() } else { Tally::fail("debug and release differ") });
     Outcome::Ran(tally)
 }
 

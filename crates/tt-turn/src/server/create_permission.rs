@@ -29,7 +29,12 @@ impl Server {
         if asked == 0 {
             return Err(ErrorCode::BadRequest);
         }
-        self.room_for_permissions(index, added)?;
+        match self.permissions_fit(index, added) {
+            Ok(()) => {}
+            // An address that stands there twice was counted twice: clients name each candidate, with its port.
+            Err(_) if asked > 1 => self.install_distinct(request, index)?,
+            Err(refusal) => return Err(self.refused(refusal)),
+        }
         for peer in peers(&request.message).flatten() {
             let ports = self.judge_permission(peer.ip()).map_err(|rule| self.peer_refused(rule))?;
             self.install_permission(request, index, peer.ip(), ports)?;
@@ -37,15 +42,48 @@ impl Server {
         Ok(Granted::Done)
     }
 
+    /// Installs the permissions that are new, each address once: all of them or none.
+    fn install_distinct(&mut self, request: &Request<'_, '_>, index: u32) -> Result<(), ErrorCode> {
+        let mut installed = [0u32; 2];
+        for peer in peers(&request.message).flatten() {
+            if self.permissions.is_recorded(index, peer.ip()) {
+                continue;
+            }
+            let ports = self.judge_permission(peer.ip()).map_err(|rule| self.peer_refused(rule))?;
+            if let Err(error) = self.room_for_permissions(index, 1) {
+                self.withdraw_latest(index, installed);
+                return Err(error);
+            }
+            self.install_permission(request, index, peer.ip(), ports)?;
+            installed[Family::of(peer.ip()) as usize] += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes back the permissions that were installed last: so many of each family.
+    fn withdraw_latest(&mut self, index: u32, installed: [u32; 2]) {
+        for (family, count) in [Family::V4, Family::V6].into_iter().zip(installed) {
+            let Some(leg) = self.allocations.leg_mut(index, family) else { continue };
+            for _ in 0..count {
+                // A list grows at its head.
+                self.permissions.remove(leg.permissions.head, &mut leg.permissions);
+            }
+        }
+    }
+
     /// Whether the allocation may have `added` permissions more.
     pub(super) fn room_for_permissions(&mut self, allocation: u32, added: usize) -> Result<(), ErrorCode> {
+        self.permissions_fit(allocation, added).map_err(|refusal| self.refused(refusal))
+    }
+
+    fn permissions_fit(&self, allocation: u32, added: usize) -> Result<(), Refusal> {
         let used = self.allocations.get(allocation).map_or(0, |allocation| allocation.used().0);
         let own = self.capacity.permissions_per_allocation.saturating_sub(used) as usize;
         if added > own {
-            return Err(self.refused(Refusal::PermissionsPerAllocation));
+            return Err(Refusal::PermissionsPerAllocation);
         }
         if added > self.permissions.room() {
-            return Err(self.refused(Refusal::Permissions));
+            return Err(Refusal::Permissions);
         }
         Ok(())
     }

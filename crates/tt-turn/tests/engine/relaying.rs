@@ -38,6 +38,29 @@ fn case_a61_create_permission_is_all_or_nothing() {
 }
 
 #[test]
+fn rfc_r102_an_address_that_stands_twice_needs_one_permission() {
+    let (mut world, _) = world_with_allocation();
+    let from = addr(FROM);
+    for host in 0..14 {
+        assert_eq!(world.permit(from, peer_host(host)), 0);
+    }
+    let ask = |world: &mut World, hosts: &[u8]| {
+        let attrs: Vec<_> = hosts.iter().map(|host| world.peer_attr(peer_host(*host))).collect();
+        world.ask(from, CREATE_PERMISSION, &attrs).code()
+    };
+    // Room for two, and three that are new: none is installed.
+    assert_eq!(ask(&mut world, &[20, 21, 20, 22]), 508);
+    for host in [20, 21, 22] {
+        assert_eq!(world.send(from, peer_host(host), b"x"), Out::Drop(DropReason::NoPermission));
+    }
+    assert_eq!(ask(&mut world, &[20, 3, 20, 21, 21, 20]), 0);
+    for host in [20, 21, 3] {
+        assert!(matches!(world.send(from, peer_host(host), b"x"), Out::ToPeer { .. }));
+    }
+    assert_eq!(ask(&mut world, &[22]), 508);
+}
+
+#[test]
 fn case_a62_one_permission_too_many() {
     let (mut world, _) = world_with_allocation();
     let from = addr(FROM);

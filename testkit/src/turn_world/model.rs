@@ -1,0 +1,389 @@
+//! The reference model: what RFC 8489 and RFC 8656 say must become of a datagram, and who holds what.
+//!
+//! Written from the texts, in maps that are searched plainly, and without a line of the engine. Where the texts leave
+//! a second to a timer, both answers are allowed during that second, and the model follows what was done.
+
+mod decide;
+mod ledger;
+mod policy;
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::net::{IpAddr, SocketAddr};
+
+use tt_model::{FiveTuple, Nanos, Transport};
+
+use super::topology::{REALM, Rules, WALL_S};
+use super::wire::{self, Key, Reading, TransactionId};
+use policy::Policy;
+
+/// How late a timer may be.
+pub(super) const LATE: Nanos = Nanos::from_secs(1);
+pub(super) const PERMISSION_LIFETIME: Nanos = Nanos::from_secs(300);
+pub(super) const CHANNEL_LIFETIME: Nanos = Nanos::from_secs(600);
+
+/// A five-tuple that has an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Flow {
+    pub(super) client: SocketAddr,
+    pub(super) server: SocketAddr,
+    pub(super) transport: u8,
+}
+
+impl Flow {
+    pub(super) fn of(flow: &FiveTuple) -> Self {
+        let transport = match flow.transport {
+            Transport::Udp => 0,
+            Transport::Tcp => 1,
+            Transport::Tls => 2,
+        };
+        Self { client: flow.client, server: flow.server, transport }
+    }
+}
+
+/// Whether something with an end is still there: for [`LATE`] behind it nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Alive {
+    No,
+    Maybe,
+    Yes,
+}
+
+pub(super) fn alive(expires: Nanos, now: Nanos) -> Alive {
+    if now < expires {
+        Alive::Yes
+    } else if now < expires.saturating_add(LATE) {
+        Alive::Maybe
+    } else {
+        Alive::No
+    }
+}
+
+/// A relay of the server: worker and number.
+pub(super) type RelayPlace = (u16, u32);
+
+/// An allocation as the model knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub(super) serial: u64,
+    pub(super) user: usize,
+    pub(super) tid: TransactionId,
+    pub(super) relay: RelayPlace,
+    pub(super) relayed: SocketAddr,
+    pub(super) expires: Nanos,
+    pub(super) permissions: BTreeMap<IpAddr, Nanos>,
+    pub(super) channels: BTreeMap<u16, (SocketAddr, Nanos)>,
+}
+
+impl Claim {
+    pub(super) fn permission(&self, ip: IpAddr, now: Nanos) -> Alive {
+        self.permissions.get(&ip).map_or(Alive::No, |expires| alive(*expires, now))
+    }
+
+    /// The channels bound to `peer`, dead ones too.
+    pub(super) fn channels_of(&self, peer: SocketAddr) -> impl Iterator<Item = (u16, Nanos)> {
+        self.channels
+            .iter()
+            .filter(move |(_, (bound, _))| *bound == peer)
+            .map(|(number, (_, expires))| (*number, *expires))
+    }
+}
+
+/// A user.
+pub(super) struct User {
+    pub(super) name: Vec<u8>,
+    pub(super) key: Key,
+}
+
+/// How many of something the server must and may hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Held {
+    pub(super) live: u32,
+    pub(super) held: u32,
+}
+
+/// What must become of a datagram.
+#[derive(Clone, Debug)]
+pub(super) enum Expected<'a> {
+    Silence,
+    /// An answer with one of these codes.
+    Answer(Codes),
+    /// Passed on to a peer.
+    ToPeer {
+        sure: Alive,
+        relay: RelayPlace,
+        peer: SocketAddr,
+        payload: &'a [u8],
+    },
+    /// Passed on to a client.
+    ToClient {
+        sure: Alive,
+        flow: Flow,
+        channels: Vec<(u16, Alive)>,
+        peer: SocketAddr,
+    },
+}
+
+/// The codes that an answer may have, 0 for success.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Codes {
+    codes: [u16; 8],
+    len: usize,
+    /// No answer is right too: a budget may be spent.
+    pub(super) or_silence: bool,
+    /// Whether the request proved who sent it.
+    pub(super) user: Option<usize>,
+}
+
+impl Codes {
+    pub(super) fn one(code: u16) -> Self {
+        Self::default().and(code)
+    }
+
+    pub(super) fn and(mut self, code: u16) -> Self {
+        if !self.allow(code) && self.len < self.codes.len() {
+            self.codes[self.len] = code;
+            self.len += 1;
+        }
+        self
+    }
+
+    pub(super) fn and_all(self, other: &Self) -> Self {
+        other.list().iter().fold(self, |codes, code| codes.and(*code))
+    }
+
+    pub(super) fn allow(&self, code: u16) -> bool {
+        self.list().contains(&code)
+    }
+
+    pub(super) fn list(&self) -> &[u16] {
+        &self.codes[..self.len]
+    }
+}
+
+/// A nonce, and the wall clock's nanoseconds at which it was given out.
+type Issued = (Box<[u8]>, i64);
+/// A bucket of error replies: when it will be full again.
+type Bucket = Nanos;
+
+pub(super) struct Model {
+    pub(super) rules: Rules,
+    pub(super) users: Vec<User>,
+    policy: Policy,
+    pub(super) claims: BTreeMap<Flow, Claim>,
+    by_relay: BTreeMap<RelayPlace, Flow>,
+    relayed: BTreeMap<SocketAddr, Flow>,
+    /// Relays of each worker that wait for an allocation.
+    pub(super) pools: Vec<BTreeMap<u32, SocketAddr>>,
+    /// Families of which there ever was a relay, by worker: IPv4, IPv6.
+    pub(super) families: Vec<[bool; 2]>,
+    /// Relays whose allocation was ended by request; the server says so within the same call.
+    retiring: BTreeSet<RelayPlace>,
+    by_expiry: BTreeSet<(Nanos, Flow)>,
+    pub(super) permissions: Vec<Held>,
+    pub(super) channels: Vec<Held>,
+    ends: BinaryHeap<std::cmp::Reverse<ledger::End>>,
+    held_by_user: Vec<u32>,
+    held_by_worker: Vec<u32>,
+    nonces: BTreeMap<SocketAddr, Vec<Issued>>,
+    buckets: BTreeMap<IpAddr, Bucket>,
+    pub(super) seen: BTreeSet<Flow>,
+    /// What the wall clock is off by, in nanoseconds.
+    pub(super) wall_jump_ns: i64,
+    serial: u64,
+}
+
+impl Model {
+    pub(super) fn new(rules: Rules, users: usize, workers: u16) -> Self {
+        let user = |number: usize| {
+            let name = super::clients::user_name(number);
+            User { key: Key::new(&name, REALM, super::clients::PASSWORD), name }
+        };
+        let workers = usize::from(workers);
+        Self {
+            rules,
+            users: (0..users).map(user).collect(),
+            policy: Policy::new(),
+            claims: BTreeMap::new(),
+            by_relay: BTreeMap::new(),
+            relayed: BTreeMap::new(),
+            pools: vec![BTreeMap::new(); workers],
+            families: vec![[false; 2]; workers],
+            retiring: BTreeSet::new(),
+            by_expiry: BTreeSet::new(),
+            permissions: vec![Held::default(); workers],
+            channels: vec![Held::default(); workers],
+            ends: BinaryHeap::new(),
+            held_by_user: vec![0; users],
+            held_by_worker: vec![0; workers],
+            nonces: BTreeMap::new(),
+            buckets: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            wall_jump_ns: 0,
+            serial: 0,
+        }
+    }
+
+    /// The server died and came back: nothing is left but its nonces, where it keeps its key.
+    pub(super) fn restart(&mut self) {
+        let users = std::mem::take(&mut self.users);
+        let fresh = Self::new(self.rules, 0, self.pools.len() as u16);
+        let before = std::mem::replace(self, fresh);
+        self.held_by_user = vec![0; users.len()];
+        self.users = users;
+        self.seen = before.seen;
+        self.wall_jump_ns = before.wall_jump_ns;
+        self.serial = before.serial;
+        if self.rules.keeps_nonce_key {
+            self.nonces = before.nonces;
+        }
+    }
+
+    fn wall_ns(&self, now: Nanos) -> i64 {
+        (WALL_S * Nanos::PER_SECOND + now.0) as i64 + self.wall_jump_ns
+    }
+
+    /// A nonce that was given to a client.
+    pub(super) fn learn_nonce(&mut self, now: Nanos, client: SocketAddr, nonce: &[u8]) {
+        let issued = self.wall_ns(now);
+        let given = self.nonces.entry(client).or_default();
+        match given.iter_mut().find(|(known, _)| **known == *nonce) {
+            Some((_, at)) => *at = issued,
+            None => given.push((nonce.into(), issued)),
+        }
+    }
+
+    /// RFC 8656 section 5: a nonce ends; RFC 8489 section 9.2.4: it is the client's alone.
+    fn nonce(&self, now: Nanos, client: SocketAddr, nonce: &[u8]) -> Alive {
+        let second = Nanos::PER_SECOND as i64;
+        let given = self.nonces.get(&client).and_then(|given| given.iter().find(|(known, _)| **known == *nonce));
+        let Some((_, issued)) = given else { return Alive::No };
+        let age = self.wall_ns(now) - issued;
+        let lifetime = i64::from(self.rules.nonce_lifetime_s) * second;
+        // Clocks are read in whole seconds, when it is set, when it is issued and when it is looked at.
+        if age > -3 * second && age < lifetime - 2 * second {
+            Alive::Yes
+        } else if age > -8 * second && age < lifetime + 2 * second {
+            Alive::Maybe
+        } else {
+            Alive::No
+        }
+    }
+
+    /// Which worker has the flow's allocation, sure or not.
+    pub(super) fn owner(&self, flow: &Flow) -> Option<u16> {
+        self.claims.get(flow).map(|claim| claim.relay.0)
+    }
+
+    /// What must become of a datagram that arrives at the server.
+    pub(super) fn expect_of_client<'a>(&self, now: Nanos, worker: u16, flow: &Flow, bytes: &'a [u8]) -> Expected<'a> {
+        if bytes.first().is_some_and(|first| (0x40..0x50).contains(first)) {
+            return self.channel_data(now, flow, bytes);
+        }
+        let Some(message) = Reading::of(bytes) else { return Expected::Silence };
+        match (message.class, message.method) {
+            (wire::REQUEST, wire::BINDING) => {
+                let code = if unknown_required(&message) { 420 } else { 0 };
+                Expected::Answer(self.unproven(now, flow, Codes::one(code)))
+            }
+            (wire::REQUEST, wire::ALLOCATE | wire::REFRESH | wire::CREATE_PERMISSION | wire::CHANNEL_BIND) => {
+                Expected::Answer(self.request(now, worker, flow, &message))
+            }
+            (wire::INDICATION, wire::SEND) => self.send(now, flow, &message),
+            _ => Expected::Silence,
+        }
+    }
+
+    /// Errors to strangers have a budget: silence is right where it may be spent.
+    fn unproven(&self, now: Nanos, flow: &Flow, codes: Codes) -> Codes {
+        let is_error = !codes.allow(0);
+        Codes { or_silence: is_error && self.budget_may_be_spent(now, flow.client.ip()), ..codes }
+    }
+
+    /// RFC 8489 section 9.2.4, in its order.
+    fn request(&self, now: Nanos, worker: u16, flow: &Flow, message: &Reading<'_>) -> Codes {
+        if message.get(wire::INTEGRITY).is_none_or(|code| code.len() != 20) {
+            return self.unproven(now, flow, Codes::one(401));
+        }
+        let (Some(name), Some(realm), Some(nonce)) =
+            (message.get(wire::USERNAME), message.get(wire::REALM), message.get(wire::NONCE))
+        else {
+            return self.unproven(now, flow, Codes::one(400));
+        };
+        let user = self.users.iter().position(|user| user.name == name);
+        let proven = user.filter(|user| realm == REALM.as_bytes() && message.is_signed_by(&self.users[*user].key));
+        let Some(user) = proven else { return self.unproven(now, flow, Codes::one(401)) };
+        let decided =
+            || if unknown_required(message) { Codes::one(420) } else { self.decide(now, worker, flow, user, message) };
+        match self.nonce(now, flow.client, nonce) {
+            Alive::No => self.unproven(now, flow, Codes::one(438)),
+            Alive::Maybe => Codes { user: Some(user), or_silence: true, ..decided().and(438) },
+            Alive::Yes => Codes { user: Some(user), ..decided() },
+        }
+    }
+
+    /// RFC 8656 section 11.2: discarded without both attributes or a permission.
+    fn send<'a>(&self, now: Nanos, flow: &Flow, message: &Reading<'a>) -> Expected<'a> {
+        let (Some(claim), Some(peer), Some(payload)) =
+            (self.claims.get(flow), message.address(wire::PEER_ADDRESS), message.get(wire::DATA))
+        else {
+            return Expected::Silence;
+        };
+        if unknown_required(message) || peer.is_ipv4() != claim.relayed.is_ipv4() {
+            return Expected::Silence;
+        }
+        let sure = alive(claim.expires, now).min(claim.permission(peer.ip(), now)).min(self.may_reach(now, peer));
+        to_peer(sure, claim, peer, payload)
+    }
+
+    /// RFC 8656 section 12.6.
+    fn channel_data<'a>(&self, now: Nanos, flow: &Flow, bytes: &'a [u8]) -> Expected<'a> {
+        let (Some(claim), Some((number, payload))) = (self.claims.get(flow), wire::channel_payload(bytes)) else {
+            return Expected::Silence;
+        };
+        let Some((peer, expires)) = claim.channels.get(&number) else { return Expected::Silence };
+        let sure = alive(claim.expires, now)
+            .min(alive(*expires, now))
+            .min(claim.permission(peer.ip(), now))
+            .min(self.may_reach(now, *peer));
+        to_peer(sure, claim, *peer, payload)
+    }
+
+    /// What must become of a datagram that arrives at a relay (RFC 8656 section 11.3).
+    pub(super) fn expect_of_peer(&self, now: Nanos, relay: RelayPlace, peer: SocketAddr) -> Expected<'static> {
+        let Some((flow, claim)) = self.by_relay.get(&relay).and_then(|flow| Some((flow, self.claims.get(flow)?)))
+        else {
+            return Expected::Silence;
+        };
+        let sure = alive(claim.expires, now).min(claim.permission(peer.ip(), now)).min(self.may_reach(now, peer));
+        let channels = claim.channels_of(peer).map(|(number, expires)| (number, alive(expires, now)));
+        match sure {
+            Alive::No => Expected::Silence,
+            Alive::Maybe | Alive::Yes => Expected::ToClient { sure, flow: *flow, channels: channels.collect(), peer },
+        }
+    }
+
+    /// Whether packets may be exchanged with the peer: by the policy, and among our own only with a live relay.
+    pub(super) fn may_reach(&self, now: Nanos, peer: SocketAddr) -> Alive {
+        if self.policy.is_own(peer.ip()) {
+            let claim = self.relayed.get(&peer).and_then(|flow| self.claims.get(flow));
+            return claim.map_or(Alive::No, |claim| alive(claim.expires, now));
+        }
+        if peer.port() == 0 || self.policy.denies(peer.ip()) { Alive::No } else { Alive::Yes }
+    }
+}
+
+fn to_peer<'a>(sure: Alive, claim: &Claim, peer: SocketAddr, payload: &'a [u8]) -> Expected<'a> {
+    match sure {
+        Alive::No => Expected::Silence,
+        Alive::Maybe | Alive::Yes => Expected::ToPeer { sure, relay: claim.relay, peer, payload },
+    }
+}
+
+/// RFC 8489 section 6.3.1: attributes below 0x8000 that the server does not know.
+fn unknown_required(message: &Reading<'_>) -> bool {
+    const KNOWN: [u16; 21] = [
+        0x01, 0x06, 0x08, 0x09, 0x0A, 0x0C, 0x0D, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1A, 0x1C, 0x1D,
+        0x1E, 0x20, 0x22,
+    ];
+    message.kinds().any(|kind| kind < 0x8000 && !KNOWN.contains(&kind))
+}

@@ -1,0 +1,231 @@
+//! Who is there, and by what rules: drawn from the seed before anything happens.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use tt_model::Transport;
+
+use super::draw::Draw;
+
+pub(super) const REALM: &str = "example.org";
+/// Unix time at which every world begins.
+pub(super) const WALL_S: u64 = 1_800_000_000;
+
+pub(super) fn listener(is_ipv4: bool) -> SocketAddr {
+    SocketAddr::new(relay_ip(is_ipv4), 3_478)
+}
+
+/// The address that the listeners and the relays share.
+pub(super) fn relay_ip(is_ipv4: bool) -> IpAddr {
+    if is_ipv4 { Ipv4Addr::new(198, 41, 0, 9).into() } else { Ipv6Addr::new(0x2A00, 9, 0, 0, 0, 0, 0, 9).into() }
+}
+
+/// What may happen in a run: each with even odds, so that no fault hides another (swarm testing).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Features {
+    pub(super) loss: bool,
+    pub(super) duplicate: bool,
+    pub(super) reorder: bool,
+    pub(super) corrupt: bool,
+    pub(super) truncate: bool,
+    pub(super) delay: bool,
+    pub(super) partition: bool,
+    pub(super) mtu: bool,
+    pub(super) crash: bool,
+    pub(super) clock: bool,
+    pub(super) squeeze: bool,
+    pub(super) send_errors: bool,
+    pub(super) steer: bool,
+    pub(super) rebind: bool,
+    pub(super) spoofer: bool,
+    pub(super) replayer: bool,
+    pub(super) appender: bool,
+    pub(super) thief: bool,
+    pub(super) flooder: bool,
+    pub(super) flaws: bool,
+    pub(super) budget: bool,
+    pub(super) ipv6: bool,
+    pub(super) streams: bool,
+    pub(super) hairpin: bool,
+    pub(super) small_tables: bool,
+    pub(super) small_quotas: bool,
+}
+
+impl Features {
+    fn drawn(draw: &mut Draw) -> Self {
+        let mut on = || draw.chance(1, 2);
+        Self {
+            loss: on(),
+            duplicate: on(),
+            reorder: on(),
+            corrupt: on(),
+            truncate: on(),
+            delay: on(),
+            partition: on(),
+            mtu: on(),
+            crash: on(),
+            clock: on(),
+            squeeze: on(),
+            send_errors: on(),
+            steer: on(),
+            rebind: on(),
+            spoofer: on(),
+            replayer: on(),
+            appender: on(),
+            thief: on(),
+            flooder: on(),
+            flaws: on(),
+            budget: on() && on(),
+            ipv6: on(),
+            streams: on(),
+            hairpin: on(),
+            small_tables: on() && on(),
+            small_quotas: on() && on(),
+        }
+    }
+}
+
+/// What the operator chose: the engine is configured with it, and the reference model judges by it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) lifetime_default_s: u32,
+    pub(super) lifetime_max_s: u32,
+    pub(super) nonce_lifetime_s: u32,
+    pub(super) permissions_per_allocation: u32,
+    pub(super) channels_per_allocation: u32,
+    pub(super) allocations_per_user: u32,
+    pub(super) allocations_total: u32,
+    /// Of one worker.
+    pub(super) allocations: u32,
+    pub(super) permissions: u32,
+    pub(super) channels: u32,
+    /// Unauthenticated error replies to one address: a second, and at once.
+    pub(super) error_budget: Option<(u32, u32)>,
+    /// How long a relay rests behind an allocation.
+    pub(super) rest_s: u64,
+    /// A restarted server keeps its nonce key.
+    pub(super) keeps_nonce_key: bool,
+}
+
+/// One client's place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) transport: Transport,
+    /// The address of its NAT, or its own.
+    pub(super) ip: IpAddr,
+    pub(super) user: usize,
+    /// Has valid credentials and no good intentions: nothing is promised to it.
+    pub(super) is_thief: bool,
+}
+
+/// The whole of it.
+#[derive(Clone, Debug)]
+pub(super) struct Topology {
+    pub(super) features: Features,
+    pub(super) rules: Rules,
+    pub(super) workers: u16,
+    pub(super) relays_v4: u32,
+    pub(super) relays_v6: u32,
+    pub(super) users: usize,
+    pub(super) clients: Vec<Place>,
+    /// Where peers listen.
+    pub(super) peers: Vec<SocketAddr>,
+    pub(super) duration_s: u64,
+}
+
+/// How large the world is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// As the seed has it: mostly some tens of clients, seldom thousands.
+    Drawn,
+    /// So many clients for so many virtual seconds, and no faults: for measuring speed.
+    Calm {
+        /// Clients.
+        clients: u32,
+        /// Virtual seconds.
+        duration_s: u64,
+    },
+}
+
+impl Topology {
+    pub(super) fn drawn(draw: &mut Draw, size: Size) -> Self {
+        let (features, clients, duration_s) = match size {
+            Size::Drawn => {
+                let features = Features::drawn(draw);
+                let clients = match draw.below(256) {
+                    0 => draw.between(1_000, 5_000),
+                    1..=9 => draw.between(100, 400),
+                    _ => draw.between(1, 40),
+                };
+                (features, clients, draw.pick(&[20, 120, 700, 1_500, 4_000]))
+            }
+            Size::Calm { clients, duration_s } => (Features::default(), u64::from(clients), duration_s),
+        };
+        let users = draw.between(1, 8) as usize;
+        let workers = draw.between(1, 8) as u16;
+        let rules = rules(draw, &features, clients as u32, workers);
+        let relays = if features.squeeze && draw.chance(1, 2) {
+            draw.between(1, (clients / u64::from(workers)).max(1)) as u32
+        } else {
+            // Ports are 16 bits wide, also for a crowd.
+            (clients as u32 + 4).min(clients as u32 * 2 / u32::from(workers) + 400)
+        };
+        let nats = draw.between(1, clients);
+        let places = (0..clients).map(|_| place(draw, &features, users, nats)).collect();
+        let mut peers: Vec<SocketAddr> = Vec::new();
+        for is_ipv4 in [true, false] {
+            for number in 0..draw.between(1, 4) as u16 {
+                let ip: IpAddr = if is_ipv4 {
+                    Ipv4Addr::new(8, 8, 0, number as u8).into()
+                } else {
+                    Ipv6Addr::new(0x2600, 0, 0, 0, 0, 0, 0, number).into()
+                };
+                peers.extend((0..draw.between(1, 3)).map(|port| SocketAddr::new(ip, 9_000 + port as u16)));
+            }
+        }
+        let relays_v6 = if features.ipv6 { relays } else { 0 };
+        Self { features, rules, workers, relays_v4: relays, relays_v6, users, clients: places, peers, duration_s }
+    }
+}
+
+fn rules(draw: &mut Draw, features: &Features, clients: u32, workers: u16) -> Rules {
+    let small = |draw: &mut Draw, sizes: &[u32]| if features.small_tables { draw.pick(sizes) } else { 64 };
+    let permissions_per_allocation = small(draw, &[1, 2, 4]);
+    let channels_per_allocation = small(draw, &[1, 2, 4]);
+    let room = clients * 2 + 8;
+    let tight = features.small_tables && draw.chance(1, 2);
+    let allocations = if tight { (clients / u32::from(workers)).max(2) } else { room };
+    Rules {
+        lifetime_default_s: 600,
+        lifetime_max_s: draw.pick(&[600, 900, 3_600]),
+        nonce_lifetime_s: draw.pick(&[30, 120, 600, 3_600]),
+        permissions_per_allocation,
+        channels_per_allocation,
+        allocations_per_user: if features.small_quotas { draw.between(1, 8) as u32 } else { u32::MAX },
+        allocations_total: if features.small_quotas { draw.between(1, u64::from(clients)) as u32 } else { u32::MAX },
+        allocations,
+        permissions: if tight { allocations } else { room * 8 },
+        channels: if tight { allocations } else { room * 8 },
+        error_budget: features.budget.then_some((10, 64)),
+        rest_s: draw.pick(&[0, 1, 10]),
+        keeps_nonce_key: draw.chance(1, 2),
+    }
+}
+
+fn place(draw: &mut Draw, features: &Features, users: usize, nats: u64) -> Place {
+    let nat = draw.below(nats);
+    let is_ipv4 = !features.ipv6 || draw.chance(2, 3);
+    let ip: IpAddr = if is_ipv4 {
+        Ipv4Addr::from_bits(0xC612_0001 + nat as u32).into()
+    } else if draw.chance(1, 32) {
+        // A client behind 6to4, whom nobody serves.
+        Ipv6Addr::new(0x2002, 1, 0, 0, 0, 0, 0, nat as u16).into()
+    } else {
+        Ipv6Addr::new(0x2001, 0xDB8, 0, nat as u16, 0, 0, 0, 1).into()
+    };
+    let transport = match draw.below(8) {
+        0 if features.streams => Transport::Tls,
+        1 | 2 if features.streams => Transport::Tcp,
+        _ => Transport::Udp,
+    };
+    Place { transport, ip, user: draw.below(users as u64) as usize, is_thief: features.thief && draw.chance(1, 8) }
+}

@@ -1,0 +1,470 @@
+//! The run: virtual time, from event to event.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+use tt_model::{FiveTuple, Nanos};
+
+use super::clients::Client;
+use super::draw::{Draw, mix};
+use super::healing::LIVENESS;
+use super::host::{Done, Host};
+use super::invariants::{self, Delivery, Failure, Lesson};
+use super::link::Weather;
+use super::model::{Codes, Expected, Flow, Model, RelayPlace};
+use super::planted::Planted;
+use super::script::Script;
+use super::trace::Trace;
+use super::wire::{self, Reading};
+
+/// Datagrams that attackers remember.
+pub(super) const CAPTURED_MAX: usize = 64;
+
+/// Whether a run keeps its lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// Only the hash.
+    Hash,
+    /// Every event, as text.
+    Lines,
+}
+
+/// What was counted in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Events of virtual time.
+    pub events: u64,
+    /// Datagrams that arrived at the server, from clients and from peers.
+    pub delivered: u64,
+    /// Payloads that the server relayed.
+    pub relayed: u64,
+    /// Requests that were granted.
+    pub granted: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Datagrams that one worker handed to another.
+    pub handed_over: u64,
+    /// Clients that had to relay at the end, and did.
+    pub reached: u64,
+    /// Clients that the reference model says had to be refused at the end: quotas or relays were used up.
+    pub excused: u64,
+    /// Virtual seconds.
+    pub virtual_s: u64,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The hash of everything that happened.
+    pub hash: u64,
+    /// The first broken invariant.
+    pub failure: Option<Failure>,
+    /// What was counted.
+    pub tally: Tally,
+    /// The lines, where they were asked for.
+    pub lines: Vec<String>,
+}
+
+/// Plays a script, on a server with a planted fault where there is one.
+#[must_use]
+pub fn play(script: &Script, planted: Option<Planted>, telling: Telling) -> Outcome {
+    let mut world = World::new(script, planted, telling);
+    let failure = world.run().err();
+    world.tally.events = world.trace.events;
+    world.tally.virtual_s = world.now.0 / Nanos::PER_SECOND;
+    Outcome { hash: world.trace.hash(), failure, tally: world.tally, lines: world.trace.take_lines() }
+}
+
+/// Something that will happen.
+#[derive(Debug)]
+pub(super) enum Event {
+    AtServer {
+        flow: FiveTuple,
+        bytes: Vec<u8>,
+    },
+    HandedOver {
+        worker: u16,
+        flow: FiveTuple,
+        bytes: Vec<u8>,
+        hops: u8,
+    },
+    AtRelay {
+        relay: RelayPlace,
+        from: SocketAddr,
+        bytes: Vec<u8>,
+    },
+    AtClient {
+        flow: FiveTuple,
+        bytes: Vec<u8>,
+    },
+    AtPeer {
+        peer: SocketAddr,
+        from: SocketAddr,
+        bytes: Vec<u8>,
+    },
+    /// A client's patience is at an end.
+    Patience {
+        client: usize,
+        timer: u32,
+    },
+    Rested {
+        starts: u64,
+        relay: RelayPlace,
+    },
+    /// A stream is closed, by whomever.
+    Closed {
+        flow: FiveTuple,
+    },
+    Restart,
+    Clear {
+        clears: usize,
+    },
+}
+
+pub(super) struct Entry {
+    at: Nanos,
+    number: u64,
+    pub(super) event: Event,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+pub(super) struct World<'s> {
+    pub(super) script: &'s Script,
+    pub(super) now: Nanos,
+    pub(super) events: BinaryHeap<Reverse<Entry>>,
+    numbers: u64,
+    pub(super) host: Host,
+    pub(super) model: Model,
+    pub(super) clients: Vec<Client>,
+    /// Which client has an address at its NAT.
+    pub(super) mappings: BTreeMap<SocketAddr, usize>,
+    pub(super) ports: u16,
+    pub(super) weather: Weather,
+    pub(super) weather_of: Vec<Weather>,
+    pub(super) weather_of_peers: Weather,
+    /// What ends when: weather, squeezes, send errors.
+    pub(super) clears: Vec<super::deeds::Clear>,
+    pub(super) links: Vec<Draw>,
+    pub(super) peer_link: Draw,
+    /// When a stream's last segment arrives: at the server, at the client.
+    pub(super) streams: Vec<[Nanos; 2]>,
+    pub(super) captured: VecDeque<(FiveTuple, Vec<u8>)>,
+    pub(super) steering: u64,
+    pub(super) squeezes: u32,
+    pub(super) send_errors: u64,
+    pub(super) is_up: bool,
+    pub(super) is_healed: bool,
+    pub(super) starts: u64,
+    pub(super) trace: Trace,
+    pub(super) tally: Tally,
+}
+
+impl<'s> World<'s> {
+    fn new(script: &'s Script, planted: Option<Planted>, telling: Telling) -> Self {
+        let (seed, topology) = (script.seed, &script.topology);
+        let model = Model::new(topology.rules, topology.users, topology.workers);
+        let mut host = Host::start(topology, seed, 0, Nanos(0), 0);
+        host.planted = planted;
+        let mut clients = Vec::with_capacity(topology.clients.len());
+        let mut mappings = BTreeMap::new();
+        for (number, place) in topology.clients.iter().enumerate() {
+            let addr = SocketAddr::new(place.ip, 20_000 + number as u16);
+            mappings.insert(addr, number);
+            let key = model.users[place.user].key.clone();
+            clients.push(Client::new(*place, addr, key, mix(seed, number as u64)));
+        }
+        let links = (0..clients.len()).map(|number| Draw::new(mix(seed ^ 0x6C69_6E6B, number as u64))).collect();
+        let mut world = Self {
+            script,
+            now: Nanos(0),
+            events: BinaryHeap::new(),
+            numbers: 0,
+            host,
+            model,
+            mappings,
+            ports: 30_000,
+            weather: Weather::default(),
+            weather_of: vec![Weather::default(); clients.len()],
+            weather_of_peers: Weather::default(),
+            clears: Vec::new(),
+            links,
+            peer_link: Draw::new(mix(seed, 0x7065_6572)),
+            streams: vec![[Nanos(0); 2]; clients.len()],
+            clients,
+            captured: VecDeque::new(),
+            steering: 0,
+            squeezes: 0,
+            send_errors: 0,
+            is_up: true,
+            is_healed: false,
+            starts: 0,
+            trace: Trace::new(telling == Telling::Lines),
+            tally: Tally::default(),
+        };
+        world.register_relays();
+        world
+    }
+
+    pub(super) fn register_relays(&mut self) {
+        let topology = &self.script.topology;
+        for worker in 0..topology.workers {
+            for relay in 0..topology.relays_v4 + topology.relays_v6 {
+                let addr = self.host.add_relay(topology, (worker, relay));
+                self.model.relay_added((worker, relay), addr);
+            }
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        let end = Nanos::from_secs(self.script.topology.duration_s);
+        let mut actions = self.script.actions.iter().peekable();
+        loop {
+            let at = actions.peek().map_or(end, |action| action.at);
+            self.until(at)?;
+            match actions.next() {
+                Some(action) => self.act(action)?,
+                None => break,
+            }
+        }
+        self.heal()?;
+        self.until(self.now.saturating_add(LIVENESS))?;
+        self.judge_goals()?;
+        for relay in self.forget_events() {
+            self.rested(self.starts, relay);
+        }
+        let expiry_s = u64::from(self.script.topology.rules.lifetime_max_s) + self.script.topology.rules.rest_s + 2;
+        self.until(self.now.saturating_add(Nanos::from_secs(expiry_s)))?;
+        self.judge_emptiness()
+    }
+
+    /// Everything that happens up to `end`: the server's timers first, then what arrives.
+    pub(super) fn until(&mut self, end: Nanos) -> Result<(), Failure> {
+        loop {
+            let timeout = self.host.next_timeout().filter(|_| self.is_up);
+            let arrival = self.events.peek().map(|Reverse(entry)| entry.at);
+            let next = [timeout.map(|(at, _)| at), arrival].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = self.now.max(next);
+            match timeout.filter(|(at, _)| *at <= self.now) {
+                Some((_, worker)) => {
+                    self.trace.note(self.now, 1, &worker.to_le_bytes());
+                    let is_due = self.model.earliest_end().is_some_and(|at| at <= self.now);
+                    self.host.timeout(self.now, worker, is_due);
+                    self.settle(worker)?;
+                }
+                None => {
+                    let Some(Reverse(entry)) = self.events.pop() else { break };
+                    self.happen(entry.event)?;
+                }
+            }
+        }
+        self.now = self.now.max(end);
+        Ok(())
+    }
+
+    pub(super) fn later(&mut self, delay: Nanos, event: Event) {
+        self.numbers += 1;
+        self.events.push(Reverse(Entry { at: self.now.saturating_add(delay), number: self.numbers, event }));
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), Failure> {
+        match event {
+            Event::AtServer { flow, bytes } if self.is_up && self.is_open(&flow) => {
+                self.model.seen.insert(Flow::of(&flow));
+                let worker = self.steer(&flow);
+                return self.serve(worker, &flow, &bytes, 0);
+            }
+            Event::HandedOver { worker, flow, bytes, hops } if self.is_up && self.is_open(&flow) => {
+                return self.serve(worker, &flow, &bytes, hops);
+            }
+            Event::AtRelay { relay, from, bytes } if self.is_up => return self.receive(relay, from, &bytes),
+            Event::AtServer { .. } | Event::HandedOver { .. } | Event::AtRelay { .. } => {}
+            Event::AtClient { flow, bytes } => self.client_receives(&flow, &bytes),
+            Event::AtPeer { peer, from, bytes } => self.peer_receives(peer, from, bytes),
+            Event::Patience { client, timer } => self.lose_patience(client, timer),
+            Event::Rested { starts, relay } => self.rested(starts, relay),
+            Event::Closed { flow } if self.is_up => return self.close(&flow),
+            Event::Closed { .. } => {}
+            Event::Restart => self.restart(),
+            Event::Clear { clears } => self.clear(clears),
+        }
+        Ok(())
+    }
+
+    /// Which worker the kernel gives a flow's datagrams to; streams stay where they were accepted.
+    fn steer(&self, flow: &FiveTuple) -> u16 {
+        let ip = match flow.client.ip() {
+            IpAddr::V4(ip) => u64::from(ip.to_bits()),
+            IpAddr::V6(ip) => ip.to_bits() as u64 ^ (ip.to_bits() >> 64) as u64,
+        };
+        let steering = if flow.transport == tt_model::Transport::Udp { self.steering } else { 0 };
+        let hash = mix(mix(ip, u64::from(flow.client.port())), steering);
+        (hash % u64::from(self.script.topology.workers)) as u16
+    }
+
+    /// Whether a flow's bytes can arrive: datagrams always, a stream's while it is connected.
+    fn is_open(&self, flow: &FiveTuple) -> bool {
+        let client = self.mappings.get(&flow.client).map(|client| &self.clients[*client]);
+        flow.transport == tt_model::Transport::Udp || client.is_some_and(|client| !client.is_cut)
+    }
+
+    /// The server sees the end of a stream, and ends its allocation.
+    fn close(&mut self, flow: &FiveTuple) -> Result<(), Failure> {
+        self.pass()?;
+        let owner = self.model.owner(&Flow::of(flow)).unwrap_or(0);
+        self.host.close(self.now, flow);
+        self.model.close(self.now, &Flow::of(flow));
+        self.settle(owner)
+    }
+
+    /// A worker handles a client's datagram, and everything about that is checked.
+    fn serve(&mut self, worker: u16, flow: &FiveTuple, bytes: &[u8], hops: u8) -> Result<(), Failure> {
+        self.pass()?;
+        self.tally.delivered += 1;
+        let delivery = Delivery { now: self.now, worker, flow, bytes };
+        let place = Flow::of(flow);
+        let before = self.host.tables(worker);
+        let expected = self.model.expect_of_client(self.now, worker, &place, bytes);
+        let done = self.host.client(self.now, worker, flow, bytes);
+        self.note(&delivery, &expected, &done);
+        if let [Done::HandOver(owner)] = done[..]
+            && self.model.owner(&place) == Some(owner)
+            && owner != worker
+            && hops < 2
+        {
+            invariants::unproven(&delivery, before, self.host.tables(worker))?;
+            self.tally.handed_over += 1;
+            let handed = Event::HandedOver { worker: owner, flow: *flow, bytes: bytes.to_vec(), hops: hops + 1 };
+            self.later(Nanos(20_000), handed);
+            return self.settle(worker);
+        }
+        let lesson = invariants::check(&delivery, &self.model, &expected, &done)?;
+        if !matches!(expected, Expected::Answer(Codes { user: Some(_), .. })) {
+            invariants::unproven(&delivery, before, self.host.tables(worker))?;
+        }
+        match lesson {
+            Lesson::Nothing => {}
+            Lesson::Granted(user, relay) => {
+                self.tally.granted += 1;
+                if let Some(request) = Reading::of(bytes) {
+                    self.model.learn(self.now, &place, user, &request, relay);
+                }
+            }
+            Lesson::Refused(nonce) => {
+                self.tally.refused += 1;
+                if let Some(nonce) = nonce {
+                    self.model.learn_nonce(self.now, flow.client, &nonce);
+                }
+                if !self.model.spend(self.now, flow.client.ip()) {
+                    let what = format!("more error replies to {} than the budget has", flow.client.ip());
+                    return Err(Failure { invariant: 4, what, at: self.now });
+                }
+            }
+        }
+        self.settle(worker)?;
+        self.route(done);
+        Ok(())
+    }
+
+    /// A relay receives a datagram.
+    fn receive(&mut self, relay: RelayPlace, from: SocketAddr, bytes: &[u8]) -> Result<(), Failure> {
+        self.pass()?;
+        self.tally.delivered += 1;
+        let nobody = FiveTuple { client: from, server: from, transport: tt_model::Transport::Udp };
+        let delivery = Delivery { now: self.now, worker: relay.0, flow: &nobody, bytes };
+        let before = self.host.tables(relay.0);
+        let expected = self.model.expect_of_peer(self.now, relay, from);
+        let done = self.host.peer(self.now, relay, from, bytes);
+        self.note(&delivery, &expected, &done);
+        invariants::check(&delivery, &self.model, &expected, &done)?;
+        invariants::unproven(&delivery, before, self.host.tables(relay.0))?;
+        self.settle(relay.0)?;
+        self.route(done);
+        Ok(())
+    }
+
+    fn note(&mut self, delivery: &Delivery<'_>, expected: &Expected<'_>, done: &[Done]) {
+        self.trace.note(self.now, 2 | u64::from(delivery.worker) << 8, delivery.bytes);
+        for done in done {
+            match done {
+                Done::Reply { bytes, .. } => self.trace.note(self.now, 3, bytes),
+                Done::ToPeer { payload, .. } => self.trace.note(self.now, 4, payload),
+                Done::ToClient { bytes, .. } => self.trace.note(self.now, 5, bytes),
+                Done::HandOver(worker) => self.trace.note(self.now, 6, &worker.to_le_bytes()),
+                Done::Drop(reason) => self.trace.note(self.now, 7, reason.name().as_bytes()),
+            }
+        }
+        self.trace.say(self.now, || {
+            let Delivery { worker, flow, bytes, .. } = delivery;
+            format!(
+                "worker {worker} from {}: {bytes:02x?}\n    expected {expected:?}\n    done {done:02x?}",
+                flow.client
+            )
+        });
+    }
+
+    pub(super) fn pass(&mut self) -> Result<(), Failure> {
+        match self.model.pass(self.now) {
+            None => Ok(()),
+            Some(flow) => {
+                let what = format!("the allocation of {} is more than a second over its time", flow.client);
+                Err(Failure { invariant: 7, what, at: self.now })
+            }
+        }
+    }
+
+    /// What the engine asks for after each call, and the ledger.
+    fn settle(&mut self, worker: u16) -> Result<(), Failure> {
+        self.pass()?;
+        while let Some(relay) = self.host.retired(worker) {
+            if !self.model.retired(self.now, relay) {
+                let what = format!("relay {relay:?} was given up before its time");
+                return Err(Failure { invariant: 7, what, at: self.now });
+            }
+            let rest = Nanos::from_secs(self.script.topology.rules.rest_s);
+            self.later(rest, Event::Rested { starts: self.starts, relay });
+        }
+        invariants::ledger(self.now, &self.host, &self.model, worker)
+    }
+
+    pub(super) fn rested(&mut self, starts: u64, relay: RelayPlace) {
+        if starts != self.starts || !self.is_up {
+            return;
+        }
+        if self.squeezes > 0 {
+            self.later(Nanos::from_secs(1), Event::Rested { starts, relay });
+            return;
+        }
+        let addr = self.host.add_relay(&self.script.topology, relay);
+        self.model.relay_added(relay, addr);
+    }
+
+    fn peer_receives(&mut self, peer: SocketAddr, from: SocketAddr, bytes: Vec<u8>) {
+        self.trace.note(self.now, 8, &bytes);
+        if peer == super::clients::echo(peer.is_ipv4()) {
+            self.send_to_relay(peer, from, bytes);
+        }
+    }
+}
+
+/// Whether bytes are a message, for what reads them on the way.
+pub(super) fn is_request(bytes: &[u8]) -> bool {
+    Reading::of(bytes).is_some_and(|message| message.class == wire::REQUEST)
+}
