@@ -15,6 +15,8 @@ mod dual;
 mod faults;
 #[path = "cases/lessons.rs"]
 mod lessons;
+#[path = "cases/over_tcp.rs"]
+mod over_tcp;
 #[path = "cases/peers.rs"]
 mod peers;
 #[path = "cases/relaying.rs"]
@@ -26,6 +28,8 @@ mod server;
 mod sha256;
 #[path = "cases/stage.rs"]
 mod stage;
+#[path = "cases/way.rs"]
+mod way;
 #[allow(dead_code, reason = "each test target uses its part of it")]
 #[path = "../../tt-turn/tests/engine/wire.rs"]
 mod wire;

@@ -53,6 +53,7 @@ impl Sources {
 }
 
 fn function_name(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("pub(crate) ").or_else(|| line.strip_prefix("pub(super) ")).unwrap_or(line);
     let rest = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ")?;
     rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next()
 }

@@ -32,7 +32,7 @@ fn refused(stage: &Stage, cases: &[(u16, &[Attribute<'_>])]) {
 }
 
 #[test]
-fn case_a44_transports() {
+pub(super) fn case_a44_transports() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let mut ask = |value: Option<&[u8]>| {
@@ -75,7 +75,7 @@ fn case_a45_families() {
 }
 
 #[test]
-fn case_a46_a47_attributes_that_exclude_each_other() {
+pub(super) fn case_a46_a47_attributes_that_exclude_each_other() {
     let stage = Stage::new();
     let token = (RESERVATION_TOKEN, &[7; 8][..]);
     refused(
@@ -139,7 +139,7 @@ fn case_a51_an_exhausted_pool_is_508() {
 }
 
 #[test]
-fn case_a53_lifetimes() {
+pub(super) fn case_a53_lifetimes() {
     let stage = Stage::new();
     for (asked, granted) in [(0u32, 600), (1, 600), (600, 600), (601, 601), (3_600, 3_600), (u32::MAX, 3_600)] {
         let mut caller = stage.caller();
@@ -158,7 +158,7 @@ fn case_a53_lifetimes() {
 }
 
 #[test]
-fn case_a55_a_retransmission_changes_nothing() {
+pub(super) fn case_a55_a_retransmission_changes_nothing() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let request = caller.request(ALLOCATE).attr(TRANSPORT, &UDP);
@@ -176,7 +176,7 @@ fn case_a55_a_retransmission_changes_nothing() {
 }
 
 #[test]
-fn case_a58_a59_a60_the_end_of_an_allocation() {
+pub(super) fn case_a58_a59_a60_the_end_of_an_allocation() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let peer = stage.peer();

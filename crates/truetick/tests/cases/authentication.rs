@@ -26,7 +26,7 @@ fn is_challenge(reply: &Reading, code: u16) {
 }
 
 #[test]
-fn case_a26_no_integrity_is_a_challenge() {
+pub(super) fn case_a26_no_integrity_is_a_challenge() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     for method in METHODS {
@@ -41,7 +41,7 @@ fn case_a26_no_integrity_is_a_challenge() {
 }
 
 #[test]
-fn case_a27_missing_attributes_are_a_bare_400() {
+pub(super) fn case_a27_missing_attributes_are_a_bare_400() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let nonce = caller.fresh_nonce();
@@ -58,7 +58,7 @@ fn case_a27_missing_attributes_are_a_bare_400() {
 }
 
 #[test]
-fn case_a28_integrity_of_a_wrong_length_is_none() {
+pub(super) fn case_a28_integrity_of_a_wrong_length_is_none() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     for length in [0, 19, 21] {
@@ -70,7 +70,7 @@ fn case_a28_integrity_of_a_wrong_length_is_none() {
 }
 
 #[test]
-fn case_a33_a34_nonces_of_others_and_changed_ones() {
+pub(super) fn case_a33_a34_nonces_of_others_and_changed_ones() {
     let stage = Stage::new();
     let (mut caller, mut other) = (stage.caller(), stage.caller());
     caller.allocate();
@@ -93,7 +93,7 @@ fn case_a33_a34_nonces_of_others_and_changed_ones() {
 }
 
 #[test]
-fn case_a37_a38_an_unknown_user_looks_like_a_wrong_password() {
+pub(super) fn case_a37_a38_an_unknown_user_looks_like_a_wrong_password() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let ask = |caller: &mut Caller, name: &str, request: Writer| {
@@ -117,7 +117,7 @@ fn case_a37_a38_an_unknown_user_looks_like_a_wrong_password() {
 }
 
 #[test]
-fn case_a13_a14_a15_what_stands_behind_integrity() {
+pub(super) fn case_a13_a14_a15_what_stands_behind_integrity() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let relayed = caller.allocate();
@@ -150,7 +150,7 @@ fn case_a13_a14_a15_what_stands_behind_integrity() {
 }
 
 #[test]
-fn case_a39_a40_another_users_credentials() {
+pub(super) fn case_a39_a40_another_users_credentials() {
     let stage = Stage::with(&["--user", "bob:battery staple"]);
     let mut caller = stage.caller();
     let relayed = caller.allocate();
@@ -167,7 +167,7 @@ fn case_a39_a40_another_users_credentials() {
 }
 
 #[test]
-fn case_a41_a_captured_request_is_worth_nothing_elsewhere() {
+pub(super) fn case_a41_a_captured_request_is_worth_nothing_elsewhere() {
     let stage = Stage::new();
     let (mut victim, thief) = (stage.caller(), stage.caller());
     let relayed = victim.allocate();
@@ -230,7 +230,7 @@ fn case_a42_a_flood_from_one_address() {
 /// Reads the 401s that wait.
 fn answers_of(caller: &Caller) -> u64 {
     let mut count = 0;
-    while let Some(answer) = waiting(&caller.socket) {
+    while let Some(answer) = waiting(caller.socket.udp()) {
         assert_eq!(Reading::of(&answer).code(), 401);
         count += 1;
     }

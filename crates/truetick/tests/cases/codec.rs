@@ -116,7 +116,7 @@ fn case_a09_many_attributes_of_odd_lengths() {
 }
 
 #[test]
-fn case_a10_unknown_required_attributes() {
+pub(super) fn case_a10_unknown_required_attributes() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let numbers: Vec<u16> = (0..300).map(|number| 0x4000 + number).collect();
@@ -132,7 +132,7 @@ fn case_a10_unknown_required_attributes() {
 }
 
 #[test]
-fn rfc_r007_r008_r009_r010_r037_unknown_and_unexpected_attributes() {
+pub(super) fn rfc_r007_r008_r009_r010_r037_unknown_and_unexpected_attributes() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let three = caller.request(BINDING).attr(0x7FFE, &[1, 2, 3]).attr(0x0024, &[]).attr(0x0025, &[9; 8]);
@@ -148,7 +148,7 @@ fn rfc_r007_r008_r009_r010_r037_unknown_and_unexpected_attributes() {
 }
 
 #[test]
-fn case_a11_a12_the_first_of_two_counts() {
+pub(super) fn case_a11_a12_the_first_of_two_counts() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let relayed = caller.allocate();
@@ -169,7 +169,7 @@ fn case_a11_a12_the_first_of_two_counts() {
 }
 
 #[test]
-fn case_a17_a18_fingerprints() {
+pub(super) fn case_a17_a18_fingerprints() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let right = caller.request(BINDING).fingerprint();
@@ -197,7 +197,7 @@ fn case_a17_a18_fingerprints() {
 }
 
 #[test]
-fn case_a19_padding_is_ignored_in_and_zero_out() {
+pub(super) fn case_a19_padding_is_ignored_in_and_zero_out() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let mut odd = caller.request(BINDING).attr(0x8FFF, b"odd!!").0;
@@ -223,7 +223,7 @@ fn case_a19_padding_is_ignored_in_and_zero_out() {
 }
 
 #[test]
-fn case_a20_a21_a22_what_a_server_is_never_sent() {
+pub(super) fn case_a20_a21_a22_what_a_server_is_never_sent() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     caller.allocate();
@@ -255,7 +255,7 @@ fn case_a23_classic_stun() {
 }
 
 #[test]
-fn case_a24_names_of_odd_bytes() {
+pub(super) fn case_a24_names_of_odd_bytes() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let names: [&[u8]; 9] =
@@ -271,7 +271,7 @@ fn case_a24_names_of_odd_bytes() {
 }
 
 #[test]
-fn case_a25_addresses_of_a_bad_family_or_length() {
+pub(super) fn case_a25_addresses_of_a_bad_family_or_length() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let relayed = caller.allocate();
@@ -294,7 +294,7 @@ fn case_a25_addresses_of_a_bad_family_or_length() {
 }
 
 #[test]
-fn rfc_r004_r013_a_binding_tells_where_it_came_from() {
+pub(super) fn rfc_r004_r013_a_binding_tells_where_it_came_from() {
     let stage = Stage::new();
     for mut caller in [stage.caller(), stage.caller_v6(), stage.caller_from("127.0.0.9".parse().unwrap())] {
         let local = caller.socket.local_addr().unwrap();
@@ -308,7 +308,7 @@ fn rfc_r004_r013_a_binding_tells_where_it_came_from() {
 }
 
 #[test]
-fn rfc_r012_r032_r033_r034_r036_what_every_error_looks_like() {
+pub(super) fn rfc_r012_r032_r033_r034_r036_what_every_error_looks_like() {
     let stage = Stage::new();
     let (mut caller, mut stranger) = (stage.caller(), stage.caller());
     let mut replies = Vec::new();

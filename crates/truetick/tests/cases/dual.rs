@@ -29,7 +29,7 @@ fn refresh(caller: &mut Caller, family: [u8; 4], lifetime_s: u32) -> u16 {
 }
 
 #[test]
-fn rfc_r084_r090_r094_case_a59_both_families_and_then_one() {
+pub(super) fn rfc_r084_r090_r094_case_a59_both_families_and_then_one() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let reply = allocate_both(&mut caller);

@@ -6,24 +6,34 @@ use crate::server::Server;
 use crate::stage::Stage;
 use crate::wire::NONCE;
 
-#[test]
-fn fault_f01_no_listener_that_nobody_asked_for() {
-    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "4"]);
-    let sockets = std::fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap();
+/// Local addresses, as `/proc/net/tcp` writes them, at which the process takes connections.
+fn listening(pid: u32) -> Vec<String> {
+    let sockets = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let sockets = sockets.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
     let owned: BTreeSet<String> = sockets.filter_map(|link| inode(link.to_str()?)).collect();
     assert!(owned.len() > 100, "its relay sockets: {owned:?}");
     let mut listening = Vec::new();
     for table in ["tcp", "tcp6"] {
-        for line in std::fs::read_to_string(format!("/proc/{}/net/{table}", server.id())).unwrap().lines().skip(1) {
+        for line in std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap().lines().skip(1) {
             let fields: Vec<_> = line.split_whitespace().collect();
-            // Local address, state 0A for a listener, and the inode.
+            // State 0A is a listener's.
             if fields[3] == "0A" && owned.contains(fields[9]) {
                 listening.push(fields[1].to_owned());
             }
         }
     }
-    assert_eq!(listening, Vec::<String>::new());
+    listening
+}
+
+#[test]
+fn fault_f01_no_listener_that_nobody_asked_for() {
+    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "4", "--no-tcp"]);
+    assert_eq!(listening(server.id()), Vec::<String>::new());
+    // Without that flag, clients over TCP are taken at the addresses of `--listen`, and nobody anywhere else.
+    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "4"]);
+    let at: BTreeSet<_> = server.tcp.iter().map(|addr| format!("0100007F:{:04X}", addr.port())).collect();
+    assert_eq!(listening(server.id()).into_iter().collect::<BTreeSet<_>>(), at);
+    assert_eq!(at.len(), 1);
 }
 
 fn inode(link: &str) -> Option<String> {
@@ -52,12 +62,14 @@ fn fault_f02_http_at_the_turn_port() {
 #[test]
 fn fault_f06_nonces_cannot_be_foreseen() {
     let stage = Stage::new();
-    let mut nonces = BTreeSet::new();
+    // Kept, so that no port is anybody's twice.
+    let (mut nonces, mut callers) = (BTreeSet::new(), Vec::new());
     for host in 1..=8u8 {
         for _ in 0..64 {
             let mut caller = stage.caller_from([127, 0, 1, host].into());
             let bare = caller.request(crate::wire::REFRESH);
             nonces.insert(caller.exchange(&bare.0).get(NONCE).unwrap().to_vec());
+            callers.push(caller);
         }
     }
     assert_eq!(nonces.len(), 512, "each address and port has its own");

@@ -19,7 +19,7 @@ fn addr(text: &str) -> SocketAddr {
 }
 
 #[test]
-fn case_a61_create_permission_is_all_or_nothing() {
+pub(super) fn case_a61_create_permission_is_all_or_nothing() {
     let stage = Stage::new();
     let (mut caller, relayed, peer) = allocated(&stage);
     let bare = caller.request(CREATE_PERMISSION);
@@ -66,7 +66,7 @@ impl Caller {
 }
 
 #[test]
-fn case_a65_peer_port_zero() {
+pub(super) fn case_a65_peer_port_zero() {
     let stage = Stage::new();
     let (mut caller, relayed, peer) = allocated(&stage);
     let zero = SocketAddr::new(peer.addr().ip(), 0);
@@ -80,7 +80,7 @@ fn case_a65_peer_port_zero() {
 }
 
 #[test]
-fn case_a66_channel_numbers() {
+pub(super) fn case_a66_channel_numbers() {
     let stage = Stage::new();
     let (mut caller, relayed, peer) = allocated(&stage);
     for number in [0, 0x3FFF, 0x5000, 0x7FFF, 0x8000, 0xFFFF] {
@@ -106,7 +106,7 @@ fn case_a66_channel_numbers() {
 }
 
 #[test]
-fn rfc_r115_reserved_bits_are_not_looked_at() {
+pub(super) fn rfc_r115_reserved_bits_are_not_looked_at() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let request = caller.request(wire::ALLOCATE).attr(wire::TRANSPORT, &[17, 0xFF, 0xFF, 0xFF]);
@@ -127,7 +127,7 @@ fn rfc_r115_reserved_bits_are_not_looked_at() {
 }
 
 #[test]
-fn case_a68_send_indications() {
+pub(super) fn case_a68_send_indications() {
     let stage = Stage::new();
     let (mut caller, relayed, peer) = allocated(&stage);
     let early = caller.send_indication(peer.addr(), b"x");
@@ -188,8 +188,22 @@ fn case_a73_the_largest_datagrams() {
     stage.probe();
 }
 
+/// A peer's largest datagram as a Data indication and as ChannelData, for a client over TCP.
+pub(super) fn the_largest_datagram_reaches_a_stream() {
+    let stage = Stage::new();
+    let (mut caller, relayed, peer) = allocated(&stage);
+    assert_eq!(caller.permit(peer.addr()), 0);
+    let largest = vec![5; 65_507];
+    peer.send(relayed, &largest);
+    assert_eq!(Reading::of(&caller.receive()).get(DATA), Some(&largest[..]));
+    assert_eq!(caller.bind(0x4000, peer.addr()), 0);
+    peer.send(relayed, &largest);
+    assert_eq!(caller.receive()[4..], largest);
+    stage.probe();
+}
+
 #[test]
-fn case_a75_two_relayed_clients() {
+pub(super) fn case_a75_two_relayed_clients() {
     let stage = Stage::closed(&[]);
     let (mut one, mut two) = (stage.caller(), stage.caller());
     let (relayed_one, relayed_two) = (one.allocate(), two.allocate());
@@ -211,7 +225,7 @@ fn case_a75_two_relayed_clients() {
 }
 
 #[test]
-fn rfc_r098_r104_permissions_end_with_their_allocation() {
+pub(super) fn rfc_r098_r104_permissions_end_with_their_allocation() {
     let stage = Stage::new();
     let (mut caller, relayed, peer) = allocated(&stage);
     assert_eq!(caller.bind(0x4000, peer.addr()), 0);
@@ -230,7 +244,7 @@ fn rfc_r098_r104_permissions_end_with_their_allocation() {
 }
 
 #[test]
-fn rfc_r105_r106_r112_what_a_peer_sees_and_what_it_sends() {
+pub(super) fn rfc_r105_r106_r112_what_a_peer_sees_and_what_it_sends() {
     let stage = Stage::new();
     for (mut caller, peer, family) in [
         (stage.caller(), stage.peer(), 1),

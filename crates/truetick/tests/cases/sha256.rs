@@ -34,7 +34,7 @@ fn ask(caller: &mut Caller, request: Writer) -> Reading {
 }
 
 #[test]
-fn rfc_r029_r053_r057_r059_sha256_from_allocate_to_delete() {
+pub(super) fn rfc_r029_r053_r057_r059_sha256_from_allocate_to_delete() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let request = caller.request(ALLOCATE).attr(wire::TRANSPORT, &UDP);
@@ -56,7 +56,7 @@ fn rfc_r029_r053_r057_r059_sha256_from_allocate_to_delete() {
 }
 
 #[test]
-fn rfc_r045_r052_case_a26_a37_the_challenge_offers_the_algorithms() {
+pub(super) fn rfc_r045_r052_case_a26_a37_the_challenge_offers_the_algorithms() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let nonce = caller.fresh_nonce();
@@ -93,7 +93,7 @@ fn rfc_r027_r046_a_user_by_the_hash_of_its_name() {
 }
 
 #[test]
-fn case_a16_of_two_codes_sha256_is_verified() {
+pub(super) fn case_a16_of_two_codes_sha256_is_verified() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     caller.allocate();
@@ -125,7 +125,7 @@ fn case_a29_sha256_integrity_of_a_wrong_length() {
 }
 
 #[test]
-fn case_a35_rfc_r049_r050_r051_lists_and_choices_that_do_not_fit() {
+pub(super) fn case_a35_rfc_r049_r050_r051_lists_and_choices_that_do_not_fit() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     caller.allocate();
@@ -159,7 +159,7 @@ fn case_a35_rfc_r049_r050_r051_lists_and_choices_that_do_not_fit() {
 }
 
 #[test]
-fn case_a34_bidding_down_is_438() {
+pub(super) fn case_a34_bidding_down_is_438() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     caller.allocate();

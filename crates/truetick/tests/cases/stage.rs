@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::server::{PASSWORD, Server, USER};
+use crate::way::Way;
 use crate::wire::{self, Reading, Writer};
 
 pub(crate) const UDP: [u8; 4] = [17, 0, 0, 0];
 pub(crate) const REALM: &str = "truetick";
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server of four workers on both loopbacks that lets relays reach loopback.
 pub(crate) struct Stage {
@@ -61,11 +62,8 @@ impl Stage {
 
     /// A client on one of this machine's addresses.
     pub(crate) fn caller_from(&self, local: IpAddr) -> Caller {
-        let listen = self.server.listen.iter().find(|addr| addr.is_ipv4() == local.is_ipv4()).unwrap();
-        let socket = UdpSocket::bind((local, 0)).unwrap();
-        socket.connect(listen).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let sent = Rc::clone(&self.sent);
+        let socket = Way::to(&self.server, local);
         Caller { socket, sent, name: USER.to_owned(), password: PASSWORD.to_owned(), nonce: Vec::new(), count: 0 }
     }
 
@@ -138,7 +136,7 @@ impl Stage {
 
 /// A client of the server, with a socket of its own.
 pub(crate) struct Caller {
-    pub(crate) socket: UdpSocket,
+    pub(crate) socket: Way,
     sent: Rc<Cell<u64>>,
     pub(crate) name: String,
     pub(crate) password: String,
@@ -168,23 +166,17 @@ impl Caller {
     }
 
     pub(crate) fn send(&self, datagram: &[u8]) {
-        self.socket.send(datagram).unwrap();
+        self.socket.send(datagram);
         self.sent.set(self.sent.get() + 1);
     }
 
     pub(crate) fn receive(&self) -> Vec<u8> {
-        let mut bytes = vec![0; 65_536];
-        let length = self.socket.recv(&mut bytes).expect("an answer in time");
-        bytes.truncate(length);
-        bytes
+        self.socket.receive()
     }
 
     /// Whether nothing waits to be read.
     pub(crate) fn hears_nothing(&self) -> bool {
-        self.socket.set_nonblocking(true).unwrap();
-        let heard = self.socket.recv(&mut [0; 64]);
-        self.socket.set_nonblocking(false).unwrap();
-        matches!(heard, Err(error) if error.kind() == ErrorKind::WouldBlock)
+        self.socket.hears_nothing()
     }
 
     /// Sends a request and reads its answer.
