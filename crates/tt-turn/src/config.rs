@@ -27,6 +27,8 @@ pub struct Config {
     pub dont_fragment: DontFragment,
     /// Which peers the relay may reach.
     pub peer_policy: PeerPolicy,
+    /// Whether relayed addresses of this server may be peers of each other; on by default.
+    pub hairpin: Hairpin,
 }
 
 impl Config {
@@ -44,8 +46,19 @@ impl Config {
             channel_numbers: ChannelNumbers::Rfc8656,
             dont_fragment: DontFragment::Honoured,
             peer_policy: PeerPolicy::new(),
+            hairpin: Hairpin::Allowed,
         }
     }
+}
+
+/// Whether an allocation's peer may be another allocation's relayed address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hairpin {
+    /// It may, whatever range of the peer policy it is in, but for what the operator denies. The payload does not leave
+    /// the process.
+    Allowed,
+    /// It may not: 403.
+    Denied,
 }
 
 /// When answers carry FINGERPRINT.

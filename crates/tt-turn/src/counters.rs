@@ -76,7 +76,8 @@ drop_reasons! {
 
 /// Plain counters of one [`Server`](crate::Server).
 ///
-/// `received == replied + relayed + handed_over + drops.sum()` after every call.
+/// A payload from one relayed address of this server to another makes two hops without leaving the process, and counts
+/// as `received` and as `relayed` for each. `received == replied + relayed + handed_over + drops.sum()` after every call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
     /// Datagrams handed in, from clients and from peers, and ICMP errors.
@@ -85,6 +86,8 @@ pub struct Counters {
     pub replied: u64,
     /// Payloads passed on, to peers and to clients.
     pub relayed: u64,
+    /// Payloads, of those relayed, that went to a relayed address of this server, of this worker or another.
+    pub hairpinned: u64,
     /// Datagrams left to the worker that owns their allocation.
     pub handed_over: u64,
     /// Datagrams given up, by [`DropReason`] as index.
@@ -113,6 +116,7 @@ impl Default for Counters {
             received: 0,
             replied: 0,
             relayed: 0,
+            hairpinned: 0,
             handed_over: 0,
             drops: [0; DropReason::ALL.len()],
             bytes_to_peers: 0,

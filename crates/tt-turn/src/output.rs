@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use tt_model::{FiveTuple, Transport};
 
 use crate::counters::DropReason;
-use crate::relay::RelayId;
+use crate::relay::{PeerPath, RelayId};
 
 /// The number of a worker, from 0; it names a [`Server`](crate::Server) among those that share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,6 +81,16 @@ pub enum Output<'a> {
         payload: &'a [u8],
         /// Zero bytes behind the payload, 0 to 3.
         padding: &'static [u8],
+    },
+    /// The peer is a relayed address of another worker: give that one's [`handle_peer`](crate::Server::handle_peer) the
+    /// payload, with this path. It came from this server's own relay, and needs no socket.
+    ToWorker {
+        /// The worker that has the peer's allocation.
+        worker: WorkerId,
+        /// The relay of that allocation, and the relayed address that the payload comes from.
+        path: PeerPath,
+        /// The client's payload.
+        payload: &'a [u8],
     },
     /// The allocation belongs to another worker: give it the datagram, unchanged.
     HandOver(WorkerId),

@@ -14,9 +14,13 @@ use crate::wheel::Wheel;
 pub(crate) const LIFETIME: Nanos = Nanos::from_secs(300);
 
 /// Whether the policy allows every port of a peer's address, or each has to be asked for.
+///
+/// Behind an address of our own relays a port may be an allocation's: then the payload does not leave the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ports {
     All,
+    /// All, and the address is one of our relays'.
+    Own,
     Asked,
 }
 

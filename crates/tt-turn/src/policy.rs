@@ -75,7 +75,7 @@ pub enum Ownership {
     IdleRelay,
 }
 
-const OWN_RELAY: RuleIndex = RuleIndex(0);
+pub(crate) const OWN_RELAY: RuleIndex = RuleIndex(0);
 const PORT_ZERO: RuleIndex = RuleIndex(1);
 
 /// The rules that decide which peers the relay may reach: the built-in deny list, opened and closed by CIDRs.

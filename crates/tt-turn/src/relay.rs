@@ -272,6 +272,11 @@ impl Relays {
         Some(RelayId(id))
     }
 
+    /// Where a relay is bound, and where peers reach it.
+    pub(crate) fn address(&self, id: RelayId) -> Option<RelayAddress> {
+        self.relays.get(id.0 as usize).map(|relay| relay.address)
+    }
+
     /// The allocation that a relay serves.
     #[inline]
     pub(crate) fn serving(&self, id: RelayId) -> Option<u32> {

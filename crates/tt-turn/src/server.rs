@@ -257,7 +257,7 @@ impl Server {
         probe.begin();
         self.counters.received += 1;
         let passed = match datagram.first() {
-            Some(first) if self.is_channel_data(*first) => self.channel_data(now, from, datagram, probe),
+            Some(first) if self.is_channel_data(*first) => self.channel_data(now, from, datagram, out, probe),
             Some(_) | None => self.stun(now, from, datagram, out, probe),
         };
         self.close_pass(passed, probe)
@@ -336,7 +336,7 @@ impl Server {
         if let Some(owner) = owner {
             return Ok(Output::HandOver(owner));
         }
-        if method == Method::Send { self.send(&request, probe) } else { self.request(&request, out, probe) }
+        if method == Method::Send { self.send(&request, out, probe) } else { self.request(&request, out, probe) }
     }
 
     /// The flow's live allocation; found or not, it is counted.
@@ -381,6 +381,10 @@ impl Server {
             Output::ToClient { payload, .. } => {
                 self.counters.relayed += 1;
                 self.counters.bytes_to_clients += payload.len() as u64;
+            }
+            Output::ToWorker { payload, .. } => {
+                self.counters.relayed += 1;
+                self.counters.bytes_to_peers += payload.len() as u64;
             }
             Output::HandOver(_) => self.counters.handed_over += 1,
             Output::Drop(reason) => self.counters.drops[*reason as usize] += 1,

@@ -15,6 +15,7 @@ use crate::allocation::NO_INDEX;
 use crate::flow::{FlowKey, bits_v6, canonical};
 use crate::output::WorkerId;
 use crate::refusal::Refusal;
+use crate::relay::RelayId;
 use budget::Budgets;
 use meter::Meters;
 use registry::{Adjusted, Registry, fold};
@@ -44,6 +45,24 @@ impl Default for Quotas {
             error_replies: Budget { per_second: 10, burst: 256 },
             binding_replies: Budget::UNLIMITED,
         }
+    }
+}
+
+/// The relay of a live allocation, of any worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RelayEnd {
+    pub(crate) worker: WorkerId,
+    pub(crate) relay: RelayId,
+}
+
+impl RelayEnd {
+    /// Never zero.
+    const fn bits(self) -> u64 {
+        (self.relay.0 as u64) << 16 | 1 << 48 | self.worker.0 as u64
+    }
+
+    const fn of_bits(bits: u64) -> Self {
+        Self { worker: WorkerId(bits as u16), relay: RelayId((bits >> 16) as u32) }
     }
 }
 
@@ -118,24 +137,25 @@ impl Shared {
     /// # Errors
     /// Which quota is used up.
     pub(crate) fn take_quota(&self, user: u64, units: u32) -> Result<u32, Refusal> {
-        let (total, own) = (self.quotas.allocations_total, self.quotas.allocations_per_user);
+        let (total, own) = (self.quotas.allocations_total, u64::from(self.quotas.allocations_per_user));
         let more = |live: u32| live.checked_add(units).filter(|more| *more <= total);
         if self.allocations.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
             return Err(Refusal::TotalQuota);
         }
         let mut taken = Err(Refusal::UserQuota);
-        let adjusted = self.users.adjust(user, |used| match used.checked_add(units).filter(|more| *more <= own) {
-            // Nobody else enters or leaves this user: the entry is locked.
-            Some(_) if used == 0 && !self.meters.enter(user) => {
-                taken = Err(Refusal::Allocations);
-                used
-            }
-            Some(more) => {
-                taken = Ok(self.meters.place(user));
-                more
-            }
-            None => used,
-        });
+        let adjusted =
+            self.users.adjust(user, |used| match used.checked_add(units.into()).filter(|more| *more <= own) {
+                // Nobody else enters or leaves this user: the entry is locked.
+                Some(_) if used == 0 && !self.meters.enter(user) => {
+                    taken = Err(Refusal::Allocations);
+                    used
+                }
+                Some(more) => {
+                    taken = Ok(self.meters.place(user));
+                    more
+                }
+                None => used,
+            });
         let taken = if adjusted == Adjusted::Full { Err(Refusal::Allocations) } else { taken };
         if taken.is_err() {
             self.allocations.fetch_sub(units, Ordering::Relaxed);
@@ -146,7 +166,7 @@ impl Shared {
     /// Gives the units back.
     pub(crate) fn return_quota(&self, user: u64, units: u32) {
         self.users.adjust(user, |used| {
-            let left = used.saturating_sub(units);
+            let left = used.saturating_sub(units.into());
             if left == 0 && used > 0 {
                 self.meters.leave(user);
             }
@@ -168,7 +188,7 @@ impl Shared {
 
     /// Makes known that `worker` owns the flow; false where there is no room.
     pub(crate) fn publish_flow(&self, flow: &FlowKey, worker: WorkerId) -> bool {
-        let owner = u32::from(worker.0) + 1;
+        let owner = u64::from(worker.0) + 1;
         self.flows.adjust(self.flow_key(flow), |_| owner) != Adjusted::Full
     }
 
@@ -177,10 +197,9 @@ impl Shared {
         self.flows.adjust(self.flow_key(flow), |_| 0);
     }
 
-    /// Makes known that `worker` relays on the address; false where there is no room.
-    pub(crate) fn publish_relayed(&self, relayed: SocketAddr, worker: WorkerId) -> bool {
-        let owner = u32::from(worker.0) + 1;
-        self.relayed.adjust(self.addr_key(relayed), |_| owner) != Adjusted::Full
+    /// Makes known that `relay` of `worker` relays on the address; false where there is no room.
+    pub(crate) fn publish_relayed(&self, relayed: SocketAddr, end: RelayEnd) -> bool {
+        self.relayed.adjust(self.addr_key(relayed), |_| end.bits()) != Adjusted::Full
     }
 
     /// Makes known that nobody relays on the address.
@@ -190,7 +209,7 @@ impl Shared {
 
     /// Makes known that `worker` holds the relay of `token`; false where there is no room.
     pub(crate) fn publish_token(&self, token: u64, worker: WorkerId) -> bool {
-        let owner = u32::from(worker.0) + 1;
+        let owner = u64::from(worker.0) + 1;
         self.tokens.adjust(fold(&[token], self.seed), |_| owner) != Adjusted::Full
     }
 
@@ -210,10 +229,10 @@ impl Shared {
         self.flows.get(self.flow_key(flow)).map(|owner| WorkerId((owner - 1) as u16))
     }
 
-    /// Whether `addr` is the relayed address of a live allocation, of any worker.
+    /// Whose relayed address `addr` is, if it is a live allocation's, of any worker.
     #[inline]
-    pub(crate) fn is_relayed(&self, addr: SocketAddr) -> bool {
-        self.relayed.get(self.addr_key(addr)).is_some()
+    pub(crate) fn relay_end(&self, addr: SocketAddr) -> Option<RelayEnd> {
+        self.relayed.get(self.addr_key(addr)).map(RelayEnd::of_bits)
     }
 
     #[inline]

@@ -6,13 +6,15 @@ use tt_model::Nanos;
 
 use super::reply::Granted;
 use super::{Request, Server};
+use crate::config::Hairpin;
 use crate::credential::User;
 use crate::error::ErrorCode;
 use crate::message::{Message, XorAddress, attribute};
 use crate::permission::Ports;
-use crate::policy::{Ownership, RuleIndex, Verdict};
+use crate::policy::{OWN_RELAY, Ownership, RuleIndex, Verdict};
 use crate::refusal::Refusal;
 use crate::relay::Family;
+use crate::shared::RelayEnd;
 
 impl Server {
     pub(super) fn create_permission(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, ErrorCode> {
@@ -124,7 +126,8 @@ impl Server {
         let policy = &self.config.peer_policy;
         let (ports, verdict) = if self.is_own(ip) {
             match policy.judge_ip(ip, Ownership::IdleRelay) {
-                Verdict::Allowed => (Ports::All, Verdict::Allowed),
+                Verdict::Allowed => (Ports::Own, Verdict::Allowed),
+                denied @ Verdict::Denied(_) if self.config.hairpin == Hairpin::Denied => (Ports::Asked, denied),
                 Verdict::Denied(_) => (Ports::Asked, policy.judge_ip(ip, Ownership::LiveRelay)),
             }
         } else {
@@ -143,25 +146,49 @@ impl Server {
     /// The rule that refuses it.
     pub(super) fn judge_channel(&mut self, peer: SocketAddr) -> Result<Ports, RuleIndex> {
         let ports = self.judge_permission(peer.ip())?;
-        if ports == Ports::Asked || peer.port() == 0 {
+        if ports != Ports::All || peer.port() == 0 {
             self.judge_peer(peer)?;
         }
         Ok(ports)
     }
 
-    /// Judges an address and port; a refusal is counted by its rule.
+    /// Judges an address and port; a refusal is counted by its rule. Returns the relay where it is a relayed address of
+    /// ours.
     ///
     /// # Errors
     /// The rule that refuses it.
-    pub(super) fn judge_peer(&mut self, peer: SocketAddr) -> Result<(), RuleIndex> {
-        let ownership = match self.is_own(peer.ip()) {
-            false => Ownership::Foreign,
-            true if self.shared.is_relayed(peer) => Ownership::LiveRelay,
-            true => Ownership::IdleRelay,
+    pub(super) fn judge_peer(&mut self, peer: SocketAddr) -> Result<Option<RelayEnd>, RuleIndex> {
+        let is_own = self.is_own(peer.ip());
+        let end = if is_own { self.hairpin_end(peer)? } else { None };
+        let ownership = match (is_own, end) {
+            (false, _) => Ownership::Foreign,
+            (true, Some(_)) => Ownership::LiveRelay,
+            (true, None) => Ownership::IdleRelay,
         };
         match self.config.peer_policy.judge(peer, ownership) {
-            Verdict::Allowed => Ok(()),
+            Verdict::Allowed => Ok(end),
             Verdict::Denied(rule) => Err(self.count_rule(rule)),
+        }
+    }
+
+    /// The relay whose address `peer` is, for a peer whose permission's worth is `ports`; it is judged where it has to
+    /// be. `None` is a peer that is reached through the network.
+    ///
+    /// # Errors
+    /// The rule that refuses it.
+    pub(super) fn way_to(&mut self, peer: SocketAddr, ports: Ports) -> Result<Option<RelayEnd>, RuleIndex> {
+        match ports {
+            Ports::All if peer.port() != 0 => Ok(None),
+            Ports::Own if peer.port() != 0 => self.hairpin_end(peer),
+            Ports::All | Ports::Own | Ports::Asked => self.judge_peer(peer),
+        }
+    }
+
+    fn hairpin_end(&mut self, peer: SocketAddr) -> Result<Option<RelayEnd>, RuleIndex> {
+        let end = self.shared.relay_end(peer);
+        match (self.config.hairpin, end) {
+            (Hairpin::Denied, Some(_)) => Err(self.count_rule(OWN_RELAY)),
+            (Hairpin::Denied, None) | (Hairpin::Allowed, _) => Ok(end),
         }
     }
 

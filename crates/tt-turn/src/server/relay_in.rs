@@ -48,7 +48,8 @@ impl Server {
         let number = match channel {
             Some(channel) => {
                 allocation.last_channel = channel;
-                self.channel_peer(channel, now)?;
+                let (_, ports) = self.channel_peer(channel, now)?;
+                self.still_allowed(peer, ports)?;
                 self.channels.get(channel).map(|channel| channel.number)
             }
             None => {
@@ -88,10 +89,17 @@ impl Server {
     /// RFC 8656 section 11.3: a packet from an address without a permission is silently discarded.
     fn permitted(&mut self, index: u32, peer: SocketAddr, now: Nanos) -> Result<(), DropReason> {
         let (_, permission) = self.permissions.find(index, peer.ip(), now).ok_or(DropReason::NoPermission)?;
-        if permission.ports == Ports::Asked {
-            self.judge_peer(peer).map_err(|_| DropReason::PeerDenied)?;
+        let ports = permission.ports;
+        self.still_allowed(peer, ports)
+    }
+
+    /// The policy's word on a port, where a permission does not speak for every one.
+    #[inline]
+    fn still_allowed(&mut self, peer: SocketAddr, ports: Ports) -> Result<(), DropReason> {
+        match ports {
+            Ports::Asked => self.judge_peer(peer).map(|_| ()).map_err(|_| DropReason::PeerDenied),
+            Ports::All | Ports::Own => Ok(()),
         }
-        Ok(())
     }
 
     pub(super) fn next_indication(&mut self) -> TransactionId {

@@ -11,12 +11,14 @@ use crate::flow::FlowKey;
 use crate::message::{Known, XorAddress};
 use crate::output::{Fragmentation, IpFields, Output};
 use crate::permission::Ports;
-use crate::relay::Family;
+use crate::relay::{Family, PeerPath, RelayId};
+use crate::shared::RelayEnd;
 
 impl Server {
     pub(super) fn send<'a, P: Probe>(
         &mut self,
         request: &Request<'a, '_>,
+        out: &'a mut [u8],
         probe: &mut P,
     ) -> Result<Output<'a>, DropReason> {
         let index = request.allocation.ok_or(DropReason::NoAllocation)?;
@@ -35,10 +37,11 @@ impl Server {
             return Err(DropReason::NoPermission);
         };
         let ports = permission.ports;
-        if ports == Ports::Asked || peer.port() == 0 {
-            self.judge_peer(peer).map_err(|_| DropReason::PeerDenied)?;
-        }
+        let end = self.way_to(peer, ports).map_err(|_| DropReason::PeerDenied)?;
         self.account_to_peer(index, payload.len(), request.now)?;
+        if let Some(end) = end {
+            return self.hairpin(request.now, relay, end, (payload, out), probe);
+        }
         let mut ip = IpFields::from_client(request.from.transport);
         if message.has(Known::DontFragment) {
             ip.fragmentation = Fragmentation::Forbidden;
@@ -64,6 +67,7 @@ impl Server {
         now: Nanos,
         from: &FiveTuple,
         datagram: &'a [u8],
+        out: &'a mut [u8],
         probe: &mut P,
     ) -> Result<Output<'a>, DropReason> {
         let Some(([n0, n1, l0, l1], rest)) = datagram.split_first_chunk::<4>() else {
@@ -85,17 +89,24 @@ impl Server {
         let bound = self.channels.find_number(index, number, allocation.last_channel, now);
         let channel = bound.ok_or(DropReason::ChannelUnbound)?;
         allocation.last_channel = channel;
-        let peer = self.channel_peer(channel, now)?;
+        let (peer, ports) = self.channel_peer(channel, now)?;
+        let end = match ports {
+            Ports::All => None,
+            Ports::Own | Ports::Asked => self.way_to(peer, ports).map_err(|_| DropReason::PeerDenied)?,
+        };
         self.account_to_peer(index, payload.len(), now)?;
         let allocation = self.allocations.get(index).ok_or(DropReason::NoAllocation)?;
         let relay = allocation.leg(Family::of(peer.ip()), now).ok_or(DropReason::NoAllocation)?.relay;
+        if let Some(end) = end {
+            return self.hairpin(now, relay, end, (payload, out), probe);
+        }
         probe.mark(Stage::Build);
         Ok(Output::ToPeer { relay, peer, payload, ip: IpFields::from_client(from.transport) })
     }
 
-    /// The channel's peer, if its permission is alive and the policy still allows the port.
+    /// The channel's peer and what its permission is worth, if that is alive.
     #[inline]
-    pub(super) fn channel_peer(&mut self, channel: u32, now: Nanos) -> Result<SocketAddr, DropReason> {
+    pub(super) fn channel_peer(&mut self, channel: u32, now: Nanos) -> Result<(SocketAddr, Ports), DropReason> {
         let bound = self.channels.get(channel).ok_or(DropReason::ChannelUnbound)?;
         let (allocation, peer) = (bound.allocation, bound.peer);
         let ports = match self.permissions.recall(bound.permission, allocation, peer.ip(), now) {
@@ -107,9 +118,28 @@ impl Server {
                 permission.ports
             }
         };
-        if ports == Ports::Asked {
-            self.judge_peer(peer).map_err(|_| DropReason::PeerDenied)?;
+        Ok((peer, ports))
+    }
+
+    /// Hands a payload from `relay` to the relay of another allocation of this server, or of the same, as if it had
+    /// travelled: what that one's permissions refuse is dropped. It goes to a client, and so no further.
+    fn hairpin<'a, P: Probe>(
+        &mut self,
+        now: Nanos,
+        relay: RelayId,
+        end: RelayEnd,
+        (payload, out): (&'a [u8], &'a mut [u8]),
+        probe: &mut P,
+    ) -> Result<Output<'a>, DropReason> {
+        let peer = self.relays.address(relay).ok_or(DropReason::NoAllocation)?.external;
+        let path = PeerPath { relay: end.relay, peer };
+        self.counters.hairpinned += 1;
+        if end.worker != self.worker {
+            return Ok(Output::ToWorker { worker: end.worker, path, payload });
         }
-        Ok(peer)
+        self.counters.relayed += 1;
+        self.counters.bytes_to_peers += payload.len() as u64;
+        self.counters.received += 1;
+        self.relay_in(now, path, payload, out, probe)
     }
 }

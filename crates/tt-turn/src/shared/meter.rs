@@ -39,7 +39,11 @@ impl Meters {
 
     /// The place of a user who has one; [`NO_INDEX`] where nothing is bounded.
     pub(crate) fn place(&self, user: u64) -> u32 {
-        if self.full_at.is_empty() { NO_INDEX } else { self.places.get(user).map_or(NO_INDEX, |place| place - 1) }
+        if self.full_at.is_empty() {
+            NO_INDEX
+        } else {
+            self.places.get(user).map_or(NO_INDEX, |place| (place - 1) as u32)
+        }
     }
 
     /// Gives a user who has none a place with a full bucket; false where there is no room.
@@ -48,7 +52,7 @@ impl Meters {
             return true;
         }
         let Some(place) = self.take_place() else { return false };
-        if self.places.adjust(user, |_| place + 1) == Adjusted::Full {
+        if self.places.adjust(user, |_| u64::from(place) + 1) == Adjusted::Full {
             self.free_place(place);
             return false;
         }
@@ -63,7 +67,7 @@ impl Meters {
             0
         });
         if freed > 0 {
-            self.free_place(freed - 1);
+            self.free_place((freed - 1) as u32);
         }
     }
 

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::hash::Hasher;
 use core::hint::spin_loop;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
@@ -26,7 +26,7 @@ pub(crate) fn fold(words: &[u64], seed: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Adjusted {
     /// The number was this one before; zero where the key was absent.
-    From(u32),
+    From(u64),
     /// The key is new and its shard is full.
     Full,
 }
@@ -45,7 +45,7 @@ struct Shard {
     version: AtomicU64,
     /// Zero where the place is free.
     keys: [AtomicU64; SHARD_LEN],
-    numbers: [AtomicU32; SHARD_LEN],
+    numbers: [AtomicU64; SHARD_LEN],
 }
 
 impl Shard {
@@ -53,7 +53,7 @@ impl Shard {
         Self {
             version: AtomicU64::new(0),
             keys: [const { AtomicU64::new(0) }; SHARD_LEN],
-            numbers: [const { AtomicU32::new(0) }; SHARD_LEN],
+            numbers: [const { AtomicU64::new(0) }; SHARD_LEN],
         }
     }
 
@@ -124,7 +124,7 @@ impl Registry {
 
     /// The number of `key`.
     #[inline]
-    pub(crate) fn get(&self, key: u64) -> Option<u32> {
+    pub(crate) fn get(&self, key: u64) -> Option<u64> {
         let shard = self.shard(key);
         loop {
             let version = shard.version.load(Ordering::Acquire);
@@ -139,7 +139,7 @@ impl Registry {
     }
 
     /// Replaces the number of `key` by what `change` makes of it; zero removes the key.
-    pub(crate) fn adjust(&self, key: u64, change: impl FnOnce(u32) -> u32) -> Adjusted {
+    pub(crate) fn adjust(&self, key: u64, change: impl FnOnce(u64) -> u64) -> Adjusted {
         let shard = self.shard(key);
         let version = shard.lock();
         let adjusted = match shard.find(key) {
@@ -173,12 +173,12 @@ mod tests {
     #[test]
     fn agrees_with_a_map_through_churn() {
         let registry = Registry::new(100);
-        let mut model: HashMap<u64, u32> = HashMap::new();
+        let mut model: HashMap<u64, u64> = HashMap::new();
         let mut state = 1u64;
         for _ in 0..100_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let key = fold(&[state >> 60 << 4 | state >> 33 & 15], 3);
-            let number = (state >> 40) as u32 % 3;
+            let number = (state >> 40) % 3;
             let before = model.get(&key).copied().unwrap_or(0);
             assert_eq!(registry.adjust(key, |_| number), Adjusted::From(before));
             if number == 0 {

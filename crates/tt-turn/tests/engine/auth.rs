@@ -79,7 +79,11 @@ fn case_a30_a42_unauthenticated_replies_have_a_budget() {
                 answered += 1;
             }
             Out::Drop(DropReason::ErrorBudget) => dropped += 1,
-            other @ (Out::ToPeer { .. } | Out::ToClient { .. } | Out::HandOver(_) | Out::Drop(_)) => {
+            other @ (Out::ToPeer { .. }
+            | Out::ToClient { .. }
+            | Out::ToWorker { .. }
+            | Out::HandOver(_)
+            | Out::Drop(_)) => {
                 panic!("{other:?}")
             }
         }

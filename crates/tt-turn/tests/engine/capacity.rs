@@ -54,7 +54,7 @@ impl Ground {
         match self.server.handle_client(self.now, flow, datagram, &mut self.out, &mut Off) {
             Output::Reply(reply) => reply[0] == 1 && reply[1] & 0x10 == 0,
             Output::ToPeer { .. } => true,
-            Output::ToClient { .. } | Output::HandOver(_) | Output::Drop(_) => false,
+            Output::ToClient { .. } | Output::ToWorker { .. } | Output::HandOver(_) | Output::Drop(_) => false,
         }
     }
 

@@ -103,7 +103,7 @@ fn check(world: &mut World, from: SocketAddr, message: &[u8]) -> Result<(), Test
             prop_assert!(reading.class == 2 || reading.class == 3);
         }
         Out::ToPeer { payload, .. } => prop_assert!(payload.len() <= message.len()),
-        Out::ToClient { .. } | Out::HandOver(_) => prop_assert!(false, "not from a client"),
+        Out::ToClient { .. } | Out::ToWorker { .. } | Out::HandOver(_) => prop_assert!(false, "not from a client"),
         Out::Drop(reason) => prop_assert_eq!(after.dropped(reason), before.dropped(reason) + 1),
     }
     Ok(())

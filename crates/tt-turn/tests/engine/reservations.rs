@@ -132,7 +132,11 @@ fn case_a48_guessing_tokens_gets_few_answers() {
                 assert_eq!(reason, DropReason::ErrorBudget);
                 dropped += 1;
             }
-            out @ (Out::Reply(_) | Out::ToPeer { .. } | Out::ToClient { .. } | Out::HandOver(_)) => {
+            out @ (Out::Reply(_)
+            | Out::ToPeer { .. }
+            | Out::ToClient { .. }
+            | Out::ToWorker { .. }
+            | Out::HandOver(_)) => {
                 assert_eq!(out.reply().code(), 508);
                 answered += 1;
             }

@@ -25,7 +25,9 @@ fn world_over(transport: Transport) -> (World, RelayId, SocketAddr) {
 fn to_client(out: Out) -> Vec<u8> {
     match out {
         Out::ToClient { bytes, .. } => bytes,
-        Out::Reply(_) | Out::ToPeer { .. } | Out::HandOver(_) | Out::Drop(_) => panic!("{out:?}"),
+        Out::Reply(_) | Out::ToPeer { .. } | Out::ToWorker { .. } | Out::HandOver(_) | Out::Drop(_) => {
+            panic!("{out:?}")
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::thread;
 
 use tt_model::Transport;
 use tt_turn::refusal::Refusal;
-use tt_turn::relay::RelayAddress;
+use tt_turn::relay::{PeerPath, RelayAddress};
 use tt_turn::shared::Quotas;
 use tt_turn::{DropReason, RelayId, Shared, WorkerId};
 
@@ -126,9 +126,10 @@ fn a_datagram_of_another_workers_flow_is_handed_over() {
     assert!(matches!(two.client(from, &Writer::new(wire::BINDING, 0, [1; 12]).0), Out::Reply(_)));
     // Another worker's live relayed address is a peer like our own.
     let other = addr("192.0.2.2:1");
-    two.allocate(other);
+    let (_, others) = two.allocate(other);
     assert_eq!(two.permit(other, relayed), 0);
-    assert!(matches!(two.send(other, relayed, b"x"), Out::ToPeer { .. }));
+    let path = PeerPath { relay, peer: others };
+    assert_eq!(two.send(other, relayed, b"x"), Out::ToWorker { worker: WorkerId(0), path, payload: b"x".to_vec() });
     // After its end the flow is nobody's.
     assert_eq!(one.ask(from, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
     two.allocate(from);

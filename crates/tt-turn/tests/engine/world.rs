@@ -28,6 +28,7 @@ pub(crate) enum Out {
     Reply(Vec<u8>),
     ToPeer { relay: RelayId, peer: SocketAddr, payload: Vec<u8> },
     ToClient { client: SocketAddr, bytes: Vec<u8> },
+    ToWorker { worker: WorkerId, path: PeerPath, payload: Vec<u8> },
     HandOver(WorkerId),
     Drop(DropReason),
 }
@@ -40,6 +41,7 @@ impl Out {
             Output::ToClient { client, header, payload, padding } => {
                 Self::ToClient { client: client.client, bytes: [header, payload, padding].concat() }
             }
+            Output::ToWorker { worker, path, payload } => Self::ToWorker { worker, path, payload: payload.to_vec() },
             Output::HandOver(worker) => Self::HandOver(worker),
             Output::Drop(reason) => Self::Drop(reason),
         }
@@ -48,7 +50,9 @@ impl Out {
     pub(crate) fn reply(&self) -> Reading {
         match self {
             Self::Reply(bytes) => Reading::of(bytes),
-            Self::ToPeer { .. } | Self::ToClient { .. } | Self::HandOver(_) | Self::Drop(_) => panic!("{self:?}"),
+            Self::ToPeer { .. } | Self::ToClient { .. } | Self::ToWorker { .. } | Self::HandOver(_) | Self::Drop(_) => {
+                panic!("{self:?}")
+            }
         }
     }
 }

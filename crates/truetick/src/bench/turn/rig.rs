@@ -84,7 +84,11 @@ impl Rig {
         let datagram = [channel.to_be_bytes(), [0, 0]].concat();
         match self.server.handle_client(NOW, &five_tuple(client), &datagram, &mut self.out, &mut Off) {
             Output::ToPeer { relay, .. } => Ok(relay),
-            other @ (Output::Reply(_) | Output::ToClient { .. } | Output::HandOver(_) | Output::Drop(_)) => {
+            other @ (Output::Reply(_)
+            | Output::ToClient { .. }
+            | Output::ToWorker { .. }
+            | Output::HandOver(_)
+            | Output::Drop(_)) => {
                 bail!("ChannelData of client {client} is not relayed: {other:?}")
             }
         }
@@ -94,7 +98,11 @@ impl Rig {
     pub(super) fn reply_to(&mut self, client: u32, datagram: &[u8]) -> anyhow::Result<Vec<u8>> {
         match self.server.handle_client(NOW, &five_tuple(client), datagram, &mut self.out, &mut Off) {
             Output::Reply(bytes) => Ok(bytes.to_vec()),
-            other @ (Output::ToPeer { .. } | Output::ToClient { .. } | Output::HandOver(_) | Output::Drop(_)) => {
+            other @ (Output::ToPeer { .. }
+            | Output::ToClient { .. }
+            | Output::ToWorker { .. }
+            | Output::HandOver(_)
+            | Output::Drop(_)) => {
                 bail!("no reply to client {client}: {other:?}")
             }
         }
@@ -120,7 +128,7 @@ pub(super) fn digest(output: &Output<'_>) -> u64 {
         Output::Reply(bytes) => digest_reply(bytes),
         Output::ToPeer { relay, payload, .. } => (u64::from(relay.0) << 16) + payload.len() as u64,
         Output::ToClient { header, payload, .. } => (header.len() << 16) as u64 + payload.len() as u64,
-        Output::HandOver(worker) => u64::MAX - u64::from(worker.0),
+        Output::ToWorker { worker, .. } | Output::HandOver(worker) => u64::MAX - u64::from(worker.0),
         Output::Drop(reason) => u64::MAX / 2 - *reason as u64,
     }
 }

@@ -8,6 +8,7 @@ use crate::error::ErrorCode;
 use crate::refusal::Refusal;
 use crate::relay::{Drawn, Family};
 use crate::reservation::{self, Reservation};
+use crate::shared::RelayEnd;
 
 /// What a new allocation is to have.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +122,8 @@ impl Server {
     ) -> Result<(), Refusal> {
         let mut known = self.shared.publish_flow(&request.flow, self.worker);
         for drawn in choice.relays.iter().flatten() {
-            known = known && self.shared.publish_relayed(drawn.relayed, self.worker);
+            known = known
+                && self.shared.publish_relayed(drawn.relayed, RelayEnd { worker: self.worker, relay: drawn.relay });
         }
         if !known {
             self.make_unknown(request, choice);
