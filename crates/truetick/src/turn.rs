@@ -117,7 +117,7 @@ impl Running {
                 tracing::error!("a worker has panicked");
             }
         }
-        self.readings.totals()
+        self.readings.totals().settle()
     }
 }
 

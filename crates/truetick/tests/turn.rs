@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
+#[allow(dead_code, reason = "each test target uses its part of it")]
 #[path = "turn/client.rs"]
 mod client;
 #[allow(dead_code, reason = "each test target uses its part of it")]

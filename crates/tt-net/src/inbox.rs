@@ -136,13 +136,14 @@ impl Inbox {
         }
     }
 
-    /// Adds a datagram that came another way, from `from` to the local address `to`, under `key`. One copy. Returns
-    /// `false`, and takes nothing, where there is no room or it is longer than a slot.
-    pub fn insert(&mut self, key: u64, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> bool {
+    /// Adds a datagram that came another way. One copy. Returns `false`, and takes nothing, where there is no room or it
+    /// is longer than a slot.
+    pub fn insert(&mut self, datagram: Datagram<'_>) -> bool {
+        let Datagram { key, from, to, bytes, traffic_class, hop_limit, truncated: _ } = datagram;
         let index = self.origins.len();
         let taken = index < self.slots.len() && self.slots.fill(index, from, bytes);
         if taken {
-            self.origins.push(Origin { key, to, traffic_class: 0, hop_limit: 0 });
+            self.origins.push(Origin { key, to, traffic_class, hop_limit });
             self.place(index, 0);
         }
         taken

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket as StdSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tt_net::{Inbox, IoFault, Outbox, Outgoing, Poller, UdpSocket};
+use tt_net::{Datagram, Inbox, IoFault, Outbox, Outgoing, Poller, UdpSocket};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -248,16 +248,18 @@ fn a_datagram_that_came_another_way_is_quoted_like_any_other() {
     let server = listener("127.0.0.1:0");
     let client = client("127.0.0.1:0");
     let (mut inbox, mut outbox) = (Inbox::new(2, 16), Outbox::new(2, 16));
-    assert!(!inbox.insert(0, client.local_addr().unwrap(), server.local_addr(), &[0; 17]), "longer than a slot");
-    assert!(inbox.insert(0, client.local_addr().unwrap(), server.local_addr(), b"another way"));
+    let (from, to) = (client.local_addr().unwrap(), server.local_addr());
+    let came = |bytes| Datagram { key: 0, from, to, bytes, truncated: false, traffic_class: 0, hop_limit: 0 };
+    assert!(!inbox.insert(came(&[0; 17])), "longer than a slot");
+    assert!(inbox.insert(came(b"another way")));
     assert_eq!((inbox.datagram(0).from, inbox.datagram(0).to), (client.local_addr().unwrap(), server.local_addr()));
     echo(&inbox, &mut outbox, 0);
     assert_eq!(outbox.flush(&inbox, |_| Some(&server)).quoting, 1);
     let mut bytes = [0; 64];
     let len = client.recv(&mut bytes).unwrap();
     assert_eq!(&bytes[..len], b"another way");
-    assert!(inbox.insert(0, server.local_addr(), server.local_addr(), b""));
-    assert!(!inbox.insert(0, server.local_addr(), server.local_addr(), b""), "two datagrams is all");
+    assert!(inbox.insert(came(b"")));
+    assert!(!inbox.insert(came(b"")), "two datagrams is all");
 }
 
 #[test]

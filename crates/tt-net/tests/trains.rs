@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::sys::socket::setsockopt;
 use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
-use tt_net::{Inbox, Outbox, Outgoing, Sent, UdpSocket};
+use tt_net::{Datagram, Inbox, Outbox, Outgoing, Sent, UdpSocket};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOPBACKS: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
@@ -43,7 +43,9 @@ fn send(socket: &UdpSocket, to: SocketAddr, lens: &[usize]) -> Sent {
     let mut outbox = Outbox::new(lens.len(), 4 * lens.len());
     for (number, len) in lens.iter().enumerate() {
         let bytes = payload(number, *len);
-        assert!(inbox.insert(0, to, to, &bytes));
+        let datagram =
+            Datagram { key: 0, from: to, to, bytes: &bytes, truncated: false, traffic_class: 0, hop_limit: 0 };
+        assert!(inbox.insert(datagram));
         let head_len = bytes.len().min(4);
         outbox.head()[..head_len].copy_from_slice(&bytes[..head_len]);
         assert!(outbox.push(Outgoing { head_len, ..Outgoing::quoting(0, to, number, head_len..bytes.len()) }));

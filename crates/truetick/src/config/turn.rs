@@ -52,6 +52,10 @@ pub struct TurnSection {
     pub allocations_max: Option<u32>,
     /// Channel numbers up to 0x7FFF, as RFC 5766 had them.
     pub rfc5766_channel_numbers: bool,
+    /// Whether relayed addresses of this server may be peers of each other; they may unless told otherwise.
+    pub hairpin: Option<bool>,
+    /// Microseconds that a worker stays awake for the next datagram before it sleeps.
+    pub linger_us: Option<u32>,
     /// `[turn.streams]`
     pub streams: StreamsSection,
     /// Where all of it was read from.

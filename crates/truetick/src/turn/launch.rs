@@ -3,13 +3,14 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
 
 use anyhow::Context as _;
 use nix::ifaddrs::getifaddrs;
 use tt_meter::Sampler;
+use tt_model::Nanos;
 use tt_net::stream::StreamListener;
 use tt_net::{Poller, UdpSocket, raise_descriptor_limit};
 use tt_turn::{Capacity, Config as EngineConfig, Secrets, Server, Shared, WorkerId};
@@ -19,12 +20,10 @@ use super::listeners::{Listeners, listens, stream_addr};
 use super::relays::{RelayPlan, Relays};
 use super::settings::TurnConfig;
 use super::streams::{Certificates, Sources, StreamLimits, StreamPlan, Streams, Takes};
-use super::worker::{HandedOver, Neighbour, Parts, Worker};
+use super::worker::{Arrivals, Neighbour, Parts, Ways, Worker};
 use super::{Readings, Running};
 use crate::clock;
 
-/// Datagrams that may wait for a worker that another one hands them to.
-const HANDED_OVER_MAX: usize = 1_024;
 /// Descriptors that are not relay sockets: files, listeners, HTTP connections.
 const DESCRIPTORS_KEPT: u64 = 128;
 /// Bytes that a listener's queue may hold, where the system allows it.
@@ -46,12 +45,12 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     let (mut corners, mut neighbours) = (Vec::new(), Vec::new());
     for _ in 0..config.workers {
         let poller = Poller::new(READY_MAX).context("turn: cannot watch sockets")?;
-        let (to, handed_over) = sync_channel(HANDED_OVER_MAX);
-        neighbours.push(Neighbour { to, waker: poller.waker() });
+        let (mail, arrivals) = sync_channel(config.workers);
+        neighbours.push(Neighbour { mail, waker: poller.waker() });
         let listeners = groups.iter_mut().filter_map(Vec::pop).collect();
         let take = |(takes, group): &mut (Takes, Vec<StreamListener>)| Some((group.pop()?, *takes));
         let stream_listeners = stream_groups.iter_mut().filter_map(take).collect();
-        corners.push(Corner { poller, listeners, stream_listeners, handed_over });
+        corners.push(Corner { poller, listeners, stream_listeners, arrivals: Arrivals::new(arrivals) });
     }
     let mut workers = Vec::with_capacity(config.workers);
     for (id, corner) in (0u16..).zip(corners) {
@@ -80,7 +79,7 @@ struct Corner {
     poller: Poller,
     listeners: Vec<UdpSocket>,
     stream_listeners: Vec<(StreamListener, Takes)>,
-    handed_over: Receiver<HandedOver>,
+    arrivals: Arrivals,
 }
 
 /// What all workers are made from.
@@ -100,6 +99,7 @@ impl<'a> Blueprint<'a> {
         let mut engine = EngineConfig::new(&config.realm);
         engine.channel_numbers = config.channel_numbers;
         engine.password_algorithms = config.password_algorithms;
+        engine.hairpin = config.hairpin;
         engine.peer_policy = config.peer_policy(&every_address(listen)?);
         let seed = getrandom::u64().context("turn: the system gives no random bytes")?;
         Ok(Self {
@@ -115,7 +115,7 @@ impl<'a> Blueprint<'a> {
     }
 
     fn worker(&self, id: WorkerId, corner: Corner, neighbours: Vec<Neighbour>) -> anyhow::Result<Parts> {
-        let Corner { poller, listeners, stream_listeners, handed_over } = corner;
+        let Corner { poller, listeners, stream_listeners, arrivals } = corner;
         for (key, listener) in (0u64..).zip(&listeners) {
             // A smaller queue loses sooner under a burst, and says so; it is no reason not to serve.
             let _ = listener.set_buffers(LISTENER_BUFFER, true);
@@ -136,10 +136,11 @@ impl<'a> Blueprint<'a> {
             streams,
             poller,
             sampler: Sampler::new(clock::calibration().clock, self.config.sample_one_in),
-            neighbours,
-            handed_over,
+            ways: Ways::new(neighbours),
+            arrivals,
             published: Arc::new(Published::default()),
             stop: Arc::clone(&self.stop),
+            linger: Nanos(u64::from(self.config.linger_us) * 1_000),
             epoch: self.epoch,
         })
     }

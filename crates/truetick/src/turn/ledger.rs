@@ -31,6 +31,9 @@ pub(super) struct Counts {
     pub(super) hop_limit: u64,
     /// Trains that the kernel refused; their datagrams left one by one.
     pub(super) trains_refused: u64,
+    /// Datagrams and payloads given to another worker, and taken from one; the difference is on its way.
+    pub(super) given_over: u64,
+    pub(super) taken_over: u64,
     /// Datagrams for another worker that could not take them, or ended first.
     pub(super) hand_over_lost: u64,
     /// Datagrams that the kernel dropped for want of buffer; it never gave them to us.
@@ -102,6 +105,8 @@ impl Totals {
         sum.truncated += other.truncated;
         sum.hop_limit += other.hop_limit;
         sum.trains_refused += other.trains_refused;
+        sum.given_over += other.given_over;
+        sum.taken_over += other.taken_over;
         sum.hand_over_lost += other.hand_over_lost;
         sum.kernel_lost += other.kernel_lost;
         sum.receive_faults.merge(&other.receive_faults);
@@ -112,6 +117,13 @@ impl Totals {
         sum.relays.resting += other.relays.resting;
         sum.relays.late += other.relays.late;
         sum.relays.faults.merge(&other.relays.faults);
+    }
+
+    /// Counts as lost what was on its way between workers that have ended.
+    pub(super) const fn settle(mut self) -> Self {
+        self.counts.hand_over_lost += self.counts.given_over.saturating_sub(self.counts.taken_over);
+        self.counts.taken_over = self.counts.given_over;
+        self
     }
 
     /// Datagrams that the kernel dropped before the server saw them (`SO_RXQ_OVFL`).
@@ -144,7 +156,11 @@ impl Totals {
     pub fn ledger(&self) -> snapshot::Ledger {
         let counts = &self.counts;
         let count = |name, count| snapshot::Count { name, count };
-        let outcomes = vec![count("replied", counts.sent - counts.sent_relayed), count("relayed", counts.sent_relayed)];
+        let outcomes = vec![
+            count("replied", counts.sent - counts.sent_relayed),
+            count("relayed", counts.sent_relayed),
+            count("hairpinned", counts.engine.hairpinned),
+        ];
         let mut drops: Vec<_> =
             DropReason::ALL.iter().map(|reason| count(reason.name(), counts.engine.dropped(*reason))).collect();
         drops.push(count("relay_resting", counts.relays.late));
@@ -155,7 +171,9 @@ impl Totals {
         drops.push(count("queue_full", counts.queue_full));
         drops.push(count("connection_gone", counts.connection_gone));
         drops.extend(IoFault::ALL.map(|fault| count(send_name(fault), counts.refused.of(fault))));
-        snapshot::Ledger::new("datagrams", counts.received + counts.relays.late, outcomes, drops)
+        // From one relayed address of ours to another a payload comes in once more without the kernel's doing.
+        let input = counts.received + counts.relays.late + counts.engine.hairpinned;
+        snapshot::Ledger::new("datagrams", input, outcomes, drops)
     }
 
     /// Connections over TCP and TLS.
@@ -197,6 +215,7 @@ fn add_engine(sum: &mut Counters, other: &Counters) {
     sum.received += other.received;
     sum.replied += other.replied;
     sum.relayed += other.relayed;
+    sum.hairpinned += other.hairpinned;
     sum.handed_over += other.handed_over;
     sum.drops.iter_mut().zip(other.drops).for_each(|(mine, theirs)| *mine += theirs);
     sum.bytes_to_peers += other.bytes_to_peers;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 use ipnet::IpNet;
-use tt_turn::config::{ChannelNumbers, PasswordAlgorithms as EngineAlgorithms};
+use tt_turn::config::{ChannelNumbers, Hairpin, PasswordAlgorithms as EngineAlgorithms};
 use tt_turn::policy::{Cidr, PeerPolicy};
 use tt_turn::shared::Quotas;
 
@@ -24,6 +24,8 @@ const REALM: &str = "truetick";
 /// The engine's bound, RFC 8489 section 14.9.
 const REALM_CHARACTERS_MAX: usize = 127;
 const WORKERS_MAX: usize = 256;
+/// A second: whoever waits longer does not mind a wake-up.
+const LINGER_US_MAX: u32 = 1_000_000;
 const ALLOCATIONS: u32 = 8_192;
 /// Tables are made for all of them at the start.
 const ALLOCATIONS_MAX: u32 = 1 << 20;
@@ -89,6 +91,16 @@ pub struct Args {
     /// Take channel numbers up to 0x7FFF, as RFC 5766 had them, and some clients still bind
     #[arg(long)]
     pub rfc5766_channel_numbers: bool,
+    /// Relayed addresses of this server may not be peers of each other
+    #[arg(long)]
+    pub no_hairpin: bool,
+    /// Microseconds that a worker stays awake for the next datagram before it sleeps [default: 0]
+    ///
+    /// A wake-up costs a worker more than a datagram does, and the datagram waits for it. Lingering trades that for a core
+    /// that is busy although idle: worth it where datagrams come more often than once in N microseconds and nobody else
+    /// needs the core.
+    #[arg(long, value_name = "N")]
+    pub linger_us: Option<u32>,
     /// Address and TCP port of the page, the metrics and the JSON interfaces; none unless given
     #[arg(long, value_name = "ADDR:PORT")]
     pub http: Option<SocketAddr>,
@@ -152,6 +164,10 @@ pub struct TurnConfig {
     pub workers: usize,
     /// Which channel numbers a client may bind.
     pub channel_numbers: ChannelNumbers,
+    /// Whether relayed addresses of this server may be peers of each other.
+    pub hairpin: Hairpin,
+    /// Microseconds that a worker stays awake for the next datagram before it sleeps.
+    pub linger_us: u32,
     /// Live allocations at most, over all workers.
     pub allocations_max: u32,
     /// Bounds for each user and each source.
@@ -181,6 +197,8 @@ impl TurnConfig {
             deny_peers: Vec::new(),
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
             channel_numbers: ChannelNumbers::Rfc8656,
+            hairpin: Hairpin::Allowed,
+            linger_us: 0,
             allocations_max: ALLOCATIONS,
             quotas: Quotas::default(),
             sample_one_in: SAMPLED_ONE_IN,
@@ -231,11 +249,17 @@ impl TurnConfig {
         if args.rfc5766_channel_numbers || section.rfc5766_channel_numbers {
             config.channel_numbers = ChannelNumbers::Rfc5766;
         }
+        if args.no_hairpin || section.hairpin == Some(false) {
+            config.hairpin = Hairpin::Denied;
+        }
+        config.linger_us = args.linger_us.or(section.linger_us).unwrap_or(0);
         config.check(args, section)?;
         Ok(config)
     }
 
     fn check(&self, args: &Args, section: &TurnSection) -> anyhow::Result<()> {
+        let linger = || named(section, "linger_us", args.linger_us.is_some(), 0);
+        ensure!(self.linger_us <= LINGER_US_MAX, "{} is at most {LINGER_US_MAX}", linger());
         let workers = || named(section, "workers", args.workers.is_some(), 0);
         ensure!((1..=WORKERS_MAX).contains(&self.workers), "{} is from 1 to {WORKERS_MAX}", workers());
         let allocations = || named(section, "allocations_max", args.allocations_max.is_some(), 0);
@@ -281,6 +305,8 @@ impl TurnConfig {
             rfc5766_channel_numbers: self.channel_numbers == ChannelNumbers::Rfc5766,
             password_algorithms: Some(self.password_algorithms.into()),
             streams: self.streams.into(),
+            hairpin: Some(self.hairpin == Hairpin::Allowed),
+            linger_us: Some(self.linger_us),
             source: Source::default(),
         }
     }

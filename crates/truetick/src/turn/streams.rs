@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tt_model::{FiveTuple, Nanos, Transport};
 use tt_net::stream::{Connection, Progress, Scratch, Security, StreamListener, StreamRules, Taken};
-use tt_net::{Inbox, IoFault, Poller};
+use tt_net::{Datagram, Inbox, IoFault, Poller};
 use tt_turn::Server;
 
 pub use certificates::CertificateFiles;
@@ -301,7 +301,15 @@ impl Streams {
         let received = entry.connection.receive(&rules, &mut self.scratch, inbox.room(), |message| {
             count += 1;
             // There is room for as many, and for as long ones: see `MESSAGE_LEN_MAX`.
-            inbox.insert(connection_key(slot), client, local, message);
+            inbox.insert(Datagram {
+                key: connection_key(slot),
+                from: client,
+                to: local,
+                bytes: message,
+                truncated: false,
+                traffic_class: 0,
+                hop_limit: 0,
+            });
         });
         self.counts.messages_in += count;
         if count > 0 {

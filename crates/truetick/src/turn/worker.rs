@@ -1,22 +1,23 @@
 //! One worker: its listeners, its relay sockets and its engine, in one thread.
 
+mod hand_over;
 mod round;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tt_meter::Sampler;
-use tt_model::{FiveTuple, Nanos};
+use tt_model::Nanos;
 use tt_net::stream::Progress;
-use tt_net::{Inbox, IoFault, Outbox, Poller, UdpSocket, Waker};
+use tt_net::{Inbox, IoFault, Outbox, Poller, UdpSocket};
 use tt_turn::Server;
 
 use super::ledger::{Counts, Published};
 use super::relays::{Relays, relay_of};
 use super::streams::{Streams, stream_of};
+pub(super) use hand_over::{Arrivals, Neighbour, Ways};
 use round::listener_of;
 
 /// Arrivals of one round, datagrams and trains of them: read before anything is sent.
@@ -36,20 +37,6 @@ const READ_MAX: usize = 32;
 const WALL_CLOCK_EVERY: Nanos = Nanos::from_secs(1);
 const PUBLISH_EVERY: Nanos = Nanos::from_millis(100);
 
-/// A datagram on its way to the worker that has its allocation.
-#[derive(Debug)]
-pub(super) struct HandedOver {
-    from: FiveTuple,
-    bytes: Box<[u8]>,
-}
-
-/// The way to another worker.
-#[derive(Clone, Debug)]
-pub(super) struct Neighbour {
-    pub(super) to: SyncSender<HandedOver>,
-    pub(super) waker: Waker,
-}
-
 /// What a worker is made of before its thread starts.
 #[derive(Debug)]
 pub(super) struct Parts {
@@ -59,11 +46,13 @@ pub(super) struct Parts {
     pub(super) streams: Streams,
     pub(super) poller: Poller,
     pub(super) sampler: Sampler,
-    /// All workers by number, this one included.
-    pub(super) neighbours: Vec<Neighbour>,
-    pub(super) handed_over: Receiver<HandedOver>,
+    /// To all workers, this one included.
+    pub(super) ways: Ways,
+    pub(super) arrivals: Arrivals,
     pub(super) published: Arc<Published>,
     pub(super) stop: Arc<AtomicBool>,
+    /// How long it stays awake for the next datagram.
+    pub(super) linger: Nanos,
     /// Where the engines' clock starts; the same for all workers.
     pub(super) epoch: Instant,
 }
@@ -83,10 +72,14 @@ pub(super) struct Worker {
     inbox: Inbox,
     outbox: Outbox,
     ready: VecDeque<Ready>,
+    /// Other workers may have given more than the last round had room for.
+    is_behind: bool,
     counts: Counts,
     /// Something was counted that is not published yet.
     is_dirty: bool,
     publish_at: Nanos,
+    /// It stays awake until then.
+    awake_until: Nanos,
     wall_clock_at: Nanos,
 }
 
@@ -94,12 +87,14 @@ impl Worker {
     pub(super) fn new(parts: Parts) -> Self {
         Self {
             parts,
+            is_behind: false,
             inbox: Inbox::new(ROUND, DATAGRAM_LEN_MAX),
             outbox: Outbox::new(BATCH, BATCH_HEADS_LEN),
             ready: VecDeque::new(),
             counts: Counts::default(),
             is_dirty: true,
             publish_at: Nanos(0),
+            awake_until: Nanos(0),
             wall_clock_at: Nanos(0),
         }
     }
@@ -110,14 +105,17 @@ impl Worker {
             let now = self.now();
             self.keep_time(now);
             self.wait(now);
-            self.fill(now);
+            self.inbox.clear();
             self.take_handed_over();
+            self.fill(now);
             if !self.inbox.is_empty() {
                 self.round();
+                if self.parts.linger > Nanos(0) {
+                    self.awake_until = self.now().saturating_add(self.parts.linger);
+                }
             }
             self.parts.streams.settle(now, &mut self.parts.server);
         }
-        self.counts.hand_over_lost += self.parts.handed_over.try_iter().count() as u64;
         self.publish_counts();
         self.parts.published.put_stages(&self.parts.sampler);
     }
@@ -148,9 +146,10 @@ impl Worker {
         }
     }
 
-    /// Sleeps until something is ready or due; does not sleep where sockets are left over from the last round.
+    /// Sleeps until something is ready or due; does not sleep where something is left over from the last round, nor so
+    /// soon after it that it lingers.
     fn wait(&mut self, now: Nanos) {
-        let timeout = if self.ready.is_empty() {
+        let timeout = if self.ready.is_empty() && !self.is_behind && now >= self.awake_until {
             if self.is_dirty {
                 self.publish_counts();
             }
@@ -165,12 +164,13 @@ impl Worker {
         } else {
             Some(Duration::ZERO)
         };
+        let left = self.ready.len();
         let ready = &mut self.ready;
         match self.parts.poller.wait(timeout) {
             Ok(keys) => {
                 for &key in keys {
                     // A socket that is still waiting for its turn may become ready again.
-                    if !ready.iter().any(|waiting| waiting.key == key) {
+                    if !ready.iter().take(left).any(|waiting| waiting.key == key) {
                         ready.push_back(Ready { key, want: READ_FIRST });
                     }
                 }
@@ -181,7 +181,6 @@ impl Worker {
 
     /// Reads from every ready socket in turn until all are drained or the round is full.
     fn fill(&mut self, now: Nanos) {
-        self.inbox.clear();
         while self.inbox.room() > 0
             && let Some(mut turn) = self.ready.pop_front()
         {
@@ -220,14 +219,13 @@ impl Worker {
         }
     }
 
+    /// Takes what other workers have given, at most half of a round.
     fn take_handed_over(&mut self) {
-        while self.inbox.room() > 0
-            && let Ok(HandedOver { from, bytes }) = self.parts.handed_over.try_recv()
-        {
-            let key = listener_of(&self.parts.listeners, from.server);
-            let taken = key.is_some_and(|key| self.inbox.insert(key, from.client, from.server, &bytes));
-            self.counts.hand_over_lost += u64::from(!taken);
-        }
+        let Parts { listeners, arrivals, .. } = &mut self.parts;
+        let taken = arrivals.take(&mut self.inbox, ROUND / 2, |server| listener_of(listeners, server));
+        self.counts.taken_over += taken.parcels;
+        self.counts.hand_over_lost += taken.lost;
+        self.is_behind = taken.is_left;
     }
 
     fn publish_counts(&mut self) -> bool {

@@ -144,6 +144,14 @@ impl Client {
         (u16::from_be_bytes([bytes[0], bytes[1]]), bytes[4..].to_vec())
     }
 
+    /// Whether nothing waits to be received.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.socket.set_nonblocking(true).unwrap();
+        let received = self.socket.recv(&mut [0; 1]);
+        self.socket.set_nonblocking(false).unwrap();
+        received.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
     /// The payload of the next Data indication, and its peer.
     pub(crate) fn receive_indication(&mut self) -> (SocketAddr, Vec<u8>) {
         let (kind, answer) = parse(&self.receive());

@@ -7,7 +7,8 @@ use tt_net::{Outgoing, UdpSocket};
 use tt_turn::Output;
 use tt_turn::relay::PeerPath;
 
-use super::{HEAD_LEN_MAX, HandedOver, Parts, Worker};
+use super::hand_over::{Addressee, Parcel};
+use super::{HEAD_LEN_MAX, Parts, Worker};
 use crate::turn::ledger::Counts;
 use crate::turn::relays::{relay_key, relay_of};
 use crate::turn::streams::{Sent, stream_of};
@@ -23,6 +24,7 @@ impl Worker {
             self.handle(now, index);
         }
         self.flush();
+        self.parts.ways.wake();
         self.is_dirty = true;
     }
 
@@ -45,7 +47,7 @@ impl Worker {
             self.counts.truncated += 1;
             return;
         }
-        let Parts { server, listeners, streams, sampler, neighbours, .. } = &mut self.parts;
+        let Parts { server, listeners, streams, sampler, ways, .. } = &mut self.parts;
         let head = self.outbox.head();
         let transport = stream_of(datagram.key).map_or(Transport::Udp, |key| streams.transport(key));
         let from = FiveTuple { client: datagram.from, server: datagram.to, transport };
@@ -64,15 +66,20 @@ impl Worker {
             let start = payload.as_ptr() as usize - datagram.bytes.as_ptr() as usize;
             Some((index, start..start + payload.len()))
         };
-        // RFC 8656 sections 13 and 14: DSCP and ECN of what is relayed are the incoming ones, and it has one hop less.
+        // RFC 8656 sections 13 and 14: DSCP and ECN of what is relayed are the incoming ones, and every relay that it
+        // passes takes a hop from it, as a router does.
         let traffic_class = datagram.traffic_class;
-        let hop_limit = match (&output, datagram.hop_limit) {
-            (Output::ToPeer { .. } | Output::ToClient { .. }, 1) => {
-                self.counts.hop_limit += 1;
-                return;
-            }
-            (_, hops) => hops.saturating_sub(1),
+        let relays_passed = match (&output, relay_of(datagram.key)) {
+            // From a client to a client it passes two.
+            (Output::ToClient { .. }, None) => 2,
+            (Output::ToPeer { .. } | Output::ToClient { .. } | Output::ToWorker { .. }, _) => 1,
+            (Output::Reply(_) | Output::HandOver(_) | Output::Drop(_), _) => 0,
         };
+        let hop_limit = datagram.hop_limit.saturating_sub(relays_passed);
+        if hop_limit == 0 && datagram.hop_limit != 0 {
+            self.counts.hop_limit += 1;
+            return;
+        }
         let outgoing = match output {
             Output::Reply(bytes) => to_client(listeners, &from).map(|to| Outgoing { head_len: bytes.len(), ..to }),
             Output::ToPeer { relay, peer, payload, ip: _ } => {
@@ -94,14 +101,16 @@ impl Worker {
                 let (head_len, quote) = (header.len(), quote(payload));
                 Outgoing { traffic_class, hop_limit, head_len, quote, padding: padding.len() as u8, ..to }
             }),
+            Output::ToWorker { worker, path, payload } => {
+                let (to, from) = (Addressee::Relay(path.relay), path.peer);
+                let parcel = Parcel { to, from, traffic_class, hop_limit, bytes: payload };
+                count_hand_over(&mut self.counts, ways.push(worker, &parcel));
+                return;
+            }
             Output::HandOver(worker) => {
-                let handed_over = HandedOver { from, bytes: datagram.bytes.into() };
-                let taken = neighbours.get(usize::from(worker.0)).is_some_and(|neighbour| {
-                    let taken = neighbour.to.try_send(handed_over).is_ok();
-                    neighbour.waker.wake();
-                    taken
-                });
-                self.counts.hand_over_lost += u64::from(!taken);
+                let (to, from, bytes) = (Addressee::Flow(from.server), from.client, datagram.bytes);
+                let parcel = Parcel { to, from, traffic_class, hop_limit, bytes };
+                count_hand_over(&mut self.counts, ways.push(worker, &parcel));
                 return;
             }
             Output::Drop(_) => return,
@@ -130,9 +139,14 @@ fn of_stream<'a>(from: FiveTuple, output: Output<'a>) -> Option<(FiveTuple, [&'a
     let (client, pieces) = match output {
         Output::Reply(bytes) => (from, [bytes, &[], &[]]),
         Output::ToClient { client, header, payload, padding } => (client, [header, payload, padding]),
-        Output::ToPeer { .. } | Output::HandOver(_) | Output::Drop(_) => return None,
+        Output::ToPeer { .. } | Output::ToWorker { .. } | Output::HandOver(_) | Output::Drop(_) => return None,
     };
     (client.transport != Transport::Udp).then_some((client, pieces))
+}
+
+fn count_hand_over(counts: &mut Counts, taken: bool) {
+    let count = if taken { &mut counts.given_over } else { &mut counts.hand_over_lost };
+    *count += 1;
 }
 
 /// A datagram to a client from the address that it talks to, yet without bytes.
