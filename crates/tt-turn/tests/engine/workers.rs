@@ -249,7 +249,7 @@ fn case_a76_bandwidth_is_one_users_at_all_workers() {
                 match out {
                     Out::ToPeer { .. } | Out::ToClient { .. } => carried += 500,
                     Out::Drop(DropReason::UserBandwidth) => dropped += 500,
-                    Out::Reply(_) | Out::HandOver(_) | Out::Drop(_) => panic!("{out:?}"),
+                    Out::Reply(_) | Out::ToWorker { .. } | Out::HandOver(_) | Out::Drop(_) => panic!("{out:?}"),
                 }
             }
             // Four fifths of what one user may send.
