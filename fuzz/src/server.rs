@@ -182,7 +182,17 @@ impl World {
         let came = match output {
             Output::Reply(bytes) => Came::Reply(bytes.to_vec()),
             Output::ToPeer { peer, payload, .. } => Came::ToPeer(peer, payload.to_vec()),
-            Output::ToClient { .. } | Output::HandOver(_) => panic!("{output:?}"),
+            // The peer is another client's relayed address, or its own: permitted by that one too.
+            Output::ToClient { client: FiveTuple { client: addr, .. }, .. } => {
+                let from = &self.grants[&client].relayed;
+                let permits = |grants: &Grants| {
+                    from.iter().any(|own| grants.permissions.get(&own.ip()).is_some_and(|until| *until > self.now))
+                };
+                let end = self.grants.iter().find(|(end, _)| client_addr(**end) == addr);
+                assert!(end.is_some_and(|(_, grants)| permits(grants)), "{addr} has not permitted client {client}");
+                Came::Nothing
+            }
+            Output::ToWorker { .. } | Output::HandOver(_) => panic!("{output:?}"),
             Output::Drop(_) => Came::Nothing,
         };
         assert!(self.server.counters().closes(), "{:?}", self.server.counters());
@@ -409,7 +419,9 @@ impl World {
                 Came::ToClient(client.client, [header, payload, padding].concat())
             }
             Output::Drop(_) => Came::Nothing,
-            Output::Reply(_) | Output::ToPeer { .. } | Output::HandOver(_) => panic!("{output:?}"),
+            Output::Reply(_) | Output::ToPeer { .. } | Output::ToWorker { .. } | Output::HandOver(_) => {
+                panic!("{output:?}")
+            }
         };
         assert!(self.server.counters().closes(), "{:?}", self.server.counters());
         let Came::ToClient(to, bytes) = came else { return };
