@@ -142,7 +142,8 @@ impl Host {
             self.trust(now, worker, flow, bytes);
         }
         let server = &mut self.workers[usize::from(worker)];
-        let done = vec![keep(worker, flow, server.handle_client(now, flow, bytes, &mut self.out, &mut Off))];
+        let output = server.handle_client(now, flow, bytes, &mut self.out, &mut Off);
+        let done = vec![keep(worker, flow, output, &self.addresses)];
         self.mar(flow, bytes, done)
     }
 
@@ -157,7 +158,8 @@ impl Host {
         let server = &mut self.workers[usize::from(worker)];
         let path = PeerPath { relay: RelayId(relay), peer };
         let nobody = FiveTuple { client: peer, server: peer, transport: tt_model::Transport::Udp };
-        let done = vec![keep(worker, &nobody, server.handle_peer(now, path, bytes, &mut self.out, &mut Off))];
+        let output = server.handle_peer(now, path, bytes, &mut self.out, &mut Off);
+        let done = vec![keep(worker, &nobody, output, &self.addresses)];
         self.mar(&nobody, bytes, done)
     }
 
@@ -227,7 +229,11 @@ impl Host {
         if let Some(forged) = super::planted::forge(flow, bytes, |ask| {
             match server.handle_client(now, flow, ask, &mut self.out, &mut Off) {
                 Output::Reply(reply) => Some(reply.to_vec()),
-                Output::ToPeer { .. } | Output::ToClient { .. } | Output::HandOver(_) | Output::Drop(_) => None,
+                Output::ToPeer { .. }
+                | Output::ToClient { .. }
+                | Output::ToWorker { .. }
+                | Output::HandOver(_)
+                | Output::Drop(_) => None,
             }
         }) {
             let _ = server.handle_client(now, flow, &forged, &mut self.out, &mut Off);
@@ -242,7 +248,7 @@ impl Host {
     }
 }
 
-fn keep(worker: u16, from: &FiveTuple, output: Output<'_>) -> Done {
+fn keep(worker: u16, from: &FiveTuple, output: Output<'_>, addresses: &BTreeMap<SocketAddr, RelayPlace>) -> Done {
     match output {
         Output::Reply(bytes) => Done::Reply { to: *from, bytes: bytes.to_vec() },
         Output::ToPeer { relay, peer, payload, ip: _ } => {
@@ -254,6 +260,12 @@ fn keep(worker: u16, from: &FiveTuple, output: Output<'_>) -> Done {
             payload_at: header.len(),
             payload_len: payload.len(),
         },
+        // Between workers a payload takes its time, as between hosts.
+        Output::ToWorker { worker, path, payload } => {
+            let end = addresses.iter().find(|(_, place)| **place == (worker.0, path.relay.0));
+            let (peer, relay) = (*end.expect("a relay of the worker").0, addresses[&path.peer]);
+            Done::ToPeer { relay, peer, payload: payload.to_vec() }
+        }
         Output::HandOver(worker) => Done::HandOver(worker.0),
         Output::Drop(reason) => Done::Drop(reason),
     }
