@@ -323,3 +323,38 @@ fn room_for_allocations_is_508() {
     world.allocate(addr("192.0.2.1:2"));
     assert_eq!(world.ask(addr("192.0.2.1:3"), ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).code(), 508);
 }
+
+#[test]
+fn rfc_r115_reserved_bits_are_ignored() {
+    let mut world = World::new();
+    add_v6_relay(&mut world, 40);
+    let attrs =
+        [(TRANSPORT, vec![17, 0xFF, 0xFF, 0xFF]), (EVEN_PORT, vec![0x7F]), (ADDRESS_FAMILY, vec![1, 0xFF, 0xFF, 0xFF])];
+    let reply = world.ask(addr(FROM), ALLOCATE, &attrs);
+    assert_eq!((reply.code(), reply.get(RESERVATION_TOKEN)), (0, None));
+    assert_eq!(reply.address(RELAYED_ADDRESS).map(|relayed| (relayed.is_ipv4(), relayed.port() % 2)), Some((true, 0)));
+    let both = [(TRANSPORT, vec![17, 1, 2, 3]), (ADDITIONAL_FAMILY, vec![2, 0xFF, 0xFF, 0xFF])];
+    let reply = world.ask(addr("192.0.2.1:2"), ALLOCATE, &both);
+    assert_eq!((reply.code(), reply.kinds()[..2].to_vec()), (0, vec![RELAYED_ADDRESS; 2]));
+    let peer = world.peer_attr(addr("8.8.8.8:1"));
+    let number = (wire::CHANNEL_NUMBER, vec![0x40, 0x00, 0xFF, 0xFF]);
+    assert_eq!(world.ask(addr(FROM), wire::CHANNEL_BIND, &[number, peer]).code(), 0);
+    assert!(matches!(world.channel_data(addr(FROM), 0x4000, b"x"), Out::ToPeer { .. }));
+    assert_eq!(world.ask(addr(FROM), REFRESH, &[(ADDRESS_FAMILY, vec![1, 0xFF, 0, 0xFF])]).code(), 0);
+}
+
+#[test]
+fn rfc_r095_a_refresh_tells_the_lifetime_and_refreshes_no_permission() {
+    let mut world = World::new();
+    let (from, peer) = (addr(FROM), addr("8.8.8.8:1"));
+    world.allocate(from);
+    assert_eq!(world.bind(from, 0x4000, peer), 0);
+    world.run_s(299);
+    let reply = world.ask(from, REFRESH, &[(LIFETIME, 1_000u32.to_be_bytes().to_vec())]);
+    assert_eq!((reply.code(), reply.lifetime(), reply.kinds()), (0, Some(1_000), vec![LIFETIME, wire::INTEGRITY]));
+    assert!(matches!(world.send(from, peer, b"x"), Out::ToPeer { .. }));
+    world.run_s(2);
+    assert_eq!(world.send(from, peer, b"x"), Out::Drop(tt_turn::DropReason::NoPermission));
+    world.run_s(300);
+    assert_eq!(world.channel_data(from, 0x4000, b"x"), Out::Drop(tt_turn::DropReason::ChannelUnbound));
+}

@@ -8,7 +8,8 @@ use tt_model::{FiveTuple, Nanos, Transport};
 use tt_turn::emit::Emitter;
 use tt_turn::integrity::HmacSha1;
 use tt_turn::message::{Class, Method, attribute};
-use tt_turn::relay::{PeerPath, RelayAddress, RelayDemand};
+use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand};
+use tt_turn::shared::Quotas;
 use tt_turn::{Capacity, Output, RelayId, Server, Shared, WorkerId};
 
 use super::world;
@@ -40,7 +41,8 @@ impl Ground {
             channels_per_allocation: 1,
             relays: LIVE,
         };
-        let shared = Arc::new(Shared::new(world::quotas(), LIVE, 5));
+        let quotas = Quotas { bytes_per_second_per_user: 1_000_000_000, ..world::quotas() };
+        let shared = Arc::new(Shared::new(quotas, LIVE, 5));
         let mut server = Server::new(world::config(), capacity, shared, WorkerId(0), world::secrets(1));
         for relay in 0..LIVE {
             server.add_relay(RelayId(relay), address(relay)).expect("a relay");
@@ -156,4 +158,92 @@ fn nothing_is_allocated_after_new() {
     let counted = allocation_counter::measure(|| churn(&mut ground, lives));
     assert_eq!((counted.count_total, counted.bytes_total), (0, 0));
     assert_eq!(ground.server.counters().allocations_made, lives);
+}
+
+/// One round of what an allocation may have beside the ordinary: an address of each family, a port in reserve that is
+/// claimed, another one that is not, and ICMP errors.
+fn rarities(ground: &mut Ground, round: u64) {
+    let [dual, holder, claimer] = [0, 1, 2].map(|place| flow(3 * round + place));
+    let nonce = ground.nonce(&dual);
+    assert!(ground.ask(&dual, &nonce, Method::Allocate, |it| {
+        it.attribute(attribute::REQUESTED_TRANSPORT, &[17, 0, 0, 0]);
+        it.attribute(attribute::ADDITIONAL_ADDRESS_FAMILY, &[2, 0, 0, 0]);
+        it.attribute(attribute::DONT_FRAGMENT, &[]);
+    }));
+    for peer in ["8.8.8.8:53", "[2606:4700::1]:53"].map(world::addr) {
+        assert!(ground.ask(&dual, &nonce, Method::ChannelBind, |it| {
+            it.attribute(attribute::CHANNEL_NUMBER, &[0x40, u8::from(peer.is_ipv4()), 0, 0]);
+            it.xor_address(attribute::XOR_PEER_ADDRESS, peer);
+        }));
+        assert!(ground.pass(&dual, &[0x40, u8::from(peer.is_ipv4()), 0, 1, 7]));
+        let relay = ground.server.live_allocations().position(|live| live.flow == dual).map_or(0, |place| place as u32);
+        let error = IcmpError { relay: RelayId(relay), peer, kind: 3, code: 1, mtu: 0 };
+        let output = ground.server.handle_icmp(ground.now, error, &mut ground.out, &mut Off);
+        assert!(matches!(output, Output::ToClient { .. } | Output::Drop(_)));
+    }
+    assert!(ground.ask(&dual, &nonce, Method::Refresh, |it| {
+        it.attribute(attribute::REQUESTED_ADDRESS_FAMILY, &[1, 0, 0, 0]);
+        it.attribute(attribute::LIFETIME, &[0; 4]);
+    }));
+    let nonce = ground.nonce(&holder);
+    assert!(ground.ask(&holder, &nonce, Method::Allocate, |it| {
+        it.attribute(attribute::REQUESTED_TRANSPORT, &[17, 0, 0, 0]);
+        it.attribute(attribute::EVEN_PORT, &[0x80]);
+    }));
+    let length = 20 + usize::from(u16::from_be_bytes([ground.out[2], ground.out[3]]));
+    let reply = tt_turn::message::Message::parse(&ground.out[..length]).expect("a message");
+    let token = reply.attributes().find(|(kind, _)| *kind == attribute::RESERVATION_TOKEN).expect("a token").1;
+    let token: [u8; 8] = token.try_into().expect("8 bytes");
+    if round % 2 == 0 {
+        let nonce = ground.nonce(&claimer);
+        assert!(ground.ask(&claimer, &nonce, Method::Allocate, |it| {
+            it.attribute(attribute::REQUESTED_TRANSPORT, &[17, 0, 0, 0]);
+            it.attribute(attribute::RESERVATION_TOKEN, &token);
+        }));
+    }
+    ground.now = ground.now.saturating_add(Nanos::from_secs(601));
+    ground.server.handle_timeout(ground.now);
+    assert_eq!((ground.server.allocations(), ground.server.poll_timeout()), (0, None));
+    let mut pair = None;
+    while let Some(RelayDemand::Retire(id)) = ground.server.poll_relay() {
+        match (id.0, pair) {
+            (200.., _) => ground.server.add_relay(id, v6_address(id.0)).expect("a relay"),
+            // The pair's two sockets have rested; the even one has the lower number.
+            (..2, None) => pair = Some(id),
+            (..2, Some(_)) => add_pair(&mut ground.server),
+            (2..200, _) => ground.server.add_relay(id, address(id.0)).expect("a relay"),
+        }
+    }
+}
+
+fn v6_address(relay: u32) -> RelayAddress {
+    let bound = SocketAddr::new([0x2a00, 0, 0, 0, 0, 0, 0, 9].into(), 40_000 + relay as u16);
+    RelayAddress { bound, external: bound }
+}
+
+fn add_pair(server: &mut Server) {
+    server.add_relay_pair((RelayId(0), address(0)), (RelayId(1), address(1))).expect("a pair");
+}
+
+#[test]
+fn nothing_is_allocated_by_what_is_rare() {
+    let mut ground = Ground::new();
+    let capacity = Capacity { relays: LIVE, ..Capacity::for_allocations(16) };
+    let quotas = Quotas { bytes_per_second_per_user: 1_000_000_000, ..world::quotas() };
+    let shared = Arc::new(Shared::new(quotas, 16, 5));
+    ground.server = Server::new(world::config(), capacity, Arc::clone(&shared), WorkerId(0), world::secrets(1));
+    add_pair(&mut ground.server);
+    for relay in 2..10 {
+        ground.server.add_relay(RelayId(relay), address(relay)).expect("a relay");
+    }
+    for relay in 200..204 {
+        ground.server.add_relay(RelayId(relay), v6_address(relay)).expect("a relay");
+    }
+    let counted = allocation_counter::measure(|| (0..200).for_each(|round| rarities(&mut ground, round)));
+    assert_eq!((counted.count_total, counted.bytes_total), (0, 0));
+    assert_eq!(
+        (shared.allocations(), ground.server.relays_pooled(true), ground.server.relays_pooled(false)),
+        (0, 10, 4)
+    );
+    assert!(ground.server.counters().closes());
 }

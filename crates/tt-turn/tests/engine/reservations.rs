@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use proptest::prelude::*;
 use tt_turn::refusal::Refusal;
 use tt_turn::relay::{RelayAddress, RelayDemand, RelayFault};
 use tt_turn::shared::{Budget, Quotas};
@@ -236,4 +237,105 @@ fn registering_pairs() {
     assert_eq!(add(relay_at(0, 60_000), relay_at(41, 60_001)), Err(RelayFault::Registered));
     assert_eq!(add(v6(40, 60_000), v6(41, 60_001)), Ok(()));
     assert_eq!((world.server.relay_pairs_pooled(false), world.server.relays_pooled(false)), (1, 2));
+}
+
+/// What a client may do with an allocation.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Allocate from this port, with these attributes.
+    Allocate(u16, Vec<(u16, Vec<u8>)>),
+    /// Claim the n-th of the tokens so far.
+    Claim(u16, prop::sample::Index),
+    Refresh(u16, Option<u8>, u32),
+    Bind(u16, u8),
+    Pass(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let from = 1u16..6;
+    let asked = prop::sample::select(vec![
+        vec![],
+        vec![(EVEN_PORT, vec![0])],
+        vec![(EVEN_PORT, vec![0x80])],
+        vec![(wire::ADDITIONAL_FAMILY, vec![2, 0, 0, 0])],
+        vec![(wire::ADDITIONAL_FAMILY, vec![2, 0, 0, 0]), (EVEN_PORT, vec![0])],
+        vec![(wire::ADDRESS_FAMILY, vec![2, 0, 0, 0])],
+    ]);
+    prop_oneof![
+        4 => (from.clone(), asked).prop_map(|(from, attrs)| Step::Allocate(from, attrs)),
+        2 => (from.clone(), any::<prop::sample::Index>()).prop_map(|(from, token)| Step::Claim(from, token)),
+        3 => (from.clone(), prop::option::of(1u8..3), prop::sample::select(vec![0u32, 600, 1_200]))
+            .prop_map(|(from, family, lifetime_s)| Step::Refresh(from, family, lifetime_s)),
+        1 => (from, 0u8..3).prop_map(|(from, host)| Step::Bind(from, host)),
+        2 => (1u64..400).prop_map(Step::Pass),
+    ]
+}
+
+fn take(world: &mut World, step: &Step, tokens: &mut Vec<Vec<u8>>) {
+    let client = |port: u16| SocketAddr::new([192, 0, 2, 9].into(), port);
+    let code = match step {
+        Step::Allocate(from, attrs) => {
+            let attrs: Vec<_> = [(TRANSPORT, UDP.to_vec())].iter().chain(attrs).cloned().collect();
+            let reply = world.ask(client(*from), ALLOCATE, &attrs);
+            tokens.extend(reply.get(RESERVATION_TOKEN).map(<[u8]>::to_vec));
+            reply.code()
+        }
+        Step::Claim(_, _) if tokens.is_empty() => 0,
+        Step::Claim(from, which) => claim_as(world, "alice", client(*from), &tokens[which.index(tokens.len())]).code(),
+        Step::Refresh(from, family, lifetime_s) => {
+            let mut attrs = vec![(LIFETIME, lifetime_s.to_be_bytes().to_vec())];
+            attrs.extend(family.map(|family| (wire::ADDRESS_FAMILY, vec![family, 0, 0, 0])));
+            world.ask(client(*from), REFRESH, &attrs).code()
+        }
+        Step::Bind(from, host) => {
+            let peers = [addr("8.8.8.8:1"), addr("[2606:4700::1]:1"), addr("8.8.4.4:1")];
+            world.bind(client(*from), 0x4000 + u16::from(*host), peers[usize::from(*host)])
+        }
+        Step::Pass(seconds) => {
+            world.run_s(*seconds);
+            0
+        }
+    };
+    assert!(matches!(code, 0 | 437 | 443 | 486 | 508), "{code} {step:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Whatever happens: a relayed address is one allocation's, and at the end every relay, every unit of quota and
+    /// every timer has come back.
+    #[test]
+    fn rfc_r069_every_relay_and_every_unit_comes_back(steps in prop::collection::vec(step(), 1..60)) {
+        let quotas = Quotas { allocations_per_user: 5, bytes_per_second_per_user: 1 << 20, ..world::quotas() };
+        let shared = std::sync::Arc::new(tt_turn::Shared::new(quotas, 64, 42));
+        let mut world = World::sharing(world::config(), world::capacity(), world::secrets(1), &shared, 0);
+        let v6 = |number: u32| {
+            let bound = SocketAddr::new([0x2a00, 0, 0, 0, 0, 0, 0, 9].into(), 50_000 + number as u16);
+            (RelayId(number), RelayAddress { bound, external: bound })
+        };
+        world.server.add_relay_pair(relay_at(0, 50_000), relay_at(1, 50_001)).expect("a pair");
+        world.server.add_relay_pair(relay_at(2, 50_002), relay_at(3, 50_003)).expect("a pair");
+        (4..7).for_each(|number| world.server.add_relay(RelayId(number), relay_at(number, 50_000 + number as u16).1).expect("a relay"));
+        (7..10).for_each(|number| world.server.add_relay(RelayId(number), v6(number).1).expect("a relay"));
+        let (mut tokens, mut retired) = (Vec::new(), 0);
+        for step in &steps {
+            take(&mut world, step, &mut tokens);
+            let mut relayed: Vec<_> =
+                world.server.live_allocations().flat_map(|live| [Some(live.relayed), live.relayed_second]).flatten().collect();
+            relayed.sort_unstable();
+            let count = relayed.len();
+            relayed.dedup();
+            prop_assert_eq!(relayed.len(), count, "a relayed address of two allocations");
+            prop_assert!(shared.allocations() <= 5 && shared.allocations() as usize >= world.server.allocations());
+            retired += std::iter::from_fn(|| world.server.poll_relay()).count();
+            let waiting = world.server.relays_pooled(true) + world.server.relays_pooled(false);
+            let reserved = shared.allocations() as usize - world.server.allocations();
+            prop_assert_eq!(waiting + retired + count + reserved, 10, "a relay is somewhere, and once");
+        }
+        world.run_s(5_000);
+        retired += std::iter::from_fn(|| world.server.poll_relay()).count();
+        let waiting = world.server.relays_pooled(true) + world.server.relays_pooled(false);
+        prop_assert_eq!((waiting + retired, shared.allocations(), world.server.poll_timeout()), (10, 0, None));
+        prop_assert_eq!(world.server.counters().allocations_made, world.server.counters().allocations_ended);
+    }
 }
