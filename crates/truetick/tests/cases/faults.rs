@@ -14,49 +14,39 @@ use crate::wire::{self, ALLOCATE, BINDING};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// `strace` at a running server; lets go of it when dropped.
+/// `strace` at the workers of a running server; lets go of them when dropped.
 struct Injection {
     strace: Child,
-    pid: u32,
+    workers: Vec<PathBuf>,
 }
 
 impl Injection {
-    /// Lets each `call` of the process fail with `error`. `when` is strace's word for which of them.
+    /// Lets each `call` of the workers fail with `error`. `when` is strace's word for which of them.
     fn start(pid: u32, call: &str, error: &str, when: &str) -> Self {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|thread| thread.unwrap().path());
+        let is_worker = |thread: &PathBuf| std::fs::read_to_string(thread.join("comm")).unwrap().starts_with("turn-");
+        let workers: Vec<_> = threads.filter(is_worker).collect();
+        assert!(!workers.is_empty(), "no thread is called turn-");
         let rule = format!("inject={call}:error={error}:when={when}");
         let mut strace = Command::new("strace");
-        strace.args([
-            "-f",
-            "-q",
-            "-o",
-            "/dev/null",
-            "-e",
-            &format!("trace={call}"),
-            "-e",
-            &rule,
-            "-p",
-            &pid.to_string(),
-        ]);
+        strace.args(["-q", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &rule]);
+        for worker in &workers {
+            strace.arg("-p").arg(worker.file_name().unwrap());
+        }
         let strace = strace.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let injection = Self { strace, pid };
+        let injection = Self { strace, workers };
         injection.wait_until(|tracer| tracer == injection.strace.id());
         injection
     }
 
-    /// Waits until each thread of the server has the tracer that is wanted.
+    /// Waits until each worker has the tracer that is wanted.
     fn wait_until(&self, wanted: impl Fn(u32) -> bool) {
         let started = Instant::now();
-        let of_thread = |path: PathBuf| {
-            let status = std::fs::read_to_string(path.join("status")).unwrap_or_default();
-            let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).map(str::trim);
-            line.and_then(|number| number.parse().ok())
+        let tracer = |thread: &PathBuf| -> Option<u32> {
+            let status = std::fs::read_to_string(thread.join("status")).ok()?;
+            status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?.trim().parse().ok()
         };
-        let folder = format!("/proc/{}/task", self.pid);
-        loop {
-            let threads = std::fs::read_dir(&folder).unwrap().map(|thread| of_thread(thread.unwrap().path()));
-            if threads.flatten().all(&wanted) {
-                return;
-            }
+        while !self.workers.iter().filter_map(tracer).all(&wanted) {
             assert!(started.elapsed() < PATIENCE, "strace does not get hold of the server, or does not let go");
             thread::yield_now();
         }
