@@ -14,6 +14,7 @@
 //! In place of tests stands `inapplicable` or `waiver` with its reason. A test is named by its package and its
 //! function's name; a function called `rfc_rNNN_..`, `case_aNN_..` or `fault_fNN_..` is listed under each id of its name.
 
+mod citations;
 mod list;
 mod sources;
 
@@ -84,6 +85,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
         };
         waivers += list.entries.iter().filter(|entry| entry.waiver.is_some()).count();
         faults.extend(wrong_ids(*scope, &list));
+        if scope.letter == 'R' {
+            faults.extend(citations::uncited(tree, scope.path, &list));
+        }
         faults.extend(list.entries.iter().flat_map(|entry| wrong_entry(scope.path, entry, &sources)));
     }
     if waivers > WAIVERS_MAX {

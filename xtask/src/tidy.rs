@@ -15,6 +15,8 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
+#[cfg(test)]
+pub(crate) use tree::File;
 pub(crate) use tree::Tree;
 
 /// One place where the tree breaks a rule.

@@ -9,7 +9,7 @@ use crate::policy::PeerPolicy;
 pub struct Config {
     /// The realm of the long-term credentials, fewer than 128 characters.
     pub realm: String,
-    /// SOFTWARE in answers to authenticated requests and Bindings; off by default.
+    /// SOFTWARE in answers to authenticated requests and Bindings; off by default (RFC 8489 section 16.1.2).
     pub software: Option<String>,
     /// When answers carry FINGERPRINT.
     pub fingerprint: FingerprintUse,
@@ -91,7 +91,7 @@ pub enum PasswordAlgorithms {
 }
 
 impl PasswordAlgorithms {
-    /// The value of PASSWORD-ALGORITHMS, the preferred one first (RFC 8489 section 14.11); `None` where nothing is
+    /// The value of PASSWORD-ALGORITHMS, the preferred one first (RFC 8489 sections 14.11 and 14.12); `None` where nothing is
     /// offered.
     #[must_use]
     pub const fn offer(self) -> Option<&'static [u8]> {

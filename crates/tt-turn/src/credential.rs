@@ -63,7 +63,8 @@ impl Secrets {
     }
 
     /// Adds a user with the password, both already prepared as RFC 8265's OpaqueString. `realm` must be the
-    /// configuration's; of two users of one name the first counts.
+    /// configuration's; of two users of one name the first counts. Keys are kept, the password is not (RFC 8656
+    /// section 6).
     pub fn add_user(&mut self, name: &[u8], realm: &str, password: &[u8]) {
         self.users.push(StaticUser {
             name: name.into(),

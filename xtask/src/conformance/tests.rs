@@ -72,6 +72,16 @@ fn a_test_elsewhere_is_not_from_outside() {
 }
 
 #[test]
+fn a_section_that_no_source_cites_is_a_fault() {
+    let mut tree = tree(&[(1, BOTH), (2, BOTH)], &[CASE]);
+    tree.files[0].text = tree.files[0].text.replacen("section = \"s\"", "section = \"RFC 8489 section 5\"", 1);
+    assert_eq!(words(&tree), ["rfc.toml:1: R001: no source cites RFC 8489 section 5 where it is met"]);
+    let text = "/// Reads (RFC 8489 section 5).\nfn read() {}\n".to_owned();
+    tree.files.push(crate::tidy::File { path: "crates/x/src/lib.rs".to_owned(), text });
+    assert_eq!(words(&tree), Vec::<String>::new());
+}
+
+#[test]
 fn three_waivers_and_no_more() {
     let waiver = "waiver = \"why\"";
     let waived: Vec<_> = (3..=6).map(|number| (number, waiver)).collect();

@@ -11,6 +11,7 @@ use crate::message::{Class, Method, attribute};
 use crate::output::Output;
 
 impl Server {
+    /// Answers with the address that the request came from (RFC 8489 section 6.3.1.1).
     #[inline]
     pub(super) fn binding<'a, P: Probe>(
         &mut self,

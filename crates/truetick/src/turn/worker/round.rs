@@ -149,7 +149,7 @@ fn count_hand_over(counts: &mut Counts, taken: bool) {
     *count += 1;
 }
 
-/// A datagram to a client from the address that it talks to, yet without bytes.
+/// A datagram to a client from the address that it talks to (RFC 8489 section 6.3.1.2), yet without bytes.
 fn to_client(listeners: &[UdpSocket], client: &FiveTuple) -> Option<Outgoing> {
     let key = listener_of(listeners, client.server)?;
     let is_wildcard = listeners[key as usize].local_addr().ip().is_unspecified();
