@@ -27,8 +27,8 @@ pub struct Quotas {
     pub allocations_per_user: u32,
     /// Live allocations of all users, ports held in reserve included; one more is answered 486.
     pub allocations_total: u32,
-    /// Payload bytes per second of one user's allocations, all of them and both ways together, with a second's worth
-    /// at once; what is more is dropped. `u64::MAX` is no bound.
+    /// Payload bytes per second of one user's allocations, all of them and both ways together; after a silence a
+    /// second's worth at once. What is more is dropped. `u64::MAX` is no bound.
     pub bytes_per_second_per_user: u64,
     /// Unauthenticated error replies to one source address.
     pub error_replies: Budget,
@@ -136,7 +136,7 @@ impl Shared {
     ///
     /// # Errors
     /// Which quota is used up.
-    pub(crate) fn take_quota(&self, user: u64, units: u32) -> Result<u32, Refusal> {
+    pub(crate) fn take_quota(&self, now: Nanos, user: u64, units: u32) -> Result<u32, Refusal> {
         let (total, own) = (self.quotas.allocations_total, u64::from(self.quotas.allocations_per_user));
         let more = |live: u32| live.checked_add(units).filter(|more| *more <= total);
         if self.allocations.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
@@ -146,7 +146,7 @@ impl Shared {
         let adjusted =
             self.users.adjust(user, |used| match used.checked_add(units.into()).filter(|more| *more <= own) {
                 // Nobody else enters or leaves this user: the entry is locked.
-                Some(_) if used == 0 && !self.meters.enter(user) => {
+                Some(_) if used == 0 && !self.meters.enter(user, now) => {
                     taken = Err(Refusal::Allocations);
                     used
                 }

@@ -52,7 +52,7 @@ impl Server {
         asked: &Asked,
         choice: &Choice,
     ) -> Result<Granted, Refusal> {
-        let meter = self.take_units(user.quota_key, choice)?;
+        let meter = self.take_units(request.now, user.quota_key, choice)?;
         if let Err(refusal) = self.make_known(request, user.quota_key, choice) {
             self.return_units(user.quota_key, choice);
             return Err(refusal);

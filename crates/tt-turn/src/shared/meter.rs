@@ -46,12 +46,14 @@ impl Meters {
         }
     }
 
-    /// Gives a user who has none a place with a full bucket; false where there is no room.
-    pub(crate) fn enter(&self, user: u64) -> bool {
+    /// Gives a user who has none a place with an empty bucket, so that whoever leaves and enters again gains nothing;
+    /// false where there is no room.
+    pub(crate) fn enter(&self, user: u64, now: Nanos) -> bool {
         if self.full_at.is_empty() {
             return true;
         }
-        let Some(place) = self.take_place() else { return false };
+        let full_at = now.0.saturating_add(DEPTH_NS);
+        let Some(place) = self.take_place(full_at) else { return false };
         if self.places.adjust(user, |_| u64::from(place) + 1) == Adjusted::Full {
             self.free_place(place);
             return false;
@@ -85,7 +87,7 @@ impl Meters {
         bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    fn take_place(&self) -> Option<u32> {
+    fn take_place(&self, full_at: u64) -> Option<u32> {
         for (word, bits) in (0u32..).zip(&self.taken) {
             let first = word * u64::BITS;
             let first_free = |taken: u64| {
@@ -95,7 +97,7 @@ impl Meters {
             if let Ok(before) = bits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, first_free) {
                 let place = first + before.trailing_ones();
                 if let Some(bucket) = self.full_at.get(place as usize) {
-                    bucket.store(0, Ordering::Relaxed);
+                    bucket.store(full_at, Ordering::Relaxed);
                 }
                 return Some(place);
             }
@@ -125,25 +127,32 @@ mod tests {
     #[test]
     fn a_second_at_once_and_then_the_rate() {
         let meters = Meters::new(100_000, 2);
-        assert!(meters.enter(7) && meters.enter(9));
+        assert!(meters.enter(7, at_ms(0)) && meters.enter(9, at_ms(0)));
         let (one, two) = (meters.place(7), meters.place(9));
+        assert!(!meters.spend(one, at_ms(9), 1_000), "it starts empty");
         let mut carried = 0;
-        // Twice the rate for a minute: 1,000 bytes each 5 ms.
-        for step in 0..12_000 {
+        // After a silence twice the rate for a minute: 1,000 bytes each 5 ms.
+        for step in 400..12_400 {
             carried += u64::from(meters.spend(one, at_ms(step * 5), 1_000));
             assert!(!step.is_multiple_of(2) || meters.spend(two, at_ms(step * 5), 1_000), "another user's");
         }
         assert!((6_099..=6_100).contains(&carried), "{carried}");
+        // Leaving and entering again brings no second of its own.
+        meters.leave(7);
+        assert!(meters.enter(7, at_ms(62_000)));
+        assert!(!meters.spend(meters.place(7), at_ms(62_009), 1_000));
+        assert!(meters.spend(meters.place(7), at_ms(62_010), 1_000));
     }
 
     #[test]
     fn what_is_larger_than_the_bucket_goes_when_it_is_full() {
         let meters = Meters::new(1_000, 1);
-        assert!(meters.enter(7));
-        assert!(meters.spend(0, at_ms(0), 5_000));
-        assert!(!meters.spend(0, at_ms(3_999), 1), "four seconds' worth is owed");
-        assert!(!meters.spend(0, at_ms(4_999), 5_000));
-        assert!(meters.spend(0, at_ms(5_000), 5_000));
+        assert!(meters.enter(7, at_ms(0)));
+        assert!(!meters.spend(0, at_ms(999), 5_000));
+        assert!(meters.spend(0, at_ms(1_000), 5_000));
+        assert!(!meters.spend(0, at_ms(4_999), 1), "four seconds' worth is owed");
+        assert!(!meters.spend(0, at_ms(5_999), 5_000));
+        assert!(meters.spend(0, at_ms(6_000), 5_000));
         assert!(meters.spend(NO_INDEX, at_ms(0), 65_535), "nobody's");
     }
 
@@ -151,8 +160,8 @@ mod tests {
     fn places_come_back() {
         let meters = Meters::new(1_000, 70);
         for round in 0..3 {
-            assert!((1..=70).all(|user| meters.enter(user)));
-            assert!(!meters.enter(71), "{round}");
+            assert!((1..=70).all(|user| meters.enter(user, at_ms(0))));
+            assert!(!meters.enter(71, at_ms(0)), "{round}");
             let mut places: std::vec::Vec<_> = (1..=70).map(|user| meters.place(user)).collect();
             places.sort_unstable();
             assert!(places.into_iter().eq(0..70));
@@ -160,7 +169,7 @@ mod tests {
             assert_eq!(meters.place(1), NO_INDEX);
         }
         let unbounded = Meters::new(u64::MAX, 70);
-        assert!(unbounded.enter(1));
+        assert!(unbounded.enter(1, at_ms(0)));
         assert_eq!(unbounded.place(1), NO_INDEX);
     }
 }

@@ -102,6 +102,8 @@ impl Ground {
             it.attribute(attribute::CHANNEL_NUMBER, &[0x40, 0, 0, 0]);
             it.xor_address(attribute::XOR_PEER_ADDRESS, peer(2));
         }));
+        // A new user's bandwidth begins with nothing.
+        self.now.0 += 1_000;
         assert!(self.pass(&flow, &[0x40, 0, 0, 1, 7]));
     }
 
@@ -175,6 +177,7 @@ fn rarities(ground: &mut Ground, round: u64) {
             it.attribute(attribute::CHANNEL_NUMBER, &[0x40, u8::from(peer.is_ipv4()), 0, 0]);
             it.xor_address(attribute::XOR_PEER_ADDRESS, peer);
         }));
+        ground.now.0 += 1_000;
         assert!(ground.pass(&dual, &[0x40, u8::from(peer.is_ipv4()), 0, 1, 7]));
         let relay = ground.server.live_allocations().position(|live| live.flow == dual).map_or(0, |place| place as u32);
         let error = IcmpError { relay: RelayId(relay), peer, kind: 3, code: 1, mtu: 0 };

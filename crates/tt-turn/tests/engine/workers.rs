@@ -257,7 +257,8 @@ fn case_a76_bandwidth_is_one_users_at_all_workers() {
         }
     }
     assert_eq!(carried + dropped, 60 * 2 * BYTES);
-    assert!((60 * BYTES..=61 * BYTES).contains(&carried), "{carried}");
+    // What the user has not sent before the minute is not saved up: a new allocation's bucket is empty.
+    assert!((60 * BYTES - 1_000..=60 * BYTES).contains(&carried), "{carried}");
     let counted: u64 =
         workers.iter().map(|(world, _)| world.server.counters().dropped(DropReason::UserBandwidth)).sum();
     assert_eq!(counted * 500, dropped);

@@ -90,17 +90,17 @@ impl Server {
 
     /// Takes the quota of `user`, and returns the user's meter. What is claimed has been paid for by whoever reserved
     /// it: the same user pays no second time, another one pays instead.
-    pub(super) fn take_units(&self, user: u64, choice: &Choice) -> Result<u32, Refusal> {
+    pub(super) fn take_units(&self, now: Nanos, user: u64, choice: &Choice) -> Result<u32, Refusal> {
         match choice.claimed {
             Some(claimed) if claimed.quota_key == user => Ok(self.shared.meter(user)),
             Some(claimed) => {
-                let taken = self.shared.take_quota(user, 1);
+                let taken = self.shared.take_quota(now, user, 1);
                 if taken.is_ok() {
                     self.shared.return_quota(claimed.quota_key, 1);
                 }
                 taken
             }
-            None => self.shared.take_quota(user, choice.units()),
+            None => self.shared.take_quota(now, user, choice.units()),
         }
     }
 
