@@ -6,14 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustls::ServerConnection;
 
-use super::framing::{FramingFault, StreamFramer};
+use super::framing::{Framed, FramingFault, StreamFramer, Turn, frame};
 use super::tls::TlsIdentity;
 use crate::IoFault;
 
 /// The first byte of a TLS record that carries a handshake (RFC 8446 section 5.1). No STUN message of any method that
 /// there is begins with it.
 const TLS_HANDSHAKE: u8 = 0x16;
-/// Bytes that are read in one call, and that rustls is given to encrypt at a time: a TLS record's.
+/// Bytes that are read in one call, and about as many are encrypted before they are sent: a TLS record's.
 const CHUNK: usize = 16 << 10;
 /// Calls of read(2) in one turn of a connection, so that one client does not keep the others waiting.
 const READS: usize = 4;
@@ -159,7 +159,7 @@ impl Connection {
     /// Bytes of messages that wait to leave.
     #[must_use]
     pub fn waiting_len(&self) -> usize {
-        self.queue.bytes.len() - self.queue.sent
+        self.queue.front().len()
     }
 
     /// Whether [`Connection::flush`] has something to send.
@@ -224,15 +224,21 @@ impl Connection {
     pub fn flush(&mut self) -> Result<(), StreamEnd> {
         loop {
             if let Layer::Tls(tls) = &mut self.layer {
-                if !encrypted_left(tls, &mut self.socket)? || tls.is_handshaking() {
+                if !encrypted_left(tls, &mut self.socket)? || tls.is_handshaking() || self.queue.is_empty() {
                     return Ok(());
                 }
-                let Some(chunk) = self.queue.front(CHUNK) else { return Ok(()) };
-                let taken = tls.writer().write(chunk).map_err(|_| StreamEnd::Tls)?;
-                self.queue.leave(taken);
+                let mut encrypted = 0;
+                while encrypted < CHUNK && !self.queue.is_empty() {
+                    let taken = tls.writer().write(self.queue.front_message()).map_err(|_| StreamEnd::Tls)?;
+                    self.queue.leave(taken);
+                    encrypted += taken;
+                }
                 continue;
             }
-            let Some(chunk) = self.queue.front(usize::MAX) else { return Ok(()) };
+            if self.queue.is_empty() {
+                return Ok(());
+            }
+            let chunk = self.queue.front();
             match self.socket.write(chunk) {
                 Ok(len) => self.queue.leave(len),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -327,10 +333,23 @@ impl Connection {
 }
 
 impl Queue {
-    /// At most `most` of the bytes that leave next.
-    fn front(&self, most: usize) -> Option<&[u8]> {
-        let waiting = &self.bytes[self.sent..];
-        (!waiting.is_empty()).then(|| &waiting[..waiting.len().min(most)])
+    fn is_empty(&self) -> bool {
+        self.sent == self.bytes.len()
+    }
+
+    /// What waits.
+    fn front(&self) -> &[u8] {
+        &self.bytes[self.sent..]
+    }
+
+    /// The message that leaves next, with its padding: in a TLS record of its own, since clients that take a record for
+    /// a message are about.
+    fn front_message(&self) -> &[u8] {
+        let waiting = self.front();
+        match frame(waiting, Turn::Later) {
+            Ok(Framed::Whole { len, padding }) => &waiting[..waiting.len().min(len + padding)],
+            Ok(Framed::Part { .. }) | Err(_) => waiting,
+        }
     }
 
     fn leave(&mut self, len: usize) {

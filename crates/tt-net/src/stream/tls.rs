@@ -62,7 +62,10 @@ impl TlsIdentity {
 
     /// The server's side of a new connection.
     pub(crate) fn begin(&self) -> Result<ServerConnection, rustls::Error> {
-        ServerConnection::new(Arc::clone(&self.0))
+        let mut connection = ServerConnection::new(Arc::clone(&self.0))?;
+        // It is given messages only when it has sent the ones before: the connection's queue is the bound.
+        connection.set_buffer_limit(None);
+        Ok(connection)
     }
 }
 
