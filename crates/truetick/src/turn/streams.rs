@@ -22,9 +22,8 @@ pub(super) use sources::Sources;
 const ACCEPTS: usize = 32;
 /// How long to wait after a failure (no descriptors, no memory) before connections are taken again.
 const RETRY: Nanos = Nanos::from_secs(1);
-/// The longest message that is taken, that of an inbox's slot: a STUN message may be 16 bytes longer, and ChannelData
-/// three, but then no datagram holds what they carry (RFC 8656 section 11.2).
-const MESSAGE_LEN_MAX: usize = 65_536;
+/// The longest message of all, STUN's 20 bytes and 65,532 more; ChannelData is shorter.
+pub(super) const MESSAGE_LEN_MAX: usize = 65_552;
 
 /// Bounds of connections over TCP and TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +165,7 @@ impl Streams {
         &mut self,
         now: Nanos,
         key: StreamKey,
-        server: &Server,
+        server: &mut Server,
         poller: &Poller,
         inbox: &mut Inbox,
     ) -> (Progress, u64) {
@@ -219,8 +218,9 @@ impl Streams {
         deadline.into_iter().chain(self.accept_again_at).min()
     }
 
-    /// Sends what the round has queued, then ends what is over.
-    pub(super) fn settle(&mut self, now: Nanos, server: &mut Server) {
+    /// Sends what the round has queued, then ends what is over. Returns whether there was anything to do.
+    pub(super) fn settle(&mut self, now: Nanos, server: &mut Server) -> bool {
+        let is_idle = self.dirty.is_empty() && self.ending.is_empty();
         for slot in std::mem::take(&mut self.dirty) {
             let Some(entry) = self.slots[slot as usize].as_mut() else { continue };
             entry.is_dirty = false;
@@ -231,6 +231,7 @@ impl Streams {
         for (slot, end) in std::mem::take(&mut self.ending) {
             self.close(now, slot, end, server);
         }
+        !is_idle
     }
 
     fn entry(&self, slot: u32) -> Option<&Entry> {
@@ -282,7 +283,7 @@ impl Streams {
         self.slots[slot as usize] = Some(entry);
     }
 
-    fn receive(&mut self, now: Nanos, slot: u32, server: &Server, inbox: &mut Inbox) -> (Progress, u64) {
+    fn receive(&mut self, now: Nanos, slot: u32, server: &mut Server, inbox: &mut Inbox) -> (Progress, u64) {
         let Some(entry) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
             return (Progress::Drained, 0);
         };
@@ -300,7 +301,7 @@ impl Streams {
         let mut count = 0;
         let received = entry.connection.receive(&rules, &mut self.scratch, inbox.room(), |message| {
             count += 1;
-            // There is room for as many, and for as long ones: see `MESSAGE_LEN_MAX`.
+            // There is room for as many, and for as long ones.
             inbox.insert(Datagram {
                 key: connection_key(slot),
                 from: client,
@@ -319,7 +320,7 @@ impl Streams {
             entry.is_dirty = true;
             self.dirty.push(slot);
         }
-        self.advance(now, slot);
+        self.advance(now, slot, server);
         match received {
             Ok(progress) => (progress, count),
             Err(end) => {
@@ -330,7 +331,7 @@ impl Streams {
     }
 
     /// Follows what the connection has become.
-    fn advance(&mut self, now: Nanos, slot: u32) {
+    fn advance(&mut self, now: Nanos, slot: u32, server: &mut Server) {
         let Some(entry) = self.slots[slot as usize].as_mut() else { return };
         let limits = &self.plan.limits;
         let later = |seconds| now.saturating_add(Nanos::from_secs(seconds));
@@ -351,7 +352,10 @@ impl Streams {
             entry.stage = Stage::Heard;
             self.counts.half_open -= 1;
             self.plan.sources.hear(entry.flow.client.ip());
-            self.flows.insert(entry.flow, slot);
+            // A connection that was reset may not have been seen to end when the next one has the same addresses.
+            if self.flows.insert(entry.flow, slot).is_some() {
+                server.close_flow(now, &entry.flow);
+            }
             deadline = later(limits.idle_s);
         }
         if deadline != entry.deadline {
@@ -392,7 +396,7 @@ impl Streams {
     fn close(&mut self, now: Nanos, slot: u32, end: End, server: &mut Server) {
         let Some(mut entry) = self.slots[slot as usize].take() else { return };
         let was_half_open = entry.stage != Stage::Heard;
-        if !was_half_open {
+        if self.flows.get(&entry.flow) == Some(&slot) {
             server.close_flow(now, &entry.flow);
             self.flows.remove(&entry.flow);
         }

@@ -16,7 +16,7 @@ use tt_turn::Server;
 
 use super::ledger::{Counts, Published};
 use super::relays::{Relays, relay_of};
-use super::streams::{Streams, stream_of};
+use super::streams::{MESSAGE_LEN_MAX, Streams, stream_of};
 pub(super) use hand_over::{Arrivals, Neighbour, Ways};
 use round::listener_of;
 
@@ -26,8 +26,9 @@ const ROUND: usize = 64;
 const BATCH: usize = 256;
 /// Bytes of replies and heads that are sent together.
 const BATCH_HEADS_LEN: usize = 64 * HEAD_LEN_MAX;
-/// The longest payload of a UDP datagram is 65,507 bytes, so nothing is ever cut off.
-const DATAGRAM_LEN_MAX: usize = 65_536;
+/// The longest payload of a UDP datagram is 65,507 bytes, that of a train 65,535, and a message over TCP is not longer
+/// than this, so nothing is ever cut off.
+const DATAGRAM_LEN_MAX: usize = MESSAGE_LEN_MAX;
 /// Bytes that the engine may write in front of a payload, or as a reply.
 const HEAD_LEN_MAX: usize = 1_500;
 /// Arrivals that are asked of a socket at first, and at most, in one call. The number follows what it had.
@@ -114,7 +115,7 @@ impl Worker {
                     self.awake_until = self.now().saturating_add(self.parts.linger);
                 }
             }
-            self.parts.streams.settle(now, &mut self.parts.server);
+            self.is_dirty |= self.parts.streams.settle(now, &mut self.parts.server);
         }
         self.publish_counts();
         self.parts.published.put_stages(&self.parts.sampler);

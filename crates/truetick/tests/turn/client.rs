@@ -11,27 +11,27 @@ pub(crate) const ALLOCATE: u16 = 0x003;
 pub(crate) const REFRESH: u16 = 0x004;
 pub(crate) const CREATE_PERMISSION: u16 = 0x008;
 pub(crate) const CHANNEL_BIND: u16 = 0x009;
-const BINDING: u16 = 0x001;
-const SEND_INDICATION: u16 = 0x016;
-const DATA_INDICATION: u16 = 0x017;
+pub(crate) const BINDING: u16 = 0x001;
+pub(crate) const SEND_INDICATION: u16 = 0x016;
+pub(crate) const DATA_INDICATION: u16 = 0x017;
 
-const USERNAME: u16 = 0x0006;
-const MESSAGE_INTEGRITY: u16 = 0x0008;
+pub(crate) const USERNAME: u16 = 0x0006;
+pub(crate) const MESSAGE_INTEGRITY: u16 = 0x0008;
 const ERROR_CODE: u16 = 0x0009;
-const CHANNEL_NUMBER: u16 = 0x000c;
-const LIFETIME: u16 = 0x000d;
-const XOR_PEER_ADDRESS: u16 = 0x0012;
-const DATA: u16 = 0x0013;
-const REALM: u16 = 0x0014;
-const NONCE: u16 = 0x0015;
-const XOR_RELAYED_ADDRESS: u16 = 0x0016;
+pub(crate) const CHANNEL_NUMBER: u16 = 0x000c;
+pub(crate) const LIFETIME: u16 = 0x000d;
+pub(crate) const XOR_PEER_ADDRESS: u16 = 0x0012;
+pub(crate) const DATA: u16 = 0x0013;
+pub(crate) const REALM: u16 = 0x0014;
+pub(crate) const NONCE: u16 = 0x0015;
+pub(crate) const XOR_RELAYED_ADDRESS: u16 = 0x0016;
 pub(crate) const REQUESTED_ADDRESS_FAMILY: u16 = 0x0017;
 pub(crate) const EVEN_PORT: u16 = 0x0018;
-const REQUESTED_TRANSPORT: u16 = 0x0019;
-const XOR_MAPPED_ADDRESS: u16 = 0x0020;
+pub(crate) const REQUESTED_TRANSPORT: u16 = 0x0019;
+pub(crate) const XOR_MAPPED_ADDRESS: u16 = 0x0020;
 pub(crate) const RESERVATION_TOKEN: u16 = 0x0022;
 pub(crate) const ADDITIONAL_ADDRESS_FAMILY: u16 = 0x8000;
-const COOKIE: [u8; 4] = 0x2112_A442_u32.to_be_bytes();
+pub(crate) const COOKIE: [u8; 4] = 0x2112_A442_u32.to_be_bytes();
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Attributes = Vec<(u16, Vec<u8>)>;
@@ -255,16 +255,16 @@ impl Client {
 }
 
 impl Answer {
-    fn bytes(&self, kind: u16) -> Option<&[u8]> {
+    pub(crate) fn bytes(&self, kind: u16) -> Option<&[u8]> {
         self.attributes.iter().find(|(found, _)| *found == kind).map(|(_, value)| value.as_slice())
     }
 
-    fn address(&self, kind: u16) -> Option<SocketAddr> {
+    pub(crate) fn address(&self, kind: u16) -> Option<SocketAddr> {
         self.bytes(kind).map(|value| unxored(value, self.transaction))
     }
 }
 
-fn put(message: &mut Vec<u8>, kind: u16, value: &[u8]) {
+pub(crate) fn put(message: &mut Vec<u8>, kind: u16, value: &[u8]) {
     message.extend(kind.to_be_bytes());
     message.extend((value.len() as u16).to_be_bytes());
     message.extend(value);
@@ -273,7 +273,7 @@ fn put(message: &mut Vec<u8>, kind: u16, value: &[u8]) {
     message[2..4].copy_from_slice(&length.to_be_bytes());
 }
 
-fn parse(bytes: &[u8]) -> (u16, Answer) {
+pub(crate) fn parse(bytes: &[u8]) -> (u16, Answer) {
     assert_eq!(bytes[4..8], COOKIE);
     let mut attributes = Vec::new();
     let mut rest = &bytes[20..];
@@ -290,7 +290,7 @@ fn parse(bytes: &[u8]) -> (u16, Answer) {
 }
 
 /// RFC 8489 section 14.2.
-fn xored(addr: SocketAddr, transaction: [u8; 12]) -> Vec<u8> {
+pub(crate) fn xored(addr: SocketAddr, transaction: [u8; 12]) -> Vec<u8> {
     let mask = [&COOKIE[..], &transaction].concat();
     let (family, ip) = match addr.ip() {
         IpAddr::V4(ip) => (1, ip.octets().to_vec()),
@@ -301,7 +301,7 @@ fn xored(addr: SocketAddr, transaction: [u8; 12]) -> Vec<u8> {
     [0, family].into_iter().chain(port.to_be_bytes()).chain(ip).collect()
 }
 
-fn unxored(value: &[u8], transaction: [u8; 12]) -> SocketAddr {
+pub(crate) fn unxored(value: &[u8], transaction: [u8; 12]) -> SocketAddr {
     let mask = [&COOKIE[..], &transaction].concat();
     let port = u16::from_be_bytes([value[2], value[3]]) ^ 0x2112;
     let ip: Vec<u8> = value[4..].iter().zip(&mask).map(|(byte, mask)| byte ^ mask).collect();
