@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use tt_model::{FiveTuple, Nanos, Transport};
-use tt_net::{Outgoing, UdpSocket};
+use tt_net::{Datagram, Outgoing, UdpSocket};
 use tt_turn::Output;
 use tt_turn::relay::PeerPath;
 
@@ -66,20 +66,12 @@ impl Worker {
             let start = payload.as_ptr() as usize - datagram.bytes.as_ptr() as usize;
             Some((index, start..start + payload.len()))
         };
-        // RFC 8656 sections 13 and 14: DSCP and ECN of what is relayed are the incoming ones, and every relay that it
-        // passes takes a hop from it, as a router does.
+        // RFC 8656 section 13: DSCP and ECN of what is relayed are the incoming ones.
         let traffic_class = datagram.traffic_class;
-        let relays_passed = match (&output, relay_of(datagram.key)) {
-            // From a client to a client it passes two.
-            (Output::ToClient { .. }, None) => 2,
-            (Output::ToPeer { .. } | Output::ToClient { .. } | Output::ToWorker { .. }, _) => 1,
-            (Output::Reply(_) | Output::HandOver(_) | Output::Drop(_), _) => 0,
-        };
-        let hop_limit = datagram.hop_limit.saturating_sub(relays_passed);
-        if hop_limit == 0 && datagram.hop_limit != 0 {
+        let Some(hop_limit) = hops_left(&output, &datagram) else {
             self.counts.hop_limit += 1;
             return;
-        }
+        };
         let outgoing = match output {
             Output::Reply(bytes) => to_client(listeners, &from).map(|to| Outgoing { head_len: bytes.len(), ..to }),
             Output::ToPeer { relay, peer, payload, ip: _ } => {
@@ -107,6 +99,8 @@ impl Worker {
                 count_hand_over(&mut self.counts, ways.push(worker, &parcel));
                 return;
             }
+            // A connection's messages are its own worker's; another one could not answer.
+            Output::HandOver(_) if transport != Transport::Udp => return count_hand_over(&mut self.counts, false),
             Output::HandOver(worker) => {
                 let (to, from, bytes) = (Addressee::Flow(from.server), from.client, datagram.bytes);
                 let parcel = Parcel { to, from, traffic_class, hop_limit, bytes };
@@ -142,6 +136,21 @@ fn of_stream<'a>(from: FiveTuple, output: Output<'a>) -> Option<(FiveTuple, [&'a
         Output::ToPeer { .. } | Output::ToWorker { .. } | Output::HandOver(_) | Output::Drop(_) => return None,
     };
     (client.transport != Transport::Udp).then_some((client, pieces))
+}
+
+/// RFC 8656 section 14: every relay that a payload passes takes a hop from it, as a router does; `None` where none is
+/// left. Zero stands for the default.
+fn hops_left(output: &Output<'_>, datagram: &Datagram<'_>) -> Option<u8> {
+    let relays_passed = match (output, relay_of(datagram.key)) {
+        // From a client to a client it passes two.
+        (Output::ToClient { .. }, None) => 2,
+        (Output::ToPeer { .. } | Output::ToClient { .. } | Output::ToWorker { .. }, _) => 1,
+        (Output::Reply(_) | Output::HandOver(_) | Output::Drop(_), _) => 0,
+    };
+    match (datagram.hop_limit, datagram.hop_limit.saturating_sub(relays_passed)) {
+        (1.., 0) => None,
+        (_, left) => Some(left),
+    }
 }
 
 fn count_hand_over(counts: &mut Counts, taken: bool) {
