@@ -1,5 +1,6 @@
 //! The command line: global flags, subcommands, log output, and one line for every way to fail.
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -64,7 +65,7 @@ enum LogFormat {
 
 /// Runs the command that the process's arguments name.
 ///
-/// Status 0: done, or ended by a signal. 1: failed, with one line on standard error that says why. 2: the
+/// Status 0: done, or ended by a signal. 3: ended by a signal while allocations lived. 1: failed, with one line on standard error that says why. 2: the
 /// arguments make no sense, with one line that says which.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -74,7 +75,7 @@ pub fn main() -> ExitCode {
     };
     write_logs(cli.log_level, cli.log_format);
     match dispatch(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => {
             eprintln!("truetick: {}", one_line(&format!("{error:#}")));
             ExitCode::FAILURE
@@ -82,19 +83,20 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli) -> anyhow::Result<()> {
+fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
     let config = match &cli.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
-    match cli.command {
+    let done = match cli.command {
+        Command::Turn(args) => return turn::run(args, &config),
         Command::Serve(args) => serve::run(args, &config),
-        Command::Turn(args) => turn::run(args, &config),
         Command::Market(args) => market::run(args, &config),
         Command::Risk(args) => risk::run(args, &config),
         Command::Simulate(args) => simulate::run(args, &config),
         Command::Bench(args) => bench::run(args, &config),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 fn write_logs(level: LogLevel, format: LogFormat) {
@@ -106,11 +108,35 @@ fn write_logs(level: LogLevel, format: LogFormat) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let records = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_ansi(false);
+    let records = tracing_subscriber::fmt().with_max_level(level).with_writer(|| OneLine).with_ansi(false);
     match format {
         LogFormat::Text => records.init(),
         LogFormat::Json => records.json().init(),
     }
+}
+
+/// Standard error, to which each record goes as one line whatever it holds.
+struct OneLine;
+
+impl io::Write for OneLine {
+    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
+        io::stderr().lock().write_all(escaped(&String::from_utf8_lossy(record)).as_bytes())?;
+        Ok(record.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// `record` with every control character but the last line feed written as an escape.
+fn escaped(record: &str) -> String {
+    let (body, end) = record.strip_suffix('\n').map_or((record, ""), |body| (body, "\n"));
+    let mut text = String::with_capacity(record.len());
+    for c in body.chars() {
+        if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
+    }
+    text + end
 }
 
 /// Prints help where help was asked for; everything else is one line and status 2.
@@ -148,6 +174,12 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_record_is_one_line_whatever_it_holds() {
+        let record = "user=\"a\r\nb\u{1b}[2J\u{9b}\0\" \u{e9}\n";
+        assert_eq!(escaped(record), "user=\"a\\r\\nb\\u{1b}[2J\\u{9b}\\u{0}\" \u{e9}\n");
     }
 
     #[test]

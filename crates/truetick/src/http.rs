@@ -1,6 +1,6 @@
 //! The control plane over HTTP: the page, the JSON interfaces, live streams and Prometheus metrics.
 //!
-//! It only reads. It runs on one thread with a runtime of its own, takes what the engines have published through
+//! It only reads, but for ending an allocation. It runs on one thread with a runtime of its own, takes what the engines have published through
 //! [`Reading`]s, and never waits for an engine nor makes one wait.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -14,7 +14,9 @@ use axum::middleware;
 use axum::routing::get;
 use tokio::sync::{Semaphore, watch};
 
+mod allocations;
 mod answer;
+mod connections;
 mod guard;
 mod live;
 mod machine;
@@ -24,6 +26,8 @@ mod page;
 mod risk;
 pub mod snapshot;
 mod turn;
+
+pub use allocations::{Admin, ApiToken};
 
 /// The address where the control plane listens unless told otherwise.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9641);
@@ -38,7 +42,7 @@ const STOP_MAX: Duration = Duration::from_secs(2);
 pub type Reading<T> = Arc<dyn Fn() -> T + Send + Sync>;
 
 /// What the control plane shows. An engine without a reading is shown as absent.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct State {
     /// The TURN server.
     pub turn: Option<Reading<snapshot::Turn>>,
@@ -48,6 +52,8 @@ pub struct State {
     pub risk: Option<Reading<snapshot::Risk>>,
     /// The credential that the page offers for trying out. Absent wherever real users are configured.
     pub ice_servers: Option<snapshot::IceServers>,
+    /// Single allocations. Absent without a TURN server.
+    pub admin: Option<Admin>,
 }
 
 /// What every route sees.
@@ -116,14 +122,9 @@ async fn serve(listener: TcpListener, state: State, stopping: watch::Receiver<bo
         stopping: stopping.clone(),
     });
     let sampler = tokio::spawn(live::sample(Arc::clone(&shared)));
-    let (mut asked, mut deadline) = (stopping.clone(), stopping);
-    let server = axum::serve(listener, router(shared)).with_graceful_shutdown(async move {
-        let _ = asked.wait_for(|stop| *stop).await;
-    });
+    let mut deadline = stopping.clone();
     tokio::select! {
-        ended = server => if let Err(error) = ended {
-            tracing::error!(%error, "http: ended");
-        },
+        () = connections::serve(listener, router(shared), stopping.clone()) => {}
         () = async {
             let _ = deadline.wait_for(|stop| *stop).await;
             tokio::time::sleep(STOP_MAX).await;
@@ -136,6 +137,7 @@ fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .merge(page::routes())
         .merge(turn::routes())
+        .merge(allocations::routes())
         .merge(market::routes())
         .merge(risk::routes())
         .merge(live::routes())

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use ipnet::IpNet;
 use tt_model::Nanos;
 
-use crate::config::{Config, TurnSection};
+use crate::config::{Config, HttpSection, TurnSection};
 use crate::http::{self, snapshot};
 use crate::shutdown::Shutdown;
 use crate::{market, output, risk, turn};
@@ -81,8 +81,10 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let http_listen = args.http.or(config.http.listen).unwrap_or(http::DEFAULT_LISTEN);
     if args.only.print_config {
         let section = turn::TurnConfig::printed(&turn::Args::default(), &turn_section(&args, config)?)?;
-        return turn::print_config(section, Some(http_listen), config);
+        let http = HttpSection { listen: Some(http_listen), ..config.http.clone() };
+        return turn::print_config(section, http, config);
     }
+    let token = http::ApiToken::of(None, config)?;
     let credential = Credential::fresh()?;
     let turn_config = turn_config(&args, config, &credential)?;
     if args.only.check_config {
@@ -95,7 +97,8 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let market = market::start(venues::feeds(&venues)?)?;
     let risk = risk::start(risk_config(&args, &market.reader()))?;
     let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));
-    let state = state(&turn, &market, &risk, ice_servers.clone());
+    let mut state = state(&turn, &market, &risk, ice_servers.clone());
+    state.admin = Some(http::Admin { desk: turn.desk(), token });
     let control = http::start(http_listen, state)?;
     let faults = faults::start(Arc::clone(&venues), fault_every)?;
 
@@ -182,6 +185,7 @@ fn state(
         market: Some(Arc::new(move || reader.snapshot(now(), SAMPLED_ONE_IN))),
         risk: Some(Arc::new(move || published.snapshot())),
         ice_servers: Some(ice_servers),
+        admin: None,
     }
 }
 

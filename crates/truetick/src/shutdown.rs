@@ -1,5 +1,7 @@
-//! The way to end: the first Ctrl-C or SIGTERM asks everything to stop, the second stops the process at once.
+//! The way to end: the first Ctrl-C or SIGTERM asks everything to stop, the second stops the process at once. A server
+//! that drains hears of each signal by itself.
 
+use std::sync::mpsc;
 use std::{io, process, thread};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -7,6 +9,49 @@ use tokio::sync::watch;
 
 /// Status of a process that a second signal ended.
 const STATUS_FORCED: i32 = 1;
+
+/// What a process is told by a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGHUP: read the configuration again.
+    Hangup,
+    /// SIGTERM: end when everything under way is done.
+    Terminate,
+    /// SIGINT, Ctrl-C: end at once.
+    Interrupt,
+}
+
+/// Every signal from here on, caught by a thread of its own. The third that asks for an end stops the process whatever
+/// it does.
+///
+/// # Errors
+/// The thread cannot be started or the signals cannot be caught.
+pub fn signals() -> io::Result<mpsc::Receiver<Signal>> {
+    let (tell, told) = mpsc::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let registration = {
+        let _entered = runtime.enter();
+        (signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+    };
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        let (mut hangup, mut interrupt, mut terminate) = registration;
+        runtime.block_on(async {
+            let mut ends = 0;
+            loop {
+                let signal = tokio::select! {
+                    _ = hangup.recv() => Signal::Hangup,
+                    _ = interrupt.recv() => Signal::Interrupt,
+                    _ = terminate.recv() => Signal::Terminate,
+                };
+                ends += u32::from(signal != Signal::Hangup);
+                if ends > 2 || tell.send(signal).is_err() && signal != Signal::Hangup {
+                    process::exit(STATUS_FORCED);
+                }
+            }
+        });
+    })?;
+    Ok(told)
+}
 
 /// Tells whether the process was asked to end. Clones see the same request.
 #[derive(Debug, Clone)]

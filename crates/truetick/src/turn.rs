@@ -7,31 +7,43 @@ mod credentials;
 mod launch;
 mod ledger;
 mod listeners;
+mod operated;
+mod orders;
+mod records;
 mod relays;
+mod reload;
 mod settings;
 mod streams;
+mod supervisor;
 mod worker;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
-use tt_net::Waker;
+use tt_net::{IoFault, Waker};
+use tt_turn::Shared;
 
 use crate::config::{Config, HttpSection, TurnSection};
 use crate::http::{self, snapshot};
 use crate::output;
-use crate::shutdown::Shutdown;
+use crate::shutdown;
 use crate::timing;
+use launch::Blueprint;
 use ledger::Published;
+use operated::Operated;
+use orders::Post;
 use streams::Certificates;
 
+pub(crate) use credentials::secret_in;
 pub use credentials::{AuthSecret, User};
 pub use launch::start;
 pub use ledger::Totals;
+pub use orders::{Cursor, Desk, Unanswered};
 pub use settings::{Args, Only, RelayIp, TurnConfig};
 pub use streams::{CertificateFiles, StreamLimits};
 
@@ -44,6 +56,8 @@ pub struct Running {
     stop: Arc<AtomicBool>,
     wakers: Vec<Waker>,
     threads: Vec<JoinHandle<()>>,
+    posts: Arc<[Post]>,
+    blueprint: Arc<Blueprint>,
     readings: Readings,
 }
 
@@ -66,6 +80,7 @@ struct Readings {
     realm: String,
     allocations_max: u32,
     sample_one_in: u32,
+    shared: Arc<Shared>,
 }
 
 impl Running {
@@ -108,6 +123,35 @@ impl Running {
         Arc::new(move || readings.snapshot())
     }
 
+    /// Live allocations of all workers, for the control plane.
+    #[must_use]
+    pub fn desk(&self) -> Desk {
+        Desk::new(Arc::clone(&self.posts))
+    }
+
+    /// Makes no allocation from now on; those that live go on.
+    pub fn drain(&self) {
+        self.readings.shared.drain();
+    }
+
+    /// Allocations that live at present.
+    #[must_use]
+    pub fn allocations(&self) -> u32 {
+        self.readings.shared.allocations()
+    }
+
+    fn realm(&self) -> &str {
+        &self.readings.realm
+    }
+
+    /// Puts the users, secrets and peer rules of `config` in force, in every worker or in none; nothing else of it.
+    ///
+    /// # Errors
+    /// What the system lacks; what was in force stays.
+    pub fn reload(&self, config: TurnConfig) -> anyhow::Result<()> {
+        self.blueprint.reload(config, &self.posts)
+    }
+
     /// Ends the workers after their present round, and returns what they have counted in all.
     pub fn stop(self) -> Totals {
         self.stop.store(true, Ordering::Relaxed);
@@ -140,42 +184,68 @@ impl Readings {
             stages: timing::stages(&ledger::stages(self.each()), self.sample_one_in),
             allocations: totals.allocations(self.allocations_max),
             streams: totals.streams(),
+            draining: self.shared.is_draining(),
+            workers_down: self.each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),
+            panics: self.each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
+            kernel_lost: totals.kernel_lost(),
+            faults: totals.faults().into_iter().map(fault).collect(),
+            errors: totals.errors(),
+            refusals: totals.refusals(),
+            denied: ledger::rules(self.each()),
         }
     }
 }
 
-/// Runs until a signal ends it.
+fn fault((call, fault, count): (&'static str, IoFault, u64)) -> snapshot::Fault {
+    snapshot::Fault { call, fault: fault.name(), count }
+}
+
+/// Runs until a signal ends it, and returns the status of the process: 0, or 3 where allocations were left at the end of
+/// a drain.
 ///
 /// # Errors
 /// Whatever keeps it from starting.
-pub fn run(args: Args, config: &Config) -> anyhow::Result<()> {
+pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     if args.only.print_config {
         let section = TurnConfig::printed(&args, &config.turn)?;
-        return print_config(section, args.http.or(config.http.listen), config);
+        let http = HttpSection { listen: args.http.or(config.http.listen), ..config.http.clone() };
+        return print_config(section, http, config).map(|()| ExitCode::SUCCESS);
     }
     let turn = TurnConfig::new(&args, &config.turn)?;
+    let token = http::ApiToken::of(args.api_token_file.as_deref(), config)?;
     if args.only.check_config {
-        return tell_checked();
+        return tell_checked().map(|()| ExitCode::SUCCESS);
     }
-    let shutdown = Shutdown::on_signals().context("turn: cannot catch signals")?;
+    let signals = shutdown::signals().context("turn: cannot catch signals")?;
     let running = start(&turn)?;
-    let state = http::State { turn: Some(running.reading()), ..http::State::default() };
+    let desk = Some(http::Admin { desk: running.desk(), token });
+    let state = http::State { turn: Some(running.reading()), admin: desk, ..http::State::default() };
     let control = args.http.or(config.http.listen).map(|addr| http::start(addr, state)).transpose()?;
     if !(args.user.is_empty() && config.turn.user.is_empty()) {
         tracing::warn!("a password on the command line or in the configuration is for trying out; use --user-file");
     }
     output::tell(&banner(&turn, &running, control.as_ref().map(http::Running::listen)));
-    shutdown.wait().context("turn: cannot wait for signals")?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), workers = turn.workers, "serving");
+    let operated = Operated {
+        running: &running,
+        args: &args,
+        file: config.turn.source.path(),
+        config: config.clone(),
+        drain_timeout: turn.drain_timeout,
+    };
+    let status = operated.follow(&signals);
+    // The next one stops the process at once.
+    drop(signals);
     if let Some(control) = control {
         control.stop();
     }
     output::tell(&farewell(&running.stop()));
-    Ok(())
+    Ok(status)
 }
 
 /// Prints `config` with `turn` and `http` in force.
-pub(crate) fn print_config(turn: TurnSection, http: Option<SocketAddr>, config: &Config) -> anyhow::Result<()> {
-    let config = Config { turn, http: HttpSection { listen: http }, ..config.clone() };
+pub(crate) fn print_config(turn: TurnSection, http: HttpSection, config: &Config) -> anyhow::Result<()> {
+    let config = Config { turn, http, ..config.clone() };
     output::unless_unread(output::print(&config.to_toml()?).map_err(Into::into))
 }
 
@@ -243,3 +313,6 @@ fn farewell(totals: &Totals) -> String {
     let _ = writeln!(text, "{}", if ledger.closes { "" } else { " (does not close)" });
     text
 }
+
+#[cfg(test)]
+mod tests;

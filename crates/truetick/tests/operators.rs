@@ -2,5 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
+#[path = "operators/admin.rs"]
+mod admin;
+#[allow(dead_code, reason = "each test target uses its part of it")]
+#[path = "turn/client.rs"]
+mod client;
 #[path = "operators/configuration.rs"]
 mod configuration;
+#[path = "operators/drain.rs"]
+mod drain;
+#[path = "operators/logs.rs"]
+mod logs;
+#[path = "operators/operated.rs"]
+mod operated;
+#[path = "operators/reload.rs"]
+mod reload;

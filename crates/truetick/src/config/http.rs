@@ -1,6 +1,7 @@
 //! `[http]`
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,4 +11,6 @@ use serde::{Deserialize, Serialize};
 pub struct HttpSection {
     /// Address and TCP port; 127.0.0.1:9641 unless given.
     pub listen: Option<SocketAddr>,
+    /// File with the token that the list of allocations asks for.
+    pub api_token_file: Option<PathBuf>,
 }

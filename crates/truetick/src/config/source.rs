@@ -24,6 +24,11 @@ impl Source {
         Self { path: path.map(Path::to_path_buf), text: text.into() }
     }
 
+    /// The file.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        self.path.clone()
+    }
+
     /// File and line of `key` in `[section]`, of its value number `index` where it has several; `None` where the file
     /// does not say it.
     pub(crate) fn place(&self, section: &str, key: &str, index: usize) -> Option<String> {

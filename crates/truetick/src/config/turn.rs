@@ -56,6 +56,8 @@ pub struct TurnSection {
     pub hairpin: Option<bool>,
     /// Microseconds that a worker stays awake for the next datagram before it sleeps.
     pub linger_us: Option<u32>,
+    /// Seconds that a drain after SIGTERM may take; 0 ends at once.
+    pub drain_timeout_s: Option<u32>,
     /// `[turn.streams]`
     pub streams: StreamsSection,
     /// Where all of it was read from.

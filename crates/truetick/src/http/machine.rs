@@ -15,15 +15,19 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// 200 when every engine that runs here does its work: the TURN server listens, every feed is connected and every
+/// 200 when every engine that runs here does its work: the TURN server listens, no worker is down and it does not drain,
+/// every feed is connected and every
 /// book is proven; else 503. The body says which part is not ready.
 pub(super) async fn readyz(app: App) -> Response {
     let word = |ready: Option<bool>| match ready {
         Some(true) => "ready",
-        Some(false) => "starting",
+        Some(false) => "not ready",
         None => "absent",
     };
-    let turn = app.state.turn.as_ref().map(|turn| !turn().listens.is_empty());
+    let turn = app.state.turn.as_ref().map(|turn| {
+        let turn = turn();
+        !turn.listens.is_empty() && !turn.draining && turn.workers_down == 0
+    });
     let market = app.state.market.as_ref().map(|market| market().is_ready());
     let risk = app.state.risk.as_ref().map(|_| true);
     let ready = [turn, market, risk].iter().all(|part| part.unwrap_or(true));

@@ -123,6 +123,7 @@ impl Exposition {
         ];
         self.counts("truetick_turn_relayed_bytes_total", "direction", "Payload relayed.", &directions);
         self.streams(&turn.streams);
+        self.operation(turn);
     }
 
     fn streams(&mut self, of: &Streams) {
@@ -137,6 +138,32 @@ impl Exposition {
         self.single(&name("_messages_in_total"), "counter", "Messages over TCP and TLS.", of.messages_in as f64);
         let help = "Bytes that waited to be sent when their connection ended.";
         self.single(&name("_unsent_bytes_total"), "counter", help, of.unsent_bytes as f64);
+    }
+
+    /// What an operator watches. Labels are codes, names from closed lists, and the configuration's own rules.
+    fn operation(&mut self, turn: &Turn) {
+        self.single("truetick_turn_draining", "gauge", "1 while no allocation is made.", f64::from(turn.draining));
+        let down = turn.workers_down as f64;
+        self.single("truetick_turn_workers_down", "gauge", "Workers that are down after a panic.", down);
+        let panics = turn.panics as f64;
+        self.single("truetick_turn_worker_panics_total", "counter", "Panics of workers.", panics);
+        let lost = turn.kernel_lost as f64;
+        self.single("truetick_turn_kernel_lost_total", "counter", "Datagrams lost before they came in.", lost);
+        self.family("truetick_turn_faults_total", "counter", "System calls that failed.");
+        for fault in &turn.faults {
+            let labels = [("call", fault.call), ("fault", fault.fault)];
+            self.sample("truetick_turn_faults_total", &labels, fault.count as f64);
+        }
+        self.family("truetick_turn_errors_total", "counter", "Error replies, by code.");
+        for error in &turn.errors {
+            self.sample("truetick_turn_errors_total", &[("code", &error.code.to_string())], error.count as f64);
+        }
+        let help = "Requests refused with 403, 486 or 508, by the quota, room or rule.";
+        self.counts("truetick_turn_refused_total", "reason", help, &turn.refusals);
+        self.family("truetick_turn_peers_denied_total", "counter", "Peers denied, by the rule of the peer policy.");
+        for rule in &turn.denied {
+            self.sample("truetick_turn_peers_denied_total", &[("rule", &rule.rule)], rule.count as f64);
+        }
     }
 
     fn market(&mut self, market: &Market) {

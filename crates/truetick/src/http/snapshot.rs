@@ -2,6 +2,8 @@
 //!
 //! Times end in their unit. Prices and quantities are decimal text, exact, as the venue writes them.
 
+use std::net::SocketAddr;
+
 use serde::Serialize;
 
 /// A count under a name. Names come from closed lists in the code, so that they may label metrics.
@@ -103,6 +105,22 @@ pub struct Turn {
     pub allocations: Allocations,
     /// Connections over TCP and TLS.
     pub streams: Streams,
+    /// Whether it makes no new allocations, since it is about to end.
+    pub draining: bool,
+    /// Workers that are down after a panic.
+    pub workers_down: usize,
+    /// Panics of workers since the start.
+    pub panics: u64,
+    /// Datagrams that the kernel dropped for want of buffer; no part of the ledger.
+    pub kernel_lost: u64,
+    /// System calls that failed.
+    pub faults: Vec<Fault>,
+    /// Error replies by code.
+    pub errors: Vec<CodeCount>,
+    /// Requests refused with 403, 486 or 508, by why.
+    pub refusals: Vec<Count>,
+    /// Peers denied, by the rule of the peer policy.
+    pub denied: Vec<RuleCount>,
 }
 
 /// Connections over TCP and TLS.
@@ -126,6 +144,69 @@ pub struct Streams {
     pub messages_in: u64,
     /// Bytes that still waited to be sent when their connection ended.
     pub unsent_bytes: u64,
+}
+
+/// System calls that failed, of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// What they were for.
+    pub call: &'static str,
+    /// Why they failed.
+    pub fault: &'static str,
+    /// How many.
+    pub count: u64,
+}
+
+/// Error replies with one code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CodeCount {
+    /// The code.
+    pub code: u16,
+    /// How many.
+    pub count: u64,
+}
+
+/// Peers denied by one rule. The rules are the configuration's and the built-in ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleCount {
+    /// The rule with its range.
+    pub rule: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// One live allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LiveAllocation {
+    /// The worker that has it.
+    pub worker: usize,
+    /// Its place there.
+    #[serde(skip)]
+    pub place: u32,
+    /// The client's address.
+    pub client: SocketAddr,
+    /// The server's address that the client talks to.
+    pub server: SocketAddr,
+    /// `udp`, `tcp` or `tls`.
+    pub transport: &'static str,
+    /// The relayed address, as peers are told.
+    pub relayed: SocketAddr,
+    /// The IPv6 one of a dual allocation.
+    pub relayed_second: Option<SocketAddr>,
+    /// The user's name, its first 63 bytes.
+    pub user: String,
+    /// Seconds since it was made.
+    pub age_s: u64,
+    /// Seconds until it ends unless it is refreshed.
+    pub expires_s: u64,
+    /// Live permissions.
+    pub permissions: u32,
+    /// Live channels.
+    pub channels: u32,
+    /// Payload relayed to peers, bytes.
+    pub to_peers_bytes: u64,
+    /// Payload relayed to the client, bytes.
+    pub to_client_bytes: u64,
 }
 
 /// Allocations and what hangs on them.

@@ -5,7 +5,9 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use super::snapshot::{Allocations, Count, Ledger, Quantiles, StageMean, Stages, Streams, Turn};
+use super::snapshot::{
+    Allocations, CodeCount, Count, Fault, Ledger, Quantiles, RuleCount, StageMean, Stages, Streams, Turn,
+};
 use super::*;
 
 struct Answer {
@@ -62,6 +64,14 @@ fn turn() -> Turn {
         },
         allocations: Allocations { live: 1, capacity: 1000, created: 3, ended: 2, ..Allocations::default() },
         streams: Streams { open: 5, ended: vec![Count { name: "idle", count: 6 }], ..Streams::default() },
+        draining: false,
+        workers_down: 0,
+        panics: 0,
+        kernel_lost: 7,
+        faults: vec![Fault { call: "receive", fault: "no_buffers", count: 2 }],
+        errors: vec![CodeCount { code: 403, count: 5 }],
+        refusals: vec![Count { name: "user_quota", count: 4 }],
+        denied: vec![RuleCount { rule: "deny 10.0.0.0/8 (built-in)".into(), count: 5 }],
     }
 }
 
@@ -107,6 +117,7 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     let drops = json(&running, "/api/v1/turn/drops");
     assert_eq!((drops["in"].as_u64(), drops["out"].as_u64()), (Some(10), Some(7)));
     assert_eq!((drops["dropped"].as_u64(), drops["closes"].as_bool()), (Some(3), Some(true)));
+    assert_eq!((&drops["kernel_lost"], &drops["faults"][0]["count"]), (&7.into(), &2.into()));
     let answer = get(&running, "/metrics");
     let samples = samples(&answer.body);
     let value = |series: &str| samples.iter().find(|(name, _)| name == series).unwrap_or_else(|| panic!("{series}")).1;
@@ -114,6 +125,11 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     assert_eq!(value("truetick_turn_connections"), 5.0);
     assert_eq!(value("truetick_turn_connections_ended_total{reason=\"idle\"}"), 6.0);
     assert_eq!(value("truetick_turn_datagrams_dropped_total{reason=\"peer \\\"denied\\\"\"}"), 1.0);
+    assert_eq!(value("truetick_turn_kernel_lost_total"), 7.0);
+    assert_eq!(value("truetick_turn_faults_total{call=\"receive\",fault=\"no_buffers\"}"), 2.0);
+    assert_eq!(value("truetick_turn_errors_total{code=\"403\"}"), 5.0);
+    assert_eq!(value("truetick_turn_refused_total{reason=\"user_quota\"}"), 4.0);
+    assert_eq!(value("truetick_turn_peers_denied_total{rule=\"deny 10.0.0.0/8 (built-in)\"}"), 5.0);
     assert_eq!(value("truetick_turn_pass_seconds{quantile=\"0.5\"}"), 240e-9);
     assert!((value("truetick_turn_stage_seconds_sum{stage=\"parse\"}") - 200e-9).abs() < 1e-15);
     running.stop();

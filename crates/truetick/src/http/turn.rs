@@ -14,7 +14,6 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/api/v1/turn/stages", get(stages))
         .route("/api/v1/turn/drops", get(drops))
-        .route("/api/v1/turn/allocations", get(allocations))
         .route("/api/v1/turn/streams", get(streams))
         .route("/api/v1/turn/ice-servers", get(ice_servers))
 }
@@ -24,22 +23,19 @@ async fn stages(app: App) -> Response {
 }
 
 async fn drops(app: App) -> Response {
-    app.state.turn.as_ref().map_or_else(|| absent("turn"), |turn| json_of(&turn().ledger))
+    let Some(turn) = &app.state.turn else { return absent("turn") };
+    let turn = turn();
+    let mut answer = json!(turn.ledger);
+    answer["kernel_lost"] = json!(turn.kernel_lost);
+    answer["faults"] = json!(turn.faults);
+    answer["errors"] = json!(turn.errors);
+    answer["refusals"] = json!(turn.refusals);
+    answer["denied"] = json!(turn.denied);
+    json_of(&answer)
 }
 
 async fn streams(app: App) -> Response {
     app.state.turn.as_ref().map_or_else(|| absent("turn"), |turn| json_of(&turn().streams))
-}
-
-async fn allocations(app: App) -> Response {
-    let Some(turn) = &app.state.turn else { return absent("turn") };
-    let turn = turn();
-    json_of(&json!({
-        "listens": turn.listens,
-        "realm": turn.realm,
-        "workers": turn.workers,
-        "allocations": turn.allocations,
-    }))
 }
 
 /// The trial credential; 404 wherever real users are configured.

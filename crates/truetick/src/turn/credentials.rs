@@ -93,6 +93,16 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
+/// The secret in the file at `path`, on the first line that holds one.
+///
+/// # Errors
+/// The file cannot be read, others than its owner may read it, or it holds none; the error names the file.
+pub(crate) fn secret_in(path: &Path) -> anyhow::Result<Zeroizing<String>> {
+    let text = secret_text(path)?;
+    let secret = lines(&text).next().map(|(_, line)| Zeroizing::new(line.to_owned()));
+    secret.with_context(|| format!("{} holds no secret", path.display()))
+}
+
 fn secret_text(path: &Path) -> anyhow::Result<Zeroizing<String>> {
     let cannot_read = || format!("cannot read {}", path.display());
     let mode = fs::metadata(path).with_context(cannot_read)?.permissions().mode();

@@ -1,26 +1,31 @@
 //! From a configuration to running workers.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Instant;
 
 use anyhow::Context as _;
+use arc_swap::ArcSwap;
 use nix::ifaddrs::getifaddrs;
 use tt_meter::Sampler;
 use tt_model::Nanos;
 use tt_net::stream::StreamListener;
 use tt_net::{Poller, UdpSocket, raise_descriptor_limit};
-use tt_turn::{Capacity, Config as EngineConfig, Secrets, Server, Shared, WorkerId};
+use tt_turn::{Config as EngineConfig, Shared, WorkerId};
 
 use super::ledger::Published;
 use super::listeners::{Listeners, listens, stream_addr};
+use super::orders::{ORDERS_MAX, Order, Post};
+use super::records::{self, Records};
 use super::relays::{RelayPlan, Relays};
 use super::settings::TurnConfig;
 use super::streams::{Certificates, Sources, StreamLimits, StreamPlan, Streams, Takes};
-use super::worker::{Arrivals, Neighbour, Parts, Ways, Worker};
+use super::supervisor::supervise;
+use super::worker::{Arrivals, Neighbour, Parts, Ways};
 use super::{Readings, Running};
 use crate::clock;
 
@@ -40,21 +45,25 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     let listen: Vec<_> = groups.iter().map(|group| group[0].local_addr()).collect();
     let has_tls = config.certificate.is_some();
     let streams: Vec<_> = stream_groups.iter().map(|(takes, group)| stream_addr(*takes, &group[0], has_tls)).collect();
-    let blueprint = Blueprint::new(config, &listen)?;
+    let blueprint = Arc::new(Blueprint::new(config, &listen)?);
+    let (records, log) = records::start()?;
 
     let (mut corners, mut neighbours) = (Vec::new(), Vec::new());
+    let mut posts = Vec::with_capacity(config.workers);
     for _ in 0..config.workers {
         let poller = Poller::new(READY_MAX).context("turn: cannot watch sockets")?;
         let (mail, arrivals) = sync_channel(config.workers);
         neighbours.push(Neighbour { mail, waker: poller.waker() });
+        let (to, orders) = sync_channel(ORDERS_MAX);
+        posts.push(Post { orders: to, waker: poller.waker() });
         let listeners = groups.iter_mut().filter_map(Vec::pop).collect();
         let take = |(takes, group): &mut (Takes, Vec<StreamListener>)| Some((group.pop()?, *takes));
         let stream_listeners = stream_groups.iter_mut().filter_map(take).collect();
-        corners.push(Corner { poller, listeners, stream_listeners, arrivals: Arrivals::new(arrivals) });
+        corners.push(Corner { poller, listeners, stream_listeners, arrivals: Arrivals::new(arrivals), orders });
     }
     let mut workers = Vec::with_capacity(config.workers);
     for (id, corner) in (0u16..).zip(corners) {
-        workers.push(blueprint.worker(WorkerId(id), corner, neighbours.clone())?);
+        workers.push(blueprint.worker(WorkerId(id), corner, neighbours.clone(), records.clone())?);
     }
     let readings = Readings {
         workers: workers.iter().map(|parts| Arc::clone(&parts.published)).collect(),
@@ -62,16 +71,21 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
         realm: config.realm.clone(),
         allocations_max: config.allocations_max,
         sample_one_in: config.sample_one_in,
+        shared: Arc::clone(&blueprint.shared),
     };
     let mut threads = Vec::with_capacity(config.workers);
     for (number, parts) in workers.into_iter().enumerate() {
         // Made inside of its thread: the buffers of system calls do not change threads.
-        let thread = thread::Builder::new().name(format!("turn-{number}")).spawn(move || Worker::new(parts).run());
+        let blueprint = Arc::clone(&blueprint);
+        let named = thread::Builder::new().name(format!("turn-{number}"));
+        let thread = named.spawn(move || supervise(parts, &blueprint));
         threads.push(thread.context("turn: cannot start a thread")?);
     }
+    threads.push(log);
     let wakers = neighbours.into_iter().map(|neighbour| neighbour.waker).collect();
-    let certificates = blueprint.stream_plan.certificates;
-    Ok(Running { listen, streams, certificates, stop: blueprint.stop, wakers, threads, readings })
+    let certificates = blueprint.stream_plan.certificates.clone();
+    let stop = Arc::clone(&blueprint.stop);
+    Ok(Running { listen, streams, certificates, stop, wakers, threads, posts: posts.into(), blueprint, readings })
 }
 
 /// What a worker has of its own before it has an engine.
@@ -80,30 +94,34 @@ struct Corner {
     listeners: Vec<UdpSocket>,
     stream_listeners: Vec<(StreamListener, Takes)>,
     arrivals: Arrivals,
+    orders: Receiver<Order>,
 }
 
 /// What all workers are made from.
-struct Blueprint<'a> {
-    config: &'a TurnConfig,
-    engine: EngineConfig,
-    plan: RelayPlan,
+pub(super) struct Blueprint {
+    /// Replaced by a reload.
+    pub(super) config: ArcSwap<TurnConfig>,
+    /// Where datagrams and connections are taken.
+    pub(super) listen: Vec<SocketAddr>,
+    pub(super) engine: EngineConfig,
+    pub(super) plan: RelayPlan,
     stream_plan: StreamPlan,
-    shared: Arc<Shared>,
-    nonce_key: [u8; 32],
+    pub(super) shared: Arc<Shared>,
+    pub(super) nonce_key: [u8; 32],
     stop: Arc<AtomicBool>,
     epoch: Instant,
 }
 
-impl<'a> Blueprint<'a> {
-    fn new(config: &'a TurnConfig, listen: &[SocketAddr]) -> anyhow::Result<Self> {
+impl Blueprint {
+    fn new(config: &TurnConfig, listen: &[SocketAddr]) -> anyhow::Result<Self> {
         let mut engine = EngineConfig::new(&config.realm);
         engine.channel_numbers = config.channel_numbers;
         engine.password_algorithms = config.password_algorithms;
         engine.hairpin = config.hairpin;
-        engine.peer_policy = config.peer_policy(&every_address(listen)?);
         let seed = getrandom::u64().context("turn: the system gives no random bytes")?;
         Ok(Self {
-            config,
+            config: ArcSwap::from_pointee(config.clone()),
+            listen: listen.to_vec(),
             engine,
             plan: relay_plan(config)?,
             stream_plan: stream_plan(config)?,
@@ -114,8 +132,14 @@ impl<'a> Blueprint<'a> {
         })
     }
 
-    fn worker(&self, id: WorkerId, corner: Corner, neighbours: Vec<Neighbour>) -> anyhow::Result<Parts> {
-        let Corner { poller, listeners, stream_listeners, arrivals } = corner;
+    fn worker(
+        &self,
+        id: WorkerId,
+        corner: Corner,
+        neighbours: Vec<Neighbour>,
+        records: Records,
+    ) -> anyhow::Result<Parts> {
+        let Corner { poller, listeners, stream_listeners, arrivals, orders } = corner;
         for (key, listener) in (0u64..).zip(&listeners) {
             // A smaller queue loses sooner under a burst, and says so; it is no reason not to serve.
             let _ = listener.set_buffers(LISTENER_BUFFER, true);
@@ -135,28 +159,22 @@ impl<'a> Blueprint<'a> {
             relays,
             streams,
             poller,
-            sampler: Sampler::new(clock::calibration().clock, self.config.sample_one_in),
+            sampler: Sampler::new(clock::calibration().clock, self.config.load().sample_one_in),
             ways: Ways::new(neighbours),
             arrivals,
+            orders,
+            records,
             published: Arc::new(Published::default()),
             stop: Arc::clone(&self.stop),
-            linger: Nanos(u64::from(self.config.linger_us) * 1_000),
+            linger: Nanos(u64::from(self.config.load().linger_us) * 1_000),
             epoch: self.epoch,
         })
     }
+}
 
-    fn engine(&self, id: WorkerId) -> anyhow::Result<Server> {
-        let config = self.config;
-        let mut secrets = Secrets::new(random()?, self.nonce_key);
-        for user in &config.users {
-            secrets.add_user(user.name.as_bytes(), &config.realm, user.password.as_bytes());
-        }
-        for secret in &config.auth_secrets {
-            secrets.add_auth_secret(secret.0.as_bytes());
-        }
-        // The kernel spreads clients unevenly: every worker has room for as many as it has sockets.
-        let capacity = Capacity::for_allocations(self.plan.sockets_max);
-        Ok(Server::new(self.engine.clone(), capacity, Arc::clone(&self.shared), id, secrets))
+impl fmt::Debug for Blueprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blueprint").field("listen", &self.listen).finish_non_exhaustive()
     }
 }
 
@@ -191,7 +209,7 @@ fn connections_max(config: &TurnConfig, descriptors: u64) -> u32 {
 }
 
 /// `listen` with every address of this machine in place of the unspecified one.
-fn every_address(listen: &[SocketAddr]) -> anyhow::Result<Vec<SocketAddr>> {
+pub(super) fn every_address(listen: &[SocketAddr]) -> anyhow::Result<Vec<SocketAddr>> {
     let mut ips: Vec<IpAddr> = Vec::new();
     for interface in getifaddrs().context("turn: cannot read the addresses of this machine")? {
         let Some(address) = interface.address else { continue };
@@ -206,7 +224,7 @@ fn every_address(listen: &[SocketAddr]) -> anyhow::Result<Vec<SocketAddr>> {
     Ok(all)
 }
 
-fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
+pub(super) fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).context("turn: the system gives no random bytes")?;
     Ok(bytes)

@@ -1,13 +1,17 @@
 //! What the workers have counted, for readers in other threads.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use tt_meter::{Sampler, Stages};
 use tt_net::{FaultCounts, IoFault};
+use tt_turn::error::ErrorCode;
+use tt_turn::policy::Rule;
+use tt_turn::refusal::Refusal;
 use tt_turn::{Counters, DropReason};
 
 use super::relays::RelayCounts;
-use super::streams::{End, Refusal, StreamCounts};
+use super::streams::{End, Refusal as StreamRefusal, StreamCounts};
 use crate::http::snapshot;
 
 /// What one worker has counted so far: the engine's counters and the driver's own.
@@ -34,6 +38,8 @@ pub(super) struct Counts {
     /// Datagrams and payloads given to another worker, and taken from one; the difference is on its way.
     pub(super) given_over: u64,
     pub(super) taken_over: u64,
+    /// Datagrams that a worker had read and not sent when it panicked.
+    pub(super) panic_lost: u64,
     /// Datagrams for another worker that could not take them, or ended first.
     pub(super) hand_over_lost: u64,
     /// Datagrams that the kernel dropped for want of buffer; it never gave them to us.
@@ -55,28 +61,69 @@ pub(super) struct Counts {
 pub(super) struct Published {
     counts: Mutex<Counts>,
     stages: Mutex<Stages>,
+    rules: Mutex<Vec<(Rule, u64)>>,
+    /// Whether the worker is down after a panic.
+    pub(super) is_down: AtomicBool,
+    /// How often it has panicked.
+    pub(super) panics: AtomicU64,
 }
 
 impl Published {
     /// Publishes `counts`, or returns `false` where a reader is just reading.
     pub(super) fn put_counts(&self, counts: &Counts) -> bool {
-        let free = self.counts.try_lock();
-        free.map(|mut published| *published = *counts).is_ok()
+        free(&self.counts).map(|mut published| *published = *counts).is_some()
     }
 
     /// Publishes what `sampler` has seen, or returns `false` where a reader is just reading.
     pub(super) fn put_stages(&self, sampler: &Sampler) -> bool {
-        let free = self.stages.try_lock();
-        free.map(|mut published| published.clone_from(sampler.stages())).is_ok()
+        free(&self.stages).map(|mut published| published.clone_from(sampler.stages())).is_some()
+    }
+
+    /// Publishes how often each rule of the peer policy has refused a peer, or returns `false` where a reader is just
+    /// reading.
+    pub(super) fn put_rules<'a>(&self, hits: impl Iterator<Item = (&'a Rule, u64)>) -> bool {
+        let Some(mut published) = free(&self.rules) else { return false };
+        published.clear();
+        published.extend(hits.filter(|(_, count)| *count > 0).map(|(rule, count)| (*rule, count)));
+        true
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn rules(&self) -> MutexGuard<'_, Vec<(Rule, u64)>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn stages(&self) -> MutexGuard<'_, Stages> {
         self.stages.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The place behind a lock that nobody holds. A thread that has panicked while it held the lock has left whole values:
+/// they are plain numbers.
+fn free<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match lock.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// How often each rule of the peer policy has refused a peer, over all workers: a range each, no peer's address.
+pub(super) fn rules<'a>(workers: impl Iterator<Item = &'a Published>) -> Vec<snapshot::RuleCount> {
+    let mut rules: Vec<snapshot::RuleCount> = Vec::new();
+    for worker in workers {
+        for (rule, count) in worker.rules().iter() {
+            let rule = rule.to_string();
+            match rules.iter_mut().find(|known| known.rule == rule) {
+                Some(known) => known.count += count,
+                None => rules.push(snapshot::RuleCount { rule, count: *count }),
+            }
+        }
+    }
+    rules
 }
 
 /// What all workers together have counted.
@@ -107,6 +154,7 @@ impl Totals {
         sum.trains_refused += other.trains_refused;
         sum.given_over += other.given_over;
         sum.taken_over += other.taken_over;
+        sum.panic_lost += other.panic_lost;
         sum.hand_over_lost += other.hand_over_lost;
         sum.kernel_lost += other.kernel_lost;
         sum.receive_faults.merge(&other.receive_faults);
@@ -170,6 +218,7 @@ impl Totals {
         drops.push(count("relay_closed", counts.orphaned));
         drops.push(count("queue_full", counts.queue_full));
         drops.push(count("connection_gone", counts.connection_gone));
+        drops.push(count("worker_panicked", counts.panic_lost));
         drops.extend(IoFault::ALL.map(|fault| count(send_name(fault), counts.refused.of(fault))));
         // From one relayed address of ours to another a payload comes in once more without the kernel's doing.
         let input = counts.received + counts.relays.late + counts.engine.hairpinned;
@@ -181,7 +230,7 @@ impl Totals {
     pub fn streams(&self) -> snapshot::Streams {
         let of = &self.counts.streams;
         let count = |name, count| snapshot::Count { name, count };
-        let refused = Refusal::ALL.map(|refusal| count(refusal.name(), of.refused[refusal as usize]));
+        let refused = StreamRefusal::ALL.map(|refusal| count(refusal.name(), of.refused[refusal as usize]));
         let ended = End::ALL.map(|end| count(end.name(), of.ended[end as usize]));
         snapshot::Streams {
             open: of.open,
@@ -194,6 +243,21 @@ impl Totals {
             messages_in: of.messages_in,
             unsent_bytes: of.unsent_bytes,
         }
+    }
+
+    /// Error replies by code; those that were given.
+    #[must_use]
+    pub fn errors(&self) -> Vec<snapshot::CodeCount> {
+        let each = ErrorCode::ALL.iter().zip(self.counts.engine.errors);
+        let given = each.filter(|(_, count)| *count > 0);
+        given.map(|(error, count)| snapshot::CodeCount { code: error.code(), count }).collect()
+    }
+
+    /// Requests refused with 403, 486 or 508, by the quota, the room or the rule that refused them.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<snapshot::Count> {
+        let each = Refusal::ALL.iter().zip(self.counts.engine.refusals);
+        each.map(|(refusal, count)| snapshot::Count { name: refusal.name(), count }).collect()
     }
 
     /// Allocations and what hangs on them; `capacity` is how many there may be.
@@ -211,7 +275,7 @@ impl Totals {
     }
 }
 
-fn add_engine(sum: &mut Counters, other: &Counters) {
+pub(super) fn add_engine(sum: &mut Counters, other: &Counters) {
     sum.received += other.received;
     sum.replied += other.replied;
     sum.relayed += other.relayed;
@@ -223,6 +287,7 @@ fn add_engine(sum: &mut Counters, other: &Counters) {
     sum.flow_hits += other.flow_hits;
     sum.flow_misses += other.flow_misses;
     sum.errors.iter_mut().zip(other.errors).for_each(|(mine, theirs)| *mine += theirs);
+    sum.refusals.iter_mut().zip(other.refusals).for_each(|(mine, theirs)| *mine += theirs);
     sum.allocations_made += other.allocations_made;
     sum.allocations_ended += other.allocations_ended;
 }

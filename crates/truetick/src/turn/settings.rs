@@ -5,6 +5,7 @@ mod streams;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use ipnet::IpNet;
@@ -30,6 +31,8 @@ const ALLOCATIONS: u32 = 8_192;
 /// Tables are made for all of them at the start.
 const ALLOCATIONS_MAX: u32 = 1 << 20;
 const SAMPLED_ONE_IN: u32 = 64;
+/// Within what service managers wait for by themselves: 30 s and 90 s.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Flags of `truetick turn`.
 #[derive(Debug, Default, clap::Args)]
@@ -104,6 +107,12 @@ pub struct Args {
     /// Address and TCP port of the page, the metrics and the JSON interfaces; none unless given
     #[arg(long, value_name = "ADDR:PORT")]
     pub http: Option<SocketAddr>,
+    /// File with the token that /api/v1/turn/allocations asks for, readable by its owner only
+    #[arg(long, value_name = "F")]
+    pub api_token_file: Option<PathBuf>,
+    /// Seconds that live allocations have after SIGTERM, while no new ones are made; 0 ends at once [default: 20]
+    #[arg(long, value_name = "SECONDS")]
+    pub drain_timeout_s: Option<u32>,
     /// What to do with the configuration instead of serving.
     #[command(flatten)]
     pub only: Only,
@@ -172,6 +181,8 @@ pub struct TurnConfig {
     pub allocations_max: u32,
     /// Bounds for each user and each source.
     pub quotas: Quotas,
+    /// How long live allocations have after SIGTERM; zero ends at once.
+    pub drain_timeout: Duration,
     /// One pass in so many is timed.
     pub sample_one_in: u32,
 }
@@ -201,6 +212,7 @@ impl TurnConfig {
             linger_us: 0,
             allocations_max: ALLOCATIONS,
             quotas: Quotas::default(),
+            drain_timeout: DRAIN_TIMEOUT,
             sample_one_in: SAMPLED_ONE_IN,
         }
     }
@@ -253,6 +265,9 @@ impl TurnConfig {
             config.hairpin = Hairpin::Denied;
         }
         config.linger_us = args.linger_us.or(section.linger_us).unwrap_or(0);
+        if let Some(seconds) = args.drain_timeout_s.or(section.drain_timeout_s) {
+            config.drain_timeout = Duration::from_secs(seconds.into());
+        }
         config.check(args, section)?;
         Ok(config)
     }
@@ -307,6 +322,7 @@ impl TurnConfig {
             streams: self.streams.into(),
             hairpin: Some(self.hairpin == Hairpin::Allowed),
             linger_us: Some(self.linger_us),
+            drain_timeout_s: u32::try_from(self.drain_timeout.as_secs()).ok(),
             source: Source::default(),
         }
     }

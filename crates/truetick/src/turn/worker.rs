@@ -1,20 +1,25 @@
 //! One worker: its listeners, its relay sockets and its engine, in one thread.
 
 mod hand_over;
+mod orders;
 mod round;
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tt_meter::Sampler;
 use tt_model::Nanos;
 use tt_net::stream::Progress;
 use tt_net::{Inbox, IoFault, Outbox, Poller, UdpSocket};
-use tt_turn::Server;
+use tt_turn::{Counters, Server};
 
-use super::ledger::{Counts, Published};
+use super::ledger::{Counts, Published, add_engine};
+use super::orders::Order;
+use super::records::Records;
 use super::relays::{Relays, relay_of};
 use super::streams::{MESSAGE_LEN_MAX, Streams, stream_of};
 pub(super) use hand_over::{Arrivals, Neighbour, Ways};
@@ -50,6 +55,8 @@ pub(super) struct Parts {
     /// To all workers, this one included.
     pub(super) ways: Ways,
     pub(super) arrivals: Arrivals,
+    pub(super) orders: Receiver<Order>,
+    pub(super) records: Records,
     pub(super) published: Arc<Published>,
     pub(super) stop: Arc<AtomicBool>,
     /// How long it stays awake for the next datagram.
@@ -76,6 +83,10 @@ pub(super) struct Worker {
     /// Other workers may have given more than the last round had room for.
     is_behind: bool,
     counts: Counts,
+    /// What engines have counted that are given up.
+    before: Counters,
+    /// Datagrams of the inbox that the engine has had, or is having.
+    handled: usize,
     /// Something was counted that is not published yet.
     is_dirty: bool,
     publish_at: Nanos,
@@ -85,14 +96,19 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(parts: Parts) -> Self {
+    /// A worker that goes on with the `counts` of the one before it.
+    pub(super) fn new(parts: Parts, counts: Counts) -> Self {
+        // What came in before it watched may never be told of.
+        let ready = (0..parts.listeners.len() as u64).map(|key| Ready { key, want: READ_FIRST }).collect();
         Self {
+            before: counts.engine,
+            handled: 0,
             parts,
             is_behind: false,
             inbox: Inbox::new(ROUND, DATAGRAM_LEN_MAX),
             outbox: Outbox::new(BATCH, BATCH_HEADS_LEN),
-            ready: VecDeque::new(),
-            counts: Counts::default(),
+            ready,
+            counts,
             is_dirty: true,
             publish_at: Nanos(0),
             awake_until: Nanos(0),
@@ -101,12 +117,13 @@ impl Worker {
     }
 
     /// Serves until it is told to stop.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(&mut self) {
         while !self.parts.stop.load(Ordering::Relaxed) {
             let now = self.now();
             self.keep_time(now);
             self.wait(now);
             self.inbox.clear();
+            self.handled = 0;
             self.take_handed_over();
             self.fill(now);
             if !self.inbox.is_empty() {
@@ -116,9 +133,30 @@ impl Worker {
                 }
             }
             self.is_dirty |= self.parts.streams.settle(now, &mut self.parts.server);
+            self.tell_events();
         }
         self.publish_counts();
         self.parts.published.put_stages(&self.parts.sampler);
+    }
+
+    /// What is left for another worker after a panic. The allocations end; what this round has not sent is lost, and
+    /// counted.
+    pub(super) fn give_up(mut self) -> (Parts, Counts) {
+        let unsent = BATCH - self.outbox.room();
+        self.counts.panic_lost += (self.inbox.len() - self.handled.min(self.inbox.len()) + unsent) as u64;
+        let server = &mut self.parts.server;
+        if catch_unwind(AssertUnwindSafe(|| server.end_all())).is_err() {
+            tracing::error!("not every allocation of the worker could be ended");
+        }
+        self.publish_counts();
+        (self.parts, self.counts)
+    }
+
+    fn tell_events(&mut self) {
+        let Parts { server, records, .. } = &mut self.parts;
+        while let Some(event) = server.poll_event() {
+            records.leave(server.worker(), event);
+        }
     }
 
     fn now(&self) -> Nanos {
@@ -132,6 +170,7 @@ impl Worker {
             self.parts.server.set_wall_clock(now, unix_s);
             self.wall_clock_at = now.saturating_add(WALL_CLOCK_EVERY);
         }
+        self.take_orders(now);
         if self.parts.server.poll_timeout().is_some_and(|due| due <= now) {
             self.parts.server.handle_timeout(now);
             self.is_dirty = true;
@@ -142,7 +181,9 @@ impl Worker {
             self.ready.push_back(Ready { key, want: READ_FIRST });
         }
         if self.is_dirty && now >= self.publish_at {
-            self.is_dirty = !(self.publish_counts() && self.parts.published.put_stages(&self.parts.sampler));
+            let Parts { published, server, .. } = &self.parts;
+            let told = published.put_rules(server.policy_hits());
+            self.is_dirty = !(self.publish_counts() && self.parts.published.put_stages(&self.parts.sampler) && told);
             self.publish_at = now.saturating_add(PUBLISH_EVERY);
         }
     }
@@ -230,7 +271,8 @@ impl Worker {
     }
 
     fn publish_counts(&mut self) -> bool {
-        self.counts.engine = *self.parts.server.counters();
+        self.counts.engine = self.before;
+        add_engine(&mut self.counts.engine, self.parts.server.counters());
         self.counts.relays = self.parts.relays.counts;
         self.counts.streams = self.parts.streams.counts;
         self.parts.published.put_counts(&self.counts)

@@ -87,12 +87,16 @@ fn a_good_configuration_is_told_so_and_nothing_is_bound() {
 fn whole_sample(folder: &Path) -> String {
     let users = written(folder, "users", "bob:secret-of-bob\n", 0o600);
     let secrets = written(folder, "secrets", "secret-of-all\n", 0o600);
+    let token = written(folder, "token", "secret-of-api\n", 0o600);
     let is_toml =
         |line: &&str| line.starts_with("[[") || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
     let sample = include_str!("../../../../deploy/truetick.toml");
     let lines = sample.lines().map(|line| line.strip_prefix("# ").filter(is_toml).unwrap_or(line));
     let text = lines.collect::<Vec<_>>().join("\n");
-    text.replace("demo:demo", "demo:secret-of-demo").replace("users.txt", &users).replace("secrets.txt", &secrets)
+    text.replace("demo:demo", "demo:secret-of-demo")
+        .replace("users.txt", &users)
+        .replace("secrets.txt", &secrets)
+        .replace("api-token.txt", &token)
 }
 
 #[test]

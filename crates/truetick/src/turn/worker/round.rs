@@ -21,8 +21,10 @@ impl Worker {
             if self.outbox.room() == 0 || self.outbox.head().len() < HEAD_LEN_MAX {
                 self.flush();
             }
+            self.handled = index;
             self.handle(now, index);
         }
+        self.handled = self.inbox.len();
         self.flush();
         self.parts.ways.wake();
         self.is_dirty = true;

@@ -1,0 +1,77 @@
+//! What changes while the server runs: other users, secrets and peer rules, and a worker made anew.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tt_turn::policy::PeerPolicy;
+use tt_turn::{Capacity, Secrets, Server, WorkerId};
+
+use super::launch::{Blueprint, every_address, random};
+use super::orders::{Order, Post};
+use super::relays::Relays;
+use super::settings::TurnConfig;
+use super::worker::Parts;
+
+impl Blueprint {
+    /// The users and secrets of `config`, for one worker.
+    fn secrets(&self, config: &TurnConfig) -> anyhow::Result<Secrets> {
+        let mut secrets = Secrets::new(random()?, self.nonce_key);
+        for user in &config.users {
+            secrets.add_user(user.name.as_bytes(), &config.realm, user.password.as_bytes());
+        }
+        for secret in &config.auth_secrets {
+            secrets.add_auth_secret(secret.0.as_bytes());
+        }
+        Ok(secrets)
+    }
+
+    /// The peer rules of `config`, with the addresses that this machine has at present.
+    fn policy(&self, config: &TurnConfig) -> anyhow::Result<PeerPolicy> {
+        Ok(config.peer_policy(&every_address(&self.listen)?))
+    }
+
+    /// An engine with what is in force.
+    pub(super) fn engine(&self, id: WorkerId) -> anyhow::Result<Server> {
+        let config = self.config.load();
+        let mut engine = self.engine.clone();
+        engine.peer_policy = self.policy(&config)?;
+        // The kernel spreads clients unevenly: every worker has room for as many as it has sockets.
+        let capacity = Capacity::for_allocations(self.plan.sockets_max);
+        Ok(Server::new(engine, capacity, Arc::clone(&self.shared), id, self.secrets(&config)?))
+    }
+
+    /// Puts the users, secrets and peer rules of `config` in force, in every worker or in none.
+    ///
+    /// # Errors
+    /// What the system lacks; what was in force stays.
+    pub(super) fn reload(&self, config: TurnConfig, posts: &[Post]) -> anyhow::Result<()> {
+        let order = |_: &Post| -> anyhow::Result<Order> {
+            let (secrets, policy) = (self.secrets(&config)?, self.policy(&config)?);
+            Ok(Order::Reload { secrets: Box::new(secrets), policy: Box::new(policy) })
+        };
+        let orders = posts.iter().map(order).collect::<anyhow::Result<Vec<_>>>()?;
+        // A worker that is made anew from here on has them from the start.
+        self.config.store(Arc::new(config));
+        for (post, order) in posts.iter().zip(orders) {
+            post.send(order);
+        }
+        Ok(())
+    }
+
+    /// Gives `parts` another engine and other relay sockets in the place of those that a fault has left behind.
+    ///
+    /// # Errors
+    /// What the system lacks.
+    pub(super) fn renew(&self, parts: &mut Parts) -> anyhow::Result<()> {
+        let mut server = self.engine(parts.server.worker())?;
+        let mut relays = Relays::new(self.plan.clone());
+        relays.counts.late = parts.relays.counts.late;
+        relays.counts.faults = parts.relays.counts.faults;
+        // The old sockets free their ports before others are bound.
+        parts.relays = Relays::new(self.plan.clone());
+        let filled = relays.fill(&mut server, &parts.poller);
+        filled.map_err(|(addr, error): (SocketAddr, _)| anyhow::anyhow!("{}: {error}", addr.ip()))?;
+        (parts.server, parts.relays) = (server, relays);
+        Ok(())
+    }
+}
