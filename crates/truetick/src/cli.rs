@@ -1,5 +1,6 @@
 //! The command line: global flags, subcommands, log output, and one line for every way to fail.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -129,12 +130,17 @@ impl io::Write for OneLine {
     }
 }
 
-/// `record` with every control character but the last line feed written as an escape.
+/// `record` with every control character but the last line feed written as JSON and people read it.
 fn escaped(record: &str) -> String {
     let (body, end) = record.strip_suffix('\n').map_or((record, ""), |body| (body, "\n"));
     let mut text = String::with_capacity(record.len());
     for c in body.chars() {
-        if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
+        if c.is_control() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\\u{:04x}", u32::from(c));
+        } else {
+            text.push(c);
+        }
     }
     text + end
 }
@@ -179,7 +185,7 @@ mod tests {
     #[test]
     fn a_record_is_one_line_whatever_it_holds() {
         let record = "user=\"a\r\nb\u{1b}[2J\u{9b}\0\" \u{e9}\n";
-        assert_eq!(escaped(record), "user=\"a\\r\\nb\\u{1b}[2J\\u{9b}\\u{0}\" \u{e9}\n");
+        assert_eq!(escaped(record), "user=\"a\\u000d\\u000ab\\u001b[2J\\u009b\\u0000\" \u{e9}\n");
     }
 
     #[test]

@@ -92,7 +92,8 @@ fn whole_sample(folder: &Path) -> String {
         |line: &&str| line.starts_with("[[") || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
     let sample = include_str!("../../../../deploy/truetick.toml");
     let lines = sample.lines().map(|line| line.strip_prefix("# ").filter(is_toml).unwrap_or(line));
-    let text = lines.collect::<Vec<_>>().join("\n");
+    // It contradicts `listen_tcp`.
+    let text = lines.collect::<Vec<_>>().join("\n").replace("no_tcp = true", "no_tcp = false");
     text.replace("demo:demo", "demo:secret-of-demo")
         .replace("users.txt", &users)
         .replace("secrets.txt", &secrets)
