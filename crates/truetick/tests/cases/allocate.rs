@@ -222,3 +222,43 @@ fn rfc_r069_r088_relayed_addresses_are_drawn_and_each_is_somebodys() {
     let steps = relayed.windows(2).filter(|pair| pair[0].port().abs_diff(pair[1].port()) <= 2).count();
     assert!(steps < 5, "{steps} steps of at most two");
 }
+
+/// Guesses are answered like other errors to strangers: a burst, and then ten a second.
+#[test]
+fn case_a48_guessed_tokens() {
+    let stage = Stage::new();
+    let mut holder = stage.caller();
+    let reply = allocate(&mut holder, &[(EVEN_PORT, &[0x80])]);
+    let token = reply.get(RESERVATION_TOKEN).expect("the next port is reserved").to_vec();
+    let mut guesser = stage.caller_from("127.0.0.99".parse().unwrap());
+    let started = std::time::Instant::now();
+    let key = guesser.key();
+    guesser.nonce = guesser.fresh_nonce();
+    let (mut answers, guesses) = (0u64, 4_096u64);
+    let mut number = u64::from_be_bytes(token.clone().try_into().unwrap());
+    let before = stage.ledger();
+    for _ in 0..guesses / 64 {
+        for _ in 0..64 {
+            number = number.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            let request =
+                guesser.request(ALLOCATE).attr(TRANSPORT, &UDP).attr(RESERVATION_TOKEN, &number.to_be_bytes());
+            let request = guesser.named(request).integrity(&key);
+            guesser.send(&request.0);
+        }
+        stage.ledger();
+        while !guesser.hears_nothing() {
+            assert_eq!(Reading::of(&guesser.receive()).code(), 508);
+            answers += 1;
+        }
+    }
+    let after = stage.ledger();
+    let elapsed_s = started.elapsed().as_secs() + 1;
+    assert!((200..=256 + 10 * elapsed_s).contains(&answers), "{answers} answers in {elapsed_s} s");
+    assert_eq!(after.drops["error_budget"] - before.drops["error_budget"], guesses - answers);
+    // The one that is known still counts, once, from another five-tuple.
+    let mut claimer = stage.caller();
+    let claimed = allocate(&mut claimer, &[(RESERVATION_TOKEN, &token)]).address(RELAYED_ADDRESS).unwrap();
+    assert_eq!(claimed.port(), reply.address(RELAYED_ADDRESS).unwrap().port() + 1);
+    assert_eq!(allocate(&mut stage.caller(), &[(RESERVATION_TOKEN, &token)]).code(), 508);
+    stage.probe();
+}

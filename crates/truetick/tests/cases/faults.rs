@@ -21,12 +21,9 @@ struct Injection {
 }
 
 impl Injection {
-    /// Lets each `call` of the workers fail with `error`. `when` is strace's word for which of them.
-    fn start(pid: u32, call: &str, error: &str, when: &str) -> Self {
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|thread| thread.unwrap().path());
-        let is_worker = |thread: &PathBuf| std::fs::read_to_string(thread.join("comm")).unwrap().starts_with("turn-");
-        let workers: Vec<_> = threads.filter(is_worker).collect();
-        assert!(!workers.is_empty(), "no thread is called turn-");
+    /// Lets each `call` of all `workers` fail with `error`. `when` is strace's word for which of them.
+    fn start(stage: &Stage, workers: usize, call: &str, error: &str, when: &str) -> Self {
+        let workers = worker_threads(stage.server.id(), workers);
         let rule = format!("inject={call}:error={error}:when={when}");
         let mut strace = Command::new("strace");
         strace.args(["-q", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &rule]);
@@ -50,6 +47,21 @@ impl Injection {
             assert!(started.elapsed() < PATIENCE, "strace does not get hold of the server, or does not let go");
             thread::yield_now();
         }
+    }
+}
+
+/// The server's `count` workers, each the folder of its thread. A thread gives itself its name.
+fn worker_threads(pid: u32, count: usize) -> Vec<PathBuf> {
+    let started = Instant::now();
+    loop {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|thread| thread.unwrap().path());
+        let name = |thread: &PathBuf| std::fs::read_to_string(thread.join("comm")).unwrap_or_default();
+        let workers: Vec<_> = threads.filter(|thread| name(thread).starts_with("turn-")).collect();
+        if workers.len() == count {
+            return workers;
+        }
+        assert!(started.elapsed() < PATIENCE, "{} threads are called turn-, not {count}", workers.len());
+        thread::yield_now();
     }
 }
 
@@ -98,7 +110,7 @@ fn case_a80_sending_fails() {
         ("EIO", "send_other"),
     ] {
         let before = stage.ledger();
-        let injection = Injection::start(stage.server.id(), "sendmmsg", error, "1+");
+        let injection = Injection::start(&stage, 4, "sendmmsg", error, "1+");
         for _ in 0..3 {
             let binding = caller.request(BINDING);
             caller.send(&binding.0);
@@ -136,7 +148,7 @@ fn case_a80_receiving_and_waiting_fail_for_a_while() {
         ("recvmmsg", "EIO"),
         ("epoll_wait,epoll_pwait", "EINTR"),
     ] {
-        let injection = Injection::start(stage.server.id(), calls, error, "1..20");
+        let injection = Injection::start(&stage, 4, calls, error, "1..20");
         for number in 0..5 {
             caller.send(&[0x40, 0, 0, 1, number]);
             peer.send(relayed, &[number]);
@@ -167,7 +179,7 @@ fn case_a80_sockets_cannot_be_had() {
     ] {
         let flags = ["--listen", "127.0.0.1:0", "--workers", "1", "--http", "127.0.0.1:0"];
         let stage = Stage::of(Server::start(&[&flags[..], &["--allow-peer", "127.0.0.0/8"]].concat()));
-        let injection = Injection::start(stage.server.id(), call, error, "1+");
+        let injection = Injection::start(&stage, 1, call, error, "1+");
         let mut callers = Vec::new();
         let refused = loop {
             let mut caller = stage.caller();

@@ -225,6 +225,38 @@ pub(super) fn case_a75_two_relayed_clients() {
 }
 
 #[test]
+fn case_a75_no_hairpin_where_the_operator_wants_none() {
+    let stage = Stage::closed(&["--no-hairpin"]);
+    let (mut one, mut two) = (stage.caller(), stage.caller());
+    let (relayed_one, relayed_two) = (one.allocate(), two.allocate());
+    assert_eq!((one.permit(relayed_two), one.bind(0x4000, relayed_two)), (403, 403));
+    assert_eq!((two.permit(relayed_one), two.bind(0x4000, relayed_one)), (403, 403));
+    let send = one.send_indication(relayed_two, b"x");
+    stage.dropped(&one, &["no_permission", "peer_denied"], &[send]);
+    assert!(two.hears_nothing());
+}
+
+/// Many pairs over four workers, each payload once and in its order, whichever workers the two ends are on.
+#[test]
+fn case_a75_pairs_over_all_workers() {
+    let stage = Stage::closed(&[]);
+    let mut callers: Vec<_> = (0..32).map(|_| stage.caller()).collect();
+    let relayed: Vec<_> = callers.iter_mut().map(Caller::allocate).collect();
+    for at in 0..32 {
+        assert_eq!(callers[at].bind(0x4000, relayed[at ^ 1]), 0);
+    }
+    for number in 0..50 {
+        for (at, caller) in callers.iter().enumerate() {
+            caller.send(&[0x40, 0, 0, 2, at as u8, number]);
+        }
+        for (at, caller) in callers.iter().enumerate() {
+            assert_eq!(caller.receive(), [0x40, 0, 0, 2, at as u8 ^ 1, number]);
+        }
+    }
+    assert!(callers.iter().all(Caller::hears_nothing));
+}
+
+#[test]
 pub(super) fn rfc_r098_r104_permissions_end_with_their_allocation() {
     let stage = Stage::new();
     let (mut caller, relayed, peer) = allocated(&stage);
