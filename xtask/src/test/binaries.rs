@@ -17,6 +17,8 @@ pub(crate) enum Group {
     Integration,
     /// Whole binary with clients that others wrote.
     Clients,
+    /// Whole binary with a client in Go.
+    Go,
     /// Whole binary with a browser at its page.
     Browser,
     /// About machine code: says nothing in a build that is not optimised.
@@ -42,6 +44,7 @@ pub(crate) struct Binaries {
 /// Package, what is in the name of its integration test, and the suite that runs it.
 const GROUPS: &[(&str, &str, Group)] = &[
     ("truetick", "client", Group::Clients),
+    ("truetick", "pion", Group::Go),
     ("truetick", "page", Group::Browser),
     ("truetick", "browser", Group::Browser),
     ("tt-risk", "branches", Group::Optimised),

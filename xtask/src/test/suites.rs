@@ -34,6 +34,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("integration", "tests beside them, captures and whole binary", |place| group(place, Group::Integration)),
     suite("examples", "examples in the documentation", examples),
     suite("clients", "real TURN clients relay: turnutils_uclient, aioice, Chromium", clients),
+    optional("go-client", "pion's client relays, where Go is new enough", |place| group(place, Group::Go)),
     suite("browser", "a browser clicks through the page", browser),
     optional("no-os", "floor and engines build for x86_64-unknown-none", no_os),
     optional("aarch64", "type check for aarch64 Linux", aarch64),

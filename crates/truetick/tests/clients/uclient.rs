@@ -1,7 +1,10 @@
-//! Debian's `turnutils_uclient`: 4 clients, 50 payloads each, every one of which must come back.
+//! Debian's `turnutils_uclient`: 4 clients, 50 payloads each, every one of which must come back. And its little sister
+//! `turnutils_stunclient`.
 //!
-//! It binds channel numbers up to 0x7FFF, so the server is told to take them. `-c` keeps it from asking for a second,
-//! reserved port for RTCP.
+//! uclient binds channel numbers up to 0x7FFF, so the server is told to take them. `-c` keeps it from asking for a second,
+//! reserved port for RTCP. Of its modes that are about UDP these are not here, because there is nothing that they could
+//! ask for: `-Z` (two families at once under a number of its own, 0x8032, that is not RFC 8656's), `-M` (mobility), `-J`
+//! (third-party authorisation) and `-I` (a relay without permissions); and `-O` and `-h`, which never end.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
@@ -15,31 +18,70 @@ const PAYLOADS_EACH: u32 = 50;
 const FLAGS: &[&str] =
     &["--listen", "127.0.0.1:0", "--workers", "2", "--allow-peer", "127.0.0.0/8", "--rfc5766-channel-numbers"];
 
-fn uclient(server: &Server, password: &str, mode: &[&str]) -> Output {
-    Command::new("turnutils_uclient")
-        .args(["-u", USER, "-w", password, "-c", "-l", "170", "-z", "10"])
-        .args(["-m", &CLIENTS.to_string(), "-n", &PAYLOADS_EACH.to_string()])
+/// The same with relayed addresses of both families.
+const BOTH_FAMILIES: &[&str] = &["--relay-ip", "127.0.0.1", "--relay-ip", "::1", "--allow-peer", "::1/128"];
+/// How long uclient may go on with `-R`, which never ends once it has mangled a request so that nobody may answer it.
+const MANGLES_FOR: Duration = Duration::from_secs(8);
+
+/// A command with `clients` clients that send what the test counts.
+fn command(server: &Server, password: &str, clients: u32, mode: &[&str]) -> Command {
+    let mut uclient = Command::new("turnutils_uclient");
+    uclient
+        .args(["-u", USER, "-w", password, "-l", "170", "-z", "10"])
+        .args(["-m", &clients.to_string(), "-n", &PAYLOADS_EACH.to_string()])
         .args(["-p", &server.listen[0].port().to_string()])
         .args(mode)
-        .arg("127.0.0.1")
-        .output()
-        .unwrap()
+        .arg("127.0.0.1");
+    uclient
 }
 
-/// Runs `mode` and holds it to its own report: as many received as sent, nothing lost, nothing dropped.
-fn loses_nothing(test: &str, mode: &[&str]) {
-    if on_path("turnutils_uclient").is_none() {
-        return skip(test, "turnutils_uclient is not installed (Debian package coturn)");
+fn uclient(server: &Server, password: &str, mode: &[&str]) -> Output {
+    command(server, password, CLIENTS, &[&["-c"], mode].concat()).output().unwrap()
+}
+
+fn is_absent(test: &str) -> bool {
+    let absent = on_path("turnutils_uclient").is_none();
+    if absent {
+        skip(test, "turnutils_uclient is not installed (Debian package coturn)");
     }
-    let server = Server::start(FLAGS);
-    let output = uclient(&server, PASSWORD, mode);
+    absent
+}
+
+/// uclient's own report: as many received as sent, nothing lost, nothing dropped.
+fn is_whole(output: &Output, payloads: u32) {
     let report = String::from_utf8_lossy(&output.stdout);
-    let payloads = CLIENTS * PAYLOADS_EACH;
     assert!(output.status.success(), "{report}");
     assert!(report.contains(&format!("tot_send_msgs={payloads}, tot_recv_msgs={payloads}")), "{report}");
     assert!(report.contains("Total lost packets 0 (0.000000%), total send dropped 0 (0.000000%)"), "{report}");
+}
+
+/// Runs `mode`, holds uclient to its report, and the server to having dropped nothing.
+fn loses_nothing(test: &str, mode: &[&str]) {
+    loses_nothing_on(test, &[], mode);
+}
+
+/// The same on a server with `more` flags.
+fn loses_nothing_on(test: &str, more: &[&str], mode: &[&str]) {
+    if is_absent(test) {
+        return;
+    }
+    let server = Server::start(&[FLAGS, more].concat());
+    let payloads = CLIENTS * PAYLOADS_EACH;
+    is_whole(&uclient(&server, PASSWORD, mode), payloads);
     let farewell = server.stop();
     assert_eq!(farewell.dropped, 0, "{}", farewell.line);
+    assert!(farewell.out >= u64::from(2 * payloads), "every payload is relayed twice: {}", farewell.line);
+}
+
+/// Runs `mode`, in which uclient also sends what a server must not take, and holds it to its report.
+fn relays_beside_faults(test: &str, mode: &[&str]) {
+    if is_absent(test) {
+        return;
+    }
+    let server = Server::start(FLAGS);
+    let payloads = CLIENTS * PAYLOADS_EACH;
+    is_whole(&uclient(&server, PASSWORD, mode), payloads);
+    let farewell = server.stop();
     assert!(farewell.out >= u64::from(2 * payloads), "every payload is relayed twice: {}", farewell.line);
 }
 
@@ -69,15 +111,107 @@ fn uclient_send_indications_to_a_peer() {
 
 #[test]
 fn uclient_with_a_wrong_password_gets_nowhere() {
-    if on_path("turnutils_uclient").is_none() {
-        let reason = "turnutils_uclient is not installed (Debian package coturn)";
-        return skip("uclient_with_a_wrong_password_gets_nowhere", reason);
+    if is_absent("uclient_with_a_wrong_password_gets_nowhere") {
+        return;
     }
     let server = Server::start(FLAGS);
     let output = uclient(&server, "wrong", &["-y"]);
     assert!(!output.status.success());
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(report.contains("Cannot complete Allocation"), "{report}");
+    server.stop();
+}
+
+#[test]
+fn uclient_asks_for_ipv4() {
+    loses_nothing("uclient_asks_for_ipv4", &["-y", "-X"]);
+}
+
+#[test]
+fn uclient_asks_for_ipv6() {
+    let test = "uclient_asks_for_ipv6";
+    if UdpSocket::bind("[::1]:0").is_err() {
+        return skip(test, "this machine has no IPv6");
+    }
+    loses_nothing_on(test, BOTH_FAMILIES, &["-y", "-x"]);
+}
+
+#[test]
+fn uclient_pads_its_channel_data() {
+    loses_nothing("uclient_pads_its_channel_data", &["-y", "-D"]);
+}
+
+#[test]
+fn uclient_asks_not_to_fragment() {
+    loses_nothing("uclient_asks_not_to_fragment", &["-y", "-g"]);
+}
+
+#[test]
+fn uclient_with_a_second_port_for_rtcp() {
+    let test = "uclient_with_a_second_port_for_rtcp";
+    if is_absent(test) {
+        return;
+    }
+    let server = Server::start(FLAGS);
+    // Without `-c` it asks for an even port and the next one, and draws the second allocation with the token.
+    let output = command(&server, PASSWORD, CLIENTS, &["-y"]).output().unwrap();
+    is_whole(&output, CLIENTS * PAYLOADS_EACH);
+    server.stop();
+}
+
+#[test]
+fn uclient_sends_faulty_requests_too() {
+    relays_beside_faults("uclient_sends_faulty_requests_too", &["-y", "-N"]);
+}
+
+#[test]
+fn uclient_asks_for_permissions_and_channels_again_and_again() {
+    relays_beside_faults("uclient_asks_for_permissions_and_channels_again_and_again", &["-y", "-G"]);
+}
+
+#[test]
+fn uclient_leaves_without_a_word_and_comes_back() {
+    relays_beside_faults("uclient_leaves_without_a_word_and_comes_back", &["-y", "-B"]);
+}
+
+#[test]
+fn uclient_mangles_what_it_sends() {
+    let test = "uclient_mangles_what_it_sends";
+    if is_absent(test) {
+        return;
+    }
+    let server = Server::start(FLAGS);
+    let started = Instant::now();
+    let mut mangling: Vec<Child> = (0..CLIENTS)
+        .map(|_| {
+            let mut uclient = command(&server, PASSWORD, 1, &["-c", "-y", "-R"]);
+            uclient.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    // Meanwhile others are served as if nothing were.
+    while started.elapsed() < MANGLES_FOR {
+        is_whole(&uclient(&server, PASSWORD, &["-y"]), CLIENTS * PAYLOADS_EACH);
+    }
+    for uclient in &mut mangling {
+        let _ = uclient.kill();
+        uclient.wait().unwrap();
+    }
+    is_whole(&uclient(&server, PASSWORD, &["-y"]), CLIENTS * PAYLOADS_EACH);
+    server.stop();
+}
+
+#[test]
+fn stunclient_learns_its_address() {
+    let test = "stunclient_learns_its_address";
+    if on_path("turnutils_stunclient").is_none() {
+        return skip(test, "turnutils_stunclient is not installed (Debian package coturn)");
+    }
+    let server = Server::start(FLAGS);
+    let port = server.listen[0].port().to_string();
+    let output = Command::new("turnutils_stunclient").args(["-L", "127.0.0.9", "-p", &port, "127.0.0.1"]).output();
+    let output = output.unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("UDP reflexive addr: 127.0.0.9:"), "{told}");
     server.stop();
 }
 

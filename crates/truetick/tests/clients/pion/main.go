@@ -1,0 +1,109 @@
+// Two clients of pion's library, each with an allocation, send payloads from relay to relay and back.
+//
+// Usage: pion-client SERVER USER PASSWORD PAYLOADS. What came back stands in one line of JSON.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/pion/turn/v5"
+)
+
+// Far beyond what a loaded machine needs.
+const patience = 20 * time.Second
+
+type result struct {
+	Mapped  string `json:"mapped"`
+	Local   string `json:"local"`
+	Caller  string `json:"caller"`
+	Callee  string `json:"callee"`
+	Matched int    `json:"matched"`
+}
+
+func main() {
+	server, user, password := os.Args[1], os.Args[2], os.Args[3]
+	payloads, err := strconv.Atoi(os.Args[4])
+	exitOn("payloads", err)
+
+	caller, callerConn := client(server, user, password)
+	defer caller.Close()
+	callee, _ := client(server, user, password)
+	defer callee.Close()
+	mapped, err := caller.SendBindingRequest()
+	exitOn("binding", err)
+	callerRelay, err := caller.Allocate()
+	exitOn("allocate", err)
+	calleeRelay, err := callee.Allocate()
+	exitOn("allocate", err)
+	exitOn("permission", caller.CreatePermission(calleeRelay.LocalAddr()))
+	exitOn("permission", callee.CreatePermission(callerRelay.LocalAddr()))
+
+	go echo(calleeRelay)
+	matched := 0
+	for number := range payloads {
+		// Over the first ones the library binds its channel, so both ways of relaying are used.
+		if exchange(callerRelay, calleeRelay.LocalAddr(), payload(number)) {
+			matched++
+		}
+	}
+	told := result{
+		Mapped: mapped.String(), Local: callerConn.LocalAddr().String(),
+		Caller: callerRelay.LocalAddr().String(), Callee: calleeRelay.LocalAddr().String(), Matched: matched,
+	}
+	exitOn("release", callerRelay.Close())
+	exitOn("release", calleeRelay.Close())
+	exitOn("result", json.NewEncoder(os.Stdout).Encode(told))
+}
+
+func client(server, user, password string) (*turn.Client, net.PacketConn) {
+	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	exitOn("socket", err)
+	client, err := turn.NewClient(&turn.ClientConfig{
+		STUNServerAddr: server, TURNServerAddr: server, Conn: conn, Username: user, Password: password,
+	})
+	exitOn("client", err)
+	exitOn("listen", client.Listen())
+	return client, conn
+}
+
+func payload(number int) []byte {
+	return bytes.Repeat([]byte{byte(number), byte(number >> 8), 0xa5}, 1+number%400)
+}
+
+func echo(relay net.PacketConn) {
+	buffer := make([]byte, 2048)
+	for {
+		length, from, err := relay.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		if _, err = relay.WriteTo(buffer[:length], from); err != nil {
+			return
+		}
+	}
+}
+
+func exchange(relay net.PacketConn, to net.Addr, sent []byte) bool {
+	if _, err := relay.WriteTo(sent, to); err != nil {
+		return false
+	}
+	if err := relay.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return false
+	}
+	buffer := make([]byte, 2048)
+	length, from, err := relay.ReadFrom(buffer)
+	return err == nil && from.String() == to.String() && bytes.Equal(buffer[:length], sent)
+}
+
+func exitOn(step string, err error) {
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", step, err)
+		os.Exit(1)
+	}
+}
