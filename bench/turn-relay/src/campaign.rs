@@ -10,7 +10,7 @@ use crate::environment::{self, Stamp};
 use crate::process;
 use crate::record::{self, Record, Runs};
 use crate::rivals::{Contestant, Places};
-use crate::rows::{MEMORY_ROUNDS, Row, WINDOW, Work};
+use crate::rows::{Row, WINDOW, Work};
 use crate::stage::{Generator, Running};
 use crate::trial::{self, Plan};
 
@@ -23,6 +23,8 @@ pub(crate) struct Campaign {
     pub(crate) duration: Duration,
     /// Runs that count system calls come before the rounds.
     pub(crate) counts_calls: bool,
+    /// Rounds that have the memory row, which hardly varies and takes long.
+    pub(crate) memory_rounds: u64,
     /// No round begins after this.
     pub(crate) time_max: Duration,
     pub(crate) seed: u64,
@@ -74,7 +76,7 @@ pub(crate) fn run(campaign: &Campaign, places: &Places, cores: Cores) -> anyhow:
             println!("the time is up after {number} rounds");
             break;
         }
-        rounds.round(first + number, false, number < MEMORY_ROUNDS)?;
+        rounds.round(first + number, false, number < campaign.memory_rounds)?;
     }
     Ok(())
 }

@@ -122,13 +122,14 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
         prepare::build(&places)?;
     }
     let out = flags.out.clone().unwrap_or_else(|| places.built.join(format!("runs-{}.csv", std::process::id())));
-    let (rounds, run_ms) = if flags.quick { (3, 250) } else { (10, 400) };
+    let (rounds, run_ms, memory_rounds) = if flags.quick { (3, 250, 1) } else { (10, 400, 3) };
     let campaign = Campaign {
         rows: chosen_rows(flags)?,
         contestants: chosen_servers(&flags.servers)?,
         rounds: flags.rounds.unwrap_or(rounds),
         duration: Duration::from_millis(flags.run_ms.unwrap_or(run_ms)),
         counts_calls: !flags.no_calls,
+        memory_rounds,
         time_max: Duration::from_secs(flags.seconds_max),
         seed: flags.seed,
         out,

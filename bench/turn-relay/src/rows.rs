@@ -14,8 +14,6 @@ pub(crate) const CYCLES_AT_ONCE: usize = 16;
 pub(crate) const CYCLES_OF_A_RUN: u64 = 2_500;
 /// Setting: allocations of the memory row.
 pub(crate) const MANY: usize = 10_000;
-/// Setting: rounds that have the memory row; it hardly varies, and takes long.
-pub(crate) const MEMORY_ROUNDS: u64 = 3;
 
 /// A way through a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

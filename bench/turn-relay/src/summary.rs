@@ -47,7 +47,7 @@ pub(crate) fn print(runs: &Runs, seed: u64, look: Look) {
         Look::Terminal => print_terminal(&lines),
         Look::Markdown => print_markdown(&lines),
     }
-    println!();
+    println!("\n{}", disturbance(&runs.records));
     verdicts.iter().for_each(|verdict| println!("{verdict}"));
 }
 
@@ -129,6 +129,19 @@ fn verdict(row: &Row, records: &[&Record], bootstrap: Bootstrap) -> Option<Strin
     };
     let name = &row.name;
     Some(format!("{name:18} aim {aim:.2} of coturn: {word}, {}", interval(ratio, 3)))
+}
+
+/// What the hypervisor took; where it is more than half a per cent, tails are the machine's.
+fn disturbance(records: &[Record]) -> String {
+    let stolen: Vec<f64> = records.iter().filter(|record| record.kind == "traffic").map(|run| run.steal_pct).collect();
+    let disturbed = stolen.iter().filter(|pct| **pct > 0.5).count();
+    let mean = stolen.iter().sum::<f64>() / stolen.len().max(1) as f64;
+    let most = stolen.iter().copied().fold(0.0, f64::max);
+    format!(
+        "stolen by the hypervisor: {mean:.2} % in the mean of {} runs, {most:.2} % at most, more than 0.5 % in {disturbed} of \
+         them, whose tails are the machine's and no claim",
+        stolen.len()
+    )
 }
 
 /// Tables that are made at the start cost memory too, though none for one more allocation.

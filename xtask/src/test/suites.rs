@@ -48,6 +48,7 @@ pub(crate) const SUITES: &[Suite] = &[
     optional("counts", "instructions of each row against the kept ones", counts),
     suite("bench", "every published row, quickly", bench),
     suite("conformance", "each id of rfc.toml and cases.toml has its tests passed in this run", conformance),
+    optional("turn-relay", "the load generator beside the workspace type-checks", turn_relay),
     optional("deny", "licences, sources and bans of the dependencies", deny),
 ];
 
@@ -144,6 +145,15 @@ fn browser(place: &Workplace) -> Outcome {
     note(place.bring_program("chromium", "chromium"));
     note(place.bring_npm());
     group(place, Group::Browser)
+}
+
+fn turn_relay(place: &Workplace) -> Outcome {
+    let manifest = "bench/turn-relay/Cargo.toml";
+    one(
+        place,
+        "turn-relay",
+        &mut place.command("cargo", &["check", "--locked", "--all-targets", "--manifest-path", manifest]),
+    )
 }
 
 fn note(brought: Result<(), String>) {
