@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use tt_model::{FiveTuple, Nanos, Transport};
 
-use super::clients::{Ask, Flaw, Value, tail};
+use super::clients::{Ask, Flaw, Proof, Value, tail};
 use super::draw::Draw;
 use super::topology::listener;
 use super::wire::{self, Writer};
@@ -28,11 +28,11 @@ impl World<'_> {
                 send.attr(wire::DATA, b"not from whom you think").0
             }
             2 => wire::on_channel(0x4000 + draw.below(5) as u16, b"nor is this", false),
-            3 => Ask::allocate(true).write(tid, 0, self.clients[victim].key(), &[]),
+            3 => Ask::allocate(true).write(tid, &Proof { nonce: &[], ..self.clients[victim].proof() }),
             4 => {
                 let mut ask = Ask::close();
                 ask.flaw = Flaw::WrongKey;
-                ask.write(tid, self.clients[victim].place.user, self.clients[victim].key(), &self.clients[victim].nonce)
+                ask.write(tid, &self.clients[victim].proof())
             }
             5 => Writer::new(wire::ALLOCATE, draw.between(2, 3) as u16, tid).attr(wire::LIFETIME, &[0; 4]).0,
             6 => Writer::new(wire::DATA_METHOD, wire::INDICATION, tid).attr(wire::DATA, b"x").0,
@@ -93,7 +93,8 @@ impl World<'_> {
                 )
             }
         };
-        let bytes = ask.write(draw.bytes(), user, &self.model.users[user].key, &self.clients[victim].nonce);
+        let bytes = ask
+            .write(draw.bytes(), &Proof { user, keys: &self.model.users[user].keys, ..self.clients[victim].proof() });
         if flow.transport == Transport::Udp {
             self.inject(draw, flow, bytes);
         }
@@ -102,7 +103,7 @@ impl World<'_> {
     /// Very many datagrams in a second, from one address or from many.
     pub(super) fn flood(&mut self, draw: &mut Draw) {
         let (kind, is_one) = (draw.below(5), draw.chance(1, 2));
-        for _ in 0..draw.between(50, 300) {
+        for _ in 0..draw.between(50, 400) {
             let host = if is_one { 1 } else { draw.below(1 << 16) as u32 };
             let ip = Ipv4Addr::from_bits(0x6440_0000 + host);
             let client = SocketAddr::new(ip.into(), draw.between(1_024, 65_535) as u16);
@@ -115,7 +116,7 @@ impl World<'_> {
                 3 => {
                     let mut ask = Ask::allocate(true);
                     ask.flaw = Flaw::WrongKey;
-                    ask.write(tid, 0, &self.model.users[0].key, b"obMatJos2AAAAAAAAAAAAAAAAAAAAAAAAAA")
+                    ask.write(tid, &Proof::legacy(0, &self.model.users[0].keys, b"obMatJos2AAAAAAAAAAAAAAAAAAAAAAAAAA"))
                 }
                 _ => wire::on_channel(0x4000, &draw.bytes::<32>(), false),
             };

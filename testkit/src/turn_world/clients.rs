@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use tt_model::{FiveTuple, Transport};
 
 use super::draw::{Draw, mix};
-use super::topology::{Place, REALM, listener};
-use super::wire::{self, Key, Reading, TransactionId, Writer};
+use super::topology::{Place, REALM, Speech, listener};
+use super::wire::{self, Algorithm, Key, Reading, TransactionId, Writer};
 
 pub(super) const PASSWORD: &str = "correct horse";
 /// A request is sent so often (RFC 8489 section 6.2.1).
@@ -34,12 +34,14 @@ pub(super) enum Flaw {
     StrangeNonce,
     UnknownUser,
     UnknownAttribute,
+    /// Somebody has taken SHA-256 out of the list that the server sent.
+    StrippedOffer,
     /// Attributes behind MESSAGE-INTEGRITY, which nobody may heed.
     Tail,
 }
 
 impl Flaw {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::None,
         Self::NoIntegrity,
         Self::ShortIntegrity,
@@ -51,6 +53,7 @@ impl Flaw {
         Self::StrangeNonce,
         Self::UnknownUser,
         Self::UnknownAttribute,
+        Self::StrippedOffer,
         Self::Tail,
     ];
 }
@@ -59,6 +62,58 @@ impl Flaw {
 pub(super) enum Value {
     Bytes(Vec<u8>),
     Address(SocketAddr),
+}
+
+/// Both keys of a user.
+#[derive(Clone)]
+pub(super) struct Keys {
+    pub(super) md5: Key,
+    pub(super) sha256: Key,
+}
+
+impl Keys {
+    pub(super) fn new(name: &[u8]) -> Self {
+        let of = |algorithm| Key::new(algorithm, name, REALM, PASSWORD);
+        Self { md5: of(Algorithm::Md5), sha256: of(Algorithm::Sha256) }
+    }
+
+    pub(super) fn of(&self, algorithm: Algorithm) -> &Key {
+        match algorithm {
+            Algorithm::Md5 => &self.md5,
+            Algorithm::Sha256 => &self.sha256,
+        }
+    }
+}
+
+/// What a request is proved with.
+#[derive(Clone, Copy)]
+pub(super) struct Proof<'a> {
+    pub(super) user: usize,
+    pub(super) keys: &'a Keys,
+    pub(super) speech: Speech,
+    /// Empty where there is none yet.
+    pub(super) nonce: &'a [u8],
+    /// PASSWORD-ALGORITHMS as the server sent it, empty where it did not.
+    pub(super) offer: &'a [u8],
+}
+
+impl<'a> Proof<'a> {
+    /// As a client of RFC 5389 proves it.
+    pub(super) fn legacy(user: usize, keys: &'a Keys, nonce: &'a [u8]) -> Self {
+        Self { user, keys, speech: Speech::Legacy, nonce, offer: &[] }
+    }
+
+    fn is_offered(&self) -> bool {
+        !self.offer.is_empty()
+    }
+
+    fn algorithm(&self) -> Option<Algorithm> {
+        match self.speech {
+            Speech::Modern(algorithm) if self.is_offered() => Some(algorithm),
+            Speech::Anonymous if self.is_offered() => Some(Algorithm::Sha256),
+            Speech::Legacy | Speech::Modern(_) | Speech::Anonymous => None,
+        }
+    }
 }
 
 /// A request as the client means it, without what changes with each attempt.
@@ -92,7 +147,8 @@ impl Ask {
     }
 
     /// The bytes for a user.
-    pub(super) fn write(&self, tid: TransactionId, user: usize, key: &Key, nonce: &[u8]) -> Vec<u8> {
+    pub(super) fn write(&self, tid: TransactionId, proof: &Proof<'_>) -> Vec<u8> {
+        let Proof { user, nonce, .. } = *proof;
         let mut writer = Writer::new(self.method, wire::REQUEST, tid);
         for (kind, value) in &self.attributes {
             writer = match value {
@@ -111,7 +167,10 @@ impl Ask {
         let strange = [nonce, b"x"].concat();
         let nonce = if self.flaw == Flaw::StrangeNonce { &strange } else { nonce };
         if self.flaw != Flaw::NoUsername {
-            writer = writer.attr(wire::USERNAME, &name);
+            writer = match proof.speech {
+                Speech::Anonymous if proof.is_offered() => writer.attr(wire::USERHASH, &wire::user_hash(&name, REALM)),
+                Speech::Legacy | Speech::Modern(_) | Speech::Anonymous => writer.attr(wire::USERNAME, &name),
+            };
         }
         if self.flaw != Flaw::NoRealm {
             writer = writer.attr(wire::REALM, realm.as_bytes());
@@ -119,10 +178,14 @@ impl Ask {
         if self.flaw != Flaw::NoNonce {
             writer = writer.attr(wire::NONCE, nonce);
         }
+        if let Some(algorithm) = proof.algorithm() {
+            let list: &[u8] = if self.flaw == Flaw::StrippedOffer { &[0, 1, 0, 0] } else { proof.offer };
+            writer = writer.attr(wire::PASSWORD_ALGORITHMS, list).attr(wire::PASSWORD_ALGORITHM, &algorithm.value());
+        }
         writer = match self.flaw {
             Flaw::NoIntegrity => writer,
             Flaw::ShortIntegrity => writer.attr(wire::INTEGRITY, &[7; 19]),
-            Flaw::WrongKey => writer.integrity(&Key::new(&name, REALM, "wrong")),
+            Flaw::WrongKey => writer.integrity(&Key::new(Algorithm::Md5, &name, REALM, "wrong")),
             Flaw::None
             | Flaw::NoUsername
             | Flaw::NoRealm
@@ -131,7 +194,11 @@ impl Ask {
             | Flaw::StrangeNonce
             | Flaw::UnknownUser
             | Flaw::UnknownAttribute
-            | Flaw::Tail => writer.integrity(key),
+            | Flaw::StrippedOffer
+            | Flaw::Tail => match proof.algorithm() {
+                None => writer.integrity(&proof.keys.md5),
+                Some(algorithm) => writer.integrity_sha256(proof.keys.of(algorithm)),
+            },
         };
         if self.flaw == Flaw::Tail {
             writer = tail(writer);
@@ -179,8 +246,13 @@ pub(super) struct Client {
     /// Its address as the server sees it.
     pub(super) addr: SocketAddr,
     pub(super) nonce: Vec<u8>,
+    offer: Vec<u8>,
     /// What it believes to have.
     pub(super) relayed: Option<SocketAddr>,
+    /// The address of the other family, where it has two.
+    pub(super) other: Option<SocketAddr>,
+    /// The last token that it was told.
+    pub(super) token: Option<Vec<u8>>,
     pub(super) channels: Vec<(u16, SocketAddr)>,
     pub(super) goal: Goal,
     /// The last refusal of an Allocate on the way to the goal.
@@ -191,26 +263,29 @@ pub(super) struct Client {
     pub(super) timer: u32,
     /// A stream was cut and has to be connected anew.
     pub(super) is_cut: bool,
-    key: Key,
+    keys: Keys,
     asks: VecDeque<Ask>,
     pending: Option<Pending>,
     tids: Draw,
 }
 
 impl Client {
-    pub(super) fn new(place: Place, addr: SocketAddr, key: Key, seed: u64) -> Self {
+    pub(super) fn new(place: Place, addr: SocketAddr, keys: Keys, seed: u64) -> Self {
         Self {
             place,
             addr,
             nonce: Vec::new(),
+            offer: Vec::new(),
             relayed: None,
+            other: None,
+            token: None,
             channels: Vec::new(),
             goal: Goal::None,
             refusal: None,
             appends_left: 0,
             timer: 0,
             is_cut: false,
-            key,
+            keys,
             asks: VecDeque::new(),
             pending: None,
             tids: Draw::new(mix(seed, 0x7469_6473)),
@@ -226,8 +301,9 @@ impl Client {
         self.place.transport != Transport::Udp
     }
 
-    pub(super) fn key(&self) -> &Key {
-        &self.key
+    pub(super) fn proof(&self) -> Proof<'_> {
+        let Self { place, keys, nonce, offer, .. } = self;
+        Proof { user: place.user, keys, speech: place.speech, nonce, offer }
     }
 
     pub(super) fn tid(&mut self) -> TransactionId {
@@ -275,7 +351,7 @@ impl Client {
 
     fn begin(&mut self, ask: Ask, rounds: u8) -> Vec<u8> {
         let tid = self.tid();
-        let bytes = ask.write(tid, self.place.user, &self.key, &self.nonce);
+        let bytes = ask.write(tid, &self.proof());
         self.timer += 1;
         self.pending = Some(Pending { ask, tid, bytes: bytes.clone(), sends: 1, rounds });
         bytes
@@ -311,25 +387,39 @@ impl Client {
         let code = answer.code()?;
         // RFC 8489 section 9.2.5: an answer that should be signed and is not is as good as lost.
         let is_bare = matches!(code, 400 | 401 | 420 | 438) || answer.method == wire::BINDING;
-        if !is_bare && !answer.is_signed_by(&self.key) {
+        let key = self.proof().algorithm().map_or(&self.keys.md5, |algorithm| self.keys.of(algorithm));
+        if !is_bare && !answer.is_signed_by(key) {
             return None;
         }
         let pending = self.pending.take()?;
         if matches!(code, 401 | 438) && pending.rounds < ROUNDS_MAX && pending.ask.flaw == Flaw::None {
-            self.nonce = answer.get(wire::NONCE)?.to_vec();
+            self.take_nonce(answer);
             return Some(Ok(self.begin(pending.ask, pending.rounds + 1)));
         }
-        if let Some(nonce) = answer.get(wire::NONCE) {
-            self.nonce = nonce.to_vec();
+        if code == 400 {
+            // What it was told of algorithms may have been garbled on its way: it asks anew.
+            self.nonce.clear();
+            self.offer.clear();
         }
+        self.take_nonce(answer);
         self.believe(&pending.ask, code, answer);
         Some(Err(Answered { method: pending.ask.method, code: Some(code) }))
+    }
+
+    fn take_nonce(&mut self, answer: &Reading<'_>) {
+        if let Some(nonce) = answer.get(wire::NONCE) {
+            self.nonce = nonce.to_vec();
+            self.offer = answer.get(wire::PASSWORD_ALGORITHMS).unwrap_or(&[]).to_vec();
+        }
     }
 
     fn believe(&mut self, ask: &Ask, code: u16, answer: &Reading<'_>) {
         match (ask.method, code) {
             (wire::ALLOCATE, 0) => {
-                self.relayed = answer.address(wire::RELAYED_ADDRESS);
+                let mut relayed = answer.addresses(wire::RELAYED_ADDRESS).flatten();
+                (self.relayed, self.other) = (relayed.next(), relayed.next());
+                let token = answer.get(wire::RESERVATION_TOKEN).map(<[u8]>::to_vec);
+                self.token = token.or_else(|| self.token.take());
                 self.channels.clear();
             }
             (wire::REFRESH, 0) if answer.number(wire::LIFETIME) == Some(0) => self.relayed = None,
@@ -380,6 +470,7 @@ impl Client {
             (wire::ALLOCATE, Some(437)) => return Some(Step::Ask(Ask::close())),
             (wire::ALLOCATE, Some(code)) if code != 0 => self.refusal = Some(code),
             (_, Some(441)) => return Some(Step::Rebind),
+            (wire::CREATE_PERMISSION, Some(443)) => return Some(Step::Ask(Ask::close())),
             (wire::CREATE_PERMISSION, Some(508)) => {
                 self.refusal = Some(508);
                 return Some(Step::Ask(Ask::close()));

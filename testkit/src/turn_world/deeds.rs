@@ -10,7 +10,7 @@ use super::host::Host;
 use super::invariants::Failure;
 use super::link::Weather;
 use super::script::{Action, Deed, Ill, Path, Request};
-use super::topology::{Place, listener, relay_ip};
+use super::topology::{Features, Place, listener, relay_ip};
 use super::wire::{self, Reading, Writer};
 use super::world::{Event, World};
 
@@ -114,7 +114,11 @@ impl World<'_> {
         let is_flawed = features.flaws && draw.chance(1, 6);
         let mut ask = match request {
             Request::Binding => Ask::new(wire::BINDING, Vec::new()),
-            Request::Allocate => Ask::new(wire::ALLOCATE, allocate(draw, features.ipv6, is_flawed)),
+            Request::Allocate => {
+                let holder = draw.below(self.clients.len() as u64) as usize;
+                let token = self.clients[holder].token.clone().filter(|_| draw.chance(1, 3));
+                Ask::new(wire::ALLOCATE, allocate(draw, &features, is_flawed, token))
+            }
             Request::Refresh => Ask::new(wire::REFRESH, refresh(draw)),
             Request::Close => Ask::close(),
             Request::Permit => {
@@ -144,7 +148,9 @@ impl World<'_> {
     /// A peer that a client may think of.
     fn peer(&self, draw: &mut Draw, client: usize) -> SocketAddr {
         let topology = &self.script.topology;
-        let is_ipv4 = self.clients[client].relayed.is_none_or(|relayed| relayed.is_ipv4());
+        let asker = &self.clients[client];
+        let relayed = asker.other.filter(|_| draw.chance(1, 2)).or(asker.relayed);
+        let is_ipv4 = relayed.is_none_or(|relayed| relayed.is_ipv4());
         match draw.below(16) {
             0 | 1 => echo(is_ipv4),
             2 => SocketAddr::new(draw.pick(&self.denied()), 80),
@@ -346,11 +352,11 @@ fn payload(draw: &mut Draw, speaker: usize) -> Vec<u8> {
     bytes
 }
 
-fn allocate(draw: &mut Draw, has_ipv6: bool, is_flawed: bool) -> Vec<(u16, Value)> {
+fn allocate(draw: &mut Draw, features: &Features, is_flawed: bool, token: Option<Vec<u8>>) -> Vec<(u16, Value)> {
     let bytes = |bytes: &[u8]| Value::Bytes(bytes.to_vec());
     let mut attributes = vec![(wire::TRANSPORT, bytes(&[17, 0, 0, 0]))];
     if is_flawed {
-        return match draw.below(10) {
+        return match draw.below(11) {
             0 => Vec::new(),
             1 => vec![(wire::TRANSPORT, bytes(&[17, 0, 0]))],
             2 => vec![(wire::TRANSPORT, bytes(&[132, 0, 0, 0]))],
@@ -365,6 +371,7 @@ fn allocate(draw: &mut Draw, has_ipv6: bool, is_flawed: bool) -> Vec<(u16, Value
                     6 => vec![(wire::RESERVATION_TOKEN, bytes(&[7; 7]))],
                     7 => vec![(wire::RESERVATION_TOKEN, bytes(&[7; 8]))],
                     8 => vec![(wire::RESERVATION_TOKEN, bytes(&[7; 8])), (wire::EVEN_PORT, bytes(&[0]))],
+                    9 => vec![(wire::ADDITIONAL_FAMILY, bytes(&[2, 0, 0, 0])), (wire::EVEN_PORT, bytes(&[0x80]))],
                     _ => vec![(wire::LIFETIME, bytes(&[0; 3]))],
                 });
                 attributes
@@ -374,11 +381,19 @@ fn allocate(draw: &mut Draw, has_ipv6: bool, is_flawed: bool) -> Vec<(u16, Value
     if draw.chance(1, 3) {
         attributes.push((wire::LIFETIME, lifetime(draw)));
     }
-    if draw.chance(1, if has_ipv6 { 3 } else { 16 }) {
+    if let Some(token) = token {
+        attributes.push((wire::RESERVATION_TOKEN, Value::Bytes(token)));
+        return attributes;
+    }
+    let even = draw.pick(&[0, if features.pairs { 0x80 } else { 0 }]);
+    let has_even = draw.chance(1, if features.pairs { 3 } else { 6 });
+    if draw.chance(1, if features.ipv6 { 4 } else { 32 }) && (!has_even || even == 0) {
+        attributes.push((wire::ADDITIONAL_FAMILY, bytes(&[2, 0, 0, 0])));
+    } else if draw.chance(1, if features.ipv6 { 3 } else { 16 }) {
         attributes.push((wire::ADDRESS_FAMILY, bytes(&[draw.between(1, 2) as u8, 0, 0, 0])));
     }
-    if draw.chance(1, 6) {
-        attributes.push((wire::EVEN_PORT, bytes(&[0])));
+    if has_even {
+        attributes.push((wire::EVEN_PORT, bytes(&[even])));
     }
     attributes
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tt_meter::Off;
 use tt_model::{FiveTuple, Nanos};
+use tt_turn::config::PasswordAlgorithms;
 use tt_turn::policy::PeerPolicy;
 use tt_turn::relay::{PeerPath, RelayAddress, RelayDemand};
 use tt_turn::shared::{Budget, Quotas};
@@ -56,6 +57,9 @@ impl Host {
         config.lifetime_default_s = rules.lifetime_default_s;
         config.lifetime_max_s = rules.lifetime_max_s;
         config.nonce_lifetime_s = rules.nonce_lifetime_s;
+        if !rules.offers_sha256 {
+            config.password_algorithms = PasswordAlgorithms::Md5;
+        }
         let mut policy = PeerPolicy::new();
         policy.deny_listener(listener(true));
         policy.deny_listener(listener(false));
@@ -106,7 +110,7 @@ impl Host {
     /// The address of a relay, and whether it is one of the topology's.
     pub(super) fn relay_addr(topology: &Topology, (worker, relay): RelayPlace) -> SocketAddr {
         let is_ipv4 = relay < topology.relays_v4;
-        let each = topology.relays_v4.max(topology.relays_v6);
+        let each = topology.relays_v4.max(topology.relays_v6).next_multiple_of(2);
         let number = u32::from(worker) * each + if is_ipv4 { relay } else { relay - topology.relays_v4 };
         SocketAddr::new(relay_ip(is_ipv4), 10_000 + number as u16)
     }
@@ -123,6 +127,17 @@ impl Host {
         self.workers[usize::from(place.0)].add_relay(RelayId(place.1), address).expect("the relay was free");
         self.addresses.insert(bound, place);
         bound
+    }
+
+    /// Registers two relays on an even port and the next; the even one's address.
+    pub(super) fn add_pair(&mut self, topology: &Topology, worker: u16, even: u32, odd: u32) -> SocketAddr {
+        let [first, second] = [even, odd].map(|relay| {
+            let bound = Self::relay_addr(topology, (worker, relay));
+            self.addresses.insert(bound, (worker, relay));
+            (RelayId(relay), RelayAddress { bound, external: bound })
+        });
+        self.workers[usize::from(worker)].add_relay_pair(first, second).expect("the relays were free");
+        first.1.bound
     }
 
     /// The relay that listens on an address.

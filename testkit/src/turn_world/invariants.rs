@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use tt_model::{FiveTuple, Nanos};
 
 use super::host::{Done, Host, Tables};
-use super::model::{Alive, Codes, Expected, Flow, Model, RelayPlace};
+use super::model::{Alive, Claim, Codes, Expected, Flow, Grant, Model, OFFER, Proven, Wanted, wanted};
 use super::wire::{self, Reading};
 
 /// A broken invariant.
@@ -34,9 +34,9 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lesson {
     Nothing,
-    /// A request of this user was granted; an Allocate with its relay.
-    Granted(usize, Option<(RelayPlace, SocketAddr)>),
-    /// An error went to a stranger, perhaps with a nonce.
+    /// A request of this user was granted; an Allocate with what it has now.
+    Granted(usize, Option<Grant>),
+    /// An error went to a stranger, perhaps with a nonce, or to somebody who guesses at tokens.
     Refused(Option<Vec<u8>>),
 }
 
@@ -145,22 +145,39 @@ fn answer(
     if request.has(wire::FINGERPRINT) != reply.has(wire::FINGERPRINT) {
         return fail(9, "FINGERPRINT, or none, against the request's");
     }
-    let user = codes.user.filter(|_| code != 438);
-    let is_signed = user.map(|user| reply.is_signed_by(&model.users[user].key));
-    if is_signed == Some(false) || (user.is_none() && reply.has(wire::INTEGRITY)) {
+    let proven = codes.user.filter(|_| code != 438);
+    if !is_signed(model, proven, &request, &reply) {
         return fail(9, "signed for nobody, or not at all");
     }
     if matches!(code, 401 | 438) != reply.has(wire::NONCE) || reply.has(wire::NONCE) != reply.has(wire::REALM) {
         return fail(9, "NONCE and REALM belong to 401 and 438");
     }
-    match user {
+    let offer = (reply.has(wire::NONCE) && model.rules.offers_sha256).then_some(OFFER);
+    if reply.get(wire::PASSWORD_ALGORITHMS) != offer {
+        return fail(9, "not the offer of algorithms");
+    }
+    match proven {
         None if code == 0 && reply.address(wire::MAPPED_ADDRESS) != Some(delivery.flow.client) => {
             fail(9, "another's XOR-MAPPED-ADDRESS")
         }
         None if code == 0 => Ok(Lesson::Nothing),
         None => Ok(Lesson::Refused(reply.get(wire::NONCE).map(<[u8]>::to_vec))),
+        Some(_) if code == 508 && codes.is_guess => Ok(Lesson::Refused(None)),
         Some(_) if code != 0 => Ok(Lesson::Nothing),
-        Some(user) => granted(delivery, model, user, (&request, &reply)),
+        Some(Proven { user, .. }) => granted(delivery, model, user, (&request, &reply)),
+    }
+}
+
+/// RFC 8489 section 9.2.4: an answer to somebody known is signed as the request was, to a stranger not at all.
+fn is_signed(model: &Model, proven: Option<Proven>, request: &Reading<'_>, reply: &Reading<'_>) -> bool {
+    let Some(Proven { user, algorithm, is_modern }) = proven else {
+        return !reply.has(wire::INTEGRITY) && !reply.has(wire::INTEGRITY_SHA256);
+    };
+    let key = model.users[user].keys.of(algorithm);
+    match (is_modern, request.has(wire::INTEGRITY_SHA256)) {
+        (true, true) => reply.has(wire::INTEGRITY_SHA256) && reply.is_signed_by(key),
+        (true, false) => reply.has_sha1_of(key),
+        (false, _) => reply.has_sha1_of(key) && !reply.has(wire::INTEGRITY_SHA256),
     }
 }
 
@@ -172,47 +189,101 @@ fn granted(
 ) -> Result<Lesson, Failure> {
     let lifetime_s = reply.number(wire::LIFETIME);
     let asked_s = request.number(wire::LIFETIME);
-    let claim = model.claims.get(&Flow::of(delivery.flow));
-    match request.method {
-        wire::ALLOCATE => {
-            let Some(relayed) = reply.address(wire::RELAYED_ADDRESS) else {
-                return delivery.fail(9, "an allocation without its address");
-            };
-            if reply.address(wire::MAPPED_ADDRESS) != Some(delivery.flow.client) {
-                return delivery.fail(9, "another's XOR-MAPPED-ADDRESS");
-            }
-            if let Some(again) = claim.filter(|claim| claim.tid == request.tid && claim.relayed == relayed) {
-                let left_s = again.expires.saturating_sub(delivery.now).0.div_ceil(Nanos::PER_SECOND);
-                let says = u64::from(lifetime_s.unwrap_or(0));
-                return if says.abs_diff(left_s) > 1 {
-                    delivery.fail(7, format!("{says} s are left, not {left_s}"))
-                } else {
-                    Ok(Lesson::Granted(user, Some((again.relay, relayed))))
-                };
-            }
-            if lifetime_s != Some(model.lifetime_s(asked_s)) {
-                return delivery.fail(7, format!("lifetime {lifetime_s:?} of {asked_s:?}"));
-            }
-            let pool = &model.pools[usize::from(delivery.worker)];
-            let Some((relay, _)) = pool.iter().find(|(_, addr)| **addr == relayed) else {
-                return delivery.fail(2, format!("{relayed} is in use, or never was a relay of the worker"));
-            };
-            let wants_ipv4 = request.get(wire::ADDRESS_FAMILY).is_none_or(|family| family.first() == Some(&1));
-            if relayed.is_ipv4() != wants_ipv4 || (request.has(wire::EVEN_PORT) && !relayed.port().is_multiple_of(2)) {
-                return delivery.fail(9, format!("{relayed} is not what was asked for"));
-            }
-            Ok(Lesson::Granted(user, Some(((delivery.worker, *relay), relayed))))
-        }
-        wire::REFRESH => {
-            let right = if asked_s == Some(0) { 0 } else { model.lifetime_s(asked_s) };
-            if lifetime_s == Some(right) {
-                Ok(Lesson::Granted(user, None))
-            } else {
-                delivery.fail(7, format!("lifetime {lifetime_s:?} of {asked_s:?}"))
-            }
-        }
-        _ => Ok(Lesson::Granted(user, None)),
+    let right = match request.method {
+        wire::ALLOCATE => return allocated(delivery, model, user, (request, reply)),
+        wire::REFRESH if asked_s == Some(0) => 0,
+        wire::REFRESH => model.lifetime_s(asked_s),
+        _ => return Ok(Lesson::Granted(user, None)),
+    };
+    if lifetime_s == Some(right) {
+        Ok(Lesson::Granted(user, None))
+    } else {
+        delivery.fail(7, format!("lifetime {lifetime_s:?} of {asked_s:?}"))
     }
+}
+
+fn allocated(
+    delivery: &Delivery<'_>,
+    model: &Model,
+    user: usize,
+    (request, reply): (&Reading<'_>, &Reading<'_>),
+) -> Result<Lesson, Failure> {
+    let (lifetime_s, asked_s) = (reply.number(wire::LIFETIME), request.number(wire::LIFETIME));
+    let relayed: Vec<SocketAddr> = reply.addresses(wire::RELAYED_ADDRESS).flatten().collect();
+    if relayed.is_empty() || reply.address(wire::MAPPED_ADDRESS) != Some(delivery.flow.client) {
+        return delivery.fail(9, "an allocation without its address, or with another's XOR-MAPPED-ADDRESS");
+    }
+    let is_same = |claim: &&Claim| claim.tid == request.tid && claim.legs().any(|leg| relayed.contains(&leg.relayed));
+    if let Some(again) = model.claims.get(&Flow::of(delivery.flow)).filter(is_same) {
+        let left_s = again.expires().saturating_sub(delivery.now).0.div_ceil(Nanos::PER_SECOND);
+        let says = u64::from(lifetime_s.unwrap_or(0));
+        if says.abs_diff(left_s) > 1 {
+            return delivery.fail(7, format!("{says} s are left, not {left_s}"));
+        }
+        let token = again.token.map(u64::to_be_bytes);
+        if reply.get(wire::RESERVATION_TOKEN) != token.as_ref().map(<[u8; 8]>::as_slice) {
+            return delivery.fail(9, "another token than before");
+        }
+        let relays = again.legs().map(|leg| (leg.relay, leg.relayed)).collect();
+        return Ok(Lesson::Granted(user, Some(Grant { relays, reserved: None, claimed: None })));
+    }
+    if lifetime_s != Some(model.lifetime_s(asked_s)) {
+        return delivery.fail(7, format!("lifetime {lifetime_s:?} of {asked_s:?}"));
+    }
+    let grant = grant(model, delivery.worker, request, reply, &relayed);
+    match grant {
+        Ok(grant) => Ok(Lesson::Granted(user, Some(grant))),
+        Err((invariant, what)) => delivery.fail(invariant, format!("{what}: {relayed:?}")),
+    }
+}
+
+/// What an Allocate has got, if it is what was asked for and free.
+fn grant(
+    model: &Model,
+    worker: u16,
+    request: &Reading<'_>,
+    reply: &Reading<'_>,
+    relayed: &[SocketAddr],
+) -> Result<Grant, (u8, &'static str)> {
+    let pool = &model.pools[usize::from(worker)];
+    let token = reply.get(wire::RESERVATION_TOKEN);
+    let asked = wanted(request).map_err(|_| (9, "granted what is malformed"))?;
+    if let Wanted::Reserved(claimed) = asked {
+        let held = model.reservations.get(&claimed).filter(|held| [held.relayed] == relayed);
+        let held = held.ok_or((2, "not what was reserved"))?;
+        return Ok(Grant { relays: vec![(held.relay, held.relayed)], reserved: None, claimed: Some(claimed) });
+    }
+    let place = |addr: &SocketAddr| {
+        let waiting = pool.iter().find(|(_, waiting)| waiting.addr == *addr);
+        waiting.map(|(relay, waiting)| ((worker, *relay), *addr, waiting.partner))
+    };
+    let places: Option<Vec<_>> = relayed.iter().map(place).collect();
+    let places = places.ok_or((2, "in use, or never a relay of the worker"))?;
+    let relays = places.iter().map(|(relay, addr, _)| (*relay, *addr)).collect();
+    let is_even = |addr: &SocketAddr| addr.port().is_multiple_of(2);
+    let (is_right, reserved) = match (asked, relayed) {
+        (Wanted::One { is_ipv4, even }, [one]) => (one.is_ipv4() == is_ipv4 && (!even || is_even(one)), None),
+        (Wanted::Pair { is_ipv4 }, [one]) => {
+            let partner = places[0].2.and_then(|partner| Some((partner, pool.get(&partner)?.addr)));
+            let token = token.and_then(|token| token.try_into().ok()).map(u64::from_be_bytes);
+            let reserved = partner.zip(token).map(|((relay, addr), token)| ((worker, relay), addr, token));
+            (one.is_ipv4() == is_ipv4 && is_even(one) && reserved.is_some(), reserved)
+        }
+        (Wanted::Both { even }, [a, b]) => (a.is_ipv4() != b.is_ipv4() && (!even || (is_even(a) && is_even(b))), None),
+        (Wanted::Both { even }, [one]) => {
+            let missing = !one.is_ipv4();
+            let code = if model.serves(worker, missing) { 8 } else { 40 };
+            let class = if code == 8 { 5 } else { 4 };
+            let says = [if missing { 1 } else { 2 }, 0, class, code];
+            let is_told = reply.get(wire::ADDRESS_ERROR_CODE) == Some(&says[..]);
+            (is_told && !model.waits(worker, missing, even), None)
+        }
+        (Wanted::One { .. } | Wanted::Pair { .. } | Wanted::Both { .. } | Wanted::Reserved(_), _) => (false, None),
+    };
+    if !is_right || token.is_some() != reserved.is_some() {
+        return Err((9, "not what was asked for"));
+    }
+    Ok(Grant { relays, reserved, claimed: None })
 }
 
 /// (5): a datagram that proved nothing, and what the tables were before it.
@@ -231,7 +302,8 @@ pub(super) fn ledger(now: Nanos, host: &Host, model: &Model, worker: u16) -> Res
         return fail(3, format!("made and ended do not leave {}: {counters:?}", tables.allocations));
     }
     let live = model.claims.len();
-    if tables.shared as usize != live || host.allocations() != live || model.kept_back() > 0 {
+    if tables.shared as usize != live + model.reservations.len() || host.allocations() != live || model.kept_back() > 0
+    {
         return fail(3, format!("{} and {} allocations, not {live}", tables.shared, host.allocations()));
     }
     let at = usize::from(worker);

@@ -12,14 +12,21 @@ use std::net::{IpAddr, SocketAddr};
 
 use tt_model::{FiveTuple, Nanos, Transport};
 
+use super::clients::Keys;
 use super::topology::{REALM, Rules, WALL_S};
-use super::wire::{self, Key, Reading, TransactionId};
+use super::wire::{self, Algorithm, Reading, TransactionId};
+pub(super) use decide::{Wanted, wanted};
+pub(super) use ledger::Grant;
 use policy::Policy;
 
 /// How late a timer may be.
 pub(super) const LATE: Nanos = Nanos::from_secs(1);
 pub(super) const PERMISSION_LIFETIME: Nanos = Nanos::from_secs(300);
 pub(super) const CHANNEL_LIFETIME: Nanos = Nanos::from_secs(600);
+const RESERVED_MIN: Nanos = Nanos::from_secs(30);
+const RESERVED_MAX: Nanos = Nanos::from_secs(60);
+/// PASSWORD-ALGORITHMS of a server that offers SHA-256 before MD5.
+pub(super) const OFFER: &[u8] = &[0, 2, 0, 0, 0, 1, 0, 0];
 
 /// A five-tuple that has an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,12 +68,9 @@ pub(super) fn alive(expires: Nanos, now: Nanos) -> Alive {
 /// A relay of the server: worker and number.
 pub(super) type RelayPlace = (u16, u32);
 
-/// An allocation as the model knows it.
+/// One relayed address of an allocation, and what lives and dies with it.
 #[derive(Clone, Debug)]
-pub(super) struct Claim {
-    pub(super) serial: u64,
-    pub(super) user: usize,
-    pub(super) tid: TransactionId,
+pub(super) struct Leg {
     pub(super) relay: RelayPlace,
     pub(super) relayed: SocketAddr,
     pub(super) expires: Nanos,
@@ -74,24 +78,100 @@ pub(super) struct Claim {
     pub(super) channels: BTreeMap<u16, (SocketAddr, Nanos)>,
 }
 
-impl Claim {
+impl Leg {
     pub(super) fn permission(&self, ip: IpAddr, now: Nanos) -> Alive {
         self.permissions.get(&ip).map_or(Alive::No, |expires| alive(*expires, now))
     }
 
     /// The channels bound to `peer`, dead ones too.
     pub(super) fn channels_of(&self, peer: SocketAddr) -> impl Iterator<Item = (u16, Nanos)> {
-        self.channels
-            .iter()
-            .filter(move |(_, (bound, _))| *bound == peer)
-            .map(|(number, (_, expires))| (*number, *expires))
+        let bound = self.channels.iter().filter(move |(_, (bound, _))| *bound == peer);
+        bound.map(|(number, (_, expires))| (*number, *expires))
     }
+}
+
+/// An allocation as the model knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub(super) serial: u64,
+    pub(super) user: usize,
+    pub(super) tid: TransactionId,
+    /// The worker that has it.
+    pub(super) worker: u16,
+    /// IPv4 and IPv6, at least one of them.
+    pub(super) legs: [Option<Leg>; 2],
+    /// The token that its answer told of.
+    pub(super) token: Option<u64>,
+}
+
+/// A family's place among two.
+pub(super) fn place(is_ipv4: bool) -> usize {
+    usize::from(!is_ipv4)
+}
+
+impl Claim {
+    pub(super) fn leg_of(&self, peer: SocketAddr) -> Option<&Leg> {
+        self.legs[place(peer.is_ipv4())].as_ref()
+    }
+
+    pub(super) fn legs(&self) -> impl Iterator<Item = &Leg> {
+        self.legs.iter().flatten()
+    }
+
+    /// When the last of it ends.
+    pub(super) fn expires(&self) -> Nanos {
+        self.legs().map(|leg| leg.expires).max().unwrap_or_default()
+    }
+
+    /// What the number is bound to, dead or alive.
+    pub(super) fn channel(&self, number: u16) -> Option<(SocketAddr, Nanos)> {
+        self.legs().find_map(|leg| leg.channels.get(&number).copied())
+    }
+}
+
+/// A port held for whoever shows its token.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reservation {
+    pub(super) relay: RelayPlace,
+    pub(super) relayed: SocketAddr,
+    pub(super) user: usize,
+    pub(super) made: Nanos,
+}
+
+impl Reservation {
+    /// RFC 8656 section 7.2: held for 30 s at least; we promise no more than a minute.
+    pub(super) fn alive(&self, now: Nanos) -> Alive {
+        if now < self.made.saturating_add(RESERVED_MIN) {
+            Alive::Yes
+        } else if now < self.made.saturating_add(RESERVED_MAX).saturating_add(LATE) {
+            Alive::Maybe
+        } else {
+            Alive::No
+        }
+    }
+}
+
+/// A relay that waits, and the one on the next port where they wait together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) addr: SocketAddr,
+    pub(super) partner: Option<u32>,
 }
 
 /// A user.
 pub(super) struct User {
     pub(super) name: Vec<u8>,
-    pub(super) key: Key,
+    hash: [u8; 32],
+    pub(super) keys: Keys,
+}
+
+/// Who sent a request, and how that was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Proven {
+    pub(super) user: usize,
+    pub(super) algorithm: Algorithm,
+    /// The request speaks of algorithms.
+    pub(super) is_modern: bool,
 }
 
 /// How many of something the server must and may hold.
@@ -131,7 +211,9 @@ pub(super) struct Codes {
     /// No answer is right too: a budget may be spent.
     pub(super) or_silence: bool,
     /// Whether the request proved who sent it.
-    pub(super) user: Option<usize>,
+    pub(super) user: Option<Proven>,
+    /// A refusal is one more guess at a token, which costs budget.
+    pub(super) is_guess: bool,
 }
 
 impl Codes {
@@ -148,7 +230,8 @@ impl Codes {
     }
 
     pub(super) fn and_all(self, other: &Self) -> Self {
-        other.list().iter().fold(self, |codes, code| codes.and(*code))
+        let all = other.list().iter().fold(self, |codes, code| codes.and(*code));
+        Self { or_silence: all.or_silence || other.or_silence, is_guess: all.is_guess || other.is_guess, ..all }
     }
 
     pub(super) fn allow(&self, code: u16) -> bool {
@@ -173,12 +256,14 @@ pub(super) struct Model {
     by_relay: BTreeMap<RelayPlace, Flow>,
     relayed: BTreeMap<SocketAddr, Flow>,
     /// Relays of each worker that wait for an allocation.
-    pub(super) pools: Vec<BTreeMap<u32, SocketAddr>>,
+    pub(super) pools: Vec<BTreeMap<u32, Waiting>>,
     /// Families of which there ever was a relay, by worker: IPv4, IPv6.
     pub(super) families: Vec<[bool; 2]>,
     /// Relays whose allocation was ended by request; the server says so within the same call.
     retiring: BTreeSet<RelayPlace>,
-    by_expiry: BTreeSet<(Nanos, Flow)>,
+    pub(super) reservations: BTreeMap<u64, Reservation>,
+    reserved: BTreeMap<RelayPlace, u64>,
+    by_expiry: BTreeSet<(Nanos, Flow, usize)>,
     pub(super) permissions: Vec<Held>,
     pub(super) channels: Vec<Held>,
     ends: BinaryHeap<std::cmp::Reverse<ledger::End>>,
@@ -196,7 +281,7 @@ impl Model {
     pub(super) fn new(rules: Rules, users: usize, workers: u16) -> Self {
         let user = |number: usize| {
             let name = super::clients::user_name(number);
-            User { key: Key::new(&name, REALM, super::clients::PASSWORD), name }
+            User { keys: Keys::new(&name), hash: wire::user_hash(&name, REALM), name }
         };
         let workers = usize::from(workers);
         Self {
@@ -209,6 +294,8 @@ impl Model {
             pools: vec![BTreeMap::new(); workers],
             families: vec![[false; 2]; workers],
             retiring: BTreeSet::new(),
+            reservations: BTreeMap::new(),
+            reserved: BTreeMap::new(),
             by_expiry: BTreeSet::new(),
             permissions: vec![Held::default(); workers],
             channels: vec![Held::default(); workers],
@@ -271,7 +358,13 @@ impl Model {
 
     /// Which worker has the flow's allocation, sure or not.
     pub(super) fn owner(&self, flow: &Flow) -> Option<u16> {
-        self.claims.get(flow).map(|claim| claim.relay.0)
+        self.claims.get(flow).map(|claim| claim.worker)
+    }
+
+    /// Which worker holds the port that an Allocate wants to claim.
+    pub(super) fn holder(&self, bytes: &[u8]) -> Option<u16> {
+        let token = Reading::of(bytes)?.get(wire::RESERVATION_TOKEN)?.try_into().ok().map(u64::from_be_bytes)?;
+        self.reservations.get(&token).map(|held| held.relay.0)
     }
 
     /// What must become of a datagram that arrives at the server.
@@ -301,23 +394,42 @@ impl Model {
 
     /// RFC 8489 section 9.2.4, in its order.
     fn request(&self, now: Nanos, worker: u16, flow: &Flow, message: &Reading<'_>) -> Codes {
-        if message.get(wire::INTEGRITY).is_none_or(|code| code.len() != 20) {
+        if !message.has_integrity() {
             return self.unproven(now, flow, Codes::one(401));
         }
-        let (Some(name), Some(realm), Some(nonce)) =
-            (message.get(wire::USERNAME), message.get(wire::REALM), message.get(wire::NONCE))
+        let (name, hash) = (message.get(wire::USERNAME), message.get(wire::USERHASH));
+        let (true, Some(realm), Some(nonce)) =
+            (name.is_some() || hash.is_some(), message.get(wire::REALM), message.get(wire::NONCE))
         else {
             return self.unproven(now, flow, Codes::one(400));
         };
-        let user = self.users.iter().position(|user| user.name == name);
-        let proven = user.filter(|user| realm == REALM.as_bytes() && message.is_signed_by(&self.users[*user].key));
-        let Some(user) = proven else { return self.unproven(now, flow, Codes::one(401)) };
-        let decided =
-            || if unknown_required(message) { Codes::one(420) } else { self.decide(now, worker, flow, user, message) };
+        let (list, choice) = (message.get(wire::PASSWORD_ALGORITHMS), message.get(wire::PASSWORD_ALGORITHM));
+        let chosen = [Algorithm::Md5, Algorithm::Sha256].into_iter().find(|known| choice == Some(&known.value()));
+        let is_modern = list.is_some() || choice.is_some();
+        let algorithm = match chosen {
+            _ if !is_modern => Algorithm::Md5,
+            // Nobody whose nonces say so has offered anything.
+            chosen if !tells_of_algorithms(nonce) => chosen.unwrap_or(Algorithm::Md5),
+            Some(chosen) if self.rules.offers_sha256 && list == Some(OFFER) => chosen,
+            Some(_) | None => return self.unproven(now, flow, Codes::one(400)),
+        };
+        let user = self.users.iter().position(|user| match name {
+            Some(name) => user.name == name,
+            None => hash == Some(&user.hash),
+        });
+        let is_signed = |user: &usize| message.is_signed_by(self.users[*user].keys.of(algorithm));
+        let Some(user) = user.filter(|user| realm == REALM.as_bytes() && is_signed(user)) else {
+            return self.unproven(now, flow, Codes::one(401));
+        };
+        let proven = Some(Proven { user, algorithm, is_modern });
+        let decided = || match unknown_required(message) {
+            true => Codes::one(420),
+            false => self.decide(now, worker, flow, user, message),
+        };
         match self.nonce(now, flow.client, nonce) {
             Alive::No => self.unproven(now, flow, Codes::one(438)),
-            Alive::Maybe => Codes { user: Some(user), or_silence: true, ..decided().and(438) },
-            Alive::Yes => Codes { user: Some(user), ..decided() },
+            Alive::Maybe => Codes { user: proven, or_silence: true, ..decided().and(438) },
+            Alive::Yes => Codes { user: proven, ..decided() },
         }
     }
 
@@ -328,11 +440,9 @@ impl Model {
         else {
             return Expected::Silence;
         };
-        if unknown_required(message) || peer.is_ipv4() != claim.relayed.is_ipv4() {
-            return Expected::Silence;
-        }
-        let sure = alive(claim.expires, now).min(claim.permission(peer.ip(), now)).min(self.may_reach(now, peer));
-        to_peer(sure, claim, peer, payload)
+        let Some(leg) = claim.leg_of(peer).filter(|_| !unknown_required(message)) else { return Expected::Silence };
+        let sure = alive(leg.expires, now).min(leg.permission(peer.ip(), now)).min(self.may_reach(now, peer));
+        to_peer(sure, leg, peer, payload)
     }
 
     /// RFC 8656 section 12.6.
@@ -340,22 +450,25 @@ impl Model {
         let (Some(claim), Some((number, payload))) = (self.claims.get(flow), wire::channel_payload(bytes)) else {
             return Expected::Silence;
         };
-        let Some((peer, expires)) = claim.channels.get(&number) else { return Expected::Silence };
-        let sure = alive(claim.expires, now)
-            .min(alive(*expires, now))
-            .min(claim.permission(peer.ip(), now))
-            .min(self.may_reach(now, *peer));
-        to_peer(sure, claim, *peer, payload)
+        let bound = claim.channel(number);
+        let Some((peer, expires, leg)) = bound.and_then(|(peer, end)| Some((peer, end, claim.leg_of(peer)?))) else {
+            return Expected::Silence;
+        };
+        let sure = alive(leg.expires, now)
+            .min(alive(expires, now))
+            .min(leg.permission(peer.ip(), now))
+            .min(self.may_reach(now, peer));
+        to_peer(sure, leg, peer, payload)
     }
 
     /// What must become of a datagram that arrives at a relay (RFC 8656 section 11.3).
     pub(super) fn expect_of_peer(&self, now: Nanos, relay: RelayPlace, peer: SocketAddr) -> Expected<'static> {
-        let Some((flow, claim)) = self.by_relay.get(&relay).and_then(|flow| Some((flow, self.claims.get(flow)?)))
-        else {
+        let flow = self.by_relay.get(&relay);
+        let Some((flow, leg)) = flow.and_then(|flow| Some((flow, self.claims.get(flow)?.leg_of(peer)?))) else {
             return Expected::Silence;
         };
-        let sure = alive(claim.expires, now).min(claim.permission(peer.ip(), now)).min(self.may_reach(now, peer));
-        let channels = claim.channels_of(peer).map(|(number, expires)| (number, alive(expires, now)));
+        let sure = alive(leg.expires, now).min(leg.permission(peer.ip(), now)).min(self.may_reach(now, peer));
+        let channels = leg.channels_of(peer).map(|(number, expires)| (number, alive(expires, now)));
         match sure {
             Alive::No => Expected::Silence,
             Alive::Maybe | Alive::Yes => Expected::ToClient { sure, flow: *flow, channels: channels.collect(), peer },
@@ -366,16 +479,25 @@ impl Model {
     pub(super) fn may_reach(&self, now: Nanos, peer: SocketAddr) -> Alive {
         if self.policy.is_own(peer.ip()) {
             let claim = self.relayed.get(&peer).and_then(|flow| self.claims.get(flow));
-            return claim.map_or(Alive::No, |claim| alive(claim.expires, now));
+            let leg = claim.and_then(|claim| claim.leg_of(peer));
+            return leg.map_or(Alive::No, |leg| alive(leg.expires, now));
         }
         if peer.port() == 0 || self.policy.denies(peer.ip()) { Alive::No } else { Alive::Yes }
     }
 }
 
-fn to_peer<'a>(sure: Alive, claim: &Claim, peer: SocketAddr, payload: &'a [u8]) -> Expected<'a> {
+/// RFC 8489 section 9.2: the nonce cookie, and the first bit of the security features behind it.
+fn tells_of_algorithms(nonce: &[u8]) -> bool {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let features = nonce.strip_prefix(b"obMatJos2").filter(|rest| rest.len() >= 4).and_then(<[u8]>::first);
+    let value = features.and_then(|digit| DIGITS.iter().position(|known| known == digit));
+    value.is_some_and(|value| value >= 32)
+}
+
+fn to_peer<'a>(sure: Alive, leg: &Leg, peer: SocketAddr, payload: &'a [u8]) -> Expected<'a> {
     match sure {
         Alive::No => Expected::Silence,
-        Alive::Maybe | Alive::Yes => Expected::ToPeer { sure, relay: claim.relay, peer, payload },
+        Alive::Maybe | Alive::Yes => Expected::ToPeer { sure, relay: leg.relay, peer, payload },
     }
 }
 

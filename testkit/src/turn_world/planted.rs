@@ -2,10 +2,9 @@
 
 use tt_model::FiveTuple;
 
-use super::clients::{Ask, PASSWORD, user_name};
+use super::clients::{Ask, Keys, Proof, user_name};
 use super::host::Done;
-use super::topology::REALM;
-use super::wire::{self, Key, Reading};
+use super::wire::{self, Reading};
 
 /// A fault of a server that is broken on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +51,11 @@ impl Planted {
 pub(super) fn forge(flow: &FiveTuple, bytes: &[u8], mut ask: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     let request =
         Reading::of(bytes).filter(|request| request.method == wire::ALLOCATE && !request.has(wire::INTEGRITY))?;
-    let key = Key::new(&user_name(0), REALM, PASSWORD);
+    let keys = Keys::new(&user_name(0));
     let allocate = Ask::allocate(flow.client.is_ipv4());
-    let refusal = ask(&allocate.write(request.tid, 0, &key, &[]))?;
+    let refusal = ask(&allocate.write(request.tid, &Proof::legacy(0, &keys, &[])))?;
     let nonce = Reading::of(&refusal)?.get(wire::NONCE)?.to_vec();
-    Some(allocate.write(request.tid, 0, &key, &nonce))
+    Some(allocate.write(request.tid, &Proof::legacy(0, &keys, &nonce)))
 }
 
 /// What a server with the fault does in place of `done`; `count` goes up with each datagram.

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tt_model::Transport;
 
 use super::draw::Draw;
+use super::wire::Algorithm;
 
 pub(super) const REALM: &str = "example.org";
 /// Unix time at which every world begins.
@@ -46,6 +47,7 @@ pub(super) struct Features {
     pub(super) ipv6: bool,
     pub(super) streams: bool,
     pub(super) hairpin: bool,
+    pub(super) pairs: bool,
     pub(super) small_tables: bool,
     pub(super) small_quotas: bool,
 }
@@ -78,6 +80,7 @@ impl Features {
             ipv6: on(),
             streams: on(),
             hairpin: on(),
+            pairs: on(),
             small_tables: on() && on(),
             small_quotas: on() && on(),
         }
@@ -102,8 +105,21 @@ pub(super) struct Rules {
     pub(super) error_budget: Option<(u32, u32)>,
     /// How long a relay rests behind an allocation.
     pub(super) rest_s: u64,
+    /// SHA-256 is offered beside MD5.
+    pub(super) offers_sha256: bool,
     /// A restarted server keeps its nonce key.
     pub(super) keeps_nonce_key: bool,
+}
+
+/// How a client proves who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speech {
+    /// By MESSAGE-INTEGRITY over MD5, as RFC 5389 has it.
+    Legacy,
+    /// By MESSAGE-INTEGRITY-SHA256 over the algorithm, where the server offers any.
+    Modern(Algorithm),
+    /// By SHA-256, with USERHASH in place of USERNAME.
+    Anonymous,
 }
 
 /// One client's place.
@@ -113,6 +129,7 @@ pub(super) struct Place {
     /// The address of its NAT, or its own.
     pub(super) ip: IpAddr,
     pub(super) user: usize,
+    pub(super) speech: Speech,
     /// Has valid credentials and no good intentions: nothing is promised to it.
     pub(super) is_thief: bool,
 }
@@ -147,14 +164,22 @@ pub enum Size {
 }
 
 impl Topology {
+    /// Whether this relay is registered together with the next one.
+    pub(super) fn is_pair(&self, relay: u32) -> bool {
+        let (at, of) =
+            if relay < self.relays_v4 { (relay, self.relays_v4) } else { (relay - self.relays_v4, self.relays_v6) };
+        self.features.pairs && at.is_multiple_of(2) && at + 1 < of && at < of / 2
+    }
+
     pub(super) fn drawn(draw: &mut Draw, size: Size) -> Self {
         let (features, clients, duration_s) = match size {
             Size::Drawn => {
                 let features = Features::drawn(draw);
-                let clients = match draw.below(256) {
+                let clients = match draw.below(1_024) {
                     0 => draw.between(1_000, 5_000),
-                    1..=9 => draw.between(100, 400),
-                    _ => draw.between(1, 40),
+                    1..=20 => draw.between(100, 400),
+                    21..=200 => draw.between(20, 60),
+                    _ => draw.between(1, 20),
                 };
                 (features, clients, draw.pick(&[20, 120, 700, 1_500, 4_000]))
             }
@@ -205,8 +230,10 @@ fn rules(draw: &mut Draw, features: &Features, clients: u32, workers: u16) -> Ru
         allocations,
         permissions: if tight { allocations } else { room * 8 },
         channels: if tight { allocations } else { room * 8 },
-        error_budget: features.budget.then_some((10, 64)),
+        // A crowd behind few addresses would have to wait for its nonces.
+        error_budget: (features.budget && clients <= 100).then_some((10, 256)),
         rest_s: draw.pick(&[0, 1, 10]),
+        offers_sha256: draw.chance(3, 4),
         keeps_nonce_key: draw.chance(1, 2),
     }
 }
@@ -227,5 +254,17 @@ fn place(draw: &mut Draw, features: &Features, users: usize, nats: u64) -> Place
         1 | 2 if features.streams => Transport::Tcp,
         _ => Transport::Udp,
     };
-    Place { transport, ip, user: draw.below(users as u64) as usize, is_thief: features.thief && draw.chance(1, 8) }
+    let speech = match draw.below(6) {
+        0 => Speech::Modern(Algorithm::Md5),
+        1 => Speech::Modern(Algorithm::Sha256),
+        2 => Speech::Anonymous,
+        _ => Speech::Legacy,
+    };
+    Place {
+        transport,
+        ip,
+        user: draw.below(users as u64) as usize,
+        speech,
+        is_thief: features.thief && draw.chance(1, 8),
+    }
 }

@@ -101,7 +101,7 @@ impl World<'_> {
 
     /// A peer's datagram sets out for a relay.
     pub(super) fn send_to_relay(&mut self, from: SocketAddr, relayed: SocketAddr, bytes: Vec<u8>) {
-        let Some(relay) = self.host.relay_on(relayed) else { return };
+        let Some(relay) = self.host.relay_on(relayed).filter(|_| from.is_ipv4() == relayed.is_ipv4()) else { return };
         for (delay, bytes) in carry(&mut self.peer_link, &self.weather_of_peers, bytes).into_iter().flatten() {
             self.later(delay, Event::AtRelay { relay, from, bytes });
         }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use hmac::{Hmac, KeyInit, Mac};
 use md5::{Digest, Md5};
 use sha1::Sha1;
+use sha2::Sha256;
 
 pub(super) const BINDING: u16 = 0x001;
 pub(super) const ALLOCATE: u16 = 0x003;
@@ -33,9 +34,13 @@ pub(super) const ADDRESS_FAMILY: u16 = 0x0017;
 pub(super) const EVEN_PORT: u16 = 0x0018;
 pub(super) const TRANSPORT: u16 = 0x0019;
 pub(super) const INTEGRITY_SHA256: u16 = 0x001C;
+pub(super) const PASSWORD_ALGORITHM: u16 = 0x001D;
+pub(super) const USERHASH: u16 = 0x001E;
 pub(super) const MAPPED_ADDRESS: u16 = 0x0020;
 pub(super) const RESERVATION_TOKEN: u16 = 0x0022;
 pub(super) const ADDITIONAL_FAMILY: u16 = 0x8000;
+pub(super) const ADDRESS_ERROR_CODE: u16 = 0x8001;
+pub(super) const PASSWORD_ALGORITHMS: u16 = 0x8002;
 pub(super) const FINGERPRINT: u16 = 0x8028;
 
 const COOKIE: [u8; 4] = [0x21, 0x12, 0xA4, 0x42];
@@ -94,8 +99,14 @@ impl Writer {
 
     pub(super) fn integrity(mut self, key: &Key) -> Self {
         self.set_length(self.0.len() + 24 - HEADER_LEN);
-        let code = key.mac(&[&self.0]);
+        let code = key.sha1(&[&self.0]);
         self.attr(INTEGRITY, &code)
+    }
+
+    pub(super) fn integrity_sha256(mut self, key: &Key) -> Self {
+        self.set_length(self.0.len() + 36 - HEADER_LEN);
+        let code = key.sha256(&[&self.0]);
+        self.attr(INTEGRITY_SHA256, &code)
     }
 
     pub(super) fn fingerprint(mut self) -> Self {
@@ -105,21 +116,57 @@ impl Writer {
     }
 }
 
-/// The long-term key of RFC 8489 section 9.2.2, ready for HMAC-SHA1.
+/// What a password is hashed with (RFC 8489 section 18.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Algorithm {
+    Md5,
+    Sha256,
+}
+
+impl Algorithm {
+    /// PASSWORD-ALGORITHM's value.
+    pub(super) fn value(self) -> [u8; 4] {
+        match self {
+            Self::Md5 => [0, 1, 0, 0],
+            Self::Sha256 => [0, 2, 0, 0],
+        }
+    }
+}
+
+/// A long-term key of RFC 8489 section 9.2.2, ready for both message integrities.
 #[derive(Clone)]
-pub(super) struct Key(Hmac<Sha1>);
+pub(super) struct Key {
+    sha1: Hmac<Sha1>,
+    sha256: Hmac<Sha256>,
+}
 
 impl Key {
-    pub(super) fn new(name: &[u8], realm: &str, password: &str) -> Self {
-        let digest = Md5::digest([name, b":", realm.as_bytes(), b":", password.as_bytes()].concat());
-        Self(Hmac::new_from_slice(&digest).expect("HMAC takes keys of any length"))
+    pub(super) fn new(algorithm: Algorithm, name: &[u8], realm: &str, password: &str) -> Self {
+        let text = [name, b":", realm.as_bytes(), b":", password.as_bytes()].concat();
+        let digest = match algorithm {
+            Algorithm::Md5 => Md5::digest(text).to_vec(),
+            Algorithm::Sha256 => Sha256::digest(text).to_vec(),
+        };
+        let any = "HMAC takes keys of any length";
+        Self { sha1: Hmac::new_from_slice(&digest).expect(any), sha256: Hmac::new_from_slice(&digest).expect(any) }
     }
 
-    fn mac(&self, parts: &[&[u8]]) -> [u8; 20] {
-        let mut mac = self.0.clone();
+    fn sha1(&self, parts: &[&[u8]]) -> [u8; 20] {
+        let mut mac = self.sha1.clone();
         parts.iter().for_each(|part| mac.update(part));
         mac.finalize().into_bytes().into()
     }
+
+    fn sha256(&self, parts: &[&[u8]]) -> [u8; 32] {
+        let mut mac = self.sha256.clone();
+        parts.iter().for_each(|part| mac.update(part));
+        mac.finalize().into_bytes().into()
+    }
+}
+
+/// USERHASH of a name (RFC 8489 section 14.4).
+pub(super) fn user_hash(name: &[u8], realm: &str) -> [u8; 32] {
+    Sha256::digest([name, b":", realm.as_bytes()].concat()).into()
 }
 
 const CRC_TABLE: [u32; 256] = {
@@ -275,12 +322,31 @@ impl<'a> Reading<'a> {
         self.get(kind).and_then(|value| value.try_into().ok()).map(u32::from_be_bytes)
     }
 
-    /// Whether MESSAGE-INTEGRITY is there and right for `key` (section 14.5).
+    /// Whether the message integrity that counts is there and right for `key` (sections 9.2.4, 14.5 and 14.6).
     pub(super) fn is_signed_by(&self, key: &Key) -> bool {
-        let Some(found) = self.find(INTEGRITY) else { return false };
-        let length = (found.at + 20 - HEADER_LEN) as u16;
-        let code = key.mac(&[&self.bytes[..2], &length.to_be_bytes(), &self.bytes[4..found.at - 4]]);
-        self.value(found) == code
+        match self.find(INTEGRITY_SHA256) {
+            Some(found) => self.value(found) == self.covered(found, 32, |parts| key.sha256(parts)),
+            None => self.has_sha1_of(key),
+        }
+    }
+
+    /// Whether MESSAGE-INTEGRITY is there and right for `key`.
+    pub(super) fn has_sha1_of(&self, key: &Key) -> bool {
+        self.find(INTEGRITY).is_some_and(|found| self.value(found) == self.covered(found, 20, |parts| key.sha1(parts)))
+    }
+
+    /// The code over what stands before an attribute, with the length that counts it and nothing behind it.
+    fn covered<const N: usize>(&self, found: Attribute, len: usize, mac: impl Fn(&[&[u8]]) -> [u8; N]) -> [u8; N] {
+        let length = (found.at + len - HEADER_LEN) as u16;
+        mac(&[&self.bytes[..2], &length.to_be_bytes(), &self.bytes[4..found.at - 4]])
+    }
+
+    /// Whether there is a message integrity of its full length (section 14.6: TURN allows no shorter one).
+    pub(super) fn has_integrity(&self) -> bool {
+        match self.get(INTEGRITY_SHA256) {
+            Some(code) => code.len() == 32,
+            None => self.get(INTEGRITY).is_some_and(|code| code.len() == 20),
+        }
     }
 }
 

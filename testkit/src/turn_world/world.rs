@@ -187,8 +187,8 @@ impl<'s> World<'s> {
         for (number, place) in topology.clients.iter().enumerate() {
             let addr = SocketAddr::new(place.ip, 20_000 + number as u16);
             mappings.insert(addr, number);
-            let key = model.users[place.user].key.clone();
-            clients.push(Client::new(*place, addr, key, mix(seed, number as u64)));
+            let keys = model.users[place.user].keys.clone();
+            clients.push(Client::new(*place, addr, keys, mix(seed, number as u64)));
         }
         let links = (0..clients.len()).map(|number| Draw::new(mix(seed ^ 0x6C69_6E6B, number as u64))).collect();
         let mut world = Self {
@@ -225,9 +225,19 @@ impl<'s> World<'s> {
     pub(super) fn register_relays(&mut self) {
         let topology = &self.script.topology;
         for worker in 0..topology.workers {
-            for relay in 0..topology.relays_v4 + topology.relays_v6 {
-                let addr = self.host.add_relay(topology, (worker, relay));
-                self.model.relay_added((worker, relay), addr);
+            let mut relay = 0;
+            while relay < topology.relays_v4 + topology.relays_v6 {
+                let next = topology.is_pair(relay).then_some(relay + 1);
+                let addr = match next {
+                    Some(next) => self.host.add_pair(topology, worker, relay, next),
+                    None => self.host.add_relay(topology, (worker, relay)),
+                };
+                self.model.relay_added((worker, relay), addr, next);
+                if let Some(next) = next {
+                    let addr = Host::relay_addr(topology, (worker, next));
+                    self.model.relay_added((worker, next), addr, Some(relay));
+                }
+                relay += if next.is_some() { 2 } else { 1 };
             }
         }
     }
@@ -345,7 +355,7 @@ impl<'s> World<'s> {
         let done = self.host.client(self.now, worker, flow, bytes);
         self.note(&delivery, &expected, &done);
         if let [Done::HandOver(owner)] = done[..]
-            && self.model.owner(&place) == Some(owner)
+            && self.model.owner(&place).or_else(|| self.model.holder(bytes)) == Some(owner)
             && owner != worker
             && hops < 2
         {
@@ -367,10 +377,10 @@ impl<'s> World<'s> {
         }
         match lesson {
             Lesson::Nothing => {}
-            Lesson::Granted(user, relay) => {
+            Lesson::Granted(user, grant) => {
                 self.tally.granted += 1;
                 if let Some(request) = Reading::of(bytes) {
-                    self.model.learn(self.now, &place, user, &request, relay);
+                    self.model.learn(self.now, &place, user, &request, grant);
                 }
             }
             Lesson::Refused(nonce) => {
@@ -442,8 +452,8 @@ impl<'s> World<'s> {
     pub(super) fn pass(&mut self) -> Result<(), Failure> {
         match self.model.pass(self.now) {
             None => Ok(()),
-            Some(flow) => {
-                let what = format!("the allocation of {} is more than a second over its time", flow.client);
+            Some(whose) => {
+                let what = format!("what {whose} has is more than a second over its time");
                 Err(Failure { invariant: 7, what, at: self.now })
             }
         }
@@ -472,7 +482,7 @@ impl<'s> World<'s> {
             return;
         }
         let addr = self.host.add_relay(&self.script.topology, relay);
-        self.model.relay_added(relay, addr);
+        self.model.relay_added(relay, addr, None);
     }
 
     fn peer_receives(&mut self, peer: SocketAddr, from: SocketAddr, bytes: Vec<u8>) {

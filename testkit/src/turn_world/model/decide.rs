@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use tt_model::Nanos;
 
 use super::policy::is_tunnel;
-use super::{Alive, Claim, Codes, Flow, Held, Model, alive};
+use super::{Alive, Claim, Codes, Flow, Held, Model, alive, place};
 use crate::turn_world::wire::{self, Reading};
 
 const UDP: u8 = 17;
@@ -18,11 +18,11 @@ impl Model {
         let Some(claim) = self.claims.get(flow) else { return Codes::one(437) };
         let decided = match (claim.user == user, message.method) {
             (false, _) => Codes::one(441),
-            (true, wire::REFRESH) => refresh(claim, message),
+            (true, wire::REFRESH) => refresh(now, claim, message),
             (true, wire::CREATE_PERMISSION) => self.create_permission(now, claim, message),
             (true, _) => self.channel_bind(now, claim, message),
         };
-        match alive(claim.expires, now) {
+        match alive(claim.expires(), now) {
             Alive::Yes => decided,
             Alive::Maybe => decided.and(437),
             Alive::No => Codes::one(437),
@@ -33,15 +33,11 @@ impl Model {
         let existing = self.claims.get(flow).map(|claim| {
             // The note in section 7.2: the request that made it, sent again, is answered as before.
             let same = claim.tid == message.tid && claim.user == user;
-            (alive(claim.expires, now), Codes::one(if same { 0 } else { 437 }))
+            (alive(claim.expires(), now), Codes::one(if same { 0 } else { 437 }))
         });
-        let anew = match malformed_allocate(message) {
-            // Guesses at tokens share the budget of strangers.
-            Some(508) if message.has(wire::RESERVATION_TOKEN) => {
-                Codes { or_silence: self.budget_may_be_spent(now, flow.client.ip()), ..Codes::one(508) }
-            }
-            Some(code) => Codes::one(code),
-            None => self.allocate_anew(now, worker, flow, user, message),
+        let anew = match wanted(message) {
+            Err(code) => Codes::one(code),
+            Ok(wanted) => self.allocate_anew(now, worker, flow, user, wanted),
         };
         let anew = if is_tunnel(flow.client.ip()) {
             if anew.allow(0) { Codes::one(403) } else { anew.and(403) }
@@ -55,44 +51,86 @@ impl Model {
         }
     }
 
+    /// Whether a relay of the family waits at the worker.
+    pub(in super::super) fn waits(&self, worker: u16, is_ipv4: bool, even: bool) -> bool {
+        let suits = |addr: SocketAddr| addr.is_ipv4() == is_ipv4 && (!even || addr.port().is_multiple_of(2));
+        self.pools[usize::from(worker)].values().any(|waiting| suits(waiting.addr))
+    }
+
+    /// Whether the worker ever had a relay of the family.
+    pub(in super::super) fn serves(&self, worker: u16, is_ipv4: bool) -> bool {
+        self.families[usize::from(worker)][place(is_ipv4)]
+    }
+
     /// A well-formed Allocate on a free five-tuple: does it fit?
-    fn allocate_anew(&self, now: Nanos, worker: u16, flow: &Flow, user: usize, message: &Reading<'_>) -> Codes {
-        let wants_ipv4 = message.get(wire::ADDRESS_FAMILY).is_none_or(|family| family.first() == Some(&1));
-        let wants_even = message.has(wire::EVEN_PORT);
+    fn allocate_anew(&self, now: Nanos, worker: u16, flow: &Flow, user: usize, wanted: Wanted) -> Codes {
         let pool = &self.pools[usize::from(worker)];
-        if !self.families[usize::from(worker)][usize::from(!wants_ipv4)] {
-            return Codes::one(440);
-        }
-        let mut refusals = Codes::default();
-        let suits = |addr: &SocketAddr| addr.is_ipv4() == wants_ipv4 && (!wants_even || addr.port().is_multiple_of(2));
-        if !pool.values().any(suits) {
-            refusals = refusals.and(508);
-        }
-        // The server gives up what has expired on this five-tuple first, and everything else within a second.
-        let own = self.claims.get(flow).filter(|claim| claim.expires <= now);
-        let own = |counts: &dyn Fn(&Claim) -> bool| u32::from(own.is_some_and(counts));
-        let expired = |counts: &dyn Fn(&Claim) -> bool| {
-            let dead = self.by_expiry.iter().take_while(|(expires, _)| *expires <= now);
-            dead.filter(|(_, flow)| self.claims.get(flow).is_some_and(counts)).count() as u32
-        };
-        let bounds = [
-            (
-                self.held_by_user[user],
-                self.rules.allocations_per_user,
-                486,
-                &(|claim: &Claim| claim.user == user) as &dyn Fn(&Claim) -> bool,
-            ),
-            (self.claims.len() as u32, self.rules.allocations_total, 486, &|_| true),
-            (self.held_by_worker[usize::from(worker)], self.rules.allocations, 508, &|claim| claim.relay.0 == worker),
-        ];
-        let mut doubts = Codes::default();
-        for (held, bound, code, counts) in bounds {
-            if held - expired(counts) >= bound {
-                refusals = refusals.and(code);
-            } else if held - own(counts) >= bound {
-                doubts = doubts.and(code);
+        let mut units = 1;
+        let (mut fits, mut doubts) = (true, Codes::default());
+        match wanted {
+            Wanted::One { is_ipv4, .. } | Wanted::Pair { is_ipv4 } if !self.serves(worker, is_ipv4) => {
+                return Codes::one(440);
+            }
+            Wanted::Both { .. } if !self.serves(worker, true) => return Codes::one(440),
+            Wanted::One { is_ipv4, even } => fits = self.waits(worker, is_ipv4, even),
+            Wanted::Both { even } => fits = self.waits(worker, true, even) || self.waits(worker, false, even),
+            Wanted::Pair { is_ipv4 } => {
+                units = 2;
+                fits = pool.values().any(|found| found.addr.is_ipv4() == is_ipv4 && found.partner.is_some());
+            }
+            Wanted::Reserved(token) => {
+                let or_silence = self.budget_may_be_spent(now, flow.client.ip());
+                let guess = Codes { is_guess: true, or_silence, ..Codes::one(508) };
+                let held = self.reservations.get(&token).map(|held| (held, held.alive(now)));
+                match held {
+                    None | Some((_, Alive::No)) => return guess,
+                    Some((held, _)) if held.relay.0 != worker => return Codes::one(508).and_all(&guess),
+                    // Whoever reserved it has paid; where another user claims it, the bill is made out anew.
+                    Some((held, is_alive)) => {
+                        units = u32::from(held.user != user);
+                        if is_alive == Alive::Maybe {
+                            doubts = doubts.and_all(&guess);
+                        }
+                    }
+                }
             }
         }
+        let mut refusals = if fits { Codes::default() } else { Codes::one(508) };
+        // The server gives up what has expired on this five-tuple first, and everything else within a second.
+        let own = self.claims.get(flow).filter(|claim| claim.expires() <= now);
+        let own = |counts: &dyn Fn(&Claim) -> bool| u32::from(own.is_some_and(counts));
+        let expired = |counts: &dyn Fn(&Claim) -> bool| {
+            let dead = self.by_expiry.iter().take_while(|(expires, _, _)| *expires <= now);
+            let mut flows: Vec<&Flow> = dead.map(|(_, flow, _)| flow).collect();
+            flows.sort_unstable();
+            flows.dedup();
+            let counts =
+                |flow: &&Flow| self.claims.get(flow).is_some_and(|claim| claim.expires() <= now && counts(claim));
+            flows.into_iter().filter(counts).count() as u32
+        };
+        let reserved = |counts: &dyn Fn(usize) -> bool| {
+            let dead = self.reservations.values().filter(|held| held.alive(now) != Alive::Yes && counts(held.user));
+            dead.count() as u32
+        };
+        let total = (self.claims.len() + self.reservations.len()) as u32;
+        let mut bound = |held: u32, (sure, own): (u32, u32), units: u32, bound: u32, code: u16| {
+            if held - sure + units > bound {
+                refusals = refusals.and(code);
+            } else if held - own + units > bound {
+                doubts = doubts.and(code);
+            }
+        };
+        let of_user = |claim: &Claim| claim.user == user;
+        let of_worker = |claim: &Claim| claim.worker == worker;
+        let dead = expired(&of_user) + reserved(&|of| of == user);
+        bound(self.held_by_user[user], (dead, own(&of_user)), units, self.rules.allocations_per_user, 486);
+        // A unit that changes hands is counted twice for a moment.
+        let changes_hands = units == 1 && matches!(wanted, Wanted::Reserved(_));
+        let (dead, freed) = (expired(&|_| true) + reserved(&|_| true), own(&|_| true));
+        let dead = dead + u32::from(changes_hands);
+        bound(total, (dead, freed), units, self.rules.allocations_total, 486);
+        let held = self.held_by_worker[usize::from(worker)];
+        bound(held, (expired(&of_worker), own(&of_worker)), 1, self.rules.allocations, 508);
         if refusals.list().is_empty() { Codes::one(0).and_all(&doubts) } else { refusals.and_all(&doubts) }
     }
 
@@ -102,7 +140,7 @@ impl Model {
         for peer in message.addresses(wire::PEER_ADDRESS) {
             match peer {
                 None => faults = faults.and(400),
-                Some(peer) if peer.is_ipv4() != claim.relayed.is_ipv4() => faults = faults.and(443),
+                Some(peer) if family(now, claim, peer) == Alive::No => faults = faults.and(443),
                 Some(peer) if !self.may_permit(peer.ip()) => faults = faults.and(403),
                 Some(peer) => ips.push(peer.ip()),
             }
@@ -124,14 +162,16 @@ impl Model {
         if !(0x4000..=0x4FFF).contains(&number) {
             return Codes::one(400);
         }
-        let other_peer = claim.channels.get(&number).filter(|(bound, _)| *bound != peer).map(|(_, expires)| *expires);
-        let other_number = claim.channels_of(peer).filter(|(bound, _)| *bound != number).map(|(_, expires)| expires);
+        let other_peer = claim.channel(number).filter(|(bound, _)| *bound != peer).map(|(_, expires)| expires);
+        let leg = claim.leg_of(peer);
+        let other_number = leg.into_iter().flat_map(|leg| leg.channels_of(peer)).filter(|(bound, _)| *bound != number);
+        let other_number = other_number.map(|(_, expires)| expires);
         let in_the_way = other_peer.into_iter().chain(other_number).map(|expires| alive(expires, now)).max();
         let mut codes = if in_the_way == Some(Alive::Maybe) { Codes::one(400) } else { Codes::default() };
         if in_the_way == Some(Alive::Yes) {
             return Codes::one(400);
         }
-        if peer.is_ipv4() != claim.relayed.is_ipv4() {
+        if family(now, claim, peer) == Alive::No {
             return codes.and(443);
         }
         let own_relay = if self.policy.is_own(peer.ip()) { self.may_reach(now, peer) } else { Alive::Yes };
@@ -146,18 +186,19 @@ impl Model {
 
     /// Whether so many permissions, and perhaps a channel, fit: 508 where not.
     fn room(&self, now: Nanos, claim: &Claim, ips: &[IpAddr], channel: Option<u16>) -> Codes {
-        let worker = usize::from(claim.relay.0);
+        let worker = usize::from(claim.worker);
         let own = |ends: &mut dyn Iterator<Item = Nanos>| {
             ends.fold(Held::default(), |held, end| Held { live: held.live + u32::from(now < end), held: held.held + 1 })
         };
-        let known: Vec<Option<Nanos>> = ips.iter().map(|ip| claim.permissions.get(ip).copied()).collect();
-        let permissions = own(&mut claim.permissions.values().copied());
+        let known: Vec<Option<Nanos>> =
+            ips.iter().map(|ip| claim.legs().find_map(|leg| leg.permissions.get(ip).copied())).collect();
+        let permissions = own(&mut claim.legs().flat_map(|leg| leg.permissions.values().copied()));
         let fits = Fits { now, codes: Codes::default() }
             .more(&known, permissions, self.rules.permissions_per_allocation)
             .more(&known, self.permissions[worker], self.rules.permissions);
         let Some(number) = channel else { return fits.codes() };
-        let known = [claim.channels.get(&number).map(|(_, expires)| *expires)];
-        let channels = own(&mut claim.channels.values().map(|(_, expires)| *expires));
+        let known = [claim.channel(number).map(|(_, expires)| expires)];
+        let channels = own(&mut claim.legs().flat_map(|leg| leg.channels.values().map(|(_, expires)| *expires)));
         fits.more(&known, channels, self.rules.channels_per_allocation)
             .more(&known, self.channels[worker], self.rules.channels)
             .codes()
@@ -201,43 +242,64 @@ impl Fits {
     }
 }
 
-/// What is wrong with an Allocate whatever the server has, in the order of section 7.2.
-fn malformed_allocate(message: &Reading<'_>) -> Option<u16> {
+/// Which relayed addresses an Allocate asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Wanted {
+    One {
+        is_ipv4: bool,
+        even: bool,
+    },
+    /// IPv4 and IPv6.
+    Both {
+        even: bool,
+    },
+    /// An even port, and the next one in reserve.
+    Pair {
+        is_ipv4: bool,
+    },
+    Reserved(u64),
+}
+
+/// What an Allocate asks for, or what is wrong with it whatever the server has, in the order of section 7.2.
+pub(in super::super) fn wanted(message: &Reading<'_>) -> Result<Wanted, u16> {
     let family = |kind| message.get(kind).map(|value| if value.len() == 4 { value[0] } else { 0xFF });
     match message.get(wire::TRANSPORT) {
         Some([UDP, _, _, _]) => {}
-        Some([_, _, _, _]) => return Some(442),
-        Some(_) | None => return Some(400),
+        Some([_, _, _, _]) => return Err(442),
+        Some(_) | None => return Err(400),
     }
     let (requested, additional) = (family(wire::ADDRESS_FAMILY), family(wire::ADDITIONAL_FAMILY));
     let even = message.get(wire::EVEN_PORT);
-    if requested == Some(0xFF) || additional == Some(0xFF) {
-        return Some(400);
-    }
-    if let Some(token) = message.get(wire::RESERVATION_TOKEN) {
-        let alone = even.is_none() && requested.is_none() && additional.is_none();
-        return Some(if token.len() == 8 && alone { 508 } else { 400 });
-    }
-    if requested.is_some() && additional.is_some() {
-        return Some(400);
-    }
-    if requested.is_some_and(|family| family != 1 && family != 2) {
-        return Some(440);
-    }
-    if even.is_some_and(|even| even.len() != 1) || additional.is_some_and(|family| family != 2) {
-        return Some(400);
-    }
-    if even.is_some_and(|even| even[0] & 0x80 != 0) {
-        return Some(if additional.is_some() { 400 } else { 508 });
-    }
-    message.get(wire::LIFETIME).filter(|value| value.len() != 4).map(|_| 400)
+    let lifetime_is_right = message.get(wire::LIFETIME).is_none_or(|value| value.len() == 4);
+    let wanted = match (message.get(wire::RESERVATION_TOKEN), requested, additional, even) {
+        (_, Some(0xFF), _, _) | (_, _, Some(0xFF), _) => return Err(400),
+        (Some(token), None, None, None) => Wanted::Reserved(u64::from_be_bytes(token.try_into().map_err(|_| 400u16)?)),
+        (Some(_), _, _, _) | (None, Some(_), Some(_), _) => return Err(400),
+        (None, Some(family), _, _) if family != 1 && family != 2 => return Err(440),
+        (None, _, _, Some(even)) if even.len() != 1 => return Err(400),
+        (None, None, Some(2), even) if even.is_none_or(|even| even[0] & 0x80 == 0) => {
+            Wanted::Both { even: even.is_some() }
+        }
+        (None, None, Some(_), _) => return Err(400),
+        (None, family, None, Some(even)) if even[0] & 0x80 != 0 => Wanted::Pair { is_ipv4: family != Some(2) },
+        (None, family, None, even) => Wanted::One { is_ipv4: family != Some(2), even: even.is_some() },
+    };
+    if lifetime_is_right { Ok(wanted) } else { Err(400) }
 }
 
-fn refresh(claim: &Claim, message: &Reading<'_>) -> Codes {
-    let family = if claim.relayed.is_ipv4() { 1 } else { 2 };
-    match (message.get(wire::ADDRESS_FAMILY), message.get(wire::LIFETIME)) {
-        (Some(value), _) if value.len() != 4 => Codes::one(400),
-        (Some(value), _) if value[0] != family => Codes::one(443),
+/// Whether the allocation has a relayed address of the peer's family.
+fn family(now: Nanos, claim: &Claim, peer: SocketAddr) -> Alive {
+    claim.leg_of(peer).map_or(Alive::No, |leg| if now < leg.expires { Alive::Yes } else { Alive::No })
+}
+
+fn refresh(now: Nanos, claim: &Claim, message: &Reading<'_>) -> Codes {
+    let named = message.get(wire::ADDRESS_FAMILY);
+    if named.is_some_and(|value| value.len() != 4) {
+        return Codes::one(400);
+    }
+    let has = |family: u8| claim.legs[place(family == 1)].as_ref().is_some_and(|leg| now < leg.expires);
+    match (named, message.get(wire::LIFETIME)) {
+        (Some(value), _) if !matches!(value[0], 1 | 2) || !has(value[0]) => Codes::one(443),
         (_, Some(value)) if value.len() != 4 => Codes::one(400),
         _ => Codes::one(0),
     }

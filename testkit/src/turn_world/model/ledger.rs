@@ -5,7 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use tt_model::Nanos;
 
-use super::{Bucket, CHANNEL_LIFETIME, Claim, Flow, LATE, Model, PERMISSION_LIFETIME, RelayPlace};
+use super::{
+    Alive, Bucket, CHANNEL_LIFETIME, Claim, Flow, LATE, Leg, Model, PERMISSION_LIFETIME, RelayPlace, Reservation,
+    Waiting, place,
+};
 use crate::turn_world::wire::{self, Reading};
 
 /// The end of a permission or a channel, or the moment at which it must be gone.
@@ -21,33 +24,48 @@ pub(super) struct End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Permission(IpAddr),
-    Channel(u16),
+    Channel(u16, SocketAddr),
+}
+
+/// What an Allocate was granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Grant {
+    pub(in super::super) relays: Vec<(RelayPlace, SocketAddr)>,
+    /// The next port in reserve, and its token.
+    pub(in super::super) reserved: Option<(RelayPlace, SocketAddr, u64)>,
+    /// The token that was claimed.
+    pub(in super::super) claimed: Option<u64>,
 }
 
 impl Model {
     /// Time goes on to `now`: what has expired no longer counts as live, what must be gone no longer counts at all.
-    /// The allocation that should have been ended by now, if there is one.
-    pub(in super::super) fn pass(&mut self, now: Nanos) -> Option<Flow> {
+    /// Whose allocation or reservation should have been ended by now, if there is one.
+    pub(in super::super) fn pass(&mut self, now: Nanos) -> Option<SocketAddr> {
         while self.ends.peek().is_some_and(|Reverse(end)| end.at <= now) {
             let Some(Reverse(end)) = self.ends.pop() else { break };
             let Some(claim) = self.claims.get_mut(&end.flow).filter(|claim| claim.serial == end.serial) else {
                 continue;
             };
-            let (worker, is_over) = (usize::from(claim.relay.0), end.at > end.expires);
+            let (worker, is_over) = (usize::from(claim.worker), end.at > end.expires);
+            let ip = match end.what {
+                What::Permission(ip) => ip,
+                What::Channel(_, peer) => peer.ip(),
+            };
+            let Some(leg) = claim.legs[place(ip.is_ipv4())].as_mut() else { continue };
             let held = match end.what {
-                What::Permission(ip) if claim.permissions.get(&ip) == Some(&end.expires) => {
+                What::Permission(ip) if leg.permissions.get(&ip) == Some(&end.expires) => {
                     if is_over {
-                        claim.permissions.remove(&ip);
+                        leg.permissions.remove(&ip);
                     }
                     &mut self.permissions[worker]
                 }
-                What::Channel(number) if claim.channels.get(&number).is_some_and(|(_, at)| *at == end.expires) => {
+                What::Channel(number, _) if leg.channels.get(&number).is_some_and(|(_, at)| *at == end.expires) => {
                     if is_over {
-                        claim.channels.remove(&number);
+                        leg.channels.remove(&number);
                     }
                     &mut self.channels[worker]
                 }
-                What::Permission(_) | What::Channel(_) => continue,
+                What::Permission(_) | What::Channel(..) => continue,
             };
             if is_over {
                 held.held -= 1;
@@ -56,8 +74,9 @@ impl Model {
                 self.ends.push(Reverse(End { at: end.expires.saturating_add(LATE), ..end }));
             }
         }
-        let (expires, flow) = self.by_expiry.first()?;
-        (expires.saturating_add(LATE) < now).then_some(*flow)
+        let overdue = self.reservations.values().find(|held| held.alive(now) == Alive::No).map(|held| held.relayed);
+        let late = self.by_expiry.first().filter(|(expires, _, _)| expires.saturating_add(LATE) < now);
+        overdue.or_else(|| late.map(|(_, flow, _)| flow.client))
     }
 
     /// A request was granted.
@@ -67,27 +86,15 @@ impl Model {
         flow: &Flow,
         user: usize,
         request: &Reading<'_>,
-        relay: Option<(RelayPlace, SocketAddr)>,
+        grant: Option<Grant>,
     ) {
         match request.method {
             wire::ALLOCATE => {
-                if let Some((relay, relayed)) = relay {
-                    self.claim(now, flow, user, request, (relay, relayed));
+                if let Some(grant) = grant {
+                    self.claim(now, flow, user, request, grant);
                 }
             }
-            wire::REFRESH if request.number(wire::LIFETIME) == Some(0) => {
-                if let Some(claim) = self.end(now, flow) {
-                    self.retiring.insert(claim.relay);
-                }
-            }
-            wire::REFRESH => {
-                let lifetime_s = self.lifetime_s(request.number(wire::LIFETIME));
-                if let Some(claim) = self.claims.get_mut(flow) {
-                    self.by_expiry.remove(&(claim.expires, *flow));
-                    claim.expires = now.saturating_add(Nanos::from_secs(u64::from(lifetime_s)));
-                    self.by_expiry.insert((claim.expires, *flow));
-                }
-            }
+            wire::REFRESH => self.refresh(now, flow, request),
             _ => {
                 let peers: Vec<SocketAddr> = request.addresses(wire::PEER_ADDRESS).flatten().collect();
                 let number = request.number(wire::CHANNEL_NUMBER).map(|number| (number >> 16) as u16);
@@ -102,73 +109,112 @@ impl Model {
         }
     }
 
-    fn claim(
-        &mut self,
-        now: Nanos,
-        flow: &Flow,
-        user: usize,
-        request: &Reading<'_>,
-        (relay, relayed): (RelayPlace, SocketAddr),
-    ) {
-        if self.claims.get(flow).is_some_and(|claim| claim.tid == request.tid && claim.relay == relay) {
+    /// RFC 8656 section 8: the relayed address of the family that is named, or all of them.
+    fn refresh(&mut self, now: Nanos, flow: &Flow, request: &Reading<'_>) {
+        let named = request.get(wire::ADDRESS_FAMILY).map(|value| place(value[0] == 1));
+        let lifetime_s = self.lifetime_s(request.number(wire::LIFETIME));
+        for at in [0, 1].into_iter().filter(|at| named.is_none_or(|named| named == *at)) {
+            let leg = self.claims.get_mut(flow).and_then(|claim| claim.legs[at].as_mut());
+            let Some(leg) = leg.filter(|leg| now < leg.expires) else { continue };
+            if request.number(wire::LIFETIME) == Some(0) {
+                self.end_leg(now, flow, at).into_iter().for_each(|leg| {
+                    self.retiring.insert(leg.relay);
+                });
+            } else {
+                self.by_expiry.remove(&(leg.expires, *flow, at));
+                leg.expires = now.saturating_add(Nanos::from_secs(u64::from(lifetime_s)));
+                self.by_expiry.insert((leg.expires, *flow, at));
+            }
+        }
+    }
+
+    fn claim(&mut self, now: Nanos, flow: &Flow, user: usize, request: &Reading<'_>, grant: Grant) {
+        let is_same = |claim: &Claim| {
+            claim.tid == request.tid
+                && claim.legs().any(|leg| grant.relays.iter().any(|(relay, _)| *relay == leg.relay))
+        };
+        if self.claims.get(flow).is_some_and(is_same) {
             return;
         }
-        if let Some(expired) = self.end(now, flow) {
-            self.retiring.insert(expired.relay);
-        }
+        self.close(now, flow);
         let lifetime_s = self.lifetime_s(request.number(wire::LIFETIME));
         let expires = now.saturating_add(Nanos::from_secs(u64::from(lifetime_s)));
+        if let Some(held) = grant.claimed.and_then(|token| self.reservations.remove(&token)) {
+            self.reserved.remove(&held.relay);
+            self.held_by_user[held.user] -= 1;
+        }
         self.serial += 1;
-        let claim = Claim {
-            serial: self.serial,
-            user,
-            tid: request.tid,
-            relay,
-            relayed,
-            expires,
-            permissions: Default::default(),
-            channels: Default::default(),
-        };
-        self.pools[usize::from(relay.0)].remove(&relay.1);
-        self.by_relay.insert(relay, *flow);
-        self.relayed.insert(relayed, *flow);
-        self.by_expiry.insert((expires, *flow));
+        let worker = grant.relays[0].0.0;
+        let token = grant.reserved.map(|(_, _, token)| token);
+        let mut claim = Claim { serial: self.serial, user, tid: request.tid, worker, legs: [None, None], token };
+        for (relay, relayed) in grant.relays {
+            self.take(relay);
+            let at = place(relayed.is_ipv4());
+            self.by_relay.insert(relay, *flow);
+            self.relayed.insert(relayed, *flow);
+            self.by_expiry.insert((expires, *flow, at));
+            let (permissions, channels) = Default::default();
+            claim.legs[at] = Some(Leg { relay, relayed, expires, permissions, channels });
+        }
+        if let Some((relay, relayed, token)) = grant.reserved {
+            self.take(relay);
+            self.reservations.insert(token, Reservation { relay, relayed, user, made: now });
+            self.reserved.insert(relay, token);
+            self.held_by_user[user] += 1;
+        }
         self.held_by_user[user] += 1;
-        self.held_by_worker[usize::from(relay.0)] += 1;
+        self.held_by_worker[usize::from(worker)] += 1;
         self.claims.insert(*flow, claim);
     }
 
-    /// The flow's connection is closed, and its allocation with it.
-    pub(in super::super) fn close(&mut self, now: Nanos, flow: &Flow) {
-        if let Some(claim) = self.end(now, flow) {
-            self.retiring.insert(claim.relay);
+    /// Takes a relay out of its pool; its partner waits alone from now on.
+    fn take(&mut self, (worker, relay): RelayPlace) {
+        let pool = &mut self.pools[usize::from(worker)];
+        let partner = pool.remove(&relay).and_then(|waiting| waiting.partner);
+        if let Some(partner) = partner.and_then(|partner| pool.get_mut(&partner)) {
+            partner.partner = None;
         }
     }
 
-    fn end(&mut self, now: Nanos, flow: &Flow) -> Option<Claim> {
-        let claim = self.claims.remove(flow)?;
-        let worker = usize::from(claim.relay.0);
-        self.by_relay.remove(&claim.relay);
-        self.relayed.remove(&claim.relayed);
-        self.by_expiry.remove(&(claim.expires, *flow));
-        self.held_by_user[claim.user] -= 1;
-        self.held_by_worker[worker] -= 1;
-        for expires in claim.permissions.values() {
+    /// The flow's allocation ends: its connection is closed, or another one takes its place.
+    pub(in super::super) fn close(&mut self, now: Nanos, flow: &Flow) {
+        for at in [0, 1] {
+            if let Some(leg) = self.end_leg(now, flow, at) {
+                self.retiring.insert(leg.relay);
+            }
+        }
+    }
+
+    /// One relayed address ends, and the allocation with the last.
+    fn end_leg(&mut self, now: Nanos, flow: &Flow, at: usize) -> Option<Leg> {
+        let claim = self.claims.get_mut(flow)?;
+        let leg = claim.legs[at].take()?;
+        let (worker, user, is_last) = (usize::from(claim.worker), claim.user, claim.legs().next().is_none());
+        self.by_relay.remove(&leg.relay);
+        self.relayed.remove(&leg.relayed);
+        self.by_expiry.remove(&(leg.expires, *flow, at));
+        for expires in leg.permissions.values() {
             self.permissions[worker].held -= 1;
             self.permissions[worker].live -= u32::from(now < *expires);
         }
-        for (_, expires) in claim.channels.values() {
+        for (_, expires) in leg.channels.values() {
             self.channels[worker].held -= 1;
             self.channels[worker].live -= u32::from(now < *expires);
         }
-        Some(claim)
+        if is_last {
+            self.claims.remove(flow);
+            self.held_by_user[user] -= 1;
+            self.held_by_worker[worker] -= 1;
+        }
+        Some(leg)
     }
 
     fn permit(&mut self, now: Nanos, flow: &Flow, ip: IpAddr) {
         let Some(claim) = self.claims.get_mut(flow) else { return };
         let expires = now.saturating_add(PERMISSION_LIFETIME);
-        let held = &mut self.permissions[usize::from(claim.relay.0)];
-        let before = claim.permissions.insert(ip, expires);
+        let held = &mut self.permissions[usize::from(claim.worker)];
+        let Some(leg) = claim.legs[place(ip.is_ipv4())].as_mut() else { return };
+        let before = leg.permissions.insert(ip, expires);
         held.held += u32::from(before.is_none());
         held.live += u32::from(before.is_none_or(|before| before <= now));
         if before == Some(expires) {
@@ -181,20 +227,24 @@ impl Model {
     fn bind(&mut self, now: Nanos, flow: &Flow, number: u16, peer: SocketAddr) {
         let Some(claim) = self.claims.get_mut(flow) else { return };
         let expires = now.saturating_add(CHANNEL_LIFETIME);
-        let held = &mut self.channels[usize::from(claim.relay.0)];
+        let held = &mut self.channels[usize::from(claim.worker)];
         // What was in the way has expired, or the request would have been refused.
-        let stale: Vec<u16> =
-            claim.channels_of(peer).map(|(bound, _)| bound).filter(|bound| *bound != number).collect();
-        for other in stale {
-            held.held -= u32::from(claim.channels.remove(&other).is_some());
+        let other = claim.channel(number).map(|(bound, _)| bound).filter(|bound| *bound != peer);
+        if let Some(leg) = other.and_then(|bound| claim.legs[place(bound.is_ipv4())].as_mut()) {
+            held.held -= u32::from(leg.channels.remove(&number).is_some());
         }
-        let before = claim.channels.insert(number, (peer, expires)).map(|(_, before)| before);
+        let Some(leg) = claim.legs[place(peer.is_ipv4())].as_mut() else { return };
+        let stale: Vec<u16> = leg.channels_of(peer).map(|(bound, _)| bound).filter(|bound| *bound != number).collect();
+        for other in stale {
+            held.held -= u32::from(leg.channels.remove(&other).is_some());
+        }
+        let before = leg.channels.insert(number, (peer, expires)).map(|(_, before)| before);
         held.held += u32::from(before.is_none());
         held.live += u32::from(before.is_none_or(|before| before <= now));
         if before == Some(expires) {
             return;
         }
-        let what = What::Channel(number);
+        let what = What::Channel(number, peer);
         self.ends.push(Reverse(End { at: expires, expires, flow: *flow, serial: claim.serial, what }));
     }
 
@@ -203,13 +253,26 @@ impl Model {
         if self.retiring.remove(&relay) {
             return true;
         }
+        if let Some(token) = self.reserved.get(&relay).copied() {
+            let Some(held) = self.reservations.get(&token).filter(|held| held.alive(now) != Alive::Yes) else {
+                return false;
+            };
+            self.held_by_user[held.user] -= 1;
+            self.reservations.remove(&token);
+            self.reserved.remove(&relay);
+            return true;
+        }
         let Some(flow) = self.by_relay.get(&relay).copied() else { return false };
-        self.end(now, &flow).is_some_and(|claim| claim.expires <= now)
+        let at = [0, 1].into_iter().find(|at| {
+            let leg = self.claims.get(&flow).and_then(|claim| claim.legs[*at].as_ref());
+            leg.is_some_and(|leg| leg.relay == relay && leg.expires <= now)
+        });
+        at.is_some_and(|at| self.end_leg(now, &flow, at).is_some())
     }
 
     /// When the next allocation ends.
     pub(in super::super) fn earliest_end(&self) -> Option<Nanos> {
-        self.by_expiry.first().map(|(expires, _)| *expires)
+        self.by_expiry.first().map(|(expires, _, _)| *expires)
     }
 
     /// Allocations that were ended and whose relays the server still keeps.
@@ -218,9 +281,9 @@ impl Model {
     }
 
     /// The driver registered a relay.
-    pub(in super::super) fn relay_added(&mut self, relay: RelayPlace, addr: SocketAddr) {
+    pub(in super::super) fn relay_added(&mut self, relay: RelayPlace, addr: SocketAddr, partner: Option<u32>) {
         let worker = usize::from(relay.0);
-        self.pools[worker].insert(relay.1, addr);
+        self.pools[worker].insert(relay.1, Waiting { addr, partner });
         self.families[worker][usize::from(addr.is_ipv6())] = true;
     }
 
