@@ -196,8 +196,8 @@ impl Relays {
                 PortChoice::Any => (odd, even),
                 PortChoice::Even => (even, odd),
             };
-            self.put_back(other.relay);
-            return Some(drawn);
+            self.put_back(other);
+            return Some(Drawn { parted: Some(other.relay), ..drawn });
         };
         let id = singles.swap_remove(at);
         Some(self.drawn(id))
@@ -214,7 +214,7 @@ impl Relays {
     }
 
     fn drawn(&self, id: u32) -> Drawn {
-        Drawn { relay: RelayId(id), relayed: self.relays[id as usize].address.external }
+        Drawn { relay: RelayId(id), relayed: self.relays[id as usize].address.external, parted: None }
     }
 
     /// A token that nobody foresees, never zero.
@@ -236,11 +236,21 @@ impl Relays {
         }
     }
 
-    /// Puts a drawn relay back that has served nobody.
-    pub(crate) fn put_back(&mut self, id: RelayId) {
-        let Some(relay) = self.relays.get(id.0 as usize) else { return };
-        let family = Family::of(relay.address.external.ip());
-        self.pools[family as usize].singles.push(id.0);
+    /// Puts a drawn relay back that has served nobody. A pair that was broken up for it is one again: the other half
+    /// is the single that was put back last.
+    pub(crate) fn put_back(&mut self, drawn: Drawn) {
+        let singles = &mut self.pools[Family::of(drawn.relayed.ip()) as usize].singles;
+        match drawn.parted.filter(|other| singles.last() == Some(&other.0)) {
+            None => singles.push(drawn.relay.0),
+            Some(other) => {
+                singles.pop();
+                if drawn.relayed.port().is_multiple_of(2) {
+                    self.put_pair_back(drawn.relay, other);
+                } else {
+                    self.put_pair_back(other, drawn.relay);
+                }
+            }
+        }
     }
 
     /// Puts a drawn pair back that has served nobody.
@@ -317,6 +327,8 @@ impl Pool {
 pub(crate) struct Drawn {
     pub(crate) relay: RelayId,
     pub(crate) relayed: SocketAddr,
+    /// The other half of the pair that was broken up for it.
+    pub(crate) parted: Option<RelayId>,
 }
 
 /// An address family.

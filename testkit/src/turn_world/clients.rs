@@ -255,6 +255,8 @@ pub(super) struct Client {
     pub(super) token: Option<Vec<u8>>,
     pub(super) channels: Vec<(u16, SocketAddr)>,
     pub(super) goal: Goal,
+    /// How often it has spoken to its peer since it was permitted to.
+    pub(super) spoken: u8,
     /// The last refusal of an Allocate on the way to the goal.
     pub(super) refusal: Option<u16>,
     /// Requests that somebody on the path will add to.
@@ -281,6 +283,7 @@ impl Client {
             token: None,
             channels: Vec::new(),
             goal: Goal::None,
+            spoken: 0,
             refusal: None,
             appends_left: 0,
             timer: 0,

@@ -241,7 +241,13 @@ impl World<'_> {
                 let payload = proof(&self.clients[client], client);
                 let send = Writer::new(wire::SEND, wire::INDICATION, tid);
                 self.send_to_server(client, send.address(wire::PEER_ADDRESS, peer).attr(wire::DATA, &payload).0);
-                self.clients[client].timer += 1;
+                let speaker = &mut self.clients[client];
+                speaker.timer += 1;
+                speaker.spoken += 1;
+                if speaker.spoken.is_multiple_of(3) {
+                    // No echo: perhaps the allocation has ended meanwhile.
+                    speaker.goal = Goal::Seek { is_permitted: false };
+                }
                 let timer = self.clients[client].timer;
                 self.later(Nanos::from_millis(400), Event::Patience { client, timer });
             }

@@ -3,6 +3,7 @@
 //! Written from the texts, in maps that are searched plainly, and without a line of the engine. Where the texts leave
 //! a second to a timer, both answers are allowed during that second, and the model follows what was done.
 
+mod codes;
 mod decide;
 mod ledger;
 mod policy;
@@ -15,6 +16,7 @@ use tt_model::{FiveTuple, Nanos, Transport};
 use super::clients::Keys;
 use super::topology::{REALM, Rules, WALL_S};
 use super::wire::{self, Algorithm, Reading, TransactionId};
+pub(super) use codes::Codes;
 pub(super) use decide::{Wanted, wanted};
 pub(super) use ledger::Grant;
 use policy::Policy;
@@ -201,46 +203,6 @@ pub(super) enum Expected<'a> {
         channels: Vec<(u16, Alive)>,
         peer: SocketAddr,
     },
-}
-
-/// The codes that an answer may have, 0 for success.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Codes {
-    codes: [u16; 8],
-    len: usize,
-    /// No answer is right too: a budget may be spent.
-    pub(super) or_silence: bool,
-    /// Whether the request proved who sent it.
-    pub(super) user: Option<Proven>,
-    /// A refusal is one more guess at a token, which costs budget.
-    pub(super) is_guess: bool,
-}
-
-impl Codes {
-    pub(super) fn one(code: u16) -> Self {
-        Self::default().and(code)
-    }
-
-    pub(super) fn and(mut self, code: u16) -> Self {
-        if !self.allow(code) && self.len < self.codes.len() {
-            self.codes[self.len] = code;
-            self.len += 1;
-        }
-        self
-    }
-
-    pub(super) fn and_all(self, other: &Self) -> Self {
-        let all = other.list().iter().fold(self, |codes, code| codes.and(*code));
-        Self { or_silence: all.or_silence || other.or_silence, is_guess: all.is_guess || other.is_guess, ..all }
-    }
-
-    pub(super) fn allow(&self, code: u16) -> bool {
-        self.list().contains(&code)
-    }
-
-    pub(super) fn list(&self) -> &[u16] {
-        &self.codes[..self.len]
-    }
 }
 
 /// A nonce, and the wall clock's nanoseconds at which it was given out.

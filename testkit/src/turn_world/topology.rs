@@ -189,7 +189,7 @@ impl Topology {
         let workers = draw.between(1, 8) as u16;
         let rules = rules(draw, &features, clients as u32, workers);
         let relays = if features.squeeze && draw.chance(1, 2) {
-            draw.between(1, (clients / u64::from(workers)).max(1)) as u32
+            draw.between(1, (clients * 2 / u64::from(workers)).max(2)) as u32
         } else {
             // Ports are 16 bits wide, also for a crowd.
             (clients as u32 + 4).min(clients as u32 * 2 / u32::from(workers) + 400)
@@ -225,8 +225,16 @@ fn rules(draw: &mut Draw, features: &Features, clients: u32, workers: u16) -> Ru
         nonce_lifetime_s: draw.pick(&[30, 120, 600, 3_600]),
         permissions_per_allocation,
         channels_per_allocation,
-        allocations_per_user: if features.small_quotas { draw.between(1, 8) as u32 } else { u32::MAX },
-        allocations_total: if features.small_quotas { draw.between(1, u64::from(clients)) as u32 } else { u32::MAX },
+        allocations_per_user: if features.small_quotas {
+            draw.between(1, u64::from(clients) / 2 + 2) as u32
+        } else {
+            u32::MAX
+        },
+        allocations_total: if features.small_quotas {
+            draw.between(u64::from(clients) / 2 + 1, u64::from(clients) * 2) as u32
+        } else {
+            u32::MAX
+        },
         allocations,
         permissions: if tight { allocations } else { room * 8 },
         channels: if tight { allocations } else { room * 8 },

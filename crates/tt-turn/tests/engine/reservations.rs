@@ -50,6 +50,24 @@ fn end(world: &mut World, from: &str) {
 }
 
 #[test]
+fn a_refused_allocate_leaves_a_pair_together() {
+    let mut world = world_with_pair(Quotas { allocations_per_user: 32, ..world::quotas() });
+    for port in 0..32 {
+        world.allocate(addr(&format!("192.0.2.9:{}", 1_000 + port)));
+    }
+    // Only the pair is left, and the quota is used up.
+    assert_eq!((world.server.relays_pooled(true), world.server.relay_pairs_pooled(true)), (2, 1));
+    for even_port in [None, Some(0)] {
+        let mut attrs = vec![(TRANSPORT, UDP.to_vec())];
+        attrs.extend(even_port.map(|bits| (EVEN_PORT, vec![bits])));
+        assert_eq!(world.ask(addr(FROM), ALLOCATE, &attrs).code(), 486);
+        assert_eq!((world.server.relays_pooled(true), world.server.relay_pairs_pooled(true)), (2, 1));
+    }
+    let reply = world.ask_as("bob", addr(FROM), ALLOCATE, &[(TRANSPORT, UDP.to_vec()), (EVEN_PORT, vec![0x80])]);
+    assert_eq!(reply.address(RELAYED_ADDRESS), Some(addr("198.41.0.9:60000")));
+}
+
+#[test]
 fn rfc_r086_rfc_r087_case_a50_a_pair_is_an_even_port_and_the_next_one() {
     let mut world = world_with_pair(world::quotas());
     let reply = reserve(&mut world, addr(FROM));

@@ -50,7 +50,7 @@ impl Server {
                     let elsewhere = self.shared.token_owner(token).is_some_and(|owner| owner != self.worker);
                     return Err(if elsewhere { Refusal::TokenElsewhere } else { Refusal::Token });
                 };
-                let drawn = Drawn { relay: claimed.relay, relayed: claimed.relayed };
+                let drawn = Drawn { relay: claimed.relay, relayed: claimed.relayed, parted: None };
                 Ok(Choice { claimed: Some(claimed), ..Choice::of(Family::of(claimed.relayed.ip()), drawn) })
             }
             Wanted::One { family, port } => {
@@ -84,7 +84,7 @@ impl Server {
             ([Some(even), _] | [_, Some(even)], Some((odd, _)), None) => {
                 self.relays.put_pair_back(even.relay, odd.relay);
             }
-            (relays, _, None) => relays.iter().flatten().for_each(|drawn| self.relays.put_back(drawn.relay)),
+            (relays, _, None) => relays.iter().flatten().for_each(|drawn| self.relays.put_back(*drawn)),
         }
     }
 
