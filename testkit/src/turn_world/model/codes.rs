@@ -5,8 +5,8 @@ use super::Proven;
 /// The codes that an answer may have, 0 for success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::turn_world) struct Codes {
-    codes: [u16; 8],
-    len: usize,
+    pub(in crate::turn_world) codes: [u16; 8],
+    pub(in crate::turn_world) len: usize,
     /// No answer is right too: a budget may be spent.
     pub(in crate::turn_world) or_silence: bool,
     /// Whether the request proved who sent it.
