@@ -233,6 +233,8 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
         config: config.clone(),
         drain_timeout: turn.drain_timeout,
     };
+    // With it go the passwords: from here on there are keys.
+    drop(turn);
     let status = operated.follow(&signals);
     // The next one stops the process at once.
     drop(signals);

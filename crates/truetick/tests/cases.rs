@@ -15,6 +15,8 @@ mod dual;
 mod faults;
 #[path = "cases/lessons.rs"]
 mod lessons;
+#[path = "cases/memory.rs"]
+mod memory;
 #[path = "cases/over_tcp.rs"]
 mod over_tcp;
 #[path = "cases/peers.rs"]

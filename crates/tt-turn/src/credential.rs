@@ -57,6 +57,14 @@ impl Secrets {
         Self { seed, nonce_key, nonce_key_previous: None, users: Vec::new(), auth_secrets: Vec::new() }
     }
 
+    /// The same with another seed: for another worker.
+    #[must_use]
+    pub fn seeded(&self, seed: [u8; 32]) -> Self {
+        let mut seeded = self.clone();
+        seeded.seed = seed;
+        seeded
+    }
+
     /// Nonces made with this key stay valid until they are stale: the key before a rotation.
     pub fn accept_nonces_of(&mut self, nonce_key_previous: [u8; 32]) {
         self.nonce_key_previous = Some(nonce_key_previous);

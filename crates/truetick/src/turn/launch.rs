@@ -22,6 +22,7 @@ use super::listeners::{Listeners, listens, stream_addr};
 use super::orders::{ORDERS_MAX, Order, Post};
 use super::records::{self, Records};
 use super::relays::{RelayPlan, Relays};
+use super::reload::InForce;
 use super::settings::TurnConfig;
 use super::streams::{Certificates, Sources, StreamLimits, StreamPlan, Streams, Takes};
 use super::supervisor::supervise;
@@ -100,7 +101,7 @@ struct Corner {
 /// What all workers are made from.
 pub(super) struct Blueprint {
     /// Replaced by a reload.
-    pub(super) config: ArcSwap<TurnConfig>,
+    pub(super) in_force: ArcSwap<InForce>,
     /// Where datagrams and connections are taken.
     pub(super) listen: Vec<SocketAddr>,
     pub(super) engine: EngineConfig,
@@ -118,15 +119,16 @@ impl Blueprint {
         engine.channel_numbers = config.channel_numbers;
         engine.password_algorithms = config.password_algorithms;
         engine.hairpin = config.hairpin;
+        let nonce_key = random()?;
         let seed = getrandom::u64().context("turn: the system gives no random bytes")?;
         Ok(Self {
-            config: ArcSwap::from_pointee(config.clone()),
+            in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key)?),
             listen: listen.to_vec(),
             engine,
             plan: relay_plan(config)?,
             stream_plan: stream_plan(config)?,
             shared: Arc::new(Shared::new(config.quotas, config.allocations_max, seed)),
-            nonce_key: random()?,
+            nonce_key,
             stop: Arc::new(AtomicBool::new(false)),
             epoch: Instant::now(),
         })
@@ -159,14 +161,14 @@ impl Blueprint {
             relays,
             streams,
             poller,
-            sampler: Sampler::new(clock::calibration().clock, self.config.load().sample_one_in),
+            sampler: Sampler::new(clock::calibration().clock, self.in_force.load().config.sample_one_in),
             ways: Ways::new(neighbours),
             arrivals,
             orders,
             records,
             published: Arc::new(Published::default()),
             stop: Arc::clone(&self.stop),
-            linger: Nanos(u64::from(self.config.load().linger_us) * 1_000),
+            linger: Nanos(u64::from(self.in_force.load().config.linger_us) * 1_000),
             epoch: self.epoch,
         })
     }

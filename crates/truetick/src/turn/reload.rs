@@ -12,19 +12,36 @@ use super::relays::Relays;
 use super::settings::TurnConfig;
 use super::worker::Parts;
 
-impl Blueprint {
-    /// The users and secrets of `config`, for one worker.
-    fn secrets(&self, config: &TurnConfig) -> anyhow::Result<Secrets> {
-        let mut secrets = Secrets::new(random()?, self.nonce_key);
+/// What a reload replaces. Of users and shared secrets the keys are kept, and nothing else (RFC 8656 section 6).
+#[derive(Debug)]
+pub(super) struct InForce {
+    /// Without users and secrets.
+    pub(super) config: TurnConfig,
+    secrets: Secrets,
+}
+
+impl InForce {
+    /// # Errors
+    /// The system gives no random bytes.
+    pub(super) fn new(config: TurnConfig, nonce_key: [u8; 32]) -> anyhow::Result<Self> {
+        let mut secrets = Secrets::new(random()?, nonce_key);
         for user in &config.users {
             secrets.add_user(user.name.as_bytes(), &config.realm, user.password.as_bytes());
         }
         for secret in &config.auth_secrets {
             secrets.add_auth_secret(secret.0.as_bytes());
         }
-        Ok(secrets)
+        let config = TurnConfig { users: Vec::new(), auth_secrets: Vec::new(), ..config };
+        Ok(Self { config, secrets })
     }
 
+    /// For one worker.
+    fn secrets(&self) -> anyhow::Result<Secrets> {
+        Ok(self.secrets.seeded(random()?))
+    }
+}
+
+impl Blueprint {
     /// The peer rules of `config`, with the addresses that this machine has at present.
     fn policy(&self, config: &TurnConfig) -> anyhow::Result<PeerPolicy> {
         Ok(config.peer_policy(&every_address(&self.listen)?))
@@ -32,12 +49,12 @@ impl Blueprint {
 
     /// An engine with what is in force.
     pub(super) fn engine(&self, id: WorkerId) -> anyhow::Result<Server> {
-        let config = self.config.load();
+        let in_force = self.in_force.load();
         let mut engine = self.engine.clone();
-        engine.peer_policy = self.policy(&config)?;
+        engine.peer_policy = self.policy(&in_force.config)?;
         // The kernel spreads clients unevenly: every worker has room for as many as it has sockets.
         let capacity = Capacity::for_allocations(self.plan.sockets_max);
-        Ok(Server::new(engine, capacity, Arc::clone(&self.shared), id, self.secrets(&config)?))
+        Ok(Server::new(engine, capacity, Arc::clone(&self.shared), id, in_force.secrets()?))
     }
 
     /// Puts the users, secrets and peer rules of `config` in force, in every worker or in none.
@@ -45,13 +62,14 @@ impl Blueprint {
     /// # Errors
     /// What the system lacks; what was in force stays.
     pub(super) fn reload(&self, config: TurnConfig, posts: &[Post]) -> anyhow::Result<()> {
+        let in_force = InForce::new(config, self.nonce_key)?;
         let order = |_: &Post| -> anyhow::Result<Order> {
-            let (secrets, policy) = (self.secrets(&config)?, self.policy(&config)?);
+            let (secrets, policy) = (in_force.secrets()?, self.policy(&in_force.config)?);
             Ok(Order::Reload { secrets: Box::new(secrets), policy: Box::new(policy) })
         };
         let orders = posts.iter().map(order).collect::<anyhow::Result<Vec<_>>>()?;
         // A worker that is made anew from here on has them from the start.
-        self.config.store(Arc::new(config));
+        self.in_force.store(Arc::new(in_force));
         for (post, order) in posts.iter().zip(orders) {
             post.send(order);
         }
