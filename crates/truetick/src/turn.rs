@@ -214,6 +214,9 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     let turn = TurnConfig::new(&args, &config.turn)?;
     let token = http::ApiToken::of(args.api_token_file.as_deref(), config)?;
     if args.only.check_config {
+        if let Some(files) = &turn.certificate {
+            Certificates::read(files)?;
+        }
         return tell_checked().map(|()| ExitCode::SUCCESS);
     }
     let signals = shutdown::signals().context("turn: cannot catch signals")?;

@@ -13,6 +13,8 @@ mod configuration;
 mod drain;
 #[path = "operators/logs.rs"]
 mod logs;
+#[path = "operators/namespaces.rs"]
+mod namespaces;
 #[path = "operators/operated.rs"]
 mod operated;
 #[path = "operators/reload.rs"]

@@ -31,7 +31,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("clippy", "no lint speaks, all targets", clippy),
     suite("docs", "the documentation builds without a warning", docs),
     suite("unit", "tests inside of libraries and programs", |place| group(place, Group::Unit)),
-    suite("integration", "tests beside them, captures and whole binary", |place| group(place, Group::Integration)),
+    suite("integration", "tests beside them, captures and whole binary", integration),
     suite("examples", "examples in the documentation", examples),
     suite("clients", "real TURN clients relay: turnutils_uclient, aioice, Chromium", clients),
     optional("go-client", "pion's client relays, where Go is new enough", |place| group(place, Group::Go)),
@@ -110,6 +110,12 @@ fn clippy(place: &Workplace) -> Outcome {
 fn docs(place: &Workplace) -> Outcome {
     let mut command = place.command("cargo", &["doc", "--workspace", "--no-deps", "--locked"]);
     one(place, "docs", command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// The tests that need more than the machine has skip by name; the reason is told here.
+fn integration(place: &Workplace) -> Outcome {
+    note(place.bring_program("nft", "nftables"));
+    group(place, Group::Integration)
 }
 
 fn group(place: &Workplace, group: Group) -> Outcome {

@@ -60,6 +60,17 @@ fn every_key_of_the_sample_file_is_known() {
 }
 
 #[test]
+fn every_known_key_is_in_the_operators_manual() {
+    let manual = include_str!("../../../../docs/turn-operators.md");
+    for section in ["[turn]", "[turn.streams]", "[turn.quotas]", "[http]"] {
+        let told = refusal(&format!("{section}\nno_such_key = 1\n"));
+        for key in told.split('`').skip(3).step_by(2).filter(|key| !["streams", "quotas"].contains(key)) {
+            assert!(manual.contains(&format!("`{key}`")), "{section} {key} is missing in the manual");
+        }
+    }
+}
+
+#[test]
 fn every_known_key_is_in_the_sample_file() {
     let sample = uncommented_sample();
     let feed = "venue = \"kraken\"\nsymbols = []\n";

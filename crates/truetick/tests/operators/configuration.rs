@@ -135,6 +135,39 @@ fn refusal_of_start(config: &str) -> String {
 }
 
 #[test]
+fn the_samples_for_other_servers_are_configurations() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/samples");
+    let manual = include_str!("../../../../docs/turn-operators.md");
+    let names: Vec<_> =
+        fs::read_dir(&samples).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    let (secrets, users) = ("a-secret\n", "livekit:a-password\n");
+    let files =
+        [("secrets", secrets), ("users", users), ("api-token", secrets), ("fullchain.pem", ""), ("privkey.pem", "")];
+    for (name, text) in files {
+        written(folder.path(), name, text, 0o600);
+    }
+    let certified = rcgen::generate_simple_self_signed(["turn.example.org".to_owned()]).unwrap();
+    written(folder.path(), "fullchain.pem", &certified.cert.pem(), 0o600);
+    written(folder.path(), "privkey.pem", &certified.signing_key.serialize_pem(), 0o600);
+    for name in names {
+        assert!(manual.contains(&format!("deploy/samples/{name}")), "{name}");
+        let text = fs::read_to_string(samples.join(&name)).unwrap();
+        let text = text.replace("/etc/truetick", folder.path().to_str().unwrap());
+        let config = written(folder.path(), &name, &text, 0o600);
+        let output = truetick(&["turn", "--config", &config, "--check-config"]);
+        assert!(output.status.success(), "{name}: {output:?}");
+    }
+    // A certificate that cannot be used is found before a restart, too.
+    written(folder.path(), "privkey.pem", "no key\n", 0o600);
+    let config = folder.path().join("synapse.toml");
+    let output = truetick(&["turn", "--config", config.to_str().unwrap(), "--check-config"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("privkey.pem"));
+}
+
+#[test]
 fn defaults_are_printed_too() {
     let output = truetick(&["turn", "--listen", "127.0.0.1:3478", "--print-config"]);
     let shown: toml::Table = String::from_utf8(output.stdout).unwrap().parse().unwrap();

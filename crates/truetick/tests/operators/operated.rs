@@ -44,12 +44,21 @@ impl Answer {
 impl Operated {
     /// Starts it with `keys` in `[turn]` beside the usual ones, and with global `flags`.
     pub(crate) fn start(keys: &str, flags: &[&str]) -> Self {
+        Self::with("127.0.0.1:0", keys, flags)
+    }
+
+    /// Starts it on another address, with `keys` in `[turn]`.
+    pub(crate) fn start_on(listen: &str, keys: &str) -> Self {
+        Self::with(listen, keys, &[])
+    }
+
+    fn with(listen: &str, keys: &str, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write_secret(&folder, "users", "ann:ann-secret\nbob:bob-secret\n");
         write_secret(&folder, "token", &format!("{TOKEN}\n"));
         let path = |name| folder.path().join(name).display().to_string();
         let text = format!(
-            "[turn]\nlisten = [\"127.0.0.1:0\"]\nuser_file = [\"{}\"]\nworkers = 2\n{keys}\n\
+            "[turn]\nlisten = [\"{listen}\"]\nuser_file = [\"{}\"]\nworkers = 2\n{keys}\n\
              [http]\nlisten = \"127.0.0.1:0\"\napi_token_file = \"{}\"\n",
             path("users"),
             path("token")
