@@ -7,6 +7,9 @@
 
 #[path = "clients/aioice.rs"]
 mod aioice;
+#[allow(dead_code, reason = "each test target uses its part of it")]
+#[path = "streams/certificates.rs"]
+mod certificates;
 #[path = "clients/chromium.rs"]
 mod chromium;
 #[allow(dead_code, reason = "each test target uses its part of it")]

@@ -139,6 +139,7 @@ fn clients(place: &Workplace) -> Outcome {
     for absent in [
         place.bring_program("turnutils_uclient", "coturn"),
         place.bring_program("chromium", "chromium"),
+        place.bring_program("certutil", "libnss3-tools"),
         place.bring_python(),
         place.bring_npm(),
     ] {

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::certificates::Certificates;
 use super::server::{PASSWORD, Server, USER};
 use super::{skip, tests_folder};
 
@@ -20,17 +21,20 @@ fn python() -> Result<PathBuf, String> {
     }
 }
 
-#[test]
-fn aioice_relays_both_ways() {
+/// Two connections by `transport` ("udp", "tcp" or "tls"); Python trusts the authority of `certificates`.
+fn relays_both_ways(test: &str, transport: &str, certificates: &Certificates) {
     let python = match python() {
         Ok(python) => python,
-        Err(reason) => return skip("aioice_relays_both_ways", &reason),
+        Err(reason) => return skip(test, &reason),
     };
-    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "2"]);
+    let files = certificates.flags();
+    let flags = [&["--listen", "127.0.0.1:0", "--workers", "2"], &files.each_ref().map(String::as_str)[..]].concat();
+    let server = Server::start(&flags);
     let addr = server.listen[0];
     let output = Command::new(python)
         .arg(tests_folder().join("clients/aioice_relay.py"))
-        .args([&addr.ip().to_string(), &addr.port().to_string(), USER, PASSWORD])
+        .args([&addr.ip().to_string(), &addr.port().to_string(), USER, PASSWORD, transport])
+        .env("SSL_CERT_FILE", certificates.authority_file())
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
@@ -45,4 +49,19 @@ fn aioice_relays_both_ways() {
     }
     let farewell = server.stop();
     assert!(farewell.out >= 4 * result["payloads"].as_u64().unwrap(), "{}", farewell.line);
+}
+
+#[test]
+fn aioice_relays_both_ways() {
+    relays_both_ways("aioice_relays_both_ways", "udp", &Certificates::new());
+}
+
+#[test]
+fn aioice_relays_both_ways_over_tcp() {
+    relays_both_ways("aioice_relays_both_ways_over_tcp", "tcp", &Certificates::new());
+}
+
+#[test]
+fn aioice_relays_both_ways_over_tls() {
+    relays_both_ways("aioice_relays_both_ways_over_tls", "tls", &Certificates::new());
 }

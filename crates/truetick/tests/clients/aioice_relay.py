@@ -1,6 +1,6 @@
 """Two aioice connections with relayed candidates only exchange datagrams in both directions.
 
-aioice_relay.py HOST PORT USERNAME PASSWORD
+aioice_relay.py HOST PORT USERNAME PASSWORD udp|tcp|tls
 
 Prints one line of JSON: how many payloads arrived as they were sent, and which pair carried them.
 """
@@ -44,11 +44,13 @@ async def exchange(sender: Connection, receiver: Connection, direction: str) -> 
 
 
 async def main() -> None:
-    host, port, username, password = sys.argv[1:]
+    host, port, username, password, transport = sys.argv[1:]
     shared = {
         "turn_server": (host, int(port)),
         "turn_username": username,
         "turn_password": password,
+        "turn_transport": "udp" if transport == "udp" else "tcp",
+        "turn_ssl": transport == "tls",
         "use_ipv6": False,
         "transport_policy": TransportPolicy.RELAY,
     }

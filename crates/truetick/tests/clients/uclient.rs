@@ -10,6 +10,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use super::certificates::Certificates;
 use super::server::{PASSWORD, Server, USER};
 use super::{on_path, skip};
 
@@ -107,6 +108,35 @@ fn uclient_send_indications_to_a_peer() {
     let test = "uclient_send_indications_to_a_peer";
     let Some(peer) = EchoPeer::start(test) else { return };
     loses_nothing(test, &["-s", "-e", "127.0.0.1", "-r", &peer.port.to_string()]);
+}
+
+#[test]
+fn uclient_channels_between_clients_over_tcp() {
+    loses_nothing("uclient_channels_between_clients_over_tcp", &["-t", "-y"]);
+}
+
+#[test]
+fn uclient_send_indications_between_clients_over_tcp() {
+    loses_nothing("uclient_send_indications_between_clients_over_tcp", &["-t", "-y", "-s"]);
+}
+
+#[test]
+fn uclient_to_a_peer_over_tcp() {
+    let test = "uclient_to_a_peer_over_tcp";
+    let Some(peer) = EchoPeer::start(test) else { return };
+    loses_nothing(test, &["-t", "-e", "127.0.0.1", "-r", &peer.port.to_string()]);
+}
+
+/// It takes every TLS record for one message, whatever RFC 8656 section 12.5 says.
+#[test]
+fn uclient_over_tls_with_an_authority_of_the_tests() {
+    let certificates = Certificates::new();
+    let (files, authority) = (certificates.flags(), certificates.authority_file());
+    let flags = files.each_ref().map(String::as_str);
+    let authority = ["-E", authority.to_str().unwrap()];
+    for mode in [&["-t", "-S", "-y"][..], &["-t", "-S", "-y", "-s"]] {
+        loses_nothing_on("uclient_over_tls_with_an_authority_of_the_tests", &flags, &[mode, &authority].concat());
+    }
 }
 
 #[test]
