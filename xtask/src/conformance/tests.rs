@@ -24,7 +24,7 @@ fn tree(rfc: &[(usize, &str)], cases: &[(usize, &str)]) -> Tree {
 }
 
 fn words(tree: &Tree) -> Vec<String> {
-    check(tree).iter().chain(&notes(tree)).map(ToString::to_string).collect()
+    check(tree).iter().chain(&open(tree)).map(ToString::to_string).collect()
 }
 
 const BOTH: &str = "outside = [\"truetick::rfc_r001_r002_words\"]";
