@@ -80,10 +80,8 @@ enum Duty {
     None,
     /// Served an allocation that has ended; the driver has not been told yet.
     Retired,
-    /// Waits in the pool of its family.
-    Pooled,
-    /// Held in reserve for whoever shows its token.
-    Reserved,
+    /// Waits in the pool of its family, or is held in reserve for whoever shows its token.
+    Waiting,
     /// Serves the allocation of this index.
     Serving(u32),
 }
@@ -163,7 +161,7 @@ impl Relays {
     }
 
     fn register(&mut self, id: RelayId, address: RelayAddress, next_port: u32) -> Family {
-        self.relays[id.0 as usize] = Relay { address, duty: Duty::Pooled, next_port };
+        self.relays[id.0 as usize] = Relay { address, duty: Duty::Waiting, next_port };
         let family = Family::of(address.external.ip());
         match family {
             Family::V4 => self.has_v4 = true,
@@ -222,13 +220,6 @@ impl Relays {
         self.draws.next().max(1)
     }
 
-    /// Holds a drawn relay in reserve.
-    pub(crate) fn reserve(&mut self, id: RelayId) {
-        if let Some(relay) = self.relays.get_mut(id.0 as usize) {
-            relay.duty = Duty::Reserved;
-        }
-    }
-
     /// Puts a drawn relay to work.
     pub(crate) fn assign(&mut self, id: RelayId, allocation: u32) {
         if let Some(relay) = self.relays.get_mut(id.0 as usize) {
@@ -255,11 +246,6 @@ impl Relays {
 
     /// Puts a drawn pair back that has served nobody.
     pub(crate) fn put_pair_back(&mut self, even: RelayId, odd: RelayId) {
-        for id in [even, odd] {
-            if let Some(relay) = self.relays.get_mut(id.0 as usize) {
-                relay.duty = Duty::Pooled;
-            }
-        }
         let Some(relay) = self.relays.get_mut(even.0 as usize) else { return };
         relay.next_port = odd.0;
         let family = Family::of(relay.address.external.ip());
@@ -292,7 +278,7 @@ impl Relays {
     pub(crate) fn serving(&self, id: RelayId) -> Option<u32> {
         match self.relays.get(id.0 as usize)?.duty {
             Duty::Serving(allocation) => Some(allocation),
-            Duty::None | Duty::Retired | Duty::Pooled | Duty::Reserved => None,
+            Duty::None | Duty::Retired | Duty::Waiting => None,
         }
     }
 

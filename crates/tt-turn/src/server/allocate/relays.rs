@@ -136,7 +136,6 @@ impl Server {
             self.make_unknown(request, choice);
             return Err(Refusal::Reservations);
         }
-        self.relays.reserve(drawn.relay);
         Ok(())
     }
 
