@@ -18,7 +18,7 @@ pub use http::HttpSection;
 pub use market::MarketSection;
 pub use risk::RiskSection;
 pub(crate) use source::Source;
-pub use turn::{PasswordAlgorithms, PortRange, StreamsSection, TurnSection};
+pub use turn::{AllocationCaps, PasswordAlgorithms, PortRange, QuotasSection, StreamsSection, TurnSection};
 
 /// Everything a configuration file can say; what it leaves out keeps its default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

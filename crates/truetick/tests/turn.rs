@@ -163,6 +163,28 @@ fn rfc_r084_both_families_from_clients_of_either() {
     assert_eq!(server.stop().dropped, 0);
 }
 
+/// What `[turn.quotas]` says holds at all four workers together.
+#[test]
+fn case_a54_case_a62_quotas_of_the_configuration_hold_at_every_worker() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("truetick.toml");
+    let text = "[turn.quotas]\nuser_allocations = 3\npermissions_per_allocation = 2\nchannels_per_allocation = 1\n";
+    std::fs::write(&path, text).unwrap();
+    let flags = ["--listen", "127.0.0.1:0", "--workers", "4", "--config", path.to_str().unwrap()];
+    let server = Server::start(&flags);
+    let mut clients: Vec<_> = (0..12).map(|_| Client::new(server.listen[0], USER, PASSWORD)).collect();
+    let codes: Vec<_> = clients.iter_mut().map(|client| client.allocate().err()).collect();
+    assert_eq!((&codes[..3], &codes[3..]), (&[None; 3][..], &[Some(486); 9][..]));
+    let peer = |host: u8| SocketAddr::from(([198, 41, 0, host], 9));
+    assert_eq!([1, 2, 3].map(|host| clients[0].permit(peer(host))), [0, 0, 508]);
+    assert_eq!((clients[0].bind_channel(CHANNEL, peer(1)), clients[0].bind_channel(CHANNEL + 1, peer(2))), (0, 508));
+    assert_eq!(clients[1].permit(peer(3)), 0, "another allocation has its own");
+    assert_eq!(clients[1].refresh(0), 0);
+    assert!(clients[9].allocate().is_ok(), "the unit is free again, at whichever worker");
+    assert_eq!(clients[10].allocate(), Err(486));
+    assert_eq!(server.stop().dropped, 0);
+}
+
 /// A token is worth the same at every worker: the kernel chooses which of the four a client's datagrams come to.
 #[test]
 fn rfc_r086_case_a50_a_reserved_port_is_claimed_from_any_five_tuple() {

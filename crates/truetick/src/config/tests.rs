@@ -74,9 +74,14 @@ fn every_known_key_is_in_the_operators_manual() {
 fn every_known_key_is_in_the_sample_file() {
     let sample = uncommented_sample();
     let feed = "venue = \"kraken\"\nsymbols = []\n";
-    for (section, rest) in
-        [("[turn]", ""), ("[turn.streams]", ""), ("[risk]", ""), ("[http]", ""), ("[[market.feeds]]", feed)]
-    {
+    for (section, rest) in [
+        ("[turn]", ""),
+        ("[turn.quotas]", ""),
+        ("[turn.streams]", ""),
+        ("[risk]", ""),
+        ("[http]", ""),
+        ("[[market.feeds]]", feed),
+    ] {
         let told = refusal(&format!("{section}\nno_such_key = 1\n{rest}"));
         let known: Vec<&str> = told.split('`').skip(3).step_by(2).collect();
         assert!(!known.is_empty(), "{told}");

@@ -1,5 +1,7 @@
 //! `[turn]`
 
+mod quotas;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Source;
 use crate::turn::StreamLimits;
+
+pub use quotas::{AllocationCaps, QuotasSection};
 
 /// The TURN server; each key is the flag of `truetick turn` of that name, with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -58,6 +62,8 @@ pub struct TurnSection {
     pub linger_us: Option<u32>,
     /// Seconds that a drain after SIGTERM may take; 0 ends at once.
     pub drain_timeout_s: Option<u32>,
+    /// `[turn.quotas]`
+    pub quotas: QuotasSection,
     /// `[turn.streams]`
     pub streams: StreamsSection,
     /// Where all of it was read from.

@@ -53,7 +53,12 @@ impl Blueprint {
         let mut engine = self.engine.clone();
         engine.peer_policy = self.policy(&in_force.config)?;
         // The kernel spreads clients unevenly: every worker has room for as many as it has sockets.
-        let capacity = Capacity::for_allocations(self.plan.sockets_max);
+        let caps = in_force.config.caps;
+        let capacity = Capacity {
+            permissions_per_allocation: caps.permissions,
+            channels_per_allocation: caps.channels,
+            ..Capacity::for_allocations(self.plan.sockets_max)
+        };
         Ok(Server::new(engine, capacity, Arc::clone(&self.shared), id, in_force.secrets()?))
     }
 

@@ -15,7 +15,7 @@ use tt_turn::shared::Quotas;
 
 use super::credentials::{AuthSecret, MASK, User, auth_secrets_in, opaque_string, users_in};
 use super::streams::{CertificateFiles, StreamLimits};
-use crate::config::{PasswordAlgorithms, PortRange, Source, TurnSection};
+use crate::config::{AllocationCaps, PasswordAlgorithms, PortRange, QuotasSection, Source, TurnSection};
 
 /// The port of STUN and TURN over UDP and TCP. RFC 8656 section 3.
 const PORT: u16 = 3478;
@@ -181,6 +181,8 @@ pub struct TurnConfig {
     pub allocations_max: u32,
     /// Bounds for each user and each source.
     pub quotas: Quotas,
+    /// Bounds for each allocation.
+    pub caps: AllocationCaps,
     /// How long live allocations have after SIGTERM; zero ends at once.
     pub drain_timeout: Duration,
     /// One pass in so many is timed.
@@ -212,6 +214,7 @@ impl TurnConfig {
             linger_us: 0,
             allocations_max: ALLOCATIONS,
             quotas: Quotas::default(),
+            caps: AllocationCaps::default(),
             drain_timeout: DRAIN_TIMEOUT,
             sample_one_in: SAMPLED_ONE_IN,
         }
@@ -258,6 +261,7 @@ impl TurnConfig {
         config.deny_peers = either(&args.deny_peer, &section.deny_peer).to_vec();
         config.workers = args.workers.or(section.workers).unwrap_or(config.workers);
         config.allocations_max = args.allocations_max.or(section.allocations_max).unwrap_or(ALLOCATIONS);
+        (config.quotas, config.caps) = (section.quotas.quotas(), section.quotas.caps());
         if args.rfc5766_channel_numbers || section.rfc5766_channel_numbers {
             config.channel_numbers = ChannelNumbers::Rfc5766;
         }
@@ -319,6 +323,7 @@ impl TurnConfig {
             allocations_max: Some(self.allocations_max),
             rfc5766_channel_numbers: self.channel_numbers == ChannelNumbers::Rfc5766,
             password_algorithms: Some(self.password_algorithms.into()),
+            quotas: QuotasSection::of(&self.quotas, self.caps),
             streams: self.streams.into(),
             hairpin: Some(self.hairpin == Hairpin::Allowed),
             linger_us: Some(self.linger_us),

@@ -64,3 +64,23 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         assert_eq!(format!("{:#}", config(&words, "").unwrap_err()), told);
     }
 }
+
+#[test]
+fn quotas_of_the_file_are_in_force_and_printed_again() {
+    let file = "[turn]\nlisten = [\"127.0.0.1:0\"]\n[turn.quotas]\nuser_allocations = 3\nuser_bytes_per_second = 5000\n\
+                permissions_per_allocation = 7\nchannels_per_allocation = 2\nerror_replies_burst = 0\n\
+                binding_replies_per_second = 9\n";
+    let config = config(&[], file).unwrap();
+    assert_eq!((config.quotas.allocations_per_user, config.quotas.bytes_per_second_per_user), (3, 5_000));
+    assert_eq!((config.caps.permissions, config.caps.channels), (7, 2));
+    assert_eq!((config.quotas.error_replies.per_second, config.quotas.error_replies.burst), (10, 0));
+    assert_eq!((config.quotas.binding_replies.per_second, config.quotas.binding_replies.burst), (9, 9));
+    let printed = config.effective(&args(&[]), &Config::parse(file).unwrap().turn).quotas;
+    assert_eq!((printed.quotas(), printed.caps()), (config.quotas, config.caps));
+    let defaults = self::config(&[], "[turn]\nlisten = [\"127.0.0.1:0\"]\n").unwrap();
+    assert_eq!((defaults.quotas, defaults.caps.permissions, defaults.caps.channels), (Quotas::default(), 256, 64));
+    for key in ["user_allocations", "user_bytes_per_second", "permissions_per_allocation", "channels_per_allocation"] {
+        let told = format!("{:#}", Config::parse(&format!("[turn.quotas]\n{key} = 0\n")).unwrap_err());
+        assert!(told.contains("line 2") && told.contains(key), "{told}");
+    }
+}
