@@ -3,8 +3,8 @@
 mod key;
 mod time_limited;
 
+pub(crate) use key::PasswordAlgorithm;
 pub use key::{LongTermKey, long_term_key, user_hash};
-pub(crate) use key::{PasswordAlgorithm, SigningKey};
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -78,6 +78,8 @@ impl Secrets {
             name: name.into(),
             id: UserId::of(name),
             hash: user_hash(name, realm.as_bytes()),
+            quota_key: 0,
+            index: 0,
             keys: UserKeys::new(name, realm.as_bytes(), password),
         });
     }
@@ -96,6 +98,10 @@ struct StaticUser {
     id: UserId,
     /// USERHASH in place of the name.
     hash: [u8; 32],
+    /// What the user's quota is kept by, in [`Credentials`].
+    quota_key: u64,
+    /// The user's place there.
+    index: u32,
     keys: UserKeys,
 }
 
@@ -138,29 +144,30 @@ pub(crate) enum Answer {
     Both,
 }
 
-impl Path {
-    #[inline]
-    fn signing(self, key: &LongTermKey) -> SigningKey {
-        match self.answer {
-            Answer::Sha1 => SigningKey::Sha1(key.sha1.clone()),
-            Answer::Sha256 => SigningKey::Sha256(key.sha256.clone()),
-            Answer::Both => SigningKey::Both(key.clone()),
-        }
-    }
-}
-
-/// A user whose request was verified.
-#[derive(Clone, Debug)]
+/// A user whose request was verified; good until the secrets are replaced or another request is verified.
+#[derive(Clone, Copy, Debug)]
 pub struct User {
     pub(crate) id: UserId,
     /// What quotas are kept by: the hash of the name without its expiry.
     pub(crate) quota_key: u64,
-    pub(crate) key: SigningKey,
+    pub(crate) answer: Answer,
+    key: KeyPlace,
+}
+
+/// Where the key of a verified user is.
+#[derive(Clone, Copy, Debug)]
+enum KeyPlace {
+    Static(u32, PasswordAlgorithm),
+    Derived(u32),
 }
 
 /// The users and secrets of one worker, ready to be asked.
+///
+/// An unknown user costs what a known one with a wrong password costs, down to the memory that is touched: its look-up
+/// ends at some user's record, whose key is verified and whose name is compared, for nothing.
 #[derive(Debug)]
 pub(crate) struct Credentials {
+    /// Every user, or a single one that nobody is.
     users: Vec<StaticUser>,
     by_name: Table<u64, u32>,
     by_hash: Table<u64, u32>,
@@ -168,25 +175,26 @@ pub(crate) struct Credentials {
     derived: DerivedKeys,
     /// How often a key was derived from a secret.
     derivations: u64,
-    /// Verified instead of an unknown user's keys, so that both cost the same.
-    nobody: UserKeys,
     names_seed: u64,
     shared_seed: SharedSeed,
 }
+
+/// Room in the tables for each user: names that share a bucket are told from others by the time.
+const ROOM_EACH: usize = 4;
 
 impl Credentials {
     /// `names_seed` is the same for all workers that share quotas; the keys of about `names_kept` time-limited names
     /// are kept.
     pub(crate) fn new(secrets: &Secrets, names_seed: u64, names_kept: u32) -> Self {
-        let names_kept = if secrets.auth_secrets.is_empty() { 0 } else { names_kept as usize };
+        let names_kept = if secrets.auth_secrets.is_empty() { 0 } else { names_kept.max(1) as usize };
+        let room = ROOM_EACH * secrets.users.len();
         let mut credentials = Self {
             users: secrets.users.clone(),
-            by_name: Table::new(secrets.users.len(), names_seed),
-            by_hash: Table::new(secrets.users.len(), names_seed.rotate_left(17)),
+            by_name: Table::new(room, names_seed),
+            by_hash: Table::new(room, names_seed.rotate_left(17)),
             auth_secrets: secrets.auth_secrets.clone(),
             derived: DerivedKeys::new(names_kept),
             derivations: 0,
-            nobody: UserKeys::of_nobody(&secrets.seed),
             names_seed,
             shared_seed: SharedSeed::from_u64(names_seed.rotate_left(9)),
         };
@@ -197,6 +205,18 @@ impl Credentials {
                     credentials.by_name.insert(key, index) && credentials.by_hash.insert(hash_key(&user.hash), index);
                 debug_assert!(stored, "the tables have room for every user");
             }
+            let user = &mut credentials.users[index as usize];
+            (user.quota_key, user.index) = (key, index);
+        }
+        if credentials.users.is_empty() {
+            credentials.users.push(StaticUser {
+                name: Box::default(),
+                id: UserId(0),
+                hash: [0; 32],
+                quota_key: 0,
+                index: 0,
+                keys: UserKeys::of_nobody(&secrets.seed),
+            });
         }
         credentials
     }
@@ -227,48 +247,61 @@ impl Credentials {
         unix_s: u64,
         verify: impl Fn(&LongTermKey) -> bool,
     ) -> Option<User> {
-        let (user, quota_key) = match name {
-            Name::Plain(name) => {
-                let name_key = self.name_key(name);
-                (self.named(name, name_key), name_key)
+        let limited = match name {
+            Name::Plain(name) if !self.auth_secrets.is_empty() => {
+                TimeLimited::read(name).map(|limited| (name, limited))
             }
-            Name::Hash(hash) => {
-                let user = self.hashed(hash);
-                (user, user.map_or(0, |user| self.name_key(&user.name)))
-            }
+            Name::Plain(_) | Name::Hash(_) => None,
         };
-        if let Some(user) = user {
-            let key = user.keys.of(path.algorithm);
-            return verify(key).then(|| User { id: user.id, quota_key, key: path.signing(key) });
-        }
-        if let Name::Plain(name) = name
-            && !self.auth_secrets.is_empty()
-            && let Some(limited) = TimeLimited::read(name)
-        {
+        let (user, is_known) = match name {
+            Name::Plain(name) => self.named(name),
+            Name::Hash(hash) => self.hashed(hash),
+        }?;
+        if let Some((name, limited)) = limited.filter(|_| !is_known) {
             return self.time_limited(name, limited, path, realm, verify).filter(|_| limited.expiry_s > unix_s);
         }
-        let _ = core::hint::black_box(verify(self.nobody.of(path.algorithm)));
-        None
+        let passes = verify(user.keys.of(path.algorithm)) & is_known;
+        let key = KeyPlace::Static(user.index, path.algorithm);
+        passes.then_some(User { id: user.id, quota_key: user.quota_key, answer: path.answer, key })
     }
 
-    /// An unknown name is compared too, with itself: that it is unknown must not be told by the time it takes.
+    /// The key that the user was verified by.
+    pub(crate) fn key_of(&self, user: &User) -> Option<&LongTermKey> {
+        match user.key {
+            KeyPlace::Static(index, algorithm) => Some(self.users.get(index as usize)?.keys.of(algorithm)),
+            KeyPlace::Derived(place) => self.derived.at(place),
+        }
+    }
+
+    /// The user called `name` and true, or some user and false.
     #[inline]
-    fn named(&self, name: &[u8], name_key: u64) -> Option<&StaticUser> {
-        let found = self.by_name.get(&name_key).and_then(|index| self.users.get(*index as usize));
-        let known = core::hint::black_box(found.map_or(name, |user| &user.name));
-        let is_same = *known == *name;
-        found.filter(|_| is_same)
+    fn named(&self, name: &[u8]) -> Option<(&StaticUser, bool)> {
+        let key = self.name_key(name);
+        let (index, is_found) = self.by_name.get_or(&key, self.decoy(key));
+        let user = self.users.get(index as usize)?;
+        // A name that is not there is compared with itself: that takes as long.
+        let _ = core::hint::black_box(user.name.first().copied());
+        let known = core::hint::black_box(if is_found { &user.name } else { name });
+        Some((user, (*known == *name) & is_found))
+    }
+
+    fn hashed(&self, hash: &[u8]) -> Option<(&StaticUser, bool)> {
+        let whole: Option<&[u8; 32]> = hash.try_into().ok().filter(|_| self.understands_hashes());
+        let key = whole.map_or(1, hash_key);
+        let (index, is_found) = self.by_hash.get_or(&key, self.decoy(key));
+        let user = self.users.get(index as usize)?;
+        Some((user, (whole == Some(&user.hash)) & is_found))
+    }
+
+    /// Some user, always the same one for a key.
+    #[inline]
+    fn decoy(&self, key: u64) -> u32 {
+        ((key >> 32) * self.users.len() as u64 >> 32) as u32
     }
 
     /// The name behind a USERHASH.
     pub(crate) fn name_of(&self, hash: &[u8]) -> Option<&[u8]> {
-        self.hashed(hash).map(|user| &*user.name)
-    }
-
-    fn hashed(&self, hash: &[u8]) -> Option<&StaticUser> {
-        let hash: &[u8; 32] = hash.try_into().ok().filter(|_| self.understands_hashes())?;
-        let index = *self.by_hash.get(&hash_key(hash))?;
-        self.users.get(index as usize).filter(|user| user.hash == *hash)
+        self.hashed(hash).filter(|(_, is_known)| *is_known).map(|(user, _)| &*user.name)
     }
 
     /// The user of a time-limited name, by the key that is kept for it, or else by one derived from each secret.
@@ -281,9 +314,10 @@ impl Credentials {
         verify: impl Fn(&LongTermKey) -> bool,
     ) -> Option<User> {
         let (id, quota_key) = (UserId::of(name), self.name_key(limited.id));
-        let user = |key: &LongTermKey| User { id, quota_key, key: path.signing(key) };
-        if let Some(key) = self.derived.get(id, path.algorithm).filter(|key| verify(key)) {
-            return Some(user(key));
+        let user = |place| User { id, quota_key, answer: path.answer, key: KeyPlace::Derived(place) };
+        let place = self.derived.place(id);
+        if self.derived.get(place, id, path.algorithm).is_some_and(&verify) {
+            return Some(user(place));
         }
         let key = self.auth_secrets.iter().find_map(|secret| {
             self.derivations += 1;
@@ -291,9 +325,8 @@ impl Credentials {
             let key = LongTermKey::of(path.algorithm, name, realm.as_bytes(), &password);
             verify(&key).then_some(key)
         })?;
-        let user = user(&key);
-        self.derived.keep(id, path.algorithm, key);
-        Some(user)
+        self.derived.keep(place, id, path.algorithm, key);
+        Some(user(place))
     }
 }
 

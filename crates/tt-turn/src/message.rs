@@ -156,39 +156,60 @@ impl<'a> Message<'a> {
     fn index_attributes(&mut self) -> Result<(), DropReason> {
         let mut at = HEADER_LEN;
         while at < self.bytes.len() {
-            if self.has(Known::Fingerprint) {
-                return Err(DropReason::Fingerprint);
-            }
-            let rest = &self.bytes[at..];
-            let Some((header, value)) = rest.split_first_chunk::<4>() else { return Err(DropReason::Attribute) };
-            let kind = u16::from_be_bytes([header[0], header[1]]);
-            let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-            let padded = length.next_multiple_of(4);
-            if padded > value.len() {
-                return Err(DropReason::Attribute);
-            }
+            let (kind, next) = self.attribute_at(at)?;
             match known(kind) {
+                Some(slot @ (Known::Integrity | Known::IntegritySha256)) => {
+                    self.offsets[slot as usize] = (at + 4) as u16;
+                    return self.index_behind_integrity(next);
+                }
+                Some(Known::Fingerprint) => return self.end_in_fingerprint(at, next),
                 Some(Known::Ignored) => {}
                 Some(slot) => {
-                    let counts = !self.is_covered() || matches!(slot, Known::Fingerprint | Known::IntegritySha256);
-                    if counts && !self.has(slot) {
+                    if !self.has(slot) {
                         self.offsets[slot as usize] = (at + 4) as u16;
                     }
                 }
-                None if kind < 0x8000 && !self.is_covered() => {
-                    self.unknown_required = self.unknown_required.saturating_add(1);
-                }
-                None => {}
+                None => self.unknown_required = self.unknown_required.saturating_add(u16::from(kind < 0x8000)),
             }
-            at += 4 + padded;
+            at = next;
         }
         Ok(())
     }
 
-    /// Whether a message integrity has been found, behind which next to nothing counts.
+    /// The rest of the attributes, of which only two count (RFC 8489 section 9).
     #[inline]
-    fn is_covered(&self) -> bool {
-        self.offsets[Known::Integrity as usize] | self.offsets[Known::IntegritySha256 as usize] != 0
+    fn index_behind_integrity(&mut self, mut at: usize) -> Result<(), DropReason> {
+        while at < self.bytes.len() {
+            let (kind, next) = self.attribute_at(at)?;
+            if kind == attribute::FINGERPRINT {
+                return self.end_in_fingerprint(at, next);
+            }
+            if kind == attribute::MESSAGE_INTEGRITY_SHA256 && !self.has(Known::IntegritySha256) {
+                self.offsets[Known::IntegritySha256 as usize] = (at + 4) as u16;
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    /// RFC 8489 section 14.7: FINGERPRINT is the last attribute.
+    #[inline]
+    fn end_in_fingerprint(&mut self, at: usize, next: usize) -> Result<(), DropReason> {
+        self.offsets[Known::Fingerprint as usize] = (at + 4) as u16;
+        if next == self.bytes.len() { Ok(()) } else { Err(DropReason::Fingerprint) }
+    }
+
+    /// The type of the attribute at an offset, and where the next one starts.
+    #[inline]
+    fn attribute_at(&self, at: usize) -> Result<(u16, usize), DropReason> {
+        let Some((header, value)) = self.bytes[at..].split_first_chunk::<4>() else {
+            return Err(DropReason::Attribute);
+        };
+        let padded = usize::from(u16::from_be_bytes([header[2], header[3]])).next_multiple_of(4);
+        if padded > value.len() {
+            return Err(DropReason::Attribute);
+        }
+        Ok((u16::from_be_bytes([header[0], header[1]]), at + 4 + padded))
     }
 
     #[inline]

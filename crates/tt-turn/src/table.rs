@@ -95,6 +95,21 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
         }
     }
 
+    /// The value of `key`, or `other` where there is none, in as much time, and whether it is the former.
+    #[inline]
+    pub(crate) fn get_or(&self, key: &K, other: V) -> (V, bool) {
+        let mask = self.buckets.len() - 1;
+        let mut at = self.home(key);
+        loop {
+            let bucket = &self.buckets[at & mask];
+            let is_found = bucket.key == *key;
+            if is_found | (bucket.key == K::EMPTY) {
+                return ([other, bucket.value][usize::from(is_found)], is_found);
+            }
+            at += 1;
+        }
+    }
+
     /// Brings the place of `key` nearer for a look-up that comes soon.
     #[inline]
     pub(crate) fn prefetch(&self, key: &K) {
@@ -208,6 +223,8 @@ mod tests {
             }
             for key in 1..40 {
                 prop_assert_eq!(table.get(&key), model.get(&key));
+                let expected = model.get(&key).map_or((7, false), |value| (*value, true));
+                prop_assert_eq!(table.get_or(&key, 7), expected);
             }
         }
     }

@@ -34,6 +34,8 @@ mod sha256;
 mod streams;
 #[path = "engine/time_limited.rs"]
 mod time_limited;
+#[path = "engine/timing.rs"]
+mod timing;
 #[path = "engine/vectors.rs"]
 mod vectors;
 #[path = "engine/wire.rs"]

@@ -53,7 +53,8 @@ pub(crate) const SUITES: &[Suite] = &[
 ];
 
 /// Package, integration test and filter of what is worth a run in the release profile.
-const OPTIMISED: &[(&str, &str, &str)] = &[("tt-risk", "branches", ""), ("tt-turn", "engine", "capacity")];
+const OPTIMISED: &[(&str, &str, &str)] =
+    &[("tt-risk", "branches", ""), ("tt-turn", "engine", "capacity"), ("tt-turn", "engine", "timing")];
 /// What builds without an OS.
 const NO_OS: &[&str] = &["tt-model", "tt-meter", "tt-sync", "tt-simd", "tt-turn", "tt-market", "tt-risk"];
 const NO_OS_TARGET: &str = "x86_64-unknown-none";

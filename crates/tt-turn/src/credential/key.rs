@@ -13,13 +13,15 @@ pub(crate) enum PasswordAlgorithm {
     Sha256,
 }
 
-/// A key as the kept states of both codes that may be made with it.
+/// A key as the kept states of both codes that may be made with it. Each code's lie in one line of the cache, so that
+/// no key takes longer than another.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct LongTermKey {
-    /// For MESSAGE-INTEGRITY.
-    pub sha1: HmacSha1,
     /// For MESSAGE-INTEGRITY-SHA256.
     pub sha256: HmacSha256,
+    /// For MESSAGE-INTEGRITY.
+    pub sha1: HmacSha1,
 }
 
 impl LongTermKey {
@@ -104,15 +106,4 @@ impl UserKeys {
             PasswordAlgorithm::Sha256 => &self.sha256,
         }
     }
-}
-
-/// What an authenticated request's answer is signed with, RFC 8489 section 9.2.4.
-#[derive(Clone, Debug)]
-pub(crate) enum SigningKey {
-    /// MESSAGE-INTEGRITY.
-    Sha1(HmacSha1),
-    /// MESSAGE-INTEGRITY-SHA256.
-    Sha256(HmacSha256),
-    /// Both, in this order.
-    Both(LongTermKey),
 }

@@ -52,20 +52,26 @@ impl DerivedKeys {
         Self { places: vec![None; places].into_boxed_slice() }
     }
 
-    pub(super) fn get(&self, user: UserId, algorithm: PasswordAlgorithm) -> Option<&LongTermKey> {
-        let derived = self.places.get(self.place(user))?.as_ref();
+    /// The place of a user's key.
+    pub(super) fn place(&self, user: UserId) -> u32 {
+        (user.0 as usize & self.places.len().saturating_sub(1)) as u32
+    }
+
+    /// The user's key, if `place` holds it.
+    pub(super) fn get(&self, place: u32, user: UserId, algorithm: PasswordAlgorithm) -> Option<&LongTermKey> {
+        let derived = self.places.get(place as usize)?.as_ref();
         derived.filter(|derived| (derived.user, derived.algorithm) == (user, algorithm)).map(|derived| &derived.key)
     }
 
-    pub(super) fn keep(&mut self, user: UserId, algorithm: PasswordAlgorithm, key: LongTermKey) {
-        let place = self.place(user);
-        if let Some(place) = self.places.get_mut(place) {
-            *place = Some(Derived { user, algorithm, key });
-        }
+    /// Whoever's key `place` holds.
+    pub(super) fn at(&self, place: u32) -> Option<&LongTermKey> {
+        self.places.get(place as usize)?.as_ref().map(|derived| &derived.key)
     }
 
-    fn place(&self, user: UserId) -> usize {
-        user.0 as usize & self.places.len().saturating_sub(1)
+    pub(super) fn keep(&mut self, place: u32, user: UserId, algorithm: PasswordAlgorithm, key: LongTermKey) {
+        if let Some(place) = self.places.get_mut(place as usize) {
+            *place = Some(Derived { user, algorithm, key });
+        }
     }
 }
 
@@ -95,15 +101,18 @@ mod tests {
         let (md5, sha256) = (PasswordAlgorithm::Md5, PasswordAlgorithm::Sha256);
         let mut keys = DerivedKeys::new(3);
         assert_eq!(keys.places.len(), 4);
-        keys.keep(UserId(1), md5, key("one"));
-        keys.keep(UserId(2), md5, key("two"));
-        assert_eq!(keys.get(UserId(1), md5).map(mac), Some(mac(&key("one"))));
-        assert!(keys.get(UserId(1), sha256).is_none() && keys.get(UserId(3), md5).is_none());
-        keys.keep(UserId(5), md5, key("five"));
-        assert!(keys.get(UserId(1), md5).is_none());
-        assert_eq!(keys.get(UserId(2), md5).map(mac), Some(mac(&key("two"))));
+        let keep = |keys: &mut DerivedKeys, user, text| keys.keep(keys.place(user), user, md5, key(text));
+        let get = |keys: &DerivedKeys, user, algorithm| keys.get(keys.place(user), user, algorithm).map(mac);
+        keep(&mut keys, UserId(1), "one");
+        keep(&mut keys, UserId(2), "two");
+        assert_eq!(get(&keys, UserId(1), md5), Some(mac(&key("one"))));
+        assert!(get(&keys, UserId(1), sha256).is_none() && get(&keys, UserId(3), md5).is_none());
+        keep(&mut keys, UserId(5), "five");
+        assert!(get(&keys, UserId(1), md5).is_none());
+        assert_eq!(get(&keys, UserId(2), md5), Some(mac(&key("two"))));
+        assert_eq!(keys.at(1).map(mac), Some(mac(&key("five"))));
         let mut none = DerivedKeys::new(0);
-        none.keep(UserId(1), md5, key("one"));
-        assert!(none.get(UserId(1), md5).is_none());
+        keep(&mut none, UserId(1), "one");
+        assert!(get(&none, UserId(1), md5).is_none());
     }
 }

@@ -7,7 +7,7 @@ use tt_meter::{Probe, Stage};
 use super::{Request, Server};
 use crate::config::{DontFragment, FingerprintUse};
 use crate::counters::DropReason;
-use crate::credential::{SigningKey, User};
+use crate::credential::{Answer, User};
 use crate::emit::Emitter;
 use crate::error::ErrorCode;
 use crate::event::Event;
@@ -79,13 +79,12 @@ impl Server {
             }
         }
         probe.mark(Stage::Build);
-        match &user.key {
-            SigningKey::Sha1(key) => reply.message_integrity(key),
-            SigningKey::Sha256(key) => reply.message_integrity_sha256(key),
-            SigningKey::Both(key) => {
-                reply.message_integrity(&key.sha1);
-                reply.message_integrity_sha256(&key.sha256);
-            }
+        let key = self.credentials.key_of(&user).ok_or(DropReason::OutBuffer)?;
+        if user.answer != Answer::Sha256 {
+            reply.message_integrity(&key.sha1);
+        }
+        if user.answer != Answer::Sha1 {
+            reply.message_integrity_sha256(&key.sha256);
         }
         if self.wants_fingerprint(&request.message) {
             reply.fingerprint();
