@@ -5,8 +5,12 @@
 #[allow(dead_code, reason = "each test target uses its part of it")]
 #[path = "turn/client.rs"]
 mod client;
+#[path = "turn_path/fields.rs"]
+mod fields;
 #[path = "turn_path/hairpin.rs"]
 mod hairpin;
+#[path = "turn_path/icmp.rs"]
+mod icmp;
 #[allow(dead_code, reason = "each test target uses its part of it")]
 #[path = "clients/server.rs"]
 mod server;

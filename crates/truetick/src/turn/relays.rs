@@ -10,6 +10,7 @@ use tt_turn::relay::{RelayAddress, RelayDemand};
 use tt_turn::{RelayId, Server};
 
 use super::settings::RelayIp;
+use super::worker::Ready;
 use crate::config::PortRange;
 
 /// How long a socket rests between two allocations, so that late datagrams of the first never reach the second.
@@ -59,6 +60,8 @@ struct Relay {
     socket: UdpSocket,
     /// Index of its address in the plan.
     ip: usize,
+    /// Sends what must not be fragmented, once there has been such a thing.
+    whole: Option<UdpSocket>,
 }
 
 /// One worker's relay sockets. A socket's index is its [`RelayId`].
@@ -94,6 +97,31 @@ impl Relays {
         Some(&self.slots.get(id.0 as usize)?.as_ref()?.socket)
     }
 
+    /// The socket of `key`, unless there is none: of a relay, or the one beside it that sends what stays whole.
+    pub(super) fn socket_of(&self, key: u64) -> Option<&UdpSocket> {
+        let relay = self.slots.get(relay_of(key)?.0 as usize)?.as_ref()?;
+        if key & WHOLE_KEYS == 0 { Some(&relay.socket) } else { relay.whole.as_ref() }
+    }
+
+    /// The key of the socket from which datagrams of `id` leave with a DF bit of 1 (RFC 8656 section 14). It is made when
+    /// it is first asked for; then it joins `ready`, for what came to it meanwhile. Where it cannot be made, that is
+    /// counted, and the key is of no socket.
+    pub(super) fn whole_key(&mut self, id: RelayId, ready: &mut VecDeque<Ready>) -> u64 {
+        let key = relay_key(id) | WHOLE_KEYS;
+        if let Some(Some(relay)) = self.slots.get_mut(id.0 as usize)
+            && relay.whole.is_none()
+        {
+            match relay.socket.unfragmented() {
+                Ok(whole) => {
+                    relay.whole = Some(whole);
+                    ready.push_back(Ready::first(key));
+                }
+                Err(error) => self.counts.faults.record(IoFault::of(&error)),
+            }
+        }
+        key
+    }
+
     /// Binds the first sockets of every address.
     ///
     /// # Errors
@@ -126,6 +154,9 @@ impl Relays {
             // Unwatched while it rests: what arrives stays in the kernel's bounded queue and costs nothing here.
             if let Some(Err(error)) = self.socket(id).map(|socket| poller.remove(socket)) {
                 self.counts.faults.record(IoFault::of(&error));
+            }
+            if let Some(Some(relay)) = self.slots.get_mut(id.0 as usize) {
+                relay.whole = None;
             }
             self.resting.push_back((now.saturating_add(REST), id));
         }
@@ -231,9 +262,10 @@ impl Relays {
         let Some(&id) = self.vacant.last() else { return Err(io::ErrorKind::OutOfMemory.into()) };
         socket.set_buffers(SOCKET_BUFFER, false)?;
         socket.take_trains()?;
+        socket.tell_icmp()?;
         poller.add(&socket, relay_key(RelayId(id)))?;
         self.vacant.pop();
-        self.slots[id as usize] = Some(Relay { socket, ip });
+        self.slots[id as usize] = Some(Relay { socket, ip, whole: None });
         self.counts.bound += 1;
         Ok(RelayId(id))
     }
@@ -301,6 +333,7 @@ pub(super) const fn relay_of(key: u64) -> Option<RelayId> {
 }
 
 const RELAY_KEYS: u64 = 1 << 32;
+const WHOLE_KEYS: u64 = 1 << 33;
 
 /// A socket on a port of `ports` that nobody can foresee.
 fn bind_random(ip: IpAddr, ports: PortRange) -> io::Result<UdpSocket> {

@@ -1,6 +1,7 @@
 //! One worker: its listeners, its relay sockets and its engine, in one thread.
 
 mod hand_over;
+mod icmp;
 mod orders;
 mod round;
 
@@ -14,8 +15,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tt_meter::Sampler;
 use tt_model::Nanos;
 use tt_net::stream::Progress;
-use tt_net::{Inbox, IoFault, Outbox, Poller, UdpSocket};
-use tt_turn::{Counters, Server};
+use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller, UdpSocket};
+use tt_turn::{Counters, RelayId, Server};
 
 use super::ledger::{Counts, Published, add_engine};
 use super::orders::Order;
@@ -67,10 +68,16 @@ pub(super) struct Parts {
 
 /// A socket that has something to read.
 #[derive(Clone, Copy, Debug)]
-struct Ready {
+pub(super) struct Ready {
     key: u64,
     /// Arrivals to ask for in one call.
     want: usize,
+}
+
+impl Ready {
+    pub(super) const fn first(key: u64) -> Self {
+        Self { key, want: READ_FIRST }
+    }
 }
 
 /// The worker in its thread.
@@ -80,6 +87,11 @@ pub(super) struct Worker {
     inbox: Inbox,
     outbox: Outbox,
     ready: VecDeque<Ready>,
+    icmp: IcmpInbox,
+    /// Relays that have been told of ICMP errors, to be read.
+    faulted: Vec<RelayId>,
+    /// What they were told, read.
+    reports: Vec<(RelayId, IcmpReport)>,
     /// Other workers may have given more than the last round had room for.
     is_behind: bool,
     counts: Counts,
@@ -99,11 +111,14 @@ impl Worker {
     /// A worker that goes on with the `counts` of the one before it.
     pub(super) fn new(parts: Parts, counts: Counts) -> Self {
         // What came in before it watched may never be told of.
-        let ready = (0..parts.listeners.len() as u64).map(|key| Ready { key, want: READ_FIRST }).collect();
+        let ready = (0..parts.listeners.len() as u64).map(|key| Ready::first(key)).collect();
         Self {
             before: counts.engine,
             handled: 0,
             parts,
+            icmp: IcmpInbox::default(),
+            faulted: Vec::new(),
+            reports: Vec::new(),
             is_behind: false,
             inbox: Inbox::new(ROUND, DATAGRAM_LEN_MAX),
             outbox: Outbox::new(BATCH, BATCH_HEADS_LEN),
@@ -124,6 +139,7 @@ impl Worker {
             self.wait(now);
             self.inbox.clear();
             self.handled = 0;
+            self.take_icmp(now);
             self.take_handed_over();
             self.fill(now);
             if !self.inbox.is_empty() {
@@ -178,7 +194,7 @@ impl Worker {
         let Parts { relays, streams, server, poller, .. } = &mut self.parts;
         relays.tend(now, server, poller, &mut self.inbox);
         for key in streams.keep_time(now, server) {
-            self.ready.push_back(Ready { key, want: READ_FIRST });
+            self.ready.push_back(Ready::first(key));
         }
         if self.is_dirty && now >= self.publish_at {
             let Parts { published, server, .. } = &self.parts;
@@ -191,7 +207,8 @@ impl Worker {
     /// Sleeps until something is ready or due; does not sleep where something is left over from the last round, nor so
     /// soon after it that it lingers.
     fn wait(&mut self, now: Nanos) {
-        let timeout = if self.ready.is_empty() && !self.is_behind && now >= self.awake_until {
+        let timeout = if self.ready.is_empty() && self.faulted.is_empty() && !self.is_behind && now >= self.awake_until
+        {
             if self.is_dirty {
                 self.publish_counts();
             }
@@ -213,12 +230,13 @@ impl Worker {
                 for &key in keys {
                     // A socket that is still waiting for its turn may become ready again.
                     if !ready.iter().take(left).any(|waiting| waiting.key == key) {
-                        ready.push_back(Ready { key, want: READ_FIRST });
+                        ready.push_back(Ready::first(key));
                     }
                 }
             }
             Err(error) => self.counts.receive_faults.record(IoFault::of(&error)),
         }
+        self.faulted.extend(self.parts.poller.faulted().iter().filter_map(|key| relay_of(*key)));
     }
 
     /// Reads from every ready socket in turn until all are drained or the round is full.
@@ -237,7 +255,7 @@ impl Worker {
                 continue;
             }
             let socket = match relay_of(turn.key) {
-                Some(id) => self.parts.relays.socket(id),
+                Some(_) => self.parts.relays.socket_of(turn.key),
                 None => self.parts.listeners.get(turn.key as usize),
             };
             let Some(socket) = socket else { continue };

@@ -29,6 +29,8 @@ pub(crate) const REQUESTED_ADDRESS_FAMILY: u16 = 0x0017;
 pub(crate) const EVEN_PORT: u16 = 0x0018;
 pub(crate) const REQUESTED_TRANSPORT: u16 = 0x0019;
 pub(crate) const XOR_MAPPED_ADDRESS: u16 = 0x0020;
+pub(crate) const DONT_FRAGMENT: u16 = 0x001a;
+pub(crate) const ICMP: u16 = 0x8004;
 pub(crate) const RESERVATION_TOKEN: u16 = 0x0022;
 pub(crate) const ADDITIONAL_ADDRESS_FAMILY: u16 = 0x8000;
 pub(crate) const COOKIE: [u8; 4] = 0x2112_A442_u32.to_be_bytes();
@@ -134,6 +136,26 @@ impl Client {
         let peer = xored(peer, self.next_transaction());
         let message = self.message(SEND_INDICATION, &[(XOR_PEER_ADDRESS, peer), (DATA, payload.to_vec())], false);
         self.send(&message);
+    }
+
+    /// A Send indication with DONT-FRAGMENT.
+    pub(crate) fn send_whole(&mut self, peer: SocketAddr, payload: &[u8]) {
+        let peer = xored(peer, self.next_transaction());
+        let attributes = [(XOR_PEER_ADDRESS, peer), (DATA, payload.to_vec()), (DONT_FRAGMENT, Vec::new())];
+        let message = self.message(SEND_INDICATION, &attributes, false);
+        self.send(&message);
+    }
+
+    /// What the next Data indication says of an ICMP error: the peer, the type, the code and the error data.
+    pub(crate) fn receive_icmp(&mut self) -> (SocketAddr, u8, u16, [u8; 4]) {
+        let (kind, answer) = parse(&self.receive());
+        assert_eq!(kind, DATA_INDICATION);
+        assert!(answer.bytes(DATA).is_none(), "RFC 8656 section 11.5: ICMP stands in place of DATA");
+        let icmp = answer.bytes(ICMP).unwrap();
+        assert_eq!((icmp.len(), &icmp[..2]), (8, &[0, 0][..]));
+        let type_and_code = u16::from_be_bytes([icmp[2], icmp[3]]);
+        let error_data = [icmp[4], icmp[5], icmp[6], icmp[7]];
+        (answer.address(XOR_PEER_ADDRESS).unwrap(), (type_and_code >> 9) as u8, type_and_code & 0x1ff, error_data)
     }
 
     /// The payload of the next ChannelData, and its number.

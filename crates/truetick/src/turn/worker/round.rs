@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use tt_model::{FiveTuple, Nanos, Transport};
 use tt_net::{Datagram, Outgoing, UdpSocket};
-use tt_turn::Output;
 use tt_turn::relay::PeerPath;
+use tt_turn::{Fragmentation, Output};
 
 use super::hand_over::{Addressee, Parcel};
 use super::{HEAD_LEN_MAX, Parts, Worker};
@@ -30,10 +30,10 @@ impl Worker {
         self.is_dirty = true;
     }
 
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         let Parts { listeners, relays, .. } = &self.parts;
         let sent = self.outbox.flush(&self.inbox, |key| match relay_of(key) {
-            Some(id) => relays.socket(id),
+            Some(_) => relays.socket_of(key),
             None => listeners.get(key as usize),
         });
         self.counts.sent += sent.datagrams;
@@ -49,7 +49,7 @@ impl Worker {
             self.counts.truncated += 1;
             return;
         }
-        let Parts { server, listeners, streams, sampler, ways, .. } = &mut self.parts;
+        let Parts { server, listeners, relays, streams, sampler, ways, .. } = &mut self.parts;
         let head = self.outbox.head();
         let transport = stream_of(datagram.key).map_or(Transport::Udp, |key| streams.transport(key));
         let from = FiveTuple { client: datagram.from, server: datagram.to, transport };
@@ -76,20 +76,12 @@ impl Worker {
         };
         let outgoing = match output {
             Output::Reply(bytes) => to_client(listeners, &from).map(|to| Outgoing { head_len: bytes.len(), ..to }),
-            Output::ToPeer { relay, peer, payload, ip: _ } => {
+            Output::ToPeer { relay, peer, payload, ip } => {
+                let whole = ip.fragmentation == Fragmentation::Forbidden && heeds_df(&from, peer);
+                let key =
+                    if whole && peer.is_ipv4() { relays.whole_key(relay, &mut self.ready) } else { relay_key(relay) };
                 let quote = quote(payload);
-                let key = relay_key(relay);
-                Some(Outgoing {
-                    key,
-                    to: peer,
-                    source: None,
-                    traffic_class,
-                    hop_limit,
-                    whole: false,
-                    head_len: 0,
-                    quote,
-                    padding: 0,
-                })
+                Some(Outgoing { traffic_class, hop_limit, whole, quote, ..Outgoing::of_head(key, peer, 0) })
             }
             Output::ToClient { client, header, payload, padding } => to_client(listeners, &client).map(|to| {
                 let (head_len, quote) = (header.len(), quote(payload));
@@ -121,7 +113,7 @@ impl Worker {
 impl Counts {
     /// Counts what became of `output` for a client over TCP or TLS. It is out when the connection's queue has it, as a
     /// datagram is when the kernel has it.
-    fn sent_by_stream(&mut self, sent: Sent, output: &Output<'_>) {
+    pub(super) fn sent_by_stream(&mut self, sent: Sent, output: &Output<'_>) {
         let (is_out, is_relayed) = (sent == Sent::Queued, matches!(output, Output::ToClient { .. }));
         self.sent += u64::from(is_out);
         self.sent_relayed += u64::from(is_out && is_relayed);
@@ -155,13 +147,19 @@ fn hops_left(output: &Output<'_>, datagram: &Datagram<'_>) -> Option<u8> {
     }
 }
 
+/// Whether DONT-FRAGMENT counts: between datagrams of IPv4, and where the client's bytes come in a stream (RFC 8656
+/// sections 13 to 15).
+fn heeds_df(from: &FiveTuple, peer: SocketAddr) -> bool {
+    from.transport != Transport::Udp || (from.client.is_ipv4() && peer.is_ipv4())
+}
+
 fn count_hand_over(counts: &mut Counts, taken: bool) {
     let count = if taken { &mut counts.given_over } else { &mut counts.hand_over_lost };
     *count += 1;
 }
 
 /// A datagram to a client from the address that it talks to (RFC 8489 section 6.3.1.2), yet without bytes.
-fn to_client(listeners: &[UdpSocket], client: &FiveTuple) -> Option<Outgoing> {
+pub(super) fn to_client(listeners: &[UdpSocket], client: &FiveTuple) -> Option<Outgoing> {
     let key = listener_of(listeners, client.server)?;
     let is_wildcard = listeners[key as usize].local_addr().ip().is_unspecified();
     let mut outgoing = Outgoing::of_head(key, client.client, 0);
