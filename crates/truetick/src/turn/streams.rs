@@ -18,6 +18,8 @@ pub(super) use certificates::Certificates;
 pub(super) use counts::{End, Refusal, StreamCounts};
 pub(super) use sources::Sources;
 
+/// How many connections are looked at for one that can make room.
+const DISPLACED_AMONG: usize = 64;
 /// Connections that one listener gives in one turn.
 const ACCEPTS: usize = 32;
 /// How long to wait after a failure (no descriptors, no memory) before connections are taken again.
@@ -170,7 +172,7 @@ impl Streams {
         inbox: &mut Inbox,
     ) -> (Progress, u64) {
         match key {
-            StreamKey::Listener(index) => (self.accept(now, index, poller), 0),
+            StreamKey::Listener(index) => (self.accept(now, index, server, poller), 0),
             StreamKey::Connection(slot) => self.receive(now, slot, server, inbox),
         }
     }
@@ -238,13 +240,16 @@ impl Streams {
         self.slots.get(slot as usize)?.as_ref()
     }
 
-    fn accept(&mut self, now: Nanos, index: u32, poller: &Poller) -> Progress {
+    fn accept(&mut self, now: Nanos, index: u32, server: &mut Server, poller: &Poller) -> Progress {
         for _ in 0..ACCEPTS {
             let Some((listener, takes)) = self.listeners.get(index as usize) else { return Progress::Drained };
             let takes = *takes;
             match listener.accept() {
                 Ok(None) => return Progress::Drained,
-                Ok(Some(connection)) => self.admit(now, connection, takes, poller),
+                Ok(Some(connection)) => match self.find_room(now, &connection, server) {
+                    Ok(()) => self.admit(now, connection, takes, poller),
+                    Err(refusal) => self.counts.refused[refusal as usize] += 1,
+                },
                 Err(error) => {
                     // It still waits, and no event will tell of it again.
                     self.counts.faults.record(IoFault::of(&error));
@@ -256,12 +261,35 @@ impl Streams {
         Progress::More
     }
 
+    /// Counts the connection within the bounds. Where there are as many as there may be, one that is of no use yet makes
+    /// room: whoever fills the table with silence keeps nobody out.
+    fn find_room(&mut self, now: Nanos, connection: &Connection, server: &mut Server) -> Result<(), Refusal> {
+        let source = connection.client().ip();
+        let admitted = self.plan.sources.admit(source, &self.plan.limits);
+        match admitted {
+            Err(Refusal::Connections) => {
+                let victim = self.of_no_use(now, server).ok_or(Refusal::Connections)?;
+                self.close(now, victim, End::Displaced, server);
+                self.plan.sources.admit(source, &self.plan.limits)
+            }
+            Err(Refusal::SourceHalfOpen | Refusal::SourceConnections) | Ok(()) => admitted,
+        }
+    }
+
+    /// Of the connections whose deadlines come first, one without an allocation, of which nothing came in this round.
+    fn of_no_use(&self, now: Nanos, server: &Server) -> Option<u32> {
+        let first = self.deadlines.iter().take(DISPLACED_AMONG).map(|(_, slot)| *slot);
+        let is_of_no_use = |slot: &u32| {
+            self.entry(*slot).is_some_and(|entry| {
+                let is_silent = entry.stage != Stage::Heard;
+                is_silent || (entry.heard_at < now && !server.has_allocation(now, &entry.flow))
+            })
+        };
+        first.into_iter().find(is_of_no_use)
+    }
+
     fn admit(&mut self, now: Nanos, connection: Connection, takes: Takes, poller: &Poller) {
         let source = connection.client().ip();
-        if let Err(refusal) = self.plan.sources.admit(source, &self.plan.limits) {
-            self.counts.refused[refusal as usize] += 1;
-            return;
-        }
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.slots.push(None);
             (self.slots.len() - 1) as u32

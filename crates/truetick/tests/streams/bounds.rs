@@ -1,8 +1,10 @@
 //! How many connections there may be, and for how long.
 
+use std::collections::VecDeque;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit};
@@ -64,16 +66,78 @@ fn one_source_has_so_many_connections_and_others_have_theirs() {
 }
 
 #[test]
-fn all_sources_together_have_so_many_connections() {
+fn all_sources_together_have_so_many_connections_and_allocations_keep_theirs() {
     let (_folder, path) = configuration("connections_max = 5");
-    let server = start(&["--config", &path]);
-    let silent: Vec<_> = (2..7).map(|host| connect_from([127, 0, 0, host], server.tcp[0])).collect();
+    let flags = ["--listen", "127.0.0.1:0", "--workers", "1", "--http", "127.0.0.1:0", "--config", &path];
+    let server = Server::start(&flags);
+    let mut silent: Vec<_> = (2..7).map(|host| connect_from([127, 0, 0, host], server.tcp[0])).collect();
     shown(&server, "streams", |streams| streams["open"] == 5);
-    assert_eq!(read_to_end(&mut connect_from([127, 0, 0, 9], server.tcp[0])), b"");
+    let mut clients: Vec<_> = (2..7)
+        .map(|host| {
+            // One that waits, and has said nothing, makes room for each.
+            let mut client = StreamClient::new(connect_from([127, 0, 1, host], server.tcp[0]));
+            client.allocate().unwrap();
+            client
+        })
+        .collect();
+    for stream in &mut silent {
+        assert_eq!(read_to_end(stream), b"");
+    }
+    assert_eq!(
+        read_to_end(&mut connect_from([127, 0, 0, 9], server.tcp[0])),
+        b"",
+        "an allocation makes room for nobody"
+    );
     let streams = shown(&server, "streams", |_| true);
-    assert_eq!(count(&streams["refused"], "connections"), 1, "{streams}");
-    drop(silent);
+    let counts = (count(&streams["ended"], "displaced"), count(&streams["refused"], "connections"));
+    assert_eq!((counts, &streams["open"]), ((5, 1), &5.into()), "{streams}");
+    for client in &mut clients {
+        assert_eq!(client.refresh(600), 0);
+    }
+    drop(clients);
     shown(&server, "streams", |streams| streams["open"] == 0);
+    probe(&server);
+}
+
+/// Ten thousand addresses open connections and say nothing, half a message, or half a handshake, as fast as they can;
+/// the table is full of them all the time.
+#[test]
+fn a_flood_of_connections_keeps_no_honest_client_out() {
+    let certificates = Certificates::new();
+    let (_folder, path) = configuration("connections_max = 500");
+    let files = certificates.flags();
+    let server = start(&[&files.each_ref().map(String::as_str)[..], &["--config", &path]].concat());
+    let mut old = StreamClient::new(connect(server.tcp[0]));
+    old.allocate().unwrap();
+    let (stop, addr) = (AtomicBool::new(false), server.tcp[0]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut held = VecDeque::new();
+            for number in (0..10_000_usize).cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
+                let mut stream = connect_from([127, 2, (number / 250) as u8, (number % 250 + 1) as u8], addr);
+                // Refused or displaced already, maybe.
+                let _ = match number % 3 {
+                    0 => stream.write_all(b"\x00\x01\x00"),
+                    1 => stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
+                    _ => Ok(()),
+                };
+                held.push_back(stream);
+                if held.len() > 2_000 {
+                    held.pop_front();
+                }
+            }
+        });
+        shown(&server, "streams", |streams| count(&streams["ended"], "displaced") > 500);
+        let config = certificates.client(rustls::ALL_VERSIONS, &[]);
+        for _ in 0..5 {
+            let started = Instant::now();
+            StreamClient::new(connect(addr)).allocate().unwrap();
+            StreamClient::new(connect_tls(addr, &config).unwrap()).allocate().unwrap();
+            assert!(started.elapsed() < Duration::from_secs(4), "2 s for each");
+            assert_eq!(old.refresh(600), 0, "an allocation made before lives on");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
     probe(&server);
 }
 

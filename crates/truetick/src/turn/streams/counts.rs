@@ -52,10 +52,12 @@ pub(in crate::turn) enum End {
     FirstMessageDeadline = 8,
     /// Nothing came for long, and it had no allocation.
     Idle = 9,
+    /// It had no allocation, and made room where there were as many as there may be.
+    Displaced = 10,
 }
 
 impl End {
-    pub(in crate::turn) const ALL: [Self; 10] = [
+    pub(in crate::turn) const ALL: [Self; 11] = [
         Self::Client,
         Self::Reset,
         Self::NotStun,
@@ -66,6 +68,7 @@ impl End {
         Self::HandshakeDeadline,
         Self::FirstMessageDeadline,
         Self::Idle,
+        Self::Displaced,
     ];
 
     pub(super) const fn of(end: StreamEnd) -> Self {
@@ -93,6 +96,7 @@ impl End {
             Self::HandshakeDeadline => "handshake_deadline",
             Self::FirstMessageDeadline => "first_message_deadline",
             Self::Idle => "idle",
+            Self::Displaced => "displaced",
         }
     }
 }
