@@ -19,3 +19,5 @@ mod namespaces;
 mod operated;
 #[path = "operators/reload.rs"]
 mod reload;
+#[path = "operators/unit.rs"]
+mod unit;

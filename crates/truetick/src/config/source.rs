@@ -51,17 +51,12 @@ impl Source {
     pub(super) fn key_at(&self, offset: usize) -> Option<String> {
         let document = DeTable::parse(&self.text).ok()?;
         let mut keys: Vec<&str> = Vec::new();
-        let mut table = document.get_ref();
-        loop {
-            let Some((key, value)) = table.iter().find(|(_, value)| holds(value.get_ref(), &value.span(), offset))
-            else {
-                break;
-            };
+        let mut table = Some(document.get_ref());
+        while let Some((key, value)) =
+            table.and_then(|table| table.iter().find(|(_, value)| holds(value.get_ref(), &value.span(), offset)))
+        {
             keys.push(key.get_ref());
-            match value.get_ref().as_table() {
-                Some(inner) => table = inner,
-                None => break,
-            }
+            table = value.get_ref().as_table();
         }
         (!keys.is_empty()).then(|| keys.join("."))
     }

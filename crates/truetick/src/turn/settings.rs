@@ -338,7 +338,7 @@ impl TurnConfig {
     /// Like [`TurnConfig::new`].
     pub fn printed(args: &Args, section: &TurnSection) -> anyhow::Result<TurnSection> {
         let mut usable = section.clone();
-        usable.user.retain(|user| !user.split_once(':').is_some_and(|(_, password)| password == MASK));
+        usable.user.retain(|user| user.split_once(':').is_none_or(|(_, password)| password != MASK));
         Ok(Self::new(args, &usable)?.effective(args, section))
     }
 
