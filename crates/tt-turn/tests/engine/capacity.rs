@@ -197,7 +197,7 @@ fn rarities(ground: &mut Ground, round: u64) {
     let reply = tt_turn::message::Message::parse(&ground.out[..length]).expect("a message");
     let token = reply.attributes().find(|(kind, _)| *kind == attribute::RESERVATION_TOKEN).expect("a token").1;
     let token: [u8; 8] = token.try_into().expect("8 bytes");
-    if round % 2 == 0 {
+    if round.is_multiple_of(2) {
         let nonce = ground.nonce(&claimer);
         assert!(ground.ask(&claimer, &nonce, Method::Allocate, |it| {
             it.attribute(attribute::REQUESTED_TRANSPORT, &[17, 0, 0, 0]);

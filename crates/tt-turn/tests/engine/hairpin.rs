@@ -158,7 +158,9 @@ fn case_a75_between_workers_the_payload_changes_hands_with_its_path() {
                     assert_eq!((worker, path.peer), (WorkerId(target as u16), relayed[source]));
                     workers[target].peer(path.relay, path.peer, &handed)
                 }
-                out => out,
+                out @ (Out::Reply(_) | Out::ToPeer { .. } | Out::ToClient { .. } | Out::HandOver(_) | Out::Drop(_)) => {
+                    out
+                }
             };
             let indication = Reading::of(&to_client(out, clients[target]));
             assert_eq!(indication.get(wire::DATA), Some(&payload[..]));
