@@ -56,11 +56,13 @@ fn worker_threads(pid: u32, count: usize) -> Vec<PathBuf> {
     loop {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|thread| thread.unwrap().path());
         let name = |thread: &PathBuf| std::fs::read_to_string(thread.join("comm")).unwrap_or_default();
-        let workers: Vec<_> = threads.filter(|thread| name(thread).starts_with("turn-")).collect();
+        let is_worker =
+            |name: &str| name.trim().strip_prefix("turn-").is_some_and(|number| number.parse::<u16>().is_ok());
+        let workers: Vec<_> = threads.filter(|thread| is_worker(&name(thread))).collect();
         if workers.len() == count {
             return workers;
         }
-        assert!(started.elapsed() < PATIENCE, "{} threads are called turn-, not {count}", workers.len());
+        assert!(started.elapsed() < PATIENCE, "{} threads are called turn-N, not {count}", workers.len());
         thread::yield_now();
     }
 }
