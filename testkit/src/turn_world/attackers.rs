@@ -6,9 +6,10 @@ use tt_model::{FiveTuple, Nanos, Transport};
 
 use super::clients::{Ask, Flaw, Proof, Value, tail};
 use super::draw::Draw;
+use super::event::Event;
 use super::topology::listener;
 use super::wire::{self, Writer};
-use super::world::{Event, World, is_request};
+use super::world::{World, is_request};
 
 impl World<'_> {
     /// Bytes that claim to be from a five-tuple.

@@ -6,13 +6,14 @@ use tt_model::Nanos;
 
 use super::clients::{Answered, Ask, Client, Flaw, Goal, Step, Value, echo};
 use super::draw::{Draw, mix};
+use super::event::Event;
 use super::host::Host;
 use super::invariants::Failure;
 use super::link::Weather;
 use super::script::{Action, Deed, Ill, Path, Request};
 use super::topology::{Features, Place, listener, relay_ip};
 use super::wire::{self, Reading, Writer};
-use super::world::{Event, World};
+use super::world::World;
 
 /// What ends after a while.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +83,10 @@ impl World<'_> {
                 self.clear_in(for_s, Clear::SendErrors);
             }
             Deed::Steer => self.steering = draw.next(),
+            Deed::Drain => self.drain(),
+            Deed::DenyPeer { peer } => return self.deny_peer(peer),
+            Deed::RotateNonceKey => self.rotate_nonce_key(),
+            Deed::Icmp => self.icmp(&mut draw),
         }
         Ok(())
     }

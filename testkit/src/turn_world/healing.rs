@@ -5,11 +5,12 @@ use std::cmp::Reverse;
 use tt_model::Nanos;
 
 use super::clients::Goal;
+use super::event::{Entry, Event};
 use super::host::Host;
 use super::invariants::{self, Failure};
 use super::link::Weather;
 use super::model::RelayPlace;
-use super::world::{Entry, Event, World};
+use super::world::World;
 
 /// How long an honest client may take to relay when everything is well again.
 pub(super) const LIVENESS: Nanos = Nanos::from_secs(5);
@@ -36,6 +37,7 @@ impl World<'_> {
         self.starts += 1;
         let (planted, jump) = (self.host.planted, self.model.wall_jump_ns);
         self.host = Host::start(&self.script.topology, self.script.seed, self.starts, self.now, jump);
+        self.host.rotate(&self.script.topology, self.model.generation);
         self.host.planted = planted;
         self.is_up = true;
         self.register_relays();
@@ -54,6 +56,11 @@ impl World<'_> {
         if self.is_up {
             resting.into_iter().for_each(|relay| self.rested(self.starts, relay));
         } else {
+            self.restart();
+        }
+        if self.model.is_draining {
+            // What drains makes room for its successor.
+            self.crash(Nanos(0));
             self.restart();
         }
         self.streams.fill([self.now; 2]);
@@ -80,6 +87,7 @@ impl World<'_> {
             | Event::AtPeer { .. }
             | Event::Patience { .. }
             | Event::Closed { .. }
+            | Event::Icmp { .. }
             | Event::Restart
             | Event::Clear { .. } => None,
         };

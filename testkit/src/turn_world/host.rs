@@ -1,14 +1,14 @@
 //! The server's machine: the real engine, its workers, relay sockets and clocks.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tt_meter::Off;
 use tt_model::{FiveTuple, Nanos};
 use tt_turn::config::PasswordAlgorithms;
 use tt_turn::policy::PeerPolicy;
-use tt_turn::relay::{PeerPath, RelayAddress, RelayDemand};
+use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand};
 use tt_turn::shared::{Budget, Quotas};
 use tt_turn::{Capacity, Config, Counters, DropReason, Output, RelayId, Secrets, Server, Shared, WorkerId};
 
@@ -40,7 +40,9 @@ pub(super) struct Tables {
 
 pub(super) struct Host {
     workers: Vec<Server>,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
+    nonce_start: u64,
+    seeds: (u64, u64),
     addresses: BTreeMap<SocketAddr, RelayPlace>,
     out: Vec<u8>,
     pub(super) planted: Option<Planted>,
@@ -60,10 +62,7 @@ impl Host {
         if !rules.offers_sha256 {
             config.password_algorithms = PasswordAlgorithms::Md5;
         }
-        let mut policy = PeerPolicy::new();
-        policy.deny_listener(listener(true));
-        policy.deny_listener(listener(false));
-        config.peer_policy = policy;
+        config.peer_policy = policy(&[]);
         let error_replies =
             rules.error_budget.map_or(Budget::UNLIMITED, |(per_second, burst)| Budget { per_second, burst });
         let quotas = Quotas {
@@ -85,11 +84,7 @@ impl Host {
         let nonce_start = if rules.keeps_nonce_key { 0 } else { starts };
         let workers = (0..topology.workers)
             .map(|worker| {
-                let mut secrets =
-                    Secrets::new(key(seed, starts << 8 | u64::from(worker)), key(seed, nonce_start << 8 | 0xFF));
-                for user in 0..topology.users {
-                    secrets.add_user(&user_name(user), REALM, PASSWORD.as_bytes());
-                }
+                let secrets = secrets(topology, (seed, starts), nonce_start, worker, 0);
                 let mut server = Server::new(config.clone(), capacity, Arc::clone(&shared), WorkerId(worker), secrets);
                 server.set_wall_clock(now, wall_s(now, wall_jump_ns));
                 server
@@ -98,6 +93,8 @@ impl Host {
         Self {
             workers,
             shared,
+            nonce_start,
+            seeds: (seed, starts),
             addresses: BTreeMap::new(),
             out: vec![0xEE; 1_500],
             planted: None,
@@ -176,6 +173,28 @@ impl Host {
         let output = server.handle_peer(now, path, bytes, &mut self.out, &mut Off);
         let done = vec![keep(worker, &nobody, output, &self.addresses)];
         self.mar(&nobody, bytes, done)
+    }
+
+    /// The nonce key of this generation, and the one before it.
+    pub(super) fn rotate(&mut self, topology: &Topology, generation: u64) {
+        for (number, worker) in (0..).zip(&mut self.workers) {
+            worker.replace_secrets(&secrets(topology, self.seeds, self.nonce_start, number, generation));
+        }
+    }
+
+    /// These peers are denied too from now on.
+    pub(super) fn replace_policy(&mut self, denied: &[IpAddr]) {
+        for worker in &mut self.workers {
+            worker.replace_policy(policy(denied));
+        }
+    }
+
+    /// A relay is told of an ICMP error.
+    pub(super) fn icmp(&mut self, now: Nanos, worker: u16, error: IcmpError) -> Vec<Done> {
+        let server = &mut self.workers[usize::from(worker)];
+        let nobody = FiveTuple { client: error.peer, server: error.peer, transport: tt_model::Transport::Udp };
+        let output = server.handle_icmp(now, error, &mut self.out, &mut Off);
+        vec![keep(worker, &nobody, output, &self.addresses)]
     }
 
     /// A client's connection is closed: every worker may have its allocation.
@@ -284,6 +303,30 @@ fn keep(worker: u16, from: &FiveTuple, output: Output<'_>, addresses: &BTreeMap<
         Output::HandOver(worker) => Done::HandOver(worker.0),
         Output::Drop(reason) => Done::Drop(reason),
     }
+}
+
+fn policy(denied: &[IpAddr]) -> PeerPolicy {
+    let mut policy = PeerPolicy::new();
+    policy.deny_listener(listener(true));
+    policy.deny_listener(listener(false));
+    for ip in denied {
+        let bits = if ip.is_ipv4() { 32 } else { 128 };
+        policy.deny(format!("{ip}/{bits}").parse().expect("one address"));
+    }
+    policy
+}
+
+/// What a worker of the server's start number `starts` knows, with the nonce key of a generation and the one before.
+fn secrets(topology: &Topology, (seed, starts): (u64, u64), nonce_start: u64, worker: u16, generation: u64) -> Secrets {
+    let nonce_key = |generation: u64| key(seed, nonce_start << 32 | generation << 16 | 0xFFFF);
+    let mut secrets = Secrets::new(key(seed, starts << 32 | u64::from(worker)), nonce_key(generation));
+    if generation > 0 {
+        secrets.accept_nonces_of(nonce_key(generation - 1));
+    }
+    for user in 0..topology.users {
+        secrets.add_user(&user_name(user), REALM, PASSWORD.as_bytes());
+    }
+    secrets
 }
 
 fn key(seed: u64, number: u64) -> [u8; 32] {

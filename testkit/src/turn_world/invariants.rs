@@ -107,6 +107,34 @@ pub(super) fn check(
     }
 }
 
+/// The same for an ICMP error that a relay was told of.
+pub(super) fn error(
+    delivery: &Delivery<'_>,
+    expected: Option<&([u8; 8], Expected<'_>)>,
+    done: &[Done],
+) -> Result<(), Failure> {
+    match (expected, done) {
+        (
+            Some((value, Expected::ToClient { flow, peer, .. })),
+            [Done::ToClient { client, bytes, payload_len: 0, .. }],
+        ) => {
+            let indication = Reading::of(bytes);
+            let is_right = indication.is_some_and(|indication| {
+                (indication.class, indication.method) == (wire::INDICATION, wire::DATA_METHOD)
+                    && indication.get(wire::ICMP) == Some(value)
+                    && indication.address(wire::PEER_ADDRESS) == Some(*peer)
+                    && !indication.has(wire::DATA)
+            });
+            if is_right && Flow::of(client) == *flow { Ok(()) } else { delivery.fail(6, format!("{bytes:02x?}")) }
+        }
+        (Some((_, Expected::ToClient { sure: Alive::Yes, .. })), [Done::Drop(reason)]) => {
+            delivery.fail(6, format!("{reason:?} of an ICMP error about a permitted peer"))
+        }
+        (_, [Done::Drop(_)]) => Ok(()),
+        _ => delivery.fail(1, format!("an ICMP error became {done:02x?}")),
+    }
+}
+
 /// The payload that a datagram carries to a client: on a channel where one lives, in a Data indication where not.
 fn carried<'a>(bytes: &'a [u8], channels: &[(u16, Alive)], peer: SocketAddr) -> Option<&'a [u8]> {
     if bytes.first().is_some_and(|first| *first >= 0x40) {

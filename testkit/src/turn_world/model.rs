@@ -7,6 +7,7 @@ mod codes;
 mod decide;
 mod ledger;
 mod policy;
+mod relaying;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::{IpAddr, SocketAddr};
@@ -205,8 +206,8 @@ pub(super) enum Expected<'a> {
     },
 }
 
-/// A nonce, and the wall clock's nanoseconds at which it was given out.
-type Issued = (Box<[u8]>, i64);
+/// A nonce, the wall clock's nanoseconds at which it was given out, and the generation of its key.
+type Issued = (Box<[u8]>, i64, u64);
 /// A bucket of error replies: when it will be full again.
 type Bucket = Nanos;
 
@@ -237,6 +238,10 @@ pub(super) struct Model {
     /// What the wall clock is off by, in nanoseconds.
     pub(super) wall_jump_ns: i64,
     serial: u64,
+    /// No new allocations.
+    pub(super) is_draining: bool,
+    /// Of the nonce key.
+    pub(super) generation: u64,
 }
 
 impl Model {
@@ -269,6 +274,8 @@ impl Model {
             seen: BTreeSet::new(),
             wall_jump_ns: 0,
             serial: 0,
+            is_draining: false,
+            generation: 0,
         }
     }
 
@@ -282,6 +289,7 @@ impl Model {
         self.seen = before.seen;
         self.wall_jump_ns = before.wall_jump_ns;
         self.serial = before.serial;
+        self.generation = before.generation;
         if self.rules.keeps_nonce_key {
             self.nonces = before.nonces;
         }
@@ -293,19 +301,20 @@ impl Model {
 
     /// A nonce that was given to a client.
     pub(super) fn learn_nonce(&mut self, now: Nanos, client: SocketAddr, nonce: &[u8]) {
-        let issued = self.wall_ns(now);
+        let (issued, generation) = (self.wall_ns(now), self.generation);
         let given = self.nonces.entry(client).or_default();
-        match given.iter_mut().find(|(known, _)| **known == *nonce) {
-            Some((_, at)) => *at = issued,
-            None => given.push((nonce.into(), issued)),
+        match given.iter_mut().find(|(known, _, _)| **known == *nonce) {
+            Some((_, at, _)) => *at = issued,
+            None => given.push((nonce.into(), issued, generation)),
         }
     }
 
     /// RFC 8656 section 5: a nonce ends; RFC 8489 section 9.2.4: it is the client's alone.
     fn nonce(&self, now: Nanos, client: SocketAddr, nonce: &[u8]) -> Alive {
         let second = Nanos::PER_SECOND as i64;
-        let given = self.nonces.get(&client).and_then(|given| given.iter().find(|(known, _)| **known == *nonce));
-        let Some((_, issued)) = given else { return Alive::No };
+        let given = self.nonces.get(&client).and_then(|given| given.iter().find(|(known, _, _)| **known == *nonce));
+        let given = given.filter(|(_, _, generation)| generation + 1 >= self.generation);
+        let Some((_, issued, _)) = given else { return Alive::No };
         let age = self.wall_ns(now) - issued;
         let lifetime = i64::from(self.rules.nonce_lifetime_s) * second;
         // Clocks are read in whole seconds, when it is set, when it is issued and when it is looked at.
@@ -394,58 +403,6 @@ impl Model {
             Alive::Yes => Codes { user: proven, ..decided() },
         }
     }
-
-    /// RFC 8656 section 11.2: discarded without both attributes or a permission.
-    fn send<'a>(&self, now: Nanos, flow: &Flow, message: &Reading<'a>) -> Expected<'a> {
-        let (Some(claim), Some(peer), Some(payload)) =
-            (self.claims.get(flow), message.address(wire::PEER_ADDRESS), message.get(wire::DATA))
-        else {
-            return Expected::Silence;
-        };
-        let Some(leg) = claim.leg_of(peer).filter(|_| !unknown_required(message)) else { return Expected::Silence };
-        let sure = alive(leg.expires, now).min(leg.permission(peer.ip(), now)).min(self.may_reach(now, peer));
-        to_peer(sure, leg, peer, payload)
-    }
-
-    /// RFC 8656 section 12.6.
-    fn channel_data<'a>(&self, now: Nanos, flow: &Flow, bytes: &'a [u8]) -> Expected<'a> {
-        let (Some(claim), Some((number, payload))) = (self.claims.get(flow), wire::channel_payload(bytes)) else {
-            return Expected::Silence;
-        };
-        let bound = claim.channel(number);
-        let Some((peer, expires, leg)) = bound.and_then(|(peer, end)| Some((peer, end, claim.leg_of(peer)?))) else {
-            return Expected::Silence;
-        };
-        let sure = alive(leg.expires, now)
-            .min(alive(expires, now))
-            .min(leg.permission(peer.ip(), now))
-            .min(self.may_reach(now, peer));
-        to_peer(sure, leg, peer, payload)
-    }
-
-    /// What must become of a datagram that arrives at a relay (RFC 8656 section 11.3).
-    pub(super) fn expect_of_peer(&self, now: Nanos, relay: RelayPlace, peer: SocketAddr) -> Expected<'static> {
-        let flow = self.by_relay.get(&relay);
-        let Some((flow, leg)) = flow.and_then(|flow| Some((flow, self.claims.get(flow)?.leg_of(peer)?))) else {
-            return Expected::Silence;
-        };
-        let sure = alive(leg.expires, now).min(leg.permission(peer.ip(), now)).min(self.may_reach(now, peer));
-        let channels = leg.channels_of(peer).map(|(number, expires)| (number, alive(expires, now)));
-        match sure {
-            Alive::No => Expected::Silence,
-            Alive::Maybe | Alive::Yes => Expected::ToClient { sure, flow: *flow, channels: channels.collect(), peer },
-        }
-    }
-
-    /// Whether packets may be exchanged with the peer: by the policy, and among our own only with a live relay.
-    pub(super) fn may_reach(&self, now: Nanos, peer: SocketAddr) -> Alive {
-        if self.policy.is_own(peer.ip()) {
-            let claim = self.relayed.get(&peer).and_then(|flow| self.claims.get(flow));
-            let leg = claim.and_then(|claim| claim.leg_of(peer));
-            return leg.map_or(Alive::No, |leg| alive(leg.expires, now));
-        }
-        if peer.port() == 0 || self.policy.denies(peer.ip()) { Alive::No } else { Alive::Yes }
-    }
 }
 
 /// RFC 8489 section 9.2: the nonce cookie, and the first bit of the security features behind it.
@@ -454,13 +411,6 @@ fn tells_of_algorithms(nonce: &[u8]) -> bool {
     let features = nonce.strip_prefix(b"obMatJos2").filter(|rest| rest.len() >= 4).and_then(<[u8]>::first);
     let value = features.and_then(|digit| DIGITS.iter().position(|known| known == digit));
     value.is_some_and(|value| value >= 32)
-}
-
-fn to_peer<'a>(sure: Alive, leg: &Leg, peer: SocketAddr, payload: &'a [u8]) -> Expected<'a> {
-    match sure {
-        Alive::No => Expected::Silence,
-        Alive::Maybe | Alive::Yes => Expected::ToPeer { sure, relay: leg.relay, peer, payload },
-    }
 }
 
 /// RFC 8489 section 6.3.1: attributes below 0x8000 that the server does not know.

@@ -58,6 +58,15 @@ pub(super) enum Deed {
         for_s: u64,
     },
     Steer,
+    /// The server makes no new allocation from now on, until it is started anew.
+    Drain,
+    /// The operator denies one of the peers from now on.
+    DenyPeer {
+        peer: usize,
+    },
+    RotateNonceKey,
+    /// An ICMP error about something that a relay may have sent.
+    Icmp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,12 +254,17 @@ fn faults(draw: &mut Draw, topology: &Topology, actions: &mut Vec<Action>) {
         }
     }
     let for_s = draw.between(1, topology.duration_s);
+    let peer = draw.below(topology.peers.len() as u64) as usize;
     for (is_on, times, deed) in [
         (features.crash, 2, Deed::Crash),
         (features.clock, 4, Deed::ClockJump),
         (features.squeeze, 2, Deed::Squeeze { for_s }),
         (features.send_errors, 2, Deed::SendErrors { for_s }),
         (features.steer, 4, Deed::Steer),
+        (features.drain, 1, Deed::Drain),
+        (features.reload, 3, Deed::DenyPeer { peer }),
+        (features.rotate, 3, Deed::RotateNonceKey),
+        (features.icmp, clients * 2, Deed::Icmp),
     ] {
         if is_on {
             put(draw, times, deed);

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 
 use tt_model::{FiveTuple, Nanos};
 
+use super::event::Event;
 use super::host::{Done, Host};
 use super::link::{Weather, carry};
 use super::model::RelayPlace;
 use super::planted::Planted;
 use super::topology::relay_ip;
-use super::world::{CAPTURED_MAX, Event, World};
+use super::world::{CAPTURED_MAX, World};
 
 impl World<'_> {
     /// What the engine did goes its way.

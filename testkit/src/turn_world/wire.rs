@@ -41,6 +41,7 @@ pub(super) const RESERVATION_TOKEN: u16 = 0x0022;
 pub(super) const ADDITIONAL_FAMILY: u16 = 0x8000;
 pub(super) const ADDRESS_ERROR_CODE: u16 = 0x8001;
 pub(super) const PASSWORD_ALGORITHMS: u16 = 0x8002;
+pub(super) const ICMP: u16 = 0x8004;
 pub(super) const FINGERPRINT: u16 = 0x8028;
 
 const COOKIE: [u8; 4] = [0x21, 0x12, 0xA4, 0x42];

@@ -8,6 +8,7 @@ use tt_model::{FiveTuple, Nanos};
 
 use super::clients::Client;
 use super::draw::{Draw, mix};
+use super::event::{Entry, Event};
 use super::healing::LIVENESS;
 use super::host::{Done, Host};
 use super::invariants::{self, Delivery, Failure, Lesson};
@@ -74,75 +75,6 @@ pub fn play(script: &Script, planted: Option<Planted>, telling: Telling) -> Outc
     world.tally.events = world.trace.events;
     world.tally.virtual_s = world.now.0 / Nanos::PER_SECOND;
     Outcome { hash: world.trace.hash(), failure, tally: world.tally, lines: world.trace.take_lines() }
-}
-
-/// Something that will happen.
-#[derive(Debug)]
-pub(super) enum Event {
-    AtServer {
-        flow: FiveTuple,
-        bytes: Vec<u8>,
-    },
-    HandedOver {
-        worker: u16,
-        flow: FiveTuple,
-        bytes: Vec<u8>,
-        hops: u8,
-    },
-    AtRelay {
-        relay: RelayPlace,
-        from: SocketAddr,
-        bytes: Vec<u8>,
-    },
-    AtClient {
-        flow: FiveTuple,
-        bytes: Vec<u8>,
-    },
-    AtPeer {
-        peer: SocketAddr,
-        from: SocketAddr,
-        bytes: Vec<u8>,
-    },
-    /// A client's patience is at an end.
-    Patience {
-        client: usize,
-        timer: u32,
-    },
-    Rested {
-        starts: u64,
-        relay: RelayPlace,
-    },
-    /// A stream is closed, by whomever.
-    Closed {
-        flow: FiveTuple,
-    },
-    Restart,
-    Clear {
-        clears: usize,
-    },
-}
-
-pub(super) struct Entry {
-    at: Nanos,
-    number: u64,
-    pub(super) event: Event,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
-}
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
 }
 
 pub(super) struct World<'s> {
@@ -305,7 +237,8 @@ impl<'s> World<'s> {
                 return self.serve(worker, &flow, &bytes, hops);
             }
             Event::AtRelay { relay, from, bytes } if self.is_up => return self.receive(relay, from, &bytes),
-            Event::AtServer { .. } | Event::HandedOver { .. } | Event::AtRelay { .. } => {}
+            Event::Icmp { error, worker } if self.is_up => return self.learn_of_error(worker, error),
+            Event::AtServer { .. } | Event::HandedOver { .. } | Event::AtRelay { .. } | Event::Icmp { .. } => {}
             Event::AtClient { flow, bytes } => self.client_receives(&flow, &bytes),
             Event::AtPeer { peer, from, bytes } => self.peer_receives(peer, from, bytes),
             Event::Patience { client, timer } => self.lose_patience(client, timer),
@@ -429,7 +362,7 @@ impl<'s> World<'s> {
         Ok(())
     }
 
-    fn note(&mut self, delivery: &Delivery<'_>, expected: &Expected<'_>, done: &[Done]) {
+    pub(super) fn note(&mut self, delivery: &Delivery<'_>, expected: &Expected<'_>, done: &[Done]) {
         self.trace.note(self.now, 2 | u64::from(delivery.worker) << 8, delivery.bytes);
         for done in done {
             match done {
@@ -460,7 +393,7 @@ impl<'s> World<'s> {
     }
 
     /// What the engine asks for after each call, and the ledger.
-    fn settle(&mut self, worker: u16) -> Result<(), Failure> {
+    pub(super) fn settle(&mut self, worker: u16) -> Result<(), Failure> {
         self.pass()?;
         while let Some(relay) = self.host.retired(worker) {
             if !self.model.retired(self.now, relay) {

@@ -39,7 +39,7 @@ impl Model {
             Err(code) => Codes::one(code),
             Ok(wanted) => self.allocate_anew(now, worker, flow, user, wanted),
         };
-        let anew = if is_tunnel(flow.client.ip()) {
+        let anew = if is_tunnel(flow.client.ip()) || self.is_draining {
             if anew.allow(0) { Codes::one(403) } else { anew.and(403) }
         } else {
             anew

@@ -248,6 +248,24 @@ impl Model {
         self.ends.push(Reverse(End { at: expires, expires, flow: *flow, serial: claim.serial, what }));
     }
 
+    /// The operator denies a peer: its permissions are gone.
+    pub(in super::super) fn deny(&mut self, now: Nanos, ip: IpAddr) {
+        self.policy.also.push(ip);
+        for claim in self.claims.values_mut() {
+            let held = &mut self.permissions[usize::from(claim.worker)];
+            let gone = claim.legs.iter_mut().flatten().filter_map(|leg| leg.permissions.remove(&ip));
+            for expires in gone {
+                held.held -= 1;
+                held.live -= u32::from(now < expires);
+            }
+        }
+    }
+
+    /// What the operator denies beside the built-in list.
+    pub(in super::super) fn also_denied(&self) -> &[IpAddr] {
+        &self.policy.also
+    }
+
     /// The server says that a relay is free: false where its allocation should live on.
     pub(in super::super) fn retired(&mut self, now: Nanos, relay: RelayPlace) -> bool {
         if self.retiring.remove(&relay) {

@@ -13,6 +13,8 @@ const DENIED: &str = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.
 pub(super) struct Policy {
     /// Address and mask, IPv4 as IPv6's mapped bits.
     denied: Vec<(bool, u128, u128)>,
+    /// What the operator denies beside it.
+    pub(super) also: Vec<IpAddr>,
 }
 
 impl Policy {
@@ -24,7 +26,7 @@ impl Policy {
             let mask = u128::MAX << (128 - bits);
             Some((ip.is_ipv4(), number(ip) & mask, mask))
         };
-        Self { denied: DENIED.split_whitespace().filter_map(range).collect() }
+        Self { denied: DENIED.split_whitespace().filter_map(range).collect(), also: Vec::new() }
     }
 
     pub(super) fn is_own(&self, ip: IpAddr) -> bool {
@@ -33,7 +35,8 @@ impl Policy {
 
     pub(super) fn denies(&self, ip: IpAddr) -> bool {
         let bits = number(ip);
-        self.denied.iter().any(|(is_ipv4, range, mask)| *is_ipv4 == ip.is_ipv4() && bits & mask == *range)
+        self.also.contains(&ip)
+            || self.denied.iter().any(|(is_ipv4, range, mask)| *is_ipv4 == ip.is_ipv4() && bits & mask == *range)
     }
 }
 
