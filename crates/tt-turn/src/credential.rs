@@ -296,7 +296,7 @@ impl Credentials {
     /// Some user, always the same one for a key.
     #[inline]
     fn decoy(&self, key: u64) -> u32 {
-        ((key >> 32) * self.users.len() as u64 >> 32) as u32
+        (((key >> 32) * self.users.len() as u64) >> 32) as u32
     }
 
     /// The name behind a USERHASH.

@@ -323,6 +323,28 @@ fn rfc_r027_r046_userhash_stands_for_the_name_while_every_user_is_known() {
     assert_eq!(ask(&mut world, REFRESH, &[]).code(), 0);
 }
 
+/// The key of a user is worth nothing under a name that is nobody's, although such a name is checked against some key.
+#[test]
+fn case_a37_nobody_is_let_in_by_the_key_of_another() {
+    let mut world = World::new();
+    for name in ["mallory", "alic", "alice2", "Alice", "bo", "carol", "dave", "eve"] {
+        for owner in ["alice", "bob"] {
+            let request = world.unsigned(from(), name, REFRESH, &[]).integrity(&key(owner));
+            assert_eq!(answer(&mut world, &request).code(), 401, "{name} with the key of {owner}");
+            let (nonce, tid) = (world.nonce(from()), world.tid());
+            let request = Writer::new(REFRESH, 0, tid).attr(wire::USERHASH, &wire::userhash(name, REALM));
+            let request = request.attr(wire::REALM, REALM.as_bytes()).attr(NONCE, &nonce).integrity(&key(owner));
+            assert_eq!(answer(&mut world, &request).code(), 401, "the hash of {name} with the key of {owner}");
+        }
+    }
+    // Without any user there is nobody either.
+    world.server.replace_secrets(&Secrets::new([1; 32], [77; 32]));
+    for name in ["alice", ""] {
+        let request = world.unsigned(from(), name, REFRESH, &[]).integrity(&[1; 32]);
+        assert_eq!(answer(&mut world, &request).code(), 401);
+    }
+}
+
 #[test]
 fn quota_counts_a_user_once_whatever_the_way() {
     let quotas = Quotas { allocations_per_user: 1, ..world::quotas() };

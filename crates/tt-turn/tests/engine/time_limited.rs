@@ -115,6 +115,27 @@ fn a_verified_name_is_not_derived_again() {
     assert_eq!(refresh_sha256(&mut world, &later, &rest_password(b"newest secret", &later)), 437);
 }
 
+#[test]
+fn verified_names_allocate_nothing() {
+    let mut world = world_knowing(&[b"secret"]);
+    let requests: Vec<_> = (0..200)
+        .map(|number| {
+            let name = format!("{}:{number}", WALL_S + 100);
+            let request = world.unsigned(addr(FROM), &name, REFRESH, &[]);
+            request.integrity(&wire::md5_key(&name, REALM, &rest_password(b"secret", &name))).0
+        })
+        .collect();
+    let flow = tt_model::FiveTuple { client: addr(FROM), server: world.listener, transport: tt_model::Transport::Udp };
+    let World { server, out, now, .. } = &mut world;
+    let counted = allocation_counter::measure(|| {
+        for request in requests.iter().chain(&requests) {
+            let output = server.handle_client(*now, &flow, request, out, &mut tt_meter::Off);
+            assert!(matches!(output, tt_turn::Output::Reply(reply) if reply[27] == 37));
+        }
+    });
+    assert_eq!(counted.count_total, 0);
+}
+
 /// More names than places: every one is still let in, and as many keys are kept as there are places at most.
 #[test]
 fn more_names_than_places_are_derived_anew() {
