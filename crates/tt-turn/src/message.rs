@@ -86,7 +86,8 @@ pub mod attribute {
     pub const FINGERPRINT: u16 = 0x8028;
 }
 
-/// The attributes that the server reads; the number is the place in [`Message`]'s index.
+/// The attributes that the server reads. The number is the place in [`Message`]'s index; those behind the last place are
+/// looked for when they are asked for, which only Allocate and Refresh do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Known {
@@ -99,20 +100,49 @@ pub(crate) enum Known {
     ChannelNumber,
     Lifetime,
     Data,
-    RequestedAddressFamily,
-    EvenPort,
-    RequestedTransport,
-    ReservationToken,
-    AdditionalAddressFamily,
     DontFragment,
     UserHash,
     IntegritySha256,
     PasswordAlgorithm,
     PasswordAlgorithms,
+    RequestedAddressFamily,
+    EvenPort,
+    RequestedTransport,
+    ReservationToken,
+    AdditionalAddressFamily,
     Ignored,
 }
 
-const KNOWN_COUNT: usize = Known::Ignored as usize;
+const INDEXED_COUNT: usize = Known::RequestedAddressFamily as usize;
+
+impl Known {
+    /// The type of an attribute that is not in the index.
+    #[inline(always)]
+    const fn unindexed(self) -> Option<u16> {
+        match self {
+            Self::RequestedAddressFamily => Some(attribute::REQUESTED_ADDRESS_FAMILY),
+            Self::EvenPort => Some(attribute::EVEN_PORT),
+            Self::RequestedTransport => Some(attribute::REQUESTED_TRANSPORT),
+            Self::ReservationToken => Some(attribute::RESERVATION_TOKEN),
+            Self::AdditionalAddressFamily => Some(attribute::ADDITIONAL_ADDRESS_FAMILY),
+            Self::Username
+            | Self::Realm
+            | Self::Nonce
+            | Self::Integrity
+            | Self::Fingerprint
+            | Self::XorPeerAddress
+            | Self::ChannelNumber
+            | Self::Lifetime
+            | Self::Data
+            | Self::DontFragment
+            | Self::UserHash
+            | Self::IntegritySha256
+            | Self::PasswordAlgorithm
+            | Self::PasswordAlgorithms
+            | Self::Ignored => None,
+        }
+    }
+}
 
 /// A parsed STUN message: a view, nothing is copied out of the datagram.
 ///
@@ -123,7 +153,7 @@ const KNOWN_COUNT: usize = Known::Ignored as usize;
 pub struct Message<'a> {
     bytes: &'a [u8],
     /// Offset of each known attribute's value, 0 where it is absent.
-    offsets: [u16; KNOWN_COUNT],
+    offsets: [u16; INDEXED_COUNT],
     unknown_required: u16,
     type_bits: u16,
 }
@@ -147,7 +177,7 @@ impl<'a> Message<'a> {
         if length % 4 != 0 || length + HEADER_LEN != datagram.len() {
             return Err(DropReason::Length);
         }
-        let mut message = Self { bytes: datagram, offsets: [0; KNOWN_COUNT], unknown_required: 0, type_bits };
+        let mut message = Self { bytes: datagram, offsets: [0; INDEXED_COUNT], unknown_required: 0, type_bits };
         message.index_attributes()?;
         Ok(message)
     }
@@ -163,10 +193,9 @@ impl<'a> Message<'a> {
                     return self.index_behind_integrity(next);
                 }
                 Some(Known::Fingerprint) => return self.end_in_fingerprint(at, next),
-                Some(Known::Ignored) => {}
                 Some(slot) => {
-                    if !self.has(slot) {
-                        self.offsets[slot as usize] = (at + 4) as u16;
+                    if let Some(offset @ 0) = self.offsets.get_mut(slot as usize) {
+                        *offset = (at + 4) as u16;
                     }
                 }
                 None => self.unknown_required = self.unknown_required.saturating_add(u16::from(kind < 0x8000)),
@@ -212,20 +241,35 @@ impl<'a> Message<'a> {
         Ok((u16::from_be_bytes([header[0], header[1]]), at + 4 + padded))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn has(&self, slot: Known) -> bool {
-        self.offsets[slot as usize] != 0
+        match slot.unindexed() {
+            None => self.offsets.get(slot as usize).is_some_and(|offset| *offset != 0),
+            Some(_) => self.value(slot).is_some(),
+        }
     }
 
     /// The value of a known attribute, without its padding.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(&self, slot: Known) -> Option<&'a [u8]> {
-        let offset = usize::from(self.offsets[slot as usize]);
+        match slot.unindexed() {
+            None => self.indexed(slot),
+            Some(kind) => self.unindexed(kind),
+        }
+    }
+
+    #[inline]
+    fn indexed(&self, slot: Known) -> Option<&'a [u8]> {
+        let offset = usize::from(*self.offsets.get(slot as usize)?);
         if offset == 0 {
             return None;
         }
         let length = u16::from_be_bytes([*self.bytes.get(offset - 2)?, *self.bytes.get(offset - 1)?]);
         self.bytes.get(offset..offset + usize::from(length))
+    }
+
+    fn unindexed(&self, kind: u16) -> Option<&'a [u8]> {
+        self.attributes().find(|(found, _)| *found == kind).map(|(_, value)| value)
     }
 
     /// The whole message.

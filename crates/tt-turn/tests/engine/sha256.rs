@@ -176,6 +176,20 @@ fn case_a29_sha256_integrity_of_a_wrong_length() {
     }
 }
 
+/// A code of a wrong length is none at all, so that what else is missing is not looked at.
+#[test]
+fn case_a28_case_a29_a_code_of_a_wrong_length_is_no_code() {
+    let mut world = World::new();
+    for (kind, len) in [(wire::INTEGRITY, 19), (wire::INTEGRITY, 32), (wire::INTEGRITY_SHA256, 28)] {
+        let tid = world.tid();
+        let reply = answer(&mut world, &Writer::new(REFRESH, 0, tid).attr(kind, &vec![1; len]));
+        assert_eq!((reply.code(), reply.kinds()), (401, CHALLENGE.to_vec()), "{kind:04x} {len}");
+        let tid = world.tid();
+        let right_before = Writer::new(REFRESH, 0, tid).integrity(&key("alice")).attr(wire::INTEGRITY_SHA256, &[1; 28]);
+        assert_eq!(answer(&mut world, &right_before).code(), 401);
+    }
+}
+
 #[test]
 fn rfc_r053_case_a16_of_two_codes_sha256_is_verified() {
     let mut world = World::new();
