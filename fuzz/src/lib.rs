@@ -8,6 +8,7 @@
 pub mod attributes;
 mod choices;
 pub mod codec;
+pub mod framing;
 mod naive;
 pub mod policy;
 pub mod server;

@@ -25,6 +25,11 @@ fn attributes() {
 }
 
 #[test]
+fn framing() {
+    replay("framing", fuzz::framing::run);
+}
+
+#[test]
 fn policy() {
     replay("policy", fuzz::policy::run);
 }
