@@ -203,7 +203,7 @@ fn case_a42_a_flood_from_one_address() {
     assert_eq!(honest.permit(peer.addr()), 0);
     let started = Instant::now();
     let (mut answers, mut rounds) = (0u64, 0u64);
-    while started.elapsed() < Duration::from_secs(2) {
+    while started.elapsed() < Duration::from_secs(2) || rounds * 200 <= 4 * BURST {
         for caller in &mut sources {
             let forged = caller.request(ALLOCATE).attr(USERNAME, b"ann").attr(REALM, b"truetick");
             let bare = caller.request(ALLOCATE);
@@ -221,7 +221,6 @@ fn case_a42_a_flood_from_one_address() {
     let elapsed_s = started.elapsed().as_secs() + 1;
     answers += sources.iter().map(answers_of).sum::<u64>();
     let asked = rounds * 200;
-    assert!(asked > 4 * BURST, "{asked} are no flood");
     assert!((BURST..=BURST + PER_SECOND * elapsed_s).contains(&answers), "{answers} answers to {asked}");
     assert_eq!(ledger.drops["error_budget"], asked - answers);
     stage.probe();
