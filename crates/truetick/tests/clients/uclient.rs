@@ -96,6 +96,20 @@ fn uclient_send_indications_between_clients() {
     loses_nothing("uclient_send_indications_between_clients", &["-y", "-s"]);
 }
 
+/// Without `-c`: half of the clients ask for an even port, the others claim the next ones, reserved for RTCP, by their
+/// tokens (EVEN-PORT, RESERVATION-TOKEN).
+#[test]
+fn uclient_claims_reserved_ports() {
+    if is_absent("uclient_claims_reserved_ports") {
+        return;
+    }
+    let server = Server::start(FLAGS);
+    let payloads = CLIENTS * PAYLOADS_EACH;
+    is_whole(&command(&server, PASSWORD, CLIENTS, &["-y"]).output().unwrap(), payloads);
+    let farewell = server.stop();
+    assert_eq!(farewell.dropped, 0, "{}", farewell.line);
+}
+
 #[test]
 fn uclient_channels_to_a_peer() {
     let test = "uclient_channels_to_a_peer";
