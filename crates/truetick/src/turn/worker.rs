@@ -111,7 +111,7 @@ impl Worker {
     /// A worker that goes on with the `counts` of the one before it.
     pub(super) fn new(parts: Parts, counts: Counts) -> Self {
         // What came in before it watched may never be told of.
-        let ready = (0..parts.listeners.len() as u64).map(|key| Ready::first(key)).collect();
+        let ready = (0..parts.listeners.len() as u64).map(Ready::first).collect();
         Self {
             before: counts.engine,
             handled: 0,

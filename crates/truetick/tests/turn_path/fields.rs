@@ -53,7 +53,7 @@ impl Relayed {
     }
 
     /// The peer sends a datagram with these fields.
-    fn from_peer(&mut self, traffic_class: u8, hop_limit: u8) {
+    fn peer_sends(&mut self, traffic_class: u8, hop_limit: u8) {
         let mut outbox = Outbox::new(1, 8);
         outbox.head()[..4].copy_from_slice(b"back");
         assert!(outbox.push(Outgoing { traffic_class, hop_limit, ..Outgoing::of_head(0, self.relayed, 4) }));
@@ -83,7 +83,7 @@ fn rfc_r114_a_relay_takes_one_hop_and_no_mark_away() {
             }
         }
         for (class, hops) in [(0, 200), (0xb9, 2)] {
-            world.from_peer(class, hops);
+            world.peer_sends(class, hops);
             assert_eq!(world.client.receive_channel(), (CHANNEL, b"back".to_vec()));
         }
         assert_eq!(world.server.stop().dropped, 0);
@@ -101,7 +101,7 @@ fn case_a77_what_has_no_hop_left_is_dropped_and_counted() {
         let http = world.server.http.unwrap();
         wait_for_drops(http, "hop_limit", 100);
         for _ in 0..100 {
-            world.from_peer(0, 1);
+            world.peer_sends(0, 1);
         }
         wait_for_drops(http, "hop_limit", 200);
         assert!(world.client.is_silent());
@@ -167,7 +167,7 @@ fn rfc_r114_df_is_set_where_the_client_asks_for_it_and_nowhere_else() {
     // What is longer than any MTU is fragmented, and put together again.
     world.client.send_channel(CHANNEL, &[7; 60_000]);
     assert_eq!(df_bits(&mut to_peer, peer, 1), [false]);
-    world.from_peer(0, 64);
+    world.peer_sends(0, 64);
     assert_eq!(world.client.receive_channel(), (CHANNEL, b"back".to_vec()));
     assert_eq!(
         df_bits(&mut to_client, client, 1),
