@@ -5,6 +5,9 @@ use tt_net::stream::{Framed, StreamFramer, Turn, frame};
 use crate::naive::COOKIE;
 
 /// Builds a stream and cuts from `data`, and holds the framer to what a reading of the whole stream gives.
+///
+/// # Panics
+/// Where they disagree.
 pub fn run(data: &[u8]) {
     let (cuts, rest) = data.split_at(data.len().min(4));
     let stream = stream(rest);

@@ -95,6 +95,7 @@ impl Blueprint {
         let filled = relays.fill(&mut server, &parts.poller);
         filled.map_err(|(addr, error): (SocketAddr, _)| anyhow::anyhow!("{}: {error}", addr.ip()))?;
         (parts.server, parts.relays) = (server, relays);
+        parts.streams.start_over();
         Ok(())
     }
 }

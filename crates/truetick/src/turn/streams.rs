@@ -236,6 +236,14 @@ impl Streams {
         !is_idle
     }
 
+    /// After a panic: every connection ends, as its allocation has, and waiting ones are taken.
+    pub(super) fn start_over(&mut self) {
+        for slot in 0..self.slots.len() as u32 {
+            self.end_later(slot, End::Panic);
+        }
+        self.accept_again_at = Some(Nanos(0));
+    }
+
     fn entry(&self, slot: u32) -> Option<&Entry> {
         self.slots.get(slot as usize)?.as_ref()
     }

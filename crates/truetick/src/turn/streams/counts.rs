@@ -54,10 +54,12 @@ pub(in crate::turn) enum End {
     Idle = 9,
     /// It had no allocation, and made room where there were as many as there may be.
     Displaced = 10,
+    /// Its worker has panicked.
+    Panic = 11,
 }
 
 impl End {
-    pub(in crate::turn) const ALL: [Self; 11] = [
+    pub(in crate::turn) const ALL: [Self; 12] = [
         Self::Client,
         Self::Reset,
         Self::NotStun,
@@ -69,6 +71,7 @@ impl End {
         Self::FirstMessageDeadline,
         Self::Idle,
         Self::Displaced,
+        Self::Panic,
     ];
 
     pub(super) const fn of(end: StreamEnd) -> Self {
@@ -97,6 +100,7 @@ impl End {
             Self::FirstMessageDeadline => "first_message_deadline",
             Self::Idle => "idle",
             Self::Displaced => "displaced",
+            Self::Panic => "panic",
         }
     }
 }
