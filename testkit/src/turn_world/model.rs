@@ -234,6 +234,8 @@ pub(super) struct Model {
     held_by_worker: Vec<u32>,
     nonces: BTreeMap<SocketAddr, Vec<Issued>>,
     buckets: BTreeMap<IpAddr, Bucket>,
+    /// As if all addresses shared one.
+    all_buckets: Bucket,
     pub(super) seen: BTreeSet<Flow>,
     /// What the wall clock is off by, in nanoseconds.
     pub(super) wall_jump_ns: i64,
@@ -271,6 +273,7 @@ impl Model {
             held_by_worker: vec![0; workers],
             nonces: BTreeMap::new(),
             buckets: BTreeMap::new(),
+            all_buckets: Bucket::default(),
             seen: BTreeSet::new(),
             wall_jump_ns: 0,
             serial: 0,

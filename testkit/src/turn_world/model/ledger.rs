@@ -314,7 +314,9 @@ impl Model {
         let others: u64 =
             self.buckets.iter().filter(|(of, _)| **of != network(ip)).map(|(_, bucket)| taken(bucket)).sum();
         let own = self.buckets.get(&network(ip)).map_or(0, taken);
-        own + others + interval > depth
+        // Addresses that share a bucket share its rate too: together they recover more slowly than each alone.
+        let slack = if taken(&self.all_buckets) + interval > depth { depth / 4 } else { 0 };
+        own + others + slack + interval > depth
     }
 
     /// An error reply went to a stranger; false where there cannot have been budget for it.
@@ -324,6 +326,7 @@ impl Model {
         if self.buckets.len() > 4_096 {
             self.buckets.retain(|_, bucket| *bucket > now);
         }
+        self.all_buckets = self.all_buckets.max(now).saturating_add(Nanos(interval));
         let bucket = self.buckets.entry(network(ip)).or_default();
         let full_at = (*bucket).max(now).saturating_add(Nanos(interval));
         *bucket = full_at;
