@@ -39,6 +39,13 @@ const ECHOES: u32 = 200;
 const LET_IN: Duration = Duration::from_secs(2);
 const RESIDENT_GROWTH_MAX: u64 = 1 << 20;
 
+/// What a flood comes over.
+#[derive(Clone, Copy, Debug)]
+enum Over {
+    Udp,
+    Tcp,
+}
+
 fn start() -> Server {
     let listen = format!("{SERVER}:0");
     let (ip, honest) = (SERVER.to_string(), format!("{HONEST}/32"));
@@ -46,7 +53,11 @@ fn start() -> Server {
 }
 
 /// Runs a flood beside honest clients, and holds all of them to what they were promised.
-fn withstands(test: &str, kind: Kind, flood: fn(Kind, SocketAddr, Duration) -> Came) -> Option<Came> {
+fn withstands(test: &str, kind: Kind, over: Over) -> Option<Came> {
+    let flood = match over {
+        Over::Udp => flood::udp,
+        Over::Tcp => flood::tcp,
+    };
     let network = match Network::make() {
         Ok(network) => network,
         Err(reason) => {
@@ -56,15 +67,19 @@ fn withstands(test: &str, kind: Kind, flood: fn(Kind, SocketAddr, Duration) -> C
     };
     let server = network.on(Side::Server, start);
     let listener = server.listen[0];
+    let target = match over {
+        Over::Udp => listener,
+        Over::Tcp => server.tcp[0],
+    };
     let mut old = network.on(Side::Outside, || OldClient::new(listener));
-    network.on(Side::Outside, || flood(kind, listener, WARMUP));
+    network.on(Side::Outside, || flood(kind, target, WARMUP));
     old.echo_while(&AtomicBool::new(false), 20);
     let before = server.resident_bytes();
 
     let is_over = AtomicBool::new(false);
     let (came, echoes, let_in) = thread::scope(|scope| {
         let flooding = scope.spawn(|| {
-            let came = network.on(Side::Outside, || flood(kind, listener, FLOOD));
+            let came = network.on(Side::Outside, || flood(kind, target, FLOOD));
             is_over.store(true, Ordering::Relaxed);
             came
         });
@@ -79,7 +94,7 @@ fn withstands(test: &str, kind: Kind, flood: fn(Kind, SocketAddr, Duration) -> C
         (flooding.join().unwrap(), echoing.join().unwrap(), let_in)
     });
     let grown = server.resident_bytes().saturating_sub(before);
-    println!("{kind:?}: {came:?}; {echoes:?}; let in after {let_in:?}; resident {before} B + {grown} B");
+    println!("{kind:?} over {over:?}: {came:?}; {echoes:?}; let in after {let_in:?}; resident {before} B + {grown} B");
     assert!(came.sent > 1_000, "no flood: {came:?}");
     assert!(grown <= RESIDENT_GROWTH_MAX, "resident memory grew by {grown} B");
     assert!(let_in <= LET_IN, "a new client waited {let_in:?}");
@@ -161,7 +176,7 @@ impl OldClient {
 #[test]
 fn case_a43_a_flood_of_bindings_is_answered_with_less_than_twice_its_bytes() {
     let test = "case_a43_a_flood_of_bindings_is_answered_with_less_than_twice_its_bytes";
-    if let Some(came) = withstands(test, Kind::Binding, flood::udp) {
+    if let Some(came) = withstands(test, Kind::Binding, Over::Udp) {
         assert!(came.replies > 0 && came.reply_bytes * 10 <= came.sent_bytes * 16, "{came:?}");
     }
 }
@@ -169,7 +184,7 @@ fn case_a43_a_flood_of_bindings_is_answered_with_less_than_twice_its_bytes() {
 #[test]
 fn case_a43_a_flood_without_credentials_is_answered_with_at_most_five_times_its_bytes() {
     let test = "case_a43_a_flood_without_credentials_is_answered_with_at_most_five_times_its_bytes";
-    if let Some(came) = withstands(test, Kind::Unauthenticated, flood::udp) {
+    if let Some(came) = withstands(test, Kind::Unauthenticated, Over::Udp) {
         assert!(came.replies > 0 && came.reply_bytes <= came.sent_bytes * 5, "{came:?}");
     }
 }
@@ -177,14 +192,40 @@ fn case_a43_a_flood_without_credentials_is_answered_with_at_most_five_times_its_
 #[test]
 fn case_a30_forged_integrity_from_ten_thousand_sources_costs_no_memory() {
     let test = "case_a30_forged_integrity_from_ten_thousand_sources_costs_no_memory";
-    if let Some(came) = withstands(test, Kind::Forged, flood::udp) {
+    if let Some(came) = withstands(test, Kind::Forged, Over::Udp) {
         assert!(came.replies > 0 && came.reply_bytes <= came.sent_bytes * 2, "{came:?}");
     }
 }
 
 #[test]
 fn a_flood_of_junk_is_not_answered() {
-    if let Some(came) = withstands("a_flood_of_junk_is_not_answered", Kind::Junk, flood::udp) {
+    if let Some(came) = withstands("a_flood_of_junk_is_not_answered", Kind::Junk, Over::Udp) {
+        assert_eq!(came.replies, 0, "{came:?}");
+    }
+}
+
+#[test]
+fn a_flood_of_connections_with_bindings_is_answered() {
+    let test = "a_flood_of_connections_with_bindings_is_answered";
+    if let Some(came) = withstands(test, Kind::Binding, Over::Tcp) {
+        assert!(came.replies * 100 >= came.sent * 90, "{came:?}");
+    }
+}
+
+#[test]
+fn a_flood_of_connections_without_credentials_lets_others_in() {
+    withstands("a_flood_of_connections_without_credentials_lets_others_in", Kind::Unauthenticated, Over::Tcp);
+}
+
+#[test]
+fn case_a30_forged_integrity_on_connections_of_ten_thousand_sources_costs_no_memory() {
+    let test = "case_a30_forged_integrity_on_connections_of_ten_thousand_sources_costs_no_memory";
+    withstands(test, Kind::Forged, Over::Tcp);
+}
+
+#[test]
+fn a_flood_of_connections_with_junk_is_not_answered() {
+    if let Some(came) = withstands("a_flood_of_connections_with_junk_is_not_answered", Kind::Junk, Over::Tcp) {
         assert_eq!(came.replies, 0, "{came:?}");
     }
 }

@@ -1,17 +1,24 @@
 //! What attackers send, from ten thousand addresses at a steady rate.
 
-use std::io::IoSlice;
-use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::collections::VecDeque;
+use std::io::{IoSlice, Read, Write};
+use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use nix::libc::{in_addr, in_pktinfo};
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrIn, sendmsg};
+use socket2::{Domain, Socket, Type};
 
 use super::network::source;
 
 /// Datagrams a second.
-pub(crate) const RATE: u32 = 10_000;
+const RATE: u32 = 10_000;
+/// Connections a second, and how many of them are open at a time.
+const CONNECTIONS: u32 = 1_500;
+const OPEN: usize = 256;
+/// A connection that is not made by then is given up.
+const CONNECT: Duration = Duration::from_millis(200);
 const STEP: Duration = Duration::from_millis(1);
 
 /// What is sent.
@@ -85,6 +92,51 @@ pub(crate) fn udp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
     }
     receive(&socket, &mut came, Duration::from_millis(300));
     came
+}
+
+/// The same over TCP: each message on a connection of its own, which is reset when its turn is over.
+pub(crate) fn tcp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
+    let started = Instant::now();
+    let (mut came, mut number, mut open) = (Came::default(), 0, VecDeque::new());
+    while started.elapsed() < duration {
+        let due = (started.elapsed().as_millis() * u128::from(CONNECTIONS) / 1_000) as u32;
+        while number < due {
+            let message = kind.message(number);
+            if let Ok(connection) = send_on_connection(server, number, &message) {
+                came.sent += 1;
+                came.sent_bytes += message.len() as u64;
+                open.push_back(connection);
+            }
+            number += 1;
+            if open.len() > OPEN {
+                open.pop_front().into_iter().for_each(|connection| reset(connection, &mut came));
+            }
+        }
+        std::thread::park_timeout(STEP);
+    }
+    open.into_iter().for_each(|connection| reset(connection, &mut came));
+    came
+}
+
+fn send_on_connection(server: SocketAddr, number: u32, message: &[u8]) -> std::io::Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddr::new(source(number).into(), 0).into())?;
+    socket.connect_timeout(&server.into(), CONNECT)?;
+    socket.set_linger(Some(Duration::ZERO))?;
+    let mut stream = TcpStream::from(socket);
+    stream.write_all(message)?;
+    Ok(stream)
+}
+
+fn reset(mut connection: TcpStream, came: &mut Came) {
+    let mut bytes = [0; 2_048];
+    connection.set_nonblocking(true).unwrap();
+    if let Ok(length) = connection.read(&mut bytes)
+        && length > 0
+    {
+        came.replies += 1;
+        came.reply_bytes += length as u64;
+    }
 }
 
 fn send_from(socket: &UdpSocket, server: SocketAddrV4, number: u32, message: &[u8]) -> bool {
