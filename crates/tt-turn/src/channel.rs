@@ -206,3 +206,103 @@ impl Channels {
         self.wheel.next_at()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Nanos = Nanos::from_secs(1_000);
+
+    fn peer(last: u8) -> SocketAddr {
+        SocketAddr::new([192, 0, 2, last].into(), 9)
+    }
+
+    /// Channels 0x4000 to 0x4003 of two allocations to peers 1 to 4, and their places.
+    fn bound() -> (Channels, [List; 2], [[u32; 4]; 2]) {
+        let (mut channels, mut lists, mut places) = (Channels::new(8, 7), [List::EMPTY; 2], [[0; 4]; 2]);
+        for (owner, (list, places)) in (0u32..).zip(lists.iter_mut().zip(&mut places)) {
+            for (offset, place) in (0u8..).zip(places) {
+                let number = 0x4000 + u16::from(offset);
+                let bound = channels.bind(NOW, (owner, list), number, peer(offset + 1), None);
+                *place = bound.expect("room");
+            }
+        }
+        (channels, lists, places)
+    }
+
+    #[test]
+    fn a_wrong_hint_misleads_nobody() {
+        let (channels, _, places) = bound();
+        for (owner, own) in (0u32..).zip(places) {
+            for (offset, place) in (0u8..).zip(own) {
+                for hint in (0..8).chain([NO_INDEX]) {
+                    let number = 0x4000 + u16::from(offset);
+                    assert_eq!(channels.find_number(owner, number, hint, NOW), Some(place));
+                    assert_eq!(channels.find_peer(owner, peer(offset + 1), hint, NOW), Some(place));
+                }
+            }
+        }
+        assert_eq!(channels.find_number(0, 0x4004, places[0][0], NOW), None);
+        assert_eq!(channels.find_number(2, 0x4000, places[0][0], NOW), None);
+        assert_eq!(channels.find_peer(2, peer(1), places[0][0], NOW), None);
+        let other_port = SocketAddr::new(peer(1).ip(), 10);
+        assert_eq!(channels.find_peer(0, other_port, places[0][0], NOW), None);
+    }
+
+    #[test]
+    fn a_channel_ends_at_its_time_and_not_before() {
+        let (channels, _, places) = bound();
+        let end = NOW.saturating_add(LIFETIME);
+        for hint in [places[0][0], NO_INDEX] {
+            assert!(channels.find_number(0, 0x4000, hint, Nanos(end.0 - 1)).is_some());
+            assert!(channels.find_peer(0, peer(1), hint, Nanos(end.0 - 1)).is_some());
+            assert_eq!(channels.find_number(0, 0x4000, hint, end), None);
+            assert_eq!(channels.find_peer(0, peer(1), hint, end), None);
+        }
+    }
+
+    #[test]
+    fn a_refreshed_channel_is_not_due_when_the_others_are() {
+        let (mut channels, mut lists, places) = bound();
+        let later = NOW.saturating_add(Nanos::from_secs(60));
+        let refreshed = channels.bind(later, (1, &mut lists[1]), 0x4002, peer(3), Some(places[1][2]));
+        assert_eq!(refreshed, Some(places[1][2]));
+        let end = NOW.saturating_add(LIFETIME).saturating_add(Nanos::from_secs(2));
+        let mut due = std::vec::Vec::new();
+        while let Some((index, owner)) = channels.take_due(end) {
+            channels.remove(index, &mut lists[owner as usize]);
+            due.push(index);
+        }
+        assert_eq!((due.len(), channels.len(), channels.room()), (7, 1, 7));
+        assert!(!due.contains(&places[1][2]));
+        assert_eq!((lists[0].len, lists[1].len, lists[1].head), (0, 1, places[1][2]));
+        assert_eq!(lists[0].head, NO_INDEX);
+    }
+
+    #[test]
+    fn lists_hold_together_whichever_channel_goes() {
+        for gone in 0..4 {
+            let (mut channels, mut lists, places) = bound();
+            channels.remove(places[0][gone], &mut lists[0]);
+            assert_eq!(lists[0].len, 3);
+            let (mut at, mut left) = (lists[0].head, std::vec::Vec::new());
+            while let Some(channel) = channels.get(at) {
+                left.push(at);
+                at = channel.next;
+            }
+            left.reverse();
+            let expected: std::vec::Vec<_> =
+                (0..4).filter(|place| *place != gone).map(|place| places[0][place]).collect();
+            assert_eq!(left, expected);
+            assert_eq!(channels.pair(0, 0x4000 + gone as u16, peer(gone as u8 + 1), NOW), Pair::Free);
+        }
+    }
+
+    #[test]
+    fn where_a_permission_was_found_is_remembered() {
+        let (mut channels, _, places) = bound();
+        channels.remember(places[0][1], 77);
+        assert_eq!(channels.get(places[0][1]).map(|channel| channel.permission), Some(77));
+        assert_eq!(channels.get(places[0][0]).map(|channel| channel.permission), Some(NO_INDEX));
+    }
+}

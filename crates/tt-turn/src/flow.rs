@@ -102,3 +102,65 @@ impl Flows {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// `flow` with each bit of each of its parts changed, one at a time.
+    fn neighbours(flow: FiveTuple) -> Vec<FiveTuple> {
+        let flipped = |ip: IpAddr, bit: u32| match ip {
+            IpAddr::V4(ip) => IpAddr::V4(Ipv4Addr::from_bits(ip.to_bits() ^ 1 << (bit % 32))),
+            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() ^ 1 << (bit % 128))),
+        };
+        let bits = if flow.client.is_ipv4() { 32 } else { 128 };
+        let mut neighbours = std::vec![
+            FiveTuple { transport: Transport::Tcp, ..flow },
+            FiveTuple { transport: Transport::Tls, ..flow },
+        ];
+        for bit in 0..bits {
+            let (client, server) = (flow.client, flow.server);
+            let client = SocketAddr::new(flipped(client.ip(), bit), client.port());
+            let server = SocketAddr::new(flipped(server.ip(), bit), server.port());
+            neighbours.extend([FiveTuple { client, ..flow }, FiveTuple { server, ..flow }]);
+        }
+        for bit in 0..16 {
+            let (mut client, mut server) = (flow.client, flow.server);
+            client.set_port(client.port() ^ 1 << bit);
+            server.set_port(server.port() ^ 1 << bit);
+            neighbours.extend([FiveTuple { client, ..flow }, FiveTuple { server, ..flow }]);
+        }
+        neighbours
+    }
+
+    #[test]
+    fn flows_that_differ_in_a_bit_have_different_keys() {
+        for (client, server) in [
+            ("203.0.113.200:49999", "198.51.100.254:3478"),
+            ("[2001:db8:ffff:1234:fedc::9]:49999", "[2a00:1234:5678:9abc:def0:1357:2468:ace1]:3478"),
+        ] {
+            let (client, server) = (client.parse().expect("an address"), server.parse().expect("an address"));
+            let flow = FiveTuple { client, server, transport: Transport::Udp };
+            let mut keys = std::vec![FlowKey::of(&flow)];
+            for neighbour in neighbours(flow) {
+                let key = FlowKey::of(&neighbour);
+                assert!(!keys.contains(&key), "{neighbour:?}");
+                keys.push(key);
+            }
+        }
+    }
+
+    #[test]
+    fn an_ipv4_mapped_client_is_the_ipv4_client() {
+        let flow = |client: &str, server: &str| FiveTuple {
+            client: client.parse().expect("an address"),
+            server: server.parse().expect("an address"),
+            transport: Transport::Udp,
+        };
+        let mapped = flow("[::ffff:192.0.2.1]:7", "[::ffff:192.0.2.2]:8");
+        assert_eq!(FlowKey::of(&mapped), FlowKey::of(&flow("192.0.2.1:7", "192.0.2.2:8")));
+    }
+}

@@ -132,3 +132,31 @@ fn hash(mut state: [u32; 5], before: usize, message: &[u8]) -> [u8; 20] {
     }
     digest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_of_a_code_counts() {
+        let (key, message) = (HmacSha1::new(b"key"), b"message");
+        let code = key.mac(message);
+        assert!(key.verify(message, &code));
+        for bit in 0..160 {
+            let mut forged = code;
+            forged[bit / 8] ^= 1 << (bit % 8);
+            assert!(!key.verify(message, &forged), "bit {bit}");
+            // Differences in two words must not cancel each other.
+            for other in [0, 8, 16] {
+                let mut twice = forged;
+                twice[other + bit / 8 % 4] ^= 1 << (bit % 8);
+                assert_eq!(key.verify(message, &twice), twice == code, "bit {bit}, byte {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_key() {
+        assert_eq!(std::format!("{:?}", HmacSha1::new(b"key")), "HmacSha1");
+    }
+}

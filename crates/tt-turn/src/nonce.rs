@@ -196,6 +196,23 @@ mod tests {
     }
 
     #[test]
+    fn every_byte_of_a_nonce_counts_and_two_changes_do_not_cancel() {
+        let (at, now) = (client("192.0.2.1:4000"), 1_700_000_000);
+        let nonces = nonces(&KEY, None);
+        let nonce = nonces.issue(now, at);
+        assert!(nonces.is_fresh(&nonce, now, at));
+        for first in 0..nonce.len() {
+            for second in first..nonce.len() {
+                let mut forged = nonce;
+                forged[first] ^= 1;
+                assert!(second != first || !nonces.is_fresh(&forged, now, at), "byte {first}");
+                forged[second] ^= 1;
+                assert_eq!(nonces.is_fresh(&forged, now, at), first == second, "bytes {first} and {second}");
+            }
+        }
+    }
+
+    #[test]
     fn code_is_sha256_of_key_block_and_text() {
         let at = client("192.0.2.1:4000");
         let nonce = nonces(&KEY, None).issue(1_700_000_000, at);

@@ -169,3 +169,84 @@ impl Permissions {
         self.wheel.next_at()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Nanos = Nanos::from_secs(1_000);
+
+    fn ip(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    /// Permissions of two allocations for addresses 1 to 4, and their places.
+    fn installed() -> (Permissions, [List; 2], [[u32; 4]; 2]) {
+        let (mut permissions, mut lists, mut places) = (Permissions::new(8, 7), [List::EMPTY; 2], [[0; 4]; 2]);
+        for (owner, (list, places)) in (0u32..).zip(lists.iter_mut().zip(&mut places)) {
+            for (last, place) in (1u8..).zip(places) {
+                *place = permissions.install(NOW, (owner, list), ip(last), Ports::All).expect("room");
+            }
+        }
+        (permissions, lists, places)
+    }
+
+    #[test]
+    fn a_place_that_is_remembered_serves_its_owner_and_address_alone_and_not_too_long() {
+        let (permissions, _, places) = installed();
+        let place = places[0][1];
+        let last = Nanos(NOW.saturating_add(LIFETIME).0 - 1);
+        assert!(permissions.recall(place, 0, ip(2), NOW).is_some());
+        assert!(permissions.recall(place, 0, ip(2), last).is_some());
+        assert!(permissions.recall(place, 0, ip(2), NOW.saturating_add(LIFETIME)).is_none());
+        assert!(permissions.recall(place, 1, ip(2), NOW).is_none());
+        assert!(permissions.recall(place, 0, ip(3), NOW).is_none());
+        assert!(permissions.recall(NO_INDEX, 0, ip(2), NOW).is_none());
+        assert!(permissions.find(0, ip(2), last).is_some());
+        assert!(permissions.find(0, ip(2), NOW.saturating_add(LIFETIME)).is_none());
+    }
+
+    #[test]
+    fn keys_tell_owners_and_families_apart() {
+        let mapped = IpAddr::from([0, 0, 0, 0, 0, 0xFFFF, 0xC000, 0x0201]);
+        let wide = |bit: u32| IpAddr::V6(core::net::Ipv6Addr::from_bits(1 << bit));
+        let mut keys = std::vec![key(0, ip(1)), key(1, ip(1)), key(2, ip(1)), key(0, mapped), key(1, mapped)];
+        keys.extend((0..128).map(|bit| key(0, wide(bit))));
+        for (at, one) in keys.iter().enumerate() {
+            assert!(!keys[..at].contains(one), "{one:x?}");
+            assert_ne!(*one, [0; 3], "the empty bucket's");
+        }
+    }
+
+    #[test]
+    fn a_refreshed_permission_is_not_due_when_the_others_are() {
+        let (mut permissions, mut lists, places) = installed();
+        let later = NOW.saturating_add(Nanos::from_secs(60));
+        assert_eq!(permissions.install(later, (1, &mut lists[1]), ip(3), Ports::All), Some(places[1][2]));
+        let end = NOW.saturating_add(LIFETIME).saturating_add(Nanos::from_secs(2));
+        let mut due = 0;
+        while let Some((index, owner)) = permissions.take_due(end) {
+            permissions.remove(index, &mut lists[owner as usize]);
+            due += 1;
+        }
+        assert_eq!((due, permissions.len(), permissions.room()), (7, 1, 7));
+        assert_eq!((lists[0].len, lists[0].head, lists[1].len, lists[1].head), (0, NO_INDEX, 1, places[1][2]));
+        assert!(permissions.next_at().is_some_and(|at| at > end));
+    }
+
+    #[test]
+    fn lists_hold_together_whichever_permission_goes() {
+        for gone in 0..4 {
+            let (mut permissions, mut lists, places) = installed();
+            permissions.remove(places[0][gone], &mut lists[0]);
+            let (mut at, mut left) = (lists[0].head, std::vec::Vec::new());
+            while let Some(permission) = permissions.records.get(at) {
+                left.push(at);
+                at = permission.next;
+            }
+            left.reverse();
+            let expected: std::vec::Vec<_> = (0..4).filter(|one| *one != gone).map(|one| places[0][one]).collect();
+            assert_eq!((left, lists[0].len), (expected, 3));
+        }
+    }
+}

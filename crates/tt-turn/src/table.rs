@@ -171,6 +171,24 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
+    fn keys_spread_and_another_seed_spreads_them_otherwise() {
+        let homes = |seed| {
+            let (narrow, wide) = (Table::<u64, u64>::new(680, seed), Table::<[u64; 3], u64>::new(680, seed));
+            let long = Table::<u128, u64>::new(680, seed);
+            let each = |key: u64| [narrow.home(&key), wide.home(&[1, key, 0]), long.home(&(u128::from(key) << 64))];
+            (1..=1_000).map(each).collect::<std::vec::Vec<_>>()
+        };
+        let (first, second) = (homes(0x9E37_79B9_7F4A_7C15), homes(0xD1B5_4A32_D192_ED03));
+        for table in 0..3 {
+            let used: std::collections::BTreeSet<_> = first.iter().map(|homes| homes[table]).collect();
+            // A thousand keys at random leave about 38 in 100 of 1,024 buckets empty.
+            assert!(used.len() > 550, "{table}: {} buckets", used.len());
+            let same = first.iter().zip(&second).filter(|(a, b)| a[table] == b[table]).count();
+            assert!(same < 50, "{table}: {same} keys stay where they were");
+        }
+    }
+
+    #[test]
     fn millions_of_inserts_and_removals_at_full_capacity_allocate_nothing() {
         const LIVE: u64 = 1_000;
         let pairs = if cfg!(debug_assertions) { 500_000 } else { 5_000_000 };

@@ -114,3 +114,32 @@ fn hash(mut state: [u32; 8], before: usize, message: &[u8]) -> [u8; 32] {
     }
     digest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::HEADER_LEN;
+
+    #[test]
+    fn every_bit_of_a_code_counts() {
+        let key = HmacSha256::new(b"key");
+        let mut message = [0x21; HEADER_LEN];
+        message[2..4].copy_from_slice(&36u16.to_be_bytes());
+        let code = key.mac(&message);
+        assert!(key.verify_message(&message, &code));
+        for bit in 0..256 {
+            let mut forged = code;
+            forged[bit / 8] ^= 1 << (bit % 8);
+            assert!(!key.verify_message(&message, &forged), "bit {bit}");
+            // Differences in two words must not cancel each other.
+            let mut twice = forged;
+            twice[(bit / 8 + 8) % 32] ^= 1 << (bit % 8);
+            assert!(!key.verify_message(&message, &twice), "bit {bit}, twice");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_key() {
+        assert_eq!(std::format!("{:?}", HmacSha256::new(b"key")), "HmacSha256");
+    }
+}
