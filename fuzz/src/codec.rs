@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use tt_turn::credential::long_term_key;
 use tt_turn::emit::Emitter;
+use tt_turn::integrity::{HmacSha1, HmacSha256};
 use tt_turn::message::{Class, Message, Method, XorAddress, attribute};
 
 use crate::choices::Choices;
@@ -75,8 +76,19 @@ fn check_integrity(bytes: &[u8], message: &Message<'_>, expected: &naive::Readin
     let found = expected.get(INTEGRITY).filter(|_| counts);
     let key = naive::md5_key(KEY.0, KEY.1, KEY.2);
     let is_right = found.is_some_and(|found| found.value == naive::integrity(&key, bytes, found.at));
-    let states = long_term_key(KEY.0.as_bytes(), KEY.1.as_bytes(), KEY.2.as_bytes());
-    assert_eq!(message.integrity_is_right(&states), is_right);
+    assert_eq!(message.integrity_is_right(&sha1_states()), is_right);
+    let found = expected.get(INTEGRITY_SHA256);
+    let key = naive::sha256_key(KEY.0, KEY.1, KEY.2);
+    let is_right = found.is_some_and(|found| found.value == naive::integrity_sha256(&key, bytes, found.at));
+    assert_eq!(message.integrity_sha256_is_right(&sha256_states()), is_right);
+}
+
+fn sha1_states() -> HmacSha1 {
+    long_term_key(KEY.0.as_bytes(), KEY.1.as_bytes(), KEY.2.as_bytes())
+}
+
+fn sha256_states() -> HmacSha256 {
+    HmacSha256::new(&naive::sha256_key(KEY.0, KEY.1, KEY.2))
 }
 
 /// Writes what the choices say into a used buffer of a size that they say, and reads it back.
@@ -91,12 +103,17 @@ fn write(choices: &mut Choices<'_>) {
     let mut size = 20;
     let mut is_signed = false;
     while !choices.is_spent() && size < 600 {
-        let value = match choices.byte() % 6 {
+        let value = match choices.byte() % 7 {
             0 if !is_signed => {
-                let key = long_term_key(KEY.0.as_bytes(), KEY.1.as_bytes(), KEY.2.as_bytes());
-                emitter.message_integrity(&key);
+                emitter.message_integrity(&sha1_states());
                 is_signed = true;
                 size += 24;
+                continue;
+            }
+            3 if !is_signed => {
+                emitter.message_integrity_sha256(&sha256_states());
+                is_signed = true;
+                size += 36;
                 continue;
             }
             1 => {
@@ -144,7 +161,8 @@ fn write(choices: &mut Choices<'_>) {
 fn read_back(bytes: &[u8], method: Method, class: Class, written: &[(u16, Vec<u8>)]) {
     let read = naive::read(bytes).unwrap_or_else(|| panic!("not a message: {bytes:02x?}"));
     assert_eq!((read.method, read.class), (method as u16, class as u16));
-    let ours = |found: &&naive::Attribute| !matches!(found.kind, INTEGRITY | FINGERPRINT | attribute::DATA);
+    let ours =
+        |found: &&naive::Attribute| !matches!(found.kind, INTEGRITY | INTEGRITY_SHA256 | FINGERPRINT | attribute::DATA);
     let found: Vec<_> = read.attributes.iter().filter(ours).map(|found| (found.kind, found.value.clone())).collect();
     assert_eq!(found, written);
     for attribute in &read.attributes {
@@ -154,10 +172,8 @@ fn read_back(bytes: &[u8], method: Method, class: Class, written: &[(u16, Vec<u8
     self::read(bytes);
     let message = Message::parse(bytes).unwrap_or_else(|_| panic!("not taken back: {bytes:02x?}"));
     assert!(message.fingerprint_is_right());
-    if read.get(INTEGRITY).is_some() {
-        let key = long_term_key(KEY.0.as_bytes(), KEY.1.as_bytes(), KEY.2.as_bytes());
-        assert!(message.integrity_is_right(&key));
-    }
+    assert_eq!(message.integrity_is_right(&sha1_states()), read.get(INTEGRITY).is_some());
+    assert_eq!(message.integrity_sha256_is_right(&sha256_states()), read.get(INTEGRITY_SHA256).is_some());
 }
 
 fn address(choices: &mut Choices<'_>) -> SocketAddr {

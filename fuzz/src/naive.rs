@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
+use sha2::Sha256;
 
 pub(crate) const COOKIE: [u8; 4] = [0x21, 0x12, 0xA4, 0x42];
 pub(crate) const INTEGRITY: u16 = 0x0008;
@@ -95,6 +96,21 @@ pub(crate) fn integrity(key: &[u8], bytes: &[u8], at: usize) -> [u8; 20] {
     mac.finalize().into_bytes().into()
 }
 
+/// The key of the long-term credentials with SHA-256 (RFC 8489 section 18.5.1.2).
+pub(crate) fn sha256_key(name: &str, realm: &str, password: &str) -> [u8; 32] {
+    use md5::Digest as _;
+    Sha256::digest(format!("{name}:{realm}:{password}")).into()
+}
+
+/// The SHA-256 code of a message up to the attribute at `at`.
+pub(crate) fn integrity_sha256(key: &[u8], bytes: &[u8], at: usize) -> [u8; 32] {
+    let mut covered = bytes[..at].to_vec();
+    covered[2..4].copy_from_slice(&((at + 36 - 20) as u16).to_be_bytes());
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length of key");
+    mac.update(&covered);
+    mac.finalize().into_bytes().into()
+}
+
 /// CRC-32 of ISO/IEC/IEEE 8802-3, a bit at a time.
 pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0u32, |crc, byte| {
@@ -151,5 +167,10 @@ impl Writer {
     pub(crate) fn signed(self, key: &[u8]) -> Self {
         let code = integrity(key, &self.0, self.0.len());
         self.attribute(INTEGRITY, &code)
+    }
+
+    pub(crate) fn signed_sha256(self, key: &[u8]) -> Self {
+        let code = integrity_sha256(key, &self.0, self.0.len());
+        self.attribute(INTEGRITY_SHA256, &code)
     }
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use tt_meter::Off;
 use tt_model::{FiveTuple, Nanos, Transport};
-use tt_turn::relay::{PeerPath, RelayAddress, RelayDemand};
+use tt_turn::policy::{Cidr, PeerPolicy};
+use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand};
 use tt_turn::shared::{Budget, Quotas};
 use tt_turn::{Capacity, Config, Output, RelayId, Secrets, Server, Shared, WorkerId};
 
@@ -21,10 +22,14 @@ const PASSWORD: &str = "correct horse";
 const USERS: [&str; 2] = ["alice", "bob"];
 const CLIENTS: u8 = 4;
 const RELAYS: u32 = 6;
+/// Two of them on an even port and the next one.
+const PAIR: [RelayId; 2] = [RelayId(0), RelayId(2)];
 const PERMISSION_S: u64 = 300;
 const METHODS: [u16; 9] = [0x001, 0x003, 0x003, 0x004, 0x006, 0x007, 0x008, 0x009, 0x00A];
-const INTERESTING: [u16; 12] =
-    [0x000D, 0x0017, 0x0018, 0x001A, 0x001B, 0x0022, 0x8000, 0x8022, 0x001E, 0x0003, 0x001D, 0x8002];
+const INTERESTING: [u16; 10] = [0x000D, 0x0017, 0x0018, 0x001A, 0x001B, 0x0022, 0x8000, 0x8022, 0x001E, 0x0003];
+const PASSWORD_ALGORITHM: u16 = 0x001D;
+const PASSWORD_ALGORITHMS: u16 = 0x8002;
+const SHA256: [u8; 4] = [0, 2, 0, 0];
 
 /// What a client was granted.
 #[derive(Debug, Default)]
@@ -42,6 +47,10 @@ struct World {
     transactions: u64,
     grants: BTreeMap<u8, Grants>,
     nonces: BTreeMap<u8, Vec<u8>>,
+    /// The last RESERVATION-TOKEN.
+    token: Vec<u8>,
+    /// What the server offers, as it stood in a 401.
+    offer: Option<Vec<u8>>,
     out: Vec<u8>,
 }
 
@@ -108,6 +117,9 @@ impl World {
             relays: RELAYS,
         };
         let mut config = Config::new(REALM);
+        if settings & 64 != 0 {
+            config.password_algorithms = tt_turn::config::PasswordAlgorithms::Md5;
+        }
         if settings & 8 != 0 {
             config.software = Some("truetick".into());
         }
@@ -131,20 +143,44 @@ impl World {
             transactions: 0,
             grants: BTreeMap::new(),
             nonces: BTreeMap::new(),
+            offer: None,
+            token: Vec::new(),
             out: vec![0xEE; 1_500],
         };
-        (0..RELAYS).for_each(|relay| world.register(RelayId(relay)));
+        world.register((0..RELAYS).map(RelayId).collect());
         world
     }
 
-    fn register(&mut self, id: RelayId) {
-        let bound = relay_addr(id.0);
-        self.server.add_relay(id, RelayAddress { bound, external: bound }).expect("a number that is free");
+    /// Registers relays; of two with an even port and the next one a pair is made.
+    fn register(&mut self, mut free: Vec<RelayId>) {
+        let relay = |id: RelayId| (id, RelayAddress { bound: relay_addr(id.0), external: relay_addr(id.0) });
+        if PAIR.iter().all(|id| free.contains(id)) {
+            free.retain(|id| !PAIR.contains(id));
+            self.server.add_relay_pair(relay(PAIR[0]), relay(PAIR[1])).expect("numbers that are free");
+        }
+        for id in free {
+            let (id, address) = relay(id);
+            self.server.add_relay(id, address).expect("a number that is free");
+        }
+    }
+
+    fn register_retired(&mut self) {
+        let mut free = Vec::new();
+        while let Some(RelayDemand::Retire(id)) = self.server.poll_relay() {
+            free.push(id);
+        }
+        self.register(free);
     }
 
     fn step(&mut self, choices: &mut Choices<'_>) {
         let client = choices.byte() % CLIENTS;
-        match choices.byte() % 12 {
+        match choices.byte() % 18 {
+            12 => self.icmp(choices),
+            13 => {
+                let had = self.server.close_flow(self.now, &Self::flow(client));
+                assert!(!had || self.grants.remove(&client).is_some(), "an allocation that nobody was granted");
+            }
+            14 => self.operate(choices),
             0 => self.pass(u64::from(choices.byte())),
             1 => self.pass(u64::from(choices.word()) / 8),
             2 => {
@@ -158,9 +194,7 @@ impl World {
             6 => self.indication(client, choices),
             _ => self.request(client, choices),
         }
-        while let Some(RelayDemand::Retire(id)) = self.server.poll_relay() {
-            self.register(id);
-        }
+        self.register_retired();
     }
 
     fn pass(&mut self, seconds: u64) {
@@ -238,8 +272,7 @@ impl World {
     fn forged(&mut self, client: u8, choices: &mut Choices<'_>) {
         let user = usize::from(choices.byte()) % USERS.len();
         let (mut request, _) = self.written(client, user, choices);
-        let end = naive::read(&request).and_then(|read| read.get(naive::INTEGRITY).map(|found| found.at + 24));
-        let at = usize::from(choices.word()) % end.unwrap_or(request.len());
+        let at = usize::from(choices.word()) % request.len();
         let flip = choices.byte() | 1;
         // The length counts what is covered, but not itself: a changed one makes no message of it, or another length.
         if !(2..4).contains(&at) {
@@ -258,6 +291,7 @@ impl World {
         assert_eq!(read.code(), Some(401));
         let nonce = read.get(0x0015).expect("a nonce").value.clone();
         self.nonces.insert(client, nonce.clone());
+        self.offer = read.get(PASSWORD_ALGORITHMS).map(|offer| offer.value.clone());
         nonce
     }
 
@@ -292,27 +326,45 @@ impl World {
         }
         for _ in 0..(shape >> 3 & 3) {
             let kind = *choices.of(&INTERESTING);
-            let length = *choices.of(&[0, 1, 4, 4, 4, 8]);
-            let value = choices.bytes(length);
+            let value = match choices.byte() % 8 {
+                0 => vec![1, 0, 0, 0],
+                1 => vec![2, 0, 0, 0],
+                2 => vec![0; 4],
+                3 => vec![0x80],
+                4 => vec![0],
+                5 => self.token.clone(),
+                6 => choices.bytes(4),
+                _ => choices.bytes(8),
+            };
             writer = writer.attribute(kind, &value);
         }
         writer = writer.attribute(0x0006, USERS[user].as_bytes()).attribute(0x0014, REALM.as_bytes());
         let writer = writer.attribute(0x0015, &nonce);
-        (writer.signed(&naive::md5_key(USERS[user], REALM, PASSWORD)).0, peers)
+        let offer = self.offer.as_ref().filter(|offer| offer.starts_with(&SHA256) && shape & 128 != 0);
+        let signed = match offer {
+            Some(offer) => writer
+                .attribute(PASSWORD_ALGORITHMS, offer)
+                .attribute(PASSWORD_ALGORITHM, &SHA256)
+                .signed_sha256(&naive::sha256_key(USERS[user], REALM, PASSWORD)),
+            None => writer.signed(&naive::md5_key(USERS[user], REALM, PASSWORD)),
+        };
+        (signed.0, peers)
     }
 
     fn request(&mut self, client: u8, choices: &mut Choices<'_>) {
         let user = usize::from(choices.byte()) % USERS.len();
         let (request, peers) = self.written(client, user, choices);
         let asked = naive::read(&request).expect("a message");
-        let Came::Reply(bytes) = self.hand_in(client, &request) else { return };
+        let came = self.hand_in(client, &request);
+        let refused = self.server.take_refusal();
+        let Came::Reply(bytes) = came else { return };
         let reply = self.reply(&request, &bytes);
         match reply.code() {
             Some(401) => panic!("right credentials refused: {asked:?}"),
             Some(438) => {
                 self.nonces.insert(client, reply.get(0x0015).expect("a nonce").value.clone());
             }
-            Some(_) => {}
+            Some(code) => assert_eq!(refused.is_some(), matches!(code, 403 | 486 | 508), "{code} {refused:?}"),
             None if asked.method == 0x001 => {}
             None => self.granted(client, user, &asked, &reply, &peers),
         }
@@ -327,14 +379,27 @@ impl World {
         peers: &[SocketAddr],
     ) {
         let until = self.now.saturating_add(Nanos::from_secs(PERMISSION_S));
-        let signed = reply.get(naive::INTEGRITY).expect("a signed answer");
-        let key = naive::md5_key(USERS[user], REALM, PASSWORD);
-        assert_eq!(signed.value, naive::integrity(&key, &reply.bytes, signed.at));
+        match asked.get(naive::INTEGRITY_SHA256) {
+            Some(_) => {
+                let signed = reply.get(naive::INTEGRITY_SHA256).expect("an answer signed as the request was");
+                let key = naive::sha256_key(USERS[user], REALM, PASSWORD);
+                assert_eq!(signed.value, naive::integrity_sha256(&key, &reply.bytes, signed.at));
+            }
+            None => {
+                let signed = reply.get(naive::INTEGRITY).expect("a signed answer");
+                let key = naive::md5_key(USERS[user], REALM, PASSWORD);
+                assert_eq!(signed.value, naive::integrity(&key, &reply.bytes, signed.at));
+            }
+        }
         let lifetime =
             reply.get(0x000D).map(|found| found.value.iter().fold(0u32, |sum, byte| sum << 8 | u32::from(*byte)));
         let expires = self.now.saturating_add(Nanos::from_secs(u64::from(lifetime.unwrap_or(0))));
         match asked.method {
             0x003 => {
+                if let Some(token) = reply.get(0x0022) {
+                    assert_eq!(token.value.len(), 8);
+                    self.token = token.value.clone();
+                }
                 let tid: [u8; 12] = reply.bytes[8..20].try_into().expect("12 bytes");
                 let relayed = reply.attributes.iter().filter(|found| found.kind == 0x0016);
                 let relayed: Vec<_> =
@@ -369,6 +434,55 @@ impl World {
                     grants.channels.insert(number, *peer);
                 }
             }
+        }
+    }
+
+    /// What an operator does meanwhile.
+    fn operate(&mut self, choices: &mut Choices<'_>) {
+        match choices.byte() % 4 {
+            0 => {
+                let mut policy = PeerPolicy::new();
+                let nowhere = "192.0.2.0/24".parse().expect("a range");
+                policy.deny(Cidr::new(peer_addr(choices).ip(), 32).unwrap_or(nowhere));
+                self.server.replace_policy(policy);
+            }
+            1 => {
+                self.server.end_all();
+                self.grants.clear();
+                assert_eq!((self.server.allocations(), self.server.permissions(), self.server.channels()), (0, 0, 0));
+            }
+            2 => {
+                let listed: Vec<_> = self.server.live_allocations().collect();
+                assert_eq!(listed.len(), self.server.allocations());
+            }
+            _ => {
+                while self.server.poll_event().is_some() {}
+                assert!(self.server.policy_hits().count() > 2);
+            }
+        }
+    }
+
+    /// A relay's socket is told of an error: only who may reach the peer hears of it.
+    fn icmp(&mut self, choices: &mut Choices<'_>) {
+        let relay = RelayId(u32::from(choices.byte()) % RELAYS);
+        let (kind, code) = (*choices.of(&[1, 2, 3, 3, 5, 11]), choices.byte() % 16);
+        let error = IcmpError { relay, peer: peer_addr(choices), kind, code, mtu: choices.double() };
+        let output = self.server.handle_icmp(self.now, error, &mut self.out[..64], &mut Off);
+        let to = match output {
+            Output::ToClient { client, header, payload, .. } => {
+                let read = naive::read(header).expect("a Data indication");
+                assert_eq!((read.method, read.class, payload.len()), (0x007, 1, 0));
+                Some(client.client)
+            }
+            Output::Drop(_) => None,
+            Output::Reply(_) | Output::ToPeer { .. } | Output::ToWorker { .. } | Output::HandOver(_) => {
+                panic!("{output:?}")
+            }
+        };
+        assert!(self.server.counters().closes(), "{:?}", self.server.counters());
+        if let Some(to) = to {
+            let client = (0..CLIENTS).find(|client| client_addr(*client) == to).expect("a client of ours");
+            self.check_permission(client, SocketAddr::new(error.peer.ip(), 1));
         }
     }
 
@@ -447,9 +561,7 @@ impl World {
     /// Everything ends, and everything comes back.
     fn end(&mut self) {
         self.pass(4_000);
-        while let Some(RelayDemand::Retire(id)) = self.server.poll_relay() {
-            self.register(id);
-        }
+        self.register_retired();
         assert_eq!(self.server.allocations(), 0);
         let pooled = self.server.relays_pooled(true) + self.server.relays_pooled(false);
         assert_eq!(pooled, RELAYS as usize);

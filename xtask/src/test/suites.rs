@@ -42,6 +42,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("seeded", "each of those orderings, weakened, makes loom fail", seeded),
     optional("miri", "undefined behaviour in the ring, the cell and wide instructions", miri),
     optional("tsan", "data races in the ring and the cell", tsan),
+    optional("asan", "bad addresses and leaks in what holds unsafe code, and in the server", asan),
     optional("corpora", "lines of its module that each fuzz target's corpus reaches", corpora),
     suite("optimised", "tests about machine code and long runs, in the release profile", optimised),
     suite("worlds", "300 seeds of the TURN world; debug and release tell one story", worlds),
@@ -55,6 +56,8 @@ pub(crate) const SUITES: &[Suite] = &[
 /// Package, integration test and filter of what is worth a run in the release profile.
 const OPTIMISED: &[(&str, &str, &str)] =
     &[("tt-risk", "branches", ""), ("tt-turn", "engine", "capacity"), ("tt-turn", "engine", "timing")];
+/// What the address sanitizer watches: every crate with unsafe code, and the engine that strangers talk to.
+const SANITIZED: &[&str] = &["tt-meter", "tt-sync", "tt-simd", "tt-os", "tt-net", "tt-turn"];
 /// What builds without an OS.
 const NO_OS: &[&str] = &["tt-model", "tt-meter", "tt-sync", "tt-simd", "tt-turn", "tt-market", "tt-risk"];
 const NO_OS_TARGET: &str = "x86_64-unknown-none";
@@ -236,6 +239,20 @@ fn tsan(place: &Workplace) -> Outcome {
     let mut command = place.command("cargo", &arguments);
     command.args(["--target", HOST_TARGET, "--target-dir", "target/tsan", "--", "--show-output"]);
     libtest(place, "tsan", command.env("RUSTFLAGS", "-Zsanitizer=thread"))
+}
+
+/// The address sanitizer, which ends with the leak sanitizer's word.
+fn asan(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_nightly("rust-src") {
+        return Outcome::Skipped(reason);
+    }
+    let mut command = place.command("cargo", &["+nightly", "test", "--locked", "--lib", "--tests"]);
+    for name in present(place, SANITIZED) {
+        command.args(["--package", name]);
+    }
+    command.args(["--target", HOST_TARGET, "--target-dir", "target/asan", "--", "--show-output"]);
+    command.env("ASAN_OPTIONS", "detect_leaks=1");
+    libtest(place, "asan", command.env("RUSTFLAGS", "-Zsanitizer=address"))
 }
 
 fn corpora(place: &Workplace) -> Outcome {
