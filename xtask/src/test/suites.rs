@@ -62,6 +62,8 @@ const SANITIZED: &[&str] = &["tt-meter", "tt-sync", "tt-simd", "tt-os", "tt-net"
 const NO_OS: &[&str] = &["tt-model", "tt-meter", "tt-sync", "tt-simd", "tt-turn", "tt-market", "tt-risk"];
 const NO_OS_TARGET: &str = "x86_64-unknown-none";
 const AARCH64_TARGET: &str = "aarch64-unknown-linux-gnu";
+/// What stands on TLS, and with it on C.
+const ON_TLS: &[&str] = &["tt-net", "sim", "fuzz", "truetick", "xtask"];
 const AARCH64_COMPILER: &str = "aarch64-linux-gnu-gcc";
 const HOST_TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -189,15 +191,16 @@ fn no_os(place: &Workplace) -> Outcome {
     one(place, "no-os", &mut command)
 }
 
-/// TLS below the binary compiles C, even for a type check: without a compiler for it, the binary is left out.
+/// TLS compiles C, even for a type check: without a compiler for it, what stands on it is left out.
 fn aarch64(place: &Workplace) -> Outcome {
     if let Err(reason) = place.bring_target(AARCH64_TARGET) {
         return Outcome::Skipped(reason);
     }
     let mut command = place.command("cargo", &["check", "--workspace", "--locked", "--target", AARCH64_TARGET]);
     if !tools::is_on_path(AARCH64_COMPILER) {
-        println!("      without truetick: {AARCH64_COMPILER} is absent (Debian package gcc-aarch64-linux-gnu)");
-        command.args(["--exclude", "truetick", "--exclude", "xtask"]);
+        let packages = "Debian packages gcc-aarch64-linux-gnu and libc6-dev-arm64-cross";
+        println!("      without {}: {AARCH64_COMPILER} is absent ({packages})", ON_TLS.join(", "));
+        command.args(ON_TLS.iter().flat_map(|name| ["--exclude", name]));
     }
     one(place, "aarch64", &mut command)
 }
