@@ -115,21 +115,24 @@ fn read(path: &Path) -> anyhow::Result<Option<Baseline>> {
 
 /// The features by which code is chosen at run time: counts compare only within a class.
 fn cpu_class() -> String {
-    let mut class = std::env::consts::ARCH.to_owned();
-    #[cfg(target_arch = "x86_64")]
-    for (present, name) in [
+    let present = features().into_iter().filter(|(present, _)| *present).map(|(_, name)| name);
+    [std::env::consts::ARCH].into_iter().chain(present).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn features() -> Vec<(bool, &'static str)> {
+    vec![
         (std::is_x86_feature_detected!("pclmulqdq"), "pclmulqdq"),
         (std::is_x86_feature_detected!("avx2"), "avx2"),
         (std::is_x86_feature_detected!("sha"), "sha"),
         (std::is_x86_feature_detected!("avx512bw"), "avx512bw"),
         (std::is_x86_feature_detected!("vpclmulqdq"), "vpclmulqdq"),
-    ] {
-        if present {
-            class.push('-');
-            class.push_str(name);
-        }
-    }
-    class
+    ]
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn features() -> Vec<(bool, &'static str)> {
+    Vec::new()
 }
 
 /// Instructions of one operation of `row`: the difference of two traces, so that what surrounds the loop cancels out.
