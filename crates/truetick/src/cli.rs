@@ -37,7 +37,7 @@ enum Command {
     /// All three engines and the page at http://127.0.0.1:9641, with nothing to configure
     Serve(serve::Args),
     /// The STUN/TURN server alone
-    Turn(turn::Args),
+    Turn(Box<turn::Args>),
     /// Order books, tickers and candles from a venue's feeds, each book with its proof
     Market(market::Args),
     /// The pre-trade gate alone
@@ -90,7 +90,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         None => Config::default(),
     };
     let done = match cli.command {
-        Command::Turn(args) => return turn::run(args, &config),
+        Command::Turn(args) => return turn::run(*args, &config),
         Command::Serve(args) => serve::run(args, &config),
         Command::Market(args) => market::run(args, &config),
         Command::Risk(args) => risk::run(args, &config),

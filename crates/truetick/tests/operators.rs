@@ -15,6 +15,8 @@ mod drain;
 mod logs;
 #[path = "operators/namespaces.rs"]
 mod namespaces;
+#[path = "operators/nonces.rs"]
+mod nonces;
 #[path = "operators/operated.rs"]
 mod operated;
 #[path = "operators/reload.rs"]

@@ -44,12 +44,16 @@ pub struct TurnSection {
     pub user_file: Vec<PathBuf>,
     /// Files with one secret of time-limited credentials a line.
     pub auth_secret_file: Vec<PathBuf>,
+    /// File with one or two nonce keys, 64 hexadecimal digits a line.
+    pub nonce_key_file: Option<PathBuf>,
     /// What passwords may be hashed with.
     pub password_algorithms: Option<PasswordAlgorithms>,
     /// Peers that may be reached although they are denied by default.
     pub allow_peer: Vec<IpNet>,
     /// Peers that may not be reached.
     pub deny_peer: Vec<IpNet>,
+    /// NAT64 prefixes of the network, RFC 6052: the IPv4 addresses in them are judged too.
+    pub nat64_prefix: Vec<IpNet>,
     /// Threads that serve clients.
     pub workers: Option<usize>,
     /// Live allocations at most, over all workers.

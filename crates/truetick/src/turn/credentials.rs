@@ -88,6 +88,52 @@ pub(super) fn auth_secrets_in(path: &Path) -> anyhow::Result<Vec<AuthSecret>> {
     Ok(secrets)
 }
 
+/// What nonces are made with and checked by. Its `Debug` shows nothing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NonceKeys {
+    /// Nonces are made with this one.
+    pub current: Zeroizing<[u8; 32]>,
+    /// Nonces made with this one are accepted too: the key before a rotation, or the one after it.
+    pub previous: Option<Zeroizing<[u8; 32]>>,
+}
+
+impl fmt::Debug for NonceKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NonceKeys(..)")
+    }
+}
+
+/// The nonce keys in the file at `path`: 64 hexadecimal digits a line, one line or two.
+///
+/// # Errors
+/// The file cannot be read, others than its owner may read it, or a line is no key; the error names file and line.
+pub(super) fn nonce_keys_in(path: &Path) -> anyhow::Result<NonceKeys> {
+    let text = secret_text(path)?;
+    let mut keys = Vec::new();
+    for (number, line) in lines(&text) {
+        let key = nonce_key(line).map(Zeroizing::new);
+        keys.push(key.with_context(|| format!("{}, line {number}: no 64 hexadecimal digits", path.display()))?);
+    }
+    let mut keys = keys.into_iter();
+    match (keys.next(), keys.next(), keys.next()) {
+        (Some(current), previous, None) => Ok(NonceKeys { current, previous }),
+        (_, _, _) => bail!("{} holds no nonce key, or more than two", path.display()),
+    }
+}
+
+fn nonce_key(line: &str) -> Option<[u8; 32]> {
+    let digits = line.trim().as_bytes();
+    let mut key = [0; 32];
+    if digits.len() != 2 * key.len() {
+        return None;
+    }
+    for (byte, pair) in key.iter_mut().zip(digits.chunks(2)) {
+        let [high, low] = [pair[0], pair[1]].map(|digit| char::from(digit).to_digit(16));
+        *byte = (high? << 4 | low?) as u8;
+    }
+    Some(key)
+}
+
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim_end_matches('\r')));
     numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
@@ -180,6 +226,24 @@ mod tests {
         let file = file_of("ann:one\nbob\n", 0o400);
         let told = format!("{:#}", users_in(file.path()).unwrap_err());
         assert!(told.ends_with(", line 2: a user is NAME:PASSWORD"), "{told}");
+    }
+
+    #[test]
+    fn nonce_keys_are_one_or_two_lines_of_64_digits() {
+        let (first, second) = ("00112233445566778899aabbccddeeff".repeat(2), "fF".repeat(32));
+        let keys = nonce_keys_in(file_of(&format!("# fleet\n{first}\n{second}\n"), 0o600).path()).unwrap();
+        assert_eq!((keys.current[1], keys.current[31], keys.previous.map(|key| key[7])), (0x11, 0xff, Some(0xff)));
+        assert!(nonce_keys_in(file_of(&first, 0o600).path()).unwrap().previous.is_none());
+        for (text, told) in [
+            ("", "holds no nonce key"),
+            (&format!("{first}\n{first}\n{first}"), "more than two"),
+            (&first[1..], "line 1: no 64 hexadecimal digits"),
+            (&format!("{first}\n{}", second.replace('f', "g")), "line 2: no 64 hexadecimal digits"),
+        ] {
+            let error = format!("{:#}", nonce_keys_in(file_of(text, 0o600).path()).unwrap_err());
+            assert!(error.contains(told) && !error.contains("00112233"), "{error}");
+        }
+        assert!(nonce_keys_in(file_of(&first, 0o640).path()).is_err());
     }
 
     #[test]

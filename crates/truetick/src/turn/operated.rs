@@ -16,7 +16,16 @@ const STATUS_NOT_DRAINED: u8 = 3;
 /// How often a drain looks whether allocations are left.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Keys of `[turn]` that a reload puts in force; the others want a restart.
-const RELOADED: &[&str] = &["user", "user_file", "auth_secret_file", "allow_peer", "deny_peer", "drain_timeout_s"];
+const RELOADED: &[&str] = &[
+    "user",
+    "user_file",
+    "auth_secret_file",
+    "nonce_key_file",
+    "allow_peer",
+    "deny_peer",
+    "nat64_prefix",
+    "drain_timeout_s",
+];
 
 /// A server, and where its configuration comes from.
 pub(super) struct Operated<'a> {

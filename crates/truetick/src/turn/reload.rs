@@ -21,17 +21,23 @@ pub(super) struct InForce {
 }
 
 impl InForce {
+    /// `nonce_key` is for a configuration that names none.
+    ///
     /// # Errors
     /// The system gives no random bytes.
     pub(super) fn new(config: TurnConfig, nonce_key: [u8; 32]) -> anyhow::Result<Self> {
-        let mut secrets = Secrets::new(random()?, nonce_key);
+        let keys = config.nonce_keys.as_ref();
+        let mut secrets = Secrets::new(random()?, keys.map_or(nonce_key, |keys| *keys.current));
+        if let Some(previous) = keys.and_then(|keys| keys.previous.as_deref()) {
+            secrets.accept_nonces_of(*previous);
+        }
         for user in &config.users {
             secrets.add_user(user.name.as_bytes(), &config.realm, user.password.as_bytes());
         }
         for secret in &config.auth_secrets {
             secrets.add_auth_secret(secret.0.as_bytes());
         }
-        let config = TurnConfig { users: Vec::new(), auth_secrets: Vec::new(), ..config };
+        let config = TurnConfig { users: Vec::new(), auth_secrets: Vec::new(), nonce_keys: None, ..config };
         Ok(Self { config, secrets })
     }
 

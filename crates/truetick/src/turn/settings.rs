@@ -13,7 +13,7 @@ use tt_turn::config::{ChannelNumbers, Hairpin, PasswordAlgorithms as EngineAlgor
 use tt_turn::policy::{Cidr, PeerPolicy};
 use tt_turn::shared::Quotas;
 
-use super::credentials::{AuthSecret, MASK, User, auth_secrets_in, opaque_string, users_in};
+use super::credentials::{AuthSecret, MASK, NonceKeys, User, auth_secrets_in, nonce_keys_in, opaque_string, users_in};
 use super::streams::{CertificateFiles, StreamLimits};
 use crate::config::{AllocationCaps, PasswordAlgorithms, PortRange, QuotasSection, Source, TurnSection};
 
@@ -76,6 +76,10 @@ pub struct Args {
     /// File with one secret of time-limited credentials a line, readable by its owner only; may repeat
     #[arg(long, value_name = "F")]
     pub auth_secret_file: Vec<PathBuf>,
+    /// File with nonce keys, 64 hexadecimal digits a line, readable by its owner only: nonces are made with the first,
+    /// those of the second are accepted too. For a fleet, and over a restart [default: a random key]
+    #[arg(long, value_name = "F")]
+    pub nonce_key_file: Option<PathBuf>,
     /// What a client may hash its password with [default: md5-and-sha256]
     #[arg(long, value_name = "A", value_enum)]
     pub password_algorithms: Option<PasswordAlgorithms>,
@@ -85,6 +89,9 @@ pub struct Args {
     /// Peers that may not be reached; may repeat
     #[arg(long, value_name = "CIDR")]
     pub deny_peer: Vec<IpNet>,
+    /// NAT64 prefix of this network, beside the well-known one: IPv4 peers in it are judged as such; may repeat
+    #[arg(long, value_name = "CIDR")]
+    pub nat64_prefix: Vec<IpNet>,
     /// Threads that serve clients [default: one a core]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
@@ -163,12 +170,16 @@ pub struct TurnConfig {
     pub users: Vec<User>,
     /// Secrets of time-limited credentials, all of them valid.
     pub auth_secrets: Vec<AuthSecret>,
+    /// What nonces are made with; a random key where there is none.
+    pub nonce_keys: Option<NonceKeys>,
     /// What a client may hash its password with.
     pub password_algorithms: EngineAlgorithms,
     /// Peers that may be reached although they are denied by default.
     pub allow_peers: Vec<IpNet>,
     /// Peers that may not be reached.
     pub deny_peers: Vec<IpNet>,
+    /// NAT64 prefixes beside the well-known one.
+    pub nat64_prefixes: Vec<IpNet>,
     /// Threads that serve clients.
     pub workers: usize,
     /// Which channel numbers a client may bind.
@@ -205,9 +216,11 @@ impl TurnConfig {
             realm: REALM.into(),
             users: Vec::new(),
             auth_secrets: Vec::new(),
+            nonce_keys: None,
             password_algorithms: EngineAlgorithms::Md5AndSha256,
             allow_peers: Vec::new(),
             deny_peers: Vec::new(),
+            nat64_prefixes: Vec::new(),
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
             channel_numbers: ChannelNumbers::Rfc8656,
             hairpin: Hairpin::Allowed,
@@ -254,11 +267,22 @@ impl TurnConfig {
             let named = || named("auth_secret_file", args.auth_secret_file.len(), index);
             config.auth_secrets.extend(secrets.with_context(named)?);
         }
+        if let Some(path) = args.nonce_key_file.as_ref().or(section.nonce_key_file.as_ref()) {
+            let named = || named("nonce_key_file", usize::from(args.nonce_key_file.is_some()), 0);
+            config.nonce_keys = Some(nonce_keys_in(path).with_context(named)?);
+        }
         if let Some(algorithms) = args.password_algorithms.or(section.password_algorithms) {
             config.password_algorithms = algorithms.into();
         }
         config.allow_peers = either(&args.allow_peer, &section.allow_peer).to_vec();
         config.deny_peers = either(&args.deny_peer, &section.deny_peer).to_vec();
+        config.nat64_prefixes = either(&args.nat64_prefix, &section.nat64_prefix).to_vec();
+        for (index, prefix) in config.nat64_prefixes.iter().enumerate() {
+            // RFC 6052 section 2.2.
+            let is_prefix = prefix.network().is_ipv6() && [32, 40, 48, 56, 64, 96].contains(&prefix.prefix_len());
+            let named = || named("nat64_prefix", args.nat64_prefix.len(), index);
+            ensure!(is_prefix, "{}: {prefix} is no IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits", named());
+        }
         config.workers = args.workers.or(section.workers).unwrap_or(config.workers);
         config.allocations_max = args.allocations_max.or(section.allocations_max).unwrap_or(ALLOCATIONS);
         (config.quotas, config.caps) = (section.quotas.quotas(), section.quotas.caps());
@@ -317,6 +341,8 @@ impl TurnConfig {
             user: either(&args.user, &section.user).iter().map(masked).collect(),
             user_file: either(&args.user_file, &section.user_file).to_vec(),
             auth_secret_file: either(&args.auth_secret_file, &section.auth_secret_file).to_vec(),
+            nonce_key_file: args.nonce_key_file.clone().or_else(|| section.nonce_key_file.clone()),
+            nat64_prefix: self.nat64_prefixes.clone(),
             allow_peer: self.allow_peers.clone(),
             deny_peer: self.deny_peers.clone(),
             workers: Some(self.workers),
@@ -352,6 +378,7 @@ impl TurnConfig {
         let mut policy = PeerPolicy::new();
         self.allow_peers.iter().for_each(|net| policy.allow(cidr(net)));
         self.deny_peers.iter().for_each(|net| policy.deny(cidr(net)));
+        self.nat64_prefixes.iter().for_each(|net| policy.embed_nat64(cidr(net)));
         listeners.iter().for_each(|listener| policy.deny_listener(*listener));
         policy
     }

@@ -87,6 +87,7 @@ fn a_good_configuration_is_told_so_and_nothing_is_bound() {
 fn whole_sample(folder: &Path) -> String {
     let users = written(folder, "users", "bob:secret-of-bob\n", 0o600);
     let secrets = written(folder, "secrets", "secret-of-all\n", 0o600);
+    let nonce_keys = written(folder, "nonce-keys", &"5e".repeat(32), 0o600);
     let token = written(folder, "token", "secret-of-api\n", 0o600);
     let is_toml =
         |line: &&str| line.starts_with("[[") || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
@@ -97,6 +98,7 @@ fn whole_sample(folder: &Path) -> String {
     text.replace("demo:demo", "demo:secret-of-demo")
         .replace("users.txt", &users)
         .replace("secrets.txt", &secrets)
+        .replace("nonce-keys.txt", &nonce_keys)
         .replace("api-token.txt", &token)
 }
 

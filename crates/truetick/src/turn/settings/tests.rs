@@ -84,3 +84,15 @@ fn quotas_of_the_file_are_in_force_and_printed_again() {
         assert!(told.contains("line 2") && told.contains(key), "{told}");
     }
 }
+
+#[test]
+fn a_nat64_prefix_of_the_network_is_looked_into() {
+    let policy = config(&["--nat64-prefix", "2606:4700:64::/96"], "").unwrap().peer_policy(&[]);
+    let judged = |ip: &str| policy.judge_ip(ip.parse().unwrap(), tt_turn::policy::Ownership::Foreign);
+    assert_eq!(judged("2606:4700:64::808:808"), tt_turn::policy::Verdict::Allowed);
+    assert_ne!(judged("2606:4700:64::7f00:1"), tt_turn::policy::Verdict::Allowed);
+    for wrong in ["2606:4700:64::/80", "10.0.0.0/32"] {
+        let told = format!("{:#}", config(&["--nat64-prefix", wrong], "").unwrap_err());
+        assert!(told.starts_with("--nat64-prefix") && told.contains(wrong), "{told}");
+    }
+}
