@@ -231,6 +231,22 @@ mod tests {
     }
 
     #[test]
+    fn keys_tell_owners_numbers_ports_and_addresses_apart() {
+        let wide = |bit: u32, port| SocketAddr::new(core::net::Ipv6Addr::from_bits(1 << bit).into(), port);
+        let mut keys: std::vec::Vec<_> = (0..128).map(|bit| peer_key(0, wide(bit, 9))).collect();
+        keys.extend((0..16).map(|bit| peer_key(0, wide(0, 9 ^ 1 << bit))));
+        keys.extend([0, 1, 2].map(|owner| peer_key(owner, peer(1))));
+        let mapped = core::net::Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped();
+        keys.push(peer_key(0, SocketAddr::new(mapped.into(), 9)));
+        for (at, one) in keys.iter().enumerate() {
+            assert!(!keys[..at].contains(one), "{at}: {one:x?}");
+            assert_ne!(*one, [0; 3], "the empty bucket's");
+        }
+        assert_ne!(number_key(1, 0x4000), number_key(0, 0x4000));
+        assert_eq!(number_key(1, 0x4001) ^ number_key(1, 0x4000), 1);
+    }
+
+    #[test]
     fn a_wrong_hint_misleads_nobody() {
         let (channels, _, places) = bound();
         for (owner, own) in (0u32..).zip(places) {
@@ -264,6 +280,8 @@ mod tests {
     #[test]
     fn a_refreshed_channel_is_not_due_when_the_others_are() {
         let (mut channels, mut lists, places) = bound();
+        assert_eq!((channels.len(), channels.room()), (8, 0));
+        assert!(channels.next_at().is_some_and(|at| at >= NOW.saturating_add(LIFETIME)));
         let later = NOW.saturating_add(Nanos::from_secs(60));
         let refreshed = channels.bind(later, (1, &mut lists[1]), 0x4002, peer(3), Some(places[1][2]));
         assert_eq!(refreshed, Some(places[1][2]));
