@@ -74,7 +74,8 @@ pub(crate) fn all() -> Vec<Row> {
         add(format!("train_{payload_len}"), work, Some(0.35), payload_len == 160);
     }
     for (way, word) in [(Way::Binding, "binding"), (Way::ToPeer, "to_peer"), (Way::FromPeer, "from_peer")] {
-        let work = Work::Traffic { way, payload_len: 160, flows: 10, train: 1, pace: open };
+        let payload_len = if way == Way::Binding { 0 } else { 160 };
+        let work = Work::Traffic { way, payload_len, flows: 10, train: 1, pace: open };
         add(format!("open_{word}"), work, None, way == Way::ToPeer);
     }
     add("cycle".into(), Work::Cycle, Some(0.35), true);
