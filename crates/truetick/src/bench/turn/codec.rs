@@ -132,13 +132,19 @@ impl Operation for Parse {
         ensure!(message.has_fingerprint() != self.bare && message.fingerprint_is_right());
         // PRIORITY is the one attribute here that requires comprehension and is none of a server's.
         ensure!(message.unknown_required() <= 1);
-        let first = u64::from(u32::from_ne_bytes([datagram[8], datagram[9], datagram[10], datagram[11]]));
-        Ok(first + u64::from(!self.bare))
+        let words = [8, 12, 16].map(|at| u32::from_ne_bytes([0, 1, 2, 3].map(|byte| datagram[at + byte])));
+        let id: u64 = words.into_iter().map(u64::from).sum();
+        // A Binding request: method 1, class 0.
+        Ok(id + 1 + u64::from(message.unknown_required()) + u64::from(!self.bare))
     }
 }
 
+/// Everything that the header says, and whether there is a FINGERPRINT.
 #[inline(always)]
 fn digest_message(message: &Message<'_>) -> u64 {
+    let method = message.method().map_or(0, |method| method as u64);
     let id = message.transaction_id();
-    u64::from(u32::from_ne_bytes([id[0], id[1], id[2], id[3]])) + u64::from(message.has_fingerprint())
+    let words: u64 = id.as_chunks::<4>().0.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
+    let counts = u64::from(message.unknown_required()) + u64::from(message.has_fingerprint());
+    words + method + message.class() as u64 + counts
 }
