@@ -68,11 +68,10 @@ refusals! {
     Channels = "channels", InsufficientCapacity;
 }
 
-/// One refusal, for a log record.
+/// One refusal, on its way into an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// Why.
-    pub refusal: Refusal,
+pub(crate) struct Refused {
+    pub(crate) refusal: Refusal,
     /// Which rule of the peer policy, where it was one.
-    pub rule: Option<RuleIndex>,
+    pub(crate) rule: Option<RuleIndex>,
 }

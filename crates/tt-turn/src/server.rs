@@ -67,6 +67,7 @@ pub struct Server {
     channels: Channels,
     relays: Relays,
     reservations: Reservations,
+    /// Why the request at hand is refused with 403, 486 or 508, if it is.
     refused: Option<Refused>,
     origins: Origins,
     events: Events,
@@ -219,12 +220,7 @@ impl Server {
         self.relays.paired(if is_ipv4 { Family::V4 } else { Family::V6 })
     }
 
-    /// Why the last request was refused with 403, 486 or 508, if it was: ask after each [`Server::handle_client`].
-    pub fn take_refusal(&mut self) -> Option<Refused> {
-        self.refused.take()
-    }
-
-    /// Counts a refusal and keeps it for the driver's log.
+    /// Counts a refusal and keeps it for the event.
     fn refused(&mut self, refusal: Refusal) -> ErrorCode {
         self.counters.refusals[refusal as usize] += 1;
         self.refused = Some(Refused { refusal, rule: None });

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use tt_model::Nanos;
+use tt_turn::event::Event;
 
 use super::{
     Came, Grants, INTERESTING, METHODS, PASSWORD, PASSWORD_ALGORITHM, PASSWORD_ALGORITHMS, PERMISSION_S, REALM, SHA256,
@@ -100,7 +101,11 @@ impl World {
         let (request, peers) = self.written(client, user, choices);
         let asked = naive::read(&request).expect("a message");
         let came = self.hand_in(client, &request);
-        let refused = self.server.take_refusal();
+        let events = std::iter::from_fn(|| self.server.poll_event());
+        let refused = events.last().and_then(|event| match event {
+            Event::Refused { refusal, .. } => refusal,
+            Event::Made { .. } | Event::Ended { .. } => None,
+        });
         let Came::Reply(bytes) = came else { return };
         let reply = self.reply(&request, &bytes);
         match reply.code() {
