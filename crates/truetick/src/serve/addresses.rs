@@ -8,7 +8,7 @@ use nix::net::if_::InterfaceFlags;
 
 use crate::turn;
 
-/// STUN and TURN over UDP, RFC 8656 section 3.
+/// STUN and TURN over UDP and TCP, RFC 8656 section 3.
 pub(super) const TURN_PORT: u16 = 3478;
 
 /// What to listen on and what to relay on with `--lan`: loopback beside this machine's other addresses, and relays on

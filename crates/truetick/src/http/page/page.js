@@ -7,7 +7,7 @@ const RETRY_MS = 2000;
 const byId = (id) => document.getElementById(id);
 
 const engines = {
-  turn: makeEngine("TURN", "STUN and TURN over UDP"),
+  turn: makeEngine("TURN", "STUN and TURN over UDP, TCP and TLS"),
   market: makeEngine("Market", "frames to proven books"),
   risk: makeEngine("Risk", "intents to verdicts"),
 };
