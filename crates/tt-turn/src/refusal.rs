@@ -36,7 +36,7 @@ macro_rules! refusals {
 }
 
 refusals! {
-    /// 403: the peer policy denies a peer; [`Refused::rule`] says which rule.
+    /// 403: the peer policy denies a peer; the event says which rule.
     PeerDenied = "peer_denied", Forbidden;
     /// 403: the server makes no new allocation, since it is about to end.
     Draining = "draining", Forbidden;
