@@ -1,9 +1,11 @@
 //! Intervals by resampling whole blocks, because neighbouring samples are not independent.
 
+use serde::Serialize;
+
 use crate::Samples;
 
 /// A value with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// The value over all samples.
     pub value: f64,

@@ -6,20 +6,25 @@
 //! * [`Environment`] is the machine, the build and what disturbed the run. No row is written without it.
 //! * [`Report`] writes all of it to any `impl io::Write`: [`Report::write_table`], [`Report::write_json`],
 //!   [`Samples::write_csv`].
+//! * [`Figures`] is what a run knows beyond its rows, for the figures of `report.html` and of the page.
 //!
 //! This crate measures nothing and reads no clock.
 
 #![forbid(unsafe_code)]
 
 mod bootstrap;
+mod distribution;
 mod environment;
+mod figures;
 mod report;
 mod row;
 mod samples;
 mod table;
 
 pub use bootstrap::{Bootstrap, Estimate};
+pub use distribution::{Bucket, Cause, Distribution, StallMark};
 pub use environment::{Build, Disturbance, Environment, Machine, Timing};
+pub use figures::{Class, Figures, JourneyStep, Layout, Sharing, Term, Way};
 pub use report::Report;
 pub use row::{Mark, Published, Quantiles, Row, RowText, Statistic, Unit};
 pub use samples::Samples;
