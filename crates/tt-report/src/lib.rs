@@ -4,6 +4,7 @@
 //! * [`Row`] is what it says: mean with a 95 % interval, quantiles where enough samples lie above, the [`Published`]
 //!   figure beside it, and a [`Mark`] that says which is better.
 //! * [`Environment`] is the machine, the build and what disturbed the run. No row is written without it.
+//! * [`ring::RingResult`] is what the ring's own bench found out.
 //! * [`Report`] writes all of it to any `impl io::Write`: [`Report::write_table`], [`Report::write_json`],
 //!   [`Samples::write_csv`].
 //! * [`Figures`] is what a run knows beyond its rows, for the figures of `report.html` and of the page.
@@ -17,6 +18,7 @@ mod distribution;
 mod environment;
 mod figures;
 mod report;
+pub mod ring;
 mod row;
 mod samples;
 mod table;

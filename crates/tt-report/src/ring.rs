@@ -1,0 +1,322 @@
+//! What `truetick bench ring` found out: one value, from which text, JSON, CSV and pages are made.
+
+use serde::Serialize;
+
+use crate::{Environment, Estimate};
+
+/// The whole result of one `truetick bench ring`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RingResult {
+    /// Always `ring`: tells this file from other results.
+    pub truetick_bench: &'static str,
+    /// Fewer events than NullRing's, wider intervals.
+    pub quick: bool,
+    /// How many times runs were drawn anew for an interval.
+    pub resamples: u32,
+    /// The machine, the build and what disturbed the run.
+    pub environment: Environment,
+    /// What a reader must know before any figure.
+    pub warnings: Vec<String>,
+    /// What was asked for, and what of it was in force.
+    pub settings: Settings,
+    /// Latencies: one event in flight, then each open loop.
+    pub loops: Vec<Loop>,
+    /// Every short run of every loop and of the decomposition in the order in which they were made; none is left out.
+    pub runs: Vec<Run>,
+    /// Where the median goes, one for each placement that runs were made in.
+    pub decompositions: Vec<Decomposition>,
+    /// Stalls by cause, beside the jitter floor of the consumer's core.
+    pub tail: Option<Tail>,
+    /// The ten steps, where they were asked for.
+    pub journey: Option<Journey>,
+}
+
+/// What a run was made with.
+#[derive(Clone, Debug, Serialize)]
+pub struct Settings {
+    /// Recorded events of the one-in-flight loop, all runs together.
+    pub events: u64,
+    /// Slots of the ring.
+    pub capacity: u64,
+    /// Events before the recorded ones, in each run.
+    pub warmup_events: u64,
+    /// The producer's CPU and the consumer's.
+    pub cpus: [usize; 2],
+    /// The scheduling policy in force, or why the wanted one is not.
+    pub priority: String,
+    /// Whether the process's memory is locked, or why it is not.
+    pub locked_memory: String,
+    /// How many bytes of the process lie on huge pages, and the kernel's setting.
+    pub huge_pages: String,
+    /// What the producer does while it has no event.
+    pub idle: String,
+    /// How much the consumer's counter is ahead of the producer's, nanoseconds, mean over the runs. It is part of every
+    /// latency between the two.
+    pub skew_ns: f64,
+    /// One cycle of the counter, nanoseconds.
+    pub cycle_ns: f64,
+    /// The smallest step of the counter, nanoseconds; medians are interpolated within it.
+    pub step_ns: f64,
+}
+
+/// How events were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopKind {
+    /// One in flight, the next when the last is done: the time of the work alone.
+    ServiceTime,
+    /// At a fixed rate whatever becomes of the last: the time from the intended start.
+    ResponseTime,
+}
+
+/// Latencies of one way of sending.
+#[derive(Clone, Debug, Serialize)]
+pub struct Loop {
+    /// `one_in_flight`, `open_1000000` (events a second).
+    pub name: String,
+    /// What the times are.
+    pub kind: LoopKind,
+    /// Events a second that were asked for, open loop only.
+    pub offered_per_s: Option<f64>,
+    /// Events a second that came through.
+    pub achieved_per_s: f64,
+    /// Why the figures are no claim; `None` where they are one.
+    pub void: Option<String>,
+    /// NullRing's figures for the same.
+    pub published: Option<Figures>,
+    /// All runs together (`all`), then each placement.
+    pub classes: Vec<ClassFigures>,
+}
+
+/// Latencies of the runs of one placement.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClassFigures {
+    /// `all`, `siblings`, `same_cache`, `across_caches`, or `moved` where a run's two probes disagree.
+    pub class: String,
+    /// Runs in it.
+    pub runs: usize,
+    /// Recorded events in it.
+    pub events: u64,
+    /// Half a round trip of a cache line, nanoseconds, mean of the runs' probes.
+    pub ping_pong_ns: Estimate,
+    /// In cycles of the counter.
+    pub cycles: Figures,
+    /// In nanoseconds.
+    pub ns: Figures,
+    /// The average, nanoseconds, with the interval over runs.
+    pub average_ns: Estimate,
+    /// The median, nanoseconds, with the interval over runs.
+    pub p50_ns: Estimate,
+    /// Counts by latency.
+    pub histogram: Vec<Bucket>,
+}
+
+/// NullRing's figures of a distribution; a quantile with fewer than 100 samples above it is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Arithmetic mean.
+    pub average: f64,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Least.
+    pub min: f64,
+    /// Greatest; `None` where it was not published.
+    pub max: Option<f64>,
+}
+
+/// Samples from `low_ns` to `high_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Bucket {
+    /// Least latency, nanoseconds.
+    pub low_ns: f64,
+    /// Greatest latency, nanoseconds.
+    pub high_ns: f64,
+    /// Samples.
+    pub count: u64,
+}
+
+/// One short run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// The loop's name, or the variant of the decomposition.
+    pub of: String,
+    /// The placement.
+    pub class: String,
+    /// Half a round trip of a cache line before and after, nanoseconds.
+    pub ping_pong_ns: [f64; 2],
+    /// Recorded events.
+    pub events: u64,
+    /// The run's median, nanoseconds.
+    pub p50_ns: f64,
+    /// What two stamps with nothing between them read, nanoseconds.
+    pub clock_ns: f64,
+    /// The consumer's work alone on the same core, nanoseconds.
+    pub work_ns: f64,
+    /// How much the consumer's counter was ahead, nanoseconds.
+    pub skew_ns: f64,
+}
+
+/// The median as a sum.
+#[derive(Clone, Debug, Serialize)]
+pub struct Decomposition {
+    /// The placement.
+    pub class: String,
+    /// Runs of each variant.
+    pub runs: usize,
+    /// The median of a run, mean over the runs.
+    pub p50_ns: Estimate,
+    /// `line_transfer`, `clock`, `evaluator`, `rest`: their sum is `p50_ns`.
+    pub terms: Vec<Term>,
+    /// Variants that move one term by a known amount.
+    pub controls: Vec<Control>,
+}
+
+/// A part of the median.
+#[derive(Clone, Debug, Serialize)]
+pub struct Term {
+    /// Its name.
+    pub name: &'static str,
+    /// How it was measured.
+    pub what: &'static str,
+    /// Nanoseconds.
+    pub ns: Estimate,
+}
+
+/// What became of the terms when one thing was changed, as differences of interleaved runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Control {
+    /// `evaluator_removed`, `delay_added`.
+    pub name: &'static str,
+    /// What was changed.
+    pub what: String,
+    /// By how much the median moved.
+    pub p50_moved_ns: Estimate,
+    /// By how much each term moved.
+    pub moved: Vec<Term>,
+    /// What the changed term should move by: minus the evaluator, or the delay as it was calibrated.
+    pub expected_ns: f64,
+    /// Whether the changed term moved by what was expected and no other term moved, within their intervals.
+    pub holds: bool,
+}
+
+/// Events that took longer than `threshold_ns`, and why.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tail {
+    /// Above this an event is a stall, nanoseconds.
+    pub threshold_ns: f64,
+    /// Seconds in which events were in flight and recorded.
+    pub seconds: f64,
+    /// Stalls by cause.
+    pub causes: Vec<CauseCount>,
+    /// Seconds for which the consumer's core span alone.
+    pub floor_seconds: f64,
+    /// Gaps of that spinning beyond the same threshold, by cause: the machine's own share.
+    pub floor_causes: Vec<CauseCount>,
+    /// Every stall of the ring, the longest first.
+    pub stalls: Vec<Stall>,
+    /// Stalls beyond those listed: only so many are kept.
+    pub stalls_not_listed: u64,
+}
+
+/// Stalls of one cause.
+#[derive(Clone, Debug, Serialize)]
+pub struct CauseCount {
+    /// The cause.
+    pub cause: String,
+    /// How many.
+    pub count: u64,
+    /// How many in a second.
+    pub per_s: f64,
+    /// All of them together, nanoseconds.
+    pub total_ns: f64,
+    /// The longest, nanoseconds.
+    pub max_ns: f64,
+}
+
+/// One event that took longer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stall {
+    /// Index into the result's runs.
+    pub run: usize,
+    /// The event's number among the run's recorded ones.
+    pub iteration: u64,
+    /// Its latency, nanoseconds.
+    pub ns: f64,
+    /// The cause.
+    pub cause: String,
+}
+
+/// The ten steps from a naive ring to the shipped one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Journey {
+    /// Runs of each build.
+    pub runs: usize,
+    /// Recorded events of each run at most.
+    pub events: u64,
+    /// The placement that medians are compared in; runs of threads that are not pinned count in any.
+    pub class: String,
+    /// The final build's median: the shipped ring and gate.
+    pub final_p50_ns: Estimate,
+    /// The steps in order.
+    pub steps: Vec<JourneyStep>,
+    /// The journey's own ring with every switch on beside the shipped ring: what the comparison itself may be off by.
+    pub control: StepFigures,
+}
+
+/// One step.
+#[derive(Clone, Debug, Serialize)]
+pub struct JourneyStep {
+    /// 1 to 10.
+    pub number: u8,
+    /// `naive_clock`, `rdtsc`, ...
+    pub name: &'static str,
+    /// What the switch turns on.
+    pub what: &'static str,
+    /// NullRing's chart; `None` for the steps that only its text has.
+    pub published_p50_ns: Option<f64>,
+    /// This and every earlier step on.
+    pub cumulative: StepFigures,
+    /// Against the step before: negative is quicker; `None` for the first.
+    pub change_ns: Option<Estimate>,
+    /// The final build without this step; `None` where that is the final build.
+    pub without: Option<StepFigures>,
+    /// What leaving the step out of the final build adds; positive where the step helps.
+    pub alone_ns: Option<Estimate>,
+    /// Whether the step helps on this machine.
+    pub verdict: Verdict,
+    /// The verdict and what was not in force, in words.
+    pub note: String,
+}
+
+/// Whether a step helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Where the journey begins.
+    Start,
+    /// The interval of the change lies below zero.
+    Helps,
+    /// The interval of the change has zero in it.
+    NoChange,
+    /// The interval of the change lies above zero.
+    Hurts,
+    /// The OS refused what the step needs.
+    NotAvailable,
+}
+
+/// Latencies of one build.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepFigures {
+    /// Runs that count.
+    pub runs: usize,
+    /// The median of a run, nanoseconds, mean over the runs.
+    pub p50_ns: Estimate,
+    /// All events of those runs together, nanoseconds.
+    pub ns: Figures,
+}
