@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod layout_run;
 mod pair;
 mod ping_pong;
 mod placement;
 mod ring_run;
 
+pub use layout_run::{Layout, LayoutPlan, LayoutRun, run_layout};
 pub use pair::on_two_cores;
 pub use ping_pong::PingPong;
 pub use placement::Placement;

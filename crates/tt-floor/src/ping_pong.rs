@@ -28,6 +28,8 @@ impl PingPong {
 
     /// One side: asks, and times the answers. Returns half a round trip in cycles, the median of many readings. Ends
     /// only if the other side runs [`answer`](Self::answer) once.
+    // One copy of the code for every caller: inlined, its polling loop takes another time in each of them.
+    #[inline(never)]
     #[must_use]
     pub fn ask(&self, clock: Clock) -> f64 {
         let mut word = self.word.load(Ordering::Relaxed);
@@ -46,6 +48,7 @@ impl PingPong {
     }
 
     /// The other side: answers one probe.
+    #[inline(never)]
     pub fn answer(&self) {
         let mut word = self.answered();
         for _ in 0..ROUND_TRIPS * READINGS as u64 {
