@@ -1,5 +1,10 @@
 //! One venue: its instruments, who is connected and what each of them asked for.
 
+mod faults;
+mod telling;
+
+pub(crate) use faults::half;
+
 use std::{
     collections::{HashMap, hash_map::Entry},
     time::{SystemTime, UNIX_EPOCH},
@@ -9,19 +14,14 @@ use axum::extract::ws::Utf8Bytes;
 use tokio::sync::mpsc;
 
 use crate::{
-    binance,
+    chain::Numbering,
     instrument::{Instrument, Venue},
-    kraken,
-    market::{Fault, Market, Subscriber, Topic},
+    market::{Market, Subscriber, Topic},
     orders::Orders,
-    script::Step,
 };
 
 /// Frames that may wait for a connection; a client that falls further behind is cut off, as venues do.
 const QUEUE_FRAMES: usize = 1 << 16;
-
-/// Steps of the venue between two events of the private order stream.
-const STEPS_PER_ORDER_EVENT: u64 = 40;
 
 /// What a venue has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +42,19 @@ pub struct Stats {
     pub steps_late: u64,
 }
 
+/// One open connection.
+struct Connection {
+    frames: mpsc::Sender<Utf8Bytes>,
+    /// Nothing passes through it any more.
+    is_half_open: bool,
+    /// Seconds since the client was last heard.
+    silent_s: u32,
+    /// Seconds between two heartbeats, where the client asked for them.
+    heartbeat_s: Option<u32>,
+    /// Seconds since the last heartbeat.
+    since_heartbeat_s: u32,
+}
+
 /// A venue.
 pub(crate) struct Exchange {
     pub(crate) venue: Venue,
@@ -53,7 +66,9 @@ pub(crate) struct Exchange {
     pub(crate) mute: bool,
     seed: u64,
     index_by_symbol: HashMap<String, usize>,
-    connections: HashMap<u64, mpsc::Sender<Utf8Bytes>>,
+    /// The time of a venue in virtual time; the system's where there is none.
+    clock_us: Option<u64>,
+    connections: HashMap<u64, Connection>,
     /// Who asked for the account's own orders.
     private: Vec<Subscriber>,
     orders: Orders,
@@ -74,6 +89,7 @@ impl Exchange {
             refusals: 0,
             mute: false,
             seed,
+            clock_us: None,
             index_by_symbol,
             connections: HashMap::new(),
             private: Vec::new(),
@@ -96,7 +112,9 @@ impl Exchange {
         let (sender, receiver) = mpsc::channel(QUEUE_FRAMES);
         self.stats.opened += 1;
         let connection = self.stats.opened;
-        self.connections.insert(connection, sender);
+        let opened =
+            Connection { frames: sender, is_half_open: false, silent_s: 0, heartbeat_s: None, since_heartbeat_s: 0 };
+        self.connections.insert(connection, opened);
         self.stats.open = self.connections.len() as u64;
         (connection, receiver)
     }
@@ -115,13 +133,68 @@ impl Exchange {
         open.into_iter().for_each(|connection| self.disconnect(connection));
     }
 
+    /// Now, microseconds since the Unix epoch.
+    pub(crate) fn now_us(&self) -> u64 {
+        self.clock_us.unwrap_or_else(unix_us)
+    }
+
+    /// From now on the time is what the caller says.
+    pub(crate) const fn set_clock(&mut self, unix_us: u64) {
+        self.clock_us = Some(unix_us);
+    }
+
+    /// The client was heard.
+    pub(crate) fn hear(&mut self, connection: u64) {
+        if let Some(connection) = self.connections.get_mut(&connection) {
+            connection.silent_s = 0;
+        }
+    }
+
+    /// The client asks for a heartbeat each `seconds`.
+    pub(crate) fn set_heartbeat(&mut self, connection: u64, seconds: u32) {
+        if let Some(connection) = self.connections.get_mut(&connection) {
+            connection.heartbeat_s = Some(seconds);
+        }
+    }
+
+    /// Seconds between two heartbeats, where the client asked for them.
+    pub(crate) fn heartbeat_s(&self, connection: u64) -> Option<u32> {
+        self.connections.get(&connection)?.heartbeat_s
+    }
+
+    /// Whether nothing passes through the connection any more.
+    pub(crate) fn is_half_open(&self, connection: u64) -> bool {
+        self.connections.get(&connection).is_some_and(|connection| connection.is_half_open)
+    }
+
+    /// A second has passed on the connection: seconds since the client was heard, and whether a heartbeat is due.
+    pub(crate) fn pass_second(&mut self, connection: u64) -> (u32, bool) {
+        let Some(connection) = self.connections.get_mut(&connection) else { return (0, false) };
+        connection.silent_s += 1;
+        connection.since_heartbeat_s += 1;
+        let due = connection.heartbeat_s.is_some_and(|seconds| connection.since_heartbeat_s >= seconds);
+        if due {
+            connection.since_heartbeat_s = 0;
+        }
+        (connection.silent_s, due)
+    }
+
     /// Adds a subscriber; a second request of the same connection for the same topic replaces the first.
     pub(crate) fn subscribe(&mut self, market: usize, topic: Topic, subscriber: Subscriber) {
+        let numbering = numbering(self.venue);
         let market = &mut self.markets[market];
         if let Topic::Book(depth) = topic
             && !market.windows.contains_key(&depth)
         {
             market.renew_window(depth);
+            // A chain that nobody listened to has gone on.
+            if let Some(numbering) = numbering {
+                let update_id = market.script.update_id();
+                let chain = market.chain(depth, numbering);
+                if chain.update_id(chain.id()) != Some(update_id) {
+                    chain.advance(update_id);
+                }
+            }
         }
         let subscribers = market.subscribers.entry(topic).or_default();
         subscribers.retain(|other| other.connection != subscriber.connection);
@@ -140,7 +213,10 @@ impl Exchange {
             return;
         }
         if let Entry::Occupied(entry) = self.connections.entry(connection) {
-            if entry.get().try_send(frame.into()).is_ok() {
+            if entry.get().is_half_open {
+                return;
+            }
+            if entry.get().frames.try_send(frame.into()).is_ok() {
                 self.stats.frames += 1;
             } else {
                 entry.remove();
@@ -149,143 +225,15 @@ impl Exchange {
             }
         }
     }
-
-    /// One step of the instrument whose turn it is.
-    pub(crate) fn step_next(&mut self, unix_us: u64) {
-        self.step(self.next_market, unix_us);
-        self.next_market = (self.next_market + 1) % self.markets.len();
-    }
-
-    /// One step of one instrument, told to everybody who asked.
-    pub(crate) fn step(&mut self, index: usize, unix_us: u64) {
-        let (step, unix_us) = self.markets[index].step(unix_us);
-        self.stats.updates += 1;
-        if self.markets[index].subscribers.is_empty() {
-            return self.step_orders(index, unix_us);
-        }
-        match self.venue {
-            Venue::BinanceSpot | Venue::BinanceUsdm => self.tell_binance(index, &step, unix_us),
-            Venue::Kraken => self.tell_kraken(index, &step, unix_us),
-        }
-        self.step_orders(index, unix_us);
-    }
-
-    fn tell_binance(&mut self, index: usize, step: &Step, unix_us: u64) {
-        let market = &self.markets[index];
-        let printer = binance::Printer { venue: self.venue, instrument: &market.instrument, unix_us };
-        let asked = |topic| market.subscribers.contains_key(&topic);
-        let trade = step.trade.filter(|_| asked(Topic::Trades)).map(|trade| printer.trade(trade));
-        let quote = (step.touch_changed && asked(Topic::BestQuote)).then(|| printer.book_ticker(&market.script));
-        let depth = asked(Topic::Depth).then(|| printer.depth_update(step));
-        let new_second = unix_us / 1_000_000 != market.told_at_s;
-        let day = (new_second && asked(Topic::DayTicker)).then(|| printer.day_ticker(&market.script, &market.day));
-        let mark = (new_second && asked(Topic::MarkPrice)).then(|| printer.mark_price(&market.script));
-        self.markets[index].told_at_s = unix_us / 1_000_000;
-        // The best quote leads its depth update at the venue; every fourth one trails here, to have both.
-        let (before, after) = if step.last_update_id.is_multiple_of(4) { (None, quote) } else { (quote, None) };
-        for (topic, frame) in [
-            (Topic::Trades, trade),
-            (Topic::BestQuote, before),
-            (Topic::Depth, depth),
-            (Topic::BestQuote, after),
-            (Topic::DayTicker, day),
-            (Topic::MarkPrice, mark),
-        ] {
-            if let Some(frame) = frame {
-                self.tell_faulty(index, topic, frame);
-            }
-        }
-    }
-
-    fn tell_kraken(&mut self, index: usize, step: &Step, unix_us: u64) {
-        let market = &mut self.markets[index];
-        let depths: Vec<u32> = market.windows.keys().copied().collect();
-        let old: Vec<_> = depths.into_iter().map(|depth| (depth, market.renew_window(depth))).collect();
-        let printer = kraken::Printer { instrument: &market.instrument, unix_us };
-        let mut frames = Vec::with_capacity(3);
-        if let Some(trade) = step.trade.filter(|_| market.subscribers.contains_key(&Topic::Trades)) {
-            frames.push((Topic::Trades, printer.trade(trade)));
-        }
-        for (depth, old) in &old {
-            let update = printer.book_update(old, &market.windows[depth], &market.script);
-            frames.extend(update.map(|frame| (Topic::Book(*depth), frame)));
-        }
-        if step.touch_changed && market.subscribers.contains_key(&Topic::BestQuote) {
-            frames.push((Topic::BestQuote, printer.ticker("update", &market.script, &market.day)));
-        }
-        for (topic, frame) in frames {
-            self.tell_faulty(index, topic, frame);
-        }
-    }
-
-    /// Sends `frame`, a book update only after what is to go wrong with it.
-    fn tell_faulty(&mut self, index: usize, topic: Topic, frame: String) {
-        if !matches!(topic, Topic::Depth | Topic::Book(_)) {
-            return self.tell(index, topic, &frame);
-        }
-        let market = &mut self.markets[index];
-        let late = market.swapped.remove(&topic);
-        match if late.is_some() { None } else { market.faults.pop_front() } {
-            Some(Fault::Drop) => {}
-            Some(Fault::Swap) => {
-                market.swapped.insert(topic, frame);
-            }
-            Some(Fault::Duplicate) => {
-                self.tell(index, topic, &frame);
-                self.tell(index, topic, &frame);
-            }
-            Some(Fault::FlipDigit) => self.tell(index, topic, &flip_digit(&frame)),
-            None => self.tell(index, topic, &frame),
-        }
-        if let Some(late) = late {
-            self.tell(index, topic, &late);
-        }
-    }
-
-    fn tell(&mut self, index: usize, topic: Topic, payload: &str) {
-        let Some(subscribers) = self.markets[index].subscribers.get(&topic).cloned() else { return };
-        for subscriber in subscribers {
-            self.send_to(&subscriber, payload);
-        }
-    }
-
-    fn send_to(&mut self, subscriber: &Subscriber, payload: &str) {
-        let Subscriber { connection, stream, wrapped } = subscriber;
-        if *wrapped {
-            self.send(*connection, format!("{{\"stream\":\"{stream}\",\"data\":{payload}}}"));
-        } else {
-            self.send(*connection, payload);
-        }
-    }
-
-    fn step_orders(&mut self, index: usize, unix_us: u64) {
-        if self.venue == Venue::Kraken || !self.stats.updates.is_multiple_of(STEPS_PER_ORDER_EVENT) {
-            return;
-        }
-        let market = &self.markets[index];
-        let event = self.orders.next(self.venue, &market.instrument, market.script.book().touch(), unix_us);
-        for subscriber in self.private.clone() {
-            self.send_to(&subscriber, &event);
-        }
-    }
 }
 
-/// `frame` with another last digit in the first quantity that it prints.
-fn flip_digit(frame: &str) -> String {
-    let mut bytes = frame.as_bytes().to_vec();
-    let level = ["\"qty\":", "[[\""].iter().find_map(|mark| frame.find(mark).map(|at| at + mark.len()));
-    let Some(level) = level else { return frame.to_owned() };
-    // Binance prints the price first: its quantity is the second text of the level.
-    let from = if frame[..level].ends_with("[[\"") {
-        level + frame[level..].find(",\"").map_or(0, |comma| comma + 2)
-    } else {
-        level
-    };
-    if let Some(point) = frame[from..].find('.') {
-        let digit = &mut bytes[from + point + 1];
-        *digit = if *digit == b'9' { b'0' } else { *digit + 1 };
+/// How `venue` numbers the updates of a windowed book.
+const fn numbering(venue: Venue) -> Option<Numbering> {
+    match venue {
+        Venue::BinanceSpot | Venue::BinanceUsdm | Venue::Kraken => None,
+        Venue::Okx | Venue::Deribit => Some(Numbering::Script),
+        Venue::Bybit => Some(Numbering::Counted),
     }
-    String::from_utf8(bytes).unwrap_or_else(|_| frame.to_owned())
 }
 
 /// Microseconds since the Unix epoch.

@@ -9,11 +9,20 @@ pub enum Venue {
     BinanceUsdm,
     /// Kraken v2: `/v2`.
     Kraken,
+    /// OKX v5: `/ws/v5/public`, `/api/v5`.
+    Okx,
+    /// Bybit v5, linear perpetuals: `/v5/public/linear`, `/v5/market`.
+    Bybit,
+    /// Deribit: `/ws/api/v2`, `/api/v2/public`.
+    Deribit,
 }
 
 impl Venue {
     /// All venues, in the order of their discriminants.
-    pub const ALL: [Self; 3] = [Self::BinanceSpot, Self::BinanceUsdm, Self::Kraken];
+    pub const ALL: [Self; 6] =
+        [Self::BinanceSpot, Self::BinanceUsdm, Self::Kraken, Self::Okx, Self::Bybit, Self::Deribit];
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
 }
 
 /// An instrument of one venue. Prices and quantities everywhere in this crate are whole steps of these sizes.
@@ -33,16 +42,16 @@ pub struct Instrument {
     pub start_px: i64,
 }
 
-/// Base asset, price in hundredths of the quote, decimals of its price at Binance spot, USD-M and Kraken.
-const NAMED: [(&str, i64, [u32; 3]); 8] = [
-    ("BTC", 6_183_763, [2, 1, 1]),
-    ("ETH", 262_405, [2, 2, 2]),
-    ("SOL", 15_480, [2, 2, 2]),
-    ("XRP", 58, [4, 4, 5]),
-    ("LTC", 5_980, [2, 2, 2]),
-    ("ADA", 34, [4, 4, 6]),
-    ("DOGE", 11, [5, 5, 7]),
-    ("LINK", 1_042, [2, 3, 5]),
+/// Base asset, price in hundredths of the quote, decimals of its price at each venue in the order of [`Venue::ALL`].
+const NAMED: [(&str, i64, [u32; Venue::COUNT]); 8] = [
+    ("BTC", 6_183_763, [2, 1, 1, 1, 2, 1]),
+    ("ETH", 262_405, [2, 2, 2, 2, 2, 2]),
+    ("SOL", 15_480, [2, 2, 2, 2, 3, 2]),
+    ("XRP", 58, [4, 4, 5, 4, 4, 4]),
+    ("LTC", 5_980, [2, 2, 2, 2, 2, 2]),
+    ("ADA", 34, [4, 4, 6, 4, 4, 4]),
+    ("DOGE", 11, [5, 5, 7, 5, 5, 5]),
+    ("LINK", 1_042, [2, 3, 5, 3, 3, 3]),
 ];
 
 impl Instrument {
@@ -55,16 +64,24 @@ impl Instrument {
     fn nth(venue: Venue, i: usize) -> Self {
         let (base, cents, decimals) = match NAMED.get(i) {
             Some(&(base, cents, decimals)) => (base.to_owned(), cents, decimals),
-            None => (format!("S{i:04}"), 100 + (i as i64 * 7919) % 90_000, [3, 3, 4]),
+            None => (format!("S{i:04}"), 100 + (i as i64 * 7919) % 90_000, [3, 3, 4, 3, 3, 3]),
         };
         let px_decimals = decimals[venue as usize];
-        let (quote, separator, qty_decimals) = match venue {
-            Venue::BinanceSpot => ("USDT", "", 5),
-            Venue::BinanceUsdm => ("USDT", "", 3),
-            Venue::Kraken => ("USD", "/", 8),
+        let (quote, qty_decimals) = match venue {
+            Venue::BinanceSpot => ("USDT", 5),
+            Venue::BinanceUsdm | Venue::Bybit => ("USDT", 3),
+            Venue::Kraken => ("USD", 8),
+            Venue::Okx => ("USDT", 8),
+            Venue::Deribit => ("USD", 0),
+        };
+        let symbol = match venue {
+            Venue::BinanceSpot | Venue::BinanceUsdm | Venue::Bybit => format!("{base}{quote}"),
+            Venue::Kraken => format!("{base}/{quote}"),
+            Venue::Okx => format!("{base}-{quote}"),
+            Venue::Deribit => format!("{base}-PERPETUAL"),
         };
         Self {
-            symbol: format!("{base}{separator}{quote}"),
+            symbol,
             base,
             quote: quote.to_owned(),
             px_decimals,
@@ -78,7 +95,9 @@ impl Instrument {
         match venue {
             Venue::BinanceSpot => 8,
             Venue::BinanceUsdm => 2.max(self.px_decimals),
-            Venue::Kraken => self.px_decimals,
+            Venue::Kraken | Venue::Okx | Venue::Bybit => self.px_decimals,
+            // Numbers, which its gateway prints as Python does: at least one decimal.
+            Venue::Deribit => 1.max(self.px_decimals),
         }
     }
 
@@ -86,7 +105,14 @@ impl Instrument {
     pub(crate) const fn qty_places(&self, venue: Venue) -> u32 {
         match venue {
             Venue::BinanceSpot => 8,
-            Venue::BinanceUsdm | Venue::Kraken => self.qty_decimals,
+            Venue::BinanceUsdm | Venue::Kraken | Venue::Okx | Venue::Bybit => self.qty_decimals,
+            Venue::Deribit => {
+                if self.qty_decimals == 0 {
+                    1
+                } else {
+                    self.qty_decimals
+                }
+            }
         }
     }
 }

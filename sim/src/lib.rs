@@ -1,5 +1,5 @@
 //! Venue simulator: a scripted true book per instrument, served as real WebSocket and REST on loopback in the words
-//! of Binance (spot, USD-M) and Kraken v2.
+//! of Binance (spot, USD-M), Kraken v2, OKX v5, Bybit v5 and Deribit.
 //!
 //! It shares no code with the engine that reads it, so that it cannot repeat the engine's mistakes: digits, checksums
 //! and sequence numbers are its own. Everything about the market follows from one seed; clocks, clients and faults
@@ -8,12 +8,17 @@
 #![forbid(unsafe_code)]
 
 mod binance;
+mod bybit;
+mod chain;
 mod crc;
+mod deribit;
 mod digits;
 mod exchange;
 mod instrument;
 mod kraken;
 mod market;
+mod offline;
+mod okx;
 mod orders;
 mod pace;
 mod recording;
@@ -25,7 +30,8 @@ mod server;
 pub use binance::LISTEN_KEY;
 pub use exchange::Stats;
 pub use instrument::{Instrument, Venue};
-pub use market::Fault;
+pub use market::{Fault, SnapshotFault};
+pub use offline::{Offline, Received};
 pub use recording::{RecordedFrame, RecordingConfig, record};
 pub use running::{Config, Running, start};
 pub use script::{Script, Side, Step, Trade, TrueBook};

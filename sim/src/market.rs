@@ -3,12 +3,16 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::{
+    chain::{Chain, Numbering},
     instrument::Instrument,
     script::{Script, Step, Trade, TrueBook},
 };
 
 /// Steps whose time is remembered, so that a book can be found by its time where the venue gives no update id.
 const HISTORY_STEPS: usize = 4096;
+
+/// How old a stale snapshot is.
+const STALE_STEPS: usize = 200;
 
 /// What can be asked of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +52,57 @@ pub enum Fault {
     Swap,
     /// One digit of its first quantity is another one.
     FlipDigit,
+    /// Its checksum is another one; nothing where the venue sends none.
+    Checksum,
+    /// Its second half is missing.
+    Truncate,
+    /// It and everything after it of the instrument arrives a second late.
+    Delay,
+    /// The connections that follow the instrument stay open, and nothing passes through them any more.
+    HalfOpen,
+    /// The venue begins to number the book anew: Bybit by a snapshot with the number 1, OKX and Deribit by lower
+    /// numbers. Nothing where the venue gives none.
+    Reset,
+}
+
+impl Fault {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::Drop,
+        Self::Duplicate,
+        Self::Swap,
+        Self::FlipDigit,
+        Self::Checksum,
+        Self::Truncate,
+        Self::Delay,
+        Self::HalfOpen,
+        Self::Reset,
+    ];
+
+    /// The kind's name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::Duplicate => "duplicate",
+            Self::Swap => "reorder",
+            Self::FlipDigit => "flip-digit",
+            Self::Checksum => "checksum",
+            Self::Truncate => "truncate",
+            Self::Delay => "delay",
+            Self::HalfOpen => "half-open",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+/// What goes wrong with the next snapshot that is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotFault {
+    /// It is the book of some steps ago.
+    Stale,
+    /// Its second half is missing.
+    Partial,
 }
 
 /// Statistics of the day, in steps of price and quantity.
@@ -83,6 +138,11 @@ pub(crate) struct Market {
     pub(crate) swapped: HashMap<Topic, String>,
     /// What the subscribers of each depth hold.
     pub(crate) windows: HashMap<u32, Window>,
+    /// The numbers of the book of each depth, where the venue gives any.
+    pub(crate) chains: HashMap<u32, Chain>,
+    /// Frames that [`Fault::Delay`] holds back, and until when (microseconds of the Unix epoch).
+    pub(crate) held: Option<(u64, Vec<(Topic, String)>)>,
+    pub(crate) snapshot_faults: VecDeque<SnapshotFault>,
     /// The second of the last statistics.
     pub(crate) told_at_s: u64,
     history: VecDeque<(u64, u64)>,
@@ -100,6 +160,9 @@ impl Market {
             faults: VecDeque::new(),
             swapped: HashMap::new(),
             windows: HashMap::new(),
+            chains: HashMap::new(),
+            held: None,
+            snapshot_faults: VecDeque::new(),
             told_at_s: 0,
             history: VecDeque::new(),
             last_us: 0,
@@ -132,6 +195,18 @@ impl Market {
         self.windows.insert(depth, window).unwrap_or_default()
     }
 
+    /// The numbers of the book of `depth`, beginning with the book as it stands.
+    pub(crate) fn chain(&mut self, depth: u32, numbering: Numbering) -> &mut Chain {
+        let update_id = self.script.update_id();
+        self.chains.entry(depth).or_insert_with(|| Chain::new(numbering, update_id))
+    }
+
+    /// The script's update id of some steps ago.
+    pub(crate) fn earlier_update_id(&self) -> u64 {
+        let back = self.history.len().saturating_sub(STALE_STEPS);
+        self.history.get(back).map_or_else(|| self.script.update_id(), |&(_, update_id)| update_id)
+    }
+
     /// Takes `connection` off `topic` (off every topic where it is `None`).
     pub(crate) fn unsubscribe(&mut self, connection: u64, topic: Option<Topic>) {
         for (name, subscribers) in &mut self.subscribers {
@@ -144,7 +219,17 @@ impl Market {
     }
 }
 
-fn window(book: &TrueBook, depth: usize) -> Window {
+/// What leads from `old` to `new`, with the quantity 0 for what is no longer there.
+pub(crate) fn changes(old: &Window, new: &Window) -> Window {
+    [0, 1].map(|side| {
+        let (old, new) = (&old[side], &new[side]);
+        let gone = old.iter().filter(|(px, _)| new.iter().all(|(other, _)| other != px)).map(|&(px, _)| (px, 0));
+        gone.chain(new.iter().filter(|level| !old.contains(level)).copied()).collect()
+    })
+}
+
+/// The best `depth` levels of both sides.
+pub(crate) fn window(book: &TrueBook, depth: usize) -> Window {
     let level = |(&px, &qty): (&i64, &i64)| (px, qty);
     [book.bids().take(depth).map(level).collect(), book.asks().take(depth).map(level).collect()]
 }

@@ -94,7 +94,9 @@ impl Orders {
             }
         };
         let event = match venue {
-            Venue::BinanceSpot | Venue::Kraken => self.execution_report(&working, unix_us / 1000),
+            Venue::BinanceSpot | Venue::Kraken | Venue::Okx | Venue::Bybit | Venue::Deribit => {
+                self.execution_report(&working, unix_us / 1000)
+            }
             Venue::BinanceUsdm => self.order_trade_update(&working, unix_us / 1000),
         };
         if matches!(working.status, Status::New | Status::PartiallyFilled) {

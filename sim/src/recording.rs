@@ -1,11 +1,14 @@
 //! What one client would have received, without sockets and with virtual time: the same on every machine.
 
+use serde_json::json;
+
 use crate::{
     binance,
     exchange::Exchange,
     instrument::Venue,
     kraken,
     market::{Subscriber, Topic},
+    server,
 };
 
 /// One frame of a recording, or the body of a REST snapshot.
@@ -48,12 +51,13 @@ pub fn record(config: &RecordingConfig) -> Vec<RecordedFrame> {
     let mut unix_us = config.start_unix_us;
     subscribe(&mut exchange, connection, unix_us);
     for step in 0..config.steps {
-        if config.venue != Venue::Kraken && step == STEPS_BEFORE_SNAPSHOT {
+        if is_binance(config.venue) && step == STEPS_BEFORE_SNAPSHOT {
             let market = &exchange.markets[0];
             let printer = binance::Printer { venue: config.venue, instrument: &market.instrument, unix_us };
             frames.push(RecordedFrame { unix_us, text: printer.snapshot(&market.script, 1000) });
         }
         unix_us += config.step_us;
+        exchange.set_clock(unix_us);
         exchange.step(0, unix_us);
         while let Ok(frame) = queue.try_recv() {
             // It arrives half a millisecond after it was sent, each frame a little later than the one before.
@@ -64,38 +68,63 @@ pub fn record(config: &RecordingConfig) -> Vec<RecordedFrame> {
     frames
 }
 
+const fn is_binance(venue: Venue) -> bool {
+    matches!(venue, Venue::BinanceSpot | Venue::BinanceUsdm)
+}
+
 fn subscribe(exchange: &mut Exchange, connection: u64, unix_us: u64) {
     let symbol = exchange.markets[0].instrument.symbol.clone();
-    let binance: &[(Topic, &str)] = &[
-        (Topic::Depth, "depth@100ms"),
-        (Topic::BestQuote, "bookTicker"),
-        (Topic::Trades, "trade"),
-        (Topic::DayTicker, "ticker"),
-        (Topic::MarkPrice, "markPrice@1s"),
-    ];
-    let kraken: &[(Topic, &str)] = &[(Topic::Book(KRAKEN_DEPTH), ""), (Topic::BestQuote, ""), (Topic::Trades, "")];
-    let topics = match exchange.venue {
-        Venue::BinanceSpot => &binance[..4],
-        Venue::BinanceUsdm => binance,
-        Venue::Kraken => kraken,
-    };
-    for &(topic, name) in topics {
-        let stream = format!("{}@{name}", symbol.to_ascii_lowercase());
-        exchange.subscribe(0, topic, Subscriber { connection, stream, wrapped: !name.is_empty() });
-    }
-    if exchange.venue != Venue::Kraken {
-        return exchange.subscribe_private(Subscriber { connection, stream: String::new(), wrapped: false });
-    }
-    let result = format!("{{\"channel\":\"book\",\"depth\":{KRAKEN_DEPTH},\"snapshot\":true,\"symbol\":\"{symbol}\"}}");
-    let market = &exchange.markets[0];
-    let printer = kraken::Printer { instrument: &market.instrument, unix_us };
-    let frames = [
-        kraken::status(connection),
-        kraken::answer("subscribe", "", Ok(&result), unix_us),
-        printer.book_snapshot(&market.windows[&KRAKEN_DEPTH]),
-        printer.ticker("snapshot", &market.script, &market.day),
-    ];
-    for frame in frames {
-        exchange.send(connection, frame);
+    exchange.set_clock(unix_us);
+    match exchange.venue {
+        Venue::BinanceSpot | Venue::BinanceUsdm => {
+            for (topic, name) in [
+                (Topic::Depth, "depth@100ms"),
+                (Topic::BestQuote, "bookTicker"),
+                (Topic::Trades, "trade"),
+                (Topic::DayTicker, "ticker"),
+                (Topic::MarkPrice, "markPrice@1s"),
+            ] {
+                if topic != Topic::MarkPrice || exchange.venue == Venue::BinanceUsdm {
+                    let stream = format!("{}@{name}", symbol.to_ascii_lowercase());
+                    exchange.subscribe(0, topic, Subscriber { connection, stream, wrapped: true });
+                }
+            }
+            exchange.subscribe_private(Subscriber { connection, stream: String::new(), wrapped: false });
+        }
+        Venue::Kraken => {
+            for topic in [Topic::Book(KRAKEN_DEPTH), Topic::BestQuote, Topic::Trades] {
+                exchange.subscribe(0, topic, Subscriber { connection, stream: String::new(), wrapped: false });
+            }
+            let result =
+                format!("{{\"channel\":\"book\",\"depth\":{KRAKEN_DEPTH},\"snapshot\":true,\"symbol\":\"{symbol}\"}}");
+            let market = &exchange.markets[0];
+            let printer = kraken::Printer { instrument: &market.instrument, unix_us };
+            let frames = [
+                kraken::status(connection),
+                kraken::answer("subscribe", "", Ok(&result), unix_us),
+                printer.book_snapshot(&market.windows[&KRAKEN_DEPTH]),
+                printer.ticker("snapshot", &market.script, &market.day),
+            ];
+            for frame in frames {
+                exchange.send(connection, frame);
+            }
+        }
+        Venue::Okx => {
+            let topics = ["books", "bbo-tbt", "tickers", "trades", "mark-price"];
+            let args = topics.map(|topic| json!({"channel": topic, "instId": symbol}));
+            server::answer(Venue::Okx)(exchange, connection, &json!({"op": "subscribe", "args": args}).to_string());
+        }
+        Venue::Bybit => {
+            let args = ["orderbook.50", "publicTrade", "tickers"].map(|topic| format!("{topic}.{symbol}"));
+            let request = json!({"op": "subscribe", "args": args, "req_id": "1"});
+            server::answer(Venue::Bybit)(exchange, connection, &request.to_string());
+        }
+        Venue::Deribit => {
+            let names = ["book", "ticker", "trades"].map(|topic| format!("{topic}.{symbol}.100ms"));
+            let names: Vec<String> = names.into_iter().chain([format!("quote.{symbol}")]).collect();
+            let request =
+                json!({"jsonrpc": "2.0", "id": 1, "method": "public/subscribe", "params": {"channels": names}});
+            server::answer(Venue::Deribit)(exchange, connection, &request.to_string());
+        }
     }
 }

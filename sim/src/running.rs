@@ -18,7 +18,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 use crate::{
     exchange::{Exchange, Stats, unix_us},
     instrument::{Instrument, Venue},
-    market::Fault,
+    market::{Fault, SnapshotFault},
     pace,
     script::{Script, TrueBook},
     server::{self, Shared},
@@ -30,7 +30,7 @@ pub struct Config {
     /// Where to listen; loopback unless told otherwise.
     pub ip: IpAddr,
     /// Ports in the order of [`Venue::ALL`]; 0 takes any free one.
-    pub ports: [u16; 3],
+    pub ports: [u16; Venue::COUNT],
     /// Instruments of each venue, at least 1.
     pub instruments: u32,
     /// Book updates per second of each venue, all its instruments together; 0 leaves stepping to [`Running::step`].
@@ -45,7 +45,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            ports: [0; 3],
+            ports: [0; Venue::COUNT],
             instruments: 8,
             rate_hz: 200.0,
             seed: 1,
@@ -56,13 +56,8 @@ impl Default for Config {
 
 /// A running simulator. Dropping it stops it.
 pub struct Running {
-    /// Binance spot: `/ws`, `/stream`, `/api/v3/depth`, `/api/v3/exchangeInfo`.
-    pub binance: SocketAddr,
-    /// Binance USD-M: `/ws`, `/stream`, `/fapi/v1/depth`, `/fapi/v1/exchangeInfo`.
-    pub usdm: SocketAddr,
-    /// Kraken: `/v2`.
-    pub kraken: SocketAddr,
-    venues: [Shared; 3],
+    addresses: [SocketAddr; Venue::COUNT],
+    venues: [Shared; Venue::COUNT],
     rate_mhz: Arc<AtomicU64>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -93,17 +88,16 @@ pub fn start(config: Config) -> io::Result<Running> {
         runtime.block_on(serve(&config, &of_thread, &rate, &bound, stopped));
     })?;
     let addresses = addresses.recv().unwrap_or_else(|_| Err(io::Error::other("the simulator's thread ended")))?;
-    let [binance, usdm, kraken] = addresses;
-    let running = Running { binance, usdm, kraken, venues, rate_mhz, stop: Some(stop), thread: Some(thread) };
+    let running = Running { addresses, venues, rate_mhz, stop: Some(stop), thread: Some(thread) };
     running.set_rate(rate_hz);
     Ok(running)
 }
 
 async fn serve(
     config: &Config,
-    venues: &[Shared; 3],
+    venues: &[Shared; Venue::COUNT],
     rate_mhz: &Arc<AtomicU64>,
-    bound: &mpsc::Sender<io::Result<[SocketAddr; 3]>>,
+    bound: &mpsc::Sender<io::Result<[SocketAddr; Venue::COUNT]>>,
     stopped: oneshot::Receiver<()>,
 ) {
     let listeners = match bind(config).await {
@@ -111,7 +105,10 @@ async fn serve(
         Err(error) => return drop(bound.send(Err(error))),
     };
     let addresses = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>();
-    let told = bound.send(addresses.map(|found| [found[0], found[1], found[2]]));
+    let all = addresses.and_then(|found| {
+        <[SocketAddr; Venue::COUNT]>::try_from(found).map_err(|_| io::Error::other("a venue has no address"))
+    });
+    let told = bound.send(all);
     if told.is_err() {
         return;
     }
@@ -143,11 +140,7 @@ impl Running {
     /// Where `venue` listens.
     #[must_use]
     pub const fn address(&self, venue: Venue) -> SocketAddr {
-        match venue {
-            Venue::BinanceSpot => self.binance,
-            Venue::BinanceUsdm => self.usdm,
-            Venue::Kraken => self.kraken,
-        }
+        self.addresses[venue as usize]
     }
 
     /// The instruments of `venue`.
@@ -210,6 +203,24 @@ impl Running {
     /// Where `index` is not an instrument of the venue.
     pub fn fault(&self, venue: Venue, index: usize, fault: Fault) {
         self.of(venue).lock().markets[index].faults.push_back(fault);
+    }
+
+    /// Something goes wrong with the next snapshot of an instrument that is fetched.
+    ///
+    /// # Panics
+    /// Where `index` is not an instrument of the venue.
+    pub fn snapshot_fault(&self, venue: Venue, index: usize, fault: SnapshotFault) {
+        self.of(venue).lock().markets[index].snapshot_faults.push_back(fault);
+    }
+
+    /// The script's update id that the venue's number `id` of the book of `depth` stands for, of the last few
+    /// thousand updates; `None` also where the venue gives no numbers of its own (Binance's are the script's).
+    ///
+    /// # Panics
+    /// Where `index` is not an instrument of the venue.
+    #[must_use]
+    pub fn update_id_of(&self, venue: Venue, index: usize, depth: u32, id: u64) -> Option<u64> {
+        self.of(venue).lock().markets[index].chains.get(&depth)?.update_id(id)
     }
 
     /// The next `count` requests for a snapshot are refused with 429 and `Retry-After: 1`.

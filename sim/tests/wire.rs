@@ -113,7 +113,7 @@ fn read(level: &Value, instrument: &sim::Instrument) -> (i64, i64) {
 async fn kraken_updates_keep_the_subscribed_window_of_the_true_book() {
     let sim = stepped();
     let instrument = &sim.instruments(Venue::Kraken)[1];
-    let mut socket = open(format!("ws://{}/v2", sim.kraken)).await;
+    let mut socket = open(format!("ws://{}/v2", sim.address(Venue::Kraken))).await;
     assert_eq!(next(&mut socket).await["channel"], "status");
     let subscribe = |depth: u32| {
         Message::text(format!(
@@ -180,7 +180,7 @@ fn apply(
 #[tokio::test]
 async fn faults_are_seen_on_the_wire_and_only_once() {
     let sim = stepped();
-    let mut socket = open(format!("ws://{}/ws/btcusdt@depth", sim.binance)).await;
+    let mut socket = open(format!("ws://{}/ws/btcusdt@depth", sim.address(Venue::BinanceSpot))).await;
     let mut seen = async |fault: Option<Fault>, steps: u64| {
         if let Some(fault) = fault {
             sim.fault(Venue::BinanceSpot, 0, fault);
@@ -206,7 +206,7 @@ async fn faults_are_seen_on_the_wire_and_only_once() {
 #[tokio::test]
 async fn the_pace_is_kept_and_private_orders_flow() {
     let sim = sim::start(Config { rate_hz: 4000.0, ..Config::default() }).unwrap();
-    let mut socket = open(format!("ws://{}/ws/{}", sim.binance, sim::LISTEN_KEY)).await;
+    let mut socket = open(format!("ws://{}/ws/{}", sim.address(Venue::BinanceSpot), sim::LISTEN_KEY)).await;
     let mut states = Vec::new();
     while states.len() < 9 {
         let report = next(&mut socket).await;

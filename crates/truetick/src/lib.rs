@@ -10,6 +10,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 mod decimal;
+mod faults;
 pub mod http;
 pub mod market;
 mod output;

@@ -16,11 +16,10 @@ use tt_model::Nanos;
 use crate::config::{Config, HttpSection, TurnSection};
 use crate::http::{self, snapshot};
 use crate::shutdown::Shutdown;
-use crate::{market, output, risk, turn};
+use crate::{faults, market, output, risk, turn};
 
 mod addresses;
 mod credential;
-mod faults;
 mod summary;
 mod venues;
 
@@ -100,7 +99,8 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let mut state = state(&turn, &market, &risk, ice_servers.clone());
     state.admin = Some(http::Admin { desk: turn.desk(), token });
     let control = http::start(http_listen, state)?;
-    let faults = faults::start(Arc::clone(&venues), fault_every)?;
+    let faults =
+        faults::start(Arc::clone(&venues), &venues::FOLLOWED, faults::SHOWN.to_vec(), fault_every, |_, _, _| {})?;
 
     let running = Running { control, turn, venues, faults, market, risk };
     output::tell(&summary::banner(&running, &turn_config, &ice_servers));

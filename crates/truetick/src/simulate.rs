@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -9,6 +10,7 @@ use serde_json::json;
 use sim::Venue;
 
 use crate::config::Config;
+use crate::faults::{self, Kind};
 use crate::output;
 use crate::shutdown::Shutdown;
 
@@ -24,9 +26,16 @@ pub struct Args {
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     listen: IpAddr,
-    /// Ports of Binance spot, Binance USD-M and Kraken; 0 takes any free one
-    #[arg(long, value_name = "PORT", num_args = 3, default_values_t = [0, 0, 0])]
+    /// Ports of Binance spot, Binance USD-M, Kraken, OKX, Bybit and Deribit; 0 takes any free one
+    #[arg(long, value_name = "PORT", num_args = 1..=Venue::COUNT)]
     ports: Vec<u16>,
+    /// What goes wrong, at each venue in turn: drop, duplicate, reorder, delay, truncate, half-open, checksum, flip-digit,
+    /// reset, silence, disconnect, stale-snapshot, partial-snapshot, refuse-snapshots; may repeat
+    #[arg(long, value_name = "KIND")]
+    fault: Vec<Kind>,
+    /// Seconds between two faults
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, requires = "fault")]
+    fault_every: f64,
     /// Everything about the market follows from it
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -41,22 +50,31 @@ pub struct Args {
 /// A rate that is no rate, or an address in use.
 pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
     anyhow::ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
-    let ports = <[u16; 3]>::try_from(args.ports.as_slice()).context("--ports takes three ports")?;
+    let mut ports = [0; Venue::COUNT];
+    ports.iter_mut().zip(&args.ports).for_each(|(port, &asked)| *port = asked);
+    let every = faults::every(args.fault_every)?;
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
-    let running = sim::start(sim::Config {
-        ip: args.listen,
-        ports,
-        instruments: args.instruments,
-        rate_hz: args.rate,
-        seed: args.seed,
-        ..sim::Config::default()
-    })
-    .context("simulate")?;
+    let running = Arc::new(
+        sim::start(sim::Config {
+            ip: args.listen,
+            ports,
+            instruments: args.instruments,
+            rate_hz: args.rate,
+            seed: args.seed,
+            ..sim::Config::default()
+        })
+        .context("simulate")?,
+    );
     let started = Instant::now();
     output::tell(&addresses(&running, &args));
+    let json = args.json;
+    let told = move |kind, venue, symbol: &str| output::tell(&caused(kind, venue, symbol, json));
+    let faults = faults::start(Arc::clone(&running), &Venue::ALL, args.fault.clone(), every, told)?;
     shutdown.wait().context("cannot wait for a signal")?;
+    faults.stop();
     output::tell(&totals(&running, started.elapsed().as_secs_f64(), &args));
-    running.stop();
+    // The last holder: its thread ends here.
+    drop(running);
     Ok(())
 }
 
@@ -66,6 +84,9 @@ const fn paths(venue: Venue) -> (&'static str, &'static str, Option<&'static str
         Venue::BinanceSpot => ("binance_spot", "/stream", Some("/api/v3/depth")),
         Venue::BinanceUsdm => ("binance_usdm", "/stream", Some("/fapi/v1/depth")),
         Venue::Kraken => ("kraken", "/v2", None),
+        Venue::Okx => ("okx", "/ws/v5/public", Some("/api/v5/market/books")),
+        Venue::Bybit => ("bybit_linear", "/v5/public/linear", None),
+        Venue::Deribit => ("deribit", "/ws/api/v2", None),
     }
 }
 
@@ -88,6 +109,16 @@ fn addresses(running: &sim::Running, args: &Args) -> String {
         }
     }
     text
+}
+
+/// One line for a fault that was caused.
+fn caused(kind: Kind, venue: Venue, symbol: &str, json: bool) -> String {
+    let (name, ..) = paths(venue);
+    if json {
+        format!("{}\n", json!({"venue": name, "fault": kind.to_string(), "symbol": symbol}))
+    } else {
+        format!("{name:13} {symbol}: {kind}\n")
+    }
 }
 
 fn totals(running: &sim::Running, seconds: f64, args: &Args) -> String {

@@ -411,7 +411,8 @@ fn a_venue_that_comes_later_is_waited_for() {
         let told = client.line(|line| line["connected"] == false);
         assert!(told["last_error"].as_str().unwrap().contains("refused"), "{told}");
         assert!((1..=30_000).contains(&told["retry_in_ms"].as_u64().unwrap()), "{told}");
-        let ports = if venue == "kraken" { [0, 0, port] } else { [port, 0, 0] };
+        let mut ports = [0; sim::Venue::COUNT];
+        ports[if venue == "kraken" { sim::Venue::Kraken } else { sim::Venue::BinanceSpot } as usize] = port;
         let config = sim::Config { ports, instruments: 1, rate_hz: 200.0, ..sim::Config::default() };
         let sim = sim::start(config).unwrap();
         client.line(|line| line["proof"] == "crc" || line["proof"] == "oracle");

@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 use super::{
     Shared,
     connection::{self, REQUEST_BYTES_MAX},
+    rest_book, stale_script,
 };
 use crate::{
     binance::{LISTEN_KEY, Printer, stream},
-    exchange::{Exchange, unix_us},
-    market::Subscriber,
+    exchange::Exchange,
+    market::{SnapshotFault, Subscriber},
 };
 
 /// Paths of the spot venue.
@@ -99,22 +100,22 @@ struct Request {
     id: Value,
 }
 
-fn answer_wrapped(shared: &Shared, connection: u64, text: &str) {
-    answer(shared, connection, text, true);
+/// Takes a request on the address of wrapped streams.
+pub(super) fn answer_wrapped(exchange: &mut Exchange, connection: u64, text: &str) {
+    answer(exchange, connection, text, true);
 }
 
-fn answer_bare(shared: &Shared, connection: u64, text: &str) {
-    answer(shared, connection, text, false);
+fn answer_bare(exchange: &mut Exchange, connection: u64, text: &str) {
+    answer(exchange, connection, text, false);
 }
 
-fn answer(shared: &Shared, connection: u64, text: &str, wrapped: bool) {
-    let mut exchange = shared.lock();
+fn answer(exchange: &mut Exchange, connection: u64, text: &str, wrapped: bool) {
     let reply = match serde_json::from_str::<Request>(text) {
         Err(error) => json!({"error": {"code": 3, "msg": format!("Invalid JSON: {error}")}}),
         Ok(request) => match request.method.as_str() {
             "SUBSCRIBE" => {
                 for name in &request.params {
-                    subscribe(&mut exchange, connection, name, wrapped);
+                    subscribe(exchange, connection, name, wrapped);
                 }
                 json!({"result": null, "id": request.id})
             }
@@ -154,10 +155,18 @@ async fn depth(Query(query): Query<Depth>, State(shared): State<Shared>) -> Resp
     let Some(index) = exchange.market_index(&query.symbol) else {
         return (StatusCode::BAD_REQUEST, Json(json!({"code": -1121, "msg": "Invalid symbol."}))).into_response();
     };
-    exchange.stats.snapshots += 1;
+    rest_book(&mut exchange, index, query.limit.clamp(1, 5000))
+        .map_or_else(|| StatusCode::NOT_FOUND.into_response(), json_text)
+}
+
+/// The body of a snapshot.
+pub(super) fn snapshot(exchange: &Exchange, index: usize, limit: usize, fault: Option<SnapshotFault>) -> String {
     let market = &exchange.markets[index];
-    let printer = Printer { venue: exchange.venue, instrument: &market.instrument, unix_us: unix_us() };
-    json_text(printer.snapshot(&market.script, query.limit.clamp(1, 5000)))
+    let printer = Printer { venue: exchange.venue, instrument: &market.instrument, unix_us: exchange.now_us() };
+    match fault {
+        Some(SnapshotFault::Stale) => printer.snapshot(&stale_script(exchange, index), limit),
+        Some(SnapshotFault::Partial) | None => printer.snapshot(&market.script, limit),
+    }
 }
 
 #[derive(Deserialize)]
@@ -176,7 +185,7 @@ async fn exchange_info(Query(query): Query<Listing>, State(shared): State<Shared
     if wanted.iter().any(|symbol| exchange.market_index(symbol).is_none()) {
         return (StatusCode::BAD_REQUEST, Json(json!({"code": -1121, "msg": "Invalid symbol."}))).into_response();
     }
-    let unix_us = unix_us();
+    let unix_us = exchange.now_us();
     let listings: Vec<String> = exchange
         .markets
         .iter()
@@ -194,6 +203,6 @@ async fn listen_key() -> Response {
     Json(json!({"listenKey": LISTEN_KEY})).into_response()
 }
 
-fn json_text(body: String) -> Response {
+pub(super) fn json_text(body: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json;charset=UTF-8")], body).into_response()
 }

@@ -7,6 +7,7 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::{sync::mpsc, time};
 
 use super::Shared;
+use crate::exchange::Exchange;
 
 /// The longest request that a client may send, in bytes.
 pub(super) const REQUEST_BYTES_MAX: usize = 64 << 10;
@@ -15,7 +16,10 @@ pub(super) const REQUEST_BYTES_MAX: usize = 64 << 10;
 const BATCH_FRAMES: usize = 256;
 
 /// What a venue makes of a request's text: it answers through [`Exchange::send`](crate::exchange::Exchange::send).
-pub(super) type Answer = fn(&Shared, u64, &str);
+pub(crate) type Answer = fn(&mut Exchange, u64, &str);
+
+/// What a venue does each second: whether the connection goes on.
+pub(super) type Beat = fn(&mut Exchange, u64) -> bool;
 
 /// Serves `socket` until either end closes it.
 pub(super) async fn serve(
@@ -24,19 +28,26 @@ pub(super) async fn serve(
     connection: u64,
     mut frames: mpsc::Receiver<Utf8Bytes>,
     answer: Answer,
-    heartbeat: Option<&'static str>,
+    beat: Option<Beat>,
 ) {
     let (mut sink, mut requests) = socket.split();
     let mut pings = time::interval(shared.ping_every);
-    let mut heartbeats = time::interval(Duration::from_secs(1));
+    let mut seconds = time::interval(Duration::from_secs(1));
     let mut unanswered = 0_u32;
     let mut batch = Vec::with_capacity(BATCH_FRAMES);
     pings.tick().await;
     loop {
+        if shared.lock().is_half_open(connection) {
+            // Open, and deaf and dumb, until the client gives up or the exchange forgets it.
+            while frames.recv().await.is_some() {}
+            break;
+        }
         let sent = tokio::select! {
             request = requests.next() => match request {
                 Some(Ok(Message::Text(text))) => {
-                    answer(&shared, connection, &text);
+                    let exchange = &mut *shared.lock();
+                    exchange.hear(connection);
+                    answer(exchange, connection, &text);
                     Ok(())
                 }
                 Some(Ok(Message::Pong(_))) => {
@@ -62,9 +73,9 @@ pub(super) async fn serve(
                 unanswered += 1;
                 sink.send(Message::Ping(Vec::new().into())).await
             },
-            _ = heartbeats.tick(), if heartbeat.is_some() => {
-                if let Some(text) = heartbeat {
-                    shared.lock().send(connection, text);
+            _ = seconds.tick(), if beat.is_some() => {
+                if !beat.is_none_or(|beat| beat(&mut shared.lock(), connection)) {
+                    break;
                 }
                 Ok(())
             },

@@ -14,7 +14,7 @@ use super::{
     connection::{self, REQUEST_BYTES_MAX},
 };
 use crate::{
-    exchange::{Exchange, unix_us},
+    exchange::Exchange,
     kraken::{DEPTHS, Printer, answer, status},
     market::{Subscriber, Topic},
 };
@@ -26,6 +26,11 @@ pub(super) fn router(shared: Shared) -> Router {
     Router::new().route("/v2", any(open)).with_state(shared)
 }
 
+fn beat(exchange: &mut Exchange, connection: u64) -> bool {
+    exchange.send(connection, HEARTBEAT);
+    true
+}
+
 async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
     upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
         let (connection, frames) = {
@@ -34,7 +39,7 @@ async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Respon
             exchange.send(connection, status(connection));
             (connection, frames)
         };
-        connection::serve(socket, shared, connection, frames, take, Some(HEARTBEAT)).await;
+        connection::serve(socket, shared, connection, frames, take, Some(beat)).await;
     })
 }
 
@@ -56,22 +61,22 @@ struct Params {
     snapshot: Option<bool>,
 }
 
-fn take(shared: &Shared, connection: u64, text: &str) {
-    let exchange = &mut *shared.lock();
+/// Takes a request.
+pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
     let Ok(request) = serde_json::from_str::<Request>(text) else {
-        let refusal = answer("unknown", "", Err("Malformed request"), unix_us());
+        let refusal = answer("unknown", "", Err("Malformed request"), exchange.now_us());
         return exchange.send(connection, refusal);
     };
     let req_id = request.req_id.map(|id| format!("\"req_id\":{id},")).unwrap_or_default();
     let method = request.method.as_str();
     match method {
         "ping" => {
-            let pong = answer("pong", &req_id, Ok("{}"), unix_us()).replace("\"result\":{},", "");
+            let pong = answer("pong", &req_id, Ok("{}"), exchange.now_us()).replace("\"result\":{},", "");
             exchange.send(connection, pong);
         }
         "subscribe" | "unsubscribe" if request.params.channel == "instrument" => {
             let result = r#"{"channel":"instrument","snapshot":true}"#;
-            exchange.send(connection, answer(method, &req_id, Ok(result), unix_us()));
+            exchange.send(connection, answer(method, &req_id, Ok(result), exchange.now_us()));
             instruments(exchange, connection);
         }
         "subscribe" | "unsubscribe" => {
@@ -79,7 +84,7 @@ fn take(shared: &Shared, connection: u64, text: &str) {
                 change(exchange, connection, method, &req_id, &request.params, symbol);
             }
         }
-        _ => exchange.send(connection, answer(method, &req_id, Err("Unsupported method"), unix_us())),
+        _ => exchange.send(connection, answer(method, &req_id, Err("Unsupported method"), exchange.now_us())),
     }
 }
 
@@ -87,7 +92,7 @@ fn take(shared: &Shared, connection: u64, text: &str) {
 fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, params: &Params, symbol: &str) {
     let refuse = |exchange: &mut Exchange, error: &str| {
         let of = format!("{req_id}\"symbol\":\"{symbol}\",");
-        exchange.send(connection, answer(method, &of, Err(error), unix_us()));
+        exchange.send(connection, answer(method, &of, Err(error), exchange.now_us()));
     };
     let Some(index) = exchange.market_index(symbol) else {
         return refuse(exchange, &format!("Currency pair not supported {symbol}"));
@@ -107,13 +112,13 @@ fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, 
     let depth = if let Topic::Book(depth) = topic { format!("\"depth\":{depth},") } else { String::new() };
     let result =
         format!("{{\"channel\":\"{}\",{depth}\"snapshot\":{with_snapshot},\"symbol\":\"{symbol}\"}}", params.channel);
-    exchange.send(connection, answer(method, req_id, Ok(&result), unix_us()));
+    exchange.send(connection, answer(method, req_id, Ok(&result), exchange.now_us()));
     if !subscribes {
         return exchange.markets[index].unsubscribe(connection, Some(topic));
     }
     exchange.subscribe(index, topic, Subscriber { connection, stream: String::new(), wrapped: false });
     let market = &exchange.markets[index];
-    let printer = Printer { instrument: &market.instrument, unix_us: unix_us() };
+    let printer = Printer { instrument: &market.instrument, unix_us: exchange.now_us() };
     let snapshot = match topic {
         Topic::Book(depth) => printer.book_snapshot(&market.windows[&depth]),
         Topic::BestQuote => printer.ticker("snapshot", &market.script, &market.day),

@@ -11,6 +11,9 @@ const VENUES: [(sim::Venue, tt_market::Venue, &str); 3] = [
     (sim::Venue::Kraken, tt_market::Venue::Kraken, "/v2"),
 ];
 
+/// The simulated venues that are followed.
+pub(super) const FOLLOWED: [sim::Venue; 3] = [VENUES[0].0, VENUES[1].0, VENUES[2].0];
+
 /// Starts the venues on free ports of loopback.
 pub(super) fn start(args: &super::Args) -> Result<sim::Running> {
     let config =

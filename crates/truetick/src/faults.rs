@@ -1,0 +1,157 @@
+//! What goes wrong at the simulated venues from time to time, so that gaps, failed checksums and resyncs can be seen.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use sim::{Fault, SnapshotFault, Venue};
+
+/// How long a venue keeps silent.
+const SILENCE: Duration = Duration::from_secs(75);
+
+/// One kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// To the next book update of one instrument.
+    Update(Fault),
+    /// To the next snapshot by REST of one instrument.
+    Snapshot(SnapshotFault),
+    /// Three requests for a snapshot are refused with 429.
+    Refusals,
+    /// A venue says nothing for [`SILENCE`], its connections open.
+    Silence,
+    /// A venue closes all connections.
+    Disconnect,
+}
+
+/// The kinds that are not a [`Fault`], with their names.
+const OTHERS: [(&str, Kind); 5] = [
+    ("stale-snapshot", Kind::Snapshot(SnapshotFault::Stale)),
+    ("partial-snapshot", Kind::Snapshot(SnapshotFault::Partial)),
+    ("refuse-snapshots", Kind::Refusals),
+    ("silence", Kind::Silence),
+    ("disconnect", Kind::Disconnect),
+];
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let update = Fault::ALL.into_iter().find(|fault| fault.name() == text).map(Self::Update);
+        let other = || OTHERS.iter().find(|(name, _)| *name == text).map(|&(_, kind)| kind);
+        update.or_else(other).ok_or_else(|| {
+            let names = Fault::ALL.map(Fault::name).into_iter().chain(OTHERS.map(|(name, _)| name));
+            format!("one of {}", names.collect::<Vec<_>>().join(", "))
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let other = || OTHERS.iter().find(|(_, kind)| kind == self).map_or("", |&(name, _)| name);
+        f.write_str(if let Self::Update(fault) = self { fault.name() } else { other() })
+    }
+}
+
+/// What `serve` shows: a lost update, a wrong digit, two swapped, one doubled.
+pub(crate) const SHOWN: [Kind; 4] = [
+    Kind::Update(Fault::Drop),
+    Kind::Update(Fault::FlipDigit),
+    Kind::Update(Fault::Swap),
+    Kind::Update(Fault::Duplicate),
+];
+
+/// `seconds` between two faults; `None` for 0.
+pub(crate) fn every(seconds: f64) -> Result<Option<Duration>> {
+    if seconds == 0.0 {
+        return Ok(None);
+    }
+    let every = Duration::try_from_secs_f64(seconds).ok().filter(|every| !every.is_zero());
+    every.map(Some).with_context(|| format!("--fault-every must be zero or more seconds, not {seconds}"))
+}
+
+/// The thread that causes them.
+pub(crate) struct Running {
+    stop: mpsc::Sender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Causes a fault of `kinds` each `every`, at the next of `at` and its next instrument; none at all without it. What
+/// was caused is told to `told`.
+pub(crate) fn start(
+    venues: Arc<sim::Running>,
+    at: &'static [Venue],
+    kinds: Vec<Kind>,
+    every: Option<Duration>,
+    mut told: impl FnMut(Kind, Venue, &str) + Send + 'static,
+) -> Result<Running> {
+    let (stop, stopped) = mpsc::channel();
+    let Some(every) = every.filter(|_| !kinds.is_empty() && !at.is_empty()) else {
+        return Ok(Running { stop, thread: None });
+    };
+    let thread = thread::Builder::new().name("faults".into()).spawn(move || {
+        let mut number = 0;
+        while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+            // Every venue meets every kind, then comes the next instrument.
+            let venue = at[number % at.len()];
+            let kind = kinds[number / at.len() % kinds.len()];
+            let instruments = venues.instruments(venue);
+            let index = number / at.len() / kinds.len() % instruments.len();
+            number += 1;
+            told(kind, venue, &instruments[index].symbol);
+            match kind {
+                Kind::Update(fault) => venues.fault(venue, index, fault),
+                Kind::Snapshot(fault) => venues.snapshot_fault(venue, index, fault),
+                Kind::Refusals => venues.refuse_snapshots(venue, 3),
+                Kind::Disconnect => venues.disconnect(venue),
+                Kind::Silence => {
+                    venues.mute(venue, true);
+                    let ended = stopped.recv_timeout(SILENCE) != Err(RecvTimeoutError::Timeout);
+                    venues.mute(venue, false);
+                    if ended {
+                        break;
+                    }
+                }
+            }
+        }
+    });
+    Ok(Running { stop, thread: Some(thread.context("thread of faults")?) })
+}
+
+impl Running {
+    /// Ends it.
+    pub(crate) fn stop(self) {
+        drop(self.stop);
+        if let Some(thread) = self.thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_is_never_and_nonsense_is_refused() {
+        assert_eq!(every(0.0).unwrap(), None);
+        assert_eq!(every(1.5).unwrap(), Some(Duration::from_millis(1500)));
+        for seconds in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
+            assert!(every(seconds).is_err(), "{seconds}");
+        }
+    }
+
+    #[test]
+    fn each_kind_has_a_name_of_its_own() {
+        let all = Fault::ALL.into_iter().map(Kind::Update).chain(OTHERS.map(|(_, kind)| kind));
+        for kind in all {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        let told = "loss".parse::<Kind>().unwrap_err();
+        assert!(told.starts_with("one of drop, duplicate, reorder,") && told.ends_with("disconnect"), "{told}");
+    }
+}

@@ -1,0 +1,146 @@
+//! Bybit v5's words for linear perpetuals.
+
+use std::fmt::Write;
+
+use crate::{
+    digits::decimal,
+    instrument::Instrument,
+    market::{Day, Topic, Window},
+    script::{Script, Side, Trade},
+};
+
+/// Depths that a book can be asked for.
+pub(crate) const DEPTHS: [u32; 4] = [1, 50, 200, 1000];
+
+/// An instrument as Bybit's frames print it.
+#[derive(Clone, Copy)]
+pub(crate) struct Printer<'a> {
+    pub(crate) instrument: &'a Instrument,
+    pub(crate) unix_us: u64,
+}
+
+impl Printer<'_> {
+    const fn time_ms(&self) -> u64 {
+        self.unix_us / 1000
+    }
+
+    fn px(&self, px: i64) -> String {
+        let mut out = String::new();
+        decimal(&mut out, px, self.instrument.px_decimals, self.instrument.px_decimals);
+        out
+    }
+
+    fn qty(&self, qty: impl Into<i128>) -> String {
+        let mut out = String::new();
+        decimal(&mut out, qty, self.instrument.qty_decimals, self.instrument.qty_decimals);
+        out
+    }
+
+    fn levels(&self, out: &mut String, levels: &[(i64, i64)]) {
+        out.push('[');
+        for (i, &(px, qty)) in levels.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            // A level that is gone has the quantity "0", without decimals.
+            let qty = if qty == 0 { "0".to_owned() } else { self.qty(qty) };
+            let _ = write!(out, "{comma}[\"{}\",\"{qty}\"]", self.px(px));
+        }
+        out.push(']');
+    }
+
+    /// `orderbook.DEPTH`, either kind. `seq` orders updates across depths; here it is the script's update id.
+    pub(crate) fn book(&self, kind: &str, depth: u32, [bids, asks]: &Window, id: u64, seq: u64) -> String {
+        let (symbol, time_ms) = (&self.instrument.symbol, self.time_ms());
+        let mut out = String::with_capacity(192 + 32 * (bids.len() + asks.len()));
+        let _ = write!(
+            out,
+            "{{\"topic\":\"orderbook.{depth}.{symbol}\",\"type\":\"{kind}\",\"ts\":{},\"data\":{{\"s\":\"{symbol}\",\"b\":",
+            time_ms + 1
+        );
+        self.levels(&mut out, bids);
+        out.push_str(",\"a\":");
+        self.levels(&mut out, asks);
+        let _ = write!(out, ",\"u\":{id},\"seq\":{seq}}},\"cts\":{time_ms}}}");
+        out
+    }
+
+    /// `publicTrade`. Its ids are texts of 36 characters.
+    pub(crate) fn trade(&self, trade: Trade, seq: u64) -> String {
+        let (symbol, time_ms) = (&self.instrument.symbol, self.time_ms());
+        let side = if trade.maker == Side::Ask { "Buy" } else { "Sell" };
+        format!(
+            "{{\"topic\":\"publicTrade.{symbol}\",\"type\":\"snapshot\",\"ts\":{},\"data\":[{{\"T\":{time_ms},\
+             \"s\":\"{symbol}\",\"S\":\"{side}\",\"v\":\"{}\",\"p\":\"{}\",\"L\":\"PlusTick\",\
+             \"i\":\"00000000-0000-5000-8000-{:012x}\",\"BT\":false,\"seq\":{seq}}}]}}",
+            time_ms + 1,
+            self.qty(trade.qty),
+            self.px(trade.px),
+            trade.trade_id,
+        )
+    }
+
+    /// `tickers`: the whole at first, then the fields that changed.
+    pub(crate) fn ticker(&self, whole: bool, script: &Script, day: &Day) -> String {
+        let [(bid, bid_qty), (ask, ask_qty)] = script.book().touch();
+        let (symbol, time_ms, last) = (&self.instrument.symbol, self.time_ms(), script.last_trade());
+        let mut mark = String::new();
+        decimal(&mut mark, i128::from(bid + ask) * 5, self.instrument.px_decimals + 1, self.instrument.px_decimals);
+        let touch = format!(
+            "\"bid1Price\":\"{}\",\"bid1Size\":\"{}\",\"ask1Price\":\"{}\",\"ask1Size\":\"{}\"",
+            self.px(bid),
+            self.qty(bid_qty),
+            self.px(ask),
+            self.qty(ask_qty)
+        );
+        let prices =
+            format!("\"lastPrice\":\"{}\",\"markPrice\":\"{mark}\",\"indexPrice\":\"{mark}\"", self.px(last.px));
+        let next_ms = (time_ms / 28_800_000 + 1) * 28_800_000;
+        let fields = if whole {
+            format!(
+                "\"tickDirection\":\"PlusTick\",\"price24hPcnt\":\"0.000000\",{prices},\"prevPrice24h\":\"{}\",\
+                 \"highPrice24h\":\"{}\",\"lowPrice24h\":\"{}\",\"prevPrice1h\":\"{0}\",\"openInterest\":\"68744.761\",\
+                 \"openInterestValue\":\"1183601235.91\",\"turnover24h\":\"0\",\"volume24h\":\"{}\",\
+                 \"nextFundingTime\":\"{next_ms}\",\"fundingRate\":\"0.0001\",{touch},\"fundingIntervalHour\":\"8\"",
+                self.px(day.open_px),
+                self.px(day.high_px),
+                self.px(day.low_px),
+                self.qty(day.qty),
+            )
+        } else {
+            format!("{prices},{touch}")
+        };
+        let kind = if whole { "snapshot" } else { "delta" };
+        format!(
+            "{{\"topic\":\"tickers.{symbol}\",\"type\":\"{kind}\",\"data\":{{\"symbol\":\"{symbol}\",{fields}}},\
+             \"cs\":{},\"ts\":{time_ms}}}",
+            script.update_id()
+        )
+    }
+
+    /// The instrument's entry in the body of `GET /v5/market/instruments-info`.
+    pub(crate) fn listing(&self) -> String {
+        let Instrument { symbol, base, quote, px_decimals, .. } = self.instrument;
+        let (tick, lot) = (self.px(1), self.qty(1));
+        format!(
+            "{{\"symbol\":\"{symbol}\",\"contractType\":\"LinearPerpetual\",\"status\":\"Trading\",\
+             \"baseCoin\":\"{base}\",\"quoteCoin\":\"{quote}\",\"priceScale\":\"{px_decimals}\",\
+             \"priceFilter\":{{\"minPrice\":\"{tick}\",\"maxPrice\":\"1999999.80\",\"tickSize\":\"{tick}\"}},\
+             \"lotSizeFilter\":{{\"maxOrderQty\":\"1190.000\",\"minOrderQty\":\"{lot}\",\"qtyStep\":\"{lot}\"}},\
+             \"settleCoin\":\"{quote}\"}}"
+        )
+    }
+}
+
+/// A name's topic and symbol; `None` where this venue has none of that name.
+pub(crate) fn topic(name: &str) -> Option<(Topic, &str)> {
+    if let Some(rest) = name.strip_prefix("orderbook.") {
+        let (depth, symbol) = rest.split_once('.')?;
+        let depth = depth.parse().ok().filter(|depth| DEPTHS.contains(depth))?;
+        return Some((Topic::Book(depth), symbol));
+    }
+    let (kind, symbol) = name.split_once('.')?;
+    match kind {
+        "publicTrade" => Some((Topic::Trades, symbol)),
+        "tickers" => Some((Topic::DayTicker, symbol)),
+        _ => None,
+    }
+}

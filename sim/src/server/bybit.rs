@@ -1,0 +1,104 @@
+//! Bybit's paths and requests.
+
+use axum::{
+    Router,
+    extract::{State, WebSocketUpgrade},
+    response::Response,
+    routing::{any, get},
+};
+use serde::Deserialize;
+
+use super::{
+    Shared,
+    binance::json_text,
+    connection::{self, REQUEST_BYTES_MAX},
+};
+use crate::{
+    bybit::{Printer, topic},
+    exchange::Exchange,
+    market::{Subscriber, Topic},
+};
+
+/// Paths of the venue.
+pub(super) fn router(shared: Shared) -> Router {
+    Router::new()
+        .route("/v5/public/linear", any(open))
+        .route("/v5/market/instruments-info", get(instruments))
+        .with_state(shared)
+}
+
+async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+        let (connection, frames) = shared.lock().connect();
+        connection::serve(socket, shared, connection, frames, take, None).await;
+    })
+}
+
+#[derive(Deserialize)]
+struct Request {
+    op: String,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    req_id: String,
+}
+
+/// Takes a request. One name that the venue does not know refuses the whole of it.
+pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
+    let answer = |exchange: &mut Exchange, success: bool, reason: &str, req_id: &str, op: &str| {
+        let frame = format!(
+            "{{\"success\":{success},\"ret_msg\":\"{reason}\",\"conn_id\":\"sim-{connection}\",\"req_id\":\"{req_id}\",\
+             \"op\":\"{op}\"}}"
+        );
+        exchange.send(connection, frame);
+    };
+    let Ok(request) = serde_json::from_str::<Request>(text) else {
+        return answer(exchange, false, "Request not json", "", "");
+    };
+    let Request { op, args, req_id } = &request;
+    if op == "ping" {
+        return answer(exchange, true, "pong", req_id, "ping");
+    }
+    if op != "subscribe" && op != "unsubscribe" {
+        return answer(exchange, false, "Invalid op", req_id, op);
+    }
+    let mut found = Vec::with_capacity(args.len());
+    for name in args {
+        let Some(known) = topic(name).and_then(|(topic, symbol)| Some((topic, exchange.market_index(symbol)?))) else {
+            return answer(exchange, false, &format!("error:handler not found,topic:{name}"), req_id, op);
+        };
+        found.push(known);
+    }
+    answer(exchange, true, "", req_id, op);
+    for (topic, index) in found {
+        if op == "unsubscribe" {
+            exchange.markets[index].unsubscribe(connection, Some(topic));
+            continue;
+        }
+        exchange.subscribe(index, topic, Subscriber { connection, stream: String::new(), wrapped: false });
+        let market = &exchange.markets[index];
+        let printer = Printer { instrument: &market.instrument, unix_us: exchange.now_us() };
+        let snapshot = match topic {
+            Topic::Book(depth) => {
+                let (whole, id) = (&market.windows[&depth], market.chains[&depth].id());
+                printer.book("snapshot", depth, whole, id, market.script.update_id())
+            }
+            Topic::DayTicker => printer.ticker(true, &market.script, &market.day),
+            Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::MarkPrice => continue,
+        };
+        exchange.send(connection, snapshot);
+    }
+}
+
+async fn instruments(State(shared): State<Shared>) -> Response {
+    let exchange = shared.lock();
+    let unix_us = exchange.now_us();
+    let listings: Vec<String> =
+        exchange.markets.iter().map(|market| Printer { instrument: &market.instrument, unix_us }.listing()).collect();
+    json_text(format!(
+        "{{\"retCode\":0,\"retMsg\":\"OK\",\"result\":{{\"category\":\"linear\",\"list\":[{}],\"nextPageCursor\":\"\"}},\
+         \"retExtInfo\":{{}},\"time\":{}}}",
+        listings.join(","),
+        unix_us / 1000
+    ))
+}

@@ -1,0 +1,134 @@
+//! Deribit's paths and requests.
+
+use axum::{
+    Router,
+    extract::{State, WebSocketUpgrade},
+    response::Response,
+    routing::{any, get},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Shared,
+    binance::json_text,
+    connection::{self, REQUEST_BYTES_MAX},
+};
+use crate::{
+    deribit::{Printer, topic},
+    exchange::Exchange,
+    market::{Subscriber, Topic, Window},
+};
+
+const TEST_REQUEST: &str = r#"{"jsonrpc":"2.0","method":"heartbeat","params":{"type":"test_request"}}"#;
+
+/// Paths of the venue.
+pub(super) fn router(shared: Shared) -> Router {
+    Router::new()
+        .route("/ws/api/v2", any(open))
+        .route("/api/v2/public/get_instruments", get(instruments))
+        .with_state(shared)
+}
+
+async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+        let (connection, frames) = shared.lock().connect();
+        connection::serve(socket, shared, connection, frames, take, Some(beat)).await;
+    })
+}
+
+/// Asks for a sign of life where the client wants heartbeats; one that stays silent for two of them is cut off.
+fn beat(exchange: &mut Exchange, connection: u64) -> bool {
+    let (silent_s, due) = exchange.pass_second(connection);
+    if due {
+        exchange.send(connection, TEST_REQUEST);
+    }
+    exchange.heartbeat_s(connection).is_none_or(|seconds| silent_s < 3 * seconds)
+}
+
+#[derive(Deserialize)]
+struct Request {
+    #[serde(default)]
+    id: Value,
+    method: String,
+    #[serde(default)]
+    params: Params,
+}
+
+#[derive(Default, Deserialize)]
+struct Params {
+    #[serde(default)]
+    channels: Vec<String>,
+    interval: Option<u32>,
+}
+
+/// Takes a request.
+pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
+    let unix_us = exchange.now_us();
+    let answer = |id: &Value, outcome: Result<Value, (i32, &str)>| {
+        let mut frame = match outcome {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err((code, message)) => json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}),
+        };
+        for (key, value) in [("usIn", json!(unix_us)), ("usOut", json!(unix_us)), ("usDiff", json!(0))] {
+            frame[key] = value;
+        }
+        frame["testnet"] = json!(false);
+        frame.to_string()
+    };
+    let Ok(Request { id, method, params }) = serde_json::from_str::<Request>(text) else {
+        return exchange.send(connection, answer(&Value::Null, Err((-32700, "Parse error"))));
+    };
+    match method.as_str() {
+        "public/test" => exchange.send(connection, answer(&id, Ok(json!({"version": "1.2.26"})))),
+        "public/set_heartbeat" => {
+            let Some(seconds) = params.interval.filter(|seconds| *seconds >= 10) else {
+                return exchange.send(connection, answer(&id, Err((-32602, "Invalid params"))));
+            };
+            exchange.set_heartbeat(connection, seconds);
+            exchange.send(connection, answer(&id, Ok(json!("ok"))));
+        }
+        "public/subscribe" | "public/unsubscribe" => {
+            let mut known = Vec::with_capacity(params.channels.len());
+            for name in &params.channels {
+                let found = topic(name).and_then(|(topic, symbol)| Some((topic, exchange.market_index(symbol)?)));
+                known.extend(found.map(|found| (name, found)));
+            }
+            // What it does not know it leaves out of its answer.
+            let names: Vec<&String> = known.iter().map(|(name, _)| *name).collect();
+            exchange.send(connection, answer(&id, Ok(json!(names))));
+            for (_, (topic, index)) in known {
+                change(exchange, connection, topic, index, method == "public/subscribe");
+            }
+        }
+        _ => exchange.send(connection, answer(&id, Err((-32601, "Method not found")))),
+    }
+}
+
+/// One topic of a request, and what the venue sends of it at once.
+fn change(exchange: &mut Exchange, connection: u64, topic: Topic, index: usize, subscribes: bool) {
+    if !subscribes {
+        return exchange.markets[index].unsubscribe(connection, Some(topic));
+    }
+    exchange.subscribe(index, topic, Subscriber { connection, stream: String::new(), wrapped: false });
+    let market = &exchange.markets[index];
+    let printer = Printer { instrument: &market.instrument, unix_us: exchange.now_us() };
+    let snapshot = match topic {
+        Topic::Book(depth) => {
+            let id = market.chains[&depth].id();
+            printer.book(&market.windows[&depth], &Window::default(), None, id)
+        }
+        Topic::BestQuote => printer.quote(&market.script),
+        Topic::DayTicker => printer.ticker(&market.script, &market.day),
+        Topic::Trades | Topic::Depth | Topic::MarkPrice => return,
+    };
+    exchange.send(connection, snapshot);
+}
+
+async fn instruments(State(shared): State<Shared>) -> Response {
+    let exchange = shared.lock();
+    let unix_us = exchange.now_us();
+    let listings: Vec<String> =
+        exchange.markets.iter().map(|market| Printer { instrument: &market.instrument, unix_us }.listing()).collect();
+    json_text(format!("{{\"jsonrpc\":\"2.0\",\"result\":[{}],\"testnet\":false}}", listings.join(",")))
+}

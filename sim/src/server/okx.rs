@@ -1,0 +1,161 @@
+//! OKX's paths and requests.
+
+use axum::{
+    Router,
+    extract::{Query, State, WebSocketUpgrade},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+    routing::{any, get},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    Shared,
+    binance::json_text,
+    connection::{self, REQUEST_BYTES_MAX},
+    rest_book, stale_script,
+};
+use crate::{
+    exchange::Exchange,
+    market::{SnapshotFault, Subscriber, Topic, window},
+    okx::{DEPTH, Printer, topic},
+};
+
+/// Seconds without a word from the client after which the venue closes.
+const SILENCE_MAX_S: u32 = 30;
+
+/// Paths of the venue.
+pub(super) fn router(shared: Shared) -> Router {
+    Router::new()
+        .route("/ws/v5/public", any(open))
+        .route("/ws/v5/business", any(open))
+        .route("/api/v5/market/books", get(books))
+        .route("/api/v5/public/instruments", get(instruments))
+        .with_state(shared)
+}
+
+async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+        let (connection, frames) = shared.lock().connect();
+        connection::serve(socket, shared, connection, frames, take, Some(beat)).await;
+    })
+}
+
+fn beat(exchange: &mut Exchange, connection: u64) -> bool {
+    let (silent_s, _) = exchange.pass_second(connection);
+    silent_s < SILENCE_MAX_S
+}
+
+#[derive(Deserialize)]
+struct Request {
+    op: String,
+    args: Vec<Argument>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Argument {
+    channel: String,
+    #[serde(default)]
+    inst_id: String,
+}
+
+/// Takes a request.
+pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
+    if text == "ping" {
+        return exchange.send(connection, "pong");
+    }
+    let refuse = |exchange: &mut Exchange, code: &str, reason: &str| {
+        let refusal = json!({"event": "error", "code": code, "msg": reason, "connId": format!("{connection:08x}")});
+        exchange.send(connection, refusal.to_string());
+    };
+    let Ok(request) = serde_json::from_str::<Request>(text) else {
+        return refuse(exchange, "60012", &format!("Invalid request: {text}"));
+    };
+    let subscribes = match request.op.as_str() {
+        "subscribe" => true,
+        "unsubscribe" => false,
+        _ => return refuse(exchange, "60012", &format!("Invalid request: {text}")),
+    };
+    for Argument { channel: name, inst_id } in &request.args {
+        let found = topic(name).and_then(|topic| Some((topic, exchange.market_index(inst_id)?)));
+        let Some((topic, index)) = found else {
+            let reason = format!(
+                "Wrong URL or channel:{name},instId:{inst_id} doesn't exist. Please use the correct URL, channel and \
+                 parameters referring to API document."
+            );
+            refuse(exchange, "60018", &reason);
+            continue;
+        };
+        let event = &request.op;
+        let accepted = format!(
+            "{{\"event\":\"{event}\",\"arg\":{{\"channel\":\"{name}\",\"instId\":\"{inst_id}\"}},\"connId\":\"{connection:08x}\"}}"
+        );
+        exchange.send(connection, accepted);
+        if !subscribes {
+            exchange.markets[index].unsubscribe(connection, Some(topic));
+            continue;
+        }
+        exchange.subscribe(index, topic, Subscriber { connection, stream: String::new(), wrapped: false });
+        let market = &exchange.markets[index];
+        let printer = Printer { instrument: &market.instrument, unix_us: exchange.now_us() };
+        let snapshot = match topic {
+            Topic::Book(depth) => printer.book_snapshot(&market.windows[&depth], market.chains[&depth].id()),
+            Topic::DayTicker => printer.ticker(&market.script, &market.day),
+            Topic::MarkPrice => printer.mark_price(&market.script),
+            Topic::BestQuote | Topic::Trades | Topic::Depth => continue,
+        };
+        exchange.send(connection, snapshot);
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Books {
+    inst_id: String,
+    #[serde(default = "one")]
+    sz: usize,
+}
+
+const fn one() -> usize {
+    1
+}
+
+async fn books(Query(query): Query<Books>, State(shared): State<Shared>) -> Response {
+    let mut exchange = shared.lock();
+    if exchange.refusals > 0 {
+        exchange.refusals -= 1;
+        let body = json!({"code": "50011", "msg": "Too Many Requests", "data": []}).to_string();
+        return (StatusCode::TOO_MANY_REQUESTS, json_text(body)).into_response();
+    }
+    let Some(index) = exchange.market_index(&query.inst_id) else {
+        return json_text(json!({"code": "51001", "msg": "Instrument ID doesn't exist", "data": []}).to_string());
+    };
+    rest_book(&mut exchange, index, query.sz.clamp(1, DEPTH as usize))
+        .map_or_else(|| StatusCode::NOT_FOUND.into_response(), json_text)
+}
+
+/// The body of a snapshot, under the number that the socket's book has.
+pub(super) fn snapshot(exchange: &Exchange, index: usize, limit: usize, fault: Option<SnapshotFault>) -> String {
+    let market = &exchange.markets[index];
+    let printer = Printer { instrument: &market.instrument, unix_us: exchange.now_us() };
+    match fault {
+        Some(SnapshotFault::Stale) => {
+            let script = stale_script(exchange, index);
+            printer.rest_book(&window(script.book(), limit), script.update_id())
+        }
+        Some(SnapshotFault::Partial) | None => {
+            let id = market.chains.get(&DEPTH).map_or_else(|| market.script.update_id(), crate::chain::Chain::id);
+            printer.rest_book(&window(market.script.book(), limit), id)
+        }
+    }
+}
+
+async fn instruments(State(shared): State<Shared>) -> Response {
+    let exchange = shared.lock();
+    let unix_us = exchange.now_us();
+    let listings: Vec<String> =
+        exchange.markets.iter().map(|market| Printer { instrument: &market.instrument, unix_us }.listing()).collect();
+    json_text(format!("{{\"code\":\"0\",\"msg\":\"\",\"data\":[{}]}}", listings.join(",")))
+}
