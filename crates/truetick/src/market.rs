@@ -22,7 +22,6 @@ mod topics;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use clap::ValueEnum;
 use hyper::Uri;
 use tt_market::Venue;
 
@@ -42,8 +41,8 @@ pub use topics::Refusal;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The venue
-    #[arg(long, value_enum)]
-    venue: Option<VenueName>,
+    #[arg(long, value_parser = venue)]
+    venue: Option<Venue>,
     /// The venue's symbols: BTCUSDT,ETHUSDT at Binance, BTC/USD at Kraken
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "venue")]
     symbols: Vec<String>,
@@ -67,21 +66,12 @@ pub struct Args {
     seconds: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum VenueName {
-    BinanceSpot,
-    BinanceUsdm,
-    Kraken,
-}
-
-impl VenueName {
-    const fn venue(self) -> Venue {
-        match self {
-            Self::BinanceSpot => Venue::BinanceSpot,
-            Self::BinanceUsdm => Venue::BinanceUsdm,
-            Self::Kraken => Venue::Kraken,
-        }
-    }
+/// A venue by its name, with hyphens or as in the configuration.
+fn venue(name: &str) -> Result<Venue, String> {
+    Venue::find(&name.replace('-', "_")).ok_or_else(|| {
+        let known: Vec<String> = Venue::ALL.iter().map(|venue| venue.name().replace('_', "-")).collect();
+        format!("possible values: {}", known.join(", "))
+    })
 }
 
 /// Runs until a signal ends it.
@@ -90,7 +80,7 @@ impl VenueName {
 /// Whatever keeps it from starting.
 pub fn run(args: Args, config: &Config) -> anyhow::Result<()> {
     let feeds = match args.venue {
-        Some(venue) => vec![feed_of(&args, venue.venue())?],
+        Some(venue) => vec![feed_of(&args, venue)?],
         None => config.market.feeds()?,
     };
     anyhow::ensure!(!feeds.is_empty(), "which venue? --venue and --symbols, or [[market.feeds]] in --config");

@@ -1,7 +1,8 @@
 //! Binance spot and USD-margined futures: frames, REST snapshots, and the rules of their update ids.
 
+mod account;
 mod general;
-pub(crate) mod rules;
+pub mod rules;
 mod scan;
 
 use crate::{BookSnapshot, Event, EventBuffer, Fault};

@@ -2,7 +2,7 @@
 
 use crate::candle::Candle;
 use crate::counters::{Counters, VenueCounters, WORDS as COUNTER_WORDS};
-use crate::mark::{Mark, PositionMark};
+use crate::mark::{Contract, Mark, PositionMark};
 use crate::{BookLevel, Standing, Venue};
 use tt_model::{InstrumentId, Nanos, Price, Qty};
 use tt_sync::seqlock::{self, TableReader, TableWriter};
@@ -206,6 +206,7 @@ pub(crate) struct BoardWriter {
     ticker: TableWriter<7>,
     candle: TableWriter<7>,
     mark: TableWriter<7>,
+    contract: TableWriter<7>,
     position: TableWriter<7>,
     counters: TableWriter<COUNTER_WORDS>,
     timeframes: usize,
@@ -219,6 +220,7 @@ pub struct Board {
     ticker: TableReader<7>,
     candle: TableReader<7>,
     mark: TableReader<7>,
+    contract: TableReader<7>,
     position: TableReader<7>,
     counters: TableReader<COUNTER_WORDS>,
     timeframes: usize,
@@ -230,6 +232,7 @@ pub(crate) fn board(instruments: usize, timeframes: usize, positions: usize) -> 
     let (ticker_writer, ticker) = seqlock::table(instruments, [0; 7]);
     let (candle_writer, candle) = seqlock::table(instruments * timeframes, [0; 7]);
     let (mark_writer, mark) = seqlock::table(instruments, [0; 7]);
+    let (contract_writer, contract) = seqlock::table(instruments, [0; 7]);
     let (position_writer, position) = seqlock::table(positions, [0; 7]);
     let (counters_writer, counters) = seqlock::table(Venue::COUNT, [0; COUNTER_WORDS]);
     let writer = BoardWriter {
@@ -238,11 +241,12 @@ pub(crate) fn board(instruments: usize, timeframes: usize, positions: usize) -> 
         ticker: ticker_writer,
         candle: candle_writer,
         mark: mark_writer,
+        contract: contract_writer,
         position: position_writer,
         counters: counters_writer,
         timeframes,
     };
-    (writer, Board { top, depth, ticker, candle, mark, position, counters, timeframes })
+    (writer, Board { top, depth, ticker, candle, mark, contract, position, counters, timeframes })
 }
 
 impl BoardWriter {
@@ -269,6 +273,10 @@ impl BoardWriter {
     #[inline]
     pub(crate) fn store_mark(&mut self, id: InstrumentId, mark: &Mark) {
         self.mark.store(id.0 as usize, &mark.to_words());
+    }
+
+    pub(crate) fn store_contract(&mut self, id: InstrumentId, contract: &Contract) {
+        self.contract.store(id.0 as usize, &contract.to_words());
     }
 
     #[inline]
@@ -317,6 +325,12 @@ impl Board {
     #[must_use]
     pub fn mark_price(&self, id: InstrumentId) -> Option<Mark> {
         self.mark.load(id.0 as usize).map(Mark::from_words).filter(|mark| mark.ts_recv.0 != 0)
+    }
+
+    /// Index price, funding and open interest where the venue tells them by its ticker; `None` before the first of them.
+    #[must_use]
+    pub fn contract(&self, id: InstrumentId) -> Option<Contract> {
+        self.contract.load(id.0 as usize).map(Contract::from_words).filter(|contract| contract.ts_recv.0 != 0)
     }
 
     /// The position in slot `index` as of the last mark price; `None` before the first one.

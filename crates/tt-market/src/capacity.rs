@@ -16,7 +16,7 @@ pub struct Capacity {
     pub overflow_levels: usize,
     /// Levels in one frame or snapshot.
     pub frame_levels: usize,
-    /// Trades or order updates in one frame.
+    /// Trades, order updates and entries of each other list in one frame.
     pub frame_entries: usize,
     /// Books that can be joined to a REST snapshot at the same time.
     pub backlogs: usize,
@@ -28,6 +28,8 @@ pub struct Capacity {
     pub orders: usize,
     /// Positions of all accounts.
     pub positions: usize,
+    /// Assets of all accounts.
+    pub balances: usize,
     /// Lengths of the candles; zero ends the list.
     pub timeframes: [Nanos; TIMEFRAMES_MAX],
 }
@@ -46,6 +48,7 @@ impl Default for Capacity {
             backlog_levels: 32_768,
             orders: 4096,
             positions: 64,
+            balances: 256,
             timeframes: [Nanos::from_secs(60), Nanos(0), Nanos(0), Nanos(0)],
         }
     }

@@ -73,10 +73,10 @@ impl Connections {
     }
 
     /// The first open connection that has shown no life for longer than its venue allows.
-    pub(crate) fn silent(&self, now: Nanos, silence_max: impl Fn(Venue) -> Nanos) -> Option<ConnectionId> {
+    pub(crate) fn silent(&self, now: Nanos) -> Option<ConnectionId> {
         self.slots.iter().enumerate().find_map(|(index, slot)| {
             let venue = slot.open?;
-            let silent = now.saturating_sub(slot.ts_last) > silence_max(venue);
+            let silent = now.saturating_sub(slot.ts_last) > venue.rules().silence_max;
             silent.then_some(ConnectionId { slot: index as u16, venue, epoch: slot.epoch })
         })
     }

@@ -51,6 +51,16 @@ venue_counters! {
     mark_prices,
     /// Order updates applied.
     order_updates,
+    /// Candles of the venue's own.
+    candles,
+    /// Liquidations.
+    liquidations,
+    /// Own executions told apart from order updates.
+    executions,
+    /// Balances applied.
+    balances,
+    /// Positions of the account applied.
+    positions,
     /// Control frames.
     controls,
     /// Frames that the general path read because the scanner met something unexpected.

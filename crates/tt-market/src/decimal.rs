@@ -95,6 +95,16 @@ impl Decimal {
         }
     }
 
+    /// The sum, with the decimals of whichever has more.
+    ///
+    /// # Errors
+    /// `NumberRange` if it needs more than an `i64`.
+    pub fn sum(self, other: Self) -> Result<Self, Fault> {
+        let decimals = self.decimals.max(other.decimals);
+        let (one, two) = (self.mantissa_at(decimals)?, other.mantissa_at(decimals)?);
+        Ok(Self { mantissa: one.checked_add(two).ok_or(Fault::NumberRange)?, decimals })
+    }
+
     /// The mantissa of the same number with `decimals` decimals.
     ///
     /// # Errors

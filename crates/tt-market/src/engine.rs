@@ -1,5 +1,6 @@
 //! The engine: frames in, published state out.
 
+mod account;
 mod frames;
 mod prices;
 mod requests;
@@ -13,7 +14,8 @@ use crate::instrument::Instrument;
 use crate::orders::Orders;
 use crate::symbol_table::SymbolTable;
 use crate::{
-    Capacity, ConnectionId, Counters, EventBuffer, Fault, InstrumentSpec, OrderId, OrderState, Position, Venue,
+    Balance, Capacity, ConnectionId, Counters, EventBuffer, Fault, InstrumentSpec, OrderId, OrderState, Position,
+    PositionLeg, Venue,
 };
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -30,8 +32,14 @@ pub enum Applied {
     Trades,
     /// The instrument's mark price, and the value of its positions.
     MarkPrice(InstrumentId),
+    /// Candles of the venue's own; they stand in [`Engine::last_entries`].
+    Candles,
+    /// Liquidations; they stand in [`Engine::last_entries`].
+    Liquidations,
     /// Own orders.
     Orders,
+    /// Own executions, balances, positions, and orders among them.
+    Account,
     /// The delta is kept until the instrument's snapshot arrives.
     Kept(InstrumentId),
     /// Nothing but the connection's sign of life.
@@ -50,6 +58,11 @@ pub enum Request {
     Resubscribe {
         /// The instrument.
         instrument: InstrumentId,
+        /// On which connection.
+        connection: ConnectionId,
+    },
+    /// The venue asks for a sign of life: send its rules' [`KeepAlive::answer`](crate::rules::KeepAlive::answer).
+    Answer {
         /// On which connection.
         connection: ConnectionId,
     },
@@ -89,8 +102,12 @@ pub struct Engine {
     free_backlogs: Vec<usize>,
     requests: VecDeque<InstrumentId>,
     reconnects: VecDeque<ConnectionId>,
+    answers: VecDeque<ConnectionId>,
     orders: Orders,
     positions: Vec<Option<Position>>,
+    /// Which of its account's positions each slot holds.
+    position_legs: Vec<PositionLeg>,
+    balances: Vec<(Venue, Balance)>,
     counters: Counters,
     writer: BoardWriter,
     board: Board,
@@ -115,8 +132,11 @@ impl Engine {
             free_backlogs: (0..capacity.backlogs).rev().collect(),
             requests: VecDeque::with_capacity(capacity.instruments),
             reconnects: VecDeque::with_capacity(capacity.connections),
+            answers: VecDeque::with_capacity(capacity.connections),
             orders: Orders::new(capacity.orders),
             positions: alloc::vec![None; capacity.positions],
+            position_legs: alloc::vec![PositionLeg::Net; capacity.positions],
+            balances: Vec::with_capacity(capacity.balances),
             counters: Counters::default(),
             writer,
             board,
@@ -165,6 +185,7 @@ impl Engine {
             return Err(AddError::BadInstrument);
         }
         *self.positions.get_mut(index).ok_or(AddError::Full)? = position;
+        self.position_legs[index] = PositionLeg::Net;
         Ok(())
     }
 
@@ -191,6 +212,12 @@ impl Engine {
     #[must_use]
     pub fn pages_used(&self) -> usize {
         self.slab.used()
+    }
+
+    /// What the last frame listed: its trades, candles, liquidations, executions.
+    #[must_use]
+    pub const fn last_entries(&self) -> &EventBuffer {
+        &self.buffer
     }
 
     /// A reader of the published state for another thread.

@@ -89,6 +89,10 @@ faults! {
     LevelCap => "level_cap",
     /// More live orders than `Capacity::orders`.
     OrdersFull => "orders_full",
+    /// More open positions than `Capacity::positions`.
+    PositionsFull => "positions_full",
+    /// More assets than `Capacity::balances`.
+    BalancesFull => "balances_full",
 }
 
 impl Fault {

@@ -5,7 +5,8 @@ use crate::book::Book;
 use crate::candle::{Candle, CandleSource, TIMEFRAMES_MAX};
 use crate::decimal::Scale;
 use crate::proof::LastProof;
-use crate::{BookLevel, BookSide, ConnectionId, Decimal, Fault, Mark, Symbol, Venue};
+use crate::rules::{JoinRule, Overlap, Rules};
+use crate::{BookLevel, BookSide, ConnectionId, Contract, Decimal, Fault, Mark, Symbol, Venue};
 use tt_model::{Nanos, Price, Qty};
 
 /// What the engine must be told of an instrument.
@@ -35,7 +36,7 @@ pub(crate) enum BookState {
     /// A snapshot is awaited.
     Awaiting,
     /// The snapshot is in; the first delta that continues it is awaited.
-    Joining,
+    Joining(Overlap),
     /// Every update since the snapshot is in.
     Live,
 }
@@ -116,6 +117,9 @@ impl SeenTickers {
 #[derive(Debug)]
 pub(crate) struct Instrument {
     pub(crate) spec: InstrumentSpec,
+    pub(crate) rules: &'static Rules,
+    /// How a REST snapshot meets the deltas; `None` where the snapshot comes on the socket.
+    pub(crate) overlap: Option<Overlap>,
     pub(crate) px: Scale,
     pub(crate) qty: Scale,
     pub(crate) state: BookState,
@@ -131,6 +135,7 @@ pub(crate) struct Instrument {
     pub(crate) ticker: TickerState,
     pub(crate) candles: [Candle; TIMEFRAMES_MAX],
     pub(crate) mark: Option<Mark>,
+    pub(crate) contract: Contract,
     pub(crate) backlog: Option<usize>,
     pub(crate) request: RequestState,
     /// Snapshots asked for since the book was last live.
@@ -143,8 +148,15 @@ pub(crate) struct Instrument {
 
 impl Instrument {
     pub(crate) fn new(spec: InstrumentSpec, overflow_levels: usize) -> Result<Self, Fault> {
+        let rules = spec.venue.rules();
+        let overlap = match rules.join {
+            JoinRule::Rest(overlap) => Some(overlap),
+            JoinRule::Socket | JoinRule::Both(_) | JoinRule::Whole => None,
+        };
         Ok(Self {
             spec,
+            rules,
+            overlap,
             px: Scale::new(spec.tick_size)?,
             qty: Scale::new(spec.lot_size)?,
             state: BookState::Idle,
@@ -159,6 +171,7 @@ impl Instrument {
             ticker: TickerState::default(),
             candles: [Candle::default(); TIMEFRAMES_MAX],
             mark: None,
+            contract: Contract::default(),
             backlog: None,
             request: RequestState::None,
             attempts: 0,
@@ -188,5 +201,30 @@ impl Instrument {
     #[inline]
     pub(crate) fn level(&mut self, px: Decimal, qty: Decimal) -> Result<BookLevel, Fault> {
         Ok(BookLevel { px: self.price(px)?, qty: self.quantity(qty)? })
+    }
+    /// A quantity in whole lots, negative when short.
+    pub(crate) fn signed_lots(&mut self, qty: Decimal) -> Result<i64, Fault> {
+        let size = Decimal { mantissa: qty.mantissa.checked_abs().ok_or(Fault::NumberRange)?, ..qty };
+        let lots = self.quantity(size)?.0;
+        Ok(if qty.mantissa < 0 { -lots } else { lots })
+    }
+
+    /// A best level of which price, quantity or both are new. A quantity of zero is no level.
+    pub(crate) fn merged(
+        &mut self,
+        known: Option<BookLevel>,
+        px: Option<Decimal>,
+        qty: Option<Decimal>,
+    ) -> Result<Option<BookLevel>, Fault> {
+        let qty = match qty {
+            Some(qty) if qty.mantissa == 0 => return Ok(None),
+            Some(qty) => Some(self.quantity(qty)?),
+            None => known.map(|level| level.qty),
+        };
+        let px = match px {
+            Some(px) => Some(self.price(px)?),
+            None => known.map(|level| level.px),
+        };
+        Ok(px.zip(qty).map(|(px, qty)| BookLevel { px, qty }))
     }
 }

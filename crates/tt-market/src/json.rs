@@ -137,7 +137,7 @@ pub(crate) fn bare_u64(raw: &[u8]) -> Result<u64, Fault> {
 }
 
 /// The whole number that is written in plain digits.
-fn digits_u64(digits: &[u8]) -> Result<u64, Fault> {
+pub(crate) fn digits_u64(digits: &[u8]) -> Result<u64, Fault> {
     let mut number = 0_u64;
     for byte in digits {
         if !byte.is_ascii_digit() {

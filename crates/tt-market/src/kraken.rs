@@ -2,6 +2,7 @@
 
 pub(crate) mod checksum;
 mod general;
+pub mod rules;
 mod scan;
 
 use crate::{Event, EventBuffer, Fault};

@@ -48,6 +48,7 @@ pub mod kraken;
 mod mark;
 mod orders;
 mod proof;
+pub mod rules;
 mod scan;
 mod symbol;
 mod symbol_table;
@@ -63,13 +64,15 @@ pub use counters::{Counters, VenueCounters};
 pub use decimal::{DECIMALS_MAX, Decimal, Scale};
 pub use engine::{AddError, Applied, Engine, Request};
 pub use event::{
-    AggressorSide, BookDelta, BookSnapshot, BookTicker, Control, Event, EventBuffer, Fill, Level, Levels, MarkPrice,
-    OrderId, OrderStatus, OrderUpdate, Ticker, Trade,
+    AggressorSide, Balance, BookDelta, BookSnapshot, BookTicker, Control, Event, EventBuffer, Execution, Fill, Level,
+    Levels, Liquidation, MarkPrice, OrderId, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate, Ticker, Trade,
+    VenueCandle,
 };
 pub use fault::Fault;
 pub use instrument::InstrumentSpec;
-pub use mark::{Mark, Position, PositionMark};
+pub use mark::{Contract, Mark, Position, PositionMark};
 pub use orders::OrderState;
 pub use proof::{Proof, Standing};
+pub use rules::Rules;
 pub use symbol::Symbol;
 pub use venue::Venue;

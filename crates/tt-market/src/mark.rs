@@ -63,6 +63,46 @@ impl Mark {
     }
 }
 
+/// What a venue tells of a contract apart from its mark price, each value as it was last told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contract {
+    /// The index price in quote currency.
+    pub index_px: Option<Decimal>,
+    /// The rate of the next funding, a fraction.
+    pub funding_rate: Option<Decimal>,
+    /// Contracts that are open, in the venue's unit of quantity.
+    pub open_interest: Option<Decimal>,
+    /// When the next funding is paid, Unix epoch; zero where nobody told.
+    pub ts_next_funding: Nanos,
+    /// When the last of it was received, Unix epoch.
+    pub ts_recv: Nanos,
+}
+
+impl Contract {
+    pub(crate) fn to_words(self) -> [u64; 7] {
+        let values = [self.index_px, self.funding_rate, self.open_interest];
+        let [index, rate, interest] = values.map(|value| value.unwrap_or_default().mantissa as u64);
+        // Decimals, above them whether there is a value at all.
+        let scales = values.map(|value| value.map_or(0, |value| u64::from(value.decimals) | 1 << 7));
+        let scales = scales[0] | scales[1] << 8 | scales[2] << 16;
+        [index, rate, interest, scales, self.ts_next_funding.0, self.ts_recv.0, 0]
+    }
+
+    pub(crate) fn from_words(words: [u64; 7]) -> Self {
+        let value = |index: usize| {
+            let scale = (words[3] >> (8 * index)) as u8;
+            (scale >> 7 == 1).then(|| Decimal::new(words[index] as i64, scale & 0x7f))
+        };
+        Self {
+            index_px: value(0),
+            funding_rate: value(1),
+            open_interest: value(2),
+            ts_next_funding: Nanos(words[4]),
+            ts_recv: Nanos(words[5]),
+        }
+    }
+}
+
 /// A position in a linear contract: its value moves by the quantity for each unit of price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
@@ -154,5 +194,14 @@ mod tests {
         let loss = PositionMark::new(&long, Decimal::new(1, 3), &mark).unwrap();
         assert_eq!(loss.pnl_mantissa, -158_749_999_750);
         assert_eq!(PositionMark::from_words(loss.to_words()), loss);
+    }
+
+    #[test]
+    fn what_nobody_told_stays_unknown() {
+        let funding_rate = Some(Decimal::new(-125, 6));
+        let contract = Contract { funding_rate, ts_recv: Nanos(9), ..Contract::default() };
+        assert_eq!(Contract::from_words(contract.to_words()), contract);
+        let contract = Contract { open_interest: Some(Decimal::new(0, 18)), ..contract };
+        assert_eq!(Contract::from_words(contract.to_words()), contract);
     }
 }

@@ -43,7 +43,7 @@ impl Orders {
     }
 
     fn start(&self, venue: Venue, id: &OrderId) -> usize {
-        let words = id.0.words();
+        let words = id.words();
         let mixed = (words[0] ^ words[1].rotate_left(23) ^ words[2].rotate_left(41) ^ venue as u64)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 32) as usize & self.mask

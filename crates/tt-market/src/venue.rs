@@ -1,30 +1,79 @@
-//! The venues.
+//! The venues: one line each, with its parser and its rules.
 
-/// Where a connection leads. Spot and derivatives of one exchange are venues of their own: their rules differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Venue {
-    /// Binance spot.
-    BinanceSpot,
-    /// Binance USD-margined futures.
-    BinanceUsdm,
-    /// Kraken, WebSocket version 2.
-    Kraken,
+use crate::{Event, EventBuffer, Fault, Rules, binance, kraken};
+
+macro_rules! venues {
+    ($($parser:ident { $($(#[doc = $doc:literal])+ $name:ident => $rules:ident,)+ })+) => {
+        /// Where a connection leads. Spot and derivatives of one exchange are venues of their own: their rules differ.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Venue {
+            $($($(#[doc = $doc])+ $name,)+)+
+        }
+
+        impl Venue {
+            /// All venues, in the order of their counters.
+            pub const ALL: [Self; [$($(stringify!($name)),+),+].len()] = [$($(Self::$name),+),+];
+
+            /// The venue's rules.
+            #[inline]
+            #[must_use]
+            pub const fn rules(self) -> &'static Rules {
+                match self {
+                    $($(Self::$name => &$parser::rules::$rules,)+)+
+                }
+            }
+
+            /// Reads one WebSocket frame into `buffer`.
+            ///
+            /// # Errors
+            /// A [`Fault`] that [`is_malformed`](Fault::is_malformed), `UnknownTopic`, `Refused` or `VenueError`.
+            #[inline]
+            pub fn parse(self, frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+                match self {
+                    $($(Self::$name)|+ => $parser::parse(frame, buffer),)+
+                }
+            }
+
+            /// As [`parse`](Self::parse), by the names of the keys in any order: what `parse` falls back to.
+            ///
+            /// # Errors
+            /// As [`parse`](Self::parse).
+            pub fn parse_general(self, frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+                match self {
+                    $($(Self::$name)|+ => $parser::parse_general(frame, buffer),)+
+                }
+            }
+        }
+    };
+}
+
+venues! {
+    binance {
+        /// Binance spot.
+        BinanceSpot => SPOT,
+        /// Binance USD-margined futures.
+        BinanceUsdm => USDM,
+    }
+    kraken {
+        /// Kraken, WebSocket version 2.
+        Kraken => RULES,
+    }
 }
 
 impl Venue {
-    /// All venues, in the order of their counters.
-    pub const ALL: [Self; 3] = [Self::BinanceSpot, Self::BinanceUsdm, Self::Kraken];
     /// How many venues there are.
     pub const COUNT: usize = Self::ALL.len();
 
     /// The venue's name in configuration, reports and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::BinanceSpot => "binance_spot",
-            Self::BinanceUsdm => "binance_usdm",
-            Self::Kraken => "kraken",
-        }
+        self.rules().name
+    }
+
+    /// The venue of a name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|venue| venue.name() == name)
     }
 }

@@ -27,7 +27,7 @@ impl Bench {
             symbol: Symbol::new(symbol).unwrap(),
             tick_size: Decimal::new(1, 1),
             lot_size: Decimal::new(1, 3),
-            depth_max: (venue == Venue::Kraken).then_some(10),
+            depth_max: venue.rules().truncates.then_some(10),
             candles: CandleSource::Trades,
         };
         let id = engine.add_instrument(spec(b"BTCUSDT")).unwrap();
@@ -72,7 +72,7 @@ impl Bench {
         let requests = std::iter::from_fn(|| self.engine.poll_request(self.now));
         let own = |request: &Request| match request {
             Request::FetchSnapshot { instrument } | Request::Resubscribe { instrument, .. } => *instrument == id,
-            Request::Reconnect { .. } => true,
+            Request::Reconnect { .. } | Request::Answer { .. } => true,
         };
         requests.filter(own).collect()
     }
@@ -281,7 +281,7 @@ fn trades_make_candles_and_orders_live_until_they_end() {
         let frame = format!("{{\"e\":\"ORDER_TRADE_UPDATE\",\"T\":{MS},\"E\":{MS},\"o\":{{{order}}}}}");
         assert_eq!(bench.frame(&frame), Ok(Applied::Orders));
         assert_eq!(bench.engine.orders_len(), live);
-        let known = bench.engine.order(Venue::BinanceUsdm, &OrderId(Symbol::new(b"77").unwrap()));
+        let known = bench.engine.order(Venue::BinanceUsdm, &OrderId::new(b"77").unwrap());
         assert_eq!(known.map(|order| order.filled_qty), (live == 1).then_some(Decimal::new(5, 1)));
         assert!(known.is_none_or(|order| order.status != OrderStatus::Filled));
     }

@@ -145,7 +145,12 @@ const fn state_row(applied: Applied, is_snapshot: bool) -> Option<Row> {
         Applied::Ticker(_) => Some(Row::StateTicker),
         Applied::MarkPrice(_) => Some(Row::StateMarkPrice),
         Applied::Orders => Some(Row::StateOrderUpdate),
-        Applied::Trades | Applied::Kept(_) | Applied::Control => None,
+        Applied::Trades
+        | Applied::Candles
+        | Applied::Liquidations
+        | Applied::Account
+        | Applied::Kept(_)
+        | Applied::Control => None,
     }
 }
 

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::{self, Message};
+use tt_market::rules::Instruments;
 use tt_market::{Decimal, Venue};
 use tt_meter::Clock;
 
@@ -67,19 +68,21 @@ impl From<anyhow::Error> for NotListed {
 pub(super) async fn fetch(feed: &FeedConfig, clock: Clock) -> Result<Vec<Listing>, NotListed> {
     dial::check(&feed.streams)?;
     feed.rest.as_ref().map(dial::check).transpose()?;
-    let listed = match feed.venue {
-        Venue::BinanceSpot => {
-            let mut listed = Vec::new();
+    let mut listed = Vec::new();
+    match feed.venue.rules().instruments {
+        Instruments::Named(path) => {
             for symbols in feed.symbols.chunks(SYMBOLS_PER_REQUEST) {
                 let quoted: Vec<String> = symbols.iter().map(|symbol| format!("%22{symbol}%22")).collect();
-                let path = format!("/api/v3/exchangeInfo?symbols=%5B{}%5D", quoted.join(","));
-                listed.extend(binance(&rest_json(feed, &path, clock).await?, feed.venue));
+                let path = path.replace("{symbols}", &quoted.join(","));
+                listed.extend(listings(&rest_json(feed, &path, clock).await?, feed.venue));
             }
-            listed
         }
-        Venue::BinanceUsdm => binance(&rest_json(feed, "/fapi/v1/exchangeInfo", clock).await?, feed.venue),
-        Venue::Kraken => kraken(&kraken_snapshot(feed, clock).await.map_err(unreached)?),
-    };
+        Instruments::All(path) => listed.extend(listings(&rest_json(feed, path, clock).await?, feed.venue)),
+        Instruments::Socket(request) => {
+            let body = socket_list(feed, request, clock).await.map_err(unreached)?;
+            listed.extend(listings(&body, feed.venue));
+        }
+    }
     let find = |symbol: &String| {
         let found = listed.iter().find(|listing| listing.symbol == *symbol);
         found.cloned().with_context(|| format!("{} does not list {symbol}", feed.venue.name()))
@@ -98,6 +101,14 @@ async fn rest_json(feed: &FeedConfig, path: &str, clock: Clock) -> Result<Value,
         }
     })?;
     Ok(serde_json::from_slice(&body).with_context(|| format!("{uri}: no JSON"))?)
+}
+
+/// The entries of a venue's list.
+fn listings(body: &Value, venue: Venue) -> Vec<Listing> {
+    match venue {
+        Venue::BinanceSpot | Venue::BinanceUsdm => binance(body, venue),
+        Venue::Kraken => kraken(body),
+    }
 }
 
 fn binance(body: &Value, venue: Venue) -> Vec<Listing> {
@@ -132,9 +143,9 @@ fn unreached(error: anyhow::Error) -> NotListed {
     }
 }
 
-async fn kraken_snapshot(feed: &FeedConfig, clock: Clock) -> anyhow::Result<Value> {
+/// The list that comes on the WebSocket: Kraken's.
+async fn socket_list(feed: &FeedConfig, request: &str, clock: Clock) -> anyhow::Result<Value> {
     let (mut socket, _) = socket::open(&feed.streams, clock).await?;
-    let request = r#"{"method":"subscribe","params":{"channel":"instrument","snapshot":true}}"#;
     socket.send(Message::text(request)).await?;
     let snapshot = async {
         while let Some(frame) = socket.next().await {

@@ -323,7 +323,7 @@ fn add(engine: &mut Engine, part: &FeedConfig, listing: &Listing) -> anyhow::Res
         symbol,
         tick_size: listing.tick_size,
         lot_size: listing.lot_size,
-        depth_max: (part.venue == Venue::Kraken).then_some(part.depth as usize),
+        depth_max: part.venue.rules().truncates.then_some(part.depth as usize),
         candles: CandleSource::Trades,
     };
     let added = engine.add_instrument(spec);

@@ -25,7 +25,7 @@ pub struct FeedConfig {
     pub rest: Option<Uri>,
     /// The venue's symbols.
     pub symbols: Vec<String>,
-    /// Levels of each side that are asked for, where the venue wants to know (Kraken: 10, 25, 100, 500, 1000).
+    /// Levels of each side that are asked for, where the venue wants to know (its rules' `depths`).
     pub depth: u32,
     /// The stream of the account's own orders (Binance's listen key); whoever got the key keeps it alive.
     pub listen_key: Option<String>,
@@ -64,16 +64,11 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// What suits `venue`: Kraken has a heartbeat each second; Binance pings every 20 s (spot) or 3 min (USD-M).
+    /// What suits `venue`.
     #[must_use]
-    pub const fn of(venue: Venue) -> Self {
-        let silence_s = match venue {
-            Venue::BinanceSpot => 60,
-            Venue::BinanceUsdm => 240,
-            Venue::Kraken => 10,
-        };
+    pub fn of(venue: Venue) -> Self {
         Self {
-            silence_max: Duration::from_secs(silence_s),
+            silence_max: Duration::from_nanos(venue.rules().silence_max.0),
             answer_max: Duration::from_secs(10),
             backoff_min: Duration::from_millis(250),
             backoff_max: Duration::from_secs(30),
@@ -86,19 +81,14 @@ impl FeedConfig {
     /// `symbols` of `venue` at its own public addresses (unverified live).
     #[must_use]
     pub fn public(venue: Venue, symbols: Vec<String>) -> Self {
-        let (streams, rest) = match venue {
-            Venue::BinanceSpot => ("wss://stream.binance.com:9443/stream", Some("https://api.binance.com")),
-            Venue::BinanceUsdm => ("wss://fstream.binance.com/stream", Some("https://fapi.binance.com")),
-            Venue::Kraken => ("wss://ws.kraken.com/v2", None),
-        };
-        // A thousand levels weigh 50 of the 6,000 that Binance allows in a minute.
-        let timing = Timing { snapshot_gap: Duration::from_millis(600), ..Timing::of(venue) };
+        let rules = venue.rules();
+        let timing = Timing { snapshot_gap: Duration::from_nanos(rules.snapshot_gap.0), ..Timing::of(venue) };
         Self {
             venue,
-            streams: Uri::from_static(streams),
-            rest: rest.map(Uri::from_static),
+            streams: Uri::from_static(rules.streams),
+            rest: rules.rest.map(Uri::from_static),
             symbols,
-            depth: 25,
+            depth: rules.depth,
             listen_key: None,
             positions: Vec::new(),
             cpu: None,

@@ -1,16 +1,11 @@
-//! What is asked of a venue on its socket, and what it answers.
+//! What is asked of a venue on its socket, and what it answers: the venue's rules, filled in.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tt_market::Venue;
-
-/// Topics that one connection carries: Binance allows 1,024 streams.
-const TOPICS_MAX: usize = 1000;
-
-/// Topics in one request.
-const TOPICS_PER_REQUEST: usize = 300;
+use tt_market::rules::{Grouping, Rules, Topic, TopicKind};
 
 /// The id of requests for pings, which nobody waits for.
 const PING_ID: u64 = 0;
@@ -25,23 +20,15 @@ pub struct Refusal {
 }
 
 /// How many symbols one connection can serve.
-pub(super) const fn symbols_max(venue: Venue) -> usize {
-    TOPICS_MAX / names(venue).len()
-}
-
-/// What is asked for each symbol.
-const fn names(venue: Venue) -> &'static [&'static str] {
-    match venue {
-        Venue::BinanceSpot => &["depth@100ms", "bookTicker", "trade"],
-        Venue::BinanceUsdm => &["depth@100ms", "bookTicker", "trade", "markPrice@1s"],
-        Venue::Kraken => &["book", "ticker", "trade"],
-    }
+pub(super) fn symbols_max(venue: Venue) -> usize {
+    let rules = venue.rules();
+    rules.topics_max as usize / rules.followed().count().max(1)
 }
 
 /// Requests that wait for their answers.
 #[derive(Debug)]
 pub(super) struct Requests {
-    venue: Venue,
+    rules: &'static Rules,
     depth: u32,
     answer_max: Duration,
     last_id: u64,
@@ -51,31 +38,55 @@ pub(super) struct Requests {
 #[derive(Debug)]
 struct Waiting {
     answers: usize,
+    /// What was asked for, one by one.
+    items: Vec<String>,
     subject: String,
     until: Instant,
 }
 
 impl Requests {
     pub(super) fn new(venue: Venue, depth: u32, answer_max: Duration) -> Self {
-        Self { venue, depth, answer_max, last_id: PING_ID, waiting: HashMap::new() }
+        Self { rules: venue.rules(), depth, answer_max, last_id: PING_ID, waiting: HashMap::new() }
     }
 
     /// The requests that follow everything of `symbols`.
     pub(super) fn subscribe(&mut self, symbols: &[String]) -> Vec<String> {
-        match self.venue {
-            Venue::BinanceSpot | Venue::BinanceUsdm => {
-                let lower: Vec<String> = symbols.iter().map(|symbol| symbol.to_ascii_lowercase()).collect();
-                let streams: Vec<String> = lower
-                    .iter()
-                    .flat_map(|symbol| names(self.venue).iter().map(move |name| format!("{symbol}@{name}")))
-                    .collect();
-                streams.chunks(TOPICS_PER_REQUEST).map(|chunk| self.binance("SUBSCRIBE", chunk)).collect()
+        let topics: Vec<&Topic> = self.rules.followed().collect();
+        self.request(self.rules.request.subscribe, &topics, symbols)
+    }
+
+    /// The request that follows the account's own orders by their listen key; none where the venue has no such stream.
+    pub(super) fn subscribe_orders(&mut self, listen_key: &str) -> Option<String> {
+        let topic = self.rules.private?.topics.iter().find(|topic| topic.kind == TopicKind::Orders)?;
+        let text = topic.text.replace("{listen_key}", listen_key);
+        Some(self.message(self.rules.request.subscribe, vec![text], 1))
+    }
+
+    /// The requests after which the venue sends the whole book of `symbol` anew.
+    pub(super) fn resubscribe(&mut self, symbol: &str) -> Vec<String> {
+        let Some(book) = self.rules.topic(TopicKind::Book) else { return Vec::new() };
+        let symbols = [symbol.to_owned()];
+        let mut requests = self.request(self.rules.request.unsubscribe, &[book], &symbols);
+        requests.extend(self.request(self.rules.request.subscribe, &[book], &symbols));
+        requests
+    }
+
+    fn request(&mut self, method: &str, topics: &[&Topic], symbols: &[String]) -> Vec<String> {
+        let most = self.rules.topics_per_request.max(1) as usize;
+        match self.rules.request.grouping {
+            Grouping::Topics | Grouping::One => {
+                let most = if self.rules.request.grouping == Grouping::One { 1 } else { most };
+                let each = symbols.iter().flat_map(|symbol| topics.iter().map(move |topic| (symbol, topic)));
+                let texts: Vec<String> = each.map(|(symbol, topic)| self.fill(topic, symbol)).collect();
+                texts.chunks(most).map(|chunk| self.message(method, chunk.to_vec(), chunk.len())).collect()
             }
-            Venue::Kraken => {
+            Grouping::Symbols => {
                 let mut requests = Vec::new();
-                for name in names(self.venue) {
-                    for chunk in symbols.chunks(TOPICS_PER_REQUEST) {
-                        requests.push(self.kraken("subscribe", name, chunk));
+                for topic in topics {
+                    for chunk in symbols.chunks(most) {
+                        let quoted: Vec<String> = chunk.iter().map(|symbol| format!("\"{symbol}\"")).collect();
+                        let text = self.fill(topic, "").replace("{symbols}", &quoted.join(","));
+                        requests.push(self.message(method, vec![text], chunk.len()));
                     }
                 }
                 requests
@@ -83,73 +94,64 @@ impl Requests {
         }
     }
 
-    /// The request that follows the account's own orders at Binance.
-    pub(super) fn subscribe_orders(&mut self, listen_key: &str) -> String {
-        self.binance("SUBSCRIBE", &[listen_key.to_owned()])
+    fn fill(&self, topic: &Topic, symbol: &str) -> String {
+        let depth = self.depth.to_string();
+        let text = topic.text.replace("{symbol}", symbol).replace("{lower}", &symbol.to_ascii_lowercase());
+        text.replace("{depth}", &depth)
     }
 
-    /// The requests after which the venue sends the whole book of `symbol` anew.
-    pub(super) fn resubscribe(&mut self, symbol: &str) -> Vec<String> {
-        let symbols = [symbol.to_owned()];
-        match self.venue {
-            Venue::BinanceSpot | Venue::BinanceUsdm => Vec::new(),
-            Venue::Kraken => {
-                vec![self.kraken("unsubscribe", "book", &symbols), self.kraken("subscribe", "book", &symbols)]
+    /// A request for `items`, which names so many topics or symbols.
+    fn message(&mut self, method: &str, items: Vec<String>, len: usize) -> String {
+        self.last_id += 1;
+        let subject = items.join(",").replace('"', "");
+        let text = self.rules.request.text.replace("{method}", method).replace("{id}", &self.last_id.to_string());
+        let text = text.replace("{topics}", &items.join(","));
+        let answers = if self.rules.answer.each { len } else { 1 };
+        let waiting = Waiting { answers, items, subject, until: Instant::now() + self.answer_max };
+        self.waiting.insert(self.last_id, waiting);
+        text
+    }
+
+    /// The venue's own kind of ping and how often it is due; `None` where it pings itself.
+    pub(super) fn ping(&self) -> Option<(&'static str, Duration)> {
+        let (text, every) = self.rules.keep_alive.ping?;
+        Some((text, Duration::from_nanos(every.0)))
+    }
+
+    /// Whether a frame answers a request rather than carrying market data. Known by how it begins.
+    pub(super) fn is_answer(&self, frame: &str) -> bool {
+        self.rules.answer.starts.iter().any(|start| frame.starts_with(start))
+    }
+
+    /// Takes an answer; what it refuses is returned.
+    pub(super) fn take(&mut self, frame: &str) -> Option<Refusal> {
+        let rule = &self.rules.answer;
+        let answer: Value = serde_json::from_str(frame).ok()?;
+        let text = |pointer: &str| answer.pointer(pointer).filter(|value| !value.is_null()).map(shown);
+        let id = match rule.id {
+            Some(pointer) => text(pointer).and_then(|id| id.parse().ok()),
+            None => self.waiting.keys().min().copied(),
+        };
+        let waiting = id.and_then(|id| self.waiting.get_mut(&id));
+        let is_refused = |(pointer, expected): &(&str, &str)| {
+            text(pointer).is_some_and(|found| expected.is_empty() || found == *expected)
+        };
+        let mut refused = rule.refused.iter().any(is_refused);
+        let mut subject = rule.subject.iter().find_map(|pointer| text(pointer));
+        if let (Some(pointer), Some(waiting)) = (rule.accepted, &waiting)
+            && let Some(accepted) = answer.pointer(pointer)
+        {
+            let accepted = accepted.to_string();
+            let missing: Vec<&str> =
+                waiting.items.iter().filter(|item| !accepted.contains(*item)).map(String::as_str).collect();
+            if !missing.is_empty() {
+                refused = true;
+                subject = Some(missing.join(",").replace('"', ""));
             }
         }
-    }
-
-    /// The venue's own kind of ping; `None` where it pings itself.
-    pub(super) const fn ping(&self) -> Option<&'static str> {
-        match self.venue {
-            Venue::BinanceSpot | Venue::BinanceUsdm => None,
-            Venue::Kraken => Some(r#"{"method":"ping","req_id":0}"#),
-        }
-    }
-
-    fn expect(&mut self, answers: usize, subject: String) -> u64 {
-        self.last_id += 1;
-        self.waiting.insert(self.last_id, Waiting { answers, subject, until: Instant::now() + self.answer_max });
-        self.last_id
-    }
-
-    fn binance(&mut self, method: &str, streams: &[String]) -> String {
-        let id = self.expect(1, streams.join(","));
-        json!({"method": method, "params": streams, "id": id}).to_string()
-    }
-
-    /// Kraken answers each symbol on its own.
-    fn kraken(&mut self, method: &str, name: &str, symbols: &[String]) -> String {
-        let id = self.expect(symbols.len(), format!("{name} {}", symbols.join(",")));
-        let mut params = json!({"channel": name, "symbol": symbols});
-        if name == "book" {
-            params["depth"] = json!(self.depth);
-        }
-        if method == "subscribe" && name != "trade" {
-            params["snapshot"] = json!(true);
-        }
-        json!({"method": method, "params": params, "req_id": id}).to_string()
-    }
-
-    /// Whether a frame answers a request rather than carrying market data. Known by its first key.
-    pub(super) fn is_answer(frame: &str) -> bool {
-        ["{\"result\"", "{\"id\"", "{\"error\"", "{\"method\"", "{\"req_id\""].iter().any(|key| frame.starts_with(key))
-    }
-
-    /// Takes an answer; a refusal is returned.
-    pub(super) fn take(&mut self, frame: &str) -> Option<Refusal> {
-        let answer: Value = serde_json::from_str(frame).ok()?;
-        let id = answer.get("id").or_else(|| answer.get("req_id")).and_then(Value::as_u64);
-        let waiting = id.and_then(|id| self.waiting.get_mut(&id));
-        let error = answer.get("error").filter(|error| !error.is_null()).map(|error| {
-            let text = error.get("msg").unwrap_or(error);
-            text.as_str().map_or_else(|| text.to_string(), str::to_owned)
-        });
-        let failed = answer.get("success").and_then(Value::as_bool) == Some(false);
-        let named = answer.get("symbol").and_then(Value::as_str).map(str::to_owned);
-        let refusal = (error.is_some() || failed).then(|| Refusal {
-            subject: named.or_else(|| waiting.as_ref().map(|waiting| waiting.subject.clone())).unwrap_or_default(),
-            reason: error.unwrap_or_else(|| "no reason given".to_owned()),
+        let refusal = refused.then(|| Refusal {
+            subject: subject.or_else(|| waiting.as_ref().map(|waiting| waiting.subject.clone())).unwrap_or_default(),
+            reason: rule.reason.iter().find_map(|pointer| text(pointer)).unwrap_or("no reason given".to_owned()),
         });
         if let Some(waiting) = waiting {
             waiting.answers -= 1;
@@ -169,6 +171,11 @@ impl Requests {
     }
 }
 
+/// A value without quotes.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +186,7 @@ mod tests {
         let sent = requests.subscribe(&["BTC/USD".to_owned(), "NO/USD".to_owned()]);
         assert_eq!(sent.len(), 3);
         let book: Value = serde_json::from_str(&sent[0]).unwrap();
+        assert_eq!(book["params"]["symbol"], serde_json::json!(["BTC/USD", "NO/USD"]));
         assert_eq!(book["params"]["depth"], 27);
         let id = book["req_id"].as_u64().unwrap();
         // As Kraken's documentation shows an acknowledgement and an error.
@@ -188,7 +196,7 @@ mod tests {
         let refused = format!(
             r#"{{"error":"Currency pair not supported NO/USD","method":"subscribe","req_id":{id},"success":false,"symbol":"NO/USD"}}"#
         );
-        assert!(Requests::is_answer(&accepted) && Requests::is_answer(&refused));
+        assert!(requests.is_answer(&accepted) && requests.is_answer(&refused));
         assert_eq!(requests.take(&accepted), None);
         let refusal = requests.take(&refused).unwrap();
         assert_eq!(
@@ -208,7 +216,7 @@ mod tests {
             sent,
             [r#"{"id":1,"method":"SUBSCRIBE","params":["btcusdt@depth@100ms","btcusdt@bookTicker","btcusdt@trade"]}"#]
         );
-        assert!(!Requests::is_answer(r#"{"stream":"btcusdt@trade","data":{}}"#));
+        assert!(!requests.is_answer(r#"{"stream":"btcusdt@trade","data":{}}"#));
         assert_eq!(requests.take(r#"{"result":null,"id":1}"#), None);
         assert!(requests.all_answered());
         let refusal = requests.take(r#"{"error":{"code":2,"msg":"Invalid request"},"id":9}"#).unwrap();

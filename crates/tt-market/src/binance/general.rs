@@ -1,11 +1,12 @@
 //! Binance's frames by name, in any order of keys.
 
+use super::account;
 use crate::json::{self, Elements, Object};
 use crate::{
-    AggressorSide, BookDelta, BookSnapshot, BookTicker, Control, Event, EventBuffer, Fault, Fill, Levels, MarkPrice,
-    OrderId, OrderStatus, OrderUpdate, Symbol, Ticker, Trade,
+    AggressorSide, BookDelta, BookSnapshot, BookTicker, Control, Event, EventBuffer, Fault, Levels, Liquidation,
+    MarkPrice, Symbol, Ticker, Trade, VenueCandle,
 };
-use tt_model::{Nanos, OrderSide};
+use tt_model::Nanos;
 
 /// Reads one frame by the names of its keys; what [`parse`](super::parse) falls back to.
 ///
@@ -45,18 +46,24 @@ fn event(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> 
         }
         // The one of USD-M names no best levels.
         b"24hrTicker" if object.get(b"b").is_none() => Err(Fault::UnknownTopic),
-        b"24hrTicker" => ticker(object).map(Event::Ticker),
+        b"24hrTicker" => {
+            buffer.push_ticker(ticker(object)?)?;
+            Ok(Event::Tickers)
+        }
         b"markPriceUpdate" => mark_price(object).map(Event::MarkPrice),
-        b"executionReport" => {
-            buffer.push_order_update(order_update(object, object.need(b"E")?)?)?;
-            Ok(Event::OrderUpdates)
+        b"aggTrade" => {
+            buffer.push_trade(aggregate_trade(object)?)?;
+            Ok(Event::Trades)
         }
-        b"ORDER_TRADE_UPDATE" => {
-            let order = Object::parse(object.need(b"o")?)?;
-            buffer.push_order_update(order_update(&order, object.need(b"E")?)?)?;
-            Ok(Event::OrderUpdates)
+        b"kline" => {
+            buffer.push_candle(candle(object)?)?;
+            Ok(Event::Candles)
         }
-        _ => Err(Fault::UnknownTopic),
+        b"forceOrder" => {
+            buffer.push_liquidation(liquidation(&Object::parse(object.need(b"o")?)?)?)?;
+            Ok(Event::Liquidations)
+        }
+        kind => account::event(kind, object, buffer),
     }
 }
 
@@ -75,12 +82,13 @@ fn book_ticker(object: &Object<'_>) -> Result<BookTicker, Fault> {
 fn ticker(object: &Object<'_>) -> Result<Ticker, Fault> {
     Ok(Ticker {
         symbol: symbol(object)?,
-        bid_px: json::quoted_unsigned(object.need(b"b")?)?,
-        bid_qty: json::quoted_unsigned(object.need(b"B")?)?,
-        ask_px: json::quoted_unsigned(object.need(b"a")?)?,
-        ask_qty: json::quoted_unsigned(object.need(b"A")?)?,
-        last_px: json::quoted_unsigned(object.need(b"c")?)?,
+        bid_px: Some(json::quoted_unsigned(object.need(b"b")?)?),
+        bid_qty: Some(json::quoted_unsigned(object.need(b"B")?)?),
+        ask_px: Some(json::quoted_unsigned(object.need(b"a")?)?),
+        ask_qty: Some(json::quoted_unsigned(object.need(b"A")?)?),
+        last_px: Some(json::quoted_unsigned(object.need(b"c")?)?),
         ts_event: time(object.need(b"E")?)?,
+        ..Ticker::default()
     })
 }
 
@@ -89,15 +97,71 @@ fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
         Some(kind) => json::text(kind)? == b"MARKET",
         None => true,
     };
+    print(object, b"t", in_market)
+}
+
+/// Trades of one order at one price; numbered on their own.
+fn aggregate_trade(object: &Object<'_>) -> Result<Trade, Fault> {
+    print(object, b"a", true)
+}
+
+fn print(object: &Object<'_>, id: &[u8], in_market: bool) -> Result<Trade, Fault> {
     let buyer_is_maker = json::boolean(object.need(b"m")?)?;
     Ok(Trade {
         symbol: symbol(object)?,
-        trade_id: json::bare_u64(object.need(b"t")?)?,
+        trade_id: json::bare_u64(object.need(id)?)?,
         px: json::quoted_unsigned(object.need(b"p")?)?,
         qty: json::quoted_unsigned(object.need(b"q")?)?,
         aggressor: if buyer_is_maker { AggressorSide::Sell } else { AggressorSide::Buy },
         in_market,
         ts_event: time(object.need(b"T")?)?,
+    })
+}
+
+fn candle(object: &Object<'_>) -> Result<VenueCandle, Fault> {
+    let candle = Object::parse(object.need(b"k")?)?;
+    let number = |key: &[u8]| json::quoted_unsigned(candle.need(key)?);
+    Ok(VenueCandle {
+        symbol: symbol(&candle)?,
+        timeframe: timeframe(json::text(candle.need(b"i")?)?)?,
+        ts_open: time(candle.need(b"t")?)?,
+        open_px: number(b"o")?,
+        high_px: number(b"h")?,
+        low_px: number(b"l")?,
+        close_px: number(b"c")?,
+        volume: number(b"v")?,
+        is_closed: json::boolean(candle.need(b"x")?)?,
+        ts_event: time(object.need(b"E")?)?,
+    })
+}
+
+/// `1m`, `4h`, `1d`, `1w`; a month is taken for 30 days.
+fn timeframe(text: &[u8]) -> Result<Nanos, Fault> {
+    let (unit, digits) = text.split_last().ok_or(Fault::WrongType)?;
+    let seconds = match unit {
+        b's' => 1,
+        b'm' => 60,
+        b'h' => 3600,
+        b'd' => 86_400,
+        b'w' => 7 * 86_400,
+        b'M' => 30 * 86_400,
+        _ => return Err(Fault::WrongType),
+    };
+    let count = json::digits_u64(digits)?;
+    if count == 0 || count > 1000 { Err(Fault::WrongType) } else { Ok(Nanos::from_secs(count * seconds)) }
+}
+
+fn liquidation(order: &Object<'_>) -> Result<Liquidation, Fault> {
+    Ok(Liquidation {
+        symbol: symbol(order)?,
+        side: match json::text(order.need(b"S")?)? {
+            b"BUY" => AggressorSide::Buy,
+            b"SELL" => AggressorSide::Sell,
+            _ => return Err(Fault::WrongType),
+        },
+        px: json::quoted_unsigned(order.need(b"ap")?)?,
+        qty: json::quoted_unsigned(order.need(b"z")?)?,
+        ts_event: time(order.need(b"T")?)?,
     })
 }
 
@@ -115,56 +179,6 @@ fn mark_price(object: &Object<'_>) -> Result<MarkPrice, Fault> {
         funding_rate,
         ts_next_funding: if next_funding == b"0" { Nanos(0) } else { time(next_funding)? },
         ts_event: time(object.need(b"E")?)?,
-    })
-}
-
-fn order_update(object: &Object<'_>, ts_event: &[u8]) -> Result<OrderUpdate, Fault> {
-    let side = match json::text(object.need(b"S")?)? {
-        b"BUY" => OrderSide::Buy,
-        b"SELL" => OrderSide::Sell,
-        _ => return Err(Fault::WrongType),
-    };
-    let order_id = object.need(b"i")?;
-    json::bare_u64(order_id)?;
-    let last_qty = json::quoted_unsigned(object.need(b"l")?)?;
-    let fill = if last_qty.mantissa == 0 {
-        None
-    } else {
-        Some(Fill {
-            trade_id: json::bare_u64(object.need(b"t")?)?,
-            px: json::quoted_unsigned(object.need(b"L")?)?,
-            qty: last_qty,
-        })
-    };
-    let (qty, filled_qty) = (object.need(b"q")?, object.need(b"z")?);
-    let status = match json::text(object.need(b"X")?)? {
-        // An automatic close is executed on arrival; nothing follows it.
-        b"NEW_INSURANCE" | b"NEW_ADL" if qty == filled_qty => OrderStatus::Filled,
-        text => order_status(text)?,
-    };
-    Ok(OrderUpdate {
-        symbol: Some(symbol(object)?),
-        order_id: OrderId(Symbol::new(order_id)?),
-        side: Some(side),
-        status,
-        limit_px: Some(json::quoted_unsigned(object.need(b"p")?)?),
-        qty: Some(json::quoted_unsigned(qty)?),
-        filled_qty: Some(json::quoted_unsigned(filled_qty)?),
-        fill,
-        ts_event: time(ts_event)?,
-    })
-}
-
-fn order_status(text: &[u8]) -> Result<OrderStatus, Fault> {
-    Ok(match text {
-        b"PENDING_NEW" => OrderStatus::Pending,
-        b"NEW" | b"NEW_INSURANCE" | b"NEW_ADL" | b"PENDING_CANCEL" => OrderStatus::New,
-        b"PARTIALLY_FILLED" => OrderStatus::PartiallyFilled,
-        b"FILLED" => OrderStatus::Filled,
-        b"CANCELED" => OrderStatus::Cancelled,
-        b"REJECTED" => OrderStatus::Rejected,
-        b"EXPIRED" | b"EXPIRED_IN_MATCH" => OrderStatus::Expired,
-        _ => return Err(Fault::WrongType),
     })
 }
 
@@ -227,7 +241,7 @@ fn side(text: &[u8], list: &mut Levels, buffer: &mut EventBuffer) -> Result<(), 
     Ok(())
 }
 
-fn symbol(object: &Object<'_>) -> Result<Symbol, Fault> {
+pub(super) fn symbol(object: &Object<'_>) -> Result<Symbol, Fault> {
     Symbol::new(json::text(object.need(b"s")?)?)
 }
 
@@ -235,6 +249,6 @@ fn optional_time(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
     object.get(key).map_or(Ok(Nanos(0)), time)
 }
 
-fn time(raw: &[u8]) -> Result<Nanos, Fault> {
+pub(super) fn time(raw: &[u8]) -> Result<Nanos, Fault> {
     crate::time::from_unix_ms(json::bare_u64(raw)?)
 }

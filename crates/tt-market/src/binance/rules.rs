@@ -1,50 +1,97 @@
-//! How Binance numbers its updates, and how a snapshot joins the stream.
+//! Binance's rules: spot (developers.binance.com/docs/binance-spot-api-docs/web-socket-streams) and USD-margined
+//! futures (developers.binance.com/docs/derivatives/usds-margined-futures).
 
-use crate::BookDelta;
-use crate::continuity::{Continuity, Join};
+use super::parse_snapshot;
+use crate::rules::{
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Overlap, Private, RequestRule,
+    Rules, Snapshot, Tested, Topic, TopicKind,
+};
+use tt_model::Nanos;
 
-/// Where a delta stands after update `last_id` on spot: it must begin with the very next update.
-#[inline]
-pub(crate) fn continuity_spot(last_id: u64, delta: &BookDelta) -> Continuity {
-    if delta.first_id == last_id.wrapping_add(1) && delta.last_id >= delta.first_id {
-        Continuity::Next
-    } else if delta.last_id <= last_id {
-        Continuity::Duplicate
-    } else {
-        Continuity::Gap
-    }
-}
+/// `{"result":null,"id":1}`, or `{"error":{"code":2,"msg":".."},"id":1}`.
+const ANSWER: AnswerRule = AnswerRule {
+    starts: &["{\"result\"", "{\"id\"", "{\"error\""],
+    id: Some("/id"),
+    each: false,
+    accepted: None,
+    refused: &[("/error", "")],
+    reason: &["/error/msg", "/error"],
+    subject: &[],
+};
 
-/// Where a delta stands after update `last_id` on USD-M: it must name that very update as the one before.
-#[inline]
-pub(crate) fn continuity_usdm(last_id: u64, delta: &BookDelta) -> Continuity {
-    if delta.previous_id == Some(last_id) && delta.last_id >= last_id {
-        Continuity::Next
-    } else if delta.last_id <= last_id {
-        Continuity::Duplicate
-    } else {
-        Continuity::Gap
-    }
-}
+const REQUEST: RequestRule = RequestRule {
+    text: r#"{"id":{id},"method":"{method}","params":[{topics}]}"#,
+    subscribe: "SUBSCRIBE",
+    unsubscribe: "UNSUBSCRIBE",
+    grouping: Grouping::Topics,
+};
 
-/// How a delta joins a snapshot of update `last_id` on spot: drop `u <= last_id`; the first must include the next one.
-pub(crate) fn join_spot(last_id: u64, delta: &BookDelta) -> Join {
-    if delta.last_id <= last_id {
-        Join::Superseded
-    } else if delta.first_id <= last_id.saturating_add(1) {
-        Join::Next
-    } else {
-        Join::TooNew
-    }
-}
+/// The venue pings by WebSocket frames.
+const KEEP_ALIVE: KeepAlive = KeepAlive { ping: None, begin: None, answer: None };
 
-/// How a delta joins a snapshot of update `last_id` on USD-M: drop `u < last_id`; the first must include `last_id`.
-pub(crate) fn join_usdm(last_id: u64, delta: &BookDelta) -> Join {
-    if delta.last_id < last_id {
-        Join::Superseded
-    } else if delta.first_id <= last_id || delta.previous_id == Some(last_id) {
-        Join::Next
-    } else {
-        Join::TooNew
-    }
-}
+/// Binance spot.
+pub static SPOT: Rules = Rules {
+    name: "binance_spot",
+    tested: Tested::Captured,
+    streams: "wss://stream.binance.com:9443/stream",
+    rest: Some("https://api.binance.com"),
+    instruments: Instruments::Named("/api/v3/exchangeInfo?symbols=%5B{symbols}%5D"),
+    snapshot: Some(Snapshot { path: "/api/v3/depth?symbol={symbol}&limit=1000", parse: parse_snapshot }),
+    topics: &[
+        Topic::followed(TopicKind::Book, "\"{lower}@depth@100ms\""),
+        Topic::followed(TopicKind::BestLevels, "\"{lower}@bookTicker\""),
+        Topic::followed(TopicKind::Trades, "\"{lower}@trade\""),
+        Topic::offered(TopicKind::Ticker, "\"{lower}@ticker\""),
+        Topic::offered(TopicKind::Candles, "\"{lower}@kline_1m\""),
+    ],
+    depths: &[],
+    depth: 0,
+    truncates: false,
+    request: REQUEST,
+    answer: ANSWER,
+    join: JoinRule::Rest(Overlap::Next),
+    numbering: Numbering::Range,
+    checksum: Checksum::None,
+    keep_alive: KEEP_ALIVE,
+    // It pings every 20 s.
+    silence_max: Nanos::from_secs(60),
+    // 1,024 streams.
+    topics_max: 1000,
+    topics_per_request: 300,
+    // Five messages a second.
+    request_gap: Nanos::from_millis(250),
+    // A thousand levels weigh 50 of the 6,000 that are allowed in a minute.
+    snapshot_gap: Nanos::from_millis(600),
+    private: Some(Private {
+        streams: "wss://stream.binance.com:9443/stream",
+        login: Login::ListenKey,
+        topics: &[Topic::followed(TopicKind::Orders, "\"{listen_key}\"")],
+    }),
+};
+
+/// Binance USD-margined futures.
+pub static USDM: Rules = Rules {
+    name: "binance_usdm",
+    streams: "wss://fstream.binance.com/stream",
+    rest: Some("https://fapi.binance.com"),
+    instruments: Instruments::All("/fapi/v1/exchangeInfo"),
+    snapshot: Some(Snapshot { path: "/fapi/v1/depth?symbol={symbol}&limit=1000", parse: parse_snapshot }),
+    topics: &[
+        Topic::followed(TopicKind::Book, "\"{lower}@depth@100ms\""),
+        Topic::followed(TopicKind::BestLevels, "\"{lower}@bookTicker\""),
+        Topic::followed(TopicKind::Trades, "\"{lower}@trade\""),
+        Topic::followed(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\""),
+        Topic::offered(TopicKind::Candles, "\"{lower}@kline_1m\""),
+        Topic::offered(TopicKind::Liquidations, "\"{lower}@forceOrder\""),
+    ],
+    join: JoinRule::Rest(Overlap::Same),
+    numbering: Numbering::Previous,
+    // It pings every 3 min.
+    silence_max: Nanos::from_secs(240),
+    private: Some(Private {
+        streams: "wss://fstream.binance.com/stream",
+        login: Login::ListenKey,
+        topics: &[Topic::followed(TopicKind::Orders, "\"{listen_key}\"")],
+    }),
+    ..SPOT
+};

@@ -1,7 +1,7 @@
 //! From a frame to the state that it changes.
 
 use super::{Applied, Engine};
-use crate::{ConnectionId, Event, EventBuffer, Fault, Venue, binance, kraken};
+use crate::{ConnectionId, Control, Event, EventBuffer, Fault, Venue};
 use core::mem;
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
@@ -27,7 +27,7 @@ impl Engine {
         counters.bytes += frame.len() as u64;
         let result = if self.connections.touch(connection, ts_recv) {
             let mut buffer = mem::take(&mut self.buffer);
-            let event = parse(venue, frame, &mut buffer);
+            let event = venue.parse(frame, &mut buffer);
             probe.mark(Stage::Parse);
             self.counters.venue_mut(venue).general += u64::from(buffer.is_general());
             let result = event.and_then(|event| self.apply_event(ts_recv, connection, &event, &buffer, probe));
@@ -79,12 +79,16 @@ impl Engine {
         probe: &mut impl Probe,
     ) -> Result<Applied, Fault> {
         probe.begin();
-        let venue = self.instruments.get(instrument.0 as usize).map_or(Venue::BinanceSpot, |known| known.spec.venue);
+        let Some(known) = self.instruments.get(instrument.0 as usize) else { return Err(Fault::UnknownSymbol) };
+        let (venue, rule) = (known.spec.venue, known.rules.snapshot);
         let counters = self.counters.venue_mut(venue);
         counters.frames += 1;
         counters.bytes += body.len() as u64;
         let mut buffer = mem::take(&mut self.buffer);
-        let snapshot = binance::parse_snapshot(body, &mut buffer);
+        let snapshot = match rule {
+            Some(rule) => (rule.parse)(body, &mut buffer),
+            None => Err(Fault::UnexpectedSnapshot),
+        };
         probe.mark(Stage::Parse);
         let result =
             snapshot.and_then(|snapshot| self.apply_rest_snapshot(now, instrument, &snapshot, buffer.levels(), probe));
@@ -126,25 +130,28 @@ impl Engine {
         let venue = connection.venue();
         match event {
             Event::BookTicker(ticker) => self.apply_book_ticker(ts_recv, venue, ticker, probe),
-            Event::Ticker(ticker) => self.apply_ticker(ts_recv, venue, ticker, probe),
+            Event::Tickers => self.apply_tickers(ts_recv, venue, buffer.tickers(), probe),
             Event::Trades => self.apply_trades(ts_recv, venue, buffer.trades(), probe),
             Event::BookDelta(delta) => self.apply_delta(ts_recv, connection, delta, buffer.levels(), probe),
             Event::BookSnapshot(snapshot) => self.apply_snapshot(ts_recv, connection, snapshot, buffer.levels(), probe),
             Event::MarkPrice(mark) => self.apply_mark_price(ts_recv, venue, mark, probe),
             Event::OrderUpdates => self.apply_order_updates(venue, buffer.order_updates(), probe),
-            Event::Control(_) => {
+            Event::Account => self.apply_account(venue, buffer, probe),
+            Event::Candles => {
+                self.counters.venue_mut(venue).candles += buffer.candles().len() as u64;
+                Ok(Applied::Candles)
+            }
+            Event::Liquidations => {
+                self.counters.venue_mut(venue).liquidations += buffer.liquidations().len() as u64;
+                Ok(Applied::Liquidations)
+            }
+            Event::Control(control) => {
                 self.counters.venue_mut(venue).controls += 1;
+                if *control == Control::TestRequest {
+                    self.ask_for_answer(connection);
+                }
                 Ok(Applied::Control)
             }
         }
-    }
-}
-
-/// The venue's parser.
-#[inline]
-fn parse(venue: Venue, frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
-    match venue {
-        Venue::BinanceSpot | Venue::BinanceUsdm => binance::parse(frame, buffer),
-        Venue::Kraken => kraken::parse(frame, buffer),
     }
 }

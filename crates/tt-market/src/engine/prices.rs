@@ -1,11 +1,11 @@
-//! Tickers, trades, candles, mark prices and own orders.
+//! Tickers, trades, candles and mark prices.
 
 use super::{Applied, Engine};
 use crate::board::TickerState;
 use crate::candle::CandleSource;
 use crate::instrument::{BookState, SeenTicker};
-use crate::mark::{Mark, PositionMark};
-use crate::{BookLevel, BookTicker, Fault, MarkPrice, OrderUpdate, Ticker, Trade, Venue};
+use crate::mark::{Contract, Mark, PositionMark};
+use crate::{BookLevel, BookTicker, Fault, MarkPrice, Ticker, Trade, Venue};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos, Price, Qty};
 
@@ -48,30 +48,76 @@ impl Engine {
         verdict.map(|()| Applied::Ticker(id))
     }
 
-    /// The ticker of a venue that does not number it.
-    pub(super) fn apply_ticker(
+    /// Tickers that are not numbered by the book, whole or in part. Every one that can be applied is; where none can,
+    /// the first reason is the frame's.
+    pub(super) fn apply_tickers(
         &mut self,
         ts_recv: Nanos,
         venue: Venue,
-        event: &Ticker,
+        tickers: &[Ticker],
         probe: &mut impl Probe,
     ) -> Result<Applied, Fault> {
-        let index = self.find(venue, &event.symbol)?;
-        probe.mark(Stage::LookUp);
-        let instrument = &mut self.instruments[index];
-        let bid = instrument.level(event.bid_px, event.bid_qty)?;
-        let ask = instrument.level(event.ask_px, event.ask_qty)?;
-        let last_px = instrument.price(event.last_px)?;
-        probe.mark(Stage::Validate);
-        instrument.ticker = TickerState { bid: some_level(bid), ask: some_level(ask), last_px, update_id: 0, ts_recv };
-        self.counters.venue_mut(venue).tickers += 1;
-        self.mirror(index, CandleSource::BestBid, ts_recv, event.ts_event, (bid.px, Qty(0)));
-        self.mirror(index, CandleSource::LastPrice, ts_recv, event.ts_event, (last_px, Qty(0)));
+        let mut result = Ok(Applied::Control);
+        for ticker in tickers {
+            match self.apply_ticker(ts_recv, venue, ticker) {
+                Ok(id) => result = Ok(Applied::Ticker(id)),
+                // A list of all instruments names those that nobody follows.
+                Err(fault) if matches!(result, Ok(Applied::Control)) || fault != Fault::UnknownSymbol => {
+                    result = Err(fault);
+                }
+                Err(_) => {}
+            }
+        }
         probe.mark(Stage::Build);
+        result
+    }
+
+    fn apply_ticker(&mut self, ts_recv: Nanos, venue: Venue, event: &Ticker) -> Result<InstrumentId, Fault> {
+        let index = self.find(venue, &event.symbol)?;
         let id = InstrumentId(index as u32);
+        let instrument = &mut self.instruments[index];
+        let known = instrument.ticker;
+        let bid = instrument.merged(known.bid, event.bid_px, event.bid_qty)?;
+        let ask = instrument.merged(known.ask, event.ask_px, event.ask_qty)?;
+        let last_px = event.last_px.map(|px| instrument.price(px)).transpose()?;
+        let update_id = if event.bid_px.is_some() || event.ask_px.is_some() { 0 } else { known.update_id };
+        instrument.ticker = TickerState { bid, ask, last_px: last_px.unwrap_or(known.last_px), update_id, ts_recv };
+        self.counters.venue_mut(venue).tickers += 1;
+        if let Some(bid) = bid.filter(|_| event.bid_px.is_some()) {
+            self.mirror(index, CandleSource::BestBid, ts_recv, event.ts_event, (bid.px, Qty(0)));
+        }
+        if let Some(last_px) = last_px {
+            self.mirror(index, CandleSource::LastPrice, ts_recv, event.ts_event, (last_px, Qty(0)));
+        }
         self.writer.store_ticker(id, self.instruments[index].ticker);
-        probe.mark(Stage::Serialize);
-        Ok(Applied::Ticker(id))
+        self.merge_contract(index, event, ts_recv)?;
+        Ok(id)
+    }
+
+    /// Mark price, index price, funding and open interest of a ticker.
+    fn merge_contract(&mut self, index: usize, event: &Ticker, ts_recv: Nanos) -> Result<(), Fault> {
+        let instrument = &mut self.instruments[index];
+        let id = InstrumentId(index as u32);
+        if event.index_px.or(event.funding_rate).or(event.open_interest).is_some() || event.ts_next_funding.is_some() {
+            let known = &mut instrument.contract;
+            known.index_px = event.index_px.or(known.index_px);
+            known.funding_rate = event.funding_rate.or(known.funding_rate);
+            known.open_interest = event.open_interest.or(known.open_interest);
+            known.ts_next_funding = event.ts_next_funding.unwrap_or(known.ts_next_funding);
+            known.ts_recv = ts_recv;
+            self.writer.store_contract(id, known);
+        }
+        let Some(mark_px) = event.mark_px else { return Ok(()) };
+        let Contract { index_px, funding_rate, ts_next_funding, .. } = instrument.contract;
+        let mark = Mark {
+            mark_px,
+            index_px: index_px.unwrap_or_default(),
+            funding_rate,
+            ts_next_funding,
+            ts_event: event.ts_event,
+            ts_recv,
+        };
+        self.value_positions(index, mark)
     }
 
     /// Every trade of the frame must be for a known instrument, or none is applied.
@@ -142,6 +188,16 @@ impl Engine {
         let id = InstrumentId(index as u32);
         probe.mark(Stage::LookUp);
         let mark = Mark::new(event, ts_recv);
+        self.value_positions(index, mark)?;
+        self.counters.venue_mut(venue).lag_ns = ts_recv.0.wrapping_sub(event.ts_event.0);
+        probe.mark(Stage::Build);
+        Ok(Applied::MarkPrice(id))
+    }
+
+    /// Values every position of the instrument at its new mark price, and shows both.
+    #[inline]
+    fn value_positions(&mut self, index: usize, mark: Mark) -> Result<(), Fault> {
+        let id = InstrumentId(index as u32);
         let instrument = &mut self.instruments[index];
         instrument.mark = Some(mark);
         let lot = instrument.spec.lot_size;
@@ -151,39 +207,9 @@ impl Engine {
                 self.writer.store_position(slot, &value);
             }
         }
-        let counters = self.counters.venue_mut(venue);
-        counters.mark_prices += 1;
-        counters.lag_ns = ts_recv.0.wrapping_sub(event.ts_event.0);
-        probe.mark(Stage::Build);
+        self.counters.venue_mut(instrument.spec.venue).mark_prices += 1;
         self.writer.store_mark(id, &mark);
-        probe.mark(Stage::Serialize);
-        Ok(Applied::MarkPrice(id))
-    }
-
-    /// Every update of the frame that can be applied is; the first reason why one was not is the frame's.
-    pub(super) fn apply_order_updates(
-        &mut self,
-        venue: Venue,
-        updates: &[OrderUpdate],
-        probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
-        let mut result = Ok(Applied::Orders);
-        for update in updates {
-            match self.apply_order_update(venue, update) {
-                Ok(()) => self.counters.venue_mut(venue).order_updates += 1,
-                Err(fault) => result = result.and(Err(fault)),
-            }
-        }
-        probe.mark(Stage::Build);
-        result
-    }
-
-    fn apply_order_update(&mut self, venue: Venue, update: &OrderUpdate) -> Result<(), Fault> {
-        let instrument = match &update.symbol {
-            Some(symbol) => Some(InstrumentId(self.find(venue, symbol)? as u32)),
-            None => None,
-        };
-        self.orders.apply(venue, instrument, update).map(|_| ())
+        Ok(())
     }
 }
 

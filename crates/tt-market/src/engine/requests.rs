@@ -2,7 +2,7 @@
 
 use super::{AddError, Applied, Engine, Request};
 use crate::instrument::{BookState, RequestState};
-use crate::{ConnectionId, Fault, Proof, Venue};
+use crate::{ConnectionId, Fault, Proof};
 use tt_model::{InstrumentId, Nanos};
 
 /// The first wait after a snapshot that did not help; doubled each time.
@@ -13,16 +13,6 @@ const RETRY_DOUBLINGS: u32 = 7;
 const SNAPSHOT_WAIT: Nanos = Nanos::from_secs(30);
 /// How long a book may stay crossed before it is synchronised anew.
 const CROSSED_MAX: Nanos = Nanos::from_millis(500);
-
-/// How long a venue's connection may be silent: Kraken sends a heartbeat each second, Binance pings every 20 s (spot)
-/// or 3 min (USD-M).
-const fn silence_max(venue: Venue) -> Nanos {
-    match venue {
-        Venue::BinanceSpot => Nanos::from_secs(60),
-        Venue::BinanceUsdm => Nanos::from_secs(240),
-        Venue::Kraken => Nanos::from_secs(10),
-    }
-}
 
 impl Engine {
     /// Follows an instrument's book on `connection`, on which the caller subscribes it.
@@ -50,10 +40,11 @@ impl Engine {
         self.free_backlog(index);
         self.instruments[index].state = BookState::Awaiting;
         self.show_standing(index, Proof::Syncing, now);
-        match connection.venue() {
-            Venue::BinanceSpot | Venue::BinanceUsdm => self.queue_request(index),
+        if self.instruments[index].overlap.is_some() {
+            self.queue_request(index);
+        } else {
             // The subscription itself brings the snapshot.
-            Venue::Kraken => self.instruments[index].request = RequestState::InFlight(now),
+            self.instruments[index].request = RequestState::InFlight(now);
         }
         Ok(())
     }
@@ -80,6 +71,9 @@ impl Engine {
         if let Some(connection) = self.reconnects.pop_front() {
             return Some(Request::Reconnect { connection });
         }
+        if let Some(connection) = self.answers.pop_front() {
+            return Some(Request::Answer { connection });
+        }
         for _ in 0..self.requests.len() {
             let id = self.requests.pop_front()?;
             let index = id.0 as usize;
@@ -87,7 +81,7 @@ impl Engine {
             let Some(connection) = instrument.connection.filter(|_| instrument.request == RequestState::Queued) else {
                 continue;
             };
-            let fetch = is_fetched(instrument.spec.venue);
+            let fetch = instrument.overlap.is_some();
             if instrument.not_before > now || (fetch && !self.take_backlog(index)) {
                 self.requests.push_back(id);
                 continue;
@@ -114,9 +108,16 @@ impl Engine {
         self.queue_request(index);
     }
 
+    /// The venue asks for a sign of life; one answer is enough for any number of questions.
+    pub(super) fn ask_for_answer(&mut self, connection: ConnectionId) {
+        if !self.answers.contains(&connection) && self.answers.len() < self.capacity.connections {
+            self.answers.push_back(connection);
+        }
+    }
+
     /// Looks after what has been silent, crossed or unanswered for too long. To be called at least ten times a second.
     pub fn handle_timeout(&mut self, now: Nanos) {
-        while let Some(connection) = self.connections.silent(now, silence_max) {
+        while let Some(connection) = self.connections.silent(now) {
             self.close_connection(connection, now);
             if self.reconnects.len() < self.capacity.connections {
                 self.reconnects.push_back(connection);
@@ -148,7 +149,7 @@ impl Engine {
         self.counters.venue_mut(instrument.spec.venue).resyncs += 1;
         let proof = if instrument.top.standing.proof == Proof::Syncing { Proof::Syncing } else { Proof::Stale };
         self.show_standing(index, proof, now);
-        if is_fetched(self.instruments[index].spec.venue) {
+        if self.instruments[index].overlap.is_some() {
             self.take_backlog(index);
         }
         self.queue_request(index);
@@ -216,7 +217,7 @@ impl Engine {
         let backlog = &mut self.backlogs[slot];
         let counters = self.counters.venue_mut(venue);
         if let Some(last) = backlog.last() {
-            match super::sync::continuity(venue, last.last_id, delta) {
+            match instrument.rules.numbering.continuity(last.last_id, delta) {
                 crate::continuity::Continuity::Next => {}
                 crate::continuity::Continuity::Duplicate => return Err(Fault::Duplicate),
                 crate::continuity::Continuity::Gap => {
@@ -234,14 +235,6 @@ impl Engine {
         }
         counters.kept += 1;
         Ok(Applied::Kept(InstrumentId(index as u32)))
-    }
-}
-
-/// Whether the venue's snapshots are fetched by REST; else a new subscription brings one.
-const fn is_fetched(venue: Venue) -> bool {
-    match venue {
-        Venue::BinanceSpot | Venue::BinanceUsdm => true,
-        Venue::Kraken => false,
     }
 }
 

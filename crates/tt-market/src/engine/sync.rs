@@ -7,29 +7,10 @@ use crate::continuity::{Continuity, Join};
 use crate::instrument::{BookState, Instrument, RequestState, SeenTicker};
 use crate::kraken::checksum;
 use crate::proof::LastProof;
-use crate::{
-    BookDelta, BookSide, BookSnapshot, ConnectionId, Fault, Level, Levels, Proof, Standing, Venue, binance::rules,
-};
+use crate::rules::{Numbering, Overlap};
+use crate::{BookDelta, BookSide, BookSnapshot, ConnectionId, Fault, Level, Levels, Proof, Standing};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
-
-/// Where a delta stands after update `last_id`.
-#[inline]
-pub(super) fn continuity(venue: Venue, last_id: u64, delta: &BookDelta) -> Continuity {
-    match venue {
-        Venue::BinanceSpot => rules::continuity_spot(last_id, delta),
-        Venue::BinanceUsdm => rules::continuity_usdm(last_id, delta),
-        Venue::Kraken => Continuity::Next,
-    }
-}
-
-fn join(venue: Venue, last_id: u64, delta: &BookDelta) -> Join {
-    match venue {
-        Venue::BinanceSpot => rules::join_spot(last_id, delta),
-        Venue::BinanceUsdm => rules::join_usdm(last_id, delta),
-        Venue::Kraken => Join::Next,
-    }
-}
 
 /// What a book's change is published with.
 #[derive(Clone, Copy)]
@@ -62,7 +43,7 @@ impl Engine {
         }
         let counters = self.counters.venue_mut(venue);
         match instrument.state {
-            BookState::Live => match continuity(venue, instrument.top.update_id, delta) {
+            BookState::Live => match instrument.rules.numbering.continuity(instrument.top.update_id, delta) {
                 Continuity::Next => {}
                 Continuity::Duplicate => return Err(Fault::Duplicate),
                 Continuity::Gap => {
@@ -71,7 +52,7 @@ impl Engine {
                     return self.keep_delta(index, delta, levels);
                 }
             },
-            BookState::Joining => match join(venue, instrument.top.update_id, delta) {
+            BookState::Joining(overlap) => match overlap.join(instrument.top.update_id, delta) {
                 Join::Next => {
                     instrument.state = BookState::Live;
                     instrument.request = RequestState::None;
@@ -84,7 +65,7 @@ impl Engine {
                     return self.keep_delta(index, delta, levels);
                 }
             },
-            BookState::Awaiting if venue == Venue::Kraken => return Err(Fault::AwaitingSnapshot),
+            BookState::Awaiting if instrument.overlap.is_none() => return Err(Fault::AwaitingSnapshot),
             BookState::Awaiting => return self.keep_delta(index, delta, levels),
             BookState::Idle => return Err(Fault::AwaitingSnapshot),
         }
@@ -95,8 +76,10 @@ impl Engine {
         counters.levels += delta.levels.len() as u64;
         counters.lag_ns = ts_recv.0.wrapping_sub(delta.ts_event.0);
         let result = applied.and_then(|touches_top| {
-            let update_id =
-                if venue == Venue::Kraken { self.instruments[index].top.update_id + 1 } else { delta.last_id };
+            let known = &self.instruments[index];
+            let is_numbered = known.rules.numbering != Numbering::None;
+            // Frames since the snapshot are counted where the venue numbers nothing.
+            let update_id = if is_numbered { delta.last_id } else { known.top.update_id + 1 };
             let change = Change { update_id, ts_recv, ts_event: delta.ts_event, checksum: delta.checksum, touches_top };
             self.show_book(index, change)
         });
@@ -128,7 +111,6 @@ impl Engine {
         }
         let result = self.replace_book(index, snapshot, levels, ts_recv);
         probe.mark(Stage::Build);
-        // Frames since the snapshot are counted where the venue numbers nothing.
         let change = Change {
             update_id: snapshot.last_id,
             ts_recv,
@@ -163,12 +145,11 @@ impl Engine {
     ) -> Result<Applied, Fault> {
         let index = id.0 as usize;
         let instrument = self.instruments.get(index).ok_or(Fault::UnknownSymbol)?;
-        let venue = instrument.spec.venue;
-        if instrument.state != BookState::Awaiting || venue == Venue::Kraken {
+        let Some(overlap) = instrument.overlap.filter(|_| instrument.state == BookState::Awaiting) else {
             return Err(Fault::UnexpectedSnapshot);
-        }
+        };
         let first = instrument.backlog.and_then(|slot| self.backlogs[slot].first());
-        if first.is_some_and(|first| join(venue, snapshot.last_id, first) == Join::TooNew) {
+        if first.is_some_and(|first| overlap.join(snapshot.last_id, first) == Join::TooNew) {
             return Err(Fault::SnapshotTooOld);
         }
         probe.mark(Stage::Validate);
@@ -180,10 +161,10 @@ impl Engine {
             checksum: None,
             touches_top: true,
         };
-        let replayed = self.replay(index, snapshot.last_id)?;
+        let replayed = self.replay(index, overlap, snapshot.last_id)?;
         let instrument = &mut self.instruments[index];
         instrument.request = RequestState::None;
-        instrument.state = BookState::Joining;
+        instrument.state = BookState::Joining(overlap);
         if let Some(last) = replayed {
             change.update_id = last.last_id;
             change.ts_event = last.ts_event;
@@ -207,7 +188,7 @@ impl Engine {
     }
 
     /// Applies what was kept beyond update `last_id`, and returns the last delta if there was any.
-    fn replay(&mut self, index: usize, last_id: u64) -> Result<Option<BookDelta>, Fault> {
+    fn replay(&mut self, index: usize, overlap: Overlap, last_id: u64) -> Result<Option<BookDelta>, Fault> {
         let instrument = &mut self.instruments[index];
         let Some(slot) = instrument.backlog else { return Ok(None) };
         let backlog = &mut self.backlogs[slot];
@@ -215,7 +196,7 @@ impl Engine {
         let mut last = None;
         for i in 0..backlog.len() {
             let Some(kept) = backlog.get(i) else { break };
-            if last.is_none() && join(instrument.spec.venue, last_id, &kept.delta) == Join::Superseded {
+            if last.is_none() && overlap.join(last_id, &kept.delta) == Join::Superseded {
                 counters.superseded += 1;
                 continue;
             }

@@ -22,7 +22,10 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
         b"heartbeat" => Ok(Event::Control(Control::Heartbeat)),
         b"status" => Ok(Event::Control(Control::Status)),
         b"book" => book(&outer, buffer),
-        b"ticker" => ticker(&only_element(&outer)?).map(Event::Ticker),
+        b"ticker" => {
+            buffer.push_ticker(ticker(&only_element(&outer)?)?)?;
+            Ok(Event::Tickers)
+        }
         b"trade" => {
             let mut elements = Elements::parse(outer.need(b"data")?)?;
             while let Some(element) = elements.next()? {
@@ -46,7 +49,7 @@ fn response(outer: &Object<'_>) -> Result<Event, Fault> {
     let method = json::text(outer.need(b"method")?)?;
     match outer.get(b"success") {
         Some(success) if json::boolean(success)? => Ok(Event::Control(Control::Accepted)),
-        None if method == b"pong" => Ok(Event::Control(Control::Heartbeat)),
+        None if method == b"pong" => Ok(Event::Control(Control::Pong)),
         Some(_) | None => Err(Fault::Refused),
     }
 }
@@ -107,12 +110,13 @@ fn side(text: &[u8], list: &mut Levels, buffer: &mut EventBuffer) -> Result<(), 
 fn ticker(object: &Object<'_>) -> Result<Ticker, Fault> {
     Ok(Ticker {
         symbol: symbol(object)?,
-        bid_px: json::bare_unsigned(object.need(b"bid")?)?,
-        bid_qty: json::bare_unsigned(object.need(b"bid_qty")?)?,
-        ask_px: json::bare_unsigned(object.need(b"ask")?)?,
-        ask_qty: json::bare_unsigned(object.need(b"ask_qty")?)?,
-        last_px: json::bare_unsigned(object.need(b"last")?)?,
+        bid_px: Some(json::bare_unsigned(object.need(b"bid")?)?),
+        bid_qty: Some(json::bare_unsigned(object.need(b"bid_qty")?)?),
+        ask_px: Some(json::bare_unsigned(object.need(b"ask")?)?),
+        ask_qty: Some(json::bare_unsigned(object.need(b"ask_qty")?)?),
+        last_px: Some(json::bare_unsigned(object.need(b"last")?)?),
         ts_event: optional_time(object)?,
+        ..Ticker::default()
     })
 }
 
@@ -151,7 +155,7 @@ fn execution(object: &Object<'_>) -> Result<OrderUpdate, Fault> {
     };
     Ok(OrderUpdate {
         symbol: if object.get(b"symbol").is_some() { Some(symbol(object)?) } else { None },
-        order_id: OrderId(Symbol::new(json::text(object.need(b"order_id")?)?)?),
+        order_id: OrderId::new(json::text(object.need(b"order_id")?)?)?,
         side: if object.get(b"side").is_some() { Some(side_of(object)?) } else { None },
         status,
         limit_px: optional_number(object, b"limit_price")?,

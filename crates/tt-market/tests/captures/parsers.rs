@@ -7,15 +7,10 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::sync::LazyLock;
 use tt_journal::Record;
-use tt_market::{Decimal, Event, EventBuffer, Fault, Symbol, Venue, binance, kraken};
+use tt_market::{Decimal, Event, EventBuffer, Fault, Symbol, Venue, binance};
 
 fn parse(venue: Venue, frame: &[u8], buffer: &mut EventBuffer, general: bool) -> Result<String, Fault> {
-    let event = match (venue, general) {
-        (Venue::Kraken, false) => kraken::parse(frame, buffer),
-        (Venue::Kraken, true) => kraken::parse_general(frame, buffer),
-        (Venue::BinanceSpot | Venue::BinanceUsdm, false) => binance::parse(frame, buffer),
-        (Venue::BinanceSpot | Venue::BinanceUsdm, true) => binance::parse_general(frame, buffer),
-    };
+    let event = if general { venue.parse_general(frame, buffer) } else { venue.parse(frame, buffer) };
     event.map(|event| shown(&event, buffer))
 }
 
@@ -78,7 +73,13 @@ fn shown(event: &Event, buffer: &EventBuffer) -> String {
             write!(out, "snapshot {} {:?}", s.symbol.unwrap(), s.checksum).unwrap();
             levels(&mut out, &s.levels);
         }
-        Event::Ticker(_) | Event::MarkPrice(_) | Event::OrderUpdates | Event::Control(_) => out.push_str("other"),
+        Event::Tickers
+        | Event::Candles
+        | Event::Liquidations
+        | Event::MarkPrice(_)
+        | Event::OrderUpdates
+        | Event::Account
+        | Event::Control(_) => out.push_str("other"),
     }
     out
 }

@@ -71,10 +71,10 @@ fn digest(event: &Event, buffer: &EventBuffer) -> u64 {
         Event::BookTicker(ticker) => ticker.update_id,
         Event::BookDelta(delta) => delta.last_id ^ buffer.levels().len() as u64,
         Event::Trades => buffer.trades().len() as u64,
-        Event::Ticker(_) => 2,
+        Event::Tickers => 2,
         Event::MarkPrice(_) => 3,
         Event::OrderUpdates => 4 + buffer.order_updates().len() as u64,
-        Event::BookSnapshot(_) | Event::Control(_) => 0,
+        Event::Candles | Event::Liquidations | Event::Account | Event::BookSnapshot(_) | Event::Control(_) => 0,
     }
 }
 
@@ -124,8 +124,10 @@ impl Operation for Parse {
                 let (px, qty) = level(&frame["p"], &frame["q"])?;
                 ensure!(is(trade.px, 1, px) && is(trade.qty, 3, qty), "trade of {frame}");
             }
-            Event::Ticker(_) | Event::MarkPrice(_) | Event::OrderUpdates => {}
-            Event::BookSnapshot(_) | Event::Control(_) => anyhow::bail!("{event:?} of {frame}"),
+            Event::Tickers | Event::MarkPrice(_) | Event::OrderUpdates => {}
+            Event::Candles | Event::Liquidations | Event::Account | Event::BookSnapshot(_) | Event::Control(_) => {
+                anyhow::bail!("{event:?} of {frame}")
+            }
         }
         Ok(digest(&event, &self.buffer))
     }

@@ -111,6 +111,7 @@ pub(super) fn digest(applied: Applied) -> u64 {
         Applied::Orders => 41,
         Applied::Kept(_) => 51,
         Applied::Control => 61,
+        Applied::Candles | Applied::Liquidations | Applied::Account => 71,
     }
 }
 

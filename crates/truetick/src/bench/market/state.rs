@@ -132,8 +132,8 @@ impl State {
             Kind::OrderUpdate => {
                 let open = frame["o"]["X"] != "FILLED";
                 let id = frame["o"]["i"].to_string();
-                let id = tt_market::Symbol::new(id.as_bytes()).map_err(|fault| anyhow::anyhow!("{fault:?}"))?;
-                let known = self.rig.engine.order(tt_market::Venue::BinanceUsdm, &tt_market::OrderId(id));
+                let id = tt_market::OrderId::new(id.as_bytes()).map_err(|fault| anyhow::anyhow!("{fault:?}"))?;
+                let known = self.rig.engine.order(tt_market::Venue::BinanceUsdm, &id);
                 ensure!(known.is_some() == open, "order {id:?} is {known:?}");
                 Ok(41)
             }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{self, Message};
-use tt_market::{ConnectionId, Request, Venue};
+use tt_market::{ConnectionId, Request};
 use tt_model::InstrumentId;
 
 use super::Feed;
@@ -26,17 +26,11 @@ const BEAT: Duration = Duration::from_millis(50);
 /// Beats between two looks at the distributions, which are larger.
 const BEATS_PER_REPORT: u32 = 5;
 
-/// The time between two pings of our own.
-const PING_EVERY: Duration = Duration::from_secs(15);
-
 /// Frames that are taken before timers and snapshots get their turn.
 const FRAMES_PER_TURN: usize = 256;
 
 /// A closing handshake may take this long.
 const CLOSE_MAX: Duration = Duration::from_millis(500);
-
-/// The time between two requests on one connection: Binance allows five a second.
-const REQUEST_GAP: Duration = Duration::from_millis(250);
 
 /// Why a connection ended.
 #[derive(Debug)]
@@ -108,8 +102,10 @@ impl Connection<'_> {
             return Ended::Lost(reason);
         }
         let mut unsent = self.requests();
+        unsent.extend(self.feed.config.venue.rules().keep_alive.begin.map(str::to_owned));
         unsent.reverse();
-        let mut request_times = tokio::time::interval(REQUEST_GAP);
+        let mut request_times =
+            tokio::time::interval(Duration::from_nanos(self.feed.config.venue.rules().request_gap.0));
         let mut beats = tokio::time::interval(BEAT);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut beat_count = 0_u32;
@@ -154,7 +150,7 @@ impl Connection<'_> {
     fn requests(&mut self) -> Vec<String> {
         let mut requests = self.requests.subscribe(&self.feed.config.symbols);
         if let Some(listen_key) = &self.feed.config.listen_key {
-            requests.push(self.requests.subscribe_orders(listen_key));
+            requests.extend(self.requests.subscribe_orders(listen_key));
         }
         requests
     }
@@ -192,7 +188,7 @@ impl Connection<'_> {
 
     fn take_frame(&mut self, text: &str, received: tt_meter::Stamp) {
         self.take_bytes(text.as_bytes(), received);
-        if Requests::is_answer(text)
+        if self.requests.is_answer(text)
             && let Some(refusal) = self.requests.take(text)
         {
             let venue = self.feed.config.venue.name();
@@ -225,8 +221,13 @@ impl Connection<'_> {
                 Request::Reconnect { connection } if connection == self.id => {
                     return Err("silent for too long".to_owned());
                 }
+                Request::Answer { connection } if connection == self.id => {
+                    if let Some(answer) = self.feed.config.venue.rules().keep_alive.answer {
+                        self.send(answer.to_owned()).await?;
+                    }
+                }
                 // Asked for on behalf of a connection that is gone.
-                Request::Resubscribe { .. } | Request::Reconnect { .. } => {}
+                Request::Resubscribe { .. } | Request::Reconnect { .. } | Request::Answer { .. } => {}
             }
         }
         Ok(())
@@ -238,12 +239,9 @@ impl Connection<'_> {
 
     fn fetch(&mut self, instrument: InstrumentId) {
         let symbol = self.symbol(instrument);
-        let path = match self.feed.config.venue {
-            Venue::BinanceSpot => format!("/api/v3/depth?symbol={symbol}&limit=1000"),
-            Venue::BinanceUsdm => format!("/fapi/v1/depth?symbol={symbol}&limit=1000"),
-            // Its snapshots come on the socket.
-            Venue::Kraken => return,
-        };
+        // Elsewhere snapshots come on the socket.
+        let Some(rule) = self.feed.config.venue.rules().snapshot else { return };
+        let path = rule.path.replace("{symbol}", &symbol);
         let (uri, clock) = (self.feed.config.rest_uri(&path), self.feed.clock);
         let at = self.fetch_not_before.max(Instant::now());
         self.fetch_not_before = at + self.feed.config.timing.snapshot_gap;
@@ -299,8 +297,8 @@ impl Connection<'_> {
         let wall_now = self.feed.wall.now();
         self.feed.engine.handle_timeout(wall_now);
         self.serve_requests().await?;
-        if let Some(ping) = self.requests.ping()
-            && now.duration_since(self.last_ping) > PING_EVERY
+        if let Some((ping, every)) = self.requests.ping()
+            && now.duration_since(self.last_ping) > every
         {
             self.last_ping = now;
             self.send(ping.to_owned()).await?;

@@ -1,0 +1,236 @@
+//! Room for what one frame lists.
+
+use super::{Balance, Execution, Level, Levels, Liquidation, OrderUpdate, PositionUpdate, Ticker, Trade, VenueCandle};
+use crate::{Decimal, Fault};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Reusable room for the lists of one parsed frame. It never grows; the default one has no room.
+#[derive(Debug, Default)]
+pub struct EventBuffer {
+    /// Filled to its capacity; the first `levels_len` are of the last frame.
+    levels: Vec<Level>,
+    levels_len: usize,
+    trades: Vec<Trade>,
+    /// The lists of rarer frames, apart so that the buffer is cheap to move.
+    lists: Option<Box<Lists>>,
+    /// Whether one of them may hold something.
+    has_entries: bool,
+    is_general: bool,
+}
+
+impl EventBuffer {
+    /// Room for `levels_max` levels, and `entries_max` entries of each other list in one frame.
+    #[must_use]
+    pub fn new(levels_max: usize, entries_max: usize) -> Self {
+        Self {
+            levels: alloc::vec![Level::default(); levels_max],
+            levels_len: 0,
+            trades: Vec::with_capacity(entries_max),
+            lists: Some(Box::new(Lists::new(entries_max))),
+            has_entries: false,
+            is_general: false,
+        }
+    }
+
+    /// The levels of the last parsed book event; its [`Levels`] say which are bids.
+    #[must_use]
+    pub fn levels(&self) -> &[Level] {
+        &self.levels[..self.levels_len]
+    }
+
+    /// The trades of the last parsed frame.
+    #[must_use]
+    pub fn trades(&self) -> &[Trade] {
+        &self.trades
+    }
+
+    /// The order updates of the last parsed frame.
+    #[must_use]
+    pub fn order_updates(&self) -> &[OrderUpdate] {
+        self.lists.as_ref().map_or(&[], |lists| &lists.order_updates)
+    }
+
+    /// The tickers of the last parsed frame.
+    #[must_use]
+    pub fn tickers(&self) -> &[Ticker] {
+        self.lists.as_ref().map_or(&[], |lists| &lists.tickers)
+    }
+
+    /// The venue's candles of the last parsed frame.
+    #[must_use]
+    pub fn candles(&self) -> &[VenueCandle] {
+        self.lists.as_ref().map_or(&[], |lists| &lists.candles)
+    }
+
+    /// The liquidations of the last parsed frame.
+    #[must_use]
+    pub fn liquidations(&self) -> &[Liquidation] {
+        self.lists.as_ref().map_or(&[], |lists| &lists.liquidations)
+    }
+
+    /// The executions of the last parsed frame.
+    #[must_use]
+    pub fn executions(&self) -> &[Execution] {
+        self.lists.as_ref().map_or(&[], |lists| &lists.executions)
+    }
+
+    /// The balances of the last parsed frame.
+    #[must_use]
+    pub fn balances(&self) -> &[Balance] {
+        self.lists.as_ref().map_or(&[], |lists| &lists.balances)
+    }
+
+    /// The positions of the last parsed frame.
+    #[must_use]
+    pub fn positions(&self) -> &[PositionUpdate] {
+        self.lists.as_ref().map_or(&[], |lists| &lists.positions)
+    }
+
+    /// Whether the last frame was read by the general path.
+    #[must_use]
+    pub const fn is_general(&self) -> bool {
+        self.is_general
+    }
+
+    /// As `clear`, by the general path.
+    pub(crate) fn begin_general(&mut self) {
+        self.clear();
+        self.is_general = true;
+    }
+
+    /// Forgets the last frame.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.levels_len = 0;
+        self.is_general = false;
+        self.trades.clear();
+        if self.has_entries {
+            self.clear_entries();
+        }
+    }
+
+    #[cold]
+    fn clear_entries(&mut self) {
+        self.has_entries = false;
+        if let Some(lists) = &mut self.lists {
+            lists.clear();
+        }
+    }
+
+    fn lists_mut(&mut self) -> Result<&mut Lists, Fault> {
+        self.has_entries = true;
+        self.lists.as_deref_mut().ok_or(Fault::TooManyEntries)
+    }
+
+    pub(crate) fn push_trade(&mut self, trade: Trade) -> Result<(), Fault> {
+        push(&mut self.trades, trade)
+    }
+
+    pub(crate) fn push_order_update(&mut self, order_update: OrderUpdate) -> Result<(), Fault> {
+        push(&mut self.lists_mut()?.order_updates, order_update)
+    }
+
+    pub(crate) fn push_ticker(&mut self, ticker: Ticker) -> Result<(), Fault> {
+        push(&mut self.lists_mut()?.tickers, ticker)
+    }
+
+    pub(crate) fn push_candle(&mut self, candle: VenueCandle) -> Result<(), Fault> {
+        push(&mut self.lists_mut()?.candles, candle)
+    }
+
+    pub(crate) fn push_liquidation(&mut self, liquidation: Liquidation) -> Result<(), Fault> {
+        push(&mut self.lists_mut()?.liquidations, liquidation)
+    }
+
+    pub(crate) fn push_execution(&mut self, execution: Execution) -> Result<(), Fault> {
+        push(&mut self.lists_mut()?.executions, execution)
+    }
+
+    pub(crate) fn push_balance(&mut self, balance: Balance) -> Result<(), Fault> {
+        push(&mut self.lists_mut()?.balances, balance)
+    }
+
+    pub(crate) fn push_position(&mut self, position: PositionUpdate) -> Result<(), Fault> {
+        push(&mut self.lists_mut()?.positions, position)
+    }
+
+    /// Appends a level to the list whose decimals are kept in `list`; digits are added to whichever has fewer.
+    #[inline]
+    pub(crate) fn push_level(&mut self, list: &mut Levels, px: Decimal, qty: Decimal) -> Result<(), Fault> {
+        if px.decimals != list.px_decimals || qty.decimals != list.qty_decimals {
+            return self.push_rescaled(list, px, qty);
+        }
+        let slot = self.levels.get_mut(self.levels_len).ok_or(Fault::TooManyLevels)?;
+        *slot = Level { px: px.mantissa, qty: qty.mantissa };
+        self.levels_len += 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn push_rescaled(&mut self, list: &mut Levels, px: Decimal, qty: Decimal) -> Result<(), Fault> {
+        let first = self.levels_len == 0;
+        let px_decimals = if first { px.decimals } else { list.px_decimals.max(px.decimals) };
+        let qty_decimals = if first { qty.decimals } else { list.qty_decimals.max(qty.decimals) };
+        for level in &mut self.levels[..self.levels_len] {
+            level.px = Decimal::new(level.px, list.px_decimals).mantissa_at(px_decimals)?;
+            level.qty = Decimal::new(level.qty, list.qty_decimals).mantissa_at(qty_decimals)?;
+        }
+        let slot = self.levels.get_mut(self.levels_len).ok_or(Fault::TooManyLevels)?;
+        *slot = Level { px: px.mantissa_at(px_decimals)?, qty: qty.mantissa_at(qty_decimals)? };
+        self.levels_len += 1;
+        list.px_decimals = px_decimals;
+        list.qty_decimals = qty_decimals;
+        Ok(())
+    }
+
+    /// The buffer's length as the start or the end of a side.
+    #[inline]
+    pub(crate) fn mark(&self) -> u32 {
+        self.levels_len as u32
+    }
+}
+
+/// Never beyond the capacity that was taken in the beginning.
+fn push<T>(list: &mut Vec<T>, entry: T) -> Result<(), Fault> {
+    if list.len() == list.capacity() {
+        return Err(Fault::TooManyEntries);
+    }
+    list.push(entry);
+    Ok(())
+}
+
+#[derive(Debug)]
+struct Lists {
+    order_updates: Vec<OrderUpdate>,
+    tickers: Vec<Ticker>,
+    candles: Vec<VenueCandle>,
+    liquidations: Vec<Liquidation>,
+    executions: Vec<Execution>,
+    balances: Vec<Balance>,
+    positions: Vec<PositionUpdate>,
+}
+
+impl Lists {
+    fn new(entries_max: usize) -> Self {
+        Self {
+            order_updates: Vec::with_capacity(entries_max),
+            tickers: Vec::with_capacity(entries_max),
+            candles: Vec::with_capacity(entries_max),
+            liquidations: Vec::with_capacity(entries_max),
+            executions: Vec::with_capacity(entries_max),
+            balances: Vec::with_capacity(entries_max),
+            positions: Vec::with_capacity(entries_max),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.order_updates.clear();
+        self.tickers.clear();
+        self.candles.clear();
+        self.liquidations.clear();
+        self.executions.clear();
+        self.balances.clear();
+        self.positions.clear();
+    }
+}

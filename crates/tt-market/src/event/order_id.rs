@@ -1,0 +1,88 @@
+//! A venue's identifier of an order.
+
+use crate::{Fault, Symbol};
+use core::fmt;
+
+/// A venue's identifier of an order or an execution: its number or text of up to 23 bytes, or a UUID.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct OrderId(Symbol);
+
+/// Marks a UUID where the length of a text would stand.
+const UUID: u64 = 0xff << 56;
+/// Where the hyphens of a UUID stand.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
+impl OrderId {
+    /// Takes `text` as it is: up to 23 bytes, or a UUID in lower case.
+    ///
+    /// # Errors
+    /// As [`Symbol::new`] for any other text.
+    pub fn new(text: &[u8]) -> Result<Self, Fault> {
+        match text.try_into() {
+            Ok(text) => uuid(text).ok_or(Fault::SymbolText).map(Self),
+            Err(_) => Symbol::new(text).map(Self),
+        }
+    }
+
+    pub(crate) const fn words(&self) -> &[u64; 3] {
+        self.0.words()
+    }
+}
+
+/// The 16 bytes of a UUID in its usual form (RFC 9562 section 4), in lower case.
+fn uuid(text: &[u8; 36]) -> Option<Symbol> {
+    let mut halves = [0_u64; 2];
+    let mut digits = 0;
+    for (at, byte) in text.iter().enumerate() {
+        if HYPHENS.contains(&at) {
+            if *byte != b'-' {
+                return None;
+            }
+            continue;
+        }
+        let digit = match byte {
+            b'0'..=b'9' => byte - b'0',
+            b'a'..=b'f' => byte - b'a' + 10,
+            _ => return None,
+        };
+        let half = &mut halves[digits / 16];
+        *half = *half << 4 | u64::from(digit);
+        digits += 1;
+    }
+    Some(Symbol::from_words([halves[0], halves[1], UUID]))
+}
+
+impl fmt::Display for OrderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [high, low, kind] = *self.words();
+        if kind != UUID {
+            return self.0.fmt(f);
+        }
+        let (a, b, c) = (high >> 32, high >> 16 & 0xffff, high & 0xffff);
+        write!(f, "{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", low >> 48, low & 0xffff_ffff_ffff)
+    }
+}
+
+impl fmt::Debug for OrderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OrderId({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn texts_and_uuids_come_back_as_they_were() {
+        for text in ["1", "O6ABCD-12345-XYZABC", "ETH-331562", "5cf98598-39a7-459e-97bf-76ca765ee020"] {
+            assert_eq!(OrderId::new(text.as_bytes()).unwrap().to_string(), text);
+        }
+        for text in ["", "a text of more than 23 bytes", "5CF98598-39A7-459E-97BF-76CA765EE020", "\u{130}"] {
+            assert_eq!(OrderId::new(text.as_bytes()), Err(Fault::SymbolText), "{text}");
+        }
+        let one = OrderId::new(b"5cf98598-39a7-459e-97bf-76ca765ee020").unwrap();
+        assert_ne!(one, OrderId::new(b"5cf98598-39a7-459e-97bf-76ca765ee021").unwrap());
+    }
+}
