@@ -1,16 +1,21 @@
-//! Recordings of market data: readers of captures that others published.
+//! Recordings of market data: our own, written as they come and read back however they were cut off ([`recording`]),
+//! and those that others publish.
 //!
-//! A reader takes a whole file in memory and yields one record at a time, in the file's order.
+//! A reader yields one record at a time, in the file's order.
 
 #![forbid(unsafe_code)]
 
 mod cbcap;
 mod cryptofeed;
 mod gz_lines;
+pub mod recording;
 
 pub use cbcap::CbcapReader;
 pub use cryptofeed::{CryptofeedReader, Direction, Line};
 pub use gz_lines::GzLines;
+pub use recording::reader::{Entry, RecordingReader};
+pub use recording::recorder::{Failure, Progress, Recorder, RecorderConfig, Store, Tape};
+pub use recording::reopen::{Reopened, create, reopen};
 
 /// One recorded frame or REST body.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +33,8 @@ pub enum ReadError {
     Io(std::io::ErrorKind),
     /// The header is not the format's.
     Header,
+    /// The header is of another version of the format: this one.
+    Version(u16),
     /// A record has not the format's form.
     Record,
     /// The file ends within a record.
@@ -39,6 +46,9 @@ impl std::fmt::Display for ReadError {
         match self {
             Self::Io(kind) => write!(f, "cannot read the recording: {kind}"),
             Self::Header => f.write_str("the recording's header is unknown"),
+            Self::Version(version) => {
+                write!(f, "the recording's format is version {version}, which this program does not know")
+            }
             Self::Record => f.write_str("a record has an unknown form"),
             Self::Truncated => f.write_str("the recording ends within a record"),
         }

@@ -1,0 +1,364 @@
+//! Writes a recording from a thread of its own: who records never waits for the disk.
+//!
+//! Each [`Tape`] fills blocks from a fixed pool and hands them to the thread through a bounded queue. Where no block is
+//! free, records are dropped, counted, and a `Lost` record says so in their place. Where the disk refuses, recording
+//! stops, `on_failure` is told once, and everything after is dropped and counted. Always: records offered = written +
+//! dropped, by name.
+
+use super::{BODY_BYTES_MAX, HEAD_BYTES, RecordHead, RecordKind, encode, seal};
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// What a recording is written to.
+pub trait Store: Write + Send + 'static {
+    /// Brings what was written to the medium.
+    ///
+    /// # Errors
+    /// It cannot be known that it is there.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl Store for File {
+    fn sync(&mut self) -> io::Result<()> {
+        match self.sync_data() {
+            // Pipes and devices have no medium behind them.
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+            done => done,
+        }
+    }
+}
+
+/// The bounds of a recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecorderConfig {
+    /// What is written is synced at most this much later: what a loss of power may cost.
+    pub sync_every: Duration,
+    /// Bytes of a block.
+    pub block_bytes: usize,
+    /// Blocks of each tape.
+    pub blocks: usize,
+}
+
+impl Default for RecorderConfig {
+    fn default() -> Self {
+        Self { sync_every: Duration::from_millis(10), block_bytes: 256 << 10, blocks: 64 }
+    }
+}
+
+/// Why recording stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The system's kind of error.
+    pub kind: io::ErrorKind,
+    /// In the system's words.
+    pub reason: String,
+}
+
+/// How far a recording has got.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Records offered.
+    pub offered: u64,
+    /// Records written.
+    pub written: u64,
+    /// Records dropped because no block was free.
+    pub dropped_full: u64,
+    /// Records dropped because recording has stopped, or that were on their way then.
+    pub dropped_stopped: u64,
+    /// Records dropped because they are longer than a record may be.
+    pub dropped_long: u64,
+    /// Bytes written, the header not included.
+    pub bytes: u64,
+    /// Why recording stopped, if it did.
+    pub failure: Option<Failure>,
+}
+
+impl Progress {
+    /// All dropped records.
+    #[must_use]
+    pub const fn dropped(&self) -> u64 {
+        self.dropped_full + self.dropped_stopped + self.dropped_long
+    }
+
+    /// Whether every record is accounted for; between two blocks, some are on their way.
+    #[must_use]
+    pub const fn closes(&self) -> bool {
+        self.offered == self.written + self.dropped()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    offered: AtomicU64,
+    written: AtomicU64,
+    dropped_full: AtomicU64,
+    dropped_stopped: AtomicU64,
+    dropped_long: AtomicU64,
+    bytes: AtomicU64,
+    has_stopped: AtomicBool,
+    failure: Mutex<Option<Failure>>,
+}
+
+/// A block on its way to the thread.
+#[derive(Debug)]
+struct Block {
+    bytes: Vec<u8>,
+    /// Records that were offered; `Lost` records are our own.
+    offered: u64,
+    back: Sender<Vec<u8>>,
+}
+
+/// A running recorder. Dropping it without [`finish`](Self::finish) leaves the thread to end when the last tape is gone.
+#[derive(Debug)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+    sender: SyncSender<Block>,
+    config: RecorderConfig,
+    thread: JoinHandle<()>,
+}
+
+/// One feed's way into a recording.
+#[derive(Debug)]
+pub struct Tape {
+    feed: u16,
+    shared: Arc<Shared>,
+    sender: SyncSender<Block>,
+    back: (Sender<Vec<u8>>, Receiver<Vec<u8>>),
+    /// Empty blocks. Half of all blocks are for full ones alone: a slow disk gets fewer and fuller blocks.
+    free: Vec<Vec<u8>>,
+    block: Vec<u8>,
+    offered: u64,
+    config: RecorderConfig,
+    /// Records and bytes that are missing since the last one that found room.
+    lost: (u64, u64),
+    ts_last_ns: u64,
+}
+
+impl Recorder {
+    /// Starts the thread that writes to `store`, which holds its header already. `on_failure` is called once, on that
+    /// thread, where writing or syncing fails.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(
+        store: impl Store,
+        config: RecorderConfig,
+        on_failure: impl FnOnce(&Failure) + Send + 'static,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let (sender, receiver) = mpsc::sync_channel(config.blocks.max(1) * 8);
+        let mut writer = Writer { store, shared: Arc::clone(&shared), unsynced_since: None, config };
+        let thread = thread::Builder::new().name("recorder".into()).spawn(move || {
+            if let Err(error) = writer.run(&receiver) {
+                let failure = Failure { kind: error.kind(), reason: error.to_string() };
+                on_failure(&failure);
+                writer.stop(failure, &receiver);
+            }
+        })?;
+        Ok(Self { shared, sender, config, thread })
+    }
+
+    /// A way in for `feed`.
+    #[must_use]
+    pub fn tape(&self, feed: u16) -> Tape {
+        let block = || Vec::with_capacity(self.config.block_bytes);
+        Tape {
+            feed,
+            shared: Arc::clone(&self.shared),
+            sender: self.sender.clone(),
+            back: mpsc::channel(),
+            free: (1..self.config.blocks).map(|_| block()).collect(),
+            block: block(),
+            offered: 0,
+            config: self.config,
+            lost: (0, 0),
+            ts_last_ns: 0,
+        }
+    }
+
+    /// How far it has got.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.shared.progress()
+    }
+
+    /// Waits until everything of the tapes, which must be gone, is written and synced.
+    #[must_use]
+    pub fn finish(self) -> Progress {
+        drop(self.sender);
+        if self.thread.join().is_err() {
+            self.shared.fail(Failure { kind: io::ErrorKind::Other, reason: "the recorder's thread panicked".into() });
+        }
+        self.shared.progress()
+    }
+}
+
+impl Shared {
+    fn progress(&self) -> Progress {
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        Progress {
+            offered: load(&self.offered),
+            written: load(&self.written),
+            dropped_full: load(&self.dropped_full),
+            dropped_stopped: load(&self.dropped_stopped),
+            dropped_long: load(&self.dropped_long),
+            bytes: load(&self.bytes),
+            failure: self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    fn fail(&self, failure: Failure) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+        self.has_stopped.store(true, Relaxed);
+    }
+}
+
+impl Tape {
+    /// Writes down one record. It never waits: a record that finds no room is dropped and counted.
+    pub fn record(&mut self, ts_ns: u64, kind: RecordKind, subject: u32, body: &[u8]) {
+        self.shared.offered.fetch_add(1, Relaxed);
+        if self.shared.has_stopped.load(Relaxed) {
+            self.shared.dropped_stopped.fetch_add(1, Relaxed);
+            return;
+        }
+        if body.len() > BODY_BYTES_MAX {
+            self.shared.dropped_long.fetch_add(1, Relaxed);
+            self.lost = (self.lost.0 + 1, self.lost.1 + body.len() as u64);
+            return;
+        }
+        // Room for what was lost, too.
+        let len = 2 * HEAD_BYTES + 16 + body.len();
+        if self.block.len() + len > self.config.block_bytes && !self.block.is_empty() && !self.send() {
+            self.shared.dropped_full.fetch_add(1, Relaxed);
+            self.lost = (self.lost.0 + 1, self.lost.1 + body.len() as u64);
+            return;
+        }
+        self.tell_lost(ts_ns);
+        encode(&mut self.block, RecordHead { ts_ns, feed: self.feed, kind, subject }, body);
+        self.offered += 1;
+    }
+
+    /// Says in the recording what is missing in this place.
+    fn tell_lost(&mut self, ts_ns: u64) {
+        let (records, bytes) = std::mem::take(&mut self.lost);
+        if records > 0 {
+            let mut body = [0; 16];
+            body[..8].copy_from_slice(&records.to_le_bytes());
+            body[8..].copy_from_slice(&bytes.to_le_bytes());
+            encode(&mut self.block, RecordHead { ts_ns, feed: self.feed, kind: RecordKind::Lost, subject: 0 }, &body);
+        }
+        self.ts_last_ns = ts_ns;
+    }
+
+    /// Hands over what there is, where that takes no waiting.
+    pub fn flush(&mut self) {
+        self.free.extend(self.back.1.try_iter());
+        if !self.block.is_empty() && self.free.len() > self.config.blocks / 2 {
+            self.send();
+        }
+    }
+
+    /// Whether recording has stopped for good.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.shared.has_stopped.load(Relaxed)
+    }
+
+    /// Exchanges the block for an empty one; `false` where there is none.
+    fn send(&mut self) -> bool {
+        self.free.extend(self.back.1.try_iter());
+        let Some(empty) = self.free.pop() else { return false };
+        let bytes = std::mem::replace(&mut self.block, empty);
+        let block = Block { bytes, offered: std::mem::take(&mut self.offered), back: self.back.0.clone() };
+        match self.sender.try_send(block) {
+            Ok(()) => true,
+            Err(TrySendError::Full(block)) => {
+                self.offered = block.offered;
+                self.free.push(std::mem::replace(&mut self.block, block.bytes));
+                false
+            }
+            Err(TrySendError::Disconnected(block)) => {
+                self.shared.dropped_stopped.fetch_add(block.offered, Relaxed);
+                true
+            }
+        }
+    }
+}
+
+impl Drop for Tape {
+    /// The last block may wait for the thread: nothing is served any more.
+    fn drop(&mut self) {
+        self.tell_lost(self.ts_last_ns);
+        let block = Block { bytes: std::mem::take(&mut self.block), offered: self.offered, back: self.back.0.clone() };
+        if let Err(mpsc::SendError(block)) = self.sender.send(block) {
+            self.shared.dropped_stopped.fetch_add(block.offered, Relaxed);
+        }
+    }
+}
+
+/// The thread's half.
+struct Writer<S> {
+    store: S,
+    shared: Arc<Shared>,
+    unsynced_since: Option<Instant>,
+    config: RecorderConfig,
+}
+
+impl<S: Store> Writer<S> {
+    fn run(&mut self, receiver: &Receiver<Block>) -> io::Result<()> {
+        loop {
+            let received = match self.unsynced_since {
+                Some(since) => {
+                    let left = self.config.sync_every.saturating_sub(since.elapsed());
+                    if left.is_zero() {
+                        self.sync()?;
+                        continue;
+                    }
+                    receiver.recv_timeout(left)
+                }
+                None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match received {
+                Ok(block) => self.write(block)?,
+                Err(RecvTimeoutError::Timeout) => self.sync()?,
+                Err(RecvTimeoutError::Disconnected) => return self.sync(),
+            }
+        }
+    }
+
+    fn write(&mut self, mut block: Block) -> io::Result<()> {
+        seal(&mut block.bytes);
+        let written = self.store.write_all(&block.bytes).and_then(|()| self.store.flush());
+        if let Err(error) = written {
+            self.shared.dropped_stopped.fetch_add(block.offered, Relaxed);
+            return Err(error);
+        }
+        self.unsynced_since = self.unsynced_since.or_else(|| Some(Instant::now()));
+        self.shared.written.fetch_add(block.offered, Relaxed);
+        self.shared.bytes.fetch_add(block.bytes.len() as u64, Relaxed);
+        block.bytes.clear();
+        // A tape that is gone wants nothing back.
+        let _ = block.back.send(block.bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.unsynced_since = None;
+        self.store.sync()
+    }
+
+    /// Takes what is still on its way, so that it is counted, until the last tape is gone.
+    fn stop(&self, failure: Failure, receiver: &Receiver<Block>) {
+        self.shared.fail(failure);
+        while let Ok(mut block) = receiver.recv() {
+            self.shared.dropped_stopped.fetch_add(block.offered, Relaxed);
+            block.bytes.clear();
+            let _ = block.back.send(block.bytes);
+        }
+    }
+}
