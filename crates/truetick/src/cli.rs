@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::config::Config;
-use crate::{bench, market, risk, serve, simulate, turn};
+use crate::{bench, market, record, replay, risk, serve, simulate, turn};
 
 /// STUN/TURN server, market-state engine and pre-trade risk gate on one measured hot path.
 #[derive(Debug, Parser)]
@@ -44,6 +44,10 @@ enum Command {
     Risk(risk::Args),
     /// Scripted venues on loopback: WebSocket and REST
     Simulate(simulate::Args),
+    /// Everything that goes into the market engine, written to a file
+    Record(Box<record::Args>),
+    /// A recording through the market engine again: the same state, or status 1
+    Replay(replay::Args),
     /// Every published row, measured on this machine
     Bench(bench::Args),
 }
@@ -94,6 +98,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => serve::run(args, &config),
         Command::Market(args) => market::run(args, &config),
         Command::Risk(args) => risk::run(args, &config),
+        Command::Record(args) => record::run(*args),
+        Command::Replay(args) => return replay::run(args),
         Command::Simulate(args) => simulate::run(args, &config),
         Command::Bench(args) => bench::run(args, &config),
     };

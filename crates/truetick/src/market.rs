@@ -6,10 +6,14 @@
 mod backoff;
 mod dial;
 mod feed;
+mod intake;
 mod ledger;
 mod listing;
 mod published;
 mod reach;
+mod recorded;
+mod recorder;
+mod replaying;
 mod rest;
 mod running;
 mod settings;
@@ -32,8 +36,9 @@ use crate::shutdown::Shutdown;
 pub use ledger::{Row, Times};
 pub use published::FeedStatus;
 pub use reach::Unreached;
+pub use replaying::{Replaying, Run, hash_of};
 pub use running::{Instrument, Reader, Running, start, start_when_reached};
-pub use settings::{FeedConfig, MarketConfig, OpenPosition, Timing};
+pub use settings::{FeedConfig, MarketConfig, OpenPosition, RecordingConfig, Timing};
 pub use shown::steps_text;
 pub use topics::Refusal;
 

@@ -15,13 +15,14 @@ use tt_model::Nanos;
 
 use crate::config::{Config, HttpSection, TurnSection};
 use crate::http::{self, snapshot};
+use crate::market::MarketConfig;
 use crate::shutdown::Shutdown;
 use crate::{faults, market, output, risk, turn};
 
 mod addresses;
 mod credential;
 mod summary;
-mod venues;
+pub(crate) mod venues;
 
 use credential::Credential;
 
@@ -92,8 +93,9 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let shutdown = Shutdown::on_signals().context("serve: cannot catch signals")?;
 
     let turn = turn::start(&turn_config)?;
-    let venues = Arc::new(venues::start(&args)?);
-    let market = market::start(venues::feeds(&venues)?)?;
+    let venues = Arc::new(venues::start(args.instruments, args.rate, args.seed)?);
+    let feeds = venues::feeds(&venues)?;
+    let market = market::start(MarketConfig { feeds, sample_one_in: SAMPLED_ONE_IN, ..MarketConfig::default() })?;
     let risk = risk::start(risk_config(&args, &market.reader()))?;
     let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));
     let mut state = state(&turn, &market, &risk, ice_servers.clone());

@@ -36,7 +36,7 @@ fn feed(sim: &sim::Running, venue: Venue) -> FeedConfig {
 }
 
 fn follow(feeds: Vec<FeedConfig>) -> market::Running {
-    market::start(MarketConfig { feeds, sample_one_in: 8 }).unwrap()
+    market::start(MarketConfig { feeds, sample_one_in: 8, ..MarketConfig::default() }).unwrap()
 }
 
 /// The instrument's place in the simulator: both list in the same order.
@@ -335,7 +335,8 @@ fn what_the_venue_refuses_is_told_by_symbol() {
     running.stop();
     let mut config = feed(&sim, Venue::BinanceSpot);
     config.symbols.push("NOPEUSDT".to_owned());
-    let refused = market::start(MarketConfig { feeds: vec![config], sample_one_in: 8 }).unwrap_err();
+    let refused =
+        market::start(MarketConfig { feeds: vec![config], sample_one_in: 8, ..MarketConfig::default() }).unwrap_err();
     assert!(format!("{refused:#}").starts_with("market: binance_spot"), "{refused:#}");
     sim.stop();
 }

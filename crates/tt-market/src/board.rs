@@ -339,6 +339,12 @@ impl Board {
         self.position.load(index).map(PositionMark::from_words).filter(|position| position.ts_recv.0 != 0)
     }
 
+    /// How many positions can be shown.
+    #[must_use]
+    pub fn positions_len(&self) -> usize {
+        self.position.len()
+    }
+
     /// A venue's counters as of the last `Engine::publish_counters`.
     #[must_use]
     pub fn counters(&self, venue: Venue) -> VenueCounters {

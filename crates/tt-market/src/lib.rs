@@ -50,6 +50,7 @@ mod orders;
 mod proof;
 pub mod rules;
 mod scan;
+mod state_hash;
 mod symbol;
 mod symbol_table;
 mod time;

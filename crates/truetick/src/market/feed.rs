@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
-use tt_market::{Engine, Symbol};
+use tt_market::Symbol;
 use tt_meter::Clock;
 use tt_model::{InstrumentId, Nanos};
 
 use super::backoff::Backoff;
+use super::intake::Intake;
 use super::ledger::Ledger;
 use super::published::{Changed, FeedStatus, Published};
 use super::settings::FeedConfig;
@@ -24,7 +25,7 @@ pub(super) struct WallClock {
 }
 
 impl WallClock {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { base_ns: since.as_nanos() as u64, base: Instant::now() }
     }
@@ -39,7 +40,7 @@ pub(super) struct Feed {
     pub(super) config: FeedConfig,
     /// The engine's number of each of `config.symbols`.
     pub(super) instruments: Vec<InstrumentId>,
-    pub(super) engine: Engine,
+    pub(super) intake: Intake,
     pub(super) clock: Clock,
     pub(super) ledger: Ledger,
     pub(super) status: FeedStatus,
@@ -49,22 +50,28 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    pub(super) fn new(config: FeedConfig, engine: Engine, ledger: Ledger, clock: Clock, changed: Changed) -> Self {
+    pub(super) fn new(
+        config: FeedConfig,
+        (intake, wall): (Intake, WallClock),
+        ledger: Ledger,
+        clock: Clock,
+        changed: Changed,
+    ) -> Self {
         let find = |symbol: &String| {
             let symbol = Symbol::new(symbol.as_bytes()).ok()?;
-            engine.find_instrument(config.venue, &symbol)
+            intake.engine().find_instrument(config.venue, &symbol)
         };
         let instruments = config.symbols.iter().filter_map(find).collect();
         Self {
             config,
             instruments,
-            engine,
+            intake,
             clock,
             ledger,
             status: FeedStatus::default(),
             published: Arc::new(Published::default()),
             changed,
-            wall: WallClock::new(),
+            wall,
         }
     }
 
@@ -80,6 +87,7 @@ impl Feed {
             Err(error) => return tracing::error!(%error, "market: no runtime"),
         };
         runtime.block_on(self.follow(&mut stop));
+        self.intake.end(self.wall.now());
         self.publish();
     }
 
@@ -106,7 +114,7 @@ impl Feed {
 
     /// Shows status, times and counters.
     pub(super) fn publish(&mut self) {
-        self.engine.publish_counters();
+        self.intake.publish_counters();
         self.published.publish_status(&self.status);
         self.published.publish_times(self.ledger.times());
         self.changed.tell();

@@ -6,17 +6,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tokio::sync::watch;
+use tt_journal::{Progress, Recorder, Reopened};
 use tt_market::{Board, CandleSource, Capacity, Decimal, Depth, Engine, InstrumentSpec, Position, Symbol, TickerState};
 use tt_market::{TopOfBook, Venue, VenueCounters};
 use tt_meter::Calibration;
 use tt_model::{InstrumentId, Nanos};
 
-use super::feed::Feed;
+use super::feed::{Feed, WallClock};
+use super::intake::Intake;
 use super::ledger::{Ledger, Times};
 use super::listing::Listing;
 use super::published::{Changed, FeedStatus, Published};
 use super::reach::{self, Unreached};
-use super::settings::{FeedConfig, MarketConfig};
+use super::recorded::EngineRecord;
+use super::recorder;
+use super::settings::{FeedConfig, MarketConfig, RecordingConfig};
 use super::topics::symbols_max;
 
 /// The timeframes of candles; zero for none.
@@ -174,6 +178,8 @@ pub struct Running {
     reader: Reader,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
+    recorder: Option<Recorder>,
+    reopened: Option<Reopened>,
 }
 
 /// Learns each instrument's steps from its venue, then follows each feed on a thread of its own.
@@ -184,7 +190,7 @@ pub fn start(config: MarketConfig) -> anyhow::Result<Running> {
     let calibration = *crate::clock::calibration();
     let parts = parts(&config);
     let listings = runtime()?.block_on(reach::once(&parts, calibration.clock))?;
-    launch(parts, listings, calibration, config.sample_one_in)
+    launch(parts, listings, calibration, &config)
 }
 
 /// As [`start`], but a venue that cannot be reached is told to `tell` and tried again, with growing waits, until it is
@@ -205,7 +211,7 @@ pub fn start_when_reached(
             () = ended => Ok(None),
         }
     })?;
-    listings.map(|listings| launch(parts, listings, calibration, config.sample_one_in)).transpose()
+    listings.map(|listings| launch(parts, listings, calibration, &config)).transpose()
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -220,17 +226,23 @@ fn launch(
     parts: Vec<FeedConfig>,
     listings: Vec<Vec<Listing>>,
     calibration: Calibration,
-    sample_one_in: u32,
+    config: &MarketConfig,
 ) -> anyhow::Result<Running> {
     let changed = Changed::default();
     let (stop, stopping) = watch::channel(false);
+    let wall = WallClock::new();
+    let opened = config.recording.as_ref().map(|recording: &RecordingConfig| recorder::open(recording, wall.now()));
+    let (recorder, reopened) = opened.transpose()?.unzip();
     let mut feeds = Vec::new();
     let mut views = Vec::new();
     let mut instruments = Vec::new();
     for (part, listings) in parts.into_iter().zip(listings) {
-        let mut engine = Engine::new(capacity(&part));
+        let capacity = capacity(&part);
+        let tape = recorder.as_ref().map(|recorder| recorder.tape(views.len() as u16));
+        let record = EngineRecord::new(part.venue, &capacity);
+        let mut intake = Intake::new(Engine::new(capacity), tape, false, &record, wall.now());
         for listing in listings {
-            let local = add(&mut engine, &part, &listing)?;
+            let local = add(&mut intake, &part, &listing, wall.now())?;
             instruments.push(Instrument {
                 id: InstrumentId(instruments.len() as u32),
                 venue: part.venue,
@@ -242,10 +254,10 @@ fn launch(
                 local,
             });
         }
-        value(&mut engine, &part)?;
-        let ledger = Ledger::new(calibration.clock, sample_one_in);
-        let (venue, url, board) = (part.venue, part.streams.to_string(), engine.board());
-        let feed = Feed::new(part, engine, ledger, calibration.clock, changed.clone());
+        value(&mut intake, &part, wall.now())?;
+        let ledger = Ledger::new(calibration.clock, config.sample_one_in);
+        let (venue, url, board) = (part.venue, part.streams.to_string(), intake.engine().board());
+        let feed = Feed::new(part, (intake, wall), ledger, calibration.clock, changed.clone());
         views.push(FeedView { venue, url, board, published: Arc::clone(&feed.published) });
         feeds.push(feed);
     }
@@ -257,7 +269,7 @@ fn launch(
         let thread = thread::Builder::new().name(name).spawn(move || feed.run(stopping));
         threads.push(thread.context("market: thread")?);
     }
-    Ok(Running { reader, stop, threads })
+    Ok(Running { reader, stop, threads, recorder, reopened: reopened.flatten() })
 }
 
 impl Running {
@@ -267,14 +279,27 @@ impl Running {
         self.reader.clone()
     }
 
-    /// Closes the connections and joins the threads.
-    pub fn stop(self) {
+    /// How far the recording has got, if there is one.
+    #[must_use]
+    pub fn recording(&self) -> Option<Progress> {
+        self.recorder.as_ref().map(Recorder::progress)
+    }
+
+    /// What was found in the recording that was gone on with.
+    #[must_use]
+    pub const fn reopened(&self) -> Option<&Reopened> {
+        self.reopened.as_ref()
+    }
+
+    /// Closes the connections, joins the threads, and brings the recording to its end: what came of it, if there is one.
+    pub fn stop(self) -> Option<Progress> {
         let _ = self.stop.send(true);
         for thread in self.threads {
             if thread.join().is_err() {
                 tracing::error!("market: a feed's thread had panicked");
             }
         }
+        self.recorder.map(Recorder::finish)
     }
 }
 
@@ -291,13 +316,13 @@ fn split(feed: &FeedConfig) -> Vec<FeedConfig> {
 }
 
 /// Puts the feed's positions into the engine.
-fn value(engine: &mut Engine, part: &FeedConfig) -> anyhow::Result<()> {
+fn value(intake: &mut Intake, part: &FeedConfig, now: Nanos) -> anyhow::Result<()> {
     for (slot, open) in part.positions.iter().enumerate() {
         let symbol = Symbol::new(open.symbol.as_bytes()).ok();
-        let instrument = symbol.and_then(|symbol| engine.find_instrument(part.venue, &symbol));
+        let instrument = symbol.and_then(|symbol| intake.engine().find_instrument(part.venue, &symbol));
         let instrument = instrument.with_context(|| format!("market: a position in {}, not followed", open.symbol))?;
         let position = Position { instrument, account: 0, lots: open.lots, entry_px: open.entry_px };
-        let taken = engine.set_position(slot, Some(position));
+        let taken = intake.set_position(slot, position, now);
         taken.map_err(|error| anyhow::anyhow!("market: the position in {}: {error:?}", open.symbol))?;
     }
     Ok(())
@@ -315,7 +340,7 @@ fn capacity(part: &FeedConfig) -> Capacity {
     }
 }
 
-fn add(engine: &mut Engine, part: &FeedConfig, listing: &Listing) -> anyhow::Result<InstrumentId> {
+fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) -> anyhow::Result<InstrumentId> {
     let symbol = Symbol::new(listing.symbol.as_bytes())
         .map_err(|fault| anyhow::anyhow!("market: {}: {}", listing.symbol, fault.name()))?;
     let spec = InstrumentSpec {
@@ -326,6 +351,6 @@ fn add(engine: &mut Engine, part: &FeedConfig, listing: &Listing) -> anyhow::Res
         depth_max: part.venue.rules().truncates.then_some(part.depth as usize),
         candles: CandleSource::Trades,
     };
-    let added = engine.add_instrument(spec);
+    let added = intake.add_instrument(spec, &listing.name, now);
     added.map_err(|error| anyhow::anyhow!("market: {} cannot be followed: {error:?}", listing.symbol))
 }

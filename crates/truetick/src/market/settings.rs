@@ -1,5 +1,6 @@
 //! What to follow, where, and how patiently.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hyper::Uri;
@@ -12,6 +13,19 @@ pub struct MarketConfig {
     pub feeds: Vec<FeedConfig>,
     /// One pass in so many is timed; 0 stands for one in 64.
     pub sample_one_in: u32,
+    /// The recording that everything is written to that goes into the engines.
+    pub recording: Option<RecordingConfig>,
+}
+
+/// Where the feeds are recorded.
+#[derive(Clone, Debug)]
+pub struct RecordingConfig {
+    /// The file.
+    pub path: PathBuf,
+    /// Whether to go on with a recording that is there; without it, a file that is there is an error.
+    pub append: bool,
+    /// What is written is synced at most this much later.
+    pub sync_every: Duration,
 }
 
 /// One venue's feed. Where a venue allows fewer topics on a connection than it needs, several connections serve it.

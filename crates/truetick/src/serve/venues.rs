@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 
-use crate::market::{FeedConfig, MarketConfig, OpenPosition};
+use crate::market::{FeedConfig, OpenPosition};
 
 /// Each simulated venue, the engine's name of it, and where its streams are.
 const VENUES: [(sim::Venue, tt_market::Venue, &str); 3] = [
@@ -15,18 +15,15 @@ const VENUES: [(sim::Venue, tt_market::Venue, &str); 3] = [
 pub(super) const FOLLOWED: [sim::Venue; 3] = [VENUES[0].0, VENUES[1].0, VENUES[2].0];
 
 /// Starts the venues on free ports of loopback.
-pub(super) fn start(args: &super::Args) -> Result<sim::Running> {
-    let config =
-        sim::Config { instruments: args.instruments, rate_hz: args.rate, seed: args.seed, ..sim::Config::default() };
-    sim::start(config).context("serve: simulated venues")
+pub(crate) fn start(instruments: u32, rate_hz: f64, seed: u64) -> Result<sim::Running> {
+    sim::start(sim::Config { instruments, rate_hz, seed, ..sim::Config::default() }).context("simulated venues")
 }
 
 /// Feeds of every instrument of every venue.
-pub(super) fn feeds(venues: &sim::Running) -> Result<MarketConfig> {
+pub(crate) fn feeds(venues: &sim::Running) -> Result<Vec<FeedConfig>> {
     let feed = |&(simulated, venue, path): &(sim::Venue, tt_market::Venue, &str)| {
         let symbols = venues.instruments(simulated).into_iter().map(|listed| listed.symbol).collect();
-        let streams =
-            format!("ws://{}{path}", venues.address(simulated)).parse().context("serve: a venue's address")?;
+        let streams = format!("ws://{}{path}", venues.address(simulated)).parse().context("a venue's address")?;
         let mut feed = FeedConfig::at(venue, streams, symbols);
         feed.listen_key = (venue != tt_market::Venue::Kraken).then(|| sim::LISTEN_KEY.to_owned());
         if venue == tt_market::Venue::BinanceUsdm {
@@ -37,6 +34,5 @@ pub(super) fn feeds(venues: &sim::Running) -> Result<MarketConfig> {
         }
         Ok(feed)
     };
-    let feeds = VENUES.iter().map(feed).collect::<Result<_>>()?;
-    Ok(MarketConfig { feeds, sample_one_in: super::SAMPLED_ONE_IN })
+    VENUES.iter().map(feed).collect()
 }

@@ -41,7 +41,7 @@ impl EndToEnd {
         let streams = format!("ws://{}/stream", sim.address(venue)).parse()?;
         let mut feed = FeedConfig::at(Venue::BinanceUsdm, streams, symbols);
         feed.cpu = runner::cpus().last().copied();
-        let market = market::start(MarketConfig { feeds: vec![feed], sample_one_in: 64 })?;
+        let market = market::start(MarketConfig { feeds: vec![feed], sample_one_in: 64, ..MarketConfig::default() })?;
         let proved = market.reader().wait(Duration::from_secs(20), || market.reader().all_verified());
         ensure!(proved, "the books are not proved after 20 s");
         sim.set_rate(0.0);

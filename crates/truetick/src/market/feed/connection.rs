@@ -26,6 +26,9 @@ const BEAT: Duration = Duration::from_millis(50);
 /// Beats between two looks at the distributions, which are larger.
 const BEATS_PER_REPORT: u32 = 5;
 
+/// Beats between two hashes of the published state in a recording.
+const BEATS_PER_CHECKPOINT: u32 = 20;
+
 /// Frames that are taken before timers and snapshots get their turn.
 const FRAMES_PER_TURN: usize = 256;
 
@@ -69,7 +72,7 @@ pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backof
         Err(error) => return Ended::Lost(format!("{error:#}")),
     };
     let now = feed.wall.now();
-    let Ok(id) = feed.engine.open_connection(feed.config.venue, now) else {
+    let Ok(id) = feed.intake.open_connection(feed.config.venue, &feed.config.streams.to_string(), now) else {
         return Ended::Lost("the engine holds no more connections".to_owned());
     };
     feed.status.connections += 1;
@@ -88,7 +91,7 @@ pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backof
     };
     let ended = connection.follow(stop, backoff).await;
     let now = connection.feed.wall.now();
-    connection.feed.engine.close_connection(id, now);
+    connection.feed.intake.close_connection(id, now);
     if matches!(ended, Ended::Stopped) {
         // The venue may have gone first.
         let _ = tokio::time::timeout(CLOSE_MAX, connection.socket.close(None)).await;
@@ -137,7 +140,7 @@ impl Connection<'_> {
     async fn follow_books(&mut self) -> Result<(), String> {
         let now = self.feed.wall.now();
         for instrument in self.feed.instruments.clone() {
-            if let Err(error) = self.feed.engine.subscribe(self.id, instrument, now) {
+            if let Err(error) = self.feed.intake.subscribe(self.id, instrument, now) {
                 tracing::error!(?error, instrument = instrument.0, "market: the engine does not follow");
             }
         }
@@ -182,6 +185,7 @@ impl Connection<'_> {
             // What is taken out of the socket must be handled: a turn ends before the next one is, not after.
             next = if taken < FRAMES_PER_TURN { self.socket.next().now_or_never() } else { None };
         }
+        self.feed.intake.flush();
         self.feed.changed.tell();
         Ok(())
     }
@@ -200,16 +204,16 @@ impl Connection<'_> {
     fn take_bytes(&mut self, bytes: &[u8], received: tt_meter::Stamp) {
         let feed = &mut *self.feed;
         feed.status.frames += 1;
-        let snapshots = feed.engine.counters().venue(feed.config.venue).snapshots;
-        let applied = feed.engine.handle_frame(feed.wall.now(), self.id, bytes, &mut feed.ledger);
-        let is_snapshot = feed.engine.counters().venue(feed.config.venue).snapshots != snapshots;
+        let snapshots = feed.intake.engine().counters().venue(feed.config.venue).snapshots;
+        let applied = feed.intake.handle_frame(feed.wall.now(), self.id, bytes, &mut feed.ledger);
+        let is_snapshot = feed.intake.engine().counters().venue(feed.config.venue).snapshots != snapshots;
         let applied = applied.ok().map(|applied| (applied, is_snapshot));
         feed.ledger.visible(received, self.last_read.stamp(), applied);
     }
 
     /// Does what the engine asks for.
     async fn serve_requests(&mut self) -> Result<(), String> {
-        while let Some(request) = self.feed.engine.poll_request(self.feed.wall.now()) {
+        while let Some(request) = self.feed.intake.next_request() {
             match request {
                 Request::FetchSnapshot { instrument } if self.feed.status.connected => self.fetch(instrument),
                 Request::FetchSnapshot { instrument } => self.held.push(instrument),
@@ -234,7 +238,7 @@ impl Connection<'_> {
     }
 
     fn symbol(&self, instrument: InstrumentId) -> String {
-        self.feed.engine.instrument(instrument).map(|spec| spec.symbol.to_string()).unwrap_or_default()
+        self.feed.intake.engine().instrument(instrument).map(|spec| spec.symbol.to_string()).unwrap_or_default()
     }
 
     fn fetch(&mut self, instrument: InstrumentId) {
@@ -262,7 +266,7 @@ impl Connection<'_> {
             Ok(body) => {
                 feed.status.snapshots += 1;
                 // A body that does not help is counted and asked for again by the engine.
-                let _ = feed.engine.handle_snapshot(now, instrument, &body, &mut feed.ledger);
+                let _ = feed.intake.handle_snapshot(now, instrument, &body, &mut feed.ledger);
             }
             Err(failed) => {
                 feed.status.snapshots_failed += 1;
@@ -271,7 +275,7 @@ impl Connection<'_> {
                 }
                 let venue = feed.config.venue.name();
                 tracing::warn!(venue, reason = failed.reason, "market: no snapshot");
-                feed.engine.snapshot_failed(instrument, now);
+                feed.intake.snapshot_failed(instrument, now);
             }
         }
         feed.changed.tell();
@@ -295,7 +299,11 @@ impl Connection<'_> {
             }
         }
         let wall_now = self.feed.wall.now();
-        self.feed.engine.handle_timeout(wall_now);
+        self.feed.intake.handle_timeout(wall_now);
+        if count.is_multiple_of(BEATS_PER_CHECKPOINT) {
+            self.feed.intake.checkpoint(wall_now);
+        }
+        self.feed.intake.flush();
         self.serve_requests().await?;
         if let Some((ping, every)) = self.requests.ping()
             && now.duration_since(self.last_ping) > every
@@ -303,7 +311,7 @@ impl Connection<'_> {
             self.last_ping = now;
             self.send(ping.to_owned()).await?;
         }
-        self.feed.engine.publish_counters();
+        self.feed.intake.publish_counters();
         self.feed.published.publish_status(&self.feed.status);
         if count.is_multiple_of(BEATS_PER_REPORT) {
             self.feed.published.publish_times(self.feed.ledger.times());

@@ -1,0 +1,222 @@
+//! What a recording says of an engine, as JSON: whoever replays it makes the same one. A key that is absent has the
+//! value that was meant before there was such a key; one that is not known is passed over.
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+use tt_market::{CandleSource, Capacity, Decimal, InstrumentSpec, Position, Symbol, Venue};
+use tt_model::{InstrumentId, Nanos};
+
+use crate::decimal;
+
+/// A feed's engine.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub(super) struct EngineRecord {
+    /// The program that recorded.
+    truetick: String,
+    venue: String,
+    instruments: usize,
+    connections: usize,
+    pages: usize,
+    overflow_levels: usize,
+    frame_levels: usize,
+    frame_entries: usize,
+    backlogs: usize,
+    backlog_deltas: usize,
+    backlog_levels: usize,
+    orders: usize,
+    positions: usize,
+    #[serde(default)]
+    balances: usize,
+    /// Lengths of the candles, nanoseconds.
+    timeframes_ns: Vec<u64>,
+}
+
+/// An instrument.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub(super) struct InstrumentRecord {
+    venue: String,
+    symbol: String,
+    /// The normalised symbol.
+    pub(super) name: String,
+    tick_size: String,
+    lot_size: String,
+    depth_max: Option<usize>,
+    candles: String,
+}
+
+/// A position that mark prices value.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub(super) struct PositionRecord {
+    instrument: u32,
+    account: u16,
+    lots: i64,
+    entry_px: String,
+}
+
+impl EngineRecord {
+    pub(super) fn new(venue: Venue, capacity: &Capacity) -> Self {
+        let timeframes = &capacity.timeframes[..capacity.timeframes_len()];
+        Self {
+            truetick: env!("CARGO_PKG_VERSION").to_owned(),
+            venue: venue.name().to_owned(),
+            instruments: capacity.instruments,
+            connections: capacity.connections,
+            pages: capacity.pages,
+            overflow_levels: capacity.overflow_levels,
+            frame_levels: capacity.frame_levels,
+            frame_entries: capacity.frame_entries,
+            backlogs: capacity.backlogs,
+            backlog_deltas: capacity.backlog_deltas,
+            backlog_levels: capacity.backlog_levels,
+            orders: capacity.orders,
+            positions: capacity.positions,
+            balances: capacity.balances,
+            timeframes_ns: timeframes.iter().map(|timeframe| timeframe.0).collect(),
+        }
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        bytes(self)
+    }
+
+    pub(super) fn of(body: &[u8]) -> Result<Self> {
+        serde_json::from_slice(body).context("the record of an engine")
+    }
+
+    pub(super) fn venue(&self) -> Result<Venue> {
+        venue(&self.venue)
+    }
+
+    pub(super) fn capacity(&self) -> Capacity {
+        let standard = Capacity::default();
+        let mut timeframes = standard.timeframes.map(|_| Nanos(0));
+        for (timeframe, ns) in timeframes.iter_mut().zip(&self.timeframes_ns) {
+            *timeframe = Nanos(*ns);
+        }
+        Capacity {
+            instruments: self.instruments,
+            connections: self.connections,
+            pages: self.pages,
+            overflow_levels: self.overflow_levels,
+            frame_levels: self.frame_levels,
+            frame_entries: self.frame_entries,
+            backlogs: self.backlogs,
+            backlog_deltas: self.backlog_deltas,
+            backlog_levels: self.backlog_levels,
+            orders: self.orders,
+            positions: self.positions,
+            balances: self.balances,
+            timeframes,
+        }
+    }
+}
+
+impl InstrumentRecord {
+    pub(super) fn new(spec: &InstrumentSpec, name: &str) -> Self {
+        Self {
+            venue: spec.venue.name().to_owned(),
+            symbol: spec.symbol.to_string(),
+            name: name.to_owned(),
+            tick_size: text(spec.tick_size),
+            lot_size: text(spec.lot_size),
+            depth_max: spec.depth_max,
+            candles: candles_name(spec.candles).to_owned(),
+        }
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        bytes(self)
+    }
+
+    pub(super) fn of(body: &[u8]) -> Result<Self> {
+        serde_json::from_slice(body).context("the record of an instrument")
+    }
+
+    pub(super) fn spec(&self) -> Result<InstrumentSpec> {
+        let symbol = Symbol::new(self.symbol.as_bytes());
+        Ok(InstrumentSpec {
+            venue: venue(&self.venue)?,
+            symbol: symbol.map_err(|fault| anyhow::anyhow!("{}: {}", self.symbol, fault.name()))?,
+            tick_size: parse(&self.tick_size)?,
+            lot_size: parse(&self.lot_size)?,
+            depth_max: self.depth_max,
+            candles: candles(&self.candles)?,
+        })
+    }
+}
+
+impl PositionRecord {
+    pub(super) fn new(position: &Position) -> Self {
+        let Position { instrument, account, lots, entry_px } = *position;
+        Self { instrument: instrument.0, account, lots, entry_px: text(entry_px) }
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        bytes(self)
+    }
+
+    pub(super) fn of(body: &[u8]) -> Result<Self> {
+        serde_json::from_slice(body).context("the record of a position")
+    }
+
+    pub(super) fn position(&self) -> Result<Position> {
+        let Self { instrument, account, lots, .. } = *self;
+        Ok(Position { instrument: InstrumentId(instrument), account, lots, entry_px: parse(&self.entry_px)? })
+    }
+}
+
+fn bytes(record: &impl Serialize) -> Vec<u8> {
+    // Text and numbers: nothing of it cannot be JSON.
+    serde_json::to_vec(record).unwrap_or_default()
+}
+
+/// Every digit, zeros at the end included.
+fn text(value: Decimal) -> String {
+    decimal::Decimal::new(value.mantissa, value.decimals).to_string()
+}
+
+fn venue(name: &str) -> Result<Venue> {
+    Venue::find(name).with_context(|| format!("no venue is called {name:?}"))
+}
+
+fn parse(text: &str) -> Result<Decimal> {
+    Decimal::parse(text.as_bytes()).map_err(|fault| anyhow::anyhow!("{text:?}: {}", fault.name()))
+}
+
+const CANDLES: [(CandleSource, &str); 3] =
+    [(CandleSource::Trades, "trades"), (CandleSource::BestBid, "best_bid"), (CandleSource::LastPrice, "last_price")];
+
+fn candles_name(source: CandleSource) -> &'static str {
+    CANDLES.iter().find(|known| known.0 == source).map_or("", |known| known.1)
+}
+
+fn candles(name: &str) -> Result<CandleSource> {
+    let found = CANDLES.iter().find(|known| known.1 == name).map(|known| known.0);
+    found.with_context(|| format!("candles of {name:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_is_made_again_as_it_was() {
+        let capacity = Capacity { instruments: 3, pages: 77, backlogs: 2, ..Capacity::default() };
+        let record = EngineRecord::of(&EngineRecord::new(Venue::Kraken, &capacity).to_bytes()).unwrap();
+        assert_eq!((record.venue().unwrap(), record.capacity()), (Venue::Kraken, capacity));
+        let spec = InstrumentSpec {
+            venue: Venue::BinanceUsdm,
+            symbol: Symbol::new(b"1000PEPEUSDT").unwrap(),
+            tick_size: Decimal::new(5_000, 10),
+            lot_size: Decimal::new(100, 0),
+            depth_max: Some(25),
+            candles: CandleSource::LastPrice,
+        };
+        let record = InstrumentRecord::of(&InstrumentRecord::new(&spec, "PEPE").to_bytes()).unwrap();
+        assert_eq!(record.spec().unwrap(), spec);
+        let entry_px = Decimal::new(-6_180_050, 2);
+        let position = Position { instrument: InstrumentId(1), account: 9, lots: -4, entry_px };
+        let record = PositionRecord::of(&PositionRecord::new(&position).to_bytes()).unwrap();
+        assert_eq!(record.position().unwrap(), position);
+    }
+}

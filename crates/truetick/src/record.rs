@@ -1,0 +1,189 @@
+//! `truetick record`: everything that goes into the market engine, written to a file from which it can go in again.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use hyper::Uri;
+use serde_json::json;
+use tt_journal::Progress;
+use tt_market::Venue;
+
+use crate::market::{self, FeedConfig, MarketConfig, Reader, RecordingConfig, Unreached};
+use crate::output;
+use crate::serve::venues;
+use crate::shutdown::Shutdown;
+
+/// Between two lines of progress.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Flags of `truetick record`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The file that is made
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Goes on with FILE where it is there; what a killed recorder left unfinished at its end is cut off
+    #[arg(long)]
+    append: bool,
+    /// The venue; every one of the built-in simulator unless told otherwise
+    #[arg(long, value_name = "VENUE", value_parser = venue)]
+    venue: Option<Venue>,
+    /// The venue's symbols; all of the simulator's unless told otherwise
+    #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "venue")]
+    symbols: Vec<String>,
+    /// Records the venue itself, at its public addresses, instead of the built-in simulator
+    #[arg(long, requires = "venue")]
+    live: bool,
+    /// Records what speaks at this WebSocket address
+    #[arg(long, value_name = "URL", requires = "venue", conflicts_with = "live")]
+    url: Option<Uri>,
+    /// REST address; the host of --url unless told otherwise
+    #[arg(long, value_name = "URL", requires = "url")]
+    rest_url: Option<Uri>,
+    /// Levels of each side, where the venue wants to know
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    depth: u32,
+    /// What is written is synced at most this much later: what a loss of power may cost
+    #[arg(long, value_name = "MS", default_value_t = 10)]
+    sync_ms: u64,
+    /// Instruments of each simulated venue
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    instruments: u32,
+    /// Book updates per second of each simulated venue
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 200.0)]
+    rate: f64,
+    /// The simulated market follows from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Ends after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    seconds: Option<f64>,
+    /// JSON lines instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+fn venue(name: &str) -> std::result::Result<Venue, String> {
+    let name = name.replace('-', "_");
+    let names = || Venue::ALL.map(Venue::name).join(", ");
+    Venue::find(&name).ok_or_else(|| format!("one of {}", names()))
+}
+
+/// Records until a signal ends it.
+///
+/// # Errors
+/// Whatever keeps it from starting, or from writing on.
+pub fn run(args: Args) -> Result<()> {
+    ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
+    let most = args.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
+    let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
+    let (feeds, simulator) = sources(&args)?;
+    let recording = RecordingConfig {
+        path: args.out.clone(),
+        append: args.append,
+        sync_every: Duration::from_millis(args.sync_ms),
+    };
+    let market = MarketConfig { feeds, recording: Some(recording), ..MarketConfig::default() };
+    let done = follow(market, &args, &shutdown, most);
+    drop(simulator);
+    let Some(progress) = done? else { return Ok(()) };
+    match &progress.failure {
+        Some(failure) => anyhow::bail!("{}: recording stopped: {}", args.out.display(), failure.reason),
+        None => Ok(()),
+    }
+}
+
+/// What is recorded, and the simulator where that is where it comes from.
+fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
+    let Some((venue, url)) = args.venue.map(|venue| (venue, args.url.clone())) else {
+        let simulator = venues::start(args.instruments, args.rate, args.seed)?;
+        return Ok((venues::feeds(&simulator)?, Some(simulator)));
+    };
+    if !args.live && url.is_none() {
+        let simulator = venues::start(args.instruments, args.rate, args.seed)?;
+        let mut feeds = venues::feeds(&simulator)?;
+        feeds.retain(|feed| feed.venue == venue);
+        ensure!(!feeds.is_empty(), "the built-in simulator does not play {}: --live or --url", venue.name());
+        for feed in feeds.iter_mut().filter(|_| !args.symbols.is_empty()) {
+            feed.symbols.clone_from(&args.symbols);
+            feed.positions.retain(|position| args.symbols.contains(&position.symbol));
+        }
+        return Ok((feeds, Some(simulator)));
+    }
+    ensure!(!args.symbols.is_empty(), "which symbols? --symbols A,B");
+    let mut feed = match url {
+        Some(url) => FeedConfig::at(venue, url, args.symbols.clone()),
+        None => FeedConfig::public(venue, args.symbols.clone()),
+    };
+    feed.rest = args.rest_url.clone().or(feed.rest);
+    feed.depth = args.depth;
+    Ok((vec![feed], None))
+}
+
+fn follow(market: MarketConfig, args: &Args, shutdown: &Shutdown, most: Option<Duration>) -> Result<Option<Progress>> {
+    let tell = |unreached: &Unreached| {
+        let Unreached { venue, url, fault, .. } = unreached;
+        eprintln!("record: {} at {url} is not reached: {fault}", venue.name());
+        Ok(())
+    };
+    let Some(running) = market::start_when_reached(market, shutdown.clone().requested(), tell)? else {
+        return Ok(None);
+    };
+    if let Some(reopened) = running.reopened() {
+        let why = reopened.tail.map_or("", |tail| tail.text());
+        let (records, cut) = (reopened.records, reopened.cut_bytes);
+        eprintln!("record: {}: goes on after {records} records; {cut} bytes cut off {why}", args.out.display());
+    }
+    let started = Instant::now();
+    let reader = running.reader();
+    let is_terminal = io::stderr().is_terminal();
+    let mut shown = Ok(());
+    while shown.is_ok() && !shutdown.is_requested() {
+        let progress = running.recording().unwrap_or_default();
+        if progress.failure.is_some() {
+            break;
+        }
+        if args.json {
+            shown = output::print(&line(&reader, &progress, started, true)).context("standard output");
+        } else if is_terminal {
+            eprint!("\r{}\x1b[K", line(&reader, &progress, started, false).trim_end());
+        }
+        let left = most.map_or(EVERY, |most| most.saturating_sub(started.elapsed()).min(EVERY));
+        if left.is_zero() {
+            break;
+        }
+        reader.wait_until(Instant::now() + left, || {
+            shutdown.is_requested() || running.recording().is_some_and(|progress| progress.failure.is_some())
+        });
+    }
+    let progress = running.stop().unwrap_or_default();
+    if !args.json && is_terminal {
+        eprintln!();
+    }
+    shown.and_then(|()| output::print(&line(&reader, &progress, started, args.json)).context("standard output"))?;
+    Ok(Some(progress))
+}
+
+fn line(reader: &Reader, progress: &Progress, started: Instant, as_json: bool) -> String {
+    let seconds = started.elapsed().as_secs_f64();
+    let frames: u64 = (0..reader.feeds_len()).map(|feed| reader.counters(feed).frames).sum();
+    let Progress { offered, written, bytes, .. } = progress;
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = if as_json {
+        let failure = progress.failure.as_ref().map(|failure| &failure.reason);
+        let line = json!({
+            "seconds": seconds, "frames": frames, "records_offered": offered, "records_written": written,
+            "bytes": bytes, "dropped": progress.dropped(), "dropped_full": progress.dropped_full,
+            "dropped_stopped": progress.dropped_stopped, "dropped_long": progress.dropped_long, "failure": failure,
+        });
+        writeln!(text, "{line}")
+    } else {
+        let (mb, dropped) = (*bytes as f64 / 1e6, progress.dropped());
+        writeln!(text, "{seconds:.1} s, {frames} frames, {written} records, {mb:.2} MB, {dropped} dropped")
+    };
+    text
+}

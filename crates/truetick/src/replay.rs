@@ -1,0 +1,224 @@
+//! `truetick replay`: a recording through the whole engine again, at its own pace, faster, or as fast as it goes.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tt_journal::recording::TailFault;
+use tt_journal::{ReadError, RecordingReader};
+
+use crate::market::{Replaying, Run, hash_of};
+use crate::output;
+use crate::pulse::Pulse;
+use crate::shutdown::Shutdown;
+
+/// Status where the file cannot be read as a recording.
+const STATUS_UNREADABLE: u8 = 2;
+/// Longest sleep before the wish to end is looked at.
+const SLEEP_MAX: Duration = Duration::from_millis(50);
+/// Records between two looks at the clock.
+const RECORDS_PER_LOOK: u64 = 256;
+
+/// Flags of `truetick replay`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The recording
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// How fast: max, recorded, or so many times as fast as recorded
+    #[arg(long, value_name = "max|recorded|N", default_value = "max")]
+    pace: Pace,
+    /// JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// How fast a recording is played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Pace {
+    /// As fast as it goes.
+    Max,
+    /// So many times as fast as it was recorded.
+    Times(f64),
+}
+
+impl FromStr for Pace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "max" => Ok(Self::Max),
+            "recorded" => Ok(Self::Times(1.0)),
+            number => match number.parse() {
+                Ok(times) if f64::is_finite(times) && times > 0.0 => Ok(Self::Times(times)),
+                Ok(_) | Err(_) => Err("max, recorded, or a number above zero".to_owned()),
+            },
+        }
+    }
+}
+
+/// What was replayed.
+struct Replayed {
+    runs: Vec<Run>,
+    records: u64,
+    bytes: u64,
+    len: u64,
+    tail: Option<TailFault>,
+    seconds: f64,
+    is_cut_short: bool,
+}
+
+impl Replayed {
+    /// A torn end is what a killed recorder leaves; what stands in the file otherwise has to be right.
+    fn is_right(&self) -> bool {
+        self.runs.iter().all(Run::is_same) && matches!(self.tail, None | Some(TailFault::Torn))
+    }
+}
+
+/// Replays a file. Status 0: everything came to the hashes in the recording. 1: something did not, or the recording is
+/// damaged. 2: it is no recording.
+///
+/// # Errors
+/// The file cannot be read, its records do not follow from each other, or standard output is gone.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let shown = args.file.display().to_string();
+    let file = match File::open(&args.file) {
+        Ok(file) => file,
+        Err(error) => return Ok(unreadable(&shown, &error)),
+    };
+    let len = file.metadata().map_or(0, |found| found.len());
+    let reader = match RecordingReader::new(BufReader::with_capacity(1 << 18, file)) {
+        Ok(reader) => reader,
+        Err(error) => return Ok(unreadable(&shown, &error)),
+    };
+    let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
+    let replayed = replay(reader, len, args.pace, &shutdown).with_context(|| shown.clone())?;
+    let text = if args.json { format!("{}\n", as_json(&shown, &replayed)) } else { as_text(&shown, &replayed) };
+    output::unless_unread(output::print(&text).context("standard output"))?;
+    Ok(if replayed.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn unreadable(shown: &str, error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("truetick: {shown}: {error}");
+    ExitCode::from(STATUS_UNREADABLE)
+}
+
+fn replay(
+    mut reader: RecordingReader<BufReader<File>>,
+    len: u64,
+    pace: Pace,
+    shutdown: &Shutdown,
+) -> anyhow::Result<Replayed> {
+    let started = Instant::now();
+    let mut replaying = Replaying::default();
+    let mut pulse = Pulse::new("replay");
+    let mut first_ns = None;
+    let mut is_cut_short = false;
+    loop {
+        let (records, bytes) = (reader.records(), reader.valid_bytes());
+        let Some(entry) = reader.read().map_err(|error: ReadError| anyhow::anyhow!("{error}"))? else { break };
+        if let Pace::Times(times) = pace {
+            let since =
+                Duration::from_nanos(entry.head.ts_ns.saturating_sub(*first_ns.get_or_insert(entry.head.ts_ns)));
+            let due = started + since.div_f64(times);
+            while let Some(left) = due.checked_duration_since(Instant::now()).filter(|_| !shutdown.is_requested()) {
+                thread::sleep(left.min(SLEEP_MAX));
+                pulse.tell(bytes, len);
+            }
+        }
+        if records.is_multiple_of(RECORDS_PER_LOOK) {
+            pulse.tell(bytes, len);
+            if shutdown.is_requested() {
+                is_cut_short = true;
+                break;
+            }
+        }
+        replaying.take(&entry)?;
+    }
+    pulse.end();
+    Ok(Replayed {
+        runs: replaying.finish(),
+        records: reader.records(),
+        bytes: reader.valid_bytes(),
+        len,
+        tail: reader.tail(),
+        seconds: started.elapsed().as_secs_f64(),
+        is_cut_short,
+    })
+}
+
+fn as_text(shown: &str, replayed: &Replayed) -> String {
+    let mut text = String::new();
+    let Replayed { records, bytes, len, seconds, .. } = replayed;
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{shown}: {records} records, {bytes} bytes in {seconds:.3} s");
+    for run in &replayed.runs {
+        let same = run.checkpoints - run.differing;
+        let end = if run.has_ended { "" } else { "; the recording stops before the feed's end" };
+        let _ = writeln!(
+            text,
+            "{:2} {:14} {:9} frames {:9} inputs  state {:016x}  books {:016x}  {same} of {} hashes are the recorded ones{end}",
+            run.feed,
+            run.venue.name(),
+            run.frames,
+            run.inputs,
+            run.state_hash,
+            run.books_hash,
+            run.checkpoints,
+        );
+        if let Some(record) = run.first_differing {
+            let _ = writeln!(text, "   differs for the first time at record {record}");
+        }
+        if run.lost > 0 {
+            let _ = writeln!(text, "   {} inputs were not recorded: the recorder's queue was full", run.lost);
+        }
+    }
+    if let Some(tail) = replayed.tail {
+        let _ = writeln!(text, "ends at byte {bytes} of {len}: {}", tail.text());
+    }
+    if replayed.is_cut_short {
+        let _ = writeln!(text, "ended by a signal");
+    }
+    let _ = writeln!(text, "{:016x} {}", hash_of(&replayed.runs), if replayed.is_right() { "right" } else { "WRONG" });
+    text
+}
+
+fn as_json(shown: &str, replayed: &Replayed) -> Value {
+    let hex = |hash: u64| format!("{hash:016x}");
+    let run = |run: &Run| {
+        json!({
+            "feed": run.feed, "venue": run.venue.name(), "inputs": run.inputs, "frames": run.frames,
+            "state_hash": hex(run.state_hash), "books_hash": hex(run.books_hash), "checkpoints": run.checkpoints,
+            "differing": run.differing, "first_differing_record": run.first_differing, "lost": run.lost,
+            "has_ended": run.has_ended, "applied": run.counters.applied, "dropped": run.counters.drops_total(),
+            "gaps": run.counters.gaps,
+        })
+    };
+    json!({
+        "file": shown, "records": replayed.records, "bytes": replayed.bytes, "file_bytes": replayed.len,
+        "seconds": replayed.seconds, "tail": replayed.tail.map(TailFault::text), "hash": hex(hash_of(&replayed.runs)),
+        "runs": replayed.runs.iter().map(run).collect::<Vec<_>>(), "right": replayed.is_right(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pace_is_a_word_or_a_positive_number() {
+        assert_eq!("max".parse(), Ok(Pace::Max));
+        assert_eq!("recorded".parse(), Ok(Pace::Times(1.0)));
+        assert_eq!("2.5".parse(), Ok(Pace::Times(2.5)));
+        for text in ["0", "-1", "inf", "NaN", "fast", ""] {
+            assert!(text.parse::<Pace>().is_err(), "{text}");
+        }
+    }
+}
