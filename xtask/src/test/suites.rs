@@ -50,6 +50,7 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("bench", "every published row, quickly", bench),
     suite("conformance", "each id of rfc.toml and cases.toml has its tests passed in this run", conformance),
     optional("turn-relay", "the load generator beside the workspace type-checks", turn_relay),
+    optional("ring-rivals", "the bench of queues beside the workspace: its own tests", ring_rivals),
     optional("deny", "licences, sources and bans of the dependencies", deny),
 ];
 
@@ -166,6 +167,14 @@ fn turn_relay(place: &Workplace) -> Outcome {
         place,
         "turn-relay",
         &mut place.command("cargo", &["check", "--locked", "--all-targets", "--manifest-path", manifest]),
+    )
+}
+
+fn ring_rivals(place: &Workplace) -> Outcome {
+    libtest(
+        place,
+        "ring-rivals",
+        &mut place.command("cargo", &["test", "--locked", "--manifest-path", "bench/ring/Cargo.toml"]),
     )
 }
 

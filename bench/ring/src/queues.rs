@@ -1,0 +1,199 @@
+//! Who is measured, and a new queue of each.
+
+mod others;
+mod ours;
+
+use tt_sync::spsc;
+
+use crate::ends::{BatchMeasurement, Measurement};
+use others::{ArrayQueueEnd, Channel, DisruptorOut, HeaplessIn, HeaplessOut, SyncChannelIn, SyncChannelOut};
+use ours::{RingIn, RingOut, WideIn, WideOut};
+
+/// Slots of every queue. A number that a type has, because heapless wants one.
+pub(crate) const SLOTS: usize = 1_024;
+
+/// A queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Queue {
+    /// truetick's ring; an idle sender takes the next slot's line back.
+    Truetick,
+    /// The same under another name: how far two equals are apart.
+    TruetickAgain,
+    /// The same, and an idle sender does nothing.
+    TruetickRests,
+    /// truetick's ring with an event that has its own number: 64 bytes beside the sequence, two lines a slot.
+    TruetickWide,
+    Rtrb,
+    Ringbuf,
+    Heapless,
+    /// One event a poll.
+    Disruptor,
+    /// All that is there a poll: one event a call at one end only.
+    DisruptorPolls,
+    CrossbeamArray,
+    CrossbeamChannel,
+    Std,
+}
+
+pub(crate) const ALL: [Queue; 12] = [
+    Queue::Truetick,
+    Queue::TruetickAgain,
+    Queue::TruetickRests,
+    Queue::TruetickWide,
+    Queue::Rtrb,
+    Queue::Ringbuf,
+    Queue::Heapless,
+    Queue::Disruptor,
+    Queue::DisruptorPolls,
+    Queue::CrossbeamArray,
+    Queue::CrossbeamChannel,
+    Queue::Std,
+];
+
+impl Queue {
+    /// The name in files and tables.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Truetick => "truetick",
+            Self::TruetickAgain => "truetick_again",
+            Self::TruetickRests => "truetick_rests",
+            Self::TruetickWide => "truetick_wide",
+            Self::Rtrb => "rtrb",
+            Self::Ringbuf => "ringbuf",
+            Self::Heapless => "heapless",
+            Self::Disruptor => "disruptor",
+            Self::DisruptorPolls => "disruptor_polls",
+            Self::CrossbeamArray => "crossbeam_queue",
+            Self::CrossbeamChannel => "crossbeam_channel",
+            Self::Std => "std",
+        }
+    }
+
+    /// What it is and how it is set up, for the head of a file of runs.
+    pub(crate) const fn what(self) -> &'static str {
+        match self {
+            Self::Truetick => "tt_sync::spsc, push and pop_numbered of OrderTerms, an idle producer calls hold_next",
+            Self::TruetickAgain => "the same once more",
+            Self::TruetickRests => "the same, an idle producer rests",
+            Self::TruetickWide => "the same with the numbered OrderIntent as the event, two lines a slot",
+            Self::Rtrb => "rtrb 0.4, push and pop; batches by write_chunk_uninit().fill_from_iter() and read_chunk()",
+            Self::Ringbuf => {
+                "ringbuf 0.6, HeapRb's caching ends, try_push and try_pop; batches by push_iter and pop_slice"
+            }
+            Self::Heapless => "heapless 0.9, spsc::Queue split into its ends",
+            Self::Disruptor => {
+                "disruptor 4.4, single producer, BusySpin, EventPoller::take(1) read in place; batches by batch_publish and take"
+            }
+            Self::DisruptorPolls => {
+                "the same with EventPoller::poll, which takes all that is there: a batch at one end"
+            }
+            Self::CrossbeamArray => "crossbeam-queue 0.3, ArrayQueue",
+            Self::CrossbeamChannel => "crossbeam-channel 0.5, bounded, try_send and try_recv",
+            Self::Std => "std::sync::mpsc::sync_channel, try_send and try_recv",
+        }
+    }
+
+    /// Whether it is somebody else's.
+    pub(crate) const fn is_rival(self) -> bool {
+        !matches!(self, Self::Truetick | Self::TruetickAgain | Self::TruetickRests | Self::TruetickWide)
+    }
+
+    /// Whether both its ends pass one event a call where one is asked for.
+    pub(crate) const fn passes_one(self) -> bool {
+        !matches!(self, Self::DisruptorPolls)
+    }
+
+    /// Whether it has something for several events at once.
+    pub(crate) const fn has_batches(self) -> bool {
+        matches!(self, Self::Truetick | Self::TruetickAgain | Self::Rtrb | Self::Ringbuf | Self::Disruptor)
+    }
+
+    /// Whether what makes it another one than [`Queue::Truetick`] shows when it is never idle.
+    pub(crate) fn differs_under_load(self) -> bool {
+        self != Self::TruetickRests
+    }
+
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        ALL.into_iter().find(|queue| queue.name() == name)
+    }
+
+    /// Measures a new queue.
+    pub(crate) fn measure<M: Measurement>(self, measurement: M) -> M::Output {
+        match self {
+            Self::Truetick | Self::TruetickAgain => {
+                let (producer, consumer) = spsc::ring(SLOTS);
+                measurement.measure(RingIn::<true>(producer), RingOut(consumer))
+            }
+            Self::TruetickRests => {
+                let (producer, consumer) = spsc::ring(SLOTS);
+                measurement.measure(RingIn::<false>(producer), RingOut(consumer))
+            }
+            Self::TruetickWide => {
+                let (producer, consumer) = spsc::ring(SLOTS);
+                measurement.measure(WideIn(producer), WideOut(consumer))
+            }
+            Self::Rtrb => {
+                let (producer, consumer) = rtrb::RingBuffer::new(SLOTS);
+                measurement.measure(producer, consumer)
+            }
+            Self::Ringbuf => {
+                let (producer, consumer) = others::ringbuf_ends();
+                measurement.measure(producer, consumer)
+            }
+            Self::Heapless => {
+                let mut queue = Box::new(heapless::spsc::Queue::<_, SLOTS>::new());
+                let (producer, consumer) = queue.split();
+                measurement.measure(HeaplessIn(producer), HeaplessOut(consumer))
+            }
+            Self::Disruptor => {
+                let (producer, poller) = others::disruptor_ends();
+                measurement.measure(producer, DisruptorOut::<false>(poller))
+            }
+            Self::DisruptorPolls => {
+                let (producer, poller) = others::disruptor_ends();
+                measurement.measure(producer, DisruptorOut::<true>(poller))
+            }
+            Self::CrossbeamArray => {
+                let queue = crossbeam_queue::ArrayQueue::new(SLOTS);
+                measurement.measure(ArrayQueueEnd(&queue), ArrayQueueEnd(&queue))
+            }
+            Self::CrossbeamChannel => {
+                let (sender, receiver) = crossbeam_channel::bounded(SLOTS);
+                measurement.measure(Channel(sender), Channel(receiver))
+            }
+            Self::Std => {
+                let (sender, receiver) = std::sync::mpsc::sync_channel(SLOTS);
+                measurement.measure(SyncChannelIn(sender), SyncChannelOut(receiver))
+            }
+        }
+    }
+
+    /// Measures a new queue that has batches, `None` for one that has none.
+    pub(crate) fn measure_batches<M: BatchMeasurement>(self, measurement: M) -> Option<M::Output> {
+        Some(match self {
+            Self::Truetick | Self::TruetickAgain => {
+                let (producer, consumer) = spsc::ring(SLOTS);
+                measurement.measure(RingIn::<true>(producer), RingOut(consumer))
+            }
+            Self::Rtrb => {
+                let (producer, consumer) = rtrb::RingBuffer::new(SLOTS);
+                measurement.measure(producer, consumer)
+            }
+            Self::Ringbuf => {
+                let (producer, consumer) = others::ringbuf_ends();
+                measurement.measure(producer, consumer)
+            }
+            Self::Disruptor => {
+                let (producer, poller) = others::disruptor_ends();
+                measurement.measure(producer, DisruptorOut::<false>(poller))
+            }
+            Self::TruetickRests
+            | Self::TruetickWide
+            | Self::Heapless
+            | Self::DisruptorPolls
+            | Self::CrossbeamArray
+            | Self::CrossbeamChannel
+            | Self::Std => return None,
+        })
+    }
+}
