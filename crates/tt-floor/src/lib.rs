@@ -7,13 +7,21 @@
 #![cfg(target_os = "linux")]
 
 mod layout_run;
+mod deadline;
+mod delay;
+pub mod hand_over;
+mod middle;
 mod pair;
 mod ping_pong;
 mod placement;
 mod ring_run;
 
 pub use layout_run::{Layout, LayoutPlan, LayoutRun, run_layout};
-pub use pair::on_two_cores;
+pub use deadline::Deadline;
+pub use delay::Delay;
+pub use hand_over::Idle;
+pub use middle::middle;
+pub use pair::{Threads, on_two_cores, on_two_threads};
 pub use ping_pong::PingPong;
 pub use placement::Placement;
-pub use ring_run::{Idle, RingPlan, RingRun, read_whole, run_ring};
+pub use ring_run::{RingPlan, RingRun, read_whole, run_ring};

@@ -1,5 +1,6 @@
 //! How long a cache line takes from one core to another.
 
+use crate::Deadline;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tt_meter::Clock;
 
@@ -32,6 +33,13 @@ impl PingPong {
     #[inline(never)]
     #[must_use]
     pub fn ask(&self, clock: Clock) -> f64 {
+        self.ask_within(Deadline::NEVER, clock).unwrap_or(f64::INFINITY)
+    }
+
+    /// As [`ask`](Self::ask) for threads that may share a CPU; `None` when `deadline` came first, after which the line is
+    /// of no further use. The other side runs [`answer_within`](Self::answer_within).
+    #[must_use]
+    pub fn ask_within(&self, deadline: Deadline, clock: Clock) -> Option<f64> {
         let mut word = self.word.load(Ordering::Relaxed);
         let mut readings = [0; READINGS];
         for reading in &mut readings {
@@ -39,23 +47,29 @@ impl PingPong {
             for _ in 0..ROUND_TRIPS {
                 self.word.store(word + 1, Ordering::Release);
                 word += 2;
-                while self.word.load(Ordering::Acquire) < word {}
+                deadline.spin_until(|| self.word.load(Ordering::Acquire) >= word)?;
             }
             *reading = clock.end().since(start);
         }
         readings.sort_unstable();
-        readings[READINGS / 2] as f64 / (2 * ROUND_TRIPS) as f64
+        Some(readings[READINGS / 2] as f64 / (2 * ROUND_TRIPS) as f64)
     }
 
     /// The other side: answers one probe.
     #[inline(never)]
     pub fn answer(&self) {
+        let _ = self.answer_within(Deadline::NEVER);
+    }
+
+    /// The other side of [`ask_within`](Self::ask_within); `None` when `deadline` came first.
+    pub fn answer_within(&self, deadline: Deadline) -> Option<()> {
         let mut word = self.answered();
         for _ in 0..ROUND_TRIPS * READINGS as u64 {
-            while self.word.load(Ordering::Acquire) != word + 1 {}
+            deadline.spin_until(|| self.word.load(Ordering::Acquire) == word + 1)?;
             word += 2;
             self.word.store(word, Ordering::Release);
         }
+        Some(())
     }
 
     /// One side: how much the counter of the side that runs [`answer_skew`](Self::answer_skew) is ahead, in cycles: its

@@ -1,26 +1,14 @@
-//! Events through the ring from one pinned thread to another, one in flight.
+//! Events through the shipped ring from one pinned thread to another, one in flight.
 
-use crate::{PingPong, Placement, on_two_cores};
+use crate::hand_over::{Clocks, Idle, Pace, Plan, hand_over};
+use crate::{Placement, Threads};
 use nix::errno::Errno;
-use std::hint::{black_box, spin_loop};
-use std::sync::atomic::{AtomicU64, Ordering};
 use tt_meter::{Clock, Scale};
 use tt_model::{OrderIntent, OrderTerms};
-use tt_sync::spsc::{Consumer, Producer, ring};
+use tt_sync::spsc::ring;
 
-/// Rests between an event's end and the next event, so that the consumer is waiting again when it comes.
-const RESTS: u32 = 16;
-/// Pauses in one rest.
-const PAUSES: u32 = 3;
-
-/// What the producer does while it has no event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
-    /// Nothing.
-    Rests,
-    /// Takes the next slot's cache line back time and again ([`Producer::hold_next`]).
-    HoldsNext,
-}
+/// What a run may take; two pinned threads that get their CPUs need a hundredth of it.
+const TIME_MAX_NS: u64 = 20_000_000_000;
 
 /// One run: short, so that the cores stay where they are.
 #[derive(Clone, Copy, Debug)]
@@ -80,13 +68,10 @@ pub fn read_whole(intent: &OrderIntent) -> u64 {
         .fold(seq, |folded, word| folded.rotate_left(7) ^ word)
 }
 
-/// Sends `orders`, over and over, through a ring to `consume` on the other CPU: each event is stamped right before
-/// `push`, and right after `consume` has returned; the next one is sent when that is done.
-///
-/// `consume` gets the intent numbered by the ring, with the stamp in `ts_ns`.
+/// [`hand_over`] through the shipped ring, one event in flight, on two CPUs.
 ///
 /// # Errors
-/// As [`on_two_cores`]; `EINVAL` without orders.
+/// As [`hand_over`]; `EAGAIN` if the run took so long that it was given up.
 pub fn run_ring(
     plan: &RingPlan,
     orders: &[OrderTerms],
@@ -94,95 +79,26 @@ pub fn run_ring(
     scale: Scale,
     consume: impl FnMut(&OrderIntent) -> u64 + Send,
 ) -> Result<RingRun, Errno> {
-    if orders.is_empty() {
-        return Err(Errno::EINVAL);
-    }
-    let (producer, consumer) = ring(plan.capacity);
-    let probe = PingPong::new();
-    let done = Done(AtomicU64::new(0));
-    let (asked, received) = on_two_cores(
-        plan.cpus,
-        || {
-            let before = probe.ask(clock);
-            let ahead = probe.ask_skew(clock);
-            probe.answer_skew(clock);
-            produce(plan, orders, clock, producer, &done);
-            (before, ahead, probe.ask(clock))
-        },
-        || {
-            probe.answer();
-            probe.answer_skew(clock);
-            let behind = probe.ask_skew(clock);
-            let received = receive(plan, orders, clock, consumer, &done, consume);
-            probe.answer();
-            (received, behind)
-        },
-    )?;
-    let (ping_pong_before, ahead, ping_pong_after) = asked;
-    let placement = Placement::of(scale.ns_f64(ping_pong_before), scale.ns_f64(ping_pong_after));
-    let ((cycles, checksum, faults), behind) = received;
-    // Asked both ways, so that the time the answering side takes for its stamp cancels out.
-    let skew_cycles = (ahead - behind) / 2;
-    Ok(RingRun { ping_pong_before, ping_pong_after, placement, skew_cycles, cycles, checksum, faults })
-}
-
-/// How many events the consumer has finished with.
-#[repr(align(128))]
-struct Done(AtomicU64);
-
-fn produce(plan: &RingPlan, orders: &[OrderTerms], clock: Clock, mut producer: Producer<OrderTerms>, done: &Done) {
-    let rest = |producer: &mut Producer<OrderTerms>| {
-        match plan.idle {
-            Idle::Rests => {}
-            Idle::HoldsNext => producer.hold_next(),
-        }
-        for _ in 0..PAUSES {
-            spin_loop();
-        }
+    let RingPlan { cpus, capacity, warmup, events, idle } = *plan;
+    let threads = Threads { cpus: Some(cpus), fifo: None };
+    let pace = Pace::OneInFlight;
+    let plan = Plan { threads, warmup, events, alone: 0, pace, idle, time_max_ns: TIME_MAX_NS };
+    let run = hand_over(&plan, orders, Clocks::of(clock, scale), ring(capacity), consume)?;
+    let [Some(ping_pong_before), Some(ping_pong_after)] = run.ping_pong else {
+        return Err(Errno::EAGAIN);
     };
-    let mut sent = 0;
-    for terms in orders.iter().cycle().take(plan.warmup + plan.events) {
-        let mut terms = black_box(*terms);
-        terms.ts_ns = clock.start().0;
-        // One event is in flight at a time, so there is room.
-        let _ = producer.push(terms);
-        sent += 1;
-        while done.0.load(Ordering::Acquire) != sent {
-            rest(&mut producer);
-        }
-        for _ in 0..RESTS {
-            rest(&mut producer);
-        }
+    if !run.is_complete {
+        return Err(Errno::EAGAIN);
     }
-}
-
-fn receive(
-    plan: &RingPlan,
-    orders: &[OrderTerms],
-    clock: Clock,
-    mut consumer: Consumer<OrderTerms>,
-    done: &Done,
-    mut consume: impl FnMut(&OrderIntent) -> u64,
-) -> (Vec<u64>, u64, u64) {
-    let mut cycles = vec![0; plan.events];
-    let (mut checksum, mut faults) = (0_u64, 0);
-    for (number, expected) in orders.iter().cycle().take(plan.warmup + plan.events).enumerate() {
-        let intent = loop {
-            if let Some((number, terms)) = consumer.pop_numbered() {
-                break terms.numbered(number);
-            }
-        };
-        let result = black_box(consume(&intent));
-        let end = clock.end();
-        let whole = OrderTerms { ts_ns: expected.ts_ns, ..intent.terms() } == *expected && intent.seq == number as u64;
-        faults += u64::from(!whole);
-        if let Some(index) = number.checked_sub(plan.warmup) {
-            cycles[index] = end.0.saturating_sub(intent.ts_ns);
-            checksum = checksum.wrapping_add(result);
-        }
-        done.0.store(number as u64 + 1, Ordering::Release);
-    }
-    (cycles, checksum, faults)
+    Ok(RingRun {
+        ping_pong_before,
+        ping_pong_after,
+        placement: run.placement,
+        skew_cycles: run.skew_cycles,
+        cycles: run.cycles,
+        checksum: run.checksum,
+        faults: run.faults,
+    })
 }
 
 #[cfg(test)]

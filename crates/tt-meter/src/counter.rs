@@ -17,6 +17,20 @@ pub(crate) fn start() -> u64 {
     high << 32 | low
 }
 
+/// Reads the counter at some moment between what stands before and what stands after in the program: the processor may
+/// read it earlier or later than either.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn unordered() -> u64 {
+    let low: u64;
+    let high: u64;
+    // SAFETY: `rdtsc` exists on every x86-64, writes only rax and rdx (both declared) and leaves the stack alone.
+    unsafe {
+        core::arch::asm!("rdtsc", out("rax") low, out("rdx") high, options(nostack, preserves_flags));
+    }
+    high << 32 | low
+}
+
 /// Reads the counter after all earlier instructions have completed, and before any later one starts.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
@@ -46,6 +60,19 @@ pub(crate) fn start() -> u64 {
     count
 }
 
+/// Reads the counter at some moment between what stands before and what stands after in the program.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub(crate) fn unordered() -> u64 {
+    let count: u64;
+    // SAFETY: `cntvct_el0` is readable from user mode on every 64-bit Arm system that Linux supports; only one register,
+    // declared, is written.
+    unsafe {
+        core::arch::asm!("mrs {count}, cntvct_el0", count = out(reg) count, options(nostack, preserves_flags));
+    }
+    count
+}
+
 /// Reads the counter after all earlier instructions have completed, and before any later one starts.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
@@ -69,5 +96,11 @@ pub(crate) fn start() -> u64 {
 /// There is no counter that this crate knows; [`PRESENT`] is false and no caller comes here.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) fn end() -> u64 {
+    0
+}
+
+/// There is no counter that this crate knows; [`PRESENT`] is false and no caller comes here.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(crate) fn unordered() -> u64 {
     0
 }

@@ -3,7 +3,7 @@
 use nix::{
     errno::Errno,
     sys::{
-        mman::{MlockAllFlags, mlockall},
+        mman::{MlockAllFlags, mlockall, munlockall},
         resource::{Resource, getrlimit, setrlimit},
     },
 };
@@ -17,4 +17,29 @@ pub fn lock_all() -> Result<(), Errno> {
     let (_, hard) = getrlimit(Resource::RLIMIT_MEMLOCK)?;
     setrlimit(Resource::RLIMIT_MEMLOCK, hard, hard)?;
     mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE)
+}
+
+/// Lets the kernel move pages out again, and stops filling those of later before they are touched.
+///
+/// # Errors
+/// What the system call says.
+pub fn unlock_all() -> Result<(), Errno> {
+    munlockall()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lock_all, unlock_all};
+    use crate::readings::memory_kib;
+
+    #[test]
+    fn locked_pages_are_counted_until_they_are_unlocked() {
+        if let Err(refusal) = lock_all() {
+            println!("SKIP locked_pages_are_counted_until_they_are_unlocked: {refusal}");
+            return;
+        }
+        assert!(memory_kib().0.is_some_and(|locked| locked > 0));
+        unlock_all().unwrap();
+        assert_eq!(memory_kib().0, Some(0));
+    }
 }

@@ -1,0 +1,117 @@
+//! The receiver's thread.
+
+use super::{Clocks, Plan, Progress, Receives, Stamps};
+use crate::{Deadline, middle};
+use std::hint::black_box;
+use std::sync::atomic::Ordering;
+use tt_model::{OrderIntent, OrderTerms};
+
+/// Polls of the queue between two looks at what else there is to know.
+const POLLS: u32 = 4096;
+
+pub(super) struct Receiving<'a, C, R, W> {
+    pub(super) plan: &'a Plan,
+    pub(super) orders: &'a [OrderTerms],
+    pub(super) clocks: Clocks<C>,
+    pub(super) progress: &'a Progress,
+    pub(super) receiver: R,
+    pub(super) work: W,
+}
+
+pub(super) struct Received {
+    pub(super) cycles: Vec<u64>,
+    pub(super) checksum: u64,
+    pub(super) faults: u64,
+    pub(super) is_complete: bool,
+    pub(super) span_cycles: u64,
+    pub(super) alone: Alone,
+}
+
+/// Parts of an event's time without any queue, in the stamps' cycles.
+pub(super) struct Alone {
+    pub(super) clock_cycles: f64,
+    pub(super) work_cycles: f64,
+}
+
+impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, W> {
+    pub(super) fn run(mut self) -> Received {
+        // Written, so that every page is there before the first event.
+        let mut received = Received {
+            cycles: vec![u64::MAX; self.plan.events],
+            checksum: 0,
+            faults: 0,
+            is_complete: true,
+            span_cycles: 0,
+            alone: Alone { clock_cycles: 0.0, work_cycles: 0.0 },
+        };
+        let total = (self.plan.warmup + self.plan.events) as u64;
+        let taken = self.receive(total, &mut received);
+        received.is_complete = taken == total;
+        received.cycles.truncate((taken as usize).saturating_sub(self.plan.warmup));
+        received.alone = self.alone();
+        self.progress.done.0.store(u64::MAX, Ordering::Release);
+        received
+    }
+
+    /// Takes events until there are `total`, or the sender says that no more come, or time is over; how many.
+    fn receive(&mut self, total: u64, received: &mut Received) -> u64 {
+        let Clocks { probe, scale, stamps } = self.clocks;
+        let deadline = Deadline::after_ns(probe, scale, self.plan.time_max_ns.saturating_mul(2));
+        let warmup = self.plan.warmup as u64;
+        let mut first_stamp = 0;
+        let mut taken = 0;
+        for expected in self.orders.iter().cycle() {
+            if taken == total {
+                break;
+            }
+            let Some((number, terms)) = self.next(taken, deadline) else { break };
+            let intent = terms.numbered(number);
+            let result = black_box((self.work)(&intent));
+            let end = stamps.after();
+            let whole = OrderTerms { ts_ns: expected.ts_ns, ..terms } == *expected && number == taken;
+            received.faults += u64::from(!whole);
+            if let Some(index) = taken.checked_sub(warmup) {
+                received.cycles[index as usize] = end.saturating_sub(intent.ts_ns);
+                received.checksum = received.checksum.wrapping_add(result);
+                first_stamp = if index == 0 { intent.ts_ns } else { first_stamp };
+                received.span_cycles = end.saturating_sub(first_stamp);
+            }
+            taken += 1;
+            self.progress.done.0.store(taken, Ordering::Release);
+        }
+        taken
+    }
+
+    /// The next event; `None` when no more come after `taken` of them, or the deadline came first.
+    #[inline(always)]
+    fn next(&mut self, taken: u64, deadline: Deadline) -> Option<(u64, OrderTerms)> {
+        loop {
+            for _ in 0..POLLS {
+                if let Some(event) = self.receiver.receive() {
+                    return Some(event);
+                }
+            }
+            if self.progress.last.0.load(Ordering::Acquire) <= taken || deadline.is_over() {
+                return None;
+            }
+        }
+    }
+
+    /// Times the stamps and the work with nothing to wait for, while the sender rests as it does between two events.
+    fn alone(&mut self) -> Alone {
+        let stamps = self.clocks.stamps;
+        let (mut bare, mut fenced, mut worked) = (Vec::new(), Vec::new(), Vec::new());
+        for terms in self.orders.iter().cycle().take(self.plan.alone) {
+            let intent = black_box(terms.numbered(0));
+            let (start, end) = (stamps.before(), stamps.after());
+            bare.push(end.saturating_sub(start));
+            let (start, end) = (stamps.after(), stamps.after());
+            fenced.push(end.saturating_sub(start));
+            let start = stamps.after();
+            black_box((self.work)(&intent));
+            worked.push(stamps.after().saturating_sub(start));
+        }
+        let of = |readings: &mut Vec<u64>| middle(readings).unwrap_or(0.0);
+        Alone { clock_cycles: of(&mut bare), work_cycles: of(&mut worked) - of(&mut fenced) }
+    }
+}

@@ -1,0 +1,56 @@
+//! The middle of many readings of a clock that moves in steps.
+
+/// The median, interpolated within the step of the clock that it falls into: readings that differ by steps of ten say on
+/// which side of the middle most of them lie. Sorts `values`; `None` without any.
+#[must_use]
+pub fn middle(values: &mut [u64]) -> Option<f64> {
+    values.sort_unstable();
+    let median = *values.get(values.len() / 2)?;
+    let below = values.partition_point(|value| *value < median);
+    let until = values.partition_point(|value| *value <= median);
+    let to_lower = below.checked_sub(1).map(|index| (median - values[index]) as f64 / 2.0);
+    let to_upper = values.get(until).map(|value| (value - median) as f64 / 2.0);
+    // At an end there is one neighbour, or none where all are alike.
+    let (to_lower, to_upper) = match (to_lower, to_upper) {
+        (Some(lower), Some(upper)) => (lower, upper),
+        (Some(one), None) | (None, Some(one)) => (one, one),
+        (None, None) => (0.0, 0.0),
+    };
+    let share = (values.len() as f64 / 2.0 - below as f64) / (until - below) as f64;
+    Some(median as f64 - to_lower + share * (to_lower + to_upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::middle;
+
+    #[test]
+    fn a_middle_between_two_steps_is_found() {
+        // What lasts 23.4 reads 20 or 30 on a clock of steps of ten, the closer one more often.
+        let mut readings: Vec<u64> = (0..1000).map(|n| if n % 100 < 66 { 20 } else { 30 }).collect();
+        assert!((middle(&mut readings).unwrap() - 23.4).abs() < 1.2);
+        let mut fine: Vec<u64> = (0..=1000).rev().collect();
+        assert!((middle(&mut fine).unwrap() - 500.0).abs() <= 0.5);
+        assert_eq!(middle(&mut [7, 7, 7]), Some(7.0));
+        assert_eq!(middle(&mut []), None);
+    }
+
+    /// A clock with steps of ten, started at any phase: the middle is within a tenth of a step or two of the truth.
+    #[test]
+    fn steps_do_not_hide_a_shift() {
+        let read = |lasts: f64| {
+            let mut readings: Vec<u64> = (0..5000_u32)
+                .map(|n| {
+                    let phase = f64::from(n * 7 % 1000) / 100.0;
+                    let spread = f64::from(n * 13 % 601) / 100.0 - 3.0;
+                    ((phase + lasts + spread) / 10.0).floor() as u64 * 10
+                })
+                .collect();
+            middle(&mut readings).unwrap()
+        };
+        for lasts in [61.0, 63.5, 65.0, 68.2] {
+            assert!((read(lasts) - lasts).abs() < 2.0, "{lasts}: {}", read(lasts));
+            assert!((read(lasts + 50.0) - read(lasts) - 50.0).abs() < 1e-9);
+        }
+    }
+}
