@@ -53,6 +53,9 @@ pub struct Args {
     #[arg(long, value_name = "DIR", conflicts_with = "check")]
     write: Option<PathBuf>,
 
+    #[command(flatten)]
+    ring: ring::Flags,
+
     /// Run one row for a tracer: the child of `count`
     #[arg(long, hide = true, requires = "iterations")]
     traced_row: Option<String>,
@@ -95,6 +98,9 @@ impl What {
 pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
     if let (Some(row), Some(iterations)) = (&args.traced_row, args.iterations) {
         return count::traced(row, iterations);
+    }
+    if args.what == What::Ring && args.row.is_none() {
+        return ring::run(&args.ring, args.quick, args.out, args.json);
     }
     let entries = registry::select(args.what, args.row.as_deref())?;
     if args.what == What::Count {

@@ -5,19 +5,21 @@
 #[must_use]
 pub fn middle(values: &mut [u64]) -> Option<f64> {
     values.sort_unstable();
-    let median = *values.get(values.len() / 2)?;
+    let (least, median) = (*values.first()?, *values.get(values.len() / 2)?);
     let below = values.partition_point(|value| *value < median);
     let until = values.partition_point(|value| *value <= median);
-    let to_lower = below.checked_sub(1).map(|index| (median - values[index]) as f64 / 2.0);
-    let to_upper = values.get(until).map(|value| (value - median) as f64 / 2.0);
-    // At an end there is one neighbour, or none where all are alike.
-    let (to_lower, to_upper) = match (to_lower, to_upper) {
-        (Some(lower), Some(upper)) => (lower, upper),
-        (Some(one), None) | (None, Some(one)) => (one, one),
-        (None, None) => (0.0, 0.0),
-    };
     let share = (values.len() as f64 / 2.0 - below as f64) / (until - below) as f64;
-    Some(median as f64 - to_lower + share * (to_lower + to_upper))
+    let step = values.iter().fold(0, |step, value| greatest_divisor(step, value - least));
+    Some(median as f64 + (share - 0.5) * step as f64)
+}
+
+/// The greatest number that divides both.
+fn greatest_divisor(one: u64, other: u64) -> u64 {
+    let (mut one, mut other) = (one, other);
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
 }
 
 #[cfg(test)]
@@ -31,6 +33,9 @@ mod tests {
         assert!((middle(&mut readings).unwrap() - 23.4).abs() < 1.2);
         let mut fine: Vec<u64> = (0..=1000).rev().collect();
         assert!((middle(&mut fine).unwrap() - 500.0).abs() <= 0.5);
+        // What is far away says nothing of the step.
+        readings.extend([4_000, 19_000]);
+        assert!((middle(&mut readings).unwrap() - 23.4).abs() < 1.3);
         assert_eq!(middle(&mut [7, 7, 7]), Some(7.0));
         assert_eq!(middle(&mut []), None);
     }

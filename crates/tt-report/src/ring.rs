@@ -1,5 +1,10 @@
 //! What `truetick bench ring` found out: one value, from which text, JSON, CSV and pages are made.
 
+mod journey_text;
+mod text;
+
+use std::io;
+
 use serde::Serialize;
 
 use crate::{Environment, Estimate};
@@ -29,6 +34,17 @@ pub struct RingResult {
     pub tail: Option<Tail>,
     /// The ten steps, where they were asked for.
     pub journey: Option<Journey>,
+}
+
+impl RingResult {
+    /// Writes all of it as JSON.
+    ///
+    /// # Errors
+    /// Those of `to`.
+    pub fn write_json(&self, to: &mut impl io::Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *to, self)?;
+        writeln!(to)
+    }
 }
 
 /// What a run was made with.
@@ -80,11 +96,11 @@ pub struct Loop {
     pub offered_per_s: Option<f64>,
     /// Events a second that came through.
     pub achieved_per_s: f64,
-    /// Why the figures are no claim; `None` where they are one.
-    pub void: Option<String>,
+    /// Runs that reached less than 99 % of the offered rate; they are listed, and no figure is made of them.
+    pub void_runs: usize,
     /// NullRing's figures for the same.
     pub published: Option<Figures>,
-    /// All runs together (`all`), then each placement.
+    /// All runs together (`all`), then each placement; empty where every run is void.
     pub classes: Vec<ClassFigures>,
 }
 
@@ -146,12 +162,16 @@ pub struct Bucket {
 pub struct Run {
     /// The loop's name, or the variant of the decomposition.
     pub of: String,
+    /// The round that it was made in, with a run of every other variant.
+    pub round: usize,
     /// The placement.
     pub class: String,
     /// Half a round trip of a cache line before and after, nanoseconds.
     pub ping_pong_ns: [f64; 2],
     /// Recorded events.
     pub events: u64,
+    /// Of the offered rate, per cent; `None` with one in flight. Below 99 the run is void.
+    pub achieved_pct: Option<f64>,
     /// The run's median, nanoseconds.
     pub p50_ns: f64,
     /// What two stamps with nothing between them read, nanoseconds.

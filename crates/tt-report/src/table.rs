@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::environment::percent;
-use crate::{Estimate, Mark, Published, Report, Row, Statistic, Unit};
+use crate::{Environment, Estimate, Mark, Published, Report, Row, Statistic, Unit};
 
 impl Report {
     /// Writes the environment and one line for each row and published figure.
@@ -33,12 +33,35 @@ impl Report {
 
     fn write_head(&self, to: &mut impl io::Write) -> io::Result<()> {
         let environment = &self.environment;
-        let (machine, build, timing) = (&environment.machine, &environment.build, &environment.timing);
         let label = if self.quick { "QUICK run: few samples, wide intervals" } else { "full run" };
         writeln!(to, "truetick bench {}, {label}", self.title)?;
-        if let Some(line) = build.warning() {
+        if let Some(line) = environment.build.warning() {
             writeln!(to, "! {line}")?;
         }
+        environment.write_machine(to)
+    }
+
+    fn write_foot(&self, to: &mut impl io::Write) -> io::Result<()> {
+        self.environment.write_disturbance(to)?;
+        writeln!(
+            to,
+            "intervals: {} resamples of whole blocks, seed {:#x}; (k): mean of k operations between two stamps, no tail",
+            self.bootstrap.resamples, self.environment.seed
+        )?;
+        if !self.environment.not_measured.is_empty() {
+            writeln!(to, "not measured: {}", self.environment.not_measured.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl Environment {
+    /// Writes machine, build and clock, a line each.
+    ///
+    /// # Errors
+    /// Those of `to`.
+    pub(crate) fn write_machine(&self, to: &mut impl io::Write) -> io::Result<()> {
+        let (machine, build, timing) = (&self.machine, &self.build, &self.timing);
         writeln!(to, "{} | {} cores | {} | Linux {}", machine.cpu, machine.cores, machine.arch, machine.kernel)?;
         writeln!(
             to,
@@ -53,7 +76,7 @@ impl Report {
             build.flags,
             build.commit,
             if build.dirty { " with changes" } else { "" },
-            environment.date
+            self.date
         )?;
         writeln!(
             to,
@@ -66,8 +89,12 @@ impl Report {
         )
     }
 
-    fn write_foot(&self, to: &mut impl io::Write) -> io::Result<()> {
-        let disturbance = &self.environment.disturbance;
+    /// Writes what else happened on the machine, on one line.
+    ///
+    /// # Errors
+    /// Those of `to`.
+    pub(crate) fn write_disturbance(&self, to: &mut impl io::Write) -> io::Result<()> {
+        let disturbance = &self.disturbance;
         let count = |value: Option<u64>| value.map_or_else(|| "unknown".to_owned(), |count| count.to_string());
         writeln!(
             to,
@@ -79,16 +106,7 @@ impl Report {
             count(disturbance.involuntary_switches),
             count(disturbance.page_faults),
             count(disturbance.interrupts)
-        )?;
-        writeln!(
-            to,
-            "intervals: {} resamples of whole blocks, seed {:#x}; (k): mean of k operations between two stamps, no tail",
-            self.bootstrap.resamples, self.environment.seed
-        )?;
-        if !self.environment.not_measured.is_empty() {
-            writeln!(to, "not measured: {}", self.environment.not_measured.join(", "))?;
-        }
-        Ok(())
+        )
     }
 }
 

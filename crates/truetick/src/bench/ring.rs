@@ -1,11 +1,13 @@
 //! NullRing's rows: producer, ring, evaluator.
 
+mod command;
 mod evaluator;
 mod hand_over;
 mod reference;
 
 use super::operation::Chunked;
 use super::registry::Entry;
+pub(crate) use command::{Flags, run};
 use evaluator::Evaluator;
 use hand_over::HandOver;
 use tt_risk::Limits;

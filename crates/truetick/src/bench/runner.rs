@@ -127,16 +127,16 @@ fn count_instructions(entries: &[Entry], finished: &mut [Finished]) {
 }
 
 /// A line on standard error that the next one overwrites, on a terminal only.
-fn progress(line: &str) {
+pub(crate) fn progress(line: &str) {
     use std::io::IsTerminal as _;
     if io::stderr().is_terminal() {
         eprint!("\r\x1b[K{line}");
-    } else if !line.is_empty() && !line.starts_with("block") {
+    } else if !(line.is_empty() || line.starts_with("block") || line.starts_with("round")) {
         eprintln!("{line}");
     }
 }
 
-fn default_folder(date: &str) -> PathBuf {
+pub(crate) fn default_folder(date: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     target.join("bench").join(date.replace(':', "-"))
 }
