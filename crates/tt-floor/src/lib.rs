@@ -6,20 +6,20 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
-mod layout_run;
 mod deadline;
 mod delay;
 pub mod hand_over;
+mod layout_run;
 mod middle;
 mod pair;
 mod ping_pong;
 mod placement;
 mod ring_run;
 
-pub use layout_run::{Layout, LayoutPlan, LayoutRun, run_layout};
 pub use deadline::Deadline;
 pub use delay::Delay;
 pub use hand_over::Idle;
+pub use layout_run::{Layout, LayoutPlan, LayoutRun, run_layout};
 pub use middle::middle;
 pub use pair::{Threads, on_two_cores, on_two_threads};
 pub use ping_pong::PingPong;

@@ -12,6 +12,7 @@ use tt_model::{OrderIntent, OrderTerms};
 use tt_report::ring::Run;
 use tt_sync::spsc::ring;
 
+use super::super::super::plan::Random;
 use super::super::evaluator::{digest, gate, orders};
 use super::super::reference::Reference;
 use super::Flags;
@@ -141,9 +142,13 @@ impl Rounds {
     /// # Errors
     /// The threads cannot be placed, or an answer is not the expected one.
     pub(super) fn make(&mut self, progress: &dyn Fn(usize, usize)) -> anyhow::Result<()> {
+        let mut random = Random::new(self.sizes.rounds as u64);
         for round in 0..self.sizes.rounds {
             progress(round + 1, self.sizes.rounds);
-            for (variant, expected) in self.expected.clone() {
+            // In random order: what a run leaves behind must not always meet the same next one.
+            let mut order = self.expected.clone();
+            (1..order.len()).rev().for_each(|index| order.swap(index, random.below(index + 1)));
+            for (variant, expected) in order {
                 let begin = Instant::now();
                 let run = self.one(variant).context("cannot run on two cores")?;
                 ensure!(run.is_complete, "void: {} was not done within 20 s", variant.name());
