@@ -7,10 +7,10 @@
 mod binaries;
 mod corpora;
 mod process;
-mod seeded;
 mod suites;
 mod tally;
 mod tools;
+mod weaken;
 
 use std::cell::{OnceCell, RefCell};
 use std::path::PathBuf;

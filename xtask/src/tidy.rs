@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: what of the style a program can check. Each rule is a function from the tree to faults.
 
 mod budget;
-mod code;
+pub(crate) mod code;
 mod edges;
 mod figures;
 mod manifests;

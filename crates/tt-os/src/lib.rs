@@ -1,12 +1,16 @@
-//! What truetick asks of Linux beside its sockets: where a thread runs ([`cpu`]), how urgently ([`priority`]), memory
-//! that stays ([`memory`]), what machine this is ([`machine`]) and what happened on it meanwhile ([`readings`]).
+//! What truetick asks of Linux beside its sockets: where a thread runs ([`cpu`]), how urgently ([`priority`]), how it
+//! sleeps ([`futex`]), memory that stays ([`memory`]) or that two processes see ([`shared`]), whether the other one still
+//! runs ([`process`]), what machine this is ([`machine`]) and what happened on it meanwhile ([`readings`]).
 //!
 //! Nothing here is on a hot path. Where the OS refuses, the caller is told and may go on without.
 
 #![cfg(target_os = "linux")]
 
 pub mod cpu;
+pub mod futex;
 pub mod machine;
 pub mod memory;
 pub mod priority;
+pub mod process;
 pub mod readings;
+pub mod shared;

@@ -1,4 +1,4 @@
-//! The primitives under the ring and the cell: the machine's own, or loom's model of them under `--cfg loom`.
+//! The primitives under the ring and the cell: the machine's own, or loom's or shuttle's model of them.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -6,16 +6,25 @@ pub(crate) use loom::{
     hint::spin_loop,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
 
-#[cfg(not(loom))]
+#[cfg(all(shuttle, not(loom)))]
+pub(crate) use shuttle::{
+    hint::spin_loop,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+};
+
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use {
     alloc::sync::Arc,
     core::{
         hint::spin_loop,
-        sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        sync::atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::binaries::Group;
 use super::tally::{Outcome, Tally};
 use super::tools;
-use super::{Workplace, corpora, seeded};
+use super::{Workplace, corpora, weaken};
 
 /// One part of the tests that can be asked for by name.
 pub(crate) struct Suite {
@@ -39,7 +39,7 @@ pub(crate) const SUITES: &[Suite] = &[
     optional("no-os", "floor and engines build for x86_64-unknown-none", no_os),
     optional("aarch64", "type check for aarch64 Linux", aarch64),
     suite("loom", "orderings of the ring and the cell, every interleaving", loom),
-    suite("seeded", "each of those orderings, weakened, makes loom fail", seeded),
+    suite("weaken", "each of those orderings, weakened, makes a proof fail", weaken),
     optional("miri", "undefined behaviour in the ring, the cell and wide instructions", miri),
     optional("tsan", "data races in the ring and the cell", tsan),
     optional("asan", "bad addresses and leaks in what holds unsafe code, and in the server", asan),
@@ -216,14 +216,14 @@ fn aarch64(place: &Workplace) -> Outcome {
 
 /// A target folder of its own: other flags in the main one would build everything anew.
 fn loom(place: &Workplace) -> Outcome {
-    let arguments = ["test", "--release", "--locked", "--package", "tt-sync", "--lib", "--tests"];
+    let arguments = ["test", "--profile", "loom", "--locked", "--package", "tt-sync", "--lib"];
     let mut command = place.command("cargo", &arguments);
     command.args(["--target-dir", "target/loom", "--", "--show-output"]);
     libtest(place, "loom", command.env("RUSTFLAGS", "--cfg loom"))
 }
 
-fn seeded(place: &Workplace) -> Outcome {
-    Outcome::Ran(seeded::run(place).unwrap_or_else(|error| Tally::fail(format!("seeded: {error:#}"))))
+fn weaken(place: &Workplace) -> Outcome {
+    Outcome::Ran(weaken::run(place).unwrap_or_else(|error| Tally::fail(format!("weaken: {error:#}"))))
 }
 
 /// Few cases each: Miri interprets, some thousand times slower. Isolation would keep proptest from its own folder.

@@ -1,0 +1,107 @@
+//! Two real threads, for ThreadSanitizer, Miri and the machine itself.
+
+use super::super::Place;
+use super::{Ends, given, owned};
+
+const EVENTS: u64 = if cfg!(miri) { 200 } else { 200_000 };
+type Event = [u64; 8];
+
+/// Every word of an event depends on its number: a lost, doubled, swapped or torn event is seen.
+fn event(number: u64) -> Event {
+    core::array::from_fn(|i| (number + i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+fn pass<P: Place<Event> + Send + 'static>(
+    (mut producer, mut consumer): Ends<Event, P>,
+    mut push: impl FnMut(&mut super::Producer<Event, P>, u64) -> u64,
+    mut pop: impl FnMut(&mut super::Consumer<Event, P>, u64) -> u64 + Send + 'static,
+) {
+    let consuming = std::thread::spawn(move || {
+        let mut popped = 0;
+        while popped < EVENTS {
+            let count = pop(&mut consumer, popped);
+            if count == 0 {
+                std::thread::yield_now();
+            }
+            popped += count;
+        }
+        assert_eq!(consumer.pop(), None);
+    });
+    let mut pushed = 0;
+    while pushed < EVENTS {
+        let count = push(&mut producer, pushed);
+        if count == 0 {
+            std::thread::yield_now();
+        }
+        pushed += count;
+    }
+    consuming.join().expect("the consumer failed");
+}
+
+fn one_at_a_time<P: Place<Event> + Send + 'static>(ends: Ends<Event, P>) {
+    pass(
+        ends,
+        |producer, next| u64::from(producer.push(event(next)).is_ok()),
+        |consumer, next| {
+            let popped = consumer.pop();
+            assert!(popped.is_none_or(|popped| popped == event(next)));
+            u64::from(popped.is_some())
+        },
+    );
+}
+
+/// Batches of changing length, the last one cut to what is left.
+fn in_batches<P: Place<Event> + Send + 'static>(ends: Ends<Event, P>) {
+    let mut batch = std::vec::Vec::new();
+    pass(
+        ends,
+        move |producer, next| {
+            batch.clear();
+            batch.extend((next..EVENTS.min(next + 1 + next % 7)).map(event));
+            producer.push_slice(&batch) as u64
+        },
+        |consumer, next| {
+            let mut expected = next;
+            let count = consumer.drain(1 + next as usize % 5, |popped| {
+                assert_eq!(*popped, event(expected));
+                expected += 1;
+            });
+            assert_eq!(count as u64, expected - next);
+            count as u64
+        },
+    );
+}
+
+#[test]
+fn two_threads_pass_every_event_whole_and_in_order() {
+    for capacity in [1, 2, 64] {
+        one_at_a_time(owned(capacity, u64::MAX - 100));
+        one_at_a_time(given(capacity, u64::MAX - 100));
+    }
+}
+
+#[test]
+fn two_threads_pass_batches_whole_and_in_order() {
+    for capacity in [1, 8] {
+        in_batches(owned(capacity, u64::MAX - 100));
+        in_batches(given(capacity, u64::MAX - 100));
+    }
+}
+
+#[test]
+fn two_threads_fill_and_read_in_place() {
+    pass(
+        owned(4, u64::MAX - 100),
+        |producer, next| {
+            let Some(mut claim) = producer.claim() else { return 0 };
+            *claim = event(next);
+            claim.publish();
+            1
+        },
+        |consumer, next| {
+            let Some(popped) = consumer.peek() else { return 0 };
+            assert_eq!(*popped, event(next));
+            consumer.drain(1, |_| ()) as u64
+        },
+    );
+}

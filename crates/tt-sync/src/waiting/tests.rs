@@ -1,0 +1,173 @@
+//! Nobody sleeps for ever: by loom's schedules, and between two real threads.
+
+use super::{Ended, Park, Strategy, waiting_ring};
+use crate::sync::AtomicU32;
+
+/// `futex(2)` made of a lock and a condition.
+#[cfg(not(loom))]
+mod primitives {
+    #[cfg(shuttle)]
+    pub(super) use shuttle::{
+        sync::{Arc, Condvar, Mutex},
+        thread,
+    };
+    #[cfg(not(shuttle))]
+    pub(super) use std::{
+        sync::{Arc, Condvar, Mutex},
+        thread,
+    };
+}
+#[cfg(loom)]
+mod primitives {
+    pub(super) use loom::{
+        sync::{Arc, Condvar, Mutex},
+        thread,
+    };
+}
+use crate::sync::Ordering;
+use primitives::{Arc, Condvar, Mutex, thread};
+
+fn park(looks: u32) -> impl Strategy + Clone + Send + 'static {
+    let bed = Arc::new((Mutex::new(()), Condvar::new()));
+    let door = Arc::clone(&bed);
+    let sleep = move |word: &AtomicU32, value| {
+        let (lock, condition) = &*bed;
+        let guard = lock.lock().unwrap();
+        // The lock orders this look as the kernel's own lock orders its.
+        if word.load(Ordering::Relaxed) == value {
+            drop(condition.wait(guard).unwrap());
+        }
+    };
+    let wake = move |_: &AtomicU32| {
+        let (lock, condition) = &*door;
+        let guard = lock.lock().unwrap();
+        condition.notify_all();
+        drop(guard);
+    };
+    Park { looks, sleep, wake }
+}
+
+/// `events` numbers through `capacity` slots, in batches of `batch`; then the producer leaves.
+fn pass(capacity: usize, events: u64, batch: usize, strategy: impl Strategy + Clone + Send + 'static) {
+    let (mut producer, mut consumer) = waiting_ring::<u64, _>(capacity, strategy);
+    let producing = thread::spawn(move || {
+        let numbers: std::vec::Vec<_> = (0..events).collect();
+        for batch in numbers.chunks(batch) {
+            assert_eq!(producer.push_slice(batch), Ok(()));
+        }
+    });
+    let mut next = 0;
+    while next < events {
+        if batch == 1 {
+            assert_eq!(consumer.pop(), Ok(next));
+            next += 1;
+        } else {
+            let drained = consumer.drain(batch, |event| {
+                assert_eq!(*event, next);
+                next += 1;
+            });
+            assert!(drained.is_ok_and(|count| count != 0));
+        }
+    }
+    assert_eq!(consumer.pop(), Err(Ended::Gone));
+    producing.join().expect("the producer failed");
+}
+
+/// A consumer that leaves after one event is noticed by a producer that waits for room.
+fn leave(strategy: impl Strategy + Clone + Send + 'static) {
+    let (mut producer, mut consumer) = waiting_ring::<u64, _>(1, strategy);
+    let consuming = thread::spawn(move || consumer.pop());
+    let pushed = (0..).find(|number| producer.push(*number) == Err(Ended::Gone));
+    assert!(pushed == Some(1) || pushed == Some(2), "{pushed:?}");
+    assert_eq!(consuming.join().expect("the consumer failed"), Ok(0));
+}
+
+#[cfg(not(any(loom, shuttle)))]
+mod threads {
+    use super::super::{Spin, Waiting, Yield};
+    use super::*;
+    use crate::region::tests::{MARK, Words};
+    use crate::region::{consumer, producer};
+
+    const EVENTS: u64 = if cfg!(miri) { 60 } else { 20_000 };
+
+    #[test]
+    fn every_strategy_passes_every_event_and_notices_the_end() {
+        for (capacity, batch) in [(1, 1), (2, 3), (64, 10)] {
+            pass(capacity, EVENTS, batch, Yield(thread::yield_now));
+            pass(capacity, EVENTS, batch, park(0));
+            pass(capacity, EVENTS, batch, park(20));
+        }
+        pass(64, EVENTS.min(2_000), 10, Spin);
+        leave(Yield(thread::yield_now));
+        leave(park(0));
+        leave(park(20));
+    }
+
+    /// Memory that another process has scribbled into ends a wait instead of prolonging it.
+    #[test]
+    fn what_cannot_be_ends_the_wait() {
+        let memory = Words::formatted::<u64>(2, 0);
+        let mut writing = Waiting::new(producer::<u64, _>(memory.clone(), MARK).unwrap(), park(0));
+        let mut reading = Waiting::new(consumer::<u64, _>(memory.clone(), MARK).unwrap(), park(0));
+        let words: &[crate::sync::AtomicU64] = memory.as_ref();
+        words.iter().skip(crate::region::LINE).for_each(|word| word.store(3 << 40, Ordering::Relaxed));
+        words[2 * crate::region::LINE].store(0, Ordering::Relaxed);
+        words[3 * crate::region::LINE].store(0, Ordering::Relaxed);
+        assert_eq!(reading.pop(), Err(Ended::Corrupt));
+        assert_eq!(writing.push_slice(&[1, 2, 3]), Err(Ended::Corrupt));
+    }
+}
+
+#[cfg(loom)]
+mod schedules {
+    use super::*;
+
+    fn check(scenario: impl Fn() + Sync + Send + 'static) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(scenario);
+    }
+
+    /// Loom calls it a deadlock when all that are left sleep: a lost wake-up.
+    #[test]
+    fn loom_a_parked_consumer_is_woken() {
+        check(|| pass(2, 2, 1, park(0)));
+    }
+
+    #[test]
+    fn loom_a_parked_producer_is_woken() {
+        check(|| pass(1, 2, 1, park(0)));
+    }
+
+    #[test]
+    fn loom_a_parked_end_is_woken_by_a_batch() {
+        check(|| pass(2, 3, 3, park(0)));
+    }
+
+    #[test]
+    fn loom_a_parked_producer_hears_that_the_consumer_left() {
+        check(|| leave(park(0)));
+    }
+}
+
+/// Longer than loom could finish: schedules drawn at random.
+#[cfg(shuttle)]
+mod schedules {
+    use super::*;
+
+    const SCHEDULES: usize = 20_000;
+
+    #[test]
+    fn shuttle_parked_ends_are_woken() {
+        for (capacity, events, batch) in [(1, 12, 1), (2, 15, 3), (4, 30, 7)] {
+            shuttle::check_random(move || pass(capacity, events, batch, park(1)), SCHEDULES);
+            shuttle::check_pct(move || pass(capacity, events, batch, park(0)), SCHEDULES, 3);
+        }
+    }
+
+    #[test]
+    fn shuttle_a_parked_producer_hears_that_the_consumer_left() {
+        shuttle::check_random(|| leave(park(0)), SCHEDULES);
+    }
+}
