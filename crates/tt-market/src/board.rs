@@ -65,6 +65,11 @@ impl TopOfBook {
     }
 }
 
+/// A quantity of zero is one that the venue does not tell, unless there is no price either.
+fn ticker_level(px: u64, qty: u64) -> Option<BookLevel> {
+    (px != 0 || qty != 0).then_some(BookLevel { px: Price(px as i64), qty: Qty(qty as i64) })
+}
+
 /// A quantity of zero stands for no level.
 fn level(px: u64, qty: u64) -> Option<BookLevel> {
     (qty != 0).then_some(BookLevel { px: Price(px as i64), qty: Qty(qty as i64) })
@@ -159,9 +164,9 @@ impl DepthUpdate<'_> {
 /// The venue's own best bid and offer and last price, which may be ahead of the book or behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TickerState {
-    /// The best bid; `None` where the side is empty.
+    /// The best bid; `None` where the side is empty. Its quantity is zero where the venue tells the price alone.
     pub bid: Option<BookLevel>,
-    /// The best offer; `None` where the side is empty.
+    /// The best offer, likewise.
     pub ask: Option<BookLevel>,
     /// The price of the last trade; zero before the first one.
     pub last_px: Price,
@@ -189,8 +194,8 @@ impl TickerState {
 
     fn from_words(words: [u64; 7]) -> Self {
         Self {
-            bid: level(words[0], words[1]),
-            ask: level(words[2], words[3]),
+            bid: ticker_level(words[0], words[1]),
+            ask: ticker_level(words[2], words[3]),
             last_px: Price(words[4] as i64),
             update_id: words[5],
             ts_recv: Nanos(words[6]),

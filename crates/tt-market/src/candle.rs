@@ -79,6 +79,17 @@ impl Candle {
         true
     }
 
+    /// Adds a price that is older than the last one: it may be the highest or the lowest, never the last one.
+    pub(crate) fn add_late(&mut self, timeframe: Nanos, ts: Nanos, px: Price, qty: Qty) -> bool {
+        let close_px = self.close_px;
+        let is_known = self.updates != 0;
+        let added = self.add(timeframe, ts, px, qty);
+        if added && is_known && self.updates > 1 {
+            self.close_px = close_px;
+        }
+        added
+    }
+
     #[cold]
     fn begin(&mut self, timeframe: Nanos, ts: Nanos, px: Price, qty: Qty) -> bool {
         if self.updates != 0 && ts < self.ts_start {
@@ -115,6 +126,8 @@ mod tests {
         assert_eq!(candle, expected);
         assert!(candle.add(minute, Nanos::from_secs(240), Price(5), Qty(1)));
         assert_eq!((candle.ts_start, candle.open_px, candle.updates), (Nanos::from_secs(240), Price(5), 1));
+        assert!(candle.add_late(minute, Nanos::from_secs(241), Price(9), Qty(1)));
+        assert_eq!((candle.high_px, candle.close_px, candle.volume), (Price(9), Price(5), Qty(2)));
         assert_eq!(Candle::from_words(candle.to_words()), candle);
     }
 }

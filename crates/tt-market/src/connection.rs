@@ -1,6 +1,7 @@
 //! Connections and their epochs.
 
 use crate::Venue;
+use crate::continuity::Continuity;
 use alloc::vec::Vec;
 use tt_model::Nanos;
 
@@ -25,6 +26,8 @@ struct Slot {
     epoch: u32,
     open: Option<Venue>,
     ts_last: Nanos,
+    /// The number of the next message, where the venue numbers them.
+    next_message: Option<u64>,
 }
 
 /// The open connections.
@@ -36,7 +39,7 @@ pub(crate) struct Connections {
 impl Connections {
     pub(crate) fn new(connections: usize) -> Self {
         let len = connections.min(usize::from(u16::MAX));
-        Self { slots: alloc::vec![Slot { epoch: 0, open: None, ts_last: Nanos(0) }; len] }
+        Self { slots: alloc::vec![Slot { epoch: 0, open: None, ts_last: Nanos(0), next_message: None }; len] }
     }
 
     pub(crate) fn open(&mut self, venue: Venue, now: Nanos) -> Option<ConnectionId> {
@@ -45,6 +48,7 @@ impl Connections {
         state.epoch = state.epoch.wrapping_add(1);
         state.open = Some(venue);
         state.ts_last = now;
+        state.next_message = None;
         Some(ConnectionId { slot: slot as u16, venue, epoch: state.epoch })
     }
 
@@ -58,6 +62,18 @@ impl Connections {
             }
             Some(_) | None => false,
         }
+    }
+
+    /// Where message `number` of an open connection stands after the one before it.
+    pub(crate) fn follow(&mut self, id: ConnectionId, number: u64) -> Continuity {
+        let Some(slot) = self.slots.get_mut(usize::from(id.slot)) else { return Continuity::Next };
+        let continuity = match slot.next_message {
+            Some(next) if number < next => return Continuity::Duplicate,
+            Some(next) if number > next => Continuity::Gap,
+            Some(_) | None => Continuity::Next,
+        };
+        slot.next_message = Some(number.saturating_add(1));
+        continuity
     }
 
     pub(crate) fn is_open(&self, id: ConnectionId) -> bool {

@@ -32,7 +32,7 @@ impl Numbering {
     #[inline]
     pub(crate) fn continuity(self, last_id: u64, delta: &BookDelta) -> Continuity {
         let follows = match self {
-            Self::None => return Continuity::Next,
+            Self::None | Self::Connection => return Continuity::Next,
             Self::Range | Self::RangeFromOne => {
                 delta.first_id == last_id.wrapping_add(1) && delta.last_id >= delta.first_id
             }
@@ -41,7 +41,7 @@ impl Numbering {
         };
         let is_old = match self {
             Self::Range | Self::Previous => delta.last_id <= last_id,
-            Self::RangeFromOne | Self::Chain | Self::None => delta.last_id == last_id,
+            Self::RangeFromOne | Self::Chain | Self::None | Self::Connection => delta.last_id == last_id,
         };
         if follows {
             Continuity::Next

@@ -41,6 +41,10 @@ venue_counters! {
     tickers,
     /// Trades applied.
     trades,
+    /// Trades that came before, as a new subscription repeats them; not applied again.
+    duplicate_trades,
+    /// Trades older than one that came before; they are in their candles' quantity and range, and set no last price.
+    late_trades,
     /// Book deltas applied, those from a backlog included.
     deltas,
     /// Book snapshots applied.

@@ -6,7 +6,10 @@ mod buffer;
 mod order_id;
 mod prices;
 
-pub use account::{Balance, Execution, Fill, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate};
+pub use account::{
+    Balance, Coverage, Execution, Fill, OrderList, OrderListStatus, OrderStatus, OrderUpdate, PositionLeg,
+    PositionUpdate,
+};
 pub use book::{BookDelta, BookSnapshot, BookTicker, Level, Levels};
 pub use buffer::EventBuffer;
 pub use order_id::OrderId;
@@ -37,6 +40,8 @@ pub enum Event {
     /// Anything else of the account: [`EventBuffer::executions`], [`EventBuffer::balances`],
     /// [`EventBuffer::positions`], and [`EventBuffer::order_updates`] among them.
     Account,
+    /// The state of several orders that depend on each other; each of them is told of by itself.
+    OrderList(OrderList),
     /// Something that changes no market state.
     Control(Control),
 }
@@ -48,6 +53,8 @@ pub enum Control {
     Accepted,
     /// The venue knows now whose connection this is.
     LoggedIn,
+    /// The account's stream has ended, because nobody renewed the login.
+    LoginExpired,
     /// A sign of life.
     Heartbeat,
     /// The answer to a ping of the client.

@@ -6,6 +6,7 @@ use crate::candle::{Candle, CandleSource, TIMEFRAMES_MAX};
 use crate::decimal::Scale;
 use crate::proof::LastProof;
 use crate::rules::{JoinRule, Overlap, Rules};
+use crate::seen_trades::SeenTrades;
 use crate::{BookLevel, BookSide, ConnectionId, Contract, Decimal, Fault, Mark, Symbol, Venue};
 use tt_model::{Nanos, Price, Qty};
 
@@ -132,6 +133,7 @@ pub(crate) struct Instrument {
     pub(crate) last_proof: LastProof,
     pub(crate) checksum: u32,
     pub(crate) tickers: SeenTickers,
+    pub(crate) trades: SeenTrades,
     pub(crate) ticker: TickerState,
     pub(crate) candles: [Candle; TIMEFRAMES_MAX],
     pub(crate) mark: Option<Mark>,
@@ -168,6 +170,7 @@ impl Instrument {
             last_proof: LastProof::default(),
             checksum: 0,
             tickers: SeenTickers::default(),
+            trades: SeenTrades::default(),
             ticker: TickerState::default(),
             candles: [Candle::default(); TIMEFRAMES_MAX],
             mark: None,
@@ -219,7 +222,8 @@ impl Instrument {
         let qty = match qty {
             Some(qty) if qty.mantissa == 0 => return Ok(None),
             Some(qty) => Some(self.quantity(qty)?),
-            None => known.map(|level| level.qty),
+            // Some venues tell the price alone.
+            None => Some(known.map_or(Qty(0), |level| level.qty)),
         };
         let px = match px {
             Some(px) => Some(self.price(px)?),

@@ -107,6 +107,46 @@ impl<'a> Elements<'a> {
     }
 }
 
+/// A key and its raw value.
+type Member<'a> = (&'a [u8], &'a [u8]);
+
+/// The members of an object one after the other, for objects of more keys than an [`Object`] has room for.
+pub(crate) struct Members<'a> {
+    reader: Reader<'a>,
+    open: bool,
+}
+
+impl<'a> Members<'a> {
+    /// Reads `text`, which must be one object and nothing else but white space.
+    pub(crate) fn parse(text: &'a [u8]) -> Result<Self, Fault> {
+        let mut reader = Reader { text, at: 0 };
+        reader.skip_space();
+        reader.expect(b'{', Fault::WrongType)?;
+        let open = !reader.closes(b'}');
+        if !open {
+            reader.finish()?;
+        }
+        Ok(Self { reader, open })
+    }
+
+    /// The next key and its raw value, `None` after the last. Whether a key occurs twice is for the caller to see.
+    pub(crate) fn next(&mut self) -> Result<Option<Member<'a>>, Fault> {
+        if !self.open {
+            return Ok(None);
+        }
+        self.reader.skip_space();
+        let key = self.reader.string()?;
+        self.reader.skip_space();
+        self.reader.expect(b':', Fault::Syntax)?;
+        let value = self.reader.value()?;
+        self.open = self.reader.continues(b'}')?;
+        if !self.open {
+            self.reader.finish()?;
+        }
+        Ok(Some((key, value)))
+    }
+}
+
 /// The text of a string value without escapes.
 pub(crate) fn text(raw: &[u8]) -> Result<&[u8], Fault> {
     match raw {

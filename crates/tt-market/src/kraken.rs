@@ -1,5 +1,6 @@
 //! Kraken, WebSocket version 2: frames and the checksum of its books.
 
+mod account;
 pub(crate) mod checksum;
 mod general;
 pub mod rules;

@@ -35,6 +35,8 @@ mod board;
 mod book;
 mod candle;
 mod capacity;
+pub mod coinbase_advanced;
+pub mod coinbase_exchange;
 mod connection;
 mod continuity;
 mod counters;
@@ -42,6 +44,8 @@ mod decimal;
 mod engine;
 mod event;
 mod fault;
+mod fields;
+pub mod hyperliquid;
 mod instrument;
 mod json;
 pub mod kraken;
@@ -50,6 +54,7 @@ mod orders;
 mod proof;
 pub mod rules;
 mod scan;
+mod seen_trades;
 mod state_hash;
 mod symbol;
 mod symbol_table;
@@ -65,9 +70,9 @@ pub use counters::{Counters, VenueCounters};
 pub use decimal::{DECIMALS_MAX, Decimal, Scale};
 pub use engine::{AddError, Applied, Engine, Request};
 pub use event::{
-    AggressorSide, Balance, BookDelta, BookSnapshot, BookTicker, Control, Event, EventBuffer, Execution, Fill, Level,
-    Levels, Liquidation, MarkPrice, OrderId, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate, Ticker, Trade,
-    VenueCandle,
+    AggressorSide, Balance, BookDelta, BookSnapshot, BookTicker, Control, Coverage, Event, EventBuffer, Execution,
+    Fill, Level, Levels, Liquidation, MarkPrice, OrderId, OrderList, OrderListStatus, OrderStatus, OrderUpdate,
+    PositionLeg, PositionUpdate, Ticker, Trade, VenueCandle,
 };
 pub use fault::Fault;
 pub use instrument::InstrumentSpec;

@@ -68,6 +68,8 @@ impl Mark {
 pub struct Contract {
     /// The index price in quote currency.
     pub index_px: Option<Decimal>,
+    /// Halfway between the best bid and the best offer, in quote currency.
+    pub mid_px: Option<Decimal>,
     /// The rate of the next funding, a fraction.
     pub funding_rate: Option<Decimal>,
     /// Contracts that are open, in the venue's unit of quantity.
@@ -80,25 +82,26 @@ pub struct Contract {
 
 impl Contract {
     pub(crate) fn to_words(self) -> [u64; 7] {
-        let values = [self.index_px, self.funding_rate, self.open_interest];
-        let [index, rate, interest] = values.map(|value| value.unwrap_or_default().mantissa as u64);
+        let values = [self.index_px, self.funding_rate, self.open_interest, self.mid_px];
+        let [index, rate, interest, mid] = values.map(|value| value.unwrap_or_default().mantissa as u64);
         // Decimals, above them whether there is a value at all.
         let scales = values.map(|value| value.map_or(0, |value| u64::from(value.decimals) | 1 << 7));
-        let scales = scales[0] | scales[1] << 8 | scales[2] << 16;
-        [index, rate, interest, scales, self.ts_next_funding.0, self.ts_recv.0, 0]
+        let scales = scales[0] | scales[1] << 8 | scales[2] << 16 | scales[3] << 24;
+        [index, rate, interest, mid, scales, self.ts_next_funding.0, self.ts_recv.0]
     }
 
     pub(crate) fn from_words(words: [u64; 7]) -> Self {
         let value = |index: usize| {
-            let scale = (words[3] >> (8 * index)) as u8;
+            let scale = (words[4] >> (8 * index)) as u8;
             (scale >> 7 == 1).then(|| Decimal::new(words[index] as i64, scale & 0x7f))
         };
         Self {
             index_px: value(0),
             funding_rate: value(1),
             open_interest: value(2),
-            ts_next_funding: Nanos(words[4]),
-            ts_recv: Nanos(words[5]),
+            mid_px: value(3),
+            ts_next_funding: Nanos(words[5]),
+            ts_recv: Nanos(words[6]),
         }
     }
 }

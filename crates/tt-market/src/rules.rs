@@ -258,6 +258,8 @@ pub enum Numbering {
     Previous,
     /// An update names the one before; numbers may fall (OKX, Deribit).
     Chain,
+    /// Each message of a connection has the number after the one before, whatever it tells of (Coinbase Advanced).
+    Connection,
 }
 
 /// The checksum that book frames carry.

@@ -113,7 +113,7 @@ fn hash_mark(mark: &Mark, hasher: &mut impl Hasher) {
 }
 
 fn hash_contract(contract: &Contract, hasher: &mut impl Hasher) {
-    for value in [contract.index_px, contract.funding_rate, contract.open_interest] {
+    for value in [contract.index_px, contract.funding_rate, contract.open_interest, contract.mid_px] {
         put(hasher, &[u64::from(value.is_some())]);
         hash_decimal(value.unwrap_or_default(), hasher);
     }

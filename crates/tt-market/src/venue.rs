@@ -1,6 +1,6 @@
 //! The venues: one line each, with its parser and its rules.
 
-use crate::{Event, EventBuffer, Fault, Rules, binance, kraken};
+use crate::{Event, EventBuffer, Fault, Rules, binance, coinbase_advanced, coinbase_exchange, hyperliquid, kraken};
 
 macro_rules! venues {
     ($($parser:ident { $($(#[doc = $doc:literal])+ $name:ident => $rules:ident,)+ })+) => {
@@ -54,10 +54,24 @@ venues! {
         BinanceSpot => SPOT,
         /// Binance USD-margined futures.
         BinanceUsdm => USDM,
+        /// Binance coin-margined futures.
+        BinanceCoinm => COINM,
     }
     kraken {
         /// Kraken, WebSocket version 2.
         Kraken => RULES,
+    }
+    coinbase_exchange {
+        /// Coinbase Exchange.
+        CoinbaseExchange => RULES,
+    }
+    coinbase_advanced {
+        /// Coinbase Advanced Trade.
+        CoinbaseAdvanced => RULES,
+    }
+    hyperliquid {
+        /// Hyperliquid.
+        Hyperliquid => RULES,
     }
 }
 

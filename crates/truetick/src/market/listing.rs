@@ -106,8 +106,11 @@ async fn rest_json(feed: &FeedConfig, path: &str, clock: Clock) -> Result<Value,
 /// The entries of a venue's list.
 fn listings(body: &Value, venue: Venue) -> Vec<Listing> {
     match venue {
-        Venue::BinanceSpot | Venue::BinanceUsdm => binance(body, venue),
+        Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm => binance(body, venue),
         Venue::Kraken => kraken(body),
+        Venue::CoinbaseExchange => coinbase(body.as_array(), "id"),
+        Venue::CoinbaseAdvanced => coinbase(body.get("products").and_then(Value::as_array), "product_id"),
+        Venue::Hyperliquid => hyperliquid(body),
     }
 }
 
@@ -120,7 +123,7 @@ fn binance(body: &Value, venue: Venue) -> Vec<Listing> {
     };
     let listing = |entry: &Value| {
         let (base, quote) = (text(entry, "baseAsset")?, text(entry, "quoteAsset")?);
-        let name = if venue == Venue::BinanceUsdm {
+        let name = if venue != Venue::BinanceSpot {
             format!("{base}/{quote}:{}", text(entry, "marginAsset").unwrap_or_else(|| quote.clone()))
         } else {
             format!("{base}/{quote}")
@@ -133,6 +136,35 @@ fn binance(body: &Value, venue: Venue) -> Vec<Listing> {
         })
     };
     body.get("symbols").and_then(Value::as_array).into_iter().flatten().filter_map(listing).collect()
+}
+
+/// Products with their steps: both feeds of Coinbase name them alike, but for the product itself.
+fn coinbase(products: Option<&Vec<Value>>, key: &str) -> Vec<Listing> {
+    let step = |product: &Value, key: &str| Decimal::parse(product.get(key)?.as_str()?.as_bytes()).ok();
+    let listing = |product: &Value| {
+        let symbol = product.get(key)?.as_str()?.to_owned();
+        let tick_size = step(product, "price_increment").or_else(|| step(product, "quote_increment"))?;
+        let lot_size = step(product, "base_increment")?;
+        Some(Listing { name: symbol.replace('-', "/"), symbol, tick_size, lot_size })
+    };
+    products.into_iter().flatten().filter_map(listing).collect()
+}
+
+/// Perpetuals: a price has no more than six decimals less those of a size.
+fn hyperliquid(meta: &Value) -> Vec<Listing> {
+    let listing = |entry: &Value| {
+        let symbol = entry.get("name")?.as_str()?.to_owned();
+        let size_decimals = u8::try_from(entry.get("szDecimals")?.as_u64()?).ok()?;
+        let tick_size = Decimal::new(1, 6_u8.checked_sub(size_decimals)?);
+        Some(Listing {
+            name: format!("{symbol}/USDC:USDC"),
+            symbol,
+            tick_size,
+            lot_size: Decimal::new(1, size_decimals),
+        })
+    };
+    let universe = meta.get("universe").and_then(Value::as_array);
+    universe.into_iter().flatten().filter_map(listing).collect()
 }
 
 /// No WebSocket, or none that tells the instruments.

@@ -1,12 +1,14 @@
 //! Binance's messages of an account, spot and futures.
 
 use super::general::{symbol, time};
-use crate::json::{self, Elements, Object};
+use crate::json::{self, Object};
 use crate::{
-    Balance, Decimal, Event, EventBuffer, Execution, Fault, Fill, OrderId, OrderStatus, OrderUpdate, PositionLeg,
-    PositionUpdate, Symbol,
+    Balance, Control, Decimal, Event, EventBuffer, Execution, Fault, Fill, OrderId, OrderList, OrderListStatus,
+    OrderStatus, OrderUpdate, PositionLeg, PositionUpdate, fields,
 };
-use tt_model::{Nanos, OrderSide};
+use tt_model::Nanos;
+
+const SIDES: [&[u8]; 2] = [b"BUY", b"SELL"];
 
 /// Reads an event of kind `kind`.
 pub(super) fn event(kind: &[u8], object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
@@ -20,44 +22,44 @@ pub(super) fn event(kind: &[u8], object: &Object<'_>, buffer: &mut EventBuffer) 
             buffer.push_order_update(order_update(&order, object.need(b"E")?)?)?;
             Ok(Event::OrderUpdates)
         }
+        b"ALGO_UPDATE" => {
+            let order = Object::parse(object.need(b"o")?)?;
+            buffer.push_order_update(conditional_order(&order, time(object.need(b"E")?)?)?)?;
+            Ok(Event::OrderUpdates)
+        }
+        b"listStatus" => order_list(object).map(Event::OrderList),
         b"TRADE_LITE" => {
             buffer.push_execution(execution(object)?)?;
             Ok(Event::Account)
         }
         b"outboundAccountPosition" => {
             let ts_event = time(object.need(b"E")?)?;
-            let mut balances = Elements::parse(object.need(b"B")?)?;
-            while let Some(balance) = balances.next()? {
-                buffer.push_balance(spot_balance(&Object::parse(balance)?, ts_event)?)?;
-            }
+            fields::each(object.need(b"B")?, |balance| buffer.push_balance(spot_balance(balance, ts_event)?))?;
             Ok(Event::Account)
         }
         b"balanceUpdate" => {
-            let change = Some(Decimal::parse(json::text(object.need(b"d")?)?)?);
-            let asset = Symbol::new(json::text(object.need(b"a")?)?)?;
-            let ts_event = time(object.need(b"E")?)?;
-            buffer.push_balance(Balance { asset, total: None, free: None, change, ts_event })?;
+            let change = Some(fields::number(object, b"d")?);
+            let (asset, ts_event) = (fields::symbol(object, b"a")?, time(object.need(b"E")?)?);
+            buffer.push_balance(Balance { asset, total: None, free: None, locked: None, change, ts_event })?;
             Ok(Event::Account)
         }
         b"ACCOUNT_UPDATE" => account_update(object, buffer),
+        b"listenKeyExpired" => Ok(Event::Control(Control::LoginExpired)),
         _ => Err(Fault::UnknownTopic),
     }
 }
 
+/// `TRADE_LITE`: what is executed, before the order's own update tells the rest.
 fn execution(object: &Object<'_>) -> Result<Execution, Fault> {
-    let id = |key: &[u8]| {
-        let id = object.need(key)?;
-        json::bare_u64(id)?;
-        OrderId::new(id)
-    };
     Ok(Execution {
         symbol: symbol(object)?,
-        order_id: id(b"i")?,
-        execution_id: id(b"t")?,
-        side: side(object)?,
+        order_id: number(object, b"i")?,
+        execution_id: number(object, b"t")?,
+        side: fields::order_side(object, b"S", SIDES)?,
         px: json::quoted_unsigned(object.need(b"L")?)?,
         qty: json::quoted_unsigned(object.need(b"l")?)?,
         fee: None,
+        fee_asset: None,
         is_maker: Some(json::boolean(object.need(b"m")?)?),
         ts_event: time(object.need(b"T")?)?,
     })
@@ -66,85 +68,85 @@ fn execution(object: &Object<'_>) -> Result<Execution, Fault> {
 fn spot_balance(object: &Object<'_>, ts_event: Nanos) -> Result<Balance, Fault> {
     let free = json::quoted_unsigned(object.need(b"f")?)?;
     let locked = json::quoted_unsigned(object.need(b"l")?)?;
-    let asset = Symbol::new(json::text(object.need(b"a")?)?)?;
-    Ok(Balance { asset, total: Some(free.sum(locked)?), free: Some(free), change: None, ts_event })
+    Ok(Balance {
+        asset: fields::symbol(object, b"a")?,
+        total: Some(free.sum(locked)?),
+        free: Some(free),
+        locked: Some(locked),
+        change: None,
+        ts_event,
+    })
 }
 
 fn account_update(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
     let ts_event = time(object.need(b"E")?)?;
     let account = Object::parse(object.need(b"a")?)?;
-    let signed = |object: &Object<'_>, key: &[u8]| Decimal::parse(json::text(object.need(key)?)?);
-    if let Some(balances) = account.get(b"B") {
-        let mut balances = Elements::parse(balances)?;
-        while let Some(balance) = balances.next()? {
-            let balance = Object::parse(balance)?;
-            let asset = Symbol::new(json::text(balance.need(b"a")?)?)?;
-            let total = Some(signed(&balance, b"wb")?);
-            let change = Some(signed(&balance, b"bc")?);
-            buffer.push_balance(Balance { asset, total, free: None, change, ts_event })?;
-        }
-    }
-    if let Some(positions) = account.get(b"P") {
-        let mut positions = Elements::parse(positions)?;
-        while let Some(position) = positions.next()? {
-            let position = Object::parse(position)?;
-            let entry_px = json::quoted_unsigned(position.need(b"ep")?)?;
-            buffer.push_position(PositionUpdate {
-                symbol: symbol(&position)?,
-                leg: match json::text(position.need(b"ps")?)? {
-                    b"BOTH" => PositionLeg::Net,
-                    b"LONG" => PositionLeg::Long,
-                    b"SHORT" => PositionLeg::Short,
-                    _ => return Err(Fault::WrongType),
-                },
-                qty: signed(&position, b"pa")?,
-                entry_px: (entry_px.mantissa != 0).then_some(entry_px),
-                unrealised: Some(signed(&position, b"up")?),
-                ts_event,
-            })?;
-        }
-    }
+    fields::told_each(&account, b"B", |balance| {
+        buffer.push_balance(Balance {
+            asset: fields::symbol(balance, b"a")?,
+            total: Some(fields::number(balance, b"wb")?),
+            free: None,
+            locked: None,
+            change: fields::told_number(balance, b"bc")?,
+            ts_event,
+        })
+    })?;
+    fields::told_each(&account, b"P", |position| {
+        buffer.push_position(PositionUpdate {
+            symbol: symbol(position)?,
+            leg: match fields::text(position, b"ps")? {
+                b"BOTH" => PositionLeg::Net,
+                b"LONG" => PositionLeg::Long,
+                b"SHORT" => PositionLeg::Short,
+                _ => return Err(Fault::WrongType),
+            },
+            qty: fields::number(position, b"pa")?,
+            entry_px: Some(fields::amount(position, b"ep")?).filter(|px| px.mantissa != 0),
+            unrealised: fields::told_number(position, b"up")?,
+            ts_event,
+        })
+    })?;
     Ok(Event::Account)
 }
 
-fn side(object: &Object<'_>) -> Result<OrderSide, Fault> {
-    match json::text(object.need(b"S")?)? {
-        b"BUY" => Ok(OrderSide::Buy),
-        b"SELL" => Ok(OrderSide::Sell),
-        _ => Err(Fault::WrongType),
-    }
-}
-
 fn order_update(object: &Object<'_>, ts_event: &[u8]) -> Result<OrderUpdate, Fault> {
-    let order_id = object.need(b"i")?;
-    json::bare_u64(order_id)?;
-    let last_qty = json::quoted_unsigned(object.need(b"l")?)?;
-    let fill = if last_qty.mantissa == 0 {
-        None
-    } else {
-        Some(Fill {
-            trade_id: json::bare_u64(object.need(b"t")?)?,
-            px: json::quoted_unsigned(object.need(b"L")?)?,
-            qty: last_qty,
-        })
-    };
-    let (qty, filled_qty) = (object.need(b"q")?, object.need(b"z")?);
-    let status = match json::text(object.need(b"X")?)? {
+    let (qty, filled_qty) = (json::quoted_unsigned(object.need(b"q")?)?, json::quoted_unsigned(object.need(b"z")?)?);
+    let status = match fields::text(object, b"X")? {
         // An automatic close is executed on arrival; nothing follows it.
-        b"NEW_INSURANCE" | b"NEW_ADL" if qty == filled_qty => OrderStatus::Filled,
-        text => order_status(text)?,
+        b"NEW_INSURANCE" | b"NEW_ADL" if is_whole(qty, filled_qty) => OrderStatus::Filled,
+        word => order_status(word)?,
     };
     Ok(OrderUpdate {
         symbol: Some(symbol(object)?),
-        order_id: OrderId::new(order_id)?,
-        side: Some(side(object)?),
+        order_id: number(object, b"i")?,
+        side: Some(fields::order_side(object, b"S", SIDES)?),
         status,
         limit_px: Some(json::quoted_unsigned(object.need(b"p")?)?),
-        qty: Some(json::quoted_unsigned(qty)?),
-        filled_qty: Some(json::quoted_unsigned(filled_qty)?),
-        fill,
+        qty: Some(qty),
+        filled_qty: Some(filled_qty),
+        fill: fill(object)?,
         ts_event: time(ts_event)?,
     })
+}
+
+/// Whether everything is executed, however many zeros either number ends in.
+fn is_whole(qty: Decimal, filled_qty: Decimal) -> bool {
+    fields::difference(qty, filled_qty).is_ok_and(|rest| rest.mantissa == 0)
+}
+
+fn fill(object: &Object<'_>) -> Result<Option<Fill>, Fault> {
+    let qty = json::quoted_unsigned(object.need(b"l")?)?;
+    if qty.mantissa == 0 {
+        return Ok(None);
+    }
+    Ok(Some(Fill {
+        trade_id: number(object, b"t")?,
+        px: json::quoted_unsigned(object.need(b"L")?)?,
+        qty,
+        fee: fields::told_number(object, b"n")?,
+        fee_asset: fields::told_symbol(object, b"N")?,
+        is_maker: fields::told(object, b"m").map(json::boolean).transpose()?,
+    }))
 }
 
 fn order_status(text: &[u8]) -> Result<OrderStatus, Fault> {
@@ -158,4 +160,57 @@ fn order_status(text: &[u8]) -> Result<OrderStatus, Fault> {
         b"EXPIRED" | b"EXPIRED_IN_MATCH" => OrderStatus::Expired,
         _ => return Err(Fault::WrongType),
     })
+}
+
+/// An order that waits for its condition. Once that is met, an order with a number of its own is placed.
+fn conditional_order(object: &Object<'_>, ts_event: Nanos) -> Result<OrderUpdate, Fault> {
+    let order_id = object.need(b"aid")?;
+    json::bare_u64(order_id)?;
+    let filled_qty = fields::told_amount(object, b"aq")?;
+    Ok(OrderUpdate {
+        symbol: Some(symbol(object)?),
+        order_id: OrderId::conditional(order_id)?,
+        side: Some(fields::order_side(object, b"S", SIDES)?),
+        status: match fields::text(object, b"X")? {
+            b"NEW" | b"TRIGGERING" | b"TRIGGERED" => OrderStatus::Pending,
+            b"FINISHED" if filled_qty.is_some_and(|qty| qty.mantissa != 0) => OrderStatus::Filled,
+            b"FINISHED" | b"CANCELED" => OrderStatus::Cancelled,
+            b"REJECTED" => OrderStatus::Rejected,
+            b"EXPIRED" => OrderStatus::Expired,
+            _ => return Err(Fault::WrongType),
+        },
+        limit_px: Some(fields::amount(object, b"p")?),
+        qty: Some(fields::amount(object, b"q")?),
+        filled_qty,
+        fill: None,
+        ts_event,
+    })
+}
+
+fn order_list(object: &Object<'_>) -> Result<OrderList, Fault> {
+    let mut orders = 0;
+    fields::each(object.need(b"O")?, |order| {
+        number(order, b"i")?;
+        orders += 1;
+        Ok(())
+    })?;
+    Ok(OrderList {
+        symbol: symbol(object)?,
+        list_id: json::bare_u64(object.need(b"g")?)?,
+        orders,
+        status: match fields::text(object, b"L")? {
+            b"EXECUTING" => OrderListStatus::Executing,
+            b"ALL_DONE" => OrderListStatus::AllDone,
+            b"REJECT" => OrderListStatus::Rejected,
+            _ => return Err(Fault::WrongType),
+        },
+        ts_event: time(object.need(b"E")?)?,
+    })
+}
+
+/// An identifier that is a bare whole number.
+fn number(object: &Object<'_>, key: &[u8]) -> Result<OrderId, Fault> {
+    let raw = object.need(key)?;
+    json::bare_u64(raw)?;
+    OrderId::new(raw)
 }

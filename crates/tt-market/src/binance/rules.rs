@@ -95,3 +95,18 @@ pub static USDM: Rules = Rules {
     }),
     ..SPOT
 };
+
+/// Binance coin-margined futures: quantities are contracts of a fixed value in US dollars.
+pub(crate) static COINM: Rules = Rules {
+    name: "binance_coinm",
+    streams: "wss://dstream.binance.com/stream",
+    rest: Some("https://dapi.binance.com"),
+    instruments: Instruments::All("/dapi/v1/exchangeInfo"),
+    snapshot: Some(Snapshot { path: "/dapi/v1/depth?symbol={symbol}&limit=1000", parse: parse_snapshot }),
+    private: Some(Private {
+        streams: "wss://dstream.binance.com/stream",
+        login: Login::ListenKey,
+        topics: &[Topic::followed(TopicKind::Orders, "\"{listen_key}\"")],
+    }),
+    ..USDM
+};

@@ -27,7 +27,7 @@ pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
 #[inline(always)]
 fn event(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event> {
     if cursor.passes(b"\"u\":") {
-        return spot_book_ticker(cursor).map(Event::BookTicker);
+        return first_numbered(cursor).map(Event::BookTicker);
     }
     cursor.literal(b"\"e\":\"")?;
     if cursor.passes(b"bookTicker\",\"u\":") {
@@ -44,12 +44,22 @@ fn event(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event> {
     mark_price(cursor).map(Event::MarkPrice)
 }
 
-/// `u, s, b, B, a, A` from the value of `u` on, which both kinds share.
+/// A ticker whose first key is its number: spot's, which has no type, or COIN-M's, which has it second.
 #[inline(always)]
-fn spot_book_ticker(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
+fn first_numbered(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
     let update_id = cursor.whole()?;
-    cursor.literal(b",\"s\":\"")?;
+    if cursor.passes(b",\"s\":\"") {
+        return best_levels(cursor, update_id);
+    }
+    cursor.literal(b",\"e\":\"bookTicker\",\"s\":\"")?;
+    timed(cursor, update_id)
+}
+
+/// `s, [ps,] b, B, a, A` from the value of `s` on, which all kinds share.
+#[inline(always)]
+fn best_levels(cursor: &mut Cursor<'_>, update_id: u64) -> Option<BookTicker> {
     let symbol = cursor.symbol()?;
+    pair(cursor)?;
     cursor.literal(b",\"b\":\"")?;
     let bid_px = cursor.quoted()?;
     cursor.literal(b",\"B\":\"")?;
@@ -61,9 +71,22 @@ fn spot_book_ticker(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
     Some(BookTicker { symbol, update_id, bid_px, bid_qty, ask_px, ask_qty, ts_event: Nanos(0) })
 }
 
+/// Passes COIN-M's name of the pair, which is not its symbol.
+#[inline(always)]
+fn pair(cursor: &mut Cursor<'_>) -> Option<()> {
+    if cursor.passes(b",\"ps\":\"") { cursor.text() } else { Some(()) }
+}
+
 #[inline(always)]
 fn usdm_book_ticker(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
-    let ticker = spot_book_ticker(cursor)?;
+    let update_id = cursor.whole()?;
+    cursor.literal(b",\"s\":\"")?;
+    timed(cursor, update_id)
+}
+
+#[inline(always)]
+fn timed(cursor: &mut Cursor<'_>, update_id: u64) -> Option<BookTicker> {
+    let ticker = best_levels(cursor, update_id)?;
     cursor.literal(b",\"T\":")?;
     let ts_event = cursor.unix_ms()?;
     cursor.literal(b",\"E\":")?;
@@ -80,6 +103,9 @@ fn book_delta(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<BookD
     }
     cursor.literal(b",\"s\":\"")?;
     let symbol = cursor.symbol()?;
+    if is_usdm {
+        pair(cursor)?;
+    }
     cursor.literal(b",\"U\":")?;
     let first_id = cursor.whole()?;
     cursor.literal(b",\"u\":")?;
@@ -169,6 +195,11 @@ pub(super) fn parse_snapshot(body: &[u8], buffer: &mut EventBuffer) -> Option<Bo
         cursor.whole()?;
         cursor.literal(b",\"T\":")?;
         ts_event = cursor.unix_ms()?;
+    }
+    if cursor.passes(b",\"symbol\":\"") {
+        cursor.text()?;
+        cursor.literal(b",\"pair\":\"")?;
+        cursor.text()?;
     }
     cursor.literal(b",\"bids\":[")?;
     let mut levels = Levels::default();

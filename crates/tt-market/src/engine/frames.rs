@@ -30,7 +30,11 @@ impl Engine {
             let event = venue.parse(frame, &mut buffer);
             probe.mark(Stage::Parse);
             self.counters.venue_mut(venue).general += u64::from(buffer.is_general());
-            let result = event.and_then(|event| self.apply_event(ts_recv, connection, &event, &buffer, probe));
+            let result = match buffer.message_number() {
+                Some(number) => self.follow_connection(ts_recv, connection, number).and(event),
+                None => event,
+            };
+            let result = result.and_then(|event| self.apply_event(ts_recv, connection, &event, &buffer, probe));
             self.buffer = buffer;
             result
         } else {
@@ -58,7 +62,11 @@ impl Engine {
         probe.begin();
         self.counters.venue_mut(connection.venue()).frames += 1;
         let result = if self.connections.touch(connection, ts_recv) {
-            self.apply_event(ts_recv, connection, event, buffer, probe)
+            match buffer.message_number() {
+                Some(number) => self.follow_connection(ts_recv, connection, number),
+                None => Ok(()),
+            }
+            .and_then(|()| self.apply_event(ts_recv, connection, event, buffer, probe))
         } else {
             Err(Fault::OldConnection)
         };
@@ -145,10 +153,16 @@ impl Engine {
                 self.counters.venue_mut(venue).liquidations += buffer.liquidations().len() as u64;
                 Ok(Applied::Liquidations)
             }
+            Event::OrderList(list) => {
+                self.find(venue, &list.symbol)?;
+                Ok(Applied::Control)
+            }
             Event::Control(control) => {
                 self.counters.venue_mut(venue).controls += 1;
-                if *control == Control::TestRequest {
-                    self.ask_for_answer(connection);
+                match control {
+                    Control::TestRequest => self.ask_for_answer(connection),
+                    Control::LoginExpired => self.ask_for_connection(connection, ts_recv),
+                    Control::Accepted | Control::LoggedIn | Control::Heartbeat | Control::Pong | Control::Status => {}
                 }
                 Ok(Applied::Control)
             }

@@ -5,6 +5,7 @@ use crate::board::TickerState;
 use crate::candle::CandleSource;
 use crate::instrument::{BookState, SeenTicker};
 use crate::mark::{Contract, Mark, PositionMark};
+use crate::seen_trades::TradeOrder;
 use crate::{BookLevel, BookTicker, Fault, MarkPrice, Ticker, Trade, Venue};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos, Price, Qty};
@@ -98,9 +99,11 @@ impl Engine {
     fn merge_contract(&mut self, index: usize, event: &Ticker, ts_recv: Nanos) -> Result<(), Fault> {
         let instrument = &mut self.instruments[index];
         let id = InstrumentId(index as u32);
-        if event.index_px.or(event.funding_rate).or(event.open_interest).is_some() || event.ts_next_funding.is_some() {
+        let values = [event.index_px, event.mid_px, event.funding_rate, event.open_interest];
+        if values.iter().any(Option::is_some) || event.ts_next_funding.is_some() {
             let known = &mut instrument.contract;
             known.index_px = event.index_px.or(known.index_px);
+            known.mid_px = event.mid_px.or(known.mid_px);
             known.funding_rate = event.funding_rate.or(known.funding_rate);
             known.open_interest = event.open_interest.or(known.open_interest);
             known.ts_next_funding = event.ts_next_funding.unwrap_or(known.ts_next_funding);
@@ -138,6 +141,7 @@ impl Engine {
             }
         }
         probe.mark(Stage::Validate);
+        let (mut duplicates, mut late) = (0, 0);
         for trade in trades {
             if !trade.in_market {
                 continue;
@@ -145,10 +149,22 @@ impl Engine {
             let index = self.find(venue, &trade.symbol)?;
             let instrument = &mut self.instruments[index];
             let (px, qty) = (instrument.price(trade.px)?, instrument.quantity(trade.qty)?);
-            instrument.ticker.last_px = px;
-            self.mirror(index, CandleSource::Trades, ts_recv, trade.ts_event, (px, qty));
+            match instrument.trades.note(trade.trade_id, trade.ts_event) {
+                TradeOrder::Next => {
+                    instrument.ticker.last_px = px;
+                    self.mirror(index, CandleSource::Trades, ts_recv, trade.ts_event, (px, qty));
+                }
+                TradeOrder::Late => {
+                    late += 1;
+                    self.mirror_late(index, trade.ts_event, px, qty);
+                }
+                TradeOrder::Repeated => duplicates += 1,
+            }
         }
-        self.counters.venue_mut(venue).trades += trades.len() as u64;
+        let counters = self.counters.venue_mut(venue);
+        counters.trades += trades.len() as u64 - duplicates;
+        counters.duplicate_trades += duplicates;
+        counters.late_trades += late;
         probe.mark(Stage::Build);
         Ok(Applied::Trades)
     }
@@ -173,6 +189,22 @@ impl Engine {
                 self.writer.store_candle(InstrumentId(index as u32), timeframe, candle);
             } else {
                 venue.late_prices += 1;
+            }
+        }
+    }
+
+    /// As `mirror`, for a trade that is older than the last one.
+    fn mirror_late(&mut self, index: usize, ts_event: Nanos, px: Price, qty: Qty) {
+        let instrument = &mut self.instruments[index];
+        if instrument.spec.candles != CandleSource::Trades {
+            return;
+        }
+        for timeframe in 0..self.timeframes {
+            let candle = &mut instrument.candles[timeframe];
+            if candle.add_late(self.capacity.timeframes[timeframe], ts_event, px, qty) {
+                self.writer.store_candle(InstrumentId(index as u32), timeframe, candle);
+            } else {
+                self.counters.venue_mut(instrument.spec.venue).late_prices += 1;
             }
         }
     }

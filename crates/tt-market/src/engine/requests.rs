@@ -1,6 +1,7 @@
 //! Connections that open and close, books that are lost, and what the caller is asked for.
 
 use super::{AddError, Applied, Engine, Request};
+use crate::continuity::Continuity;
 use crate::instrument::{BookState, RequestState};
 use crate::{ConnectionId, Fault, Proof};
 use tt_model::{InstrumentId, Nanos};
@@ -115,13 +116,31 @@ impl Engine {
         }
     }
 
+    /// The connection is of no more use: its books are lost, and the caller is asked for another one.
+    pub(super) fn ask_for_connection(&mut self, connection: ConnectionId, now: Nanos) {
+        self.close_connection(connection, now);
+        if self.reconnects.len() < self.capacity.connections {
+            self.reconnects.push_back(connection);
+        }
+    }
+
+    /// A numbered message of a connection: after a gap none of its books is known to be whole.
+    pub(super) fn follow_connection(&mut self, now: Nanos, connection: ConnectionId, number: u64) -> Result<(), Fault> {
+        match self.connections.follow(connection, number) {
+            Continuity::Next => Ok(()),
+            Continuity::Duplicate => Err(Fault::Duplicate),
+            Continuity::Gap => {
+                self.counters.venue_mut(connection.venue()).gaps += 1;
+                self.lose_connection_books(connection, now);
+                Ok(())
+            }
+        }
+    }
+
     /// Looks after what has been silent, crossed or unanswered for too long. To be called at least ten times a second.
     pub fn handle_timeout(&mut self, now: Nanos) {
         while let Some(connection) = self.connections.silent(now) {
-            self.close_connection(connection, now);
-            if self.reconnects.len() < self.capacity.connections {
-                self.reconnects.push_back(connection);
-            }
+            self.ask_for_connection(connection, now);
         }
         for index in 0..self.instruments.len() {
             let instrument = &self.instruments[index];
@@ -218,9 +237,9 @@ impl Engine {
         let counters = self.counters.venue_mut(venue);
         if let Some(last) = backlog.last() {
             match instrument.rules.numbering.continuity(last.last_id, delta) {
-                crate::continuity::Continuity::Next => {}
-                crate::continuity::Continuity::Duplicate => return Err(Fault::Duplicate),
-                crate::continuity::Continuity::Gap => {
+                Continuity::Next => {}
+                Continuity::Duplicate => return Err(Fault::Duplicate),
+                Continuity::Gap => {
                     counters.discarded += backlog.len() as u64;
                     backlog.clear();
                 }

@@ -7,7 +7,7 @@ use crate::continuity::{Continuity, Join};
 use crate::instrument::{BookState, Instrument, RequestState, SeenTicker};
 use crate::kraken::checksum;
 use crate::proof::LastProof;
-use crate::rules::{Numbering, Overlap};
+use crate::rules::{JoinRule, Numbering, Overlap};
 use crate::{BookDelta, BookSide, BookSnapshot, ConnectionId, Fault, Level, Levels, Proof, Standing};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
@@ -182,9 +182,11 @@ impl Engine {
 
     fn set_live(&mut self, index: usize) {
         let instrument = &mut self.instruments[index];
+        // Where each message is the whole book, only the first one makes it valid.
+        let joins = u64::from(instrument.state != BookState::Live || instrument.rules.join != JoinRule::Whole);
         instrument.state = BookState::Live;
         instrument.request = RequestState::None;
-        self.counters.venue_mut(instrument.spec.venue).joins += 1;
+        self.counters.venue_mut(instrument.spec.venue).joins += joins;
     }
 
     /// Applies what was kept beyond update `last_id`, and returns the last delta if there was any.
@@ -260,6 +262,7 @@ impl Engine {
                 counters.crc_matches += 1;
                 Proof::Crc
             }
+            None if instrument.state == BookState::Live && !instrument.rules.is_provable() => Proof::Unverified,
             None if instrument.state == BookState::Live => {
                 counters.sequence_matches += 1;
                 Proof::Sequence
@@ -275,6 +278,9 @@ impl Engine {
             }
             counters.oracle_matches += 1;
             proof = Proof::Oracle;
+        }
+        if proof == Proof::Unverified {
+            instrument.attempts = 0;
         }
         if proof.is_verified() {
             instrument.attempts = 0;

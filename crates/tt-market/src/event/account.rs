@@ -30,12 +30,18 @@ pub struct OrderUpdate {
 /// One execution of an own order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
-    /// The venue's number of the trade; zero where it is text.
-    pub trade_id: u64,
+    /// The venue's identifier of the execution.
+    pub trade_id: OrderId,
     /// The price.
     pub px: Decimal,
     /// The quantity.
     pub qty: Decimal,
+    /// What was paid for it, negative for a rebate; `None` where the message leaves it out.
+    pub fee: Option<Decimal>,
+    /// What the fee was paid in; `None` where the message leaves it out.
+    pub fee_asset: Option<Symbol>,
+    /// Whether the order made the liquidity; `None` where the message leaves it out.
+    pub is_maker: Option<bool>,
 }
 
 /// The state of an own order.
@@ -86,6 +92,8 @@ pub struct Execution {
     pub qty: Decimal,
     /// What was paid for it, negative for a rebate; `None` where the message leaves it out.
     pub fee: Option<Decimal>,
+    /// What the fee was paid in; `None` where the message leaves it out.
+    pub fee_asset: Option<Symbol>,
     /// Whether the order made the liquidity; `None` where the message leaves it out.
     pub is_maker: Option<bool>,
     /// The venue's time, Unix epoch.
@@ -101,6 +109,8 @@ pub struct Balance {
     pub total: Option<Decimal>,
     /// What is free to use; `None` where the message leaves it out.
     pub free: Option<Decimal>,
+    /// What orders and withdrawals hold; `None` where the message leaves it out.
+    pub locked: Option<Decimal>,
     /// The change that the message tells of; `None` where it leaves it out.
     pub change: Option<Decimal>,
     /// The venue's time, Unix epoch.
@@ -118,6 +128,45 @@ pub enum PositionLeg {
     Long,
     /// The short one of a hedged account.
     Short,
+}
+
+/// Whether what a message's list leaves out is unchanged, or gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Coverage {
+    /// Only what changed is listed.
+    #[default]
+    Changed,
+    /// A part of all is listed; another message follows.
+    Part,
+    /// All is listed, or the last part of all: what was in no part is gone.
+    All,
+}
+
+/// The state of several orders that depend on each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderList {
+    /// The instrument.
+    pub symbol: Symbol,
+    /// The venue's number of the list.
+    pub list_id: u64,
+    /// How many orders it has; each is told of by itself.
+    pub orders: u32,
+    /// Whether the list can still change.
+    pub status: OrderListStatus,
+    /// The venue's time, Unix epoch.
+    pub ts_event: Nanos,
+}
+
+/// The state of an order list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum OrderListStatus {
+    /// Placed, or waiting.
+    Executing,
+    /// No order of it is open.
+    AllDone,
+    /// Refused.
+    Rejected,
 }
 
 /// A position as the venue tells it.

@@ -1,6 +1,8 @@
 //! Room for what one frame lists.
 
-use super::{Balance, Execution, Level, Levels, Liquidation, OrderUpdate, PositionUpdate, Ticker, Trade, VenueCandle};
+use super::{
+    Balance, Coverage, Execution, Level, Levels, Liquidation, OrderUpdate, PositionUpdate, Ticker, Trade, VenueCandle,
+};
 use crate::{Decimal, Fault};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -87,6 +89,25 @@ impl EventBuffer {
         self.lists.as_ref().map_or(&[], |lists| &lists.positions)
     }
 
+    /// The number of the last parsed message on its connection, where the venue numbers those.
+    #[inline]
+    #[must_use]
+    pub fn message_number(&self) -> Option<u64> {
+        if self.has_entries { self.lists.as_ref()?.message_number } else { None }
+    }
+
+    /// Which of the account's orders the last parsed frame lists.
+    #[must_use]
+    pub fn orders_coverage(&self) -> Coverage {
+        self.lists.as_ref().map_or(Coverage::Changed, |lists| lists.orders_coverage)
+    }
+
+    /// Which of the account's positions the last parsed frame lists.
+    #[must_use]
+    pub fn positions_coverage(&self) -> Coverage {
+        self.lists.as_ref().map_or(Coverage::Changed, |lists| lists.positions_coverage)
+    }
+
     /// Whether the last frame was read by the general path.
     #[must_use]
     pub const fn is_general(&self) -> bool {
@@ -155,6 +176,21 @@ impl EventBuffer {
         push(&mut self.lists_mut()?.positions, position)
     }
 
+    pub(crate) fn number_message(&mut self, number: u64) -> Result<(), Fault> {
+        self.lists_mut()?.message_number = Some(number);
+        Ok(())
+    }
+
+    pub(crate) fn cover_orders(&mut self, coverage: Coverage) -> Result<(), Fault> {
+        self.lists_mut()?.orders_coverage = coverage;
+        Ok(())
+    }
+
+    pub(crate) fn cover_positions(&mut self, coverage: Coverage) -> Result<(), Fault> {
+        self.lists_mut()?.positions_coverage = coverage;
+        Ok(())
+    }
+
     /// Appends a level to the list whose decimals are kept in `list`; digits are added to whichever has fewer.
     #[inline]
     pub(crate) fn push_level(&mut self, list: &mut Levels, px: Decimal, qty: Decimal) -> Result<(), Fault> {
@@ -209,6 +245,9 @@ struct Lists {
     executions: Vec<Execution>,
     balances: Vec<Balance>,
     positions: Vec<PositionUpdate>,
+    message_number: Option<u64>,
+    orders_coverage: Coverage,
+    positions_coverage: Coverage,
 }
 
 impl Lists {
@@ -221,6 +260,9 @@ impl Lists {
             executions: Vec::with_capacity(entries_max),
             balances: Vec::with_capacity(entries_max),
             positions: Vec::with_capacity(entries_max),
+            message_number: None,
+            orders_coverage: Coverage::Changed,
+            positions_coverage: Coverage::Changed,
         }
     }
 
@@ -232,5 +274,8 @@ impl Lists {
         self.executions.clear();
         self.balances.clear();
         self.positions.clear();
+        self.message_number = None;
+        self.orders_coverage = Coverage::Changed;
+        self.positions_coverage = Coverage::Changed;
     }
 }

@@ -8,7 +8,9 @@ use core::fmt;
 pub struct OrderId(Symbol);
 
 /// Marks a UUID where the length of a text would stand.
-const UUID: u64 = 0xff << 56;
+const UUID: u64 = 0x40 << 56;
+/// Marks an order that waits for its condition, beside what stands there otherwise.
+const CONDITIONAL: u64 = 0x80 << 56;
 /// Where the hyphens of a UUID stand.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
@@ -22,6 +24,16 @@ impl OrderId {
             Ok(text) => uuid(text).ok_or(Fault::SymbolText).map(Self),
             Err(_) => Symbol::new(text).map(Self),
         }
+    }
+
+    /// The identifier of an order that waits for its condition, where the venue numbers those by themselves.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn conditional(text: &[u8]) -> Result<Self, Fault> {
+        let Self(plain) = Self::new(text)?;
+        let [one, two, kind] = *plain.words();
+        Ok(Self(Symbol::from_words([one, two, kind | CONDITIONAL])))
     }
 
     pub(crate) const fn words(&self) -> &[u64; 3] {
@@ -55,8 +67,11 @@ fn uuid(text: &[u8; 36]) -> Option<Symbol> {
 impl fmt::Display for OrderId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [high, low, kind] = *self.words();
-        if kind != UUID {
-            return self.0.fmt(f);
+        if kind & CONDITIONAL != 0 {
+            f.write_str("conditional:")?;
+        }
+        if kind & UUID == 0 {
+            return Symbol::from_words([high, low, kind & !CONDITIONAL]).fmt(f);
         }
         let (a, b, c) = (high >> 32, high >> 16 & 0xffff, high & 0xffff);
         write!(f, "{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", low >> 48, low & 0xffff_ffff_ffff)
@@ -78,6 +93,9 @@ mod tests {
     fn texts_and_uuids_come_back_as_they_were() {
         for text in ["1", "O6ABCD-12345-XYZABC", "ETH-331562", "5cf98598-39a7-459e-97bf-76ca765ee020"] {
             assert_eq!(OrderId::new(text.as_bytes()).unwrap().to_string(), text);
+            let other = OrderId::conditional(text.as_bytes()).unwrap();
+            assert_eq!(other.to_string(), alloc::format!("conditional:{text}"));
+            assert_ne!(Ok(other), OrderId::new(text.as_bytes()));
         }
         for text in ["", "a text of more than 23 bytes", "5CF98598-39A7-459E-97BF-76CA765EE020", "\u{130}"] {
             assert_eq!(OrderId::new(text.as_bytes()), Err(Fault::SymbolText), "{text}");

@@ -24,6 +24,8 @@ pub struct Ticker {
     pub mark_px: Option<Decimal>,
     /// The index price.
     pub index_px: Option<Decimal>,
+    /// Halfway between the best bid and the best offer.
+    pub mid_px: Option<Decimal>,
     /// The rate of the next funding, a fraction.
     pub funding_rate: Option<Decimal>,
     /// When the next funding is paid, Unix epoch.

@@ -1,9 +1,9 @@
 //! Kraken's frames by name, in any order of keys.
 
+use super::account;
 use crate::json::{self, Elements, Object};
 use crate::{
-    AggressorSide, BookDelta, BookSnapshot, Control, Decimal, Event, EventBuffer, Fault, Fill, Levels, OrderId,
-    OrderStatus, OrderUpdate, Symbol, Ticker, Trade, time,
+    AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Fault, Levels, Symbol, Ticker, Trade, time,
 };
 use tt_model::{Nanos, OrderSide};
 
@@ -33,13 +33,8 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
             }
             Ok(Event::Trades)
         }
-        b"executions" => {
-            let mut elements = Elements::parse(outer.need(b"data")?)?;
-            while let Some(element) = elements.next()? {
-                buffer.push_order_update(execution(&Object::parse(element)?)?)?;
-            }
-            Ok(Event::OrderUpdates)
-        }
+        b"executions" => account::executions(&outer, buffer),
+        b"balances" => account::balances(&outer, buffer),
         _ => Err(Fault::UnknownTopic),
     }
 }
@@ -135,49 +130,11 @@ fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
     })
 }
 
-fn execution(object: &Object<'_>) -> Result<OrderUpdate, Fault> {
-    let status = match json::text(object.need(b"order_status")?)? {
-        b"pending_new" => OrderStatus::Pending,
-        b"new" => OrderStatus::New,
-        b"partially_filled" => OrderStatus::PartiallyFilled,
-        b"filled" => OrderStatus::Filled,
-        b"canceled" => OrderStatus::Cancelled,
-        b"expired" => OrderStatus::Expired,
-        _ => return Err(Fault::WrongType),
-    };
-    let fill = match object.get(b"last_qty") {
-        None => None,
-        Some(qty) => Some(Fill {
-            trade_id: object.get(b"trade_id").map_or(Ok(0), json::bare_u64)?,
-            px: json::bare_unsigned(object.need(b"last_price")?)?,
-            qty: json::bare_unsigned(qty)?,
-        }),
-    };
-    Ok(OrderUpdate {
-        symbol: if object.get(b"symbol").is_some() { Some(symbol(object)?) } else { None },
-        order_id: OrderId::new(json::text(object.need(b"order_id")?)?)?,
-        side: if object.get(b"side").is_some() { Some(side_of(object)?) } else { None },
-        status,
-        limit_px: optional_number(object, b"limit_price")?,
-        qty: optional_number(object, b"order_qty")?,
-        filled_qty: optional_number(object, b"cum_qty")?,
-        fill,
-        ts_event: time::from_rfc3339(json::text(object.need(b"timestamp")?)?)?,
-    })
-}
-
 fn side_of(object: &Object<'_>) -> Result<OrderSide, Fault> {
     match json::text(object.need(b"side")?)? {
         b"buy" => Ok(OrderSide::Buy),
         b"sell" => Ok(OrderSide::Sell),
         _ => Err(Fault::WrongType),
-    }
-}
-
-fn optional_number(object: &Object<'_>, key: &[u8]) -> Result<Option<Decimal>, Fault> {
-    match object.get(key) {
-        Some(raw) => json::bare_unsigned(raw).map(Some),
-        None => Ok(None),
     }
 }
 

@@ -18,14 +18,33 @@ pub(crate) struct Capture {
 impl Capture {
     pub(crate) fn usdm(test: &str) -> Option<Self> {
         let spec = binance(Venue::BinanceUsdm, Decimal::new(1, 1), Decimal::new(1, 3));
-        Some(Self { spec, frames: gz(&folder(test)?, &["usdm_btcusdt_20240808.gz"]) })
+        Some(Self { spec, frames: gz(&folder(test)?, &["binance/usdm_btcusdt_20240808.gz"]) })
     }
 
     pub(crate) fn spot(test: &str) -> Option<Self> {
         // Fees and dust leave quantities finer than the order step of 0.00001 in the book.
         let spec = binance(Venue::BinanceSpot, Decimal::new(1, 2), Decimal::new(1, 8));
-        let files = ["spot_btcusdt_20240808.gz", "spot_btcusdt_20240809.gz"];
+        let files = ["binance/spot_btcusdt_20240808.gz", "binance/spot_btcusdt_20240809.gz"];
         Some(Self { spec, frames: gz(&folder(test)?, &files) })
+    }
+
+    pub(crate) fn coinm(test: &str) -> Option<Self> {
+        // Quantities are contracts.
+        let symbol = Symbol::new(b"BTCUSD_PERP").unwrap();
+        let spec = InstrumentSpec { symbol, ..binance(Venue::BinanceCoinm, Decimal::new(1, 1), Decimal::new(1, 0)) };
+        Some(Self { spec, frames: gz(&folder(test)?, &["binance/coinm_btcusd_perp_20240808.gz"]) })
+    }
+
+    /// Frames of ten products; the specification is of one of them.
+    pub(crate) fn coinbase_exchange(test: &str) -> Option<Self> {
+        let frames = received(&folder(test)?.join("coinbase/exchange_2021.ws"));
+        let spec = unproved(Venue::CoinbaseExchange, "YFI-BTC", Decimal::new(1, 5), Decimal::new(1, 6));
+        Some(Self { spec, frames })
+    }
+
+    pub(crate) fn hyperliquid(test: &str) -> Option<Self> {
+        let spec = unproved(Venue::Hyperliquid, "BTC", Decimal::new(1, 0), Decimal::new(1, 5));
+        Some(Self { spec, frames: gz(&folder(test)?, &["hyperliquid/btcusd_20250126.gz"]) })
     }
 
     pub(crate) fn kraken(test: &str, depth: usize) -> Option<Self> {
@@ -48,6 +67,24 @@ fn binance(venue: Venue, tick_size: Decimal, lot_size: Decimal) -> InstrumentSpe
     InstrumentSpec { venue, symbol, tick_size, lot_size, depth_max: None, candles: CandleSource::BestBid }
 }
 
+pub(crate) fn unproved(venue: Venue, symbol: &str, tick_size: Decimal, lot_size: Decimal) -> InstrumentSpec {
+    let symbol = Symbol::new(symbol.as_bytes()).unwrap();
+    InstrumentSpec { venue, symbol, tick_size, lot_size, depth_max: None, candles: CandleSource::Trades }
+}
+
+/// The received frames of a recording by cryptofeed: `unix_seconds: json`.
+fn received(path: &std::path::Path) -> Vec<Record> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let record = |line: &str| {
+        let (seconds, payload) = line.split_once(": ")?;
+        let (whole, fraction) = seconds.split_once('.')?;
+        let ns = format!("{fraction:0<9}").parse::<u64>().ok()?;
+        let ts_ns = whole.parse::<u64>().ok()? * 1_000_000_000 + ns;
+        Some(Record { ts_ns, payload: payload.as_bytes().to_vec() })
+    };
+    text.lines().filter_map(record).collect()
+}
+
 /// The folder of captures, or `None` after saying that `test` is skipped.
 pub(crate) fn folder(test: &str) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("TRUETICK_DATA") {
@@ -59,11 +96,7 @@ pub(crate) fn folder(test: &str) -> Option<PathBuf> {
 }
 
 fn gz(folder: &std::path::Path, files: &[&str]) -> Vec<Record> {
-    files
-        .iter()
-        .flat_map(|file| GzLines::open(&folder.join("binance").join(file)).unwrap())
-        .map(Result::unwrap)
-        .collect()
+    files.iter().flat_map(|file| GzLines::open(&folder.join(file)).unwrap()).map(Result::unwrap).collect()
 }
 
 /// An engine with one subscribed instrument. REST snapshots that stand between the frames answer its requests.

@@ -202,7 +202,15 @@ fn expected_order(object: &Value, ts_event: Nanos, status: OrderStatus) -> (Stri
     let exact = |key: &str| Decimal::parse(object[key].as_str().unwrap().as_bytes()).unwrap();
     let keys = ["p", "q", "z", "l", "L"];
     let shown: Vec<_> = keys.iter().map(|key| number(object, key)).collect();
-    let fill = Fill { trade_id: object["t"].as_u64().unwrap_or(0), px: exact("L"), qty: exact("l") };
+    let told = |key: &str| object[key].as_str().map(|text| Decimal::parse(text.as_bytes()).unwrap());
+    let fill = (exact("l").mantissa != 0).then(|| Fill {
+        trade_id: OrderId::new(object["t"].to_string().as_bytes()).unwrap(),
+        px: exact("L"),
+        qty: exact("l"),
+        fee: told("n"),
+        fee_asset: object["N"].as_str().map(|text| Symbol::new(text.as_bytes()).unwrap()),
+        is_maker: object["m"].as_bool(),
+    });
     let update = OrderUpdate {
         symbol: Some(symbol(&object["s"])),
         order_id: OrderId::new(object["i"].to_string().as_bytes()).unwrap(),
@@ -211,15 +219,15 @@ fn expected_order(object: &Value, ts_event: Nanos, status: OrderStatus) -> (Stri
         limit_px: Some(exact("p")),
         qty: Some(exact("q")),
         filled_qty: Some(exact("z")),
-        fill: (fill.qty.mantissa != 0).then_some(fill),
+        fill,
         ts_event,
     };
     (shown.join(" "), update)
 }
 
 fn shown(update: &OrderUpdate) -> String {
-    let fill = update.fill.unwrap_or(Fill { trade_id: 0, px: Decimal::default(), qty: Decimal::default() });
-    let numbers = [update.limit_px.unwrap(), update.qty.unwrap(), update.filled_qty.unwrap(), fill.qty, fill.px];
+    let (qty, px) = update.fill.map_or_else(Default::default, |fill| (fill.qty, fill.px));
+    let numbers = [update.limit_px.unwrap(), update.qty.unwrap(), update.filled_qty.unwrap(), qty, px];
     numbers.map(plain).join(" ")
 }
 
@@ -328,14 +336,14 @@ fn kraken_executions_change_the_order_until_it_ends() {
     let partial = with(entry("partially_filled", 6), filled);
 
     let (first, buffer) = event(venue, &frame("snapshot", &[pending.clone(), partial.clone()]));
-    assert_eq!((first, buffer.order_updates().len()), (Event::OrderUpdates, 2));
+    assert_eq!((first, buffer.order_updates().len()), (Event::Account, 2));
     let [one, two] = buffer.order_updates() else { panic!("two updates") };
     assert_eq!((one.symbol, one.side, one.status), (Some(name), Some(OrderSide::Sell), OrderStatus::Pending));
     assert_eq!(one.limit_px.map(plain), Some(number(&pending, "limit_price")));
     assert_eq!([one.qty.map(plain), one.filled_qty.map(plain)], [Some("5e-3".to_owned()), Some("0e-0".to_owned())]);
     assert_eq!((one.order_id, one.fill, one.ts_event), (id, None, rfc3339(&pending)));
     let fill = two.fill.unwrap();
-    assert_eq!((fill.trade_id, two.symbol, two.side, two.qty), (365_573, None, None, None));
+    assert_eq!((fill.trade_id, two.symbol, two.side, two.qty), (OrderId::new(b"TX4").unwrap(), None, None, None));
     assert_eq!([plain(fill.px), plain(fill.qty)], [number(&partial, "last_price"), number(&partial, "last_qty")]);
 
     let ts = rfc3339(&pending);

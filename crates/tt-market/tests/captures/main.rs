@@ -6,7 +6,9 @@
 mod captured;
 mod detectors;
 mod fixtures;
+mod oracles;
 mod parsers;
+mod unproved;
 
 use captured::{Capture, Feed};
 use tt_market::{Fault, Proof};
@@ -36,6 +38,19 @@ fn spot_book_agrees_with_every_ticker_of_its_update_ids() {
     assert_eq!(counters.dropped(Fault::OracleMismatch), 0);
     assert_eq!((counters.gaps, counters.resyncs, counters.crossed), (0, 0, 0));
     assert_eq!(counters.deltas, 6493, "depth frames that the snapshot does not hold already");
+    assert!(counters.closes());
+}
+
+#[test]
+fn coinm_book_agrees_with_every_ticker_of_its_update_ids() {
+    let Some(capture) = Capture::coinm("coinm_book_agrees_with_every_ticker_of_its_update_ids") else { return };
+    let mut feed = Feed::new(&capture);
+    feed.run(&capture.frames);
+    let counters = *feed.counters();
+    assert_eq!(counters.oracle_matches, 1124);
+    assert_eq!(counters.dropped(Fault::OracleMismatch), 0);
+    assert_eq!((counters.gaps, counters.resyncs, counters.crossed), (0, 0, 0));
+    assert_eq!(counters.general, 0, "the scanner reads every captured frame");
     assert!(counters.closes());
 }
 

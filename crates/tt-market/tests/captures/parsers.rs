@@ -1,6 +1,7 @@
 //! Scanner, general path and a JSON library read the same from captured frames, and from what becomes of them.
 
 use crate::captured::Capture;
+use crate::oracles;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
@@ -61,7 +62,8 @@ fn shown(event: &Event, buffer: &EventBuffer) -> String {
         }
         Event::Trades => {
             for t in buffer.trades() {
-                write!(out, "trade {} {} {} {};", t.symbol, t.trade_id, plain(t.px), plain(t.qty)).unwrap();
+                let (px, qty, side) = (plain(t.px), plain(t.qty), t.aggressor);
+                write!(out, "trade {} {} {px} {qty} {side:?} {};", t.symbol, t.trade_id, t.ts_event.0).unwrap();
             }
         }
         Event::BookDelta(d) => {
@@ -73,11 +75,25 @@ fn shown(event: &Event, buffer: &EventBuffer) -> String {
             write!(out, "snapshot {} {:?}", s.symbol.unwrap(), s.checksum).unwrap();
             levels(&mut out, &s.levels);
         }
-        Event::Tickers
-        | Event::Candles
-        | Event::Liquidations
+        Event::Tickers => {
+            for t in buffer.tickers() {
+                let best = [t.bid_px, t.bid_qty, t.ask_px, t.ask_qty, t.last_px];
+                let other = [t.mark_px, t.index_px, t.mid_px, t.funding_rate, t.open_interest];
+                let numbers: Vec<_> =
+                    best.iter().chain(&other).map(|number| number.map_or("-".to_owned(), plain)).collect();
+                write!(out, "ticker {} {} {};", t.symbol, numbers.join(" "), t.ts_event.0).unwrap();
+            }
+        }
+        Event::Candles => {
+            for c in buffer.candles() {
+                let numbers = [c.open_px, c.high_px, c.low_px, c.close_px, c.volume].map(plain).join(" ");
+                write!(out, "candle {} {} {} {numbers};", c.symbol, c.timeframe.0, c.ts_open.0).unwrap();
+            }
+        }
+        Event::Liquidations
         | Event::MarkPrice(_)
         | Event::OrderUpdates
+        | Event::OrderList(_)
         | Event::Account
         | Event::Control(_) => out.push_str("other"),
     }
@@ -89,7 +105,12 @@ fn oracle(venue: Venue, frame: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(frame).ok()?;
     match venue {
         Venue::Kraken => oracle_kraken(&value),
-        Venue::BinanceSpot | Venue::BinanceUsdm => oracle_binance(value.get("data").unwrap_or(&value)),
+        Venue::CoinbaseExchange => oracles::coinbase_exchange(&value),
+        Venue::CoinbaseAdvanced => oracles::coinbase_advanced(&value),
+        Venue::Hyperliquid => oracles::hyperliquid(&value),
+        Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm => {
+            oracle_binance(value.get("data").unwrap_or(&value))
+        }
     }
 }
 
@@ -106,10 +127,11 @@ fn oracle_binance(data: &Value) -> Option<String> {
             format!("ticker {symbol} {} {}", whole("u")?, numbers?.join(" "))
         }
         "trade" => {
-            data.get("m")?.as_bool()?;
+            let side = if data.get("m")?.as_bool()? { "Sell" } else { "Buy" };
             data.get("X").map_or(Some(""), Value::as_str)?;
-            whole("T")?;
-            format!("trade {symbol} {} {} {};", whole("t")?, quoted(data.get("p")?)?, quoted(data.get("q")?)?)
+            let ns = whole("T")?.checked_mul(1_000_000)?;
+            let (px, qty) = (quoted(data.get("p")?)?, quoted(data.get("q")?)?);
+            format!("trade {symbol} {} {px} {qty} {side} {ns};", whole("t")?)
         }
         "depthUpdate" => {
             let previous = match data.get("pu") {
@@ -132,8 +154,10 @@ fn oracle_binance(data: &Value) -> Option<String> {
 }
 
 fn oracle_kraken(value: &Value) -> Option<String> {
-    if value.get("channel")?.as_str()? != "book" {
-        return Some("other".to_owned());
+    match value.get("channel")?.as_str()? {
+        "book" => {}
+        "ticker" | "trade" => return oracles::kraken_prices(value),
+        _ => return Some("other".to_owned()),
     }
     let [data] = value.get("data")?.as_array()?.as_slice() else { return None };
     let symbol = data.get("symbol")?.as_str()?;
@@ -162,7 +186,7 @@ fn oracle_kraken(value: &Value) -> Option<String> {
 }
 
 /// Whether a text is a JSON number without a sign.
-fn is_number(text: &str) -> bool {
+pub(crate) fn is_number(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
         && serde_json::from_str::<serde_json::Number>(text).is_ok()
         && text.trim() == text
@@ -219,7 +243,15 @@ struct Frames {
 }
 
 fn all(test: &str) -> Option<Vec<Frames>> {
-    let captures = [Capture::usdm(test)?, Capture::spot(test)?, Capture::kraken(test, 10)?, Capture::kraken(test, 25)?];
+    let captures = [
+        Capture::usdm(test)?,
+        Capture::spot(test)?,
+        Capture::coinm(test)?,
+        Capture::kraken(test, 10)?,
+        Capture::kraken(test, 25)?,
+        Capture::coinbase_exchange(test)?,
+        Capture::hyperliquid(test)?,
+    ];
     let frames = |capture: Capture| Frames { venue: capture.spec.venue, frames: capture.frames };
     let mut all: Vec<_> = captures.into_iter().map(frames).collect();
     for kind in &mut all {
@@ -258,7 +290,7 @@ fn case_m22_frames_truncated_at_every_byte_are_refused() {
     let Some(all) = all("case_m22_frames_truncated_at_every_byte_are_refused") else { return };
     let mut buffer = EventBuffer::new(4096, 64);
     for kind in &all {
-        for frame in kind.frames.iter().step_by(kind.frames.len() / 20) {
+        for frame in kind.frames.iter().step_by((kind.frames.len() / 20).max(1)) {
             for end in 0..frame.payload.len() {
                 assert!(parse(kind.venue, &frame.payload[..end], &mut buffer, false).is_err());
             }
@@ -306,7 +338,7 @@ fn case_m23_order_of_keys_and_white_space_change_nothing() {
     let mut buffer = EventBuffer::new(4096, 64);
     let mut seed = 7;
     for kind in &all {
-        for frame in kind.frames.iter().step_by(kind.frames.len() / 300) {
+        for frame in kind.frames.iter().step_by((kind.frames.len() / 300).max(1)) {
             let value: Value = serde_json::from_slice(&frame.payload).unwrap();
             let mut text = String::new();
             shuffle(&value, &mut seed, &mut text);

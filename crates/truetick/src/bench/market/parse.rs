@@ -74,7 +74,12 @@ fn digest(event: &Event, buffer: &EventBuffer) -> u64 {
         Event::Tickers => 2,
         Event::MarkPrice(_) => 3,
         Event::OrderUpdates => 4 + buffer.order_updates().len() as u64,
-        Event::Candles | Event::Liquidations | Event::Account | Event::BookSnapshot(_) | Event::Control(_) => 0,
+        Event::Candles
+        | Event::Liquidations
+        | Event::Account
+        | Event::OrderList(_)
+        | Event::BookSnapshot(_)
+        | Event::Control(_) => 0,
     }
 }
 
@@ -125,7 +130,12 @@ impl Operation for Parse {
                 ensure!(is(trade.px, 1, px) && is(trade.qty, 3, qty), "trade of {frame}");
             }
             Event::Tickers | Event::MarkPrice(_) | Event::OrderUpdates => {}
-            Event::Candles | Event::Liquidations | Event::Account | Event::BookSnapshot(_) | Event::Control(_) => {
+            Event::Candles
+            | Event::Liquidations
+            | Event::Account
+            | Event::OrderList(_)
+            | Event::BookSnapshot(_)
+            | Event::Control(_) => {
                 anyhow::bail!("{event:?} of {frame}")
             }
         }

@@ -1,0 +1,24 @@
+//! Coinbase Advanced Trade: frames of its public and private feeds. Every message of a connection is numbered, so that
+//! a missing one shows, whatever it told of.
+
+mod account;
+mod general;
+pub(crate) mod rules;
+mod scan;
+
+use crate::{Event, EventBuffer, Fault};
+
+pub use general::parse as parse_general;
+
+/// Reads one WebSocket frame.
+///
+/// # Errors
+/// A [`Fault`] that [`is_malformed`](Fault::is_malformed), `UnknownTopic` or `Refused`.
+#[inline]
+pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.clear();
+    match scan::parse(frame, buffer) {
+        Some(event) => Ok(event),
+        None => general::parse(frame, buffer),
+    }
+}

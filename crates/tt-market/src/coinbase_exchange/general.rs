@@ -1,0 +1,136 @@
+//! Coinbase Exchange's frames by name, in any order of keys.
+
+use crate::json::{self, Elements, Object};
+use crate::{
+    AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Fault, Levels, Symbol, Ticker, Trade, fields,
+};
+use tt_model::Nanos;
+
+/// Reads one frame by the names of its keys; what [`parse`](super::parse) falls back to.
+///
+/// # Errors
+/// As [`parse`](super::parse).
+pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.begin_general();
+    json::check_utf8(frame)?;
+    let object = Object::parse(frame)?;
+    match json::text(object.need(b"type")?)? {
+        b"l2update" => book_delta(&object, buffer).map(Event::BookDelta),
+        b"snapshot" => book_snapshot(&object, buffer).map(Event::BookSnapshot),
+        b"match" | b"last_match" => {
+            buffer.push_trade(trade(&object)?)?;
+            Ok(Event::Trades)
+        }
+        b"ticker" => {
+            buffer.push_ticker(ticker(&object)?)?;
+            Ok(Event::Tickers)
+        }
+        b"heartbeat" => Ok(Event::Control(Control::Heartbeat)),
+        b"status" => Ok(Event::Control(Control::Status)),
+        b"subscriptions" => Ok(Event::Control(Control::Accepted)),
+        b"error" => Err(Fault::Refused),
+        _ => Err(Fault::UnknownTopic),
+    }
+}
+
+fn book_delta(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<BookDelta, Fault> {
+    let symbol = symbol(object)?;
+    let changes = object.need(b"changes")?;
+    let mut levels = Levels::default();
+    let start = buffer.mark();
+    changes_of(changes, b"buy", b"sell", &mut levels, buffer)?;
+    let middle = buffer.mark();
+    levels.set_bids(start, middle);
+    changes_of(changes, b"sell", b"buy", &mut levels, buffer)?;
+    levels.set_asks(middle, buffer.mark());
+    let ts_event = time(object)?;
+    Ok(BookDelta { symbol, first_id: 0, last_id: 0, previous_id: None, checksum: None, levels, ts_event })
+}
+
+/// Keeps the changes of one side; there is no third.
+fn changes_of(
+    changes: &[u8],
+    wanted: &[u8],
+    other: &[u8],
+    levels: &mut Levels,
+    buffer: &mut EventBuffer,
+) -> Result<(), Fault> {
+    let mut elements = Elements::parse(changes)?;
+    while let Some(change) = elements.next()? {
+        let mut change = Elements::parse(change)?;
+        let side = json::text(change.need()?)?;
+        let px = json::quoted_unsigned(change.need()?)?;
+        let qty = json::quoted_unsigned(change.need()?)?;
+        change.end()?;
+        if side == wanted {
+            buffer.push_level(levels, px, qty)?;
+        } else if side != other {
+            return Err(Fault::WrongType);
+        }
+    }
+    Ok(())
+}
+
+fn book_snapshot(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<BookSnapshot, Fault> {
+    let symbol = Some(symbol(object)?);
+    let mut levels = Levels::default();
+    let start = buffer.mark();
+    side(object.need(b"bids")?, &mut levels, buffer)?;
+    let middle = buffer.mark();
+    levels.set_bids(start, middle);
+    side(object.need(b"asks")?, &mut levels, buffer)?;
+    levels.set_asks(middle, buffer.mark());
+    let ts_event = if object.get(b"time").is_some() { time(object)? } else { Nanos(0) };
+    Ok(BookSnapshot { symbol, last_id: 0, checksum: None, levels, ts_event })
+}
+
+fn side(text: &[u8], levels: &mut Levels, buffer: &mut EventBuffer) -> Result<(), Fault> {
+    let mut elements = Elements::parse(text)?;
+    while let Some(level) = elements.next()? {
+        let mut pair = Elements::parse(level)?;
+        let px = json::quoted_unsigned(pair.need()?)?;
+        let qty = json::quoted_unsigned(pair.need()?)?;
+        pair.end()?;
+        buffer.push_level(levels, px, qty)?;
+    }
+    Ok(())
+}
+
+fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
+    Ok(Trade {
+        symbol: symbol(object)?,
+        trade_id: json::bare_u64(object.need(b"trade_id")?)?,
+        px: json::quoted_unsigned(object.need(b"price")?)?,
+        qty: json::quoted_unsigned(object.need(b"size")?)?,
+        // The venue names the maker's side.
+        aggressor: match json::text(object.need(b"side")?)? {
+            b"sell" => AggressorSide::Buy,
+            b"buy" => AggressorSide::Sell,
+            _ => return Err(Fault::WrongType),
+        },
+        in_market: true,
+        ts_event: time(object)?,
+    })
+}
+
+fn ticker(object: &Object<'_>) -> Result<Ticker, Fault> {
+    Ok(Ticker {
+        symbol: symbol(object)?,
+        bid_px: fields::told_amount(object, b"best_bid")?,
+        // The sizes came later than the feed itself.
+        bid_qty: fields::told_amount(object, b"best_bid_size")?,
+        ask_px: fields::told_amount(object, b"best_ask")?,
+        ask_qty: fields::told_amount(object, b"best_ask_size")?,
+        last_px: Some(fields::amount(object, b"price")?),
+        ts_event: time(object)?,
+        ..Ticker::default()
+    })
+}
+
+fn symbol(object: &Object<'_>) -> Result<Symbol, Fault> {
+    fields::symbol(object, b"product_id")
+}
+
+fn time(object: &Object<'_>) -> Result<Nanos, Fault> {
+    fields::rfc3339(object, b"time")
+}

@@ -1,0 +1,59 @@
+//! Coinbase Exchange's rules (docs.cdp.coinbase.com/exchange/websocket-feed).
+
+use crate::rules::{
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule, Rules,
+    Tested, Topic, TopicKind,
+};
+use tt_model::Nanos;
+
+/// Coinbase Exchange.
+pub(crate) static RULES: Rules = Rules {
+    name: "coinbase_exchange",
+    tested: Tested::Captured,
+    streams: "wss://ws-feed.exchange.coinbase.com",
+    rest: Some("https://api.exchange.coinbase.com"),
+    instruments: Instruments::All("/products"),
+    snapshot: None,
+    topics: &[
+        // `level2` itself wants a login; the batches of 50 ms have the same form.
+        Topic::followed(TopicKind::Book, r#"{"name":"level2_batch","product_ids":[{symbols}]}"#),
+        Topic::followed(TopicKind::Ticker, r#"{"name":"ticker","product_ids":[{symbols}]}"#),
+        Topic::followed(TopicKind::Trades, r#"{"name":"matches","product_ids":[{symbols}]}"#),
+        Topic::followed(TopicKind::Heartbeat, r#"{"name":"heartbeat","product_ids":[{symbols}]}"#),
+    ],
+    depths: &[],
+    depth: 0,
+    truncates: false,
+    request: RequestRule {
+        text: r#"{"type":"{method}","channels":[{topics}]}"#,
+        subscribe: "subscribe",
+        unsubscribe: "unsubscribe",
+        grouping: Grouping::Symbols,
+    },
+    // The answer lists all that the connection carries now.
+    answer: AnswerRule {
+        starts: &["{\"type\":\"subscriptions\"", "{\"type\":\"error\""],
+        id: None,
+        each: false,
+        accepted: None,
+        refused: &[("/type", "error")],
+        reason: &["/reason", "/message"],
+        subject: &[],
+    },
+    join: JoinRule::Socket,
+    numbering: Numbering::None,
+    checksum: Checksum::None,
+    keep_alive: KeepAlive { ping: None, begin: None, answer: None },
+    // A heartbeat of each product each second.
+    silence_max: Nanos::from_secs(10),
+    topics_max: 1000,
+    topics_per_request: 100,
+    // Eight messages a second and address.
+    request_gap: Nanos::from_millis(250),
+    snapshot_gap: Nanos::from_millis(250),
+    private: Some(Private {
+        streams: "wss://ws-direct.exchange.coinbase.com",
+        login: Login::SignedRequest,
+        topics: &[],
+    }),
+};

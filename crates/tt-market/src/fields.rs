@@ -1,0 +1,137 @@
+//! Members of an object by their names: the forms in which venues write numbers, times and nothing at all.
+
+use crate::json::{self, Elements, Object};
+use crate::{Decimal, Fault, Symbol, time};
+use tt_model::{Nanos, OrderSide};
+
+/// What a member says, `None` where it is absent, null or an empty text: venues write nothing in all three ways.
+pub(crate) fn told<'a>(object: &Object<'a>, key: &[u8]) -> Option<&'a [u8]> {
+    match object.get(key)? {
+        b"null" | b"\"\"" => None,
+        raw => Some(raw),
+    }
+}
+
+/// A text.
+pub(crate) fn text<'a>(object: &Object<'a>, key: &[u8]) -> Result<&'a [u8], Fault> {
+    json::text(object.need(key)?)
+}
+
+/// A text that names an instrument or an asset.
+pub(crate) fn symbol(object: &Object<'_>, key: &[u8]) -> Result<Symbol, Fault> {
+    Symbol::new(text(object, key)?)
+}
+
+/// As [`symbol`], where it may be untold.
+pub(crate) fn told_symbol(object: &Object<'_>, key: &[u8]) -> Result<Option<Symbol>, Fault> {
+    told(object, key).map(|raw| Symbol::new(json::text(raw)?)).transpose()
+}
+
+/// A number with or without a sign, in quotes or not.
+pub(crate) fn number_of(raw: &[u8]) -> Result<Decimal, Fault> {
+    match raw.first() {
+        Some(b'"') => Decimal::parse(json::text(raw)?),
+        Some(b'0'..=b'9' | b'-') => Decimal::parse(raw),
+        _ => Err(Fault::WrongType),
+    }
+}
+
+/// A number with or without a sign.
+pub(crate) fn number(object: &Object<'_>, key: &[u8]) -> Result<Decimal, Fault> {
+    number_of(object.need(key)?)
+}
+
+/// As [`number`], where it may be untold.
+pub(crate) fn told_number(object: &Object<'_>, key: &[u8]) -> Result<Option<Decimal>, Fault> {
+    told(object, key).map(number_of).transpose()
+}
+
+/// A price or quantity, in quotes or not.
+pub(crate) fn amount(object: &Object<'_>, key: &[u8]) -> Result<Decimal, Fault> {
+    unsigned(number(object, key)?)
+}
+
+/// As [`amount`], where it may be untold.
+pub(crate) fn told_amount(object: &Object<'_>, key: &[u8]) -> Result<Option<Decimal>, Fault> {
+    told_number(object, key)?.map(unsigned).transpose()
+}
+
+fn unsigned(number: Decimal) -> Result<Decimal, Fault> {
+    if number.mantissa < 0 { Err(Fault::Number) } else { Ok(number) }
+}
+
+/// The first amount less the second one, which is no greater.
+pub(crate) fn difference(one: Decimal, two: Decimal) -> Result<Decimal, Fault> {
+    unsigned(one.sum(Decimal { mantissa: -two.mantissa, ..two })?)
+}
+
+/// A whole number, in quotes or not.
+pub(crate) fn whole(object: &Object<'_>, key: &[u8]) -> Result<u64, Fault> {
+    whole_of(object.need(key)?)
+}
+
+/// As [`whole`], of a raw value.
+pub(crate) fn whole_of(raw: &[u8]) -> Result<u64, Fault> {
+    match raw {
+        [b'"', ..] => match json::text(raw)? {
+            [] => Err(Fault::Number),
+            digits => json::bare_u64(digits).map_err(|_| Fault::Number),
+        },
+        _ => json::bare_u64(raw),
+    }
+}
+
+/// Milliseconds of the Unix epoch, in quotes or not.
+pub(crate) fn unix_ms(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+    time::from_unix_ms(whole(object, key)?)
+}
+
+/// As [`unix_ms`], zero where it is untold.
+pub(crate) fn told_unix_ms(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+    told(object, key).map_or(Ok(Nanos(0)), |raw| time::from_unix_ms(whole_of(raw)?))
+}
+
+/// A time of RFC 3339.
+pub(crate) fn rfc3339(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+    time::from_rfc3339(text(object, key)?)
+}
+
+/// As [`rfc3339`], zero where it is untold.
+pub(crate) fn told_rfc3339(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+    told(object, key).map_or(Ok(Nanos(0)), |raw| time::from_rfc3339(json::text(raw)?))
+}
+
+/// Buy or sell in the venue's two words.
+pub(crate) fn order_side(object: &Object<'_>, key: &[u8], words: [&[u8]; 2]) -> Result<OrderSide, Fault> {
+    let word = text(object, key)?;
+    if word == words[0] {
+        Ok(OrderSide::Buy)
+    } else if word == words[1] {
+        Ok(OrderSide::Sell)
+    } else {
+        Err(Fault::WrongType)
+    }
+}
+
+/// As [`order_side`], where it may be untold.
+pub(crate) fn told_order_side(object: &Object<'_>, key: &[u8], words: [&[u8]; 2]) -> Result<Option<OrderSide>, Fault> {
+    told(object, key).map(|_| order_side(object, key, words)).transpose()
+}
+
+/// Calls `each` with every object of a list.
+pub(crate) fn each(raw: &[u8], mut each: impl FnMut(&Object<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
+    let mut elements = Elements::parse(raw)?;
+    while let Some(element) = elements.next()? {
+        each(&Object::parse(element)?)?;
+    }
+    Ok(())
+}
+
+/// As [`each`], of a list that may be untold.
+pub(crate) fn told_each(
+    object: &Object<'_>,
+    key: &[u8],
+    of_each: impl FnMut(&Object<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    told(object, key).map_or(Ok(()), |raw| each(raw, of_each))
+}

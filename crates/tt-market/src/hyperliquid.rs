@@ -1,0 +1,24 @@
+//! Hyperliquid: frames of its public and private feeds. Each `l2Book` is a whole book; nothing is numbered, so that
+//! nothing can verify it.
+
+mod account;
+mod general;
+pub(crate) mod rules;
+mod scan;
+
+use crate::{Event, EventBuffer, Fault};
+
+pub use general::parse as parse_general;
+
+/// Reads one WebSocket frame.
+///
+/// # Errors
+/// A [`Fault`] that [`is_malformed`](Fault::is_malformed), `UnknownTopic` or `Refused`.
+#[inline]
+pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.clear();
+    match scan::parse(frame, buffer) {
+        Some(event) => Ok(event),
+        None => general::parse(frame, buffer),
+    }
+}

@@ -1,0 +1,173 @@
+//! Hyperliquid's frames by name, in any order of keys.
+
+use super::account;
+use crate::json::{self, Elements, Members, Object};
+use crate::{
+    AggressorSide, BookSnapshot, Control, Decimal, Event, EventBuffer, Fault, Levels, Symbol, Ticker, Trade,
+    VenueCandle, fields,
+};
+use tt_model::Nanos;
+
+/// In nanoseconds.
+const MILLISECOND: u64 = 1_000_000;
+
+/// Reads one frame by the names of its keys; what [`parse`](super::parse) falls back to.
+///
+/// # Errors
+/// As [`parse`](super::parse).
+pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.begin_general();
+    json::check_utf8(frame)?;
+    let outer = Object::parse(frame)?;
+    match json::text(outer.need(b"channel")?)? {
+        b"l2Book" => book(&Object::parse(outer.need(b"data")?)?, buffer).map(Event::BookSnapshot),
+        b"trades" => {
+            let mut elements = Elements::parse(outer.need(b"data")?)?;
+            while let Some(element) = elements.next()? {
+                buffer.push_trade(trade(&Object::parse(element)?)?)?;
+            }
+            Ok(Event::Trades)
+        }
+        b"bbo" => one_ticker(best_levels(&Object::parse(outer.need(b"data")?)?)?, buffer),
+        b"activeAssetCtx" => one_ticker(contract(&Object::parse(outer.need(b"data")?)?)?, buffer),
+        b"allMids" => mids(&Object::parse(outer.need(b"data")?)?, buffer),
+        b"candle" => {
+            buffer.push_candle(candle(&Object::parse(outer.need(b"data")?)?)?)?;
+            Ok(Event::Candles)
+        }
+        b"orderUpdates" => account::orders(outer.need(b"data")?, buffer),
+        b"userFills" => account::fills(Object::parse(outer.need(b"data")?)?.need(b"fills")?, buffer),
+        b"userFundings" => account::fundings(Object::parse(outer.need(b"data")?)?.need(b"fundings")?, buffer),
+        b"user" => account::user(&Object::parse(outer.need(b"data")?)?, buffer),
+        b"webData2" | b"clearinghouseState" => account::clearinghouse(&Object::parse(outer.need(b"data")?)?, buffer),
+        b"pong" => Ok(Event::Control(Control::Pong)),
+        b"subscriptionResponse" => Ok(Event::Control(Control::Accepted)),
+        b"error" => Err(Fault::Refused),
+        _ => Err(Fault::UnknownTopic),
+    }
+}
+
+fn book(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<BookSnapshot, Fault> {
+    let symbol = Some(symbol(object)?);
+    let mut sides = Elements::parse(object.need(b"levels")?)?;
+    let mut levels = Levels::default();
+    let start = buffer.mark();
+    side(sides.need()?, &mut levels, buffer)?;
+    let middle = buffer.mark();
+    levels.set_bids(start, middle);
+    side(sides.need()?, &mut levels, buffer)?;
+    levels.set_asks(middle, buffer.mark());
+    sides.end()?;
+    Ok(BookSnapshot { symbol, last_id: 0, checksum: None, levels, ts_event: time(object, b"time")? })
+}
+
+fn side(text: &[u8], levels: &mut Levels, buffer: &mut EventBuffer) -> Result<(), Fault> {
+    let mut elements = Elements::parse(text)?;
+    while let Some(level) = elements.next()? {
+        let level = Object::parse(level)?;
+        let px = json::quoted_unsigned(level.need(b"px")?)?;
+        let qty = json::quoted_unsigned(level.need(b"sz")?)?;
+        buffer.push_level(levels, px, qty)?;
+    }
+    Ok(())
+}
+
+fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
+    Ok(Trade {
+        symbol: symbol(object)?,
+        trade_id: json::bare_u64(object.need(b"tid")?)?,
+        px: json::quoted_unsigned(object.need(b"px")?)?,
+        qty: json::quoted_unsigned(object.need(b"sz")?)?,
+        // `B` bids for it, `A` asks.
+        aggressor: match json::text(object.need(b"side")?)? {
+            b"B" => AggressorSide::Buy,
+            b"A" => AggressorSide::Sell,
+            _ => return Err(Fault::WrongType),
+        },
+        in_market: true,
+        ts_event: time(object, b"time")?,
+    })
+}
+
+fn one_ticker(ticker: Ticker, buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.push_ticker(ticker)?;
+    Ok(Event::Tickers)
+}
+
+/// An empty side is null.
+fn best_levels(object: &Object<'_>) -> Result<Ticker, Fault> {
+    let mut sides = Elements::parse(object.need(b"bbo")?)?;
+    let (bid, ask) = (best_level(sides.need()?)?, best_level(sides.need()?)?);
+    sides.end()?;
+    Ok(Ticker {
+        symbol: symbol(object)?,
+        bid_px: bid.0,
+        bid_qty: bid.1,
+        ask_px: ask.0,
+        ask_qty: ask.1,
+        ts_event: time(object, b"time")?,
+        ..Ticker::default()
+    })
+}
+
+fn best_level(raw: &[u8]) -> Result<(Option<Decimal>, Option<Decimal>), Fault> {
+    if raw == b"null" {
+        return Ok((None, Some(Decimal::default())));
+    }
+    let level = Object::parse(raw)?;
+    let px = json::quoted_unsigned(level.need(b"px")?)?;
+    Ok((Some(px), Some(json::quoted_unsigned(level.need(b"sz")?)?)))
+}
+
+/// Mark price, oracle price, funding and open interest of a perpetual. The funding is of the running hour.
+fn contract(object: &Object<'_>) -> Result<Ticker, Fault> {
+    let state = Object::parse(object.need(b"ctx")?)?;
+    Ok(Ticker {
+        symbol: symbol(object)?,
+        mark_px: Some(fields::amount(&state, b"markPx")?),
+        index_px: Some(fields::amount(&state, b"oraclePx")?),
+        mid_px: fields::told_amount(&state, b"midPx")?,
+        funding_rate: Some(fields::number(&state, b"funding")?),
+        open_interest: Some(fields::amount(&state, b"openInterest")?),
+        ..Ticker::default()
+    })
+}
+
+fn mids(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    let mut members = Members::parse(object.need(b"mids")?)?;
+    while let Some((coin, px)) = members.next()? {
+        let symbol = Symbol::new(coin)?;
+        let mid_px = Some(json::quoted_unsigned(px)?);
+        if buffer.tickers().iter().any(|ticker| ticker.symbol == symbol) {
+            return Err(Fault::DuplicateKey);
+        }
+        buffer.push_ticker(Ticker { symbol, mid_px, ..Ticker::default() })?;
+    }
+    Ok(Event::Tickers)
+}
+
+fn candle(object: &Object<'_>) -> Result<VenueCandle, Fault> {
+    let ts_open = time(object, b"t")?;
+    // The end is the last millisecond of the candle.
+    let timeframe = Nanos(time(object, b"T")?.0.checked_sub(ts_open.0).ok_or(Fault::Time)? + MILLISECOND);
+    Ok(VenueCandle {
+        symbol: fields::symbol(object, b"s")?,
+        timeframe,
+        ts_open,
+        open_px: fields::amount(object, b"o")?,
+        high_px: fields::amount(object, b"h")?,
+        low_px: fields::amount(object, b"l")?,
+        close_px: fields::amount(object, b"c")?,
+        volume: fields::amount(object, b"v")?,
+        is_closed: false,
+        ts_event: Nanos(0),
+    })
+}
+
+pub(super) fn symbol(object: &Object<'_>) -> Result<Symbol, Fault> {
+    Symbol::new(json::text(object.need(b"coin")?)?)
+}
+
+pub(super) fn time(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+    crate::time::from_unix_ms(json::bare_u64(object.need(key)?)?)
+}
