@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use crate::{
     chain::{Chain, Numbering},
     instrument::Instrument,
-    script::{Script, Step, Trade, TrueBook},
+    script::{Script, Side, Step, Trade, TrueBook},
 };
 
 /// Steps whose time is remembered, so that a book can be found by its time where the venue gives no update id.
@@ -219,12 +219,22 @@ impl Market {
     }
 }
 
-/// What leads from `old` to `new`, with the quantity 0 for what is no longer there.
+/// What leads from `old` to `new`, with the quantity 0 for what is no longer there. Best first, as both are.
 pub(crate) fn changes(old: &Window, new: &Window) -> Window {
-    [0, 1].map(|side| {
-        let (old, new) = (&old[side], &new[side]);
-        let gone = old.iter().filter(|(px, _)| new.iter().all(|(other, _)| other != px)).map(|&(px, _)| (px, 0));
-        gone.chain(new.iter().filter(|level| !old.contains(level)).copied()).collect()
+    [Side::Bid, Side::Ask].map(|side| {
+        let is_better = |one: i64, other: i64| if side == Side::Bid { one > other } else { one < other };
+        let (mut old, mut changes) = (old[side as usize].iter().peekable(), Vec::new());
+        for &(px, qty) in &new[side as usize] {
+            while let Some(&(gone, _)) = old.next_if(|(held, _)| is_better(*held, px)) {
+                changes.push((gone, 0));
+            }
+            match old.next_if(|(held, _)| *held == px) {
+                Some((_, held_qty)) if *held_qty == qty => {}
+                Some(_) | None => changes.push((px, qty)),
+            }
+        }
+        changes.extend(old.map(|&(gone, _)| (gone, 0)));
+        changes
     })
 }
 

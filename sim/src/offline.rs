@@ -162,6 +162,16 @@ impl Offline {
         self.exchange.mute = mute;
     }
 
+    /// Nothing more goes wrong: faults that still wait are forgotten. Half-open connections stay as they are.
+    pub fn heal(&mut self) {
+        self.exchange.refusals = 0;
+        self.exchange.mute = false;
+        for market in &mut self.exchange.markets {
+            market.faults.clear();
+            market.snapshot_faults.clear();
+        }
+    }
+
     /// What the venue has done so far.
     #[must_use]
     pub const fn stats(&self) -> Stats {

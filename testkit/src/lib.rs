@@ -3,4 +3,8 @@
 #![forbid(unsafe_code)]
 
 pub mod captures;
+mod draw;
+pub mod market_world;
+mod minimal;
+mod trace;
 pub mod turn_world;

@@ -7,7 +7,6 @@
 mod attackers;
 mod clients;
 mod deeds;
-mod draw;
 mod event;
 mod healing;
 mod host;
@@ -19,7 +18,6 @@ mod operators;
 mod planted;
 mod script;
 mod topology;
-mod trace;
 mod travel;
 mod wire;
 mod world;

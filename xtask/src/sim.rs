@@ -6,32 +6,39 @@ use anyhow::Context as _;
 
 const USAGE: &str = "usage: cargo xtask sim turn --seed N [--lines]   one seed again; a failure is minimised
        cargo xtask sim turn --seeds FROM..TO          many, with progress
-       cargo xtask sim turn --speed CLIENTS SECONDS   virtual seconds for a second of a core";
+       cargo xtask sim turn --speed CLIENTS SECONDS   virtual seconds for a second of a core
+       cargo xtask sim market ...                     the same, but for --speed, with the market world";
 
 /// Plays what `arguments` name.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let Some(passed_on) = passed_on(&arguments) else {
+    let Some((example, passed_on)) = passed_on(&arguments) else {
         eprintln!("{USAGE}");
         return Ok(ExitCode::from(2));
     };
     let root = crate::workspace_root();
     let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--release", "--locked", "--package", "testkit", "--example", "turn_world", "--"]);
+    command.args(["run", "--quiet", "--release", "--locked", "--package", "testkit", "--example", example, "--"]);
     command.args(passed_on).current_dir(&root).env("TRUETICK_COMMIT", commit(&root));
     let status = command.status().context("cannot run cargo")?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What the program that plays is told.
-fn passed_on<'a>(arguments: &[&'a str]) -> Option<Vec<&'a str>> {
-    match arguments {
-        ["turn", "--seed", seed] => Some(vec![seed]),
-        ["turn", "--seed", seed, "--lines"] => Some(vec![seed, "--lines"]),
-        ["turn", "--seeds", range] if range.contains("..") => Some(vec![range]),
-        ["turn", "--speed", clients, seconds] => Some(vec!["--speed", clients, seconds]),
-        _ => None,
-    }
+/// The program that plays and what it is told.
+fn passed_on<'a>(arguments: &[&'a str]) -> Option<(&'static str, Vec<&'a str>)> {
+    let example = match arguments.first() {
+        Some(&"turn") => "turn_world",
+        Some(&"market") => "market_world",
+        _ => return None,
+    };
+    let told = match arguments[1..] {
+        ["--seed", seed] => vec![seed],
+        ["--seed", seed, "--lines"] => vec![seed, "--lines"],
+        ["--seeds", range] if range.contains("..") => vec![range],
+        ["--speed", clients, seconds] if example == "turn_world" => vec!["--speed", clients, seconds],
+        _ => return None,
+    };
+    Some((example, told))
 }
 
 /// The commit that is played, as a failure names it.
@@ -48,10 +55,12 @@ mod tests {
 
     #[test]
     fn seeds_ranges_and_speed_are_told_apart() {
-        assert_eq!(passed_on(&["turn", "--seed", "7"]), Some(vec!["7"]));
-        assert_eq!(passed_on(&["turn", "--seeds", "0..9"]), Some(vec!["0..9"]));
-        assert_eq!(passed_on(&["turn", "--speed", "100", "60"]), Some(vec!["--speed", "100", "60"]));
+        assert_eq!(passed_on(&["turn", "--seed", "7"]), Some(("turn_world", vec!["7"])));
+        assert_eq!(passed_on(&["market", "--seeds", "0..9"]), Some(("market_world", vec!["0..9"])));
+        assert_eq!(passed_on(&["turn", "--speed", "100", "60"]), Some(("turn_world", vec!["--speed", "100", "60"])));
         assert_eq!(passed_on(&["turn", "--seeds", "9"]), None);
-        assert_eq!(passed_on(&["market", "--seed", "7"]), None);
+        assert_eq!(passed_on(&["market", "--speed", "1", "7"]), None);
+        assert_eq!(passed_on(&["venue", "--seed", "7"]), None);
+        assert_eq!(passed_on(&[]), None);
     }
 }

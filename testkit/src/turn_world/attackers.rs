@@ -5,11 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tt_model::{FiveTuple, Nanos, Transport};
 
 use super::clients::{Ask, Flaw, Proof, Value, tail};
-use super::draw::Draw;
 use super::event::Event;
 use super::topology::listener;
 use super::wire::{self, Writer};
 use super::world::{World, is_request};
+use crate::draw::Draw;
 
 impl World<'_> {
     /// Bytes that claim to be from a five-tuple.

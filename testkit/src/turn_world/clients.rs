@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 
 use tt_model::{FiveTuple, Transport};
 
-use super::draw::{Draw, mix};
 use super::topology::{Place, REALM, Speech, listener};
 use super::wire::{self, Algorithm, Key, Reading, TransactionId, Writer};
+use crate::draw::{Draw, mix};
 
 pub(super) const PASSWORD: &str = "correct horse";
 /// A request is sent so often (RFC 8489 section 6.2.1).

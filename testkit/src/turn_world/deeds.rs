@@ -5,7 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use tt_model::Nanos;
 
 use super::clients::{Answered, Ask, Client, Flaw, Goal, Step, Value, echo};
-use super::draw::{Draw, mix};
 use super::event::Event;
 use super::host::Host;
 use super::invariants::Failure;
@@ -14,6 +13,7 @@ use super::script::{Action, Deed, Ill, Path, Request};
 use super::topology::{Features, Place, listener, relay_ip};
 use super::wire::{self, Reading, Writer};
 use super::world::World;
+use crate::draw::{Draw, mix};
 
 /// What ends after a while.
 #[derive(Clone, Copy, Debug)]

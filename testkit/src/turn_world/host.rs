@@ -13,10 +13,10 @@ use tt_turn::shared::{Budget, Quotas};
 use tt_turn::{Capacity, Config, Counters, DropReason, Output, RelayId, Secrets, Server, Shared, WorkerId};
 
 use super::clients::{PASSWORD, user_name};
-use super::draw::mix;
 use super::model::RelayPlace;
 use super::planted::Planted;
 use super::topology::{REALM, Topology, WALL_S, listener, relay_ip};
+use crate::draw::mix;
 
 /// What the engine did with a datagram, with the bytes kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

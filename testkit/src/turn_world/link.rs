@@ -2,7 +2,7 @@
 
 use tt_model::Nanos;
 
-use super::draw::Draw;
+use crate::draw::Draw;
 
 /// The faults of a link at some time. Parts are of a hundred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

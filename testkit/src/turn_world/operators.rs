@@ -4,12 +4,12 @@ use tt_model::{FiveTuple, Nanos};
 use tt_turn::RelayId;
 use tt_turn::relay::IcmpError;
 
-use super::draw::Draw;
 use super::event::Event;
 use super::host::Host;
 use super::invariants::{self, Delivery, Failure};
 use super::model::Expected;
 use super::world::World;
+use crate::draw::Draw;
 
 impl World<'_> {
     /// RFC 8656 section 7.2.11: no new allocation any more; what lives goes on.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use tt_model::Nanos;
 
-use super::draw::{Draw, mix};
 use super::topology::{Size, Topology};
+use crate::draw::{Draw, mix};
 
 /// One deed at one time. `draw` decides its particulars, so that they stay when other actions are struck out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tt_model::Transport;
 
-use super::draw::Draw;
 use super::wire::Algorithm;
+use crate::draw::Draw;
 
 pub(super) const REALM: &str = "example.org";
 /// Unix time at which every world begins.

@@ -7,7 +7,6 @@ use std::net::{IpAddr, SocketAddr};
 use tt_model::{FiveTuple, Nanos};
 
 use super::clients::Client;
-use super::draw::{Draw, mix};
 use super::event::{Entry, Event};
 use super::healing::LIVENESS;
 use super::host::{Done, Host};
@@ -16,8 +15,9 @@ use super::link::Weather;
 use super::model::{Codes, Expected, Flow, Model, RelayPlace};
 use super::planted::Planted;
 use super::script::Script;
-use super::trace::Trace;
 use super::wire::{self, Reading};
+use crate::draw::{Draw, mix};
+use crate::trace::Trace;
 
 /// Datagrams that attackers remember.
 pub(super) const CAPTURED_MAX: usize = 64;

@@ -292,16 +292,25 @@ fn optimised(place: &Workplace) -> Outcome {
 const WORLD_SEEDS: (&str, &str) = ("0..300", "0..12");
 
 fn worlds(place: &Workplace) -> Outcome {
-    let example = ["run", "--quiet", "--locked", "--package", "testkit", "--example", "turn_world"];
+    let mut tally = Tally::default();
+    for world in ["turn_world", "market_world"] {
+        tally.add(play(place, world));
+    }
+    Outcome::Ran(tally)
+}
+
+/// Plays one kind of world.
+fn play(place: &Workplace, world: &str) -> Tally {
+    let example = ["run", "--quiet", "--locked", "--package", "testkit", "--example", world];
     let play = |name: &str, profile: &[&str], arguments: &[&str]| {
         let mut command = place.command("cargo", &example);
         command.args(profile).arg("--").args(arguments).env("TRUETICK_COMMIT", crate::sim::commit(&place.root));
         place.finish(name, &mut command)
     };
-    let many = play("worlds", &["--release"], &[WORLD_SEEDS.0]);
+    let many = play(world, &["--release"], &[WORLD_SEEDS.0]);
     let mut tally = if many.succeeded() { Tally::pass() } else { Tally::fail("a seed breaks an invariant") };
     if let Some(last) = many.output.lines().last() {
-        println!("      {last}");
+        println!("      {world}: {last}");
     }
     if !many.succeeded() {
         many.show_tail();
@@ -311,10 +320,11 @@ fn worlds(place: &Workplace) -> Outcome {
         let lines = played.output.lines().filter(|line| line.contains(" hash ")).map(str::to_owned);
         played.succeeded().then(|| lines.collect::<Vec<_>>())
     };
-    let (release, debug) = (hashes("worlds-release", &["--release"]), hashes("worlds-debug", &[]));
+    let release = hashes(&format!("{world}-release"), &["--release"]);
+    let debug = hashes(&format!("{world}-debug"), &[]);
     let is_one_story = release.is_some_and(|release| release.len() > 1 && debug == Some(release));
     tally.add(if is_one_story { Tally::pass() } else { Tally::fail("debug and release differ") });
-    Outcome::Ran(tally)
+    tally
 }
 
 fn counts(place: &Workplace) -> Outcome {

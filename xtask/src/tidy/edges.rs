@@ -31,7 +31,7 @@ fn allowed(from: &str) -> Option<Allowed> {
         "tt-floor" => Allowed::Only(&["tt-model", "tt-meter", "tt-sync", "tt-risk", "tt-os"]),
         "tt-report" => Allowed::Only(&["tt-meter"]),
         "sim" => Allowed::Only(&["tt-model", "tt-net"]),
-        "testkit" => Allowed::FloorEnginesJournal,
+        "testkit" => Allowed::WhatWorldsArePlayedWith,
         "fuzz" => Allowed::Only(&["tt-model", "tt-meter", "tt-turn", "tt-net"]),
         "truetick" | "python" | "capi" => Allowed::AllBut(&["bench", "fuzz", "xtask"]),
         "bench" => Allowed::AllBut(&["xtask"]),
@@ -42,7 +42,8 @@ fn allowed(from: &str) -> Option<Allowed> {
 enum Allowed {
     Only(&'static [&'static str]),
     AllBut(&'static [&'static str]),
-    FloorEnginesJournal,
+    /// The floor, the engines, the journal, and the venues of the market world.
+    WhatWorldsArePlayedWith,
 }
 
 impl Allowed {
@@ -50,7 +51,9 @@ impl Allowed {
         match self {
             Self::Only(list) => list.contains(&to),
             Self::AllBut(list) => !list.contains(&to),
-            Self::FloorEnginesJournal => FLOOR.contains(&to) || ENGINES.contains(&to) || to == "tt-journal",
+            Self::WhatWorldsArePlayedWith => {
+                FLOOR.contains(&to) || ENGINES.contains(&to) || ["tt-journal", "sim"].contains(&to)
+            }
         }
     }
 }

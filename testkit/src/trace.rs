@@ -2,22 +2,22 @@
 
 use tt_model::Nanos;
 
-use super::draw::mix;
+use crate::draw::mix;
 
 /// The hash of everything that went in and came out, and the lines of it where somebody wants to read them.
 #[derive(Debug, Default)]
-pub(super) struct Trace {
+pub(crate) struct Trace {
     hash: u64,
     lines: Option<Vec<String>>,
-    pub(super) events: u64,
+    pub(crate) events: u64,
 }
 
 impl Trace {
-    pub(super) fn new(keeps_lines: bool) -> Self {
+    pub(crate) fn new(keeps_lines: bool) -> Self {
         Self { hash: 0, lines: keeps_lines.then(Vec::new), events: 0 }
     }
 
-    pub(super) fn note(&mut self, now: Nanos, kind: u64, bytes: &[u8]) {
+    pub(crate) fn note(&mut self, now: Nanos, kind: u64, bytes: &[u8]) {
         self.events += 1;
         self.hash = mix(self.hash ^ now.0, kind ^ (bytes.len() as u64) << 32);
         let (words, rest) = bytes.as_chunks::<8>();
@@ -30,17 +30,17 @@ impl Trace {
     }
 
     /// Keeps a line, if anybody wants it.
-    pub(super) fn say(&mut self, now: Nanos, line: impl FnOnce() -> String) {
+    pub(crate) fn say(&mut self, now: Nanos, line: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.lines {
             lines.push(format!("{:>14.6} s  {}", now.0 as f64 / 1e9, line()));
         }
     }
 
-    pub(super) fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         self.hash
     }
 
-    pub(super) fn take_lines(&mut self) -> Vec<String> {
+    pub(crate) fn take_lines(&mut self) -> Vec<String> {
         self.lines.take().unwrap_or_default()
     }
 }

@@ -1,0 +1,34 @@
+//! The market world: the real engine in virtual time, between venues with a scripted true book, a layer of faults and a
+//! reader, all of it decided by one seed.
+//!
+//! A seed writes a [`Script`], which venues there are and what goes wrong when; [`play`] plays it and checks the six
+//! invariants of [`Failure`] after each frame. What is true comes from the simulator's script, never from the engine.
+//! [`minimise`] strikes actions out of a script that fails.
+
+mod client;
+mod failure;
+mod faults;
+mod planted;
+mod reading;
+mod requests;
+mod script;
+mod truth;
+mod words;
+mod world;
+
+use crate::minimal::minimal;
+
+pub use failure::Failure;
+pub use planted::Planted;
+pub use script::{Action, Script};
+pub use world::{Outcome, Tally, play};
+
+/// Strikes out actions of `script` as long as `invariant` stays broken, in at most `plays_max` plays.
+#[must_use]
+pub fn minimise(script: &Script, planted: Option<Planted>, invariant: u8, plays_max: usize) -> Script {
+    let kept = minimal(&script.actions, plays_max, |actions| {
+        let outcome = play(&script.with(actions.to_vec()), planted, false);
+        outcome.failure.is_some_and(|failure| failure.invariant == invariant)
+    });
+    script.with(kept)
+}

@@ -1,0 +1,21 @@
+//! What must hold, and what is said when it does not.
+
+use tt_model::Nanos;
+
+/// A broken invariant.
+///
+/// 1. A book that is published as verified equals the venue's book at that sequence, in its best ten levels.
+/// 2. Otherwise its state says so within one message: after a lost, swapped or cut frame no reader sees it verified.
+/// 3. Two epochs never mix: a frame of a closed connection changes nothing.
+/// 4. Requests for snapshots stay in budget: one for each book that was lost, and never two under way.
+/// 5. Everything is counted: frames in = applied + named drops, and each gap that the faults made is among the gaps.
+/// 6. When the faults stop, every book is verified and true within the venue's silence limit and a minute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The invariant's number.
+    pub invariant: u8,
+    /// When it broke, from the beginning of the run.
+    pub at: Nanos,
+    /// What was found.
+    pub what: String,
+}

@@ -1,0 +1,130 @@
+//! What happens to frames between the venue and the client.
+
+use std::collections::VecDeque;
+
+use sim::Venue;
+use tt_market::ConnectionId;
+use tt_model::Nanos;
+
+use super::script::Ill;
+use super::words::{self, Kind};
+
+/// Something on its way to the client.
+#[derive(Clone, Debug)]
+pub(super) struct InFlight {
+    pub(super) arrives: Nanos,
+    pub(super) connection: ConnectionId,
+    /// Steps that its instrument had made when it was sent.
+    pub(super) steps: usize,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    /// A frame.
+    Frame { bytes: Vec<u8>, kind: Kind, claim: Claim },
+    /// A frame of the instrument with that index that led to that update id of the script was lost here.
+    Lost { index: usize, update_id: u64 },
+    /// The venue's end of the connection.
+    End,
+}
+
+/// What a reader must not see after a frame was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// Nothing is wrong with the frame.
+    Whole,
+    /// It cannot be understood: no book of the connection may stand as verified.
+    Unreadable,
+    /// It may or may not be understood.
+    Marred,
+    /// Its checksum does not fit: its book may not stand as verified.
+    Mismatched,
+}
+
+/// The faults that wait for the next update of one instrument's book.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layer {
+    pub(super) waiting: VecDeque<(Ill, u64)>,
+    /// The update that comes after the next one, and the steps that it stands for.
+    swapped: Option<(Vec<u8>, usize)>,
+}
+
+impl Layer {
+    /// What becomes of an update: what arrives of it, in order. `update_id` is the script's.
+    pub(super) fn pass(
+        &mut self,
+        venue: Venue,
+        index: usize,
+        frame: Vec<u8>,
+        update_id: u64,
+        steps: usize,
+    ) -> Vec<(usize, What)> {
+        let whole = |bytes| What::Frame { bytes, kind: Kind::Update(index), claim: Claim::Whole };
+        // A sign of life carries nothing that could be missed.
+        if frame.windows(20).any(|part| part == b"\"asks\":[],\"bids\":[],") {
+            return vec![(steps, whole(frame))];
+        }
+        if let Some((late, late_steps)) = self.swapped.take() {
+            // The one that is missing is on its way, behind the one that should have followed it.
+            return vec![
+                (steps, What::Lost { index, update_id }),
+                (steps, whole(frame)),
+                (late_steps, What::Frame { bytes: late, kind: Kind::Update(index), claim: Claim::Marred }),
+            ];
+        }
+        let marred = |bytes, claim| What::Frame { bytes, kind: Kind::Update(index), claim };
+        let Some((ill, draw)) = self.waiting.pop_front() else { return vec![(steps, whole(frame))] };
+        let what = match ill {
+            Ill::Drop => What::Lost { index, update_id },
+            Ill::Swap => {
+                self.swapped = Some((frame, steps));
+                return Vec::new();
+            }
+            Ill::Duplicate => return vec![(steps, whole(frame.clone())), (steps, marred(frame, Claim::Marred))],
+            Ill::Truncate => marred(frame[..frame.len() / 2].to_vec(), Claim::Unreadable),
+            Ill::Garbage => {
+                let mut bytes = frame;
+                let at = draw as usize % bytes.len();
+                bytes[at] = 0xff;
+                marred(bytes, Claim::Marred)
+            }
+            Ill::FlipDigit if venue == Venue::Kraken => marred(flip(frame, draw), Claim::Marred),
+            Ill::Checksum if venue == Venue::Kraken => marred(other_checksum(frame), Claim::Mismatched),
+            Ill::FlipDigit | Ill::Checksum => whole(frame),
+        };
+        vec![(steps, what)]
+    }
+}
+
+/// Another digit in one of the quantities.
+fn flip(mut frame: Vec<u8>, draw: u64) -> Vec<u8> {
+    const MARK: &[u8] = b"\"qty\":";
+    let quantities: Vec<usize> = frame
+        .windows(MARK.len())
+        .enumerate()
+        .filter(|(_, part)| *part == MARK)
+        .map(|(at, _)| at + MARK.len())
+        .collect();
+    if let Some(&from) = quantities.get(draw as usize % quantities.len().max(1)) {
+        let len = frame[from..].iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
+        let digits: Vec<usize> = (from..from + len).filter(|&at| frame[at].is_ascii_digit()).collect();
+        let at = digits[(draw >> 32) as usize % digits.len()];
+        frame[at] = if frame[at] == b'9' { b'1' } else { frame[at] + 1 };
+    }
+    frame
+}
+
+fn other_checksum(mut frame: Vec<u8>) -> Vec<u8> {
+    const MARK: &[u8] = b"\"checksum\":";
+    if let Some(at) = frame.windows(MARK.len()).position(|part| part == MARK) {
+        let digit = &mut frame[at + MARK.len()];
+        *digit = if *digit == b'1' { b'2' } else { b'1' };
+    }
+    frame
+}
+
+/// Whether the book of `venue` notices each lost frame at the next one.
+pub(super) const fn is_noticed(venue: Venue) -> bool {
+    words::is_numbered(venue)
+}

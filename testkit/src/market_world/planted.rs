@@ -1,0 +1,30 @@
+//! Faults put in on purpose, one for each invariant: they show that each can fail.
+
+/// A fault between the venue, the engine and the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// (1) A level that the venue deleted stays in what the reader is shown.
+    WrongLevel,
+    /// (2) The reader is told that stale books are verified.
+    HidesStale,
+    /// (3) Frames of a closed connection come in under the new one's name.
+    MixesEpochs,
+    /// (4) Each request for a snapshot is made twice.
+    AsksTwice,
+    /// (5) Some frames reach the engine and are not counted.
+    LosesCount,
+    /// (6) No snapshot ever arrives.
+    LosesSnapshots,
+}
+
+impl Planted {
+    /// Every one, with the number of the invariant that it breaks.
+    pub const ALL: [(Self, u8); 6] = [
+        (Self::WrongLevel, 1),
+        (Self::HidesStale, 2),
+        (Self::MixesEpochs, 3),
+        (Self::AsksTwice, 4),
+        (Self::LosesCount, 5),
+        (Self::LosesSnapshots, 6),
+    ];
+}

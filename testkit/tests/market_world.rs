@@ -1,0 +1,65 @@
+//! The market world itself: that it finds faults, that a seed is one story, and that the engine stands some of them.
+//!
+//! `cargo xtask test worlds` plays hundreds of seeds in the release profile; here are as many as a debug build can.
+
+use testkit::market_world::{Planted, Script, minimise, play};
+
+const SEEDS: u64 = 12;
+/// A planted fault is found within so many seeds.
+const PLANTED_SEEDS_MAX: u64 = 40;
+
+#[test]
+fn no_seed_breaks_an_invariant() {
+    for seed in 0..SEEDS {
+        let outcome = play(&Script::of(seed), None, false);
+        assert_eq!(outcome.failure, None, "seed {seed}: cargo xtask sim market --seed {seed}");
+    }
+}
+
+#[test]
+fn a_seed_is_one_story() {
+    let hash = |seed| play(&Script::of(seed), None, false).hash;
+    let hashes: Vec<u64> = (0..4).map(hash).collect();
+    assert_eq!(hashes, (0..4).map(hash).collect::<Vec<_>>());
+    assert!(hashes.windows(2).all(|pair| pair[0] != pair[1]), "{hashes:x?}");
+    // Whether somebody listens makes no difference.
+    assert_eq!(play(&Script::of(3), None, true).hash, hashes[3]);
+}
+
+/// The first seed at which a world with this fault breaks the invariant.
+fn found(planted: Planted) -> Option<u64> {
+    let (_, invariant) = Planted::ALL.into_iter().find(|(listed, _)| *listed == planted)?;
+    (0..PLANTED_SEEDS_MAX).find(|seed| {
+        let outcome = play(&Script::of(*seed), Some(planted), false);
+        outcome.failure.is_some_and(|failure| failure.invariant == invariant)
+    })
+}
+
+macro_rules! planted {
+    ($($name:ident: $planted:ident;)*) => {
+        $(#[test]
+        fn $name() {
+            assert!(found(Planted::$planted).is_some());
+        })*
+    };
+}
+
+planted! {
+    invariant_1_finds_a_wrong_level: WrongLevel;
+    invariant_2_finds_a_stale_book_that_looks_verified: HidesStale;
+    invariant_3_finds_a_frame_of_another_epoch: MixesEpochs;
+    invariant_4_finds_a_second_request: AsksTwice;
+    invariant_5_finds_a_frame_that_was_not_counted: LosesCount;
+    invariant_6_finds_books_that_never_heal: LosesSnapshots;
+}
+
+#[test]
+fn a_failure_is_minimised_to_what_breaks_the_same_invariant() {
+    let planted = Planted::HidesStale;
+    let seed = found(planted).expect("the planted fault is found");
+    let script = Script::of(seed);
+    let least = minimise(&script, Some(planted), 2, 200);
+    assert!(least.actions.len() < script.actions.len() || script.actions.len() == 1);
+    let failure = play(&least, Some(planted), false).failure.expect("what is left still breaks it");
+    assert_eq!(failure.invariant, 2);
+}
