@@ -1,6 +1,6 @@
 //! What the engine asks for, and the snapshots that answer it.
 
-use tt_market::Request;
+use tt_market::{ConnectionId, Request};
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
 
@@ -35,17 +35,25 @@ impl World<'_> {
                         }
                     }
                 }
+                Request::Answer { connection } => {
+                    let Some(number) = self.of_connection(connection) else { continue };
+                    let sign_of_life = [words::SIGN_OF_LIFE.to_owned()];
+                    if let Some(arrives) = self.feeds[number].say(&sign_of_life, self.now) {
+                        self.at(arrives, Event::Arrive { feed: number });
+                    }
+                }
                 Request::Reconnect { connection } => {
-                    let found = self
-                        .feeds
-                        .iter()
-                        .position(|feed| feed.open.as_ref().is_some_and(|open| open.connection == connection));
-                    if let Some(number) = found {
+                    if let Some(number) = self.of_connection(connection) {
                         self.close(number);
                     }
                 }
             }
         }
+    }
+
+    /// The feed whose open connection it is.
+    fn of_connection(&self, connection: ConnectionId) -> Option<usize> {
+        self.feeds.iter().position(|feed| feed.open.as_ref().is_some_and(|open| open.connection == connection))
     }
 
     fn ask(&mut self, number: usize, instrument: InstrumentId, by_rest: bool) {

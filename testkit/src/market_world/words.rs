@@ -28,6 +28,9 @@ pub(super) const fn is_numbered(venue: Venue) -> bool {
     }
 }
 
+/// What Deribit wants to hear when it asks for a sign of life.
+pub(super) const SIGN_OF_LIFE: &str = r#"{"jsonrpc":"2.0","id":2,"method":"public/test","params":{}}"#;
+
 fn quoted(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     quoted.join(",")
