@@ -7,6 +7,7 @@
 mod count;
 mod environment;
 mod exclusive;
+mod figures;
 mod market;
 mod operation;
 mod plan;
@@ -21,6 +22,7 @@ use clap::ValueEnum;
 
 use crate::config::Config;
 use plan::Plan;
+pub(crate) use runner::{REPORT_FILE, results_folder};
 
 /// Flags of `truetick bench`.
 #[derive(Debug, clap::Args)]
@@ -37,7 +39,7 @@ pub struct Args {
     #[arg(long, value_name = "TEXT")]
     row: Option<String>,
 
-    /// Folder for the raw samples and summary.json; by default target/bench/DATE
+    /// Folder for the raw samples, summary.json and report.html; by default target/bench/DATE
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 

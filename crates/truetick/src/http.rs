@@ -23,11 +23,13 @@ mod machine;
 mod market;
 mod metrics;
 mod page;
+mod report;
 mod risk;
 pub mod snapshot;
 mod turn;
 
 pub use allocations::{Admin, ApiToken};
+pub use report::KeptReport;
 
 /// The address where the control plane listens unless told otherwise.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9641);
@@ -54,6 +56,8 @@ pub struct State {
     pub ice_servers: Option<snapshot::IceServers>,
     /// Single allocations. Absent without a TURN server.
     pub admin: Option<Admin>,
+    /// A bench's result on this machine, for the page's figures.
+    pub report: Option<KeptReport>,
 }
 
 /// What every route sees.
@@ -145,6 +149,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/healthz", get(machine::healthz))
         .route("/readyz", get(machine::readyz))
         .route("/api/v1/machine", get(machine::machine))
+        .route("/api/v1/machine/report", get(report::report))
         .fallback(guard::not_found)
         .layer(middleware::from_fn(guard::guard))
         .with_state(shared)

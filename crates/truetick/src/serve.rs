@@ -6,6 +6,7 @@
 //! ```
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,7 +18,7 @@ use crate::config::{Config, HttpSection, TurnSection};
 use crate::http::{self, snapshot};
 use crate::market::MarketConfig;
 use crate::shutdown::Shutdown;
-use crate::{faults, market, output, risk, turn};
+use crate::{bench, faults, market, output, risk, turn};
 
 mod addresses;
 mod credential;
@@ -53,6 +54,9 @@ pub struct Args {
     /// Order intents per second of the demonstration strategy
     #[arg(long, value_name = "PER_SECOND", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     intents: u32,
+    /// report.json of a bench on this machine, for the page's figures [default: the newest in target/bench]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Market and strategy follow from it
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -81,12 +85,14 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let http_listen = args.http.or(config.http.listen).unwrap_or(http::DEFAULT_LISTEN);
     if args.only.print_config {
         let section = turn::TurnConfig::printed(&turn::Args::default(), &turn_section(&args, config)?)?;
-        let http = HttpSection { listen: Some(http_listen), ..config.http.clone() };
+        let report = args.report.clone().or_else(|| config.http.report.clone());
+        let http = HttpSection { listen: Some(http_listen), report, ..config.http.clone() };
         return turn::print_config(section, http, config);
     }
     let token = http::ApiToken::of(None, config)?;
     let credential = Credential::fresh()?;
     let turn_config = turn_config(&args, config, &credential)?;
+    let report = report(&args, config)?;
     if args.only.check_config {
         return turn::tell_checked();
     }
@@ -100,6 +106,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));
     let mut state = state(&turn, &market, &risk, ice_servers.clone());
     state.admin = Some(http::Admin { desk: turn.desk(), token });
+    state.report = report;
     let control = http::start(http_listen, state)?;
     let faults =
         faults::start(Arc::clone(&venues), &venues::FOLLOWED, faults::SHOWN.to_vec(), fault_every, |_, _, _| {})?;
@@ -124,6 +131,14 @@ impl Running {
         drop(self.venues);
         let turn = self.turn.stop().ledger();
         summary::farewell(&[turn, reader.snapshot(now(), SAMPLED_ONE_IN).ledger, risk.snapshot().ledger])
+    }
+}
+
+/// The report that was asked for, or else the newest one that a bench left.
+fn report(args: &Args, config: &Config) -> Result<Option<http::KeptReport>> {
+    match args.report.as_ref().or(config.http.report.as_ref()) {
+        Some(path) => http::KeptReport::read(path).map(Some),
+        None => Ok(http::KeptReport::newest(&bench::results_folder(), bench::REPORT_FILE)),
     }
 }
 
@@ -188,6 +203,7 @@ fn state(
         risk: Some(Arc::new(move || published.snapshot())),
         ice_servers: Some(ice_servers),
         admin: None,
+        report: None,
     }
 }
 

@@ -213,6 +213,7 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     }
     let turn = TurnConfig::new(&args, &config.turn)?;
     let token = http::ApiToken::of(args.api_token_file.as_deref(), config)?;
+    let report = config.http.report.as_deref().map(http::KeptReport::read).transpose()?;
     if args.only.check_config {
         if let Some(files) = &turn.certificate {
             Certificates::read(files)?;
@@ -222,7 +223,7 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     let signals = shutdown::signals().context("turn: cannot catch signals")?;
     let running = start(&turn)?;
     let desk = Some(http::Admin { desk: running.desk(), token });
-    let state = http::State { turn: Some(running.reading()), admin: desk, ..http::State::default() };
+    let state = http::State { turn: Some(running.reading()), admin: desk, report, ..http::State::default() };
     let control = args.http.or(config.http.listen).map(|addr| http::start(addr, state)).transpose()?;
     if !(args.user.is_empty() && config.turn.user.is_empty()) {
         tracing::warn!("a password on the command line or in the configuration is for trying out; use --user-file");

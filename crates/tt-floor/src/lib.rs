@@ -16,6 +16,7 @@ mod pair;
 mod ping_pong;
 mod placement;
 mod ring_run;
+mod sharing;
 mod stall;
 
 pub use deadline::Deadline;
@@ -28,4 +29,5 @@ pub use pair::{Threads, on_two_cores, on_two_threads};
 pub use ping_pong::PingPong;
 pub use placement::Placement;
 pub use ring_run::{RingPlan, RingRun, read_whole, run_ring};
+pub use sharing::{SharingRun, Spacing, run_sharing};
 pub use stall::{Evidence, Jitter, Stall, StallCause, StallWatch, WatchPlan, Witness};

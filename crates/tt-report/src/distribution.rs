@@ -74,7 +74,52 @@ pub struct StallMark {
     pub cause: String,
 }
 
+/// What is known of a distribution whose samples are gone.
+pub(crate) struct Binned<'a> {
+    /// Rising, of any width.
+    pub(crate) buckets: &'a [Bucket],
+    /// The clock's step, nanoseconds.
+    pub(crate) step_ns: f64,
+    /// From here on a sample is a stall, nanoseconds.
+    pub(crate) stall_from_ns: f64,
+    /// The stalls that were told apart.
+    pub(crate) stalls: &'a [StallMark],
+}
+
 impl Distribution {
+    /// Buckets on the common grid, and stalls by cause; a stall that was not told apart is `unknown`.
+    pub(crate) fn of_binned(known: &Binned<'_>) -> Self {
+        let middles: Vec<(f64, u64)> =
+            known.buckets.iter().map(|bucket| (f64::midpoint(bucket.low_ns, bucket.high_ns), bucket.count)).collect();
+        let mut stalls: Vec<(f64, &str)> = known.stalls.iter().map(|stall| (stall.ns, stall.cause.as_str())).collect();
+        stalls.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let beyond = middles.iter().filter(|(ns, _)| *ns >= known.stall_from_ns);
+        let (count, total_ns) = beyond.fold((0, 0.0), |sum, (ns, count)| (sum.0 + count, sum.1 + ns * *count as f64));
+        let mut causes = causes(&stalls);
+        let told = stalls.len() as u64;
+        if count > told {
+            let told_ns: f64 = stalls.iter().map(|(ns, _)| ns).sum();
+            let total_ns = (total_ns - told_ns).max(0.0);
+            causes.push(Cause { cause: "unknown".to_owned(), count: count - told, total_ns });
+        }
+        Self {
+            name: String::new(),
+            what: String::new(),
+            n: middles.iter().map(|(_, count)| count).sum(),
+            min_ns: 0.0,
+            mean_ns: 0.0,
+            p50_ns: None,
+            p95_ns: None,
+            p99_ns: None,
+            p999_ns: None,
+            max_ns: 0.0,
+            buckets: buckets(&middles, known.step_ns),
+            stall_from_ns: known.stall_from_ns,
+            causes,
+            stalls: marks(&stalls),
+        }
+    }
+
     /// The distribution of `samples`, in nanoseconds and any order; `None` without any. A bucket is never narrower than
     /// `step_ns`, the clock's step. `cause_of` is asked for the cause of each sample of `stall_from_ns` or more, by its
     /// index.
@@ -112,38 +157,41 @@ impl Distribution {
             p99_ns: quantile(0.99),
             p999_ns: quantile(0.999),
             max_ns,
-            buckets: buckets(&sorted, step_ns),
+            buckets: buckets(&sorted.iter().map(|ns| (*ns, 1)).collect::<Vec<_>>(), step_ns),
             stall_from_ns,
             causes: causes(&stalls),
-            stalls: stalls
-                .iter()
-                .take(STALLS_MAX)
-                .map(|(ns, cause)| StallMark { ns: *ns, cause: (*cause).to_owned() })
-                .collect(),
+            stalls: marks(&stalls),
         })
     }
 }
 
-fn buckets(sorted: &[f64], step_ns: f64) -> Vec<Bucket> {
+/// On one grid for every distribution of a clock, so that they can be drawn over each other.
+fn buckets(sorted: &[(f64, u64)], step_ns: f64) -> Vec<Bucket> {
     let step_ns = step_ns.max(0.1);
-    // Half a step off the clock's grid, so that a reading never lies on an edge.
-    let mut low_ns = ((sorted[0] / step_ns).floor() - 0.5) * step_ns;
+    // Half a step off the clock's readings, so that none lies on an edge.
+    let mut low_ns = -0.5 * step_ns;
     let mut filled = Vec::new();
     let mut rest = sorted;
     while !rest.is_empty() {
         let steps = (low_ns * (GROWTH - 1.0) / step_ns).floor().max(1.0);
         let high_ns = low_ns + steps * step_ns;
-        let count = rest.partition_point(|ns| *ns < high_ns);
-        if count > 0 {
-            filled.push(Bucket { low_ns: low_ns.max(0.0), high_ns, count: count as u64 });
+        let (inside, beyond) = rest.split_at(rest.partition_point(|(ns, _)| *ns < high_ns));
+        if !inside.is_empty() {
+            let count = inside.iter().map(|(_, count)| count).sum();
+            filled.push(Bucket { low_ns: low_ns.max(0.0), high_ns, count });
         }
-        (rest, low_ns) = (&rest[count..], high_ns);
+        (rest, low_ns) = (beyond, high_ns);
     }
     filled
 }
 
+/// The longest of stalls that are sorted, longest first.
+fn marks(stalls: &[(f64, &str)]) -> Vec<StallMark> {
+    stalls.iter().take(STALLS_MAX).map(|(ns, cause)| StallMark { ns: *ns, cause: (*cause).to_owned() }).collect()
+}
+
 /// By count, most frequent first.
-fn causes(stalls: &[(f64, &'static str)]) -> Vec<Cause> {
+fn causes(stalls: &[(f64, &str)]) -> Vec<Cause> {
     let mut causes: Vec<Cause> = Vec::new();
     for (ns, name) in stalls {
         match causes.iter_mut().find(|cause| cause.cause == *name) {
@@ -160,7 +208,7 @@ fn causes(stalls: &[(f64, &'static str)]) -> Vec<Cause> {
 
 #[cfg(test)]
 mod tests {
-    use super::Distribution;
+    use super::{Binned, Bucket, Distribution, StallMark};
 
     /// Every sample is in exactly one bucket, and none is narrower than the clock's step.
     #[test]
@@ -174,6 +222,24 @@ mod tests {
         }
         assert_eq!(distribution.buckets.iter().map(|bucket| bucket.count).sum::<u64>(), distribution.n);
         assert!(distribution.buckets.len() < 130, "{} buckets", distribution.buckets.len());
+    }
+
+    /// What was binned finely lies on the same grid as what was not, and no stall is left without a cause.
+    #[test]
+    fn binned_samples_lie_on_the_same_grid() {
+        let samples: Vec<f64> = (0..5_000_u32).map(|n| f64::from(5 + n % 300) * 10.0).collect();
+        let exact = Distribution::of("a", "", &samples, 10.0, 2_000.0, |_| "steal").expect("samples");
+        let fine = |n: u32| {
+            let ns = f64::from(n) * 10.0;
+            let count = samples.iter().filter(|sample| **sample == ns).count() as u64;
+            Bucket { low_ns: ns - 1.0, high_ns: ns + 1.5, count }
+        };
+        let fine: Vec<Bucket> = (0..310).map(fine).filter(|bucket| bucket.count > 0).collect();
+        let stalls = [StallMark { ns: 3_000.0, cause: "steal".to_owned() }];
+        let known = Binned { buckets: &fine, step_ns: 10.0, stall_from_ns: 2_000.0, stalls: &stalls };
+        let binned = Distribution::of_binned(&known);
+        assert_eq!((binned.n, &binned.buckets), (exact.n, &exact.buckets));
+        assert_eq!(binned.causes.iter().map(|cause| cause.count).sum::<u64>(), exact.causes[0].count);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Figures {
     pub classes: Vec<Class>,
     /// The optimisation journey in its order, the starting point first; empty where it was not run.
     pub journey: Vec<JourneyStep>,
+    /// Stalls a second by cause, of the ring and of its consumer's core alone; empty where neither was watched.
+    pub tail: Vec<CauseRate>,
 }
 
 impl Figures {
@@ -85,7 +87,7 @@ pub struct Sharing {
 /// A part of the median from end to end, measured on its own.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Term {
-    /// `line`, `clock`, `evaluator`, `rest`.
+    /// `line_transfer`, `clock`, `evaluator`, `rest`.
     pub name: String,
     /// The part; the rest may be negative, and is shown so.
     pub ns: Estimate,
@@ -108,4 +110,15 @@ pub struct JourneyStep {
     pub published_ns: Option<f64>,
     /// What the step does on this machine, in words.
     pub verdict: String,
+}
+
+/// How often a cause made a stall.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CauseRate {
+    /// `interrupt`, `preemption`, `steal`, `page_fault`, `frequency`, `unknown`.
+    pub cause: String,
+    /// Stalls a second while events were in flight.
+    pub ring_per_s: f64,
+    /// Stalls a second of the same core when it only spun.
+    pub floor_per_s: f64,
 }

@@ -7,14 +7,17 @@
 //! * [`ring::RingResult`] is what the ring's own bench found out.
 //! * [`Report`] writes all of it to any `impl io::Write`: [`Report::write_table`], [`Report::write_json`],
 //!   [`Samples::write_csv`].
-//! * [`Figures`] is what a run knows beyond its rows, for the figures of `report.html` and of the page.
+//! * [`Figures`] is what a run knows beyond its rows, for the figures of `report.html` and of the page;
+//!   [`Document`] writes both.
 //!
 //! This crate measures nothing and reads no clock.
 
 #![forbid(unsafe_code)]
 
+pub mod assets;
 mod bootstrap;
 mod distribution;
+mod document;
 mod environment;
 mod figures;
 mod report;
@@ -25,8 +28,9 @@ mod table;
 
 pub use bootstrap::{Bootstrap, Estimate};
 pub use distribution::{Bucket, Cause, Distribution, StallMark};
+pub use document::{Document, REPORT_FORMAT};
 pub use environment::{Build, Disturbance, Environment, Machine, Timing};
-pub use figures::{Class, Figures, JourneyStep, Layout, Sharing, Term, Way};
+pub use figures::{CauseRate, Class, Figures, JourneyStep, Layout, Sharing, Term, Way};
 pub use report::Report;
 pub use row::{Mark, Published, Quantiles, Row, RowText, Statistic, Unit};
 pub use samples::Samples;

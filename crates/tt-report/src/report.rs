@@ -28,16 +28,19 @@ impl Report {
     /// # Errors
     /// Those of `to`.
     pub fn write_json(&self, to: &mut impl io::Write) -> io::Result<()> {
-        let summary = json!({
+        serde_json::to_writer_pretty(&mut *to, &self.json())?;
+        writeln!(to)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
             "truetick_bench": self.title,
             "quick": self.quick,
             "resamples": self.bootstrap.resamples,
             "environment": self.environment,
             "warnings": self.environment.warnings(),
             "rows": self.rows.iter().map(row_json).collect::<Vec<_>>(),
-        });
-        serde_json::to_writer_pretty(&mut *to, &summary)?;
-        writeln!(to)
+        })
     }
 
     /// Writes one line a row, the machine, compiler and date on each, to be kept beside other results.

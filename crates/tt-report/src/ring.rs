@@ -1,6 +1,7 @@
 //! What `truetick bench ring` found out: one value, from which text, JSON, CSV and pages are made.
 
 mod journey_text;
+mod portrait;
 mod text;
 
 use std::io;

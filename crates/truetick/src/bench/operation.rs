@@ -6,6 +6,7 @@ use anyhow::ensure;
 use tt_meter::{Calibration, Clock};
 use tt_report::{Bootstrap, Published, Row, RowText, Samples, Unit};
 
+use super::figures::Sketch;
 use super::plan::Plan;
 
 /// A shipped function on prepared inputs.
@@ -67,6 +68,10 @@ pub(crate) trait Bench {
     fn block(&mut self, calibration: &Calibration, plan: &Plan) -> anyhow::Result<()>;
     /// The rows.
     fn finish(&self, bootstrap: &Bootstrap) -> Vec<Finished>;
+    /// Adds what it knows beyond its rows to the figures of `report.html`.
+    fn portray(&self, sketch: &mut Sketch<'_>) {
+        let _ = sketch;
+    }
     /// Makes `runs` runs without a clock, for counting, and tells how many operations a run has; `None` where that is
     /// not possible.
     fn repeat(&mut self, runs: u64) -> Option<u32> {

@@ -3,6 +3,7 @@
 mod command;
 mod evaluator;
 mod hand_over;
+mod lines;
 mod reference;
 
 use super::operation::Chunked;
@@ -10,6 +11,7 @@ use super::registry::Entry;
 pub(crate) use command::{Flags, run};
 use evaluator::Evaluator;
 use hand_over::HandOver;
+use lines::Lines;
 use tt_risk::Limits;
 
 const ENGINE: &str = "ring";
@@ -20,6 +22,7 @@ pub(crate) fn entries() -> Vec<Entry> {
     vec![
         timed("ring_end_to_end", || Ok(Box::new(HandOver::end_to_end()?))),
         timed("ring_one_way", || Ok(Box::new(HandOver::one_way()?))),
+        timed("cache_lines", || Ok(Box::new(Lines::widest()?))),
         Entry {
             engine: ENGINE,
             name: "evaluator_ns",

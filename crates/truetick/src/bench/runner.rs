@@ -7,16 +7,20 @@ use std::sync::OnceLock;
 
 use anyhow::{Context as _, bail, ensure};
 use tt_meter::Calibration;
-use tt_report::{Bootstrap, Report, Samples};
+use tt_report::{Bootstrap, Document, Report, Samples};
 
 use super::count;
 use super::environment::{self, Before};
 use super::exclusive::Exclusive;
+use super::figures;
 use super::operation::{Bench, Chunked, Finished, Label, Nothing};
 use super::plan::{Plan, Random};
 use super::registry::Entry;
 use crate::clock;
 use crate::output;
+
+/// The file in a result's folder that the page of a server shows.
+pub(crate) const REPORT_FILE: &str = "report.json";
 
 /// Measures `entries` and writes the result to standard output and into `out`.
 ///
@@ -51,11 +55,13 @@ pub(crate) fn run(entries: &[Entry], title: &str, plan: &Plan, out: Option<PathB
     let mut finished: Vec<Finished> = benches.iter().flat_map(|bench| bench.finish(&bootstrap)).collect();
     count_instructions(entries, &mut finished);
     let rows = finished.iter().map(|finished| finished.row.clone()).collect();
+    let figures = figures::of(&benches, &bootstrap, calibration, environment.timing.step_ns);
     let report = Report { title: title.to_owned(), quick: plan.quick, bootstrap, environment, rows };
     progress("");
 
     let folder = out.unwrap_or_else(|| default_folder(&report.environment.date));
     keep(&folder, &report, &finished)?;
+    draw(&folder, &Document::of(&report, &figures))?;
     show(&report, json, &folder)?;
     check(&report)
 }
@@ -136,35 +142,48 @@ pub(crate) fn progress(line: &str) {
     }
 }
 
-pub(crate) fn default_folder(date: &str) -> PathBuf {
+/// Where results are kept unless told otherwise, a folder for each.
+pub(crate) fn results_folder() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    target.join("bench").join(date.replace(':', "-"))
+    target.join("bench")
+}
+
+/// Where the result of `date` is kept unless told otherwise.
+pub(crate) fn default_folder(date: &str) -> PathBuf {
+    results_folder().join(date.replace(':', "-"))
 }
 
 /// Raw samples, `summary.json` and `result.csv`.
 fn keep(folder: &Path, report: &Report, finished: &[Finished]) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let write = |name: &str, fill: &dyn Fn(&mut BufWriter<File>) -> io::Result<()>| {
-        let path = folder.join(name);
-        let file = File::create(&path).and_then(|file| {
-            let mut file = BufWriter::new(file);
-            fill(&mut file)?;
-            file.flush()
-        });
-        file.with_context(|| format!("cannot write {}", path.display()))
-    };
     for Finished { row, samples } in finished {
-        write(&format!("{}.csv", row.name), &|file| samples.write_csv(file, row.unit.name()))?;
+        write(folder, &format!("{}.csv", row.name), |file| samples.write_csv(file, row.unit.name()))?;
     }
-    write("summary.json", &|file| report.write_json(file))?;
-    write("result.csv", &|file| report.write_csv(file))
+    write(folder, "summary.json", |file| report.write_json(file))?;
+    write(folder, "result.csv", |file| report.write_csv(file))
+}
+
+/// `report.json` for the page of a server, and `report.html` for a browser alone.
+pub(crate) fn draw(folder: &Path, document: &Document<'_>) -> anyhow::Result<()> {
+    write(folder, REPORT_FILE, |file| document.write_json(file))?;
+    write(folder, "report.html", |file| document.write_html(file))
+}
+
+fn write(folder: &Path, name: &str, fill: impl Fn(&mut BufWriter<File>) -> io::Result<()>) -> anyhow::Result<()> {
+    let path = folder.join(name);
+    let file = File::create(&path).and_then(|file| {
+        let mut file = BufWriter::new(file);
+        fill(&mut file)?;
+        file.flush()
+    });
+    file.with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn show(report: &Report, json: bool, folder: &Path) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     let written = if json { report.write_json(&mut stdout) } else { report.write_table(&mut stdout) };
     output::unless_unread(written.context("cannot print"))?;
-    eprintln!("samples, summary.json and result.csv: {}", folder.display());
+    eprintln!("samples, summary.json, result.csv and report.html: {}", folder.display());
     Ok(())
 }
 

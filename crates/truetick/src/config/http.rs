@@ -13,4 +13,6 @@ pub struct HttpSection {
     pub listen: Option<SocketAddr>,
     /// File with the token that the list of allocations asks for.
     pub api_token_file: Option<PathBuf>,
+    /// `report.json` of a bench on this machine, for the page's figures.
+    pub report: Option<PathBuf>,
 }

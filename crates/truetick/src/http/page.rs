@@ -1,4 +1,4 @@
-//! The page: four files inside the binary, nothing from outside.
+//! The page: its files and those of the figures, inside the binary; nothing from outside.
 
 use std::sync::Arc;
 
@@ -15,11 +15,15 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
 pub(super) fn routes() -> Router<Arc<Shared>> {
-    Router::new()
+    let figures = tt_report::assets::all().fold(Router::new(), |router, asset| {
+        router.route(&format!("/figures/{}", asset.name), get(move || async move { file(asset.kind, asset.text) }))
+    });
+    figures
         .route("/", get(|| async { file(HTML, include_str!("page/index.html")) }))
         .route("/page.css", get(|| async { file(CSS, include_str!("page/page.css")) }))
         .route("/page.js", get(|| async { file(SCRIPT, include_str!("page/page.js")) }))
         .route("/show.js", get(|| async { file(SCRIPT, include_str!("page/show.js")) }))
+        .route("/kept.js", get(|| async { file(SCRIPT, include_str!("page/kept.js")) }))
         .route("/relay.js", get(|| async { file(SCRIPT, include_str!("page/relay.js")) }))
         .route("/favicon.svg", get(|| async { file(SVG, include_str!("page/favicon.svg")) }))
 }

@@ -10,12 +10,16 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use tt_report::Bootstrap;
+use tt_meter::Calibration;
 use tt_report::ring::{RingResult, Settings};
+use tt_report::{Bootstrap, Document};
 
 use super::super::environment::{self, Before};
 use super::super::exclusive::Exclusive;
+use super::super::figures::{self, Sketch};
+use super::super::operation::Bench as _;
 use super::super::runner::{self, default_folder, progress};
+use super::lines::Lines;
 use crate::clock;
 use crate::output;
 use machine::Granted;
@@ -64,6 +68,11 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
     let before = Before::read(calibration);
     let mut rounds = Rounds::new(calibration, sizes);
     rounds.make(&|round, of| progress(&format!("round {round}/{of}")))?;
+    let mut lines = Lines::new(cpus);
+    for round in 0..rounds.sizes.rounds {
+        progress(&format!("round of cache lines {}/{}", round + 1, rounds.sizes.rounds));
+        lines.round(calibration)?;
+    }
 
     progress("making intervals");
     let plan = super::super::plan::Plan::new(quick);
@@ -105,16 +114,31 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
     progress("");
     let folder = out.unwrap_or_else(|| default_folder(&result.environment.date));
     write(&folder.join("ring.json"), &|file| result.write_json(file))?;
+    draw(&folder, &result, &lines, calibration, &bootstrap)?;
     if let Some(path) = &flags.csv {
         write(path, &|file| rounds.write_csv(file))?;
     }
     let mut stdout = io::stdout().lock();
     let written = if json { result.write_json(&mut stdout) } else { result.write_text(&mut stdout) };
     output::unless_unread(written.context("cannot print"))?;
-    eprintln!("the result as JSON: {}", folder.join("ring.json").display());
+    eprintln!("ring.json and report.html: {}", folder.display());
     let drift = result.environment.timing.drift_ppm;
     ensure!(drift.abs() <= 50.0, "void: the clock drifted by {drift:.0} ppm against CLOCK_MONOTONIC_RAW");
     Ok(())
+}
+
+/// The result's figures, and those of the cache lines beside it.
+fn draw(
+    folder: &Path,
+    result: &RingResult,
+    lines: &Lines,
+    calibration: &Calibration,
+    bootstrap: &Bootstrap,
+) -> anyhow::Result<()> {
+    let mut figures = result.figures();
+    lines.portray(&mut Sketch { figures: &mut figures, bootstrap, calibration, step_ns: result.settings.step_ns });
+    figures::sort(&mut figures);
+    runner::draw(folder, &Document::of_ring(result, &figures))
 }
 
 /// The producer's CPU and the consumer's.

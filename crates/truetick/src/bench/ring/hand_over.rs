@@ -4,8 +4,9 @@ use anyhow::{Context as _, ensure};
 use tt_floor::{Idle, Placement, RingPlan, RingRun, read_whole, run_ring};
 use tt_meter::{Calibration, Off};
 use tt_model::OrderTerms;
-use tt_report::{Bootstrap, Published, Row, RowText, Samples, Statistic, Unit};
+use tt_report::{Bootstrap, Distribution, Published, Row, RowText, Samples, Statistic, Unit};
 
+use super::super::figures::{PLACEMENTS, STALL_FROM_NS, Sketch};
 use super::super::operation::{Bench, Finished};
 use super::super::plan::Plan;
 use super::super::runner;
@@ -19,9 +20,6 @@ const WARMUP: usize = 10_000;
 const EVENTS: usize = 1_000_000;
 /// Different orders; a run sends them over and over.
 const ORDERS: usize = 1 << 16;
-
-const PLACEMENTS: [Placement; 4] =
-    [Placement::Siblings, Placement::SameCache, Placement::AcrossCaches, Placement::Moved];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Consumer {
@@ -118,6 +116,16 @@ impl HandOver {
         ]
     }
 
+    const fn what(&self) -> &'static str {
+        match self.consumer {
+            Consumer::Gate => {
+                "from the stamp before push to the stamp after the gate's verdict, one event in flight, ring of 65,536, \
+                 the idle producer keeps the next slot's line"
+            }
+            Consumer::Reader => "the same with a consumer that only reads the whole event",
+        }
+    }
+
     /// The runs of one placement, in a sentence.
     fn note(&self, placement: Placement) -> Option<String> {
         let of_class = || self.runs.iter().filter(|(run, _)| run.placement == placement);
@@ -165,14 +173,7 @@ impl Bench for HandOver {
     }
 
     fn finish(&self, bootstrap: &Bootstrap) -> Vec<Finished> {
-        let what = match self.consumer {
-            Consumer::Gate => {
-                "from the stamp before push to the stamp after the gate's verdict, one event in flight, ring of 65,536, \
-                 the idle producer keeps the next slot's line"
-            }
-            Consumer::Reader => "the same with a consumer that only reads the whole event",
-        };
-        let text = RowText { name: self.name(), engine: ENGINE, what, unit: Unit::Ns };
+        let text = RowText { name: self.name(), engine: ENGINE, what: self.what(), unit: Unit::Ns };
         let row = Row::of(text, &self.samples, 1, bootstrap).map(|mut row| {
             row.published = Self::published();
             row.notes = PLACEMENTS.into_iter().filter_map(|placement| self.note(placement)).collect();
@@ -180,5 +181,20 @@ impl Bench for HandOver {
         });
         let multiples = PLACEMENTS[..3].iter().filter_map(|placement| self.multiple(*placement, bootstrap));
         row.into_iter().chain(multiples).collect()
+    }
+
+    fn portray(&self, sketch: &mut Sketch<'_>) {
+        for placement in PLACEMENTS {
+            let of_class =
+                || self.runs.iter().zip(self.samples.blocks()).filter(|((run, _), _)| run.placement == placement);
+            let samples: Vec<f64> = of_class().flat_map(|(_, block)| block.iter().copied()).collect();
+            let unknown = |_: usize| "unknown";
+            let distribution =
+                Distribution::of(self.name(), self.what(), &samples, sketch.step_ns, STALL_FROM_NS, unknown);
+            if let Some(distribution) = distribution {
+                let probes = of_class().map(|((run, _), _)| f64::midpoint(run.ping_pong_before, run.ping_pong_after));
+                sketch.class(placement, &probes.collect::<Vec<_>>()).distributions.push(distribution);
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 import { showBooks, showEngine, showMachine, showRisk, makeEngine } from "./show.js";
 import { offerTrial } from "./relay.js";
+import { showKept, showLiveFlow } from "./kept.js";
 
 const RETRY_MS = 2000;
 const byId = (id) => document.getElementById(id);
@@ -35,6 +36,7 @@ function show(snapshot) {
   }
   if (paused) return;
   showMachine(snapshot.machine);
+  showLiveFlow(snapshot);
   byId("debug").hidden = snapshot.machine.build === "release";
   presence("books", snapshot.market !== null);
   presence("risk", snapshot.risk !== null);
@@ -69,3 +71,4 @@ byId("pause").addEventListener("click", (event) => {
 });
 
 connect();
+showKept();

@@ -1,23 +1,13 @@
 // Drawing: each function takes a part of a snapshot and brings the document in line with it.
 
+import { count, make, text, time } from "/figures/parts.js";
+
 const HISTORY_MS = 60_000;
 const RATE_OVER_MS = 1000;
 const VERDICTS_SHOWN = 16;
 
-const counts = new Intl.NumberFormat("en");
 const rates = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const spreads = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
-export const count = (n) => counts.format(n);
-
-/** A time in the unit that leaves one to three digits before the point. */
-export function time(ns) {
-  if (ns === null || ns === undefined) return "–";
-  if (ns === 0) return "0 ns";
-  if (ns < 999.5) return `${ns < 100 ? ns.toFixed(1) : ns.toFixed(0)} ns`;
-  if (ns < 999_500) return `${(ns / 1e3).toPrecision(3)} µs`;
-  if (ns < 999_500_000) return `${(ns / 1e6).toPrecision(3)} ms`;
-  return `${rates.format(ns / 1e9)} s`;
-}
 
 /** A decimal without the zeros at its end; no digit is lost. */
 const plain = (decimal) => (decimal.includes(".") ? decimal.replace(/\.?0+$/, "") : decimal);
@@ -26,17 +16,6 @@ function bytes(n) {
   if (n < 1e3) return `${n} B`;
   if (n < 1e6) return `${(n / 1e3).toFixed(1)} kB`;
   return n < 1e9 ? `${(n / 1e6).toFixed(1)} MB` : `${(n / 1e9).toFixed(2)} GB`;
-}
-
-function text(element, value) {
-  if (element.textContent !== value) element.textContent = value;
-}
-
-function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
 }
 
 /** Brings the rows of `body` in line with `items`: `make` builds a row once, `fill` updates it. */
