@@ -3,6 +3,7 @@
 use crate::candle::Candle;
 use crate::counters::{Counters, VenueCounters, WORDS as COUNTER_WORDS};
 use crate::mark::{Contract, Mark, PositionMark};
+use crate::venue_state::{LiquidationState, VenueCandleState};
 use crate::{BookLevel, Standing, Venue};
 use tt_model::{InstrumentId, Nanos, Price, Qty};
 use tt_sync::seqlock::{self, TableReader, TableWriter};
@@ -212,6 +213,8 @@ pub(crate) struct BoardWriter {
     candle: TableWriter<7>,
     mark: TableWriter<7>,
     contract: TableWriter<7>,
+    venue_candle: TableWriter<7>,
+    liquidation: TableWriter<7>,
     position: TableWriter<7>,
     counters: TableWriter<COUNTER_WORDS>,
     timeframes: usize,
@@ -226,6 +229,8 @@ pub struct Board {
     candle: TableReader<7>,
     mark: TableReader<7>,
     contract: TableReader<7>,
+    venue_candle: TableReader<7>,
+    liquidation: TableReader<7>,
     position: TableReader<7>,
     counters: TableReader<COUNTER_WORDS>,
     timeframes: usize,
@@ -238,6 +243,8 @@ pub(crate) fn board(instruments: usize, timeframes: usize, positions: usize) -> 
     let (candle_writer, candle) = seqlock::table(instruments * timeframes, [0; 7]);
     let (mark_writer, mark) = seqlock::table(instruments, [0; 7]);
     let (contract_writer, contract) = seqlock::table(instruments, [0; 7]);
+    let (venue_candle_writer, venue_candle) = seqlock::table(instruments * timeframes, [0; 7]);
+    let (liquidation_writer, liquidation) = seqlock::table(instruments, [0; 7]);
     let (position_writer, position) = seqlock::table(positions, [0; 7]);
     let (counters_writer, counters) = seqlock::table(Venue::COUNT, [0; COUNTER_WORDS]);
     let writer = BoardWriter {
@@ -247,11 +254,15 @@ pub(crate) fn board(instruments: usize, timeframes: usize, positions: usize) -> 
         candle: candle_writer,
         mark: mark_writer,
         contract: contract_writer,
+        venue_candle: venue_candle_writer,
+        liquidation: liquidation_writer,
         position: position_writer,
         counters: counters_writer,
         timeframes,
     };
-    (writer, Board { top, depth, ticker, candle, mark, contract, position, counters, timeframes })
+    let board =
+        Board { top, depth, ticker, candle, mark, contract, venue_candle, liquidation, position, counters, timeframes };
+    (writer, board)
 }
 
 impl BoardWriter {
@@ -282,6 +293,14 @@ impl BoardWriter {
 
     pub(crate) fn store_contract(&mut self, id: InstrumentId, contract: &Contract) {
         self.contract.store(id.0 as usize, &contract.to_words());
+    }
+
+    pub(crate) fn store_venue_candle(&mut self, id: InstrumentId, timeframe: usize, candle: VenueCandleState) {
+        self.venue_candle.store(id.0 as usize * self.timeframes + timeframe, &candle.to_words());
+    }
+
+    pub(crate) fn store_liquidation(&mut self, id: InstrumentId, last: LiquidationState) {
+        self.liquidation.store(id.0 as usize, &last.to_words());
     }
 
     #[inline]
@@ -336,6 +355,23 @@ impl Board {
     #[must_use]
     pub fn contract(&self, id: InstrumentId) -> Option<Contract> {
         self.contract.load(id.0 as usize).map(Contract::from_words).filter(|contract| contract.ts_recv.0 != 0)
+    }
+
+    /// The venue's own newest candle of the timeframe with that index in `Capacity::timeframes`; `None` before the
+    /// first one.
+    #[must_use]
+    pub fn venue_candle(&self, id: InstrumentId, timeframe: usize) -> Option<VenueCandleState> {
+        if timeframe >= self.timeframes {
+            return None;
+        }
+        let candle = self.venue_candle.load(id.0 as usize * self.timeframes + timeframe)?;
+        Some(VenueCandleState::from_words(candle)).filter(|candle| candle.ts_open.0 != 0)
+    }
+
+    /// The last liquidation; `None` before the first one.
+    #[must_use]
+    pub fn liquidation(&self, id: InstrumentId) -> Option<LiquidationState> {
+        self.liquidation.load(id.0 as usize).map(LiquidationState::from_words).filter(|last| last.count != 0)
     }
 
     /// The position in slot `index` as of the last mark price; `None` before the first one.

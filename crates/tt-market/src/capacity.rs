@@ -26,6 +26,8 @@ pub struct Capacity {
     pub backlog_levels: usize,
     /// Live orders of all accounts.
     pub orders: usize,
+    /// The newest own executions, of which each counts once.
+    pub fills: usize,
     /// Positions of all accounts.
     pub positions: usize,
     /// Assets of all accounts.
@@ -47,6 +49,7 @@ impl Default for Capacity {
             backlog_deltas: 512,
             backlog_levels: 32_768,
             orders: 4096,
+            fills: 1024,
             positions: 64,
             balances: 256,
             timeframes: [Nanos::from_secs(60), Nanos(0), Nanos(0), Nanos(0)],

@@ -59,8 +59,12 @@ venue_counters! {
     candles,
     /// Liquidations.
     liquidations,
-    /// Own executions told apart from order updates.
+    /// Own executions, each once, however often it is told.
     executions,
+    /// Own executions that came before.
+    duplicate_executions,
+    /// Own orders that a list of all open ones no longer named.
+    orders_ended,
     /// Balances applied.
     balances,
     /// Positions of the account applied.

@@ -5,17 +5,21 @@ mod frames;
 mod prices;
 mod requests;
 mod sync;
+mod venue_state;
 
 use crate::backlog::Backlog;
 use crate::board::{self, Board, BoardWriter};
 use crate::book::PageSlab;
 use crate::connection::Connections;
+use crate::fills::Fills;
 use crate::instrument::Instrument;
+use crate::listing::Listings;
+use crate::mark::PositionOrigin;
 use crate::orders::Orders;
 use crate::symbol_table::SymbolTable;
 use crate::{
-    Balance, Capacity, ConnectionId, Counters, EventBuffer, Fault, InstrumentSpec, OrderId, OrderState, Position,
-    PositionLeg, Venue,
+    Balance, Capacity, ConnectionId, ContractUnit, Counters, EventBuffer, Fault, InstrumentSpec, OrderId, OrderState,
+    Position, Venue,
 };
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -104,9 +108,11 @@ pub struct Engine {
     reconnects: VecDeque<ConnectionId>,
     answers: VecDeque<ConnectionId>,
     orders: Orders,
+    fills: Fills,
     positions: Vec<Option<Position>>,
-    /// Which of its account's positions each slot holds.
-    position_legs: Vec<PositionLeg>,
+    /// Where each slot's position comes from.
+    position_origins: Vec<PositionOrigin>,
+    position_listings: Listings,
     balances: Vec<(Venue, Balance)>,
     counters: Counters,
     writer: BoardWriter,
@@ -134,8 +140,10 @@ impl Engine {
             reconnects: VecDeque::with_capacity(capacity.connections),
             answers: VecDeque::with_capacity(capacity.connections),
             orders: Orders::new(capacity.orders),
+            fills: Fills::new(capacity.fills),
             positions: alloc::vec![None; capacity.positions],
-            position_legs: alloc::vec![PositionLeg::Net; capacity.positions],
+            position_origins: alloc::vec![PositionOrigin::default(); capacity.positions],
+            position_listings: Listings::default(),
             balances: Vec::with_capacity(capacity.balances),
             counters: Counters::default(),
             writer,
@@ -185,7 +193,24 @@ impl Engine {
             return Err(AddError::BadInstrument);
         }
         *self.positions.get_mut(index).ok_or(AddError::Full)? = position;
-        self.position_legs[index] = PositionLeg::Net;
+        self.position_origins[index] = PositionOrigin::default();
+        Ok(())
+    }
+
+    /// Says what one unit of an instrument's quantity is; one of the base asset unless told otherwise.
+    ///
+    /// # Errors
+    /// `BadInstrument` if there is no such instrument, `BadSize` if the unit's size is not positive.
+    pub fn set_contract_unit(&mut self, id: InstrumentId, unit: ContractUnit) -> Result<(), AddError> {
+        let instrument = self.instruments.get_mut(id.0 as usize).ok_or(AddError::BadInstrument)?;
+        let size = match unit {
+            ContractUnit::Base => 1,
+            ContractUnit::Linear(size) | ContractUnit::Inverse(size) => size.mantissa,
+        };
+        if size <= 0 {
+            return Err(AddError::BadSize);
+        }
+        instrument.unit = unit;
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use crate::decimal::Scale;
 use crate::proof::LastProof;
 use crate::rules::{JoinRule, Overlap, Rules};
 use crate::seen_trades::SeenTrades;
-use crate::{BookLevel, BookSide, ConnectionId, Contract, Decimal, Fault, Mark, Symbol, Venue};
+use crate::{BookLevel, BookSide, ConnectionId, Contract, ContractUnit, Decimal, Fault, Mark, Symbol, Venue};
 use tt_model::{Nanos, Price, Qty};
 
 /// What the engine must be told of an instrument.
@@ -138,6 +138,8 @@ pub(crate) struct Instrument {
     pub(crate) candles: [Candle; TIMEFRAMES_MAX],
     pub(crate) mark: Option<Mark>,
     pub(crate) contract: Contract,
+    pub(crate) unit: ContractUnit,
+    pub(crate) liquidations: u64,
     pub(crate) backlog: Option<usize>,
     pub(crate) request: RequestState,
     /// Snapshots asked for since the book was last live.
@@ -175,6 +177,8 @@ impl Instrument {
             candles: [Candle::default(); TIMEFRAMES_MAX],
             mark: None,
             contract: Contract::default(),
+            unit: ContractUnit::default(),
+            liquidations: 0,
             backlog: None,
             request: RequestState::None,
             attempts: 0,

@@ -45,10 +45,12 @@ mod engine;
 mod event;
 mod fault;
 mod fields;
+mod fills;
 pub mod hyperliquid;
 mod instrument;
 mod json;
 pub mod kraken;
+mod listing;
 mod mark;
 mod orders;
 mod proof;
@@ -60,6 +62,7 @@ mod symbol;
 mod symbol_table;
 mod time;
 mod venue;
+mod venue_state;
 
 pub use board::{Board, DEPTH, Depth, TickerState, TopOfBook};
 pub use book::{BookLevel, BookSide};
@@ -75,10 +78,12 @@ pub use event::{
     PositionLeg, PositionUpdate, Ticker, Trade, VenueCandle,
 };
 pub use fault::Fault;
+pub use fills::FillState;
 pub use instrument::InstrumentSpec;
-pub use mark::{Contract, Mark, Position, PositionMark};
+pub use mark::{Contract, ContractUnit, Mark, Position, PositionMark};
 pub use orders::OrderState;
 pub use proof::{Proof, Standing};
 pub use rules::Rules;
 pub use symbol::Symbol;
 pub use venue::Venue;
+pub use venue_state::{LiquidationState, VenueCandleState};

@@ -1,6 +1,6 @@
 //! Mark prices, funding, and the positions that they value.
 
-use crate::{Decimal, Fault, MarkPrice};
+use crate::{Decimal, Fault, MarkPrice, PositionLeg};
 use tt_model::{InstrumentId, Nanos};
 
 /// An instrument's mark price and funding as published.
@@ -8,7 +8,7 @@ use tt_model::{InstrumentId, Nanos};
 pub struct Mark {
     /// The mark price in quote currency.
     pub mark_px: Decimal,
-    /// The index price in quote currency.
+    /// The index price in quote currency; zero where the venue does not send it along.
     pub index_px: Decimal,
     /// The rate of the next funding, a fraction; `None` where the contract has none.
     pub funding_rate: Option<Decimal>,
@@ -106,7 +106,29 @@ impl Contract {
     }
 }
 
-/// A position in a linear contract: its value moves by the quantity for each unit of price.
+/// What one unit of an instrument's quantity is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContractUnit {
+    /// One of the base asset: spot markets, and linear contracts that count so.
+    #[default]
+    Base,
+    /// A linear contract over so much of the base asset.
+    Linear(Decimal),
+    /// An inverse contract, worth so much of the quote asset and settled in the base asset.
+    Inverse(Decimal),
+}
+
+/// Where a position's slot was filled from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PositionOrigin {
+    pub(crate) leg: PositionLeg,
+    /// Whether the venue told it; else the caller set it.
+    pub(crate) is_told: bool,
+    /// The venue's list of all positions during which, or since which, it was last told of.
+    pub(crate) listing: u32,
+}
+
+/// A position: its value moves with the mark price by its instrument's [`ContractUnit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The instrument.
@@ -128,7 +150,8 @@ pub struct PositionMark {
     pub account: u16,
     /// Lots held, negative when short.
     pub lots: i64,
-    /// Unrealised profit or loss in quote currency, exactly: this divided by `10^pnl_decimals`.
+    /// Unrealised profit or loss: this divided by `10^pnl_decimals`. In quote currency, exactly; of an inverse contract
+    /// in base currency, cut off after [`PositionMark::INVERSE_DECIMALS`] decimals.
     pub pnl_mantissa: i128,
     /// How many of `pnl_mantissa`'s digits follow the point.
     pub pnl_decimals: u8,
@@ -137,21 +160,46 @@ pub struct PositionMark {
 }
 
 impl PositionMark {
-    /// Values `position`, whose lots have the size `lot`, at `mark`.
+    /// Decimals of the profit of an inverse contract, a quotient that few decimals hold in full.
+    pub const INVERSE_DECIMALS: u8 = 12;
+
+    /// Values `position`, whose lots have the size `lot` in `unit`, at `mark`.
     ///
     /// # Errors
-    /// `NumberRange` if the exact result needs more than an `i128`.
-    pub(crate) fn new(position: &Position, lot: Decimal, mark: &Mark) -> Result<Self, Fault> {
+    /// `NumberRange` if the result needs more than an `i128`, `Number` if an inverse contract has a price of zero.
+    #[inline]
+    pub(crate) fn new(position: &Position, lot: Decimal, unit: ContractUnit, mark: &Mark) -> Result<Self, Fault> {
         let decimals = mark.mark_px.decimals.max(position.entry_px.decimals);
         let at = |px: Decimal| px.mantissa_at(decimals).map(i128::from);
-        let quantity = i128::from(position.lots) * i128::from(lot.mantissa);
-        let move_px = at(mark.mark_px)? - at(position.entry_px)?;
+        let mut quantity = i128::from(position.lots) * i128::from(lot.mantissa);
+        let (mark_px, entry_px) = (at(mark.mark_px)?, at(position.entry_px)?);
+        let move_px = mark_px - entry_px;
+        let lot_decimals = match unit {
+            ContractUnit::Base => lot.decimals,
+            ContractUnit::Linear(size) => {
+                quantity = quantity.checked_mul(i128::from(size.mantissa)).ok_or(Fault::NumberRange)?;
+                lot.decimals + size.decimals
+            }
+            ContractUnit::Inverse(value) => {
+                quantity = quantity.checked_mul(i128::from(value.mantissa)).ok_or(Fault::NumberRange)?;
+                let product = quantity.checked_mul(move_px).ok_or(Fault::NumberRange)?;
+                let scales = (lot.decimals + value.decimals, decimals);
+                return Ok(Self {
+                    instrument: position.instrument,
+                    account: position.account,
+                    lots: position.lots,
+                    pnl_mantissa: inverse_profit(product, scales, mark_px, entry_px)?,
+                    pnl_decimals: Self::INVERSE_DECIMALS,
+                    ts_recv: mark.ts_recv,
+                });
+            }
+        };
         Ok(Self {
             instrument: position.instrument,
             account: position.account,
             lots: position.lots,
             pnl_mantissa: quantity.checked_mul(move_px).ok_or(Fault::NumberRange)?,
-            pnl_decimals: decimals + lot.decimals,
+            pnl_decimals: decimals + lot_decimals,
             ts_recv: mark.ts_recv,
         })
     }
@@ -181,6 +229,25 @@ impl PositionMark {
     }
 }
 
+/// Quantity and move of the price as `product`, over both prices: `quantity x (1 / entry - 1 / mark)`, where `scales`
+/// are the decimals of the quantity and of the prices.
+#[cold]
+fn inverse_profit(product: i128, scales: (u8, u8), mark_px: i128, entry_px: i128) -> Result<i128, Fault> {
+    let power = |decimals: u8| 10_i128.checked_pow(u32::from(decimals)).ok_or(Fault::NumberRange);
+    if mark_px <= 0 || entry_px <= 0 {
+        return Err(Fault::Number);
+    }
+    let prices = mark_px.checked_mul(entry_px).ok_or(Fault::NumberRange)?;
+    // The prices' decimals stand once above and twice below, the quantity's once above.
+    let raised = scales.1 + PositionMark::INVERSE_DECIMALS;
+    if raised >= scales.0 {
+        let above = product.checked_mul(power(raised - scales.0)?).ok_or(Fault::NumberRange)?;
+        return Ok(above / prices);
+    }
+    let below = prices.checked_mul(power(scales.0 - raised)?).ok_or(Fault::NumberRange)?;
+    Ok(product / below)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,12 +258,36 @@ mod tests {
         // Short 0.250 at 11800.5: -0.25 x (11794.15000001 - 11800.5) = 1.5874999975.
         let position =
             Position { instrument: InstrumentId(3), account: 9, lots: -250, entry_px: Decimal::new(118_005, 1) };
-        let value = PositionMark::new(&position, Decimal::new(1, 3), &mark).unwrap();
+        let value = PositionMark::new(&position, Decimal::new(1, 3), ContractUnit::Base, &mark).unwrap();
         assert_eq!((value.pnl_mantissa, value.pnl_decimals), (158_749_999_750, 11));
         let long = Position { lots: 250, ..position };
-        let loss = PositionMark::new(&long, Decimal::new(1, 3), &mark).unwrap();
+        let loss = PositionMark::new(&long, Decimal::new(1, 3), ContractUnit::Base, &mark).unwrap();
         assert_eq!(loss.pnl_mantissa, -158_749_999_750);
         assert_eq!(PositionMark::from_words(loss.to_words()), loss);
+        // Contracts over 0.01 each: a hundredth of it.
+        let unit = ContractUnit::Linear(Decimal::new(1, 2));
+        let small = PositionMark::new(&long, Decimal::new(1, 3), unit, &mark).unwrap();
+        assert_eq!((small.pnl_mantissa, small.pnl_decimals), (-158_749_999_750, 13));
+    }
+
+    #[test]
+    fn an_inverse_contract_gains_in_its_base_asset() {
+        // 30 contracts of 100 USD from 60000.5 to 61234.25: 3000 x (1/60000.5 - 1/61234.25), by bc(1):
+        // .001007393508400671
+        let mark = Mark { mark_px: Decimal::new(6_123_425, 2), ts_recv: Nanos(7), ..Mark::default() };
+        let unit = ContractUnit::Inverse(Decimal::new(100, 0));
+        let long = Position { instrument: InstrumentId(3), account: 9, lots: 30, entry_px: Decimal::new(600_005, 1) };
+        let value = PositionMark::new(&long, Decimal::new(1, 0), unit, &mark).unwrap();
+        assert_eq!((value.pnl_mantissa, value.pnl_decimals), (1_007_393_508, 12));
+        let short = Position { lots: -30, ..long };
+        assert_eq!(PositionMark::new(&short, Decimal::new(1, 0), unit, &mark).unwrap().pnl_mantissa, -1_007_393_508);
+        // The same of lots and values with decimals.
+        let fine = ContractUnit::Inverse(Decimal::new(1_000_000, 4));
+        let position = Position { lots: 30_000, ..long };
+        let value = PositionMark::new(&position, Decimal::new(1, 3), fine, &mark).unwrap();
+        assert_eq!(value.pnl_mantissa, 1_007_393_508);
+        let free = Position { entry_px: Decimal::new(0, 0), ..long };
+        assert_eq!(PositionMark::new(&free, Decimal::new(1, 0), unit, &mark), Err(Fault::Number));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Own orders that are still open.
 
-use crate::{Decimal, Fault, OrderId, OrderStatus, OrderUpdate, Venue};
+use crate::listing::Listings;
+use crate::{Coverage, Decimal, Fault, OrderId, OrderStatus, OrderUpdate, Venue};
 use alloc::vec::Vec;
 use tt_model::{InstrumentId, Nanos, OrderSide};
 
@@ -25,6 +26,8 @@ pub struct OrderState {
     pub filled_qty: Decimal,
     /// The venue's time of the last update, Unix epoch.
     pub ts_event: Nanos,
+    /// The venue's list of all open orders during which, or since which, the order was last told of.
+    pub(crate) listing: u32,
 }
 
 /// A table of open orders: open addressing, linear probing, deletion by shifting back. It never grows.
@@ -34,12 +37,13 @@ pub(crate) struct Orders {
     mask: usize,
     len: usize,
     len_max: usize,
+    listings: Listings,
 }
 
 impl Orders {
     pub(crate) fn new(len_max: usize) -> Self {
         let len = (len_max.max(1) * 2).next_power_of_two();
-        Self { slots: alloc::vec![None; len], mask: len - 1, len: 0, len_max }
+        Self { slots: alloc::vec![None; len], mask: len - 1, len: 0, len_max, listings: Listings::default() }
     }
 
     fn start(&self, venue: Venue, id: &OrderId) -> usize {
@@ -91,6 +95,7 @@ impl Orders {
             qty: Decimal::default(),
             filled_qty: Decimal::default(),
             ts_event: update.ts_event,
+            listing: 0,
         });
         let order = OrderState {
             instrument: instrument.or(before.instrument),
@@ -100,6 +105,7 @@ impl Orders {
             qty: update.qty.unwrap_or(before.qty),
             filled_qty: update.filled_qty.unwrap_or(before.filled_qty),
             ts_event: update.ts_event,
+            listing: self.listings.number(venue),
             ..before
         };
         match (known.is_some(), update.status.is_open()) {
@@ -113,6 +119,32 @@ impl Orders {
             (false, false) => {}
         }
         Ok(order)
+    }
+
+    /// Before the orders of a message are applied.
+    pub(crate) fn begin_listing(&mut self, venue: Venue, coverage: Coverage) {
+        self.listings.begin(venue, coverage);
+    }
+
+    /// After the orders of a message were applied. Once a list of all open orders is complete, those that it did not
+    /// name, and nothing else did since it began, have ended. Returns how many there were.
+    pub(crate) fn end_listing(&mut self, venue: Venue, coverage: Coverage) -> u64 {
+        if !self.listings.end(venue, coverage) {
+            return 0;
+        }
+        let number = self.listings.number(venue);
+        let (mut ended, mut at) = (0, 0);
+        while at < self.slots.len() {
+            match &self.slots[at] {
+                // Another order may move into the slot.
+                Some(order) if order.venue == venue && order.listing != number => {
+                    self.remove(at);
+                    ended += 1;
+                }
+                Some(_) | None => at += 1,
+            }
+        }
+        ended
     }
 
     /// Empties a slot and moves back what had been pushed past it.

@@ -9,7 +9,7 @@ use tt_model::InstrumentId;
 
 impl Board {
     /// Hands everything that is published to `hasher`: of each instrument in turn top of book and standing, depth,
-    /// ticker, candles, mark price and contract, then the positions. Counters are left out: they may gain names.
+    /// ticker, candles (the engine's and the venue's), mark price, contract and last liquidation, then the positions. Counters are left out: they may gain names.
     ///
     /// The bytes are the same on every machine; the hash is what `hasher` makes of them.
     pub fn hash_into(&self, hasher: &mut impl Hasher) {
@@ -24,6 +24,9 @@ impl Board {
                 if let Some(candle) = self.candle(id, timeframe) {
                     hash_candle(&candle, hasher);
                 }
+                if let Some(candle) = self.venue_candle(id, timeframe) {
+                    put(hasher, &candle.to_words());
+                }
             }
             put(hasher, &[u64::from(self.mark_price(id).is_some())]);
             if let Some(mark) = self.mark_price(id) {
@@ -32,6 +35,9 @@ impl Board {
             put(hasher, &[u64::from(self.contract(id).is_some())]);
             if let Some(contract) = self.contract(id) {
                 hash_contract(&contract, hasher);
+            }
+            if let Some(last) = self.liquidation(id) {
+                put(hasher, &last.to_words());
             }
             id.0 += 1;
         }

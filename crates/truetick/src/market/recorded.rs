@@ -24,6 +24,8 @@ pub(super) struct EngineRecord {
     backlog_deltas: usize,
     backlog_levels: usize,
     orders: usize,
+    #[serde(default)]
+    fills: usize,
     positions: usize,
     #[serde(default)]
     balances: usize,
@@ -69,6 +71,7 @@ impl EngineRecord {
             backlog_deltas: capacity.backlog_deltas,
             backlog_levels: capacity.backlog_levels,
             orders: capacity.orders,
+            fills: capacity.fills,
             positions: capacity.positions,
             balances: capacity.balances,
             timeframes_ns: timeframes.iter().map(|timeframe| timeframe.0).collect(),
@@ -104,6 +107,7 @@ impl EngineRecord {
             backlog_deltas: self.backlog_deltas,
             backlog_levels: self.backlog_levels,
             orders: self.orders,
+            fills: self.fills,
             positions: self.positions,
             balances: self.balances,
             timeframes,

@@ -3,8 +3,8 @@
 use super::account;
 use crate::json::{self, Elements, Object};
 use crate::{
-    AggressorSide, BookDelta, BookSnapshot, BookTicker, Control, Event, EventBuffer, Fault, Levels, Liquidation,
-    MarkPrice, Symbol, Ticker, Trade, VenueCandle,
+    AggressorSide, BookDelta, BookSnapshot, BookTicker, Control, Decimal, Event, EventBuffer, Fault, Levels,
+    Liquidation, MarkPrice, Symbol, Ticker, Trade, VenueCandle,
 };
 use tt_model::Nanos;
 
@@ -169,13 +169,14 @@ fn mark_price(object: &Object<'_>) -> Result<MarkPrice, Fault> {
     // Delivery contracts have no funding: their rate is an empty string.
     let funding_rate = match json::text(object.need(b"r")?)? {
         b"" => None,
-        rate => Some(crate::Decimal::parse(rate)?),
+        rate => Some(Decimal::parse(rate)?),
     };
     let next_funding = object.need(b"T")?;
     Ok(MarkPrice {
         symbol: symbol(object)?,
         mark_px: json::quoted_unsigned(object.need(b"p")?)?,
-        index_px: json::quoted_unsigned(object.need(b"i")?)?,
+        // COIN-M tells it apart from the mark price.
+        index_px: object.get(b"i").map_or(Ok(Decimal::default()), json::quoted_unsigned)?,
         funding_rate,
         ts_next_funding: if next_funding == b"0" { Nanos(0) } else { time(next_funding)? },
         ts_event: time(object.need(b"E")?)?,

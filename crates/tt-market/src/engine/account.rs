@@ -1,9 +1,12 @@
 //! The account: own orders, executions, balances and positions.
 
 use super::{Applied, Engine};
-use crate::{Balance, EventBuffer, Fault, OrderUpdate, Position, PositionUpdate, Venue};
+use crate::mark::PositionOrigin;
+use crate::{
+    Balance, EventBuffer, Execution, Fault, Fill, FillState, OrderUpdate, Position, PositionMark, PositionUpdate, Venue,
+};
 use tt_meter::{Probe, Stage};
-use tt_model::InstrumentId;
+use tt_model::{InstrumentId, Nanos};
 
 impl Engine {
     /// Every update of the frame that can be applied is; the first reason why one was not is the frame's.
@@ -24,28 +27,52 @@ impl Engine {
         result
     }
 
+    #[inline]
     fn apply_order_update(&mut self, venue: Venue, update: &OrderUpdate) -> Result<(), Fault> {
         let instrument = match &update.symbol {
             Some(symbol) => Some(InstrumentId(self.find(venue, symbol)? as u32)),
             None => None,
         };
+        // An execution that comes late is one all the same.
+        if let Some(fill) = update.fill {
+            let known = self.orders.get(venue, &update.order_id);
+            let state = FillState {
+                venue,
+                instrument: instrument.or(known.and_then(|order| order.instrument)),
+                order_id: update.order_id,
+                side: update.side.or(known.and_then(|order| order.side)),
+                fill,
+                ts_event: update.ts_event,
+            };
+            self.note_fill(state);
+        }
         self.orders.apply(venue, instrument, update).map(|_| ())
+    }
+
+    fn note_fill(&mut self, state: FillState) {
+        let counters = self.counters.venue_mut(state.venue);
+        if self.fills.note(state) {
+            counters.executions += 1;
+        } else {
+            counters.duplicate_executions += 1;
+        }
     }
 
     /// Everything of the account that a frame lists. What can be applied is; the first reason why something was not is
     /// the frame's.
     pub(super) fn apply_account(
         &mut self,
+        ts_recv: Nanos,
         venue: Venue,
         buffer: &EventBuffer,
         probe: &mut impl Probe,
     ) -> Result<Applied, Fault> {
+        let (orders, positions) = (buffer.orders_coverage(), buffer.positions_coverage());
+        self.orders.begin_listing(venue, orders);
         let mut result = self.apply_order_updates(venue, buffer.order_updates(), probe).map(|_| Applied::Account);
+        self.counters.venue_mut(venue).orders_ended += self.orders.end_listing(venue, orders);
         for execution in buffer.executions() {
-            match self.find(venue, &execution.symbol) {
-                Ok(_) => self.counters.venue_mut(venue).executions += 1,
-                Err(fault) => result = result.and(Err(fault)),
-            }
+            result = result.and(self.apply_execution(venue, execution));
         }
         for balance in buffer.balances() {
             match self.apply_balance(venue, balance) {
@@ -53,17 +80,30 @@ impl Engine {
                 Err(fault) => result = result.and(Err(fault)),
             }
         }
+        self.position_listings.begin(venue, positions);
         for position in buffer.positions() {
-            match self.apply_position(venue, position) {
+            match self.apply_position(ts_recv, venue, position) {
                 Ok(()) => self.counters.venue_mut(venue).positions += 1,
                 Err(fault) => result = result.and(Err(fault)),
             }
+        }
+        if self.position_listings.end(venue, positions) {
+            self.close_unlisted_positions(ts_recv, venue);
         }
         probe.mark(Stage::Build);
         result
     }
 
-    /// Takes over what the message tells of an asset; a mere change is added to a known total.
+    fn apply_execution(&mut self, venue: Venue, execution: &Execution) -> Result<Applied, Fault> {
+        let instrument = Some(InstrumentId(self.find(venue, &execution.symbol)? as u32));
+        let Execution { order_id, execution_id, side, px, qty, fee, fee_asset, is_maker, ts_event, .. } = *execution;
+        let fill = Fill { trade_id: execution_id, px, qty, fee, fee_asset, is_maker };
+        self.note_fill(FillState { venue, instrument, order_id, side: Some(side), fill, ts_event });
+        Ok(Applied::Account)
+    }
+
+    /// Takes over what the message tells of an asset. A mere change is noted, and leaves what is held to the message
+    /// that tells all of it: venues send both, in either order.
     fn apply_balance(&mut self, venue: Venue, update: &Balance) -> Result<(), Fault> {
         let known = self.balances.iter_mut().find(|(of, known)| *of == venue && known.asset == update.asset);
         let Some((_, known)) = known else {
@@ -73,39 +113,73 @@ impl Engine {
             self.balances.push((venue, *update));
             return Ok(());
         };
-        if known.ts_event > update.ts_event {
+        if known.ts_event > update.ts_event && update.ts_event.0 != 0 {
             return Err(Fault::Duplicate);
         }
-        let total = match (update.total, update.change, known.total) {
-            (None, Some(change), Some(total)) => Some(total.sum(change)?),
-            (total, _, known) => total.or(known),
+        *known = Balance {
+            total: update.total.or(known.total),
+            free: update.free.or(known.free),
+            locked: update.locked.or(known.locked),
+            ..*update
         };
-        *known = Balance { total, free: update.free.or(known.free), ..*update };
         Ok(())
     }
 
-    /// Takes over a position, so that the next mark price values it. One that is closed leaves its slot empty.
-    fn apply_position(&mut self, venue: Venue, update: &PositionUpdate) -> Result<(), Fault> {
+    /// Takes over a position, and values it at the last mark price. One that is closed leaves its slot empty.
+    fn apply_position(&mut self, ts_recv: Nanos, venue: Venue, update: &PositionUpdate) -> Result<(), Fault> {
         let index = self.find(venue, &update.symbol)?;
         let instrument = InstrumentId(index as u32);
         let lots = self.instruments[index].signed_lots(update.qty)?;
-        let mut slots = self.positions.iter().zip(&self.position_legs);
-        let held = slots.position(|(slot, leg)| {
-            *leg == update.leg && slot.is_some_and(|position| position.instrument == instrument)
+        let mut slots = self.positions.iter().zip(&self.position_origins);
+        let held = slots.position(|(slot, origin)| {
+            origin.leg == update.leg && slot.is_some_and(|position| position.instrument == instrument)
         });
-        let Some(slot) = held.or_else(|| self.positions.iter().position(Option::is_none)) else {
-            return if lots == 0 { Ok(()) } else { Err(Fault::PositionsFull) };
-        };
-        let known = self.positions[slot];
-        let entry_px = update.entry_px.or(known.map(|known| known.entry_px));
-        self.position_legs[slot] = update.leg;
-        self.positions[slot] = match entry_px {
-            Some(entry_px) if lots != 0 => {
-                Some(Position { instrument, account: known.map_or(0, |known| known.account), lots, entry_px })
+        if lots == 0 {
+            if let Some(slot) = held {
+                self.close_position(slot, ts_recv);
             }
-            Some(_) | None => None,
-        };
+            return Ok(());
+        }
+        let free = held.or_else(|| self.positions.iter().position(Option::is_none));
+        let slot = free.ok_or(Fault::PositionsFull)?;
+        let known = self.positions[slot];
+        let Some(entry_px) = update.entry_px.or(known.map(|known| known.entry_px)) else { return Ok(()) };
+        let position = Position { instrument, account: known.map_or(0, |known| known.account), lots, entry_px };
+        let listing = self.position_listings.number(venue);
+        self.position_origins[slot] = PositionOrigin { leg: update.leg, is_told: true, listing };
+        self.positions[slot] = Some(position);
+        let known = &self.instruments[index];
+        if let Some(mark) = &known.mark {
+            let value = PositionMark::new(&position, known.spec.lot_size, known.unit, mark)?;
+            self.writer.store_position(slot, &value);
+        }
         Ok(())
+    }
+
+    /// Empties a slot, and shows that nothing is held there any more.
+    fn close_position(&mut self, slot: usize, ts_recv: Nanos) {
+        let Some(Position { instrument, account, .. }) = self.positions[slot].take() else { return };
+        self.position_origins[slot] = PositionOrigin::default();
+        let closed = PositionMark { instrument, account, lots: 0, pnl_mantissa: 0, pnl_decimals: 0, ts_recv };
+        self.writer.store_position(slot, &closed);
+    }
+
+    /// Closes the venue's positions that its complete list did not name; those that the caller set stay.
+    fn close_unlisted_positions(&mut self, ts_recv: Nanos, venue: Venue) {
+        let number = self.position_listings.number(venue);
+        for slot in 0..self.positions.len() {
+            let PositionOrigin { is_told, listing, .. } = self.position_origins[slot];
+            let is_venues = self.positions[slot]
+                .is_some_and(|position| self.instruments[position.instrument.0 as usize].spec.venue == venue);
+            if is_told && is_venues && listing != number {
+                self.close_position(slot, ts_recv);
+            }
+        }
+    }
+
+    /// The newest own executions, oldest first, each once; as many as the capacity allows.
+    pub fn fills(&self) -> impl Iterator<Item = &FillState> {
+        self.fills.iter()
     }
 
     /// What the account holds of an asset, as the venue last told.

@@ -144,15 +144,9 @@ impl Engine {
             Event::BookSnapshot(snapshot) => self.apply_snapshot(ts_recv, connection, snapshot, buffer.levels(), probe),
             Event::MarkPrice(mark) => self.apply_mark_price(ts_recv, venue, mark, probe),
             Event::OrderUpdates => self.apply_order_updates(venue, buffer.order_updates(), probe),
-            Event::Account => self.apply_account(venue, buffer, probe),
-            Event::Candles => {
-                self.counters.venue_mut(venue).candles += buffer.candles().len() as u64;
-                Ok(Applied::Candles)
-            }
-            Event::Liquidations => {
-                self.counters.venue_mut(venue).liquidations += buffer.liquidations().len() as u64;
-                Ok(Applied::Liquidations)
-            }
+            Event::Account => self.apply_account(ts_recv, venue, buffer, probe),
+            Event::Candles => self.apply_venue_candles(venue, buffer.candles()),
+            Event::Liquidations => self.apply_liquidations(ts_recv, venue, buffer.liquidations()),
             Event::OrderList(list) => {
                 self.find(venue, &list.symbol)?;
                 Ok(Applied::Control)

@@ -232,10 +232,10 @@ impl Engine {
         let id = InstrumentId(index as u32);
         let instrument = &mut self.instruments[index];
         instrument.mark = Some(mark);
-        let lot = instrument.spec.lot_size;
+        let (lot, unit) = (instrument.spec.lot_size, instrument.unit);
         for (slot, position) in self.positions.iter().enumerate() {
             if let Some(position) = position.as_ref().filter(|position| position.instrument == id) {
-                let value = PositionMark::new(position, lot, &mark)?;
+                let value = PositionMark::new(position, lot, unit, &mark)?;
                 self.writer.store_position(slot, &value);
             }
         }

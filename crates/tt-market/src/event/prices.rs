@@ -112,7 +112,7 @@ pub struct MarkPrice {
     pub symbol: Symbol,
     /// The mark price.
     pub mark_px: Decimal,
-    /// The index price.
+    /// The index price; zero where the venue does not send it along.
     pub index_px: Decimal,
     /// The rate of the next funding; `None` where the contract has none.
     pub funding_rate: Option<Decimal>,

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
+mod account;
 mod captured;
 mod detectors;
 mod fixtures;
