@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::config::Config;
-use crate::{bench, market, record, replay, risk, serve, simulate, turn};
+use crate::{audit, bench, market, record, replay, risk, serve, simulate, turn};
 
 /// STUN/TURN server, market-state engine and pre-trade risk gate on one measured hot path.
 #[derive(Debug, Parser)]
@@ -48,6 +48,8 @@ enum Command {
     Record(Box<record::Args>),
     /// A recording through the market engine again: the same state, or status 1
     Replay(replay::Args),
+    /// Anybody's recordings of market data: gaps, wrong checksums, crossed books; status 1 when something is wrong
+    Audit(audit::Args),
     /// Every published row, measured on this machine
     Bench(bench::Args),
 }
@@ -100,6 +102,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Risk(args) => risk::run(args, &config),
         Command::Record(args) => record::run(*args),
         Command::Replay(args) => return replay::run(args),
+        Command::Audit(args) => return audit::run(args),
         Command::Simulate(args) => simulate::run(args, &config),
         Command::Bench(args) => bench::run(args, &config),
     };

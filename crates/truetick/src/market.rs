@@ -36,6 +36,7 @@ use crate::shutdown::Shutdown;
 pub use ledger::{Row, Times};
 pub use published::FeedStatus;
 pub use reach::Unreached;
+pub(crate) use recorded::{recorded_instrument, recorded_venue};
 pub use replaying::{Replaying, Run, hash_of};
 pub use running::{Instrument, Reader, Running, start, start_when_reached};
 pub use settings::{FeedConfig, MarketConfig, OpenPosition, RecordingConfig, Timing};
@@ -77,6 +78,12 @@ fn venue(name: &str) -> Result<Venue, String> {
         let known: Vec<String> = Venue::ALL.iter().map(|venue| venue.name().replace('_', "-")).collect();
         format!("possible values: {}", known.join(", "))
     })
+}
+
+/// The venue of a name, for the command line.
+pub(crate) fn venue_of_name(name: &str) -> Result<Venue, String> {
+    let names = || Venue::ALL.map(Venue::name).join(", ");
+    Venue::find(&name.replace('-', "_")).ok_or_else(|| format!("one of {}", names()))
 }
 
 /// Runs until a signal ends it.

@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long)]
     append: bool,
     /// The venue; every one of the built-in simulator unless told otherwise
-    #[arg(long, value_name = "VENUE", value_parser = venue)]
+    #[arg(long, value_name = "VENUE", value_parser = market::venue_of_name)]
     venue: Option<Venue>,
     /// The venue's symbols; all of the simulator's unless told otherwise
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "venue")]
@@ -64,12 +64,6 @@ pub struct Args {
     /// JSON lines instead of text
     #[arg(long)]
     json: bool,
-}
-
-fn venue(name: &str) -> std::result::Result<Venue, String> {
-    let name = name.replace('-', "_");
-    let names = || Venue::ALL.map(Venue::name).join(", ");
-    Venue::find(&name).ok_or_else(|| format!("one of {}", names()))
 }
 
 /// Records until a signal ends it.

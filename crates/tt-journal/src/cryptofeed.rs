@@ -1,9 +1,12 @@
 //! cryptofeed's recordings: a line `[address <arrow>] unix_seconds: text` for each frame or REST answer.
 //!
-//! In `.ws` files a received frame is `seconds: text`, a sent one `address -> seconds: text`, and an opened connection
-//! `address <-> seconds`. In `.http` files an answer is `url -> seconds: text`.
+//! In `.ws` files a received frame is `seconds: text`, a sent one `address -> seconds: text` or with the arrow the other
+//! way round, and an opened connection `address <-> seconds`. In `.http` files an answer is `url -> seconds: text`.
 
+use crate::lines::{Line as LineRead, read_line};
 use crate::{ReadError, Record};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// Which way a record went.
@@ -19,9 +22,9 @@ pub enum Direction {
 
 /// Reads the lines of one file.
 #[derive(Debug)]
-pub struct CryptofeedReader {
-    bytes: Vec<u8>,
-    at: usize,
+pub struct CryptofeedReader<R = BufReader<File>> {
+    source: R,
+    line: Vec<u8>,
 }
 
 /// One line of a file.
@@ -41,26 +44,28 @@ impl CryptofeedReader {
     /// # Errors
     /// `Io` if it cannot be read.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        Ok(Self::new(std::fs::read(path)?))
-    }
-
-    /// Reads from memory.
-    #[must_use]
-    pub const fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes, at: 0 }
+        Ok(Self::new(BufReader::new(File::open(path)?)))
     }
 }
 
-impl Iterator for CryptofeedReader {
+impl<R: BufRead> CryptofeedReader<R> {
+    /// Reads from `source`.
+    #[must_use]
+    pub const fn new(source: R) -> Self {
+        Self { source, line: Vec::new() }
+    }
+}
+
+impl<R: BufRead> Iterator for CryptofeedReader<R> {
     type Item = Result<Line, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
-            let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
-            self.at += end + 1;
-            if !rest[..end].is_empty() {
-                return Some(parse_line(&rest[..end]));
+            match read_line(&mut self.source, &mut self.line) {
+                Ok(LineRead::None) => return None,
+                Ok(LineRead::Whole | LineRead::Cut) if self.line.is_empty() => {}
+                Ok(LineRead::Whole | LineRead::Cut) => return Some(parse_line(&self.line)),
+                Err(error) => return Some(Err(error)),
             }
         }
     }
@@ -68,7 +73,7 @@ impl Iterator for CryptofeedReader {
 
 fn parse_line(line: &[u8]) -> Result<Line, ReadError> {
     for (arrow, direction) in
-        [(&b" <-> "[..], Direction::Opened), (b" -> ", Direction::Addressed), (b" <- ", Direction::Received)]
+        [(&b" <-> "[..], Direction::Opened), (b" -> ", Direction::Addressed), (b" <- ", Direction::Addressed)]
     {
         // The arrow stands before the text, which may hold anything.
         let head = &line[..line.iter().position(|byte| *byte == b'{' || *byte == b'[').unwrap_or(line.len())];
@@ -112,7 +117,7 @@ mod tests {
     fn each_kind_of_line_is_read() {
         let text =
             b"wss://x/y@z <-> 1633998511.159679\nwss://x -> 5.5: {\"op\": 1}\n1633998512.0633569: {\"a\":\" -> \"}\n";
-        let lines: Result<Vec<_>, _> = CryptofeedReader::new(text.to_vec()).collect();
+        let lines: Result<Vec<_>, _> = CryptofeedReader::new(&text[..]).collect();
         let lines = lines.unwrap();
         assert_eq!(lines[0].direction, Direction::Opened);
         assert_eq!(lines[0].record.ts_ns, 1_633_998_511_159_679_000);

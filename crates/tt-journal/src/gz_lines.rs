@@ -1,31 +1,38 @@
-//! hftbacktest's recordings: gzip, one `local_ns json` a line.
+//! hftbacktest's recordings: gzip, one `local_ns json` a line; and lines of bare JSON.
 
+use crate::lines::{Line, read_line};
 use crate::{ReadError, Record};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// Reads the lines of one file.
+/// Reads lines of `local_ns json`.
 #[derive(Debug)]
-pub struct GzLines {
-    reader: BufReader<MultiGzDecoder<File>>,
+pub struct GzLines<R = BufReader<MultiGzDecoder<File>>> {
+    source: R,
     line: Vec<u8>,
 }
 
 impl GzLines {
-    /// Opens `path`.
+    /// Opens `path`, which is gzip.
     ///
     /// # Errors
     /// `Io` if it cannot be opened.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let reader = BufReader::with_capacity(1 << 16, MultiGzDecoder::new(File::open(path)?));
-        Ok(Self { reader, line: Vec::new() })
+        Ok(Self::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(File::open(path)?))))
+    }
+}
+
+impl<R: BufRead> GzLines<R> {
+    /// Reads from `source`, which is text.
+    #[must_use]
+    pub const fn new(source: R) -> Self {
+        Self { source, line: Vec::new() }
     }
 
     fn read(&mut self) -> Result<Option<Record>, ReadError> {
-        self.line.clear();
-        if self.reader.read_until(b'\n', &mut self.line)? == 0 {
+        if read_line(&mut self.source, &mut self.line)? == Line::None {
             return Ok(None);
         }
         let line = self.line.trim_ascii_end();
@@ -35,11 +42,44 @@ impl GzLines {
     }
 }
 
-impl Iterator for GzLines {
+impl<R: BufRead> Iterator for GzLines<R> {
     type Item = Result<Record, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.read().transpose()
+    }
+}
+
+/// Reads lines of bare JSON, which say nothing of when they were received.
+#[derive(Debug)]
+pub struct JsonLines<R> {
+    source: R,
+    line: Vec<u8>,
+}
+
+impl<R: BufRead> JsonLines<R> {
+    /// Reads from `source`.
+    #[must_use]
+    pub const fn new(source: R) -> Self {
+        Self { source, line: Vec::new() }
+    }
+}
+
+impl<R: BufRead> Iterator for JsonLines<R> {
+    type Item = Result<Record, ReadError>;
+
+    /// The next line that is not empty; its time is zero.
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match read_line(&mut self.source, &mut self.line) {
+                Ok(Line::None) => return None,
+                Ok(Line::Whole | Line::Cut) if self.line.trim_ascii().is_empty() => {}
+                Ok(Line::Whole | Line::Cut) => {
+                    return Some(Ok(Record { ts_ns: 0, payload: self.line.trim_ascii_end().to_vec() }));
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
     }
 }
 

@@ -6,13 +6,16 @@
 #![forbid(unsafe_code)]
 
 mod cbcap;
+mod container;
 mod cryptofeed;
 mod gz_lines;
+mod lines;
 pub mod recording;
 
 pub use cbcap::CbcapReader;
+pub use container::{Format, read_container};
 pub use cryptofeed::{CryptofeedReader, Direction, Line};
-pub use gz_lines::GzLines;
+pub use gz_lines::{GzLines, JsonLines};
 pub use recording::reader::{Entry, RecordingReader};
 pub use recording::recorder::{Failure, Progress, Recorder, RecorderConfig, Store, Tape};
 pub use recording::reopen::{Reopened, create, reopen};

@@ -3,6 +3,7 @@
 mod account;
 mod frames;
 mod prices;
+mod refine;
 mod requests;
 mod sync;
 mod venue_state;

@@ -85,7 +85,7 @@ pub(crate) struct SeenTicker {
 const TICKERS: usize = 32;
 
 /// The newest tickers in a ring.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SeenTickers {
     ring: [SeenTicker; TICKERS],
     next: usize,
@@ -112,6 +112,10 @@ impl SeenTickers {
 
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SeenTicker> {
+        self.ring.iter_mut()
     }
 }
 

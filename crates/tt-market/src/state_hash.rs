@@ -7,6 +7,23 @@ use crate::{BookLevel, Decimal, Standing};
 use core::hash::Hasher;
 use tt_model::InstrumentId;
 
+/// What stands before each value, so that one kind is never taken for another. A value that nobody has published is left
+/// out: what a later version publishes besides leaves the hash of an older recording as it is.
+#[derive(Clone, Copy)]
+#[repr(u64)]
+enum Kind {
+    Instrument = 1,
+    Ticker = 2,
+    Candle = 3,
+    Mark = 4,
+    Contract = 5,
+    Position = 6,
+}
+
+fn begin(hasher: &mut impl Hasher, kind: Kind, index: usize) {
+    put(hasher, &[kind as u64, index as u64]);
+}
+
 impl Board {
     /// Hands everything that is published to `hasher`: of each instrument in turn top of book and standing, depth,
     /// ticker, candles (the engine's and the venue's), mark price, contract and last liquidation, then the positions. Counters are left out: they may gain names.
@@ -14,26 +31,31 @@ impl Board {
     /// The bytes are the same on every machine; the hash is what `hasher` makes of them.
     pub fn hash_into(&self, hasher: &mut impl Hasher) {
         let mut id = InstrumentId(0);
-        while self.top_of_book(id).is_some() {
-            self.hash_book_into(id, hasher);
-            if let Some(ticker) = self.ticker(id) {
+        while let Some(top) = self.top_of_book(id) {
+            let index = id.0 as usize;
+            if top != TopOfBook::default() {
+                begin(hasher, Kind::Instrument, index);
+                self.hash_book_into(id, hasher);
+            }
+            if let Some(ticker) = self.ticker(id).filter(|ticker| *ticker != TickerState::default()) {
+                begin(hasher, Kind::Ticker, index);
                 hash_ticker(&ticker, hasher);
             }
             for timeframe in 0..self.timeframes() {
-                put(hasher, &[u64::from(self.candle(id, timeframe).is_some())]);
                 if let Some(candle) = self.candle(id, timeframe) {
+                    begin(hasher, Kind::Candle, timeframe);
                     hash_candle(&candle, hasher);
                 }
                 if let Some(candle) = self.venue_candle(id, timeframe) {
                     put(hasher, &candle.to_words());
                 }
             }
-            put(hasher, &[u64::from(self.mark_price(id).is_some())]);
             if let Some(mark) = self.mark_price(id) {
+                begin(hasher, Kind::Mark, index);
                 hash_mark(&mark, hasher);
             }
-            put(hasher, &[u64::from(self.contract(id).is_some())]);
             if let Some(contract) = self.contract(id) {
+                begin(hasher, Kind::Contract, index);
                 hash_contract(&contract, hasher);
             }
             if let Some(last) = self.liquidation(id) {
@@ -42,8 +64,8 @@ impl Board {
             id.0 += 1;
         }
         for slot in 0..self.positions_len() {
-            put(hasher, &[u64::from(self.position(slot).is_some())]);
             if let Some(position) = self.position(slot) {
+                begin(hasher, Kind::Position, slot);
                 hash_position(&position, hasher);
             }
         }

@@ -305,3 +305,95 @@ fn a_mark_price_values_every_position_of_its_instrument() {
     assert_eq!(worth(2), Some((50_000_000, 11)));
     assert_eq!(worth(3), None);
 }
+
+/// A hasher that keeps what it is handed.
+#[derive(Default)]
+struct Kept(Vec<u8>);
+
+impl std::hash::Hasher for Kept {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+impl Bench {
+    fn published(&self) -> Vec<u8> {
+        let mut kept = Kept::default();
+        self.engine.board().hash_into(&mut kept);
+        kept.0
+    }
+}
+
+const SNAPSHOT: &[u8] =
+    br#"{"lastUpdateId":100,"bids":[["9.9","1.5"],["9.8","2"]],"asks":[["10.1","3"],["10.2","4"]]}"#;
+
+#[test]
+fn every_value_that_is_published_changes_the_hashed_bytes() {
+    let at = |bench: &mut Bench, frame: &str| {
+        let before = bench.published();
+        bench.frame(frame).unwrap();
+        assert_ne!(bench.published(), before, "{frame}");
+    };
+    let mut bench = Bench::new(Venue::BinanceUsdm);
+    while bench.engine.poll_request(bench.now).is_some() {}
+    bench.engine.handle_snapshot(bench.now, bench.id, SNAPSHOT, &mut Off).unwrap();
+    bench.usdm(99, 101, 98).unwrap();
+    let entry_px = Decimal::new(10, 0);
+    bench.engine.set_position(0, Some(Position { instrument: bench.id, account: 1, lots: 5, entry_px })).unwrap();
+    let times = format!("\"E\":{MS},\"T\":{MS}");
+    at(
+        &mut bench,
+        &format!(
+            "{{\"e\":\"trade\",{times},\"s\":\"BTCUSDT\",\"t\":1,\"p\":\"10.0\",\"q\":\"1\",\"X\":\"MARKET\",\"m\":true}}"
+        ),
+    );
+    at(
+        &mut bench,
+        &format!(
+            "{{\"e\":\"bookTicker\",\"u\":500,\"s\":\"BTCUSDT\",\"b\":\"9.9\",\"B\":\"7\",\"a\":\"10.1\",\"A\":\"3\",{times}}}"
+        ),
+    );
+    at(
+        &mut bench,
+        &format!(
+            "{{\"e\":\"markPriceUpdate\",\"E\":{MS},\"s\":\"BTCUSDT\",\"p\":\"10.05\",\"i\":\"10\",\"P\":\"10\",\"r\":\"0.0001\",\"T\":{MS}}}"
+        ),
+    );
+    // The same inputs make the same bytes.
+    let before = bench.published();
+    assert_eq!(bench.published(), before);
+    bench.usdm(102, 103, 101).unwrap();
+    assert_ne!(bench.published(), before);
+}
+
+#[test]
+fn a_book_counted_in_finer_steps_is_the_same_book() {
+    let mut bench = Bench::new(Venue::BinanceUsdm);
+    let mut fine = Bench::new(Venue::BinanceUsdm);
+    let (tick_size, lot_size) = (Decimal::new(1, 3), Decimal::new(1, 5));
+    fine.engine.refine(fine.id, tick_size, lot_size).unwrap();
+    for bench in [&mut bench, &mut fine] {
+        while bench.engine.poll_request(bench.now).is_some() {}
+        bench.engine.handle_snapshot(bench.now, bench.id, SNAPSHOT, &mut Off).unwrap();
+        bench.usdm(99, 101, 98).unwrap();
+        let times = format!("\"E\":{MS},\"T\":{MS}");
+        bench.frame(&format!("{{\"e\":\"trade\",{times},\"s\":\"BTCUSDT\",\"t\":1,\"p\":\"10.0\",\"q\":\"1\",\"X\":\"MARKET\",\"m\":true}}")).unwrap();
+        bench.frame(&format!("{{\"e\":\"bookTicker\",\"u\":103,\"s\":\"BTCUSDT\",\"b\":\"9.9\",\"B\":\"103\",\"a\":\"10.1\",\"A\":\"3\",{times}}}")).unwrap();
+    }
+    // One was fine from the beginning, the other becomes so in the middle.
+    bench.engine.refine(bench.id, tick_size, lot_size).unwrap();
+    assert_eq!(bench.published(), fine.published());
+    assert_eq!(bench.engine.levels_len(bench.id), fine.engine.levels_len(fine.id));
+    for bench in [&mut bench, &mut fine] {
+        bench.usdm(102, 103, 101).unwrap();
+        assert_eq!(bench.top().standing.proof, Proof::Oracle, "the ticker that was kept counts in the new steps");
+    }
+    assert_eq!(bench.published(), fine.published());
+    assert_eq!(bench.engine.refine(bench.id, Decimal::new(3, 3), lot_size), Err(tt_market::AddError::BadSize));
+    assert_eq!(bench.engine.refine(bench.id, Decimal::new(1, 18), lot_size), Err(tt_market::AddError::BadSize));
+    assert_eq!(bench.published(), fine.published(), "a step that does not fit changes nothing");
+}

@@ -47,6 +47,11 @@ pub(crate) const SUITES: &[Suite] = &[
     suite("optimised", "tests about machine code and long runs, in the release profile", optimised),
     suite("worlds", "300 seeds of the TURN world; debug and release tell one story", worlds),
     optional("counts", "instructions of each row against the kept ones", counts),
+    suite(
+        "recordings",
+        "committed recordings through the shipped engine: the states of the debug build, nothing wrong",
+        recordings,
+    ),
     suite("bench", "every published row, quickly", bench),
     suite("conformance", "each id of rfc.toml and cases.toml has its tests passed in this run", conformance),
     optional("turn-relay", "the load generator beside the workspace type-checks", turn_relay),
@@ -329,6 +334,20 @@ fn play(place: &Workplace, world: &str) -> Tally {
 
 fn counts(place: &Workplace) -> Outcome {
     shipped(place, "counts", &["bench", "count", "--check", "bench/counts"])
+}
+
+/// The live engine's hashes in the recording are of a debug build; the shipped one has to come to the same.
+fn recordings(place: &Workplace) -> Outcome {
+    let mut tally = Tally::default();
+    for (name, arguments) in [
+        ("replay", &["replay", "testkit/recordings/simulator.ttj"][..]),
+        ("audit", &["audit", "testkit/recordings/simulator.ttj", "testkit/recordings/kraken_btcusd_depth25.cbcap"]),
+    ] {
+        if let Outcome::Ran(ran) = shipped(place, name, arguments) {
+            tally.add(ran);
+        }
+    }
+    Outcome::Ran(tally)
 }
 
 fn bench(place: &Workplace) -> Outcome {

@@ -169,6 +169,22 @@ impl PositionRecord {
     }
 }
 
+/// The venue of a feed, from the body of its engine's record.
+///
+/// # Errors
+/// It is no such body, or of a venue that is not known.
+pub(crate) fn recorded_venue(body: &[u8]) -> Result<Venue> {
+    EngineRecord::of(body)?.venue()
+}
+
+/// An instrument, from the body of its record.
+///
+/// # Errors
+/// It is no such body.
+pub(crate) fn recorded_instrument(body: &[u8]) -> Result<InstrumentSpec> {
+    InstrumentRecord::of(body)?.spec()
+}
+
 fn bytes(record: &impl Serialize) -> Vec<u8> {
     // Text and numbers: nothing of it cannot be JSON.
     serde_json::to_vec(record).unwrap_or_default()

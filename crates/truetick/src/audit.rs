@@ -1,0 +1,93 @@
+//! `truetick audit`: anybody's recordings of market data through the whole engine, and what is wrong with them.
+
+mod examiner;
+mod finding;
+mod instrument;
+mod origin;
+mod report;
+mod skew;
+mod source;
+mod steps;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tt_market::Venue;
+
+use crate::output;
+use crate::shutdown::Shutdown;
+use source::Failed;
+
+/// Status where an input cannot be read.
+const STATUS_UNREADABLE: u8 = 2;
+
+/// Flags of `truetick audit`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Recordings: truetick's own, hftbacktest's lines, cryptofeed's .ws (with the .http beside it), cbcap, lines of
+    /// JSON; packed by gzip or zip or not at all
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// The files are parts of one recording, in this order
+    #[arg(long)]
+    continued: bool,
+    /// The venue, where the content does not tell
+    #[arg(long, value_name = "VENUE", value_parser = crate::market::venue_of_name)]
+    venue: Option<Venue>,
+    /// JSON lines, one an audited recording, instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Audits the files. Status 0: nothing is wrong. 1: something is. 2: one of them cannot be read.
+///
+/// # Errors
+/// Standard output is gone, or signals cannot be caught.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
+    // A cryptofeed recording's REST answers are read with its frames.
+    let is_companion = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "http");
+    let files: Vec<PathBuf> = match args.files.iter().filter(|path| !is_companion(path)).cloned().collect::<Vec<_>>() {
+        none if none.is_empty() => args.files.clone(),
+        files => files,
+    };
+    let recordings: Vec<&[PathBuf]> =
+        if args.continued { vec![&files] } else { files.iter().map(std::slice::from_ref).collect() };
+    let (mut is_unreadable, mut is_wrong) = (false, false);
+    for recording in recordings {
+        let started = Instant::now();
+        let shown = recording.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
+        let examined = match source::examine(recording, args.venue, &shutdown) {
+            Ok(examined) => examined,
+            Err(Failed::Unreadable(reason)) => {
+                is_unreadable = true;
+                if args.json {
+                    let line = json!({"file": shown, "unreadable": reason, "right": false});
+                    output::unless_unread(output::print(&format!("{line}\n")).context("standard output"))?;
+                } else {
+                    eprintln!("truetick: {shown}: {reason}");
+                }
+                continue;
+            }
+            Err(Failed::Ended) => return Ok(ExitCode::FAILURE),
+        };
+        is_wrong |= !examined.is_right();
+        let seconds = started.elapsed().as_secs_f64();
+        let text = if args.json {
+            let mut line: Value = report::as_json(&examined, seconds);
+            line["file"] = json!(shown);
+            format!("{line}\n")
+        } else {
+            format!("{shown}\n{}", report::as_text(&examined, seconds))
+        };
+        output::unless_unread(output::print(&text).context("standard output"))?;
+    }
+    Ok(match (is_unreadable, is_wrong) {
+        (true, _) => ExitCode::from(STATUS_UNREADABLE),
+        (false, true) => ExitCode::FAILURE,
+        (false, false) => ExitCode::SUCCESS,
+    })
+}

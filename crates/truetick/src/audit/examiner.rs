@@ -1,0 +1,414 @@
+//! One feed of a recording, frame by frame through the engine.
+
+use std::collections::VecDeque;
+
+use anyhow::Context as _;
+use tt_market::rules::Checksum;
+use tt_market::{
+    Applied, Board, CandleSource, Capacity, ConnectionId, Decimal, Engine, Event, EventBuffer, Fault, InstrumentSpec,
+    Levels, Proof, Request, Symbol, Venue, VenueCounters,
+};
+use tt_meter::Off;
+use tt_model::{InstrumentId, Nanos};
+
+use super::finding::Findings;
+use super::instrument::{Order, Watched};
+use super::skew::Skew;
+use super::steps::Digits;
+
+/// Instruments of one feed.
+const INSTRUMENTS_MAX: usize = 1024;
+/// REST snapshots that are kept for instruments of which nothing else was seen.
+const EARLY_MAX: usize = 64;
+
+/// Room for anything that a recording may hold; an idle part of it costs no memory.
+fn capacity() -> Capacity {
+    Capacity {
+        instruments: INSTRUMENTS_MAX,
+        connections: 2,
+        pages: 1 << 17,
+        overflow_levels: 1 << 14,
+        frame_levels: 1 << 16,
+        frame_entries: 1 << 13,
+        backlogs: 32,
+        backlog_deltas: 2048,
+        backlog_levels: 1 << 17,
+        ..Capacity::default()
+    }
+}
+
+/// A feed and everything that was found in it.
+#[derive(Debug)]
+pub(super) struct Examiner {
+    pub(super) venue: Venue,
+    engine: Engine,
+    board: Board,
+    connection: Option<ConnectionId>,
+    buffer: EventBuffer,
+    pub(super) watched: Vec<Watched>,
+    /// Whether the recording itself tells instruments, connections and subscriptions.
+    is_told: bool,
+    wanted: VecDeque<InstrumentId>,
+    early: Vec<(Symbol, Vec<u8>)>,
+    pub(super) skew: Skew,
+    pub(super) findings: Findings,
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) has_receive_times: bool,
+    pub(super) bytes: u64,
+    /// The record that is being examined.
+    record: u64,
+}
+
+impl Examiner {
+    pub(super) fn new(venue: Venue, is_told: bool) -> Self {
+        let capacity = capacity();
+        let engine = Engine::new(capacity);
+        Self {
+            venue,
+            board: engine.board(),
+            engine,
+            connection: None,
+            buffer: EventBuffer::new(capacity.frame_levels, capacity.frame_entries),
+            watched: Vec::new(),
+            is_told,
+            wanted: VecDeque::new(),
+            early: Vec::new(),
+            skew: Skew::default(),
+            findings: Findings::default(),
+            first_ns: 0,
+            last_ns: 0,
+            has_receive_times: false,
+            bytes: 0,
+            record: 0,
+        }
+    }
+
+    pub(super) fn counters(&self) -> &VenueCounters {
+        self.engine.counters().venue(self.venue)
+    }
+
+    /// How the book of an instrument stands.
+    pub(super) fn proof(&self, index: usize) -> Proof {
+        self.board.top_of_book(InstrumentId(index as u32)).map_or(Proof::Syncing, |top| top.standing.proof)
+    }
+
+    /// A frame came. (REST answers come by another way, and need not stand in the order of frames.)
+    fn receive(&mut self, ts_ns: u64) {
+        if ts_ns == 0 {
+            return;
+        }
+        self.has_receive_times = true;
+        if self.skew.receive(ts_ns) {
+            self.note("receive_time_backwards", true, "a frame was received before the one before it");
+        }
+        self.first_ns = if self.first_ns == 0 { ts_ns } else { self.first_ns };
+        self.last_ns = ts_ns;
+    }
+
+    fn note(&mut self, name: &'static str, wrong: bool, text: &str) {
+        self.findings.add(name, 1, wrong, Some(self.record), text);
+    }
+
+    /// One frame; `ts_ns` is zero where nobody wrote down when it came.
+    pub(super) fn frame(&mut self, record: u64, ts_ns: u64, frame: &[u8]) {
+        self.record = record;
+        self.bytes += frame.len() as u64;
+        self.receive(ts_ns);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let event = self.venue.parse(frame, &mut buffer);
+        let ts_event = event.as_ref().map_or(0, ts_event_of);
+        if ts_ns != 0 && ts_event != 0 {
+            self.skew.record(ts_ns, ts_event);
+        }
+        let now = Nanos(if ts_ns == 0 { ts_event.max(self.last_ns) } else { ts_ns });
+        self.last_ns = now.0;
+        self.first_ns = if self.first_ns == 0 { now.0 } else { self.first_ns };
+        let Some(connection) = self.open(now) else {
+            self.note("frame_without_connection", true, "a frame of no open connection");
+            self.buffer = buffer;
+            return;
+        };
+        let gaps = self.counters().gaps;
+        let crossed = self.counters().crossed;
+        let result = match &event {
+            Ok(event) => {
+                self.prepare(event, &buffer, frame, now);
+                self.engine.handle_event(now, connection, event, &buffer, &mut Off)
+            }
+            // The engine drops it by itself, with all that follows.
+            Err(_) => self.engine.handle_frame(now, connection, frame, &mut Off),
+        };
+        self.buffer = buffer;
+        if self.counters().gaps > gaps {
+            self.note("gap", true, "updates are missing");
+        }
+        if self.counters().crossed > crossed {
+            self.note("crossed", true, "after a whole message, the best bid is above the best offer");
+        }
+        self.conclude(result);
+        self.poll(now);
+    }
+
+    /// The body of a REST snapshot, of `symbol` where that is known.
+    pub(super) fn snapshot(&mut self, record: u64, ts_ns: u64, symbol: Option<Symbol>, body: &[u8]) {
+        self.record = record;
+        self.bytes += body.len() as u64;
+        let now = Nanos(if ts_ns == 0 { self.last_ns } else { ts_ns });
+        let id = match symbol {
+            Some(symbol) => self.engine.find_instrument(self.venue, &symbol),
+            None => self.wanted.pop_front().or((self.watched.len() == 1).then_some(InstrumentId(0))),
+        };
+        let Some(id) = id else {
+            if let Some(symbol) = symbol.filter(|_| self.early.len() < EARLY_MAX) {
+                self.early.push((symbol, body.to_vec()));
+            }
+            return;
+        };
+        self.join(id, now, body);
+    }
+
+    fn join(&mut self, id: InstrumentId, now: Nanos, body: &[u8]) {
+        self.wanted.retain(|wanted| *wanted != id);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let parsed = self.venue.rules().snapshot.map(|rule| (rule.parse)(body, &mut buffer));
+        if let Some(Ok(snapshot)) = parsed {
+            self.see(id, |watched| watched.see_levels(&snapshot.levels, buffer.levels()));
+        }
+        self.buffer = buffer;
+        let result = self.engine.handle_snapshot(now, id, body, &mut Off);
+        if result.is_ok() {
+            self.watched[id.0 as usize].restart();
+        }
+        self.conclude(result);
+        self.poll(now);
+    }
+
+    /// The connection that frames are of. A recording that tells nothing of connections has one.
+    fn open(&mut self, now: Nanos) -> Option<ConnectionId> {
+        if self.connection.is_none() && !self.is_told {
+            self.connection = self.engine.open_connection(self.venue, now).ok();
+        }
+        self.connection
+    }
+
+    /// Adds instruments that were not seen before and refines those that have more digits than they seemed to.
+    fn prepare(&mut self, event: &Event, buffer: &EventBuffer, frame: &[u8], now: Nanos) {
+        match event {
+            Event::BookDelta(delta) => {
+                let Some(id) = self.watch(delta.symbol, None, now) else { return };
+                self.see(id, |watched| watched.see_levels(&delta.levels, buffer.levels()));
+                let top = self.board.top_of_book(id).unwrap_or_default();
+                let numbering = self.venue.rules().numbering;
+                let watched = &mut self.watched[id.0 as usize];
+                watched.measure(delta, buffer.levels(), &top);
+                match watched.order(delta, numbering, frame) {
+                    Order::Next => {}
+                    Order::Duplicate => self.note("duplicate", true, "an update stands there twice"),
+                    Order::Late => self.note("reordered", true, "an update stands after a later one"),
+                }
+            }
+            Event::BookSnapshot(snapshot) => {
+                let Some(symbol) = snapshot.symbol else { return };
+                let Some(id) = self.watch(symbol, Some(&snapshot.levels), now) else { return };
+                self.see(id, |watched| watched.see_levels(&snapshot.levels, buffer.levels()));
+                self.watched[id.0 as usize].restart();
+            }
+            Event::BookTicker(ticker) => {
+                let Some(id) = self.watch(ticker.symbol, None, now) else { return };
+                self.see(id, |watched| {
+                    [ticker.bid_px, ticker.ask_px].into_iter().for_each(|px| watched.px.see_one(px));
+                    [ticker.bid_qty, ticker.ask_qty].into_iter().for_each(|qty| watched.qty.see_one(qty));
+                });
+            }
+            Event::Tickers => {
+                for ticker in buffer.tickers() {
+                    let Some(id) = self.watch(ticker.symbol, None, now) else { continue };
+                    self.see(id, |watched| {
+                        let prices = [ticker.bid_px, ticker.ask_px, ticker.last_px];
+                        prices.into_iter().flatten().for_each(|px| watched.px.see_one(px));
+                        let quantities = [ticker.bid_qty, ticker.ask_qty];
+                        quantities.into_iter().flatten().for_each(|qty| watched.qty.see_one(qty));
+                    });
+                }
+            }
+            Event::Trades => {
+                for trade in buffer.trades().iter().filter(|trade| trade.in_market) {
+                    let Some(id) = self.watch(trade.symbol, None, now) else { continue };
+                    self.see(id, |watched| {
+                        watched.px.see_one(trade.px);
+                        watched.qty.see_one(trade.qty);
+                    });
+                }
+            }
+            Event::MarkPrice(mark) => {
+                let _ = self.watch(mark.symbol, None, now);
+            }
+            Event::Candles | Event::Liquidations | Event::OrderUpdates | Event::Account | Event::Control(_) => {}
+        }
+    }
+
+    /// The instrument of a symbol, added and subscribed if it is new. One whose book has a depth waits for a snapshot,
+    /// which shows how deep it is.
+    fn watch(&mut self, symbol: Symbol, snapshot: Option<&Levels>, now: Nanos) -> Option<InstrumentId> {
+        if let Some(id) = self.engine.find_instrument(self.venue, &symbol) {
+            return Some(id);
+        }
+        if self.is_told {
+            return None;
+        }
+        let rules = self.venue.rules();
+        let depth_max = match (rules.truncates, snapshot) {
+            (true, None) => return None,
+            (true, Some(levels)) => {
+                let seen = levels.bids().len().max(levels.asks().len());
+                rules.depths.iter().map(|depth| *depth as usize).find(|depth| *depth >= seen)
+            }
+            (false, _) => None,
+        };
+        let unit = Decimal::new(1, 0);
+        let candles = CandleSource::Trades;
+        let spec = InstrumentSpec { venue: self.venue, symbol, tick_size: unit, lot_size: unit, depth_max, candles };
+        let id = self.add(spec)?;
+        let connection = self.open(now)?;
+        self.engine.subscribe(connection, id, now).ok()?;
+        self.poll(now);
+        if let Some(at) = self.early.iter().position(|early| early.0 == symbol) {
+            let (_, body) = self.early.swap_remove(at);
+            self.join(id, now, &body);
+        }
+        Some(id)
+    }
+
+    fn add(&mut self, spec: InstrumentSpec) -> Option<InstrumentId> {
+        let added = self.engine.add_instrument(spec).ok();
+        if added.is_none() {
+            self.note("too_many_instruments", true, "more instruments than the audit follows");
+        }
+        self.watched.push(Watched::new(spec.symbol, spec.venue.rules().checksum != Checksum::None));
+        if added.is_none() {
+            self.watched.pop();
+        }
+        added
+    }
+
+    /// Lets `look` see digits of an instrument, and counts it in finer steps where it has to be.
+    fn see(&mut self, id: InstrumentId, look: impl FnOnce(&mut Watched)) {
+        if self.is_told {
+            return;
+        }
+        let watched = &mut self.watched[id.0 as usize];
+        let before = (watched.px.decimals, watched.qty.decimals);
+        look(watched);
+        if (watched.px.decimals, watched.qty.decimals) == before {
+            return;
+        }
+        let is_first = watched.deltas + watched.snapshots == 0 && watched.refined == 0 && before == (0, 0);
+        watched.refined += u64::from(!is_first);
+        let (tick_size, lot_size) = (watched.px.step(), watched.qty.step());
+        if self.engine.refine(id, tick_size, lot_size).is_err() {
+            self.note("beyond_i64", true, "a number needs more than 63 bits in the instrument's steps");
+        }
+    }
+
+    fn conclude(&mut self, result: Result<Applied, Fault>) {
+        match result {
+            Ok(Applied::Book(id)) => self.watched[id.0 as usize].applied += 1,
+            Ok(_) => {}
+            Err(fault) => self.findings.add(fault.name(), 1, is_wrong(fault), Some(self.record), "dropped"),
+        }
+    }
+
+    fn poll(&mut self, now: Nanos) {
+        while let Some(request) = self.engine.poll_request(now) {
+            if let Request::FetchSnapshot { instrument } = request {
+                self.wanted.push_back(instrument);
+            }
+        }
+    }
+
+    /// The recording tells of an instrument, with its steps.
+    pub(super) fn tell_instrument(&mut self, spec: InstrumentSpec) -> anyhow::Result<()> {
+        let id = self.add(spec).with_context(|| format!("{} cannot be followed", spec.symbol))?;
+        let watched = &mut self.watched[id.0 as usize];
+        (watched.px, watched.qty) = (Digits::of(spec.tick_size), Digits::of(spec.lot_size));
+        Ok(())
+    }
+
+    /// The recording tells of a connection.
+    pub(super) fn tell_opened(&mut self, now: Nanos) {
+        self.connection = self.engine.open_connection(self.venue, now).ok();
+    }
+
+    /// The recording tells of a subscription.
+    pub(super) fn tell_subscribed(&mut self, instrument: InstrumentId, now: Nanos) {
+        if let Some(connection) = self.connection {
+            let _ = self.engine.subscribe(connection, instrument, now);
+            self.poll(now);
+        }
+    }
+
+    /// The recording tells of the end of the connection.
+    pub(super) fn tell_closed(&mut self, now: Nanos) {
+        if let Some(connection) = self.connection.take() {
+            self.engine.close_connection(connection, now);
+        }
+    }
+
+    /// The instrument's symbol, where the recording speaks of numbers.
+    pub(super) fn symbol(&self, id: InstrumentId) -> Option<Symbol> {
+        self.engine.instrument(id).map(|spec| spec.symbol)
+    }
+
+    /// What is to be said when all is read.
+    pub(super) fn finish(&mut self) {
+        let never = self.watched.iter().filter(|watched| watched.deltas > 0 && watched.applied == 0).count();
+        self.findings.add(
+            "never_synchronised",
+            never as u64,
+            true,
+            None,
+            "books whose updates never joined a snapshot",
+        );
+        let ahead = "frames that were received before their venue made them, by its clock";
+        self.findings.add("clock_ahead", self.skew.early(), false, None, ahead);
+        let truncated = self.counters().levels_dropped;
+        self.findings.add("levels_dropped", truncated, false, None, "levels beyond the audit's capacity");
+    }
+}
+
+/// Whether a dropped frame means that the recording is wrong.
+fn is_wrong(fault: Fault) -> bool {
+    // What a join leaves over, topics that are not read, and deltas that stand before their snapshot are as they should
+    // be; a doubled update has a finding of its own.
+    !matches!(
+        fault,
+        Fault::Superseded
+            | Fault::UnknownTopic
+            | Fault::UnknownSymbol
+            | Fault::UnexpectedSnapshot
+            | Fault::AwaitingSnapshot
+            | Fault::SnapshotTooOld
+            | Fault::Duplicate
+            | Fault::Refused
+            | Fault::VenueError
+            | Fault::OrdersFull
+    )
+}
+
+/// The venue's time of an event, zero where it has none.
+fn ts_event_of(event: &Event) -> u64 {
+    match event {
+        Event::BookDelta(delta) => delta.ts_event.0,
+        Event::BookSnapshot(snapshot) => snapshot.ts_event.0,
+        Event::BookTicker(ticker) => ticker.ts_event.0,
+        Event::MarkPrice(mark) => mark.ts_event.0,
+        Event::Tickers
+        | Event::Trades
+        | Event::Candles
+        | Event::Liquidations
+        | Event::OrderUpdates
+        | Event::Account
+        | Event::Control(_) => 0,
+    }
+}
