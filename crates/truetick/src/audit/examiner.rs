@@ -244,7 +244,12 @@ impl Examiner {
             Event::MarkPrice(mark) => {
                 let _ = self.watch(mark.symbol, None, now);
             }
-            Event::Candles | Event::Liquidations | Event::OrderUpdates | Event::Account | Event::Control(_) => {}
+            Event::Candles
+            | Event::Liquidations
+            | Event::OrderUpdates
+            | Event::OrderList(_)
+            | Event::Account
+            | Event::Control(_) => {}
         }
     }
 
@@ -408,6 +413,7 @@ fn ts_event_of(event: &Event) -> u64 {
         | Event::Candles
         | Event::Liquidations
         | Event::OrderUpdates
+        | Event::OrderList(_)
         | Event::Account
         | Event::Control(_) => 0,
     }
