@@ -28,7 +28,7 @@ export function pathsOf(rows, entry) {
 }
 
 /** Draws `paths` (`{turn: {stages, whole, says}, ...}`) into `part`, in place of what was there. */
-export function showFlow(part, paths) {
+export function showFlow(part, paths, absence = "not in this run; truetick bench all measures it") {
   part.replaceChildren(...ENGINES.map(({ key, name, from, to, stages }) => {
     const path = paths[key] ?? { stages: stages.map((stage) => ({ name: stage })) };
     const longest = Math.max(...path.stages.map((stage) => stage.ns ?? 0), 1);
@@ -43,7 +43,7 @@ export function showFlow(part, paths) {
     way.append(make("li", { class: "end" }, to));
     const whole = make("p", { class: "whole" });
     if (path.whole !== undefined && path.whole !== null) whole.append(make("b", {}, time(path.whole)), ` ${path.says}`);
-    else whole.append(path.stages.some((stage) => stage.ns !== undefined) ? "" : "not in this run");
+    else whole.append(path.stages.some((stage) => stage.ns !== undefined) ? "" : absence);
     row.append(way, whole);
     return row;
   }));

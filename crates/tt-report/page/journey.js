@@ -2,6 +2,8 @@
 
 import { absent, interval, make, termName, time } from "./parts.js";
 
+const change = (ns) => (ns > 0 ? `+${time(ns)}` : time(ns));
+
 /** The terms of the median as one stacked bar. */
 export function showTerms(part, entry) {
   const terms = entry?.terms ?? [];
@@ -20,7 +22,11 @@ export function showTerms(part, entry) {
     list.append(make("li", { "data-term": term.name, title: term.what }, make("i"), `${termName(term.name)} `,
       make("b", {}, time(term.ns.value)), make("small", {}, ` ${interval(term.ns)}`)));
   }
+  const controls = (entry.controls ?? []).map((control) => make("li", { "data-holds": control.holds },
+    make("span", { class: `chip ${control.holds ? "good" : "bad"}` }, control.holds ? "holds" : "does not hold"), ` ${control.what}: `,
+    control.moved.map((term) => `${termName(term.name)} ${change(term.ns.value)}`).join(", "), `; expected ${change(control.expected_ns)} of the evaluator`));
   part.replaceChildren(make("p", { class: "result" }, make("b", {}, time(whole)), " p50 from end to end"), bar, list);
+  if (controls.length > 0) part.append(make("p", { class: "quiet" }, "Changed on purpose, to see that only its own term moves:"), make("ul", { class: "controls-of" }, ...controls));
 }
 
 function dot(kind, value, most) {

@@ -24,7 +24,7 @@ function oneLine(hop) {
   const slot = "sequence + event";
   const cells = (producer, consumer) => ({ producer: { [slot]: producer }, consumer: { [slot]: consumer } });
   return [
-    { from: -Infinity, to: 0, cells: cells("S", "S"), says: "The consumer spins on the slot. Both cores have a copy of the line." },
+    { from: -Infinity, to: 0, cells: cells("S", "S"), says: "The consumer spins on the slot, and both cores have a copy of its line." },
     { from: 0, to: hop / 3, cells: cells("S", "S"), token: ["invalidate", 1, slot], says: "The producer writes event and sequence. The line must be its own: every other copy is called back." },
     { from: hop / 3, to: (2 * hop) / 3, cells: cells("M", "I"), token: ["read", -1, slot], says: "Modified here, invalid there. The consumer’s next look misses and asks for the line." },
     { from: (2 * hop) / 3, to: hop, cells: cells("S", "I"), token: ["line", 1, slot], after: cells("S", "S"), says: "The line travels, sequence and event together." },
@@ -106,8 +106,10 @@ export function showLine(part, entry) {
     return () => {};
   }
   const pingPong = entry.ping_pong.value;
-  const scale = Math.max(...entry.ways.map((way) => way.p50.value)) * 1.02;
-  const lanes = entry.ways.map((way) => makeLane(way, pingPong, scale));
+  const shown = entry.ways.filter((way) => NAMES[way.layout]);
+  const resting = entry.ways.find((way) => way.layout === "sequence_in_slot_resting");
+  const scale = Math.max(...shown.map((way) => way.p50.value)) * 1.02;
+  const lanes = shown.map((way) => makeLane(way, pingPong, scale));
   const start = -0.12 * scale;
   const edges = [...new Set([start, ...lanes.flatMap((lane) => lane.edges)])].sort((a, b) => a - b);
   let at = start;
@@ -156,7 +158,8 @@ export function showLine(part, entry) {
   part.replaceChildren(
     make("div", { class: "lanes" }, ...lanes.map((lane) => lane.box)),
     make("div", { class: "controls" }, button("Step back", step(back)), play, button("Step", step(next)), slider, clock),
-    make("p", { class: "quiet" }, `A line’s way is half a round trip of the ping-pong between the same threads: ${time(pingPong)}. ` +
+    make("p", { class: "quiet" }, (resting ? `Idle, the shipped producer takes the next slot’s line back time and again; where it does nothing, the one line takes ${time(resting.p50.value)}. ` : "") +
+      `A line’s way is half a round trip of the ping-pong between the same threads: ${time(pingPong)}. ` +
       `How it divides into invalidation, request and transfer is drawn, not measured. Played ${slower} million times slower. ` +
       "M modified, S shared, I invalid; where this says S at the producer after a read, AMD’s cores say O, owned."));
   show(start);

@@ -7,6 +7,7 @@ const MARKS_PX = 16;
 const CAUSES = ["interrupt", "preemption", "steal", "page_fault", "frequency", "unknown"];
 const FIRST = ["one_in_flight", "ring_end_to_end"];
 const VIEWS = [["count", "histogram"], ["above", "share above"]];
+const loopName = (name) => (/^open_\d+$/.test(name) ? `${count(Number(name.slice(5)))}/s` : words(name));
 const causeColour = (cause) => colour(`cause-${CAUSES.includes(cause) ? cause : "unknown"}`);
 
 /** Samples in each bucket, or the share of samples at or above its lower end. */
@@ -143,7 +144,7 @@ export function showSpread(part, { classes, tail: tailRates }, chosenPlacement) 
     if (shown.length === 0) return;
     plot = chart(frame, readout, shown, view);
     if (keep) plot.setScale("x", keep);
-    frame.setAttribute("aria-label", `${words(name)}: ${shown.map(({ placement, distribution }) => `${placementName(placement)} median ${time(distribution.p50_ns)}, greatest ${time(distribution.max_ns)}`).join("; ")}`);
+    frame.setAttribute("aria-label", `${loopName(name)}: ${shown.map(({ placement, distribution }) => `${placementName(placement)} median ${time(distribution.p50_ns)}, greatest ${time(distribution.max_ns)}`).join("; ")}`);
     told();
   }
   function told() {
@@ -171,7 +172,7 @@ export function showSpread(part, { classes, tail: tailRates }, chosenPlacement) 
   const group = someOf("Placements", classes.filter((entry) => entry.distributions.length > 0).map((entry) => [entry.placement, placementName(entry.placement)]), placements, (chosen) => { placements = chosen; draw(); });
   part.replaceChildren(
     make("div", { class: "choices" },
-      oneOf("Of", names.map((one) => [one, words(one)]), name, (chosen) => { name = chosen; draw(); }),
+      oneOf("Of", names.map((one) => [one, loopName(one)]), name, (chosen) => { name = chosen; draw(); }),
       oneOf("As", VIEWS, view, (chosen) => { view = chosen; draw({ min: plot.scales.x.min, max: plot.scales.x.max }); }), group),
     make("div", { class: "controls" }, button("Zoom in", zoom(0.5)), button("Zoom out", zoom(2)), button("Body", to(body)), button("Tail", to(tail)), button("Whole", to(() => reach(shownNow()))),
       make("span", { class: "quiet" }, "or drag over the chart")),

@@ -46,6 +46,8 @@ pub struct Class {
     pub sharing: Option<Sharing>,
     /// What the median from end to end is made of, in the order of the way; the sum is the median.
     pub terms: Vec<Term>,
+    /// What was changed on purpose to see that it moves its own term and no other.
+    pub controls: Vec<Control>,
     /// Latencies, and what the same core does when nothing is asked of it.
     pub distributions: Vec<Distribution>,
 }
@@ -65,8 +67,11 @@ pub struct Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
-    /// The sequence shares the event's cache line: one line moves for an event.
+    /// The sequence shares the event's cache line: one line moves for an event. The idle producer keeps the next slot's
+    /// line, as the shipped one does.
     SequenceInSlot,
+    /// The same, and the idle producer does nothing.
+    SequenceInSlotResting,
     /// An index and an event, each on a line of its own: two lines move for an event.
     IndexPair,
 }
@@ -93,6 +98,19 @@ pub struct Term {
     pub ns: Estimate,
     /// How it was measured.
     pub what: String,
+}
+
+/// What became of the terms when one thing was changed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Control {
+    /// `a delay of 50.0 ns added to the evaluator`.
+    pub what: String,
+    /// By how much the changed term should move, nanoseconds.
+    pub expected_ns: f64,
+    /// By how much each term moved.
+    pub moved: Vec<Term>,
+    /// Whether that one moved as expected and no other did, within their intervals.
+    pub holds: bool,
 }
 
 /// One step of the optimisation journey.

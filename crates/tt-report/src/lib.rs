@@ -30,7 +30,7 @@ pub use bootstrap::{Bootstrap, Estimate};
 pub use distribution::{Bucket, Cause, Distribution, StallMark};
 pub use document::{Document, REPORT_FORMAT};
 pub use environment::{Build, Disturbance, Environment, Machine, Timing};
-pub use figures::{CauseRate, Class, Figures, JourneyStep, Layout, Sharing, Term, Way};
+pub use figures::{CauseRate, Class, Control, Figures, JourneyStep, Layout, Sharing, Term, Way};
 pub use report::Report;
 pub use row::{Mark, Published, Quantiles, Row, RowText, Statistic, Unit};
 pub use samples::Samples;

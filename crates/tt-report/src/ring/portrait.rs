@@ -26,12 +26,15 @@ impl RingResult {
             }
         }
         for told in &self.decompositions {
-            let term = |term: &super::Term| figures::Term {
-                name: term.name.to_owned(),
-                ns: term.ns,
-                what: term.what.to_owned(),
+            let class = figures.class(&told.class);
+            class.terms = terms(&told.terms);
+            let control = |control: &super::Control| figures::Control {
+                what: control.what.clone(),
+                expected_ns: control.expected_ns,
+                moved: terms(&control.moved),
+                holds: control.holds,
             };
-            figures.class(&told.class).terms = told.terms.iter().map(term).collect();
+            class.controls = told.controls.iter().map(control).collect();
         }
         figures.journey = self.journey.as_ref().map(steps).unwrap_or_default();
         figures.tail = self.tail.as_ref().map(tail).unwrap_or_default();
@@ -78,6 +81,12 @@ impl RingResult {
             })
         }
     }
+}
+
+fn terms(terms: &[super::Term]) -> Vec<figures::Term> {
+    let term =
+        |term: &super::Term| figures::Term { name: term.name.to_owned(), ns: term.ns, what: term.what.to_owned() };
+    terms.iter().map(term).collect()
 }
 
 const fn what(of: &Loop) -> &'static str {

@@ -1,14 +1,18 @@
 //! What a cache line's way costs: an event through two layouts of a ring, and two counters on one line.
 
 use anyhow::{Context as _, ensure};
-use tt_floor::{Layout as RingLayout, LayoutPlan, LayoutRun, SharingRun, Spacing, run_layout, run_sharing};
+use tt_floor::{
+    Idle, LayoutPlan, Placement, RingPlan, SharingRun, Spacing, middle, read_whole, run_layout, run_ring, run_sharing,
+};
 use tt_meter::Calibration;
+use tt_model::{OrderIntent, OrderTerms};
 use tt_report::{Bootstrap, Layout, Sharing, Way};
 
 use super::super::figures::{PLACEMENTS, Sketch};
 use super::super::operation::{Bench, Finished};
 use super::super::plan::Plan;
 use super::super::runner;
+use super::evaluator::orders;
 
 const SLOTS: usize = 1_024;
 const WARMUP: usize = 500;
@@ -22,14 +26,15 @@ const INCREMENTS: u64 = 20_000;
 /// For the figures only: no row.
 pub(super) struct Lines {
     cpus: [usize; 2],
-    layouts: Vec<(RingLayout, LayoutRun)>,
+    orders: Vec<OrderTerms>,
+    ways: Vec<(Layout, OneWay)>,
     sharing: Vec<(Spacing, SharingRun)>,
 }
 
 impl Lines {
     /// Nothing measured yet, between `cpus`.
-    pub(super) const fn new(cpus: [usize; 2]) -> Self {
-        Self { cpus, layouts: Vec::new(), sharing: Vec::new() }
+    pub(super) fn new(cpus: [usize; 2]) -> Self {
+        Self { cpus, orders: orders(7, EVENTS), ways: Vec::new(), sharing: Vec::new() }
     }
 
     /// Between the first and the last CPU that this process may use.
@@ -54,18 +59,16 @@ impl Lines {
     fn run(&mut self, calibration: &Calibration, events: usize, increments: u64) -> anyhow::Result<()> {
         let cpus = self.cpus;
         let (clock, scale) = (calibration.clock, calibration.scale);
-        let mut layouts = [RingLayout::SequenceInSlot, RingLayout::IndexPairCached];
+        let mut layouts = [Layout::SequenceInSlot, Layout::SequenceInSlotResting, Layout::IndexPair];
         let mut spacings = [Spacing::OneLine, Spacing::OwnLines];
         // A, B, then B, A: what drifts meets both alike.
-        if self.layouts.len() % 4 == 2 {
+        if self.sharing.len() % 4 == 2 {
             layouts.reverse();
             spacings.reverse();
         }
-        let plan = LayoutPlan { cpus, capacity: SLOTS, warmup: WARMUP, events, stream_events: STREAM };
         for layout in layouts {
-            let run = run_layout(layout, &plan, clock, scale).context("cannot run on two cores")?;
-            ensure!(run.faults == 0, "void: {} events of {layout:?} came out of order or torn", run.faults);
-            self.layouts.push((layout, run));
+            let way = self.way(layout, calibration, events)?;
+            self.ways.push((layout, way));
         }
         for spacing in spacings {
             let run = run_sharing(cpus, spacing, increments, clock, scale).context("cannot run on two cores")?;
@@ -75,15 +78,34 @@ impl Lines {
         Ok(())
     }
 
+    fn way(&self, layout: Layout, calibration: &Calibration, events: usize) -> anyhow::Result<OneWay> {
+        let (clock, scale, cpus) = (calibration.clock, calibration.scale, self.cpus);
+        let other = match layout {
+            Layout::SequenceInSlot => {
+                let plan = RingPlan { cpus, capacity: SLOTS, warmup: WARMUP, events, idle: Idle::HoldsNext };
+                let read = |intent: &OrderIntent| read_whole(intent) & 1;
+                let run = run_ring(&plan, &self.orders, clock, scale, read).context("cannot run on two cores")?;
+                ensure!(run.faults == 0, "void: {} events came out of order or torn", run.faults);
+                return Ok(OneWay::of([run.ping_pong_before, run.ping_pong_after], run.placement, run.cycles));
+            }
+            Layout::SequenceInSlotResting => tt_floor::Layout::SequenceInSlot,
+            Layout::IndexPair => tt_floor::Layout::IndexPairCached,
+        };
+        let plan = LayoutPlan { cpus, capacity: SLOTS, warmup: WARMUP, events, stream_events: STREAM };
+        let run = run_layout(other, &plan, clock, scale).context("cannot run on two cores")?;
+        ensure!(run.faults == 0, "void: {} events of {layout:?} came out of order or torn", run.faults);
+        Ok(OneWay::of([run.ping_pong_before, run.ping_pong_after], run.placement, run.cycles))
+    }
+
     fn ways(&self, sketch: &mut Sketch<'_>) {
         for placement in PLACEMENTS {
             let mut ways = Vec::new();
             let mut ping_pongs = Vec::new();
-            for (wanted, layout, what) in LAYOUTS {
-                let runs = self.layouts.iter().filter(|(of, run)| *of == wanted && run.placement == placement);
-                let runs: Vec<&LayoutRun> = runs.map(|(_, run)| run).collect();
-                let medians: Vec<f64> = runs.iter().filter_map(|run| median(&run.cycles)).collect();
-                ping_pongs.extend(runs.iter().map(|run| f64::midpoint(run.ping_pong_before, run.ping_pong_after)));
+            for (layout, what) in LAYOUTS {
+                let runs = self.ways.iter().filter(|(of, way)| *of == layout && way.placement == placement);
+                let runs: Vec<&OneWay> = runs.map(|(_, way)| way).collect();
+                let medians: Vec<f64> = runs.iter().map(|way| way.p50).collect();
+                ping_pongs.extend(runs.iter().map(|way| way.ping_pong));
                 ways.extend(sketch.ns_of_runs(&medians).map(|p50| Way { layout, p50, what: what.to_owned() }));
             }
             if !ways.is_empty() {
@@ -116,24 +138,32 @@ impl Lines {
     }
 }
 
-const LAYOUTS: [(RingLayout, Layout, &str); 2] = [
+/// An event's way in one run, in cycles.
+struct OneWay {
+    placement: Placement,
+    ping_pong: f64,
+    p50: f64,
+}
+
+impl OneWay {
+    fn of([before, after]: [f64; 2], placement: Placement, mut cycles: Vec<u64>) -> Self {
+        Self { placement, ping_pong: f64::midpoint(before, after), p50: middle(&mut cycles).unwrap_or_default() }
+    }
+}
+
+const LAYOUTS: [(Layout, &str); 3] = [
     (
-        RingLayout::SequenceInSlot,
         Layout::SequenceInSlot,
-        "the shipped ring, an event of 56 bytes: from the stamp before push to the stamp after the whole event was read",
+        "the shipped ring, an event of 56 bytes, the idle producer keeps the next slot's line: from the stamp before push \
+         to the stamp after the whole event was read",
     ),
+    (Layout::SequenceInSlotResting, "the same ring, the idle producer does nothing"),
     (
-        RingLayout::IndexPairCached,
         Layout::IndexPair,
-        "an event of 64 bytes through a ring of two indices on lines of their own, each side keeping the other's; the same stamps",
+        "an event of 64 bytes through a ring of two indices on lines of their own, each side keeping the other's; the same \
+         stamps",
     ),
 ];
-
-fn median(cycles: &[u64]) -> Option<f64> {
-    let mut sorted = cycles.to_vec();
-    sorted.sort_unstable();
-    sorted.get(sorted.len() / 2).map(|cycles| *cycles as f64)
-}
 
 impl Bench for Lines {
     fn name(&self) -> &'static str {

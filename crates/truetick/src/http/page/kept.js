@@ -18,7 +18,7 @@ export function showLiveFlow(snapshot) {
     const stages = timed.stages.map(({ stage, n, mean_ns: mean }) => ({ name: stage.replace("_", " "), ns: n > 0 ? mean : undefined }));
     paths[engine] = { stages, whole: timed.pass?.p50_ns, says: "a whole pass, p50" };
   }
-  showFlow(document.getElementById("flow"), paths);
+  showFlow(document.getElementById("flow"), paths, "nothing came yet");
 }
 
 /** The kept result, or what makes one. */
