@@ -46,23 +46,28 @@ pub(crate) fn told_number(object: &Object<'_>, key: &[u8]) -> Result<Option<Deci
     told(object, key).map(number_of).transpose()
 }
 
-/// A price or quantity, in quotes or not.
+/// A price or quantity, in quotes or not, without a sign.
+pub(crate) fn amount_of(raw: &[u8]) -> Result<Decimal, Fault> {
+    match raw.first() {
+        Some(b'"') => json::quoted_unsigned(raw),
+        _ => json::bare_unsigned(raw),
+    }
+}
+
+/// As [`amount_of`], of a member.
 pub(crate) fn amount(object: &Object<'_>, key: &[u8]) -> Result<Decimal, Fault> {
-    unsigned(number(object, key)?)
+    amount_of(object.need(key)?)
 }
 
 /// As [`amount`], where it may be untold.
 pub(crate) fn told_amount(object: &Object<'_>, key: &[u8]) -> Result<Option<Decimal>, Fault> {
-    told_number(object, key)?.map(unsigned).transpose()
-}
-
-fn unsigned(number: Decimal) -> Result<Decimal, Fault> {
-    if number.mantissa < 0 { Err(Fault::Number) } else { Ok(number) }
+    told(object, key).map(amount_of).transpose()
 }
 
 /// The first amount less the second one, which is no greater.
 pub(crate) fn difference(one: Decimal, two: Decimal) -> Result<Decimal, Fault> {
-    unsigned(one.sum(Decimal { mantissa: -two.mantissa, ..two })?)
+    let rest = one.sum(Decimal { mantissa: -two.mantissa, ..two })?;
+    if rest.mantissa < 0 { Err(Fault::Number) } else { Ok(rest) }
 }
 
 /// A whole number, in quotes or not.

@@ -1,7 +1,8 @@
 //! Kraken's frames in the order of keys in which they are sent.
 
 use crate::scan::Cursor;
-use crate::{BookDelta, BookSnapshot, Control, Event, EventBuffer, Levels};
+use crate::{AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Levels, Ticker, Trade};
+use tt_model::Nanos;
 
 /// Reads one frame, `None` where anything is not as expected.
 #[inline]
@@ -11,6 +12,14 @@ pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
     if cursor.passes(b"heartbeat\"}") {
         cursor.end()?;
         return Some(Event::Control(Control::Heartbeat));
+    }
+    if cursor.passes(b"ticker\",\"type\":\"") {
+        buffer.push_ticker(ticker(&mut cursor)?).ok()?;
+        return Some(Event::Tickers);
+    }
+    if cursor.passes(b"trade\",\"type\":\"") {
+        trades(&mut cursor, buffer)?;
+        return Some(Event::Trades);
     }
     cursor.literal(b"book\",\"type\":\"")?;
     let is_update = cursor.passes(b"update\"");
@@ -38,4 +47,74 @@ pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
     } else {
         Event::BookSnapshot(BookSnapshot { symbol: Some(symbol), last_id: 0, checksum, levels, ts_event })
     })
+}
+
+fn ticker(cursor: &mut Cursor<'_>) -> Option<Ticker> {
+    cursor.text()?;
+    cursor.literal(b",\"data\":[{\"symbol\":\"")?;
+    let symbol = cursor.symbol()?;
+    cursor.literal(b",\"bid\":")?;
+    let bid_px = Some(cursor.number()?);
+    cursor.literal(b",\"bid_qty\":")?;
+    let bid_qty = Some(cursor.number()?);
+    cursor.literal(b",\"ask\":")?;
+    let ask_px = Some(cursor.number()?);
+    cursor.literal(b",\"ask_qty\":")?;
+    let ask_qty = Some(cursor.number()?);
+    cursor.literal(b",\"last\":")?;
+    let last_px = Some(cursor.number()?);
+    cursor.literal(b",\"volume\":")?;
+    cursor.number()?;
+    cursor.literal(b",\"vwap\":")?;
+    cursor.number()?;
+    cursor.literal(b",\"low\":")?;
+    cursor.number()?;
+    cursor.literal(b",\"high\":")?;
+    cursor.number()?;
+    cursor.literal(b",\"change\":")?;
+    signed(cursor)?;
+    cursor.literal(b",\"change_pct\":")?;
+    signed(cursor)?;
+    let ts_event = if cursor.passes(b",\"timestamp\":\"") { cursor.rfc3339()? } else { Nanos(0) };
+    cursor.literal(b"}]}")?;
+    cursor.end()?;
+    Some(Ticker { symbol, bid_px, bid_qty, ask_px, ask_qty, last_px, ts_event, ..Ticker::default() })
+}
+
+/// Passes a number with or without a sign.
+fn signed(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.passes(b"-");
+    cursor.number().map(|_| ())
+}
+
+fn trades(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<()> {
+    cursor.text()?;
+    cursor.literal(b",\"data\":[")?;
+    loop {
+        cursor.literal(b"{\"symbol\":\"")?;
+        let symbol = cursor.symbol()?;
+        cursor.literal(b",\"side\":\"")?;
+        let aggressor = if cursor.passes(b"buy\"") {
+            AggressorSide::Buy
+        } else {
+            cursor.literal(b"sell\"")?;
+            AggressorSide::Sell
+        };
+        cursor.literal(b",\"price\":")?;
+        let px = cursor.number()?;
+        cursor.literal(b",\"qty\":")?;
+        let qty = cursor.number()?;
+        cursor.literal(b",\"ord_type\":\"")?;
+        cursor.text()?;
+        cursor.literal(b",\"trade_id\":")?;
+        let trade_id = cursor.whole()?;
+        cursor.literal(b",\"timestamp\":\"")?;
+        let ts_event = cursor.rfc3339()?;
+        cursor.literal(b"}")?;
+        buffer.push_trade(Trade { symbol, trade_id, px, qty, aggressor, in_market: true, ts_event }).ok()?;
+        if !cursor.passes(b",") {
+            cursor.literal(b"]}")?;
+            return cursor.end();
+        }
+    }
 }

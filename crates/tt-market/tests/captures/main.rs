@@ -9,6 +9,7 @@ mod detectors;
 mod fixtures;
 mod oracles;
 mod parsers;
+mod random;
 mod unproved;
 
 use captured::{Capture, Feed};

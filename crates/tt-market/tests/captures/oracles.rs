@@ -43,12 +43,23 @@ fn number(value: &Value) -> Option<String> {
     }
 }
 
-/// As `number`, and whether it is told at all: `-` where it is absent, null or empty.
+/// As `number`, without a sign.
+fn amount(value: Option<&Value>) -> Option<String> {
+    let value = value?;
+    let is_signed = match value {
+        Value::String(text) => text.starts_with('-'),
+        Value::Number(number) => number.to_string().starts_with('-'),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
+    };
+    number(value).filter(|_| !is_signed)
+}
+
+/// As `amount`, and whether it is told at all: `-` where it is absent, null or empty.
 fn told(value: Option<&Value>) -> Option<String> {
     match value {
         None | Some(Value::Null) => Some("-".to_owned()),
         Some(Value::String(text)) if text.is_empty() => Some("-".to_owned()),
-        Some(value) => number(value),
+        Some(value) => amount(Some(value)),
     }
 }
 
@@ -83,6 +94,11 @@ pub(crate) fn rfc3339(value: Option<&Value>) -> Option<u64> {
     Some(seconds * 1_000_000_000 + ns)
 }
 
+/// A whole number in quotes.
+fn digits(value: &Value) -> Option<u64> {
+    value.as_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
+}
+
 fn unix_ms(value: Option<&Value>) -> Option<u64> {
     value?.as_u64()?.checked_mul(1_000_000)
 }
@@ -106,6 +122,12 @@ fn trade(symbol: &str, id: u64, numbers: [String; 2], side: &str, ns: u64) -> St
 /// Best bid, best offer, last, mark, index, mid, funding, open interest: what is not told is `-`.
 fn ticker(symbol: &str, numbers: [String; 10], ns: u64) -> String {
     format!("ticker {symbol} {} {ns};", numbers.join(" "))
+}
+
+/// The library keeps no order of keys.
+fn sorted(mut lines: Vec<String>) -> String {
+    lines.sort();
+    lines.concat()
 }
 
 fn nothing() -> String {
@@ -199,7 +221,7 @@ pub(crate) fn coinbase_exchange(value: &Value) -> Option<String> {
             for (slot, key) in ["best_bid", "best_bid_size", "best_ask", "best_ask_size"].iter().enumerate() {
                 numbers[slot] = told(value.get(key))?;
             }
-            numbers[4] = number(value.get("price")?)?;
+            numbers[4] = amount(value.get("price"))?;
             Some(ticker(symbol()?, numbers, rfc3339(value.get("time"))?))
         }
         "heartbeat" | "status" | "subscriptions" => Some(OTHER.to_owned()),
@@ -245,29 +267,32 @@ pub(crate) fn coinbase_advanced(value: &Value) -> Option<String> {
                 // The venue names the maker's side.
                 let side = aggressor(one.get("side"), "SELL", "BUY")?;
                 let id = one.get("trade_id")?;
-                let id = id.as_u64().or_else(|| id.as_str()?.parse().ok())?;
+                let id = id.as_u64().or_else(|| digits(id))?;
                 Some(trade(name(one.get("product_id"))?, id, numbers, side, rfc3339(one.get("time"))?))
             })
             .collect(),
-        "ticker" | "ticker_batch" => entries("tickers")?
-            .iter()
-            .map(|one| {
-                let mut numbers = std::array::from_fn(|_| nothing());
-                let keys = ["best_bid", "best_bid_quantity", "best_ask", "best_ask_quantity"];
-                for (slot, key) in keys.iter().enumerate() {
-                    numbers[slot] = told(one.get(key))?;
-                }
-                numbers[4] = number(one.get("price")?)?;
-                Some(ticker(name(one.get("product_id"))?, numbers, ns))
-            })
-            .collect(),
+        "ticker" | "ticker_batch" => {
+            let lines: Option<Vec<_>> = entries("tickers")?
+                .iter()
+                .map(|one| {
+                    let mut numbers = std::array::from_fn(|_| nothing());
+                    let keys = ["best_bid", "best_bid_quantity", "best_ask", "best_ask_quantity"];
+                    for (slot, key) in keys.iter().enumerate() {
+                        numbers[slot] = told(one.get(key))?;
+                    }
+                    numbers[4] = amount(one.get("price"))?;
+                    Some(ticker(name(one.get("product_id"))?, numbers, ns))
+                })
+                .collect();
+            Some(sorted(lines?))
+        }
         "candles" => entries("candles")?
             .iter()
             .map(|one| {
                 let keys = ["open", "high", "low", "close", "volume"];
-                let numbers: Option<Vec<_>> = keys.iter().map(|key| number(one.get(key)?)).collect();
+                let numbers: Option<Vec<_>> = keys.iter().map(|key| amount(one.get(key))).collect();
                 let start = one.get("start")?;
-                let start_s = start.as_u64().or_else(|| start.as_str()?.parse().ok())?;
+                let start_s = start.as_u64().or_else(|| digits(start))?;
                 let ts = start_s.checked_mul(1_000_000_000)?;
                 Some(candle(name(one.get("product_id"))?, 300_000_000_000, ts, &numbers?))
             })
@@ -321,25 +346,29 @@ pub(crate) fn hyperliquid(value: &Value) -> Option<String> {
         "activeAssetCtx" => {
             let state = data?.get("ctx")?;
             let mut numbers = std::array::from_fn(|_| nothing());
-            for (slot, key) in [(5, "markPx"), (6, "oraclePx"), (8, "funding"), (9, "openInterest")] {
-                numbers[slot] = number(state.get(key)?)?;
+            for (slot, key) in [(5, "markPx"), (6, "oraclePx"), (9, "openInterest")] {
+                numbers[slot] = amount(state.get(key))?;
             }
+            numbers[8] = number(state.get("funding")?)?;
             numbers[7] = told(state.get("midPx"))?;
             Some(ticker(name(data?.get("coin"))?, numbers, 0))
         }
-        "allMids" => data?
-            .get("mids")?
-            .as_object()?
-            .iter()
-            .map(|(coin, px)| {
-                let mut numbers = std::array::from_fn(|_| nothing());
-                numbers[7] = quoted(Some(px))?;
-                Some(ticker(name(Some(&Value::String(coin.clone())))?, numbers, 0))
-            })
-            .collect(),
+        "allMids" => {
+            let mids: Option<Vec<_>> = data?
+                .get("mids")?
+                .as_object()?
+                .iter()
+                .map(|(coin, px)| {
+                    let mut numbers = std::array::from_fn(|_| nothing());
+                    numbers[7] = quoted(Some(px))?;
+                    Some(ticker(name(Some(&Value::String(coin.clone())))?, numbers, 0))
+                })
+                .collect();
+            Some(sorted(mids?))
+        }
         "candle" => {
             let one = data?;
-            let numbers: Option<Vec<_>> = ["o", "h", "l", "c", "v"].iter().map(|key| number(one.get(key)?)).collect();
+            let numbers: Option<Vec<_>> = ["o", "h", "l", "c", "v"].iter().map(|key| amount(one.get(key))).collect();
             let (start, end) = (unix_ms(one.get("t"))?, unix_ms(one.get("T"))?);
             Some(candle(name(one.get("s"))?, end.checked_sub(start)? + 1_000_000, start, &numbers?))
         }

@@ -76,13 +76,16 @@ fn shown(event: &Event, buffer: &EventBuffer) -> String {
             levels(&mut out, &s.levels);
         }
         Event::Tickers => {
+            let mut lines = Vec::new();
             for t in buffer.tickers() {
                 let best = [t.bid_px, t.bid_qty, t.ask_px, t.ask_qty, t.last_px];
                 let other = [t.mark_px, t.index_px, t.mid_px, t.funding_rate, t.open_interest];
                 let numbers: Vec<_> =
                     best.iter().chain(&other).map(|number| number.map_or("-".to_owned(), plain)).collect();
-                write!(out, "ticker {} {} {};", t.symbol, numbers.join(" "), t.ts_event.0).unwrap();
+                lines.push(format!("ticker {} {} {};", t.symbol, numbers.join(" "), t.ts_event.0));
             }
+            lines.sort();
+            out.push_str(&lines.concat());
         }
         Event::Candles => {
             for c in buffer.candles() {
@@ -207,7 +210,7 @@ fn unix_ms(text: &str) -> Option<u64> {
 }
 
 /// Reads a frame all three ways. The engine may refuse what the library lets pass, for a reason that it names.
-fn compare(venue: Venue, frame: &[u8]) {
+pub(crate) fn compare(venue: Venue, frame: &[u8]) {
     let mut buffer = EventBuffer::new(4096, 64);
     let scanned = parse(venue, frame, &mut buffer, false);
     let general = parse(venue, frame, &mut buffer, true);
