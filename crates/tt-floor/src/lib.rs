@@ -10,6 +10,7 @@ mod deadline;
 mod delay;
 pub mod hand_over;
 mod jitter;
+pub mod journey;
 mod layout_run;
 mod middle;
 mod pair;

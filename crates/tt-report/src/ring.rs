@@ -1,5 +1,6 @@
 //! What `truetick bench ring` found out: one value, from which text, JSON, CSV and pages are made.
 
+mod journey_plot;
 mod journey_text;
 mod portrait;
 mod text;

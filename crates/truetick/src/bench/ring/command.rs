@@ -1,6 +1,7 @@
 //! `truetick bench ring`: NullRing's output, where its median goes, and the journey.
 
 mod decomposed;
+mod journey;
 mod latencies;
 mod machine;
 mod rounds;
@@ -52,6 +53,14 @@ pub(crate) struct Flags {
     /// Every sample of every loop: `loop,run,iteration,cycles,ns,class`
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+
+    /// The ten steps from a naive ring to the shipped one, too: cumulative, and each left out of the final build
+    #[arg(long)]
+    journey: bool,
+
+    /// The journey as an SVG
+    #[arg(long, value_name = "FILE", requires = "journey")]
+    plot: Option<PathBuf>,
 }
 
 /// Measures, prints, and keeps the result.
@@ -67,6 +76,7 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
     let sizes = Sizes::new(flags, quick, cpus, granted.fifo);
     let before = Before::read(calibration);
     let mut rounds = Rounds::new(calibration, sizes);
+    let huge_pages = machine::huge_pages();
     rounds.make(&|round, of| progress(&format!("round {round}/{of}")))?;
     let mut lines = Lines::new(cpus);
     for round in 0..rounds.sizes.rounds {
@@ -74,9 +84,17 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
         lines.round(calibration)?;
     }
 
-    progress("making intervals");
     let plan = super::super::plan::Plan::new(quick);
     let bootstrap = Bootstrap { resamples: plan.resamples, seed: plan.seed };
+    let journey = flags.journey.then(|| {
+        // Builds without locked memory must not have it.
+        tt_os::memory::unlock_all().context("cannot unlock the memory")?;
+        let progress = |round, of| progress(&format!("round {round}/{of} of the journey"));
+        journey::run(&rounds.sizes, &granted, calibration, &bootstrap, &progress)
+    });
+    let journey = journey.transpose()?;
+
+    progress("making intervals");
     let mut environment = environment::record(calibration, &before, Some(cpus[1]), plan.seed);
     environment.machine.cores = runner::cpus().len();
     environment.disturbance.load_before = exclusive.load;
@@ -98,7 +116,7 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
             cpus,
             priority: granted.priority,
             locked_memory: granted.locked_memory,
-            huge_pages: machine::huge_pages(),
+            huge_pages,
             idle: "between events the producer keeps the next slot's line".to_owned(),
             skew_ns: rounds.skew_ns(),
             cycle_ns: scale.ns_f64(1.0),
@@ -109,7 +127,7 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
         runs: rounds.made.iter().map(|made| rounds.run_of(made)).collect(),
         decompositions: decomposed::of_each_placement(&rounds, &bootstrap),
         tail: None,
-        journey: None,
+        journey,
     };
     progress("");
     let folder = out.unwrap_or_else(|| default_folder(&result.environment.date));
@@ -117,6 +135,10 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
     draw(&folder, &result, &lines, calibration, &bootstrap)?;
     if let Some(path) = &flags.csv {
         write(path, &|file| rounds.write_csv(file))?;
+    }
+    if let (Some(path), Some(journey)) = (&flags.plot, &result.journey) {
+        let svg = journey.svg().context("cannot draw the journey")?;
+        write(path, &|file| file.write_all(svg.as_bytes()))?;
     }
     let mut stdout = io::stdout().lock();
     let written = if json { result.write_json(&mut stdout) } else { result.write_text(&mut stdout) };

@@ -1,12 +1,13 @@
 //! The evaluator alone, in a tight loop.
 
 use anyhow::ensure;
+use tt_floor::journey::Desk;
 use tt_meter::Off;
 use tt_model::{
     Breach, InstrumentId, IntentFlags, IntentKind, Notional, OrderIntent, OrderSide, OrderTerms, Price, Qty,
 };
 use tt_report::{Published, Statistic, Unit};
-use tt_risk::{Capacity, Exposure, Gate, InstrumentLimits, Limits, Mark, Rate};
+use tt_risk::{Exposure, Gate, Limits, Rate};
 
 use super::super::operation::{Label, Operation};
 use super::super::plan::Random;
@@ -72,25 +73,19 @@ pub(super) const fn reference_px(instrument: u32) -> i64 {
     100_000 + 1_000 * instrument as i64
 }
 
+/// What every gate of these rows knows.
+pub(super) const DESK: Desk = Desk {
+    accounts: ACCOUNTS,
+    instruments: INSTRUMENTS,
+    limits: LIMITS,
+    collar_bps: COLLAR_BPS,
+    rate: Rate { per_second: 1_000_000_000, burst: 1_000 },
+    reference_px,
+};
+
 /// A gate in which everything is allowed that [`LIMITS`] allows.
 pub(super) fn gate() -> Gate {
-    let mut gate = Gate::new(Capacity { accounts: ACCOUNTS, instruments: INSTRUMENTS });
-    let rate = Rate { per_second: 1_000_000_000, burst: 1_000 };
-    gate.set_global_rate(rate);
-    for instrument in (0..INSTRUMENTS).map(InstrumentId) {
-        let limits = InstrumentLimits { collar_bps: COLLAR_BPS, mark_age_max_ns: u64::MAX, rate };
-        let mark = Mark { ref_px: Price(reference_px(instrument.0)), ts_ns: 0, is_verified: true };
-        gate.set_instrument_limits(instrument, &limits).expect("the instrument is in the table");
-        gate.set_reference(instrument, &mark).expect("the instrument is in the table");
-        for account in 0..ACCOUNTS {
-            gate.set_limits(account, instrument, &LIMITS).expect("limits are in range");
-        }
-    }
-    for account in 0..ACCOUNTS {
-        gate.set_account_rate(account, rate).expect("the account is in the table");
-    }
-    reset(&mut gate);
-    gate
+    DESK.gate()
 }
 
 /// No position, nothing open.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::thread;
 
+use tt_floor::journey::Step;
+
 /// The `SCHED_FIFO` level that is asked for: above ordinary work, below the kernel's own threads.
 const LEVEL: u8 = 50;
 
@@ -12,6 +14,7 @@ pub(super) struct Granted {
     /// The level, where it is granted.
     pub(super) fifo: Option<u8>,
     pub(super) priority: String,
+    pub(super) may_lock: bool,
     pub(super) locked_memory: String,
 }
 
@@ -24,14 +27,31 @@ impl Granted {
             Ok(Err(refusal)) => (None, format!("ordinary priority ({refusal})")),
             Err(_) => (None, "ordinary priority".to_owned()),
         };
-        let locked_memory = match tt_os::memory::lock_all() {
+        let locked = tt_os::memory::lock_all();
+        let locked_memory = match locked {
             Ok(()) => {
                 let locked = tt_os::readings::memory_kib().0.unwrap_or(0);
                 format!("locked ({} MiB)", locked / 1024)
             }
             Err(refusal) => format!("not locked ({refusal})"),
         };
-        Self { fifo, priority, locked_memory }
+        Self { fifo, priority, may_lock: locked.is_ok(), locked_memory }
+    }
+
+    /// Why what `step` turns on is not in force; `None` where it is.
+    pub(super) fn refusal_of(&self, step: Step) -> Option<&str> {
+        match step {
+            Step::LockedMemory => (!self.may_lock).then_some(self.locked_memory.as_str()),
+            Step::Priority => self.fifo.is_none().then_some(self.priority.as_str()),
+            Step::NaiveClock
+            | Step::Rdtsc
+            | Step::Rdtscp
+            | Step::Affinity
+            | Step::Alignment
+            | Step::RelaxedAtomics
+            | Step::BranchFree
+            | Step::FixedPoint => None,
+        }
     }
 }
 
