@@ -38,7 +38,8 @@ impl Journey {
             .x_label_area_size(60)
             .y_label_area_size(50)
             .build_cartesian_2d(0.0..self.steps.len() as f64, 0.0..self.highest() * 1.08)?;
-        chart.configure_mesh().disable_x_mesh().disable_x_axis().y_desc("ns").draw()?;
+        let whole = |ns: &f64| format!("{ns:.0}");
+        chart.configure_mesh().disable_x_mesh().disable_x_axis().max_light_lines(0).y_label_formatter(&whole).draw()?;
         let legend = [
             (OURS, "this machine, this and all earlier steps, with the 95 % interval"),
             (LEFT_OUT, "this machine, the final build without this step"),
