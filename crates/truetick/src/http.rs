@@ -23,6 +23,7 @@ mod machine;
 mod market;
 mod metrics;
 mod page;
+mod passes;
 mod report;
 mod risk;
 pub mod snapshot;
@@ -149,6 +150,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/healthz", get(machine::healthz))
         .route("/readyz", get(machine::readyz))
         .route("/api/v1/machine", get(machine::machine))
+        .route("/api/v1/machine/passes", get(passes::passes))
         .route("/api/v1/machine/report", get(report::report))
         .fallback(guard::not_found)
         .layer(middleware::from_fn(guard::guard))

@@ -1,6 +1,7 @@
 //! What was timed, as nanoseconds for readers.
 
 use tt_meter::{Histogram, Stage, Stages};
+use tt_report::Bucket;
 
 use crate::clock::calibration;
 use crate::http::snapshot;
@@ -14,7 +15,20 @@ pub fn stages(seen: &Stages, one_in: u32) -> snapshot::Stages {
         n: seen.totals[stage as usize].count,
         mean_ns: seen.mean_ns(stage, calibration).unwrap_or(0.0),
     };
-    snapshot::Stages { one_in, stages: Stage::ALL.map(mean).to_vec(), pass: cycles_quantiles(&seen.pass) }
+    let ns = |cycles: u64| calibration.scale.ns_f64(cycles.saturating_sub(calibration.read_cycles) as f64);
+    snapshot::Stages {
+        one_in,
+        stages: Stage::ALL.map(mean).to_vec(),
+        pass: cycles_quantiles(&seen.pass),
+        buckets: buckets(&seen.pass, ns),
+    }
+}
+
+/// The buckets that hold something, in nanoseconds.
+#[must_use]
+pub fn buckets(histogram: &Histogram, ns: impl Fn(u64) -> f64) -> Vec<Bucket> {
+    let filled = histogram.filled();
+    filled.map(|(low, high, count)| Bucket { low_ns: ns(low), high_ns: ns(high), count }).collect()
 }
 
 /// The distribution of passes in cycles, the read of the clock included in each; `None` without a sample.

@@ -118,6 +118,11 @@ fn the_page_shows_every_engine_live_and_relays() {
     let refused = rows(&verdicts["list"]).iter().filter(|row| text(&row[2]).contains("refused"));
     assert!(refused.clone().all(|row| text(&row[2]).lines().count() > 1), "a refusal without a reason: {verdicts}");
     assert!(!rows(&verdicts["reasons"]).is_empty() && rows(&verdicts["limits"]).len() == 9, "{verdicts}");
+    let passes = &seen["passes"];
+    let samples =
+        |when: &str| text(&passes[when]["market"]["samples"]).replace(',', "").parse::<u64>().expect("a count");
+    assert!(samples("before") < samples("later"), "{passes}");
+    assert!(text(&passes["later"]["market"]["p50"]).ends_with('s') && passes["canvas"] == 1, "{passes}");
     assert_eq!(seen["pause"]["before"], seen["pause"]["during"]);
 
     let relay = &seen["relay"];

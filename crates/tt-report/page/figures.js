@@ -60,6 +60,6 @@ export function mountFigures(root, { summary, figures }, { withFlow = true } = {
   if (withFlow) root.append(flow.box);
   root.append(choice, line.box, make("div", { class: "pair" }, sharing.box, terms.box), spread.box, road.box);
   draw();
-  showSpread(spread.body, figures, placement);
+  showSpread(spread.body, figures, [placement]);
   showJourney(road.body, journey);
 }

@@ -34,6 +34,9 @@ const PLACEMENTS = {
   same_cache: "same L3",
   across_caches: "across L3s",
   moved: "moved meanwhile",
+  turn: "TURN",
+  market: "Market",
+  risk: "Risk",
 };
 export const placementName = (placement) => PLACEMENTS[placement] ?? placement;
 

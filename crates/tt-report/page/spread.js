@@ -62,6 +62,7 @@ function marks(shown) {
         ctx.lineTo(x, bbox.top + size);
         ctx.fill();
       }
+      if (distribution.stall_from_ns === null) continue;
       const from = plot.valToPos(distribution.stall_from_ns, "x", true);
       if (from > bbox.left && from < bbox.left + bbox.width) {
         ctx.strokeStyle = colour("soft");
@@ -89,6 +90,8 @@ function quantileTable(shown) {
 }
 
 function causeList(shown) {
+  const from = shown[0]?.distribution.stall_from_ns;
+  if (from === null || from === undefined) return "";
   const sums = new Map();
   for (const { distribution } of shown) {
     for (const { cause, count: n, total_ns: total } of distribution.causes) {
@@ -101,7 +104,6 @@ function causeList(shown) {
     list.append(make("li", { "data-cause": CAUSES.includes(cause) ? cause : "unknown" }, make("i"), `${words(cause)} `, make("b", {}, count(n)), make("small", {}, ` ${time(total)} in all`)));
   }
   if (sums.size === 0) list.append(make("li", { class: "none" }, "no stall"));
-  const from = shown[0]?.distribution.stall_from_ns;
   return make("div", {}, make("p", { class: "quiet" }, `Stalls, from ${time(from)} on, the longest marked at the upper edge:`), list);
 }
 
@@ -114,17 +116,21 @@ function tailTable(tail) {
   return make("table", { class: "tail" }, make("caption", {}, "Beside the jitter floor: the same core spinning without any event"), make("thead", {}, head), make("tbody", {}, ...rows));
 }
 
-/** Draws the distributions of all `classes` into `part`; the controls are the figure's own. */
-export function showSpread(part, { classes, tail: tailRates }, chosenPlacement) {
+/**
+ * Draws the distributions of all `classes` into `part`, first those of `chosenPlacements`; the controls are the figure's
+ * own. Returns `stop`, and `update`, which takes later samples of the same classes.
+ */
+export function showSpread(part, { classes: given, tail: tailRates }, chosenPlacements) {
+  let classes = given;
   const found = new Set(classes.flatMap((entry) => entry.distributions.map((one) => one.name)));
   const names = [...FIRST.filter((name) => found.has(name)), ...[...found].filter((name) => !FIRST.includes(name))];
   if (names.length === 0) {
     part.replaceChildren(absent("No distribution in this run."));
-    return () => {};
+    return { stop: () => {}, update: () => {} };
   }
   let [name, view] = [names[0], "count"];
   const has = (entry) => entry.distributions.some((one) => one.name === name);
-  let placements = classes.filter((entry) => has(entry) && (entry.placement === chosenPlacement)).map((entry) => entry.placement);
+  let placements = classes.filter((entry) => has(entry) && chosenPlacements.includes(entry.placement)).map((entry) => entry.placement);
   if (placements.length === 0) placements = classes.filter(has).slice(0, 1).map((entry) => entry.placement);
   let plot = null;
   const frame = make("div", { class: "plot", role: "img" });
@@ -183,7 +189,15 @@ export function showSpread(part, { classes, tail: tailRates }, chosenPlacement) 
   const scheme = matchMedia("(prefers-color-scheme: dark)");
   const redraw = () => draw({ min: plot.scales.x.min, max: plot.scales.x.max });
   scheme.addEventListener("change", redraw);
-  return () => { fit.disconnect(); scheme.removeEventListener("change", redraw); plot?.destroy(); };
+  const update = (later) => {
+    // Not under a hand that zooms or reads.
+    if (part.matches(":focus-within") || frame.matches(":hover") || document.hidden) return;
+    const [low, high] = reach(shownNow());
+    const range = { min: plot.scales.x.min, max: plot.scales.x.max };
+    classes = later;
+    draw(range.min > low || range.max < high ? range : null);
+  };
+  return { update, stop: () => { fit.disconnect(); scheme.removeEventListener("change", redraw); plot?.destroy(); } };
 }
 
 /** From the least to the greatest bucket of all that is shown. */

@@ -75,20 +75,23 @@ pub struct StallMark {
 }
 
 /// What is known of a distribution whose samples are gone.
-pub(crate) struct Binned<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Binned<'a> {
     /// Rising, of any width.
-    pub(crate) buckets: &'a [Bucket],
+    pub buckets: &'a [Bucket],
     /// The clock's step, nanoseconds.
-    pub(crate) step_ns: f64,
-    /// From here on a sample is a stall, nanoseconds.
-    pub(crate) stall_from_ns: f64,
+    pub step_ns: f64,
+    /// From here on a sample is a stall, nanoseconds; infinite where none is.
+    pub stall_from_ns: f64,
     /// The stalls that were told apart.
-    pub(crate) stalls: &'a [StallMark],
+    pub stalls: &'a [StallMark],
 }
 
 impl Distribution {
-    /// Buckets on the common grid, and stalls by cause; a stall that was not told apart is `unknown`.
-    pub(crate) fn of_binned(known: &Binned<'_>) -> Self {
+    /// Buckets on the common grid, and stalls by cause; a stall that was not told apart is `unknown`. Name, quantiles and
+    /// extremes are the caller's to fill in: buckets know them less exactly.
+    #[must_use]
+    pub fn of_binned(known: &Binned<'_>) -> Self {
         let middles: Vec<(f64, u64)> =
             known.buckets.iter().map(|bucket| (f64::midpoint(bucket.low_ns, bucket.high_ns), bucket.count)).collect();
         let mut stalls: Vec<(f64, &str)> = known.stalls.iter().map(|stall| (stall.ns, stall.cause.as_str())).collect();

@@ -27,7 +27,7 @@ mod samples;
 mod table;
 
 pub use bootstrap::{Bootstrap, Estimate};
-pub use distribution::{Bucket, Cause, Distribution, StallMark};
+pub use distribution::{Binned, Bucket, Cause, Distribution, StallMark};
 pub use document::{Document, REPORT_FORMAT};
 pub use environment::{Build, Disturbance, Environment, Machine, Timing};
 pub use figures::{CauseRate, Class, Control, Figures, JourneyStep, Layout, Sharing, Term, Way};

@@ -86,6 +86,9 @@ pub struct Stages {
     pub stages: Vec<StageMean>,
     /// The whole pass; absent until one was sampled.
     pub pass: Option<Quantiles>,
+    /// The same, bucket by bucket; in `/api/v1/machine/passes` only.
+    #[serde(skip)]
+    pub buckets: Vec<tt_report::Bucket>,
 }
 
 /// The TURN server.

@@ -61,6 +61,10 @@ fn turn() -> Turn {
             one_in: 64,
             stages: vec![StageMean { stage: "parse", n: 4, mean_ns: 50.0 }],
             pass: Some(pass),
+            buckets: vec![
+                tt_report::Bucket { low_ns: 198.0, high_ns: 202.0, count: 3 },
+                tt_report::Bucket { low_ns: 296.0, high_ns: 304.0, count: 1 },
+            ],
         },
         allocations: Allocations { live: 1, capacity: 1000, created: 3, ended: 2, ..Allocations::default() },
         streams: Streams { open: 5, ended: vec![Count { name: "idle", count: 6 }], ..Streams::default() },
@@ -175,5 +179,19 @@ fn an_address_in_use_is_named() {
     let running = start_with(State::default());
     let error = start(running.listen(), State::default()).unwrap_err();
     assert!(error.to_string().contains(&running.listen().to_string()), "{error}");
+    running.stop();
+}
+
+/// The distribution of passes as the page's chart takes it, and nothing for an engine that has not passed anything.
+#[test]
+fn passes_are_told_bucket_by_bucket() {
+    let running = start_with(State { turn: Some(Arc::new(turn)), ..State::default() });
+    let passes = json(&running, "/api/v1/machine/passes");
+    assert_eq!(passes["classes"].as_array().unwrap().len(), 1, "{passes}");
+    assert_eq!(passes["classes"][0]["placement"], "turn");
+    let told = &passes["classes"][0]["distributions"][0];
+    assert_eq!((&told["n"], &told["p50_ns"], &told["max_ns"]), (&4.into(), &240.0.into(), &300.0.into()));
+    let counts: Vec<_> = told["buckets"].as_array().unwrap().iter().map(|bucket| bucket["count"].as_u64()).collect();
+    assert_eq!(counts, [Some(3), Some(1)]);
     running.stop();
 }

@@ -10,6 +10,7 @@ use super::shown::{level_text, steps_text};
 use crate::http::snapshot::{
     Book, Candle, Count, Feed, IngestRow, Ledger, Level, Market, Quantiles, StageMean, Stages,
 };
+use crate::timing;
 
 impl Reader {
     /// Everything at `now` (nanoseconds of the Unix epoch), with a pass in `one_in` having been timed.
@@ -112,7 +113,9 @@ fn stages(times: &Times, calibration: &Calibration, one_in: u32) -> Stages {
         n: times.stages.totals[stage as usize].count,
         mean_ns: times.stages.mean_ns(stage, calibration).unwrap_or(0.0),
     });
-    Stages { one_in, stages: stages.collect(), pass: quantiles(&times.stages.pass, calibration) }
+    let pass = &times.stages.pass;
+    let buckets = timing::buckets(pass, |cycles| calibration.scale.ns_f64(cycles as f64));
+    Stages { one_in, stages: stages.collect(), pass: quantiles(pass, calibration), buckets }
 }
 
 /// The rows of the published result, from live traffic.

@@ -85,6 +85,16 @@ async function verdicts(page) {
   };
 }
 
+/** The chart of passes, with an engine's name for each row, until it has been drawn anew. */
+async function passes(page) {
+  const read = () => page.$$eval("#passes .quantiles tbody tr", (rows) => Object.fromEntries(rows.map((row) =>
+    [row.dataset.series, Object.fromEntries([...row.querySelectorAll("td")].map((cell) => [cell.dataset.of, cell.textContent]))])));
+  await page.waitForSelector("#passes .quantiles tr[data-series=market]");
+  const before = await read();
+  await changed(page, "#passes .quantiles tr[data-series=market]", await textOf(page, "#passes .quantiles tr[data-series=market]"));
+  return { before, later: await read(), canvas: await page.locator("#passes canvas").count() };
+}
+
 /** Nothing moves while paused, though the stream goes on; everything moves again after. */
 async function pause(page) {
   await page.click("#pause");
@@ -118,6 +128,7 @@ seen.outcomes = await rowsOf(laptop, "#engine-market .drops tbody tr");
 await laptop.click("#engine-market summary");
 seen.books = await books(laptop);
 seen.verdicts = await verdicts(laptop);
+seen.passes = await passes(laptop);
 seen.pause = await pause(laptop);
 seen.relay = await relay(laptop);
 await shoot(laptop, "laptop");

@@ -3,8 +3,10 @@
 import { make, text } from "/figures/parts.js";
 import { showFlow } from "/figures/flow.js";
 import { mountFigures } from "/figures/figures.js";
+import { showSpread } from "/figures/spread.js";
 
 const FLOW_EVERY_MS = 2000;
+const PASSES_EVERY_MS = 3000;
 let shownAt = 0;
 
 /** The stages of the running engines; seldom, so that one can read them. */
@@ -19,6 +21,28 @@ export function showLiveFlow(snapshot) {
     paths[engine] = { stages, whole: timed.pass?.p50_ns, says: "a whole pass, p50" };
   }
   showFlow(document.getElementById("flow"), paths, "nothing came yet");
+}
+
+/** How long passes take, again every few seconds; the chart is made anew where an engine has passed its first sample. */
+export async function showPasses(isPaused) {
+  const part = document.getElementById("passes");
+  let [chart, drawn] = [null, ""];
+  for (;;) {
+    try {
+      const passes = await (await fetch("/api/v1/machine/passes")).json();
+      const engines = passes.classes.map((entry) => entry.placement);
+      if (drawn === engines.join()) {
+        if (!isPaused()) chart?.update(passes.classes);
+      } else {
+        chart?.stop();
+        chart = showSpread(part, passes, engines);
+        drawn = engines.join();
+      }
+    } catch {
+      // The stream of events tells that the server is gone.
+    }
+    await new Promise((resolve) => setTimeout(resolve, PASSES_EVERY_MS));
+  }
 }
 
 /** The kept result, or what makes one. */

@@ -2,7 +2,7 @@
 
 import { showBooks, showEngine, showMachine, showRisk, makeEngine } from "./show.js";
 import { offerTrial } from "./relay.js";
-import { showKept, showLiveFlow } from "./kept.js";
+import { showKept, showLiveFlow, showPasses } from "./kept.js";
 
 const RETRY_MS = 2000;
 const byId = (id) => document.getElementById(id);
@@ -72,3 +72,4 @@ byId("pause").addEventListener("click", (event) => {
 
 connect();
 showKept();
+showPasses(() => paused);
