@@ -64,6 +64,7 @@ fn captures_of_binance_agree_with_their_tickers() {
     for (files, venue, steps, oracles, deltas) in [
         (&["usdm_btcusdt_20240808.gz"][..], "binance_usdm", ["0.1", "0.001"], 629, 6547),
         (&spot, "binance_spot", ["0.01", "0.000001"], 1072, 6493),
+        (&["coinm_btcusd_perp_20240808.gz"], "binance_coinm", ["0.1", "1"], 1124, 26_824),
     ] {
         let paths: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
         let (value, status) = audit(&paths.iter().map(PathBuf::as_path).collect::<Vec<_>>(), &["--continued"]);
@@ -112,6 +113,26 @@ fn captures_of_kraken_fit_every_checksum() {
         assert_eq!(value["feeds"][0]["instruments"][0]["applied"], checksums);
         assert_eq!(value["feeds"][0]["drops"], Value::Object(serde_json::Map::new()), "{value}");
         closes(&value);
+    }
+}
+
+#[test]
+fn captures_without_a_proof_are_applied_to_the_last_frame() {
+    let Some(folder) = captures("captures_without_a_proof_are_applied_to_the_last_frame") else { return };
+    for (file, venue, books, updates) in [
+        ("coinbase/exchange_2021.ws", "coinbase_exchange", 10, 9719 + 10),
+        ("hyperliquid/btcusd_20250126.gz", "hyperliquid", 1, 46),
+    ] {
+        let (value, status) = audit(&[&folder.join(file)], &[]);
+        assert_eq!((status, found(&value)), (0, Vec::new()), "{value}");
+        let feed = &value["feeds"][0];
+        assert_eq!((&feed["venue"], &feed["drops"]), (&Value::from(venue), &Value::Object(serde_json::Map::new())));
+        assert_eq!(feed["counters"]["frames"], value["records"]);
+        let instruments = feed["instruments"].as_array().unwrap();
+        assert_eq!(instruments.len(), books);
+        assert!(instruments.iter().all(|known| known["proof"] == "unverified"), "{value}");
+        let applied: u64 = instruments.iter().map(|known| known["applied"].as_u64().unwrap()).sum();
+        assert_eq!(applied, updates, "{value}");
     }
 }
 

@@ -239,6 +239,30 @@ fn a_recording_is_replayed_at_its_own_pace_or_faster() {
 }
 
 #[test]
+fn a_lost_connection_is_no_fault_of_the_recording() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("reconnected.ttj");
+    let sim = simulator();
+    let running = market::start(recorded_to(&path, feeds(&sim))).unwrap();
+    let reader = running.reader();
+    for connections in 1..=3 {
+        let settled = || (0..3).all(|feed| reader.status(feed).connections == connections) && reader.all_verified();
+        assert!(reader.wait(SOON, settled), "{:?}", reader.status(0));
+        for (_, of_sim, _) in VENUES {
+            sim.disconnect(of_sim);
+        }
+    }
+    running.stop();
+    sim.stop();
+    let output = truetick(&["audit", "--json", path.to_str().unwrap()]);
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &value["right"]), (Some(0), &Value::Bool(true)), "{value}");
+    for feed in value["feeds"].as_array().unwrap() {
+        assert!(feed["counters"]["joins"].as_u64().unwrap() >= 6, "two books, three connections: {feed}");
+    }
+}
+
+#[test]
 fn runs_tell_what_they_went_through() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("day.ttj");

@@ -44,6 +44,8 @@ pub(super) struct Examiner {
     engine: Engine,
     board: Board,
     connection: Option<ConnectionId>,
+    /// Its number, where the recording tells it.
+    connection_number: u32,
     buffer: EventBuffer,
     pub(super) watched: Vec<Watched>,
     /// Whether the recording itself tells instruments, connections and subscriptions.
@@ -69,6 +71,7 @@ impl Examiner {
             board: engine.board(),
             engine,
             connection: None,
+            connection_number: 0,
             buffer: EventBuffer::new(capacity.frame_levels, capacity.frame_entries),
             watched: Vec::new(),
             is_told,
@@ -125,7 +128,6 @@ impl Examiner {
         self.last_ns = now.0;
         self.first_ns = if self.first_ns == 0 { now.0 } else { self.first_ns };
         let Some(connection) = self.open(now) else {
-            self.note("frame_without_connection", true, "a frame of no open connection");
             self.buffer = buffer;
             return;
         };
@@ -341,8 +343,20 @@ impl Examiner {
     }
 
     /// The recording tells of a connection.
-    pub(super) fn tell_opened(&mut self, now: Nanos) {
+    pub(super) fn tell_opened(&mut self, number: u32, now: Nanos) {
         self.connection = self.engine.open_connection(self.venue, now).ok();
+        self.connection_number = number;
+        self.watched.iter_mut().for_each(Watched::forget);
+    }
+
+    /// A frame of the connection of that number.
+    pub(super) fn frame_of(&mut self, number: u32, record: u64, ts_ns: u64, frame: &[u8]) {
+        if number == self.connection_number && self.connection.is_some() {
+            self.frame(record, ts_ns, frame);
+        } else {
+            self.record = record;
+            self.note("old_connection", false, "a frame of a connection that had been closed");
+        }
     }
 
     /// The recording tells of a subscription.

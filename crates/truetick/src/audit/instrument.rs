@@ -133,6 +133,11 @@ impl Watched {
     /// A snapshot: numbers may begin anew.
     pub(super) fn restart(&mut self) {
         self.snapshots += 1;
+        self.forget();
+    }
+
+    /// Another connection may tell again what the one before has told.
+    pub(super) fn forget(&mut self) {
         self.ids = [0; IDS];
         self.newest_id = 0;
         self.newest_ts = 0;

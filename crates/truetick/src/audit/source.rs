@@ -285,13 +285,13 @@ impl Examination<'_> {
         let id = InstrumentId(head.subject);
         match head.kind {
             RecordKind::Instrument => examiner.tell_instrument(recorded_instrument(entry.body)?)?,
-            RecordKind::Opened => examiner.tell_opened(now),
+            RecordKind::Opened => examiner.tell_opened(head.subject, now),
             RecordKind::Subscribed => {
                 if let Ok(id) = <[u8; 4]>::try_from(entry.body) {
                     examiner.tell_subscribed(InstrumentId(u32::from_le_bytes(id)), now);
                 }
             }
-            RecordKind::Frame => examiner.frame(number, head.ts_ns, entry.body),
+            RecordKind::Frame => examiner.frame_of(head.subject, number, head.ts_ns, entry.body),
             RecordKind::Snapshot => {
                 let symbol = examiner.symbol(id);
                 examiner.snapshot(number, head.ts_ns, symbol, entry.body);
