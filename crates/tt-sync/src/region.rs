@@ -23,7 +23,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use core::num::NonZeroU64;
 use header::Header;
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 pub(crate) mod tests;
 
 /// Words of a line of its own, adjacent-line prefetch included.

@@ -30,12 +30,17 @@ pub struct Cell<const N: usize> {
     words: [AtomicU64; N],
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(size_of::<Cell<7>>() == 64);
 
 impl<const N: usize> Cell<N> {
     fn new(value: [u64; N]) -> Self {
-        Self { version: AtomicU64::new(0), words: array::from_fn(|i| AtomicU64::new(value[i])) }
+        Self::new_from(value, 0)
+    }
+
+    /// As [`new`](Self::new), with `version` as the first one, which is even, so that a test can begin just before the wrap.
+    fn new_from(value: [u64; N], version: u64) -> Self {
+        Self { version: AtomicU64::new(version), words: array::from_fn(|i| AtomicU64::new(value[i])) }
     }
 
     /// Must have one caller at a time; the handles see to it.

@@ -24,7 +24,7 @@ pub use producer::{Claim, Producer};
 
 use core::fmt;
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests;
 
 /// The ring is full: the value comes back.

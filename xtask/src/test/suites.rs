@@ -40,6 +40,7 @@ pub(crate) const SUITES: &[Suite] = &[
     optional("aarch64", "type check for aarch64 Linux", aarch64),
     suite("loom", "orderings of the ring and the cell, every interleaving", loom),
     suite("weaken", "each of those orderings, weakened, makes a proof fail", weaken),
+    suite("shuttle", "parked ends of the ring, schedules drawn at random", shuttle),
     optional("miri", "undefined behaviour in the ring, the cell and wide instructions", miri),
     optional("tsan", "data races in the ring and the cell", tsan),
     optional("asan", "bad addresses and leaks in what holds unsafe code, and in the server", asan),
@@ -227,24 +228,50 @@ fn loom(place: &Workplace) -> Outcome {
     libtest(place, "loom", command.env("RUSTFLAGS", "--cfg loom"))
 }
 
+fn shuttle(place: &Workplace) -> Outcome {
+    let arguments = ["test", "--profile", "loom", "--locked", "--package", "tt-sync", "--lib"];
+    let mut command = place.command("cargo", &arguments);
+    command.args(["--target-dir", "target/shuttle", "--", "--show-output"]);
+    libtest(place, "shuttle", command.env("RUSTFLAGS", "--cfg shuttle"))
+}
+
 fn weaken(place: &Workplace) -> Outcome {
     Outcome::Ran(weaken::run(place).unwrap_or_else(|error| Tally::fail(format!("weaken: {error:#}"))))
 }
 
 /// Few cases each: Miri interprets, some thousand times slower. Isolation would keep proptest from its own folder.
+///
+/// Everything once by stacked borrows, the ring and the cell again by tree borrows with threads that run until they wait,
+/// and what has two threads once more under many schedules.
 fn miri(place: &Workplace) -> Outcome {
     if let Err(reason) = place.bring_nightly("miri").and_then(|()| place.bring_nightly("rust-src")) {
         return Outcome::Skipped(reason);
     }
-    let arguments = ["+nightly", "miri", "test", "--package", "tt-sync", "--package", "tt-simd", "--lib", "--tests"];
-    let mut command = place.command("cargo", &arguments);
-    command.args(["--target-dir", "target/miri", "--", "--show-output"]);
-    command.env("MIRIFLAGS", "-Zmiri-strict-provenance -Zmiri-disable-isolation").env("PROPTEST_CASES", "8");
-    if cfg!(target_arch = "x86_64") {
-        // What Miri cannot ask the processor for; the scalar twins are tried in any case.
-        command.env("RUSTFLAGS", "-Ctarget-feature=+pclmulqdq,+ssse3,+sse4.1");
+    let passes: [(&str, &[&str], &str, &[&str]); 3] = [
+        ("miri", &["--package", "tt-sync", "--package", "tt-simd"], "", &[]),
+        ("miri-tree", &["--package", "tt-sync"], "-Zmiri-tree-borrows -Zmiri-preemption-rate=0", &[]),
+        (
+            "miri-seeds",
+            &["--package", "tt-sync"],
+            "-Zmiri-tree-borrows -Zmiri-many-seeds=0..8",
+            &["two_threads", "every_strategy"],
+        ),
+    ];
+    let mut tally = Tally::default();
+    for (name, packages, flags, filters) in passes {
+        let mut command = place.command("cargo", &["+nightly", "miri", "test", "--lib", "--tests"]);
+        command.args(packages).args(["--target-dir", "target/miri", "--", "--show-output"]).args(filters);
+        command.env("MIRIFLAGS", format!("-Zmiri-strict-provenance -Zmiri-disable-isolation {flags}"));
+        command.env("PROPTEST_CASES", "8");
+        if cfg!(target_arch = "x86_64") {
+            // What Miri cannot ask the processor for; the scalar twins are tried in any case.
+            command.env("RUSTFLAGS", "-Ctarget-feature=+pclmulqdq,+ssse3,+sse4.1");
+        }
+        if let Outcome::Ran(ran) = libtest(place, name, &mut command) {
+            tally.add(ran);
+        }
     }
-    libtest(place, "miri", &mut command)
+    Outcome::Ran(tally)
 }
 
 /// With a standard library that is instrumented too: without it, what libtest does between its threads looks like a race.

@@ -1,10 +1,10 @@
 //! The ring against a `VecDeque`, against every schedule that loom finds, and between two real threads; in both places.
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 mod model;
 #[cfg(loom)]
 mod schedules;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(loom))]
 mod threads;
 
 use super::{Consumer, Owned, Producer, ring_from};

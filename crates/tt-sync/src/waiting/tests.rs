@@ -89,7 +89,7 @@ mod threads {
     use crate::region::tests::{MARK, Words};
     use crate::region::{consumer, producer};
 
-    const EVENTS: u64 = if cfg!(miri) { 60 } else { 20_000 };
+    const EVENTS: u64 = if cfg!(miri) { 24 } else { 20_000 };
 
     #[test]
     fn every_strategy_passes_every_event_and_notices_the_end() {

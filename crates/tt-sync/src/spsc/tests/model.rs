@@ -8,6 +8,8 @@ use std::vec::Vec;
 
 type Event = [u64; 7];
 
+const STEPS_MAX: usize = if cfg!(miri) { 24 } else { 200 };
+
 #[derive(Clone, Debug)]
 enum Step {
     Push(Event),
@@ -98,7 +100,7 @@ proptest! {
     fn behaves_as_a_bounded_queue(
         capacity in 0_usize..9,
         before_wrap in 0_u64..20,
-        steps in prop::collection::vec(step(), 0..200),
+        steps in prop::collection::vec(step(), 0..STEPS_MAX),
     ) {
         let start = 0_u64.wrapping_sub(before_wrap);
         let ends = owned(capacity, start);

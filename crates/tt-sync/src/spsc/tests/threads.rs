@@ -3,7 +3,7 @@
 use super::super::Place;
 use super::{Ends, given, owned};
 
-const EVENTS: u64 = if cfg!(miri) { 200 } else { 200_000 };
+const EVENTS: u64 = if cfg!(miri) { 20 } else { 200_000 };
 type Event = [u64; 8];
 
 /// Every word of an event depends on its number: a lost, doubled, swapped or torn event is seen.
