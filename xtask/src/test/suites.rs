@@ -61,8 +61,12 @@ pub(crate) const SUITES: &[Suite] = &[
 ];
 
 /// Package, integration test and filter of what is worth a run in the release profile.
-const OPTIMISED: &[(&str, &str, &str)] =
-    &[("tt-risk", "branches", ""), ("tt-turn", "engine", "capacity"), ("tt-turn", "engine", "timing")];
+const OPTIMISED: &[(&str, &str, &str)] = &[
+    ("tt-risk", "branches", ""),
+    ("tt-sync", "items", ""),
+    ("tt-turn", "engine", "capacity"),
+    ("tt-turn", "engine", "timing"),
+];
 /// What the address sanitizer watches: every crate with unsafe code, and the engine that strangers talk to.
 const SANITIZED: &[&str] = &["tt-meter", "tt-sync", "tt-simd", "tt-os", "tt-net", "tt-turn"];
 /// What builds without an OS.
@@ -282,6 +286,7 @@ fn tsan(place: &Workplace) -> Outcome {
     let arguments = ["+nightly", "test", "-Zbuild-std", "--locked", "--package", "tt-sync", "--lib", "--tests"];
     let mut command = place.command("cargo", &arguments);
     command.args(["--target", HOST_TARGET, "--target-dir", "target/tsan", "--", "--show-output"]);
+    command.env("TT_RING_ITEMS", "200000");
     libtest(place, "tsan", command.env("RUSTFLAGS", "-Zsanitizer=thread"))
 }
 

@@ -200,9 +200,7 @@ mod headers {
 #[cfg(loom)]
 #[test]
 fn loom_a_ring_that_is_being_prepared_is_whole_or_none() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(|| {
+    loom::model(|| {
         let memory = Words::blank(words::<u64>(1).unwrap());
         let preparing = {
             let memory = memory.clone();

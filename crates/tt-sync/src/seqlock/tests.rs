@@ -61,7 +61,7 @@ fn two_threads_never_see_a_torn_value() {
 #[test]
 fn loom_a_value_is_never_torn() {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
+    model.preemption_bound = Some(4);
     model.check(|| {
         let (mut writer, reader) = cell([0, 0]);
         let writing = loom::thread::spawn(move || {

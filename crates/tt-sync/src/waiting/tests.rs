@@ -125,7 +125,7 @@ mod schedules {
 
     fn check(scenario: impl Fn() + Sync + Send + 'static) {
         let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(2);
+        model.preemption_bound = Some(3);
         model.check(scenario);
     }
 

@@ -1,14 +1,10 @@
-//! Every interleaving of a few operations, with every value that the memory model lets a load see.
+//! Every interleaving of a few operations, however often the threads take turns, with every value that the memory model
+//! lets a load see.
 
 use super::super::{Full, Place};
 use super::{Ends, given, owned};
+use loom::model as check;
 use std::vec::Vec;
-
-fn check(scenario: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(3);
-    model.check(scenario);
-}
 
 /// Makes two ends inside of the model.
 type Make<T, P> = fn() -> Ends<T, P>;
