@@ -37,7 +37,7 @@ fn result() -> &'static Path {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
         let _ = std::fs::remove_dir_all(&folder);
         let run = Command::new(env!("CARGO_BIN_EXE_truetick"))
-            .args(["bench", "ring", "--quick", "--out"])
+            .args(["bench", "ring", "--quick", "--journey", "--out"])
             .arg(&folder)
             .output()
             .expect("truetick starts");
@@ -133,10 +133,18 @@ fn check(seen: &Value, report: &Value) {
     assert_eq!(sharing["on"]["result"], sharing["on"]["measures"][0]);
     assert_eq!(sharing["off"]["result"], sharing["off"]["measures"][1]);
     let journey = rows(&report["figures"]["journey"]);
+    assert_eq!(journey.len(), 10);
     assert_eq!(rows(&seen["journey"]).len(), journey.len());
     for (shown, step) in rows(&seen["journey"]).iter().zip(journey) {
         assert_eq!(shown[0], step["name"]);
         shows(&shown[1], &step["cumulative"]["value"]);
+        for (shown, ns) in [(&shown[2], &step["without"]["value"]), (&shown[3], &step["published_ns"])] {
+            if ns.is_null() {
+                assert_eq!(shown, "–");
+            } else {
+                shows(shown, ns);
+            }
+        }
     }
 }
 

@@ -80,8 +80,8 @@ let causeColours = {};
 
 const QUANTILES = [["samples", "n"], ["min", "min_ns"], ["p50", "p50_ns"], ["p95", "p95_ns"], ["p99", "p99_ns"], ["p99.9", "p999_ns"], ["max", "max_ns"], ["mean", "mean_ns"]];
 
-function quantileTable(shown) {
-  const head = make("tr", {}, make("th", { scope: "col" }, "Placement"), ...QUANTILES.map(([name]) => make("th", { scope: "col", class: "num" }, name)));
+function quantileTable(shown, of) {
+  const head = make("tr", {}, make("th", { scope: "col" }, of), ...QUANTILES.map(([name]) => make("th", { scope: "col", class: "num" }, name)));
   const body = shown.map(({ placement, distribution }) => make("tr", { "data-series": placement },
     make("th", { scope: "row" }, make("i", { "data-series": placement }), placementName(placement)),
     ...QUANTILES.map(([name, key]) => make("td", { class: "num", "data-of": name },
@@ -118,9 +118,9 @@ function tailTable(tail) {
 
 /**
  * Draws the distributions of all `classes` into `part`, first those of `chosenPlacements`; the controls are the figure's
- * own. Returns `stop`, and `update`, which takes later samples of the same classes.
+ * own. `of` says what a class is of. Returns `stop`, and `update`, which takes later samples of the same classes.
  */
-export function showSpread(part, { classes: given, tail: tailRates }, chosenPlacements) {
+export function showSpread(part, { classes: given, tail: tailRates }, chosenPlacements, of = "Placement") {
   let classes = given;
   const found = new Set(classes.flatMap((entry) => entry.distributions.map((one) => one.name)));
   const names = [...FIRST.filter((name) => found.has(name)), ...[...found].filter((name) => !FIRST.includes(name))];
@@ -146,7 +146,7 @@ export function showSpread(part, { classes: given, tail: tailRates }, chosenPlac
     plot?.destroy();
     plot = null;
     causeColours = {};
-    below.replaceChildren(quantileTable(shown), causeList(shown), make("p", { class: "quiet" }, shown[0]?.distribution.what ?? ""), tailTable(tailRates));
+    below.replaceChildren(quantileTable(shown, of), causeList(shown), make("p", { class: "quiet" }, shown[0]?.distribution.what ?? ""), tailTable(tailRates));
     if (shown.length === 0) return;
     plot = chart(frame, readout, shown, view);
     if (keep) plot.setScale("x", keep);
@@ -175,10 +175,10 @@ export function showSpread(part, { classes: given, tail: tailRates }, chosenPlac
     const shown = shownNow();
     return [reach(shown)[0], 1.3 * Math.max(...shown.map(({ distribution }) => distribution.p99_ns ?? distribution.max_ns))];
   };
-  const group = someOf("Placements", classes.filter((entry) => entry.distributions.length > 0).map((entry) => [entry.placement, placementName(entry.placement)]), placements, (chosen) => { placements = chosen; draw(); });
+  const group = someOf(`${of}s`, classes.filter((entry) => entry.distributions.length > 0).map((entry) => [entry.placement, placementName(entry.placement)]), placements, (chosen) => { placements = chosen; draw(); });
   part.replaceChildren(
     make("div", { class: "choices" },
-      oneOf("Of", names.map((one) => [one, loopName(one)]), name, (chosen) => { name = chosen; draw(); }),
+      ...(names.length > 1 ? [oneOf("Of", names.map((one) => [one, loopName(one)]), name, (chosen) => { name = chosen; draw(); })] : []),
       oneOf("As", VIEWS, view, (chosen) => { view = chosen; draw({ min: plot.scales.x.min, max: plot.scales.x.max }); }), group),
     make("div", { class: "controls" }, button("Zoom in", zoom(0.5)), button("Zoom out", zoom(2)), button("Body", to(body)), button("Tail", to(tail)), button("Whole", to(() => reach(shownNow()))),
       make("span", { class: "quiet" }, "or drag over the chart")),

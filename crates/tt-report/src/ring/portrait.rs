@@ -53,10 +53,14 @@ impl RingResult {
     }
 
     fn distribution(&self, of: &Loop, told: &ClassFigures) -> Distribution {
-        let stall_from_ns = self.tail.as_ref().map_or(STALL_FROM_NS, |tail| tail.threshold_ns);
+        let stall_from_ns = match of.kind {
+            LoopKind::ServiceTime => self.tail.as_ref().map_or(STALL_FROM_NS, |tail| tail.threshold_ns),
+            // A late event makes the next ones late: a long time is no stall of its own.
+            LoopKind::ResponseTime => f64::INFINITY,
+        };
         let is_here = |run: usize| self.runs.get(run).is_some_and(|run| run.of == of.name && run.class == told.class);
         let all = self.tail.iter().flat_map(|tail| &tail.stalls);
-        let stalls = all.filter(|stall| is_here(stall.run));
+        let stalls = all.filter(|stall| is_here(stall.run) && stall.ns >= stall_from_ns);
         let buckets: Vec<Bucket> = told
             .histogram
             .iter()
@@ -121,7 +125,7 @@ fn row(of: &Loop, class: &ClassFigures) -> Value {
 
 fn steps(journey: &Journey) -> Vec<figures::JourneyStep> {
     let step = |step: &JourneyStep| figures::JourneyStep {
-        name: step.name.to_owned(),
+        name: step.name.replace('_', " "),
         what: step.what.to_owned(),
         cumulative: Some(step.cumulative.p50_ns),
         without: step.without.as_ref().map(|without| without.p50_ns),

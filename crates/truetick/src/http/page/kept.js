@@ -35,7 +35,7 @@ export async function showPasses(isPaused) {
         if (!isPaused()) chart?.update(passes.classes);
       } else {
         chart?.stop();
-        chart = showSpread(part, passes, engines);
+        chart = showSpread(part, passes, engines, "Engine");
         drawn = engines.join();
       }
     } catch {
