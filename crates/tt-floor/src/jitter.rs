@@ -1,5 +1,6 @@
 //! A core's jitter floor: a thread spins on it and does nothing else, and whatever keeps it from running is seen.
 
+use crate::pair::pinned;
 use crate::stall::{Jitter, StallWatch, WatchPlan};
 use nix::errno::Errno;
 use std::sync::Barrier;
@@ -53,14 +54,4 @@ fn spin_here(cpu: usize, plan: JitterPlan, clock: Clock, scale: Scale) -> Result
         watch.observe(clock.end());
     }
     Ok(watch.finish())
-}
-
-fn pinned<R>(cpu: usize, in_place: &Barrier, run: impl FnOnce() -> Result<R, Errno>) -> Result<R, Errno> {
-    let mut pinned = tt_os::cpu::pin(cpu);
-    in_place.wait();
-    let result = run();
-    if tt_os::cpu::current()? != cpu {
-        pinned = pinned.and(Err(Errno::EAGAIN));
-    }
-    pinned.and(result)
 }

@@ -70,6 +70,17 @@ fn placed<R>(threads: Threads, which: usize, in_place: &Barrier, run: impl FnOnc
     placed.and(fifo).map(|()| result)
 }
 
+/// Runs `run` on `cpu` once all who wait at `in_place` are where they belong.
+pub(crate) fn pinned<R>(cpu: usize, in_place: &Barrier, run: impl FnOnce() -> Result<R, Errno>) -> Result<R, Errno> {
+    let mut pinned = tt_os::cpu::pin(cpu);
+    in_place.wait();
+    let result = run();
+    if tt_os::cpu::current()? != cpu {
+        pinned = pinned.and(Err(Errno::EAGAIN));
+    }
+    pinned.and(result)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Threads, on_two_threads};

@@ -1,0 +1,200 @@
+//! The clocks of this machine: what a read costs, how fine they are, how far they drift.
+
+use crate::measurement::{Measurement, chunks};
+use nix::time::{ClockId, clock_gettime};
+use std::fmt;
+use std::hint::black_box;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tt_meter::{Calibration, Clock};
+
+const READS: u32 = 64;
+/// Readings that the step is looked for in, at least; and how long it is looked for at most.
+const STEP_READS: u32 = 20_000;
+const STEP_SPAN_NS: u64 = 12_000_000;
+/// Tries of which the tightest pair of readings counts.
+const PAIRS: u32 = 64;
+
+/// A clock, and what it says at the same moment as `CLOCK_MONOTONIC_RAW`.
+pub struct ClockSource<'a> {
+    /// What a read costs.
+    pub cost: Measurement<'a>,
+    /// It counts the time that passes, so that its drift means something.
+    pub is_wall_time: bool,
+    now_ns: Box<dyn Fn() -> f64 + 'a>,
+}
+
+impl fmt::Debug for ClockSource<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClockSource").field("cost", &self.cost).finish_non_exhaustive()
+    }
+}
+
+/// Two clocks at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    ns: f64,
+    raw_ns: f64,
+}
+
+impl Pair {
+    /// How much faster the clock ran than `CLOCK_MONOTONIC_RAW` from `earlier` to this, in parts per million.
+    #[must_use]
+    pub fn drift_ppm(&self, earlier: &Self) -> f64 {
+        let raw_ns = self.raw_ns - earlier.raw_ns;
+        if raw_ns <= 0.0 { 0.0 } else { ((self.ns - earlier.ns) - raw_ns) / raw_ns * 1e6 }
+    }
+}
+
+impl ClockSource<'_> {
+    /// Reads it beside `CLOCK_MONOTONIC_RAW`, as closely as it can be done.
+    #[must_use]
+    pub fn pair(&self) -> Pair {
+        let mut best = (f64::INFINITY, Pair { ns: 0.0, raw_ns: 0.0 });
+        for _ in 0..PAIRS {
+            let before = os_ns(ClockId::CLOCK_MONOTONIC_RAW) as f64;
+            let ns = (self.now_ns)();
+            let width = os_ns(ClockId::CLOCK_MONOTONIC_RAW) as f64 - before;
+            if width < best.0 {
+                best = (width, Pair { ns, raw_ns: before + width / 2.0 });
+            }
+        }
+        best.1
+    }
+
+    /// The smallest step between two different readings in a row, nanoseconds; `None` where none was seen.
+    #[must_use]
+    pub fn step_ns(&self) -> Option<f64> {
+        let begin = os_ns(ClockId::CLOCK_MONOTONIC_RAW);
+        let (mut least, mut last, mut reads) = (f64::INFINITY, (self.now_ns)(), 0);
+        while reads < STEP_READS
+            || (least == f64::INFINITY && os_ns(ClockId::CLOCK_MONOTONIC_RAW) - begin < STEP_SPAN_NS)
+        {
+            let next = (self.now_ns)();
+            if next > last {
+                least = least.min(next - last);
+            }
+            (last, reads) = (next, reads + 1);
+        }
+        least.is_finite().then_some(least)
+    }
+}
+
+/// All clocks that a program might choose.
+#[must_use]
+pub fn clock_sources(calibration: &Calibration) -> Vec<ClockSource<'_>> {
+    let counter = Clock::new(|| 0);
+    let scale = calibration.scale;
+    let cycles = move |read: u64| scale.ns_f64(read as f64);
+    let mut sources = Vec::new();
+    if matches!((counter, calibration.clock), (Clock::Counter, Clock::Counter)) {
+        sources.extend([
+            source(
+                calibration,
+                "counter",
+                "the counter alone (rdtsc), in no order with what stands around it",
+                true,
+                || Clock::Counter.unordered().0,
+                cycles,
+            ),
+            source(
+                calibration,
+                "counter_start",
+                "lfence, rdtsc: after all that comes before",
+                true,
+                || Clock::Counter.start().0,
+                cycles,
+            ),
+            source(
+                calibration,
+                "counter_end",
+                "rdtscp, lfence: and before all that comes after",
+                true,
+                || Clock::Counter.end().0,
+                cycles,
+            ),
+        ]);
+    }
+    let ns = |read: u64| read as f64;
+    let os = |name, what, id: ClockId, is_wall_time| {
+        let read = move || os_ns(id);
+        source(calibration, name, what, is_wall_time, read, ns)
+    };
+    sources.extend([
+        os("monotonic", "clock_gettime(CLOCK_MONOTONIC)", ClockId::CLOCK_MONOTONIC, true),
+        os("monotonic_raw", "clock_gettime(CLOCK_MONOTONIC_RAW)", ClockId::CLOCK_MONOTONIC_RAW, true),
+        os("monotonic_coarse", "clock_gettime(CLOCK_MONOTONIC_COARSE)", ClockId::CLOCK_MONOTONIC_COARSE, false),
+        os("realtime", "clock_gettime(CLOCK_REALTIME)", ClockId::CLOCK_REALTIME, true),
+        os("boottime", "clock_gettime(CLOCK_BOOTTIME)", ClockId::CLOCK_BOOTTIME, true),
+        os("thread_cpu", "clock_gettime(CLOCK_THREAD_CPUTIME_ID)", ClockId::CLOCK_THREAD_CPUTIME_ID, false),
+    ]);
+    let origin = Instant::now();
+    let since = move || u64::try_from(origin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    sources.push(ClockSource {
+        cost: timed(calibration, "instant", "std::time::Instant::now", Instant::now),
+        ..source(calibration, "", "", true, since, ns)
+    });
+    let epoch = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    };
+    sources.push(ClockSource {
+        cost: timed(calibration, "system_time", "std::time::SystemTime::now", SystemTime::now),
+        ..source(calibration, "", "", true, epoch, ns)
+    });
+    sources
+}
+
+fn source<'a>(
+    calibration: &'a Calibration,
+    name: &'static str,
+    what: &str,
+    is_wall_time: bool,
+    read: impl Fn() -> u64 + Copy + 'a,
+    to_ns: impl Fn(u64) -> f64 + 'a,
+) -> ClockSource<'a> {
+    // Readings are large numbers: their differences must survive as floats.
+    let first = read();
+    let now_ns = Box::new(move || to_ns(read().wrapping_sub(first)));
+    ClockSource { cost: timed(calibration, name, what, read), is_wall_time, now_ns }
+}
+
+fn timed<'a, R>(
+    calibration: &'a Calibration,
+    name: &'static str,
+    what: &str,
+    read: impl Fn() -> R + 'a,
+) -> Measurement<'a> {
+    Measurement::new(name, what, READS, move || {
+        Ok(chunks(calibration, 32, READS, || {
+            black_box(read());
+        }))
+    })
+}
+
+fn os_ns(id: ClockId) -> u64 {
+    clock_gettime(id).map_or(0, |time| time.tv_sec().unsigned_abs() * 1_000_000_000 + time.tv_nsec().unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pair, clock_sources};
+    use tt_meter::{Calibration, Clock};
+
+    #[test]
+    fn a_clock_that_gains_a_microsecond_a_second_drifts_by_one_part_in_a_million() {
+        let (first, last) = (Pair { ns: 5.0, raw_ns: 7.0 }, Pair { ns: 1_000_001_005.0, raw_ns: 1_000_000_007.0 });
+        assert!((last.drift_ppm(&first) - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn every_clock_moves_in_steps_of_its_own() {
+        let origin = std::time::Instant::now();
+        let mut os_ns = || u64::try_from(origin.elapsed().as_nanos()).unwrap();
+        let calibration = Calibration::measure(Clock::new(|| 0), &mut os_ns, 20_000_000);
+        for mut source in clock_sources(&calibration) {
+            let step = source.step_ns();
+            assert!(step.is_some_and(|step| step > 0.0), "{source:?} {step:?}");
+            assert!(source.cost.block().unwrap().iter().all(|ns| *ns > 0.0));
+        }
+    }
+}
