@@ -5,15 +5,15 @@
 //! `tt-report` makes intervals, table, CSV and `summary.json` of it. `count` counts instructions instead of time.
 
 mod count;
-mod environment;
-mod exclusive;
+pub(crate) mod environment;
+pub(crate) mod exclusive;
 mod figures;
 mod market;
 mod operation;
 mod plan;
 mod registry;
 mod ring;
-mod runner;
+pub(crate) mod runner;
 mod turn;
 
 use std::path::PathBuf;

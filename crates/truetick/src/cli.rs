@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::config::Config;
-use crate::{audit, bench, market, record, replay, risk, serve, simulate, turn};
+use crate::{audit, bench, floor, market, record, replay, risk, serve, simulate, turn};
 
 /// STUN/TURN server, market-state engine and pre-trade risk gate on one measured hot path.
 #[derive(Debug, Parser)]
@@ -50,6 +50,8 @@ enum Command {
     Replay(replay::Args),
     /// Anybody's recordings of market data: gaps, wrong checksums, crossed books; status 1 when something is wrong
     Audit(audit::Args),
+    /// What this machine can do, and what keeps a thread on it from running
+    Floor(floor::Args),
     /// Every published row, measured on this machine
     Bench(bench::Args),
 }
@@ -104,6 +106,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Replay(args) => return replay::run(args),
         Command::Audit(args) => return audit::run(args),
         Command::Simulate(args) => simulate::run(args, &config),
+        Command::Floor(args) => floor::run(args, &config),
         Command::Bench(args) => bench::run(args, &config),
     };
     done.map(|()| ExitCode::SUCCESS)

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod config;
 mod decimal;
 mod faults;
+pub mod floor;
 pub mod http;
 pub mod market;
 mod output;

@@ -108,18 +108,21 @@ pub struct ChasePlan {
     pub l3: Option<usize>,
     /// Several times the last level's, as far as there is memory.
     pub dram: usize,
+    /// Where there are huge pages: on small ones, what is larger than the TLB reaches costs more than its cache.
+    pub huge: bool,
 }
 
 impl ChasePlan {
     /// For `caches`, with `memory` bytes at most.
     #[must_use]
-    pub fn new(caches: Caches, memory: usize) -> Self {
+    pub fn new(caches: Caches, memory: usize, huge: bool) -> Self {
         let last = caches.l3.unwrap_or(caches.l2);
         Self {
             l1: caches.l1 / 2 / SMALL * SMALL,
             l2: caches.l2 / 2,
             l3: caches.l3.map(|l3| (l3 / 4).max(2 * caches.l2)),
             dram: (8 * last).clamp(64 << 20, 1 << 30).min(memory),
+            huge,
         }
     }
 
@@ -137,20 +140,23 @@ impl ChasePlan {
 pub fn memory<'a>(calibration: &'a Calibration, plan: &ChasePlan) -> Result<Vec<Measurement<'a>>, Errno> {
     let kib =
         |bytes: usize| if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) };
+    let (best, named) = if plan.huge { (PageSize::Huge, "huge") } else { (PageSize::Small, "small") };
     let within = |bytes: usize, pages: &str| format!("a dependent load within {} on {pages} pages", kib(bytes));
     let tlb = TLB_PAGES * SMALL;
     let lines = |pages: &str| format!("a dependent load, one line in each of {TLB_PAGES} x 4 KiB, on {pages} pages");
     let mut rows = vec![
         ("l1_hit", within(plan.l1, "small"), plan.l1, PageSize::Small, Lines::All),
-        ("l2_hit", within(plan.l2, "huge"), plan.l2, PageSize::Huge, Lines::All),
+        ("l2_hit", within(plan.l2, named), plan.l2, best, Lines::All),
     ];
-    rows.extend(plan.l3.map(|l3| ("l3_hit", within(l3, "huge"), l3, PageSize::Huge, Lines::All)));
-    rows.extend([
-        ("dram", within(plan.dram, "huge"), plan.dram, PageSize::Huge, Lines::All),
-        ("dram_small_pages", within(plan.dram, "small"), plan.dram, PageSize::Small, Lines::All),
-        ("tlb_cold_small", lines("small"), tlb, PageSize::Small, Lines::OneOfEachPage),
-        ("tlb_cold_huge", lines("huge"), tlb, PageSize::Huge, Lines::OneOfEachPage),
-    ]);
+    rows.extend(plan.l3.map(|l3| ("l3_hit", within(l3, named), l3, best, Lines::All)));
+    rows.push(("dram", within(plan.dram, named), plan.dram, best, Lines::All));
+    if plan.huge {
+        rows.push(("dram_small_pages", within(plan.dram, "small"), plan.dram, PageSize::Small, Lines::All));
+    }
+    rows.push(("tlb_cold_small", lines("small"), tlb, PageSize::Small, Lines::OneOfEachPage));
+    if plan.huge {
+        rows.push(("tlb_cold_huge", lines("huge"), tlb, PageSize::Huge, Lines::OneOfEachPage));
+    }
     let made = rows.into_iter().map(|(name, what, bytes, size, lines)| {
         let mut chase = Chase::new(bytes, size, lines).map_err(|error| errno_of(&error))?;
         Ok(Measurement::new(name, what, STEPS, move || -> Block { Ok(chase.block(calibration, CHUNKS)) }))
@@ -189,8 +195,8 @@ mod tests {
     #[test]
     fn sizes_lie_between_the_caches() {
         let caches = Caches { l1: 48 << 10, l2: 1 << 20, l3: Some(32 << 20) };
-        let plan = ChasePlan::new(caches, 1 << 40);
+        let plan = ChasePlan::new(caches, 1 << 40, true);
         assert_eq!((plan.l1, plan.l2, plan.l3, plan.dram), (24 << 10, 512 << 10, Some(8 << 20), 256 << 20));
-        assert_eq!(ChasePlan::new(caches, 100 << 20).dram, 100 << 20);
+        assert_eq!(ChasePlan::new(caches, 100 << 20, true).dram, 100 << 20);
     }
 }

@@ -26,10 +26,18 @@ const DATAGRAM: usize = 64;
 const LOST: Duration = Duration::from_secs(2);
 
 /// Everything here. `cpus` are the one that most is timed on, and another; without another, what needs two threads shares one.
+/// `huge` where there are huge pages.
 #[must_use]
-pub fn kernel(calibration: &Calibration, cpus: [usize; 2]) -> Vec<Measurement<'_>> {
+pub fn kernel(calibration: &Calibration, cpus: [usize; 2], huge: bool) -> Vec<Measurement<'_>> {
     let [here, there] = cpus;
     let mut rows = alone(calibration);
+    if huge {
+        rows.push(Measurement::new("page_fault_huge", "the first touch of 2 MiB, which the kernel clears", 1, || {
+            let mut pages = Pages::map(4 * HUGE, PageSize::Huge).map_err(|error| errno_of(&error))?;
+            let mut fresh = pages.bytes_mut().chunks_mut(HUGE);
+            Ok(chunks(calibration, 4, 1, || fresh.by_ref().take(1).for_each(|page| page[0] = 1)))
+        }));
+    }
     rows.push(Measurement::new(
         "context_switch",
         "to the other of two threads of one core: half a round trip of a byte through two pipes",
@@ -78,11 +86,6 @@ fn alone(calibration: &Calibration) -> Vec<Measurement<'_>> {
                 Pages::map(FAULTS as usize * SMALL * 8, PageSize::Small).map_err(|error| errno_of(&error))?;
             let mut fresh = pages.bytes_mut().chunks_mut(SMALL);
             Ok(chunks(calibration, 8, FAULTS, || fresh.by_ref().take(1).for_each(|page| page[0] = 1)))
-        }),
-        Measurement::new("page_fault_huge", "the first touch of a page of 2 MiB, which the kernel clears", 1, || {
-            let mut pages = Pages::map(4 * HUGE, PageSize::Huge).map_err(|error| errno_of(&error))?;
-            let mut fresh = pages.bytes_mut().chunks_mut(HUGE);
-            Ok(chunks(calibration, 4, 1, || fresh.by_ref().take(1).for_each(|page| page[0] = 1)))
         }),
         Measurement::new("mutex_free", "lock, add 1, unlock; nobody else wants it", 1_024, move || {
             Ok(chunks(calibration, 16, 1_024, || *free.lock().unwrap_or_else(PoisonError::into_inner) += 1))
@@ -217,7 +220,7 @@ mod tests {
         let calibration = Calibration::measure(Clock::new(|| 0), &mut os_ns, 20_000_000);
         let cpus = tt_os::cpu::available().unwrap();
         let mut least = std::collections::HashMap::new();
-        for mut row in kernel(&calibration, [cpus[0], *cpus.last().unwrap()]) {
+        for mut row in kernel(&calibration, [cpus[0], *cpus.last().unwrap()], true) {
             let block = row.block().unwrap_or_else(|errno| panic!("{}: {errno}", row.name));
             least.insert(row.name, block.into_iter().fold(f64::INFINITY, f64::min));
         }

@@ -61,6 +61,14 @@ pub fn huge_kib() -> Option<u64> {
     crate::machine::value_of(&rollup, "AnonHugePages")?.trim_end_matches(" kB").parse().ok()
 }
 
+/// Whether memory that asks for huge pages gets them here.
+#[must_use]
+pub fn huge_are_given() -> bool {
+    let (Some(before), Ok(mut pages)) = (huge_kib(), Pages::map(2 * HUGE, PageSize::Huge)) else { return false };
+    pages.bytes_mut().chunks_mut(HUGE).for_each(|page| page[0] = 1);
+    huge_kib().is_some_and(|after| after >= before + (2 * HUGE as u64 / 1024))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{HUGE, PageSize, Pages, SMALL};

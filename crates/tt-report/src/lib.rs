@@ -20,6 +20,7 @@ mod distribution;
 mod document;
 mod environment;
 mod figures;
+pub mod floor;
 mod report;
 pub mod ring;
 mod row;
