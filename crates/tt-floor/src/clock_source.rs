@@ -5,12 +5,12 @@ use nix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::hint::black_box;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use tt_meter::{Calibration, Clock};
+use tt_meter::{Calibration, Clock, Scale};
 
 const READS: u32 = 64;
 /// Readings that the step is looked for in, at least; and how long it is looked for at most.
-const STEP_READS: u32 = 20_000;
-const STEP_SPAN_NS: u64 = 12_000_000;
+const STEP_READS: usize = 20_000;
+const STEP_SPAN_NS: u64 = 25_000_000;
 /// Tries of which the tightest pair of readings counts.
 const PAIRS: u32 = 64;
 
@@ -21,6 +21,9 @@ pub struct ClockSource<'a> {
     /// It counts the time that passes, so that its drift means something.
     pub is_wall_time: bool,
     now_ns: Box<dyn Fn() -> f64 + 'a>,
+    steps: Box<dyn Fn() -> Vec<u64> + 'a>,
+    to_ns: fn(u64, Scale) -> f64,
+    scale: Scale,
 }
 
 impl fmt::Debug for ClockSource<'_> {
@@ -61,30 +64,40 @@ impl ClockSource<'_> {
         best.1
     }
 
-    /// The smallest step between two different readings in a row, nanoseconds; `None` where none was seen.
+    /// The smallest step between two different readings in a row, nanoseconds, but for steps that hardly ever come; `None`
+    /// where the clock did not move.
     #[must_use]
     pub fn step_ns(&self) -> Option<f64> {
-        let begin = os_ns(ClockId::CLOCK_MONOTONIC_RAW);
-        let (mut least, mut last, mut reads) = (f64::INFINITY, (self.now_ns)(), 0);
-        while reads < STEP_READS
-            || (least == f64::INFINITY && os_ns(ClockId::CLOCK_MONOTONIC_RAW) - begin < STEP_SPAN_NS)
-        {
-            let next = (self.now_ns)();
-            if next > last {
-                least = least.min(next - last);
-            }
-            (last, reads) = (next, reads + 1);
-        }
-        least.is_finite().then_some(least)
+        common_step(&(self.steps)()).map(|step| (self.to_ns)(step, self.scale))
     }
+}
+
+/// The smallest difference but for the smallest hundredth.
+fn common_step(readings: &[u64]) -> Option<u64> {
+    let moved = readings.windows(2).map(|two| two[1].saturating_sub(two[0])).filter(|step| *step > 0);
+    let mut steps: Vec<u64> = moved.collect();
+    steps.sort_unstable();
+    steps.get(steps.len() / 100).copied()
+}
+
+/// Reads as fast as it can, until the clock has moved or long enough for a coarse one to do so twice.
+fn readings(read: impl Fn() -> u64) -> Vec<u64> {
+    let begin = os_ns(ClockId::CLOCK_MONOTONIC_RAW);
+    let mut readings = Vec::with_capacity(STEP_READS);
+    for _ in 0..STEP_READS {
+        readings.push(read());
+    }
+    while readings.last() == readings.first() && os_ns(ClockId::CLOCK_MONOTONIC_RAW) - begin < STEP_SPAN_NS {
+        readings.push(read());
+    }
+    readings
 }
 
 /// All clocks that a program might choose.
 #[must_use]
 pub fn clock_sources(calibration: &Calibration) -> Vec<ClockSource<'_>> {
     let counter = Clock::new(|| 0);
-    let scale = calibration.scale;
-    let cycles = move |read: u64| scale.ns_f64(read as f64);
+    let cycles = |read: u64, scale: Scale| scale.ns_f64(read as f64);
     let mut sources = Vec::new();
     if matches!((counter, calibration.clock), (Clock::Counter, Clock::Counter)) {
         sources.extend([
@@ -114,7 +127,7 @@ pub fn clock_sources(calibration: &Calibration) -> Vec<ClockSource<'_>> {
             ),
         ]);
     }
-    let ns = |read: u64| read as f64;
+    let ns = |read: u64, _: Scale| read as f64;
     let os = |name, what, id: ClockId, is_wall_time| {
         let read = move || os_ns(id);
         source(calibration, name, what, is_wall_time, read, ns)
@@ -150,12 +163,14 @@ fn source<'a>(
     what: &str,
     is_wall_time: bool,
     read: impl Fn() -> u64 + Copy + 'a,
-    to_ns: impl Fn(u64) -> f64 + 'a,
+    to_ns: fn(u64, Scale) -> f64,
 ) -> ClockSource<'a> {
     // Readings are large numbers: their differences must survive as floats.
     let first = read();
-    let now_ns = Box::new(move || to_ns(read().wrapping_sub(first)));
-    ClockSource { cost: timed(calibration, name, what, read), is_wall_time, now_ns }
+    let scale = calibration.scale;
+    let now_ns = Box::new(move || to_ns(read().wrapping_sub(first), scale));
+    let steps = Box::new(move || readings(read));
+    ClockSource { cost: timed(calibration, name, what, read), is_wall_time, now_ns, steps, to_ns, scale }
 }
 
 fn timed<'a, R>(
@@ -177,13 +192,22 @@ fn os_ns(id: ClockId) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pair, clock_sources};
+    use super::{Pair, clock_sources, common_step};
     use tt_meter::{Calibration, Clock};
 
     #[test]
     fn a_clock_that_gains_a_microsecond_a_second_drifts_by_one_part_in_a_million() {
         let (first, last) = (Pair { ns: 5.0, raw_ns: 7.0 }, Pair { ns: 1_000_001_005.0, raw_ns: 1_000_000_007.0 });
         assert!((last.drift_ppm(&first) - 1.0).abs() < 1e-6);
+    }
+
+    /// A counter in steps of 26, read every 20, with one odd reading among many.
+    #[test]
+    fn a_step_that_hardly_ever_comes_is_no_resolution() {
+        let mut readings: Vec<u64> = (0..1_000).map(|read| read * 20 / 26 * 26).collect();
+        readings[500] += 1;
+        assert_eq!(common_step(&readings), Some(26));
+        assert_eq!(common_step(&[7, 7, 7]), None);
     }
 
     #[test]

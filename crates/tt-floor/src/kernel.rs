@@ -53,7 +53,7 @@ pub fn kernel(calibration: &Calibration, cpus: [usize; 2], huge: bool) -> Vec<Me
         ));
         rows.push(Measurement::new(
             "mutex_contended",
-            "lock, add 1, unlock in each of two threads on two cores that do nothing else, as one of them sees it",
+            "lock, add 1, unlock while a thread on another core does the same; whoever has the line takes it many times in a row",
             CONTENDED,
             move || contended(calibration, cpus),
         ));
