@@ -32,6 +32,8 @@ pub struct Capacity {
     pub positions: usize,
     /// Assets of all accounts.
     pub balances: usize,
+    /// Spreads the moments of resyncs: engines with different seeds do not ask their venue at the same time.
+    pub jitter_seed: u64,
     /// Lengths of the candles; zero ends the list.
     pub timeframes: [Nanos; TIMEFRAMES_MAX],
 }
@@ -52,6 +54,7 @@ impl Default for Capacity {
             fills: 1024,
             positions: 64,
             balances: 256,
+            jitter_seed: 0,
             timeframes: [Nanos::from_secs(60), Nanos(0), Nanos(0), Nanos(0)],
         }
     }

@@ -26,6 +26,16 @@ pub(crate) enum Join {
 }
 
 impl Numbering {
+    /// Whether the delta has a number.
+    #[inline]
+    pub(crate) fn numbers(self, delta: &BookDelta) -> bool {
+        match self {
+            Self::None | Self::Connection => false,
+            Self::Chain => delta.previous_id.is_some(),
+            Self::Range | Self::RangeFromOne | Self::Previous => true,
+        }
+    }
+
     /// Where a delta stands after update `last_id`.
     ///
     /// Where numbers may fall, an old number is no proof of an old update: only the very last one is a duplicate.
@@ -37,6 +47,8 @@ impl Numbering {
                 delta.first_id == last_id.wrapping_add(1) && delta.last_id >= delta.first_id
             }
             Self::Previous => delta.previous_id == Some(last_id) && delta.last_id >= last_id,
+            // Before it numbered its updates, OKX proved them by checksum alone.
+            Self::Chain if delta.previous_id.is_none() && delta.checksum.is_some() => return Continuity::Next,
             Self::Chain => delta.previous_id == Some(last_id),
         };
         let is_old = match self {

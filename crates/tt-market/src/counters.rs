@@ -87,8 +87,12 @@ venue_counters! {
     resyncs,
     /// Books that became valid.
     joins,
+    /// Books that the venue itself began anew: numbers that fell, with a snapshot or along an unbroken chain.
+    epochs,
     /// Checksums that fitted.
     crc_matches,
+    /// Checksums that did not fit, those included that nobody relies on any more.
+    crc_mismatches,
     /// Tickers that fitted the book at the same update id.
     oracle_matches,
     /// Updates that followed the one before by number.

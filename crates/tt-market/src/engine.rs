@@ -1,13 +1,16 @@
 //! The engine: frames in, published state out.
 
 mod account;
+mod budget;
 mod frames;
 mod prices;
 mod refine;
 mod requests;
 mod sync;
 mod venue_state;
+mod verify;
 
+use self::budget::Budget;
 use crate::backlog::Backlog;
 use crate::board::{self, Board, BoardWriter};
 use crate::book::PageSlab;
@@ -17,6 +20,7 @@ use crate::instrument::Instrument;
 use crate::listing::Listings;
 use crate::mark::PositionOrigin;
 use crate::orders::Orders;
+use crate::rules::JoinRule;
 use crate::symbol_table::SymbolTable;
 use crate::{
     Balance, Capacity, ConnectionId, ContractUnit, Counters, EventBuffer, Fault, InstrumentSpec, OrderId, OrderState,
@@ -107,6 +111,8 @@ pub struct Engine {
     free_backlogs: Vec<usize>,
     requests: VecDeque<InstrumentId>,
     reconnects: VecDeque<ConnectionId>,
+    /// What each venue still allows.
+    budgets: [Budget; Venue::COUNT],
     answers: VecDeque<ConnectionId>,
     orders: Orders,
     fills: Fills,
@@ -139,6 +145,7 @@ impl Engine {
             free_backlogs: (0..capacity.backlogs).rev().collect(),
             requests: VecDeque::with_capacity(capacity.instruments),
             reconnects: VecDeque::with_capacity(capacity.connections),
+            budgets: Venue::ALL.map(|venue| Budget::new(venue.rules().resyncs)),
             answers: VecDeque::with_capacity(capacity.connections),
             orders: Orders::new(capacity.orders),
             fills: Fills::new(capacity.fills),
@@ -163,7 +170,7 @@ impl Engine {
         if self.symbols.find(spec.venue, &spec.symbol).is_some() {
             return Err(AddError::SymbolTaken);
         }
-        if spec.depth_max.is_some_and(|depth| depth < board::DEPTH) {
+        if spec.depth_max.is_some_and(|depth| depth < spec.venue.rules().checksum.levels().max(1)) {
             return Err(AddError::BadSize);
         }
         let instrument = Instrument::new(spec, self.capacity.overflow_levels).map_err(|_| AddError::BadSize)?;
@@ -183,6 +190,17 @@ impl Engine {
     #[must_use]
     pub fn find_instrument(&self, venue: Venue, symbol: &crate::Symbol) -> Option<InstrumentId> {
         self.symbols.find(venue, symbol)
+    }
+
+    /// Joins the instrument's book by REST from the next subscription on, or by the snapshot on the socket.
+    ///
+    /// # Errors
+    /// `BadInstrument` if there is no such instrument, or its venue offers no choice.
+    pub fn set_join_by_rest(&mut self, instrument: InstrumentId, by_rest: bool) -> Result<(), AddError> {
+        let known = self.instruments.get_mut(instrument.0 as usize).ok_or(AddError::BadInstrument)?;
+        let JoinRule::Both(overlap) = known.rules.join else { return Err(AddError::BadInstrument) };
+        known.join_overlap = by_rest.then_some(overlap);
+        Ok(())
     }
 
     /// Puts `position` into slot `index`, or empties the slot. It is valued at the next mark price.

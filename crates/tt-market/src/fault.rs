@@ -69,7 +69,9 @@ faults! {
     OffLotSize => "off_lot_size",
     /// An update that the book already holds.
     Duplicate => "duplicate",
-    /// A delta that a newer snapshot already covers.
+    /// A delta before which another one is missing, where the next snapshot on the socket will hold both.
+    Gap => "gap",
+    /// What a newer snapshot already covers, or the one that is awaited will cover.
     Superseded => "superseded",
     /// A delta while the book waits for its snapshot on the socket.
     AwaitingSnapshot => "awaiting_snapshot",

@@ -119,12 +119,44 @@ impl SeenTickers {
     }
 }
 
+/// Checksums that do not fit within [`FITS_TO_TRUST`] of each other before nobody relies on them any more.
+const MISMATCHES_MAX: u32 = 5;
+/// Checksums in a row that must fit before they are relied on again.
+const FITS_TO_TRUST: u32 = 100;
+
+/// How far the venue's own checksum can be relied on: it has been wrong by itself before, for a symbol, for hours.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trust {
+    pub(crate) mismatches: u32,
+    fits: u32,
+}
+
+impl Trust {
+    /// Takes note of a checksum; whether it is to be relied on.
+    pub(crate) fn note(&mut self, fits: bool) -> bool {
+        if fits {
+            self.fits += 1;
+            if self.fits >= FITS_TO_TRUST {
+                *self = Self::default();
+            }
+        } else {
+            self.fits = 0;
+            self.mismatches = self.mismatches.saturating_add(1);
+        }
+        self.mismatches <= MISMATCHES_MAX
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Instrument {
     pub(crate) spec: InstrumentSpec,
     pub(crate) rules: &'static Rules,
     /// How a REST snapshot meets the deltas; `None` where the snapshot comes on the socket.
     pub(crate) overlap: Option<Overlap>,
+    /// The same of the next subscription.
+    pub(crate) join_overlap: Option<Overlap>,
+    /// Whether the next message of the book is not kept: the first one after a subscription of OKX.
+    pub(crate) skips_next: bool,
     pub(crate) px: Scale,
     pub(crate) qty: Scale,
     pub(crate) state: BookState,
@@ -136,6 +168,7 @@ pub(crate) struct Instrument {
     pub(crate) top: TopOfBook,
     pub(crate) last_proof: LastProof,
     pub(crate) checksum: u32,
+    pub(crate) trust: Trust,
     pub(crate) tickers: SeenTickers,
     pub(crate) trades: SeenTrades,
     pub(crate) ticker: TickerState,
@@ -148,6 +181,10 @@ pub(crate) struct Instrument {
     pub(crate) request: RequestState,
     /// Snapshots asked for since the book was last live.
     pub(crate) attempts: u32,
+    /// Requests ever made for it.
+    pub(crate) resyncs: u64,
+    /// Whether the request is for a book that was there before, which counts against the venue's budget.
+    pub(crate) is_resync: bool,
     /// No request before this time.
     pub(crate) not_before: Nanos,
     /// Since when the book has been crossed.
@@ -165,6 +202,8 @@ impl Instrument {
             spec,
             rules,
             overlap,
+            join_overlap: overlap,
+            skips_next: false,
             px: Scale::new(spec.tick_size)?,
             qty: Scale::new(spec.lot_size)?,
             state: BookState::Idle,
@@ -175,6 +214,7 @@ impl Instrument {
             top: TopOfBook::default(),
             last_proof: LastProof::default(),
             checksum: 0,
+            trust: Trust::default(),
             tickers: SeenTickers::default(),
             trades: SeenTrades::default(),
             ticker: TickerState::default(),
@@ -186,6 +226,8 @@ impl Instrument {
             backlog: None,
             request: RequestState::None,
             attempts: 0,
+            resyncs: 0,
+            is_resync: false,
             not_before: Nanos(0),
             crossed_since: None,
         })

@@ -2,7 +2,7 @@
 //!
 //! An object is split into keys and the raw text of their values; nested values are read from that text in turn.
 
-use crate::{Decimal, Fault};
+use crate::{Decimal, EventBuffer, Fault, Levels, OrderId};
 use core::str;
 
 /// The deepest nesting that is read.
@@ -176,8 +176,96 @@ pub(crate) fn bare_u64(raw: &[u8]) -> Result<u64, Fault> {
     }
 }
 
+/// A bare number with or without a sign.
+pub(crate) fn bare_signed(raw: &[u8]) -> Result<Decimal, Fault> {
+    match raw.first() {
+        Some(b'0'..=b'9' | b'-') => Decimal::parse(raw),
+        _ => Err(Fault::WrongType),
+    }
+}
+
+/// A bare number that may be absent or null.
+pub(crate) fn optional_bare(raw: Option<&[u8]>) -> Result<Option<Decimal>, Fault> {
+    raw.filter(|raw| *raw != b"null").map(bare_unsigned).transpose()
+}
+
+/// As `optional_bare`, with or without a sign.
+pub(crate) fn optional_bare_signed(raw: Option<&[u8]>) -> Result<Option<Decimal>, Fault> {
+    raw.filter(|raw| *raw != b"null").map(bare_signed).transpose()
+}
+
+/// A number in a string, which may be absent or empty.
+pub(crate) fn optional_quoted(raw: Option<&[u8]>) -> Result<Option<Decimal>, Fault> {
+    raw.map(text).transpose()?.filter(|text| !text.is_empty()).map(Decimal::parse_unsigned).transpose()
+}
+
+/// As `optional_quoted`, with or without a sign.
+pub(crate) fn optional_quoted_signed(raw: Option<&[u8]>) -> Result<Option<Decimal>, Fault> {
+    raw.map(text).transpose()?.filter(|text| !text.is_empty()).map(Decimal::parse).transpose()
+}
+
+/// A whole number in a string.
+pub(crate) fn quoted_u64(raw: &[u8]) -> Result<u64, Fault> {
+    digits_u64(text(raw)?)
+}
+
+/// An identifier in a string as a number: itself, or the halves of a UUID combined.
+pub(crate) fn quoted_id(raw: &[u8]) -> Result<u64, Fault> {
+    let id = text(raw)?;
+    if id.len() == 36 { OrderId::new(id).map(|id| id.folded()) } else { digits_u64(id) }
+}
+
+/// Reads each object of an array.
+pub(crate) fn each(raw: &[u8], mut read: impl FnMut(&Object<'_>) -> Result<(), Fault>) -> Result<(), Fault> {
+    let mut elements = Elements::parse(raw)?;
+    while let Some(element) = elements.next()? {
+        read(&Object::parse(element)?)?;
+    }
+    Ok(())
+}
+
+/// Both sides of a book whose levels are arrays of `len` strings, price and quantity first.
+pub(crate) fn quoted_sides(bids: &[u8], asks: &[u8], len: usize, buffer: &mut EventBuffer) -> Result<Levels, Fault> {
+    let mut list = Levels::default();
+    let start = buffer.mark();
+    quoted_side(bids, len, &mut list, buffer)?;
+    let middle = buffer.mark();
+    list.set_bids(start, middle);
+    quoted_side(asks, len, &mut list, buffer)?;
+    list.set_asks(middle, buffer.mark());
+    Ok(list)
+}
+
+fn quoted_side(raw: &[u8], len: usize, list: &mut Levels, buffer: &mut EventBuffer) -> Result<(), Fault> {
+    let mut levels = Elements::parse(raw)?;
+    while let Some(level) = levels.next()? {
+        let mut level = Elements::parse(level)?;
+        let px = quoted_unsigned(level.need()?)?;
+        let qty = quoted_unsigned(level.need()?)?;
+        for _ in 2..len {
+            text(level.need()?)?;
+        }
+        level.end()?;
+        buffer.push_level(list, px, qty)?;
+    }
+    Ok(())
+}
+
+/// A bare whole number with or without a sign.
+pub(crate) fn bare_i64(raw: &[u8]) -> Result<i64, Fault> {
+    let (digits, is_negative) = match raw {
+        [b'-', digits @ ..] => (digits, true),
+        _ => (raw, false),
+    };
+    let number = i64::try_from(bare_u64(digits)?).map_err(|_| Fault::NumberRange)?;
+    Ok(if is_negative { -number } else { number })
+}
+
 /// The whole number that is written in plain digits.
 pub(crate) fn digits_u64(digits: &[u8]) -> Result<u64, Fault> {
+    if digits.is_empty() {
+        return Err(Fault::Number);
+    }
     let mut number = 0_u64;
     for byte in digits {
         if !byte.is_ascii_digit() {

@@ -54,6 +54,8 @@ pub struct Rules {
     pub request_gap: Nanos,
     /// The time between two snapshots that are asked for, which the venue's limits allow for good.
     pub snapshot_gap: Nanos,
+    /// How often books may be synchronised anew.
+    pub resyncs: ResyncBudget,
     /// The account's own stream.
     pub private: Option<Private>,
 }
@@ -100,8 +102,8 @@ impl Tested {
 /// Where a venue lists its instruments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruments {
-    /// A REST path that lists every instrument.
-    All(&'static str),
+    /// REST paths that list every instrument together.
+    Lists(&'static [&'static str]),
     /// A REST path with `{symbols}`.
     Named(&'static str),
     /// A request on the WebSocket.
@@ -126,19 +128,27 @@ pub struct Topic {
     pub text: &'static str,
     /// Whether it is asked for unless told otherwise.
     pub followed: bool,
+    /// Its WebSocket's address where it is not the venue's usual one.
+    pub streams: Option<&'static str>,
 }
 
 impl Topic {
     /// A topic that is asked for.
     #[must_use]
     pub const fn followed(kind: TopicKind, text: &'static str) -> Self {
-        Self { kind, text, followed: true }
+        Self { kind, text, followed: true, streams: None }
     }
 
     /// A topic that is there for whoever wants it.
     #[must_use]
     pub const fn offered(kind: TopicKind, text: &'static str) -> Self {
-        Self { kind, text, followed: false }
+        Self { kind, text, followed: false, streams: None }
+    }
+
+    /// As [`offered`](Self::offered), on another WebSocket.
+    #[must_use]
+    pub const fn elsewhere(kind: TopicKind, text: &'static str, streams: &'static str) -> Self {
+        Self { kind, text, followed: false, streams: Some(streams) }
     }
 }
 
@@ -294,6 +304,15 @@ pub struct KeepAlive {
     pub begin: Option<&'static str>,
     /// What the client answers when the engine asks for [`Request::Answer`](crate::Request::Answer).
     pub answer: Option<&'static str>,
+}
+
+/// How often the books of a venue may be synchronised anew, all together; first joins do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResyncBudget {
+    /// So many at once.
+    pub burst: u32,
+    /// Then one in this time.
+    pub gap: Nanos,
 }
 
 /// The account's own stream.

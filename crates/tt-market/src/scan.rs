@@ -4,7 +4,7 @@
 //! that the general path would reject, and reads nothing differently.
 
 use crate::decimal::POW10;
-use crate::{Decimal, EventBuffer, Levels, Symbol, time};
+use crate::{Decimal, EventBuffer, Levels, OrderId, Symbol, time};
 use tt_model::Nanos;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -203,6 +203,92 @@ impl<'a> Cursor<'a> {
         let number = self.number()?;
         self.literal(b"\"")?;
         Some(number)
+    }
+
+    /// A whole number in quotes, of which the first one has been passed.
+    #[inline(always)]
+    pub(crate) fn quoted_whole(&mut self) -> Option<u64> {
+        let number = self.whole()?;
+        self.literal(b"\"")?;
+        Some(number)
+    }
+
+    /// A whole number of up to 18 digits with or without a sign.
+    #[inline(always)]
+    pub(crate) fn signed(&mut self) -> Option<i64> {
+        let is_negative = self.passes(b"-");
+        let number = i64::try_from(self.whole()?).ok()?;
+        Some(if is_negative { -number } else { number })
+    }
+
+    /// Milliseconds of the Unix epoch in quotes, of which the first one has been passed.
+    #[inline(always)]
+    pub(crate) fn quoted_unix_ms(&mut self) -> Option<Nanos> {
+        let time = self.unix_ms()?;
+        self.literal(b"\"")?;
+        Some(time)
+    }
+
+    /// An identifier in quotes, of which the first one has been passed: a number, or a UUID with its halves combined.
+    #[inline(always)]
+    pub(crate) fn quoted_id(&mut self) -> Option<u64> {
+        if let Some((id, [b'"', ..])) = self.rest.split_at_checked(36)
+            && !id.contains(&b'"')
+        {
+            let id = OrderId::new(id).ok()?;
+            self.skip(37)?;
+            return Some(id.folded());
+        }
+        self.quoted_whole()
+    }
+
+    /// `["px","qty","..",".."],..]` after the opening bracket: OKX.
+    #[inline(always)]
+    pub(crate) fn quoted_levels_of_four(&mut self, list: &mut Levels, buffer: &mut EventBuffer) -> Option<()> {
+        if self.passes(b"]") {
+            return Some(());
+        }
+        loop {
+            self.literal(b"[\"")?;
+            let px = self.number()?;
+            self.literal(b"\",\"")?;
+            let qty = self.number()?;
+            self.literal(b"\",\"")?;
+            self.text()?;
+            self.literal(b",\"")?;
+            self.text()?;
+            self.literal(b"]")?;
+            buffer.push_level(list, px, qty).ok()?;
+            if !self.passes(b",") {
+                return self.literal(b"]");
+            }
+        }
+    }
+
+    /// `["new",px,qty],..]` after the opening bracket: Deribit.
+    #[inline(always)]
+    pub(crate) fn marked_levels(&mut self, list: &mut Levels, buffer: &mut EventBuffer) -> Option<()> {
+        if self.passes(b"]") {
+            return Some(());
+        }
+        loop {
+            self.literal(b"[\"")?;
+            let is_deleted = self.passes(b"delete\",");
+            if !is_deleted && !self.passes(b"new\",") {
+                self.literal(b"change\",")?;
+            }
+            let px = self.number()?;
+            self.literal(b",")?;
+            let qty = self.number()?;
+            self.literal(b"]")?;
+            if is_deleted != (qty.mantissa == 0) {
+                return None;
+            }
+            buffer.push_level(list, px, qty).ok()?;
+            if !self.passes(b",") {
+                return self.literal(b"]");
+            }
+        }
     }
 
     /// `["px","qty"],..]` after the opening bracket.

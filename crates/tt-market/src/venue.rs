@@ -1,6 +1,9 @@
 //! The venues: one line each, with its parser and its rules.
 
-use crate::{Event, EventBuffer, Fault, Rules, binance, coinbase_advanced, coinbase_exchange, hyperliquid, kraken};
+use crate::{
+    Event, EventBuffer, Fault, Rules, binance, bybit, coinbase_advanced, coinbase_exchange, deribit, hyperliquid, kraken,
+    okx,
+};
 
 macro_rules! venues {
     ($($parser:ident { $($(#[doc = $doc:literal])+ $name:ident => $rules:ident,)+ })+) => {
@@ -57,6 +60,18 @@ venues! {
         /// Binance coin-margined futures.
         BinanceCoinm => COINM,
     }
+    bybit {
+        /// Bybit spot.
+        BybitSpot => SPOT,
+        /// Bybit contracts margined in stablecoins.
+        BybitLinear => LINEAR,
+        /// Bybit contracts margined in coins.
+        BybitInverse => INVERSE,
+    }
+    okx {
+        /// OKX, spot and contracts.
+        Okx => RULES,
+    }
     kraken {
         /// Kraken, WebSocket version 2.
         Kraken => RULES,
@@ -72,6 +87,10 @@ venues! {
     hyperliquid {
         /// Hyperliquid.
         Hyperliquid => RULES,
+    }
+    deribit {
+        /// Deribit.
+        Deribit => RULES,
     }
 }
 

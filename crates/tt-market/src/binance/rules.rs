@@ -4,7 +4,7 @@
 use super::parse_snapshot;
 use crate::rules::{
     AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Overlap, Private, RequestRule,
-    Rules, Snapshot, Tested, Topic, TopicKind,
+    ResyncBudget, Rules, Snapshot, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -62,6 +62,8 @@ pub static SPOT: Rules = Rules {
     request_gap: Nanos::from_millis(250),
     // A thousand levels weigh 50 of the 6,000 that are allowed in a minute.
     snapshot_gap: Nanos::from_millis(600),
+    // A thousand levels weigh 50 of the 6,000 that are allowed in a minute: half of that for resyncs.
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
     private: Some(Private {
         streams: "wss://stream.binance.com:9443/stream",
         login: Login::ListenKey,
@@ -74,7 +76,7 @@ pub static USDM: Rules = Rules {
     name: "binance_usdm",
     streams: "wss://fstream.binance.com/stream",
     rest: Some("https://fapi.binance.com"),
-    instruments: Instruments::All("/fapi/v1/exchangeInfo"),
+    instruments: Instruments::Lists(&["/fapi/v1/exchangeInfo"]),
     snapshot: Some(Snapshot { path: "/fapi/v1/depth?symbol={symbol}&limit=1000", parse: parse_snapshot }),
     topics: &[
         Topic::followed(TopicKind::Book, "\"{lower}@depth@100ms\""),

@@ -1,13 +1,16 @@
 //! Connections that open and close, books that are lost, and what the caller is asked for.
 
-use super::{AddError, Applied, Engine, Request};
+use super::{AddError, Applied, Engine, Request, budget};
 use crate::continuity::Continuity;
-use crate::instrument::{BookState, RequestState};
+use crate::instrument::{BookState, RequestState, Trust};
+use crate::rules::Overlap;
 use crate::{ConnectionId, Fault, Proof};
 use tt_model::{InstrumentId, Nanos};
 
 /// The first wait after a snapshot that did not help; doubled each time.
 const RETRY_MIN: Nanos = Nanos::from_millis(250);
+/// The longest wait before the first try: books that are lost together are not asked for together.
+const FIRST_WAIT_MAX: Nanos = Nanos::from_millis(50);
 /// Doublings after which the wait stays.
 const RETRY_DOUBLINGS: u32 = 7;
 /// How long a snapshot may take before it is asked for again.
@@ -35,7 +38,11 @@ impl Engine {
             return Err(AddError::Closed);
         }
         known.connection = Some(connection);
+        known.overlap = known.join_overlap;
+        known.skips_next = known.overlap == Some(Overlap::Follows);
+        known.trust = Trust::default();
         known.attempts = 0;
+        known.is_resync = false;
         known.not_before = now;
         known.tickers.clear();
         self.free_backlog(index);
@@ -79,11 +86,15 @@ impl Engine {
             let id = self.requests.pop_front()?;
             let index = id.0 as usize;
             let instrument = &self.instruments[index];
+            let (venue, is_resync) = (instrument.spec.venue, instrument.is_resync);
             let Some(connection) = instrument.connection.filter(|_| instrument.request == RequestState::Queued) else {
                 continue;
             };
             let fetch = instrument.overlap.is_some();
-            if instrument.not_before > now || (fetch && !self.take_backlog(index)) {
+            let waits = instrument.not_before > now
+                || (fetch && !self.take_backlog(index))
+                || (is_resync && !self.budgets[venue as usize].take(now));
+            if waits {
                 self.requests.push_back(id);
                 continue;
             }
@@ -104,8 +115,9 @@ impl Engine {
         if known.state != BookState::Awaiting || known.request == RequestState::Queued {
             return;
         }
-        known.not_before = now.saturating_add(retry_wait(known.attempts));
-        known.attempts = known.attempts.saturating_add(1);
+        let attempts = known.attempts;
+        known.attempts = attempts.saturating_add(1);
+        self.put_off(index, attempts, now);
         self.queue_request(index);
     }
 
@@ -162,10 +174,18 @@ impl Engine {
         }
         instrument.state = BookState::Awaiting;
         instrument.crossed_since = None;
-        instrument.not_before =
-            if instrument.attempts == 0 { now } else { now.saturating_add(retry_wait(instrument.attempts)) };
+        instrument.is_resync = true;
+        // Checksums that fail again and again make resyncs rarer, even if the snapshots between them fit.
+        let attempts = instrument.attempts.max(instrument.trust.mismatches.saturating_sub(1));
         instrument.attempts = instrument.attempts.saturating_add(1);
         self.counters.venue_mut(instrument.spec.venue).resyncs += 1;
+        if attempts == 0 {
+            let wait = self.next_jitter(index, FIRST_WAIT_MAX);
+            self.instruments[index].not_before = now.saturating_add(wait);
+        } else {
+            self.put_off(index, attempts, now);
+        }
+        let instrument = &self.instruments[index];
         let proof = if instrument.top.standing.proof == Proof::Syncing { Proof::Syncing } else { Proof::Stale };
         self.show_standing(index, proof, now);
         if self.instruments[index].overlap.is_some() {
@@ -181,6 +201,19 @@ impl Engine {
                 self.lose_book(index, now);
             }
         }
+    }
+
+    /// No request before a wait that grows with each attempt: between half of it and the whole.
+    fn put_off(&mut self, index: usize, attempts: u32, now: Nanos) {
+        let half = Nanos(retry_wait(attempts).0 / 2);
+        let wait = half.saturating_add(self.next_jitter(index, half));
+        self.instruments[index].not_before = now.saturating_add(wait);
+    }
+
+    fn next_jitter(&mut self, index: usize, most: Nanos) -> Nanos {
+        let instrument = &mut self.instruments[index];
+        instrument.resyncs += 1;
+        budget::jitter(self.capacity.jitter_seed, instrument.resyncs << 32 | index as u64, most)
     }
 
     fn show_standing(&mut self, index: usize, proof: Proof, now: Nanos) {

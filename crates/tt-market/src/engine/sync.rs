@@ -1,27 +1,14 @@
 //! Snapshots and deltas: from the venue's levels to a proved book.
 
+use super::verify::Change;
 use super::{Applied, Engine};
-use crate::board::{DepthUpdate, TopOfBook};
 use crate::book::PageSlab;
 use crate::continuity::{Continuity, Join};
-use crate::instrument::{BookState, Instrument, RequestState, SeenTicker};
-use crate::kraken::checksum;
-use crate::proof::LastProof;
+use crate::instrument::{BookState, Instrument, RequestState};
 use crate::rules::{JoinRule, Numbering, Overlap};
-use crate::{BookDelta, BookSide, BookSnapshot, ConnectionId, Fault, Level, Levels, Proof, Standing};
+use crate::{BookDelta, BookSide, BookSnapshot, ConnectionId, Fault, Level, Levels};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
-
-/// What a book's change is published with.
-#[derive(Clone, Copy)]
-struct Change {
-    update_id: u64,
-    ts_recv: Nanos,
-    ts_event: Nanos,
-    checksum: Option<u32>,
-    /// Whether one of the best levels may be another.
-    touches_top: bool,
-}
 
 impl Engine {
     #[inline]
@@ -44,12 +31,15 @@ impl Engine {
         let counters = self.counters.venue_mut(venue);
         match instrument.state {
             BookState::Live => match instrument.rules.numbering.continuity(instrument.top.update_id, delta) {
-                Continuity::Next => {}
+                // A venue that was restarted goes on from a lower number.
+                Continuity::Next => {
+                    counters.epochs += u64::from(delta.last_id < instrument.top.update_id && delta.last_id != 0)
+                }
                 Continuity::Duplicate => return Err(Fault::Duplicate),
                 Continuity::Gap => {
                     counters.gaps += 1;
                     self.lose_book(index, ts_recv);
-                    return self.keep_delta(index, delta, levels);
+                    return self.after_gap(index, delta, levels);
                 }
             },
             BookState::Joining(overlap) => match overlap.join(instrument.top.update_id, delta) {
@@ -62,10 +52,14 @@ impl Engine {
                 Join::TooNew => {
                     counters.gaps += 1;
                     self.lose_book(index, ts_recv);
-                    return self.keep_delta(index, delta, levels);
+                    return self.after_gap(index, delta, levels);
                 }
             },
             BookState::Awaiting if instrument.overlap.is_none() => return Err(Fault::AwaitingSnapshot),
+            BookState::Awaiting if instrument.skips_next => {
+                instrument.skips_next = false;
+                return Err(Fault::Superseded);
+            }
             BookState::Awaiting => return self.keep_delta(index, delta, levels),
             BookState::Idle => return Err(Fault::AwaitingSnapshot),
         }
@@ -77,10 +71,17 @@ impl Engine {
         counters.lag_ns = ts_recv.0.wrapping_sub(delta.ts_event.0);
         let result = applied.and_then(|touches_top| {
             let known = &self.instruments[index];
-            let is_numbered = known.rules.numbering != Numbering::None;
             // Frames since the snapshot are counted where the venue numbers nothing.
+            let is_numbered = known.rules.numbering.numbers(delta);
             let update_id = if is_numbered { delta.last_id } else { known.top.update_id + 1 };
-            let change = Change { update_id, ts_recv, ts_event: delta.ts_event, checksum: delta.checksum, touches_top };
+            let change = Change {
+                update_id,
+                ts_recv,
+                ts_event: delta.ts_event,
+                checksum: delta.checksum,
+                touches_top,
+                follows: true,
+            };
             self.show_book(index, change)
         });
         probe.mark(Stage::Serialize);
@@ -91,6 +92,11 @@ impl Engine {
                 Err(fault)
             }
         }
+    }
+
+    /// What becomes of the delta before which something is missing.
+    fn after_gap(&mut self, index: usize, delta: &BookDelta, levels: &[Level]) -> Result<Applied, Fault> {
+        if self.instruments[index].overlap.is_some() { self.keep_delta(index, delta, levels) } else { Err(Fault::Gap) }
     }
 
     /// A snapshot on the socket: it replaces whatever was there.
@@ -106,9 +112,17 @@ impl Engine {
         let symbol = snapshot.symbol.ok_or(Fault::MissingKey)?;
         let index = self.find(venue, &symbol)?;
         probe.mark(Stage::LookUp);
-        if self.instruments[index].connection != Some(connection) {
+        let instrument = &mut self.instruments[index];
+        if instrument.connection != Some(connection) {
             return Err(Fault::ForeignConnection);
         }
+        if instrument.overlap.is_some() && instrument.state == BookState::Awaiting {
+            // The REST snapshot will hold all of it.
+            instrument.skips_next = false;
+            return Err(Fault::Superseded);
+        }
+        let numbers_fell = snapshot.last_id < instrument.top.update_id && instrument.rules.numbering != Numbering::None;
+        self.counters.venue_mut(venue).epochs += u64::from(numbers_fell && instrument.state == BookState::Live);
         let result = self.replace_book(index, snapshot, levels, ts_recv);
         probe.mark(Stage::Build);
         let change = Change {
@@ -117,6 +131,7 @@ impl Engine {
             ts_event: snapshot.ts_event,
             checksum: snapshot.checksum,
             touches_top: true,
+            follows: false,
         };
         let result = result.and_then(|()| {
             self.set_live(index);
@@ -160,6 +175,7 @@ impl Engine {
             ts_event: snapshot.ts_event,
             checksum: None,
             touches_top: true,
+            follows: false,
         };
         let replayed = self.replay(index, overlap, snapshot.last_id)?;
         let instrument = &mut self.instruments[index];
@@ -167,6 +183,7 @@ impl Engine {
         instrument.state = BookState::Joining(overlap);
         if let Some(last) = replayed {
             change.update_id = last.last_id;
+            change.follows = true;
             change.ts_event = last.ts_event;
             self.set_live(index);
         }
@@ -240,104 +257,6 @@ impl Engine {
         }
         Ok(())
     }
-
-    /// Verifies the book after a whole frame and shows it.
-    #[inline]
-    fn show_book(&mut self, index: usize, change: Change) -> Result<(), Fault> {
-        let instrument = &mut self.instruments[index];
-        let venue = instrument.spec.venue;
-        let counters = self.counters.venue_mut(venue);
-        if change.touches_top {
-            refresh_top(instrument, &mut self.slab)?;
-        }
-        let proof = match change.checksum {
-            Some(expected) => {
-                if change.touches_top {
-                    let (asks, bids) = (instrument.asks.as_slice(), instrument.bids.as_slice());
-                    instrument.checksum = checksum::checksum(asks, bids, &instrument.px, &instrument.qty);
-                }
-                if instrument.checksum != expected {
-                    return Err(Fault::ChecksumMismatch);
-                }
-                counters.crc_matches += 1;
-                Proof::Crc
-            }
-            None if instrument.state == BookState::Live && !instrument.rules.is_provable() => Proof::Unverified,
-            None if instrument.state == BookState::Live => {
-                counters.sequence_matches += 1;
-                Proof::Sequence
-            }
-            None => Proof::Syncing,
-        };
-        let mut proof = proof;
-        if proof == Proof::Sequence
-            && let Some(seen) = instrument.tickers.find(change.update_id)
-        {
-            if !agrees(instrument, &seen) {
-                return Err(Fault::OracleMismatch);
-            }
-            counters.oracle_matches += 1;
-            proof = Proof::Oracle;
-        }
-        if proof == Proof::Unverified {
-            instrument.attempts = 0;
-        }
-        if proof.is_verified() {
-            instrument.attempts = 0;
-            instrument.last_proof = LastProof { update_id: change.update_id, ts: change.ts_recv };
-        }
-        let (bid, ask) = (instrument.bids.as_slice().first().copied(), instrument.asks.as_slice().first().copied());
-        let (is_crossed, is_locked) = match (bid, ask) {
-            (Some(bid), Some(ask)) => (bid.px > ask.px, bid.px == ask.px),
-            (Some(_) | None, None) | (None, Some(_)) => (false, false),
-        };
-        counters.crossed += u64::from(is_crossed);
-        instrument.crossed_since = if is_crossed { instrument.crossed_since.or(Some(change.ts_recv)) } else { None };
-        let is_truncated = dropped(instrument) != 0;
-        let standing = Standing { proof, is_crossed, is_locked, is_truncated, ..Standing::default() }.since(
-            instrument.last_proof,
-            change.update_id,
-            change.ts_recv,
-        );
-        instrument.top = TopOfBook { bid, ask, update_id: change.update_id, ts_recv: change.ts_recv, standing };
-        let id = InstrumentId(index as u32);
-        if change.touches_top {
-            let depth = DepthUpdate {
-                bids: instrument.bids.as_slice(),
-                asks: instrument.asks.as_slice(),
-                update_id: change.update_id,
-                ts_recv: change.ts_recv,
-                ts_event: change.ts_event,
-                standing,
-            };
-            self.writer.store_depth(id, &depth);
-        }
-        self.writer.store_top(id, instrument.top);
-        Ok(())
-    }
-
-    /// Holds a ticker against the book of the same update id.
-    #[inline]
-    pub(super) fn confront(&mut self, index: usize, seen: &SeenTicker, now: Nanos) -> Result<(), Fault> {
-        let instrument = &mut self.instruments[index];
-        if !agrees(instrument, seen) {
-            self.lose_book(index, now);
-            return Err(Fault::OracleMismatch);
-        }
-        if instrument.top.standing.proof == Proof::Oracle {
-            return Ok(());
-        }
-        self.counters.venue_mut(instrument.spec.venue).oracle_matches += 1;
-        instrument.last_proof = LastProof { update_id: instrument.top.update_id, ts: now };
-        instrument.top.ts_recv = now;
-        instrument.top.standing = Standing { proof: Proof::Oracle, ..instrument.top.standing }.since(
-            instrument.last_proof,
-            instrument.top.update_id,
-            now,
-        );
-        self.writer.store_top(InstrumentId(index as u32), instrument.top);
-        Ok(())
-    }
 }
 
 /// Applies levels to both sides and tells whether one of the best may have changed.
@@ -381,33 +300,8 @@ fn apply_levels(
     Ok(touches_top)
 }
 
-/// Reads the best levels anew.
-#[inline]
-fn refresh_top(instrument: &mut Instrument, slab: &mut PageSlab) -> Result<(), Fault> {
-    for side in [BookSide::Bid, BookSide::Ask] {
-        let ladder = instrument.book.side_mut(side);
-        ladder.settle(slab);
-        if !ladder.knows_best(slab) {
-            return Err(Fault::LevelCap);
-        }
-        let top = match side {
-            BookSide::Bid => &mut instrument.bids,
-            BookSide::Ask => &mut instrument.asks,
-        };
-        top.count = instrument.book.top(side, slab, &mut top.levels);
-    }
-    Ok(())
-}
-
-fn dropped(instrument: &Instrument) -> u64 {
+pub(super) fn dropped(instrument: &Instrument) -> u64 {
     instrument.book.side(BookSide::Bid).dropped() + instrument.book.side(BookSide::Ask).dropped()
-}
-
-#[inline]
-fn agrees(instrument: &Instrument, seen: &SeenTicker) -> bool {
-    let some = |level: crate::BookLevel| (level.qty.0 != 0).then_some(level);
-    instrument.bids.as_slice().first().copied() == some(seen.bid)
-        && instrument.asks.as_slice().first().copied() == some(seen.ask)
 }
 
 /// A snapshot's side must be sorted, best first, and hold no price twice and no level without quantity.

@@ -36,6 +36,12 @@ impl OrderId {
         Ok(Self(Symbol::from_words([one, two, kind | CONDITIONAL])))
     }
 
+    /// A number for a UUID: its halves combined. Two UUIDs have the same one by chance alone.
+    pub(crate) const fn folded(&self) -> u64 {
+        let words = self.words();
+        words[0] ^ words[1]
+    }
+
     pub(crate) const fn words(&self) -> &[u64; 3] {
         self.0.words()
     }

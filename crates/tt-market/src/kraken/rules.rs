@@ -1,8 +1,8 @@
 //! Kraken's rules, WebSocket version 2 (docs.kraken.com/api/docs/websocket-v2).
 
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule, Rules,
-    Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule,
+    ResyncBudget, Rules, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -53,6 +53,8 @@ pub static RULES: Rules = Rules {
     topics_per_request: 300,
     request_gap: Nanos::from_millis(250),
     snapshot_gap: Nanos::from_millis(100),
+    // As of other venues: the limit of messages is not documented.
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
     private: Some(Private {
         streams: "wss://ws-auth.kraken.com/v2",
         login: Login::Token,

@@ -1,0 +1,22 @@
+//! Bybit v5: spot, linear and inverse contracts, which differ in their address alone.
+
+mod general;
+pub mod rules;
+mod scan;
+
+use crate::{Event, EventBuffer, Fault};
+
+pub use general::parse as parse_general;
+
+/// Reads one WebSocket frame.
+///
+/// # Errors
+/// A [`Fault`] that [`is_malformed`](Fault::is_malformed), `UnknownTopic`, `Refused` or `VenueError`.
+#[inline]
+pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.clear();
+    match scan::parse(frame, buffer) {
+        Some(event) => Ok(event),
+        None => general::parse(frame, buffer),
+    }
+}

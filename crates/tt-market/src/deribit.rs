@@ -1,0 +1,22 @@
+//! Deribit: JSON-RPC 2.0 over WebSocket.
+
+mod general;
+pub mod rules;
+mod scan;
+
+use crate::{Event, EventBuffer, Fault};
+
+pub use general::parse as parse_general;
+
+/// Reads one WebSocket frame.
+///
+/// # Errors
+/// A [`Fault`] that [`is_malformed`](Fault::is_malformed), `UnknownTopic`, `Refused` or `VenueError`.
+#[inline]
+pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.clear();
+    match scan::parse(frame, buffer) {
+        Some(event) => Ok(event),
+        None => general::parse(frame, buffer),
+    }
+}

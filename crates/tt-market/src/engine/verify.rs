@@ -1,0 +1,173 @@
+//! After each frame of a book: is it the venue's, and what is shown of it.
+
+use super::Engine;
+use super::sync::dropped;
+use crate::board::{DepthUpdate, TopOfBook};
+use crate::book::PageSlab;
+use crate::instrument::{BookState, Instrument, SeenTicker};
+use crate::proof::LastProof;
+use crate::rules::Checksum;
+use crate::{BookLevel, BookSide, Fault, Proof, Standing, kraken, okx};
+use tt_model::{InstrumentId, Nanos};
+
+/// What a book's change is published with.
+#[derive(Clone, Copy)]
+pub(super) struct Change {
+    pub(super) update_id: u64,
+    pub(super) ts_recv: Nanos,
+    pub(super) ts_event: Nanos,
+    pub(super) checksum: Option<u32>,
+    /// Whether one of the best levels may be another.
+    pub(super) touches_top: bool,
+    /// Whether it followed the update before it; a snapshot on the socket follows nothing.
+    pub(super) follows: bool,
+}
+
+impl Engine {
+    /// Verifies the book after a whole frame and shows it.
+    #[inline]
+    pub(super) fn show_book(&mut self, index: usize, change: Change) -> Result<(), Fault> {
+        let instrument = &mut self.instruments[index];
+        if change.touches_top {
+            refresh_top(instrument, &mut self.slab)?;
+        }
+        let proof = self.verify(index, &change)?;
+        let instrument = &mut self.instruments[index];
+        let counters = self.counters.venue_mut(instrument.spec.venue);
+        if proof.is_verified() || proof == Proof::Unverified {
+            instrument.attempts = 0;
+        }
+        if proof.is_verified() {
+            instrument.last_proof = LastProof { update_id: change.update_id, ts: change.ts_recv };
+        }
+        let (bid, ask) = (instrument.bids.as_slice().first().copied(), instrument.asks.as_slice().first().copied());
+        let (is_crossed, is_locked) = match (bid, ask) {
+            (Some(bid), Some(ask)) => (bid.px > ask.px, bid.px == ask.px),
+            (Some(_) | None, None) | (None, Some(_)) => (false, false),
+        };
+        counters.crossed += u64::from(is_crossed);
+        instrument.crossed_since = if is_crossed { instrument.crossed_since.or(Some(change.ts_recv)) } else { None };
+        let is_truncated = dropped(instrument) != 0;
+        let standing = Standing { proof, is_crossed, is_locked, is_truncated, ..Standing::default() }.since(
+            instrument.last_proof,
+            change.update_id,
+            change.ts_recv,
+        );
+        instrument.top = TopOfBook { bid, ask, update_id: change.update_id, ts_recv: change.ts_recv, standing };
+        let id = InstrumentId(index as u32);
+        if change.touches_top {
+            let depth = DepthUpdate {
+                bids: instrument.bids.as_slice(),
+                asks: instrument.asks.as_slice(),
+                update_id: change.update_id,
+                ts_recv: change.ts_recv,
+                ts_event: change.ts_event,
+                standing,
+            };
+            self.writer.store_depth(id, &depth);
+        }
+        self.writer.store_top(id, instrument.top);
+        Ok(())
+    }
+
+    /// What proves the book as it is now.
+    #[inline]
+    fn verify(&mut self, index: usize, change: &Change) -> Result<Proof, Fault> {
+        let instrument = &mut self.instruments[index];
+        let counters = self.counters.venue_mut(instrument.spec.venue);
+        if let Some(expected) = change.checksum {
+            let fits = checksum(instrument, &self.slab, change.touches_top) == expected;
+            counters.crc_matches += u64::from(fits);
+            counters.crc_mismatches += u64::from(!fits);
+            return match (instrument.trust.note(fits), fits) {
+                (true, true) => Ok(Proof::Crc),
+                (true, false) => Err(Fault::ChecksumMismatch),
+                // Nobody can tell any more whose mistake it is.
+                (false, _) => Ok(Proof::Unverified),
+            };
+        }
+        if instrument.state != BookState::Live {
+            return Ok(Proof::Syncing);
+        }
+        if !instrument.rules.is_provable() {
+            return Ok(Proof::Unverified);
+        }
+        counters.sequence_matches += u64::from(change.follows);
+        let Some(seen) = instrument.tickers.find(change.update_id) else { return Ok(Proof::Sequence) };
+        if !agrees(instrument, &seen) {
+            return Err(Fault::OracleMismatch);
+        }
+        counters.oracle_matches += 1;
+        Ok(Proof::Oracle)
+    }
+
+    /// Holds a ticker against the book of the same update id.
+    #[inline]
+    pub(super) fn confront(&mut self, index: usize, seen: &SeenTicker, now: Nanos) -> Result<(), Fault> {
+        let instrument = &mut self.instruments[index];
+        if !agrees(instrument, seen) {
+            self.lose_book(index, now);
+            return Err(Fault::OracleMismatch);
+        }
+        if instrument.top.standing.proof == Proof::Oracle {
+            return Ok(());
+        }
+        self.counters.venue_mut(instrument.spec.venue).oracle_matches += 1;
+        instrument.last_proof = LastProof { update_id: instrument.top.update_id, ts: now };
+        instrument.top.ts_recv = now;
+        instrument.top.standing = Standing { proof: Proof::Oracle, ..instrument.top.standing }.since(
+            instrument.last_proof,
+            instrument.top.update_id,
+            now,
+        );
+        self.writer.store_top(InstrumentId(index as u32), instrument.top);
+        Ok(())
+    }
+}
+
+/// Reads the best levels anew.
+#[inline]
+fn refresh_top(instrument: &mut Instrument, slab: &mut PageSlab) -> Result<(), Fault> {
+    for side in [BookSide::Bid, BookSide::Ask] {
+        let ladder = instrument.book.side_mut(side);
+        ladder.settle(slab);
+        if !ladder.knows_best(slab) {
+            return Err(Fault::LevelCap);
+        }
+        let top = match side {
+            BookSide::Bid => &mut instrument.bids,
+            BookSide::Ask => &mut instrument.asks,
+        };
+        top.count = instrument.book.top(side, slab, &mut top.levels);
+    }
+    Ok(())
+}
+
+/// The book's checksum as its venue computes it; Kraken's is kept until one of the levels that it covers changes.
+#[inline]
+fn checksum(instrument: &mut Instrument, slab: &PageSlab, touches_top: bool) -> u32 {
+    match instrument.rules.checksum {
+        Checksum::Kraken => {
+            if touches_top {
+                let (asks, bids) = (instrument.asks.as_slice(), instrument.bids.as_slice());
+                instrument.checksum = kraken::checksum::checksum(asks, bids, &instrument.px, &instrument.qty);
+            }
+            instrument.checksum
+        }
+        Checksum::Okx => {
+            let mut sides = [[BookLevel::default(); okx::checksum::LEVELS]; 2];
+            let [bids, asks] = &mut sides;
+            let bids_len = instrument.book.top(BookSide::Bid, slab, bids);
+            let asks_len = instrument.book.top(BookSide::Ask, slab, asks);
+            okx::checksum::checksum(&bids[..bids_len], &asks[..asks_len], &instrument.px, &instrument.qty)
+        }
+        Checksum::None => 0,
+    }
+}
+
+#[inline]
+fn agrees(instrument: &Instrument, seen: &SeenTicker) -> bool {
+    let some = |level: BookLevel| (level.qty.0 != 0).then_some(level);
+    instrument.bids.as_slice().first().copied() == some(seen.bid)
+        && instrument.asks.as_slice().first().copied() == some(seen.ask)
+}

@@ -1,0 +1,23 @@
+//! OKX v5: frames, REST snapshots, and the checksum that its books carried until June 2026.
+
+pub(crate) mod checksum;
+mod general;
+pub mod rules;
+mod scan;
+
+use crate::{Event, EventBuffer, Fault};
+
+pub use general::{parse as parse_general, parse_snapshot};
+
+/// Reads one WebSocket frame.
+///
+/// # Errors
+/// A [`Fault`] that [`is_malformed`](Fault::is_malformed), `UnknownTopic`, `Refused` or `VenueError`.
+#[inline]
+pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.clear();
+    match scan::parse(frame, buffer) {
+        Some(event) => Ok(event),
+        None => general::parse(frame, buffer),
+    }
+}
