@@ -1,8 +1,8 @@
 //! The venues: one line each, with its parser and its rules.
 
 use crate::{
-    Event, EventBuffer, Fault, Rules, binance, bybit, coinbase_advanced, coinbase_exchange, deribit, hyperliquid, kraken,
-    okx,
+    Event, EventBuffer, Fault, Rules, binance, bybit, coinbase_advanced, coinbase_exchange, deribit, hyperliquid,
+    kraken, okx,
 };
 
 macro_rules! venues {

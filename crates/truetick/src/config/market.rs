@@ -18,7 +18,7 @@ pub struct MarketSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedSection {
-    /// `binance_spot`, `binance_usdm` or `kraken`.
+    /// The name of a venue's rules: `binance_spot`, `kraken`, `bybit_linear` and so on.
     pub venue: String,
     /// The venue's symbols.
     pub symbols: Vec<String>,
@@ -44,7 +44,7 @@ impl MarketSection {
 
 impl FeedSection {
     fn feed(&self) -> anyhow::Result<FeedConfig> {
-        let venue = Venue::ALL.into_iter().find(|venue| venue.name() == self.venue);
+        let venue = Venue::find(&self.venue);
         let venue = venue.with_context(|| format!("[[market.feeds]]: {} is no venue", self.venue))?;
         let uri = |text: &String| text.parse().with_context(|| format!("[[market.feeds]]: {text} is no address"));
         let mut feed = match &self.url {

@@ -77,7 +77,11 @@ pub(super) async fn fetch(feed: &FeedConfig, clock: Clock) -> Result<Vec<Listing
                 listed.extend(listings(&rest_json(feed, &path, clock).await?, feed.venue));
             }
         }
-        Instruments::All(path) => listed.extend(listings(&rest_json(feed, path, clock).await?, feed.venue)),
+        Instruments::Lists(paths) => {
+            for path in paths {
+                listed.extend(listings(&rest_json(feed, path, clock).await?, feed.venue));
+            }
+        }
         Instruments::Socket(request) => {
             let body = socket_list(feed, request, clock).await.map_err(unreached)?;
             listed.extend(listings(&body, feed.venue));
@@ -111,11 +115,74 @@ fn listings(body: &Value, venue: Venue) -> Vec<Listing> {
         Venue::CoinbaseExchange => coinbase(body.as_array(), "id"),
         Venue::CoinbaseAdvanced => coinbase(body.get("products").and_then(Value::as_array), "product_id"),
         Venue::Hyperliquid => hyperliquid(body),
+        Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse => bybit(body),
+        Venue::Okx => okx(body),
+        Venue::Deribit => deribit(body),
     }
 }
 
+/// The text of a field.
+fn text(entry: &Value, key: &str) -> Option<String> {
+    entry.get(key).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// The exact number of a field, in quotes or not.
+fn number(entry: &Value, key: &str) -> Option<Decimal> {
+    let value = entry.get(key)?;
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Decimal::parse(text.as_bytes()).ok()
+}
+
+/// `BTC/USDT`, or `BTC/USDT:USDT` for what settles in USDT.
+fn named(base: &str, quote: &str, settle: Option<String>) -> String {
+    settle.map_or_else(|| format!("{base}/{quote}"), |settle| format!("{base}/{quote}:{settle}"))
+}
+
+fn bybit(body: &Value) -> Vec<Listing> {
+    let listing = |entry: &Value| {
+        let (px, qty) = (entry.get("priceFilter")?, entry.get("lotSizeFilter")?);
+        Some(Listing {
+            symbol: text(entry, "symbol")?,
+            name: named(&text(entry, "baseCoin")?, &text(entry, "quoteCoin")?, text(entry, "settleCoin")),
+            tick_size: number(px, "tickSize")?,
+            lot_size: number(qty, "qtyStep").or_else(|| number(qty, "basePrecision"))?,
+        })
+    };
+    body.pointer("/result/list").and_then(Value::as_array).into_iter().flatten().filter_map(listing).collect()
+}
+
+fn okx(body: &Value) -> Vec<Listing> {
+    let listing = |entry: &Value| {
+        let family =
+            || text(entry, "uly").and_then(|uly| uly.split_once('-').map(|(a, b)| (a.to_owned(), b.to_owned())));
+        let (base, quote) = text(entry, "baseCcy").zip(text(entry, "quoteCcy")).or_else(family)?;
+        Some(Listing {
+            symbol: text(entry, "instId")?,
+            name: named(&base, &quote, text(entry, "settleCcy")),
+            tick_size: number(entry, "tickSz")?,
+            lot_size: number(entry, "lotSz")?,
+        })
+    };
+    body.get("data").and_then(Value::as_array).into_iter().flatten().filter_map(listing).collect()
+}
+
+fn deribit(body: &Value) -> Vec<Listing> {
+    let listing = |entry: &Value| {
+        Some(Listing {
+            symbol: text(entry, "instrument_name")?,
+            name: named(
+                &text(entry, "base_currency")?,
+                &text(entry, "quote_currency")?,
+                text(entry, "settlement_currency"),
+            ),
+            tick_size: number(entry, "tick_size")?,
+            lot_size: number(entry, "min_trade_amount")?,
+        })
+    };
+    body.get("result").and_then(Value::as_array).into_iter().flatten().filter_map(listing).collect()
+}
+
 fn binance(body: &Value, venue: Venue) -> Vec<Listing> {
-    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
     let step = |entry: &Value, filter: &str, key: &str| {
         let filters = entry.get("filters")?.as_array()?;
         let found = filters.iter().find(|known| known.get("filterType").and_then(Value::as_str) == Some(filter))?;

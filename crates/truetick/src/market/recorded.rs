@@ -29,6 +29,8 @@ pub(super) struct EngineRecord {
     positions: usize,
     #[serde(default)]
     balances: usize,
+    #[serde(default)]
+    jitter_seed: u64,
     /// Lengths of the candles, nanoseconds.
     timeframes_ns: Vec<u64>,
 }
@@ -74,6 +76,7 @@ impl EngineRecord {
             fills: capacity.fills,
             positions: capacity.positions,
             balances: capacity.balances,
+            jitter_seed: capacity.jitter_seed,
             timeframes_ns: timeframes.iter().map(|timeframe| timeframe.0).collect(),
         }
     }
@@ -110,6 +113,7 @@ impl EngineRecord {
             fills: self.fills,
             positions: self.positions,
             balances: self.balances,
+            jitter_seed: self.jitter_seed,
             timeframes,
         }
     }

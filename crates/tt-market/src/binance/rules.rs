@@ -103,7 +103,7 @@ pub(crate) static COINM: Rules = Rules {
     name: "binance_coinm",
     streams: "wss://dstream.binance.com/stream",
     rest: Some("https://dapi.binance.com"),
-    instruments: Instruments::All("/dapi/v1/exchangeInfo"),
+    instruments: Instruments::Lists(&["/dapi/v1/exchangeInfo"]),
     snapshot: Some(Snapshot { path: "/dapi/v1/depth?symbol={symbol}&limit=1000", parse: parse_snapshot }),
     private: Some(Private {
         streams: "wss://dstream.binance.com/stream",

@@ -131,6 +131,7 @@ fn ticker(outer: &Object<'_>) -> Result<Ticker, Fault> {
         last_px: number(b"lastPrice")?,
         mark_px: number(b"markPrice")?,
         index_px: number(b"indexPrice")?,
+        mid_px: None,
         funding_rate: json::optional_quoted_signed(data.get(b"fundingRate"))?,
         ts_next_funding,
         open_interest: number(b"openInterest")?,

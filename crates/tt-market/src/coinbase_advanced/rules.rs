@@ -1,8 +1,8 @@
 //! Coinbase Advanced's rules (docs.cdp.coinbase.com/coinbase-app/advanced-trade-apis/websocket).
 
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule, Rules,
-    Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule,
+    ResyncBudget, Rules, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -12,7 +12,7 @@ pub(crate) static RULES: Rules = Rules {
     tested: Tested::UnverifiedLive,
     streams: "wss://advanced-trade-ws.coinbase.com",
     rest: Some("https://api.coinbase.com"),
-    instruments: Instruments::All("/api/v3/brokerage/market/products"),
+    instruments: Instruments::Lists(&["/api/v3/brokerage/market/products"]),
     snapshot: None,
     topics: &[
         Topic::followed(TopicKind::Book, r#""channel":"level2","product_ids":[{symbols}]"#),
@@ -52,6 +52,7 @@ pub(crate) static RULES: Rules = Rules {
     // Eight messages a second and address.
     request_gap: Nanos::from_millis(250),
     snapshot_gap: Nanos::from_millis(250),
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
     private: Some(Private {
         streams: "wss://advanced-trade-ws-user.coinbase.com",
         login: Login::Jwt,

@@ -1,8 +1,8 @@
 //! Coinbase Exchange's rules (docs.cdp.coinbase.com/exchange/websocket-feed).
 
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule, Rules,
-    Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule,
+    ResyncBudget, Rules, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -12,7 +12,7 @@ pub(crate) static RULES: Rules = Rules {
     tested: Tested::Captured,
     streams: "wss://ws-feed.exchange.coinbase.com",
     rest: Some("https://api.exchange.coinbase.com"),
-    instruments: Instruments::All("/products"),
+    instruments: Instruments::Lists(&["/products"]),
     snapshot: None,
     topics: &[
         // `level2` itself wants a login; the batches of 50 ms have the same form.
@@ -51,6 +51,7 @@ pub(crate) static RULES: Rules = Rules {
     // Eight messages a second and address.
     request_gap: Nanos::from_millis(250),
     snapshot_gap: Nanos::from_millis(250),
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
     private: Some(Private {
         streams: "wss://ws-direct.exchange.coinbase.com",
         login: Login::SignedRequest,

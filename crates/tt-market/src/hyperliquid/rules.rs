@@ -1,8 +1,8 @@
 //! Hyperliquid's rules (hyperliquid.gitbook.io/hyperliquid-docs/for-developers/api/websocket).
 
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule, Rules,
-    Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule,
+    ResyncBudget, Rules, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -13,7 +13,7 @@ pub(crate) static RULES: Rules = Rules {
     streams: "wss://api.hyperliquid.xyz/ws",
     rest: Some("https://api.hyperliquid.xyz"),
     // `POST /info` with `{"type":"meta"}`.
-    instruments: Instruments::All("/info"),
+    instruments: Instruments::Lists(&["/info"]),
     snapshot: None,
     topics: &[
         Topic::followed(TopicKind::Book, r#"{"type":"l2Book","coin":"{symbol}"}"#),
@@ -52,6 +52,7 @@ pub(crate) static RULES: Rules = Rules {
     // Two thousand messages a minute and address.
     request_gap: Nanos::from_millis(50),
     snapshot_gap: Nanos::from_millis(250),
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
     private: Some(Private {
         streams: "wss://api.hyperliquid.xyz/ws",
         login: Login::Address,

@@ -1,6 +1,7 @@
 //! Captured frames in memory, and an engine that is fed with them.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use tt_journal::{CbcapReader, GzLines, Record};
 use tt_market::{
     Applied, Board, BookLevel, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, Request,
@@ -11,40 +12,40 @@ use tt_model::{InstrumentId, Nanos};
 
 /// One capture: what was subscribed, and the frames in the order of their arrival.
 pub(crate) struct Capture {
-    pub(crate) spec: InstrumentSpec,
+    pub(crate) specs: Vec<InstrumentSpec>,
     pub(crate) frames: Vec<Record>,
 }
 
 impl Capture {
     pub(crate) fn usdm(test: &str) -> Option<Self> {
         let spec = binance(Venue::BinanceUsdm, Decimal::new(1, 1), Decimal::new(1, 3));
-        Some(Self { spec, frames: gz(&folder(test)?, &["binance/usdm_btcusdt_20240808.gz"]) })
+        Some(Self { specs: vec![spec], frames: gz(&folder(test)?, &["binance/usdm_btcusdt_20240808.gz"]) })
     }
 
     pub(crate) fn spot(test: &str) -> Option<Self> {
         // Fees and dust leave quantities finer than the order step of 0.00001 in the book.
         let spec = binance(Venue::BinanceSpot, Decimal::new(1, 2), Decimal::new(1, 8));
         let files = ["binance/spot_btcusdt_20240808.gz", "binance/spot_btcusdt_20240809.gz"];
-        Some(Self { spec, frames: gz(&folder(test)?, &files) })
+        Some(Self { specs: vec![spec], frames: gz(&folder(test)?, &files) })
     }
 
     pub(crate) fn coinm(test: &str) -> Option<Self> {
         // Quantities are contracts.
         let symbol = Symbol::new(b"BTCUSD_PERP").unwrap();
         let spec = InstrumentSpec { symbol, ..binance(Venue::BinanceCoinm, Decimal::new(1, 1), Decimal::new(1, 0)) };
-        Some(Self { spec, frames: gz(&folder(test)?, &["binance/coinm_btcusd_perp_20240808.gz"]) })
+        Some(Self { specs: vec![spec], frames: gz(&folder(test)?, &["binance/coinm_btcusd_perp_20240808.gz"]) })
     }
 
     /// Frames of ten products; the specification is of one of them.
     pub(crate) fn coinbase_exchange(test: &str) -> Option<Self> {
         let frames = received(&folder(test)?.join("coinbase/exchange_2021.ws"));
         let spec = unproved(Venue::CoinbaseExchange, "YFI-BTC", Decimal::new(1, 5), Decimal::new(1, 6));
-        Some(Self { spec, frames })
+        Some(Self { specs: vec![spec], frames })
     }
 
     pub(crate) fn hyperliquid(test: &str) -> Option<Self> {
         let spec = unproved(Venue::Hyperliquid, "BTC", Decimal::new(1, 0), Decimal::new(1, 5));
-        Some(Self { spec, frames: gz(&folder(test)?, &["hyperliquid/btcusd_20250126.gz"]) })
+        Some(Self { specs: vec![spec], frames: gz(&folder(test)?, &["hyperliquid/btcusd_20250126.gz"]) })
     }
 
     pub(crate) fn kraken(test: &str, depth: usize) -> Option<Self> {
@@ -58,8 +59,59 @@ impl Capture {
             depth_max: Some(depth),
             candles: CandleSource::LastPrice,
         };
-        Some(Self { spec, frames })
+        Some(Self { specs: vec![spec], frames })
     }
+
+    /// One linear contract, 500 levels of each side.
+    pub(crate) fn bybit(test: &str) -> Option<Self> {
+        let file = std::fs::File::open(folder(test)?.join("bybit/xrpusdt_ob500_20241201.zip")).unwrap();
+        let mut archive = zip::ZipArchive::new(file).unwrap();
+        let mut text = String::new();
+        archive.by_index(0).unwrap().read_to_string(&mut text).unwrap();
+        let record = |line: &str| {
+            let at = line.find("\"ts\":").unwrap() + 5;
+            let ms: u64 = line[at..at + 13].parse().unwrap();
+            Record { ts_ns: ms * 1_000_000, payload: line.as_bytes().to_vec() }
+        };
+        let spec = spec(Venue::BybitLinear, "XRPUSDT", Decimal::new(1, 4), Decimal::new(1, 0), Some(500));
+        Some(Self { specs: vec![spec], frames: text.lines().map(record).collect() })
+    }
+
+    /// Three instruments, numbers not yet sent and checksums still sent.
+    pub(crate) fn okx(test: &str) -> Option<Self> {
+        let spec = |symbol, tick_size, lot_size| spec(Venue::Okx, symbol, tick_size, lot_size, Some(400));
+        let specs = vec![
+            spec("BTC-USDT", Decimal::new(1, 1), Decimal::new(1, 8)),
+            spec("BTC-USD-220527", Decimal::new(1, 1), Decimal::new(1, 0)),
+            spec("UNI-USD-SWAP", Decimal::new(1, 3), Decimal::new(1, 0)),
+        ];
+        Some(Self { specs, frames: received(&folder(test)?.join("okx/okx_2022.ws")) })
+    }
+
+    /// Ten options.
+    pub(crate) fn deribit(test: &str) -> Option<Self> {
+        let frames = received(&folder(test)?.join("deribit/deribit.ws"));
+        let mut names: Vec<String> = Vec::new();
+        for frame in &frames {
+            let frame: serde_json::Value = serde_json::from_slice(&frame.payload).unwrap();
+            if let Some(name) = frame.pointer("/params/data/instrument_name").and_then(serde_json::Value::as_str)
+                && !names.iter().any(|known| known == name)
+            {
+                names.push(name.to_owned());
+            }
+        }
+        let spec = |name: &String| spec(Venue::Deribit, name, Decimal::new(1, 6), Decimal::new(1, 1), None);
+        Some(Self { specs: names.iter().map(spec).collect(), frames })
+    }
+
+    pub(crate) fn venue(&self) -> Venue {
+        self.specs[0].venue
+    }
+}
+
+fn spec(venue: Venue, symbol: &str, tick_size: Decimal, lot_size: Decimal, depth_max: Option<usize>) -> InstrumentSpec {
+    let symbol = Symbol::new(symbol.as_bytes()).unwrap();
+    InstrumentSpec { venue, symbol, tick_size, lot_size, depth_max, candles: CandleSource::Trades }
 }
 
 fn binance(venue: Venue, tick_size: Decimal, lot_size: Decimal) -> InstrumentSpec {
@@ -73,7 +125,7 @@ pub(crate) fn unproved(venue: Venue, symbol: &str, tick_size: Decimal, lot_size:
 }
 
 /// The received frames of a recording by cryptofeed: `unix_seconds: json`.
-fn received(path: &std::path::Path) -> Vec<Record> {
+fn received(path: &Path) -> Vec<Record> {
     let text = std::fs::read_to_string(path).unwrap();
     let record = |line: &str| {
         let (seconds, payload) = line.split_once(": ")?;
@@ -95,13 +147,14 @@ pub(crate) fn folder(test: &str) -> Option<PathBuf> {
     None
 }
 
-fn gz(folder: &std::path::Path, files: &[&str]) -> Vec<Record> {
+fn gz(folder: &Path, files: &[&str]) -> Vec<Record> {
     files.iter().flat_map(|file| GzLines::open(&folder.join(file)).unwrap()).map(Result::unwrap).collect()
 }
 
-/// An engine with one subscribed instrument. REST snapshots that stand between the frames answer its requests.
+/// An engine with all of a capture's instruments subscribed. REST snapshots that stand between the frames answer its requests.
 pub(crate) struct Feed {
     pub(crate) engine: Engine,
+    /// The first instrument.
     pub(crate) id: InstrumentId,
     pub(crate) connection: ConnectionId,
     board: Board,
@@ -112,13 +165,17 @@ pub(crate) struct Feed {
 
 impl Feed {
     pub(crate) fn new(capture: &Capture) -> Self {
-        let mut engine = Engine::new(Capacity { instruments: 2, pages: 4096, backlogs: 1, ..Capacity::default() });
-        let id = engine.add_instrument(capture.spec).unwrap();
+        let instruments = capture.specs.len();
+        let mut engine = Engine::new(Capacity { instruments, pages: 4096, backlogs: 1, ..Capacity::default() });
         let now = Nanos(capture.frames[0].ts_ns);
-        let connection = engine.open_connection(capture.spec.venue, now).unwrap();
-        engine.subscribe(connection, id, now).unwrap();
-        let board = engine.board();
-        let mut feed = Self { engine, id, connection, board, venue: capture.spec.venue, requests: Vec::new() };
+        let venue = capture.venue();
+        let connection = engine.open_connection(venue, now).unwrap();
+        for spec in &capture.specs {
+            let id = engine.add_instrument(*spec).unwrap();
+            engine.subscribe(connection, id, now).unwrap();
+        }
+        let (id, board) = (InstrumentId(0), engine.board());
+        let mut feed = Self { engine, id, connection, board, venue, requests: Vec::new() };
         feed.poll(now);
         feed
     }
@@ -145,7 +202,7 @@ impl Feed {
         result
     }
 
-    fn poll(&mut self, now: Nanos) {
+    pub(crate) fn poll(&mut self, now: Nanos) {
         while let Some(request) = self.engine.poll_request(now) {
             self.requests.push(request);
         }
@@ -175,6 +232,8 @@ fn is_harmless(result: Result<Applied, Fault>) -> bool {
             | Fault::UnexpectedSnapshot
             | Fault::UnknownTopic
             | Fault::UnknownSymbol
+            | Fault::AwaitingSnapshot
+            | Fault::Refused
             | Fault::OffTickSize
             | Fault::OffLotSize)
     )

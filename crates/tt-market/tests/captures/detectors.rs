@@ -153,7 +153,7 @@ fn numbered_venue_notices(mut capture: Capture) {
     println!(
         "{}: {TRIALS} drops, {TRIALS} swaps, {TRIALS} doubles, all noticed; of {TRIALS} flipped digits {flips_noticed} \
          noticed by the tickers, {flips_deceived} in the best ten levels not",
-        capture.spec.venue.name()
+        capture.venue().name()
     );
     assert!(flips_noticed < TRIALS, "a numbered venue cannot notice every flipped digit");
 }
@@ -205,7 +205,7 @@ fn kraken_checksum_never_calls_wrong_levels_verified() {
             return;
         };
         capture.frames.truncate(700);
-        assert_eq!(capture.spec.venue, Venue::Kraken);
+        assert_eq!(capture.venue(), Venue::Kraken);
         let clean = Clean::run(&capture);
         let mut places = Places(0xc0de + depth as u64);
         let mut noticed = [0; 3];

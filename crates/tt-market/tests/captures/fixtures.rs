@@ -85,10 +85,10 @@ fn symbol(text: &Value) -> Symbol {
 /// An engine that follows one symbol in steps of 0.00000001.
 fn follow(venue: Venue, name: Symbol, candles: CandleSource, ts_event: Nanos) -> Feed {
     let fine = Decimal::new(1, 8);
-    let depth_max = (venue == Venue::Kraken).then_some(10);
+    let depth_max = venue.rules().truncates.then_some(25);
     let spec = InstrumentSpec { venue, symbol: name, tick_size: fine, lot_size: fine, depth_max, candles };
     let frames = vec![record(ts_event, "")];
-    Feed::new(&Capture { spec, frames })
+    Feed::new(&Capture { specs: vec![spec], frames })
 }
 
 /// A frame that is received ten milliseconds after the venue's own time.

@@ -5,6 +5,7 @@
 
 mod account;
 mod captured;
+mod chained;
 mod detectors;
 mod fixtures;
 mod oracles;
@@ -70,4 +71,46 @@ fn kraken_checksums_match_on_every_frame() {
         assert_eq!(feed.top().standing.proof, Proof::Crc);
         assert!(counters.closes());
     }
+}
+
+#[test]
+fn okx_checksums_match_on_every_book() {
+    let Some(capture) = Capture::okx("okx_checksums_match_on_every_book") else { return };
+    let mut feed = Feed::new(&capture);
+    feed.run(&capture.frames);
+    let counters = *feed.counters();
+    assert_eq!((counters.crc_matches, counters.crc_mismatches), (290, 0));
+    assert_eq!((counters.snapshots, counters.deltas), (3, 287));
+    assert_eq!((counters.tickers, counters.trades, counters.controls), (28, 74, 18));
+    assert_eq!(counters.general, 28 + 18, "books and trades are scanned");
+    assert_eq!((counters.drops_total(), counters.gaps, counters.epochs), (0, 0, 0));
+    assert_eq!(feed.top().standing.proof, Proof::Crc);
+    assert!(counters.closes());
+}
+
+#[test]
+fn deribit_changes_chain() {
+    let Some(capture) = Capture::deribit("deribit_changes_chain") else { return };
+    let mut feed = Feed::new(&capture);
+    feed.run(&capture.frames);
+    let counters = *feed.counters();
+    assert_eq!((counters.sequence_matches, counters.snapshots, counters.deltas), (36, 10, 36));
+    assert_eq!((counters.tickers, counters.controls), (89, 1));
+    assert_eq!(counters.general, 89 + 1, "books are scanned");
+    assert_eq!((counters.drops_total(), counters.gaps, counters.crossed), (0, 0, 0));
+    assert_eq!(feed.top().standing.proof, Proof::Sequence);
+    assert!(counters.closes());
+}
+
+#[test]
+fn bybit_updates_follow_each_other() {
+    let Some(capture) = Capture::bybit("bybit_updates_follow_each_other") else { return };
+    let mut feed = Feed::new(&capture);
+    feed.run(&capture.frames);
+    let counters = *feed.counters();
+    assert_eq!((counters.sequence_matches, counters.snapshots, counters.deltas), (49, 1, 49));
+    assert_eq!((counters.general, counters.drops_total(), counters.gaps, counters.crossed), (0, 0, 0, 0));
+    assert_eq!(feed.engine.levels_len(feed.id), Some((500, 500)), "the venue keeps to its depth by itself");
+    assert_eq!(feed.top().standing.proof, Proof::Sequence);
+    assert!(counters.closes());
 }

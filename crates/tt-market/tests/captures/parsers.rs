@@ -1,7 +1,7 @@
 //! Scanner, general path and a JSON library read the same from captured frames, and from what becomes of them.
 
 use crate::captured::Capture;
-use crate::oracles;
+use crate::{chained, oracles};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
@@ -111,6 +111,9 @@ fn oracle(venue: Venue, frame: &[u8]) -> Option<String> {
         Venue::CoinbaseExchange => oracles::coinbase_exchange(&value),
         Venue::CoinbaseAdvanced => oracles::coinbase_advanced(&value),
         Venue::Hyperliquid => oracles::hyperliquid(&value),
+        Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse => chained::bybit(&value),
+        Venue::Okx => chained::okx(&value),
+        Venue::Deribit => chained::deribit(&value),
         Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm => {
             oracle_binance(value.get("data").unwrap_or(&value))
         }
@@ -226,6 +229,7 @@ pub(crate) fn compare(venue: Venue, frame: &[u8]) {
         (Err(fault), Some(_)) => {
             let stricter = [
                 Fault::DuplicateKey,
+                Fault::Number,
                 Fault::NumberRange,
                 Fault::Time,
                 Fault::WrongType,
@@ -254,8 +258,11 @@ fn all(test: &str) -> Option<Vec<Frames>> {
         Capture::kraken(test, 25)?,
         Capture::coinbase_exchange(test)?,
         Capture::hyperliquid(test)?,
+        Capture::bybit(test)?,
+        Capture::okx(test)?,
+        Capture::deribit(test)?,
     ];
-    let frames = |capture: Capture| Frames { venue: capture.spec.venue, frames: capture.frames };
+    let frames = |capture: Capture| Frames { venue: capture.venue(), frames: capture.frames };
     let mut all: Vec<_> = captures.into_iter().map(frames).collect();
     for kind in &mut all {
         kind.frames.retain(|frame| !frame.payload.starts_with(b"{\"lastUpdateId\""));
@@ -293,7 +300,7 @@ fn case_m22_frames_truncated_at_every_byte_are_refused() {
     let Some(all) = all("case_m22_frames_truncated_at_every_byte_are_refused") else { return };
     let mut buffer = EventBuffer::new(4096, 64);
     for kind in &all {
-        for frame in kind.frames.iter().step_by((kind.frames.len() / 20).max(1)) {
+        for frame in kind.frames.iter().step_by(((kind.frames.len() / 20).max(1)).max(1)) {
             for end in 0..frame.payload.len() {
                 assert!(parse(kind.venue, &frame.payload[..end], &mut buffer, false).is_err());
             }
@@ -341,7 +348,7 @@ fn case_m23_order_of_keys_and_white_space_change_nothing() {
     let mut buffer = EventBuffer::new(4096, 64);
     let mut seed = 7;
     for kind in &all {
-        for frame in kind.frames.iter().step_by((kind.frames.len() / 300).max(1)) {
+        for frame in kind.frames.iter().step_by(((kind.frames.len() / 300).max(1)).max(1)) {
             let value: Value = serde_json::from_slice(&frame.payload).unwrap();
             let mut text = String::new();
             shuffle(&value, &mut seed, &mut text);

@@ -171,8 +171,8 @@ fn every_coinbase_exchange_frame_is_applied_and_its_ten_books_are_those_of_the_m
 #[test]
 fn every_hyperliquid_frame_is_applied_and_the_book_is_the_last_one_sent() {
     let name = "every_hyperliquid_frame_is_applied_and_the_book_is_the_last_one_sent";
-    let Some(Capture { spec, frames }) = Capture::hyperliquid(name) else { return };
-    let mut follower = Follower::new(&[spec], Nanos(frames[0].ts_ns));
+    let Some(Capture { specs, frames }) = Capture::hyperliquid(name) else { return };
+    let mut follower = Follower::new(&specs, Nanos(frames[0].ts_ns));
     let id = follower.id("BTC");
     let mut trades = 0;
     for frame in &frames {
