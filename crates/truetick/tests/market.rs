@@ -17,18 +17,26 @@ use tt_model::InstrumentId;
 /// Everything that is waited for happens within this time, also on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
 
-const VENUES: [(Venue, SimVenue, &str); 3] = [
+const VENUES: [(Venue, SimVenue, &str); 6] = [
     (Venue::BinanceSpot, SimVenue::BinanceSpot, "/stream"),
     (Venue::BinanceUsdm, SimVenue::BinanceUsdm, "/stream"),
     (Venue::Kraken, SimVenue::Kraken, "/v2"),
+    (Venue::Okx, SimVenue::Okx, "/ws/v5/public"),
+    (Venue::BybitLinear, SimVenue::Bybit, "/v5/public/linear"),
+    (Venue::Deribit, SimVenue::Deribit, "/ws/api/v2"),
 ];
+
+fn simulated(venue: Venue) -> (SimVenue, &'static str) {
+    let (_, of_sim, path) = VENUES.iter().find(|known| known.0 == venue).unwrap();
+    (*of_sim, path)
+}
 
 fn simulator(instruments: u32, rate_hz: f64) -> sim::Running {
     sim::start(sim::Config { instruments, rate_hz, seed: 20_260_801, ..sim::Config::default() }).unwrap()
 }
 
 fn feed(sim: &sim::Running, venue: Venue) -> FeedConfig {
-    let (_, of_sim, path) = VENUES[venue as usize];
+    let (of_sim, path) = simulated(venue);
     let symbols = sim.instruments(of_sim).into_iter().map(|listed| listed.symbol).collect();
     let mut feed = FeedConfig::at(venue, format!("ws://{}{path}", sim.address(of_sim)).parse().unwrap(), symbols);
     feed.timing.backoff_min = Duration::from_millis(10);
@@ -42,7 +50,7 @@ fn follow(feeds: Vec<FeedConfig>) -> market::Running {
 /// The instrument's place in the simulator: both list in the same order.
 fn of_sim(reader: &Reader, listed: &Instrument) -> (SimVenue, usize) {
     let first = reader.instruments().iter().position(|other| other.venue == listed.venue).unwrap();
-    (VENUES[listed.venue as usize].1, listed.id.0 as usize - first)
+    (simulated(listed.venue).0, listed.id.0 as usize - first)
 }
 
 fn proof(reader: &Reader, listed: &Instrument) -> Proof {
@@ -96,7 +104,12 @@ fn compare(sim: &sim::Running, reader: &Reader, listed: &Instrument, seen: &Seen
     let mut script = sim.script(venue, index);
     let mut compared = 0;
     for (key, [bids, asks]) in seen {
-        let update_id = if venue == SimVenue::Kraken { sim.update_id_at(venue, index, *key) } else { Some(*key) };
+        let depth = listed.venue.rules().depth;
+        let update_id = match venue {
+            SimVenue::Kraken => sim.update_id_at(venue, index, *key),
+            SimVenue::BinanceSpot | SimVenue::BinanceUsdm => Some(*key),
+            SimVenue::Okx | SimVenue::Bybit | SimVenue::Deribit => sim.update_id_of(venue, index, depth, *key),
+        };
         // A snapshot on the socket carries the time of the request, which is no step's.
         let Some(truth) = update_id.and_then(|update_id| script.play_to(update_id)) else { continue };
         let level = |(&px, &qty): (&i64, &i64)| (px, qty);

@@ -67,8 +67,10 @@ impl Bench {
         self.engine.handle_snapshot(self.now, self.id, body.as_bytes(), &mut Off)
     }
 
+    /// What the engine asks for within the longest first wait.
     fn requests(&mut self) -> Vec<Request> {
         let id = self.id;
+        self.now = self.now.saturating_add(Nanos::from_millis(50));
         let requests = std::iter::from_fn(|| self.engine.poll_request(self.now));
         let own = |request: &Request| match request {
             Request::FetchSnapshot { instrument } | Request::Resubscribe { instrument, .. } => *instrument == id,

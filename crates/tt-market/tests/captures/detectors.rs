@@ -11,6 +11,7 @@
 use crate::captured::{Capture, Feed};
 use tt_journal::Record;
 use tt_market::{BookLevel, Fault, Proof, Venue};
+use tt_model::Nanos;
 
 /// xorshift64*: the same places in every run.
 struct Places(u64);
@@ -82,6 +83,9 @@ fn outcome(capture: &Capture, clean: &Clean, same: usize, rest: &[(Record, usize
             outcome.deceived = true;
         }
     }
+    // A resync waits for a moment that is as good as random.
+    let last = rest.last().map_or(0, |(frame, _)| frame.ts_ns);
+    feed.poll(Nanos(last + 1_000_000_000));
     outcome.gaps = feed.counters().gaps - gaps;
     outcome.requests = feed.requests.len() - requests;
     outcome.duplicates = feed.counters().dropped(Fault::Duplicate);

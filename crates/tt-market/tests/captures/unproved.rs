@@ -91,8 +91,15 @@ impl Follower {
         *counters.venue(self.venue)
     }
 
+    /// What the engine asks for within the longest first wait, by instrument.
     fn requests(&mut self, now: Nanos) -> Vec<Request> {
-        std::iter::from_fn(|| self.engine.poll_request(now)).collect()
+        let now = now.saturating_add(Nanos::from_millis(50));
+        let mut requests: Vec<_> = std::iter::from_fn(|| self.engine.poll_request(now)).collect();
+        requests.sort_by_key(|request| match request {
+            Request::FetchSnapshot { instrument } | Request::Resubscribe { instrument, .. } => Some(*instrument),
+            Request::Answer { .. } | Request::Reconnect { .. } => None,
+        });
+        requests
     }
 }
 
