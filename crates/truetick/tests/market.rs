@@ -104,7 +104,8 @@ fn compare(sim: &sim::Running, reader: &Reader, listed: &Instrument, seen: &Seen
     let mut script = sim.script(venue, index);
     let mut compared = 0;
     for (key, [bids, asks]) in seen {
-        let depth = listed.venue.rules().depth;
+        // Deribit sends the whole book.
+        let depth = if venue == SimVenue::Deribit { u32::MAX } else { listed.venue.rules().depth };
         let update_id = match venue {
             SimVenue::Kraken => sim.update_id_at(venue, index, *key),
             SimVenue::BinanceSpot | SimVenue::BinanceUsdm => Some(*key),

@@ -30,9 +30,9 @@ impl Numbering {
     #[inline]
     pub(crate) fn numbers(self, delta: &BookDelta) -> bool {
         match self {
-            Self::None | Self::Connection => false,
+            Self::None => false,
             Self::Chain => delta.previous_id.is_some(),
-            Self::Range | Self::RangeFromOne | Self::Previous => true,
+            Self::Range | Self::RangeFromOne | Self::Previous | Self::Connection => true,
         }
     }
 

@@ -37,15 +37,15 @@ pub static RULES: Rules = Rules {
     depth: 400,
     truncates: true,
     request: RequestRule {
-        text: r#"{"id":"{id}","op":"{method}","args":[{topics}]}"#,
+        text: r#"{"op":"{method}","args":[{topics}]}"#,
         subscribe: "subscribe",
         unsubscribe: "unsubscribe",
         grouping: Grouping::Topics,
     },
-    // `{"id":"1","event":"subscribe","arg":{"channel":"books","instId":"BTC-USDT"},"connId":".."}`.
+    // `{"event":"subscribe","arg":{"channel":"books","instId":"BTC-USDT"},"connId":".."}`.
     answer: AnswerRule {
-        starts: &["{\"event\"", "{\"id\""],
-        id: Some("/id"),
+        starts: &["{\"event\""],
+        id: None,
         each: true,
         accepted: None,
         refused: &[("/event", "error")],
