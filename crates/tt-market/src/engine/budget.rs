@@ -35,7 +35,7 @@ pub(super) fn jitter(seed: u64, number: u64, most: Nanos) -> Nanos {
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
-    Nanos((u128::from(mixed) * u128::from(most.0) >> 64) as u64)
+    Nanos(((u128::from(mixed) * u128::from(most.0)) >> 64) as u64)
 }
 
 #[cfg(test)]
