@@ -71,11 +71,11 @@ mod tests {
         for shape in shapes {
             let mut table = SymbolTable::new(SYMBOLS as usize);
             for number in 0..SYMBOLS {
-                table.insert(Venue::Deribit, Symbol::new(shape(number).as_bytes()).unwrap(), InstrumentId(number));
+                table.insert(Venue::Kraken, Symbol::new(shape(number).as_bytes()).unwrap(), InstrumentId(number));
             }
             for number in 0..SYMBOLS {
                 let symbol = Symbol::new(shape(number).as_bytes()).unwrap();
-                assert_eq!(table.find(Venue::Deribit, &symbol), Some(InstrumentId(number)));
+                assert_eq!(table.find(Venue::Kraken, &symbol), Some(InstrumentId(number)));
             }
             // Half full and hashed well, runs of 1,000 random symbols stay below this by far.
             let longest = table.slots.split(Option::is_none).map(<[_]>::len).max().unwrap_or(0);
