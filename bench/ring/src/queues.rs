@@ -72,7 +72,9 @@ impl Queue {
     /// What it is and how it is set up, for the head of a file of runs.
     pub(crate) const fn what(self) -> &'static str {
         match self {
-            Self::Truetick => "tt_sync::spsc, push and pop_numbered of OrderTerms, an idle producer calls hold_next",
+            Self::Truetick => {
+                "tt_sync::spsc, push and pop_numbered of OrderTerms, an idle producer calls hold_next; batches by push_slice and drain"
+            }
             Self::TruetickAgain => "the same once more",
             Self::TruetickRests => "the same, an idle producer rests",
             Self::TruetickWide => "the same with the numbered OrderIntent as the event, two lines a slot",
@@ -122,11 +124,11 @@ impl Queue {
         match self {
             Self::Truetick | Self::TruetickAgain => {
                 let (producer, consumer) = spsc::ring(SLOTS);
-                measurement.measure(RingIn::<true>(producer), RingOut(consumer))
+                measurement.measure(RingIn::<true>(producer), RingOut::new(consumer))
             }
             Self::TruetickRests => {
                 let (producer, consumer) = spsc::ring(SLOTS);
-                measurement.measure(RingIn::<false>(producer), RingOut(consumer))
+                measurement.measure(RingIn::<false>(producer), RingOut::new(consumer))
             }
             Self::TruetickWide => {
                 let (producer, consumer) = spsc::ring(SLOTS);
@@ -173,7 +175,7 @@ impl Queue {
         Some(match self {
             Self::Truetick | Self::TruetickAgain => {
                 let (producer, consumer) = spsc::ring(SLOTS);
-                measurement.measure(RingIn::<true>(producer), RingOut(consumer))
+                measurement.measure(RingIn::<true>(producer), RingOut::new(consumer))
             }
             Self::Rtrb => {
                 let (producer, consumer) = rtrb::RingBuffer::new(SLOTS);

@@ -1,16 +1,28 @@
 //! truetick's ring.
 
+use std::hint::spin_loop;
+
 use tt_model::{OrderIntent, OrderTerms};
 use tt_sync::spsc::{Consumer, Producer};
 
 use crate::ends::{Receiver, ReceivesBatches, Sender, SendsBatches};
+use crate::flow::BATCH;
 
 /// The ring of terms: the ring numbers its events, so that an intent takes one line. `HOLDS`: an idle sender takes the
 /// next slot's line back.
 pub(super) struct RingIn<const HOLDS: bool>(pub(super) Producer<OrderTerms>);
 
-/// The other end.
-pub(super) struct RingOut(pub(super) Consumer<OrderTerms>);
+/// The other end, and how many events came out of it: their numbers.
+pub(super) struct RingOut {
+    consumer: Consumer<OrderTerms>,
+    received: u64,
+}
+
+impl RingOut {
+    pub(super) fn new(consumer: Consumer<OrderTerms>) -> Self {
+        Self { consumer, received: 0 }
+    }
+}
 
 impl<const HOLDS: bool> Sender for RingIn<HOLDS> {
     type Event = OrderTerms;
@@ -31,21 +43,27 @@ impl<const HOLDS: bool> Sender for RingIn<HOLDS> {
 impl Receiver for RingOut {
     #[inline(always)]
     fn receive(&mut self, mut visit: impl FnMut(&OrderIntent)) -> usize {
-        let Some((number, terms)) = self.0.pop_numbered() else { return 0 };
+        let Some((number, terms)) = self.consumer.pop_numbered() else { return 0 };
+        self.received = number + 1;
         visit(&terms.numbered(number));
         1
     }
 }
 
-// Until the ring has batches, they are one event after the other.
 impl<const HOLDS: bool> SendsBatches for RingIn<HOLDS> {
     #[inline(always)]
-    fn send_batch(&mut self, count: usize, mut make: impl FnMut() -> OrderTerms) -> usize {
-        let free = self.0.capacity() - self.0.occupancy();
-        let count = count.min(free);
-        (0..count).for_each(|_| {
-            let _ = self.0.push(make());
-        });
+    fn send_batch(&mut self, count: usize, make: impl FnMut() -> OrderTerms) -> usize {
+        let mut batch = [OrderTerms::default(); BATCH];
+        let count = count.min(BATCH);
+        batch.iter_mut().zip(std::iter::repeat_with(make).take(count)).for_each(|(place, event)| *place = event);
+        let mut rest = &batch[..count];
+        while !rest.is_empty() {
+            let pushed = self.0.push_slice(rest);
+            if pushed == 0 {
+                spin_loop();
+            }
+            rest = &rest[pushed..];
+        }
         count
     }
 }
@@ -53,7 +71,13 @@ impl<const HOLDS: bool> SendsBatches for RingIn<HOLDS> {
 impl ReceivesBatches for RingOut {
     #[inline(always)]
     fn receive_batch(&mut self, count: usize, mut visit: impl FnMut(&OrderIntent)) -> usize {
-        (0..count).take_while(|_| self.receive(&mut visit) == 1).count()
+        let mut number = self.received;
+        let count = self.consumer.drain(count, |terms| {
+            visit(&terms.numbered(number));
+            number += 1;
+        });
+        self.received = number;
+        count
     }
 }
 
