@@ -10,7 +10,7 @@ use std::hint::black_box;
 use anyhow::ensure;
 use tt_meter::Calibration;
 
-use crate::input::{Session, Sides};
+use crate::input::{Feed, Sides};
 use crate::wire::Levels;
 
 /// A book, and a reader of frames for it.
@@ -19,7 +19,7 @@ pub(crate) trait Book {
     type Parsed;
 
     /// An empty book for the session.
-    fn new(session: &Session) -> Self;
+    fn new(session: &Feed) -> Self;
 
     /// Levels of a frame or a snapshot in that form; not timed.
     fn prepare(levels: &Levels) -> Self::Parsed;
@@ -40,7 +40,7 @@ pub(crate) trait Book {
     fn best(&self) -> u64;
 
     /// All of the book.
-    fn sides(&self, session: &Session) -> Sides;
+    fn sides(&self, session: &Feed) -> Sides;
 }
 
 /// What a run took.
@@ -52,7 +52,7 @@ pub(crate) struct Timing {
 }
 
 /// Frames whose levels are known already: nanoseconds of all their levels.
-pub(crate) fn delta<B: Book>(session: &Session, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn delta<B: Book>(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
     let frames: Vec<Levels> =
         session.live.iter().map(|record| Levels::of_frame(&record.payload)).collect::<Result<_, _>>()?;
     let parsed: Vec<B::Parsed> = frames.iter().map(B::prepare).collect();
@@ -73,7 +73,7 @@ pub(crate) fn delta<B: Book>(session: &Session, calibration: &Calibration) -> an
 }
 
 /// Frames as they came: nanoseconds of all of them.
-pub(crate) fn bytes<B: Book>(session: &Session, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn bytes<B: Book>(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
     let mut book = B::new(session);
     join(&mut book, session)?;
     session.live.iter().for_each(|record| _ = book.apply_bytes(&record.payload));
@@ -93,7 +93,7 @@ pub(crate) fn bytes<B: Book>(session: &Session, calibration: &Calibration) -> an
 pub(crate) const SNAPSHOTS: u64 = 200;
 
 /// The snapshot of the session, again and again into a book that holds it already.
-pub(crate) fn snapshot<B: Book>(session: &Session, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn snapshot<B: Book>(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
     let levels = Levels::of_body(&session.snapshot)?;
     let parsed = B::prepare(&levels);
     let mut book = B::new(session);
@@ -109,7 +109,7 @@ pub(crate) fn snapshot<B: Book>(session: &Session, calibration: &Calibration) ->
 }
 
 /// The same from its bytes.
-pub(crate) fn snapshot_bytes<B: Book>(session: &Session, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn snapshot_bytes<B: Book>(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
     let levels = Levels::of_body(&session.snapshot)?;
     let mut book = B::new(session);
     ensure!(book.load_bytes(&session.snapshot), "the snapshot is not taken");
@@ -124,7 +124,7 @@ pub(crate) fn snapshot_bytes<B: Book>(session: &Session, calibration: &Calibrati
 }
 
 /// The snapshot and the frames up to the live ones.
-fn join<B: Book>(book: &mut B, session: &Session) -> anyhow::Result<()> {
+fn join<B: Book>(book: &mut B, session: &Feed) -> anyhow::Result<()> {
     let body = Levels::of_body(&session.snapshot)?;
     book.load(&B::prepare(&body));
     for (index, frame) in session.joining(body.last_id).enumerate() {
@@ -138,7 +138,7 @@ fn join<B: Book>(book: &mut B, session: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check<B: Book>(book: &B, session: &Session, applied: u64) -> anyhow::Result<()> {
+fn check<B: Book>(book: &B, session: &Feed, applied: u64) -> anyhow::Result<()> {
     ensure!(applied == session.live.len() as u64, "{applied} of {} frames applied", session.live.len());
     ensure!(book.sides(session) == session.end, "the book at the end is not the true one");
     Ok(())

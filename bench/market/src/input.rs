@@ -12,7 +12,7 @@ use crate::wire::Levels;
 pub(crate) type Sides = [Vec<(i64, i64)>; 2];
 
 /// One Binance USD-M session of BTCUSDT: a snapshot and the depth frames around it.
-pub(crate) struct Session {
+pub(crate) struct Feed {
     pub(crate) name: String,
     pub(crate) snapshot: Vec<u8>,
     /// Frames from before the snapshot and just after it, up to the one that continues it; then the rest.
@@ -43,7 +43,7 @@ fn folder() -> (PathBuf, bool) {
     }
 }
 
-impl Session {
+impl Feed {
     /// The capture where `TRUETICK_DATA` is set, else the committed recording of the simulator.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use crate::books::hftbacktest::Hftbacktest;
 use crate::books::nautilus::Nautilus;
 use crate::books::plain::{SerdeBTree, SonicVec};
 use crate::books::{self, Book, Timing};
-use crate::input::{Session, Verified};
+use crate::input::{Feed, Verified};
 use crate::tickers::{Nested, Ticker, TwoStrings};
 use crate::{kraken, tickers, truetick};
 
@@ -170,7 +170,7 @@ impl Contestant {
 
 /// What all runs are of.
 pub(crate) struct Field {
-    pub(crate) session: Session,
+    pub(crate) session: Feed,
     pub(crate) verified: Verified,
     few: TickerField,
     many: TickerField,
@@ -220,7 +220,7 @@ impl Field {
     /// The sessions cannot be read.
     pub(crate) fn new(seed: u64) -> anyhow::Result<Self> {
         Ok(Self {
-            session: Session::read()?,
+            session: Feed::read()?,
             verified: Verified::read()?,
             few: TickerField::new(seed, FEW)?,
             many: TickerField::new(seed, MANY)?,
@@ -266,7 +266,7 @@ impl Field {
 
     /// What the sessions are, for the head of a file of runs.
     pub(crate) fn notes(&self) -> [String; 3] {
-        let Session { name, live, levels, end, .. } = &self.session;
+        let Feed { name, live, levels, end, .. } = &self.session;
         let per_frame = *levels as f64 / live.len() as f64;
         let frame_len = live.iter().map(|record| record.payload.len()).sum::<usize>() as f64 / live.len() as f64;
         [
@@ -283,7 +283,7 @@ impl Field {
     }
 }
 
-fn book<B: Book>(work: Work, session: &Session, calibration: &Calibration) -> anyhow::Result<Timing> {
+fn book<B: Book>(work: Work, session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
     match work {
         Work::Delta => books::delta::<B>(session, calibration),
         Work::Snapshot => books::snapshot::<B>(session, calibration),

@@ -11,7 +11,7 @@ use tt_meter::{Calibration, Clock, Off, Probe, Stage, Stamp};
 use tt_model::{InstrumentId, Nanos};
 
 use crate::books::{SNAPSHOTS, Timing};
-use crate::input::{Session, Verified};
+use crate::input::{Feed, Verified};
 use crate::wire::Levels;
 
 /// From the first pass over a session to the second, a day.
@@ -59,12 +59,12 @@ impl Rig {
     }
 
     /// Not subscribed to a book yet.
-    fn of(session: &Session) -> anyhow::Result<Self> {
+    fn of(session: &Feed) -> anyhow::Result<Self> {
         Self::new(usdm(b"BTCUSDT")?, Nanos(session.early.first().context("no early frame")?.ts_ns))
     }
 
     /// Takes the snapshot and the frames up to the live ones, `later_ns` after they came.
-    fn join(&mut self, session: &Session, later_ns: u64) -> anyhow::Result<()> {
+    fn join(&mut self, session: &Feed, later_ns: u64) -> anyhow::Result<()> {
         let at = |record: &tt_journal::Record| Nanos(record.ts_ns + later_ns);
         let now = at(session.early.first().context("no early frame")?);
         self.engine.subscribe(self.connection, self.id, now).map_err(fault)?;
@@ -82,7 +82,7 @@ impl Rig {
         Ok(())
     }
 
-    fn check(&self, session: &Session, applied: u64) -> anyhow::Result<()> {
+    fn check(&self, session: &Feed, applied: u64) -> anyhow::Result<()> {
         ensure!(applied == session.live.len() as u64, "{applied} of {} frames applied", session.live.len());
         let depth = self.engine.board().depth(self.id).context("no book")?;
         let pair = |level: &BookLevel| (level.px.0 * PX_PER_STEP, level.qty.0);
@@ -112,7 +112,7 @@ fn parsed(ts_ns: u64, frame: &[u8]) -> anyhow::Result<Parsed> {
 }
 
 /// As [`crate::books::delta`]; the book is published after each frame.
-pub(crate) fn delta(session: &Session, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn delta(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
     let frames: Vec<Parsed> =
         session.live.iter().map(|record| parsed(record.ts_ns, &record.payload)).collect::<Result<_, _>>()?;
     let mut rig = Rig::of(session)?;
@@ -135,7 +135,7 @@ pub(crate) fn delta(session: &Session, calibration: &Calibration) -> anyhow::Res
 }
 
 /// As [`crate::books::bytes`]; the book is published after each frame.
-pub(crate) fn bytes(session: &Session, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn bytes(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
     let mut rig = Rig::of(session)?;
     let (mut applied, id) = (0, rig.id);
     rig.join(session, 0)?;
@@ -180,7 +180,7 @@ pub(crate) enum From {
 }
 
 /// Snapshots into a book that awaits them, published.
-pub(crate) fn snapshot(session: &Session, from: From, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn snapshot(session: &Feed, from: From, calibration: &Calibration) -> anyhow::Result<Timing> {
     let mut rig = Rig::new(usdm(b"BTCUSDT")?, Nanos(1))?;
     let body = Levels::of_body(&session.snapshot)?;
     let mut ns = 0.0;

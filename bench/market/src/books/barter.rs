@@ -7,7 +7,7 @@ use barter_data::subscription::book::OrderBookEvent;
 use rust_decimal::Decimal;
 
 use super::Book;
-use crate::input::{Session, Sides};
+use crate::input::{Feed, Sides};
 use crate::wire::{Levels, PX_DECIMALS, QTY_DECIMALS, Wrapped};
 
 /// Numbers are `Decimal`s, sides sorted vectors with the best level first.
@@ -33,7 +33,7 @@ fn number(decimal: Decimal, decimals: usize) -> i64 {
 impl Book for Barter {
     type Parsed = Prepared;
 
-    fn new(_session: &Session) -> Self {
+    fn new(_session: &Feed) -> Self {
         Self { last_id: 0, book: OrderBook::default() }
     }
 
@@ -89,7 +89,7 @@ impl Book for Barter {
             .fold(0, |folded, level| folded ^ level.price.mantissa() as u64 ^ (level.amount.mantissa() as u64) << 32)
     }
 
-    fn sides(&self, _session: &Session) -> Sides {
+    fn sides(&self, _session: &Feed) -> Sides {
         let pair = |level: &Level| (number(level.price, PX_DECIMALS), number(level.amount, QTY_DECIMALS));
         [self.book.bids().levels().iter().map(pair).collect(), self.book.asks().levels().iter().map(pair).collect()]
     }

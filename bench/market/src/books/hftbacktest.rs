@@ -4,7 +4,7 @@ use hftbacktest::depth::{BTreeMarketDepth, HashMapMarketDepth, L2MarketDepth, Ma
 use hftbacktest::types::Side;
 
 use super::Book;
-use crate::input::{Session, Sides};
+use crate::input::{Feed, Sides};
 use crate::wire::{Body, Depth, Levels, PX_DECIMALS, QTY_DECIMALS, Wrapped};
 
 const PX_STEP: f64 = 0.1;
@@ -80,7 +80,7 @@ fn float(number: i64, decimals: usize) -> f64 {
 impl<D: Made> Book for Hftbacktest<D> {
     type Parsed = Floats;
 
-    fn new(session: &Session) -> Self {
+    fn new(session: &Feed) -> Self {
         let (low, high) = session.px_range;
         Self { last_id: 0, depth: D::made(float(low, PX_DECIMALS), float(high, PX_DECIMALS)) }
     }
@@ -125,7 +125,7 @@ impl<D: Made> Book for Hftbacktest<D> {
         ticks.cast_unsigned() ^ self.depth.best_bid_qty().to_bits() ^ self.depth.best_ask_qty().to_bits()
     }
 
-    fn sides(&self, session: &Session) -> Sides {
+    fn sides(&self, session: &Feed) -> Sides {
         let (low, high) = (session.px_range.0 / PX_PER_STEP, session.px_range.1 / PX_PER_STEP);
         let level = |step: i64, qty: f64| {
             let lots = (qty / QTY_STEP).round() as i64;

@@ -8,7 +8,7 @@ use nautilus_model::types::{Price, Quantity};
 use rust_decimal::Decimal;
 
 use super::Book;
-use crate::input::{Session, Sides};
+use crate::input::{Feed, Sides};
 use crate::wire::{Body, Depth, Levels, PX_DECIMALS, QTY_DECIMALS, Wrapped};
 
 /// `OrderBook` of type `L2_MBP`.
@@ -50,7 +50,7 @@ impl Nautilus {
 impl Book for Nautilus {
     type Parsed = Prepared;
 
-    fn new(_session: &Session) -> Self {
+    fn new(_session: &Feed) -> Self {
         Self { last_id: 0, book: OrderBook::new(instrument(), BookType::L2_MBP) }
     }
 
@@ -109,7 +109,7 @@ impl Book for Nautilus {
         qty.into_iter().flatten().fold(px, |folded, qty| folded ^ qty.raw << 32)
     }
 
-    fn sides(&self, _session: &Session) -> Sides {
+    fn sides(&self, _session: &Feed) -> Sides {
         let pair = |level: &nautilus_model::orderbook::BookLevel| {
             (number(level.price.value.as_decimal(), PX_DECIMALS), number(level.size_decimal(), QTY_DECIMALS))
         };

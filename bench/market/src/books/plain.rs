@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Book;
-use crate::input::{Session, Sides};
+use crate::input::{Feed, Sides};
 use crate::wire::{Body, Depth, Levels, Wrapped, level_of};
 
 /// serde_json and a BTreeMap a side.
@@ -27,7 +27,7 @@ impl SerdeBTree {
 impl Book for SerdeBTree {
     type Parsed = Levels;
 
-    fn new(_session: &Session) -> Self {
+    fn new(_session: &Feed) -> Self {
         Self::default()
     }
 
@@ -81,7 +81,7 @@ impl Book for SerdeBTree {
             .fold(0, |folded, (px, qty)| folded ^ px.unsigned_abs() ^ qty.unsigned_abs() << 32)
     }
 
-    fn sides(&self, _session: &Session) -> Sides {
+    fn sides(&self, _session: &Feed) -> Sides {
         let [bids, asks] = &self.sides;
         let pair = |(px, qty): (&i64, &i64)| (*px, *qty);
         [bids.iter().rev().map(pair).collect(), asks.iter().map(pair).collect()]
@@ -120,7 +120,7 @@ impl SonicVec {
 impl Book for SonicVec {
     type Parsed = Levels;
 
-    fn new(_session: &Session) -> Self {
+    fn new(_session: &Feed) -> Self {
         Self::default()
     }
 
@@ -179,7 +179,7 @@ impl Book for SonicVec {
         best.into_iter().flatten().fold(0, |folded, (px, qty)| folded ^ px.unsigned_abs() ^ qty.unsigned_abs() << 32)
     }
 
-    fn sides(&self, _session: &Session) -> Sides {
+    fn sides(&self, _session: &Feed) -> Sides {
         [&self.bids, &self.asks].map(|side| side.iter().rev().copied().collect())
     }
 }
