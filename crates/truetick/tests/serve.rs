@@ -1,5 +1,7 @@
 //! `truetick serve` from outside: every interface answers, every sum closes, and a signal ends it cleanly.
 
+#[path = "serve/openapi.rs"]
+mod openapi;
 #[path = "serve/served.rs"]
 mod served;
 

@@ -4,7 +4,8 @@ use crate::candle::Candle;
 use crate::counters::{Counters, VenueCounters, WORDS as COUNTER_WORDS};
 use crate::mark::{Contract, Mark, PositionMark};
 use crate::venue_state::{LiquidationState, VenueCandleState};
-use crate::{BookLevel, Standing, Venue};
+use crate::{AggressorSide, BookLevel, Standing, Venue};
+use alloc::vec::Vec;
 use tt_model::{InstrumentId, Nanos, Price, Qty};
 use tt_sync::seqlock::{self, TableReader, TableWriter};
 
@@ -204,6 +205,50 @@ impl TickerState {
     }
 }
 
+/// Trades of each instrument that are shown.
+pub const TRADES: usize = 32;
+
+/// A trade as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TradePrint {
+    /// Counts the instrument's trades from 1 on: a reader that finds a hole was too slow, and knows by how many.
+    pub number: u64,
+    /// The venue's number of the trade; zero where it is text.
+    pub trade_id: u64,
+    /// The price.
+    pub px: Price,
+    /// The quantity.
+    pub qty: Qty,
+    /// Who took liquidity.
+    pub aggressor: AggressorSide,
+    /// The venue's time of the trade, Unix epoch.
+    pub ts_event: Nanos,
+    /// When the frame was received, Unix epoch.
+    pub ts_recv: Nanos,
+}
+
+impl TradePrint {
+    /// The side stands in the number's highest bit.
+    const SELL: u64 = 1 << 63;
+
+    fn to_words(self) -> [u64; 7] {
+        let sell = if self.aggressor == AggressorSide::Sell { Self::SELL } else { 0 };
+        [self.number | sell, self.trade_id, self.px.0 as u64, self.qty.0 as u64, self.ts_event.0, self.ts_recv.0, 0]
+    }
+
+    fn from_words(words: [u64; 7]) -> Self {
+        Self {
+            number: words[0] & !Self::SELL,
+            trade_id: words[1],
+            px: Price(words[2] as i64),
+            qty: Qty(words[3] as i64),
+            aggressor: if words[0] & Self::SELL == 0 { AggressorSide::Buy } else { AggressorSide::Sell },
+            ts_event: Nanos(words[4]),
+            ts_recv: Nanos(words[5]),
+        }
+    }
+}
+
 /// The writing half, owned by the engine.
 #[derive(Debug)]
 pub(crate) struct BoardWriter {
@@ -216,6 +261,7 @@ pub(crate) struct BoardWriter {
     venue_candle: TableWriter<7>,
     liquidation: TableWriter<7>,
     position: TableWriter<7>,
+    trade: TableWriter<7>,
     counters: TableWriter<COUNTER_WORDS>,
     timeframes: usize,
 }
@@ -232,6 +278,7 @@ pub struct Board {
     venue_candle: TableReader<7>,
     liquidation: TableReader<7>,
     position: TableReader<7>,
+    trade: TableReader<7>,
     counters: TableReader<COUNTER_WORDS>,
     timeframes: usize,
 }
@@ -246,6 +293,7 @@ pub(crate) fn board(instruments: usize, timeframes: usize, positions: usize) -> 
     let (venue_candle_writer, venue_candle) = seqlock::table(instruments * timeframes, [0; 7]);
     let (liquidation_writer, liquidation) = seqlock::table(instruments, [0; 7]);
     let (position_writer, position) = seqlock::table(positions, [0; 7]);
+    let (trade_writer, trade) = seqlock::table(instruments * TRADES, [0; 7]);
     let (counters_writer, counters) = seqlock::table(Venue::COUNT, [0; COUNTER_WORDS]);
     let writer = BoardWriter {
         top: top_writer,
@@ -257,11 +305,24 @@ pub(crate) fn board(instruments: usize, timeframes: usize, positions: usize) -> 
         venue_candle: venue_candle_writer,
         liquidation: liquidation_writer,
         position: position_writer,
+        trade: trade_writer,
         counters: counters_writer,
         timeframes,
     };
-    let board =
-        Board { top, depth, ticker, candle, mark, contract, venue_candle, liquidation, position, counters, timeframes };
+    let board = Board {
+        top,
+        depth,
+        ticker,
+        candle,
+        mark,
+        contract,
+        venue_candle,
+        liquidation,
+        position,
+        trade,
+        counters,
+        timeframes,
+    };
     (writer, board)
 }
 
@@ -306,6 +367,12 @@ impl BoardWriter {
     #[inline]
     pub(crate) fn store_position(&mut self, index: usize, position: &PositionMark) {
         self.position.store(index, &position.to_words());
+    }
+
+    #[inline]
+    pub(crate) fn store_trade(&mut self, id: InstrumentId, print: &TradePrint) {
+        let slot = (print.number % TRADES as u64) as usize;
+        self.trade.store(id.0 as usize * TRADES + slot, &print.to_words());
     }
 
     pub(crate) fn store_counters(&mut self, counters: &Counters) {
@@ -384,6 +451,16 @@ impl Board {
     #[must_use]
     pub fn positions_len(&self) -> usize {
         self.position.len()
+    }
+
+    /// The newest [`TRADES`] trades of an instrument, oldest first.
+    #[must_use]
+    pub fn trades(&self, id: InstrumentId) -> Vec<TradePrint> {
+        let rows = id.0 as usize * TRADES..(id.0 as usize + 1) * TRADES;
+        let prints = rows.filter_map(|row| self.trade.load(row).map(TradePrint::from_words));
+        let mut prints: Vec<TradePrint> = prints.filter(|print| print.number != 0).collect();
+        prints.sort_unstable_by_key(|print| print.number);
+        prints
     }
 
     /// A venue's counters as of the last `Engine::publish_counters`.

@@ -171,6 +171,8 @@ pub(crate) struct Instrument {
     pub(crate) trust: Trust,
     pub(crate) tickers: SeenTickers,
     pub(crate) trades: SeenTrades,
+    /// Trades shown so far.
+    pub(crate) trade_count: u64,
     pub(crate) ticker: TickerState,
     pub(crate) candles: [Candle; TIMEFRAMES_MAX],
     pub(crate) mark: Option<Mark>,
@@ -217,6 +219,7 @@ impl Instrument {
             trust: Trust::default(),
             tickers: SeenTickers::default(),
             trades: SeenTrades::default(),
+            trade_count: 0,
             ticker: TickerState::default(),
             candles: [Candle::default(); TIMEFRAMES_MAX],
             mark: None,

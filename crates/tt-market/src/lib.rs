@@ -67,7 +67,7 @@ mod time;
 mod venue;
 mod venue_state;
 
-pub use board::{Board, DEPTH, Depth, TickerState, TopOfBook};
+pub use board::{Board, DEPTH, Depth, TRADES, TickerState, TopOfBook, TradePrint};
 pub use book::{BookLevel, BookSide};
 pub use candle::{Candle, CandleSource, TIMEFRAMES_MAX};
 pub use capacity::Capacity;

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::market::{Which, books, candles, tickers};
+use super::market::{Told, Which, books, candles, new_trades, tickers};
 use super::snapshot::{Machine, Market, Risk, Turn};
 use super::{App, Shared, machine};
 
@@ -56,6 +56,7 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/ws/ticker", get(ws_ticker))
         .route("/ws/orderbook", get(ws_orderbook))
         .route("/ws/ohlcv", get(ws_ohlcv))
+        .route("/ws/trades", get(ws_trades))
 }
 
 /// Takes snapshots for ever.
@@ -133,13 +134,32 @@ async fn ws_ohlcv(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> R
     ws(&app, which.0, upgrade, candles)
 }
 
-fn ws(shared: &Shared, which: Which, upgrade: WebSocketUpgrade, of: fn(&Market, &Which) -> Value) -> Response {
+async fn ws_trades(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> Response {
+    let mut told = Told::default();
+    ws(&app, which.0, upgrade, move |market, which| {
+        let new = new_trades(market, which, &mut told);
+        if new.as_array().is_some_and(Vec::is_empty) { Value::Null } else { new }
+    })
+}
+
+/// What `of` makes of each snapshot is sent; `null` is not.
+fn ws(
+    shared: &Shared,
+    which: Which,
+    upgrade: WebSocketUpgrade,
+    of: impl FnMut(&Market, &Which) -> Value + Send + 'static,
+) -> Response {
     let Some(listener) = Listener::new(shared) else { return too_many() };
     upgrade.max_message_size(1024).on_upgrade(move |socket| send_all(socket, listener, which, of))
 }
 
 /// Sends the market part of every snapshot until either side ends.
-async fn send_all(mut socket: WebSocket, mut listener: Listener, which: Which, of: fn(&Market, &Which) -> Value) {
+async fn send_all(
+    mut socket: WebSocket,
+    mut listener: Listener,
+    which: Which,
+    mut of: impl FnMut(&Market, &Which) -> Value + Send,
+) {
     loop {
         let everything = tokio::select! {
             next = listener.next() => match next {
@@ -152,8 +172,11 @@ async fn send_all(mut socket: WebSocket, mut listener: Listener, which: Which, o
             },
         };
         let Some(market) = &everything.market else { break };
-        let text = of(market, &which).to_string();
-        match tokio::time::timeout(SEND_MAX, socket.send(Message::text(text))).await {
+        let value = of(market, &which);
+        if value.is_null() {
+            continue;
+        }
+        match tokio::time::timeout(SEND_MAX, socket.send(Message::text(value.to_string()))).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return,
         }

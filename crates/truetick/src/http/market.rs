@@ -1,10 +1,12 @@
 //! `/api/v1/market/…` and the ingest metrics.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Query;
-use axum::response::Response;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -21,6 +23,9 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
         .route("/api/v1/market/ticker", get(ticker))
         .route("/api/v1/market/orderbook", get(orderbook))
         .route("/api/v1/market/ohlcv", get(ohlcv))
+        .route("/api/v1/market/trades", get(trades))
+        .route("/api/v1/market/markets", get(markets))
+        .route("/api/v1/openapi.json", get(openapi))
         .route("/api/v1/internal/engine/ingest-metrics", get(ingest))
 }
 
@@ -66,6 +71,50 @@ pub(super) fn candles(market: &Market, which: &Which) -> Value {
     market.books.iter().filter(|book| which.takes(book)).map(row).collect()
 }
 
+/// The newest trades of every instrument in `which`.
+fn recent_trades(market: &Market, which: &Which) -> Value {
+    let row = |book: &Book| {
+        json!({
+            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "trades": book.trades,
+        })
+    };
+    market.books.iter().filter(|book| which.takes(book)).map(row).collect()
+}
+
+/// What a listener of trades has been told, by instrument: the last trade's number.
+pub(super) type Told = HashMap<u32, u64>;
+
+/// The trades of every instrument in `which` that `told` does not know yet, with how many came and went between two
+/// looks. A listener's first look tells it of what is shown.
+pub(super) fn new_trades(market: &Market, which: &Which, told: &mut Told) -> Value {
+    let mut row = |book: &Book| {
+        let last = book.trades.last()?.number;
+        let known =
+            told.insert(book.instrument, last).unwrap_or_else(|| book.trades.first().map_or(0, |t| t.number - 1));
+        let new: Vec<_> = book.trades.iter().filter(|trade| trade.number > known).collect();
+        let missed = new.first().map_or(0, |first| first.number - known - 1);
+        (!new.is_empty()).then(|| {
+            json!({
+                "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "missed": missed,
+                "trades": new,
+            })
+        })
+    };
+    market.books.iter().filter(|book| which.takes(book)).filter_map(&mut row).collect()
+}
+
+/// What can be asked for.
+fn listed(market: &Market, which: &Which) -> Value {
+    let row = |book: &Book| {
+        json!({
+            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol,
+            "venue_symbol": book.venue_symbol, "tick_size": book.tick_size, "lot_size": book.lot_size,
+            "timeframes_s": book.candles.iter().map(|candle| candle.timeframe_s).collect::<Vec<_>>(),
+        })
+    };
+    market.books.iter().filter(|book| which.takes(book)).map(row).collect()
+}
+
 async fn status(app: App) -> Response {
     let Some(market) = &app.state.market else { return absent("market") };
     let market = market();
@@ -91,6 +140,19 @@ async fn orderbook(app: App, Query(which): Query<Which>) -> Response {
 
 async fn ohlcv(app: App, Query(which): Query<Which>) -> Response {
     app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&candles(&market(), &which)))
+}
+
+async fn trades(app: App, Query(which): Query<Which>) -> Response {
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&recent_trades(&market(), &which)))
+}
+
+async fn markets(app: App, Query(which): Query<Which>) -> Response {
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&listed(&market(), &which)))
+}
+
+/// The description of these interfaces (OpenAPI 3.1).
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json")).into_response()
 }
 
 async fn ingest(app: App) -> Response {

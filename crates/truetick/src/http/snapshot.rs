@@ -319,6 +319,37 @@ pub struct Book {
     /// The running candle of each timeframe, mirrored from trades.
     #[serde(skip)]
     pub candles: Vec<Candle>,
+    /// The venue's own symbol.
+    #[serde(skip)]
+    pub venue_symbol: String,
+    /// The price step.
+    #[serde(skip)]
+    pub tick_size: String,
+    /// The quantity step.
+    #[serde(skip)]
+    pub lot_size: String,
+    /// The newest trades, oldest first.
+    #[serde(skip)]
+    pub trades: Vec<Trade>,
+}
+
+/// A trade that the venue told of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Trade {
+    /// Counts the instrument's trades from 1 on since the engine started.
+    pub number: u64,
+    /// The venue's number of the trade; 0 where it is text.
+    pub trade_id: u64,
+    /// The price.
+    pub px: String,
+    /// The quantity.
+    pub qty: String,
+    /// Who took liquidity: `buy` or `sell`.
+    pub aggressor: &'static str,
+    /// The venue's time, nanoseconds of the Unix epoch.
+    pub event_unix_ns: u64,
+    /// When the frame was received, nanoseconds of the Unix epoch.
+    pub recv_unix_ns: u64,
 }
 
 /// A candle that is still open, or the last one of a quiet instrument.

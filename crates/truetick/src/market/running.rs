@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use tokio::sync::watch;
 use tt_journal::{Progress, Recorder, Reopened};
 use tt_market::{Board, CandleSource, Capacity, Decimal, Depth, Engine, InstrumentSpec, Position, Symbol, TickerState};
-use tt_market::{TopOfBook, Venue, VenueCounters};
+use tt_market::{TopOfBook, TradePrint, Venue, VenueCounters};
 use tt_meter::Calibration;
 use tt_model::{InstrumentId, Nanos};
 
@@ -143,6 +143,12 @@ impl Reader {
     pub fn ticker(&self, id: InstrumentId) -> Option<TickerState> {
         let (board, local) = self.board(id)?;
         board.ticker(local)
+    }
+
+    /// The newest trades of an instrument, oldest first.
+    #[must_use]
+    pub fn trades(&self, id: InstrumentId) -> Vec<TradePrint> {
+        self.board(id).map_or_else(Vec::new, |(board, local)| board.trades(local))
     }
 
     /// The engine's board that shows instrument `id`, and the instrument's number on it.

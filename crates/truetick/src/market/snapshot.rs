@@ -1,6 +1,6 @@
 //! The market engine as the control plane shows it.
 
-use tt_market::{BookLevel, Fault, VenueCounters};
+use tt_market::{AggressorSide, BookLevel, Fault, TradePrint, VenueCounters};
 use tt_meter::{Calibration, Histogram, Stage};
 use tt_model::{Nanos, Price};
 
@@ -8,7 +8,7 @@ use super::ledger::{Row, Times};
 use super::running::{Instrument, Reader, TIMEFRAMES};
 use super::shown::{level_text, steps_text};
 use crate::http::snapshot::{
-    Book, Candle, Count, Feed, IngestRow, Ledger, Level, Market, Quantiles, StageMean, Stages,
+    Book, Candle, Count, Feed, IngestRow, Ledger, Level, Market, Quantiles, StageMean, Stages, Trade,
 };
 use crate::timing;
 
@@ -68,13 +68,33 @@ impl Reader {
             proof: top.standing.proof.name(),
             proof_update_id: top.proof_update_id().unwrap_or(0),
             proof_age_ms: top.proof_update_id().map(|_| ms(top.proof_age(now))),
+            venue_symbol: listed.symbol.clone(),
+            tick_size: steps_text(1, listed.tick_size),
+            lot_size: steps_text(1, listed.lot_size),
             candles: self.candles_shown(listed),
+            trades: self.trades_shown(listed),
             age_ms: known.then(|| ms(now.saturating_sub(top.ts_recv))),
         }
     }
 }
 
 impl Reader {
+    fn trades_shown(&self, listed: &Instrument) -> Vec<Trade> {
+        let shown = |print: TradePrint| Trade {
+            number: print.number,
+            trade_id: print.trade_id,
+            px: steps_text(print.px.0, listed.tick_size),
+            qty: steps_text(print.qty.0, listed.lot_size),
+            aggressor: match print.aggressor {
+                AggressorSide::Buy => "buy",
+                AggressorSide::Sell => "sell",
+            },
+            event_unix_ns: print.ts_event.0,
+            recv_unix_ns: print.ts_recv.0,
+        };
+        self.trades(listed.id).into_iter().map(shown).collect()
+    }
+
     fn candles_shown(&self, listed: &Instrument) -> Vec<Candle> {
         let Some((board, local)) = self.board(listed.id) else { return Vec::new() };
         let shown = |(index, timeframe): (usize, Nanos)| {

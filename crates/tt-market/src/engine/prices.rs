@@ -1,7 +1,7 @@
 //! Tickers, trades, candles and mark prices.
 
 use super::{Applied, Engine};
-use crate::board::TickerState;
+use crate::board::{TickerState, TradePrint};
 use crate::candle::CandleSource;
 use crate::instrument::{BookState, SeenTicker};
 use crate::mark::{Contract, Mark, PositionMark};
@@ -149,7 +149,21 @@ impl Engine {
             let index = self.find(venue, &trade.symbol)?;
             let instrument = &mut self.instruments[index];
             let (px, qty) = (instrument.price(trade.px)?, instrument.quantity(trade.qty)?);
-            match instrument.trades.note(trade.trade_id, trade.ts_event) {
+            let order = instrument.trades.note(trade.trade_id, trade.ts_event);
+            if order != TradeOrder::Repeated {
+                instrument.trade_count += 1;
+                let print = TradePrint {
+                    number: instrument.trade_count,
+                    trade_id: trade.trade_id,
+                    px,
+                    qty,
+                    aggressor: trade.aggressor,
+                    ts_event: trade.ts_event,
+                    ts_recv,
+                };
+                self.writer.store_trade(InstrumentId(index as u32), &print);
+            }
+            match order {
                 TradeOrder::Next => {
                     instrument.ticker.last_px = px;
                     self.mirror(index, CandleSource::Trades, ts_recv, trade.ts_event, (px, qty));
