@@ -131,6 +131,10 @@ fn follow(market: MarketConfig, args: &Args, shutdown: &Shutdown, most: Option<D
         let (records, cut) = (reopened.records, reopened.cut_bytes);
         eprintln!("record: {}: goes on after {records} records; {cut} bytes cut off {why}", args.out.display());
     }
+    let (path, sync_ms) = (args.out.display(), args.sync_ms);
+    eprintln!(
+        "record: {path}: Ctrl-C ends it; a kill costs what is not written yet, a loss of power the last {sync_ms} ms"
+    );
     let started = Instant::now();
     let reader = running.reader();
     let is_terminal = io::stderr().is_terminal();

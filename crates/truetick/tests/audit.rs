@@ -117,6 +117,25 @@ fn captures_of_kraken_fit_every_checksum() {
 }
 
 #[test]
+fn captures_of_chains_and_of_okxs_checksum_are_proved() {
+    let Some(folder) = captures("captures_of_chains_and_of_okxs_checksum_are_proved") else { return };
+    for (file, venue, proof, proved, snapshots) in [
+        ("bybit/xrpusdt_ob500_20241201.zip", "bybit_linear", "sequence", 49, 1),
+        ("okx/okx_2022.ws", "okx", "crc", 290, 3),
+        ("deribit/deribit.ws", "deribit", "sequence", 36, 10),
+    ] {
+        let (value, status) = audit(&[&folder.join(file)], &[]);
+        assert_eq!((status, found(&value)), (0, Vec::new()), "{value}");
+        let feed = &value["feeds"][0];
+        assert_eq!((&feed["venue"], &feed["proofs"][proof]), (&Value::from(venue), &Value::from(proved)), "{value}");
+        assert_eq!((count(&value, "snapshots"), count(&value, "gaps")), (snapshots, 0), "{value}");
+        let standing = |known: &Value| known["proof"] == proof;
+        assert!(feed["instruments"].as_array().unwrap().iter().all(standing), "{value}");
+        closes(&value);
+    }
+}
+
+#[test]
 fn captures_without_a_proof_are_applied_to_the_last_frame() {
     let Some(folder) = captures("captures_without_a_proof_are_applied_to_the_last_frame") else { return };
     for (file, venue, books, updates) in [

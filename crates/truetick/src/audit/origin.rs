@@ -12,7 +12,9 @@ const HOSTS: &[(&str, &str)] = &[
     ("ws.kraken.com/v2", "kraken"),
     ("ws-auth.kraken.com/v2", "kraken"),
     ("ws.kraken.com", "kraken_v1"),
-    ("bybit.com", "bybit"),
+    ("bybit.com/v5/public/spot", "bybit_spot"),
+    ("bybit.com/v5/public/linear", "bybit_linear"),
+    ("bybit.com/v5/public/inverse", "bybit_inverse"),
     ("okx.com", "okx"),
     ("okex.com", "okx"),
     ("advanced-trade-ws.coinbase.com", "coinbase_advanced"),
@@ -40,7 +42,7 @@ pub(super) fn of_frame(frame: &[u8]) -> Option<&'static str> {
     } else if has("\"arg\":{\"channel\"") {
         Some("okx")
     } else if has("\"topic\":\"") {
-        Some("bybit")
+        Some(bybit(&start))
     } else if has("\"channel\":\"l2Book\"") || has("\"channel\":\"trades\",\"data\":[{\"coin\"") {
         Some("hyperliquid")
     } else if has("\"sequence_num\"") || has("\"channel\":\"l2_data\"") {
@@ -52,6 +54,16 @@ pub(super) fn of_frame(frame: &[u8]) -> Option<&'static str> {
     } else {
         binance(&start)
     }
+}
+
+/// Which of Bybit's markets: contracts on USD are inverse. Spot has the symbols of linear contracts; `--venue` tells it.
+fn bybit(start: &str) -> &'static str {
+    let topic = start.split_once("\"topic\":\"").map_or("", |(_, rest)| rest.split('"').next().unwrap_or_default());
+    let symbol = topic.rsplit('.').next().unwrap_or_default();
+    let dated = symbol.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_inverse =
+        symbol.ends_with("USD") || (dated != symbol && dated.len() > 4 && dated[..dated.len() - 1].ends_with("USD"));
+    if is_inverse { "bybit_inverse" } else { "bybit_linear" }
 }
 
 /// Which of Binance's markets: their frames differ in few keys.
@@ -92,7 +104,9 @@ mod tests {
             (r#"{"stream":"x@kline_1m","data":{"e":"kline","s":"BTCUSDT"}}"#, None),
             (r#"{"channel":"book","type":"snapshot","data":[{"symbol":"BTC/USD"}]}"#, Some("kraken")),
             (r#"{"channel":"l2Book","data":{"coin":"BTC"}}"#, Some("hyperliquid")),
-            (r#"{"topic":"orderbook.500.XRPUSDT","type":"snapshot"}"#, Some("bybit")),
+            (r#"{"topic":"orderbook.500.XRPUSDT","type":"snapshot"}"#, Some("bybit_linear")),
+            (r#"{"topic":"orderbook.50.BTCUSD","type":"snapshot"}"#, Some("bybit_inverse")),
+            (r#"{"topic":"orderbook.50.BTCUSDH25","type":"snapshot"}"#, Some("bybit_inverse")),
             (r#"{"arg":{"channel":"books","instId":"BTC-USDT"},"action":"update"}"#, Some("okx")),
             (r#"{"jsonrpc":"2.0","method":"subscription"}"#, Some("deribit")),
             (r#"{"type":"l2update","product_id":"BTC-USD","changes":[]}"#, Some("coinbase_exchange")),
