@@ -49,6 +49,9 @@ pub struct Args {
     /// What is written is synced at most this much later: what a loss of power may cost
     #[arg(long, value_name = "MS", default_value_t = 10)]
     sync_ms: u64,
+    /// Packs blocks of records by LZ4
+    #[arg(long)]
+    packed: bool,
     /// Instruments of each simulated venue
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     instruments: u32,
@@ -79,6 +82,7 @@ pub fn run(args: Args) -> Result<()> {
         path: args.out.clone(),
         append: args.append,
         sync_every: Duration::from_millis(args.sync_ms),
+        packed: args.packed,
     };
     let market = MarketConfig { feeds, recording: Some(recording), ..MarketConfig::default() };
     let done = follow(market, &args, &shutdown, most);

@@ -46,7 +46,7 @@ fn feeds(sim: &sim::Running) -> Vec<FeedConfig> {
 
 fn recorded_to(path: &Path, feeds: Vec<FeedConfig>) -> MarketConfig {
     let sync_every = RecorderConfig::default().sync_every;
-    let recording = RecordingConfig { path: path.to_owned(), append: false, sync_every };
+    let recording = RecordingConfig { path: path.to_owned(), append: false, sync_every, packed: false };
     MarketConfig { feeds, recording: Some(recording), ..MarketConfig::default() }
 }
 
@@ -166,12 +166,12 @@ fn case_m44_a_killed_recorder_leaves_what_can_be_replayed_and_gone_on_with() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("killed.ttj");
     let out = path.to_str().unwrap();
-    let arguments = ["--log-level", "off", "record", "--json", "--rate", "3000", "--out", out];
+    let arguments = ["--log-level", "off", "record", "--packed", "--json", "--rate", "3000", "--out", out];
     let mut child =
         Command::new(env!("CARGO_BIN_EXE_truetick")).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let told = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
-    let written = told.into_iter().find_map(|line| line["bytes"].as_u64().filter(|bytes| *bytes > 300_000)).unwrap();
+    let written = told.into_iter().find_map(|line| line["bytes"].as_u64().filter(|bytes| *bytes > 100_000)).unwrap();
     // SIGKILL: nothing is flushed, nothing is closed.
     child.kill().unwrap();
     child.wait().unwrap();

@@ -16,6 +16,9 @@
 //!                                                      24    n  body
 //! ```
 //!
+//! A record of kind 128 holds others, packed: its body is the length of what they are unpacked, 4 bytes, and an LZ4 block
+//! of it. Readers unpack it, and never show it.
+//!
 //! A file may end anywhere: what counts is the longest row of whole records from the beginning whose checksums fit.
 
 pub(crate) mod reader;
@@ -34,6 +37,11 @@ pub const HEADER_BYTES: usize = 24;
 pub const HEAD_BYTES: usize = 24;
 /// Bytes of the longest body: twice the longest REST snapshot that a feed takes.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// The kind of a record that holds others.
+const PACKED: u8 = 128;
+/// Bytes of the longest row of records that is packed.
+const UNPACKED_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $name:ident = $number:literal,)+) => {
@@ -158,13 +166,45 @@ fn parse_header(header: &[u8; HEADER_BYTES]) -> Result<u64, ReadError> {
 /// Where `body` is longer than [`BODY_BYTES_MAX`].
 pub fn encode(out: &mut Vec<u8>, head: RecordHead, body: &[u8]) {
     assert!(body.len() <= BODY_BYTES_MAX, "a record's body has a bound");
+    encode_kind(out, head.ts_ns, (head.feed, head.kind as u8, head.subject), body);
+}
+
+fn encode_kind(out: &mut Vec<u8>, ts_ns: u64, (feed, kind, subject): (u16, u8, u32), body: &[u8]) {
     out.extend_from_slice(&(body.len() as u32).to_le_bytes());
     out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&head.ts_ns.to_le_bytes());
-    out.extend_from_slice(&head.feed.to_le_bytes());
-    out.extend_from_slice(&[head.kind as u8, 0]);
-    out.extend_from_slice(&head.subject.to_le_bytes());
+    out.extend_from_slice(&ts_ns.to_le_bytes());
+    out.extend_from_slice(&feed.to_le_bytes());
+    out.extend_from_slice(&[kind, 0]);
+    out.extend_from_slice(&subject.to_le_bytes());
     out.extend_from_slice(body);
+}
+
+/// Replaces `out` by one sealed record that holds `block`, sealed records; `false` where they are too long for that.
+fn pack(block: &[u8], out: &mut Vec<u8>) -> bool {
+    if block.is_empty() || block.len() > BODY_BYTES_MAX / 2 {
+        return false;
+    }
+    let packed = lz4_flex::block::compress_prepend_size(block);
+    out.clear();
+    encode_kind(out, u64_at(block, 8), (0, PACKED, 0), &packed);
+    seal(out);
+    true
+}
+
+/// The records that a packed one holds, all whole and sealed, or nothing.
+fn unpack(body: &[u8]) -> Option<Vec<u8>> {
+    let len = u32::from_le_bytes(*body.first_chunk()?) as usize;
+    let block = (len <= UNPACKED_BYTES_MAX).then(|| lz4_flex::block::decompress_size_prepended(body).ok())??;
+    let mut rest = &block[..];
+    while !rest.is_empty() {
+        let len = HEAD_BYTES + if rest.len() < HEAD_BYTES { return None } else { u32_at(rest, 0) as usize };
+        let record = rest.get(..len)?;
+        if checksum(record) != u32_at(record, 4) {
+            return None;
+        }
+        rest = &rest[len..];
+    }
+    Some(block)
 }
 
 /// Puts the checksum into each of the whole records that `block` consists of, and returns how many there are.

@@ -356,3 +356,41 @@ fn a_file_of_several_tapes_holds_each_in_its_order() {
     assert_eq!((next, reader.tail()), ([5000; 4], None));
     assert_eq!(reader.valid_bytes(), fs::metadata(&path).unwrap().len());
 }
+
+#[test]
+fn packed_blocks_hold_the_same_records_and_are_kept_or_cut_whole() {
+    let folder = TempDir::new().unwrap();
+    let frame =
+        |i: u64| format!("{{\"e\":\"depthUpdate\",\"u\":{i},\"b\":[[\"61837.10\",\"0.{i:08}\"]]}}").into_bytes();
+    let mut whole = Vec::new();
+    for packed in [false, true] {
+        let path = folder.path().join(format!("{packed}.ttj"));
+        let config = RecorderConfig { packed, block_bytes: 2048, ..RecorderConfig::default() };
+        let recorder = Recorder::start(create(&path, 1).unwrap(), config, |failure| panic!("{failure:?}")).unwrap();
+        let mut tape = recorder.tape(2);
+        for i in 0..100 {
+            tape.record(i, RecordKind::Frame, 7, &frame(i));
+        }
+        tape.record(100, RecordKind::Timeout, 0, b"");
+        drop(tape);
+        let progress = recorder.finish();
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!((progress.written, progress.bytes as usize), (101, bytes.len() - HEADER_BYTES));
+        whole.push((read_all(&bytes), bytes));
+    }
+    let ((bare, ..), bare_bytes) = &whole[0];
+    let ((packed, tail, valid), packed_bytes) = &whole[1];
+    assert_eq!((packed, *tail, *valid as usize), (bare, None, packed_bytes.len()));
+    assert!(packed_bytes.len() * 2 < bare_bytes.len(), "{} of {}", packed_bytes.len(), bare_bytes.len());
+    for len in HEADER_BYTES..packed_bytes.len() {
+        let (found, tail, valid) = read_all(&packed_bytes[..len]);
+        assert_eq!(found, bare[..found.len()], "{len}");
+        assert_eq!(tail, (valid as usize != len).then_some(TailFault::Torn), "{len}");
+    }
+    for at in HEADER_BYTES..packed_bytes.len() {
+        let mut wrong = packed_bytes.clone();
+        wrong[at] ^= 1 << (at % 8);
+        let (found, tail, _) = read_all(&wrong);
+        assert!(tail.is_some() && found.len() < bare.len() && found == bare[..found.len()], "byte {at}");
+    }
+}

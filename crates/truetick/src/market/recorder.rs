@@ -19,7 +19,8 @@ pub(super) fn open(recording: &RecordingConfig, now: Nanos) -> anyhow::Result<(R
         let file = tt_journal::create(path, now.0).with_context(|| path.display().to_string())?;
         (file, None)
     };
-    let config = RecorderConfig { sync_every: recording.sync_every, ..RecorderConfig::default() };
+    let config =
+        RecorderConfig { sync_every: recording.sync_every, packed: recording.packed, ..RecorderConfig::default() };
     let shown = path.display().to_string();
     let tell = move |failure: &Failure| {
         tracing::error!(path = shown, reason = failure.reason, "recording stopped; the market engine goes on");

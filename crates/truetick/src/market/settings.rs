@@ -26,6 +26,8 @@ pub struct RecordingConfig {
     pub append: bool,
     /// What is written is synced at most this much later.
     pub sync_every: Duration,
+    /// Whether blocks of records are packed.
+    pub packed: bool,
 }
 
 /// One venue's feed. Where a venue allows fewer topics on a connection than it needs, several connections serve it.

@@ -1,7 +1,8 @@
 //! Reads a recording of our own, record by record, in bounded memory.
 
 use super::{
-    BODY_BYTES_MAX, HEAD_BYTES, HEADER_BYTES, RecordHead, TailFault, checksum, parse_head, parse_header, u32_at,
+    BODY_BYTES_MAX, HEAD_BYTES, HEADER_BYTES, PACKED, RecordHead, TailFault, checksum, parse_head, parse_header,
+    u32_at, unpack,
 };
 use crate::ReadError;
 use std::io::{self, Read};
@@ -15,12 +16,23 @@ pub struct Entry<'a> {
     pub body: &'a [u8],
 }
 
+/// Where a record is.
+enum Found {
+    /// In the file as it is.
+    Bare(RecordHead),
+    /// In the unpacked block, its body between two places.
+    Packed(RecordHead, usize, usize),
+}
+
 /// Reads the longest row of whole records whose checksums fit.
 #[derive(Debug)]
 pub struct RecordingReader<R> {
     source: R,
     /// The record that is being read, head and body.
     record: Vec<u8>,
+    /// Records that were packed, and where the next of them begins.
+    block: Vec<u8>,
+    block_at: usize,
     created_ns: u64,
     valid_bytes: u64,
     records: u64,
@@ -43,6 +55,8 @@ impl<R: Read> RecordingReader<R> {
         Ok(Self {
             source,
             record: Vec::new(),
+            block: Vec::new(),
+            block_at: 0,
             created_ns,
             valid_bytes: HEADER_BYTES as u64,
             records: 0,
@@ -56,46 +70,69 @@ impl<R: Read> RecordingReader<R> {
     /// # Errors
     /// `Io`.
     pub fn read(&mut self) -> Result<Option<Entry<'_>>, ReadError> {
-        if self.has_ended {
-            return Ok(None);
-        }
-        let head = match self.fetch() {
-            Ok(Some(head)) => head,
+        let found = match self.find() {
+            Ok(Some(found)) => found,
             ended => {
                 self.has_ended = true;
                 return ended.map(|_| None);
             }
         };
-        self.valid_bytes += self.record.len() as u64;
         self.records += 1;
-        Ok(Some(Entry { head, body: &self.record[HEAD_BYTES..] }))
+        Ok(Some(match found {
+            Found::Bare(head) => Entry { head, body: &self.record[HEAD_BYTES..] },
+            Found::Packed(head, from, to) => Entry { head, body: &self.block[from..to] },
+        }))
     }
 
-    fn fetch(&mut self) -> Result<Option<RecordHead>, ReadError> {
+    fn find(&mut self) -> Result<Option<Found>, ReadError> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        loop {
+            if self.block_at < self.block.len() {
+                let record = &self.block[self.block_at..];
+                let (from, len) = (self.block_at + HEAD_BYTES, u32_at(record, 0) as usize);
+                let Some(head) = parse_head(record) else { return Ok(self.end(TailFault::Kind)) };
+                self.block_at = from + len;
+                return Ok(Some(Found::Packed(head, from, from + len)));
+            }
+            if !self.fetch()? {
+                return Ok(None);
+            }
+            if self.record[18] != PACKED {
+                let Some(head) = parse_head(&self.record) else { return Ok(self.end(TailFault::Kind)) };
+                self.valid_bytes += self.record.len() as u64;
+                return Ok(Some(Found::Bare(head)));
+            }
+            let Some(block) = unpack(&self.record[HEAD_BYTES..]) else { return Ok(self.end(TailFault::Checksum)) };
+            self.valid_bytes += self.record.len() as u64;
+            (self.block, self.block_at) = (block, 0);
+        }
+    }
+
+    /// Reads the next record as it stands in the file; `false` at the end of the valid ones.
+    fn fetch(&mut self) -> Result<bool, ReadError> {
         self.record.resize(HEAD_BYTES, 0);
         match fill(&mut self.source, &mut self.record)? {
-            0 => return Ok(None),
+            0 => return Ok(false),
             HEAD_BYTES => {}
-            _ => return Ok(self.end(TailFault::Torn)),
+            _ => return Ok(self.end::<()>(TailFault::Torn).is_some()),
         }
         let len = u32_at(&self.record, 0) as usize;
         if len > BODY_BYTES_MAX {
-            return Ok(self.end(TailFault::Length));
+            return Ok(self.end::<()>(TailFault::Length).is_some());
         }
         self.record.resize(HEAD_BYTES + len, 0);
         if fill(&mut self.source, &mut self.record[HEAD_BYTES..])? < len {
-            return Ok(self.end(TailFault::Torn));
+            return Ok(self.end::<()>(TailFault::Torn).is_some());
         }
         if u32_at(&self.record, 4) != checksum(&self.record) {
-            return Ok(self.end(TailFault::Checksum));
+            return Ok(self.end::<()>(TailFault::Checksum).is_some());
         }
-        match parse_head(&self.record) {
-            Some(head) => Ok(Some(head)),
-            None => Ok(self.end(TailFault::Kind)),
-        }
+        Ok(true)
     }
 
-    fn end(&mut self, fault: TailFault) -> Option<RecordHead> {
+    fn end<T>(&mut self, fault: TailFault) -> Option<T> {
         self.tail = Some(fault);
         None
     }
@@ -106,7 +143,7 @@ impl<R: Read> RecordingReader<R> {
         self.created_ns
     }
 
-    /// Bytes from the beginning of the file to the end of the last record that was read.
+    /// Bytes from the beginning of the file to the end of the last record that was read, or of the packed one it was in.
     #[must_use]
     pub const fn valid_bytes(&self) -> u64 {
         self.valid_bytes

@@ -5,7 +5,7 @@
 //! stops, `on_failure` is told once, and everything after is dropped and counted. Always: records offered = written +
 //! dropped, by name.
 
-use super::{BODY_BYTES_MAX, HEAD_BYTES, RecordHead, RecordKind, encode, seal};
+use super::{BODY_BYTES_MAX, HEAD_BYTES, RecordHead, RecordKind, encode, pack, seal};
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -42,11 +42,13 @@ pub struct RecorderConfig {
     pub block_bytes: usize,
     /// Blocks of each tape.
     pub blocks: usize,
+    /// Whether blocks are packed by LZ4.
+    pub packed: bool,
 }
 
 impl Default for RecorderConfig {
     fn default() -> Self {
-        Self { sync_every: Duration::from_millis(10), block_bytes: 256 << 10, blocks: 64 }
+        Self { sync_every: Duration::from_millis(10), block_bytes: 256 << 10, blocks: 64, packed: false }
     }
 }
 
@@ -152,7 +154,8 @@ impl Recorder {
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (sender, receiver) = mpsc::sync_channel(config.blocks.max(1) * 8);
-        let mut writer = Writer { store, shared: Arc::clone(&shared), unsynced_since: None, config };
+        let mut writer =
+            Writer { store, shared: Arc::clone(&shared), packed: Vec::new(), unsynced_since: None, config };
         let thread = thread::Builder::new().name("recorder".into()).spawn(move || {
             if let Err(error) = writer.run(&receiver) {
                 let failure = Failure { kind: error.kind(), reason: error.to_string() };
@@ -305,6 +308,7 @@ impl Drop for Tape {
 struct Writer<S> {
     store: S,
     shared: Arc<Shared>,
+    packed: Vec<u8>,
     unsynced_since: Option<Instant>,
     config: RecorderConfig,
 }
@@ -333,14 +337,16 @@ impl<S: Store> Writer<S> {
 
     fn write(&mut self, mut block: Block) -> io::Result<()> {
         seal(&mut block.bytes);
-        let written = self.store.write_all(&block.bytes).and_then(|()| self.store.flush());
+        let is_packed = self.config.packed && pack(&block.bytes, &mut self.packed);
+        let bytes = if is_packed { &self.packed } else { &block.bytes };
+        let written = self.store.write_all(bytes).and_then(|()| self.store.flush());
         if let Err(error) = written {
             self.shared.dropped_stopped.fetch_add(block.offered, Relaxed);
             return Err(error);
         }
         self.unsynced_since = self.unsynced_since.or_else(|| Some(Instant::now()));
         self.shared.written.fetch_add(block.offered, Relaxed);
-        self.shared.bytes.fetch_add(block.bytes.len() as u64, Relaxed);
+        self.shared.bytes.fetch_add(bytes.len() as u64, Relaxed);
         block.bytes.clear();
         // A tape that is gone wants nothing back.
         let _ = block.back.send(block.bytes);
