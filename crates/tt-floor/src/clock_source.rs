@@ -72,10 +72,13 @@ impl ClockSource<'_> {
     }
 }
 
-/// The smallest difference but for the smallest hundredth.
+/// The smallest difference but for the smallest hundredth. What is far less than a read takes is no time: some processors add
+/// one so that no two readings of their counter are equal.
 fn common_step(readings: &[u64]) -> Option<u64> {
-    let moved = readings.windows(2).map(|two| two[1].saturating_sub(two[0])).filter(|step| *step > 0);
-    let mut steps: Vec<u64> = moved.collect();
+    let (first, last) = (readings.first()?, readings.last()?);
+    let read = last.saturating_sub(*first) / readings.len() as u64;
+    let moved = readings.windows(2).map(|two| two[1].saturating_sub(two[0]));
+    let mut steps: Vec<u64> = moved.filter(|step| *step > read / 4).collect();
     steps.sort_unstable();
     steps.get(steps.len() / 100).copied()
 }
@@ -205,8 +208,11 @@ mod tests {
     #[test]
     fn a_step_that_hardly_ever_comes_is_no_resolution() {
         let mut readings: Vec<u64> = (0..1_000).map(|read| read * 20 / 26 * 26).collect();
-        readings[500] += 1;
+        readings[500] += 9;
         assert_eq!(common_step(&readings), Some(26));
+        // Where two readings would be equal, the second one is one more.
+        let unequal: Vec<u64> = (0..1_000).map(|read| read * 13 / 26 * 26 + u64::from(read % 2 == 1)).collect();
+        assert_eq!(common_step(&unequal), Some(25));
         assert_eq!(common_step(&[7, 7, 7]), None);
     }
 
