@@ -11,6 +11,39 @@
 //! sequence and the event's words, rounded up to 64 bytes. The bells lie apart, since they are words of 32 bits.
 //!
 //! Each end is attached once in the life of the memory. After a crash the survivor makes a new region.
+//!
+//! ```
+//! use std::num::NonZeroU64;
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU32, AtomicU64};
+//! use tt_sync::region::{self, BELLS};
+//!
+//! // What the OS maps into both processes; here two threads could share it.
+//! #[derive(Clone)]
+//! struct Shared(Arc<(Vec<AtomicU64>, [AtomicU32; BELLS])>);
+//! impl AsRef<[AtomicU64]> for Shared {
+//!     fn as_ref(&self) -> &[AtomicU64] {
+//!         &self.0.0
+//!     }
+//! }
+//! impl AsRef<[AtomicU32]> for Shared {
+//!     fn as_ref(&self) -> &[AtomicU32] {
+//!         &self.0.1
+//!     }
+//! }
+//!
+//! let words = region::words::<[u64; 7]>(64).expect("a small ring");
+//! let words = (0..words).map(|_| AtomicU64::new(0)).collect();
+//! let memory = Shared(Arc::new((words, [const { AtomicU32::new(0) }; BELLS])));
+//! region::format::<[u64; 7]>(&memory, 64)?;
+//!
+//! let [writer, reader] = [NonZeroU64::MIN, NonZeroU64::MAX]; // each process says who it is
+//! let mut producer = region::producer::<[u64; 7], _>(memory.clone(), writer)?;
+//! let mut consumer = region::consumer::<[u64; 7], _>(memory, reader)?;
+//! assert_eq!(producer.push_slice(&[[1; 7], [2; 7]]), 2);
+//! assert_eq!(consumer.pop(), Some([1; 7]));
+//! # Ok::<(), region::Refused>(())
+//! ```
 
 mod given;
 mod header;
