@@ -7,12 +7,14 @@
 mod receive;
 mod send;
 
-use crate::{Deadline, PingPong, Placement, Threads, middle, on_two_threads};
+use crate::{
+    Deadline, Jitter, PingPong, Placement, Stall, StallCause, StallWatch, Threads, WatchPlan, middle, on_two_threads,
+};
 use nix::errno::Errno;
 use receive::{Received, Receiving};
 use send::{Sending, Sent};
 use std::sync::atomic::AtomicU64;
-use tt_meter::{Clock, Scale};
+use tt_meter::{Clock, Scale, Stamp};
 use tt_model::{OrderIntent, OrderTerms};
 use tt_sync::spsc::{Consumer, Producer};
 
@@ -102,6 +104,9 @@ pub struct Plan {
     pub idle: Idle,
     /// How often stamps and work are timed alone after that; the work is called as often once more.
     pub alone: usize,
+    /// From here on an event is a stall, in nanoseconds: pinned threads are watched then, and what kept them is told. The
+    /// watching is between the looks for an event, which it makes rarer.
+    pub watch_ns: Option<u64>,
     /// When the run ends with fewer events, in nanoseconds: threads that share a CPU get nowhere.
     pub time_max_ns: u64,
 }
@@ -148,6 +153,8 @@ pub struct HandOver {
     pub full: u64,
     /// From the first recorded event's stamp to the last one's end, in the stamps' cycles.
     pub span_cycles: u64,
+    /// What the watches saw, where there were any.
+    pub watched: Option<Watched>,
     /// What two stamps with nothing between them read, in the stamps' cycles; 0 where nothing was timed alone.
     pub clock_cycles: f64,
     /// The work alone, in the stamps' cycles: its event at hand, stamps around it that let nothing overlap, their own
@@ -166,6 +173,60 @@ impl HandOver {
     #[must_use]
     pub fn p50_cycles(&self) -> Option<f64> {
         middle(&mut self.cycles.clone())
+    }
+}
+
+/// What kept the threads of a run, and the events that it kept.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// The sender's core.
+    pub sender: Jitter,
+    /// The receiver's core.
+    pub receiver: Jitter,
+    /// Recorded events that took longer than the threshold, in order.
+    pub slow: Vec<Slow>,
+    /// Recorded events that came while the receiver's watch asked the kernel: how long they took says nothing.
+    pub asked: u64,
+}
+
+/// An event that took longer than the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slow {
+    /// Its number among the recorded ones.
+    pub index: usize,
+    /// The stamp that its time counts from.
+    pub from: Stamp,
+    /// The stamp at its end.
+    pub to: Stamp,
+}
+
+impl Watched {
+    /// What kept `slow`: the stall of either core that covers most of it; `None` where none was seen meanwhile.
+    #[must_use]
+    pub fn cause_of(&self, slow: &Slow, scale: Scale) -> Option<StallCause> {
+        let covered = |jitter: &Jitter, stall: &Stall| {
+            let begin = scale.ns(slow.from.since(jitter.start));
+            let end = scale.ns(slow.to.since(jitter.start));
+            (stall.at_ns + stall.length_ns).min(end).saturating_sub(stall.at_ns.max(begin))
+        };
+        let of = |jitter: &Jitter| {
+            let covering = jitter.stalls.iter().map(|stall| (covered(jitter, stall), stall.cause));
+            covering.filter(|(covered, _)| *covered > 0).max_by_key(|(covered, _)| *covered)
+        };
+        let (receiver, sender) = (of(&self.receiver), of(&self.sender));
+        receiver.into_iter().chain(sender).max_by_key(|(covered, _)| *covered).map(|(_, cause)| cause)
+    }
+}
+
+/// Stalls of a core that are kept one by one in a run.
+const STALLS_MAX: usize = 4_096;
+
+impl Plan {
+    /// A watch for the thread that calls, which is the first or the second; `None` where none is wanted or can be had.
+    fn watch<C>(&self, which: usize, clocks: &Clocks<C>) -> Option<StallWatch> {
+        let (cpus, threshold_ns) = self.threads.cpus.zip(self.watch_ns)?;
+        let plan = WatchPlan { cpu: cpus[which], threshold_ns, stalls_max: STALLS_MAX };
+        StallWatch::new(plan, clocks.probe, clocks.scale).ok()
     }
 }
 
@@ -227,8 +288,10 @@ pub fn hand_over<C: Stamps>(
         (Some(before), Some(after)) => Placement::of(before, after),
         (None, _) | (_, None) => Placement::Moved,
     };
-    let Sent { full } = sent;
-    let Received { cycles, checksum, faults, is_complete, span_cycles, alone } = received;
+    let Sent { full, jitter: sender } = sent;
+    let Received { cycles, checksum, faults, is_complete, span_cycles, alone, slow, asked, jitter: receiver } =
+        received;
+    let watched = sender.zip(receiver).map(|(sender, receiver)| Watched { sender, receiver, slow, asked });
     Ok(HandOver {
         ping_pong: [before, after],
         placement,
@@ -240,6 +303,7 @@ pub fn hand_over<C: Stamps>(
         is_complete,
         full,
         span_cycles,
+        watched,
         clock_cycles: alone.clock_cycles,
         work_cycles: alone.work_cycles,
     })

@@ -177,7 +177,7 @@ impl Build<'_> {
             fifo: fifo.filter(|_| self.switches.has(Step::Priority)),
         };
         let (pace, idle) = (Pace::OneInFlight, Idle::HoldsNext);
-        let plan = Plan { threads, warmup, events, pace, idle, alone: 0, time_max_ns };
+        let plan = Plan { threads, warmup, events, pace, idle, alone: 0, watch_ns: None, time_max_ns };
         let mut now_ns = 1_000_000;
         hand_over(&plan, orders, clocks, ends, move |intent| {
             now_ns += STEP_NS;

@@ -82,7 +82,7 @@ pub fn run_ring(
     let RingPlan { cpus, capacity, warmup, events, idle } = *plan;
     let threads = Threads { cpus: Some(cpus), fifo: None };
     let pace = Pace::OneInFlight;
-    let plan = Plan { threads, warmup, events, alone: 0, pace, idle, time_max_ns: TIME_MAX_NS };
+    let plan = Plan { threads, warmup, events, alone: 0, watch_ns: None, pace, idle, time_max_ns: TIME_MAX_NS };
     let run = hand_over(&plan, orders, Clocks::of(clock, scale), ring(capacity), consume)?;
     let [Some(ping_pong_before), Some(ping_pong_after)] = run.ping_pong else {
         return Err(Errno::EAGAIN);

@@ -34,6 +34,8 @@ pub struct RingResult {
     pub decompositions: Vec<Decomposition>,
     /// Stalls by cause, beside the jitter floor of the consumer's core.
     pub tail: Option<Tail>,
+    /// The layouts that lost, beside the shipped one, where they were asked for.
+    pub layouts: Vec<LayoutFigures>,
     /// The ten steps, where they were asked for.
     pub journey: Option<Journey>,
 }
@@ -90,7 +92,7 @@ pub enum LoopKind {
 /// Latencies of one way of sending.
 #[derive(Clone, Debug, Serialize)]
 pub struct Loop {
-    /// `one_in_flight`, `open_1000000` (events a second).
+    /// `one_in_flight`, `watched` (the same with both threads watched for stalls), `open_1000000` (events a second).
     pub name: String,
     /// What the times are.
     pub kind: LoopKind,
@@ -213,15 +215,17 @@ pub struct Term {
 /// What became of the terms when one thing was changed, as differences of interleaved runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Control {
-    /// `evaluator_removed`, `delay_added`.
+    /// `evaluator_removed`, `delay_added`, `delay_before_push`.
     pub name: &'static str,
     /// What was changed.
     pub what: String,
+    /// The term that it should move.
+    pub term: &'static str,
     /// By how much the median moved.
     pub p50_moved_ns: Estimate,
     /// By how much each term moved.
     pub moved: Vec<Term>,
-    /// What the changed term should move by: minus the evaluator, or the delay as it was calibrated.
+    /// What that term should move by: as much as the median, or the delay as it was calibrated.
     pub expected_ns: f64,
     /// Whether the changed term moved by what was expected and no other term moved, within their intervals.
     pub holds: bool,
@@ -234,8 +238,10 @@ pub struct Tail {
     pub threshold_ns: f64,
     /// Seconds in which events were in flight and recorded.
     pub seconds: f64,
-    /// Stalls by cause.
+    /// Stalls by cause; `none_seen` where neither core had one meanwhile.
     pub causes: Vec<CauseCount>,
+    /// Events that came while a watch asked the kernel: they say nothing, and count nowhere else here.
+    pub asked: u64,
     /// Seconds for which the consumer's core span alone.
     pub floor_seconds: f64,
     /// Gaps of that spinning beyond the same threshold, by cause: the machine's own share.
@@ -272,6 +278,27 @@ pub struct Stall {
     pub ns: f64,
     /// The cause.
     pub cause: String,
+}
+
+/// A layout of the ring in one placement, one event in flight and as fast as it goes.
+#[derive(Clone, Debug, Serialize)]
+pub struct LayoutFigures {
+    /// `sequence_in_slot` is the shipped one.
+    pub name: &'static str,
+    /// Which cache lines an event moves.
+    pub what: &'static str,
+    /// Bytes that an event carries.
+    pub event_bytes: usize,
+    /// The placement.
+    pub class: String,
+    /// Runs in it.
+    pub runs: usize,
+    /// From the stamp before the push to the stamp after all of it was read; the median of a run, mean over the runs.
+    pub p50_ns: Estimate,
+    /// That as a multiple of the run's own ping-pong.
+    pub p50_per_ping_pong: Estimate,
+    /// As fast as they go, million events a second.
+    pub stream_million_per_s: Estimate,
 }
 
 /// The ten steps from a naive ring to the shipped one.

@@ -1,15 +1,22 @@
 //! The receiver's thread.
 
-use super::{Clocks, Plan, Progress, Receives, Stamps};
-use crate::{Deadline, middle};
+use super::{Clocks, Plan, Progress, Receives, Slow, Stamps};
+use crate::{Deadline, Jitter, StallWatch, middle};
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
+use tt_meter::Stamp;
 use tt_model::{OrderIntent, OrderTerms};
 
 /// The least number of looks before an event that is not waited for; there are up to 31 more.
 const LOOKS_MIN: u32 = 8;
 /// What differences of readings count from, so that none is below zero.
 const ZERO: u64 = 1 << 40;
+/// Polls of the queue between two words to a watch.
+const POLLS_WATCHED: u32 = 16;
+/// Cycles from which on a watch has asked the kernel.
+const ASKING_MIN: u64 = 500;
+/// Slow events that there is room for from the beginning.
+const SLOW: usize = 4_096;
 /// Polls of the queue between two looks at what else there is to know.
 const POLLS: u32 = 4096;
 
@@ -29,6 +36,9 @@ pub(super) struct Received {
     pub(super) is_complete: bool,
     pub(super) span_cycles: u64,
     pub(super) alone: Alone,
+    pub(super) slow: Vec<Slow>,
+    pub(super) asked: u64,
+    pub(super) jitter: Option<Jitter>,
 }
 
 /// Parts of an event's time without any queue, in the stamps' cycles.
@@ -47,9 +57,14 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
             is_complete: true,
             span_cycles: 0,
             alone: Alone { clock_cycles: 0.0, work_cycles: 0.0 },
+            slow: Vec::with_capacity(SLOW),
+            asked: 0,
+            jitter: None,
         };
+        let mut watch = self.plan.watch(1, &self.clocks);
         let total = (self.plan.warmup + self.plan.events) as u64;
-        let taken = self.receive(total, &mut received);
+        let taken = self.receive(total, &mut received, &mut watch);
+        received.jitter = watch.map(StallWatch::finish);
         received.is_complete = taken == total;
         received.cycles.truncate((taken as usize).saturating_sub(self.plan.warmup));
         received.alone = self.alone();
@@ -58,8 +73,9 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
     }
 
     /// Takes events until there are `total`, or the sender says that no more come, or time is over; how many.
-    fn receive(&mut self, total: u64, received: &mut Received) -> u64 {
+    fn receive(&mut self, total: u64, received: &mut Received, watch: &mut Option<StallWatch>) -> u64 {
         let Clocks { probe, scale, stamps } = self.clocks;
+        let slow = self.plan.watch_ns.map_or(u64::MAX, |ns| (ns as f64 * scale.cycles_per_s() / 1e9) as u64);
         let deadline = Deadline::after_ns(probe, scale, self.plan.time_max_ns.saturating_mul(2));
         let warmup = self.plan.warmup as u64;
         let mut first_stamp = 0;
@@ -68,7 +84,12 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
             if taken == total {
                 break;
             }
-            let Some((number, terms)) = self.next(taken, deadline) else { break };
+            let mut asked_until = Stamp(0);
+            let next = match watch {
+                None => self.next(taken, deadline),
+                Some(watch) => self.next_watched(taken, deadline, watch, &mut asked_until),
+            };
+            let Some((number, terms)) = next else { break };
             let intent = terms.numbered(number);
             let result = black_box((self.work)(&intent));
             let end = stamps.after();
@@ -79,6 +100,15 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
                 received.checksum = received.checksum.wrapping_add(result);
                 first_stamp = if index == 0 { intent.ts_ns } else { first_stamp };
                 received.span_cycles = end.saturating_sub(first_stamp);
+                if intent.ts_ns < asked_until.0 {
+                    received.asked += 1;
+                } else if received.cycles[index as usize] > slow {
+                    let (from, to) = (Stamp(intent.ts_ns), Stamp(end));
+                    received.slow.push(Slow { index: index as usize, from, to });
+                }
+            }
+            if let Some(watch) = watch {
+                watch.observe(probe.end());
             }
             taken += 1;
             self.progress.done.0.store(taken, Ordering::Release);
@@ -94,6 +124,32 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
                 if let Some(event) = self.receiver.receive() {
                     return Some(event);
                 }
+            }
+            if self.progress.last.0.load(Ordering::Acquire) <= taken || deadline.is_over() {
+                return None;
+            }
+        }
+    }
+
+    /// As [`next`](Self::next), and tells `watch` between looks that the thread runs; `asked_until` is when it last was done
+    /// asking the kernel, which keeps an event that comes meanwhile.
+    fn next_watched(
+        &mut self,
+        taken: u64,
+        deadline: Deadline,
+        watch: &mut StallWatch,
+        asked_until: &mut Stamp,
+    ) -> Option<(u64, OrderTerms)> {
+        loop {
+            for _ in 0..POLLS_WATCHED {
+                if let Some(event) = self.receiver.receive() {
+                    return Some(event);
+                }
+            }
+            let before = self.clocks.probe.end();
+            let is_stall = watch.observe(before);
+            if is_stall || self.clocks.probe.end().since(before) > ASKING_MIN {
+                *asked_until = self.clocks.probe.end();
             }
             if self.progress.last.0.load(Ordering::Acquire) <= taken || deadline.is_over() {
                 return None;

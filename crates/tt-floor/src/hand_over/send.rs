@@ -1,7 +1,7 @@
 //! The sender's thread.
 
 use super::{Clocks, Idle, Pace, Plan, Progress, Sends, Stamps};
-use crate::Deadline;
+use crate::{Deadline, Jitter, StallWatch};
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::Ordering;
 use tt_model::OrderTerms;
@@ -24,26 +24,30 @@ pub(super) struct Sending<'a, C, S> {
 pub(super) struct Sent {
     /// How often there was no room.
     pub(super) full: u64,
+    /// What kept this thread, where it was watched.
+    pub(super) jitter: Option<Jitter>,
 }
 
 impl<C: Stamps, S: Sends> Sending<'_, C, S> {
     /// Sends, and keeps resting until the receiver has measured what stands alone, as it does between events.
     pub(super) fn run(mut self) -> Sent {
+        let mut watch = self.plan.watch(0, &self.clocks);
         let deadline = self.deadline(self.plan.time_max_ns);
         let (sent, full) = match self.plan.pace {
-            Pace::OneInFlight => (self.one_in_flight(deadline), 0),
+            Pace::OneInFlight => (self.one_in_flight(deadline, &mut watch), 0),
             Pace::PerSecond(rate) => self.open(rate, deadline),
         };
         self.progress.last.0.store(sent, Ordering::Release);
-        let _ = self.await_done(u64::MAX, self.deadline(self.plan.time_max_ns));
-        Sent { full }
+        let jitter = watch.map(StallWatch::finish);
+        let _ = self.await_done(u64::MAX, self.deadline(self.plan.time_max_ns), &mut None);
+        Sent { full, jitter }
     }
 
     fn deadline(&self, ns: u64) -> Deadline {
         Deadline::after_ns(self.clocks.probe, self.clocks.scale, ns)
     }
 
-    fn one_in_flight(&mut self, deadline: Deadline) -> u64 {
+    fn one_in_flight(&mut self, deadline: Deadline, watch: &mut Option<StallWatch>) -> u64 {
         let mut sent = 0;
         for terms in self.orders.iter().cycle().take(self.plan.warmup + self.plan.events) {
             let mut terms = black_box(*terms);
@@ -51,11 +55,11 @@ impl<C: Stamps, S: Sends> Sending<'_, C, S> {
             // One event is in flight at a time, so there is room.
             let _ = self.sender.send(terms);
             sent += 1;
-            if self.await_done(sent, deadline).is_none() || deadline.is_over() {
+            if self.await_done(sent, deadline, watch).is_none() || deadline.is_over() {
                 break;
             }
             for _ in 0..RESTS {
-                self.rest();
+                self.rest(watch);
             }
         }
         sent
@@ -90,19 +94,22 @@ impl<C: Stamps, S: Sends> Sending<'_, C, S> {
         (sent, full)
     }
 
-    fn await_done(&mut self, count: u64, deadline: Deadline) -> Option<()> {
+    fn await_done(&mut self, count: u64, deadline: Deadline, watch: &mut Option<StallWatch>) -> Option<()> {
         let progress = self.progress;
         deadline.spin_until(|| {
             let is_done = progress.done.0.load(Ordering::Acquire) >= count;
             if !is_done {
-                self.rest();
+                self.rest(watch);
             }
             is_done
         })
     }
 
     #[inline(always)]
-    fn rest(&mut self) {
+    fn rest(&mut self, watch: &mut Option<StallWatch>) {
+        if let Some(watch) = watch {
+            watch.observe(self.clocks.probe.end());
+        }
         match self.plan.idle {
             Idle::Rests => {}
             Idle::HoldsNext => self.sender.hold_next(),

@@ -1,9 +1,9 @@
 //! Short runs on whatever CPUs there are.
 
-use super::{Clocks, HandOver, Idle, Pace, Plan, hand_over};
-use crate::{Threads, read_whole};
+use super::{Clocks, HandOver, Idle, Pace, Plan, Slow, Watched, hand_over};
+use crate::{Jitter, Stall, StallCause, Threads, Witness, read_whole};
 use nix::errno::Errno;
-use tt_meter::{Clock, Scale};
+use tt_meter::{Clock, Scale, Stamp};
 use tt_model::{OrderTerms, Qty};
 use tt_sync::spsc::ring;
 
@@ -23,7 +23,7 @@ fn run(plan: &Plan, capacity: usize) -> Result<HandOver, Errno> {
 
 fn plan(threads: Threads) -> Plan {
     let (pace, idle) = (Pace::OneInFlight, Idle::HoldsNext);
-    Plan { threads, warmup: 10, events: 200, alone: 100, pace, idle, time_max_ns: 60 * SECOND_NS }
+    Plan { threads, warmup: 10, events: 200, alone: 100, watch_ns: None, pace, idle, time_max_ns: 60 * SECOND_NS }
 }
 
 fn two_cpus() -> Option<Threads> {
@@ -87,4 +87,53 @@ fn what_takes_too_long_is_cut_short_and_said_to_be() {
     let run = run(&plan, 64).unwrap();
     assert!(!run.is_complete && run.cycles.len() < 10_000_000);
     assert_eq!((run.faults, run.checksum), (0, expected(run.cycles.len() as u64)));
+}
+
+/// Every long event has its cause from a stall that covers it, whichever core it was on.
+#[test]
+fn a_slow_event_has_the_cause_that_covers_it() {
+    let stall = |at_ns, length_ns, cause| Stall { at_ns, length_ns, cpu: 0, cause };
+    let jitter = |start, stalls| Jitter {
+        cpu: 0,
+        threshold_ns: 1_000,
+        start: Stamp(start),
+        span_ns: 1_000_000,
+        asking_ns: 0,
+        stalls,
+        unkept: 0,
+        totals: [(0, 0); 6],
+        interrupts: Vec::new(),
+        cpu_times: None,
+        witness: Witness { interrupts: true, steal: true, interrupt_time: false, frequency: false },
+    };
+    let watched = Watched {
+        sender: jitter(10_000, vec![stall(50_000, 4_000, StallCause::PageFault)]),
+        receiver: jitter(
+            21_000,
+            vec![stall(30_000, 2_000, StallCause::Interrupt), stall(40_000, 9_000, StallCause::Preemption)],
+        ),
+        slow: Vec::new(),
+        asked: 0,
+    };
+    let cause = |from, to| watched.cause_of(&Slow { index: 0, from: Stamp(from), to: Stamp(to) }, Scale::NANOSECONDS);
+    assert_eq!(cause(50_900, 53_100), Some(StallCause::Interrupt));
+    assert_eq!(cause(67_000, 68_000), Some(StallCause::Preemption));
+    // The receiver's stall lasts from 61,000 to 70,000, the sender's from 60,000 to 64,000.
+    assert_eq!(cause(59_000, 61_500), Some(StallCause::PageFault));
+    assert_eq!(cause(70_000, 75_000), None);
+    assert_eq!(cause(54_000, 59_000), None);
+}
+
+#[test]
+fn a_watched_run_loses_nothing() {
+    let Some(threads) = two_cpus() else {
+        println!("SKIP a_watched_run_loses_nothing: one CPU only");
+        return;
+    };
+    let plan = Plan { watch_ns: Some(1_000), events: 2_000, ..plan(threads) };
+    let run = run(&plan, 64).unwrap();
+    assert_eq!((run.faults, run.checksum, run.cycles.len()), (0, expected(2_000), 2_000));
+    let watched = run.watched.unwrap();
+    let slow = run.cycles.iter().filter(|cycles| **cycles > 3_000).count();
+    assert!(watched.slow.len() <= slow && slow <= watched.slow.len() + watched.asked as usize, "{slow} slow");
 }

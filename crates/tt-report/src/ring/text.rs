@@ -2,7 +2,10 @@
 
 use std::io;
 
-use super::{CauseCount, ClassFigures, Control, Decomposition, Figures, Loop, LoopKind, RingResult, Settings, Tail};
+use super::{
+    CauseCount, ClassFigures, Control, Decomposition, Figures, LayoutFigures, Loop, LoopKind, RingResult, Settings,
+    Tail,
+};
 use crate::Estimate;
 
 impl RingResult {
@@ -28,6 +31,7 @@ impl RingResult {
         if let Some(tail) = &self.tail {
             tail.write(to)?;
         }
+        write_layouts(to, &self.layouts)?;
         if let Some(journey) = &self.journey {
             journey.write(to)?;
         }
@@ -71,11 +75,9 @@ impl Loop {
     fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
         match (self.kind, self.offered_per_s) {
             (LoopKind::ServiceTime, _) | (_, None) => {
-                writeln!(
-                    to,
-                    "\none in flight (service time), {} events/s",
-                    thousands(self.achieved_per_s.round() as u64)
-                )?;
+                let watched = if self.name == "watched" { ", both threads watched for stalls" } else { "" };
+                let rate = thousands(self.achieved_per_s.round() as u64);
+                writeln!(to, "\none in flight{watched} (service time), {rate} events/s")?;
             }
             (LoopKind::ResponseTime, Some(offered)) => writeln!(
                 to,
@@ -150,6 +152,8 @@ impl Control {
         let holds = if self.holds { "the sum holds" } else { "THE SUM DOES NOT HOLD" };
         writeln!(to, "  {}: {holds}", self.what)?;
         let moved = |name: &str, moved: &Estimate| format!("{name} {:+.1} {}", moved.value, interval(moved));
+        let own = self.term.replace('_', " ");
+        writeln!(to, "    should move {own} by {:+.1} and nothing else", self.expected_ns)?;
         let terms: Vec<String> = self.moved.iter().map(|term| moved(&term.name.replace('_', " "), &term.ns)).collect();
         writeln!(to, "    moved {}: {}", moved("p50", &self.p50_moved_ns), terms.join(", "))
     }
@@ -187,10 +191,38 @@ impl Tail {
         }
         writeln!(
             to,
-            "  over {:.2} s with events and {:.2} s of spinning; both name what the kernel's counters showed meanwhile",
-            self.seconds, self.floor_seconds
+            "  over {:.2} s of events, both threads watched (a variant of its own, so that watching is in no figure above), and \
+             {:.2} s of spinning; {} events came while a watch asked the kernel and say nothing",
+            self.seconds, self.floor_seconds, self.asked
         )
     }
+}
+
+fn write_layouts(to: &mut impl io::Write, layouts: &[LayoutFigures]) -> io::Result<()> {
+    if layouts.is_empty() {
+        return Ok(());
+    }
+    writeln!(to, "\nlayouts of the ring, one in flight without an evaluator, then as fast as they go")?;
+    writeln!(
+        to,
+        "  {:<14} {:<28} {:>4} {:>8} {:>16} {:>10} {:>9}",
+        "placement", "layout", "runs", "p50", "95 % interval", "ping-pongs", "M/s"
+    )?;
+    for layout in layouts {
+        writeln!(
+            to,
+            "  {:<14} {:<28} {:>4} {:>8.1} {:>16} {:>10.2} {:>9.1}  {}",
+            layout.class,
+            layout.name,
+            layout.runs,
+            layout.p50_ns.value,
+            interval(&layout.p50_ns),
+            layout.p50_per_ping_pong.value,
+            layout.stream_million_per_s.value,
+            layout.what
+        )?;
+    }
+    Ok(())
 }
 
 pub(super) fn interval(estimate: &Estimate) -> String {

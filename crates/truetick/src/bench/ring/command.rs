@@ -3,8 +3,10 @@
 mod decomposed;
 mod journey;
 mod latencies;
+mod layouts;
 mod machine;
 mod rounds;
+mod tail;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -58,6 +60,10 @@ pub(crate) struct Flags {
     #[arg(long)]
     journey: bool,
 
+    /// The layouts that lost to the shipped ring beside it, too
+    #[arg(long)]
+    layouts: bool,
+
     /// The journey as an SVG
     #[arg(long, value_name = "FILE", requires = "journey")]
     plot: Option<PathBuf>,
@@ -86,6 +92,11 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
 
     let plan = super::super::plan::Plan::new(quick);
     let bootstrap = Bootstrap { resamples: plan.resamples, seed: plan.seed };
+    let layouts = flags.layouts.then(|| {
+        let progress = |round, of| progress(&format!("round {round}/{of} of layouts"));
+        layouts::run(&rounds.sizes, calibration, &bootstrap, &progress)
+    });
+    let layouts = layouts.transpose()?.unwrap_or_default();
     let journey = flags.journey.then(|| {
         // Builds without locked memory must not have it.
         tt_os::memory::unlock_all().context("cannot unlock the memory")?;
@@ -98,35 +109,19 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
     let mut environment = environment::record(calibration, &before, Some(cpus[1]), plan.seed);
     environment.machine.cores = runner::cpus().len();
     environment.disturbance.load_before = exclusive.load;
-    environment.not_measured = vec![
-        "hardware counters (none on most virtual machines)".to_owned(),
-        "a distance between cores other than those that the host chose".to_owned(),
-        "layout bias (all runs in one process)".to_owned(),
-    ];
-    let scale = calibration.scale;
+    environment.not_measured = NOT_MEASURED.map(str::to_owned).to_vec();
     let result = RingResult {
         truetick_bench: "ring",
         quick,
         resamples: bootstrap.resamples,
         warnings: environment.warnings(),
-        settings: Settings {
-            events: rounds.sizes.events as u64,
-            capacity: rounds.sizes.slots.next_power_of_two() as u64,
-            warmup_events: rounds.sizes.warmup as u64,
-            cpus,
-            priority: granted.priority,
-            locked_memory: granted.locked_memory,
-            huge_pages,
-            idle: "between events the producer keeps the next slot's line".to_owned(),
-            skew_ns: rounds.skew_ns(),
-            cycle_ns: scale.ns_f64(1.0),
-            step_ns: rounds.step_ns(),
-        },
+        settings: settings(&rounds, granted, huge_pages, cpus),
         environment,
         loops: rounds.loops(&bootstrap),
         runs: rounds.made.iter().map(|made| rounds.run_of(made)).collect(),
         decompositions: decomposed::of_each_placement(&rounds, &bootstrap),
-        tail: None,
+        tail: tail::of(&rounds),
+        layouts,
         journey,
     };
     progress("");
@@ -147,6 +142,28 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
     let drift = result.environment.timing.drift_ppm;
     ensure!(drift.abs() <= 50.0, "void: the clock drifted by {drift:.0} ppm against CLOCK_MONOTONIC_RAW");
     Ok(())
+}
+
+const NOT_MEASURED: [&str; 3] = [
+    "hardware counters (none on most virtual machines)",
+    "a distance between cores other than those that the host chose",
+    "layout bias (all runs in one process)",
+];
+
+fn settings(rounds: &Rounds, granted: Granted, huge_pages: String, cpus: [usize; 2]) -> Settings {
+    Settings {
+        events: rounds.sizes.events as u64,
+        capacity: rounds.sizes.slots.next_power_of_two() as u64,
+        warmup_events: rounds.sizes.warmup as u64,
+        cpus,
+        priority: granted.priority,
+        locked_memory: granted.locked_memory,
+        huge_pages,
+        idle: "between events the producer keeps the next slot's line".to_owned(),
+        skew_ns: rounds.skew_ns(),
+        cycle_ns: rounds.calibration.scale.ns_f64(1.0),
+        step_ns: rounds.step_ns(),
+    }
 }
 
 /// The result's figures, and those of the cache lines beside it.

@@ -19,8 +19,9 @@ const TERMS: [(&str, &str); 4] = [
     ("evaluator", "the consumer's work on an event at hand, on the same core in the same run, without the stamps"),
     ("rest", "what is left: the push, the look that finds the event, what a line with an event in it takes longer"),
 ];
-/// Which of them is the consumer's work.
+/// Which of them is the consumer's work, and which is what is left.
 const WORK: usize = 2;
+const REST: usize = 3;
 
 /// A run's median and its parts, nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -57,19 +58,26 @@ fn of(rounds: &Rounds, placement: Placement, bootstrap: &Bootstrap) -> Option<De
     }
     let estimate = |of: &dyn Fn(&Parts) -> f64| mean(&present.iter().map(of).collect::<Vec<_>>(), bootstrap);
     let terms = terms(|index| estimate(&|parts| parts.terms[index]))?;
-    let removed = "the evaluator left out, the whole event still read".to_owned();
-    let added = format!("a delay of {:.1} ns added to the evaluator", rounds.delay.ns());
     let step_ns = rounds.step_ns();
+    let delay_ns = rounds.delay.ns();
+    let change = |name, what: &str, variant, term, known_ns| {
+        let change = Change { name, what: what.to_owned(), to: by_round(variant), term, known_ns };
+        change.judge(&shipped, step_ns, bootstrap)
+    };
+    let added = format!("a delay of {delay_ns:.1} ns after the evaluator");
+    let pushed_late = format!("a delay of {delay_ns:.1} ns between the stamp and the push");
+    let removed = "the evaluator left out, the whole event still read";
     let controls = [
-        Change { name: "evaluator_removed", what: removed, to: by_round(Variant::Reader), known_ns: None },
-        Change { name: "delay_added", what: added, to: by_round(Variant::Delayed), known_ns: Some(rounds.delay.ns()) },
+        change("evaluator_removed", removed, Variant::Reader, WORK, None),
+        change("delay_added", &added, Variant::Delayed, WORK, Some(delay_ns)),
+        change("delay_before_push", &pushed_late, Variant::PushedLate, REST, Some(delay_ns)),
     ];
     Some(Decomposition {
         class: placement.name().to_owned(),
         runs: present.len(),
         p50_ns: estimate(&|parts| parts.p50)?,
         terms,
-        controls: controls.into_iter().filter_map(|change| change.judge(&shipped, step_ns, bootstrap)).collect(),
+        controls: controls.into_iter().flatten().collect(),
     })
 }
 
@@ -92,7 +100,9 @@ struct Change {
     name: &'static str,
     what: String,
     to: Vec<Option<Parts>>,
-    /// By how much the work should have changed, where that is known beforehand.
+    /// Which term should have changed.
+    term: usize,
+    /// By how much, where that is known beforehand.
     known_ns: Option<f64>,
 }
 
@@ -110,18 +120,73 @@ impl Change {
         let moved = terms(|index| moved(&|parts| parts.terms[index]))?;
         let expected_ns = self.known_ns.unwrap_or(p50.value);
         let holds = moved.iter().enumerate().all(|(index, term)| {
-            let expected = if index == WORK { expected_ns } else { 0.0 };
+            let expected = if index == self.term { expected_ns } else { 0.0 };
             is_within(&term.ns, expected, tolerance_ns(expected_ns, step_ns))
         });
-        Some(Control { name: self.name, what: self.what, p50_moved_ns: p50, moved, expected_ns, holds })
+        let term = TERMS[self.term].0;
+        Some(Control { name: self.name, what: self.what, term, p50_moved_ns: p50, moved, expected_ns, holds })
     }
 }
 
+/// What the clock's step and the calibration of the delay leave open: a nanosecond, a tenth of a step, a fiftieth of what
+/// should move.
 fn tolerance_ns(expected_ns: f64, step_ns: f64) -> f64 {
-    1.0 + step_ns / 4.0 + 0.03 * expected_ns.abs()
+    1.0 + step_ns / 10.0 + 0.02 * expected_ns.abs()
 }
 
-/// Whether `expected` lies in the interval, widened by what the clock cannot tell.
+/// Whether `expected` lies in the interval, widened by half, because many are judged at once and one in twenty would
+/// fail without a reason, and by `tolerance`.
 fn is_within(estimate: &Estimate, expected: f64, tolerance: f64) -> bool {
-    (estimate.low - tolerance..=estimate.high + tolerance).contains(&expected)
+    let low = estimate.value - 1.5 * (estimate.value - estimate.low) - tolerance;
+    let high = estimate.value + 1.5 * (estimate.high - estimate.value) + tolerance;
+    (low..=high).contains(&expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, Parts, REST, WORK};
+    use tt_report::Bootstrap;
+
+    const BOOTSTRAP: Bootstrap = Bootstrap { resamples: 500, seed: 5 };
+
+    /// Runs of which the line, the evaluator and the median spread by some nanoseconds, from `base` on.
+    fn runs(terms: [f64; 4], spread: f64) -> Vec<Option<Parts>> {
+        let one = |round: usize| {
+            let noise = |step: usize| spread * ((round * step % 11) as f64 / 5.0 - 1.0);
+            let terms = [terms[0] + noise(3), terms[1] + noise(5) / 20.0, terms[2] + noise(7) / 20.0, terms[3]];
+            Some(Parts { p50: terms.iter().sum(), terms })
+        };
+        (0..22).map(one).collect()
+    }
+
+    fn holds(to: [f64; 4], term: usize, known_ns: Option<f64>) -> bool {
+        let shipped = runs([30.0, 16.0, 15.0, 20.0], 2.0);
+        let change = Change { name: "", what: String::new(), to: runs(to, 2.0), term, known_ns };
+        change.judge(&shipped, 10.0, &BOOTSTRAP).unwrap().holds
+    }
+
+    #[test]
+    fn the_sum_holds_where_one_term_moves_by_what_the_median_moves() {
+        assert!(holds([30.0, 16.0, 65.0, 20.0], WORK, Some(50.0)));
+        assert!(holds([30.0, 16.0, 15.0, 70.0], REST, Some(50.0)));
+        assert!(holds([30.0, 16.0, 2.0, 20.0], WORK, None));
+    }
+
+    /// What moved the median is not found in its term: the work was timed without it, or something else moved as well.
+    #[test]
+    fn a_wrong_sum_does_not_hold() {
+        assert!(!holds([30.0, 16.0, 15.0, 70.0], WORK, Some(50.0)));
+        assert!(!holds([30.0, 16.0, 65.0, 20.0], REST, Some(50.0)));
+        assert!(!holds([30.0, 16.0, 57.0, 28.0], WORK, Some(50.0)));
+        assert!(!holds([30.0, 16.0, 15.0, 7.0], WORK, None));
+        assert!(!holds([38.0, 16.0, 65.0, 20.0], WORK, Some(50.0)));
+        assert!(!holds([30.0, 16.0, 15.0, 20.0], WORK, Some(50.0)));
+    }
+
+    #[test]
+    fn too_few_pairs_say_nothing() {
+        let to: Vec<_> = runs([30.0, 16.0, 65.0, 20.0], 2.0).into_iter().take(2).collect();
+        let change = Change { name: "", what: String::new(), to, term: WORK, known_ns: Some(50.0) };
+        assert!(change.judge(&runs([30.0, 16.0, 15.0, 20.0], 2.0), 10.0, &BOOTSTRAP).is_none());
+    }
 }

@@ -29,7 +29,11 @@ impl Rounds {
     /// One in flight, then each rate.
     pub(super) fn loops(&self, bootstrap: &Bootstrap) -> Vec<Loop> {
         let open = self.sizes.rates.iter().map(|rate| Variant::Open(*rate));
-        std::iter::once(Variant::Gate).chain(open).map(|variant| self.loop_of(variant, bootstrap)).collect()
+        [Variant::Gate, Variant::Watched]
+            .into_iter()
+            .chain(open)
+            .map(|variant| self.loop_of(variant, bootstrap))
+            .collect()
     }
 
     fn loop_of(&self, variant: Variant, bootstrap: &Bootstrap) -> Loop {
@@ -39,7 +43,10 @@ impl Rounds {
         let rates: Vec<f64> = all.map(|made| self.rate_of(&made.run)).collect();
         let (kind, offered_per_s, published) = match variant {
             Variant::Open(rate) => (LoopKind::ResponseTime, Some(f64::from(rate)), None),
-            Variant::Gate | Variant::Reader | Variant::Delayed => (LoopKind::ServiceTime, None, Some(NULLRING)),
+            Variant::Gate => (LoopKind::ServiceTime, None, Some(NULLRING)),
+            Variant::Reader | Variant::Delayed | Variant::PushedLate | Variant::Watched => {
+                (LoopKind::ServiceTime, None, None)
+            }
         };
         let mut classes: Vec<ClassFigures> = self.class("all", &runs, bootstrap).into_iter().collect();
         for placement in PLACEMENTS {

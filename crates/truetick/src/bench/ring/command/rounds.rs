@@ -5,8 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use tt_floor::hand_over::{Clocks, HandOver, Pace, Plan, hand_over};
-use tt_floor::{Delay, Idle, Threads, read_whole};
+use tt_floor::hand_over::{Clocks, HandOver, Pace, Plan, Sends, hand_over};
+use tt_floor::{Delay, Idle, Jitter, JitterPlan, Threads, read_whole, spin};
 use tt_meter::{Calibration, Off};
 use tt_model::{OrderIntent, OrderTerms};
 use tt_report::ring::Run;
@@ -25,6 +25,10 @@ const DELAY_NS: f64 = 50.0;
 const ALONE: usize = 2048;
 /// An open loop's run is this long at least, nanoseconds, unless its rate makes it longer.
 const OPEN_NS: f64 = 20e6;
+/// From here on an event, or a gap of a core that spins, is a stall, nanoseconds.
+pub(super) const STALL_NS: u64 = 1_000;
+/// How long the cores spin alone in each round, nanoseconds.
+const SPIN_NS: u64 = 10_000_000;
 /// A run that is not done after this long is given up, nanoseconds.
 const TIME_MAX_NS: u64 = 20_000_000_000;
 /// The open loops unless told otherwise, events a second.
@@ -39,6 +43,10 @@ pub(super) enum Variant {
     Reader,
     /// The same with the gate and a known delay after it, before the stamp.
     Delayed,
+    /// The same as shipped with that delay between the first stamp and the push.
+    PushedLate,
+    /// The same as shipped, and both threads are watched for stalls.
+    Watched,
     /// At this rate, the gate judges every event.
     Open(u32),
 }
@@ -49,6 +57,8 @@ impl Variant {
             Self::Gate => "one_in_flight".to_owned(),
             Self::Reader => "evaluator_removed".to_owned(),
             Self::Delayed => "delay_added".to_owned(),
+            Self::PushedLate => "delay_before_push".to_owned(),
+            Self::Watched => "watched".to_owned(),
             Self::Open(rate) => format!("open_{rate}"),
         }
     }
@@ -82,13 +92,14 @@ impl Sizes {
     /// Every variant of a round.
     fn variants(&self) -> Vec<Variant> {
         let open = self.rates.iter().map(|rate| Variant::Open(*rate));
-        [Variant::Gate, Variant::Reader, Variant::Delayed].into_iter().chain(open).collect()
+        let in_flight = [Variant::Gate, Variant::Reader, Variant::Delayed, Variant::PushedLate, Variant::Watched];
+        in_flight.into_iter().chain(open).collect()
     }
 
     fn plan(&self, variant: Variant) -> Plan {
         let (threads, idle) = (self.threads, Idle::HoldsNext);
         let (warmup, events, pace) = match variant {
-            Variant::Gate | Variant::Reader | Variant::Delayed => {
+            Variant::Gate | Variant::Reader | Variant::Delayed | Variant::PushedLate | Variant::Watched => {
                 (self.warmup, self.events / self.rounds, Pace::OneInFlight)
             }
             Variant::Open(rate) => {
@@ -96,7 +107,8 @@ impl Sizes {
                 (self.warmup.min(events / 4), events, Pace::PerSecond(f64::from(rate)))
             }
         };
-        Plan { threads, warmup, events, pace, idle, alone: ALONE, time_max_ns: TIME_MAX_NS }
+        let watch_ns = (variant == Variant::Watched).then_some(STALL_NS);
+        Plan { threads, warmup, events, pace, idle, alone: ALONE, watch_ns, time_max_ns: TIME_MAX_NS }
     }
 }
 
@@ -122,6 +134,8 @@ pub(super) struct Rounds {
     pub(super) calibration: &'static Calibration,
     pub(super) sizes: Sizes,
     pub(super) made: Vec<Made>,
+    /// The consumer's core spinning alone, once a round.
+    pub(super) floor: Vec<Jitter>,
     pub(super) delay: Delay,
     orders: Vec<OrderTerms>,
     /// The checksum of each variant's recorded events.
@@ -134,7 +148,7 @@ impl Rounds {
         let expected = sizes.variants().into_iter().map(|variant| (variant, checksum(&orders, variant, &sizes)));
         let expected = expected.collect();
         let delay = Delay::calibrate(calibration.clock, calibration.scale, DELAY_NS);
-        Self { calibration, sizes, made: Vec::new(), delay, orders, expected }
+        Self { calibration, sizes, made: Vec::new(), floor: Vec::new(), delay, orders, expected }
     }
 
     /// Makes every round.
@@ -145,6 +159,7 @@ impl Rounds {
         let mut random = Random::new(self.sizes.rounds as u64);
         for round in 0..self.sizes.rounds {
             progress(round + 1, self.sizes.rounds);
+            self.spin()?;
             // In random order: what a run leaves behind must not always meet the same next one.
             let mut order = self.expected.clone();
             (1..order.len()).rev().for_each(|index| order.swap(index, random.below(index + 1)));
@@ -165,13 +180,27 @@ impl Rounds {
         Ok(())
     }
 
+    /// What both cores do when nothing is asked of them; the consumer's is kept.
+    fn spin(&mut self) -> anyhow::Result<()> {
+        let Some(cpus) = self.sizes.threads.cpus else { return Ok(()) };
+        let plan = JitterPlan { span_ns: SPIN_NS, threshold_ns: STALL_NS, stalls_max: 1_024 };
+        let jitters = spin(&cpus, plan, self.calibration.clock, self.calibration.scale);
+        self.floor.extend(jitters.context("cannot spin on the cores")?.pop());
+        Ok(())
+    }
+
     fn one(&self, variant: Variant) -> Result<HandOver, nix::errno::Errno> {
         let plan = self.sizes.plan(variant);
         let clocks = Clocks::of(self.calibration.clock, self.calibration.scale);
         let ends = ring(self.sizes.slots);
         let mut judge = judge();
         match variant {
-            Variant::Gate | Variant::Open(_) => hand_over(&plan, &self.orders, clocks, ends, judge),
+            Variant::Gate | Variant::Watched | Variant::Open(_) => hand_over(&plan, &self.orders, clocks, ends, judge),
+            Variant::PushedLate => {
+                let (sender, receiver) = ends;
+                let late = PushedLate { sender, delay: self.delay };
+                hand_over(&plan, &self.orders, clocks, (late, receiver), judge)
+            }
             Variant::Reader => hand_over(&plan, &self.orders, clocks, ends, read),
             Variant::Delayed => {
                 let delay = self.delay;
@@ -187,7 +216,7 @@ impl Rounds {
     /// Of the offered rate.
     fn achieved(&self, variant: Variant, run: &HandOver) -> Option<f64> {
         match variant {
-            Variant::Gate | Variant::Reader | Variant::Delayed => None,
+            Variant::Gate | Variant::Reader | Variant::Delayed | Variant::PushedLate | Variant::Watched => None,
             Variant::Open(rate) => Some(self.rate_of(run) / f64::from(rate)),
         }
     }
@@ -247,6 +276,26 @@ impl Rounds {
     }
 }
 
+/// A sender that takes its time.
+struct PushedLate<S> {
+    sender: S,
+    delay: Delay,
+}
+
+impl<S: Sends> Sends for PushedLate<S> {
+    #[inline(always)]
+    fn send(&mut self, terms: OrderTerms) -> bool {
+        // Once the stamp is known, so that the two do not overlap; what is pushed leaves after what stands before it.
+        std::hint::black_box(self.delay.spend(terms.ts_ns));
+        self.sender.send(terms)
+    }
+
+    #[inline(always)]
+    fn hold_next(&mut self) {
+        self.sender.hold_next();
+    }
+}
+
 fn gcd(one: u64, other: u64) -> u64 {
     let (mut one, mut other) = (one, other);
     while other != 0 {
@@ -278,7 +327,7 @@ fn checksum(orders: &[OrderTerms], variant: Variant, sizes: &Sizes) -> u64 {
     let mut reference = Reference::default();
     let answers = orders.iter().cycle().take(plan.warmup + plan.events).zip(0..).map(|(terms, seq)| match variant {
         Variant::Reader => terms.client_id,
-        Variant::Gate | Variant::Delayed | Variant::Open(_) => {
+        Variant::Gate | Variant::Delayed | Variant::PushedLate | Variant::Watched | Variant::Open(_) => {
             let (reasons, worst_pos) = reference.evaluate(&terms.numbered(seq));
             digest(reasons.0, u8::from(reasons.0 == 0), worst_pos)
         }
