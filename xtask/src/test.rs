@@ -6,6 +6,7 @@
 
 mod binaries;
 mod corpora;
+mod decomposition;
 mod process;
 mod suites;
 mod tally;

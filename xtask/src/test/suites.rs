@@ -5,7 +5,7 @@ use std::process::Command;
 use super::binaries::Group;
 use super::tally::{Outcome, Tally};
 use super::tools;
-use super::{Workplace, corpora, weaken};
+use super::{Workplace, corpora, decomposition, weaken};
 
 /// One part of the tests that can be asked for by name.
 pub(crate) struct Suite {
@@ -54,6 +54,7 @@ pub(crate) const SUITES: &[Suite] = &[
         recordings,
     ),
     suite("bench", "every published row, quickly", bench),
+    suite("decomposition", "the ring's median is the sum of its parts", decomposition::run),
     suite("conformance", "each id of rfc.toml and cases.toml has its tests passed in this run", conformance),
     optional("turn-relay", "the load generator beside the workspace type-checks", turn_relay),
     optional("ring-rivals", "the bench of queues beside the workspace: its own tests", ring_rivals),

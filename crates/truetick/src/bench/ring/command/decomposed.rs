@@ -10,7 +10,7 @@ use super::latencies::{PLACEMENTS, mean};
 use super::rounds::{Rounds, Variant};
 
 /// Runs of a placement below which nothing is said of it.
-const RUNS_MIN: usize = 3;
+const RUNS_MIN: usize = 5;
 
 /// Names and meanings of the terms, in the order of [`Parts`].
 const TERMS: [(&str, &str); 4] = [
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn too_few_pairs_say_nothing() {
-        let to: Vec<_> = runs([30.0, 16.0, 65.0, 20.0], 2.0).into_iter().take(2).collect();
+        let to: Vec<_> = runs([30.0, 16.0, 65.0, 20.0], 2.0).into_iter().take(4).collect();
         let change = Change { name: "", what: String::new(), to, term: WORK, known_ns: Some(50.0) };
         assert!(change.judge(&runs([30.0, 16.0, 15.0, 20.0], 2.0), 10.0, &BOOTSTRAP).is_none());
     }

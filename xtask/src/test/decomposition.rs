@@ -1,0 +1,96 @@
+//! The ring's median as a sum, on this machine: what is changed by a known amount moves its own term and no other.
+//!
+//! `truetick bench ring --quick` judges that itself, in each placement of the cores that it found. Cores are moved and
+//! neighbours are loud, so there are several attempts: a sum that is right holds in one of them, one that is wrong in none,
+//! because a term that is off by the delay is off by many intervals.
+
+use serde_json::Value;
+
+use super::Workplace;
+use super::tally::{Outcome, Tally};
+
+const ATTEMPTS: usize = 6;
+/// Every change that the bench makes.
+const CONTROLS: usize = 3;
+
+pub(crate) fn run(place: &Workplace) -> Outcome {
+    let program = match place.program() {
+        Ok(program) => program.to_string_lossy().into_owned(),
+        Err(error) => return Outcome::Ran(Tally::fail(error)),
+    };
+    let folder = place.root.join("target/test-decomposition");
+    let mut judged = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let mut command = place.command(&program, &["bench", "ring", "--quick", "--out"]);
+        let finished = place.finish("decomposition", command.arg(&folder));
+        if finished.output.contains("two CPUs are needed") {
+            return Outcome::Skipped("two CPUs are needed".to_owned());
+        }
+        if !finished.succeeded() {
+            finished.show_tail();
+            return Outcome::Ran(Tally::fail("bench ring"));
+        }
+        let text = std::fs::read(folder.join("ring.json")).unwrap_or_default();
+        match serde_json::from_slice(&text) {
+            Ok(result) => judged.extend(verdicts(&result)),
+            Err(error) => return Outcome::Ran(Tally::fail(format!("ring.json: {error}"))),
+        }
+        if let Some(verdict) = judged.iter().find(|verdict| verdict.holds) {
+            println!("      {}", verdict.text);
+            return Outcome::Ran(Tally::pass());
+        }
+    }
+    judged.iter().for_each(|verdict| println!("      | {}", verdict.text));
+    if judged.is_empty() {
+        return Outcome::Skipped(format!("the cores stayed in no placement for long enough in {ATTEMPTS} attempts"));
+    }
+    Outcome::Ran(Tally::fail("the median is not the sum of its parts"))
+}
+
+struct Verdict {
+    holds: bool,
+    text: String,
+}
+
+/// One for each placement in which every change could be judged.
+fn verdicts(result: &Value) -> Vec<Verdict> {
+    let decompositions = result["decompositions"].as_array().map_or(&[][..], Vec::as_slice);
+    let judged = decompositions.iter().filter_map(|decomposition| {
+        let controls = decomposition["controls"].as_array()?;
+        let failing: Vec<&str> = controls
+            .iter()
+            .filter(|control| control["holds"] != true)
+            .filter_map(|control| control["name"].as_str())
+            .collect();
+        let text = format!(
+            "{}, {} runs: p50 {:.1} ns; {}",
+            decomposition["class"].as_str()?,
+            decomposition["runs"],
+            decomposition["p50_ns"]["value"].as_f64()?,
+            if failing.is_empty() { "the sum holds".to_owned() } else { format!("off in {}", failing.join(", ")) }
+        );
+        (controls.len() == CONTROLS).then_some(Verdict { holds: failing.is_empty(), text })
+    });
+    judged.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::verdicts;
+    use serde_json::json;
+
+    fn verdict(holds: [bool; 3], controls: usize) -> Vec<bool> {
+        let controls: Vec<_> =
+            holds.into_iter().take(controls).map(|holds| json!({ "name": "x", "holds": holds })).collect();
+        let one = json!({ "class": "siblings", "runs": 9, "p50_ns": { "value": 80.0 }, "controls": controls });
+        verdicts(&json!({ "decompositions": [one] })).into_iter().map(|verdict| verdict.holds).collect()
+    }
+
+    #[test]
+    fn every_change_has_to_be_judged_and_to_hold() {
+        assert_eq!(verdict([true, true, true], 3), [true]);
+        assert_eq!(verdict([true, false, true], 3), [false]);
+        assert_eq!(verdict([true, true, true], 2), [false; 0]);
+        assert_eq!(verdicts(&json!({})).len(), 0);
+    }
+}
