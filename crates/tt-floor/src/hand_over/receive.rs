@@ -7,10 +7,6 @@ use std::sync::atomic::Ordering;
 use tt_meter::Stamp;
 use tt_model::{OrderIntent, OrderTerms};
 
-/// The least number of looks before an event that is not waited for; there are up to 31 more.
-const LOOKS_MIN: u32 = 8;
-/// What differences of readings count from, so that none is below zero.
-const ZERO: u64 = 1 << 40;
 /// Polls of the queue between two words to a watch.
 const POLLS_WATCHED: u32 = 16;
 /// Cycles from which on a watch has asked the kernel.
@@ -159,41 +155,21 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
 
     /// Times the stamps and the work with nothing to wait for, while the sender rests as it does between two events.
     ///
-    /// The work is met as in the queue: the last of some looks comes out otherwise than those before it, which no
-    /// prediction knows, and the event lies in memory. Each reading with the work has one beside it that takes as many looks
-    /// and reads a word of the event.
+    /// The event is at hand, and the stamps around the work let nothing overlap with it.
     fn alone(&mut self) -> Alone {
         let stamps = self.clocks.stamps;
-        let (mut bare, mut differences) = (Vec::new(), Vec::new());
-        let mut random = 1_u64;
+        let (mut bare, mut fenced, mut worked) = (Vec::new(), Vec::new(), Vec::new());
         for terms in self.orders.iter().cycle().take(self.plan.alone) {
-            let slot = black_box(*terms);
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let looks = LOOKS_MIN + (random >> 59) as u32;
+            let intent = black_box(terms.numbered(0));
             let (start, end) = (stamps.before(), stamps.after());
             bare.push(end.saturating_sub(start));
+            let (start, end) = (stamps.after(), stamps.after());
+            fenced.push(end.saturating_sub(start));
             let start = stamps.after();
-            look(looks);
-            let intent = black_box(&slot).numbered(0);
-            black_box(intent.client_id);
-            let without = stamps.after().saturating_sub(start);
-            let start = stamps.after();
-            look(looks);
-            let intent = black_box(&slot).numbered(0);
             black_box((self.work)(&intent));
-            let with = stamps.after().saturating_sub(start);
-            differences.push(ZERO.saturating_add(with).saturating_sub(without));
+            worked.push(stamps.after().saturating_sub(start));
         }
-        let clock_cycles = middle(&mut bare).unwrap_or(0.0);
-        Alone { clock_cycles, work_cycles: middle(&mut differences).map_or(0.0, |middle| middle - ZERO as f64) }
-    }
-}
-
-/// Looks `looks` times.
-#[inline(always)]
-fn look(looks: u32) {
-    let mut left = looks;
-    while left > 0 {
-        left = black_box(left) - 1;
+        let of = |readings: &mut Vec<u64>| middle(readings).unwrap_or(0.0);
+        Alone { clock_cycles: of(&mut bare), work_cycles: of(&mut worked) - of(&mut fenced) }
     }
 }
