@@ -28,6 +28,13 @@ use crate::output;
 use machine::Granted;
 use rounds::{Rounds, Sizes};
 
+/// What the result cannot tell.
+const NOT_MEASURED: [&str; 3] = [
+    "hardware counters (none on most virtual machines)",
+    "a distance between cores other than those that the host chose",
+    "layout bias (all runs in one process)",
+];
+
 /// Flags of `bench ring` alone.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "With `ring`, without --row")]
@@ -84,11 +91,7 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
     let mut rounds = Rounds::new(calibration, sizes);
     let huge_pages = machine::huge_pages();
     rounds.make(&|round, of| progress(&format!("round {round}/{of}")))?;
-    let mut lines = Lines::new(cpus);
-    for round in 0..rounds.sizes.rounds {
-        progress(&format!("round of cache lines {}/{}", round + 1, rounds.sizes.rounds));
-        lines.round(calibration)?;
-    }
+    let lines = lines(cpus, rounds.sizes.rounds, calibration)?;
 
     let plan = super::super::plan::Plan::new(quick);
     let bootstrap = Bootstrap { resamples: plan.resamples, seed: plan.seed };
@@ -144,11 +147,15 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
     Ok(())
 }
 
-const NOT_MEASURED: [&str; 3] = [
-    "hardware counters (none on most virtual machines)",
-    "a distance between cores other than those that the host chose",
-    "layout bias (all runs in one process)",
-];
+/// What a cache line's way costs, in as many rounds.
+fn lines(cpus: [usize; 2], rounds: usize, calibration: &Calibration) -> anyhow::Result<Lines> {
+    let mut lines = Lines::new(cpus);
+    for round in 0..rounds {
+        progress(&format!("round of cache lines {}/{rounds}", round + 1));
+        lines.round(calibration)?;
+    }
+    Ok(lines)
+}
 
 fn settings(rounds: &Rounds, granted: Granted, huge_pages: String, cpus: [usize; 2]) -> Settings {
     Settings {
