@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use tt_meter::Calibration;
+use tt_meter::{Calibration, Scale};
 use tt_report::ring::{RingResult, Settings};
 use tt_report::{Bootstrap, Document};
 
@@ -113,12 +113,13 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
     environment.machine.cores = runner::cpus().len();
     environment.disturbance.load_before = exclusive.load;
     environment.not_measured = NOT_MEASURED.map(str::to_owned).to_vec();
+    let scale = calibration.scale;
     let result = RingResult {
         truetick_bench: "ring",
         quick,
         resamples: bootstrap.resamples,
         warnings: environment.warnings(),
-        settings: settings(&rounds, granted, huge_pages, cpus),
+        settings: settings(&rounds, granted, huge_pages, cpus, scale),
         environment,
         loops: rounds.loops(&bootstrap),
         runs: rounds.made.iter().map(|made| rounds.run_of(made)).collect(),
@@ -157,22 +158,6 @@ fn lines(cpus: [usize; 2], rounds: usize, calibration: &Calibration) -> anyhow::
     Ok(lines)
 }
 
-fn settings(rounds: &Rounds, granted: Granted, huge_pages: String, cpus: [usize; 2]) -> Settings {
-    Settings {
-        events: rounds.sizes.events as u64,
-        capacity: rounds.sizes.slots.next_power_of_two() as u64,
-        warmup_events: rounds.sizes.warmup as u64,
-        cpus,
-        priority: granted.priority,
-        locked_memory: granted.locked_memory,
-        huge_pages,
-        idle: "between events the producer keeps the next slot's line".to_owned(),
-        skew_ns: rounds.skew_ns(),
-        cycle_ns: rounds.calibration.scale.ns_f64(1.0),
-        step_ns: rounds.step_ns(),
-    }
-}
-
 /// The result's figures, and those of the cache lines beside it.
 fn draw(
     folder: &Path,
@@ -199,6 +184,22 @@ fn chosen(wanted: Option<&[usize]>) -> anyhow::Result<[usize; 2]> {
         ensure!(available.contains(&cpu), "CPU {cpu} is not there, or this process may not use it");
     }
     Ok(cpus)
+}
+
+fn settings(rounds: &Rounds, granted: Granted, huge_pages: String, cpus: [usize; 2], scale: Scale) -> Settings {
+    Settings {
+        events: rounds.sizes.events as u64,
+        capacity: rounds.sizes.slots.next_power_of_two() as u64,
+        warmup_events: rounds.sizes.warmup as u64,
+        cpus,
+        priority: granted.priority,
+        locked_memory: granted.locked_memory,
+        huge_pages,
+        idle: "between events the producer keeps the next slot's line".to_owned(),
+        skew_ns: rounds.skew_ns(),
+        cycle_ns: scale.ns_f64(1.0),
+        step_ns: rounds.step_ns(),
+    }
 }
 
 fn write(path: &Path, fill: &dyn Fn(&mut BufWriter<File>) -> io::Result<()>) -> anyhow::Result<()> {
