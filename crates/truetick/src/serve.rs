@@ -100,7 +100,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
 
     let turn = turn::start(&turn_config)?;
     let venues = Arc::new(venues::start(args.instruments, args.rate, args.seed)?);
-    let feeds = venues::feeds(&venues)?;
+    let feeds = venues::followed(&venues)?;
     let market = market::start(MarketConfig { feeds, sample_one_in: SAMPLED_ONE_IN, ..MarketConfig::default() })?;
     let risk = risk::start(risk_config(&args, &market.reader()))?;
     let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));

@@ -19,10 +19,13 @@ use tt_market::{Decimal, Venue};
 /// Everything that is waited for happens within this time, also on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
-const VENUES: [(Venue, SimVenue, &str); 3] = [
+const VENUES: [(Venue, SimVenue, &str); 6] = [
     (Venue::BinanceSpot, SimVenue::BinanceSpot, "/stream"),
     (Venue::BinanceUsdm, SimVenue::BinanceUsdm, "/stream"),
     (Venue::Kraken, SimVenue::Kraken, "/v2"),
+    (Venue::Okx, SimVenue::Okx, "/ws/v5/public"),
+    (Venue::BybitLinear, SimVenue::Bybit, "/v5/public/linear"),
+    (Venue::Deribit, SimVenue::Deribit, "/ws/api/v2"),
 ];
 
 fn simulator() -> sim::Running {
@@ -88,20 +91,20 @@ fn record_a_bad_day(path: &Path) {
     let running = market::start(recorded_to(path, feeds(&sim))).unwrap();
     let reader = running.reader();
     assert!(reader.wait(SOON, || reader.all_verified()));
-    let frames = |least: u64| (0..3).all(|feed| reader.counters(feed).frames > least);
+    let frames = |least: u64| (0..VENUES.len()).all(|feed| reader.counters(feed).frames > least);
     for fault in [Fault::Drop, Fault::Duplicate, Fault::Swap, Fault::FlipDigit] {
         for (.., of_sim, _) in VENUES.map(|(venue, of_sim, path)| (venue, of_sim, path)) {
             sim.refuse_snapshots(of_sim, 1);
             sim.fault(of_sim, 0, fault);
             sim.fault(of_sim, 1, fault);
         }
-        let so_far = (0..3).map(|feed| reader.counters(feed).frames).max().unwrap();
+        let so_far = (0..VENUES.len()).map(|feed| reader.counters(feed).frames).max().unwrap();
         assert!(reader.wait(SOON, || frames(so_far + 100)));
     }
     for (.., of_sim, _) in VENUES {
         sim.disconnect(of_sim);
     }
-    assert!(reader.wait(SOON, || (0..3).all(|feed| reader.status(feed).connections == 2)));
+    assert!(reader.wait(SOON, || (0..VENUES.len()).all(|feed| reader.status(feed).connections == 2)));
     assert!(reader.wait(SOON, || reader.all_verified()));
     let progress = running.stop().unwrap();
     assert!(progress.closes() && progress.dropped() == 0, "{progress:?}");
@@ -191,11 +194,15 @@ fn case_m44_a_killed_recorder_leaves_what_can_be_replayed_and_gone_on_with() {
     let said = String::from_utf8_lossy(&again.stderr);
     assert!(said.contains("bytes cut off it ends within a record"), "{said}");
     let (both, status) = replayed(&path);
-    assert_eq!((status, &both["tail"], both["runs"].as_array().unwrap().len()), (Some(0), &Value::Null, 6), "{both}");
+    assert_eq!(
+        (status, &both["tail"], both["runs"].as_array().unwrap().len()),
+        (Some(0), &Value::Null, 2 * VENUES.len()),
+        "{both}"
+    );
     let frames = |of: &[Value]| of.iter().map(|run| run["frames"].as_u64().unwrap()).collect::<Vec<_>>();
     let runs = both["runs"].as_array().unwrap();
-    assert_eq!(frames(&runs[..3]), frames(killed["runs"].as_array().unwrap()), "nothing whole was cut");
-    assert!(runs[3..].iter().all(|run| run["has_ended"] == true));
+    assert_eq!(frames(&runs[..VENUES.len()]), frames(killed["runs"].as_array().unwrap()), "nothing whole was cut");
+    assert!(runs[VENUES.len()..].iter().all(|run| run["has_ended"] == true));
     let refused = truetick(&["record", "--out", out]);
     assert_eq!(refused.status.code(), Some(1), "a recording is never written over");
 }
@@ -246,7 +253,8 @@ fn a_lost_connection_is_no_fault_of_the_recording() {
     let running = market::start(recorded_to(&path, feeds(&sim))).unwrap();
     let reader = running.reader();
     for connections in 1..=3 {
-        let settled = || (0..3).all(|feed| reader.status(feed).connections == connections) && reader.all_verified();
+        let settled =
+            || (0..VENUES.len()).all(|feed| reader.status(feed).connections == connections) && reader.all_verified();
         assert!(reader.wait(SOON, settled), "{:?}", reader.status(0));
         for (_, of_sim, _) in VENUES {
             sim.disconnect(of_sim);

@@ -5,18 +5,28 @@ use anyhow::{Context as _, Result};
 use crate::market::{FeedConfig, OpenPosition};
 
 /// Each simulated venue, the engine's name of it, and where its streams are.
-const VENUES: [(sim::Venue, tt_market::Venue, &str); 3] = [
+const VENUES: [(sim::Venue, tt_market::Venue, &str); 6] = [
     (sim::Venue::BinanceSpot, tt_market::Venue::BinanceSpot, "/stream"),
     (sim::Venue::BinanceUsdm, tt_market::Venue::BinanceUsdm, "/stream"),
     (sim::Venue::Kraken, tt_market::Venue::Kraken, "/v2"),
+    (sim::Venue::Okx, tt_market::Venue::Okx, "/ws/v5/public"),
+    (sim::Venue::Bybit, tt_market::Venue::BybitLinear, "/v5/public/linear"),
+    (sim::Venue::Deribit, tt_market::Venue::Deribit, "/ws/api/v2"),
 ];
 
-/// The simulated venues that are followed.
+/// The simulated venues that `truetick serve` follows.
 pub(super) const FOLLOWED: [sim::Venue; 3] = [VENUES[0].0, VENUES[1].0, VENUES[2].0];
 
 /// Starts the venues on free ports of loopback.
 pub(crate) fn start(instruments: u32, rate_hz: f64, seed: u64) -> Result<sim::Running> {
     sim::start(sim::Config { instruments, rate_hz, seed, ..sim::Config::default() }).context("simulated venues")
+}
+
+/// Feeds of every instrument of the venues that `truetick serve` follows.
+pub(super) fn followed(venues: &sim::Running) -> Result<Vec<FeedConfig>> {
+    let mut feeds = feeds(venues)?;
+    feeds.truncate(FOLLOWED.len());
+    Ok(feeds)
 }
 
 /// Feeds of every instrument of every venue.
@@ -25,7 +35,8 @@ pub(crate) fn feeds(venues: &sim::Running) -> Result<Vec<FeedConfig>> {
         let symbols = venues.instruments(simulated).into_iter().map(|listed| listed.symbol).collect();
         let streams = format!("ws://{}{path}", venues.address(simulated)).parse().context("a venue's address")?;
         let mut feed = FeedConfig::at(venue, streams, symbols);
-        feed.listen_key = (venue != tt_market::Venue::Kraken).then(|| sim::LISTEN_KEY.to_owned());
+        let is_binance = matches!(simulated, sim::Venue::BinanceSpot | sim::Venue::BinanceUsdm);
+        feed.listen_key = is_binance.then(|| sim::LISTEN_KEY.to_owned());
         if venue == tt_market::Venue::BinanceUsdm {
             // A position in the first instrument, so that mark prices have something to value.
             let first = feed.symbols.first().cloned().into_iter();
