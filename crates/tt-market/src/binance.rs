@@ -18,6 +18,16 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
     buffer.clear();
     match scan::parse(frame, buffer) {
         Some(event) => Ok(event),
+        None => parse_other(frame, buffer),
+    }
+}
+
+/// What USD-M and spot do not send, or not in their usual order.
+#[inline(never)]
+fn parse_other(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.clear();
+    match scan::parse_coinm(frame, buffer) {
+        Some(event) => Ok(event),
         None => general::parse(frame, buffer),
     }
 }

@@ -163,43 +163,66 @@ impl PositionMark {
     /// Decimals of the profit of an inverse contract, a quotient that few decimals hold in full.
     pub const INVERSE_DECIMALS: u8 = 12;
 
-    /// Values `position`, whose lots have the size `lot` in `unit`, at `mark`.
+    /// Values `position`, whose lots have the size `lot` in the base asset, at `mark`.
     ///
     /// # Errors
-    /// `NumberRange` if the result needs more than an `i128`, `Number` if an inverse contract has a price of zero.
-    #[inline]
-    pub(crate) fn new(position: &Position, lot: Decimal, unit: ContractUnit, mark: &Mark) -> Result<Self, Fault> {
+    /// `NumberRange` if the exact result needs more than an `i128`.
+    #[inline(always)]
+    pub(crate) fn new(position: &Position, lot: Decimal, mark: &Mark) -> Result<Self, Fault> {
         let decimals = mark.mark_px.decimals.max(position.entry_px.decimals);
         let at = |px: Decimal| px.mantissa_at(decimals).map(i128::from);
-        let mut quantity = i128::from(position.lots) * i128::from(lot.mantissa);
-        let (mark_px, entry_px) = (at(mark.mark_px)?, at(position.entry_px)?);
-        let move_px = mark_px - entry_px;
-        let lot_decimals = match unit {
-            ContractUnit::Base => lot.decimals,
-            ContractUnit::Linear(size) => {
-                quantity = quantity.checked_mul(i128::from(size.mantissa)).ok_or(Fault::NumberRange)?;
-                lot.decimals + size.decimals
-            }
-            ContractUnit::Inverse(value) => {
-                quantity = quantity.checked_mul(i128::from(value.mantissa)).ok_or(Fault::NumberRange)?;
-                let product = quantity.checked_mul(move_px).ok_or(Fault::NumberRange)?;
-                let scales = (lot.decimals + value.decimals, decimals);
-                return Ok(Self {
-                    instrument: position.instrument,
-                    account: position.account,
-                    lots: position.lots,
-                    pnl_mantissa: inverse_profit(product, scales, mark_px, entry_px)?,
-                    pnl_decimals: Self::INVERSE_DECIMALS,
-                    ts_recv: mark.ts_recv,
-                });
-            }
-        };
+        let quantity = i128::from(position.lots) * i128::from(lot.mantissa);
+        let move_px = at(mark.mark_px)? - at(position.entry_px)?;
         Ok(Self {
             instrument: position.instrument,
             account: position.account,
             lots: position.lots,
             pnl_mantissa: quantity.checked_mul(move_px).ok_or(Fault::NumberRange)?,
-            pnl_decimals: decimals + lot_decimals,
+            pnl_decimals: decimals + lot.decimals,
+            ts_recv: mark.ts_recv,
+        })
+    }
+
+    /// As [`new`](Self::new), with lots in `unit`.
+    ///
+    /// # Errors
+    /// As `new`, and `Number` if an inverse contract has a price of zero.
+    #[inline(never)]
+    pub(crate) fn of_contract(
+        position: &Position,
+        lot: Decimal,
+        unit: ContractUnit,
+        mark: &Mark,
+    ) -> Result<Self, Fault> {
+        match unit {
+            ContractUnit::Base => Self::new(position, lot, mark),
+            ContractUnit::Linear(size) => {
+                let one = Self::new(position, lot, mark)?;
+                Ok(Self {
+                    pnl_mantissa: one.pnl_mantissa.checked_mul(i128::from(size.mantissa)).ok_or(Fault::NumberRange)?,
+                    pnl_decimals: one.pnl_decimals + size.decimals,
+                    ..one
+                })
+            }
+            ContractUnit::Inverse(value) => Self::inverse(position, lot, value, mark),
+        }
+    }
+
+    /// `quantity x (1 / entry - 1 / mark)`, in base currency.
+    fn inverse(position: &Position, lot: Decimal, value: Decimal, mark: &Mark) -> Result<Self, Fault> {
+        let decimals = mark.mark_px.decimals.max(position.entry_px.decimals);
+        let at = |px: Decimal| px.mantissa_at(decimals).map(i128::from);
+        let (mark_px, entry_px) = (at(mark.mark_px)?, at(position.entry_px)?);
+        let lots = i128::from(position.lots) * i128::from(lot.mantissa);
+        let product =
+            lots.checked_mul(i128::from(value.mantissa)).and_then(|size| size.checked_mul(mark_px - entry_px));
+        let scales = (lot.decimals + value.decimals, decimals);
+        Ok(Self {
+            instrument: position.instrument,
+            account: position.account,
+            lots: position.lots,
+            pnl_mantissa: inverse_profit(product.ok_or(Fault::NumberRange)?, scales, mark_px, entry_px)?,
+            pnl_decimals: Self::INVERSE_DECIMALS,
             ts_recv: mark.ts_recv,
         })
     }
@@ -231,7 +254,6 @@ impl PositionMark {
 
 /// Quantity and move of the price as `product`, over both prices: `quantity x (1 / entry - 1 / mark)`, where `scales`
 /// are the decimals of the quantity and of the prices.
-#[cold]
 fn inverse_profit(product: i128, scales: (u8, u8), mark_px: i128, entry_px: i128) -> Result<i128, Fault> {
     let power = |decimals: u8| 10_i128.checked_pow(u32::from(decimals)).ok_or(Fault::NumberRange);
     if mark_px <= 0 || entry_px <= 0 {
@@ -258,15 +280,15 @@ mod tests {
         // Short 0.250 at 11800.5: -0.25 x (11794.15000001 - 11800.5) = 1.5874999975.
         let position =
             Position { instrument: InstrumentId(3), account: 9, lots: -250, entry_px: Decimal::new(118_005, 1) };
-        let value = PositionMark::new(&position, Decimal::new(1, 3), ContractUnit::Base, &mark).unwrap();
+        let value = PositionMark::new(&position, Decimal::new(1, 3), &mark).unwrap();
         assert_eq!((value.pnl_mantissa, value.pnl_decimals), (158_749_999_750, 11));
         let long = Position { lots: 250, ..position };
-        let loss = PositionMark::new(&long, Decimal::new(1, 3), ContractUnit::Base, &mark).unwrap();
+        let loss = PositionMark::new(&long, Decimal::new(1, 3), &mark).unwrap();
         assert_eq!(loss.pnl_mantissa, -158_749_999_750);
         assert_eq!(PositionMark::from_words(loss.to_words()), loss);
         // Contracts over 0.01 each: a hundredth of it.
         let unit = ContractUnit::Linear(Decimal::new(1, 2));
-        let small = PositionMark::new(&long, Decimal::new(1, 3), unit, &mark).unwrap();
+        let small = PositionMark::of_contract(&long, Decimal::new(1, 3), unit, &mark).unwrap();
         assert_eq!((small.pnl_mantissa, small.pnl_decimals), (-158_749_999_750, 13));
     }
 
@@ -277,17 +299,20 @@ mod tests {
         let mark = Mark { mark_px: Decimal::new(6_123_425, 2), ts_recv: Nanos(7), ..Mark::default() };
         let unit = ContractUnit::Inverse(Decimal::new(100, 0));
         let long = Position { instrument: InstrumentId(3), account: 9, lots: 30, entry_px: Decimal::new(600_005, 1) };
-        let value = PositionMark::new(&long, Decimal::new(1, 0), unit, &mark).unwrap();
+        let value = PositionMark::of_contract(&long, Decimal::new(1, 0), unit, &mark).unwrap();
         assert_eq!((value.pnl_mantissa, value.pnl_decimals), (1_007_393_508, 12));
         let short = Position { lots: -30, ..long };
-        assert_eq!(PositionMark::new(&short, Decimal::new(1, 0), unit, &mark).unwrap().pnl_mantissa, -1_007_393_508);
+        assert_eq!(
+            PositionMark::of_contract(&short, Decimal::new(1, 0), unit, &mark).unwrap().pnl_mantissa,
+            -1_007_393_508
+        );
         // The same of lots and values with decimals.
         let fine = ContractUnit::Inverse(Decimal::new(1_000_000, 4));
         let position = Position { lots: 30_000, ..long };
-        let value = PositionMark::new(&position, Decimal::new(1, 3), fine, &mark).unwrap();
+        let value = PositionMark::of_contract(&position, Decimal::new(1, 3), fine, &mark).unwrap();
         assert_eq!(value.pnl_mantissa, 1_007_393_508);
         let free = Position { entry_px: Decimal::new(0, 0), ..long };
-        assert_eq!(PositionMark::new(&free, Decimal::new(1, 0), unit, &mark), Err(Fault::Number));
+        assert_eq!(PositionMark::of_contract(&free, Decimal::new(1, 0), unit, &mark), Err(Fault::Number));
     }
 
     #[test]

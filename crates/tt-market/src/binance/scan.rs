@@ -7,6 +7,17 @@ use tt_model::Nanos;
 /// Reads one frame, `None` where anything is not as expected.
 #[inline]
 pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
+    read::<false>(frame, buffer)
+}
+
+/// As `parse`, in the order of COIN-M, which names the pair after the symbol.
+#[inline(never)]
+pub(super) fn parse_coinm(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
+    read::<true>(frame, buffer)
+}
+
+#[inline(always)]
+fn read<const COINM: bool>(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
     let mut cursor = Cursor::new(frame);
     let wrapped = cursor.passes(b"{\"stream\":\"");
     if wrapped {
@@ -15,7 +26,7 @@ pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
     } else {
         cursor.literal(b"{")?;
     }
-    let event = event(&mut cursor, buffer)?;
+    let event = event::<COINM>(&mut cursor, buffer)?;
     cursor.literal(b"}")?;
     if wrapped {
         cursor.literal(b"}")?;
@@ -25,16 +36,16 @@ pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
 }
 
 #[inline(always)]
-fn event(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event> {
+fn event<const COINM: bool>(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event> {
     if cursor.passes(b"\"u\":") {
-        return first_numbered(cursor).map(Event::BookTicker);
+        return first_numbered::<COINM>(cursor).map(Event::BookTicker);
     }
     cursor.literal(b"\"e\":\"")?;
     if cursor.passes(b"bookTicker\",\"u\":") {
         return usdm_book_ticker(cursor).map(Event::BookTicker);
     }
     if cursor.passes(b"depthUpdate\",\"E\":") {
-        return book_delta(cursor, buffer).map(Event::BookDelta);
+        return book_delta::<COINM>(cursor, buffer).map(Event::BookDelta);
     }
     if cursor.passes(b"trade\",\"E\":") {
         buffer.push_trade(trade(cursor)?).ok()?;
@@ -46,20 +57,23 @@ fn event(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event> {
 
 /// A ticker whose first key is its number: spot's, which has no type, or COIN-M's, which has it second.
 #[inline(always)]
-fn first_numbered(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
+fn first_numbered<const COINM: bool>(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
     let update_id = cursor.whole()?;
-    if cursor.passes(b",\"s\":\"") {
-        return best_levels(cursor, update_id);
+    if COINM {
+        cursor.literal(b",\"e\":\"bookTicker\",\"s\":\"")?;
+        return timed::<COINM>(cursor, update_id);
     }
-    cursor.literal(b",\"e\":\"bookTicker\",\"s\":\"")?;
-    timed(cursor, update_id)
+    cursor.literal(b",\"s\":\"")?;
+    best_levels::<COINM>(cursor, update_id)
 }
 
 /// `s, [ps,] b, B, a, A` from the value of `s` on, which all kinds share.
 #[inline(always)]
-fn best_levels(cursor: &mut Cursor<'_>, update_id: u64) -> Option<BookTicker> {
+fn best_levels<const COINM: bool>(cursor: &mut Cursor<'_>, update_id: u64) -> Option<BookTicker> {
     let symbol = cursor.symbol()?;
-    pair(cursor)?;
+    if COINM {
+        pair(cursor)?;
+    }
     cursor.literal(b",\"b\":\"")?;
     let bid_px = cursor.quoted()?;
     cursor.literal(b",\"B\":\"")?;
@@ -72,21 +86,21 @@ fn best_levels(cursor: &mut Cursor<'_>, update_id: u64) -> Option<BookTicker> {
 }
 
 /// Passes COIN-M's name of the pair, which is not its symbol.
-#[inline(always)]
 fn pair(cursor: &mut Cursor<'_>) -> Option<()> {
-    if cursor.passes(b",\"ps\":\"") { cursor.text() } else { Some(()) }
+    cursor.literal(b",\"ps\":\"")?;
+    cursor.text()
 }
 
 #[inline(always)]
 fn usdm_book_ticker(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
     let update_id = cursor.whole()?;
     cursor.literal(b",\"s\":\"")?;
-    timed(cursor, update_id)
+    timed::<false>(cursor, update_id)
 }
 
 #[inline(always)]
-fn timed(cursor: &mut Cursor<'_>, update_id: u64) -> Option<BookTicker> {
-    let ticker = best_levels(cursor, update_id)?;
+fn timed<const COINM: bool>(cursor: &mut Cursor<'_>, update_id: u64) -> Option<BookTicker> {
+    let ticker = best_levels::<COINM>(cursor, update_id)?;
     cursor.literal(b",\"T\":")?;
     let ts_event = cursor.unix_ms()?;
     cursor.literal(b",\"E\":")?;
@@ -95,7 +109,7 @@ fn timed(cursor: &mut Cursor<'_>, update_id: u64) -> Option<BookTicker> {
 }
 
 #[inline(always)]
-fn book_delta(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<BookDelta> {
+fn book_delta<const COINM: bool>(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<BookDelta> {
     let ts_event = cursor.unix_ms()?;
     let is_usdm = cursor.passes(b",\"T\":");
     if is_usdm {
@@ -103,7 +117,7 @@ fn book_delta(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<BookD
     }
     cursor.literal(b",\"s\":\"")?;
     let symbol = cursor.symbol()?;
-    if is_usdm {
+    if COINM {
         pair(cursor)?;
     }
     cursor.literal(b",\"U\":")?;

@@ -27,26 +27,30 @@ impl Engine {
         result
     }
 
-    #[inline]
     fn apply_order_update(&mut self, venue: Venue, update: &OrderUpdate) -> Result<(), Fault> {
         let instrument = match &update.symbol {
             Some(symbol) => Some(InstrumentId(self.find(venue, symbol)? as u32)),
             None => None,
         };
-        // An execution that comes late is one all the same.
-        if let Some(fill) = update.fill {
-            let known = self.orders.get(venue, &update.order_id);
-            let state = FillState {
-                venue,
-                instrument: instrument.or(known.and_then(|order| order.instrument)),
-                order_id: update.order_id,
-                side: update.side.or(known.and_then(|order| order.side)),
-                fill,
-                ts_event: update.ts_event,
-            };
-            self.note_fill(state);
+        if let Some(fill) = &update.fill {
+            self.note_update_fill(venue, instrument, update, fill);
         }
         self.orders.apply(venue, instrument, update).map(|_| ())
+    }
+
+    /// An execution that comes late is one all the same.
+    #[inline(never)]
+    fn note_update_fill(&mut self, venue: Venue, instrument: Option<InstrumentId>, update: &OrderUpdate, fill: &Fill) {
+        let known = self.orders.get(venue, &update.order_id);
+        let state = FillState {
+            venue,
+            instrument: instrument.or(known.and_then(|order| order.instrument)),
+            order_id: update.order_id,
+            side: update.side.or(known.and_then(|order| order.side)),
+            fill: *fill,
+            ts_event: update.ts_event,
+        };
+        self.note_fill(state);
     }
 
     fn note_fill(&mut self, state: FillState) {
@@ -150,7 +154,7 @@ impl Engine {
         self.positions[slot] = Some(position);
         let known = &self.instruments[index];
         if let Some(mark) = &known.mark {
-            let value = PositionMark::new(&position, known.spec.lot_size, known.unit, mark)?;
+            let value = PositionMark::of_contract(&position, known.spec.lot_size, known.unit, mark)?;
             self.writer.store_position(slot, &value);
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::{Applied, Engine};
 use crate::board::{TickerState, TradePrint};
 use crate::candle::CandleSource;
 use crate::instrument::{BookState, SeenTicker};
-use crate::mark::{Contract, Mark, PositionMark};
+use crate::mark::{Contract, ContractUnit, Mark, PositionMark};
 use crate::seen_trades::TradeOrder;
 use crate::{BookLevel, BookTicker, Fault, MarkPrice, Ticker, Trade, Venue};
 use tt_meter::{Probe, Stage};
@@ -247,9 +247,14 @@ impl Engine {
         let instrument = &mut self.instruments[index];
         instrument.mark = Some(mark);
         let (lot, unit) = (instrument.spec.lot_size, instrument.unit);
+        let is_base = matches!(unit, ContractUnit::Base);
         for (slot, position) in self.positions.iter().enumerate() {
             if let Some(position) = position.as_ref().filter(|position| position.instrument == id) {
-                let value = PositionMark::new(position, lot, unit, &mark)?;
+                let value = if is_base {
+                    PositionMark::new(position, lot, &mark)?
+                } else {
+                    PositionMark::of_contract(position, lot, unit, &mark)?
+                };
                 self.writer.store_position(slot, &value);
             }
         }

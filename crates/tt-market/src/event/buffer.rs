@@ -18,6 +18,8 @@ pub struct EventBuffer {
     lists: Option<Box<Lists>>,
     /// Whether one of them may hold something.
     has_entries: bool,
+    /// Whether the message has a number on its connection.
+    is_numbered: bool,
     is_general: bool,
 }
 
@@ -31,6 +33,7 @@ impl EventBuffer {
             trades: Vec::with_capacity(entries_max),
             lists: Some(Box::new(Lists::new(entries_max))),
             has_entries: false,
+            is_numbered: false,
             is_general: false,
         }
     }
@@ -93,7 +96,7 @@ impl EventBuffer {
     #[inline]
     #[must_use]
     pub fn message_number(&self) -> Option<u64> {
-        if self.has_entries { self.lists.as_ref()?.message_number } else { None }
+        if self.is_numbered { self.lists.as_ref()?.message_number } else { None }
     }
 
     /// Which of the account's orders the last parsed frame lists.
@@ -134,6 +137,7 @@ impl EventBuffer {
     #[cold]
     fn clear_entries(&mut self) {
         self.has_entries = false;
+        self.is_numbered = false;
         if let Some(lists) = &mut self.lists {
             lists.clear();
         }
@@ -178,6 +182,7 @@ impl EventBuffer {
 
     pub(crate) fn number_message(&mut self, number: u64) -> Result<(), Fault> {
         self.lists_mut()?.message_number = Some(number);
+        self.is_numbered = true;
         Ok(())
     }
 
