@@ -1,5 +1,6 @@
 //! Bybit v5: spot, linear and inverse contracts, which differ in their address alone.
 
+mod account;
 mod general;
 pub mod rules;
 mod scan;

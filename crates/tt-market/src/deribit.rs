@@ -1,5 +1,6 @@
 //! Deribit: JSON-RPC 2.0 over WebSocket.
 
+mod account;
 mod general;
 pub mod rules;
 mod scan;

@@ -1,5 +1,6 @@
 //! OKX v5: frames, REST snapshots, and the checksum that its books carried until June 2026.
 
+mod account;
 pub(crate) mod checksum;
 mod general;
 pub mod rules;

@@ -1,23 +1,16 @@
 //! Binance's frames in the order of keys in which they are sent.
 
+mod coinm;
+
 use crate::scan::Cursor;
 use crate::{AggressorSide, BookDelta, BookSnapshot, BookTicker, Event, EventBuffer, Levels, MarkPrice, Trade};
 use tt_model::Nanos;
 
-/// Reads one frame, `None` where anything is not as expected.
+pub(super) use coinm::parse as parse_coinm;
+
+/// Reads one frame of spot or USD-M, `None` where anything is not as expected.
 #[inline]
 pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
-    read::<false>(frame, buffer)
-}
-
-/// As `parse`, in the order of COIN-M, which names the pair after the symbol.
-#[inline(never)]
-pub(super) fn parse_coinm(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
-    read::<true>(frame, buffer)
-}
-
-#[inline(always)]
-fn read<const COINM: bool>(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
     let mut cursor = Cursor::new(frame);
     let wrapped = cursor.passes(b"{\"stream\":\"");
     if wrapped {
@@ -26,7 +19,7 @@ fn read<const COINM: bool>(frame: &[u8], buffer: &mut EventBuffer) -> Option<Eve
     } else {
         cursor.literal(b"{")?;
     }
-    let event = event::<COINM>(&mut cursor, buffer)?;
+    let event = event(&mut cursor, buffer)?;
     cursor.literal(b"}")?;
     if wrapped {
         cursor.literal(b"}")?;
@@ -36,16 +29,16 @@ fn read<const COINM: bool>(frame: &[u8], buffer: &mut EventBuffer) -> Option<Eve
 }
 
 #[inline(always)]
-fn event<const COINM: bool>(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event> {
+fn event(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event> {
     if cursor.passes(b"\"u\":") {
-        return first_numbered::<COINM>(cursor).map(Event::BookTicker);
+        return spot_book_ticker(cursor).map(Event::BookTicker);
     }
     cursor.literal(b"\"e\":\"")?;
     if cursor.passes(b"bookTicker\",\"u\":") {
         return usdm_book_ticker(cursor).map(Event::BookTicker);
     }
     if cursor.passes(b"depthUpdate\",\"E\":") {
-        return book_delta::<COINM>(cursor, buffer).map(Event::BookDelta);
+        return book_delta(cursor, buffer).map(Event::BookDelta);
     }
     if cursor.passes(b"trade\",\"E\":") {
         buffer.push_trade(trade(cursor)?).ok()?;
@@ -55,25 +48,12 @@ fn event<const COINM: bool>(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -
     mark_price(cursor).map(Event::MarkPrice)
 }
 
-/// A ticker whose first key is its number: spot's, which has no type, or COIN-M's, which has it second.
+/// `u, s, b, B, a, A` from the value of `u` on, which both kinds share.
 #[inline(always)]
-fn first_numbered<const COINM: bool>(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
+fn spot_book_ticker(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
     let update_id = cursor.whole()?;
-    if COINM {
-        cursor.literal(b",\"e\":\"bookTicker\",\"s\":\"")?;
-        return timed::<COINM>(cursor, update_id);
-    }
     cursor.literal(b",\"s\":\"")?;
-    best_levels::<COINM>(cursor, update_id)
-}
-
-/// `s, [ps,] b, B, a, A` from the value of `s` on, which all kinds share.
-#[inline(always)]
-fn best_levels<const COINM: bool>(cursor: &mut Cursor<'_>, update_id: u64) -> Option<BookTicker> {
     let symbol = cursor.symbol()?;
-    if COINM {
-        pair(cursor)?;
-    }
     cursor.literal(b",\"b\":\"")?;
     let bid_px = cursor.quoted()?;
     cursor.literal(b",\"B\":\"")?;
@@ -85,22 +65,9 @@ fn best_levels<const COINM: bool>(cursor: &mut Cursor<'_>, update_id: u64) -> Op
     Some(BookTicker { symbol, update_id, bid_px, bid_qty, ask_px, ask_qty, ts_event: Nanos(0) })
 }
 
-/// Passes COIN-M's name of the pair, which is not its symbol.
-fn pair(cursor: &mut Cursor<'_>) -> Option<()> {
-    cursor.literal(b",\"ps\":\"")?;
-    cursor.text()
-}
-
 #[inline(always)]
 fn usdm_book_ticker(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
-    let update_id = cursor.whole()?;
-    cursor.literal(b",\"s\":\"")?;
-    timed::<false>(cursor, update_id)
-}
-
-#[inline(always)]
-fn timed<const COINM: bool>(cursor: &mut Cursor<'_>, update_id: u64) -> Option<BookTicker> {
-    let ticker = best_levels::<COINM>(cursor, update_id)?;
+    let ticker = spot_book_ticker(cursor)?;
     cursor.literal(b",\"T\":")?;
     let ts_event = cursor.unix_ms()?;
     cursor.literal(b",\"E\":")?;
@@ -109,7 +76,7 @@ fn timed<const COINM: bool>(cursor: &mut Cursor<'_>, update_id: u64) -> Option<B
 }
 
 #[inline(always)]
-fn book_delta<const COINM: bool>(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<BookDelta> {
+fn book_delta(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<BookDelta> {
     let ts_event = cursor.unix_ms()?;
     let is_usdm = cursor.passes(b",\"T\":");
     if is_usdm {
@@ -117,9 +84,6 @@ fn book_delta<const COINM: bool>(cursor: &mut Cursor<'_>, buffer: &mut EventBuff
     }
     cursor.literal(b",\"s\":\"")?;
     let symbol = cursor.symbol()?;
-    if COINM {
-        pair(cursor)?;
-    }
     cursor.literal(b",\"U\":")?;
     let first_id = cursor.whole()?;
     cursor.literal(b",\"u\":")?;

@@ -1,5 +1,6 @@
 //! Bybit's frames by name, in any order of keys.
 
+use super::account;
 use crate::json::{self, Object};
 use crate::{
     AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Fault, Levels, Liquidation, Symbol, Ticker,
@@ -42,7 +43,7 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
             json::each(outer.need(b"data")?, |object| buffer.push_liquidation(liquidation(object)?))?;
             Ok(Event::Liquidations)
         }
-        _ => Err(Fault::UnknownTopic),
+        _ => account::event(kind, &outer, buffer).unwrap_or(Err(Fault::UnknownTopic)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Deribit's frames by name, in any order of keys.
 
+use super::account;
 use crate::json::{self, Elements, Object};
 use crate::{
     AggressorSide, BookDelta, BookSnapshot, Control, Decimal, Event, EventBuffer, Fault, Levels, Liquidation, Symbol,
@@ -18,7 +19,7 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
     if json::text(outer.need(b"jsonrpc")?)? != b"2.0" {
         return Err(Fault::WrongType);
     }
-    let Some(method) = outer.get(b"method") else { return answer(&outer) };
+    let Some(method) = outer.get(b"method") else { return answer(&outer, buffer) };
     let parameters = Object::parse(outer.need(b"params")?)?;
     match json::text(method)? {
         b"subscription" => {}
@@ -52,18 +53,21 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
             buffer.push_candle(candle(topic, &Object::parse(data)?)?)?;
             Ok(Event::Candles)
         }
-        _ => Err(Fault::UnknownTopic),
+        _ => account::event(topic, data, buffer).unwrap_or(Err(Fault::UnknownTopic)),
     }
 }
 
-/// The answer to a request.
-fn answer(outer: &Object<'_>) -> Result<Event, Fault> {
+/// The answer to a request, which may tell of an own order.
+fn answer(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
     if outer.get(b"error").is_some() {
         return Err(Fault::Refused);
     }
     json::bare_u64(outer.need(b"id")?)?;
-    outer.need(b"result")?;
-    Ok(Event::Control(Control::Accepted))
+    let accepted = Ok(Event::Control(Control::Accepted));
+    match outer.need(b"result")? {
+        result @ [b'{', ..] => account::order_answer(&Object::parse(result)?, buffer).unwrap_or(accepted),
+        _ => accepted,
+    }
 }
 
 /// The book of all levels has a type and chains; a grouped one is whole each time and has neither.

@@ -1,5 +1,6 @@
 //! OKX's frames by name, in any order of keys.
 
+use super::account;
 use crate::json::{self, Elements, Object};
 use crate::{
     AggressorSide, BookDelta, BookSnapshot, Control, Decimal, Event, EventBuffer, Fault, Levels, Liquidation, Symbol,
@@ -52,7 +53,7 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
         }
         _ => match topic.strip_prefix(b"candle") {
             Some(length) => candles(timeframe(length)?, symbol(&argument)?, data, buffer),
-            None => Err(Fault::UnknownTopic),
+            None => account::event(topic, &outer, buffer).unwrap_or(Err(Fault::UnknownTopic)),
         },
     }
 }
