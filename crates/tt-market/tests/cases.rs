@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
 use tt_market::{
-    Applied, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, OrderId, OrderStatus,
-    Position, Proof, Request, Symbol, TopOfBook, Venue,
+    AddError, Applied, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, OrderId,
+    OrderStatus, Position, Proof, Request, Symbol, TopOfBook, Venue,
 };
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
@@ -27,7 +27,7 @@ impl Bench {
             symbol: Symbol::new(symbol).unwrap(),
             tick_size: Decimal::new(1, 1),
             lot_size: Decimal::new(1, 3),
-            depth_max: venue.rules().truncates.then_some(10),
+            depth_max: venue.rules().truncates.then_some(25),
             candles: CandleSource::Trades,
         };
         let id = engine.add_instrument(spec(b"BTCUSDT")).unwrap();
@@ -395,7 +395,173 @@ fn a_book_counted_in_finer_steps_is_the_same_book() {
         assert_eq!(bench.top().standing.proof, Proof::Oracle, "the ticker that was kept counts in the new steps");
     }
     assert_eq!(bench.published(), fine.published());
-    assert_eq!(bench.engine.refine(bench.id, Decimal::new(3, 3), lot_size), Err(tt_market::AddError::BadSize));
-    assert_eq!(bench.engine.refine(bench.id, Decimal::new(1, 18), lot_size), Err(tt_market::AddError::BadSize));
+    assert_eq!(bench.engine.refine(bench.id, Decimal::new(3, 3), lot_size), Err(AddError::BadSize));
+    assert_eq!(bench.engine.refine(bench.id, Decimal::new(1, 18), lot_size), Err(AddError::BadSize));
     assert_eq!(bench.published(), fine.published(), "a step that does not fit changes nothing");
+}
+
+impl Bench {
+    fn bybit(&mut self, kind: &str, id: u64, bids: &str) -> Result<Applied, Fault> {
+        let data = format!("{{\"s\":\"BTCUSDT\",\"b\":[{bids}],\"a\":[[\"10.1\",\"3\"]],\"u\":{id},\"seq\":9}}");
+        let head = format!("\"topic\":\"orderbook.50.BTCUSDT\",\"type\":\"{kind}\",\"ts\":{MS}");
+        self.frame(&format!("{{{head},\"data\":{data},\"cts\":{MS}}}"))
+    }
+
+    fn okx(&mut self, action: &str, previous: i64, id: u64, bids: &str) -> Result<Applied, Fault> {
+        let topic = "{\"channel\":\"books\",\"instId\":\"BTCUSDT\"}";
+        let numbers = format!("\"checksum\":0,\"prevSeqId\":{previous},\"seqId\":{id}");
+        let data = format!("{{\"asks\":[],\"bids\":[{bids}],\"ts\":\"{MS}\",{numbers}}}");
+        self.frame(&format!("{{\"arg\":{topic},\"action\":\"{action}\",\"data\":[{data}]}}"))
+    }
+
+    fn proof(&self) -> (Proof, u64) {
+        (self.top().standing.proof, self.top().update_id)
+    }
+
+    fn resubscribe(&self) -> Vec<Request> {
+        vec![Request::Resubscribe { instrument: self.id, connection: self.connection }]
+    }
+}
+
+#[test]
+fn case_m08_numbers_that_begin_anew_are_an_epoch_with_a_snapshot_and_a_gap_without() {
+    let mut bench = Bench::new(Venue::BybitLinear);
+    bench.bybit("snapshot", 700, "[\"10.0\",\"1\"]").unwrap();
+    bench.bybit("delta", 701, "[\"9.9\",\"2\"]").unwrap();
+    // The service was restarted: the whole book, whatever the message is called.
+    for (epoch, kind) in [(1, "delta"), (2, "snapshot")] {
+        bench.bybit(kind, 1, "[\"9.8\",\"4\"]").unwrap();
+        assert_eq!(bench.proof(), (Proof::Sequence, 1));
+        assert_eq!(bench.engine.levels_len(bench.id), Some((1, 1)), "the old levels are gone");
+        bench.bybit("delta", 2, "[\"9.7\",\"1\"]").unwrap();
+        assert_eq!(bench.engine.counters().venue(Venue::BybitLinear).epochs, epoch);
+    }
+    assert_eq!(bench.bybit("delta", 2, ""), Err(Fault::Duplicate));
+    // A restart whose first message was lost.
+    assert_eq!(bench.requests(), []);
+    bench.bybit("snapshot", 700, "[\"10.0\",\"1\"]").unwrap();
+    assert_eq!(bench.bybit("delta", 2, ""), Err(Fault::Gap));
+    assert_eq!((bench.proof(), bench.requests()), ((Proof::Stale, 700), bench.resubscribe()));
+    assert_eq!(bench.requests(), [], "once");
+    assert_eq!(bench.bybit("delta", 3, ""), Err(Fault::AwaitingSnapshot));
+    bench.bybit("snapshot", 3, "[\"10.0\",\"1\"]").unwrap();
+    assert_eq!((bench.proof(), bench.requests()), ((Proof::Sequence, 3), vec![]));
+}
+
+#[test]
+fn case_m09_okx_chains_keeps_alive_and_starts_anew() {
+    let mut bench = Bench::new(Venue::Okx);
+    assert_eq!(bench.okx("update", 10, 20, ""), Err(Fault::AwaitingSnapshot));
+    bench.okx("snapshot", -1, 100, "[\"10.0\",\"1\",\"0\",\"1\"]").unwrap();
+    bench.okx("update", 100, 107, "[\"9.9\",\"2\",\"0\",\"1\"]").unwrap();
+    bench.okx("update", 107, 107, "").unwrap();
+    assert_eq!(bench.proof(), (Proof::Sequence, 107), "nothing changed, and that is known");
+    bench.okx("update", 107, 5, "[\"9.9\",\"0\",\"0\",\"0\"]").unwrap();
+    bench.okx("update", 5, 12, "").unwrap();
+    assert_eq!((bench.proof(), bench.engine.counters().venue(Venue::Okx).epochs), ((Proof::Sequence, 12), 1));
+    assert_eq!(bench.okx("update", 5, 12, ""), Err(Fault::Duplicate));
+    assert_eq!(bench.okx("update", 3, 8, ""), Err(Fault::Gap), "a lower number is no old one");
+    assert_eq!((bench.proof().0, bench.requests()), (Proof::Stale, bench.resubscribe()));
+    bench.okx("snapshot", -1, 30, "").unwrap();
+    assert_eq!(bench.okx("update", -1, 31, ""), Err(Fault::Gap), "only a snapshot follows nothing");
+}
+
+#[test]
+fn okx_joins_by_rest_where_asked_to() {
+    let mut bench = Bench::new(Venue::Okx);
+    bench.engine.set_join_by_rest(bench.id, true).unwrap();
+    bench.engine.subscribe(bench.connection, bench.id, bench.now).unwrap();
+    assert_eq!(bench.requests(), bench.fetch());
+    let level = "[\"10.0\",\"7\",\"0\",\"1\"]";
+    assert_eq!(bench.okx("snapshot", -1, 100, level), Err(Fault::Superseded), "the first message is not kept");
+    assert_eq!(bench.okx("update", 100, 110, ""), Ok(Applied::Kept(bench.id)));
+    assert_eq!(bench.okx("update", 110, 120, level), Ok(Applied::Kept(bench.id)));
+    let body = |id: u64| {
+        let levels = "\"asks\":[[\"10.1\",\"3\",\"0\",\"1\"]],\"bids\":[[\"9.9\",\"2\",\"0\",\"1\"]]";
+        format!("{{\"code\":\"0\",\"msg\":\"\",\"data\":[{{{levels},\"ts\":\"{MS}\",\"seqId\":{id}}}]}}")
+    };
+    let take = |bench: &mut Bench, id| bench.engine.handle_snapshot(bench.now, bench.id, body(id).as_bytes(), &mut Off);
+    assert_eq!(take(&mut bench, 99), Err(Fault::SnapshotTooOld));
+    bench.now = bench.now.saturating_add(Nanos::from_secs(1));
+    assert_eq!(bench.requests(), bench.fetch());
+    take(&mut bench, 115).unwrap();
+    assert_eq!(bench.proof(), (Proof::Sequence, 120), "115 lies within the update from 110 to 120");
+    assert_eq!(bench.top().bid.map(|level| level.px.0), Some(100));
+    bench.okx("update", 120, 121, "").unwrap();
+    assert_eq!(bench.engine.set_join_by_rest(InstrumentId(9), true), Err(AddError::BadInstrument));
+}
+
+#[test]
+fn case_m13_a_checksum_that_stays_wrong_ends_in_unverified_and_leaves_other_books_alone() {
+    let mut bench = Bench::new(Venue::Kraken);
+    let frame = |symbol: &str, kind: &str, checksum: u32| {
+        let levels = "\"bids\":[{\"price\":10.0,\"qty\":1.000}],\"asks\":[{\"price\":10.1,\"qty\":2.000}]";
+        let rest = format!("\"checksum\":{checksum},\"timestamp\":\"2026-08-01T00:00:00.000000Z\"");
+        let data = format!("{{\"symbol\":\"{symbol}\",{levels},{rest}}}");
+        format!("{{\"channel\":\"book\",\"type\":\"{kind}\",\"data\":[{data}]}}")
+    };
+    // CRC-32 of "1012000" and "1001000": the offer, then the bid.
+    let right = 3_803_366_861;
+    bench.frame(&frame("ETHUSDT", "snapshot", right)).unwrap();
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        assert_eq!(bench.frame(&frame("BTCUSDT", "snapshot", 1)), Err(Fault::ChecksumMismatch));
+        let lost = bench.now;
+        while bench.requests().is_empty() {}
+        waits.push(bench.now.0 - lost.0);
+    }
+    assert!(waits.windows(2).skip(1).all(|pair| pair[0] < 2 * pair[1]) && waits[4] > 5 * waits[0], "{waits:?}");
+    bench.frame(&frame("BTCUSDT", "snapshot", 1)).unwrap();
+    assert_eq!(bench.top().standing.proof, Proof::Unverified);
+    bench.frame(&frame("BTCUSDT", "update", 2)).unwrap();
+    assert_eq!((bench.top().standing.proof, bench.requests()), (Proof::Unverified, vec![]), "no more resyncs");
+    let other = bench.engine.board().top_of_book(InstrumentId(1)).unwrap();
+    assert_eq!(other.standing.proof, Proof::Crc);
+    for _ in 0..100 {
+        bench.frame(&frame("BTCUSDT", "update", right)).unwrap();
+    }
+    assert_eq!(bench.top().standing.proof, Proof::Crc, "relied on again after a hundred that fit");
+}
+
+#[test]
+fn resyncs_are_spread_and_keep_to_the_budget() {
+    let spec = |number: u32| InstrumentSpec {
+        venue: Venue::Deribit,
+        symbol: Symbol::new(format!("BTC-{number}").as_bytes()).unwrap(),
+        tick_size: Decimal::new(1, 1),
+        lot_size: Decimal::new(1, 1),
+        depth_max: None,
+        candles: CandleSource::Trades,
+    };
+    let run = |jitter_seed: u64| {
+        let capacity = Capacity { instruments: 100, jitter_seed, overflow_levels: 16, ..Capacity::default() };
+        let mut engine = Engine::new(capacity);
+        let mut now = Nanos::from_millis(MS);
+        let connection = engine.open_connection(Venue::Deribit, now).unwrap();
+        for number in 0..100 {
+            let id = engine.add_instrument(spec(number)).unwrap();
+            engine.subscribe(connection, id, now).unwrap();
+            let head = format!("\"type\":\"snapshot\",\"timestamp\":{MS},\"instrument_name\":\"BTC-{number}\"");
+            let data = format!("{{{head},\"change_id\":1,\"bids\":[],\"asks\":[]}}");
+            let topic = format!("\"channel\":\"book.BTC-{number}.raw\"");
+            let parameters = format!("\"params\":{{{topic},\"data\":{data}}}");
+            let frame = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"subscription\",{parameters}}}");
+            engine.handle_frame(now, connection, frame.as_bytes(), &mut Off).unwrap();
+        }
+        // Nobody knows whose the broken frame was: a hundred books are lost at once.
+        assert!(engine.handle_frame(now, connection, b"{\"jsonrpc", &mut Off).is_err());
+        let mut asked = Vec::new();
+        for ms in 0..60_000 {
+            now = Nanos::from_millis(MS + ms);
+            asked.extend(std::iter::from_fn(|| engine.poll_request(now)).map(|request| (ms, request)));
+        }
+        asked
+    };
+    let asked = run(7);
+    assert_eq!(asked.len(), 100, "one for each book");
+    assert!(asked.iter().filter(|(ms, _)| *ms == 0).count() < 20, "not all at the same time");
+    assert_eq!(asked.iter().filter(|(ms, _)| *ms < 900).count(), 60, "the burst");
+    assert!(asked.iter().filter(|(ms, _)| *ms < 10_900).count() <= 70, "then one a second");
+    assert_eq!(run(7), asked, "the same again");
+    assert_ne!(run(8), asked);
 }

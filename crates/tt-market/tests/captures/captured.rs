@@ -4,8 +4,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use tt_journal::{CbcapReader, GzLines, Record};
 use tt_market::{
-    Applied, Board, BookLevel, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, Request,
-    Symbol, TopOfBook, Venue, VenueCounters,
+    Applied, Board, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, Request, Symbol,
+    TopOfBook, Venue, VenueCounters,
 };
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
@@ -210,12 +210,6 @@ impl Feed {
 
     pub(crate) fn top(&self) -> TopOfBook {
         self.board.top_of_book(self.id).unwrap()
-    }
-
-    /// The published best levels.
-    pub(crate) fn sides(&self) -> (Vec<BookLevel>, Vec<BookLevel>) {
-        let depth = self.board.depth(self.id).unwrap();
-        (depth.bids().to_vec(), depth.asks().to_vec())
     }
 
     pub(crate) fn counters(&self) -> &VenueCounters {

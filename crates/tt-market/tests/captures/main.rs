@@ -1,5 +1,5 @@
 //! The engine on captured frames, against the proofs that the venues themselves sent.
-//! Each detector is shown to detect in `detectors`.
+//! Each proof is shown to notice what it can in `mutations`.
 
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
@@ -8,9 +8,11 @@ mod captured;
 mod chained;
 mod detectors;
 mod fixtures;
+mod mutations;
 mod oracles;
 mod parsers;
 mod random;
+mod truth;
 mod unproved;
 
 use captured::{Capture, Feed};
