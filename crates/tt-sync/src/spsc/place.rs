@@ -105,6 +105,8 @@ unsafe impl<T: Send> Send for Ring<T> {}
 /// Memory of the process, allocated once.
 pub struct Owned<T> {
     ring: Arc<Ring<T>>,
+    /// One less than the ring's slots are, which are a power of two: beside the end's own position, not behind a pointer.
+    mask: usize,
 }
 
 impl<T> Owned<T> {
@@ -121,7 +123,8 @@ impl<T> Owned<T> {
             .collect();
         let head = OwnLine(AtomicU64::new(start));
         let ring = Arc::new(Ring { slots, head, producer: Side::new(), consumer: Side::new() });
-        [Self { ring: Arc::clone(&ring) }, Self { ring }]
+        let mask = capacity - 1;
+        [Self { ring: Arc::clone(&ring), mask }, Self { ring, mask }]
     }
 
     fn side(&self, end: End) -> &Side {
@@ -148,13 +151,14 @@ impl<T> Place<T> for Owned<T> {
 
     #[inline(always)]
     fn capacity(&self) -> usize {
-        self.ring.slots.len()
+        self.mask + 1
     }
 
     #[inline(always)]
     fn slot(&self, position: u64) -> OwnedSlot<'_, T> {
-        let slots = &self.ring.slots;
-        OwnedSlot(&slots[position as usize & (slots.len() - 1)])
+        let index = position as usize & self.mask;
+        // SAFETY: `pair` makes `mask + 1` slots, and no more than `mask` is left of a number under the mask.
+        OwnedSlot(unsafe { self.ring.slots.get_unchecked(index) })
     }
 
     #[inline(always)]
