@@ -40,15 +40,13 @@ pub(crate) struct Campaign {
 pub(crate) fn run(campaign: &Campaign, stamp: &Stamp, calibration: &Calibration) -> anyhow::Result<()> {
     let mut notes = rounds::notes(stamp, calibration, campaign.seed);
     notes.push(format!(
-        "sender on CPU {}, receiver on CPU {}; {} rounds, {} ms a run, queues of {} slots, batches of {} events, {} orders a \
-         batch of the gate",
+        "sender on CPU {}, receiver on CPU {}; {} rounds, {} ms a run, queues of {} slots, batches of {} events",
         campaign.cpus[0],
         campaign.cpus[1],
         campaign.rounds,
         campaign.run_ms,
         queues::SLOTS,
-        flow::BATCH,
-        judging::BATCH
+        flow::BATCH
     ));
     notes.extend(campaign.queues.iter().map(|queue| format!("{}: {}", queue.name(), queue.what())));
     notes.extend(campaign.rows.iter().map(|row| format!("row {}: {}", row.name, row.what)));

@@ -1,4 +1,4 @@
-//! The gate alone on one core: one order at a time, each order depending on the verdict before it, and in batches.
+//! The gate alone on one core: one order at a time, or each order depending on the verdict before it.
 
 use std::hint::black_box;
 
@@ -10,8 +10,6 @@ use tt_risk::{Gate, Limits};
 use crate::early_out::{Answer, EarlyOut};
 use crate::orders::{self, BEGIN_NS, LARGE, ORDERS, SMALL, STEP_NS, Size};
 
-/// Setting: orders of a batch.
-pub(crate) const BATCH: usize = 64;
 const EIGHT: u64 = Limits::EIGHT.0;
 const CHECKED: u64 = Limits::CHECKED.0;
 
@@ -31,8 +29,6 @@ pub(crate) enum Manner {
     One,
     /// Where the next order lies depends on the verdict.
     Dependent,
-    /// [`BATCH`] orders a call.
-    Batch,
 }
 
 /// Who judges.
@@ -159,7 +155,7 @@ fn pass(
     let mut now_ns = *clock_ns;
     let mut folded = 0_u64;
     match manner {
-        Manner::One | Manner::Batch => {
+        Manner::One => {
             for intent in black_box(intents) {
                 now_ns += STEP_NS;
                 folded = folded.wrapping_add(judge(now_ns, intent));

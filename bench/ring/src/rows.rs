@@ -47,7 +47,7 @@ const fn judge(name: &'static str, profile: Profile, manner: Manner, is_far: boo
 }
 
 /// All rows in the order of the report.
-pub(crate) const ALL: [Row; 12] = [
+pub(crate) const ALL: [Row; 9] = [
     Row {
         name: "one_way",
         work: Work::OneWay,
@@ -72,10 +72,7 @@ pub(crate) const ALL: [Row; 12] = [
         false,
         "the same, each order waits for the last verdict",
     ),
-    judge("eight_batch", Profile::Eight, Manner::Batch, false, "the same, 64 orders a call"),
     judge("all_one", Profile::All, Manner::One, false, "the gate alone, all checks, 64 rows of limits"),
     judge("all_dependent", Profile::All, Manner::Dependent, false, "the same, each order waits for the last verdict"),
-    judge("all_batch", Profile::All, Manner::Batch, false, "the same, 64 orders a call"),
     judge("all_one_far", Profile::All, Manner::One, true, "all checks, 400,000 rows of limits, beyond the caches"),
-    judge("all_batch_far", Profile::All, Manner::Batch, true, "the same, 64 orders a call"),
 ];
