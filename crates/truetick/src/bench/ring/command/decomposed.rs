@@ -118,11 +118,15 @@ impl Change {
             mean(&pairs.iter().map(|(from, to)| of(to) - of(from)).collect::<Vec<_>>(), bootstrap)
         };
         let p50 = moved(&|parts| parts.p50)?;
+        // All but the term that should move: where nothing is known beforehand, this must not.
+        let others = moved(&|parts| parts.p50 - parts.terms[self.term])?;
         let moved = terms(|index| moved(&|parts| parts.terms[index]))?;
         let expected_ns = self.known_ns.unwrap_or(p50.value);
-        let holds = moved.iter().enumerate().all(|(index, term)| {
-            let expected = if index == self.term { expected_ns } else { 0.0 };
-            is_within(&term.ns, expected, tolerance_ns(expected_ns, step_ns))
+        let tolerance_ns = tolerance_ns(expected_ns, step_ns);
+        let holds = moved.iter().enumerate().all(|(index, term)| match (index == self.term, self.known_ns) {
+            (false, _) => is_within(&term.ns, 0.0, tolerance_ns),
+            (true, Some(known_ns)) => is_within(&term.ns, known_ns, tolerance_ns),
+            (true, None) => is_within(&others, 0.0, tolerance_ns),
         });
         let term = TERMS[self.term].0;
         Some(Control { name: self.name, what: self.what, term, p50_moved_ns: p50, moved, expected_ns, holds })
