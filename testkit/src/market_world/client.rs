@@ -61,7 +61,9 @@ pub(super) const fn engine_venue(venue: Venue) -> Option<tt_market::Venue> {
         Venue::BinanceSpot => Some(tt_market::Venue::BinanceSpot),
         Venue::BinanceUsdm => Some(tt_market::Venue::BinanceUsdm),
         Venue::Kraken => Some(tt_market::Venue::Kraken),
-        Venue::Okx | Venue::Bybit | Venue::Deribit => None,
+        Venue::Okx => Some(tt_market::Venue::Okx),
+        Venue::Bybit => Some(tt_market::Venue::BybitLinear),
+        Venue::Deribit => Some(tt_market::Venue::Deribit),
     }
 }
 
@@ -146,8 +148,13 @@ impl Feed {
                 let (update_id, _) = self.offline.truth(index);
                 self.layers[index].pass(self.market.venue, index, bytes, update_id, self.truths[index].len())
             } else {
-                let steps = if let Kind::Snapshot(index) = kind { self.truths[index].len() } else { 0 };
-                vec![(steps, What::Frame { bytes, kind, claim: super::faults::Claim::Whole })]
+                let (mut passed, mut steps) = (Vec::new(), 0);
+                if let Kind::Snapshot(index) = kind {
+                    passed.extend(self.layers[index].release(index));
+                    steps = self.truths[index].len();
+                }
+                passed.push((steps, What::Frame { bytes, kind, claim: super::faults::Claim::Whole }));
+                passed
             };
             for (steps, what) in passed {
                 self.in_flight.push_back(InFlight { arrives, connection: open.connection, steps, what });

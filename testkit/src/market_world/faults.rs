@@ -51,6 +51,12 @@ pub(super) struct Layer {
 }
 
 impl Layer {
+    /// The update that was to come later: a snapshot goes before nothing that it holds.
+    pub(super) fn release(&mut self, index: usize) -> Option<(usize, What)> {
+        let (bytes, steps) = self.swapped.take()?;
+        Some((steps, What::Frame { bytes, kind: Kind::Update(index), claim: Claim::Marred }))
+    }
+
     /// What becomes of an update: what arrives of it, in order. `update_id` is the script's.
     pub(super) fn pass(
         &mut self,

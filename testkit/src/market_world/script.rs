@@ -94,7 +94,7 @@ pub struct Script {
 }
 
 /// The venues that the engine follows.
-const VENUES: [Venue; 3] = [Venue::BinanceSpot, Venue::BinanceUsdm, Venue::Kraken];
+const VENUES: [Venue; 6] = Venue::ALL;
 
 const KINDS: usize = 18;
 
