@@ -123,17 +123,21 @@ impl SeenTickers {
 const MISMATCHES_MAX: u32 = 5;
 /// Checksums in a row that must fit before they are relied on again.
 const FITS_TO_TRUST: u32 = 100;
+/// While nobody relies on them, one that does not fit still asks for a new book so often: the mistake may be ours.
+const RETRY_EVERY: Nanos = Nanos::from_secs(60);
 
 /// How far the venue's own checksum can be relied on: it has been wrong by itself before, for a symbol, for hours.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Trust {
     pub(crate) mismatches: u32,
     fits: u32,
+    /// When a checksum that did not fit last cost a book.
+    ts_lost: Nanos,
 }
 
 impl Trust {
-    /// Takes note of a checksum; whether it is to be relied on.
-    pub(crate) fn note(&mut self, fits: bool) -> bool {
+    /// Takes note of a checksum at `now`; whether it is to be relied on.
+    pub(crate) fn note(&mut self, fits: bool, now: Nanos) -> bool {
         if fits {
             self.fits += 1;
             if self.fits >= FITS_TO_TRUST {
@@ -142,6 +146,10 @@ impl Trust {
         } else {
             self.fits = 0;
             self.mismatches = self.mismatches.saturating_add(1);
+            if self.mismatches <= MISMATCHES_MAX || now.saturating_sub(self.ts_lost) >= RETRY_EVERY {
+                self.ts_lost = now;
+                return true;
+            }
         }
         self.mismatches <= MISMATCHES_MAX
     }
@@ -283,5 +291,21 @@ impl Instrument {
             None => known.map(|level| level.px),
         };
         Ok(px.zip(qty).map(|(px, qty)| BookLevel { px, qty }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_that_nobody_believes_still_costs_a_book_once_a_minute() {
+        let mut trust = Trust::default();
+        let at = |s: u64| Nanos::from_secs(1_000 + s);
+        assert!((0..5).all(|s| trust.note(false, at(s))));
+        assert!(!trust.note(false, at(5)) && !trust.note(false, at(63)), "not before a minute has passed");
+        assert!(trust.note(false, at(64)) && !trust.note(false, at(65)), "once");
+        assert!((0..99).all(|_| !trust.note(true, at(66))));
+        assert!(trust.note(true, at(67)), "a hundred that fit");
     }
 }

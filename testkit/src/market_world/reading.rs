@@ -81,6 +81,7 @@ pub(super) const fn healing_max(venue: Venue) -> Nanos {
     Nanos::from_secs(match venue {
         Venue::BinanceSpot | Venue::Okx | Venue::Bybit | Venue::Deribit => 130,
         Venue::BinanceUsdm => 310,
-        Venue::Kraken => 80,
+        // Checksums that failed often are believed again after a hundred that fit.
+        Venue::Kraken => 200,
     })
 }

@@ -243,6 +243,8 @@ impl World<'_> {
         let index = (draw >> 16) as usize % feed.listed.len();
         match deed {
             Deed::Frame(ill) => feed.layers[index].waiting.push_back((ill, draw)),
+            // A venue that begins to number anew while nothing of it arrives cannot be told from one that goes on.
+            Deed::Reset if now < feed.silent_until => {}
             Deed::Reset => feed.offline.fault(index, Fault::Reset),
             Deed::HalfOpen => feed.offline.fault(index, Fault::HalfOpen),
             Deed::Silence(seconds) => {
@@ -375,6 +377,9 @@ impl World<'_> {
         if is_unreadable && let Some(index) = (0..feed.listed.len()).find(|&index| is_verified(feed, index)) {
             let what = format!("{} stands as verified after a frame that nobody can read", feed.listed[index].symbol);
             return self.fail(2, what);
+        }
+        if let (Kind::Snapshot(index), None) = (kind, fault) {
+            feed.lost[index] = false;
         }
         let Kind::Update(index) = kind else { return };
         let symbol = &feed.listed[index].symbol;

@@ -79,7 +79,7 @@ impl Engine {
             let fits = checksum(instrument, &self.slab, change.touches_top) == expected;
             counters.crc_matches += u64::from(fits);
             counters.crc_mismatches += u64::from(!fits);
-            return match (instrument.trust.note(fits), fits) {
+            return match (instrument.trust.note(fits, change.ts_recv), fits) {
                 (true, true) => Ok(Proof::Crc),
                 (true, false) => Err(Fault::ChecksumMismatch),
                 // Nobody can tell any more whose mistake it is.
