@@ -32,7 +32,7 @@ pub struct Level {
     pub qty: i64,
 }
 
-/// Where the levels of one event stand in [`EventBuffer::levels`], and how many decimals they have.
+/// Where the levels of one event stand in [`EventBuffer::levels`](crate::EventBuffer::levels), and how many decimals they have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Levels {
     bids: (u32, u32),
