@@ -56,7 +56,8 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use core::num::NonZeroU64;
 use header::Header;
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(not(shuttle))]
+#[cfg(test)]
 pub(crate) mod tests;
 
 /// Words of a line of its own, adjacent-line prefetch included.

@@ -24,7 +24,8 @@ pub use producer::{Claim, Producer};
 
 use core::fmt;
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(not(shuttle))]
+#[cfg(test)]
 mod tests;
 
 /// The ring is full: the value comes back.
