@@ -102,7 +102,7 @@ pub struct Plan {
     pub pace: Pace,
     /// What the producer does in between.
     pub idle: Idle,
-    /// How often stamps and work are timed alone after that; the work is called as often once more.
+    /// How often stamps and work are timed alone after that; the work is called twice as often once more.
     pub alone: usize,
     /// From here on an event is a stall, in nanoseconds: pinned threads are watched then, and what kept them is told. The
     /// watching is between the looks for an event, which it makes rarer.
@@ -160,6 +160,8 @@ pub struct HandOver {
     /// The work alone, in the stamps' cycles: its event at hand, stamps around it that let nothing overlap, their own
     /// share taken off.
     pub work_cycles: f64,
+    /// The work on events one after the other, the mean, in the stamps' cycles: the processor overlaps what it can.
+    pub stream_cycles: f64,
 }
 
 impl HandOver {
@@ -306,6 +308,7 @@ pub fn hand_over<C: Stamps>(
         watched,
         clock_cycles: alone.clock_cycles,
         work_cycles: alone.work_cycles,
+        stream_cycles: alone.stream_cycles,
     })
 }
 

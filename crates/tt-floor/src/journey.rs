@@ -1,8 +1,8 @@
 //! From a naive ring to the shipped one: every step is real code behind one switch.
 //!
 //! With all switches on, the build is the shipped ring and the shipped gate. A switch that is off puts older code in the
-//! place of one part: another clock, a ring with a simpler layout or stronger orderings ([`slot_ring`]), a gate that
-//! branches or computes in floats ([`early_gate`]).
+//! place of one part: another clock, a ring with a simpler layout or stronger orderings (`slot_ring`), a gate that
+//! branches or computes in floats (`early_gate`).
 
 mod clocks;
 mod desk;

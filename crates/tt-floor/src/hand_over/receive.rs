@@ -41,6 +41,7 @@ pub(super) struct Received {
 pub(super) struct Alone {
     pub(super) clock_cycles: f64,
     pub(super) work_cycles: f64,
+    pub(super) stream_cycles: f64,
 }
 
 impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, W> {
@@ -52,7 +53,7 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
             faults: 0,
             is_complete: true,
             span_cycles: 0,
-            alone: Alone { clock_cycles: 0.0, work_cycles: 0.0 },
+            alone: Alone { clock_cycles: 0.0, work_cycles: 0.0, stream_cycles: 0.0 },
             slow: Vec::with_capacity(SLOW),
             asked: 0,
             jitter: None,
@@ -155,7 +156,8 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
 
     /// Times the stamps and the work with nothing to wait for, while the sender rests as it does between two events.
     ///
-    /// The event is at hand, and the stamps around the work let nothing overlap with it.
+    /// The event is at hand, and the stamps around the work let nothing overlap with it; then the work is done once more
+    /// on events one after the other, where the processor overlaps as much of it as it can.
     fn alone(&mut self) -> Alone {
         let stamps = self.clocks.stamps;
         let (mut bare, mut fenced, mut worked) = (Vec::new(), Vec::new(), Vec::new());
@@ -169,7 +171,13 @@ impl<C: Stamps, R: Receives, W: FnMut(&OrderIntent) -> u64> Receiving<'_, C, R, 
             black_box((self.work)(&intent));
             worked.push(stamps.after().saturating_sub(start));
         }
+        let start = stamps.after();
+        for terms in self.orders.iter().cycle().take(self.plan.alone) {
+            black_box((self.work)(&black_box(terms.numbered(0))));
+        }
+        let spent = stamps.after().saturating_sub(start);
+        let stream_cycles = spent as f64 / self.plan.alone.max(1) as f64;
         let of = |readings: &mut Vec<u64>| middle(readings).unwrap_or(0.0);
-        Alone { clock_cycles: of(&mut bare), work_cycles: of(&mut worked) - of(&mut fenced) }
+        Alone { stream_cycles, clock_cycles: of(&mut bare), work_cycles: of(&mut worked) - of(&mut fenced) }
     }
 }

@@ -7,6 +7,7 @@
 use crate::captured::Capture;
 use crate::truth::{Book, Truth, Update, is_binance};
 use std::fmt::Write;
+use std::ops::Range;
 use tt_market::{Applied, Board, Capacity, ConnectionId, Engine, Fault, InstrumentSpec, Request};
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
@@ -221,16 +222,9 @@ fn faulty(
     frames
 }
 
-/// One fault at `place`; the sweep ends where the trial does.
-fn trial(
-    rig: &mut Rig,
-    sweep: &mut Sweep<'_>,
-    kind: Kind,
-    place: usize,
-    window: usize,
-    places: &mut Places,
-    tally: &mut Tally,
-) {
+/// One fault at the first place of `span`, and what becomes of it within the span; the sweep ends where the trial does.
+fn trial(rig: &mut Rig, sweep: &mut Sweep<'_>, kind: Kind, span: Range<usize>, places: &mut Places, tally: &mut Tally) {
+    let place = span.start;
     sweep.advance(place - 1);
     rig.begin(&sweep.snapshot());
     for (frame, _) in sweep.frames(place - 1, place - 1) {
@@ -239,7 +233,7 @@ fn trial(
     sweep.advance(place);
     assert!(rig.is_verified() && rig.is_true(&sweep.book), "a clean start at {place}");
     let epochs = rig.engine.counters().venue(sweep.truth.spec.venue).epochs;
-    let frames = faulty(sweep, kind, place, place + window, places);
+    let frames = faulty(sweep, kind, place, span.end, places);
     let (mut messages, mut noticed, mut deceived, mut duplicate) = (0, None, false, false);
     for (frame, update) in &frames {
         let result = rig.feed(frame);
@@ -305,7 +299,7 @@ fn tally(truth: &Truth, kind: Kind, window: usize) -> Tally {
             sweep = Sweep::new(truth);
             place = 2 + places.below(spread);
         }
-        trial(&mut rig, &mut sweep, kind, place, window, &mut places, &mut tally);
+        trial(&mut rig, &mut sweep, kind, place..place + window, &mut places, &mut tally);
     }
     let counters = rig.engine.counters().venue(truth.spec.venue);
     assert!(counters.closes());

@@ -306,6 +306,18 @@ fn candle(symbol: &str, timeframe: u64, ts_open: u64, numbers: &[String]) -> Str
     format!("candle {symbol} {timeframe} {ts_open} {};", numbers.join(" "))
 }
 
+/// Hyperliquid's `activeAssetCtx`.
+fn hyperliquid_contract(data: &Value) -> Option<String> {
+    let state = data.get("ctx")?;
+    let mut numbers = std::array::from_fn(|_| nothing());
+    for (slot, key) in [(5, "markPx"), (6, "oraclePx"), (9, "openInterest")] {
+        numbers[slot] = amount(state.get(key))?;
+    }
+    numbers[8] = number(state.get("funding")?)?;
+    numbers[7] = told(state.get("midPx"))?;
+    Some(ticker(name(data.get("coin"))?, numbers, 0))
+}
+
 /// Hyperliquid.
 pub(crate) fn hyperliquid(value: &Value) -> Option<String> {
     let data = value.get("data");
@@ -343,16 +355,7 @@ pub(crate) fn hyperliquid(value: &Value) -> Option<String> {
             }
             Some(ticker(name(data.get("coin"))?, numbers, unix_ms(data.get("time"))?))
         }
-        "activeAssetCtx" => {
-            let state = data?.get("ctx")?;
-            let mut numbers = std::array::from_fn(|_| nothing());
-            for (slot, key) in [(5, "markPx"), (6, "oraclePx"), (9, "openInterest")] {
-                numbers[slot] = amount(state.get(key))?;
-            }
-            numbers[8] = number(state.get("funding")?)?;
-            numbers[7] = told(state.get("midPx"))?;
-            Some(ticker(name(data?.get("coin"))?, numbers, 0))
-        }
+        "activeAssetCtx" => hyperliquid_contract(data?),
         "allMids" => {
             let mids: Option<Vec<_>> = data?
                 .get("mids")?

@@ -28,6 +28,8 @@ const REST: usize = 3;
 pub(super) struct Parts {
     pub(super) p50: f64,
     pub(super) terms: [f64; 4],
+    /// How much less the work takes where the processor overlaps it with what stands around it.
+    pub(super) overlap: f64,
 }
 
 impl Parts {
@@ -36,7 +38,8 @@ impl Parts {
         let p50 = scale.ns_f64(run.p50_cycles()?);
         let line = scale.ns_f64(run.ping_pong_cycles()?);
         let (clock, work) = (scale.ns_f64(run.clock_cycles), scale.ns_f64(run.work_cycles));
-        Some(Self { p50, terms: [line, clock, work, p50 - line - clock - work] })
+        let overlap = (work - scale.ns_f64(run.stream_cycles)).max(0.0);
+        Some(Self { p50, terms: [line, clock, work, p50 - line - clock - work], overlap })
     }
 }
 
@@ -120,34 +123,35 @@ impl Change {
         let p50 = moved(&|parts| parts.p50)?;
         // All but the term that should move: where nothing is known beforehand, this must not.
         let others = moved(&|parts| parts.p50 - parts.terms[self.term])?;
+        // What is left out takes its overlap with it: the median falls by less than the work alone takes.
+        let overlap_ns = if self.known_ns.is_some() { 0.0 } else { -moved(&|parts| parts.overlap)?.value };
         let moved = terms(|index| moved(&|parts| parts.terms[index]))?;
         let expected_ns = self.known_ns.unwrap_or(p50.value);
         let tolerance_ns = tolerance_ns(expected_ns, step_ns);
+        let overlapped = (0.0, overlap_ns.max(0.0));
         let holds = moved.iter().enumerate().all(|(index, term)| match (index == self.term, self.known_ns) {
-            (false, _) => is_within(&term.ns, 0.0, tolerance_ns),
-            (true, Some(known_ns)) => is_within(&term.ns, known_ns, tolerance_ns),
-            (true, None) => is_within(&others, 0.0, tolerance_ns),
+            (true, Some(known_ns)) => meets(&term.ns, (known_ns, known_ns), tolerance_ns),
+            (true, None) => meets(&others, overlapped, tolerance_ns),
+            (false, None) if index == REST => meets(&term.ns, overlapped, tolerance_ns),
+            (false, _) => meets(&term.ns, (0.0, 0.0), tolerance_ns),
         });
         let term = TERMS[self.term].0;
         Some(Control { name: self.name, what: self.what, term, p50_moved_ns: p50, moved, expected_ns, holds })
     }
 }
 
-/// What the processor overlaps of the work with what is around it in the ring, and not between two stamps that let nothing
-/// overlap, nanoseconds. It belongs to no term.
-const OVERLAP_NS: f64 = 4.0;
-
-/// What overlaps, a tenth of the clock's step, and a fiftieth of what should move, for the delay's calibration.
+/// A tenth of the clock's step, within which the median is interpolated, and a fiftieth of what should move, for the
+/// delay's calibration.
 fn tolerance_ns(expected_ns: f64, step_ns: f64) -> f64 {
-    OVERLAP_NS + step_ns / 10.0 + 0.02 * expected_ns.abs()
+    step_ns / 10.0 + 0.02 * expected_ns.abs()
 }
 
-/// Whether `expected` lies in the interval, widened by half, because many are judged at once and one in twenty would
-/// fail without a reason, and by `tolerance`.
-fn is_within(estimate: &Estimate, expected: f64, tolerance: f64) -> bool {
+/// Whether the interval meets what is expected, between two ends. It is widened by half, because many are judged at once
+/// and one in twenty would fail without a reason, and by `tolerance`.
+fn meets(estimate: &Estimate, (from, to): (f64, f64), tolerance: f64) -> bool {
     let low = estimate.value - 1.5 * (estimate.value - estimate.low) - tolerance;
     let high = estimate.value + 1.5 * (estimate.high - estimate.value) + tolerance;
-    (low..=high).contains(&expected)
+    low <= to && from <= high
 }
 
 #[cfg(test)]
@@ -162,7 +166,8 @@ mod tests {
         let one = |round: usize| {
             let noise = |step: usize| spread * ((round * step % 11) as f64 / 5.0 - 1.0);
             let terms = [terms[0] + noise(3), terms[1] + noise(5) / 20.0, terms[2] + noise(7) / 20.0, terms[3]];
-            Some(Parts { p50: terms.iter().sum(), terms })
+            let overlap = (terms[WORK] - 10.0).max(0.0);
+            Some(Parts { p50: terms.iter().sum(), terms, overlap })
         };
         (0..22).map(one).collect()
     }
