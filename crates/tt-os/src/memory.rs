@@ -27,13 +27,19 @@ pub fn unlock_all() -> Result<(), Errno> {
     munlockall()
 }
 
+/// Held by tests that lock the process's memory, and by those that see whether it is: they share a process.
+#[cfg(test)]
+pub(crate) static LOCKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 #[cfg(test)]
 mod tests {
-    use super::{lock_all, unlock_all};
+    use super::{LOCKING, lock_all, unlock_all};
     use crate::readings::memory_kib;
+    use std::sync::PoisonError;
 
     #[test]
     fn locked_pages_are_counted_until_they_are_unlocked() {
+        let _alone = LOCKING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(refusal) = lock_all() {
             println!("SKIP locked_pages_are_counted_until_they_are_unlocked: {refusal}");
             return;

@@ -72,11 +72,14 @@ pub fn huge_are_given() -> bool {
 #[cfg(test)]
 mod tests {
     use super::{HUGE, PageSize, Pages, SMALL};
+    use crate::memory::LOCKING;
     use crate::thread::ThreadCounter;
+    use std::sync::PoisonError;
 
     /// Small pages fault once each, whatever the system's setting; huge ones at most as often.
     #[test]
     fn each_small_page_faults_once() {
+        let _alone = LOCKING.lock().unwrap_or_else(PoisonError::into_inner);
         let faults = |size| {
             let mut pages = Pages::map(2 * HUGE, size).ok()?;
             assert_eq!(pages.bytes().as_ptr().addr() % HUGE, 0);
