@@ -46,7 +46,7 @@ pub(crate) const SUITES: &[Suite] = &[
     optional("asan", "bad addresses and leaks in what holds unsafe code, and in the server", asan),
     optional("corpora", "lines of its module that each fuzz target's corpus reaches", corpora),
     suite("optimised", "tests about machine code and long runs, in the release profile", optimised),
-    suite("worlds", "300 seeds of the TURN world; debug and release tell one story", worlds),
+    suite("worlds", "300 seeds of each world; debug and release tell one story", worlds),
     optional("counts", "instructions of each row against the kept ones", counts),
     suite(
         "recordings",
@@ -54,7 +54,7 @@ pub(crate) const SUITES: &[Suite] = &[
         recordings,
     ),
     suite("bench", "every published row, quickly", bench),
-    suite("decomposition", "the ring's median is the sum of its parts", decomposition::run),
+    optional("decomposition", "the ring's median is the sum of its parts", decomposition::run),
     suite("conformance", "each id of rfc.toml and cases.toml has its tests passed in this run", conformance),
     optional("turn-relay", "the load generator beside the workspace type-checks", turn_relay),
     optional("ring-rivals", "the bench of queues beside the workspace: its own tests", ring_rivals),
