@@ -56,14 +56,14 @@ pub(super) struct Feed {
 }
 
 /// The engine's name of a simulated venue.
-pub(super) const fn engine_venue(venue: Venue) -> Option<tt_market::Venue> {
+const fn engine_venue(venue: Venue) -> tt_market::Venue {
     match venue {
-        Venue::BinanceSpot => Some(tt_market::Venue::BinanceSpot),
-        Venue::BinanceUsdm => Some(tt_market::Venue::BinanceUsdm),
-        Venue::Kraken => Some(tt_market::Venue::Kraken),
-        Venue::Okx => Some(tt_market::Venue::Okx),
-        Venue::Bybit => Some(tt_market::Venue::BybitLinear),
-        Venue::Deribit => Some(tt_market::Venue::Deribit),
+        Venue::BinanceSpot => tt_market::Venue::BinanceSpot,
+        Venue::BinanceUsdm => tt_market::Venue::BinanceUsdm,
+        Venue::Kraken => tt_market::Venue::Kraken,
+        Venue::Okx => tt_market::Venue::Okx,
+        Venue::Bybit => tt_market::Venue::BybitLinear,
+        Venue::Deribit => tt_market::Venue::Deribit,
     }
 }
 
@@ -78,7 +78,7 @@ impl Feed {
         let seed = mix(script.seed, number as u64);
         let offline = Offline::new(market.venue, market.instruments, seed, START.0 / 1000);
         let listed = offline.instruments();
-        let engine_venue = engine_venue(market.venue).expect("a script names venues that the engine follows");
+        let engine_venue = engine_venue(market.venue);
         let add = |listed: &Instrument| {
             let spec = InstrumentSpec {
                 venue: engine_venue,

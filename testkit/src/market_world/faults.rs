@@ -7,7 +7,7 @@ use tt_market::ConnectionId;
 use tt_model::Nanos;
 
 use super::script::Ill;
-use super::words::{self, Kind};
+use super::words::Kind;
 
 /// Something on its way to the client.
 #[derive(Clone, Debug)]
@@ -128,9 +128,4 @@ fn other_checksum(mut frame: Vec<u8>) -> Vec<u8> {
         *digit = if *digit == b'1' { b'2' } else { b'1' };
     }
     frame
-}
-
-/// Whether the book of `venue` notices each lost frame at the next one.
-pub(super) const fn is_noticed(venue: Venue) -> bool {
-    words::is_numbered(venue)
 }

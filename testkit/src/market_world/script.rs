@@ -93,9 +93,6 @@ pub struct Script {
     pub actions: Vec<Action>,
 }
 
-/// The venues that the engine follows.
-const VENUES: [Venue; 6] = Venue::ALL;
-
 const KINDS: usize = 18;
 
 impl Script {
@@ -104,10 +101,10 @@ impl Script {
     pub fn of(seed: u64) -> Self {
         let mut draw = Draw::new(mix(seed, 0x6d61_726b_6574));
         let count = 1 + draw.weighted(&[3, 1]);
-        let first = draw.below(VENUES.len() as u64) as usize;
+        let first = draw.below(Venue::COUNT as u64) as usize;
         let markets: Vec<Market> = (0..count)
             .map(|number| Market {
-                venue: VENUES[(first + number) % VENUES.len()],
+                venue: Venue::ALL[(first + number) % Venue::COUNT],
                 instruments: draw.between(1, 3) as u32,
                 step: Nanos::from_millis(draw.between(5, 60)),
                 latency: Nanos(draw.between(50_000, 80_000_000)),
@@ -128,11 +125,6 @@ impl Script {
         }
         actions.sort_by_key(|action| action.at);
         Self { seed, markets, faulty, actions }
-    }
-
-    #[cfg(test)]
-    pub(super) fn follows(venue: Venue) -> bool {
-        VENUES.contains(&venue)
     }
 
     /// The same with other actions.

@@ -10,7 +10,7 @@ use tt_model::Nanos;
 
 use super::client::{Feed, Open, START, engine};
 use super::failure::Failure;
-use super::faults::{Claim, InFlight, What, is_noticed};
+use super::faults::{Claim, InFlight, What};
 use super::planted::Planted;
 use super::reading::{Seen, healing_max};
 use super::script::{Action, Deed, Script};
@@ -363,7 +363,7 @@ impl World<'_> {
         let seen = Seen::of(&self.engine.board(), feed.ids[index], self.planted);
         // A snapshot by REST may hold what was lost.
         let is_missed = !words::is_fetched(feed.market.venue) || seen.top.update_id < update_id;
-        if is_noticed(feed.market.venue) && seen.is_verified() && is_missed {
+        if words::is_numbered(feed.market.venue) && seen.is_verified() && is_missed {
             feed.lost[index] = true;
         }
     }
@@ -395,7 +395,10 @@ impl World<'_> {
             feed.lost[index] = false;
             self.gaps_made[number] += 1;
         }
-        if claim == Claim::Marred && fault.is_some_and(|fault| !fault.is_malformed()) && is_noticed(feed.market.venue) {
+        if claim == Claim::Marred
+            && fault.is_some_and(|fault| !fault.is_malformed())
+            && words::is_numbered(feed.market.venue)
+        {
             // It was for nobody; what it carried is missing now, unless it was a copy.
             self.causes[number] += 1;
         }
@@ -447,18 +450,5 @@ impl World<'_> {
             self.serve_requests(number);
         }
         self.at(Nanos(self.now.0 + BEAT.0), Event::Beat);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::client::engine_venue;
-    use super::Script;
-
-    #[test]
-    fn every_venue_that_both_the_simulator_and_the_engine_know_is_in_some_world() {
-        for venue in sim::Venue::ALL {
-            assert_eq!(engine_venue(venue).is_some(), Script::follows(venue), "{venue:?}");
-        }
     }
 }
