@@ -1,4 +1,5 @@
-//! The lists of what the TURN server must do, and the tests that show it: `rfc.toml`, `cases.toml`, `faults.toml`.
+//! The lists of what the TURN server, the market engine and the gate must do, and the tests that show it: `rfc.toml`,
+//! `cases.toml`, `faults.toml`.
 //!
 //! A list is a table for each id:
 //!
@@ -12,7 +13,8 @@
 //! ```
 //!
 //! In place of tests stands `inapplicable` or `waiver` with its reason. A test is named by its package and its
-//! function's name; a function called `rfc_rNNN_..`, `case_aNN_..` or `fault_fNN_..` is listed under each id of its name.
+//! function's name; a function called `rfc_rNNN_..`, `case_aNN_..`, `case_mNN_..`, `case_kNN_..` or `fault_fNN_..` is
+//! listed under each id of its name.
 
 mod citations;
 mod list;
@@ -29,29 +31,25 @@ const WAIVERS_MAX: usize = 3;
 /// Where a test of the whole program lies.
 const OUTSIDE: &str = "crates/truetick/tests/";
 
-/// A list's file, the letter of its ids, its last number, and what its tests' names begin with.
+/// A list's file, the letters of its ids with the last number of each, and what its tests' names begin with.
 const LISTS: &[Scope] = &[
-    Scope { path: "rfc.toml", letter: 'R', digits: 3, last: 116, prefix: "rfc" },
-    Scope { path: "cases.toml", letter: 'A', digits: 2, last: 84, prefix: "case" },
-    Scope { path: "faults.toml", letter: 'F', digits: 2, last: 23, prefix: "fault" },
+    Scope { path: "rfc.toml", letters: &[('R', 116)], digits: 3, prefix: "rfc" },
+    Scope { path: "cases.toml", letters: &[('A', 84), ('M', 48), ('K', 10)], digits: 2, prefix: "case" },
+    Scope { path: "faults.toml", letters: &[('F', 23)], digits: 2, prefix: "fault" },
 ];
 
 #[derive(Debug, Clone, Copy)]
 struct Scope {
     path: &'static str,
-    letter: char,
+    letters: &'static [(char, usize)],
     digits: usize,
-    last: usize,
     prefix: &'static str,
 }
 
 impl Scope {
-    fn id(self, number: usize) -> String {
-        format!("{}{number:0width$}", self.letter, width = self.digits)
-    }
-
     fn ids(self) -> impl Iterator<Item = String> {
-        (1..=self.last).map(move |number| self.id(number))
+        let numbers = self.letters.iter().flat_map(|(letter, last)| (1..=*last).map(move |number| (letter, number)));
+        numbers.map(move |(letter, number)| format!("{letter}{number:0width$}", width = self.digits))
     }
 
     /// This list's ids in a test's name: `rfc_r092_r094_case_a59_words` has two of one list and one of another.
@@ -66,8 +64,10 @@ impl Scope {
     }
 
     fn is_id(self, part: &str) -> bool {
-        let digits = part.strip_prefix(self.letter.to_ascii_lowercase());
-        digits.is_some_and(|d| d.len() == self.digits && d.bytes().all(|byte| byte.is_ascii_digit()))
+        self.letters.iter().any(|(letter, _)| {
+            let digits = part.strip_prefix(letter.to_ascii_lowercase());
+            digits.is_some_and(|d| d.len() == self.digits && d.bytes().all(|byte| byte.is_ascii_digit()))
+        })
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
         };
         waivers += list.entries.iter().filter(|entry| entry.waiver.is_some()).count();
         faults.extend(wrong_ids(*scope, &list));
-        if scope.letter == 'R' {
+        if scope.prefix == "rfc" {
             faults.extend(citations::uncited(tree, scope.path, &list));
         }
         faults.extend(list.entries.iter().flat_map(|entry| wrong_entry(scope.path, entry, &sources)));
