@@ -55,7 +55,11 @@ pub(crate) const SUITES: &[Suite] = &[
     ),
     suite("bench", "every published row, quickly", bench),
     optional("decomposition", "the ring's median is the sum of its parts", decomposition::run),
-    suite("conformance", "each id of rfc.toml, cases.toml and faults.toml has its tests passed in this run", conformance),
+    suite(
+        "conformance",
+        "each id of rfc.toml, cases.toml and faults.toml has its tests passed in this run",
+        conformance,
+    ),
     optional("turn-relay", "the load generator beside the workspace type-checks", turn_relay),
     optional("ring-rivals", "the bench of queues beside the workspace: its own tests", ring_rivals),
     optional("deny", "licences, sources and bans of the dependencies", deny),
