@@ -89,6 +89,8 @@ faults! {
     OracleMismatch => "oracle_mismatch",
     /// So many levels were dropped at the level cap that the best ones are not known any more.
     LevelCap => "level_cap",
+    /// More levels than the subscription covers: one that the venue pushed out of its book was kept.
+    BeyondDepth => "beyond_depth",
     /// More live orders than `Capacity::orders`.
     OrdersFull => "orders_full",
     /// More open positions than `Capacity::positions`.

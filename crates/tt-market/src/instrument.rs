@@ -7,7 +7,7 @@ use crate::decimal::Scale;
 use crate::proof::LastProof;
 use crate::rules::{JoinRule, Overlap, Rules};
 use crate::seen_trades::SeenTrades;
-use crate::{BookLevel, BookSide, ConnectionId, Contract, ContractUnit, Decimal, Fault, Mark, Symbol, Venue};
+use crate::{BookLevel, BookSide, ConnectionId, Contract, ContractUnit, Decimal, Fault, Levels, Mark, Symbol, Venue};
 use tt_model::{Nanos, Price, Qty};
 
 /// What the engine must be told of an instrument.
@@ -161,6 +161,10 @@ pub(crate) struct Instrument {
     pub(crate) rules: &'static Rules,
     /// How a REST snapshot meets the deltas; `None` where the snapshot comes on the socket.
     pub(crate) overlap: Option<Overlap>,
+    /// A side that holds more levels is not the venue's.
+    pub(crate) levels_max: usize,
+    /// The venue's time of the last update; zero after a snapshot, whose time is not in their row.
+    pub(crate) last_event: Nanos,
     /// The same of the next subscription.
     pub(crate) join_overlap: Option<Overlap>,
     /// Whether the next message of the book is not kept: the first one after a subscription of OKX.
@@ -212,6 +216,8 @@ impl Instrument {
             spec,
             rules,
             overlap,
+            levels_max: usize::MAX,
+            last_event: Nanos(0),
             join_overlap: overlap,
             skips_next: false,
             px: Scale::new(spec.tick_size)?,
@@ -242,6 +248,17 @@ impl Instrument {
             not_before: Nanos(0),
             crossed_since: None,
         })
+    }
+
+    /// The most levels of a side after a snapshot with `levels`. Where the venue drops by itself what leaves the depth,
+    /// that is the depth: the one of the subscription, or the least that holds the snapshot.
+    pub(crate) fn levels_max(&self, levels: &Levels) -> usize {
+        if !self.rules.truncates {
+            return usize::MAX;
+        }
+        let seen = levels.bids().len().max(levels.asks().len());
+        let least = || self.rules.depths.iter().map(|depth| *depth as usize).find(|depth| *depth >= seen);
+        self.spec.depth_max.or_else(least).unwrap_or(usize::MAX)
     }
 
     /// A price in whole steps.

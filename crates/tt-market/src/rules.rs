@@ -260,6 +260,8 @@ pub enum Overlap {
 pub enum Numbering {
     /// Nothing is numbered.
     None,
+    /// Nothing is numbered, and the times of a book's updates only grow (Kraken).
+    Times,
     /// An update begins with the number after the one before (Binance spot).
     Range,
     /// As `Range`, and numbers may begin anew with a snapshot (Bybit).

@@ -100,7 +100,7 @@ impl Watched {
 
     /// Where a delta stands: by its number, or by the venue's time where nothing is numbered.
     pub(super) fn order(&mut self, delta: &BookDelta, numbering: Numbering, frame: &[u8]) -> Order {
-        if numbering == Numbering::None {
+        if matches!(numbering, Numbering::None | Numbering::Times) {
             return self.order_by_time(delta.ts_event.0, frame);
         }
         // A sign of life repeats the number and changes nothing.

@@ -269,7 +269,7 @@ impl Engine {
         let backlog = &mut self.backlogs[slot];
         let counters = self.counters.venue_mut(venue);
         if let Some(last) = backlog.last() {
-            match instrument.rules.numbering.continuity(last.last_id, delta) {
+            match instrument.rules.numbering.continuity(last.last_id, last.ts_event, delta) {
                 Continuity::Next => {}
                 Continuity::Duplicate => return Err(Fault::Duplicate),
                 Continuity::Gap => {

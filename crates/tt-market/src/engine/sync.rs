@@ -5,7 +5,7 @@ use super::{Applied, Engine};
 use crate::book::PageSlab;
 use crate::continuity::{Continuity, Join};
 use crate::instrument::{BookState, Instrument, RequestState};
-use crate::rules::{JoinRule, Numbering, Overlap};
+use crate::rules::{JoinRule, Overlap};
 use crate::{BookDelta, BookSide, BookSnapshot, ConnectionId, Fault, Level, Levels};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
@@ -30,18 +30,19 @@ impl Engine {
         }
         let counters = self.counters.venue_mut(venue);
         match instrument.state {
-            BookState::Live => match instrument.rules.numbering.continuity(instrument.top.update_id, delta) {
-                // A venue that was restarted goes on from a lower number.
-                Continuity::Next => {
-                    counters.epochs += u64::from(delta.last_id < instrument.top.update_id && delta.last_id != 0)
+            BookState::Live => {
+                let (last_id, numbering) = (instrument.top.update_id, instrument.rules.numbering);
+                match numbering.continuity(last_id, instrument.last_event, delta) {
+                    // A venue that was restarted goes on from a lower number.
+                    Continuity::Next => counters.epochs += u64::from(delta.last_id < last_id && delta.last_id != 0),
+                    Continuity::Duplicate => return Err(Fault::Duplicate),
+                    Continuity::Gap => {
+                        counters.gaps += 1;
+                        self.lose_book(index, ts_recv);
+                        return self.after_gap(index, delta, levels);
+                    }
                 }
-                Continuity::Duplicate => return Err(Fault::Duplicate),
-                Continuity::Gap => {
-                    counters.gaps += 1;
-                    self.lose_book(index, ts_recv);
-                    return self.after_gap(index, delta, levels);
-                }
-            },
+            }
             BookState::Joining(overlap) => match overlap.join(instrument.top.update_id, delta) {
                 Join::Next => {
                     instrument.state = BookState::Live;
@@ -64,6 +65,7 @@ impl Engine {
             BookState::Idle => return Err(Fault::AwaitingSnapshot),
         }
         probe.mark(Stage::Validate);
+        instrument.last_event = delta.ts_event;
         let applied = apply_levels(instrument, &mut self.slab, &delta.levels, levels);
         probe.mark(Stage::Build);
         counters.deltas += 1;
@@ -121,7 +123,7 @@ impl Engine {
             instrument.skips_next = false;
             return Err(Fault::Superseded);
         }
-        let numbers_fell = snapshot.last_id < instrument.top.update_id && instrument.rules.numbering != Numbering::None;
+        let numbers_fell = snapshot.last_id != 0 && snapshot.last_id < instrument.top.update_id;
         self.counters.venue_mut(venue).epochs += u64::from(numbers_fell && instrument.state == BookState::Live);
         let result = self.replace_book(index, snapshot, levels, ts_recv);
         probe.mark(Stage::Build);
@@ -247,6 +249,8 @@ impl Engine {
         instrument.book.clear(&mut self.slab);
         instrument.bids.count = 0;
         instrument.asks.count = 0;
+        instrument.last_event = Nanos(0);
+        instrument.levels_max = instrument.levels_max(&snapshot.levels);
         check_order(BookSide::Bid, &levels[snapshot.levels.bids()])?;
         check_order(BookSide::Ask, &levels[snapshot.levels.asks()])?;
         apply_levels(instrument, &mut self.slab, &snapshot.levels, levels)?;
@@ -295,6 +299,9 @@ fn apply_levels(
             {
                 ladder.set(slab, key, 0);
             }
+        }
+        if ladder.len() > instrument.levels_max {
+            return Err(Fault::BeyondDepth);
         }
     }
     Ok(touches_top)

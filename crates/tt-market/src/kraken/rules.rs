@@ -40,7 +40,7 @@ pub static RULES: Rules = Rules {
         subject: &["/symbol"],
     },
     join: JoinRule::Socket,
-    numbering: Numbering::None,
+    numbering: Numbering::Times,
     checksum: Checksum::Kraken,
     keep_alive: KeepAlive {
         ping: Some((r#"{"method":"ping","req_id":0}"#, Nanos::from_secs(15))),
