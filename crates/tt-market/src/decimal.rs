@@ -189,9 +189,9 @@ impl Scale {
             return self.steps_of_any(mantissa, decimals);
         }
         // The exact quotient by an odd divisor is the product with its inverse; every other number maps above the
-        // greatest possible quotient.
+        // greatest possible quotient. So does a negative one, whose bits are a number beyond all others.
         let steps = (mantissa as u64).wrapping_mul(self.inverse).rotate_right(self.trailing_zeros);
-        if steps <= self.steps_max && mantissa >= 0 { Some(steps as i64) } else { None }
+        if steps <= self.steps_max { Some(steps as i64) } else { None }
     }
 
     #[cold]

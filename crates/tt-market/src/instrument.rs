@@ -261,6 +261,17 @@ impl Instrument {
         self.spec.depth_max.or_else(least).unwrap_or(usize::MAX)
     }
 
+    /// Makes the decimals of `levels` the cheap case.
+    #[inline]
+    pub(crate) fn remember(&mut self, levels: &Levels) {
+        if !self.px.remembers(levels.px_decimals) {
+            self.px.remember(levels.px_decimals);
+        }
+        if !self.qty.remembers(levels.qty_decimals) {
+            self.qty.remember(levels.qty_decimals);
+        }
+    }
+
     /// A price in whole steps.
     #[inline]
     pub(crate) fn price(&mut self, px: Decimal) -> Result<Price, Fault> {

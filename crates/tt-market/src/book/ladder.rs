@@ -5,7 +5,9 @@
 
 use super::overflow::{Overflow, Stored};
 use super::slab::{PAGE_STEPS, PageSlab};
+use crate::Fault;
 use alloc::vec::Vec;
+use core::mem;
 
 /// Pages in the window.
 const PAGES: usize = 1024;
@@ -94,6 +96,76 @@ impl Ladder {
         self.len = self.len + is as usize - was as usize;
         if occupancy == 0 {
             self.release(slab, index);
+        }
+    }
+
+    /// Takes a whole side, best first, into an empty ladder; `read` makes a key and a quantity of each of `levels`. A
+    /// page is looked up once for all that lie in it.
+    ///
+    /// # Errors
+    /// That of `read`, or `SnapshotOrder` where a level is not worse than the one before it or has no quantity. The
+    /// ladder must then be cleared.
+    #[inline]
+    pub(crate) fn fill<L>(
+        &mut self,
+        slab: &mut PageSlab,
+        levels: &[L],
+        read: impl Fn(&L) -> Result<(i64, i64), Fault>,
+    ) -> Result<(), Fault> {
+        let Some(best) = levels.first() else { return Ok(()) };
+        self.base = base_for(read(best)?.0);
+        let mut before = i64::MAX;
+        // No page has this number.
+        let mut number = i64::MAX;
+        let (mut page, mut occupancy) = (NONE, 0);
+        for level in levels {
+            let (key, qty) = read(level)?;
+            if key >= before || qty <= 0 {
+                return Err(Fault::SnapshotOrder);
+            }
+            before = key;
+            if key >> 6 != number {
+                self.close_page(slab, page, occupancy);
+                (number, page, occupancy) = (key >> 6, self.page_for(slab, key), 0);
+                if page == NONE {
+                    self.fill_outside(key, qty);
+                    number = i64::MAX;
+                    continue;
+                }
+            }
+            let offset = key as usize % PAGE_STEPS;
+            slab.set_qty(page, offset, qty);
+            occupancy |= 1_u64 << offset;
+        }
+        self.close_page(slab, page, occupancy);
+        self.overflow.put_in_order();
+        Ok(())
+    }
+
+    /// An empty page for a level that is worse than all others; `NONE` beyond the window, or where all are taken.
+    fn page_for(&mut self, slab: &mut PageSlab, key: i64) -> u32 {
+        let index = (key >> 6).wrapping_sub(self.base) as u64;
+        if index >= PAGES as u64 {
+            return NONE;
+        }
+        self.acquire(slab, index as usize).unwrap_or(NONE)
+    }
+
+    fn close_page(&mut self, slab: &mut PageSlab, page: u32, occupancy: u64) {
+        if page != NONE {
+            *slab.occupancy_mut(page) = occupancy;
+            self.len += occupancy.count_ones() as usize;
+        }
+    }
+
+    /// A level for which there is no page.
+    #[cold]
+    fn fill_outside(&mut self, key: i64, qty: i64) {
+        let is_outside = (key >> 6).wrapping_sub(self.base) as u64 >= PAGES as u64;
+        if is_outside && self.overflow.push_worst(key, qty) {
+            self.len += 1;
+        } else {
+            self.note_drop(key);
         }
     }
 
@@ -312,9 +384,15 @@ impl Ladder {
     }
 
     pub(crate) fn clear(&mut self, slab: &mut PageSlab) {
-        while let Some(index) = self.best_index() {
-            self.release(slab, index);
+        // The best page last: it is the first to be taken again, and still near.
+        for (pages, word) in self.pages.as_chunks_mut::<64>().0.iter_mut().zip(&mut self.summary) {
+            let mut left = mem::take(word);
+            while left != 0 {
+                slab.give(mem::replace(&mut pages[left.trailing_zeros() as usize], NONE));
+                left &= left - 1;
+            }
         }
+        self.top = 0;
         self.overflow.clear();
         self.len = 0;
         self.dropped = 0;

@@ -57,6 +57,20 @@ impl Overflow {
         }
     }
 
+    /// Adds a level that is worse than all others while a list is filled; `false` where there is no room for it.
+    pub(crate) fn push_worst(&mut self, key: i64, qty: i64) -> bool {
+        let has_room = self.levels.len() < self.len_max;
+        if has_room {
+            self.levels.push((key, qty));
+        }
+        has_room
+    }
+
+    /// Ends the filling of a list that was empty.
+    pub(crate) fn put_in_order(&mut self) {
+        self.levels.reverse();
+    }
+
     #[inline]
     pub(crate) fn best(&self) -> Option<(i64, i64)> {
         self.levels.last().copied()

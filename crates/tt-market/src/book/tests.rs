@@ -1,6 +1,7 @@
 //! The ladder against a sorted map.
 
 use super::*;
+use crate::Fault;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -25,7 +26,7 @@ impl Reference {
     }
 }
 
-fn levels(ladder: &Ladder, slab: &PageSlab) -> Vec<(i64, i64)> {
+fn levels_of(ladder: &Ladder, slab: &PageSlab) -> Vec<(i64, i64)> {
     let mut levels = Vec::new();
     ladder.walk(slab, |key, qty| {
         levels.push((key, qty));
@@ -34,8 +35,13 @@ fn levels(ladder: &Ladder, slab: &PageSlab) -> Vec<(i64, i64)> {
     levels
 }
 
+/// Steps from a level to the next worse one.
+fn gap() -> impl Strategy<Value = i64> {
+    prop_oneof![8 => 1_i64..100, 2 => 100_i64..5_000, 1 => 5_000_i64..100_000]
+}
+
 fn check(ladder: &Ladder, slab: &PageSlab, reference: &Reference) {
-    assert_eq!(levels(ladder, slab), reference.best_first());
+    assert_eq!(levels_of(ladder, slab), reference.best_first());
     assert_eq!(ladder.len(), reference.0.len());
     assert_eq!(ladder.best(slab), reference.best_first().first().copied());
     assert_eq!(ladder.worst(slab), reference.best_first().last().copied());
@@ -74,6 +80,36 @@ proptest! {
         prop_assert_eq!((ladder.len(), slab.used()), (0, 0));
     }
 
+    /// A side that is filled at once holds all of its levels, and at the cap says how many it does not; again and again
+    /// in the same ladder.
+    #[test]
+    fn a_filled_ladder_holds_the_side(
+        sides in prop::collection::vec((-1_000_000_i64..1_000_000, prop::collection::vec((gap(), 1_i64..1000), 0..300)), 1..4),
+        (pages, overflow) in prop_oneof![3 => Just((4096_usize, 4096_usize)), 1 => (1_usize..20, 0_usize..20)],
+    ) {
+        let (mut slab, mut ladder) = (PageSlab::new(pages), Ladder::new(overflow));
+        for (best, steps) in sides {
+            let mut key = best;
+            let levels: Vec<(i64, i64)> = steps.into_iter().map(|(gap, qty)| { key -= gap; (key, qty) }).collect();
+            ladder.clear(&mut slab);
+            prop_assert_eq!((ladder.len(), slab.used()), (0, 0));
+            prop_assert_eq!(ladder.fill(&mut slab, &levels, |level| Ok(*level)), Ok(()));
+            ladder.settle(&mut slab);
+            let kept = levels_of(&ladder, &slab);
+            prop_assert_eq!((kept.len(), kept.len() + ladder.dropped() as usize), (ladder.len(), levels.len()));
+            prop_assert!(pages < 4096 || kept.len() == levels.len());
+            let mut rest = levels.iter();
+            prop_assert!(kept.iter().all(|level| rest.any(|other| other == level)), "in order, and nothing else");
+            prop_assert_eq!(ladder.best(&slab), levels.first().copied());
+            prop_assert_eq!(ladder.worst(&slab), kept.last().copied());
+            // What is set afterwards finds the levels where they are.
+            for (key, _) in &kept {
+                ladder.set(&mut slab, *key, 0);
+            }
+            prop_assert_eq!((ladder.len(), slab.used()), (0, 0));
+        }
+    }
+
     /// At the cap the best levels stay right, or the ladder says that it does not know them.
     #[test]
     fn a_full_ladder_never_claims_a_wrong_best(steps in prop::collection::vec(step(), 50..600)) {
@@ -85,7 +121,7 @@ proptest! {
             ladder.set(&mut slab, key, qty);
             reference.set(key, qty);
             ladder.settle(&mut slab);
-            let kept = levels(&ladder, &slab);
+            let kept = levels_of(&ladder, &slab);
             prop_assert_eq!(kept.len(), ladder.len());
             prop_assert!(kept.windows(2).all(|pair| pair[0].0 > pair[1].0));
             if ladder.knows_best(&slab) {
@@ -94,6 +130,24 @@ proptest! {
                 prop_assert!(ladder.dropped() > 0);
             }
         }
+    }
+}
+
+#[test]
+fn a_side_that_is_out_of_order_or_holds_nothing_fills_no_ladder() {
+    let off_step: &[Result<(i64, i64), Fault>] = &[Ok((9, 1)), Err(Fault::OffTickSize)];
+    let sides = [
+        (&[Ok((9, 1)), Ok((9, 2))][..], Fault::SnapshotOrder),
+        (&[Ok((9, 1)), Ok((8, 2)), Ok((70, 2))], Fault::SnapshotOrder),
+        (&[Ok((-900_000, 1)), Ok((-999_999, 2)), Ok((-900_001, 2))], Fault::SnapshotOrder),
+        (&[Ok((9, 0))], Fault::SnapshotOrder),
+        (off_step, Fault::OffTickSize),
+    ];
+    let (mut slab, mut ladder) = (PageSlab::new(16), Ladder::new(16));
+    for (side, fault) in sides {
+        assert_eq!(ladder.fill(&mut slab, side, |level| *level), Err(fault), "{side:?}");
+        ladder.clear(&mut slab);
+        assert_eq!((ladder.len(), slab.used(), ladder.best(&slab)), (0, 0, None), "{side:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::verify::Change;
 use super::{Applied, Engine};
-use crate::book::PageSlab;
+use crate::book::{Ladder, PageSlab};
 use crate::continuity::{Continuity, Join};
 use crate::instrument::{BookState, Instrument, RequestState};
 use crate::rules::{JoinRule, Overlap};
@@ -235,7 +235,8 @@ impl Engine {
         Ok(last)
     }
 
-    /// Replaces all levels by those of a snapshot, which must be sorted best first without a price twice.
+    /// Replaces all levels by those of a snapshot, which must be sorted best first without a price twice. Where it is
+    /// not, the book is empty.
     fn replace_book(
         &mut self,
         index: usize,
@@ -251,9 +252,11 @@ impl Engine {
         instrument.asks.count = 0;
         instrument.last_event = Nanos(0);
         instrument.levels_max = instrument.levels_max(&snapshot.levels);
-        check_order(BookSide::Bid, &levels[snapshot.levels.bids()])?;
-        check_order(BookSide::Ask, &levels[snapshot.levels.asks()])?;
-        apply_levels(instrument, &mut self.slab, &snapshot.levels, levels)?;
+        if let Err(fault) = fill_book(instrument, &mut self.slab, &snapshot.levels, levels) {
+            counters.levels_dropped += dropped(instrument);
+            instrument.book.clear(&mut self.slab);
+            return Err(fault);
+        }
         counters.snapshots += 1;
         counters.levels += snapshot.levels.len() as u64;
         if snapshot.ts_event.0 != 0 {
@@ -261,6 +264,24 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Takes both sides of a snapshot into an empty book.
+fn fill_book(instrument: &mut Instrument, slab: &mut PageSlab, levels: &Levels, buffer: &[Level]) -> Result<(), Fault> {
+    let (px_decimals, qty_decimals) = (levels.px_decimals, levels.qty_decimals);
+    instrument.remember(levels);
+    let (px, qty) = (instrument.px, instrument.qty);
+    for (side, range) in [(BookSide::Bid, levels.bids()), (BookSide::Ask, levels.asks())] {
+        let ladder = instrument.book.side_mut(side);
+        let in_steps = |level: &Level| {
+            let px = px.steps(level.px, px_decimals).ok_or(Fault::OffTickSize)?;
+            let qty = qty.steps(level.qty, qty_decimals).ok_or(Fault::OffLotSize)?;
+            Ok((side.key(px), qty))
+        };
+        ladder.fill(slab, &buffer[range], in_steps)?;
+        cut(ladder, slab, instrument.spec.depth_max);
+    }
+    Ok(())
 }
 
 /// Applies levels to both sides and tells whether one of the best may have changed.
@@ -272,12 +293,7 @@ fn apply_levels(
     buffer: &[Level],
 ) -> Result<bool, Fault> {
     let (px_decimals, qty_decimals) = (levels.px_decimals, levels.qty_decimals);
-    if !instrument.px.remembers(px_decimals) {
-        instrument.px.remember(px_decimals);
-    }
-    if !instrument.qty.remembers(qty_decimals) {
-        instrument.qty.remember(qty_decimals);
-    }
+    instrument.remember(levels);
     let sides = [(BookSide::Bid, levels.bids()), (BookSide::Ask, levels.asks())];
     let mut touches_top = false;
     for (side, range) in sides {
@@ -293,13 +309,7 @@ fn apply_levels(
             touches_top |= key >= floor;
             ladder.set(slab, key, qty);
         }
-        if let Some(depth_max) = instrument.spec.depth_max {
-            while ladder.len() > depth_max
-                && let Some((key, _)) = ladder.worst(slab)
-            {
-                ladder.set(slab, key, 0);
-            }
-        }
+        cut(ladder, slab, instrument.spec.depth_max);
         if ladder.len() > instrument.levels_max {
             return Err(Fault::BeyondDepth);
         }
@@ -307,12 +317,17 @@ fn apply_levels(
     Ok(touches_top)
 }
 
-pub(super) fn dropped(instrument: &Instrument) -> u64 {
-    instrument.book.side(BookSide::Bid).dropped() + instrument.book.side(BookSide::Ask).dropped()
+/// Drops what lies beyond the subscription's depth.
+#[inline]
+fn cut(ladder: &mut Ladder, slab: &mut PageSlab, depth_max: Option<usize>) {
+    let Some(depth_max) = depth_max else { return };
+    while ladder.len() > depth_max
+        && let Some((key, _)) = ladder.worst(slab)
+    {
+        ladder.set(slab, key, 0);
+    }
 }
 
-/// A snapshot's side must be sorted, best first, and hold no price twice and no level without quantity.
-fn check_order(side: BookSide, levels: &[Level]) -> Result<(), Fault> {
-    let sorted = levels.windows(2).all(|pair| side.key(pair[0].px) > side.key(pair[1].px));
-    if sorted && levels.iter().all(|level| level.qty > 0) { Ok(()) } else { Err(Fault::SnapshotOrder) }
+pub(super) fn dropped(instrument: &Instrument) -> u64 {
+    instrument.book.side(BookSide::Bid).dropped() + instrument.book.side(BookSide::Ask).dropped()
 }
