@@ -203,7 +203,8 @@ impl Scale {
         } else {
             step *= power(decimals - self.step.decimals)?;
         }
-        if number < 0 || number % step != 0 {
+        // Whole steps times the step stay within an `i64` too, so that the digits can be had back.
+        if number < 0 || number % step != 0 || (decimals < self.step.decimals && number > i128::from(i64::MAX)) {
             return None;
         }
         i64::try_from(number / step).ok()

@@ -201,8 +201,8 @@ pub(crate) struct Instrument {
     pub(crate) is_resync: bool,
     /// No request before this time.
     pub(crate) not_before: Nanos,
-    /// Since when the book has been crossed.
-    pub(crate) crossed_since: Option<Nanos>,
+    /// Since when the book has been crossed, or locked where the venue has no auctions.
+    pub(crate) wrong_since: Option<Nanos>,
 }
 
 impl Instrument {
@@ -246,7 +246,7 @@ impl Instrument {
             resyncs: 0,
             is_resync: false,
             not_before: Nanos(0),
-            crossed_since: None,
+            wrong_since: None,
         })
     }
 

@@ -42,6 +42,8 @@ pub struct Rules {
     pub numbering: Numbering,
     /// The checksum that its book frames carry.
     pub checksum: Checksum,
+    /// Whether best bid and offer may be one price for longer than a message: before and in an auction.
+    pub may_lock: bool,
     /// What keeps a connection alive.
     pub keep_alive: KeepAlive,
     /// A connection that says nothing for longer is dead.

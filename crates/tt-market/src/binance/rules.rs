@@ -52,6 +52,7 @@ pub static SPOT: Rules = Rules {
     join: JoinRule::Rest(Overlap::Next),
     numbering: Numbering::Range,
     checksum: Checksum::None,
+    may_lock: false,
     keep_alive: KEEP_ALIVE,
     // It pings every 20 s.
     silence_max: Nanos::from_secs(60),

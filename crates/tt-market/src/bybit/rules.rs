@@ -45,6 +45,8 @@ pub static LINEAR: Rules = Rules {
     join: JoinRule::Socket,
     numbering: Numbering::RangeFromOne,
     checksum: Checksum::None,
+    // Contracts before their market opens, and books that begin anew, are matched by auction.
+    may_lock: true,
     keep_alive: KeepAlive { ping: Some((r#"{"op":"ping"}"#, Nanos::from_secs(20))), begin: None, answer: None },
     // Each ping is answered.
     silence_max: Nanos::from_secs(45),

@@ -44,6 +44,8 @@ pub(crate) static RULES: Rules = Rules {
     join: JoinRule::Socket,
     numbering: Numbering::Connection,
     checksum: Checksum::None,
+    // A product may be in auction mode.
+    may_lock: true,
     keep_alive: KeepAlive { ping: None, begin: None, answer: None },
     // A heartbeat each second.
     silence_max: Nanos::from_secs(10),

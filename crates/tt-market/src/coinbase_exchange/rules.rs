@@ -43,6 +43,8 @@ pub(crate) static RULES: Rules = Rules {
     join: JoinRule::Socket,
     numbering: Numbering::None,
     checksum: Checksum::None,
+    // A product may be in auction mode.
+    may_lock: true,
     keep_alive: KeepAlive { ping: None, begin: None, answer: None },
     // A heartbeat of each product each second.
     silence_max: Nanos::from_secs(10),

@@ -43,6 +43,7 @@ pub static RULES: Rules = Rules {
     join: JoinRule::Socket,
     numbering: Numbering::Chain,
     checksum: Checksum::None,
+    may_lock: false,
     keep_alive: KeepAlive {
         ping: None,
         begin: Some(r#"{"jsonrpc":"2.0","id":0,"method":"public/set_heartbeat","params":{"interval":30}}"#),

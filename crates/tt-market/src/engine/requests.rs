@@ -15,7 +15,7 @@ const FIRST_WAIT_MAX: Nanos = Nanos::from_millis(50);
 const RETRY_DOUBLINGS: u32 = 7;
 /// How long a snapshot may take before it is asked for again.
 const SNAPSHOT_WAIT: Nanos = Nanos::from_secs(30);
-/// How long a book may stay crossed before it is synchronised anew.
+/// How long a book may stay crossed, or locked where that cannot be, before it is synchronised anew.
 const CROSSED_MAX: Nanos = Nanos::from_millis(500);
 
 impl Engine {
@@ -160,7 +160,7 @@ impl Engine {
                 && now.saturating_sub(since) > SNAPSHOT_WAIT
             {
                 self.snapshot_failed(InstrumentId(index as u32), now);
-            } else if instrument.crossed_since.is_some_and(|since| now.saturating_sub(since) > CROSSED_MAX) {
+            } else if instrument.wrong_since.is_some_and(|since| now.saturating_sub(since) > CROSSED_MAX) {
                 self.lose_book(index, now);
             }
         }
@@ -173,7 +173,7 @@ impl Engine {
             return;
         }
         instrument.state = BookState::Awaiting;
-        instrument.crossed_since = None;
+        instrument.wrong_since = None;
         instrument.is_resync = true;
         // Checksums that fail again and again make resyncs rarer, even if the snapshots between them fit.
         let attempts = instrument.attempts.max(instrument.trust.mismatches.saturating_sub(1));

@@ -46,7 +46,8 @@ impl Engine {
             (Some(_) | None, None) | (None, Some(_)) => (false, false),
         };
         counters.crossed += u64::from(is_crossed);
-        instrument.crossed_since = if is_crossed { instrument.crossed_since.or(Some(change.ts_recv)) } else { None };
+        let is_wrong = is_crossed | (is_locked & !instrument.rules.may_lock);
+        instrument.wrong_since = if is_wrong { instrument.wrong_since.or(Some(change.ts_recv)) } else { None };
         let is_truncated = dropped(instrument) != 0;
         let standing = Standing { proof, is_crossed, is_locked, is_truncated, ..Standing::default() }.since(
             instrument.last_proof,

@@ -44,6 +44,7 @@ pub(crate) static RULES: Rules = Rules {
     join: JoinRule::Whole,
     numbering: Numbering::None,
     checksum: Checksum::None,
+    may_lock: false,
     // The venue closes what has been silent for a minute.
     keep_alive: KeepAlive { ping: Some((r#"{"method":"ping"}"#, Nanos::from_secs(20))), begin: None, answer: None },
     silence_max: Nanos::from_secs(45),

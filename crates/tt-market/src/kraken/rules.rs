@@ -42,6 +42,7 @@ pub static RULES: Rules = Rules {
     join: JoinRule::Socket,
     numbering: Numbering::Times,
     checksum: Checksum::Kraken,
+    may_lock: false,
     keep_alive: KeepAlive {
         ping: Some((r#"{"method":"ping","req_id":0}"#, Nanos::from_secs(15))),
         begin: None,

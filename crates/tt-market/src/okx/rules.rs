@@ -56,6 +56,8 @@ pub static RULES: Rules = Rules {
     numbering: Numbering::Chain,
     // All zeros since June 2026.
     checksum: Checksum::Okx,
+    // New listings begin with a call auction.
+    may_lock: true,
     keep_alive: KeepAlive { ping: Some(("ping", Nanos::from_secs(20))), begin: None, answer: None },
     // Each ping is answered.
     silence_max: Nanos::from_secs(45),

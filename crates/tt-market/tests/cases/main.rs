@@ -1,6 +1,11 @@
-//! The join and gap rules on made-up frames: M01 to M06 and what stands beside them.
+//! What may go wrong between a venue and a book (M01 to M46 of `cases.toml`), on made-up frames.
 
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
+
+mod books;
+mod numbers;
+mod sequences;
+mod wire;
 
 use tt_market::{
     AddError, Applied, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, OrderId,
