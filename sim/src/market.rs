@@ -29,6 +29,8 @@ pub(crate) enum Topic {
     DayTicker,
     /// Mark price and funding, once a second.
     MarkPrice,
+    /// The running candle of a minute, once a second.
+    Candle,
 }
 
 /// Who asked, and how the answer is addressed.
@@ -132,6 +134,8 @@ pub(crate) struct Market {
     pub(crate) instrument: Instrument,
     pub(crate) script: Script,
     pub(crate) day: Day,
+    /// The running minute: its number since the Unix epoch, and what was traded in it.
+    pub(crate) minute: (u64, Day),
     pub(crate) subscribers: HashMap<Topic, Vec<Subscriber>>,
     pub(crate) faults: VecDeque<Fault>,
     /// The frame that waits for its successor after [`Fault::Swap`].
@@ -156,6 +160,7 @@ impl Market {
             script: Script::new(&instrument, seed),
             instrument,
             day: Day { open_px: start_px, high_px: start_px, low_px: start_px, ..Day::default() },
+            minute: (0, Day::default()),
             subscribers: HashMap::new(),
             faults: VecDeque::new(),
             swapped: HashMap::new(),
@@ -175,6 +180,12 @@ impl Market {
         self.last_us = unix_us.max(self.last_us + 1);
         if let Some(trade) = step.trade {
             self.day.record(trade);
+            let minute = self.last_us / 60_000_000;
+            if minute != self.minute.0 || self.minute.1.open_px == 0 {
+                let (open_px, high_px, low_px) = (trade.px, trade.px, trade.px);
+                self.minute = (minute, Day { open_px, high_px, low_px, ..Day::default() });
+            }
+            self.minute.1.record(trade);
         }
         if self.history.len() == HISTORY_STEPS {
             self.history.pop_front();

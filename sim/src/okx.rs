@@ -159,6 +159,22 @@ impl Printer<'_> {
         )
     }
 
+    /// `candle1m`: the minute that runs, with the text 0 at its end.
+    pub(crate) fn candle(&self, script: &Script, &(minute, traded): &(u64, Day)) -> String {
+        let mut notional = String::new();
+        Self::number(&mut notional, traded.notional, self.instrument.px_decimals + self.instrument.qty_decimals);
+        format!(
+            "{}\"data\":[[\"{}\",\"{}\",\"{}\",\"{}\",\"{}\",\"{}\",\"{notional}\",\"{notional}\",\"0\"]]}}",
+            self.begin("candle1m"),
+            minute * 60_000,
+            self.px(traded.open_px),
+            self.px(traded.high_px),
+            self.px(traded.low_px),
+            self.px(script.last_trade().px),
+            self.qty(traded.qty),
+        )
+    }
+
     /// The instrument's entry in the body of `GET /api/v5/public/instruments`.
     pub(crate) fn listing(&self) -> String {
         let Instrument { symbol, base, quote, .. } = self.instrument;
@@ -179,6 +195,7 @@ pub(crate) fn topic(name: &str) -> Option<Topic> {
         "tickers" => Some(Topic::DayTicker),
         "trades" => Some(Topic::Trades),
         "mark-price" => Some(Topic::MarkPrice),
+        "candle1m" => Some(Topic::Candle),
         _ => None,
     }
 }

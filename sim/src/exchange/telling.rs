@@ -7,7 +7,7 @@ use crate::{
     deribit,
     instrument::Venue,
     kraken,
-    market::{Fault, Subscriber, Topic, Window, changes},
+    market::{Fault, Market, Subscriber, Topic, Window, changes},
     okx,
     script::Step,
 };
@@ -127,8 +127,8 @@ impl Exchange {
                 if day {
                     frames.push((Topic::DayTicker, printer.ticker(&market.script, &market.day)));
                 }
-                if new_second && asked(Topic::MarkPrice) {
-                    frames.push((Topic::MarkPrice, printer.mark_price(&market.script)));
+                if new_second {
+                    frames.extend(okx_each_second(printer, market));
                 }
             }
             Venue::Bybit => {
@@ -225,4 +225,13 @@ impl Exchange {
             self.send_to(&subscriber, &event);
         }
     }
+}
+
+/// What OKX tells each second of whatever was asked for.
+fn okx_each_second(printer: okx::Printer<'_>, market: &Market) -> impl Iterator<Item = (Topic, String)> {
+    let asked = |topic| market.subscribers.contains_key(&topic);
+    let mark = asked(Topic::MarkPrice).then(|| (Topic::MarkPrice, printer.mark_price(&market.script)));
+    let has_candle = asked(Topic::Candle) && market.minute.1.qty > 0;
+    let candle = has_candle.then(|| (Topic::Candle, printer.candle(&market.script, &market.minute)));
+    mark.into_iter().chain(candle)
 }

@@ -84,7 +84,7 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
                 printer.book("snapshot", depth, whole, id, market.script.update_id())
             }
             Topic::DayTicker => printer.ticker(true, &market.script, &market.day),
-            Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::MarkPrice => continue,
+            Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::MarkPrice | Topic::Candle => continue,
         };
         exchange.send(connection, snapshot);
     }

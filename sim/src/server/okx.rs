@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{
     Shared,
     binance::json_text,
-    connection::{self, REQUEST_BYTES_MAX},
+    connection::{self, Answer, REQUEST_BYTES_MAX},
     rest_book, stale_script,
 };
 use crate::{
@@ -29,16 +29,24 @@ const SILENCE_MAX_S: u32 = 30;
 pub(super) fn router(shared: Shared) -> Router {
     Router::new()
         .route("/ws/v5/public", any(open))
-        .route("/ws/v5/business", any(open))
+        .route("/ws/v5/business", any(open_business))
         .route("/api/v5/market/books", get(books))
         .route("/api/v5/public/instruments", get(instruments))
         .with_state(shared)
 }
 
 async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    serve(upgrade, shared, take)
+}
+
+async fn open_business(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    serve(upgrade, shared, take_business)
+}
+
+fn serve(upgrade: WebSocketUpgrade, shared: Shared, answer: Answer) -> Response {
     upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
         let (connection, frames) = shared.lock().connect();
-        connection::serve(socket, shared, connection, frames, take, Some(beat)).await;
+        connection::serve(socket, shared, connection, frames, answer, Some(beat)).await;
     })
 }
 
@@ -61,8 +69,17 @@ struct Argument {
     inst_id: String,
 }
 
-/// Takes a request.
+/// Takes a request on the public socket.
 pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
+    take_of(exchange, connection, text, false);
+}
+
+/// Takes a request on the business socket, which has the candles.
+fn take_business(exchange: &mut Exchange, connection: u64, text: &str) {
+    take_of(exchange, connection, text, true);
+}
+
+fn take_of(exchange: &mut Exchange, connection: u64, text: &str, is_business: bool) {
     if text == "ping" {
         return exchange.send(connection, "pong");
     }
@@ -79,7 +96,8 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
         _ => return refuse(exchange, "60012", &format!("Invalid request: {text}")),
     };
     for Argument { channel: name, inst_id } in &request.args {
-        let found = topic(name).and_then(|topic| Some((topic, exchange.market_index(inst_id)?)));
+        let here = topic(name).filter(|topic| (*topic == Topic::Candle) == is_business);
+        let found = here.and_then(|topic| Some((topic, exchange.market_index(inst_id)?)));
         let Some((topic, index)) = found else {
             let reason = format!(
                 "Wrong URL or channel:{name},instId:{inst_id} doesn't exist. Please use the correct URL, channel and \
@@ -104,7 +122,7 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
             Topic::Book(depth) => printer.book_snapshot(&market.windows[&depth], market.chains[&depth].id()),
             Topic::DayTicker => printer.ticker(&market.script, &market.day),
             Topic::MarkPrice => printer.mark_price(&market.script),
-            Topic::BestQuote | Topic::Trades | Topic::Depth => continue,
+            Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::Candle => continue,
         };
         exchange.send(connection, snapshot);
     }
