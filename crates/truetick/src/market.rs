@@ -9,6 +9,7 @@ mod feed;
 mod intake;
 mod ledger;
 mod listing;
+mod liveness;
 mod published;
 mod reach;
 mod recorded;
@@ -22,6 +23,7 @@ mod snapshot;
 mod socket;
 mod table;
 mod topics;
+mod wanted;
 
 use std::time::{Duration, Instant};
 
@@ -36,12 +38,14 @@ use crate::shutdown::Shutdown;
 pub use ledger::{Row, Times};
 pub use published::FeedStatus;
 pub use reach::Unreached;
-pub(crate) use recorded::{recorded_instrument, recorded_venue};
+pub(crate) use recorded::{ToldInstrument, recorded_instrument, recorded_venue};
 pub use replaying::{Replaying, Run, hash_of};
 pub use running::{Instrument, Reader, Running, start, start_when_reached};
 pub use settings::{FeedConfig, MarketConfig, OpenPosition, RecordingConfig, Timing};
 pub use shown::steps_text;
 pub use topics::Refusal;
+pub(crate) use topics::topic_of_name;
+pub use wanted::Wanted;
 
 /// Flags of `truetick market`.
 #[derive(Debug, clap::Args)]
@@ -61,6 +65,9 @@ pub struct Args {
     /// Levels of each side, where the venue wants to know: 10, 25, 100, 500 or 1000 at Kraken
     #[arg(long, value_name = "N", default_value_t = 25)]
     depth: u32,
+    /// What else of it.
+    #[command(flatten)]
+    wanted: Wanted,
     /// CPU that the connection's thread is pinned to
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
@@ -129,6 +136,7 @@ fn feed_of(args: &Args, venue: Venue) -> anyhow::Result<FeedConfig> {
     };
     feed.rest = args.rest_url.clone().or(feed.rest);
     feed.depth = args.depth;
+    args.wanted.ask(&mut feed);
     feed.cpu = args.cpu;
     Ok(feed)
 }

@@ -46,6 +46,9 @@ pub struct Args {
     /// Levels of each side, where the venue wants to know
     #[arg(long, value_name = "N", default_value_t = 25)]
     depth: u32,
+    /// What else of it.
+    #[command(flatten)]
+    wanted: market::Wanted,
     /// What is written is synced at most this much later: what a loss of power may cost
     #[arg(long, value_name = "MS", default_value_t = 10)]
     sync_ms: u64,
@@ -109,6 +112,7 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
             feed.symbols.clone_from(&args.symbols);
             feed.positions.retain(|position| args.symbols.contains(&position.symbol));
         }
+        feeds.iter_mut().for_each(|feed| args.wanted.ask(feed));
         return Ok((feeds, Some(simulator)));
     }
     ensure!(!args.symbols.is_empty(), "which symbols? --symbols A,B");
@@ -118,6 +122,7 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
     };
     feed.rest = args.rest_url.clone().or(feed.rest);
     feed.depth = args.depth;
+    args.wanted.ask(&mut feed);
     Ok((vec![feed], None))
 }
 

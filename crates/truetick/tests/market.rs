@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use sim::{Fault, Venue as SimVenue};
 use truetick::market::{self, FeedConfig, Instrument, MarketConfig, OpenPosition, Reader};
+use tt_market::rules::TopicKind;
 use tt_market::{Decimal, Fault as Dropped, Proof, Venue};
 use tt_model::InstrumentId;
 
@@ -296,6 +297,54 @@ fn a_closed_connection_is_made_again_and_a_silent_one_given_up() {
         running.stop();
         sim.stop();
     }
+}
+
+#[test]
+fn okx_joins_by_rest_and_has_its_candles_from_a_second_socket() {
+    let sim = simulator(2, 400.0);
+    let mut config = feed(&sim, Venue::Okx);
+    config.join_by_rest = true;
+    config.also = vec![TopicKind::Candles];
+    let running = follow(vec![config]);
+    let reader = running.reader();
+    assert!(reader.wait(SOON, || connected(&reader) && reader.all_verified()), "{:?}", reader.status(0));
+    assert!(reader.wait(SOON, || reader.status(0).snapshots >= 2), "not by REST: {:?}", reader.status(0));
+    assert_eq!((sim.stats(SimVenue::Okx).open, reader.status(0).connections), (2, 1));
+    let minute = 1;
+    let told = || {
+        let of = |listed: &Instrument| reader.board(listed.id).and_then(|(board, id)| board.venue_candle(id, minute));
+        reader.instruments().iter().all(|listed| of(listed).is_some_and(|candle| candle.high_px.mantissa > 0))
+    };
+    assert!(reader.wait(SOON, told), "{:?}", reader.counters(0));
+    // A gap asks for another snapshot by REST.
+    let snapshots = reader.status(0).snapshots;
+    sim.fault(SimVenue::Okx, 0, Fault::Drop);
+    assert!(reader.wait(SOON, || reader.counters(0).resyncs == 1 && reader.all_verified()));
+    assert!(reader.wait(SOON, || reader.status(0).snapshots > snapshots));
+    // Both sockets are the connection: without one of them there is none.
+    sim.disconnect(SimVenue::Okx);
+    assert!(reader.wait(SOON, || reader.status(0).connections == 2 && reader.all_verified()));
+    assert!(reader.wait(SOON, || sim.stats(SimVenue::Okx).open == 2));
+    assert!(reader.instruments().iter().all(|listed| reader.messages(listed.id) > 0));
+    running.stop();
+    assert!(reader.counters(0).closes());
+    sim.stop();
+}
+
+#[test]
+fn what_a_venue_does_not_have_is_told_before_it_is_asked() {
+    let sim = simulator(1, 0.0);
+    let mut without = feed(&sim, Venue::Kraken);
+    without.also = vec![TopicKind::Liquidations];
+    let mut by_rest = feed(&sim, Venue::Kraken);
+    by_rest.join_by_rest = true;
+    for (config, told) in [(without, "kraken has no topic liquidations"), (by_rest, "kraken has no snapshots by REST")]
+    {
+        let refused = market::start(MarketConfig { feeds: vec![config], ..MarketConfig::default() }).unwrap_err();
+        assert!(refused.to_string().contains(told), "{refused}");
+    }
+    assert_eq!(sim.stats(SimVenue::Kraken).opened, 0);
+    sim.stop();
 }
 
 #[test]

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use truetick::market::{self, FeedConfig, MarketConfig, OpenPosition, RecordingConfig, Replaying, Run};
 use tt_journal::recording::{RecordHead, RecordKind, encode, header, seal};
 use tt_journal::{RecorderConfig, RecordingReader};
+use tt_market::rules::TopicKind;
 use tt_market::{Decimal, Venue};
 
 /// Everything that is waited for happens within this time, also on a busy machine.
@@ -37,6 +38,10 @@ fn feeds(sim: &sim::Running) -> Vec<FeedConfig> {
         let symbols = sim.instruments(of_sim).into_iter().map(|listed| listed.symbol).collect();
         let mut feed = FeedConfig::at(venue, format!("ws://{}{path}", sim.address(of_sim)).parse().unwrap(), symbols);
         feed.timing.backoff_min = Duration::from_millis(10);
+        if venue == Venue::Okx {
+            feed.join_by_rest = true;
+            feed.also = vec![TopicKind::Candles];
+        }
         if venue == Venue::BinanceUsdm {
             let entry_px = Decimal::new(618_000, 1);
             feed.positions = vec![OpenPosition { symbol: "BTCUSDT".to_owned(), lots: 250, entry_px }];
@@ -130,6 +135,31 @@ fn case_m45_a_replay_comes_to_the_state_of_the_live_engine_each_time() {
         value["runs"].as_array().unwrap().iter().map(|run| run["frames"].as_u64().unwrap()).sum::<u64>()
     };
     assert!(frames(&first) > 1000, "{first}");
+}
+
+#[test]
+fn a_recording_of_two_sockets_and_a_join_by_rest_is_audited_as_it_was() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("okx.ttj");
+    let sim = simulator();
+    let okx = feeds(&sim).into_iter().filter(|feed| feed.venue == Venue::Okx).collect();
+    let running = market::start(recorded_to(&path, okx)).unwrap();
+    let reader = running.reader();
+    assert!(reader.wait(SOON, || reader.all_verified() && reader.counters(0).candles > 2));
+    assert!(reader.wait(SOON, || reader.counters(0).frames > 500));
+    running.stop();
+    sim.stop();
+    let told = |(head, body): &(RecordHead, Vec<u8>)| {
+        let is = |text: &str| String::from_utf8_lossy(body).contains(text);
+        (head.kind == RecordKind::Instrument && is("\"join_by_rest\":true"))
+            || (head.kind == RecordKind::Opened && is("business"))
+    };
+    assert_eq!(records(&path).iter().filter(|record| told(record)).count(), 3, "two instruments and a second socket");
+    let audited = truetick(&["audit", "--json", path.to_str().unwrap()]);
+    let text = String::from_utf8(audited.stdout).unwrap();
+    assert_eq!(audited.status.code(), Some(0), "{text}");
+    let (replayed, status) = replayed(&path);
+    assert_eq!((status, &replayed["right"]), (Some(0), &Value::Bool(true)), "{replayed}");
 }
 
 #[test]

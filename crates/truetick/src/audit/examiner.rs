@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use anyhow::Context as _;
 use tt_market::rules::Checksum;
 use tt_market::{
-    Applied, Board, CandleSource, Capacity, ConnectionId, Decimal, Engine, Event, EventBuffer, Fault, InstrumentSpec,
-    Levels, Proof, Request, Symbol, Venue, VenueCounters,
+    Applied, Board, CandleSource, Capacity, ConnectionId, ContractUnit, Decimal, Engine, Event, EventBuffer, Fault,
+    InstrumentSpec, Levels, Proof, Request, Symbol, Venue, VenueCounters,
 };
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
@@ -15,6 +15,7 @@ use super::finding::Findings;
 use super::instrument::{Order, Watched};
 use super::skew::Skew;
 use super::steps::Digits;
+use crate::market::ToldInstrument;
 
 /// Instruments of one feed.
 const INSTRUMENTS_MAX: usize = 1024;
@@ -25,7 +26,7 @@ const EARLY_MAX: usize = 64;
 fn capacity() -> Capacity {
     Capacity {
         instruments: INSTRUMENTS_MAX,
-        connections: 2,
+        connections: 4,
         pages: 1 << 17,
         overflow_levels: 1 << 14,
         frame_levels: 1 << 16,
@@ -43,9 +44,8 @@ pub(super) struct Examiner {
     pub(super) venue: Venue,
     engine: Engine,
     board: Board,
-    connection: Option<ConnectionId>,
-    /// Its number, where the recording tells it.
-    connection_number: u32,
+    /// The open connections, each with its number where the recording tells it; a feed may need more than one.
+    connections: Vec<(u32, ConnectionId)>,
     buffer: EventBuffer,
     pub(super) watched: Vec<Watched>,
     /// Whether the recording itself tells instruments, connections and subscriptions.
@@ -70,8 +70,7 @@ impl Examiner {
             venue,
             board: engine.board(),
             engine,
-            connection: None,
-            connection_number: 0,
+            connections: Vec::new(),
             buffer: EventBuffer::new(capacity.frame_levels, capacity.frame_entries),
             watched: Vec::new(),
             is_told,
@@ -115,6 +114,11 @@ impl Examiner {
 
     /// One frame; `ts_ns` is zero where nobody wrote down when it came.
     pub(super) fn frame(&mut self, record: u64, ts_ns: u64, frame: &[u8]) {
+        self.frame_on(None, record, ts_ns, frame);
+    }
+
+    /// As `frame`, on a connection that the recording tells of.
+    fn frame_on(&mut self, told: Option<ConnectionId>, record: u64, ts_ns: u64, frame: &[u8]) {
         self.record = record;
         self.bytes += frame.len() as u64;
         self.receive(ts_ns);
@@ -127,7 +131,7 @@ impl Examiner {
         let now = Nanos(if ts_ns == 0 { ts_event.max(self.last_ns) } else { ts_ns });
         self.last_ns = now.0;
         self.first_ns = if self.first_ns == 0 { now.0 } else { self.first_ns };
-        let Some(connection) = self.open(now) else {
+        let Some(connection) = told.or_else(|| self.open(now)) else {
             self.buffer = buffer;
             return;
         };
@@ -188,10 +192,10 @@ impl Examiner {
 
     /// The connection that frames are of. A recording that tells nothing of connections has one.
     fn open(&mut self, now: Nanos) -> Option<ConnectionId> {
-        if self.connection.is_none() && !self.is_told {
-            self.connection = self.engine.open_connection(self.venue, now).ok();
+        if self.connections.is_empty() && !self.is_told {
+            self.connections.extend(self.engine.open_connection(self.venue, now).map(|id| (0, id)));
         }
-        self.connection
+        self.connections.first().map(|open| open.1)
     }
 
     /// Adds instruments that were not seen before and refines those that have more digits than they seemed to.
@@ -276,7 +280,7 @@ impl Examiner {
         let unit = Decimal::new(1, 0);
         let candles = CandleSource::Trades;
         let spec = InstrumentSpec { venue: self.venue, symbol, tick_size: unit, lot_size: unit, depth_max, candles };
-        let id = self.add(spec)?;
+        let id = self.add(&ToldInstrument { spec, unit: ContractUnit::Base, join_by_rest: false })?;
         let connection = self.open(now)?;
         self.engine.subscribe(connection, id, now).ok()?;
         self.poll(now);
@@ -287,8 +291,8 @@ impl Examiner {
         Some(id)
     }
 
-    fn add(&mut self, spec: InstrumentSpec) -> Option<InstrumentId> {
-        let added = self.engine.add_instrument(spec).ok();
+    fn add(&mut self, told: &ToldInstrument) -> Option<InstrumentId> {
+        let (spec, added) = (told.spec, told.tell(&mut self.engine).ok());
         if added.is_none() {
             self.note("too_many_instruments", true, "more instruments than the audit follows");
         }
@@ -335,8 +339,9 @@ impl Examiner {
     }
 
     /// The recording tells of an instrument, with its steps.
-    pub(super) fn tell_instrument(&mut self, spec: InstrumentSpec) -> anyhow::Result<()> {
-        let id = self.add(spec).with_context(|| format!("{} cannot be followed", spec.symbol))?;
+    pub(super) fn tell_instrument(&mut self, told: &ToldInstrument) -> anyhow::Result<()> {
+        let spec = told.spec;
+        let id = self.add(told).with_context(|| format!("{} cannot be followed", spec.symbol))?;
         let watched = &mut self.watched[id.0 as usize];
         (watched.px, watched.qty) = (Digits::of(spec.tick_size), Digits::of(spec.lot_size));
         Ok(())
@@ -344,32 +349,38 @@ impl Examiner {
 
     /// The recording tells of a connection.
     pub(super) fn tell_opened(&mut self, number: u32, now: Nanos) {
-        self.connection = self.engine.open_connection(self.venue, now).ok();
-        self.connection_number = number;
-        self.watched.iter_mut().for_each(Watched::forget);
+        if self.connections.is_empty() {
+            self.watched.iter_mut().for_each(Watched::forget);
+        }
+        self.connections.extend(self.engine.open_connection(self.venue, now).map(|id| (number, id)));
+    }
+
+    fn connection(&self, number: u32) -> Option<ConnectionId> {
+        self.connections.iter().find(|open| open.0 == number).map(|open| open.1)
     }
 
     /// A frame of the connection of that number.
     pub(super) fn frame_of(&mut self, number: u32, record: u64, ts_ns: u64, frame: &[u8]) {
-        if number == self.connection_number && self.connection.is_some() {
-            self.frame(record, ts_ns, frame);
+        if let Some(connection) = self.connection(number) {
+            self.frame_on(Some(connection), record, ts_ns, frame);
         } else {
             self.record = record;
             self.note("old_connection", false, "a frame of a connection that had been closed");
         }
     }
 
-    /// The recording tells of a subscription.
-    pub(super) fn tell_subscribed(&mut self, instrument: InstrumentId, now: Nanos) {
-        if let Some(connection) = self.connection {
+    /// The recording tells of a subscription on the connection of that number.
+    pub(super) fn tell_subscribed(&mut self, number: u32, instrument: InstrumentId, now: Nanos) {
+        if let Some(connection) = self.connection(number) {
             let _ = self.engine.subscribe(connection, instrument, now);
             self.poll(now);
         }
     }
 
-    /// The recording tells of the end of the connection.
-    pub(super) fn tell_closed(&mut self, now: Nanos) {
-        if let Some(connection) = self.connection.take() {
+    /// The recording tells of the end of the connection of that number.
+    pub(super) fn tell_closed(&mut self, number: u32, now: Nanos) {
+        if let Some(connection) = self.connection(number) {
+            self.connections.retain(|open| open.0 != number);
             self.engine.close_connection(connection, now);
         }
     }

@@ -284,11 +284,11 @@ impl Examination<'_> {
         let Some((_, examiner)) = self.feeds.iter_mut().rev().find(|feed| feed.0 == head.feed) else { return Ok(()) };
         let id = InstrumentId(head.subject);
         match head.kind {
-            RecordKind::Instrument => examiner.tell_instrument(recorded_instrument(entry.body)?)?,
+            RecordKind::Instrument => examiner.tell_instrument(&recorded_instrument(entry.body)?)?,
             RecordKind::Opened => examiner.tell_opened(head.subject, now),
             RecordKind::Subscribed => {
                 if let Ok(id) = <[u8; 4]>::try_from(entry.body) {
-                    examiner.tell_subscribed(InstrumentId(u32::from_le_bytes(id)), now);
+                    examiner.tell_subscribed(head.subject, InstrumentId(u32::from_le_bytes(id)), now);
                 }
             }
             RecordKind::Frame => examiner.frame_of(head.subject, number, head.ts_ns, entry.body),
@@ -296,7 +296,7 @@ impl Examination<'_> {
                 let symbol = examiner.symbol(id);
                 examiner.snapshot(number, head.ts_ns, symbol, entry.body);
             }
-            RecordKind::Closed => examiner.tell_closed(now),
+            RecordKind::Closed => examiner.tell_closed(head.subject, now),
             RecordKind::Lost => {
                 let count = entry.body.first_chunk().map_or(0, |count| u64::from_le_bytes(*count));
                 self.findings.add("lost", count, true, Some(number), "records that the recorder had no room for");

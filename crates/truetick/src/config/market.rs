@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tt_market::Venue;
 
-use crate::market::FeedConfig;
+use crate::market::{FeedConfig, topic_of_name};
 
 /// Which venues are followed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,12 @@ pub struct FeedSection {
     pub rest_url: Option<String>,
     /// Levels of each side, where the venue wants to know.
     pub depth: Option<u32>,
+    /// Topics beside the usual ones: `candles`, `mark-price`, `liquidations` and so on.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// Whether books join snapshots by REST where the venue offers both (OKX).
+    #[serde(default)]
+    pub join_by_rest: bool,
     /// CPU that the connection's thread is pinned to.
     pub cpu: Option<usize>,
 }
@@ -55,6 +61,11 @@ impl FeedSection {
             feed.rest = Some(uri(rest_url)?);
         }
         feed.depth = self.depth.unwrap_or(feed.depth);
+        for name in &self.also {
+            let kind = topic_of_name(name);
+            feed.also.push(kind.map_err(|known| anyhow::anyhow!("[[market.feeds]]: {name} is no topic, but {known}"))?);
+        }
+        feed.join_by_rest = self.join_by_rest;
         feed.cpu = self.cpu;
         Ok(feed)
     }

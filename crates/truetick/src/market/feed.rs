@@ -1,12 +1,14 @@
 //! One feed: a thread, its engine, and one connection after the other.
 
 mod connection;
+mod line;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
-use tt_market::Symbol;
+use tt_market::{Applied, Fault, Symbol};
 use tt_meter::Clock;
 use tt_model::{InstrumentId, Nanos};
 
@@ -47,6 +49,8 @@ pub(super) struct Feed {
     pub(super) published: Arc<Published>,
     pub(super) changed: Changed,
     pub(super) wall: WallClock,
+    /// Messages that told of each instrument of the engine.
+    pub(super) messages: Arc<[AtomicU64]>,
 }
 
 impl Feed {
@@ -61,7 +65,8 @@ impl Feed {
             let symbol = Symbol::new(symbol.as_bytes()).ok()?;
             intake.engine().find_instrument(config.venue, &symbol)
         };
-        let instruments = config.symbols.iter().filter_map(find).collect();
+        let instruments: Vec<InstrumentId> = config.symbols.iter().filter_map(find).collect();
+        let messages = instruments.iter().map(|_| AtomicU64::new(0)).collect();
         Self {
             config,
             instruments,
@@ -72,6 +77,7 @@ impl Feed {
             published: Arc::new(Published::default()),
             changed,
             wall,
+            messages,
         }
     }
 
@@ -109,6 +115,24 @@ impl Feed {
                 () = tokio::time::sleep(wait) => {}
                 _ = stop.wait_for(|stop| *stop) => break,
             }
+        }
+    }
+
+    /// Counts a message for the instrument that it told of; of several, for the first.
+    pub(super) fn count_message(&self, applied: Result<Applied, Fault>) {
+        let engine = self.intake.engine();
+        let id = match applied {
+            Ok(Applied::Book(id) | Applied::Ticker(id) | Applied::MarkPrice(id) | Applied::Kept(id)) => Some(id),
+            Ok(Applied::Trades) => {
+                let first = engine.last_entries().trades().first();
+                first.and_then(|trade| engine.find_instrument(self.config.venue, &trade.symbol))
+            }
+            Ok(Applied::Candles | Applied::Liquidations | Applied::Orders | Applied::Account | Applied::Control)
+            | Err(_) => None,
+        };
+        if let Some(count) = id.and_then(|id| self.messages.get(id.0 as usize)) {
+            // This thread alone writes.
+            count.store(count.load(Relaxed) + 1, Relaxed);
         }
     }
 

@@ -6,12 +6,12 @@ use std::hash::Hasher as _;
 
 use tt_journal::Tape;
 use tt_journal::recording::RecordKind;
-use tt_market::{AddError, Applied, Board, ConnectionId, Engine, Fault, InstrumentSpec, Position, Request, Venue};
+use tt_market::{AddError, Applied, Board, ConnectionId, Engine, Fault, Position, Request, Venue};
 use tt_meter::Probe;
 use tt_model::{InstrumentId, Nanos};
 use twox_hash::XxHash3_64;
 
-use super::recorded::{EngineRecord, InstrumentRecord, PositionRecord};
+use super::recorded::{EngineRecord, InstrumentRecord, PositionRecord, ToldInstrument};
 
 /// Connections whose numbers are known: what arrives late is of one of the last.
 const CONNECTIONS_KEPT: usize = 8;
@@ -93,12 +93,12 @@ impl Intake {
 
     pub(super) fn add_instrument(
         &mut self,
-        spec: InstrumentSpec,
+        told: &ToldInstrument,
         name: &str,
         now: Nanos,
     ) -> Result<InstrumentId, AddError> {
-        let added = self.engine.add_instrument(spec)?;
-        self.note(now, RecordKind::Instrument, added.0, &InstrumentRecord::new(&spec, name).to_bytes());
+        let added = told.tell(&mut self.engine)?;
+        self.note(now, RecordKind::Instrument, added.0, &InstrumentRecord::new(told, name).to_bytes());
         Ok(added)
     }
 

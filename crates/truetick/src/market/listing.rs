@@ -7,7 +7,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tt_market::rules::Instruments;
-use tt_market::{Decimal, Venue};
+use tt_market::{ContractUnit, Decimal, Venue};
 use tt_meter::Clock;
 
 use super::dial;
@@ -29,6 +29,8 @@ pub(super) struct Listing {
     pub(super) tick_size: Decimal,
     /// The quantity step.
     pub(super) lot_size: Decimal,
+    /// What one unit of quantity is.
+    pub(super) unit: ContractUnit,
 }
 
 /// Why there is no listing.
@@ -146,6 +148,11 @@ fn bybit(body: &Value) -> Vec<Listing> {
             name: named(&text(entry, "baseCoin")?, &text(entry, "quoteCoin")?, text(entry, "settleCoin")),
             tick_size: number(px, "tickSize")?,
             lot_size: number(qty, "qtyStep").or_else(|| number(qty, "basePrecision"))?,
+            unit: match text(entry, "contractType") {
+                // Bybit counts inverse contracts in US dollars.
+                Some(kind) if kind.starts_with("Inverse") => ContractUnit::Inverse(Decimal::new(1, 0)),
+                Some(_) | None => ContractUnit::Base,
+            },
         })
     };
     body.pointer("/result/list").and_then(Value::as_array).into_iter().flatten().filter_map(listing).collect()
@@ -161,9 +168,23 @@ fn okx(body: &Value) -> Vec<Listing> {
             name: named(&base, &quote, text(entry, "settleCcy")),
             tick_size: number(entry, "tickSz")?,
             lot_size: number(entry, "lotSz")?,
+            unit: okx_unit(entry)?,
         })
     };
     body.get("data").and_then(Value::as_array).into_iter().flatten().filter_map(listing).collect()
+}
+
+/// A contract over `ctVal` times `ctMult` of the base asset, or of the quote asset where it is inverse.
+fn okx_unit(entry: &Value) -> Option<ContractUnit> {
+    let size = || {
+        let (value, times) = (number(entry, "ctVal")?, number(entry, "ctMult").unwrap_or(Decimal::new(1, 0)));
+        Some(Decimal::new(value.mantissa.checked_mul(times.mantissa)?, value.decimals.checked_add(times.decimals)?))
+    };
+    match text(entry, "ctType").as_deref() {
+        Some("linear") => size().map(ContractUnit::Linear),
+        Some("inverse") => size().map(ContractUnit::Inverse),
+        Some(_) | None => Some(ContractUnit::Base),
+    }
 }
 
 fn deribit(body: &Value) -> Vec<Listing> {
@@ -177,6 +198,13 @@ fn deribit(body: &Value) -> Vec<Listing> {
             ),
             tick_size: number(entry, "tick_size")?,
             lot_size: number(entry, "min_trade_amount")?,
+            unit: match text(entry, "instrument_type").as_deref() {
+                // Amounts of inverse futures and perpetuals are US dollars; those of options are the base asset.
+                Some("reversed") if text(entry, "kind").is_some_and(|kind| kind.starts_with("future")) => {
+                    ContractUnit::Inverse(Decimal::new(1, 0))
+                }
+                Some(_) | None => ContractUnit::Base,
+            },
         })
     };
     body.get("result").and_then(Value::as_array).into_iter().flatten().filter_map(listing).collect()
@@ -200,6 +228,11 @@ fn binance(body: &Value, venue: Venue) -> Vec<Listing> {
             name,
             tick_size: step(entry, "PRICE_FILTER", "tickSize")?,
             lot_size: step(entry, "LOT_SIZE", "stepSize")?,
+            unit: if venue == Venue::BinanceCoinm {
+                ContractUnit::Inverse(number(entry, "contractSize")?)
+            } else {
+                ContractUnit::Base
+            },
         })
     };
     body.get("symbols").and_then(Value::as_array).into_iter().flatten().filter_map(listing).collect()
@@ -212,7 +245,7 @@ fn coinbase(products: Option<&Vec<Value>>, key: &str) -> Vec<Listing> {
         let symbol = product.get(key)?.as_str()?.to_owned();
         let tick_size = step(product, "price_increment").or_else(|| step(product, "quote_increment"))?;
         let lot_size = step(product, "base_increment")?;
-        Some(Listing { name: symbol.replace('-', "/"), symbol, tick_size, lot_size })
+        Some(Listing { name: symbol.replace('-', "/"), symbol, tick_size, lot_size, unit: ContractUnit::Base })
     };
     products.into_iter().flatten().filter_map(listing).collect()
 }
@@ -228,6 +261,7 @@ fn hyperliquid(meta: &Value) -> Vec<Listing> {
             symbol,
             tick_size,
             lot_size: Decimal::new(1, size_decimals),
+            unit: ContractUnit::Base,
         })
     };
     let universe = meta.get("universe").and_then(Value::as_array);
@@ -266,8 +300,11 @@ fn kraken(snapshot: &Value) -> Vec<Listing> {
     let listing = |pair: &Value| {
         let symbol = pair.get("symbol")?.as_str()?.to_owned();
         let (tick_size, lot_size) = (step(pair, "price_increment")?, step(pair, "qty_increment")?);
-        Some(Listing { name: symbol.clone(), symbol, tick_size, lot_size })
+        Some(Listing { name: symbol.clone(), symbol, tick_size, lot_size, unit: ContractUnit::Base })
     };
     let pairs = snapshot.get("data").and_then(|data| data.get("pairs")).and_then(Value::as_array);
     pairs.into_iter().flatten().filter_map(listing).collect()
 }
+
+#[cfg(test)]
+mod tests;

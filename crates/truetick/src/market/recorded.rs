@@ -3,7 +3,9 @@
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
-use tt_market::{CandleSource, Capacity, Decimal, InstrumentSpec, Position, Symbol, Venue};
+use tt_market::{
+    AddError, CandleSource, Capacity, ContractUnit, Decimal, Engine, InstrumentSpec, Position, Symbol, Venue,
+};
 use tt_model::{InstrumentId, Nanos};
 
 use crate::decimal;
@@ -46,6 +48,45 @@ pub(super) struct InstrumentRecord {
     lot_size: String,
     depth_max: Option<usize>,
     candles: String,
+    /// One of the base asset where it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    contract: Option<ContractRecord>,
+    /// Whether its book joins a snapshot by REST, where the venue offers the choice.
+    #[serde(default, skip_serializing_if = "is_false")]
+    join_by_rest: bool,
+}
+
+/// What a contract is over.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum ContractRecord {
+    /// So much of the base asset.
+    Linear(String),
+    /// So much of the quote asset.
+    Inverse(String),
+}
+
+/// Everything that an engine is told of an instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ToldInstrument {
+    pub(crate) spec: InstrumentSpec,
+    pub(crate) unit: ContractUnit,
+    pub(crate) join_by_rest: bool,
+}
+
+impl ToldInstrument {
+    /// Tells it to `engine`.
+    ///
+    /// # Errors
+    /// The engine's own.
+    pub(crate) fn tell(&self, engine: &mut Engine) -> Result<InstrumentId, AddError> {
+        let id = engine.add_instrument(self.spec)?;
+        engine.set_contract_unit(id, self.unit)?;
+        if self.join_by_rest {
+            engine.set_join_by_rest(id, true)?;
+        }
+        Ok(id)
+    }
 }
 
 /// A position that mark prices value.
@@ -120,7 +161,13 @@ impl EngineRecord {
 }
 
 impl InstrumentRecord {
-    pub(super) fn new(spec: &InstrumentSpec, name: &str) -> Self {
+    pub(super) fn new(told: &ToldInstrument, name: &str) -> Self {
+        let ToldInstrument { spec, unit, join_by_rest } = told;
+        let contract = match *unit {
+            ContractUnit::Base => None,
+            ContractUnit::Linear(size) => Some(ContractRecord::Linear(text(size))),
+            ContractUnit::Inverse(size) => Some(ContractRecord::Inverse(text(size))),
+        };
         Self {
             venue: spec.venue.name().to_owned(),
             symbol: spec.symbol.to_string(),
@@ -129,6 +176,8 @@ impl InstrumentRecord {
             lot_size: text(spec.lot_size),
             depth_max: spec.depth_max,
             candles: candles_name(spec.candles).to_owned(),
+            contract,
+            join_by_rest: *join_by_rest,
         }
     }
 
@@ -140,16 +189,22 @@ impl InstrumentRecord {
         serde_json::from_slice(body).context("the record of an instrument")
     }
 
-    pub(super) fn spec(&self) -> Result<InstrumentSpec> {
+    pub(super) fn told(&self) -> Result<ToldInstrument> {
         let symbol = Symbol::new(self.symbol.as_bytes());
-        Ok(InstrumentSpec {
+        let spec = InstrumentSpec {
             venue: venue(&self.venue)?,
             symbol: symbol.map_err(|fault| anyhow::anyhow!("{}: {}", self.symbol, fault.name()))?,
             tick_size: parse(&self.tick_size)?,
             lot_size: parse(&self.lot_size)?,
             depth_max: self.depth_max,
             candles: candles(&self.candles)?,
-        })
+        };
+        let unit = match &self.contract {
+            None => ContractUnit::Base,
+            Some(ContractRecord::Linear(size)) => ContractUnit::Linear(parse(size)?),
+            Some(ContractRecord::Inverse(size)) => ContractUnit::Inverse(parse(size)?),
+        };
+        Ok(ToldInstrument { spec, unit, join_by_rest: self.join_by_rest })
     }
 }
 
@@ -185,8 +240,13 @@ pub(crate) fn recorded_venue(body: &[u8]) -> Result<Venue> {
 ///
 /// # Errors
 /// It is no such body.
-pub(crate) fn recorded_instrument(body: &[u8]) -> Result<InstrumentSpec> {
-    InstrumentRecord::of(body)?.spec()
+pub(crate) fn recorded_instrument(body: &[u8]) -> Result<ToldInstrument> {
+    InstrumentRecord::of(body)?.told()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 fn bytes(record: &impl Serialize) -> Vec<u8> {
@@ -236,8 +296,19 @@ mod tests {
             depth_max: Some(25),
             candles: CandleSource::LastPrice,
         };
-        let record = InstrumentRecord::of(&InstrumentRecord::new(&spec, "PEPE").to_bytes()).unwrap();
-        assert_eq!(record.spec().unwrap(), spec);
+        for (unit, join_by_rest) in [
+            (ContractUnit::Base, false),
+            (ContractUnit::Linear(Decimal::new(10, 4)), true),
+            (ContractUnit::Inverse(Decimal::new(100, 0)), false),
+        ] {
+            let told = ToldInstrument { spec, unit, join_by_rest };
+            let record = InstrumentRecord::of(&InstrumentRecord::new(&told, "PEPE").to_bytes()).unwrap();
+            assert_eq!(record.told().unwrap(), told);
+        }
+        // As it was written before there were contracts and joins to tell of.
+        let before = br#"{"venue":"okx","symbol":"BTC-USDT","name":"BTC/USDT","tick_size":"0.1","lot_size":"1e-8","depth_max":400,"candles":"trades"}"#;
+        let told = InstrumentRecord::of(before).unwrap().told().unwrap();
+        assert_eq!((told.unit, told.join_by_rest), (ContractUnit::Base, false));
         let entry_px = Decimal::new(-6_180_050, 2);
         let position = Position { instrument: InstrumentId(1), account: 9, lots: -4, entry_px };
         let record = PositionRecord::of(&PositionRecord::new(&position).to_bytes()).unwrap();

@@ -90,7 +90,7 @@ impl Replaying {
         match head.kind {
             RecordKind::Instrument => {
                 let record = InstrumentRecord::of(entry.body)?;
-                let added = intake.add_instrument(record.spec()?, &record.name, now);
+                let added = intake.add_instrument(&record.told()?, &record.name, now);
                 ensure!(added == Ok(InstrumentId(head.subject)), "instrument {}: {added:?}", head.subject);
             }
             RecordKind::Position => {

@@ -1,12 +1,14 @@
 //! Start, read, stop.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tokio::sync::watch;
 use tt_journal::{Progress, Recorder, Reopened};
+use tt_market::rules::JoinRule;
 use tt_market::{Board, CandleSource, Capacity, Decimal, Depth, Engine, InstrumentSpec, Position, Symbol, TickerState};
 use tt_market::{TopOfBook, TradePrint, Venue, VenueCounters};
 use tt_meter::Calibration;
@@ -18,7 +20,7 @@ use super::ledger::{Ledger, Times};
 use super::listing::Listing;
 use super::published::{Changed, FeedStatus, Published};
 use super::reach::{self, Unreached};
-use super::recorded::EngineRecord;
+use super::recorded::{EngineRecord, ToldInstrument};
 use super::recorder;
 use super::settings::{FeedConfig, MarketConfig, RecordingConfig};
 use super::topics::symbols_max;
@@ -55,6 +57,7 @@ struct FeedView {
     url: String,
     board: Board,
     published: Arc<Published>,
+    messages: Arc<[AtomicU64]>,
 }
 
 /// Reads published state from any thread, without ever making an engine wait. Clone it freely.
@@ -122,6 +125,14 @@ impl Reader {
     #[must_use]
     pub fn calibration(&self) -> &Calibration {
         &self.0.calibration
+    }
+
+    /// Messages that told of an instrument since the start.
+    #[must_use]
+    pub fn messages(&self, id: InstrumentId) -> u64 {
+        let Some(instrument) = self.0.instruments.get(id.0 as usize) else { return 0 };
+        let messages = &self.0.feeds[instrument.feed].messages;
+        messages.get(instrument.local.0 as usize).map_or(0, |count| count.load(Relaxed))
     }
 
     /// The best levels of an instrument and their proof.
@@ -194,7 +205,7 @@ pub struct Running {
 /// A venue cannot be reached, does not list a symbol, or a thread cannot be started.
 pub fn start(config: MarketConfig) -> anyhow::Result<Running> {
     let calibration = *crate::clock::calibration();
-    let parts = parts(&config);
+    let parts = parts(&config)?;
     let listings = runtime()?.block_on(reach::once(&parts, calibration.clock))?;
     launch(parts, listings, calibration, &config)
 }
@@ -210,7 +221,7 @@ pub fn start_when_reached(
     tell: impl FnMut(&Unreached) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<Running>> {
     let calibration = *crate::clock::calibration();
-    let parts = parts(&config);
+    let parts = parts(&config)?;
     let listings = runtime()?.block_on(async {
         tokio::select! {
             listings = reach::until_reached(&parts, calibration.clock, tell) => listings.map(Some),
@@ -224,8 +235,9 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("market: runtime")
 }
 
-fn parts(config: &MarketConfig) -> Vec<FeedConfig> {
-    config.feeds.iter().flat_map(split).collect()
+fn parts(config: &MarketConfig) -> anyhow::Result<Vec<FeedConfig>> {
+    config.feeds.iter().try_for_each(FeedConfig::check)?;
+    Ok(config.feeds.iter().flat_map(split).collect())
 }
 
 fn launch(
@@ -264,7 +276,8 @@ fn launch(
         let ledger = Ledger::new(calibration.clock, config.sample_one_in);
         let (venue, url, board) = (part.venue, part.streams.to_string(), intake.engine().board());
         let feed = Feed::new(part, (intake, wall), ledger, calibration.clock, changed.clone());
-        views.push(FeedView { venue, url, board, published: Arc::clone(&feed.published) });
+        let (published, messages) = (Arc::clone(&feed.published), Arc::clone(&feed.messages));
+        views.push(FeedView { venue, url, board, published, messages });
         feeds.push(feed);
     }
     let reader = Reader(Arc::new(View { feeds: views, instruments, calibration, changed }));
@@ -312,7 +325,7 @@ impl Running {
 /// A feed as many connections as its topics need; the account's own orders come on the first one.
 fn split(feed: &FeedConfig) -> Vec<FeedConfig> {
     let mut parts: Vec<FeedConfig> = Vec::new();
-    for symbols in feed.symbols.chunks(symbols_max(feed.venue)) {
+    for symbols in feed.symbols.chunks(symbols_max(feed.venue, feed.topics().count())) {
         let listen_key = feed.listen_key.clone().filter(|_| parts.is_empty());
         let mut positions = feed.positions.clone();
         positions.retain(|position| symbols.contains(&position.symbol));
@@ -339,7 +352,8 @@ fn capacity(part: &FeedConfig) -> Capacity {
     let standard = Capacity::default();
     Capacity {
         instruments,
-        connections: 2,
+        // A feed's lines, and those of the connection before.
+        connections: 4,
         pages: standard.pages.max(instruments * PAGES_PER_INSTRUMENT),
         timeframes: TIMEFRAMES,
         ..standard
@@ -357,6 +371,8 @@ fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) ->
         depth_max: part.venue.rules().truncates.then_some(part.depth as usize),
         candles: CandleSource::Trades,
     };
-    let added = intake.add_instrument(spec, &listing.name, now);
+    let has_choice = matches!(part.venue.rules().join, JoinRule::Both(_));
+    let told = ToldInstrument { spec, unit: listing.unit, join_by_rest: part.join_by_rest && has_choice };
+    let added = intake.add_instrument(&told, &listing.name, now);
     added.map_err(|error| anyhow::anyhow!("market: {} cannot be followed: {error:?}", listing.symbol))
 }

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hyper::Uri;
+use tt_market::rules::{JoinRule, Topic, TopicKind};
 use tt_market::{Decimal, Venue};
+
+use super::topics::topic_name;
 
 /// What the market engine follows.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +46,10 @@ pub struct FeedConfig {
     pub symbols: Vec<String>,
     /// Levels of each side that are asked for, where the venue wants to know (its rules' `depths`).
     pub depth: u32,
+    /// Topics that are asked for beside the usual ones.
+    pub also: Vec<TopicKind>,
+    /// Whether books join snapshots by REST where the venue offers both; else those on the socket.
+    pub join_by_rest: bool,
     /// The stream of the account's own orders (Binance's listen key); whoever got the key keeps it alive.
     pub listen_key: Option<String>,
     /// Positions that each mark price values.
@@ -51,6 +58,15 @@ pub struct FeedConfig {
     pub cpu: Option<usize>,
     /// How patient the client is.
     pub timing: Timing,
+}
+
+/// One of the WebSockets that a feed needs.
+#[derive(Clone, Debug)]
+pub(super) struct LineConfig {
+    /// Its address.
+    pub(super) streams: Uri,
+    /// What is asked for on it.
+    pub(super) topics: Vec<&'static Topic>,
 }
 
 /// A position to value.
@@ -67,7 +83,7 @@ pub struct OpenPosition {
 /// How patient a client is with its venue.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// A connection that says nothing for this long is given up.
+    /// A connection that says nothing for this long is given up, or sooner where it usually says more.
     pub silence_max: Duration,
     /// A request that is not answered within this time ends the connection.
     pub answer_max: Duration,
@@ -105,6 +121,8 @@ impl FeedConfig {
             rest: rules.rest.map(Uri::from_static),
             symbols,
             depth: rules.depth,
+            also: Vec::new(),
+            join_by_rest: false,
             listen_key: None,
             positions: Vec::new(),
             cpu: None,
@@ -116,6 +134,50 @@ impl FeedConfig {
     #[must_use]
     pub fn at(venue: Venue, streams: Uri, symbols: Vec<String>) -> Self {
         Self { streams, rest: None, timing: Timing::of(venue), ..Self::public(venue, symbols) }
+    }
+
+    /// Looks whether the venue has what is asked for.
+    ///
+    /// # Errors
+    /// A topic that it has not, or a choice that it does not offer.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let (rules, name) = (self.venue.rules(), self.venue.name());
+        for kind in &self.also {
+            anyhow::ensure!(rules.topic(*kind).is_some(), "market: {name} has no topic {}", topic_name(*kind));
+        }
+        let offers_rest = matches!(rules.join, JoinRule::Both(_) | JoinRule::Rest(_));
+        anyhow::ensure!(offers_rest || !self.join_by_rest, "market: {name} has no snapshots by REST");
+        Ok(())
+    }
+
+    /// The topics that are asked for, each symbol.
+    pub(super) fn topics(&self) -> impl Iterator<Item = &'static Topic> + '_ {
+        let rules = self.venue.rules();
+        rules.topics.iter().filter(|topic| topic.followed || self.also.contains(&topic.kind))
+    }
+
+    /// The WebSockets that the topics need, the one of the books first.
+    pub(super) fn lines(&self) -> Vec<LineConfig> {
+        let mut lines = vec![LineConfig { streams: self.streams.clone(), topics: Vec::new() }];
+        for topic in self.topics() {
+            let streams = topic.streams.map_or_else(|| self.streams.clone(), |elsewhere| self.elsewhere(elsewhere));
+            match lines.iter_mut().find(|line| line.streams == streams) {
+                Some(line) => line.topics.push(topic),
+                None => lines.push(LineConfig { streams, topics: vec![topic] }),
+            }
+        }
+        lines
+    }
+
+    /// Another WebSocket of the venue: at its own address, or at the same path of the host that stands for it.
+    fn elsewhere(&self, streams: &'static str) -> Uri {
+        let own = Uri::from_static(streams);
+        if self.streams == Uri::from_static(self.venue.rules().streams) {
+            return own;
+        }
+        let mut parts = self.streams.clone().into_parts();
+        parts.path_and_query = own.into_parts().path_and_query;
+        Uri::from_parts(parts).unwrap_or_else(|_| self.streams.clone())
     }
 
     /// `path` at the venue's REST interface.
@@ -130,5 +192,29 @@ impl FeedConfig {
         };
         let host = base.authority().map_or("", |authority| authority.as_str());
         Ok(format!("{scheme}://{host}{path}").parse()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candles_of_okx_need_a_socket_of_their_own() {
+        let symbols = vec!["BTC-USDT".to_owned()];
+        let mut feed = FeedConfig::public(Venue::Okx, symbols.clone());
+        assert_eq!(feed.lines().len(), 1);
+        feed.also.push(TopicKind::Candles);
+        let lines = feed.lines();
+        assert_eq!((lines.len(), lines[1].topics.len()), (2, 1));
+        assert_eq!(lines[1].streams, "wss://ws.okx.com:8443/ws/v5/business");
+        feed.streams = "ws://127.0.0.1:7/ws/v5/public".parse().unwrap();
+        assert_eq!(feed.lines()[1].streams, "ws://127.0.0.1:7/ws/v5/business");
+        let mut feed = FeedConfig::public(Venue::Kraken, symbols);
+        feed.also.push(TopicKind::Candles);
+        assert_eq!(feed.lines().len(), 1);
+        assert!(feed.check().is_ok());
+        feed.join_by_rest = true;
+        assert!(feed.check().is_err());
     }
 }

@@ -19,16 +19,43 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// How many symbols one connection can serve.
-pub(super) fn symbols_max(venue: Venue) -> usize {
-    let rules = venue.rules();
-    rules.topics_max as usize / rules.followed().count().max(1)
+/// Topics that can be asked for beside the usual ones, and what they are called.
+const NAMES: [(TopicKind, &str); 8] = [
+    (TopicKind::BestLevels, "best-levels"),
+    (TopicKind::Ticker, "ticker"),
+    (TopicKind::Candles, "candles"),
+    (TopicKind::MarkPrice, "mark-price"),
+    (TopicKind::IndexPrice, "index-price"),
+    (TopicKind::Funding, "funding"),
+    (TopicKind::OpenInterest, "open-interest"),
+    (TopicKind::Liquidations, "liquidations"),
+];
+
+/// The kind of topic of a name, for the command line and the configuration.
+///
+/// # Errors
+/// The names that there are.
+pub(crate) fn topic_of_name(name: &str) -> Result<TopicKind, String> {
+    let found = NAMES.iter().find(|known| known.1 == name);
+    found.map(|known| known.0).ok_or_else(|| format!("one of {}", NAMES.map(|known| known.1).join(", ")))
+}
+
+/// The name of a kind of topic.
+pub(super) fn topic_name(kind: TopicKind) -> &'static str {
+    NAMES.iter().find(|known| known.0 == kind).map_or("book", |known| known.1)
+}
+
+/// How many symbols one connection can serve with so many topics each.
+pub(super) fn symbols_max(venue: Venue, topics: usize) -> usize {
+    venue.rules().topics_max as usize / topics.max(1)
 }
 
 /// Requests that wait for their answers.
 #[derive(Debug)]
 pub(super) struct Requests {
     rules: &'static Rules,
+    /// What is asked for.
+    topics: Vec<&'static Topic>,
     depth: u32,
     answer_max: Duration,
     last_id: u64,
@@ -45,13 +72,13 @@ struct Waiting {
 }
 
 impl Requests {
-    pub(super) fn new(venue: Venue, depth: u32, answer_max: Duration) -> Self {
-        Self { rules: venue.rules(), depth, answer_max, last_id: PING_ID, waiting: HashMap::new() }
+    pub(super) fn new(venue: Venue, topics: Vec<&'static Topic>, depth: u32, answer_max: Duration) -> Self {
+        Self { rules: venue.rules(), topics, depth, answer_max, last_id: PING_ID, waiting: HashMap::new() }
     }
 
     /// The requests that follow everything of `symbols`.
     pub(super) fn subscribe(&mut self, symbols: &[String]) -> Vec<String> {
-        let topics: Vec<&Topic> = self.rules.followed().collect();
+        let topics = self.topics.clone();
         self.request(self.rules.request.subscribe, &topics, symbols)
     }
 
@@ -77,7 +104,16 @@ impl Requests {
             Grouping::Topics | Grouping::One => {
                 let most = if self.rules.request.grouping == Grouping::One { 1 } else { most };
                 let each = symbols.iter().flat_map(|symbol| topics.iter().map(move |topic| (symbol, topic)));
-                let texts: Vec<String> = each.map(|(symbol, topic)| self.fill(topic, symbol)).collect();
+                let mut texts: Vec<String> = each.map(|(symbol, topic)| self.fill(topic, symbol)).collect();
+                // One that names no symbol is asked for once.
+                let mut shared: Vec<&str> = Vec::new();
+                let is_new = |text: &String| {
+                    let Some(topic) = topics.iter().find(|topic| topic.text == text) else { return true };
+                    let is_new = !shared.contains(&topic.text);
+                    shared.push(topic.text);
+                    is_new
+                };
+                texts.retain(is_new);
                 texts.chunks(most).map(|chunk| self.message(method, chunk.to_vec(), chunk.len())).collect()
             }
             Grouping::Symbols => {
@@ -180,9 +216,28 @@ fn shown(value: &Value) -> String {
 mod tests {
     use super::*;
 
+    fn usual(venue: Venue) -> Vec<&'static Topic> {
+        venue.rules().followed().collect()
+    }
+
+    #[test]
+    fn a_topic_that_names_no_symbol_is_asked_for_once() {
+        let topics: Vec<_> = [TopicKind::Trades, TopicKind::Liquidations]
+            .map(|kind| Venue::Okx.rules().topic(kind))
+            .into_iter()
+            .flatten()
+            .collect();
+        let mut requests = Requests::new(Venue::Okx, topics, 0, Duration::from_secs(1));
+        let sent = requests.subscribe(&["BTC-USDT-SWAP".to_owned(), "ETH-USDT-SWAP".to_owned()]);
+        let asked: Value = serde_json::from_str(&sent[0]).unwrap();
+        let names: Vec<&str> =
+            asked["args"].as_array().unwrap().iter().filter_map(|arg| arg["channel"].as_str()).collect();
+        assert_eq!((sent.len(), names), (1, vec!["trades", "liquidation-orders", "trades"]));
+    }
+
     #[test]
     fn kraken_refuses_one_symbol_of_two() {
-        let mut requests = Requests::new(Venue::Kraken, 27, Duration::from_secs(1));
+        let mut requests = Requests::new(Venue::Kraken, usual(Venue::Kraken), 27, Duration::from_secs(1));
         let sent = requests.subscribe(&["BTC/USD".to_owned(), "NO/USD".to_owned()]);
         assert_eq!(sent.len(), 3);
         let book: Value = serde_json::from_str(&sent[0]).unwrap();
@@ -210,7 +265,7 @@ mod tests {
 
     #[test]
     fn binance_answers_a_request_as_a_whole() {
-        let mut requests = Requests::new(Venue::BinanceSpot, 0, Duration::from_secs(1));
+        let mut requests = Requests::new(Venue::BinanceSpot, usual(Venue::BinanceSpot), 0, Duration::from_secs(1));
         let sent = requests.subscribe(&["BTCUSDT".to_owned()]);
         assert_eq!(
             sent,

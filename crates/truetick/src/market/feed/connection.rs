@@ -5,20 +5,18 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::FuturesUnordered;
-use futures_util::{FutureExt, SinkExt, StreamExt};
+use futures_util::{FutureExt, StreamExt};
 use hyper::body::Bytes;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::tungstenite::Message;
 use tt_market::{ConnectionId, Request};
 use tt_model::InstrumentId;
 
 use super::Feed;
+use super::line::{self, Line, Next, Received};
 use crate::market::backoff::Backoff;
-use crate::market::dial::{LastRead, Wire};
-use crate::market::topics::Requests;
-use crate::market::{rest, socket};
+use crate::market::rest;
 
 /// How often deadlines are looked at and numbers published.
 const BEAT: Duration = Duration::from_millis(50);
@@ -46,69 +44,61 @@ pub(super) enum Ended {
 
 type Fetched = (InstrumentId, Result<Bytes, rest::Failed>);
 
+/// The WebSockets of a feed, which live and end together.
 struct Connection<'a> {
     feed: &'a mut Feed,
-    id: ConnectionId,
-    socket: WebSocketStream<Wire>,
-    last_read: LastRead,
-    requests: Requests,
+    /// The first one carries the books.
+    lines: Vec<Line>,
+    /// The line that is listened to first, so that none waits for another for ever.
+    next_line: usize,
     fetches: FuturesUnordered<Pin<Box<dyn Future<Output = Fetched>>>>,
     /// Books whose snapshots wait until the venue has answered all requests: one from before its updates cannot join.
     held: Vec<InstrumentId>,
     /// No snapshot is fetched before this.
     fetch_not_before: Instant,
-    last_heard: Instant,
-    last_ping: Instant,
 }
 
 /// Connects, subscribes, and follows until something ends it. The books are stale when this returns.
 pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backoff: &mut Backoff) -> Ended {
+    let (fetches, held, fetch_not_before) = (FuturesUnordered::new(), Vec::new(), Instant::now());
+    let mut connection = Connection { feed, lines: Vec::new(), next_line: 0, fetches, held, fetch_not_before };
     let opened = tokio::select! {
-        _ = stop.wait_for(|stop| *stop) => return Ended::Stopped,
-        opened = socket::open(&feed.config.streams, feed.clock) => opened,
+        _ = stop.wait_for(|stop| *stop) => Err(Ended::Stopped),
+        opened = connection.open() => opened.map_err(Ended::Lost),
     };
-    let (socket, last_read) = match opened {
-        Ok(opened) => opened,
-        Err(error) => return Ended::Lost(format!("{error:#}")),
+    let ended = match opened {
+        Ok(()) => connection.follow(stop, backoff).await,
+        Err(ended) => ended,
     };
-    let now = feed.wall.now();
-    let Ok(id) = feed.intake.open_connection(feed.config.venue, &feed.config.streams.to_string(), now) else {
-        return Ended::Lost("the engine holds no more connections".to_owned());
-    };
-    feed.status.connections += 1;
-    let requests = Requests::new(feed.config.venue, feed.config.depth, feed.config.timing.answer_max);
-    let mut connection = Connection {
-        feed,
-        id,
-        socket,
-        last_read,
-        requests,
-        fetches: FuturesUnordered::new(),
-        held: Vec::new(),
-        fetch_not_before: Instant::now(),
-        last_heard: Instant::now(),
-        last_ping: Instant::now(),
-    };
-    let ended = connection.follow(stop, backoff).await;
-    let now = connection.feed.wall.now();
-    connection.feed.intake.close_connection(id, now);
-    if matches!(ended, Ended::Stopped) {
-        // The venue may have gone first.
-        let _ = tokio::time::timeout(CLOSE_MAX, connection.socket.close(None)).await;
-    }
+    connection.close(&ended).await;
     ended
 }
 
 impl Connection<'_> {
+    async fn open(&mut self) -> Result<(), String> {
+        for config in self.feed.config.lines() {
+            self.lines.push(line::open(self.feed, &config).await?);
+        }
+        self.feed.status.connections += 1;
+        Ok(())
+    }
+
+    async fn close(&mut self, ended: &Ended) {
+        let now = self.feed.wall.now();
+        for line in &self.lines {
+            self.feed.intake.close_connection(line.id, now);
+        }
+        for line in self.lines.iter_mut().filter(|_| matches!(ended, Ended::Stopped)) {
+            // The venue may have gone first.
+            let _ = tokio::time::timeout(CLOSE_MAX, line.socket.close(None)).await;
+        }
+    }
+
     async fn follow(&mut self, mut stop: watch::Receiver<bool>, backoff: &mut Backoff) -> Ended {
         if let Err(reason) = self.follow_books().await {
             return Ended::Lost(reason);
         }
-        let mut unsent = self.requests();
-        unsent.extend(self.feed.config.venue.rules().keep_alive.begin.map(str::to_owned));
-        unsent.reverse();
-        let mut request_times =
-            tokio::time::interval(Duration::from_nanos(self.feed.config.venue.rules().request_gap.0));
+        self.prepare_requests();
         let mut beats = tokio::time::interval(BEAT);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut beat_count = 0_u32;
@@ -118,17 +108,22 @@ impl Connection<'_> {
                 _ = stop.wait_for(|stop| *stop) => return Ended::Stopped,
                 _ = beats.tick() => {
                     beat_count = beat_count.wrapping_add(1);
-                    self.beat(unsent.is_empty(), beat_count, backoff).await
+                    self.beat(beat_count, backoff).await
                 }
-                _ = request_times.tick(), if !unsent.is_empty() => match unsent.pop() {
-                    Some(request) => self.send(request).await,
-                    None => Ok(()),
-                },
                 Some((instrument, fetched)) = self.fetches.next(), if !self.fetches.is_empty() => {
                     self.take_snapshot(instrument, fetched);
                     self.serve_requests().await
                 }
-                frame = self.socket.next() => self.take_turn(frame).await,
+                next = line::next(&mut self.lines, self.next_line) => match next {
+                    Next::Due(index) => match self.lines[index].unsent.pop() {
+                        Some(request) => self.lines[index].send(request).await,
+                        None => Ok(()),
+                    },
+                    Next::Received(index, received) => {
+                        self.next_line = index + 1;
+                        self.take_turn(index, received).await
+                    }
+                },
             };
             if let Err(reason) = step {
                 return Ended::Lost(reason);
@@ -139,8 +134,9 @@ impl Connection<'_> {
     /// Tells the engine which books follow, before the venue knows: no update comes before the engine can take it.
     async fn follow_books(&mut self) -> Result<(), String> {
         let now = self.feed.wall.now();
+        let Some(books) = self.lines.first().map(|line| line.id) else { return Ok(()) };
         for instrument in self.feed.instruments.clone() {
-            if let Err(error) = self.feed.intake.subscribe(self.id, instrument, now) {
+            if let Err(error) = self.feed.intake.subscribe(books, instrument, now) {
                 tracing::error!(?error, instrument = instrument.0, "market: the engine does not follow");
             }
         }
@@ -149,30 +145,34 @@ impl Connection<'_> {
         self.serve_requests().await
     }
 
-    /// The requests that make the venue send.
-    fn requests(&mut self) -> Vec<String> {
-        let mut requests = self.requests.subscribe(&self.feed.config.symbols);
-        if let Some(listen_key) = &self.feed.config.listen_key {
-            requests.extend(self.requests.subscribe_orders(listen_key));
+    /// Lays out the requests that make the venue send.
+    fn prepare_requests(&mut self) {
+        let config = &self.feed.config;
+        for (index, line) in self.lines.iter_mut().enumerate() {
+            line.unsent = line.requests.subscribe(&config.symbols);
+            if let Some(listen_key) = config.listen_key.as_ref().filter(|_| index == 0) {
+                line.unsent.extend(line.requests.subscribe_orders(listen_key));
+            }
+            line.unsent.extend(config.venue.rules().keep_alive.begin.map(str::to_owned));
+            line.unsent.reverse();
         }
-        requests
     }
 
-    async fn send(&mut self, text: String) -> Result<(), String> {
-        self.socket.send(Message::text(text)).await.map_err(|error| error.to_string())
-    }
-
-    /// Takes a frame and those that are there already.
-    async fn take_turn(&mut self, first: Option<Result<Message, tungstenite::Error>>) -> Result<(), String> {
+    /// Takes a frame of a line and those that are there already.
+    async fn take_turn(&mut self, index: usize, first: Received) -> Result<(), String> {
         let mut next = Some(first);
         let mut taken = 0;
         while let Some(frame) = next {
             let received = self.feed.ledger.received();
             let frame = frame.ok_or("the venue closed the connection")?.map_err(|error| error.to_string())?;
-            self.last_heard = Instant::now();
+            if matches!(frame, Message::Pong(_)) {
+                self.lines[index].answered();
+            } else {
+                self.lines[index].heard();
+            }
             match frame {
-                Message::Text(text) => self.take_frame(text.as_str(), received),
-                Message::Binary(bytes) => self.take_bytes(&bytes, received),
+                Message::Text(text) => self.take_frame(index, text.as_str(), received),
+                Message::Binary(bytes) => self.take_bytes(index, &bytes, received),
                 Message::Close(reason) => {
                     let reason = reason.map_or_else(String::new, |close| close.to_string());
                     return Err(format!("the venue closed the connection: {reason}"));
@@ -183,17 +183,18 @@ impl Connection<'_> {
             self.serve_requests().await?;
             taken += 1;
             // What is taken out of the socket must be handled: a turn ends before the next one is, not after.
-            next = if taken < FRAMES_PER_TURN { self.socket.next().now_or_never() } else { None };
+            next = if taken < FRAMES_PER_TURN { self.lines[index].socket.next().now_or_never() } else { None };
         }
         self.feed.intake.flush();
         self.feed.changed.tell();
         Ok(())
     }
 
-    fn take_frame(&mut self, text: &str, received: tt_meter::Stamp) {
-        self.take_bytes(text.as_bytes(), received);
-        if self.requests.is_answer(text)
-            && let Some(refusal) = self.requests.take(text)
+    fn take_frame(&mut self, index: usize, text: &str, received: tt_meter::Stamp) {
+        self.take_bytes(index, text.as_bytes(), received);
+        let requests = &mut self.lines[index].requests;
+        if requests.is_answer(text)
+            && let Some(refusal) = requests.take(text)
         {
             let venue = self.feed.config.venue.name();
             tracing::warn!(venue, subject = refusal.subject, reason = refusal.reason, "market: refused");
@@ -201,14 +202,15 @@ impl Connection<'_> {
         }
     }
 
-    fn take_bytes(&mut self, bytes: &[u8], received: tt_meter::Stamp) {
-        let feed = &mut *self.feed;
+    fn take_bytes(&mut self, index: usize, bytes: &[u8], received: tt_meter::Stamp) {
+        let (feed, line) = (&mut *self.feed, &self.lines[index]);
         feed.status.frames += 1;
         let snapshots = feed.intake.engine().counters().venue(feed.config.venue).snapshots;
-        let applied = feed.intake.handle_frame(feed.wall.now(), self.id, bytes, &mut feed.ledger);
+        let applied = feed.intake.handle_frame(feed.wall.now(), line.id, bytes, &mut feed.ledger);
+        feed.count_message(applied);
         let is_snapshot = feed.intake.engine().counters().venue(feed.config.venue).snapshots != snapshots;
         let applied = applied.ok().map(|applied| (applied, is_snapshot));
-        feed.ledger.visible(received, self.last_read.stamp(), applied);
+        feed.ledger.visible(received, line.last_read.stamp(), applied);
     }
 
     /// Does what the engine asks for.
@@ -217,24 +219,33 @@ impl Connection<'_> {
             match request {
                 Request::FetchSnapshot { instrument } if self.feed.status.connected => self.fetch(instrument),
                 Request::FetchSnapshot { instrument } => self.held.push(instrument),
-                Request::Resubscribe { instrument, connection } if connection == self.id => {
-                    for text in self.requests.resubscribe(&self.symbol(instrument)) {
-                        self.send(text).await?;
+                Request::Resubscribe { instrument, connection } => {
+                    let symbol = self.symbol(instrument);
+                    // What was asked for on behalf of a connection that is gone finds no line.
+                    if let Some(line) = self.line(connection) {
+                        for text in line.requests.resubscribe(&symbol) {
+                            line.send(text).await?;
+                        }
                     }
                 }
-                Request::Reconnect { connection } if connection == self.id => {
-                    return Err("silent for too long".to_owned());
-                }
-                Request::Answer { connection } if connection == self.id => {
-                    if let Some(answer) = self.feed.config.venue.rules().keep_alive.answer {
-                        self.send(answer.to_owned()).await?;
+                Request::Reconnect { connection } => {
+                    if self.line(connection).is_some() {
+                        return Err("silent for too long".to_owned());
                     }
                 }
-                // Asked for on behalf of a connection that is gone.
-                Request::Resubscribe { .. } | Request::Reconnect { .. } | Request::Answer { .. } => {}
+                Request::Answer { connection } => {
+                    let answer = self.feed.config.venue.rules().keep_alive.answer;
+                    if let (Some(answer), Some(line)) = (answer, self.line(connection)) {
+                        line.send(answer.to_owned()).await?;
+                    }
+                }
             }
         }
         Ok(())
+    }
+
+    fn line(&mut self, connection: ConnectionId) -> Option<&mut Line> {
+        self.lines.iter_mut().find(|line| line.id == connection)
     }
 
     fn symbol(&self, instrument: InstrumentId) -> String {
@@ -282,16 +293,12 @@ impl Connection<'_> {
     }
 
     /// Deadlines and numbers.
-    async fn beat(&mut self, all_sent: bool, count: u32, backoff: &mut Backoff) -> Result<(), String> {
+    async fn beat(&mut self, count: u32, backoff: &mut Backoff) -> Result<(), String> {
         let now = Instant::now();
-        let timing = self.feed.config.timing;
-        if now.duration_since(self.last_heard) > timing.silence_max {
-            return Err(format!("silent for {:.1} s", timing.silence_max.as_secs_f64()));
+        for line in &mut self.lines {
+            line.beat(now).await?;
         }
-        if let Some(subject) = self.requests.overdue(now) {
-            return Err(format!("no answer to the request for {}", subject.chars().take(80).collect::<String>()));
-        }
-        if all_sent && self.requests.all_answered() && !self.feed.status.connected {
+        if !self.feed.status.connected && self.lines.iter().all(Line::is_settled) {
             self.feed.status.connected = true;
             backoff.succeed();
             for instrument in std::mem::take(&mut self.held) {
@@ -305,12 +312,6 @@ impl Connection<'_> {
         }
         self.feed.intake.flush();
         self.serve_requests().await?;
-        if let Some((ping, every)) = self.requests.ping()
-            && now.duration_since(self.last_ping) > every
-        {
-            self.last_ping = now;
-            self.send(ping.to_owned()).await?;
-        }
         self.feed.intake.publish_counters();
         self.feed.published.publish_status(&self.feed.status);
         if count.is_multiple_of(BEATS_PER_REPORT) {
