@@ -27,7 +27,7 @@ pub(crate) fn with_deltas() -> impl Iterator<Item = Venue> {
 
 /// The venues whose updates are numbered.
 pub(crate) fn numbered() -> impl Iterator<Item = Venue> {
-    Venue::ALL.into_iter().filter(|venue| venue.rules().numbering != Numbering::None)
+    Venue::ALL.into_iter().filter(|venue| !matches!(venue.rules().numbering, Numbering::None | Numbering::Times))
 }
 
 /// CRC-32 (IEEE), bit by bit.
