@@ -342,6 +342,19 @@ impl BoardWriter {
         self.ticker.store(id.0 as usize, &ticker.to_words());
     }
 
+    /// What was last published of the instrument's tickers.
+    #[inline]
+    pub(crate) fn ticker(&self, id: InstrumentId) -> TickerState {
+        self.ticker.load(id.0 as usize).map(TickerState::from_words).unwrap_or_default()
+    }
+
+    /// The candle that was last published.
+    #[inline]
+    pub(crate) fn candle(&self, id: InstrumentId, timeframe: usize) -> Candle {
+        let row = id.0 as usize * self.timeframes + timeframe;
+        self.candle.load(row).map(Candle::from_words).unwrap_or_default()
+    }
+
     #[inline]
     pub(crate) fn store_candle(&mut self, id: InstrumentId, timeframe: usize, candle: &Candle) {
         self.candle.store(id.0 as usize * self.timeframes + timeframe, &candle.to_words());

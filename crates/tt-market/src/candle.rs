@@ -51,6 +51,7 @@ impl Candle {
         ]
     }
 
+    #[inline]
     pub(crate) fn from_words(words: [u64; 7]) -> Self {
         Self {
             open_px: Price(words[0] as i64),

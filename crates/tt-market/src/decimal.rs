@@ -155,10 +155,33 @@ fn parse_exponent(text: &[u8]) -> Result<i32, Fault> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     step: Decimal,
-    usual_decimals: u8,
-    trailing_zeros: u32,
+    usual: Divider,
+}
+
+/// Numbers of so many decimals to whole steps, without a division.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Divider {
     inverse: u64,
     steps_max: u64,
+    trailing_zeros: u8,
+    decimals: u8,
+}
+
+impl Divider {
+    /// Whether it is for numbers of `decimals` decimals.
+    #[inline]
+    pub(crate) const fn takes(&self, decimals: u8) -> bool {
+        self.decimals == decimals
+    }
+
+    /// The whole steps in a number of its decimals; as [`Scale::steps`].
+    #[inline]
+    pub(crate) const fn steps(&self, mantissa: i64) -> Option<i64> {
+        // The exact quotient by an odd divisor is the product with its inverse; every other number maps above the
+        // greatest possible quotient. So does a negative one, whose bits are a number beyond all others.
+        let steps = (mantissa as u64).wrapping_mul(self.inverse).rotate_right(self.trailing_zeros as u32);
+        if steps <= self.steps_max { Some(steps as i64) } else { None }
+    }
 }
 
 impl Scale {
@@ -170,7 +193,7 @@ impl Scale {
         if step.mantissa <= 0 || step.decimals > DECIMALS_MAX {
             return Err(Fault::Number);
         }
-        let mut scale = Self { step, usual_decimals: 0, trailing_zeros: 0, inverse: 0, steps_max: 0 };
+        let mut scale = Self { step, usual: Divider::default() };
         scale.remember(step.decimals);
         Ok(scale)
     }
@@ -185,13 +208,7 @@ impl Scale {
     #[inline]
     #[must_use]
     pub fn steps(&self, mantissa: i64, decimals: u8) -> Option<i64> {
-        if decimals != self.usual_decimals {
-            return self.steps_of_any(mantissa, decimals);
-        }
-        // The exact quotient by an odd divisor is the product with its inverse; every other number maps above the
-        // greatest possible quotient. So does a negative one, whose bits are a number beyond all others.
-        let steps = (mantissa as u64).wrapping_mul(self.inverse).rotate_right(self.trailing_zeros);
-        if steps <= self.steps_max { Some(steps as i64) } else { None }
+        if self.usual.takes(decimals) { self.usual.steps(mantissa) } else { self.steps_of_any(mantissa, decimals) }
     }
 
     #[cold]
@@ -218,17 +235,25 @@ impl Scale {
         };
         let Some(divisor) = self.step.mantissa.checked_mul(*power) else { return };
         let divisor = divisor.unsigned_abs();
-        self.usual_decimals = decimals;
-        self.trailing_zeros = divisor.trailing_zeros();
-        self.steps_max = i64::MAX.unsigned_abs() / divisor;
-        self.inverse = inverse_of_odd(divisor >> self.trailing_zeros);
+        let trailing_zeros = divisor.trailing_zeros();
+        self.usual = Divider {
+            inverse: inverse_of_odd(divisor >> trailing_zeros),
+            steps_max: i64::MAX.unsigned_abs() / divisor,
+            trailing_zeros: trailing_zeros as u8,
+            decimals,
+        };
+    }
+
+    /// The cheap case by itself.
+    pub(crate) const fn usual(&self) -> Divider {
+        self.usual
     }
 
     /// Whether numbers of `decimals` decimals are the cheap case.
     #[inline]
     #[must_use]
     pub const fn remembers(&self, decimals: u8) -> bool {
-        self.usual_decimals == decimals
+        self.usual.takes(decimals)
     }
 }
 

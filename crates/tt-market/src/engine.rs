@@ -20,6 +20,7 @@ use crate::instrument::Instrument;
 use crate::listing::Listings;
 use crate::mark::PositionOrigin;
 use crate::orders::Orders;
+use crate::quote::Quote;
 use crate::rules::JoinRule;
 use crate::symbol_table::SymbolTable;
 use crate::{
@@ -106,6 +107,8 @@ pub struct Engine {
     connections: Connections,
     symbols: SymbolTable,
     instruments: Vec<Instrument>,
+    /// One for each instrument.
+    quotes: Vec<Quote>,
     slab: PageSlab,
     backlogs: Vec<Backlog>,
     free_backlogs: Vec<usize>,
@@ -140,6 +143,7 @@ impl Engine {
             connections: Connections::new(capacity.connections),
             symbols: SymbolTable::new(capacity.instruments),
             instruments: Vec::with_capacity(capacity.instruments),
+            quotes: Vec::with_capacity(capacity.instruments),
             slab: PageSlab::new(capacity.pages),
             backlogs: (0..capacity.backlogs).map(|_| backlog()).collect(),
             free_backlogs: (0..capacity.backlogs).rev().collect(),
@@ -175,6 +179,7 @@ impl Engine {
         }
         let instrument = Instrument::new(spec, self.capacity.overflow_levels).map_err(|_| AddError::BadSize)?;
         let id = InstrumentId(self.instruments.len() as u32);
+        self.quotes.push(Quote::new(&instrument));
         self.instruments.push(instrument);
         self.symbols.insert(spec.venue, spec.symbol, id);
         Ok(id)

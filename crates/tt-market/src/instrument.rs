@@ -1,8 +1,8 @@
 //! One instrument: its sizes, its book and where that stands.
 
-use crate::board::{DEPTH, TickerState, TopOfBook};
+use crate::board::{DEPTH, TopOfBook};
 use crate::book::Book;
-use crate::candle::{Candle, CandleSource, TIMEFRAMES_MAX};
+use crate::candle::CandleSource;
 use crate::decimal::Scale;
 use crate::proof::LastProof;
 use crate::rules::{JoinRule, Overlap, Rules};
@@ -185,8 +185,6 @@ pub(crate) struct Instrument {
     pub(crate) trades: SeenTrades,
     /// Trades shown so far.
     pub(crate) trade_count: u64,
-    pub(crate) ticker: TickerState,
-    pub(crate) candles: [Candle; TIMEFRAMES_MAX],
     pub(crate) mark: Option<Mark>,
     pub(crate) contract: Contract,
     pub(crate) unit: ContractUnit,
@@ -234,8 +232,6 @@ impl Instrument {
             tickers: SeenTickers::default(),
             trades: SeenTrades::default(),
             trade_count: 0,
-            ticker: TickerState::default(),
-            candles: [Candle::default(); TIMEFRAMES_MAX],
             mark: None,
             contract: Contract::default(),
             unit: ContractUnit::default(),
@@ -259,6 +255,13 @@ impl Instrument {
         let seen = levels.bids().len().max(levels.asks().len());
         let least = || self.rules.depths.iter().map(|depth| *depth as usize).find(|depth| *depth >= seen);
         self.spec.depth_max.or_else(least).unwrap_or(usize::MAX)
+    }
+
+    /// Keeps a ticker until the book reaches its update id; whether the book stands there already.
+    #[inline]
+    pub(crate) fn note_ticker(&mut self, ticker: SeenTicker) -> bool {
+        self.tickers.push(ticker);
+        self.state == BookState::Live && self.top.update_id == ticker.update_id
     }
 
     /// Makes the decimals of `levels` the cheap case.

@@ -57,6 +57,7 @@ mod mark;
 pub mod okx;
 mod orders;
 mod proof;
+mod quote;
 pub mod rules;
 mod scan;
 mod seen_trades;

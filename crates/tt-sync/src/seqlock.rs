@@ -54,6 +54,12 @@ impl<const N: usize> Cell<N> {
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
+    /// The value, for the side that stores.
+    #[inline]
+    fn load_own(&self) -> [u64; N] {
+        array::from_fn(|i| self.words[i].load(Ordering::Relaxed))
+    }
+
     /// The value and the number of stores before it, or `None` if a store is under way.
     #[inline]
     fn try_load(&self) -> Option<([u64; N], u64)> {
@@ -154,6 +160,14 @@ impl<const N: usize> TableWriter<N> {
             cell.store(value);
         }
         cell.is_some()
+    }
+
+    /// The value that was stored last into cell `index`, `None` outside of the table. Nobody else stores, so it is read
+    /// without a look at the version.
+    #[inline]
+    #[must_use]
+    pub fn load(&self, index: usize) -> Option<[u64; N]> {
+        self.cells.get(index).map(Cell::load_own)
     }
 
     /// Another reader of the same table.

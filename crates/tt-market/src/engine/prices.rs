@@ -3,10 +3,10 @@
 use super::{Applied, Engine};
 use crate::board::{TickerState, TradePrint};
 use crate::candle::CandleSource;
-use crate::instrument::{BookState, SeenTicker};
+use crate::instrument::SeenTicker;
 use crate::mark::{Contract, ContractUnit, Mark, PositionMark};
 use crate::seen_trades::TradeOrder;
-use crate::{BookLevel, BookTicker, Fault, MarkPrice, Ticker, Trade, Venue};
+use crate::{BookLevel, BookTicker, Decimal, Fault, MarkPrice, Ticker, Trade, Venue};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos, Price, Qty};
 
@@ -22,31 +22,47 @@ impl Engine {
     ) -> Result<Applied, Fault> {
         let index = self.find(venue, &event.symbol)?;
         probe.mark(Stage::LookUp);
-        let instrument = &mut self.instruments[index];
         let seen = SeenTicker {
             update_id: event.update_id,
-            bid: instrument.level(event.bid_px, event.bid_qty)?,
-            ask: instrument.level(event.ask_px, event.ask_qty)?,
+            bid: self.best_level(index, event.bid_px, event.bid_qty)?,
+            ask: self.best_level(index, event.ask_px, event.ask_qty)?,
         };
         probe.mark(Stage::Validate);
-        instrument.tickers.push(seen);
-        instrument.ticker = TickerState {
+        let quote = &self.quotes[index];
+        let at_book = quote.has_book && self.instruments[index].note_ticker(seen);
+        let ticker = TickerState {
             bid: some_level(seen.bid),
             ask: some_level(seen.ask),
-            last_px: instrument.ticker.last_px,
+            last_px: quote.last_px,
             update_id: event.update_id,
             ts_recv,
         };
-        let at_book = instrument.state == BookState::Live && instrument.top.update_id == event.update_id;
         let id = InstrumentId(index as u32);
         // Shown while it is still in registers; that stage counts it, `Serialize` has the proof alone.
-        self.writer.store_ticker(id, instrument.ticker);
+        self.writer.store_ticker(id, ticker);
         self.counters.venue_mut(venue).tickers += 1;
         self.mirror(index, CandleSource::BestBid, ts_recv, event.ts_event, (seen.bid.px, Qty(0)));
         probe.mark(Stage::Build);
         let verdict = if at_book { self.confront(index, &seen, ts_recv) } else { Ok(()) };
         probe.mark(Stage::Serialize);
         verdict.map(|()| Applied::Ticker(id))
+    }
+
+    /// A best level in whole steps.
+    #[inline]
+    fn best_level(&mut self, index: usize, px: Decimal, qty: Decimal) -> Result<BookLevel, Fault> {
+        match self.quotes[index].level(px, qty) {
+            Some(level) => level,
+            None => self.unusual_level(index, px, qty),
+        }
+    }
+
+    #[cold]
+    fn unusual_level(&mut self, index: usize, px: Decimal, qty: Decimal) -> Result<BookLevel, Fault> {
+        let instrument = &mut self.instruments[index];
+        let level = instrument.level(px, qty);
+        self.quotes[index].follow_steps(instrument);
+        level
     }
 
     /// Tickers that are not numbered by the book, whole or in part. Every one that can be applied is; where none can,
@@ -77,12 +93,14 @@ impl Engine {
         let index = self.find(venue, &event.symbol)?;
         let id = InstrumentId(index as u32);
         let instrument = &mut self.instruments[index];
-        let known = instrument.ticker;
+        let quote = &mut self.quotes[index];
+        let known = TickerState { last_px: quote.last_px, ..self.writer.ticker(id) };
         let bid = instrument.merged(known.bid, event.bid_px, event.bid_qty)?;
         let ask = instrument.merged(known.ask, event.ask_px, event.ask_qty)?;
         let last_px = event.last_px.map(|px| instrument.price(px)).transpose()?;
         let update_id = if event.bid_px.is_some() || event.ask_px.is_some() { 0 } else { known.update_id };
-        instrument.ticker = TickerState { bid, ask, last_px: last_px.unwrap_or(known.last_px), update_id, ts_recv };
+        let ticker = TickerState { bid, ask, last_px: last_px.unwrap_or(known.last_px), update_id, ts_recv };
+        quote.last_px = ticker.last_px;
         self.counters.venue_mut(venue).tickers += 1;
         if let Some(bid) = bid.filter(|_| event.bid_px.is_some()) {
             self.mirror(index, CandleSource::BestBid, ts_recv, event.ts_event, (bid.px, Qty(0)));
@@ -90,7 +108,7 @@ impl Engine {
         if let Some(last_px) = last_px {
             self.mirror(index, CandleSource::LastPrice, ts_recv, event.ts_event, (last_px, Qty(0)));
         }
-        self.writer.store_ticker(id, self.instruments[index].ticker);
+        self.writer.store_ticker(id, ticker);
         self.merge_contract(index, event, ts_recv)?;
         Ok(id)
     }
@@ -165,7 +183,7 @@ impl Engine {
             }
             match order {
                 TradeOrder::Next => {
-                    instrument.ticker.last_px = px;
+                    self.quotes[index].last_px = px;
                     self.mirror(index, CandleSource::Trades, ts_recv, trade.ts_event, (px, qty));
                 }
                 TradeOrder::Late => {
@@ -186,21 +204,22 @@ impl Engine {
     /// Adds a price to the instrument's candles if they are made of `source`, and shows them.
     #[inline]
     fn mirror(&mut self, index: usize, source: CandleSource, ts_recv: Nanos, ts_event: Nanos, price: (Price, Qty)) {
-        let instrument = &mut self.instruments[index];
-        let venue = self.counters.venue_mut(instrument.spec.venue);
+        let quote = &self.quotes[index];
+        let venue = self.counters.venue_mut(quote.venue);
         let ts = if ts_event.0 == 0 {
             ts_recv
         } else {
             venue.lag_ns = ts_recv.0.wrapping_sub(ts_event.0);
             ts_event
         };
-        if instrument.spec.candles != source {
+        if quote.candles != source {
             return;
         }
+        let id = InstrumentId(index as u32);
         for timeframe in 0..self.timeframes {
-            let candle = &mut instrument.candles[timeframe];
+            let mut candle = self.writer.candle(id, timeframe);
             if candle.add(self.capacity.timeframes[timeframe], ts, price.0, price.1) {
-                self.writer.store_candle(InstrumentId(index as u32), timeframe, candle);
+                self.writer.store_candle(id, timeframe, &candle);
             } else {
                 venue.late_prices += 1;
             }
@@ -209,16 +228,17 @@ impl Engine {
 
     /// As `mirror`, for a trade that is older than the last one.
     fn mirror_late(&mut self, index: usize, ts_event: Nanos, px: Price, qty: Qty) {
-        let instrument = &mut self.instruments[index];
-        if instrument.spec.candles != CandleSource::Trades {
+        let quote = &self.quotes[index];
+        if quote.candles != CandleSource::Trades {
             return;
         }
+        let id = InstrumentId(index as u32);
         for timeframe in 0..self.timeframes {
-            let candle = &mut instrument.candles[timeframe];
+            let mut candle = self.writer.candle(id, timeframe);
             if candle.add_late(self.capacity.timeframes[timeframe], ts_event, px, qty) {
-                self.writer.store_candle(InstrumentId(index as u32), timeframe, candle);
+                self.writer.store_candle(id, timeframe, &candle);
             } else {
-                self.counters.venue_mut(instrument.spec.venue).late_prices += 1;
+                self.counters.venue_mut(quote.venue).late_prices += 1;
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::board::{DepthUpdate, TickerState, TopOfBook};
+use crate::candle::{Candle, TIMEFRAMES_MAX};
 use crate::decimal::Scale;
 use crate::instrument::TopLevels;
 use crate::{AddError, BookLevel, BookSide, Decimal};
@@ -69,18 +70,20 @@ impl Engine {
             ask: factors.best(instrument.top.ask)?,
             ..instrument.top
         };
+        let shown = self.writer.ticker(id);
         let ticker = TickerState {
-            bid: factors.best(instrument.ticker.bid)?,
-            ask: factors.best(instrument.ticker.ask)?,
-            last_px: factors.px(instrument.ticker.last_px)?,
-            ..instrument.ticker
+            bid: factors.best(shown.bid)?,
+            ask: factors.best(shown.ask)?,
+            last_px: factors.px(self.quotes[id.0 as usize].last_px)?,
+            ..shown
         };
         let mut tickers = instrument.tickers;
         for seen in tickers.iter_mut() {
             (seen.bid, seen.ask) = (factors.level(seen.bid)?, factors.level(seen.ask)?);
         }
-        let mut candles = instrument.candles;
-        for candle in &mut candles {
+        let mut candles = [Candle::default(); TIMEFRAMES_MAX];
+        for (timeframe, candle) in candles.iter_mut().enumerate().take(self.timeframes) {
+            *candle = self.writer.candle(id, timeframe);
             for px in [&mut candle.open_px, &mut candle.high_px, &mut candle.low_px, &mut candle.close_px] {
                 *px = factors.px(*px)?;
             }
@@ -105,8 +108,14 @@ impl Engine {
         instrument.spec.lot_size = lot_size;
         (instrument.px, instrument.qty) = (px, qty);
         (instrument.bids, instrument.asks) = (bids, asks);
-        (instrument.top, instrument.ticker) = (top, ticker);
-        (instrument.tickers, instrument.candles) = (tickers, candles);
+        (instrument.top, instrument.tickers) = (top, tickers);
+        let quote = &mut self.quotes[id.0 as usize];
+        quote.follow_steps(instrument);
+        quote.last_px = ticker.last_px;
+        self.writer.store_ticker(id, ticker);
+        for (timeframe, candle) in candles.iter().enumerate().take(self.timeframes) {
+            self.writer.store_candle(id, timeframe, candle);
+        }
         self.show_refined(id);
         Ok(())
     }
@@ -127,9 +136,5 @@ impl Engine {
             self.writer.store_depth(id, &DepthUpdate { bids, asks, update_id, ts_recv, ts_event, standing });
         }
         self.writer.store_top(id, instrument.top);
-        self.writer.store_ticker(id, instrument.ticker);
-        for (timeframe, candle) in instrument.candles.iter().enumerate().take(self.timeframes) {
-            self.writer.store_candle(id, timeframe, candle);
-        }
     }
 }

@@ -47,6 +47,7 @@ impl Engine {
         known.tickers.clear();
         self.free_backlog(index);
         self.instruments[index].state = BookState::Awaiting;
+        self.quotes[index].has_book = true;
         self.show_standing(index, Proof::Syncing, now);
         if self.instruments[index].overlap.is_some() {
             self.queue_request(index);
@@ -69,6 +70,7 @@ impl Engine {
                 instrument.connection = None;
                 instrument.state = BookState::Idle;
                 instrument.request = RequestState::None;
+                self.quotes[index].has_book = false;
                 self.show_standing(index, Proof::Stale, now);
             }
         }

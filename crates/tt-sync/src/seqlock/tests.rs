@@ -24,7 +24,9 @@ fn a_table_keeps_its_cells_apart() {
     let (mut writer, reader) = table(3, [0]);
     assert!(writer.store(1, &[7]));
     assert!(!writer.store(3, &[9]));
-    assert_eq!([0, 1, 2, 3].map(|i| reader.load(i)), [Some([0]), Some([7]), Some([0]), None]);
+    let shown = [Some([0]), Some([7]), Some([0]), None];
+    assert_eq!([0, 1, 2, 3].map(|i| reader.load(i)), shown);
+    assert_eq!([0, 1, 2, 3].map(|i| writer.load(i)), shown, "what the writer takes for its own");
 }
 
 /// Every value stored is a run of consecutive numbers; a torn one is not, and an older one after a newer goes back.
