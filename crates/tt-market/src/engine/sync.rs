@@ -36,11 +36,7 @@ impl Engine {
                     // A venue that was restarted goes on from a lower number.
                     Continuity::Next => counters.epochs += u64::from(delta.last_id < last_id && delta.last_id != 0),
                     Continuity::Duplicate => return Err(Fault::Duplicate),
-                    Continuity::Gap => {
-                        counters.gaps += 1;
-                        self.lose_book(index, ts_recv);
-                        return self.after_gap(index, delta, levels);
-                    }
+                    Continuity::Gap => return self.after_gap(index, ts_recv, delta, levels),
                 }
             }
             BookState::Joining(overlap) => match overlap.join(instrument.top.update_id, delta) {
@@ -50,11 +46,7 @@ impl Engine {
                     counters.joins += 1;
                 }
                 Join::Superseded => return Err(Fault::Superseded),
-                Join::TooNew => {
-                    counters.gaps += 1;
-                    self.lose_book(index, ts_recv);
-                    return self.after_gap(index, delta, levels);
-                }
+                Join::TooNew => return self.after_gap(index, ts_recv, delta, levels),
             },
             BookState::Awaiting if instrument.overlap.is_none() => return Err(Fault::AwaitingSnapshot),
             BookState::Awaiting if instrument.skips_next => {
@@ -96,8 +88,17 @@ impl Engine {
         }
     }
 
-    /// What becomes of the delta before which something is missing.
-    fn after_gap(&mut self, index: usize, delta: &BookDelta, levels: &[Level]) -> Result<Applied, Fault> {
+    /// What becomes of the book, and of the delta before which something is missing.
+    #[cold]
+    fn after_gap(
+        &mut self,
+        index: usize,
+        ts_recv: Nanos,
+        delta: &BookDelta,
+        levels: &[Level],
+    ) -> Result<Applied, Fault> {
+        self.counters.venue_mut(self.instruments[index].spec.venue).gaps += 1;
+        self.lose_book(index, ts_recv);
         if self.instruments[index].overlap.is_some() { self.keep_delta(index, delta, levels) } else { Err(Fault::Gap) }
     }
 
