@@ -4,6 +4,7 @@ mod budget;
 pub(crate) mod code;
 mod edges;
 mod figures;
+mod floats;
 mod manifests;
 mod names;
 mod tests_rules;
@@ -74,6 +75,7 @@ pub(crate) fn faults(root: &Path) -> anyhow::Result<Vec<Fault>> {
     faults.extend(tests_rules::check(&tree));
     faults.extend(words::check(&tree));
     faults.extend(figures::check(&tree));
+    faults.extend(floats::check(&tree));
     faults.extend(crate::conformance::check(&tree));
     if crate::test::in_ci() {
         faults.extend(crate::conformance::open(&tree));

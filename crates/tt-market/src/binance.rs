@@ -4,6 +4,7 @@ mod account;
 mod general;
 pub mod rules;
 mod scan;
+mod shapes;
 
 use crate::{BookSnapshot, Event, EventBuffer, Fault};
 
@@ -26,7 +27,11 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
 #[inline(never)]
 fn parse_other(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
     buffer.clear();
-    match scan::parse_coinm(frame, buffer) {
+    if let Some(event) = scan::parse_coinm(frame, buffer) {
+        return Ok(event);
+    }
+    buffer.clear();
+    match shapes::parse(frame, buffer) {
         Some(event) => Ok(event),
         None => general::parse(frame, buffer),
     }

@@ -14,7 +14,8 @@ pub struct Capacity {
     pub pages: usize,
     /// Levels outside of its window that one book side keeps; the worst are dropped and counted beyond it. 16 bytes each.
     pub overflow_levels: usize,
-    /// Levels in one frame or snapshot.
+    /// Levels in one frame or snapshot; 16 bytes each. A frame with more is dropped as `too_many_levels`, and its book
+    /// is lost: whole books of Coinbase have tens of thousands.
     pub frame_levels: usize,
     /// Trades, order updates and entries of each other list in one frame.
     pub frame_entries: usize,
@@ -45,7 +46,7 @@ impl Default for Capacity {
             connections: 16,
             pages: 32_768,
             overflow_levels: 4096,
-            frame_levels: 10_240,
+            frame_levels: 131_072,
             frame_entries: 1024,
             backlogs: 8,
             backlog_deltas: 512,

@@ -4,8 +4,25 @@ use crate::json::{self, Elements, Object};
 use crate::{Decimal, Fault, Symbol, time};
 use tt_model::{Nanos, OrderSide};
 
+/// An object whose members are found by their keys.
+pub(crate) trait Keyed {
+    /// The raw value of `key`.
+    fn get(&self, key: &[u8]) -> Option<&[u8]>;
+
+    /// The raw value of `key`, which the event needs.
+    fn need(&self, key: &[u8]) -> Result<&[u8], Fault> {
+        self.get(key).ok_or(Fault::MissingKey)
+    }
+}
+
+impl Keyed for Object<'_> {
+    fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        Object::get(self, key)
+    }
+}
+
 /// What a member says, `None` where it is absent, null or an empty text: venues write nothing in all three ways.
-pub(crate) fn told<'a>(object: &Object<'a>, key: &[u8]) -> Option<&'a [u8]> {
+pub(crate) fn told<'a>(object: &'a impl Keyed, key: &[u8]) -> Option<&'a [u8]> {
     match object.get(key)? {
         b"null" | b"\"\"" => None,
         raw => Some(raw),
@@ -13,17 +30,17 @@ pub(crate) fn told<'a>(object: &Object<'a>, key: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// A text.
-pub(crate) fn text<'a>(object: &Object<'a>, key: &[u8]) -> Result<&'a [u8], Fault> {
+pub(crate) fn text<'a>(object: &'a impl Keyed, key: &[u8]) -> Result<&'a [u8], Fault> {
     json::text(object.need(key)?)
 }
 
 /// A text that names an instrument or an asset.
-pub(crate) fn symbol(object: &Object<'_>, key: &[u8]) -> Result<Symbol, Fault> {
+pub(crate) fn symbol(object: &impl Keyed, key: &[u8]) -> Result<Symbol, Fault> {
     Symbol::new(text(object, key)?)
 }
 
 /// As [`symbol`], where it may be untold.
-pub(crate) fn told_symbol(object: &Object<'_>, key: &[u8]) -> Result<Option<Symbol>, Fault> {
+pub(crate) fn told_symbol(object: &impl Keyed, key: &[u8]) -> Result<Option<Symbol>, Fault> {
     told(object, key).map(|raw| Symbol::new(json::text(raw)?)).transpose()
 }
 
@@ -37,12 +54,12 @@ pub(crate) fn number_of(raw: &[u8]) -> Result<Decimal, Fault> {
 }
 
 /// A number with or without a sign.
-pub(crate) fn number(object: &Object<'_>, key: &[u8]) -> Result<Decimal, Fault> {
+pub(crate) fn number(object: &impl Keyed, key: &[u8]) -> Result<Decimal, Fault> {
     number_of(object.need(key)?)
 }
 
 /// As [`number`], where it may be untold.
-pub(crate) fn told_number(object: &Object<'_>, key: &[u8]) -> Result<Option<Decimal>, Fault> {
+pub(crate) fn told_number(object: &impl Keyed, key: &[u8]) -> Result<Option<Decimal>, Fault> {
     told(object, key).map(number_of).transpose()
 }
 
@@ -55,12 +72,12 @@ pub(crate) fn amount_of(raw: &[u8]) -> Result<Decimal, Fault> {
 }
 
 /// As [`amount_of`], of a member.
-pub(crate) fn amount(object: &Object<'_>, key: &[u8]) -> Result<Decimal, Fault> {
+pub(crate) fn amount(object: &impl Keyed, key: &[u8]) -> Result<Decimal, Fault> {
     amount_of(object.need(key)?)
 }
 
 /// As [`amount`], where it may be untold.
-pub(crate) fn told_amount(object: &Object<'_>, key: &[u8]) -> Result<Option<Decimal>, Fault> {
+pub(crate) fn told_amount(object: &impl Keyed, key: &[u8]) -> Result<Option<Decimal>, Fault> {
     told(object, key).map(amount_of).transpose()
 }
 
@@ -71,7 +88,7 @@ pub(crate) fn difference(one: Decimal, two: Decimal) -> Result<Decimal, Fault> {
 }
 
 /// A whole number, in quotes or not.
-pub(crate) fn whole(object: &Object<'_>, key: &[u8]) -> Result<u64, Fault> {
+pub(crate) fn whole(object: &impl Keyed, key: &[u8]) -> Result<u64, Fault> {
     whole_of(object.need(key)?)
 }
 
@@ -87,27 +104,27 @@ pub(crate) fn whole_of(raw: &[u8]) -> Result<u64, Fault> {
 }
 
 /// Milliseconds of the Unix epoch, in quotes or not.
-pub(crate) fn unix_ms(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+pub(crate) fn unix_ms(object: &impl Keyed, key: &[u8]) -> Result<Nanos, Fault> {
     time::from_unix_ms(whole(object, key)?)
 }
 
 /// As [`unix_ms`], zero where it is untold.
-pub(crate) fn told_unix_ms(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+pub(crate) fn told_unix_ms(object: &impl Keyed, key: &[u8]) -> Result<Nanos, Fault> {
     told(object, key).map_or(Ok(Nanos(0)), |raw| time::from_unix_ms(whole_of(raw)?))
 }
 
 /// A time of RFC 3339.
-pub(crate) fn rfc3339(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+pub(crate) fn rfc3339(object: &impl Keyed, key: &[u8]) -> Result<Nanos, Fault> {
     time::from_rfc3339(text(object, key)?)
 }
 
 /// As [`rfc3339`], zero where it is untold.
-pub(crate) fn told_rfc3339(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+pub(crate) fn told_rfc3339(object: &impl Keyed, key: &[u8]) -> Result<Nanos, Fault> {
     told(object, key).map_or(Ok(Nanos(0)), |raw| time::from_rfc3339(json::text(raw)?))
 }
 
 /// Buy or sell in the venue's two words.
-pub(crate) fn order_side(object: &Object<'_>, key: &[u8], words: [&[u8]; 2]) -> Result<OrderSide, Fault> {
+pub(crate) fn order_side(object: &impl Keyed, key: &[u8], words: [&[u8]; 2]) -> Result<OrderSide, Fault> {
     let word = text(object, key)?;
     if word == words[0] {
         Ok(OrderSide::Buy)
@@ -119,7 +136,7 @@ pub(crate) fn order_side(object: &Object<'_>, key: &[u8], words: [&[u8]; 2]) -> 
 }
 
 /// As [`order_side`], where it may be untold.
-pub(crate) fn told_order_side(object: &Object<'_>, key: &[u8], words: [&[u8]; 2]) -> Result<Option<OrderSide>, Fault> {
+pub(crate) fn told_order_side(object: &impl Keyed, key: &[u8], words: [&[u8]; 2]) -> Result<Option<OrderSide>, Fault> {
     told(object, key).map(|_| order_side(object, key, words)).transpose()
 }
 
@@ -134,7 +151,7 @@ pub(crate) fn each(raw: &[u8], mut each: impl FnMut(&Object<'_>) -> Result<(), F
 
 /// As [`each`], of a list that may be untold.
 pub(crate) fn told_each(
-    object: &Object<'_>,
+    object: &impl Keyed,
     key: &[u8],
     of_each: impl FnMut(&Object<'_>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {

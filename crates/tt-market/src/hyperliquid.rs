@@ -5,6 +5,7 @@ mod account;
 mod general;
 pub(crate) mod rules;
 mod scan;
+mod shapes;
 
 use crate::{Event, EventBuffer, Fault};
 
@@ -18,6 +19,16 @@ pub use general::parse as parse_general;
 pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
     buffer.clear();
     match scan::parse(frame, buffer) {
+        Some(event) => Ok(event),
+        None => parse_other(frame, buffer),
+    }
+}
+
+/// What is rarer, or not in its usual order.
+#[inline(never)]
+fn parse_other(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    buffer.clear();
+    match shapes::parse(frame, buffer) {
         Some(event) => Ok(event),
         None => general::parse(frame, buffer),
     }

@@ -291,6 +291,12 @@ pub(crate) fn check_utf8(text: &[u8]) -> Result<(), Fault> {
     str::from_utf8(text).map(|_| ()).map_err(|_| Fault::NotUtf8)
 }
 
+/// The length of the value with which `text` begins, checked to be JSON.
+pub(crate) fn value_len(text: &[u8]) -> Option<usize> {
+    let mut reader = Reader { text, at: 0 };
+    reader.skip_value().ok().map(|()| reader.at)
+}
+
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,

@@ -3,6 +3,10 @@
 //! A scanner answers `None` to anything that it does not expect, and the general path then decides. It accepts nothing
 //! that the general path would reject, and reads nothing differently.
 
+mod shape;
+
+pub(crate) use shape::{Shape, keys};
+
 use crate::decimal::POW10;
 use crate::{Decimal, EventBuffer, Levels, OrderId, Symbol, time};
 use tt_model::Nanos;

@@ -1,6 +1,7 @@
 //! Binance's messages of an account, spot and futures.
 
 use super::general::{symbol, time};
+use crate::fields::Keyed;
 use crate::json::{self, Object};
 use crate::{
     Balance, Control, Decimal, Event, EventBuffer, Execution, Fault, Fill, OrderId, OrderList, OrderListStatus,
@@ -38,9 +39,7 @@ pub(super) fn event(kind: &[u8], object: &Object<'_>, buffer: &mut EventBuffer) 
             Ok(Event::Account)
         }
         b"balanceUpdate" => {
-            let change = Some(fields::number(object, b"d")?);
-            let (asset, ts_event) = (fields::symbol(object, b"a")?, time(object.need(b"E")?)?);
-            buffer.push_balance(Balance { asset, total: None, free: None, locked: None, change, ts_event })?;
+            buffer.push_balance(changed_balance(object)?)?;
             Ok(Event::Account)
         }
         b"ACCOUNT_UPDATE" => account_update(object, buffer),
@@ -50,7 +49,7 @@ pub(super) fn event(kind: &[u8], object: &Object<'_>, buffer: &mut EventBuffer) 
 }
 
 /// `TRADE_LITE`: what is executed, before the order's own update tells the rest.
-fn execution(object: &Object<'_>) -> Result<Execution, Fault> {
+pub(super) fn execution(object: &impl Keyed) -> Result<Execution, Fault> {
     Ok(Execution {
         symbol: symbol(object)?,
         order_id: number(object, b"i")?,
@@ -65,7 +64,7 @@ fn execution(object: &Object<'_>) -> Result<Execution, Fault> {
     })
 }
 
-fn spot_balance(object: &Object<'_>, ts_event: Nanos) -> Result<Balance, Fault> {
+pub(super) fn spot_balance(object: &impl Keyed, ts_event: Nanos) -> Result<Balance, Fault> {
     let free = json::quoted_unsigned(object.need(b"f")?)?;
     let locked = json::quoted_unsigned(object.need(b"l")?)?;
     Ok(Balance {
@@ -78,38 +77,48 @@ fn spot_balance(object: &Object<'_>, ts_event: Nanos) -> Result<Balance, Fault> 
     })
 }
 
+pub(super) fn changed_balance(object: &impl Keyed) -> Result<Balance, Fault> {
+    let change = Some(fields::number(object, b"d")?);
+    let (asset, ts_event) = (fields::symbol(object, b"a")?, time(object.need(b"E")?)?);
+    Ok(Balance { asset, total: None, free: None, locked: None, change, ts_event })
+}
+
 fn account_update(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
     let ts_event = time(object.need(b"E")?)?;
     let account = Object::parse(object.need(b"a")?)?;
-    fields::told_each(&account, b"B", |balance| {
-        buffer.push_balance(Balance {
-            asset: fields::symbol(balance, b"a")?,
-            total: Some(fields::number(balance, b"wb")?),
-            free: None,
-            locked: None,
-            change: fields::told_number(balance, b"bc")?,
-            ts_event,
-        })
-    })?;
-    fields::told_each(&account, b"P", |position| {
-        buffer.push_position(PositionUpdate {
-            symbol: symbol(position)?,
-            leg: match fields::text(position, b"ps")? {
-                b"BOTH" => PositionLeg::Net,
-                b"LONG" => PositionLeg::Long,
-                b"SHORT" => PositionLeg::Short,
-                _ => return Err(Fault::WrongType),
-            },
-            qty: fields::number(position, b"pa")?,
-            entry_px: Some(fields::amount(position, b"ep")?).filter(|px| px.mantissa != 0),
-            unrealised: fields::told_number(position, b"up")?,
-            ts_event,
-        })
-    })?;
+    fields::told_each(&account, b"B", |balance| buffer.push_balance(margin_balance(balance, ts_event)?))?;
+    fields::told_each(&account, b"P", |object| buffer.push_position(position(object, ts_event)?))?;
     Ok(Event::Account)
 }
 
-fn order_update(object: &Object<'_>, ts_event: &[u8]) -> Result<OrderUpdate, Fault> {
+pub(super) fn margin_balance(object: &impl Keyed, ts_event: Nanos) -> Result<Balance, Fault> {
+    Ok(Balance {
+        asset: fields::symbol(object, b"a")?,
+        total: Some(fields::number(object, b"wb")?),
+        free: None,
+        locked: None,
+        change: fields::told_number(object, b"bc")?,
+        ts_event,
+    })
+}
+
+pub(super) fn position(object: &impl Keyed, ts_event: Nanos) -> Result<PositionUpdate, Fault> {
+    Ok(PositionUpdate {
+        symbol: symbol(object)?,
+        leg: match fields::text(object, b"ps")? {
+            b"BOTH" => PositionLeg::Net,
+            b"LONG" => PositionLeg::Long,
+            b"SHORT" => PositionLeg::Short,
+            _ => return Err(Fault::WrongType),
+        },
+        qty: fields::number(object, b"pa")?,
+        entry_px: Some(fields::amount(object, b"ep")?).filter(|px| px.mantissa != 0),
+        unrealised: fields::told_number(object, b"up")?,
+        ts_event,
+    })
+}
+
+pub(super) fn order_update(object: &impl Keyed, ts_event: &[u8]) -> Result<OrderUpdate, Fault> {
     let (qty, filled_qty) = (json::quoted_unsigned(object.need(b"q")?)?, json::quoted_unsigned(object.need(b"z")?)?);
     let status = match fields::text(object, b"X")? {
         // An automatic close is executed on arrival; nothing follows it.
@@ -134,7 +143,7 @@ fn is_whole(qty: Decimal, filled_qty: Decimal) -> bool {
     fields::difference(qty, filled_qty).is_ok_and(|rest| rest.mantissa == 0)
 }
 
-fn fill(object: &Object<'_>) -> Result<Option<Fill>, Fault> {
+fn fill(object: &impl Keyed) -> Result<Option<Fill>, Fault> {
     let qty = json::quoted_unsigned(object.need(b"l")?)?;
     if qty.mantissa == 0 {
         return Ok(None);
@@ -163,7 +172,7 @@ fn order_status(text: &[u8]) -> Result<OrderStatus, Fault> {
 }
 
 /// An order that waits for its condition. Once that is met, an order with a number of its own is placed.
-fn conditional_order(object: &Object<'_>, ts_event: Nanos) -> Result<OrderUpdate, Fault> {
+pub(super) fn conditional_order(object: &impl Keyed, ts_event: Nanos) -> Result<OrderUpdate, Fault> {
     let order_id = object.need(b"aid")?;
     json::bare_u64(order_id)?;
     let filled_qty = fields::told_amount(object, b"aq")?;
@@ -187,7 +196,7 @@ fn conditional_order(object: &Object<'_>, ts_event: Nanos) -> Result<OrderUpdate
     })
 }
 
-fn order_list(object: &Object<'_>) -> Result<OrderList, Fault> {
+pub(super) fn order_list(object: &impl Keyed) -> Result<OrderList, Fault> {
     let mut orders = 0;
     fields::each(object.need(b"O")?, |order| {
         number(order, b"i")?;
@@ -209,7 +218,7 @@ fn order_list(object: &Object<'_>) -> Result<OrderList, Fault> {
 }
 
 /// An identifier that is a bare whole number.
-fn number(object: &Object<'_>, key: &[u8]) -> Result<OrderId, Fault> {
+fn number(object: &impl Keyed, key: &[u8]) -> Result<OrderId, Fault> {
     let raw = object.need(key)?;
     json::bare_u64(raw)?;
     OrderId::new(raw)

@@ -1,6 +1,7 @@
 //! Binance's frames by name, in any order of keys.
 
 use super::account;
+use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
 use crate::{
     AggressorSide, BookDelta, BookSnapshot, BookTicker, Control, Decimal, Event, EventBuffer, Fault, Levels,
@@ -56,7 +57,8 @@ fn event(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> 
             Ok(Event::Trades)
         }
         b"kline" => {
-            buffer.push_candle(candle(object)?)?;
+            let ts_event = time(object.need(b"E")?)?;
+            buffer.push_candle(candle(&Object::parse(object.need(b"k")?)?, ts_event)?)?;
             Ok(Event::Candles)
         }
         b"forceOrder" => {
@@ -67,7 +69,7 @@ fn event(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> 
     }
 }
 
-fn book_ticker(object: &Object<'_>) -> Result<BookTicker, Fault> {
+pub(super) fn book_ticker(object: &impl Keyed) -> Result<BookTicker, Fault> {
     Ok(BookTicker {
         symbol: symbol(object)?,
         update_id: json::bare_u64(object.need(b"u")?)?,
@@ -79,7 +81,7 @@ fn book_ticker(object: &Object<'_>) -> Result<BookTicker, Fault> {
     })
 }
 
-fn ticker(object: &Object<'_>) -> Result<Ticker, Fault> {
+pub(super) fn ticker(object: &impl Keyed) -> Result<Ticker, Fault> {
     Ok(Ticker {
         symbol: symbol(object)?,
         bid_px: Some(json::quoted_unsigned(object.need(b"b")?)?),
@@ -101,11 +103,11 @@ fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
 }
 
 /// Trades of one order at one price; numbered on their own.
-fn aggregate_trade(object: &Object<'_>) -> Result<Trade, Fault> {
+pub(super) fn aggregate_trade(object: &impl Keyed) -> Result<Trade, Fault> {
     print(object, b"a", true)
 }
 
-fn print(object: &Object<'_>, id: &[u8], in_market: bool) -> Result<Trade, Fault> {
+fn print(object: &impl Keyed, id: &[u8], in_market: bool) -> Result<Trade, Fault> {
     let buyer_is_maker = json::boolean(object.need(b"m")?)?;
     Ok(Trade {
         symbol: symbol(object)?,
@@ -118,11 +120,10 @@ fn print(object: &Object<'_>, id: &[u8], in_market: bool) -> Result<Trade, Fault
     })
 }
 
-fn candle(object: &Object<'_>) -> Result<VenueCandle, Fault> {
-    let candle = Object::parse(object.need(b"k")?)?;
+pub(super) fn candle(candle: &impl Keyed, ts_event: Nanos) -> Result<VenueCandle, Fault> {
     let number = |key: &[u8]| json::quoted_unsigned(candle.need(key)?);
     Ok(VenueCandle {
-        symbol: symbol(&candle)?,
+        symbol: symbol(candle)?,
         timeframe: timeframe(json::text(candle.need(b"i")?)?)?,
         ts_open: time(candle.need(b"t")?)?,
         open_px: number(b"o")?,
@@ -131,7 +132,7 @@ fn candle(object: &Object<'_>) -> Result<VenueCandle, Fault> {
         close_px: number(b"c")?,
         volume: number(b"v")?,
         is_closed: json::boolean(candle.need(b"x")?)?,
-        ts_event: time(object.need(b"E")?)?,
+        ts_event,
     })
 }
 
@@ -151,7 +152,7 @@ fn timeframe(text: &[u8]) -> Result<Nanos, Fault> {
     if count == 0 || count > 1000 { Err(Fault::WrongType) } else { Ok(Nanos::from_secs(count * seconds)) }
 }
 
-fn liquidation(order: &Object<'_>) -> Result<Liquidation, Fault> {
+pub(super) fn liquidation(order: &impl Keyed) -> Result<Liquidation, Fault> {
     Ok(Liquidation {
         symbol: symbol(order)?,
         side: match json::text(order.need(b"S")?)? {
@@ -165,7 +166,7 @@ fn liquidation(order: &Object<'_>) -> Result<Liquidation, Fault> {
     })
 }
 
-fn mark_price(object: &Object<'_>) -> Result<MarkPrice, Fault> {
+pub(super) fn mark_price(object: &impl Keyed) -> Result<MarkPrice, Fault> {
     // Delivery contracts have no funding: their rate is an empty string.
     let funding_rate = match json::text(object.need(b"r")?)? {
         b"" => None,
@@ -242,11 +243,11 @@ fn side(text: &[u8], list: &mut Levels, buffer: &mut EventBuffer) -> Result<(), 
     Ok(())
 }
 
-pub(super) fn symbol(object: &Object<'_>) -> Result<Symbol, Fault> {
+pub(super) fn symbol(object: &impl Keyed) -> Result<Symbol, Fault> {
     Symbol::new(json::text(object.need(b"s")?)?)
 }
 
-fn optional_time(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+fn optional_time(object: &impl Keyed, key: &[u8]) -> Result<Nanos, Fault> {
     object.get(key).map_or(Ok(Nanos(0)), time)
 }
 

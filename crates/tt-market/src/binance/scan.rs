@@ -20,12 +20,30 @@ pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
         cursor.literal(b"{")?;
     }
     let event = event(&mut cursor, buffer)?;
-    cursor.literal(b"}")?;
+    if !cursor.passes(b"}") {
+        newer_members(&mut cursor)?;
+    }
     if wrapped {
         cursor.literal(b"}")?;
     }
     cursor.end()?;
     Some(event)
+}
+
+/// Passes what USD-M has added to the end of its messages since 2025, and the end.
+#[cold]
+fn newer_members(cursor: &mut Cursor<'_>) -> Option<()> {
+    let pair_first = cursor.passes(b",\"ps\":\"");
+    if pair_first {
+        cursor.text()?;
+    }
+    if cursor.passes(b",\"st\":") {
+        cursor.whole()?;
+    }
+    if !pair_first && cursor.passes(b",\"ps\":\"") {
+        cursor.text()?;
+    }
+    cursor.literal(b"}")
 }
 
 #[inline(always)]
@@ -157,9 +175,6 @@ fn mark_price(cursor: &mut Cursor<'_>) -> Option<MarkPrice> {
     let funding_rate = Some(if is_negative { crate::Decimal { mantissa: -rate.mantissa, ..rate } } else { rate });
     cursor.literal(b",\"T\":")?;
     let ts_next_funding = cursor.unix_ms()?;
-    if cursor.passes(b",\"st\":") {
-        cursor.whole()?;
-    }
     Some(MarkPrice { symbol, mark_px, index_px, funding_rate, ts_next_funding, ts_event })
 }
 

@@ -1,5 +1,6 @@
 //! Bybit's private messages: own orders, executions, positions, balances (bybit-exchange.github.io/docs/v5/websocket).
 
+use crate::fields::Keyed;
 use crate::json::{self, Object};
 use crate::{
     Balance, Decimal, Event, EventBuffer, Execution, Fault, OrderId, OrderStatus, OrderUpdate, PositionLeg,
@@ -25,7 +26,7 @@ fn orders(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> 
     Ok(Event::OrderUpdates)
 }
 
-fn order(object: &Object<'_>) -> Result<OrderUpdate, Fault> {
+pub(super) fn order(object: &impl Keyed) -> Result<OrderUpdate, Fault> {
     Ok(OrderUpdate {
         symbol: Some(fields::symbol(object, b"symbol")?),
         order_id: OrderId::new(fields::text(object, b"orderId")?)?,
@@ -54,14 +55,18 @@ fn status(word: &[u8]) -> Result<OrderStatus, Fault> {
 
 /// `execution` and `execution.fast`, which leaves fees out. Fundings come here too, and execute nothing.
 fn executions(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
-    fields::each(outer.need(b"data")?, |object| match fields::told(object, b"execType") {
-        Some(kind) if json::text(kind)? == b"Funding" => Ok(()),
-        Some(_) | None => buffer.push_execution(execution(object)?),
-    })?;
+    fields::each(outer.need(b"data")?, |object| take_execution(object, buffer))?;
     Ok(Event::Account)
 }
 
-fn execution(object: &Object<'_>) -> Result<Execution, Fault> {
+pub(super) fn take_execution(object: &impl Keyed, buffer: &mut EventBuffer) -> Result<(), Fault> {
+    match fields::told(object, b"execType") {
+        Some(kind) if json::text(kind)? == b"Funding" => Ok(()),
+        Some(_) | None => buffer.push_execution(execution(object)?),
+    }
+}
+
+fn execution(object: &impl Keyed) -> Result<Execution, Fault> {
     Ok(Execution {
         symbol: fields::symbol(object, b"symbol")?,
         order_id: OrderId::new(fields::text(object, b"orderId")?)?,
@@ -81,7 +86,7 @@ fn positions(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Faul
     Ok(Event::Account)
 }
 
-fn position(object: &Object<'_>) -> Result<PositionUpdate, Fault> {
+pub(super) fn position(object: &impl Keyed) -> Result<PositionUpdate, Fault> {
     let size = fields::amount(object, b"size")?;
     // An empty position has no side.
     let is_short = fields::told_order_side(object, b"side", SIDES)? == Some(OrderSide::Sell);
@@ -109,7 +114,7 @@ fn wallet(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> 
     Ok(Event::Account)
 }
 
-fn balance(object: &Object<'_>, ts_event: Nanos) -> Result<Balance, Fault> {
+pub(super) fn balance(object: &impl Keyed, ts_event: Nanos) -> Result<Balance, Fault> {
     Ok(Balance {
         asset: fields::symbol(object, b"coin")?,
         total: Some(fields::number(object, b"walletBalance")?),

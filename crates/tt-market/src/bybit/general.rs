@@ -1,6 +1,7 @@
 //! Bybit's frames by name, in any order of keys.
 
 use super::account;
+use crate::fields::Keyed;
 use crate::json::{self, Object};
 use crate::{
     AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Fault, Levels, Liquidation, Symbol, Ticker,
@@ -29,7 +30,8 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
             Ok(Event::Trades)
         }
         b"tickers" => {
-            buffer.push_ticker(ticker(&outer)?)?;
+            let ts_event = milliseconds(outer.need(b"ts")?)?;
+            buffer.push_ticker(ticker(&Object::parse(outer.need(b"data")?)?, ts_event)?)?;
             Ok(Event::Tickers)
         }
         b"kline" => {
@@ -116,15 +118,14 @@ fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
 }
 
 /// A snapshot names everything, a delta what changed.
-fn ticker(outer: &Object<'_>) -> Result<Ticker, Fault> {
-    let data = Object::parse(outer.need(b"data")?)?;
+pub(super) fn ticker(data: &impl Keyed, ts_event: Nanos) -> Result<Ticker, Fault> {
     let number = |key: &[u8]| json::optional_quoted(data.get(key));
     let ts_next_funding = match data.get(b"nextFundingTime").map(json::text).transpose()? {
         None | Some(b"" | b"0") => None,
         Some(ms) => Some(time::from_unix_ms(json::digits_u64(ms)?)?),
     };
     Ok(Ticker {
-        symbol: symbol(&data, b"symbol")?,
+        symbol: symbol(data, b"symbol")?,
         bid_px: number(b"bid1Price")?,
         bid_qty: number(b"bid1Size")?,
         ask_px: number(b"ask1Price")?,
@@ -136,11 +137,11 @@ fn ticker(outer: &Object<'_>) -> Result<Ticker, Fault> {
         funding_rate: json::optional_quoted_signed(data.get(b"fundingRate"))?,
         ts_next_funding,
         open_interest: number(b"openInterest")?,
-        ts_event: milliseconds(outer.need(b"ts")?)?,
+        ts_event,
     })
 }
 
-fn candle(symbol: Symbol, object: &Object<'_>) -> Result<VenueCandle, Fault> {
+pub(super) fn candle(symbol: Symbol, object: &impl Keyed) -> Result<VenueCandle, Fault> {
     let number = |key: &[u8]| json::quoted_unsigned(object.need(key)?);
     let seconds = match json::text(object.need(b"interval")?)? {
         b"D" => 86_400,
@@ -167,7 +168,7 @@ fn candle(symbol: Symbol, object: &Object<'_>) -> Result<VenueCandle, Fault> {
 }
 
 /// The venue names the side of the position: one that was long is closed by selling.
-fn liquidation(object: &Object<'_>) -> Result<Liquidation, Fault> {
+pub(super) fn liquidation(object: &impl Keyed) -> Result<Liquidation, Fault> {
     Ok(Liquidation {
         symbol: symbol(object, b"s")?,
         side: match side(object)? {
@@ -180,7 +181,7 @@ fn liquidation(object: &Object<'_>) -> Result<Liquidation, Fault> {
     })
 }
 
-fn side(object: &Object<'_>) -> Result<AggressorSide, Fault> {
+fn side(object: &impl Keyed) -> Result<AggressorSide, Fault> {
     match json::text(object.need(b"S")?)? {
         b"Buy" => Ok(AggressorSide::Buy),
         b"Sell" => Ok(AggressorSide::Sell),
@@ -188,10 +189,10 @@ fn side(object: &Object<'_>) -> Result<AggressorSide, Fault> {
     }
 }
 
-fn symbol(object: &Object<'_>, key: &[u8]) -> Result<Symbol, Fault> {
+fn symbol(object: &impl Keyed, key: &[u8]) -> Result<Symbol, Fault> {
     Symbol::new(json::text(object.need(key)?)?)
 }
 
-fn milliseconds(raw: &[u8]) -> Result<Nanos, Fault> {
+pub(super) fn milliseconds(raw: &[u8]) -> Result<Nanos, Fault> {
     time::from_unix_ms(json::bare_u64(raw)?)
 }

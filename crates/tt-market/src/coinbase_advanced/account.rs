@@ -1,6 +1,7 @@
 //! Coinbase Advanced's `user` messages: own orders and positions.
 
 use super::general::product;
+use crate::fields::Keyed;
 use crate::json::Object;
 use crate::{
     Coverage, Decimal, Event, EventBuffer, Fault, OrderId, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate,
@@ -22,8 +23,7 @@ pub(super) fn user(events: &[u8], ts_event: Nanos, buffer: &mut EventBuffer) -> 
         };
         fields::told_each(event, b"orders", |object| buffer.push_order_update(order(object, ts_event)?))?;
         if is_snapshot {
-            let is_last = buffer.order_updates().len() < ORDERS_PER_SNAPSHOT;
-            buffer.cover_orders(if is_last { Coverage::All } else { Coverage::Part })?;
+            cover_orders(buffer)?;
         }
         let Some(positions) = fields::told(event, b"positions") else { return Ok(()) };
         let positions = Object::parse(positions)?;
@@ -37,7 +37,13 @@ pub(super) fn user(events: &[u8], ts_event: Nanos, buffer: &mut EventBuffer) -> 
     Ok(Event::Account)
 }
 
-fn order(object: &Object<'_>, ts_event: Nanos) -> Result<OrderUpdate, Fault> {
+/// After the orders of a snapshot.
+pub(super) fn cover_orders(buffer: &mut EventBuffer) -> Result<(), Fault> {
+    let is_last = buffer.order_updates().len() < ORDERS_PER_SNAPSHOT;
+    buffer.cover_orders(if is_last { Coverage::All } else { Coverage::Part })
+}
+
+pub(super) fn order(object: &impl Keyed, ts_event: Nanos) -> Result<OrderUpdate, Fault> {
     let filled = fields::amount(object, b"cumulative_quantity")?;
     let qty = filled.sum(fields::amount(object, b"leaves_quantity")?)?;
     Ok(OrderUpdate {

@@ -1,6 +1,7 @@
 //! Coinbase Advanced's frames by name, in any order of keys.
 
 use super::account;
+use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
 use crate::{
     AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Fault, Levels, Symbol, Ticker, Trade,
@@ -106,7 +107,7 @@ fn updates_of(
     })
 }
 
-fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
+pub(super) fn trade(object: &impl Keyed) -> Result<Trade, Fault> {
     Ok(Trade {
         symbol: product(object)?,
         trade_id: fields::whole(object, b"trade_id")?,
@@ -124,7 +125,7 @@ fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
 }
 
 /// `ticker_batch` leaves the best levels out.
-fn ticker(object: &Object<'_>, ts_event: Nanos) -> Result<Ticker, Fault> {
+pub(super) fn ticker(object: &impl Keyed, ts_event: Nanos) -> Result<Ticker, Fault> {
     Ok(Ticker {
         symbol: product(object)?,
         bid_px: fields::told_amount(object, b"best_bid")?,
@@ -137,7 +138,7 @@ fn ticker(object: &Object<'_>, ts_event: Nanos) -> Result<Ticker, Fault> {
     })
 }
 
-fn candle(object: &Object<'_>, ts_event: Nanos) -> Result<VenueCandle, Fault> {
+pub(super) fn candle(object: &impl Keyed, ts_event: Nanos) -> Result<VenueCandle, Fault> {
     let start_s = fields::whole(object, b"start")?;
     Ok(VenueCandle {
         symbol: product(object)?,
@@ -153,6 +154,6 @@ fn candle(object: &Object<'_>, ts_event: Nanos) -> Result<VenueCandle, Fault> {
     })
 }
 
-pub(super) fn product(object: &Object<'_>) -> Result<Symbol, Fault> {
+pub(super) fn product(object: &impl Keyed) -> Result<Symbol, Fault> {
     fields::symbol(object, b"product_id")
 }

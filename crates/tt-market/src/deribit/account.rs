@@ -1,5 +1,6 @@
 //! Deribit's private messages: own orders, trades, positions, portfolio (docs.deribit.com, "Subscriptions").
 
+use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
 use crate::{
     Balance, Decimal, Event, EventBuffer, Execution, Fault, OrderId, OrderStatus, OrderUpdate, PositionLeg,
@@ -49,7 +50,7 @@ fn changes(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault
     Ok(Event::Account)
 }
 
-fn order(object: &Object<'_>) -> Result<OrderUpdate, Fault> {
+pub(super) fn order(object: &impl Keyed) -> Result<OrderUpdate, Fault> {
     let filled_qty = fields::told_amount(object, b"filled_amount")?;
     // A market order has the text `market_price` for a price.
     let limit_px = match fields::told(object, b"price") {
@@ -82,7 +83,7 @@ fn status(word: &[u8], filled_qty: Option<Decimal>) -> Result<OrderStatus, Fault
     })
 }
 
-fn execution(object: &Object<'_>) -> Result<Execution, Fault> {
+pub(super) fn execution(object: &impl Keyed) -> Result<Execution, Fault> {
     Ok(Execution {
         symbol: fields::symbol(object, b"instrument_name")?,
         order_id: OrderId::new(fields::text(object, b"order_id")?)?,
@@ -100,7 +101,7 @@ fn execution(object: &Object<'_>) -> Result<Execution, Fault> {
     })
 }
 
-fn position(object: &Object<'_>) -> Result<PositionUpdate, Fault> {
+pub(super) fn position(object: &impl Keyed) -> Result<PositionUpdate, Fault> {
     let size = fields::number(object, b"size")?;
     let is_short = fields::text(object, b"direction")? == b"sell" || size.mantissa < 0;
     let mantissa = size.mantissa.checked_abs().ok_or(Fault::NumberRange)?;
@@ -114,7 +115,7 @@ fn position(object: &Object<'_>) -> Result<PositionUpdate, Fault> {
     })
 }
 
-fn portfolio(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
+pub(super) fn portfolio(object: &impl Keyed, buffer: &mut EventBuffer) -> Result<Event, Fault> {
     buffer.push_balance(Balance {
         asset: fields::symbol(object, b"currency")?,
         total: Some(fields::number(object, b"balance")?),

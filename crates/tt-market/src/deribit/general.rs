@@ -1,6 +1,7 @@
 //! Deribit's frames by name, in any order of keys.
 
 use super::account;
+use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
 use crate::{
     AggressorSide, BookDelta, BookSnapshot, Control, Decimal, Event, EventBuffer, Fault, Levels, Liquidation, Symbol,
@@ -117,7 +118,7 @@ fn side(raw: &[u8], is_marked: bool, list: &mut Levels, buffer: &mut EventBuffer
     Ok(())
 }
 
-fn ticker(data: &Object<'_>) -> Result<Ticker, Fault> {
+pub(super) fn ticker(data: &impl Keyed) -> Result<Ticker, Fault> {
     let number = |key: &[u8]| json::optional_bare(data.get(key));
     let levels = best_levels(data)?;
     Ok(Ticker {
@@ -131,7 +132,7 @@ fn ticker(data: &Object<'_>) -> Result<Ticker, Fault> {
 }
 
 /// A side that is empty has a price of null or zero.
-fn best_levels(data: &Object<'_>) -> Result<Ticker, Fault> {
+pub(super) fn best_levels(data: &impl Keyed) -> Result<Ticker, Fault> {
     let level = |px: &[u8], qty: &[u8]| -> Result<(Option<Decimal>, Option<Decimal>), Fault> {
         let raw = data.get(px);
         match json::optional_bare(raw)?.filter(|px| px.mantissa != 0) {
@@ -146,7 +147,7 @@ fn best_levels(data: &Object<'_>) -> Result<Ticker, Fault> {
 }
 
 /// A trade, and the liquidation that it was where the venue says so.
-fn trade(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<(), Fault> {
+pub(super) fn trade(object: &impl Keyed, buffer: &mut EventBuffer) -> Result<(), Fault> {
     let symbol = symbol(object)?;
     let (px, qty) = (json::bare_unsigned(object.need(b"price")?)?, json::bare_unsigned(object.need(b"amount")?)?);
     let aggressor = match json::text(object.need(b"direction")?)? {
@@ -177,7 +178,7 @@ fn trade(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<(), Fault> {
 }
 
 /// `chart.trades.BTC-PERPETUAL.1`: the candle names neither its instrument nor its length.
-fn candle(topic: &[u8], data: &Object<'_>) -> Result<VenueCandle, Fault> {
+pub(super) fn candle(topic: &[u8], data: &impl Keyed) -> Result<VenueCandle, Fault> {
     let name = topic.strip_prefix(b"chart.trades.").ok_or(Fault::UnknownTopic)?;
     let dot = name.iter().rposition(|byte| *byte == b'.').ok_or(Fault::WrongType)?;
     let seconds = match &name[dot + 1..] {
@@ -203,10 +204,10 @@ fn candle(topic: &[u8], data: &Object<'_>) -> Result<VenueCandle, Fault> {
     })
 }
 
-fn symbol(object: &Object<'_>) -> Result<Symbol, Fault> {
+fn symbol(object: &impl Keyed) -> Result<Symbol, Fault> {
     Symbol::new(json::text(object.need(b"instrument_name")?)?)
 }
 
-fn milliseconds(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+fn milliseconds(object: &impl Keyed, key: &[u8]) -> Result<Nanos, Fault> {
     time::from_unix_ms(json::bare_u64(object.need(key)?)?)
 }

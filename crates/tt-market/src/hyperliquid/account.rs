@@ -1,6 +1,7 @@
 //! Hyperliquid's private messages: own orders, fills, fundings, positions.
 
 use super::general::{symbol, time};
+use crate::fields::Keyed;
 use crate::json::{self, Object};
 use crate::{
     Balance, Coverage, Decimal, Event, EventBuffer, Execution, Fault, OrderId, OrderStatus, OrderUpdate, PositionLeg,
@@ -16,26 +17,32 @@ const MARGIN_ASSET: &[u8] = b"USDC";
 /// `orderUpdates`.
 pub(super) fn orders(raw: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
     fields::each(raw, |object| {
-        let order = Object::parse(object.need(b"order")?)?;
-        let (qty, left) = (fields::amount(&order, b"origSz")?, fields::amount(&order, b"sz")?);
-        let status = status(fields::text(object, b"status")?, left != qty)?;
-        // A filled order may be told with the quantity that it had before.
-        let filled_qty = if status == OrderStatus::Filled { qty } else { fields::difference(qty, left)? };
-        let order_id = order.need(b"oid")?;
-        json::bare_u64(order_id)?;
-        buffer.push_order_update(OrderUpdate {
-            symbol: Some(symbol(&order)?),
-            order_id: OrderId::new(order_id)?,
-            side: Some(fields::order_side(&order, b"side", SIDES)?),
-            status,
-            limit_px: Some(fields::amount(&order, b"limitPx")?),
-            qty: Some(qty),
-            filled_qty: Some(filled_qty),
-            fill: None,
-            ts_event: fields::unix_ms(object, b"statusTimestamp")?,
-        })
+        let update = order(object, &Object::parse(object.need(b"order")?)?)?;
+        buffer.push_order_update(update)
     })?;
     Ok(Event::OrderUpdates)
+}
+
+/// An order, and what surrounds it.
+pub(super) fn order(object: &impl Keyed, order: &impl Keyed) -> Result<OrderUpdate, Fault> {
+    let (qty, left) = (fields::amount(order, b"origSz")?, fields::amount(order, b"sz")?);
+    let is_partly_filled = fields::difference(qty, left).is_ok_and(|filled| filled.mantissa != 0);
+    let status = status(fields::text(object, b"status")?, is_partly_filled)?;
+    // A filled order may be told with the quantity that it had before.
+    let filled_qty = if status == OrderStatus::Filled { qty } else { fields::difference(qty, left)? };
+    let order_id = order.need(b"oid")?;
+    json::bare_u64(order_id)?;
+    Ok(OrderUpdate {
+        symbol: Some(symbol(order)?),
+        order_id: OrderId::new(order_id)?,
+        side: Some(fields::order_side(order, b"side", SIDES)?),
+        status,
+        limit_px: Some(fields::amount(order, b"limitPx")?),
+        qty: Some(qty),
+        filled_qty: Some(filled_qty),
+        fill: None,
+        ts_event: fields::unix_ms(object, b"statusTimestamp")?,
+    })
 }
 
 /// The venue has some thirty words, each of which names the reason before what happened.
@@ -58,7 +65,7 @@ pub(super) fn fills(raw: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault
     Ok(Event::Account)
 }
 
-fn execution(object: &Object<'_>) -> Result<Execution, Fault> {
+pub(super) fn execution(object: &impl Keyed) -> Result<Execution, Fault> {
     let (order_id, execution_id) = (object.need(b"oid")?, object.need(b"tid")?);
     json::bare_u64(order_id)?;
     json::bare_u64(execution_id)?;
@@ -96,7 +103,7 @@ pub(super) fn fundings(raw: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fa
     Ok(Event::Account)
 }
 
-fn funding(object: &Object<'_>) -> Result<Balance, Fault> {
+pub(super) fn funding(object: &impl Keyed) -> Result<Balance, Fault> {
     let change = Some(fields::number(object, b"usdc")?);
     let ts_event = time(object, b"time")?;
     Ok(Balance { asset: Symbol::new(MARGIN_ASSET)?, total: None, free: None, locked: None, change, ts_event })
@@ -104,13 +111,16 @@ fn funding(object: &Object<'_>) -> Result<Balance, Fault> {
 
 /// `webData2` and `clearinghouseState`: all positions, and what they stand on.
 pub(super) fn clearinghouse(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
-    let state = Object::parse(object.need(b"clearinghouseState")?)?;
-    let ts_event = fields::told_unix_ms(&state, b"time")?;
+    clearinghouse_state(&Object::parse(object.need(b"clearinghouseState")?)?, buffer)
+}
+
+pub(super) fn clearinghouse_state(state: &impl Keyed, buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    let ts_event = fields::told_unix_ms(state, b"time")?;
     let margin = Object::parse(state.need(b"marginSummary")?)?;
     buffer.push_balance(Balance {
         asset: Symbol::new(MARGIN_ASSET)?,
         total: Some(fields::number(&margin, b"accountValue")?),
-        free: fields::told_number(&state, b"withdrawable")?,
+        free: fields::told_number(state, b"withdrawable")?,
         locked: Some(fields::number(&margin, b"totalMarginUsed")?),
         change: None,
         ts_event,
@@ -122,7 +132,7 @@ pub(super) fn clearinghouse(object: &Object<'_>, buffer: &mut EventBuffer) -> Re
     Ok(Event::Account)
 }
 
-fn position(object: &Object<'_>, ts_event: Nanos) -> Result<PositionUpdate, Fault> {
+pub(super) fn position(object: &impl Keyed, ts_event: Nanos) -> Result<PositionUpdate, Fault> {
     let qty: Decimal = fields::number(object, b"szi")?;
     Ok(PositionUpdate {
         symbol: symbol(object)?,

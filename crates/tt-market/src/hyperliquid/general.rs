@@ -1,6 +1,7 @@
 //! Hyperliquid's frames by name, in any order of keys.
 
 use super::account;
+use crate::fields::Keyed;
 use crate::json::{self, Elements, Members, Object};
 use crate::{
     AggressorSide, BookSnapshot, Control, Decimal, Event, EventBuffer, Fault, Levels, Symbol, Ticker, Trade,
@@ -29,7 +30,10 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
             Ok(Event::Trades)
         }
         b"bbo" => one_ticker(best_levels(&Object::parse(outer.need(b"data")?)?)?, buffer),
-        b"activeAssetCtx" => one_ticker(contract(&Object::parse(outer.need(b"data")?)?)?, buffer),
+        b"activeAssetCtx" => {
+            let object = Object::parse(outer.need(b"data")?)?;
+            one_ticker(contract(symbol(&object)?, &Object::parse(object.need(b"ctx")?)?)?, buffer)
+        }
         b"allMids" => mids(&Object::parse(outer.need(b"data")?)?, buffer),
         b"candle" => {
             buffer.push_candle(candle(&Object::parse(outer.need(b"data")?)?)?)?;
@@ -95,7 +99,7 @@ fn one_ticker(ticker: Ticker, buffer: &mut EventBuffer) -> Result<Event, Fault> 
 }
 
 /// An empty side is null.
-fn best_levels(object: &Object<'_>) -> Result<Ticker, Fault> {
+pub(super) fn best_levels(object: &impl Keyed) -> Result<Ticker, Fault> {
     let mut sides = Elements::parse(object.need(b"bbo")?)?;
     let (bid, ask) = (best_level(sides.need()?)?, best_level(sides.need()?)?);
     sides.end()?;
@@ -120,20 +124,19 @@ fn best_level(raw: &[u8]) -> Result<(Option<Decimal>, Option<Decimal>), Fault> {
 }
 
 /// Mark price, oracle price, funding and open interest of a perpetual. The funding is of the running hour.
-fn contract(object: &Object<'_>) -> Result<Ticker, Fault> {
-    let state = Object::parse(object.need(b"ctx")?)?;
+pub(super) fn contract(symbol: Symbol, state: &impl Keyed) -> Result<Ticker, Fault> {
     Ok(Ticker {
-        symbol: symbol(object)?,
-        mark_px: Some(fields::amount(&state, b"markPx")?),
-        index_px: Some(fields::amount(&state, b"oraclePx")?),
-        mid_px: fields::told_amount(&state, b"midPx")?,
-        funding_rate: Some(fields::number(&state, b"funding")?),
-        open_interest: Some(fields::amount(&state, b"openInterest")?),
+        symbol,
+        mark_px: Some(fields::amount(state, b"markPx")?),
+        index_px: Some(fields::amount(state, b"oraclePx")?),
+        mid_px: fields::told_amount(state, b"midPx")?,
+        funding_rate: Some(fields::number(state, b"funding")?),
+        open_interest: Some(fields::amount(state, b"openInterest")?),
         ..Ticker::default()
     })
 }
 
-fn mids(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
+pub(super) fn mids(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
     let mut members = Members::parse(object.need(b"mids")?)?;
     while let Some((coin, px)) = members.next()? {
         let symbol = Symbol::new(coin)?;
@@ -146,7 +149,7 @@ fn mids(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
     Ok(Event::Tickers)
 }
 
-fn candle(object: &Object<'_>) -> Result<VenueCandle, Fault> {
+pub(super) fn candle(object: &impl Keyed) -> Result<VenueCandle, Fault> {
     let ts_open = time(object, b"t")?;
     // The end is the last millisecond of the candle.
     let timeframe = Nanos(time(object, b"T")?.0.checked_sub(ts_open.0).ok_or(Fault::Time)? + MILLISECOND);
@@ -164,10 +167,10 @@ fn candle(object: &Object<'_>) -> Result<VenueCandle, Fault> {
     })
 }
 
-pub(super) fn symbol(object: &Object<'_>) -> Result<Symbol, Fault> {
+pub(super) fn symbol(object: &impl Keyed) -> Result<Symbol, Fault> {
     Symbol::new(json::text(object.need(b"coin")?)?)
 }
 
-pub(super) fn time(object: &Object<'_>, key: &[u8]) -> Result<Nanos, Fault> {
+pub(super) fn time(object: &impl Keyed, key: &[u8]) -> Result<Nanos, Fault> {
     crate::time::from_unix_ms(json::bare_u64(object.need(key)?)?)
 }

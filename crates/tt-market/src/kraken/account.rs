@@ -1,5 +1,6 @@
 //! Kraken's private messages: own orders with their executions, and balances.
 
+use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
 use crate::{
     Balance, Coverage, Event, EventBuffer, Execution, Fault, Fill, OrderId, OrderStatus, OrderUpdate, Symbol, fields,
@@ -9,12 +10,21 @@ const SIDES: [&[u8]; 2] = [b"buy", b"sell"];
 
 /// `executions`. The snapshot lists all open orders: what it leaves out ended while nobody listened.
 pub(super) fn executions(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
-    fields::each(outer.need(b"data")?, |object| match fields::told(object, b"order_status") {
+    fields::each(outer.need(b"data")?, |object| take_execution(object, buffer))?;
+    executed(fields::text(outer, b"type")?, buffer)
+}
+
+pub(super) fn take_execution(object: &impl Keyed, buffer: &mut EventBuffer) -> Result<(), Fault> {
+    match fields::told(object, b"order_status") {
         Some(word) => buffer.push_order_update(order(object, json::text(word)?)?),
         // An execution of the past, of which the snapshot can bring fifty.
         None => buffer.push_execution(execution(object)?),
-    })?;
-    match fields::text(outer, b"type")? {
+    }
+}
+
+/// The event of executions that stand in the buffer, by the message's type.
+pub(super) fn executed(kind: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    match kind {
         b"snapshot" => buffer.cover_orders(Coverage::All)?,
         b"update" if buffer.executions().is_empty() => return Ok(Event::OrderUpdates),
         b"update" => {}
@@ -23,7 +33,7 @@ pub(super) fn executions(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result
     Ok(Event::Account)
 }
 
-fn order(object: &Object<'_>, word: &[u8]) -> Result<OrderUpdate, Fault> {
+fn order(object: &impl Keyed, word: &[u8]) -> Result<OrderUpdate, Fault> {
     let status = match word {
         b"pending_new" => OrderStatus::Pending,
         b"new" => OrderStatus::New,
@@ -46,7 +56,7 @@ fn order(object: &Object<'_>, word: &[u8]) -> Result<OrderUpdate, Fault> {
     })
 }
 
-fn fill(object: &Object<'_>) -> Result<Fill, Fault> {
+fn fill(object: &impl Keyed) -> Result<Fill, Fault> {
     let (fee, fee_asset) = match fields::told(object, b"fees") {
         Some(raw) => only_fee(raw)?,
         None => (None, None),
@@ -75,7 +85,7 @@ fn only_fee(raw: &[u8]) -> Result<(Option<crate::Decimal>, Option<Symbol>), Faul
     Ok((Some(fields::number(&fee, b"qty")?), Some(fields::symbol(&fee, b"asset")?)))
 }
 
-fn execution(object: &Object<'_>) -> Result<Execution, Fault> {
+fn execution(object: &impl Keyed) -> Result<Execution, Fault> {
     let Fill { trade_id, px, qty, fee, fee_asset, is_maker } = fill(object)?;
     Ok(Execution {
         symbol: fields::symbol(object, b"symbol")?,
@@ -93,15 +103,17 @@ fn execution(object: &Object<'_>) -> Result<Execution, Fault> {
 
 /// `balances`: all of them, then each one that the ledger changes.
 pub(super) fn balances(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
-    fields::each(outer.need(b"data")?, |object| {
-        buffer.push_balance(Balance {
-            asset: fields::symbol(object, b"asset")?,
-            total: Some(fields::number(object, b"balance")?),
-            free: None,
-            locked: None,
-            change: fields::told_number(object, b"amount")?,
-            ts_event: fields::told_rfc3339(object, b"timestamp")?,
-        })
-    })?;
+    fields::each(outer.need(b"data")?, |object| buffer.push_balance(balance(object)?))?;
     Ok(Event::Account)
+}
+
+pub(super) fn balance(object: &impl Keyed) -> Result<Balance, Fault> {
+    Ok(Balance {
+        asset: fields::symbol(object, b"asset")?,
+        total: Some(fields::number(object, b"balance")?),
+        free: None,
+        locked: None,
+        change: fields::told_number(object, b"amount")?,
+        ts_event: fields::told_rfc3339(object, b"timestamp")?,
+    })
 }

@@ -1,9 +1,11 @@
 //! Kraken's frames by name, in any order of keys.
 
 use super::account;
+use crate::fields::{self, Keyed};
 use crate::json::{self, Elements, Object};
 use crate::{
-    AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Fault, Levels, Symbol, Ticker, Trade, time,
+    AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Fault, Levels, Symbol, Ticker, Trade,
+    VenueCandle, time,
 };
 use tt_model::{Nanos, OrderSide};
 
@@ -32,6 +34,11 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
                 buffer.push_trade(trade(&Object::parse(element)?)?)?;
             }
             Ok(Event::Trades)
+        }
+        b"ohlc" => {
+            let ts_event = fields::told_rfc3339(&outer, b"timestamp")?;
+            json::each(outer.need(b"data")?, |object| buffer.push_candle(candle(object, ts_event)?))?;
+            Ok(Event::Candles)
         }
         b"executions" => account::executions(&outer, buffer),
         b"balances" => account::balances(&outer, buffer),
@@ -127,6 +134,28 @@ fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
         },
         in_market: true,
         ts_event: time::from_rfc3339(json::text(object.need(b"timestamp")?)?)?,
+    })
+}
+
+/// The length of a candle is a number of minutes.
+pub(super) fn candle(object: &impl Keyed, ts_event: Nanos) -> Result<VenueCandle, Fault> {
+    let number = |key: &[u8]| json::bare_unsigned(object.need(key)?);
+    let timeframe = match json::bare_u64(object.need(b"interval")?)? {
+        minutes @ 1..=43_200 => Nanos::from_secs(minutes * 60),
+        _ => return Err(Fault::WrongType),
+    };
+    Ok(VenueCandle {
+        symbol: fields::symbol(object, b"symbol")?,
+        timeframe,
+        ts_open: fields::rfc3339(object, b"interval_begin")?,
+        open_px: number(b"open")?,
+        high_px: number(b"high")?,
+        low_px: number(b"low")?,
+        close_px: number(b"close")?,
+        volume: number(b"volume")?,
+        // The venue never says that a candle is complete; the next one begins.
+        is_closed: false,
+        ts_event,
     })
 }
 

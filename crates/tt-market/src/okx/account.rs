@@ -1,5 +1,6 @@
 //! OKX's private messages: own orders, positions, balances (okx.com/docs-v5, "Order channel" and its neighbours).
 
+use crate::fields::Keyed;
 use crate::json::{self, Object};
 use crate::{
     Balance, Coverage, Decimal, Event, EventBuffer, Fault, Fill, OrderId, OrderStatus, OrderUpdate, PositionLeg,
@@ -24,7 +25,7 @@ fn orders(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> 
     Ok(Event::OrderUpdates)
 }
 
-fn order(object: &Object<'_>) -> Result<OrderUpdate, Fault> {
+pub(super) fn order(object: &impl Keyed) -> Result<OrderUpdate, Fault> {
     let filled_qty = fields::told_amount(object, b"accFillSz")?.unwrap_or_default();
     Ok(OrderUpdate {
         symbol: Some(fields::symbol(object, b"instId")?),
@@ -41,7 +42,7 @@ fn order(object: &Object<'_>) -> Result<OrderUpdate, Fault> {
 }
 
 /// The last execution; the fee of all of them is its own where it is the only one.
-fn fill(object: &Object<'_>, filled_qty: Decimal) -> Result<Option<Fill>, Fault> {
+fn fill(object: &impl Keyed, filled_qty: Decimal) -> Result<Option<Fill>, Fault> {
     let qty = fields::told_amount(object, b"fillSz")?.filter(|qty| qty.mantissa != 0);
     let (Some(qty), Some(trade_id)) = (qty, fields::told(object, b"tradeId")) else { return Ok(None) };
     let is_only_one = fields::difference(filled_qty, qty).is_ok_and(|rest| rest.mantissa == 0);
@@ -76,71 +77,83 @@ fn status(word: &[u8]) -> Result<OrderStatus, Fault> {
 
 /// Orders that wait for a condition, numbered by themselves; once it is met, an order of the other topic follows.
 fn conditional_orders(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
-    fields::each(outer.need(b"data")?, |object| {
-        let word = fields::text(object, b"state")?;
-        buffer.push_order_update(OrderUpdate {
-            symbol: Some(fields::symbol(object, b"instId")?),
-            order_id: OrderId::conditional(fields::text(object, b"algoId")?)?,
-            side: Some(fields::order_side(object, b"side", SIDES)?),
-            status: match word {
-                b"live" | b"pause" => OrderStatus::Pending,
-                b"partially_effective" => OrderStatus::PartiallyFilled,
-                b"effective" | b"order_placed" | b"filled" => OrderStatus::Filled,
-                b"canceled" => OrderStatus::Cancelled,
-                b"order_failed" => OrderStatus::Rejected,
-                _ => return Err(Fault::WrongType),
-            },
-            limit_px: None,
-            qty: fields::told_amount(object, b"sz")?,
-            filled_qty: fields::told_amount(object, b"actualSz")?,
-            fill: None,
-            ts_event: fields::unix_ms(object, b"uTime")?,
-        })
-    })?;
+    fields::each(outer.need(b"data")?, |object| buffer.push_order_update(conditional_order(object)?))?;
     Ok(Event::OrderUpdates)
+}
+
+pub(super) fn conditional_order(object: &impl Keyed) -> Result<OrderUpdate, Fault> {
+    let word = fields::text(object, b"state")?;
+    Ok(OrderUpdate {
+        symbol: Some(fields::symbol(object, b"instId")?),
+        order_id: OrderId::conditional(fields::text(object, b"algoId")?)?,
+        side: Some(fields::order_side(object, b"side", SIDES)?),
+        status: match word {
+            b"live" | b"pause" => OrderStatus::Pending,
+            b"partially_effective" => OrderStatus::PartiallyFilled,
+            b"effective" | b"order_placed" | b"filled" => OrderStatus::Filled,
+            b"canceled" => OrderStatus::Cancelled,
+            b"order_failed" => OrderStatus::Rejected,
+            _ => return Err(Fault::WrongType),
+        },
+        limit_px: None,
+        qty: fields::told_amount(object, b"sz")?,
+        filled_qty: fields::told_amount(object, b"actualSz")?,
+        fill: None,
+        ts_event: fields::unix_ms(object, b"uTime")?,
+    })
 }
 
 fn balances(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
     fields::each(outer.need(b"data")?, |account| {
-        fields::each(account.need(b"details")?, |object| {
-            buffer.push_balance(Balance {
-                asset: fields::symbol(object, b"ccy")?,
-                total: Some(fields::number(object, b"cashBal")?),
-                free: fields::told_number(object, b"availBal")?,
-                locked: fields::told_amount(object, b"frozenBal")?,
-                change: None,
-                ts_event: fields::unix_ms(object, b"uTime")?,
-            })
-        })
+        fields::each(account.need(b"details")?, |object| buffer.push_balance(balance(object)?))
     })?;
     Ok(Event::Account)
 }
 
+pub(super) fn balance(object: &impl Keyed) -> Result<Balance, Fault> {
+    Ok(Balance {
+        asset: fields::symbol(object, b"ccy")?,
+        total: Some(fields::number(object, b"cashBal")?),
+        free: fields::told_number(object, b"availBal")?,
+        locked: fields::told_amount(object, b"frozenBal")?,
+        change: None,
+        ts_event: fields::unix_ms(object, b"uTime")?,
+    })
+}
+
 fn positions(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
-    fields::each(outer.need(b"data")?, |object| {
-        let qty = fields::number(object, b"pos")?;
-        let leg = match fields::text(object, b"posSide")? {
-            b"net" => PositionLeg::Net,
-            b"long" => PositionLeg::Long,
-            b"short" => PositionLeg::Short,
-            _ => return Err(Fault::WrongType),
-        };
-        // The short one of two has no sign of its own.
-        let is_short = leg == PositionLeg::Short && qty.mantissa > 0;
-        buffer.push_position(PositionUpdate {
-            symbol: fields::symbol(object, b"instId")?,
-            leg,
-            qty: if is_short { Decimal { mantissa: -qty.mantissa, ..qty } } else { qty },
-            entry_px: fields::told_amount(object, b"avgPx")?.filter(|_| qty.mantissa != 0),
-            unrealised: fields::told_number(object, b"upl")?,
-            ts_event: fields::unix_ms(object, b"uTime")?,
-        })
-    })?;
+    fields::each(outer.need(b"data")?, |object| buffer.push_position(position(object)?))?;
+    cover_positions(outer, buffer)?;
+    Ok(Event::Account)
+}
+
+pub(super) fn position(object: &impl Keyed) -> Result<PositionUpdate, Fault> {
+    let qty = fields::number(object, b"pos")?;
+    let leg = match fields::text(object, b"posSide")? {
+        b"net" => PositionLeg::Net,
+        b"long" => PositionLeg::Long,
+        b"short" => PositionLeg::Short,
+        _ => return Err(Fault::WrongType),
+    };
+    // The short one of two has no sign of its own.
+    let is_short = leg == PositionLeg::Short && qty.mantissa > 0;
+    Ok(PositionUpdate {
+        symbol: fields::symbol(object, b"instId")?,
+        leg,
+        qty: if is_short { Decimal { mantissa: -qty.mantissa, ..qty } } else { qty },
+        entry_px: fields::told_amount(object, b"avgPx")?.filter(|_| qty.mantissa != 0),
+        unrealised: fields::told_number(object, b"upl")?,
+        ts_event: fields::unix_ms(object, b"uTime")?,
+    })
+}
+
+/// A snapshot of several pages lists all positions.
+pub(super) fn cover_positions(outer: &impl Keyed, buffer: &mut EventBuffer) -> Result<(), Fault> {
     if let Some(kind) = fields::told(outer, b"eventType")
         && json::text(kind)? == b"snapshot"
     {
         let is_last = fields::told(outer, b"lastPage").is_none_or(|last| last == b"true");
         buffer.cover_positions(if is_last { Coverage::All } else { Coverage::Part })?;
     }
-    Ok(Event::Account)
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! OKX's frames by name, in any order of keys.
 
 use super::account;
+use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
 use crate::{
     AggressorSide, BookDelta, BookSnapshot, Control, Decimal, Event, EventBuffer, Fault, Levels, Liquidation, Symbol,
@@ -144,7 +145,7 @@ pub fn parse_snapshot(body: &[u8], buffer: &mut EventBuffer) -> Result<BookSnaps
     })
 }
 
-fn best_levels(symbol: Symbol, object: &Object<'_>) -> Result<Ticker, Fault> {
+pub(super) fn best_levels(symbol: Symbol, object: &impl Keyed) -> Result<Ticker, Fault> {
     let (bid_px, bid_qty) = best_level(object.need(b"bids")?)?;
     let (ask_px, ask_qty) = best_level(object.need(b"asks")?)?;
     let ts_event = milliseconds(object)?;
@@ -173,7 +174,7 @@ fn trade(object: &Object<'_>) -> Result<Trade, Fault> {
     })
 }
 
-fn ticker(topic: &[u8], object: &Object<'_>) -> Result<Ticker, Fault> {
+pub(super) fn ticker(topic: &[u8], object: &impl Keyed) -> Result<Ticker, Fault> {
     let number = |key: &[u8]| json::optional_quoted(object.get(key));
     let mut ticker = Ticker { symbol: symbol(object)?, ts_event: milliseconds(object)?, ..Ticker::default() };
     match topic {
@@ -197,7 +198,7 @@ fn ticker(topic: &[u8], object: &Object<'_>) -> Result<Ticker, Fault> {
 }
 
 /// `[ts, open, high, low, close, volume, .., confirm]`.
-fn candles(timeframe: Nanos, symbol: Symbol, data: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
+pub(super) fn candles(timeframe: Nanos, symbol: Symbol, data: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
     let mut candles = Elements::parse(data)?;
     while let Some(candle) = candles.next()? {
         let mut values = Elements::parse(candle)?;
@@ -236,7 +237,7 @@ fn candles(timeframe: Nanos, symbol: Symbol, data: &[u8], buffer: &mut EventBuff
 }
 
 /// `1m`, `4H`, `1D`, `1Dutc`, `1s`; a month is taken for 30 days.
-fn timeframe(text: &[u8]) -> Result<Nanos, Fault> {
+pub(super) fn timeframe(text: &[u8]) -> Result<Nanos, Fault> {
     let text = text.strip_suffix(b"utc").unwrap_or(text);
     let (unit, digits) = text.split_last().ok_or(Fault::UnknownTopic)?;
     let seconds = match unit {
@@ -254,7 +255,7 @@ fn timeframe(text: &[u8]) -> Result<Nanos, Fault> {
     }
 }
 
-fn liquidations(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<(), Fault> {
+pub(super) fn liquidations(object: &impl Keyed, buffer: &mut EventBuffer) -> Result<(), Fault> {
     let symbol = symbol(object)?;
     json::each(object.need(b"details")?, |detail| {
         let px = json::quoted_unsigned(detail.need(b"bkPx")?)?;
@@ -272,7 +273,7 @@ fn only(data: &[u8]) -> Result<Object<'_>, Fault> {
     Ok(element)
 }
 
-fn side(object: &Object<'_>) -> Result<AggressorSide, Fault> {
+fn side(object: &impl Keyed) -> Result<AggressorSide, Fault> {
     match json::text(object.need(b"side")?)? {
         b"buy" => Ok(AggressorSide::Buy),
         b"sell" => Ok(AggressorSide::Sell),
@@ -280,10 +281,10 @@ fn side(object: &Object<'_>) -> Result<AggressorSide, Fault> {
     }
 }
 
-fn symbol(object: &Object<'_>) -> Result<Symbol, Fault> {
+fn symbol(object: &impl Keyed) -> Result<Symbol, Fault> {
     Symbol::new(json::text(object.need(b"instId")?)?)
 }
 
-fn milliseconds(object: &Object<'_>) -> Result<Nanos, Fault> {
+fn milliseconds(object: &impl Keyed) -> Result<Nanos, Fault> {
     time::from_unix_ms(json::quoted_u64(object.need(b"ts")?)?)
 }

@@ -3,7 +3,7 @@
 
 use crate::captured::{folder, unproved};
 use crate::oracles;
-use crate::parsers::{plain, plain_text, shuffle};
+use crate::parsers::{entries, maybe, plain, plain_text, shuffle};
 use serde_json::{Value, json};
 use tt_market::{
     Applied, Capacity, ConnectionId, ContractUnit, Coverage, Decimal, Engine, Event, EventBuffer, Fault, OrderId,
@@ -32,10 +32,6 @@ fn number(value: &Value) -> String {
     }
 }
 
-fn maybe(number: Option<Decimal>) -> String {
-    number.map_or("-".to_owned(), plain)
-}
-
 fn word(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() => text.clone(),
@@ -50,39 +46,7 @@ fn said(venue: Venue, frame: &str) -> Vec<String> {
     let mut buffer = EventBuffer::new(16, 64);
     let event = venue.parse(frame.as_bytes(), &mut buffer).unwrap_or_else(|fault| panic!("{fault:?} {frame}"));
     assert!(matches!(event, Event::Account | Event::OrderUpdates), "{event:?}");
-    let mut lines = Vec::new();
-    for order in buffer.order_updates() {
-        let symbol = order.symbol.map_or("-".to_owned(), |symbol| symbol.to_string());
-        let side = order.side.map_or("-".to_owned(), |side| format!("{side:?}"));
-        let numbers = [order.limit_px, order.qty, order.filled_qty].map(maybe).join(" ");
-        lines.push(format!(
-            "order {symbol} {} {side} {:?} {numbers} {}",
-            order.order_id, order.status, order.ts_event.0
-        ));
-        if let Some(fill) = order.fill {
-            let numbers = [Some(fill.px), Some(fill.qty), fill.fee].map(maybe).join(" ");
-            let asset = fill.fee_asset.map_or("-".to_owned(), |asset| asset.to_string());
-            let maker = fill.is_maker.map_or("-".to_owned(), |maker| maker.to_string());
-            lines.push(format!("fill {} {numbers} {asset} {maker}", fill.trade_id));
-        }
-    }
-    for one in buffer.executions() {
-        let numbers = [Some(one.px), Some(one.qty), one.fee].map(maybe).join(" ");
-        let asset = one.fee_asset.map_or("-".to_owned(), |asset| asset.to_string());
-        let maker = one.is_maker.map_or("-".to_owned(), |maker| maker.to_string());
-        let head = format!("execution {} {} {} {:?}", one.symbol, one.order_id, one.execution_id, one.side);
-        lines.push(format!("{head} {numbers} {asset} {maker} {}", one.ts_event.0));
-    }
-    for one in buffer.balances() {
-        let numbers = [one.total, one.free, one.locked, one.change].map(maybe).join(" ");
-        lines.push(format!("balance {} {numbers} {}", one.asset, one.ts_event.0));
-    }
-    for one in buffer.positions() {
-        let numbers = [Some(one.qty), one.entry_px, one.unrealised].map(maybe).join(" ");
-        lines.push(format!("position {} {:?} {numbers} {}", one.symbol, one.leg, one.ts_event.0));
-    }
-    lines.push(format!("{:?} {:?}", buffer.orders_coverage(), buffer.positions_coverage()));
-    lines
+    entries(&buffer)
 }
 
 /// Holds a frame, in twenty orders of its keys, against the lines that the JSON library led to.

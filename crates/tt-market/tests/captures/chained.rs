@@ -213,7 +213,7 @@ pub(crate) fn deribit(value: &Value) -> Option<String> {
                 Some(value) => {
                     let text = value.as_number()?.to_string();
                     match text.strip_prefix('-') {
-                        Some(text) => format!("-{}", plain_text(text)?),
+                        Some(text) => format!("-{}", plain_text(text)?).replace("-0e-0", "0e-0"),
                         None => plain_text(&text)?,
                     }
                 }

@@ -29,7 +29,7 @@ fn bare(value: Option<&Value>) -> Option<String> {
 }
 
 /// A number with or without a sign, in quotes or not.
-fn number(value: &Value) -> Option<String> {
+pub(crate) fn number(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
@@ -44,7 +44,7 @@ fn number(value: &Value) -> Option<String> {
 }
 
 /// As `number`, without a sign.
-fn amount(value: Option<&Value>) -> Option<String> {
+pub(crate) fn amount(value: Option<&Value>) -> Option<String> {
     let value = value?;
     let is_signed = match value {
         Value::String(text) => text.starts_with('-'),
@@ -55,7 +55,7 @@ fn amount(value: Option<&Value>) -> Option<String> {
 }
 
 /// As `amount`, and whether it is told at all: `-` where it is absent, null or empty.
-fn told(value: Option<&Value>) -> Option<String> {
+pub(crate) fn told(value: Option<&Value>) -> Option<String> {
     match value {
         None | Some(Value::Null) => Some("-".to_owned()),
         Some(Value::String(text)) if text.is_empty() => Some("-".to_owned()),
@@ -297,7 +297,7 @@ pub(crate) fn coinbase_advanced(value: &Value) -> Option<String> {
                 Some(candle(name(one.get("product_id"))?, 300_000_000_000, ts, &numbers?))
             })
             .collect(),
-        "user" | "heartbeats" | "subscriptions" | "status" => Some(OTHER.to_owned()),
+        "heartbeats" | "subscriptions" | "status" => Some(OTHER.to_owned()),
         _ => None,
     }
 }
@@ -375,14 +375,7 @@ pub(crate) fn hyperliquid(value: &Value) -> Option<String> {
             let (start, end) = (unix_ms(one.get("t"))?, unix_ms(one.get("T"))?);
             Some(candle(name(one.get("s"))?, end.checked_sub(start)? + 1_000_000, start, &numbers?))
         }
-        "pong"
-        | "subscriptionResponse"
-        | "orderUpdates"
-        | "userFills"
-        | "userFundings"
-        | "user"
-        | "webData2"
-        | "clearinghouseState" => Some(OTHER.to_owned()),
+        "pong" | "subscriptionResponse" => Some(OTHER.to_owned()),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Scanner, general path and a JSON library read the same from captured frames, and from what becomes of them.
 
 use crate::captured::Capture;
-use crate::{chained, oracles};
+use crate::{chained, oracles, told};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
@@ -93,19 +93,75 @@ fn shown(event: &Event, buffer: &EventBuffer) -> String {
                 write!(out, "candle {} {} {} {numbers};", c.symbol, c.timeframe.0, c.ts_open.0).unwrap();
             }
         }
-        Event::Liquidations
-        | Event::MarkPrice(_)
-        | Event::OrderUpdates
-        | Event::OrderList(_)
-        | Event::Account
-        | Event::Control(_) => out.push_str("other"),
+        Event::Liquidations => {
+            for one in buffer.liquidations() {
+                let (px, qty, side) = (plain(one.px), plain(one.qty), one.side);
+                write!(out, "liquidation {} {side:?} {px} {qty} {};", one.symbol, one.ts_event.0).unwrap();
+            }
+        }
+        Event::MarkPrice(m) => {
+            let (mark, index, rate) = (plain(m.mark_px), plain(m.index_px), maybe(m.funding_rate));
+            write!(out, "mark {} {mark} {index} {rate} {} {}", m.symbol, m.ts_next_funding.0, m.ts_event.0).unwrap();
+        }
+        Event::OrderUpdates | Event::Account => {
+            for line in entries(buffer) {
+                out.push_str(&line);
+                out.push(';');
+            }
+        }
+        Event::OrderList(_) | Event::Control(_) => out.push_str("other"),
     }
     out
+}
+
+/// A number that may be untold.
+pub(crate) fn maybe(number: Option<Decimal>) -> String {
+    number.map_or("-".to_owned(), plain)
+}
+
+/// Everything that a frame says about an account, one line for each entry, and whether it lists all.
+pub(crate) fn entries(buffer: &EventBuffer) -> Vec<String> {
+    let mut lines = Vec::new();
+    for order in buffer.order_updates() {
+        let symbol = order.symbol.map_or("-".to_owned(), |symbol| symbol.to_string());
+        let side = order.side.map_or("-".to_owned(), |side| format!("{side:?}"));
+        let numbers = [order.limit_px, order.qty, order.filled_qty].map(maybe).join(" ");
+        lines.push(format!(
+            "order {symbol} {} {side} {:?} {numbers} {}",
+            order.order_id, order.status, order.ts_event.0
+        ));
+        if let Some(fill) = order.fill {
+            let numbers = [Some(fill.px), Some(fill.qty), fill.fee].map(maybe).join(" ");
+            let asset = fill.fee_asset.map_or("-".to_owned(), |asset| asset.to_string());
+            let maker = fill.is_maker.map_or("-".to_owned(), |maker| maker.to_string());
+            lines.push(format!("fill {} {numbers} {asset} {maker}", fill.trade_id));
+        }
+    }
+    for one in buffer.executions() {
+        let numbers = [Some(one.px), Some(one.qty), one.fee].map(maybe).join(" ");
+        let asset = one.fee_asset.map_or("-".to_owned(), |asset| asset.to_string());
+        let maker = one.is_maker.map_or("-".to_owned(), |maker| maker.to_string());
+        let head = format!("execution {} {} {} {:?}", one.symbol, one.order_id, one.execution_id, one.side);
+        lines.push(format!("{head} {numbers} {asset} {maker} {}", one.ts_event.0));
+    }
+    for one in buffer.balances() {
+        let numbers = [one.total, one.free, one.locked, one.change].map(maybe).join(" ");
+        lines.push(format!("balance {} {numbers} {}", one.asset, one.ts_event.0));
+    }
+    for one in buffer.positions() {
+        let numbers = [Some(one.qty), one.entry_px, one.unrealised].map(maybe).join(" ");
+        lines.push(format!("position {} {:?} {numbers} {}", one.symbol, one.leg, one.ts_event.0));
+    }
+    lines.push(format!("{:?} {:?}", buffer.orders_coverage(), buffer.positions_coverage()));
+    lines
 }
 
 /// What the JSON library reads, `None` where the frame is no event or a field is not of its type.
 fn oracle(venue: Venue, frame: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(frame).ok()?;
+    if let Some(told) = told::read(venue, &value) {
+        return Some(told);
+    }
     match venue {
         Venue::Kraken => oracle_kraken(&value),
         Venue::CoinbaseExchange => oracles::coinbase_exchange(&value),
@@ -163,6 +219,7 @@ fn oracle_kraken(value: &Value) -> Option<String> {
     match value.get("channel")?.as_str()? {
         "book" => {}
         "ticker" | "trade" => return oracles::kraken_prices(value),
+        "ohlc" | "executions" | "balances" => return None,
         _ => return Some("other".to_owned()),
     }
     let [data] = value.get("data")?.as_array()?.as_slice() else { return None };
@@ -210,6 +267,13 @@ fn unix_ms(text: &str) -> Option<u64> {
     // 2026-08-01T00:00:00Z.
     let seconds = 1_785_542_400 + (day + two(hour)?) * 3600 + two(minute)? * 60 + two(second)?;
     Some(seconds * 1000 + ms.parse::<u64>().ok()?)
+}
+
+/// Reads a frame by the scanner and by the general path, which must agree.
+pub(crate) fn agree(venue: Venue, frame: &[u8]) {
+    let mut buffer = EventBuffer::new(4096, 64);
+    let scanned = parse(venue, frame, &mut buffer, false);
+    assert_eq!(scanned, parse(venue, frame, &mut buffer, true), "{}", String::from_utf8_lossy(frame));
 }
 
 /// Reads a frame all three ways. The engine may refuse what the library lets pass, for a reason that it names.
