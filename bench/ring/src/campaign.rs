@@ -9,6 +9,7 @@ use tt_floor::read_whole;
 use tt_meter::{Calibration, Off};
 use tt_model::{OrderIntent, OrderTerms};
 use tt_os::readings::Readings;
+use tt_risk::Limits;
 
 use crate::distribution::median;
 use crate::flow::{self, Batches, One};
@@ -193,7 +194,7 @@ fn verdicts() -> impl FnMut(&OrderIntent) -> u64 + Send {
     let mut now_ns = BEGIN_NS;
     move |intent| {
         now_ns += STEP_NS;
-        let verdict = gate.evaluate(now_ns, intent, &mut Off);
+        let verdict = gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now_ns, intent, &mut Off);
         verdict.reasons.0 ^ u64::from(verdict.accept) << 63 ^ verdict.worst_pos.cast_unsigned().rotate_left(20)
     }
 }

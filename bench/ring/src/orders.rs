@@ -46,7 +46,9 @@ pub(crate) const fn reference_px(instrument: u32) -> i64 {
 
 /// A gate in which everything is allowed that [`LIMITS`] allows.
 pub(crate) fn gate(size: Size) -> Gate {
-    let mut gate = Gate::new(Capacity { accounts: size.accounts, instruments: size.instruments });
+    // Nothing is remembered: the rival has no check that would need it.
+    let Size { accounts, instruments } = size;
+    let mut gate = Gate::new(Capacity { accounts, instruments, client_ids: 0, own_orders: 0 });
     gate.set_global_rate(RATE);
     for instrument in (0..size.instruments).map(InstrumentId) {
         let limits = InstrumentLimits { collar_bps: COLLAR_BPS, mark_age_max_ns: u64::MAX, rate: RATE };

@@ -12,19 +12,21 @@ const EVENTS: &[(&str, &str)] = &[
         "COLLAR_REF MD_STALE BOOK_UNVERIFIED",
     ),
     (r#"{"mark":{"symbol":"BTC/USDT","px":"60000.00","is_verified":true}}"#, "-"),
-    (r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60600.00","qty":"0.3"}}"#, ""),
+    (r#"{"intent":{"client_id":7,"symbol":"BTC/USDT","side":"buy","px":"60600.00","qty":"0.3"}}"#, ""),
     (r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60600.10","qty":"0.1"}}"#, "COLLAR_REF"),
-    (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000.05","qty":"0.1"}}"#, "PRICE_TICK"),
+    (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000.05","qty":"0.1"}}"#, "PRICE_TICK SELF_MATCH"),
     (r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.20001"}}"#, "POS_LONG"),
-    (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.00009"}}"#, "QTY_MIN"),
-    (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.9"}}"#, "NOTIONAL_MAX POS_SHORT"),
-    (r#"{"fill":{"symbol":"BTC/USDT","side":"buy","qty":"0.3","is_last":true}}"#, "-"),
-    (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.8"}}"#, ""),
-    (r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1"}}"#, "RATE_ACCOUNT"),
+    (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.00009"}}"#, "QTY_MIN SELF_MATCH"),
+    (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.9"}}"#, "NOTIONAL_MAX POS_SHORT SELF_MATCH"),
+    (r#"{"intent":{"client_id":7,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1"}}"#, "DUP_ID"),
+    (r#"{"intent":{"client_id":8,"symbol":"BTC/USDT","side":"sell","px":"60600","qty":"0.1"}}"#, "SELF_MATCH"),
+    (r#"{"fill":{"client_id":7,"symbol":"BTC/USDT","side":"buy","qty":"0.3","is_last":true}}"#, "-"),
+    (r#"{"intent":{"client_id":8,"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.8"}}"#, ""),
+    (r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"59999.9","qty":"0.1"}}"#, "RATE_ACCOUNT"),
     (r#"{"at_ms":1000,"kill":{"instrument":"BTC/USDT"}}"#, "-"),
-    (r#"{"at_ms":1000,"intent":{"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1"}}"#, "KILL_INSTRUMENT"),
+    (r#"{"at_ms":1000,"intent":{"symbol":"BTC/USDT","side":"buy","px":"59999.9","qty":"0.1"}}"#, "KILL_INSTRUMENT"),
     (r#"{"at_ms":1000,"revive":{"instrument":"BTC/USDT"}}"#, "-"),
-    (r#"{"at_ms":2001,"intent":{"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1"}}"#, "MD_STALE"),
+    (r#"{"at_ms":2001,"intent":{"symbol":"BTC/USDT","side":"buy","px":"59999.9","qty":"0.1"}}"#, "MD_STALE"),
 ];
 
 fn judged(folder: &Path, events: &str, flags: &[&str]) -> Output {
@@ -76,11 +78,72 @@ fn what_makes_no_sense_is_named_with_its_line() {
     let cases = [
         ("\n{\"intent\":{\"symbol\":\"X\",\"side\":\"buy\",\"qty\":\"1\"}}", "line 2: no instrument `X`"),
         ("{\"intent\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"px\":\"1.001\",\"qty\":\"1\"}}", "line 1: `1.001`"),
-        ("{\"cancel\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"qty\":\"1\"}}", "line 1: less was open"),
+        (
+            "{\"cancel\":{\"client_id\":1,\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"qty\":\"1\"}}",
+            "line 1: less was open",
+        ),
+        ("{\"cancel\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"qty\":\"1\"}}", "missing field `client_id`"),
         ("{\"order\":1}", "line 1: "),
     ];
     for (events, told) in cases {
         let output = judged(folder.path(), events, &[]);
+        let error = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+/// Verdicts of two crossing orders under one client id, with `keys` added to the account's limits.
+fn crossing(keys: &str) -> (Vec<String>, Output) {
+    let folder = tempfile::tempdir().expect("folder");
+    let limits = LIMITS.replace("id-window-ms = 600000", "id-window-ms = 1000");
+    let limits = limits.replace("refuse-duplicate-ids = true\nrefuse-self-match = true\n", keys);
+    std::fs::write(folder.path().join("limits.toml"), limits).expect("written");
+    let mark = r#"{"mark":{"symbol":"BTC/USDT","px":"60000","is_verified":true}}"#;
+    let order = |side, at_ms| {
+        let intent = format!(r#""client_id":7,"symbol":"BTC/USDT","side":"{side}","px":"60000","qty":"0.1""#);
+        format!(r#"{{"at_ms":{at_ms},"intent":{{{intent}}}}}"#)
+    };
+    let events = [mark.to_owned(), order("buy", 0), order("sell", 999), order("sell", 1000)].join("\n");
+    std::fs::write(folder.path().join("events.jsonl"), events).expect("written");
+    let run = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+        command.current_dir(folder.path()).args(["risk", "--limits", "limits.toml", "--events", "events.jsonl"]);
+        command.args(flags).output().expect("the binary starts")
+    };
+    let text = String::from_utf8(run(&["--json"]).stdout).expect("UTF-8");
+    let rows = text.lines().map(|row| row.parse::<serde_json::Value>().expect("JSON"));
+    let verdicts = rows.filter(|row| row["seq"].is_u64()).map(|row| format!("{} {}", row["accept"], row["reasons"]));
+    (verdicts.collect(), run(&["--print-limits"]))
+}
+
+#[test]
+fn case_k07_k08_the_limits_file_switches_them_and_they_are_on_without_a_word() {
+    let both = ["true []", r#"false ["DUP_ID","SELF_MATCH"]"#, r#"false ["SELF_MATCH"]"#];
+    let (verdicts, printed) = crossing("");
+    assert_eq!(verdicts, both);
+    let printed = String::from_utf8(printed.stdout).expect("UTF-8");
+    for line in ["id-window-ms = 1000", "refuse-duplicate-ids = true", "refuse-self-match = true"] {
+        assert!(printed.lines().any(|printed| printed == line), "{printed}");
+    }
+    let (verdicts, _) = crossing("refuse-self-match = false\n");
+    assert_eq!(verdicts, ["true []", both[1], r#"true ["SELF_MATCH"]"#]);
+    let (verdicts, _) = crossing("refuse-self-match = false\nrefuse-duplicate-ids = false\n");
+    assert_eq!(verdicts, ["true []", r#"true ["DUP_ID","SELF_MATCH"]"#, r#"true ["DUP_ID","SELF_MATCH"]"#]);
+}
+
+#[test]
+fn what_could_not_be_remembered_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().expect("folder");
+    for (from, to, told) in [
+        ("id-window-ms = 600000", "id-window-ms = 8640000000", "id-window-ms"),
+        ("open-orders-max = 10", "open-orders-max = 5000", "open-orders-max = 5000"),
+    ] {
+        let path = folder.path().join("limits.toml");
+        std::fs::write(&path, LIMITS.replace(from, to)).expect("written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+        let output =
+            command.args(["risk", "--events", "/dev/null", "--limits"]).arg(&path).output().expect("it starts");
         let error = String::from_utf8(output.stderr).expect("UTF-8");
         assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
         assert!(error.contains(told), "{error}");

@@ -19,6 +19,7 @@ use nix::errno::Errno;
 pub use step::{Step, Switches};
 use tt_meter::{Calibration, Off, Scale};
 use tt_model::{OrderIntent, OrderTerms, Price, Qty};
+use tt_risk::Limits;
 
 /// Nanoseconds from one order to the next on the gate's clock.
 const STEP_NS: u64 = 100;
@@ -145,8 +146,9 @@ impl Build<'_> {
         match (self.switches.has(Step::BranchFree), self.switches.has(Step::FixedPoint)) {
             (true, true) => {
                 let mut gate = self.desk.gate();
-                let judge =
-                    move |now_ns: u64, intent: &OrderIntent| gate.evaluate(now_ns, intent, &mut Off).accept != 0;
+                let judge = move |now_ns: u64, intent: &OrderIntent| {
+                    gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now_ns, intent, &mut Off).accept != 0
+                };
                 self.run(fixed, clocks, ends, judge)
             }
             (false, true) => {

@@ -1,6 +1,6 @@
 //! What an account has in an instrument, and the events that change it.
 
-use crate::{gate::Fault, limits::LOTS_CEILING};
+use crate::{gate::Fault, limits::LOTS_CEILING, own_orders::Own};
 use tt_model::{Breach, InstrumentId, OrderSide, Qty};
 
 /// What an account has in an instrument: the position and what is open.
@@ -23,6 +23,8 @@ pub struct Fill {
     pub account: u16,
     /// The instrument.
     pub instrument: InstrumentId,
+    /// The intent's own identifier of the order.
+    pub client_id: u64,
     /// The side of the order.
     pub side: OrderSide,
     /// Lots filled now.
@@ -38,6 +40,8 @@ pub struct Cancel {
     pub account: u16,
     /// The instrument.
     pub instrument: InstrumentId,
+    /// The intent's own identifier of the order.
+    pub client_id: u64,
     /// The side of the order.
     pub side: OrderSide,
     /// Lots that were still open.
@@ -51,6 +55,7 @@ pub(crate) struct State {
     pub(crate) position: i64,
     /// Buys, sells: indexed by the side of the order.
     pub(crate) open_qty: [i64; 2],
+    pub(crate) own: Own,
     pub(crate) open_orders: u32,
     has_limits: bool,
     has_exposure: bool,
@@ -64,7 +69,15 @@ impl State {
     /// Nothing held, and not allowed to hold anything.
     pub(crate) const fn barred(reasons: Breach) -> Self {
         let barred = reasons.0;
-        Self { position: 0, open_qty: [0; 2], open_orders: 0, has_limits: false, has_exposure: false, barred }
+        Self {
+            position: 0,
+            open_qty: [0; 2],
+            own: Own::NONE,
+            open_orders: 0,
+            has_limits: false,
+            has_exposure: false,
+            barred,
+        }
     }
 
     /// Limits were set.

@@ -1,13 +1,16 @@
 //! The gate.
 
 use crate::{
-    Cancel, Controls, Counters, Exposure, Fill, InstrumentLimits, Limits, Mark, Rate,
+    Cancel, Controls, Counters, Exposure, Fill, InstrumentLimits, Limits, Mark, OwnOrder, Rate,
+    client_ids::{ClientIds, IdPlace},
     exposure::State,
     instrument::Market,
     limits::{LOTS_CEILING, Prepared},
+    own_orders::{Own, OwnOrders, OwnPlace},
     rate::Bucket,
 };
 use alloc::{boxed::Box, sync::Arc, vec};
+use core::hint::select_unpredictable;
 use tt_meter::{Probe, Stage};
 use tt_model::{Breach, InstrumentId, IntentFlags, IntentKind, OrderIntent, Price, Qty, Verdict};
 
@@ -18,6 +21,13 @@ pub struct Capacity {
     pub accounts: u16,
     /// Instruments, numbered from 0.
     pub instruments: u32,
+    /// Client ids that an account uses within the window of [`Gate::set_id_window`]; each takes 128 bytes. With this many
+    /// in force about one in a hundred thousand more finds no room, is refused with `DUP_ID` and counted. With zero
+    /// `DUP_ID` refuses every order.
+    pub client_ids: u32,
+    /// Open orders of an account in an instrument, below 65,535; each takes 32 bytes. With as many open `SELF_MATCH`
+    /// refuses every other, and counts it; with zero it refuses every order.
+    pub own_orders: u16,
 }
 
 /// Why a change of limits or exposure was not taken, or not wholly.
@@ -31,6 +41,11 @@ pub enum Fault {
     QtyOutOfRange,
     /// Less was open than was filled or cancelled. The rest of the event was applied, and nothing is open now.
     MoreThanOpen,
+    /// No order is open by this client id on this side. Quantities and the number of orders were applied; whatever order
+    /// has left is still looked out for.
+    UnknownOrder,
+    /// There is no room. Nothing changed.
+    Full,
 }
 
 /// Limits and state of one account in one instrument: three cache lines that lie together.
@@ -68,6 +83,9 @@ pub struct Gate {
     global_rate: Bucket,
     limits_version: u32,
     counters: Counters,
+    client_ids: ClientIds,
+    /// By row.
+    own_orders: OwnOrders,
     /// What `markets` was made from.
     marks: Box<[(InstrumentLimits, Mark)]>,
 }
@@ -96,6 +114,8 @@ impl Gate {
             global_rate: Bucket::CLOSED,
             limits_version: 0,
             counters: Counters::ZERO,
+            client_ids: ClientIds::new(capacity.accounts, capacity.client_ids),
+            own_orders: OwnOrders::new(known + 1, capacity.own_orders),
             marks: vec![(limits, mark); instruments].into_boxed_slice(),
         }
     }
@@ -118,7 +138,8 @@ impl Gate {
     /// [`Fault::Unknown`], [`Fault::LimitOutOfRange`].
     pub fn set_limits(&mut self, account: u16, instrument: InstrumentId, limits: &Limits) -> Result<u32, Fault> {
         let prepared = Prepared::of(limits)?;
-        let row = self.row(account, instrument)?;
+        let index = self.known_row(account, instrument)?;
+        let row = &mut self.rows[index];
         row.limits = prepared;
         row.state.limited();
         Ok(self.next_version())
@@ -155,12 +176,44 @@ impl Gate {
         self.next_version()
     }
 
-    /// Says what `account` has in `instrument`; before that its orders are refused.
+    /// For how many nanoseconds a client id counts as used after its order was accepted; for ever unless told otherwise.
+    /// Holds for orders from now on. Returns the new version of the limits.
+    pub fn set_id_window(&mut self, window_ns: u64) -> u32 {
+        self.client_ids.window_ns = window_ns;
+        self.next_version()
+    }
+
+    /// Says what `account` has in `instrument`; before that its orders are refused. Open orders are forgotten one by one,
+    /// and as many as `exposure` counts are to be named again: `SELF_MATCH` is found in every order until then.
     ///
     /// # Errors
     /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`].
     pub fn restore(&mut self, account: u16, instrument: InstrumentId, exposure: &Exposure) -> Result<(), Fault> {
-        self.row(account, instrument)?.state.restore(exposure)
+        let index = self.known_row(account, instrument)?;
+        let state = &mut self.rows[index].state;
+        state.restore(exposure)?;
+        self.own_orders.clear(index, &mut state.own, exposure.open_orders);
+        Ok(())
+    }
+
+    /// Names one of the open orders that [`restore`](Self::restore) counted.
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`], [`Fault::UnknownOrder`] if all that were counted have been named, [`Fault::Full`].
+    pub fn restore_order(&mut self, account: u16, instrument: InstrumentId, order: &OwnOrder) -> Result<(), Fault> {
+        let index = self.known_row(account, instrument)?;
+        self.own_orders.restore(index, &mut self.rows[index].state.own, order)
+    }
+
+    /// Says that `account` used `client_id` at `used_ns`, on the clock of [`evaluate`](Self::evaluate).
+    ///
+    /// # Errors
+    /// [`Fault::Unknown`], [`Fault::Full`].
+    pub fn restore_id(&mut self, account: u16, client_id: u64, used_ns: u64) -> Result<(), Fault> {
+        if account >= self.capacity.accounts {
+            return Err(Fault::Unknown);
+        }
+        self.client_ids.restore(account, client_id, used_ns)
     }
 
     /// What `account` has in `instrument`, `None` outside of the capacity.
@@ -184,19 +237,28 @@ impl Gate {
     /// Moves what was filled from open to the position.
     ///
     /// # Errors
-    /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`], [`Fault::MoreThanOpen`].
+    /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`], [`Fault::MoreThanOpen`], [`Fault::UnknownOrder`].
     pub fn apply_fill(&mut self, fill: &Fill) -> Result<(), Fault> {
         check_lots(fill.qty)?;
-        self.row(fill.account, fill.instrument)?.state.fill(fill)
+        let index = self.known_row(fill.account, fill.instrument)?;
+        let state = &mut self.rows[index].state;
+        let filled = state.fill(fill);
+        if !fill.is_last || filled == Err(Fault::QtyOutOfRange) {
+            return filled;
+        }
+        filled.and(self.own_orders.remove(index, &mut state.own, fill.client_id, fill.side))
     }
 
     /// Takes an order that left off what is open.
     ///
     /// # Errors
-    /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`], [`Fault::MoreThanOpen`].
+    /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`], [`Fault::MoreThanOpen`], [`Fault::UnknownOrder`].
     pub fn apply_cancel(&mut self, cancel: &Cancel) -> Result<(), Fault> {
         check_lots(cancel.qty)?;
-        self.row(cancel.account, cancel.instrument)?.state.close(cancel.side, cancel.qty.0, 1)
+        let index = self.known_row(cancel.account, cancel.instrument)?;
+        let state = &mut self.rows[index].state;
+        let closed = state.close(cancel.side, cancel.qty.0, 1);
+        closed.and(self.own_orders.remove(index, &mut state.own, cancel.client_id, cancel.side))
     }
 
     /// Judges `intent` at `now_ns`; if it is accepted, the exposure and the rates take it in.
@@ -230,6 +292,12 @@ impl Gate {
         let market = &mut self.markets[instrument];
         let account_rate = &mut self.account_rates[account];
         let kills = self.controls.kill_bits(intent.account, intent.strategy, instrument);
+        let ids = (PROFILE & Breach::DUP_ID.0 != 0).then_some(&mut self.client_ids);
+        let own_orders = (PROFILE & Breach::SELF_MATCH.0 != 0).then_some(&mut self.own_orders);
+        let memory = Memory {
+            id: ids.map(|ids| ids.place(account, intent.client_id, now_ns)),
+            own: own_orders.map(|orders| orders.place(index, &row.state.own)),
+        };
         probe.mark(Stage::LookUp);
 
         let judged = Judged::of(row, market, intent);
@@ -240,10 +308,13 @@ impl Gate {
             .add(now_ns >= market.stale_at_ns, Breach::MD_STALE);
         let ended = (now_ns.cast_signed() >> 63).cast_unsigned() & RATES;
         let found = judged.found | now.mask() | ended | row.state.barred | market.unverified | kills;
+        let found = found | memory.found(&row.state.own, intent);
         let reasons = found & concerns;
         let refusing = reasons & row.limits.enabled;
         // All ones where the intent becomes an open order, zero where nothing may change.
         let takes = (u64::from(refusing == 0) & concerns & Breach::KILL_GLOBAL.0).wrapping_neg();
+        memory.count(concerns & Breach::KILL_GLOBAL.0, &mut self.counters);
+        memory.keep(&mut row.state.own, intent, takes);
         row.state.open_qty[side] = row.state.open_qty[side].wrapping_add(intent.qty.0 & takes.cast_signed());
         row.state.open_orders = row.state.open_orders.wrapping_sub(takes as u32);
         let counts = |rate: Breach| takes & u64::from(PROFILE & rate.0 != 0).wrapping_neg();
@@ -281,15 +352,48 @@ impl Gate {
         (unknown ^ ((unknown ^ index) & usize::from(known).wrapping_neg()), known)
     }
 
-    fn row(&mut self, account: u16, instrument: InstrumentId) -> Result<&mut Row, Fault> {
+    fn known_row(&self, account: u16, instrument: InstrumentId) -> Result<usize, Fault> {
         let (index, known) = self.row_index(account, instrument);
-        if known { Ok(&mut self.rows[index]) } else { Err(Fault::Unknown) }
+        if known { Ok(index) } else { Err(Fault::Unknown) }
     }
 
     fn next_version(&mut self) -> u32 {
         self.limits_version = self.limits_version.wrapping_add(1);
         self.controls.publish_limits_version(self.limits_version);
         self.limits_version
+    }
+}
+
+/// Where an order is remembered, by what the profile looks for.
+struct Memory<'a> {
+    id: Option<IdPlace<'a>>,
+    own: Option<OwnPlace<'a>>,
+}
+
+impl Memory<'_> {
+    #[inline(always)]
+    fn found(&self, own: &Own, intent: &OrderIntent) -> u64 {
+        self.id.as_ref().map_or(0, IdPlace::found) | self.own.as_ref().map_or(0, |place| place.found(own, intent))
+    }
+
+    #[inline(always)]
+    fn count(&self, is_order: u64, counters: &mut Counters) {
+        if let Some(place) = &self.id {
+            place.count(is_order, counters);
+        }
+        if let Some(place) = &self.own {
+            place.count(is_order, counters);
+        }
+    }
+
+    #[inline(always)]
+    fn keep(self, own: &mut Own, intent: &OrderIntent, takes: u64) {
+        if let Some(place) = self.id {
+            place.keep(takes);
+        }
+        if let Some(place) = self.own {
+            place.keep(own, intent, takes);
+        }
     }
 }
 
@@ -305,8 +409,7 @@ impl Judged {
         let Row { limits, state } = row;
         let side = intent.side as usize;
         let qty = intent.qty.0;
-        let is_market = u64::from(intent.kind == IntentKind::Market).wrapping_neg().cast_signed();
-        let px = intent.limit_px.0 ^ ((intent.limit_px.0 ^ market.ref_px) & is_market);
+        let px = select_unpredictable(intent.kind == IntentKind::Market, market.ref_px, intent.limit_px.0);
         let notional = u128::from(px.unsigned_abs()) * u128::from(qty.unsigned_abs());
 
         // Seen from the order's side: a buy adds to a long position, a sell to a short one.

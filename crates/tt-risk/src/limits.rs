@@ -61,12 +61,15 @@ impl Limits {
         .union(Breach::OPEN_ORDERS)
         .union(Breach::RATE_ACCOUNT);
 
-    /// Every reason that this version of the gate looks for.
-    pub const CHECKED: Breach = Self::EIGHT
+    /// Every reason that can be told without remembering single orders.
+    pub const PLAIN: Breach = Self::EIGHT
         .union(Self::ALWAYS)
         .union(Breach::REDUCE_ONLY_FLIP)
         .union(Breach::MD_STALE)
         .union(Breach::BOOK_UNVERIFIED);
+
+    /// Every reason that this version of the gate looks for.
+    pub const CHECKED: Breach = Self::PLAIN.union(Breach::DUP_ID).union(Breach::SELF_MATCH);
 }
 
 /// [`Limits`] as the evaluation reads them: two cache lines.

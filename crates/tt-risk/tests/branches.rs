@@ -4,23 +4,33 @@ use std::hint::black_box;
 use std::process::Command;
 use tt_meter::Off;
 use tt_model::{OrderIntent, Verdict};
-use tt_risk::{Capacity, Gate};
+use tt_risk::{Capacity, Gate, Limits};
 
 /// Look-ups that the compiler cannot see to be within their tables: the row, the market, the account's rate, the word
 /// of the instrument's kill switch. Each is one jump that is never taken.
 const BOUNDS_CHECKS: usize = 4;
+
+/// And where orders are remembered: the bucket of the client's id, the slot of the own order.
+const BOUNDS_CHECKS_REMEMBERING: usize = BOUNDS_CHECKS + 2;
 
 #[inline(never)]
 fn evaluate_by_itself(gate: &mut Gate, now_ns: u64, intent: &OrderIntent) -> Verdict {
     gate.evaluate(now_ns, intent, &mut Off)
 }
 
+#[inline(never)]
+fn evaluate_plainly(gate: &mut Gate, now_ns: u64, intent: &OrderIntent) -> Verdict {
+    gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now_ns, intent, &mut Off)
+}
+
 #[test]
 fn no_jump_depends_on_the_intent() {
     const NAME: &str = "no_jump_depends_on_the_intent";
-    let mut gate = Gate::new(Capacity { accounts: 1, instruments: 1 });
-    let verdict = black_box(evaluate_by_itself)(&mut gate, black_box(1), &black_box(OrderIntent::default()));
-    assert_eq!(verdict.accept, 0);
+    let mut gate = Gate::new(Capacity { accounts: 1, instruments: 1, client_ids: 8, own_orders: 8 });
+    for evaluate in [evaluate_by_itself, evaluate_plainly] {
+        let verdict = black_box(evaluate)(&mut gate, black_box(1), &black_box(OrderIntent::default()));
+        assert_eq!(verdict.accept, 0);
+    }
     if cfg!(debug_assertions) || !cfg!(target_arch = "x86_64") {
         println!("SKIP {NAME}: not an optimised build for x86-64");
         return;
@@ -31,7 +41,14 @@ fn no_jump_depends_on_the_intent() {
         return;
     };
     let code = String::from_utf8(output.stdout).unwrap();
-    let mut lines = code.lines().skip_while(|line| !(line.ends_with(">:") && line.contains("evaluate_by_itself")));
+    let remembering = assert_straight(&code, "evaluate_by_itself", BOUNDS_CHECKS_REMEMBERING);
+    let plain = assert_straight(&code, "evaluate_plainly", BOUNDS_CHECKS);
+    assert!(plain * 3 < remembering * 2, "what is left out of a profile is not in its code: {plain} of {remembering}");
+}
+
+/// Asserts that no jump of `function` but `bounds_checks` depends on anything; how many instructions it has.
+fn assert_straight(code: &str, function: &str, bounds_checks: usize) -> usize {
+    let mut lines = code.lines().skip_while(|line| !(line.ends_with(">:") && line.contains(function)));
     assert!(lines.next().is_some(), "the function is in the binary");
     let body: Vec<_> = lines.take_while(|line| !line.is_empty()).collect();
     let parts = |line: &'_ str| {
@@ -45,11 +62,12 @@ fn no_jump_depends_on_the_intent() {
     let returns = instructions.iter().rfind(|(_, opcode, _)| opcode.starts_with("ret")).expect("it returns").0;
     let jumps: Vec<_> =
         instructions.iter().filter(|(_, opcode, _)| opcode.starts_with('j') && opcode != "jmp").collect();
-    println!("{} instructions, {} conditional jumps", opcodes.len(), jumps.len());
+    println!("{function}: {} instructions, {} conditional jumps", opcodes.len(), jumps.len());
     assert!(opcodes.len() > 100, "the function was inlined away");
     assert!(!opcodes.iter().any(|code| code.starts_with("div") || code.starts_with("idiv")));
     assert_eq!(opcodes.iter().filter(|opcode| opcode.starts_with("ret")).count(), 1);
     // A failed bounds check leaves for the cold end of the function, behind its return.
     let leaves = |target: &str| u64::from_str_radix(target, 16).is_ok_and(|target| target > returns);
-    assert!(jumps.len() <= BOUNDS_CHECKS && jumps.iter().all(|(_, _, target)| leaves(target)), "{jumps:#?}");
+    assert!(jumps.len() <= bounds_checks && jumps.iter().all(|(_, _, target)| leaves(target)), "{jumps:#?}");
+    opcodes.len()
 }

@@ -21,6 +21,9 @@ pub struct Args {
     /// Limits in TOML: accounts, instruments, rates
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
+    /// Prints the limits in force, what the file leaves out among them, and ends
+    #[arg(long)]
+    print_limits: bool,
     /// Events, one JSON object a line: intents, marks, fills, cancels, kill; `-` for standard input
     #[arg(long, value_name = "FILE", default_value = "-")]
     events: PathBuf,
@@ -53,8 +56,8 @@ enum Event {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Intent {
-    #[serde(default)]
-    client_id: u64,
+    /// The number of the line where there is none.
+    client_id: Option<u64>,
     #[serde(default)]
     account: u16,
     #[serde(default)]
@@ -86,6 +89,8 @@ struct MarkLine {
 struct Change {
     #[serde(default)]
     account: u16,
+    /// That of the order's intent.
+    client_id: u64,
     symbol: String,
     side: Side,
     qty: String,
@@ -137,6 +142,10 @@ pub(super) fn run(args: &Args, section: &RiskSection) -> Result<()> {
     let limits = LimitsFile::read(path)?;
     let mut gate = limits.gate().with_context(|| path.display().to_string())?;
     let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.print_limits {
+        write!(out, "{}", limits.text()?)?;
+        return out.flush().context("standard output");
+    }
     for (number, line) in (1..).zip(lines(&args.events)?) {
         let place = || format!("{}, line {number}", args.events.display());
         let line = line.with_context(place)?;
@@ -145,7 +154,9 @@ pub(super) fn run(args: &Args, section: &RiskSection) -> Result<()> {
         }
         let line: Line = serde_json::from_str(&line).with_context(place)?;
         let now_ns = line.at_ms.saturating_mul(1_000_000);
-        if let Some((verdict, instrument)) = apply(&mut gate, &limits, now_ns, line.event).with_context(place)? {
+        if let Some((verdict, instrument)) =
+            apply(&mut gate, &limits, Moment { now_ns, number }, line.event).with_context(place)?
+        {
             print_verdict(&mut out, &verdict, instrument, args.json)?;
         }
     }
@@ -161,16 +172,24 @@ fn lines(path: &Path) -> Result<Box<dyn Iterator<Item = io::Result<String>>>> {
     Ok(Box::new(BufReader::new(file).lines()))
 }
 
+/// When an event comes: its time, and the number of its line.
+#[derive(Clone, Copy)]
+struct Moment {
+    now_ns: u64,
+    number: u64,
+}
+
 /// What came of an event: a verdict where it was an intent.
 fn apply<'a>(
     gate: &mut Gate,
     limits: &'a LimitsFile,
-    now_ns: u64,
+    moment: Moment,
     event: Event,
 ) -> Result<Option<(Verdict, &'a Instrument)>> {
+    let now_ns = moment.now_ns;
     match event {
         Event::Intent(intent) => {
-            let (intent, instrument) = intent.resolve(limits, now_ns)?;
+            let (intent, instrument) = intent.resolve(limits, moment)?;
             return Ok(Some((gate.evaluate(now_ns, &intent, &mut Off), instrument)));
         }
         Event::Mark(mark) => {
@@ -179,14 +198,14 @@ fn apply<'a>(
             let mark = Mark { ref_px, ts_ns: now_ns, is_verified: mark.is_verified };
             gate.set_reference(id, &mark).map_err(refused)?;
         }
-        Event::Fill(Change { account, symbol, side, qty, is_last }) => {
+        Event::Fill(Change { account, client_id, symbol, side, qty, is_last }) => {
             let (instrument, known) = limits.find(&symbol)?;
-            let fill = Fill { account, instrument, side: side.into(), qty: known.qty(&qty)?, is_last };
+            let fill = Fill { account, instrument, client_id, side: side.into(), qty: known.qty(&qty)?, is_last };
             gate.apply_fill(&fill).map_err(refused)?;
         }
-        Event::Cancel(Change { account, symbol, side, qty, is_last: _ }) => {
+        Event::Cancel(Change { account, client_id, symbol, side, qty, is_last: _ }) => {
             let (instrument, known) = limits.find(&symbol)?;
-            let cancel = Cancel { account, instrument, side: side.into(), qty: known.qty(&qty)? };
+            let cancel = Cancel { account, instrument, client_id, side: side.into(), qty: known.qty(&qty)? };
             gate.apply_cancel(&cancel).map_err(refused)?;
         }
         Event::Kill(switch) => drop(gate.controls().kill(switch.resolve(limits)?)),
@@ -207,13 +226,13 @@ impl Switch {
 }
 
 impl Intent {
-    fn resolve(self, limits: &LimitsFile, now_ns: u64) -> Result<(OrderIntent, &Instrument)> {
+    fn resolve(self, limits: &LimitsFile, moment: Moment) -> Result<(OrderIntent, &Instrument)> {
         let (instrument, known) = limits.find(&self.symbol)?;
         let reduce_only = if self.reduce_only { IntentFlags::REDUCE_ONLY.0 } else { 0 };
         let close_position = if self.close_position { IntentFlags::CLOSE_POSITION.0 } else { 0 };
         let intent = OrderIntent {
-            ts_ns: now_ns,
-            client_id: self.client_id,
+            ts_ns: moment.now_ns,
+            client_id: self.client_id.unwrap_or(moment.number),
             limit_px: known.px(self.px.as_deref().unwrap_or("0"))?,
             qty: known.qty(&self.qty)?,
             account: self.account,
@@ -258,8 +277,17 @@ fn print_verdict(out: &mut impl Write, verdict: &Verdict, instrument: &Instrumen
 fn print_total(out: &mut impl Write, gate: &Gate, as_json: bool) -> io::Result<()> {
     let counters = gate.counters();
     let (intents, accepted, refused) = (counters.intents(), counters.accepted(), counters.refused());
+    let (ids_full, own_orders_full) = (counters.ids_full(), counters.own_orders_full());
     if as_json {
-        return writeln!(out, "{}", json!({ "intents": intents, "accepted": accepted, "refused": refused }));
+        let total = json!({
+            "intents": intents, "accepted": accepted, "refused": refused,
+            "ids_full": ids_full, "own_orders_full": own_orders_full,
+        });
+        return writeln!(out, "{total}");
     }
-    writeln!(out, "{intents} intents = {accepted} accepted + {refused} refused")
+    writeln!(out, "{intents} intents = {accepted} accepted + {refused} refused")?;
+    if ids_full + own_orders_full > 0 {
+        writeln!(out, "no room was left for {ids_full} client ids and {own_orders_full} open orders")?;
+    }
+    Ok(())
 }

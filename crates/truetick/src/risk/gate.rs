@@ -35,10 +35,12 @@ pub(super) struct Loop {
 impl Loop {
     pub(super) fn new(config: &RiskConfig, ends: GateEnds, writer: BoardWriter, clock: Clock) -> Result<Self> {
         let instruments = config.tradables.iter().map(|tradable| tradable.instrument.0 + 1).max().unwrap_or(0);
-        let mut gate = Gate::new(Capacity { accounts: 1, instruments });
+        let (client_ids, own_orders) = (policy::CLIENT_IDS, policy::OPEN_ORDERS_MAX as u16);
+        let mut gate = Gate::new(Capacity { accounts: 1, instruments, client_ids, own_orders });
         let fault = |fault: Fault| anyhow!("risk: the gate does not take its limits: {fault:?}");
         gate.set_account_rate(ACCOUNT, ACCOUNT_RATE).map_err(fault)?;
         gate.set_global_rate(WIDE_RATE);
+        gate.set_id_window(policy::ID_WINDOW_NS);
         for tradable in &config.tradables {
             gate.set_instrument_limits(tradable.instrument, &policy::INSTRUMENT).map_err(fault)?;
             gate.restore(ACCOUNT, tradable.instrument, &tt_risk::Exposure::default()).map_err(fault)?;

@@ -67,23 +67,23 @@ impl Orders {
     /// One outcome that is due at `now_ns`.
     pub(super) fn poll_outcome(&mut self, now_ns: u64, random: &mut Random) -> Option<Outcome> {
         let index = self.resting.iter().position(|resting| resting.due_ns <= now_ns)?;
-        let OrderIntent { account, instrument, side, qty, .. } = self.resting[index].intent;
+        let OrderIntent { account, instrument, client_id, side, qty, .. } = self.resting[index].intent;
         let resting = &mut self.resting[index];
         match resting.fills_left {
             0 => {
                 self.resting.swap_remove(index);
-                Some(Outcome::Cancel(Cancel { account, instrument, side, qty }))
+                Some(Outcome::Cancel(Cancel { account, instrument, client_id, side, qty }))
             }
             1 => {
                 self.resting.swap_remove(index);
-                Some(Outcome::Fill(Fill { account, instrument, side, qty, is_last: true }))
+                Some(Outcome::Fill(Fill { account, instrument, client_id, side, qty, is_last: true }))
             }
             _ => {
                 let part = Qty(qty.0 / 2);
                 resting.fills_left -= 1;
                 resting.intent.qty = Qty(qty.0 - part.0);
                 resting.due_ns = now_ns + random.between(REST_MS) * 1_000_000;
-                Some(Outcome::Fill(Fill { account, instrument, side, qty: part, is_last: false }))
+                Some(Outcome::Fill(Fill { account, instrument, client_id, side, qty: part, is_last: false }))
             }
         }
     }

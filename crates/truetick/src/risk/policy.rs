@@ -23,6 +23,15 @@ pub(super) const ACCOUNT_RATE: Rate = Rate { per_second: 25, burst: 10 };
 /// The rate of an instrument, and of everything: above what one account may send.
 pub(super) const WIDE_RATE: Rate = Rate { per_second: 100, burst: 50 };
 
+/// Open orders in an instrument.
+pub(super) const OPEN_ORDERS_MAX: u32 = 5;
+
+/// For how long an order's client id may not be used again.
+pub(super) const ID_WINDOW_NS: u64 = 600_000_000_000;
+
+/// Client ids within that window: as many as the account's rate lets through.
+pub(super) const CLIENT_IDS: u32 = ACCOUNT_RATE.burst + ACCOUNT_RATE.per_second * (ID_WINDOW_NS / 1_000_000_000) as u32;
+
 /// An ordinary order at most, in hundredths of a unit of the base currency.
 const QTY_ORDINARY: i64 = 2;
 
@@ -56,7 +65,7 @@ pub(super) fn limits(tradable: &Tradable, ref_px: i64) -> Limits {
         position_long_max: Qty(ordinary * 8),
         position_short_max: Qty(ordinary * 8),
         open_qty_max: Qty(ordinary * 8),
-        open_orders_max: 5,
+        open_orders_max: OPEN_ORDERS_MAX,
         enabled: Limits::CHECKED,
     }
 }

@@ -22,6 +22,9 @@ const BURST_INTENTS: u32 = 24;
 /// For how many of its intents an instrument is rather bought than sold, or the other way round.
 const LEANING_INTENTS: u64 = 40;
 
+/// How many intents ago a client id was given that is used again: its verdict has come long since.
+const IDS_AGO: u64 = 100;
+
 /// Numbers that look random and follow from a seed (xorshift64*).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Random(u64);
@@ -56,6 +59,8 @@ enum Slip {
     Heavy,
     /// Between two price steps.
     OffStep,
+    /// Under the client id of an order of a while ago.
+    UsedId,
 }
 
 impl Slip {
@@ -65,6 +70,7 @@ impl Slip {
             5..8 => Self::Oversized,
             8..12 => Self::Heavy,
             12..15 => Self::OffStep,
+            15..17 => Self::UsedId,
             _ => Self::Nothing,
         }
     }
@@ -180,7 +186,7 @@ impl Strategy {
         let slip = Slip::draw(&mut self.random);
         Some(OrderIntent {
             seq: self.made,
-            client_id: self.made,
+            client_id: if slip == Slip::UsedId { self.made.saturating_sub(IDS_AGO) } else { self.made },
             limit_px: Price(limit_px(quote, side, slip, &mut self.random)),
             qty: Qty(qty(tradable, slip, &mut self.random)),
             account: ACCOUNT,
@@ -202,7 +208,7 @@ fn limit_px(quote: Quote, side: OrderSide, slip: Slip, random: &mut Random) -> i
     };
     let on_step = touch - touch.rem_euclid(step);
     match slip {
-        Slip::Nothing | Slip::Oversized | Slip::Heavy => on_step,
+        Slip::Nothing | Slip::Oversized | Slip::Heavy | Slip::UsedId => on_step,
         Slip::FatFinger => {
             let far = on_step + away * on_step / 100 * random.between(2..9) as i64;
             far - far.rem_euclid(step)
@@ -214,7 +220,9 @@ fn limit_px(quote: Quote, side: OrderSide, slip: Slip, random: &mut Random) -> i
 fn qty(tradable: &Tradable, slip: Slip, random: &mut Random) -> i64 {
     let ordinary = policy::qty_ordinary(tradable);
     match slip {
-        Slip::Nothing | Slip::FatFinger | Slip::OffStep => (ordinary * random.between(20..100) as i64 / 100).max(1),
+        Slip::Nothing | Slip::FatFinger | Slip::OffStep | Slip::UsedId => {
+            (ordinary * random.between(20..100) as i64 / 100).max(1)
+        }
         Slip::Oversized => ordinary * 10,
         Slip::Heavy => ordinary * 5 / 2,
     }

@@ -51,7 +51,7 @@ fn reason(risk: &Risk, name: &str) -> u64 {
 fn the_mix_is_accepted_and_refused_for_different_reasons() {
     let running = start_with(Arc::new(|_| Some(quote())));
     let risk = wait_until(&running, |risk| {
-        let met = ["PRICE_TICK", "QTY_MAX", "NOTIONAL_MAX", "COLLAR_REF", "RATE_ACCOUNT", "OPEN_ORDERS"];
+        let met = ["PRICE_TICK", "QTY_MAX", "NOTIONAL_MAX", "COLLAR_REF", "RATE_ACCOUNT", "OPEN_ORDERS", "DUP_ID"];
         met.iter().all(|name| reason(risk, name) > 0)
             && risk.limits.iter().any(|limits| limits.position.contains(|digit| matches!(digit, '1'..='9')))
     });

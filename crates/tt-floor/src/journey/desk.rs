@@ -10,6 +10,10 @@ pub struct Desk {
     pub accounts: u16,
     /// Instruments, numbered from 0.
     pub instruments: u32,
+    /// Client ids of each account that are remembered; zero for a profile without `DUP_ID`.
+    pub client_ids: u32,
+    /// Open orders of each account in each instrument that are remembered; zero for a profile without `SELF_MATCH`.
+    pub own_orders: u16,
     /// Of each account in each instrument.
     pub limits: Limits,
     /// Of each instrument, in 1/10,000 of the reference price.
@@ -27,7 +31,12 @@ impl Desk {
     /// If a limit is out of the gate's range.
     #[must_use]
     pub fn gate(&self) -> Gate {
-        let mut gate = Gate::new(Capacity { accounts: self.accounts, instruments: self.instruments });
+        let mut gate = Gate::new(Capacity {
+            accounts: self.accounts,
+            instruments: self.instruments,
+            client_ids: self.client_ids,
+            own_orders: self.own_orders,
+        });
         gate.set_global_rate(self.rate);
         for instrument in (0..self.instruments).map(InstrumentId) {
             let limits = InstrumentLimits { collar_bps: self.collar_bps, mark_age_max_ns: u64::MAX, rate: self.rate };

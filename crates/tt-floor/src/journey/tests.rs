@@ -9,6 +9,8 @@ use tt_risk::{Limits, Rate};
 const DESK: Desk = Desk {
     accounts: 3,
     instruments: 5,
+    client_ids: 0,
+    own_orders: 0,
     limits: Limits {
         px_step: Price(5),
         qty_step: Qty(10),
@@ -65,7 +67,7 @@ fn every_evaluator_accepts_what_the_shipped_gate_accepts() {
     for (index, (fixed, float)) in orders.fixed.iter().zip(&orders.float).enumerate() {
         now_ns += 10 + index as u64 % 90;
         let (fixed, float) = (fixed.numbered(index as u64), float.numbered(index as u64));
-        let expected = shipped.evaluate(now_ns, &fixed, &mut Off);
+        let expected = shipped.evaluate_profile::<{ Limits::PLAIN.0 }>(now_ns, &fixed, &mut Off);
         let reasons = expected.reasons.names().collect::<Vec<_>>();
         let expected = expected.accept != 0;
         assert_eq!(early.evaluate_until_refused(now_ns, &fixed), expected, "{index}: {reasons:?}, {fixed:?}");

@@ -1,4 +1,5 @@
-//! The gate against a reference that shares no code with it, on random intents with many extreme values.
+//! The gate against a reference that shares no code with it, on random intents with many extreme values. What
+//! remembers single orders is held against another, in `remembered.rs`.
 
 mod reference;
 
@@ -141,7 +142,7 @@ fn world(random: &mut Random) -> (Gate, Reference) {
         open_sell_qty: Qty(random.up_to(40)),
         open_orders: random.below(10) as u32,
     };
-    let mut gate = Gate::new(Capacity { accounts: 2, instruments: 4 });
+    let mut gate = Gate::new(Capacity { accounts: 2, instruments: 4, client_ids: 0, own_orders: 0 });
     gate.set_limits(ACCOUNT, INSTRUMENT, &limits).expect("the world is within range");
     gate.set_instrument_limits(INSTRUMENT, &instrument).expect("the world is within range");
     gate.set_account_rate(ACCOUNT, account_rate).expect("the world is within range");
@@ -191,7 +192,7 @@ fn event(random: &mut Random, now: u64, gate: &mut Gate, reference: &mut Referen
         4 => {
             let qty = 1 + random.below(20).cast_signed();
             let is_last = random.one_in(2);
-            let fill = Fill { account: ACCOUNT, instrument: INSTRUMENT, side, qty: Qty(qty), is_last };
+            let fill = Fill { account: ACCOUNT, instrument: INSTRUMENT, client_id: 0, side, qty: Qty(qty), is_last };
             let taken = gate.apply_fill(&fill);
             if taken != Err(tt_risk::Fault::QtyOutOfRange) {
                 reference.position += i128::from(if side == OrderSide::Buy { qty } else { -qty });
@@ -200,7 +201,13 @@ fn event(random: &mut Random, now: u64, gate: &mut Gate, reference: &mut Referen
         }
         _ => {
             let qty = 1 + random.below(20).cast_signed();
-            let _ = gate.apply_cancel(&Cancel { account: ACCOUNT, instrument: INSTRUMENT, side, qty: Qty(qty) });
+            let _ = gate.apply_cancel(&Cancel {
+                account: ACCOUNT,
+                instrument: INSTRUMENT,
+                client_id: 0,
+                side,
+                qty: Qty(qty),
+            });
             close(reference, side, qty, 1);
         }
     }
@@ -233,7 +240,7 @@ fn agrees_with_the_reference_on_three_million_intents() {
             let intent = random.intent(&reference);
             let before = reference.clone();
             let expected = reference.evaluate(now, &intent);
-            let verdict = gate.evaluate(now, &intent, &mut Off);
+            let verdict = gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now, &intent, &mut Off);
             let got = (verdict.accept == 1, verdict.reasons, verdict.worst_pos);
             assert_eq!(
                 got,
@@ -255,6 +262,6 @@ fn agrees_with_the_reference_on_three_million_intents() {
         intents_total += STEPS;
     }
     let never = Breach::INSTRUMENT_UNKNOWN.union(Breach::NOT_PERMITTED);
-    assert_eq!(seen.union(never), Limits::CHECKED, "a reason that never came up was not compared");
+    assert_eq!(seen.union(never), Limits::PLAIN, "a reason that never came up was not compared");
     assert!(accepted_total * 20 > intents_total, "{accepted_total} accepted of {intents_total}: too few to compare");
 }

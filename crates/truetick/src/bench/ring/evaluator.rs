@@ -12,7 +12,7 @@ use tt_risk::{Exposure, Gate, Limits, Rate};
 use super::super::operation::{Label, Operation};
 use super::super::plan::Random;
 use super::ENGINE;
-use super::reference::Reference;
+use super::reference::{Reference, Remembered};
 
 /// Different orders.
 const INPUTS: usize = 1 << 16;
@@ -21,7 +21,7 @@ pub(super) const INSTRUMENTS: u32 = 16;
 /// Nanoseconds from one order to the next on the gate's clock.
 const STEP_NS: u64 = 100;
 
-/// The row of every check that there is.
+/// The row of every check that remembers no single order.
 pub(super) fn all_checks() -> Label {
     label(
         "evaluator_ns",
@@ -40,6 +40,29 @@ pub(super) fn eight_checks() -> Label {
         "the same evaluator and orders with the eight checks that others publish: kill, tick size, quantity, notional by \
          128-bit product, collar, position, open orders, one message rate; full reason mask, state committed",
     )
+}
+
+/// What needs no memory, and the check of client ids.
+pub(super) const IDS: u64 = Limits::PLAIN.0 | Breach::DUP_ID.0;
+/// What needs no memory, and the check of own orders.
+pub(super) const OWN: u64 = Limits::PLAIN.0 | Breach::SELF_MATCH.0;
+
+/// The row of a profile that remembers orders.
+pub(super) fn remembering(profile: u64) -> Label {
+    let (name, what) = match profile {
+        IDS => (
+            "evaluator_ids_ns",
+            "the evaluator with the check of client ids: 65,536 orders, one in 16 under an id of the last thousand, each \
+             account's ids of 30,000 orders in buckets of eight; full reason mask, state committed",
+        ),
+        OWN => (
+            "evaluator_own_ns",
+            "the evaluator with the check of own orders: 65,536 orders that rest on their side of the reference price, \
+             but one in 16, held against the best opposite one of the same account; full reason mask, state committed",
+        ),
+        _ => ("evaluator_remembering_ns", "the evaluator with both checks that remember orders, on the same orders"),
+    };
+    Label { name, engine: ENGINE, what, published: Vec::new(), rate: None }
 }
 
 fn label(name: &'static str, rate_name: &'static str, what: &'static str) -> Label {
@@ -77,11 +100,19 @@ pub(super) const fn reference_px(instrument: u32) -> i64 {
 pub(super) const DESK: Desk = Desk {
     accounts: ACCOUNTS,
     instruments: INSTRUMENTS,
+    client_ids: 0,
+    own_orders: 0,
     limits: LIMITS,
     collar_bps: COLLAR_BPS,
     rate: Rate { per_second: 1_000_000_000, burst: 1_000 },
     reference_px,
 };
+
+/// For how long a client id counts as used: less than the pass over all orders takes on the gate's clock.
+pub(super) const ID_WINDOW_NS: u64 = 30_000 * STEP_NS;
+
+/// The checks that remember orders.
+const REMEMBERING: u64 = Limits::CHECKED.0 & !Limits::PLAIN.0;
 
 /// A gate in which everything is allowed that [`LIMITS`] allows.
 pub(super) fn gate() -> Gate {
@@ -123,19 +154,46 @@ pub(super) fn orders(seed: u64, count: usize) -> Vec<OrderTerms> {
     (0..count).map(one).collect()
 }
 
+/// The same, one in 16 under the client id of one of the thousand before it, and on its own side of the reference price
+/// but for one in 16.
+fn remembered_orders(seed: u64, count: usize) -> Vec<OrderTerms> {
+    let mut random = Random::new(seed + 1);
+    let apart = |(index, terms): (usize, OrderTerms)| {
+        let reference = reference_px(terms.instrument.0);
+        let away = (terms.limit_px.0 - reference).abs();
+        let is_apart = random.below(16) != 0;
+        let own_side = if terms.side == OrderSide::Buy { reference - away } else { reference + away };
+        let ago = if random.below(16) == 0 { 1 + random.below(1_000) } else { 0 };
+        let limit_px = if is_apart { Price(own_side) } else { terms.limit_px };
+        OrderTerms { client_id: index.saturating_sub(ago) as u64, limit_px, ..terms }
+    };
+    orders(seed, count).into_iter().enumerate().map(apart).collect()
+}
+
 /// `Gate::evaluate_profile` with the reasons of `PROFILE`.
 pub(super) struct Evaluator<const PROFILE: u64> {
     gate: Gate,
     intents: Vec<OrderIntent>,
     reference: Reference,
+    remembered: Remembered,
     now_ns: u64,
     accepted: usize,
 }
 
 impl<const PROFILE: u64> Evaluator<PROFILE> {
     pub(super) fn new() -> Self {
-        let intents = orders(527, INPUTS).into_iter().zip(0..).map(|(terms, seq)| terms.numbered(seq)).collect();
-        Self { gate: gate(), intents, reference: Reference::default(), now_ns: 1_000_000, accepted: 0 }
+        let (desk, orders) = if PROFILE & REMEMBERING == 0 {
+            (DESK, orders(527, INPUTS))
+        } else {
+            // Every order of a pass may rest.
+            let own_orders = LIMITS.open_orders_max as u16 + 1;
+            (Desk { client_ids: 8_192, own_orders, ..DESK }, remembered_orders(527, INPUTS))
+        };
+        let intents = orders.into_iter().zip(0..).map(|(terms, seq)| terms.numbered(seq)).collect();
+        let mut gate = desk.gate();
+        gate.set_id_window(ID_WINDOW_NS);
+        let (reference, remembered) = (Reference::default(), Remembered::default());
+        Self { gate, intents, reference, remembered, now_ns: 1_000_000, accepted: 0 }
     }
 }
 
@@ -153,10 +211,14 @@ impl<const PROFILE: u64> Operation for Evaluator<PROFILE> {
 
     fn verify(&mut self, index: usize) -> anyhow::Result<u64> {
         let intent = self.intents[index];
-        let (reasons, worst_pos) = self.reference.evaluate(&intent);
+        self.now_ns += STEP_NS;
+        let remembered = Breach(self.remembered.find(self.now_ns, &intent).0 & PROFILE);
+        let (reasons, worst_pos) = self.reference.evaluate_beside(&intent, remembered);
         let accept = u8::from(reasons.0 == 0);
         let reasons = Breach(reasons.0 & PROFILE);
-        self.now_ns += STEP_NS;
+        if accept == 1 {
+            self.remembered.keep(self.now_ns, &intent);
+        }
         let verdict = self.gate.evaluate_profile::<PROFILE>(self.now_ns, &intent, &mut Off);
         ensure!(
             verdict.reasons == reasons && verdict.accept == accept && verdict.worst_pos == worst_pos,
@@ -173,6 +235,8 @@ impl<const PROFILE: u64> Operation for Evaluator<PROFILE> {
 
     fn rewind(&mut self) {
         reset(&mut self.gate);
+        // Nothing of the last pass counts as used.
+        self.now_ns += ID_WINDOW_NS;
     }
 }
 

@@ -5,6 +5,7 @@ use tt_floor::{Idle, Placement, RingPlan, RingRun, read_whole, run_ring};
 use tt_meter::{Calibration, Off};
 use tt_model::OrderTerms;
 use tt_report::{Bootstrap, Distribution, Published, Row, RowText, Samples, Statistic, Unit};
+use tt_risk::Limits;
 
 use super::super::figures::{PLACEMENTS, STALL_FROM_NS, Sketch};
 use super::super::operation::{Bench, Finished};
@@ -74,7 +75,7 @@ impl HandOver {
                 let mut now_ns = 1_000_000;
                 run_ring(&plan, &self.orders, clock, scale, move |intent| {
                     now_ns += 100;
-                    let verdict = gate.evaluate(now_ns, intent, &mut Off);
+                    let verdict = gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now_ns, intent, &mut Off);
                     digest(verdict.reasons.0, verdict.accept, verdict.worst_pos)
                 })
             }

@@ -10,6 +10,7 @@ use tt_floor::{Delay, Idle, Jitter, JitterPlan, Threads, read_whole, spin};
 use tt_meter::{Calibration, Off};
 use tt_model::{OrderIntent, OrderTerms};
 use tt_report::ring::Run;
+use tt_risk::Limits;
 use tt_sync::spsc::ring;
 
 use super::super::super::plan::Random;
@@ -307,7 +308,7 @@ fn judge() -> impl FnMut(&OrderIntent) -> u64 + Send {
     let mut now_ns = 1_000_000;
     move |intent| {
         now_ns += 100;
-        let verdict = gate.evaluate(now_ns, intent, &mut Off);
+        let verdict = gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now_ns, intent, &mut Off);
         digest(verdict.reasons.0, verdict.accept, verdict.worst_pos)
     }
 }
