@@ -264,7 +264,7 @@ fn run(seed: u64, steps: u64) -> Vec<Verdict> {
 }
 
 #[test]
-fn agrees_with_sets_and_maps_on_a_million_orders() {
+fn case_k07_k08_agrees_with_sets_and_maps_on_a_million_orders() {
     run(1, STEPS);
 }
 

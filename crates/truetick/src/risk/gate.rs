@@ -114,9 +114,11 @@ impl Loop {
         self.tally.verdicts_lost += u64::from(self.ends.verdicts.push(verdict).is_err());
     }
 
-    /// Takes in the newest quote of `instrument`. Without one the mark stays as it was and grows old.
+    /// Takes in the newest quote of `instrument`. Without a bid or an offer there is no reference, whatever was before.
     fn refresh_mark(&mut self, instrument: InstrumentId) {
         let Some(quote) = (self.quotes)(instrument).filter(|quote| quote.bid_px > 0 && quote.ask_px > 0) else {
+            let none = Mark { ref_px: Price(0), ts_ns: 0, is_verified: false };
+            let _ = self.gate.set_reference(instrument, &none);
             return;
         };
         let ref_px = Price(quote.bid_px.midpoint(quote.ask_px));

@@ -96,3 +96,21 @@ fn without_a_price_there_is_no_intent() {
     running.stop();
     assert_eq!(published.snapshot().ledger.input, 0);
 }
+
+/// The strategy still sees the price that the gate sees no more.
+#[test]
+fn case_k09_a_book_that_lost_a_side_is_no_reference() {
+    let has_both = Arc::new(AtomicBool::new(true));
+    let source = Arc::clone(&has_both);
+    let running = start_with(Arc::new(move |_| {
+        let is_whole = source.load(Ordering::Acquire) || thread::current().name() != Some("gate");
+        Some(if is_whole { quote() } else { Quote { ask_px: 0, ..quote() } })
+    }));
+    wait_until(&running, |risk| risk.ledger.outcomes[0].count > 0);
+    has_both.store(false, Ordering::Release);
+    // What the gate had begun to judge is through as soon as one is refused for want of a reference.
+    let first = wait_until(&running, |risk| reason(risk, "BOOK_UNVERIFIED") > 0);
+    let later = wait_until(&running, |risk| risk.ledger.input > first.ledger.input + 100);
+    assert_eq!(later.ledger.outcomes[0].count, first.ledger.outcomes[0].count, "accepted without a reference");
+    running.stop();
+}
