@@ -56,10 +56,11 @@ impl Chain {
         Link { previous, id: self.last }
     }
 
-    /// The venue starts its service anew: the book at `update_id` has the number 1.
+    /// The venue starts its service anew: the book at `update_id` has the number 1. Where numbers chain and the book
+    /// before had that number, it is 2: a number that follows itself would say that nothing has happened.
     pub(crate) fn reset(&mut self, update_id: u64) {
-        self.offset = update_id - 1;
-        self.last = 1;
+        self.last = if self.numbering == Numbering::Script && self.last == 1 { 2 } else { 1 };
+        self.offset = update_id - self.last;
         self.history.clear();
         self.remember(update_id);
     }
@@ -95,5 +96,9 @@ mod tests {
         script.reset(1007);
         assert_eq!(script.advance(1010), Link { previous: 1, id: 4 });
         assert_eq!((script.update_id(4), script.update_id(3)), (Some(1010), None));
+        script.reset(1010);
+        script.reset(1014);
+        assert_eq!((script.id(), script.update_id(2)), (2, Some(1014)), "another number than the one before");
+        assert_eq!(script.advance(1020), Link { previous: 2, id: 8 });
     }
 }

@@ -1,7 +1,7 @@
 //! The market world: the real engine in virtual time, between venues with a scripted true book, a layer of faults and a
 //! reader, all of it decided by one seed.
 //!
-//! A seed writes a [`Script`], which venues there are and what goes wrong when; [`play`] plays it and checks the six
+//! A seed writes a [`Script`], which venues there are and what goes wrong when; [`play`] plays it and checks the seven
 //! invariants of [`Failure`] after each frame. What is true comes from the simulator's script, never from the engine.
 //! [`minimise`] strikes actions out of a script that fails.
 
@@ -12,6 +12,8 @@ mod planted;
 mod reading;
 mod requests;
 mod script;
+mod tally;
+mod tape;
 mod truth;
 mod words;
 mod world;
@@ -21,7 +23,8 @@ use crate::minimal::minimal;
 pub use failure::Failure;
 pub use planted::Planted;
 pub use script::{Action, Script};
-pub use world::{Outcome, Tally, play};
+pub use tally::Tally;
+pub use world::{Outcome, play};
 
 /// Strikes out actions of `script` as long as `invariant` stays broken, in at most `plays_max` plays.
 #[must_use]

@@ -51,6 +51,7 @@ planted! {
     invariant_4_finds_a_second_request: AsksTwice;
     invariant_5_finds_a_frame_that_was_not_counted: LosesCount;
     invariant_6_finds_books_that_never_heal: LosesSnapshots;
+    invariant_7_finds_an_input_that_is_missing_in_the_replay: LosesInput;
 }
 
 #[test]

@@ -7,7 +7,8 @@ use anyhow::Context as _;
 const USAGE: &str = "usage: cargo xtask sim turn --seed N [--lines]   one seed again; a failure is minimised
        cargo xtask sim turn --seeds FROM..TO          many, with progress
        cargo xtask sim turn --speed CLIENTS SECONDS   virtual seconds for a second of a core
-       cargo xtask sim market ...                     the same, but for --speed, with the market world";
+       cargo xtask sim market ...                     the same, but for --speed, with the market world;
+                                                      --kept FILE after --seeds lets it be ended and gone on with";
 
 /// Plays what `arguments` name.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
@@ -35,6 +36,9 @@ fn passed_on<'a>(arguments: &[&'a str]) -> Option<(&'static str, Vec<&'a str>)> 
         ["--seed", seed] => vec![seed],
         ["--seed", seed, "--lines"] => vec![seed, "--lines"],
         ["--seeds", range] if range.contains("..") => vec![range],
+        ["--seeds", range, "--kept", file] if range.contains("..") && example == "market_world" => {
+            vec![range, "--kept", file]
+        }
         ["--speed", clients, seconds] if example == "turn_world" => vec!["--speed", clients, seconds],
         _ => return None,
     };
@@ -58,6 +62,8 @@ mod tests {
         assert_eq!(passed_on(&["turn", "--seed", "7"]), Some(("turn_world", vec!["7"])));
         assert_eq!(passed_on(&["market", "--seeds", "0..9"]), Some(("market_world", vec!["0..9"])));
         assert_eq!(passed_on(&["turn", "--speed", "100", "60"]), Some(("turn_world", vec!["--speed", "100", "60"])));
+        let kept = ["market", "--seeds", "0..9", "--kept", "sum"];
+        assert_eq!(passed_on(&kept), Some(("market_world", vec!["0..9", "--kept", "sum"])));
         assert_eq!(passed_on(&["turn", "--seeds", "9"]), None);
         assert_eq!(passed_on(&["market", "--speed", "1", "7"]), None);
         assert_eq!(passed_on(&["venue", "--seed", "7"]), None);

@@ -10,9 +10,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use sim::{Fault, SnapshotFault, Venue};
 
-/// How long a venue keeps silent.
-const SILENCE: Duration = Duration::from_secs(75);
-
 /// One kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -22,7 +19,7 @@ pub(crate) enum Kind {
     Snapshot(SnapshotFault),
     /// Three requests for a snapshot are refused with 429.
     Refusals,
-    /// A venue says nothing for [`SILENCE`], its connections open.
+    /// A venue says nothing for a while, its connections open.
     Silence,
     /// A venue closes all connections.
     Disconnect,
@@ -74,23 +71,32 @@ pub(crate) fn every(seconds: f64) -> Result<Option<Duration>> {
     every.map(Some).with_context(|| format!("--fault-every must be zero or more seconds, not {seconds}"))
 }
 
+/// How often something goes wrong, and for how long where it lasts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Between two faults; never without it.
+    pub(crate) every: Option<Duration>,
+    /// How long a venue keeps silent.
+    pub(crate) silence: Duration,
+}
+
 /// The thread that causes them.
 pub(crate) struct Running {
     stop: mpsc::Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Causes a fault of `kinds` each `every`, at the next of `at` and its next instrument; none at all without it. What
-/// was caused is told to `told`.
+/// Causes faults of `kinds` at the given pace, at the next of `at` and its next instrument. What was caused is told to
+/// `told`.
 pub(crate) fn start(
     venues: Arc<sim::Running>,
     at: &'static [Venue],
     kinds: Vec<Kind>,
-    every: Option<Duration>,
+    pace: Pace,
     mut told: impl FnMut(Kind, Venue, &str) + Send + 'static,
 ) -> Result<Running> {
     let (stop, stopped) = mpsc::channel();
-    let Some(every) = every.filter(|_| !kinds.is_empty() && !at.is_empty()) else {
+    let Some(every) = pace.every.filter(|_| !kinds.is_empty() && !at.is_empty()) else {
         return Ok(Running { stop, thread: None });
     };
     let thread = thread::Builder::new().name("faults".into()).spawn(move || {
@@ -110,7 +116,7 @@ pub(crate) fn start(
                 Kind::Disconnect => venues.disconnect(venue),
                 Kind::Silence => {
                     venues.mute(venue, true);
-                    let ended = stopped.recv_timeout(SILENCE) != Err(RecvTimeoutError::Timeout);
+                    let ended = stopped.recv_timeout(pace.silence) != Err(RecvTimeoutError::Timeout);
                     venues.mute(venue, false);
                     if ended {
                         break;

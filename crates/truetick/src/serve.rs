@@ -8,7 +8,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
 use ipnet::IpNet;
@@ -81,7 +81,7 @@ struct Running {
 /// A flag without sense, an address in use, or what the system lacks; one line.
 pub fn run(args: Args, config: &Config) -> Result<()> {
     ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
-    let fault_every = faults::every(args.fault_every)?;
+    let fault_pace = faults::Pace { every: faults::every(args.fault_every)?, silence: Duration::ZERO };
     let http_listen = args.http.or(config.http.listen).unwrap_or(http::DEFAULT_LISTEN);
     if args.only.print_config {
         let section = turn::TurnConfig::printed(&turn::Args::default(), &turn_section(&args, config)?)?;
@@ -109,7 +109,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     state.report = report;
     let control = http::start(http_listen, state)?;
     let faults =
-        faults::start(Arc::clone(&venues), &venues::FOLLOWED, faults::SHOWN.to_vec(), fault_every, |_, _, _| {})?;
+        faults::start(Arc::clone(&venues), &venues::FOLLOWED, faults::SHOWN.to_vec(), fault_pace, |_, _, _| {})?;
 
     let running = Running { control, turn, venues, faults, market, risk };
     output::tell(&summary::banner(&running, &turn_config, &ice_servers));

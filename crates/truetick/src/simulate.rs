@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::json;
 use sim::Venue;
 
 use crate::config::Config;
-use crate::faults::{self, Kind};
+use crate::faults::{self, Kind, Pace};
 use crate::output;
 use crate::shutdown::Shutdown;
 
@@ -36,6 +36,9 @@ pub struct Args {
     /// Seconds between two faults
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, requires = "fault")]
     fault_every: f64,
+    /// Seconds that a silence lasts
+    #[arg(long, value_name = "SECONDS", default_value_t = 75.0, requires = "fault")]
+    silence: f64,
     /// Everything about the market follows from it
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -52,7 +55,9 @@ pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
     anyhow::ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
     let mut ports = [0; Venue::COUNT];
     ports.iter_mut().zip(&args.ports).for_each(|(port, &asked)| *port = asked);
-    let every = faults::every(args.fault_every)?;
+    let silence = Duration::try_from_secs_f64(args.silence);
+    let silence = silence.ok().with_context(|| format!("--silence must be seconds, not {}", args.silence))?;
+    let pace = Pace { every: faults::every(args.fault_every)?, silence };
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
     let running = Arc::new(
         sim::start(sim::Config {
@@ -69,7 +74,7 @@ pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
     output::tell(&addresses(&running, &args));
     let json = args.json;
     let told = move |kind, venue, symbol: &str| output::tell(&caused(kind, venue, symbol, json));
-    let faults = faults::start(Arc::clone(&running), &Venue::ALL, args.fault.clone(), every, told)?;
+    let faults = faults::start(Arc::clone(&running), &Venue::ALL, args.fault.clone(), pace, told)?;
     shutdown.wait().context("cannot wait for a signal")?;
     faults.stop();
     output::tell(&totals(&running, started.elapsed().as_secs_f64(), &args));

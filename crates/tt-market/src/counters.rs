@@ -1,6 +1,7 @@
 //! What the engine counted, by venue.
 
 use crate::{Fault, Venue};
+use tt_model::Nanos;
 
 macro_rules! venue_counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
@@ -105,6 +106,8 @@ venue_counters! {
     late_prices,
     /// Venue time to receive time of the last frame that has both, nanoseconds, negative where clocks disagree.
     lag_ns,
+    /// The longest lag of a book's message so far, nanoseconds; zero while clocks disagree so that none was late.
+    lag_max_ns,
 }
 
 impl Default for VenueCounters {
@@ -136,6 +139,15 @@ impl VenueCounters {
     #[must_use]
     pub const fn lag_signed_ns(&self) -> i64 {
         self.lag_ns as i64
+    }
+
+    /// Takes note of when a message was made and received; a time of zero is none.
+    #[inline]
+    pub(crate) fn note_lag(&mut self, ts_recv: Nanos, ts_event: Nanos) {
+        if ts_event.0 != 0 {
+            self.lag_ns = ts_recv.0.wrapping_sub(ts_event.0);
+            self.lag_max_ns = self.lag_max_ns.max(ts_recv.saturating_sub(ts_event).0);
+        }
     }
 
     pub(crate) fn to_words(self) -> [u64; WORDS] {

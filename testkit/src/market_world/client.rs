@@ -8,6 +8,7 @@ use tt_model::{InstrumentId, Nanos};
 
 use super::faults::{InFlight, Layer, What};
 use super::script::{Market, Script};
+use super::tape::Taped;
 use super::truth::Truth;
 use super::words::{self, Kind};
 use crate::draw::mix;
@@ -73,7 +74,7 @@ pub(super) fn engine() -> Engine {
 }
 
 impl Feed {
-    pub(super) fn new(script: &Script, number: usize, engine: &mut Engine) -> Self {
+    pub(super) fn new(script: &Script, number: usize, engine: &mut Taped) -> Self {
         let market = script.markets[number];
         let seed = mix(script.seed, number as u64);
         let offline = Offline::new(market.venue, market.instruments, seed, START.0 / 1000);
@@ -91,7 +92,7 @@ impl Feed {
                 },
                 candles: CandleSource::Trades,
             };
-            engine.add_instrument(spec).expect("the capacity is for a world")
+            engine.add_instrument(spec)
         };
         let ids: Vec<InstrumentId> = listed.iter().map(add).collect();
         let mut truths = vec![Truth::default(); listed.len()];

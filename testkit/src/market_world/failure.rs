@@ -10,6 +10,7 @@ use tt_model::Nanos;
 /// 4. Requests for snapshots stay in budget: one for each book that was lost, and never two under way.
 /// 5. Everything is counted: frames in = applied + named drops, and each gap that the faults made is among the gaps.
 /// 6. When the faults stop, every book is verified and true within the venue's silence limit and a minute.
+/// 7. The same inputs, played to another engine, lead to the same published state (each fourth seed).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The invariant's number.

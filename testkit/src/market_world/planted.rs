@@ -15,16 +15,19 @@ pub enum Planted {
     LosesCount,
     /// (6) No snapshot ever arrives.
     LosesSnapshots,
+    /// (7) Some frames are missing on the tape that is played again.
+    LosesInput,
 }
 
 impl Planted {
     /// Every one, with the number of the invariant that it breaks.
-    pub const ALL: [(Self, u8); 6] = [
+    pub const ALL: [(Self, u8); 7] = [
         (Self::WrongLevel, 1),
         (Self::HidesStale, 2),
         (Self::MixesEpochs, 3),
         (Self::AsksTwice, 4),
         (Self::LosesCount, 5),
         (Self::LosesSnapshots, 6),
+        (Self::LosesInput, 7),
     ];
 }

@@ -1,7 +1,6 @@
 //! What the engine asks for, and the snapshots that answer it.
 
 use tt_market::{ConnectionId, Request};
-use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
 
 use super::client::START;
@@ -109,7 +108,7 @@ impl World<'_> {
         let (now, id) = (Nanos(START.0 + self.now.0), feed.ids[index]);
         if let Some(body) = body {
             self.given[number] += 1;
-            let result = self.engine.handle_snapshot(now, id, body.as_bytes(), &mut Off);
+            let result = self.engine.handle_snapshot(now, id, body.as_bytes());
             self.trace.say(self.now, || format!("snapshot of {index}: {result:?}"));
             self.causes[number] += u64::from(result.is_err());
         } else {

@@ -4,16 +4,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use sim::{Fault, SnapshotFault};
-use tt_market::{Applied, Engine};
-use tt_meter::Off;
+use tt_market::Applied;
 use tt_model::Nanos;
 
-use super::client::{Feed, Open, START, engine};
+use super::client::{Feed, Open, START};
 use super::failure::Failure;
 use super::faults::{Claim, InFlight, What};
 use super::planted::Planted;
 use super::reading::{Seen, healing_max};
 use super::script::{Action, Deed, Script};
+use super::tally::Tally;
+use super::tape::Taped;
 use super::words::{self, Kind};
 use crate::trace::Trace;
 
@@ -23,28 +24,8 @@ const BEAT: Nanos = Nanos::from_millis(100);
 /// After the faults everything goes on at a pace slower by this much.
 const CALM: u64 = 6;
 
-/// What a run came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Virtual seconds.
-    pub virtual_s: u64,
-    /// Frames and snapshots that the engine was given.
-    pub frames: u64,
-    /// Faults that were caused.
-    pub faults: u64,
-    /// Looks at a book that stood as verified.
-    pub verified: u64,
-    /// Looks at a book that did not.
-    pub unverified: u64,
-    /// Gaps that the engine found.
-    pub gaps: u64,
-    /// Books that it lost and asked for anew.
-    pub resyncs: u64,
-    /// Connections opened.
-    pub connections: u64,
-    /// Frames of closed connections.
-    pub late: u64,
-}
+/// Of so many seeds, one is played once more from its inputs.
+const REPLAYED_ONE_IN: u64 = 4;
 
 /// How a run ended.
 #[derive(Clone, Debug)]
@@ -94,7 +75,7 @@ pub(super) enum Event {
 pub(super) struct World<'a> {
     pub(super) script: &'a Script,
     pub(super) planted: Option<Planted>,
-    pub(super) engine: Engine,
+    pub(super) engine: Taped,
     pub(super) feeds: Vec<Feed>,
     pub(super) now: Nanos,
     pub(super) next: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
@@ -114,7 +95,8 @@ pub(super) struct World<'a> {
 /// Plays `script`, with a `planted` fault if there is one.
 #[must_use]
 pub fn play(script: &Script, planted: Option<Planted>, keeps_lines: bool) -> Outcome {
-    let mut engine = engine();
+    let is_replayed = script.seed.is_multiple_of(REPLAYED_ONE_IN);
+    let mut engine = Taped::new(is_replayed, planted);
     let feeds: Vec<Feed> = (0..script.markets.len()).map(|number| Feed::new(script, number, &mut engine)).collect();
     let count = feeds.len();
     let mut world = World {
@@ -135,7 +117,11 @@ pub fn play(script: &Script, planted: Option<Planted>, keeps_lines: bool) -> Out
     };
     world.begin();
     world.run();
-    let counters = world.feeds.iter().map(|feed| world.engine.counters().venue(feed.engine_venue));
+    if let Some(what) = world.engine.differs_again() {
+        world.fail(7, what);
+    }
+    world.tally.replayed = u64::from(is_replayed);
+    let counters = world.feeds.iter().map(|feed| world.engine.counters(feed.engine_venue));
     (world.tally.gaps, world.tally.resyncs) =
         counters.fold((0, 0), |(gaps, resyncs), venue| (gaps + venue.gaps, resyncs + venue.resyncs));
     world.tally.frames = world.given.iter().sum();
@@ -208,7 +194,7 @@ impl World<'_> {
         let mut late = String::new();
         for feed in &self.feeds {
             for (index, id) in feed.ids.iter().enumerate() {
-                let seen = Seen::of(&board, *id, self.planted);
+                let seen = Seen::of(board, *id, self.planted);
                 if !seen.is_current(feed, index) {
                     late += &format!("{} {:?}; ", feed.listed[index].symbol, seen.top.standing.proof);
                 }
@@ -278,9 +264,9 @@ impl World<'_> {
         self.tally.connections += 1;
         self.causes[number] += feed.listed.len() as u64;
         feed.generation += 1;
-        let connection = self.engine.open_connection(feed.engine_venue, now).expect("the capacity is for a world");
+        let connection = self.engine.open_connection(feed.engine_venue, now);
         for id in &feed.ids {
-            self.engine.subscribe(connection, *id, now).expect("its own instrument on an open connection");
+            self.engine.subscribe(connection, *id, now);
         }
         let received = feed.offline.connect();
         feed.open = Some(Open { received, connection });
@@ -336,7 +322,7 @@ impl World<'_> {
                 if self.planted == Some(Planted::LosesCount) && self.given[number].is_multiple_of(64) {
                     return;
                 }
-                let result = self.engine.handle_frame(now, connection, &bytes, &mut Off);
+                let result = self.engine.handle_frame(now, connection, &bytes);
                 self.trace.say(self.now, || format!("{kind:?} {claim:?} {result:?}"));
                 if is_old {
                     self.tally.late += 1;
@@ -360,7 +346,7 @@ impl World<'_> {
     /// A frame is missing from here on.
     fn lose(&mut self, number: usize, index: usize, update_id: u64) {
         let feed = &mut self.feeds[number];
-        let seen = Seen::of(&self.engine.board(), feed.ids[index], self.planted);
+        let seen = Seen::of(self.engine.board(), feed.ids[index], self.planted);
         // A snapshot by REST may hold what was lost.
         let is_missed = !words::is_fetched(feed.market.venue) || seen.top.update_id < update_id;
         if words::is_numbered(feed.market.venue) && seen.is_verified() && is_missed {
@@ -371,7 +357,7 @@ impl World<'_> {
     /// Whether the books say what the frame did to them.
     fn judge(&mut self, number: usize, kind: Kind, claim: Claim, fault: Option<tt_market::Fault>) {
         let board = self.engine.board();
-        let is_verified = |feed: &Feed, index: usize| Seen::of(&board, feed.ids[index], self.planted).is_verified();
+        let is_verified = |feed: &Feed, index: usize| Seen::of(board, feed.ids[index], self.planted).is_verified();
         let feed = &mut self.feeds[number];
         let is_unreadable = claim == Claim::Unreadable || fault.is_some_and(tt_market::Fault::is_malformed);
         if is_unreadable && let Some(index) = (0..feed.listed.len()).find(|&index| is_verified(feed, index)) {
@@ -410,7 +396,7 @@ impl World<'_> {
         let mut untrue = None;
         let feed = &mut self.feeds[number];
         for index in 0..feed.listed.len() {
-            let seen = Seen::of(&board, feed.ids[index], self.planted);
+            let seen = Seen::of(board, feed.ids[index], self.planted);
             let words = [seen.top.update_id, seen.top.ts_recv.0, seen.top.standing.proof as u64];
             let best =
                 [seen.top.bid, seen.top.ask].map(|level| level.map_or(0, |level| level.px.0 ^ level.qty.0) as u64);
@@ -424,7 +410,7 @@ impl World<'_> {
                 feed.lost[index] = false;
             }
         }
-        let counters = *self.engine.counters().venue(feed.engine_venue);
+        let counters = *self.engine.counters(feed.engine_venue);
         if let Some(what) = untrue {
             return self.fail(1, what);
         }

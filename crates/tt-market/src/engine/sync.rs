@@ -62,7 +62,7 @@ impl Engine {
         probe.mark(Stage::Build);
         counters.deltas += 1;
         counters.levels += delta.levels.len() as u64;
-        counters.lag_ns = ts_recv.0.wrapping_sub(delta.ts_event.0);
+        counters.note_lag(ts_recv, delta.ts_event);
         let result = applied.and_then(|touches_top| {
             let known = &self.instruments[index];
             // Frames since the snapshot are counted where the venue numbers nothing.
@@ -260,9 +260,7 @@ impl Engine {
         }
         counters.snapshots += 1;
         counters.levels += snapshot.levels.len() as u64;
-        if snapshot.ts_event.0 != 0 {
-            counters.lag_ns = ts_recv.0.wrapping_sub(snapshot.ts_event.0);
-        }
+        counters.note_lag(ts_recv, snapshot.ts_event);
         Ok(())
     }
 }

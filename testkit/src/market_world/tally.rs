@@ -1,0 +1,57 @@
+//! What runs came to.
+
+macro_rules! tally {
+    ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
+        /// What a run came to, or many together.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Tally {
+            $($(#[doc = $doc])+ pub $name: u64,)+
+        }
+
+        impl Tally {
+            /// How many numbers it has.
+            pub const WORDS: usize = [$(stringify!($name)),+].len();
+
+            /// All of them.
+            #[must_use]
+            pub const fn to_words(&self) -> [u64; Self::WORDS] {
+                [$(self.$name),+]
+            }
+
+            /// From what [`to_words`](Self::to_words) gave.
+            #[must_use]
+            pub const fn from_words(words: [u64; Self::WORDS]) -> Self {
+                let [$($name),+] = words;
+                Self { $($name),+ }
+            }
+
+            /// Adds what another run came to.
+            pub const fn add(&mut self, other: &Self) {
+                $(self.$name += other.$name;)+
+            }
+        }
+    };
+}
+
+tally! {
+    /// Virtual seconds.
+    virtual_s,
+    /// Frames and snapshots that the engine was given.
+    frames,
+    /// Faults that were caused.
+    faults,
+    /// Looks at a book that stood as verified.
+    verified,
+    /// Looks at a book that did not.
+    unverified,
+    /// Gaps that the engine found.
+    gaps,
+    /// Books that it lost and asked for anew.
+    resyncs,
+    /// Connections opened.
+    connections,
+    /// Frames of closed connections.
+    late,
+    /// Runs that were played once more from their inputs.
+    replayed,
+}
