@@ -108,6 +108,8 @@ pub enum Instruments {
     Lists(&'static [&'static str]),
     /// A REST path with `{symbols}`.
     Named(&'static str),
+    /// A REST path and the JSON texts that are posted to it, one after the other.
+    Posted(&'static str, &'static [&'static str]),
     /// A request on the WebSocket.
     Socket(&'static str),
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tt_meter::{Clock, Stamp};
 
@@ -56,38 +58,67 @@ pub(super) async fn dial(uri: &Uri, clock: Clock) -> anyhow::Result<(Wire, LastR
     tokio::time::timeout(DIAL_MAX, dial_host(uri, clock)).await.context("no answer within 10 s")?
 }
 
-/// The host of `uri`, and whether it is spoken to through TLS.
-///
-/// # Errors
-/// No address of a venue, whether reached or not.
-pub(super) fn check(uri: &Uri) -> anyhow::Result<(&str, bool)> {
-    let host = uri.host().with_context(|| format!("{uri} names no host"))?;
-    match uri.scheme_str() {
-        Some("ws" | "http") => Ok((host, false)),
-        Some("wss" | "https") => Ok((host, true)),
-        other => anyhow::bail!("{uri}: {} is no scheme of a venue", other.unwrap_or("none")),
+/// Where an address leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// A name, or an IP address without brackets.
+    pub(super) host: String,
+    /// The port, the scheme's own where the address has none.
+    pub(super) port: u16,
+    /// Whether it is spoken to through TLS.
+    pub(super) is_tls: bool,
+}
+
+impl Target {
+    /// Where `uri` leads.
+    ///
+    /// # Errors
+    /// No address of a venue, whether reached or not.
+    pub(super) fn of(uri: &Uri) -> anyhow::Result<Self> {
+        let host = uri.host().with_context(|| format!("{uri} names no host"))?;
+        let is_tls = match uri.scheme_str() {
+            Some("ws" | "http") => false,
+            Some("wss" | "https") => true,
+            other => anyhow::bail!("{uri}: {} is no scheme of a venue", other.unwrap_or("none")),
+        };
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        Ok(Self { host: host.trim_start_matches('[').trim_end_matches(']').to_owned(), port, is_tls })
+    }
+
+    /// Bytes to and from the other end of `stream`, through TLS where the address asks for it.
+    ///
+    /// # Errors
+    /// A certificate that is not the host's, or is not trusted; no TLS at the other end.
+    pub(super) async fn speak(&self, stream: TcpStream, clock: Clock) -> anyhow::Result<(Wire, LastRead)> {
+        stream.set_nodelay(true)?;
+        let last_read = LastRead(Rc::new(Cell::new(clock.end())));
+        let stamped = Stamped { stream, clock, last_read: last_read.clone() };
+        if !self.is_tls {
+            return Ok((Wire::Plain(stamped), last_read));
+        }
+        let name = ServerName::try_from(self.host.clone()).context("the host is no name for a certificate")?;
+        let connected = connector()?.connect(name, stamped).await;
+        Ok((Wire::Tls(Box::new(connected.with_context(|| format!("TLS with {}", self.host))?)), last_read))
     }
 }
 
 async fn dial_host(uri: &Uri, clock: Clock) -> anyhow::Result<(Wire, LastRead)> {
-    let (host, tls) = check(uri)?;
-    let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
-    let bare_host = host.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((bare_host, port)).await.with_context(|| format!("{host}:{port}"))?;
-    stream.set_nodelay(true)?;
-    let last_read = LastRead(Rc::new(Cell::new(clock.end())));
-    let stamped = Stamped { stream, clock, last_read: last_read.clone() };
-    if !tls {
-        return Ok((Wire::Plain(stamped), last_read));
-    }
-    let name = ServerName::try_from(bare_host.to_owned()).context("the host is no name for a certificate")?;
-    let stream = connector().connect(name, stamped).await.with_context(|| format!("TLS with {host}"))?;
-    Ok((Wire::Tls(Box::new(stream)), last_read))
+    let target = Target::of(uri)?;
+    let (host, port) = (target.host.as_str(), target.port);
+    let stream = TcpStream::connect((host, port)).await.with_context(|| format!("{host}:{port}"))?;
+    target.speak(stream, clock).await
 }
 
-fn connector() -> TlsConnector {
-    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    TlsConnector::from(Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()))
+/// Trusts the certificates that browsers trust, and those in the file that `SSL_CERT_FILE` names (PEM).
+fn connector() -> anyhow::Result<TlsConnector> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    if let Some(path) = std::env::var_os("SSL_CERT_FILE") {
+        let unreadable = || format!("SSL_CERT_FILE: {}", Path::new(&path).display());
+        for certificate in CertificateDer::pem_file_iter(&path).with_context(unreadable)? {
+            roots.add(certificate.with_context(unreadable)?).with_context(unreadable)?;
+        }
+    }
+    Ok(TlsConnector::from(Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())))
 }
 
 impl AsyncRead for Stamped {

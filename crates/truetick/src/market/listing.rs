@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::{SinkExt, StreamExt};
+use hyper::Uri;
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tt_market::rules::Instruments;
 use tt_market::{ContractUnit, Decimal, Venue};
 use tt_meter::Clock;
 
-use super::dial;
-use super::rest;
+use super::dial::Target;
+use super::rest::{self, Answer, Ask};
 use super::settings::FeedConfig;
 use super::socket;
 
@@ -68,45 +69,77 @@ impl From<anyhow::Error> for NotListed {
 /// # Errors
 /// The venue cannot be reached, or does not list one of the symbols.
 pub(super) async fn fetch(feed: &FeedConfig, clock: Clock) -> Result<Vec<Listing>, NotListed> {
-    dial::check(&feed.streams)?;
-    feed.rest.as_ref().map(dial::check).transpose()?;
-    let mut listed = Vec::new();
-    match feed.venue.rules().instruments {
-        Instruments::Named(path) => {
-            for symbols in feed.symbols.chunks(SYMBOLS_PER_REQUEST) {
-                let quoted: Vec<String> = symbols.iter().map(|symbol| format!("%22{symbol}%22")).collect();
-                let path = path.replace("{symbols}", &quoted.join(","));
-                listed.extend(listings(&rest_json(feed, &path, clock).await?, feed.venue));
-            }
-        }
-        Instruments::Lists(paths) => {
-            for path in paths {
-                listed.extend(listings(&rest_json(feed, path, clock).await?, feed.venue));
-            }
-        }
-        Instruments::Socket(request) => {
-            let body = socket_list(feed, request, clock).await.map_err(unreached)?;
-            listed.extend(listings(&body, feed.venue));
-        }
-    }
+    let listed = list(feed, clock).await?;
     let find = |symbol: &String| {
-        let found = listed.iter().find(|listing| listing.symbol == *symbol);
+        let found = listed.entries.iter().find(|listing| listing.symbol == *symbol);
         found.cloned().with_context(|| format!("{} does not list {symbol}", feed.venue.name()))
     };
     Ok(feed.symbols.iter().map(find).collect::<anyhow::Result<_>>()?)
 }
 
-async fn rest_json(feed: &FeedConfig, path: &str, clock: Clock) -> Result<Value, NotListed> {
-    let uri = feed.rest_uri(path)?;
-    let body = rest::get(&uri, clock).await.map_err(|failed| {
+/// What a venue lists.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// Every instrument, or at least those of the feed's symbols that there are.
+    pub(super) entries: Vec<Listing>,
+    /// The venue's time of its last answer by REST, to the second (`Date`).
+    pub(super) date: Option<String>,
+}
+
+/// The venue's whole list, where it has one in one place; else what it says of the feed's symbols.
+///
+/// # Errors
+/// The venue cannot be reached, or refuses the question.
+pub(super) async fn list(feed: &FeedConfig, clock: Clock) -> Result<Listed, NotListed> {
+    Target::of(&feed.streams)?;
+    feed.rest.as_ref().map(Target::of).transpose()?;
+    let mut listed = Listed::default();
+    match feed.venue.rules().instruments {
+        Instruments::Named(path) => {
+            for symbols in feed.symbols.chunks(SYMBOLS_PER_REQUEST) {
+                let quoted: Vec<String> = symbols.iter().map(|symbol| format!("%22{symbol}%22")).collect();
+                let path = path.replace("{symbols}", &quoted.join(","));
+                listed.add(feed, &path, Ask::get(), clock).await?;
+            }
+        }
+        Instruments::Lists(paths) => {
+            for path in paths {
+                listed.add(feed, path, Ask::get(), clock).await?;
+            }
+        }
+        Instruments::Posted(path, bodies) => {
+            for body in bodies {
+                listed.add(feed, path, Ask::post("application/json", (*body).to_owned()), clock).await?;
+            }
+        }
+        Instruments::Socket(request) => {
+            let body = socket_list(feed, request, clock).await.map_err(unreached)?;
+            listed.entries.extend(listings(&body, feed.venue));
+        }
+    }
+    Ok(listed)
+}
+
+impl Listed {
+    async fn add(&mut self, feed: &FeedConfig, path: &str, asked: Ask, clock: Clock) -> Result<(), NotListed> {
+        let uri = feed.rest_uri(path)?;
+        let answer = rest_answer(&uri, asked, clock).await?;
+        let body = serde_json::from_slice(&answer.body).with_context(|| format!("{uri}: no JSON"))?;
+        self.entries.extend(listings(&body, feed.venue));
+        self.date = answer.date.or(self.date.take());
+        Ok(())
+    }
+}
+
+async fn rest_answer(uri: &Uri, asked: Ask, clock: Clock) -> Result<Answer, NotListed> {
+    rest::ask(uri, asked, clock).await.map_err(|failed| {
         let error = anyhow::anyhow!("{uri}: {}", failed.reason);
         if failed.is_final {
             NotListed::Refused(error)
         } else {
             NotListed::Unreached { error, retry_after: failed.retry_after }
         }
-    })?;
-    Ok(serde_json::from_slice(&body).with_context(|| format!("{uri}: no JSON"))?)
+    })
 }
 
 /// The entries of a venue's list.
@@ -250,22 +283,32 @@ fn coinbase(products: Option<&Vec<Value>>, key: &str) -> Vec<Listing> {
     products.into_iter().flatten().filter_map(listing).collect()
 }
 
-/// Perpetuals: a price has no more than six decimals less those of a size.
+/// Perpetuals by their coins, spot markets by their pairs. A price has no more than six decimals (spot: eight) less
+/// those of a size.
 fn hyperliquid(meta: &Value) -> Vec<Listing> {
-    let listing = |entry: &Value| {
-        let symbol = entry.get("name")?.as_str()?.to_owned();
-        let size_decimals = u8::try_from(entry.get("szDecimals")?.as_u64()?).ok()?;
-        let tick_size = Decimal::new(1, 6_u8.checked_sub(size_decimals)?);
-        Some(Listing {
-            name: format!("{symbol}/USDC:USDC"),
-            symbol,
-            tick_size,
-            lot_size: Decimal::new(1, size_decimals),
-            unit: ContractUnit::Base,
-        })
+    let decimals = |entry: &Value| u8::try_from(entry.get("szDecimals")?.as_u64()?).ok();
+    let listing = |symbol: String, name: String, px_decimals: u8, size_decimals: u8| {
+        let tick_size = Decimal::new(1, px_decimals.checked_sub(size_decimals)?);
+        Some(Listing { name, symbol, tick_size, lot_size: Decimal::new(1, size_decimals), unit: ContractUnit::Base })
     };
-    let universe = meta.get("universe").and_then(Value::as_array);
-    universe.into_iter().flatten().filter_map(listing).collect()
+    let entries = |key: &str| meta.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let tokens = entries("tokens");
+    let token = |pair: &Value, at: usize| {
+        let index = pair.get("tokens")?.get(at)?.as_u64()?;
+        tokens.iter().find(|token| token.get("index").and_then(Value::as_u64) == Some(index))
+    };
+    let perpetual = |entry: &Value| {
+        let symbol = text(entry, "name")?;
+        let name = format!("{symbol}/USDC:USDC");
+        listing(symbol, name, 6, decimals(entry)?)
+    };
+    let spot = |pair: &Value| {
+        let (base, quote) = (token(pair, 0)?, token(pair, 1)?);
+        let name = named(&text(base, "name")?, &text(quote, "name")?, None);
+        listing(text(pair, "name")?, name, 8, decimals(base)?)
+    };
+    let of = |entry: &Value| if entry.get("tokens").is_some() { spot(entry) } else { perpetual(entry) };
+    entries("universe").iter().filter_map(of).collect()
 }
 
 /// No WebSocket, or none that tells the instruments.

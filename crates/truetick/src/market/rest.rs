@@ -1,10 +1,11 @@
-//! One GET: a body of bounded length within a bounded time, or the reason why not.
+//! One request by HTTP: a body of bounded length within a bounded time, or the reason why not.
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::{Request, StatusCode, Uri, header};
+use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use tt_meter::Clock;
 
@@ -21,6 +22,35 @@ const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
 
 /// No host is asked to stay away for longer than this.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+
+/// What is asked of a venue, beside its address.
+#[derive(Debug)]
+pub(super) struct Ask {
+    method: Method,
+    headers: Vec<(HeaderName, String)>,
+    body: String,
+}
+
+impl Ask {
+    /// A request without a body.
+    pub(super) const fn get() -> Self {
+        Self { method: Method::GET, headers: Vec::new(), body: String::new() }
+    }
+
+    /// A request with a body of `kind`.
+    pub(super) fn post(kind: &str, body: String) -> Self {
+        Self { method: Method::POST, headers: vec![(header::CONTENT_TYPE, kind.to_owned())], body }
+    }
+}
+
+/// What a venue answers.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The body.
+    pub(super) body: Bytes,
+    /// The venue's time, to the second (`Date`).
+    pub(super) date: Option<String>,
+}
 
 /// Why there is no body.
 #[derive(Debug)]
@@ -44,32 +74,45 @@ impl Failed {
 /// # Errors
 /// No connection, no answer in time, a status other than 200, or a body longer than 8 MiB.
 pub(super) async fn get(uri: &Uri, clock: Clock) -> Result<Bytes, Failed> {
-    match tokio::time::timeout(ANSWER_MAX, exchange(uri, clock)).await {
+    ask(uri, Ask::get(), clock).await.map(|answer| answer.body)
+}
+
+/// The answer of `uri` to `asked`.
+///
+/// # Errors
+/// As [`get`].
+pub(super) async fn ask(uri: &Uri, asked: Ask, clock: Clock) -> Result<Answer, Failed> {
+    match tokio::time::timeout(ANSWER_MAX, exchange(uri, asked, clock)).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Failed::new("no answer within 15 s")),
     }
 }
 
-async fn exchange(uri: &Uri, clock: Clock) -> Result<Bytes, Failed> {
+async fn exchange(uri: &Uri, asked: Ask, clock: Clock) -> Result<Answer, Failed> {
     let (wire, _) = dial(uri, clock).await.map_err(|error| Failed::new(format!("{error:#}")))?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(wire)).await.map_err(Failed::new)?;
     let host = uri.authority().map_or("", |authority| authority.as_str());
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let request = Request::get(path)
+    let mut request = Request::builder()
+        .method(asked.method)
+        .uri(path)
         .header(header::HOST, host)
         .header(header::CONNECTION, "close")
-        .header(header::USER_AGENT, concat!("truetick/", env!("CARGO_PKG_VERSION")))
-        .body(Empty::<Bytes>::new())
-        .map_err(Failed::new)?;
+        .header(header::USER_AGENT, concat!("truetick/", env!("CARGO_PKG_VERSION")));
+    for (name, value) in asked.headers {
+        request = request.header(name, value);
+    }
+    let request = request.body(Full::new(Bytes::from(asked.body))).map_err(Failed::new)?;
     let answer = async move {
         let response = sender.send_request(request).await.map_err(Failed::new)?;
         let status = response.status();
         if status != StatusCode::OK {
-            return Err(refused(status, response.headers().get(header::RETRY_AFTER)));
+            return Err(refused(status, response.headers()));
         }
+        let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await;
-        Ok(body.map_err(Failed::new)?.to_bytes())
+        Ok(Answer { body: body.map_err(Failed::new)?.to_bytes(), date })
     };
     let driven = async move {
         // An error here reaches the answer, too.
@@ -82,8 +125,9 @@ async fn exchange(uri: &Uri, clock: Clock) -> Result<Bytes, Failed> {
     }
 }
 
-fn refused(status: StatusCode, retry_after: Option<&header::HeaderValue>) -> Failed {
-    let asked = retry_after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+fn refused(status: StatusCode, headers: &HeaderMap) -> Failed {
+    let asked = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    let asked = asked.map(Duration::from_secs);
     let too_many = status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::IM_A_TEAPOT;
     let retry_after = asked.or(too_many.then_some(RETRY_AFTER_DEFAULT)).map(|wait| wait.min(RETRY_AFTER_MAX));
     Failed { reason: format!("HTTP status {status}"), is_final: is_final(status), retry_after }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use hyper::Uri;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::client::Response;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tt_meter::Clock;
 
@@ -26,14 +27,22 @@ const UPGRADE_MAX: Duration = Duration::from_secs(10);
 /// No connection, or no WebSocket at the other end within 10 s.
 pub(super) async fn open(uri: &Uri, clock: Clock) -> anyhow::Result<(WebSocketStream<Wire>, LastRead)> {
     let (wire, last_read) = dial(uri, clock).await?;
+    let (socket, _) = upgrade(uri, wire).await?;
+    Ok((socket, last_read))
+}
+
+/// Makes a WebSocket of a connection to the host of `uri`; with what the venue answered to that.
+///
+/// # Errors
+/// No WebSocket at the other end within 10 s.
+pub(super) async fn upgrade(uri: &Uri, wire: Wire) -> anyhow::Result<(WebSocketStream<Wire>, Response)> {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BYTES)
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
     let upgraded = tokio_tungstenite::client_async_with_config(uri, wire, Some(config));
-    let (socket, _) = tokio::time::timeout(UPGRADE_MAX, upgraded)
+    tokio::time::timeout(UPGRADE_MAX, upgraded)
         .await
         .with_context(|| format!("{uri}: no WebSocket within 10 s"))?
-        .with_context(|| format!("{uri}"))?;
-    Ok((socket, last_read))
+        .with_context(|| format!("{uri}"))
 }

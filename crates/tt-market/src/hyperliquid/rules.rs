@@ -12,8 +12,8 @@ pub(crate) static RULES: Rules = Rules {
     tested: Tested::Captured,
     streams: "wss://api.hyperliquid.xyz/ws",
     rest: Some("https://api.hyperliquid.xyz"),
-    // `POST /info` with `{"type":"meta"}`.
-    instruments: Instruments::Lists(&["/info"]),
+    // Perpetuals, spot markets.
+    instruments: Instruments::Posted("/info", &[r#"{"type":"meta"}"#, r#"{"type":"spotMeta"}"#]),
     snapshot: None,
     topics: &[
         Topic::followed(TopicKind::Book, r#"{"type":"l2Book","coin":"{symbol}"}"#),
