@@ -40,6 +40,8 @@ enum Command {
     Turn(Box<turn::Args>),
     /// Order books, tickers and candles from a venue's feeds, each book with its proof
     Market(market::Args),
+    /// A live venue, step by step: what works, how long it takes, and what to do about what does not
+    Doctor(Box<market::doctor::Args>),
     /// The pre-trade gate alone
     Risk(risk::Args),
     /// Scripted venues on loopback: WebSocket and REST
@@ -101,6 +103,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Turn(args) => return turn::run(*args, &config),
         Command::Serve(args) => serve::run(args, &config),
         Command::Market(args) => market::run(args, &config),
+        Command::Doctor(args) => return market::doctor::run(*args, &config),
         Command::Risk(args) => risk::run(args, &config),
         Command::Record(args) => record::run(*args),
         Command::Replay(args) => return replay::run(args),

@@ -5,6 +5,7 @@
 
 mod backoff;
 mod dial;
+pub mod doctor;
 mod feed;
 mod intake;
 mod ledger;

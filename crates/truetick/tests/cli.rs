@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 const COMMANDS: &[&str] =
-    &["serve", "turn", "market", "risk", "simulate", "record", "replay", "audit", "floor", "bench"];
+    &["serve", "turn", "market", "doctor", "risk", "simulate", "record", "replay", "audit", "floor", "bench"];
 
 fn truetick(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_truetick")).args(arguments).output().expect("the binary starts")

@@ -1,0 +1,152 @@
+//! `truetick doctor`: a live venue, step by step: what works, how long it takes, and what to do about what does not.
+
+mod certificate;
+mod examination;
+mod keys;
+mod reach;
+mod report;
+mod seen;
+mod skew;
+mod step;
+mod visit;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hyper::Uri;
+use tt_market::Venue;
+use tt_market::rules::Tested;
+
+use self::report::{Report, Verdict};
+use super::settings::FeedConfig;
+use crate::config::Config;
+use crate::output;
+use crate::serve::venues;
+
+/// Instruments of the built-in simulator's venues.
+const SIMULATED_INSTRUMENTS: u32 = 3;
+
+/// Its book updates per second of each venue.
+const SIMULATED_RATE_HZ: f64 = 200.0;
+
+/// Flags of `truetick doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The venue
+    #[arg(long, value_parser = super::venue)]
+    venue: Venue,
+    /// The venue's symbols; one that it surely has unless told otherwise
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    symbols: Vec<String>,
+    /// WebSocket address instead of the venue's own
+    #[arg(long, value_name = "URL", conflicts_with = "simulated")]
+    url: Option<Uri>,
+    /// REST address instead of the venue's own; the host of --url unless told otherwise
+    #[arg(long, value_name = "URL", conflicts_with = "simulated")]
+    rest_url: Option<Uri>,
+    /// The built-in simulator's venue instead of the true one
+    #[arg(long)]
+    simulated: bool,
+    /// Levels of each side, where the venue wants to know
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+    /// Updates of each book that are waited for
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    updates: u64,
+    /// All of it takes no longer than this
+    #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
+    seconds: f64,
+    /// One JSON object a step, and one at the end
+    #[arg(long)]
+    json: bool,
+}
+
+/// Takes the steps: status 0 where all is well, 1 where a step failed, 2 where the arguments make no sense.
+///
+/// # Errors
+/// Standard output, or the simulator, cannot be used.
+pub fn run(args: Args, config: &Config) -> Result<ExitCode> {
+    let (feed, simulator) = match source(&args, config) {
+        Ok(source) => source,
+        Err(error) => {
+            eprintln!("truetick: {error:#}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    let most = Duration::from_secs_f64(args.seconds);
+    let clock = crate::clock::calibration().clock;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("doctor: runtime")?;
+    let mut report = Report::new(args.json, most);
+    let mut failed = false;
+    let done = runtime.block_on(examination::examine(&mut report, &feed, args.updates.max(1), clock)).and_then(|()| {
+        let rules = feed.venue.rules();
+        let is_live = simulator.is_none() && feed.streams == Uri::from_static(rules.streams);
+        let advice = (is_live && report.is_well()).then(|| contribution(&feed));
+        let Verdict { failed: steps, .. } = report.conclude(rules.name, rules.tested.name(), advice.as_deref())?;
+        failed = !steps.is_empty();
+        Ok(())
+    });
+    output::unless_unread(done)?;
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What is examined, and the simulator where that is where it is.
+fn source(args: &Args, config: &Config) -> Result<(FeedConfig, Option<sim::Running>)> {
+    ensure!(args.seconds.is_finite() && args.seconds > 0.0 && args.seconds < 1e6, "--seconds must be above zero");
+    let venue = args.venue;
+    let (mut feed, simulator) = if args.simulated {
+        let simulator = venues::start(SIMULATED_INSTRUMENTS, SIMULATED_RATE_HZ, 1)?;
+        let found = venues::feeds(&simulator)?.into_iter().find(|feed| feed.venue == venue);
+        let mut feed = found.with_context(|| format!("the built-in simulator does not play {}", venue.name()))?;
+        feed.symbols.truncate(1);
+        (feed, Some(simulator))
+    } else {
+        let configured = config.market.feeds()?.into_iter().find(|feed| feed.venue == venue && args.url.is_none());
+        let symbols = vec![usual_symbol(venue).to_owned()];
+        let feed = match (&args.url, configured) {
+            (_, Some(configured)) => configured,
+            (Some(url), None) => FeedConfig::at(venue, url.clone(), symbols),
+            (None, None) => FeedConfig::public(venue, symbols),
+        };
+        (feed, None)
+    };
+    if !args.symbols.is_empty() {
+        feed.symbols.clone_from(&args.symbols);
+    }
+    feed.rest = args.rest_url.clone().or(feed.rest);
+    feed.depth = args.depth.unwrap_or(feed.depth);
+    for address in [Some(&feed.streams), feed.rest.as_ref()].into_iter().flatten() {
+        super::dial::Target::of(address)?;
+    }
+    Ok((feed, simulator))
+}
+
+/// A symbol that is traded at all times.
+const fn usual_symbol(venue: Venue) -> &'static str {
+    match venue {
+        Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BybitSpot | Venue::BybitLinear => "BTCUSDT",
+        Venue::BinanceCoinm => "BTCUSD_PERP",
+        Venue::BybitInverse => "BTCUSD",
+        Venue::Okx => "BTC-USDT",
+        Venue::Kraken => "BTC/USD",
+        Venue::CoinbaseExchange | Venue::CoinbaseAdvanced => "BTC-USD",
+        Venue::Hyperliquid => "BTC",
+        Venue::Deribit => "BTC-PERPETUAL",
+    }
+}
+
+/// What a good run against the venue itself is worth to others.
+fn contribution(feed: &FeedConfig) -> String {
+    let (name, symbols) = (feed.venue.name(), feed.symbols.join(","));
+    let label = match feed.venue.rules().tested {
+        Tested::UnverifiedLive => {
+            format!("This run is what the label `unverified live` of {name} lacked: it could be changed.")
+        }
+        Tested::Captured => format!("{name} still is as it was captured."),
+    };
+    format!(
+        "{label} A capture makes it last: truetick record --live --venue {name} --symbols {symbols} --seconds 600 --packed \
+         --out {name}.ttj, then the recording, the output of truetick audit {name}.ttj --json and of this command in an issue."
+    )
+}
