@@ -50,9 +50,10 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
 fn response(outer: &Object<'_>) -> Result<Event, Fault> {
     let method = json::text(outer.need(b"method")?)?;
     match outer.get(b"success") {
-        Some(success) if json::boolean(success)? => Ok(Event::Control(Control::Accepted)),
-        None if method == b"pong" => Ok(Event::Control(Control::Pong)),
-        Some(_) | None => Err(Fault::Refused),
+        Some(success) if !json::boolean(success)? => Err(Fault::Refused),
+        Some(_) | None if method == b"pong" => Ok(Event::Control(Control::Pong)),
+        Some(_) => Ok(Event::Control(Control::Accepted)),
+        None => Err(Fault::Refused),
     }
 }
 

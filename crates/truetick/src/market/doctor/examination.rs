@@ -262,8 +262,8 @@ async fn subscribe(report: &mut Report, feed: &FeedConfig, visit: &mut Visit<'_>
         }
         Ok(()) if visit.refusals.is_empty() => {
             let rules = feed.venue.rules();
-            let topics = rules.followed().count();
-            Finding::ok(format!("{topics} topics of {} acknowledged", visit.followed.len()))
+            let symbols: Vec<&str> = visit.followed.iter().map(|book| book.symbol.as_str()).collect();
+            Finding::ok(format!("{} topics of {} acknowledged", rules.followed().count(), symbols.join(", ")))
         }
         Ok(()) => {
             let told: Vec<String> = visit
@@ -481,7 +481,7 @@ fn frames(report: &mut Report, feed: &FeedConfig, visit: &Visit<'_>) -> anyhow::
     let unknown: Vec<&str> = seen.unknown.keys().map(String::as_str).collect();
     let mut told = vec![format!("{} frames, {unread} of them not read", seen.frames)];
     if general > 0 {
-        told.push(format!("{general} with their keys in another order than the venue's usual one (read, but slowly)"));
+        told.push(format!("{general} by the slower path, since their keys stand in another order than we expect"));
     }
     if !unknown.is_empty() {
         told.push(format!("keys that nobody documented: {}", unknown.join(", ")));
@@ -492,7 +492,7 @@ fn frames(report: &mut Report, feed: &FeedConfig, visit: &Visit<'_>) -> anyhow::
         finding = finding.excerpt(&format!("{} x {}", odd.count, fault.name()), &odd.first);
     }
     for (kind, odd) in &seen.general {
-        finding = finding.excerpt(&format!("{} x {kind} in another order", odd.count), &odd.first);
+        finding = finding.excerpt(&format!("{} x {kind} by the slower path", odd.count), &odd.first);
     }
     for (key, odd) in &seen.unknown {
         finding = finding.excerpt(&format!("{} x key {key}", odd.count), &odd.first);

@@ -41,28 +41,27 @@ pub(super) fn bounds(dated: Option<Dated>, lag_least_ns: Option<i64>) -> (Option
 
 /// What the bounds come to.
 pub(super) fn judge(least_ns: Option<i64>, most_ns: Option<i64>) -> Finding {
-    let seconds = |ns: i64| format!("{:+.3} s", ns as f64 / 1e9);
+    let shown = |ns: i64| format!("{:+.1} ms", ns as f64 / 1e6);
     let advice = "set it by NTP (`timedatectl set-ntp true`, or chrony): ages and lags are wrong until then";
     let finding = match (least_ns, most_ns) {
         (None, None) => return Finding::skipped("the venue told no time"),
-        (_, Some(most)) if most < -BEHIND_MAX_NS => Finding::failed(
-            format!("this machine's clock is behind the venue's by at least {}", seconds(-most)),
-            advice,
-        ),
+        (_, Some(most)) if most < -BEHIND_MAX_NS => {
+            Finding::failed(format!("this machine's clock is behind the venue's by at least {}", shown(-most)), advice)
+        }
         (Some(least), _) if least > AHEAD_MAX_NS => Finding::failed(
-            format!("this machine's clock is ahead of the venue's by at least {}", seconds(least)),
+            format!("this machine's clock is ahead of the venue's by at least {}", shown(least)),
             advice,
         ),
         (Some(least), Some(most)) => Finding::ok(format!(
             "this machine's clock is between {} and {} from the venue's",
-            seconds(least),
-            seconds(most)
+            shown(least),
+            shown(most)
         )),
         (None, Some(most)) => {
-            Finding::ok(format!("this machine's clock is at most {} ahead of the venue's", seconds(most)))
+            Finding::ok(format!("this machine's clock is at most {} ahead of the venue's", shown(most)))
         }
         (Some(least), None) => {
-            Finding::ok(format!("this machine's clock is at least {} from the venue's", seconds(least)))
+            Finding::ok(format!("this machine's clock is at least {} from the venue's", shown(least)))
         }
     };
     finding.fact("ahead_least_ns", least_ns).fact("ahead_most_ns", most_ns)
