@@ -1,6 +1,7 @@
 //! `truetick doctor`: a live venue, step by step: what works, how long it takes, and what to do about what does not.
 
 mod certificate;
+mod conversation;
 mod examination;
 mod keys;
 mod reach;
