@@ -111,7 +111,8 @@ impl<'a> Visit<'a> {
             let id = added.map_err(|error| anyhow::anyhow!("{} cannot be followed: {error:?}", listing.symbol))?;
             followed.push(Followed { symbol: listing.symbol.clone(), id, updates: 0 });
         }
-        let mut requests = Requests::new(feed.venue, feed.depth, feed.timing.answer_max);
+        let topics = feed.venue.rules().followed().collect();
+        let mut requests = Requests::new(feed.venue, topics, feed.depth, feed.timing.answer_max);
         let symbols: Vec<String> = listings.iter().map(|listing| listing.symbol.clone()).collect();
         let mut unsent: VecDeque<String> = requests.subscribe(&symbols).into();
         unsent.extend(feed.venue.rules().keep_alive.begin.map(str::to_owned));
