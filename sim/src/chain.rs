@@ -5,12 +5,16 @@ use std::collections::VecDeque;
 /// Numbers that are remembered with the update id of the script that they stand for.
 const HISTORY: usize = 1 << 14;
 
+/// Numbers of a chain leave this rest after as many resets as it is: no number comes twice, which would look like a copy.
+const STRIDE: u64 = 64;
+
 /// How a venue numbers the updates of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbering {
     /// One more for each update that is sent (Bybit's `u`).
     Counted,
-    /// The update id of the script, with holes (OKX's `seqId`, Deribit's `change_id`).
+    /// The update id of the script, with holes (OKX's `seqId`, Deribit's `change_id`); after a reset [`STRIDE`] times
+    /// what it has grown by.
     Script,
 }
 
@@ -18,8 +22,9 @@ pub(crate) enum Numbering {
 #[derive(Clone, Debug)]
 pub(crate) struct Chain {
     numbering: Numbering,
-    /// What is taken off the script's update id since the last reset.
-    offset: u64,
+    /// The script's update id at the last reset.
+    base: u64,
+    resets: u64,
     last: u64,
     /// The venue's number and the script's update id, oldest first.
     history: VecDeque<(u64, u64)>,
@@ -35,7 +40,7 @@ pub(crate) struct Link {
 impl Chain {
     /// A chain whose first book is the script's at `update_id`.
     pub(crate) fn new(numbering: Numbering, update_id: u64) -> Self {
-        let mut chain = Self { numbering, offset: 0, last: update_id, history: VecDeque::new() };
+        let mut chain = Self { numbering, base: 0, resets: 0, last: update_id, history: VecDeque::new() };
         chain.remember(update_id);
         chain
     }
@@ -50,17 +55,22 @@ impl Chain {
         let previous = self.last;
         self.last = match self.numbering {
             Numbering::Counted => previous + 1,
-            Numbering::Script => update_id - self.offset,
+            Numbering::Script if self.resets == 0 => update_id,
+            Numbering::Script => (update_id - self.base) * STRIDE + self.resets % STRIDE,
         };
         self.remember(update_id);
         Link { previous, id: self.last }
     }
 
-    /// The venue starts its service anew: the book at `update_id` has the number 1. Where numbers chain and the book
-    /// before had that number, it is 2: a number that follows itself would say that nothing has happened.
+    /// The venue starts its service anew: the book at `update_id` has the number 1, and where numbers chain, one that no
+    /// book had before: 1, the next time 2.
     pub(crate) fn reset(&mut self, update_id: u64) {
-        self.last = if self.numbering == Numbering::Script && self.last == 1 { 2 } else { 1 };
-        self.offset = update_id - self.last;
+        self.base = update_id;
+        self.resets += 1;
+        self.last = match self.numbering {
+            Numbering::Counted => 1,
+            Numbering::Script => self.resets % STRIDE,
+        };
         self.history.clear();
         self.remember(update_id);
     }
@@ -94,11 +104,10 @@ mod tests {
         let mut script = Chain::new(Numbering::Script, 1000);
         assert_eq!(script.advance(1007), Link { previous: 1000, id: 1007 });
         script.reset(1007);
-        assert_eq!(script.advance(1010), Link { previous: 1, id: 4 });
-        assert_eq!((script.update_id(4), script.update_id(3)), (Some(1010), None));
-        script.reset(1010);
+        assert_eq!(script.advance(1010), Link { previous: 1, id: 193 });
+        assert_eq!((script.update_id(193), script.update_id(192)), (Some(1010), None));
         script.reset(1014);
-        assert_eq!((script.id(), script.update_id(2)), (2, Some(1014)), "another number than the one before");
-        assert_eq!(script.advance(1020), Link { previous: 2, id: 8 });
+        assert_eq!((script.id(), script.update_id(2)), (2, Some(1014)), "a number that no book had before");
+        assert_eq!(script.advance(1020), Link { previous: 2, id: 386 });
     }
 }
