@@ -221,6 +221,8 @@ pub struct TradePrint {
     pub qty: Qty,
     /// Who took liquidity.
     pub aggressor: AggressorSide,
+    /// Whether it is older than a trade that came before it: it is no last price.
+    pub is_late: bool,
     /// The venue's time of the trade, Unix epoch.
     pub ts_event: Nanos,
     /// When the frame was received, Unix epoch.
@@ -233,7 +235,8 @@ impl TradePrint {
 
     fn to_words(self) -> [u64; 7] {
         let sell = if self.aggressor == AggressorSide::Sell { Self::SELL } else { 0 };
-        [self.number | sell, self.trade_id, self.px.0 as u64, self.qty.0 as u64, self.ts_event.0, self.ts_recv.0, 0]
+        let late = u64::from(self.is_late);
+        [self.number | sell, self.trade_id, self.px.0 as u64, self.qty.0 as u64, self.ts_event.0, self.ts_recv.0, late]
     }
 
     fn from_words(words: [u64; 7]) -> Self {
@@ -243,6 +246,7 @@ impl TradePrint {
             px: Price(words[2] as i64),
             qty: Qty(words[3] as i64),
             aggressor: if words[0] & Self::SELL == 0 { AggressorSide::Buy } else { AggressorSide::Sell },
+            is_late: words[6] != 0,
             ts_event: Nanos(words[4]),
             ts_recv: Nanos(words[5]),
         }

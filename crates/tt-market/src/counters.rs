@@ -104,11 +104,17 @@ venue_counters! {
     levels_dropped,
     /// Prices too late for their candle.
     late_prices,
+    /// Venue times more than [`CLOCKS_APART_MAX`] before or after the time of receipt: one of the two clocks is wrong, or
+    /// what is told is old. It counts all the same.
+    clocks_apart,
     /// Venue time to receive time of the last frame that has both, nanoseconds, negative where clocks disagree.
     lag_ns,
     /// The longest lag of a book's message so far, nanoseconds; zero while clocks disagree so that none was late.
     lag_max_ns,
 }
+
+/// How far a venue's time may be from the time of receipt before that is counted.
+pub const CLOCKS_APART_MAX: Nanos = Nanos::from_secs(5);
 
 impl Default for VenueCounters {
     fn default() -> Self {
@@ -146,6 +152,8 @@ impl VenueCounters {
     pub(crate) fn note_lag(&mut self, ts_recv: Nanos, ts_event: Nanos) {
         if ts_event.0 != 0 {
             self.lag_ns = ts_recv.0.wrapping_sub(ts_event.0);
+            let apart = self.lag_ns.wrapping_add(CLOCKS_APART_MAX.0) > 2 * CLOCKS_APART_MAX.0;
+            self.clocks_apart += u64::from(apart);
             self.lag_max_ns = self.lag_max_ns.max(ts_recv.saturating_sub(ts_event).0);
         }
     }

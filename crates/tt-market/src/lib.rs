@@ -29,6 +29,7 @@
 
 extern crate alloc;
 
+mod arbiter;
 mod backlog;
 pub mod binance;
 mod board;
@@ -68,12 +69,13 @@ mod time;
 mod venue;
 mod venue_state;
 
+pub use arbiter::{Arbiter, ArbiterCounters, Arbitrated, Feed};
 pub use board::{Board, DEPTH, Depth, TRADES, TickerState, TopOfBook, TradePrint};
 pub use book::{BookLevel, BookSide};
 pub use candle::{Candle, CandleSource, TIMEFRAMES_MAX};
 pub use capacity::Capacity;
 pub use connection::ConnectionId;
-pub use counters::{Counters, VenueCounters};
+pub use counters::{CLOCKS_APART_MAX, Counters, VenueCounters};
 pub use decimal::{DECIMALS_MAX, Decimal, Scale};
 pub use engine::{AddError, Applied, Engine, Request};
 pub use event::{

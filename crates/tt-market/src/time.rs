@@ -18,7 +18,8 @@ pub(crate) fn from_unix_ms(ms: u64) -> Result<Nanos, Fault> {
     Ok(Nanos(ms * NS_PER_MS))
 }
 
-/// `YYYY-MM-DDThh:mm:ss[.f]Z`, up to nine digits of a second (RFC 3339 section 5.6 in UTC).
+/// `YYYY-MM-DDThh:mm:ss[.f]Z`, up to nine digits of a second (RFC 3339 section 5.6 in UTC). A leap second is the first of
+/// the next day, as in Unix time.
 pub(crate) fn from_rfc3339(text: &[u8]) -> Result<Nanos, Fault> {
     let (date_time, rest) = text.split_at_checked(19).ok_or(Fault::Time)?;
     let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1, b'T', h0, h1, b':', n0, n1, b':', s0, s1] = date_time else {
@@ -32,7 +33,7 @@ pub(crate) fn from_rfc3339(text: &[u8]) -> Result<Nanos, Fault> {
         && (1..=days_in_month(year, month)).contains(&day)
         && hour < 24
         && minute < 60
-        && second < 60;
+        && (second < 60 || (hour, minute, second) == (23, 59, 60));
     if !valid {
         return Err(Fault::Time);
     }
@@ -94,11 +95,20 @@ mod tests {
             ("2024-02-29T23:59:59Z", 1_709_251_199, 0),
             ("2100-03-01T00:00:00.5Z", 4_107_542_400, 500_000_000),
             ("2001-01-01T00:00:00.000000001Z", 978_307_200, 1),
+            // The last leap second there was.
+            ("2016-12-31T23:59:60.5Z", 1_483_228_800, 500_000_000),
         ];
         for (text, seconds, ns) in cases {
             assert_eq!(from_rfc3339(text.as_bytes()), Ok(Nanos(seconds * Nanos::PER_SECOND + ns)), "{text}");
         }
-        for text in ["2023-02-29T00:00:00Z", "2026-08-01T24:00:00Z", "2026-08-01T00:00:00", "2026-8-01T00:00:00Z", ""] {
+        for text in [
+            "2026-08-01T22:59:60Z",
+            "2023-02-29T00:00:00Z",
+            "2026-08-01T24:00:00Z",
+            "2026-08-01T00:00:00",
+            "2026-8-01T00:00:00Z",
+            "",
+        ] {
             assert_eq!(from_rfc3339(text.as_bytes()), Err(Fault::Time), "{text}");
         }
         assert_eq!(from_unix_ms(1_723_161_256), Err(Fault::Time));

@@ -89,6 +89,7 @@ impl Reader {
                 AggressorSide::Buy => "buy",
                 AggressorSide::Sell => "sell",
             },
+            is_late: print.is_late,
             event_unix_ns: print.ts_event.0,
             recv_unix_ns: print.ts_recv.0,
         };

@@ -3,6 +3,7 @@
 use super::{Applied, Engine};
 use crate::board::{TickerState, TradePrint};
 use crate::candle::CandleSource;
+use crate::counters::CLOCKS_APART_MAX;
 use crate::instrument::SeenTicker;
 use crate::mark::{Contract, ContractUnit, Mark, PositionMark};
 use crate::seen_trades::TradeOrder;
@@ -167,7 +168,9 @@ impl Engine {
             let index = self.find(venue, &trade.symbol)?;
             let instrument = &mut self.instruments[index];
             let (px, qty) = (instrument.price(trade.px)?, instrument.quantity(trade.qty)?);
-            let order = instrument.trades.note(trade.trade_id, trade.ts_event);
+            // A venue's clock that runs ahead must not make all trades late once it is set right.
+            let ts_trade = trade.ts_event.min(ts_recv.saturating_add(CLOCKS_APART_MAX));
+            let order = instrument.trades.note(trade.trade_id, ts_trade);
             if order != TradeOrder::Repeated {
                 instrument.trade_count += 1;
                 let print = TradePrint {
@@ -176,6 +179,7 @@ impl Engine {
                     px,
                     qty,
                     aggressor: trade.aggressor,
+                    is_late: order == TradeOrder::Late,
                     ts_event: trade.ts_event,
                     ts_recv,
                 };
@@ -188,6 +192,7 @@ impl Engine {
                 }
                 TradeOrder::Late => {
                     late += 1;
+                    self.counters.venue_mut(venue).note_lag(ts_recv, trade.ts_event);
                     self.mirror_late(index, trade.ts_event, px, qty);
                 }
                 TradeOrder::Repeated => duplicates += 1,
@@ -201,7 +206,8 @@ impl Engine {
         Ok(Applied::Trades)
     }
 
-    /// Adds a price to the instrument's candles if they are made of `source`, and shows them.
+    /// Adds a price to the instrument's candles if they are made of `source`, and shows them. Where the venue's clock runs
+    /// far ahead, a price counts as of its receipt: a candle of the future would keep all others out.
     #[inline]
     fn mirror(&mut self, index: usize, source: CandleSource, ts_recv: Nanos, ts_event: Nanos, price: (Price, Qty)) {
         let quote = &self.quotes[index];
@@ -209,8 +215,8 @@ impl Engine {
         let ts = if ts_event.0 == 0 {
             ts_recv
         } else {
-            venue.lag_ns = ts_recv.0.wrapping_sub(ts_event.0);
-            ts_event
+            venue.note_lag(ts_recv, ts_event);
+            ts_event.min(ts_recv.saturating_add(CLOCKS_APART_MAX))
         };
         if quote.candles != source {
             return;
@@ -255,7 +261,7 @@ impl Engine {
         probe.mark(Stage::LookUp);
         let mark = Mark::new(event, ts_recv);
         self.value_positions(index, mark)?;
-        self.counters.venue_mut(venue).lag_ns = ts_recv.0.wrapping_sub(event.ts_event.0);
+        self.counters.venue_mut(venue).note_lag(ts_recv, event.ts_event);
         probe.mark(Stage::Build);
         Ok(Applied::MarkPrice(id))
     }

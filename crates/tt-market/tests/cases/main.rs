@@ -4,6 +4,7 @@
 
 mod books;
 mod numbers;
+mod readers;
 mod sequences;
 mod wire;
 

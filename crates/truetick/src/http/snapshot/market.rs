@@ -121,6 +121,8 @@ pub struct Trade {
     pub qty: String,
     /// Who took liquidity: `buy` or `sell`.
     pub aggressor: &'static str,
+    /// Whether it is older than a trade that came before it.
+    pub is_late: bool,
     /// The venue's time, nanoseconds of the Unix epoch.
     pub event_unix_ns: u64,
     /// When the frame was received, nanoseconds of the Unix epoch.

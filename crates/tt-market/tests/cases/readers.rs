@@ -1,0 +1,251 @@
+//! Two feeds of one venue (M33), clocks (M38), trades told again (M40), and readers that are slow (M41).
+
+use super::{Bench, MS};
+use tt_market::{Applied, Arbiter, Arbitrated, Fault, Feed, Proof, Symbol, TRADES, TopOfBook, Venue};
+use tt_model::{InstrumentId, Nanos};
+
+/// Two feeds of one venue, and who follows both.
+struct Pair {
+    feeds: [Bench; 2],
+    arbiter: Arbiter,
+    id: InstrumentId,
+}
+
+impl Pair {
+    fn live() -> Self {
+        let feeds = [Bench::live_spot(), Bench::live_spot()];
+        let id = feeds[0].id;
+        let mut pair = Self { feeds, arbiter: Arbiter::new(4), id };
+        assert_eq!([pair.note(Feed::A), pair.note(Feed::B)], [Arbitrated::First, Arbitrated::Second]);
+        pair
+    }
+
+    fn note(&mut self, feed: Feed) -> Arbitrated {
+        let board = self.feeds[feed as usize].engine.board();
+        let (top, depth) = (board.top_of_book(self.id).unwrap(), board.depth(self.id).unwrap());
+        self.arbiter.note(feed, self.id, &top, &depth).unwrap()
+    }
+
+    /// One update on one feed.
+    fn tell(&mut self, feed: Feed, id: u64, bid: &str) -> Arbitrated {
+        let _ = self.feeds[feed as usize].spot(id, id, &format!("[\"10.0\",\"{bid}\"]"), "");
+        self.note(feed)
+    }
+
+    fn top(&self) -> TopOfBook {
+        self.arbiter.top_of_book(self.id).unwrap()
+    }
+
+    fn counted(&self) -> (u64, i64, Proof) {
+        let top = self.top();
+        (top.update_id, top.bid.unwrap().qty.0, top.standing.proof)
+    }
+}
+
+#[test]
+fn case_m33_the_first_of_two_feeds_by_number_counts() {
+    let mut pair = Pair::live();
+    assert_eq!(pair.tell(Feed::B, 111, "1"), Arbitrated::First);
+    assert_eq!(pair.counted(), (111, 1000, Proof::Sequence));
+    assert_eq!(pair.tell(Feed::B, 112, "2"), Arbitrated::First);
+    assert_eq!(pair.tell(Feed::A, 111, "1"), Arbitrated::Second);
+    assert_eq!(pair.counted(), (112, 2000, Proof::Sequence), "what is older does not come back");
+    assert_eq!(pair.tell(Feed::A, 112, "2"), Arbitrated::Second);
+    assert_eq!(pair.tell(Feed::A, 113, "3"), Arbitrated::First);
+    assert_eq!((pair.counted(), pair.arbiter.counts(pair.id)), ((113, 3000, Proof::Sequence), Some(Feed::A)));
+    let counters = pair.arbiter.counters();
+    assert_eq!((counters.first, counters.second, counters.diverged), ([2, 2], 3, 0));
+    assert_eq!(pair.arbiter.note(Feed::A, InstrumentId(9), &TopOfBook::default(), &Default::default()), None);
+}
+
+#[test]
+fn case_m33_a_feed_that_loses_an_update_is_covered_by_the_other() {
+    let mut pair = Pair::live();
+    assert_eq!(pair.tell(Feed::A, 111, "1"), Arbitrated::First);
+    assert_eq!(pair.tell(Feed::B, 111, "1"), Arbitrated::Second);
+    // Update 112 is lost on the feed that counts.
+    assert_eq!(pair.tell(Feed::A, 113, "3"), Arbitrated::Unproved);
+    assert_eq!(pair.feeds[0].top().standing.proof, Proof::Stale);
+    assert_eq!(pair.counted(), (111, 1000, Proof::Sequence), "the other feed's word");
+    assert_eq!(pair.tell(Feed::B, 112, "2"), Arbitrated::First);
+    assert_eq!(pair.tell(Feed::B, 113, "3"), Arbitrated::First);
+    assert_eq!(pair.counted(), (113, 3000, Proof::Sequence));
+    // Both are lost: nobody has a proof.
+    assert_eq!(pair.tell(Feed::B, 115, "5"), Arbitrated::Unproved);
+    assert_eq!(pair.top().standing.proof, Proof::Stale);
+}
+
+#[test]
+fn case_m33_feeds_that_differ_raise_the_alarm_and_nothing_counts_as_proved() {
+    let mut pair = Pair::live();
+    assert_eq!(pair.tell(Feed::A, 111, "1"), Arbitrated::First);
+    assert!(!pair.arbiter.is_diverged(pair.id));
+    assert_eq!(pair.tell(Feed::B, 111, "1.5"), Arbitrated::Diverged);
+    assert!(pair.arbiter.is_diverged(pair.id));
+    assert_eq!(pair.counted(), (111, 1000, Proof::Unverified), "one of the two is wrong");
+    assert_eq!(pair.tell(Feed::B, 112, "2"), Arbitrated::First);
+    assert_eq!(pair.counted(), (112, 2000, Proof::Unverified));
+    assert_eq!(pair.tell(Feed::A, 112, "2"), Arbitrated::Second);
+    assert_eq!((pair.counted(), pair.arbiter.is_diverged(pair.id)), ((112, 2000, Proof::Sequence), false));
+    assert_eq!(pair.arbiter.counters().diverged, 1);
+    // A level below the best is compared, too.
+    pair.feeds[0].spot(113, 113, "[\"9.9\",\"7\"]", "").unwrap();
+    pair.feeds[1].spot(113, 113, "[\"9.9\",\"8\"]", "").unwrap();
+    assert_eq!([pair.note(Feed::A), pair.note(Feed::B)], [Arbitrated::First, Arbitrated::Diverged]);
+}
+
+#[test]
+fn case_m33_numbers_of_single_connections_are_not_compared() {
+    let suited = Venue::ALL.into_iter().filter(|venue| Arbiter::suits(*venue)).map(Venue::name);
+    let names: Vec<_> = suited.collect();
+    assert!(names.contains(&"binance_spot") && names.contains(&"okx") && names.contains(&"deribit"), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("coinbase") || *name == "kraken" || *name == "hyperliquid"));
+}
+
+impl Bench {
+    /// A USD-M trade that the venue made `ms` after the beginning.
+    fn trade(&mut self, number: u64, ms: i64, px: &str) -> Result<Applied, Fault> {
+        let at = MS.saturating_add_signed(ms);
+        let trade = format!("\"t\":{number},\"p\":\"{px}\",\"q\":\"0.5\",\"X\":\"MARKET\",\"m\":true");
+        self.frame(&format!("{{\"e\":\"trade\",\"E\":{at},\"T\":{at},\"s\":\"BTCUSDT\",{trade}}}"))
+    }
+
+    fn last_px(&self) -> i64 {
+        self.engine.board().ticker(self.id).map_or(0, |ticker| ticker.last_px.0)
+    }
+}
+
+const HOUR_MS: i64 = 3_600_000;
+
+#[test]
+fn case_m38_a_venues_clock_an_hour_off_is_kept_signed_and_flagged() {
+    for (ms, sign) in [(HOUR_MS, -1), (-HOUR_MS, 1)] {
+        let mut bench = Bench::new(Venue::BinanceUsdm);
+        bench.trade(1, 0, "10.0").unwrap();
+        assert_eq!(bench.engine.counters().venue(Venue::BinanceUsdm).clocks_apart, 0);
+        bench.trade(2, ms, "10.1").unwrap();
+        let counters = *bench.engine.counters().venue(Venue::BinanceUsdm);
+        let since_ns = (bench.now.0 - MS * 1_000_000).cast_signed();
+        assert_eq!((counters.lag_signed_ns(), counters.clocks_apart), (sign * HOUR_MS * 1_000_000 + since_ns, 1));
+        // A mark price tells of it, too, and is applied.
+        let at = MS.saturating_add_signed(ms);
+        let mark = "\"p\":\"10.5\",\"i\":\"10.4\",\"P\":\"0\",\"r\":\"0\"";
+        bench.frame(&format!("{{\"e\":\"markPriceUpdate\",\"E\":{at},\"s\":\"BTCUSDT\",{mark},\"T\":{at}}}")).unwrap();
+        assert_eq!(bench.engine.counters().venue(Venue::BinanceUsdm).clocks_apart, 2);
+    }
+}
+
+/// A clock that ran ahead and is set right takes nothing with it but moments.
+#[test]
+fn case_m38_a_clock_that_steps_back_leaves_last_price_and_candles_alive() {
+    let mut bench = Bench::new(Venue::BinanceUsdm);
+    for number in 1..=3 {
+        bench.trade(number, HOUR_MS, "10.0").unwrap();
+    }
+    // Six seconds later by our clock, the venue's is right.
+    bench.now = Nanos::from_millis(MS + 6_000);
+    bench.trade(4, 6_000, "10.7").unwrap();
+    let counters = *bench.engine.counters().venue(Venue::BinanceUsdm);
+    assert_eq!((counters.late_trades, counters.late_prices), (0, 0));
+    assert_eq!(bench.last_candle_px(), 107);
+    assert_eq!(bench.engine.board().trades(bench.id).last().unwrap().ts_event, Nanos::from_millis(MS + 6_000));
+}
+
+impl Bench {
+    fn last_candle_px(&self) -> i64 {
+        self.engine.board().candle(self.id, 0).unwrap().close_px.0
+    }
+}
+
+/// Silence is measured on the caller's clock, which never steps: what the venue says of the time does not count.
+#[test]
+fn case_m38_silence_is_no_matter_of_the_venues_clock() {
+    let mut bench = Bench::live_spot();
+    let depth = |ms: i64| {
+        let head = format!("\"e\":\"depthUpdate\",\"E\":{},\"s\":\"BTCUSDT\"", MS.saturating_add_signed(ms));
+        format!("{{{head},\"U\":111,\"u\":111,\"b\":[],\"a\":[]}}")
+    };
+    bench.frame(&depth(24 * HOUR_MS)).unwrap();
+    bench.now = bench.now.saturating_add(Nanos::from_secs(59));
+    bench.engine.handle_timeout(bench.now);
+    assert_eq!(bench.top().standing.proof, Proof::Sequence, "a day ahead is no sign of life in the future");
+    bench.now = bench.now.saturating_add(Nanos::from_secs(2));
+    bench.engine.handle_timeout(bench.now);
+    assert_eq!(bench.top().standing.proof, Proof::Stale);
+}
+
+#[test]
+fn case_m38_a_leap_second_is_a_time() {
+    let mut bench = Bench::new(Venue::Kraken);
+    bench.now = Nanos::from_secs(1_483_228_800);
+    let trade =
+        "\"symbol\":\"BTCUSDT\",\"side\":\"buy\",\"price\":10.0,\"qty\":0.5,\"ord_type\":\"limit\",\"trade_id\":7";
+    let at = "\"timestamp\":\"2016-12-31T23:59:60.250000Z\"";
+    let frame = format!("{{\"channel\":\"trade\",\"type\":\"update\",\"data\":[{{{trade},{at}}}]}}");
+    assert_eq!(bench.frame(&frame), Ok(Applied::Trades));
+    let print = bench.engine.board().trades(bench.id)[0];
+    assert_eq!(print.ts_event, Nanos::from_millis(1_483_228_800_250));
+}
+
+#[test]
+fn case_m40_trades_told_again_after_a_reconnect_count_once_and_late_ones_are_flagged() {
+    let mut bench = Bench::new(Venue::BinanceUsdm);
+    for number in [1, 2, 3, 5] {
+        bench.trade(number, number as i64, "10.0").unwrap();
+    }
+    let old = bench.connection;
+    bench.engine.close_connection(old, bench.now);
+    bench.connection = bench.engine.open_connection(Venue::BinanceUsdm, bench.now).unwrap();
+    bench.engine.subscribe(bench.connection, bench.id, bench.now).unwrap();
+    // The new subscription repeats what was told, brings one that was lost, and goes on.
+    for (number, px) in [(2, "10.0"), (3, "10.0"), (4, "11.0"), (5, "10.0"), (6, "10.2")] {
+        bench.trade(number, number as i64, px).unwrap();
+    }
+    let counters = *bench.engine.counters().venue(Venue::BinanceUsdm);
+    assert_eq!((counters.trades, counters.duplicate_trades, counters.late_trades), (6, 3, 1));
+    let trades = bench.engine.board().trades(bench.id);
+    let told: Vec<_> = trades.iter().map(|trade| (trade.number, trade.trade_id, trade.is_late)).collect();
+    let expected = [(1, 1, false), (2, 2, false), (3, 3, false), (4, 5, false), (5, 4, true), (6, 6, false)];
+    assert_eq!(told, expected, "in the order of their arrival");
+    let candle = bench.engine.board().candle(bench.id, 0).unwrap();
+    assert_eq!((candle.volume.0, candle.close_px.0), (6 * 500, 102), "each once, and a late one closes nothing");
+    assert_eq!(bench.last_px(), 0, "trades are no ticker");
+}
+
+/// Every reader keeps its own place: what went by between two looks is known to the trade, and nobody waited.
+#[test]
+fn case_m41_a_slow_reader_of_trades_knows_exactly_what_it_missed() {
+    let mut bench = Bench::new(Venue::BinanceUsdm);
+    let board = bench.engine.board();
+    let (mut told, mut seen, mut missed) = (0, 0, 0);
+    let mut random = 7_u64;
+    for number in 1..=5_000_u64 {
+        bench.trade(number, number as i64, "10.0").unwrap();
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if random >> 57 == 0 || number == 5_000 {
+            let new: Vec<_> = board.trades(bench.id).into_iter().filter(|trade| trade.number > told).collect();
+            assert!(new.windows(2).all(|pair| pair[0].number + 1 == pair[1].number));
+            missed += new.first().map_or(0, |first| first.number - told - 1);
+            seen += new.len() as u64;
+            told = new.last().map_or(told, |last| last.number);
+        }
+    }
+    assert_eq!((seen + missed, told), (5_000, 5_000));
+    assert!(missed > 1_000 && seen > TRADES as u64, "{seen} seen, {missed} missed");
+}
+
+/// A reader of a book gets the newest one whenever it looks: what lies between is conflated, and a lost update is
+/// `Stale` at the next look.
+#[test]
+fn case_m41_a_slow_reader_of_a_book_gets_the_newest_with_its_proof() {
+    let mut bench = Bench::live_spot();
+    let board = bench.engine.board();
+    for id in 111..=1_110 {
+        bench.spot(id, id, &format!("[\"10.0\",\"{}\"]", id - 110), "").unwrap();
+    }
+    let top = board.top_of_book(bench.id).unwrap();
+    assert_eq!((top.update_id, top.bid.unwrap().qty.0, top.standing.proof), (1_110, 1_000_000, Proof::Sequence));
+    let _ = bench.spot(1_112, 1_112, "", "");
+    assert_eq!(board.top_of_book(bench.id).unwrap().standing.proof, Proof::Stale);
+    assert_eq!(bench.engine.find_instrument(bench.venue, &Symbol::new(b"BTCUSDT").unwrap()), Some(bench.id));
+}
