@@ -100,7 +100,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
 
     let turn = turn::start(&turn_config)?;
     let venues = Arc::new(venues::start(args.instruments, args.rate, args.seed)?);
-    let feeds = venues::followed(&venues)?;
+    let feeds = venues::feeds(&venues)?;
     let market = market::start(MarketConfig { feeds, sample_one_in: SAMPLED_ONE_IN, ..MarketConfig::default() })?;
     let risk = risk::start(risk_config(&args, &market.reader()))?;
     let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));
@@ -108,8 +108,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     state.admin = Some(http::Admin { desk: turn.desk(), token });
     state.report = report;
     let control = http::start(http_listen, state)?;
-    let faults =
-        faults::start(Arc::clone(&venues), &venues::FOLLOWED, faults::SHOWN.to_vec(), fault_pace, |_, _, _| {})?;
+    let faults = faults::start(Arc::clone(&venues), &venues::ALL, faults::SHOWN.to_vec(), fault_pace, |_, _, _| {})?;
 
     let running = Running { control, turn, venues, faults, market, risk };
     output::tell(&summary::banner(&running, &turn_config, &ice_servers));

@@ -109,7 +109,7 @@ fn the_page_shows_every_engine_live_and_relays() {
     assert_eq!(seen["outcomes"][0][0], "applied");
 
     let books = &seen["books"];
-    assert_eq!(rows(&books["list"]).len(), 9, "{books}");
+    assert_eq!(rows(&books["list"]).len(), 18, "{books}");
     assert_eq!(rows(&books["ladder"]).len(), 10, "{books}");
     let is_price = |cell: &Value| text(cell).parse::<f64>().is_ok_and(|px| px > 0.0);
     assert!(rows(&books["ladder"]).iter().all(|row| is_price(&row[1]) && is_price(&row[2])), "{books}");
@@ -117,7 +117,7 @@ fn the_page_shows_every_engine_live_and_relays() {
     let verdicts = &seen["verdicts"];
     let refused = rows(&verdicts["list"]).iter().filter(|row| text(&row[2]).contains("refused"));
     assert!(refused.clone().all(|row| text(&row[2]).lines().count() > 1), "a refusal without a reason: {verdicts}");
-    assert!(!rows(&verdicts["reasons"]).is_empty() && rows(&verdicts["limits"]).len() == 9, "{verdicts}");
+    assert!(!rows(&verdicts["reasons"]).is_empty() && rows(&verdicts["limits"]).len() == 18, "{verdicts}");
     let passes = &seen["passes"];
     let samples =
         |when: &str| text(&passes[when]["market"]["samples"]).replace(',', "").parse::<u64>().expect("a count");

@@ -113,7 +113,7 @@ fn what_goes_wrong_at_a_venue_is_noticed_and_mended() {
     let count = |feed: &Value, name: &str| feed[name].as_u64().expect("a count");
     let status = served.wait("/api/v1/market/status", |status| {
         let feeds = status["feeds"].as_array().expect("feeds");
-        feeds.iter().all(|feed| count(feed, "resyncs") > 1) && status["books_proven"] == 3
+        feeds.iter().all(|feed| count(feed, "resyncs") > 1) && status["books_proven"] == 6
     });
     assert!(status["feeds"].as_array().expect("feeds").iter().any(|feed| count(feed, "gaps") > 0), "{status}");
     let drops = served.json("/api/v1/market/drops");

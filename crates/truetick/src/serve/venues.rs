@@ -14,19 +14,12 @@ const VENUES: [(sim::Venue, tt_market::Venue, &str); 6] = [
     (sim::Venue::Deribit, tt_market::Venue::Deribit, "/ws/api/v2"),
 ];
 
-/// The simulated venues that `truetick serve` follows.
-pub(super) const FOLLOWED: [sim::Venue; 3] = [VENUES[0].0, VENUES[1].0, VENUES[2].0];
+/// The simulated venues.
+pub(super) const ALL: [sim::Venue; 6] = [VENUES[0].0, VENUES[1].0, VENUES[2].0, VENUES[3].0, VENUES[4].0, VENUES[5].0];
 
 /// Starts the venues on free ports of loopback.
 pub(crate) fn start(instruments: u32, rate_hz: f64, seed: u64) -> Result<sim::Running> {
     sim::start(sim::Config { instruments, rate_hz, seed, ..sim::Config::default() }).context("simulated venues")
-}
-
-/// Feeds of every instrument of the venues that `truetick serve` follows.
-pub(super) fn followed(venues: &sim::Running) -> Result<Vec<FeedConfig>> {
-    let mut feeds = feeds(venues)?;
-    feeds.truncate(FOLLOWED.len());
-    Ok(feeds)
 }
 
 /// Feeds of every instrument of every venue.
