@@ -1,20 +1,24 @@
 //! The live table of `truetick market`, and the same as JSON lines.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tt_model::Nanos;
+use tt_model::{InstrumentId, Nanos};
 
 use super::reach::Unreached;
-use super::running::Reader;
+use super::running::{Instrument, Reader};
 use super::shown::level_text;
 use super::snapshot::ingest;
 use crate::shutdown::Shutdown;
 
 /// How often the table is drawn.
 const EVERY: Duration = Duration::from_millis(250);
+
+/// Looks that rates of messages are over: two seconds.
+const LOOKS: usize = 9;
 
 /// Rows of the table; the rest is told as a number.
 const ROWS_MAX: usize = 40;
@@ -28,14 +32,16 @@ pub(super) fn show(reader: &Reader, shutdown: &Shutdown, as_json: bool, most: Op
     let mut out = io::stdout();
     let redraw = !as_json && out.is_terminal();
     let mut last = (Instant::now(), 0);
+    let mut rates = Rates::new();
     loop {
         let left = most.map_or(EVERY, |most| most.saturating_sub(started.elapsed()).min(EVERY));
         reader.wait_until(Instant::now() + left, || shutdown.is_requested());
         let frames: u64 = (0..reader.feeds_len()).map(|feed| reader.counters(feed).frames).sum();
         let rate = (frames - last.1) as f64 / last.0.elapsed().as_secs_f64();
         last = (Instant::now(), frames);
+        rates.look(reader);
         let now = Nanos(unix_ns());
-        let text = if as_json { lines(reader, now) } else { table(reader, now, rate) };
+        let text = if as_json { lines(reader, now, &rates) } else { table(reader, now, rate, &rates) };
         if redraw {
             // Home, and clear what is below.
             out.write_all(b"\x1b[H\x1b[J")?;
@@ -66,32 +72,65 @@ fn unix_ns() -> u64 {
     since.unwrap_or_default().as_nanos() as u64
 }
 
-fn table(reader: &Reader, now: Nanos, frames_per_s: f64) -> String {
+/// How far each instrument's messages had come at the last looks.
+struct Rates {
+    looks: VecDeque<(Instant, Vec<u64>)>,
+}
+
+impl Rates {
+    fn new() -> Self {
+        Self { looks: VecDeque::new() }
+    }
+
+    /// Looks, and forgets what was seen longer ago than the rates are over.
+    fn look(&mut self, reader: &Reader) {
+        let counts = reader.instruments().iter().map(|listed| reader.messages(listed.id)).collect();
+        if self.looks.len() == LOOKS {
+            self.looks.pop_front();
+        }
+        self.looks.push_back((Instant::now(), counts));
+    }
+
+    /// Messages per second of an instrument.
+    fn of(&self, id: InstrumentId) -> f64 {
+        let (Some((then, before)), Some((now, after))) = (self.looks.front(), self.looks.back()) else { return 0.0 };
+        let seconds = now.duration_since(*then).as_secs_f64();
+        let count = |counts: &[u64]| counts.get(id.0 as usize).copied().unwrap_or(0);
+        if seconds > 0.0 { (count(after) - count(before)) as f64 / seconds } else { 0.0 }
+    }
+}
+
+/// How long after the venue made it the instrument's last frame was received, by both clocks: below zero where the
+/// venue's is ahead.
+fn lag_ns(reader: &Reader, listed: &Instrument) -> Option<i64> {
+    let depth = reader.depth(listed.id).filter(|depth| depth.ts_event.0 != 0)?;
+    Some(depth.ts_recv.0.wrapping_sub(depth.ts_event.0).cast_signed())
+}
+
+fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "{:13} {:16} {:>14} {:>16} {:>14} {:>16} {:11} {:>9} {:>9}",
-        "venue", "symbol", "bid", "quantity", "ask", "quantity", "proof", "age ms", "proved ms"
+        "{:13} {:16} {:>13} {:>13} {:10} {:>8} {:>8} {:>8} {:>9}",
+        "venue", "symbol", "bid", "ask", "proof", "proved", "age", "lag ms", "messages"
     );
     for listed in reader.instruments().iter().take(ROWS_MAX) {
         let top = reader.top_of_book(listed.id).unwrap_or_default();
-        let side = |level: Option<_>| level.map(|level| level_text(level, listed.tick_size, listed.lot_size));
-        let dash = || ("-".to_owned(), "-".to_owned());
+        let side = |level: Option<_>| level.map(|level| level_text(level, listed.tick_size, listed.lot_size).0);
+        let dash = || "-".to_owned();
         let (bid, ask) = (side(top.bid).unwrap_or_else(dash), side(top.ask).unwrap_or_else(dash));
         let ms = |age: Nanos| format!("{:.1}", age.0 as f64 / 1e6);
-        let age = if top.ts_recv.0 == 0 { "-".to_owned() } else { ms(now.saturating_sub(top.ts_recv)) };
-        let proved = top.proof_update_id().map_or_else(|| "-".to_owned(), |_| ms(top.proof_age(now)));
+        let age = if top.ts_recv.0 == 0 { dash() } else { ms(now.saturating_sub(top.ts_recv)) };
+        let proved = top.proof_update_id().map_or_else(dash, |_| ms(top.proof_age(now)));
+        let lag = lag_ns(reader, listed).map_or_else(dash, |ns| format!("{:.1}", ns as f64 / 1e6));
         let _ = writeln!(
             out,
-            "{:13} {:16} {:>14} {:>16} {:>14} {:>16} {:11} {age:>9} {proved:>9}",
+            "{:13} {:16} {bid:>13} {ask:>13} {:10} {proved:>8} {age:>8} {lag:>8} {:>7.0}/s",
             listed.venue.name(),
             listed.name,
-            bid.0,
-            bid.1,
-            ask.0,
-            ask.1,
             top.standing.proof.name(),
+            rates.of(listed.id),
         );
     }
     let more = reader.instruments().len().saturating_sub(ROWS_MAX);
@@ -133,7 +172,7 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64) -> String {
 }
 
 /// One object an instrument, then one a feed.
-fn lines(reader: &Reader, now: Nanos) -> String {
+fn lines(reader: &Reader, now: Nanos, rates: &Rates) -> String {
     let mut out = String::new();
     for listed in reader.instruments() {
         let top = reader.top_of_book(listed.id).unwrap_or_default();
@@ -145,6 +184,8 @@ fn lines(reader: &Reader, now: Nanos) -> String {
             "update_id": top.update_id, "proof": top.standing.proof.name(), "proof_update_id": top.proof_update_id(),
             "proof_age_ns": top.proof_update_id().map(|_| top.proof_age(now).0),
             "age_ns": (top.ts_recv.0 != 0).then(|| now.saturating_sub(top.ts_recv).0),
+            "lag_ns": lag_ns(reader, listed), "messages": reader.messages(listed.id),
+            "messages_per_s": rates.of(listed.id),
         });
         let _ = writeln!(out, "{line}");
     }
