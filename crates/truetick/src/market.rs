@@ -24,6 +24,7 @@ mod snapshot;
 mod socket;
 mod table;
 mod topics;
+mod unpack;
 mod wanted;
 
 use std::time::{Duration, Instant};

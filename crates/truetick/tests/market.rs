@@ -2,6 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
+#[path = "market/hostile.rs"]
+mod hostile;
+#[path = "market/rest.rs"]
+mod rest;
+#[path = "market/venue.rs"]
+mod venue;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Lines};
 use std::net::TcpListener;

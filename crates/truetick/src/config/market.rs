@@ -34,6 +34,9 @@ pub struct FeedSection {
     /// Whether books join snapshots by REST where the venue offers both (OKX).
     #[serde(default)]
     pub join_by_rest: bool,
+    /// Whether the venue may pack what it sends (permessage-deflate).
+    #[serde(default)]
+    pub compressed: bool,
     /// CPU that the connection's thread is pinned to.
     pub cpu: Option<usize>,
 }
@@ -66,6 +69,7 @@ impl FeedSection {
             feed.also.push(kind.map_err(|known| anyhow::anyhow!("[[market.feeds]]: {name} is no topic, but {known}"))?);
         }
         feed.join_by_rest = self.join_by_rest;
+        feed.compressed = self.compressed;
         feed.cpu = self.cpu;
         Ok(feed)
     }

@@ -96,9 +96,7 @@ impl Target {
         if !self.is_tls {
             return Ok((Wire::Plain(stamped), last_read));
         }
-        let name = ServerName::try_from(self.host.clone()).context("the host is no name for a certificate")?;
-        let connected = connector()?.connect(name, stamped).await;
-        Ok((Wire::Tls(Box::new(connected.with_context(|| format!("TLS with {}", self.host))?)), last_read))
+        Ok((secured(stamped, &self.host, trusted()?).await?, last_read))
     }
 }
 
@@ -109,8 +107,8 @@ async fn dial_host(uri: &Uri, clock: Clock) -> anyhow::Result<(Wire, LastRead)> 
     target.speak(stream, clock).await
 }
 
-/// Trusts the certificates that browsers trust, and those in the file that `SSL_CERT_FILE` names (PEM).
-fn connector() -> anyhow::Result<TlsConnector> {
+/// The certificates that browsers trust, and those in the file that `SSL_CERT_FILE` names (PEM).
+fn trusted() -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(path) = std::env::var_os("SSL_CERT_FILE") {
         let unreadable = || format!("SSL_CERT_FILE: {}", Path::new(&path).display());
@@ -118,7 +116,15 @@ fn connector() -> anyhow::Result<TlsConnector> {
             roots.add(certificate.with_context(unreadable)?).with_context(unreadable)?;
         }
     }
-    Ok(TlsConnector::from(Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())))
+    Ok(roots)
+}
+
+/// TLS with `host`, whose certificate has to be its own, in date, and of one of `roots`.
+async fn secured(stream: Stamped, host: &str, roots: RootCertStore) -> anyhow::Result<Wire> {
+    let name = ServerName::try_from(host.to_owned()).context("the host is no name for a certificate")?;
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let connected = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+    Ok(Wire::Tls(Box::new(connected.with_context(|| format!("TLS with {host}"))?)))
 }
 
 impl AsyncRead for Stamped {
@@ -177,3 +183,6 @@ impl AsyncWrite for Wire {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! One request by HTTP: a body of bounded length within a bounded time, or the reason why not.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -126,11 +126,17 @@ async fn exchange(uri: &Uri, asked: Ask, clock: Clock) -> Result<Answer, Failed>
 }
 
 fn refused(status: StatusCode, headers: &HeaderMap) -> Failed {
-    let asked = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-    let asked = asked.map(Duration::from_secs);
+    let asked = headers.get(header::RETRY_AFTER);
+    let asked = asked.and_then(|value| wait_of(value.to_str().ok()?, SystemTime::now()));
     let too_many = status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::IM_A_TEAPOT;
     let retry_after = asked.or(too_many.then_some(RETRY_AFTER_DEFAULT)).map(|wait| wait.min(RETRY_AFTER_MAX));
     Failed { reason: format!("HTTP status {status}"), is_final: is_final(status), retry_after }
+}
+
+/// `Retry-After` in seconds or as a date (RFC 9110 section 10.2.3).
+fn wait_of(text: &str, now: SystemTime) -> Option<Duration> {
+    let seconds = text.trim().parse().ok().map(Duration::from_secs);
+    seconds.or_else(|| Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default()))
 }
 
 /// Whether `status` says that the request itself is wrong, rather than its time.
@@ -144,4 +150,33 @@ pub(super) fn is_final(status: StatusCode) -> bool {
         StatusCode::TOO_MANY_REQUESTS,
     ];
     status.is_client_error() && !passes.contains(&status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_m47_retry_after_is_seconds_or_a_date_and_bounded() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_445_412_400);
+        for (text, wait) in [
+            ("120", Some(120)),
+            ("0", Some(0)),
+            // 1,445,412,480 s after the epoch.
+            ("Wed, 21 Oct 2015 07:28:00 GMT", Some(80)),
+            ("Wed, 21 Oct 2015 07:20:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+        ] {
+            assert_eq!(wait_of(text, now), wait.map(Duration::from_secs), "{text}");
+        }
+        let of = |status: StatusCode, text| {
+            let headers = HeaderMap::from_iter([(header::RETRY_AFTER, header::HeaderValue::from_static(text))]);
+            refused(status, &headers).retry_after
+        };
+        assert_eq!(of(StatusCode::TOO_MANY_REQUESTS, "86400"), Some(RETRY_AFTER_MAX));
+        assert_eq!(of(StatusCode::IM_A_TEAPOT, "soon"), Some(RETRY_AFTER_DEFAULT));
+        assert_eq!(of(StatusCode::SERVICE_UNAVAILABLE, "7"), Some(Duration::from_secs(7)));
+        assert_eq!(of(StatusCode::BAD_GATEWAY, "soon"), None);
+    }
 }

@@ -50,6 +50,8 @@ pub struct FeedConfig {
     pub also: Vec<TopicKind>,
     /// Whether books join snapshots by REST where the venue offers both; else those on the socket.
     pub join_by_rest: bool,
+    /// Whether the venue may pack what it sends (permessage-deflate): fewer bytes on the way, more time for each.
+    pub compressed: bool,
     /// The stream of the account's own orders (Binance's listen key); whoever got the key keeps it alive.
     pub listen_key: Option<String>,
     /// Positions that each mark price values.
@@ -123,6 +125,7 @@ impl FeedConfig {
             depth: rules.depth,
             also: Vec::new(),
             join_by_rest: false,
+            compressed: false,
             listen_key: None,
             positions: Vec::new(),
             cpu: None,

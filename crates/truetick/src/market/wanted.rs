@@ -15,6 +15,9 @@ pub struct Wanted {
     /// Joins books by REST snapshots where the venue offers both (OKX), instead of those on the socket
     #[arg(long)]
     join_by_rest: bool,
+    /// Lets the venue pack what it sends (permessage-deflate)
+    #[arg(long)]
+    compressed: bool,
 }
 
 impl Wanted {
@@ -22,5 +25,6 @@ impl Wanted {
     pub(crate) fn ask(&self, feed: &mut FeedConfig) {
         feed.also.clone_from(&self.also);
         feed.join_by_rest = self.join_by_rest;
+        feed.compressed = self.compressed;
     }
 }

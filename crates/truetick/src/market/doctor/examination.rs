@@ -132,7 +132,7 @@ async fn upgrade<'a>(
     report.begin(Step::Upgrade, &of);
     let upgraded = tokio::time::timeout(report.left(UPGRADE_MAX), async {
         let (wire, _) = dial(&feed.streams, clock).await?;
-        socket::upgrade(&feed.streams, wire).await
+        socket::upgrade(&feed.streams, wire, feed.compressed).await
     });
     let (socket, response) = match upgraded.await {
         Ok(Ok(upgraded)) => upgraded,

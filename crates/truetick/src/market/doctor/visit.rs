@@ -9,7 +9,6 @@ use anyhow::Context as _;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::body::Bytes;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tt_market::{
     Applied, CandleSource, Capacity, ConnectionId, Engine, Event, EventBuffer, Fault, InstrumentSpec, Request, Symbol,
@@ -19,11 +18,11 @@ use tt_meter::{Clock, Off};
 use tt_model::InstrumentId;
 
 use super::seen::Seen;
-use crate::market::dial::Wire;
 use crate::market::feed::WallClock;
 use crate::market::listing::Listing;
 use crate::market::rest;
 use crate::market::settings::FeedConfig;
+use crate::market::socket::Socket;
 use crate::market::topics::{Refusal, Requests};
 
 /// How often deadlines are looked at.
@@ -60,7 +59,7 @@ pub(super) struct Visit<'a> {
     engine: Engine,
     connection: ConnectionId,
     buffer: EventBuffer,
-    socket: WebSocketStream<Wire>,
+    socket: Socket,
     clock: Clock,
     wall: WallClock,
     requests: Requests,
@@ -85,7 +84,7 @@ impl<'a> Visit<'a> {
     pub(super) fn new(
         feed: &'a FeedConfig,
         listings: &[Listing],
-        socket: WebSocketStream<Wire>,
+        socket: Socket,
         clock: Clock,
     ) -> anyhow::Result<Self> {
         let wall = WallClock::new();

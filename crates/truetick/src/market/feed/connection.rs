@@ -30,9 +30,6 @@ const BEATS_PER_CHECKPOINT: u32 = 20;
 /// Frames that are taken before timers and snapshots get their turn.
 const FRAMES_PER_TURN: usize = 256;
 
-/// A closing handshake may take this long.
-const CLOSE_MAX: Duration = Duration::from_millis(500);
-
 /// Why a connection ended.
 #[derive(Debug)]
 pub(super) enum Ended {
@@ -88,9 +85,8 @@ impl Connection<'_> {
         for line in &self.lines {
             self.feed.intake.close_connection(line.id, now);
         }
-        for line in self.lines.iter_mut().filter(|_| matches!(ended, Ended::Stopped)) {
-            // The venue may have gone first.
-            let _ = tokio::time::timeout(CLOSE_MAX, line.socket.close(None)).await;
+        for line in &mut self.lines {
+            line.close(matches!(ended, Ended::Stopped)).await;
         }
     }
 
@@ -164,7 +160,8 @@ impl Connection<'_> {
         let mut taken = 0;
         while let Some(frame) = next {
             let received = self.feed.ledger.received();
-            let frame = frame.ok_or("the venue closed the connection")?.map_err(|error| error.to_string())?;
+            let frame = frame.ok_or("the venue closed the connection")?;
+            let frame = frame.map_err(|error| self.lines[index].fail(&error))?;
             if matches!(frame, Message::Pong(_)) {
                 self.lines[index].answered();
             } else {

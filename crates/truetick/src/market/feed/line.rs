@@ -6,16 +6,20 @@ use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
 use tokio::time::{Interval, MissedTickBehavior};
-use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tt_market::ConnectionId;
 
 use super::Feed;
-use crate::market::dial::{LastRead, Wire};
+use crate::market::dial::LastRead;
 use crate::market::liveness::{Liveness, Look};
 use crate::market::settings::LineConfig;
-use crate::market::socket;
+use crate::market::socket::{self, Socket};
 use crate::market::topics::Requests;
+
+/// A closing handshake may take this long.
+const CLOSE_MAX: Duration = Duration::from_millis(500);
 
 /// What a WebSocket gives: a message, an error, or its end.
 pub(super) type Received = Option<Result<Message, tungstenite::Error>>;
@@ -23,7 +27,7 @@ pub(super) type Received = Option<Result<Message, tungstenite::Error>>;
 /// An open WebSocket with what was asked on it.
 pub(super) struct Line {
     pub(super) id: ConnectionId,
-    pub(super) socket: WebSocketStream<Wire>,
+    pub(super) socket: Socket,
     pub(super) last_read: LastRead,
     pub(super) requests: Requests,
     /// Requests that wait for their time, the next one last.
@@ -32,6 +36,8 @@ pub(super) struct Line {
     opened: Instant,
     liveness: Liveness,
     last_ping: Instant,
+    /// What the venue is told at the end, where it has broken the rules.
+    close_code: Option<CloseCode>,
 }
 
 /// Opens the WebSocket of `config`.
@@ -39,7 +45,7 @@ pub(super) struct Line {
 /// # Errors
 /// It cannot be opened, or the engine holds no more connections; in words.
 pub(super) async fn open(feed: &mut Feed, config: &LineConfig) -> Result<Line, String> {
-    let opened = socket::open(&config.streams, feed.clock).await;
+    let opened = socket::open_packed(&config.streams, feed.config.compressed, feed.clock).await;
     let (socket, last_read) = opened.map_err(|error| format!("{error:#}"))?;
     let venue = feed.config.venue;
     let id = feed.intake.open_connection(venue, &config.streams.to_string(), feed.wall.now());
@@ -57,12 +63,28 @@ pub(super) async fn open(feed: &mut Feed, config: &LineConfig) -> Result<Line, S
         opened: Instant::now(),
         liveness: Liveness::new(timing.silence_max, Duration::ZERO),
         last_ping: Instant::now(),
+        close_code: None,
     })
 }
 
 impl Line {
     pub(super) async fn send(&mut self, text: String) -> Result<(), String> {
         self.socket.send(Message::text(text)).await.map_err(|error| error.to_string())
+    }
+
+    /// Takes an error of the WebSocket; what it comes to, in words.
+    pub(super) fn fail(&mut self, error: &tungstenite::Error) -> String {
+        self.close_code = socket::close_code(error);
+        error.to_string()
+    }
+
+    /// Ends it: with a word to the venue where the end was asked for, or where the venue has broken the rules.
+    pub(super) async fn close(&mut self, is_asked: bool) {
+        let frame = self.close_code.map(|code| CloseFrame { code, reason: "".into() });
+        if is_asked || frame.is_some() {
+            // The venue may have gone first.
+            let _ = tokio::time::timeout(CLOSE_MAX, self.socket.close(frame)).await;
+        }
     }
 
     /// The venue said something.
