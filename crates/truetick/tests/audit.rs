@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
+#[path = "audit/formats.rs"]
+mod formats;
+
 use std::fs::{self, File};
 use std::io::{BufReader, Write as _};
 use std::path::{Path, PathBuf};
