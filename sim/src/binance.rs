@@ -12,6 +12,9 @@ use crate::{
 /// The key under which the simulated Binance venues stream the account's own orders: a stream's name like any other.
 pub const LISTEN_KEY: &str = "pqia91ma19a5s61cv6a81va65sdf19v8a65a1a5s61cv6a81va65sdf19v8a65a1";
 
+/// The stream of a signed subscription to the account's events.
+pub(crate) const SUBSCRIPTION: &str = "signed subscription";
+
 /// An instrument at one of Binance's venues, as its frames print it.
 #[derive(Clone, Copy)]
 pub(crate) struct Printer<'a> {

@@ -45,6 +45,8 @@ pub struct Stats {
 /// One open connection.
 struct Connection {
     frames: mpsc::Sender<Utf8Bytes>,
+    /// The venue knows whose it is.
+    is_logged_in: bool,
     /// Nothing passes through it any more.
     is_half_open: bool,
     /// Seconds since the client was last heard.
@@ -112,8 +114,14 @@ impl Exchange {
         let (sender, receiver) = mpsc::channel(QUEUE_FRAMES);
         self.stats.opened += 1;
         let connection = self.stats.opened;
-        let opened =
-            Connection { frames: sender, is_half_open: false, silent_s: 0, heartbeat_s: None, since_heartbeat_s: 0 };
+        let opened = Connection {
+            frames: sender,
+            is_logged_in: false,
+            is_half_open: false,
+            silent_s: 0,
+            heartbeat_s: None,
+            since_heartbeat_s: 0,
+        };
         self.connections.insert(connection, opened);
         self.stats.open = self.connections.len() as u64;
         (connection, receiver)
@@ -141,6 +149,18 @@ impl Exchange {
     /// From now on the time is what the caller says.
     pub(crate) const fn set_clock(&mut self, unix_us: u64) {
         self.clock_us = Some(unix_us);
+    }
+
+    /// From now on the venue knows whose connection it is.
+    pub(crate) fn log_in(&mut self, connection: u64) {
+        if let Some(connection) = self.connections.get_mut(&connection) {
+            connection.is_logged_in = true;
+        }
+    }
+
+    /// Whether the venue knows whose connection it is.
+    pub(crate) fn is_logged_in(&self, connection: u64) -> bool {
+        self.connections.get(&connection).is_some_and(|connection| connection.is_logged_in)
     }
 
     /// The client was heard.

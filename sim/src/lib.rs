@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod binance;
 mod bybit;
 mod chain;
@@ -27,6 +28,7 @@ mod running;
 mod script;
 mod server;
 
+pub use account::{API_KEY, API_SECRET, PASSPHRASE};
 pub use binance::LISTEN_KEY;
 pub use exchange::Stats;
 pub use instrument::{Instrument, Venue};

@@ -1,5 +1,7 @@
 //! The account of the demonstration: orders that rest at the touch, fill in parts or are cancelled.
 
+mod frames;
+
 use std::fmt::Write;
 
 use crate::{
@@ -94,10 +96,12 @@ impl Orders {
             }
         };
         let event = match venue {
-            Venue::BinanceSpot | Venue::Kraken | Venue::Okx | Venue::Bybit | Venue::Deribit => {
-                self.execution_report(&working, unix_us / 1000)
-            }
+            Venue::BinanceSpot => self.execution_report(&working, unix_us / 1000),
             Venue::BinanceUsdm => self.order_trade_update(&working, unix_us / 1000),
+            Venue::Kraken => self.executions(&working, unix_us),
+            Venue::Okx => self.okx_orders(&working, unix_us / 1000),
+            Venue::Bybit => self.bybit_order(&working, unix_us / 1000),
+            Venue::Deribit => self.changes(&working, unix_us / 1000),
         };
         if matches!(working.status, Status::New | Status::PartiallyFilled) {
             self.working = Some(working);

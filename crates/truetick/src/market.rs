@@ -3,6 +3,7 @@
 //! Each connection has a thread with a runtime of its own, on which the engine is called in place, frame by frame; other
 //! threads read what it publishes through a [`Reader`].
 
+mod account;
 mod backoff;
 mod dial;
 pub mod doctor;
@@ -27,6 +28,7 @@ mod topics;
 mod unpack;
 mod wanted;
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -37,6 +39,7 @@ use crate::config::Config;
 use crate::output;
 use crate::shutdown::Shutdown;
 
+pub use account::Credentials;
 pub use ledger::{Row, Times};
 pub use published::FeedStatus;
 pub use reach::Unreached;
@@ -70,6 +73,9 @@ pub struct Args {
     /// What else of it.
     #[command(flatten)]
     wanted: Wanted,
+    /// `key`, `secret` and `passphrase` (TOML) of the account that is followed, too, in a file that only its owner may read
+    #[arg(long, value_name = "FILE", requires = "venue")]
+    account_file: Option<PathBuf>,
     /// CPU that the connection's thread is pinned to
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
@@ -139,6 +145,7 @@ fn feed_of(args: &Args, venue: Venue) -> anyhow::Result<FeedConfig> {
     feed.rest = args.rest_url.clone().or(feed.rest);
     feed.depth = args.depth;
     args.wanted.ask(&mut feed);
+    feed.account = args.account_file.as_deref().map(Credentials::read).transpose()?;
     feed.cpu = args.cpu;
     Ok(feed)
 }

@@ -39,8 +39,8 @@ use operated::Operated;
 use orders::Post;
 use streams::Certificates;
 
-pub(crate) use credentials::secret_in;
 pub use credentials::{AuthSecret, User};
+pub(crate) use credentials::{secret_in, secret_text};
 pub use launch::start;
 pub use ledger::Totals;
 pub use orders::{Cursor, Desk, Unanswered};

@@ -4,7 +4,9 @@
 //!
 //! Texts may hold places that whoever sends them fills: `{symbol}` the venue's symbol, `{lower}` the same in lower
 //! case, `{symbols}` several in quotes with commas between, `{depth}` levels of a side, `{topics}` the topics of a
-//! request with commas between, `{method}` the request's word, `{id}` its number, `{listen_key}` the account's stream.
+//! request with commas between, `{method}` the request's word, `{id}` its number. Where an account logs in: `{key}`,
+//! `{secret}` and `{passphrase}` as the venue gave them, `{time}`, `{signature}`, and `{listen_key}` the account's stream,
+//! token or address.
 
 use crate::{BookSnapshot, EventBuffer, Fault};
 use tt_model::Nanos;
@@ -328,8 +330,42 @@ pub struct Private {
     pub streams: &'static str,
     /// How the client proves who it is.
     pub login: Login,
+    /// What is signed, with `{key}` and `{time}`; empty where nothing is.
+    pub signed: &'static str,
+    /// What `{time}` is.
+    pub time: LoginTime,
+    /// The message that logs in; empty where each request proves it, or nothing has to.
+    pub message: &'static str,
+    /// The request for topics.
+    pub request: &'static str,
+    /// Where a listen key or token is asked for by REST.
+    pub token: Option<TokenRule>,
     /// The topics.
     pub topics: &'static [Topic],
+}
+
+/// What a login calls time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LoginTime {
+    /// Now, in whole seconds of the Unix epoch.
+    Seconds,
+    /// Now, in milliseconds.
+    Milliseconds,
+    /// When the signature ends to be good, in milliseconds.
+    ExpiryMilliseconds,
+}
+
+/// A listen key or token by REST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenRule {
+    /// Scheme and host.
+    pub rest: &'static str,
+    /// The path that is posted to.
+    pub path: &'static str,
+    /// Where the token is in the answer (JSON pointer, RFC 6901).
+    pub found: &'static str,
+    /// How often it has to be renewed by a PUT; `None` where it lasts as long as its connection.
+    pub renewed: Option<Nanos>,
 }
 
 /// How a client proves who it is.
@@ -337,18 +373,18 @@ pub struct Private {
 pub enum Login {
     /// A listen key, got by REST and kept alive, is the topic.
     ListenKey,
-    /// A token, got by REST, goes into each request.
+    /// A token, got by a signed POST, goes into each request (Kraken).
     Token,
-    /// A message with a HMAC-SHA256 of `GET/realtime` and its expiry, in hex (Bybit).
+    /// A HMAC-SHA256 in hex (Bybit, Binance spot).
     HmacHex,
-    /// A message with a HMAC-SHA256 of time, `GET` and path, in base64 (OKX).
+    /// A HMAC-SHA256 in base64 (OKX).
     HmacBase64,
     /// Client id and secret in `public/auth` (Deribit).
     ClientCredentials,
     /// A signed JSON Web Token goes into each request (Coinbase Advanced).
     Jwt,
-    /// A HMAC-SHA256 goes into each request (Coinbase Exchange).
+    /// A HMAC-SHA256 in base64, by a secret that is base64 itself, goes into each request (Coinbase Exchange).
     SignedRequest,
-    /// None: the account's address is public (Hyperliquid).
+    /// None: the account's address, which stands for its key, is public (Hyperliquid).
     Address,
 }

@@ -204,7 +204,9 @@ impl Exchange {
 
     fn send_to(&mut self, subscriber: &Subscriber, payload: &str) {
         let Subscriber { connection, stream, wrapped } = subscriber;
-        if *wrapped {
+        if *wrapped && stream == binance::SUBSCRIPTION {
+            self.send(*connection, format!("{{\"subscriptionId\":0,\"event\":{payload}}}"));
+        } else if *wrapped {
             self.send(*connection, format!("{{\"stream\":\"{stream}\",\"data\":{payload}}}"));
         } else {
             self.send(*connection, payload);
@@ -212,10 +214,6 @@ impl Exchange {
     }
 
     fn step_orders(&mut self, index: usize, unix_us: u64) {
-        match self.venue {
-            Venue::BinanceSpot | Venue::BinanceUsdm => {}
-            Venue::Kraken | Venue::Okx | Venue::Bybit | Venue::Deribit => return,
-        }
         if !self.stats.updates.is_multiple_of(STEPS_PER_ORDER_EVENT) {
             return;
         }

@@ -3,7 +3,7 @@
 use axum::{
     Json, Router,
     extract::{Path, Query, State, WebSocketUpgrade},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::{any, get, post},
 };
@@ -16,7 +16,8 @@ use super::{
     rest_book, stale_script,
 };
 use crate::{
-    binance::{LISTEN_KEY, Printer, stream},
+    account::{API_KEY, is_signed_in_hex},
+    binance::{LISTEN_KEY, Printer, SUBSCRIPTION, stream},
     exchange::Exchange,
     market::{SnapshotFault, Subscriber},
 };
@@ -26,7 +27,7 @@ pub(super) fn spot(shared: Shared) -> Router {
     streams(Router::new(), "")
         .route("/api/v3/depth", get(depth))
         .route("/api/v3/exchangeInfo", get(exchange_info))
-        .route("/api/v3/userDataStream", post(listen_key))
+        .route("/ws-api/v3", any(open_interface))
         .with_state(shared)
 }
 
@@ -38,6 +39,39 @@ pub(super) fn usdm(shared: Shared) -> Router {
         .route("/fapi/v1/exchangeInfo", get(exchange_info))
         .route("/fapi/v1/listenKey", post(listen_key).put(listen_key))
         .with_state(shared)
+}
+
+async fn open_interface(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+        let (connection, frames) = shared.lock().connect();
+        connection::serve(socket, shared, connection, frames, answer_interface, None).await;
+    })
+}
+
+/// Takes a request of the interface by WebSocket: a signed one for the account's own events.
+fn answer_interface(exchange: &mut Exchange, connection: u64, text: &str) {
+    let request: Value = serde_json::from_str(text).unwrap_or_default();
+    let parameter = |key: &str| {
+        let value = &request["params"][key];
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let signed = format!("apiKey={}&timestamp={}", parameter("apiKey"), parameter("timestamp"));
+    let age_ms = parameter("timestamp").parse::<u64>().unwrap_or_default().abs_diff(exchange.now_us() / 1000);
+    let refusal = |code: i32, reason: &str| json!({"id": request["id"], "status": 400, "error": {"code": code, "msg": reason}, "rateLimits": []});
+    let reply = if request["method"] != "userDataStream.subscribe.signature" {
+        refusal(-1000, "unknown method")
+    } else if parameter("apiKey") != API_KEY {
+        refusal(-2015, "Invalid API-key, IP, or permissions for action.")
+    } else if age_ms > 5000 {
+        refusal(-1021, "Timestamp for this request is outside of the recvWindow.")
+    } else if !is_signed_in_hex(&signed, &parameter("signature")) {
+        refusal(-1022, "Signature for this request is not valid.")
+    } else {
+        let stream = SUBSCRIPTION.to_owned();
+        exchange.subscribe_private(Subscriber { connection, stream, wrapped: true });
+        json!({"id": request["id"], "status": 200, "result": {"subscriptionId": 0}, "rateLimits": []})
+    };
+    exchange.send(connection, reply.to_string());
 }
 
 fn streams(router: Router<Shared>, prefix: &str) -> Router<Shared> {
@@ -199,7 +233,11 @@ async fn exchange_info(Query(query): Query<Listing>, State(shared): State<Shared
     ))
 }
 
-async fn listen_key() -> Response {
+async fn listen_key(headers: HeaderMap) -> Response {
+    if headers.get("x-mbx-apikey").is_none_or(|key| key != API_KEY) {
+        let body = json!({"code": -2015, "msg": "Invalid API-key, IP, or permissions for action."});
+        return (StatusCode::UNAUTHORIZED, Json(body)).into_response();
+    }
     Json(json!({"listenKey": LISTEN_KEY})).into_response()
 }
 

@@ -7,6 +7,7 @@ use axum::{
     routing::{any, get},
 };
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::{
     Shared,
@@ -14,6 +15,7 @@ use super::{
     connection::{self, REQUEST_BYTES_MAX},
 };
 use crate::{
+    account::{API_KEY, is_signed_in_hex},
     bybit::{Printer, topic},
     exchange::Exchange,
     market::{Subscriber, Topic},
@@ -23,6 +25,7 @@ use crate::{
 pub(super) fn router(shared: Shared) -> Router {
     Router::new()
         .route("/v5/public/linear", any(open))
+        .route("/v5/private", any(open_private))
         .route("/v5/market/instruments-info", get(instruments))
         .with_state(shared)
 }
@@ -32,6 +35,56 @@ async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Respon
         let (connection, frames) = shared.lock().connect();
         connection::serve(socket, shared, connection, frames, take, None).await;
     })
+}
+
+async fn open_private(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+        let (connection, frames) = shared.lock().connect();
+        connection::serve(socket, shared, connection, frames, take_private, None).await;
+    })
+}
+
+/// Takes a request on the account's own address, where nothing but a login is taken before the login.
+fn take_private(exchange: &mut Exchange, connection: u64, text: &str) {
+    let request: Value = serde_json::from_str(text).unwrap_or_default();
+    let op = request["op"].as_str().unwrap_or_default();
+    let argument = |index: usize| {
+        let value = &request["args"][index];
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let outcome = match op {
+        "ping" => Ok("pong"),
+        "auth" => {
+            let (key, expires, signature) = (argument(0), argument(1), argument(2));
+            let is_late = expires.parse::<u64>().map_or(true, |expires_ms| expires_ms * 1000 < exchange.now_us());
+            if key != API_KEY {
+                Err("Invalid apikey")
+            } else if is_late || !is_signed_in_hex(&format!("GET/realtime{expires}"), &signature) {
+                Err("Params Error")
+            } else {
+                exchange.log_in(connection);
+                Ok("")
+            }
+        }
+        "subscribe" if exchange.is_logged_in(connection) => {
+            let names: Vec<String> = (0..request["args"].as_array().map_or(0, Vec::len)).map(argument).collect();
+            if names.iter().all(|name| ["order", "execution", "position", "wallet"].contains(&name.as_str())) {
+                if names.contains(&"order".to_owned()) {
+                    exchange.subscribe_private(Subscriber { connection, stream: String::new(), wrapped: false });
+                }
+                Ok("")
+            } else {
+                Err("error:handler not found")
+            }
+        }
+        "subscribe" => Err("Request not authorized"),
+        _ => Err("Invalid op"),
+    };
+    let (success, reason) = (outcome.is_ok(), outcome.unwrap_or_else(|reason| reason));
+    let answer = json!({
+        "success": success, "ret_msg": reason, "op": op, "conn_id": format!("sim-{connection}"), "req_id": request["req_id"],
+    });
+    exchange.send(connection, answer.to_string());
 }
 
 #[derive(Deserialize)]

@@ -15,6 +15,7 @@ use super::{
     connection::{self, REQUEST_BYTES_MAX},
 };
 use crate::{
+    account::{API_KEY, API_SECRET},
     deribit::{Printer, topic},
     exchange::Exchange,
     market::{Subscriber, Topic, Window},
@@ -60,6 +61,12 @@ struct Params {
     #[serde(default)]
     channels: Vec<String>,
     interval: Option<u32>,
+    #[serde(default)]
+    grant_type: String,
+    #[serde(default)]
+    client_id: String,
+    #[serde(default)]
+    client_secret: String,
 }
 
 /// Takes a request.
@@ -87,6 +94,31 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
             };
             exchange.set_heartbeat(connection, seconds);
             exchange.send(connection, answer(&id, Ok(json!("ok"))));
+        }
+        "public/auth" => {
+            let Params { grant_type, client_id, client_secret, .. } = &params;
+            let outcome = if grant_type != "client_credentials" {
+                Err((-32602, "Invalid params"))
+            } else if client_id != API_KEY || client_secret != API_SECRET {
+                Err((13004, "invalid_credentials"))
+            } else {
+                exchange.log_in(connection);
+                let scope = "connection mainaccount";
+                Ok(
+                    json!({"access_token": "sim", "expires_in": 900, "refresh_token": "sim", "scope": scope, "token_type": "bearer"}),
+                )
+            };
+            exchange.send(connection, answer(&id, outcome));
+        }
+        "private/subscribe" if !exchange.is_logged_in(connection) => {
+            exchange.send(connection, answer(&id, Err((13009, "unauthorized"))));
+        }
+        "private/subscribe" => {
+            let names: Vec<&String> = params.channels.iter().filter(|name| name.starts_with("user.")).collect();
+            exchange.send(connection, answer(&id, Ok(json!(names))));
+            if names.iter().any(|name| name.starts_with("user.changes.")) {
+                exchange.subscribe_private(Subscriber { connection, stream: String::new(), wrapped: false });
+            }
         }
         "public/subscribe" | "public/unsubscribe" => {
             let mut known = Vec::with_capacity(params.channels.len());

@@ -3,27 +3,57 @@
 use axum::{
     Router,
     extract::{State, WebSocketUpgrade},
+    http::HeaderMap,
     response::Response,
-    routing::any,
+    routing::{any, post},
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Shared,
+    binance::json_text,
     connection::{self, REQUEST_BYTES_MAX},
 };
 use crate::{
+    account::{API_KEY, TOKEN, is_signed_for_kraken},
     exchange::Exchange,
     kraken::{DEPTHS, Printer, answer, status},
     market::{Subscriber, Topic},
 };
 
+const TOKEN_PATH: &str = "/0/private/GetWebSocketsToken";
+
 const HEARTBEAT: &str = r#"{"channel":"heartbeat"}"#;
 
 /// Paths of the venue.
 pub(super) fn router(shared: Shared) -> Router {
-    Router::new().route("/v2", any(open)).with_state(shared)
+    Router::new().route("/v2", any(open)).route(TOKEN_PATH, post(token)).with_state(shared)
+}
+
+/// Gives a token to whoever has the secret.
+async fn token(headers: HeaderMap, body: String) -> Response {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let answer = if header("api-key") != API_KEY {
+        json!({"error": ["EAPI:Invalid key"]})
+    } else if !is_signed_for_kraken(TOKEN_PATH, &body, header("api-sign")) {
+        json!({"error": ["EAPI:Invalid signature"]})
+    } else {
+        json!({"error": [], "result": {"token": TOKEN, "expires": 900}})
+    };
+    json_text(answer.to_string())
+}
+
+/// The account's own orders, for whoever has the token; none is open at first.
+fn executions(exchange: &mut Exchange, connection: u64, req_id: &str, params: &Params) {
+    if params.token != TOKEN {
+        let refusal = answer("subscribe", req_id, Err("ESession:Invalid session"), exchange.now_us());
+        return exchange.send(connection, refusal);
+    }
+    let result = r#"{"channel":"executions","maxratecount":60,"snapshot":true}"#;
+    exchange.send(connection, answer("subscribe", req_id, Ok(result), exchange.now_us()));
+    exchange.send(connection, r#"{"channel":"executions","type":"snapshot","data":[],"sequence":1}"#);
+    exchange.subscribe_private(Subscriber { connection, stream: String::new(), wrapped: false });
 }
 
 fn beat(exchange: &mut Exchange, connection: u64) -> bool {
@@ -59,6 +89,8 @@ struct Params {
     symbol: Vec<String>,
     depth: Option<Value>,
     snapshot: Option<bool>,
+    #[serde(default)]
+    token: String,
 }
 
 /// Takes a request.
@@ -78,6 +110,9 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
             let result = r#"{"channel":"instrument","snapshot":true}"#;
             exchange.send(connection, answer(method, &req_id, Ok(result), exchange.now_us()));
             instruments(exchange, connection);
+        }
+        "subscribe" if request.params.channel == "executions" => {
+            executions(exchange, connection, &req_id, &request.params);
         }
         "subscribe" | "unsubscribe" => {
             for symbol in &request.params.symbol {

@@ -8,7 +8,7 @@ use axum::{
     routing::{any, get},
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Shared,
@@ -17,6 +17,7 @@ use super::{
     rest_book, stale_script,
 };
 use crate::{
+    account::{API_KEY, PASSPHRASE, is_signed_in_base64},
     exchange::Exchange,
     market::{SnapshotFault, Subscriber, Topic, window},
     okx::{DEPTH, Printer, topic},
@@ -30,6 +31,7 @@ pub(super) fn router(shared: Shared) -> Router {
     Router::new()
         .route("/ws/v5/public", any(open))
         .route("/ws/v5/business", any(open_business))
+        .route("/ws/v5/private", any(open_private))
         .route("/api/v5/market/books", get(books))
         .route("/api/v5/public/instruments", get(instruments))
         .with_state(shared)
@@ -48,6 +50,51 @@ fn serve(upgrade: WebSocketUpgrade, shared: Shared, answer: Answer) -> Response 
         let (connection, frames) = shared.lock().connect();
         connection::serve(socket, shared, connection, frames, answer, Some(beat)).await;
     })
+}
+
+async fn open_private(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    serve(upgrade, shared, take_private)
+}
+
+/// Takes a request on the account's own address.
+fn take_private(exchange: &mut Exchange, connection: u64, text: &str) {
+    if text == "ping" {
+        return exchange.send(connection, "pong");
+    }
+    let conn_id = format!("{connection:08x}");
+    let refusal = |code: &str, reason: &str| json!({"event": "error", "code": code, "msg": reason, "connId": conn_id});
+    let request: Value = serde_json::from_str(text).unwrap_or_default();
+    let arguments = request["args"].as_array().cloned().unwrap_or_default();
+    for argument in &arguments {
+        let field = |key: &str| argument[key].as_str().unwrap_or_default();
+        let answer = match request["op"].as_str() {
+            Some("login") => {
+                let signed = format!("{}GET/users/self/verify", field("timestamp"));
+                let seconds = field("timestamp").parse::<u64>().unwrap_or_default();
+                if field("apiKey") != API_KEY {
+                    refusal("60005", "Invalid apiKey")
+                } else if field("passphrase") != PASSPHRASE {
+                    refusal("60024", "Wrong passphrase")
+                } else if seconds.abs_diff(exchange.now_us() / 1_000_000) > 30 {
+                    refusal("60006", "Timestamp request expired")
+                } else if !is_signed_in_base64(&signed, field("sign")) {
+                    refusal("60007", "Invalid sign")
+                } else {
+                    exchange.log_in(connection);
+                    json!({"event": "login", "code": "0", "msg": "", "connId": conn_id})
+                }
+            }
+            Some("subscribe") if !exchange.is_logged_in(connection) => refusal("60011", "Please log in"),
+            Some("subscribe") if ["orders", "positions", "account"].contains(&field("channel")) => {
+                if field("channel") == "orders" {
+                    exchange.subscribe_private(Subscriber { connection, stream: String::new(), wrapped: false });
+                }
+                json!({"event": "subscribe", "arg": argument, "connId": conn_id})
+            }
+            Some(_) | None => refusal("60012", "Invalid request"),
+        };
+        exchange.send(connection, answer.to_string());
+    }
 }
 
 fn beat(exchange: &mut Exchange, connection: u64) -> bool {

@@ -1,10 +1,12 @@
 //! `[market]`
 
+use std::path::PathBuf;
+
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tt_market::Venue;
 
-use crate::market::{FeedConfig, topic_of_name};
+use crate::market::{Credentials, FeedConfig, topic_of_name};
 
 /// Which venues are followed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +39,8 @@ pub struct FeedSection {
     /// Whether the venue may pack what it sends (permessage-deflate).
     #[serde(default)]
     pub compressed: bool,
+    /// `key`, `secret` and `passphrase` of the account that is followed, too, in a file that only its owner may read.
+    pub account_file: Option<PathBuf>,
     /// CPU that the connection's thread is pinned to.
     pub cpu: Option<usize>,
 }
@@ -70,6 +74,7 @@ impl FeedSection {
         }
         feed.join_by_rest = self.join_by_rest;
         feed.compressed = self.compressed;
+        feed.account = self.account_file.as_deref().map(Credentials::read).transpose()?;
         feed.cpu = self.cpu;
         Ok(feed)
     }

@@ -11,6 +11,7 @@ mod skew;
 mod step;
 mod visit;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use tt_market::Venue;
 use tt_market::rules::Tested;
 
 use self::report::{Report, Verdict};
+use super::account::Credentials;
 use super::settings::FeedConfig;
 use crate::config::Config;
 use crate::output;
@@ -49,6 +51,9 @@ pub struct Args {
     /// The built-in simulator's venue instead of the true one
     #[arg(long)]
     simulated: bool,
+    /// `key`, `secret` and `passphrase` (TOML) of an account to log in with, in a file that only its owner may read
+    #[arg(long, value_name = "FILE")]
+    account_file: Option<PathBuf>,
     /// Levels of each side, where the venue wants to know
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
@@ -116,6 +121,9 @@ fn source(args: &Args, config: &Config) -> Result<(FeedConfig, Option<sim::Runni
         feed.symbols.clone_from(&args.symbols);
     }
     feed.rest = args.rest_url.clone().or(feed.rest);
+    if let Some(path) = &args.account_file {
+        feed.account = Some(Credentials::read(path)?);
+    }
     feed.depth = args.depth.unwrap_or(feed.depth);
     for address in [Some(&feed.streams), feed.rest.as_ref()].into_iter().flatten() {
         super::dial::Target::of(address)?;

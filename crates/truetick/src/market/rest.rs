@@ -14,6 +14,9 @@ use super::dial::dial;
 /// The longest body that is taken. Binance's 5,000 levels a side are about 400 kB.
 const BODY_BYTES_MAX: usize = 8 << 20;
 
+/// The longest body of a refusal that is told, in bytes.
+const WORDS_MAX: usize = 1024;
+
 /// An answer comes within this time, or the request has failed.
 const ANSWER_MAX: Duration = Duration::from_secs(15);
 
@@ -40,6 +43,12 @@ impl Ask {
     /// A request with a body of `kind`.
     pub(super) fn post(kind: &str, body: String) -> Self {
         Self { method: Method::POST, headers: vec![(header::CONTENT_TYPE, kind.to_owned())], body }
+    }
+
+    /// The same with another header.
+    pub(super) fn header(mut self, name: HeaderName, value: String) -> Self {
+        self.headers.push((name, value));
+        self
     }
 }
 
@@ -108,7 +117,13 @@ async fn exchange(uri: &Uri, asked: Ask, clock: Clock) -> Result<Answer, Failed>
         let response = sender.send_request(request).await.map_err(Failed::new)?;
         let status = response.status();
         if status != StatusCode::OK {
-            return Err(refused(status, response.headers()));
+            let mut failed = refused(status, response.headers());
+            // The venue's words, where it has some.
+            if let Ok(body) = Limited::new(response.into_body(), WORDS_MAX).collect().await {
+                let words = String::from_utf8_lossy(&body.to_bytes()).split_whitespace().collect::<Vec<_>>().join(" ");
+                failed.reason = format!("{} {words}", failed.reason).trim_end().to_owned();
+            }
+            return Err(failed);
         }
         let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await;

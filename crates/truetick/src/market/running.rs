@@ -327,9 +327,10 @@ fn split(feed: &FeedConfig) -> Vec<FeedConfig> {
     let mut parts: Vec<FeedConfig> = Vec::new();
     for symbols in feed.symbols.chunks(symbols_max(feed.venue, feed.topics().count())) {
         let listen_key = feed.listen_key.clone().filter(|_| parts.is_empty());
+        let account = feed.account.clone().filter(|_| parts.is_empty());
         let mut positions = feed.positions.clone();
         positions.retain(|position| symbols.contains(&position.symbol));
-        parts.push(FeedConfig { symbols: symbols.to_vec(), listen_key, positions, ..feed.clone() });
+        parts.push(FeedConfig { symbols: symbols.to_vec(), listen_key, account, positions, ..feed.clone() });
     }
     parts
 }

@@ -7,6 +7,7 @@ use hyper::Uri;
 use tt_market::rules::{JoinRule, Topic, TopicKind};
 use tt_market::{Decimal, Venue};
 
+use super::account::Credentials;
 use super::topics::topic_name;
 
 /// What the market engine follows.
@@ -54,6 +55,8 @@ pub struct FeedConfig {
     pub compressed: bool,
     /// The stream of the account's own orders (Binance's listen key); whoever got the key keeps it alive.
     pub listen_key: Option<String>,
+    /// Whose orders, executions, balances and positions are followed, too, on the account's own stream.
+    pub account: Option<Credentials>,
     /// Positions that each mark price values.
     pub positions: Vec<OpenPosition>,
     /// The CPU that the connection's thread is pinned to; `None` leaves it to the kernel.
@@ -127,6 +130,7 @@ impl FeedConfig {
             join_by_rest: false,
             compressed: false,
             listen_key: None,
+            account: None,
             positions: Vec::new(),
             cpu: None,
             timing,
@@ -173,7 +177,7 @@ impl FeedConfig {
     }
 
     /// Another WebSocket of the venue: at its own address, or at the same path of the host that stands for it.
-    fn elsewhere(&self, streams: &'static str) -> Uri {
+    pub(super) fn elsewhere(&self, streams: &'static str) -> Uri {
         let own = Uri::from_static(streams);
         if self.streams == Uri::from_static(self.venue.rules().streams) {
             return own;

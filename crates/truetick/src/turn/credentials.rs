@@ -149,7 +149,11 @@ pub(crate) fn secret_in(path: &Path) -> anyhow::Result<Zeroizing<String>> {
     secret.with_context(|| format!("{} holds no secret", path.display()))
 }
 
-fn secret_text(path: &Path) -> anyhow::Result<Zeroizing<String>> {
+/// The text of the file at `path`.
+///
+/// # Errors
+/// The file cannot be read, or others than its owner may read it; the error names the file.
+pub(crate) fn secret_text(path: &Path) -> anyhow::Result<Zeroizing<String>> {
     let cannot_read = || format!("cannot read {}", path.display());
     let mode = fs::metadata(path).with_context(cannot_read)?.permissions().mode();
     ensure!(

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sim::Venue;
 
 /// Every step, in order.
-pub(crate) const STEPS: [&str; 13] = [
+pub(crate) const STEPS: [&str; 14] = [
     "resolve",
     "connect",
     "tls",
@@ -22,6 +22,7 @@ pub(crate) const STEPS: [&str; 13] = [
     "clock",
     "lag",
     "frames",
+    "login",
 ];
 
 /// The simulated venues: the engine's name, the simulator's, the path of the streams, and the first symbol.

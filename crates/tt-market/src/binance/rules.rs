@@ -3,8 +3,8 @@
 
 use super::parse_snapshot;
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Overlap, Private, RequestRule,
-    ResyncBudget, Rules, Snapshot, Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, LoginTime, Numbering, Overlap, Private,
+    RequestRule, ResyncBudget, Rules, Snapshot, Tested, TokenRule, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -28,6 +28,12 @@ const REQUEST: RequestRule = RequestRule {
 
 /// The venue pings by WebSocket frames.
 const KEEP_ALIVE: KeepAlive = KeepAlive { ping: None, begin: None, answer: None };
+
+const PRIVATE_REQUEST: &str = r#"{"id":{id},"method":"SUBSCRIBE","params":[{topics}]}"#;
+
+/// It lasts an hour unless renewed.
+const LISTEN_KEY: TokenRule =
+    TokenRule { rest: "", path: "", found: "/listenKey", renewed: Some(Nanos::from_secs(30 * 60)) };
 
 /// Binance spot.
 pub static SPOT: Rules = Rules {
@@ -65,9 +71,15 @@ pub static SPOT: Rules = Rules {
     snapshot_gap: Nanos::from_millis(600),
     // A thousand levels weigh 50 of the 6,000 that are allowed in a minute: half of that for resyncs.
     resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    // Listen keys are no more: a signed request subscribes (developers.binance.com, "User Data Stream requests").
     private: Some(Private {
-        streams: "wss://stream.binance.com:9443/stream",
-        login: Login::ListenKey,
+        streams: "wss://ws-api.binance.com:443/ws-api/v3",
+        login: Login::HmacHex,
+        signed: "apiKey={key}&timestamp={time}",
+        time: LoginTime::Milliseconds,
+        message: "",
+        request: r#"{"id":{id},"method":"userDataStream.subscribe.signature","params":{"apiKey":"{key}","signature":"{signature}","timestamp":{time}}}"#,
+        token: None,
         topics: &[Topic::followed(TopicKind::Orders, "\"{listen_key}\"")],
     }),
 };
@@ -94,6 +106,11 @@ pub static USDM: Rules = Rules {
     private: Some(Private {
         streams: "wss://fstream.binance.com/stream",
         login: Login::ListenKey,
+        signed: "",
+        time: LoginTime::Milliseconds,
+        message: "",
+        request: PRIVATE_REQUEST,
+        token: Some(TokenRule { rest: "https://fapi.binance.com", path: "/fapi/v1/listenKey", ..LISTEN_KEY }),
         topics: &[Topic::followed(TopicKind::Orders, "\"{listen_key}\"")],
     }),
     ..SPOT
@@ -109,6 +126,11 @@ pub(crate) static COINM: Rules = Rules {
     private: Some(Private {
         streams: "wss://dstream.binance.com/stream",
         login: Login::ListenKey,
+        signed: "",
+        time: LoginTime::Milliseconds,
+        message: "",
+        request: PRIVATE_REQUEST,
+        token: Some(TokenRule { rest: "https://dapi.binance.com", path: "/dapi/v1/listenKey", ..LISTEN_KEY }),
         topics: &[Topic::followed(TopicKind::Orders, "\"{listen_key}\"")],
     }),
     ..USDM

@@ -1,8 +1,8 @@
 //! Bybit's rules, API version 5 (bybit-exchange.github.io/docs/v5/ws/connect).
 
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule,
-    ResyncBudget, Rules, Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, LoginTime, Numbering, Private,
+    RequestRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -60,6 +60,11 @@ pub static LINEAR: Rules = Rules {
     private: Some(Private {
         streams: "wss://stream.bybit.com/v5/private",
         login: Login::HmacHex,
+        signed: "GET/realtime{time}",
+        time: LoginTime::ExpiryMilliseconds,
+        message: r#"{"req_id":"{id}","op":"auth","args":["{key}",{time},"{signature}"]}"#,
+        request: r#"{"req_id":"{id}","op":"subscribe","args":[{topics}]}"#,
+        token: None,
         topics: &[
             Topic::followed(TopicKind::Orders, "\"order\""),
             Topic::followed(TopicKind::Executions, "\"execution\""),

@@ -1,8 +1,8 @@
 //! Coinbase Advanced's rules (docs.cdp.coinbase.com/coinbase-app/advanced-trade-apis/websocket).
 
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule,
-    ResyncBudget, Rules, Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, LoginTime, Numbering, Private,
+    RequestRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -58,6 +58,14 @@ pub(crate) static RULES: Rules = Rules {
     private: Some(Private {
         streams: "wss://advanced-trade-ws-user.coinbase.com",
         login: Login::Jwt,
-        topics: &[Topic::followed(TopicKind::Orders, r#""channel":"user","jwt":"{listen_key}""#)],
+        signed: "",
+        time: LoginTime::Seconds,
+        message: "",
+        request: r#"{"type":"subscribe",{topics}}"#,
+        token: None,
+        topics: &[
+            Topic::followed(TopicKind::Orders, r#""channel":"user","jwt":"{listen_key}""#),
+            Topic::followed(TopicKind::Heartbeat, r#""channel":"heartbeats","jwt":"{listen_key}""#),
+        ],
     }),
 };

@@ -1,8 +1,8 @@
 //! Coinbase Exchange's rules (docs.cdp.coinbase.com/exchange/websocket-feed).
 
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule,
-    ResyncBudget, Rules, Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, LoginTime, Numbering, Private,
+    RequestRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -57,6 +57,12 @@ pub(crate) static RULES: Rules = Rules {
     private: Some(Private {
         streams: "wss://ws-direct.exchange.coinbase.com",
         login: Login::SignedRequest,
+        signed: "{time}GET/users/self/verify",
+        time: LoginTime::Seconds,
+        message: "",
+        request: r#"{"type":"subscribe","channels":[{topics}],"key":"{key}","passphrase":"{passphrase}","timestamp":"{time}","signature":"{signature}"}"#,
+        token: None,
+        // Its messages are those of the full feed, which nothing tells from them but the subscription.
         topics: &[],
     }),
 };

@@ -1,8 +1,8 @@
 //! Deribit's rules (docs.deribit.com, JSON-RPC over WebSocket).
 
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule,
-    ResyncBudget, Rules, Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, LoginTime, Numbering, Private,
+    RequestRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -60,6 +60,11 @@ pub static RULES: Rules = Rules {
     private: Some(Private {
         streams: "wss://www.deribit.com/ws/api/v2",
         login: Login::ClientCredentials,
+        signed: "",
+        time: LoginTime::Milliseconds,
+        message: r#"{"jsonrpc":"2.0","id":{id},"method":"public/auth","params":{"grant_type":"client_credentials","client_id":"{key}","client_secret":"{secret}"}}"#,
+        request: r#"{"jsonrpc":"2.0","id":{id},"method":"private/subscribe","params":{"channels":[{topics}]}}"#,
+        token: None,
         topics: &[
             Topic::followed(TopicKind::Orders, "\"user.changes.any.any.raw\""),
             Topic::followed(TopicKind::Balances, "\"user.portfolio.any\""),

@@ -1,8 +1,8 @@
 //! Hyperliquid's rules (hyperliquid.gitbook.io/hyperliquid-docs/for-developers/api/websocket).
 
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule,
-    ResyncBudget, Rules, Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, LoginTime, Numbering, Private,
+    RequestRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -57,6 +57,11 @@ pub(crate) static RULES: Rules = Rules {
     private: Some(Private {
         streams: "wss://api.hyperliquid.xyz/ws",
         login: Login::Address,
+        signed: "",
+        time: LoginTime::Milliseconds,
+        message: "",
+        request: r#"{"method":"subscribe","subscription":{topics}}"#,
+        token: None,
         topics: &[
             Topic::followed(TopicKind::Orders, r#"{"type":"orderUpdates","user":"{listen_key}"}"#),
             Topic::followed(TopicKind::Executions, r#"{"type":"userFills","user":"{listen_key}"}"#),

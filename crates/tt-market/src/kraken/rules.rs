@@ -1,8 +1,8 @@
 //! Kraken's rules, WebSocket version 2 (docs.kraken.com/api/docs/websocket-v2).
 
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Private, RequestRule,
-    ResyncBudget, Rules, Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, LoginTime, Numbering, Private,
+    RequestRule, ResyncBudget, Rules, Tested, TokenRule, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -59,6 +59,16 @@ pub static RULES: Rules = Rules {
     private: Some(Private {
         streams: "wss://ws-auth.kraken.com/v2",
         login: Login::Token,
+        signed: "nonce={time}",
+        time: LoginTime::Milliseconds,
+        message: "",
+        request: r#"{"method":"subscribe","params":{{topics}},"req_id":{id}}"#,
+        token: Some(TokenRule {
+            rest: "https://api.kraken.com",
+            path: "/0/private/GetWebSocketsToken",
+            found: "/result/token",
+            renewed: None,
+        }),
         topics: &[Topic::followed(
             TopicKind::Orders,
             r#""channel":"executions","snap_orders":true,"token":"{listen_key}""#,

@@ -2,8 +2,8 @@
 
 use super::parse_snapshot;
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, Numbering, Overlap, Private, RequestRule,
-    ResyncBudget, Rules, Snapshot, Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, LoginTime, Numbering, Overlap, Private,
+    RequestRule, ResyncBudget, Rules, Snapshot, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -72,6 +72,11 @@ pub static RULES: Rules = Rules {
     private: Some(Private {
         streams: "wss://ws.okx.com:8443/ws/v5/private",
         login: Login::HmacBase64,
+        signed: "{time}GET/users/self/verify",
+        time: LoginTime::Seconds,
+        message: r#"{"op":"login","args":[{"apiKey":"{key}","passphrase":"{passphrase}","timestamp":"{time}","sign":"{signature}"}]}"#,
+        request: r#"{"op":"subscribe","args":[{topics}]}"#,
+        token: None,
         topics: &[
             Topic::followed(TopicKind::Orders, r#"{"channel":"orders","instType":"ANY"}"#),
             Topic::followed(TopicKind::Positions, r#"{"channel":"positions","instType":"ANY"}"#),

@@ -14,6 +14,7 @@ use super::report::{Finding, Report};
 use super::skew::Dated;
 use super::step::Step;
 use super::visit::Visit;
+use crate::market::account::{self, NotEntered};
 use crate::market::dial::{Target, dial};
 use crate::market::feed::WallClock;
 use crate::market::listing::{self, Listing, NotListed};
@@ -22,6 +23,7 @@ use crate::market::shown::steps_text;
 use crate::market::socket;
 
 const UPGRADE_MAX: Duration = Duration::from_secs(20);
+const LOGIN_MAX: Duration = Duration::from_secs(30);
 const LIST_MAX: Duration = Duration::from_secs(30);
 
 /// Takes every step that can be taken.
@@ -49,7 +51,33 @@ pub(super) async fn examine(
         // Whether the venue says farewell, too, changes nothing.
         let _ = visit.close().await;
     }
+    if streams_reached {
+        login(report, feed, clock).await?;
+    }
     Ok(report.skip_rest(of)?)
+}
+
+async fn login(report: &mut Report, feed: &FeedConfig, clock: Clock) -> anyhow::Result<()> {
+    let of = feed.venue.name();
+    report.begin(Step::Login, of);
+    let Some(credentials) = &feed.account else {
+        report.end(Step::Login, of, &Finding::skipped("no account: --account-file FILE"))?;
+        return Ok(());
+    };
+    let entered = tokio::time::timeout(report.left(LOGIN_MAX), account::enter(feed, credentials, clock)).await;
+    let finding = match entered {
+        Ok(Ok(entered)) => Finding::ok(format!("logged in, {} topics acknowledged", entered.topics)),
+        Ok(Err(NotEntered::Refused(reason))) => Finding::failed(
+            reason,
+            "are key, secret and passphrase this venue's, may the key read, may it be used from this address, and is this machine's clock right?",
+        ),
+        Ok(Err(NotEntered::Unreached(reason))) => {
+            Finding::failed(reason, "the account's stream is at an address of its own, which may be out of reach alone")
+        }
+        Err(_) => Finding::failed("no answer in time", "the venue is slow, or silent to strangers: try again"),
+    };
+    report.end(Step::Login, of, &finding)?;
+    Ok(())
 }
 
 async fn instruments(

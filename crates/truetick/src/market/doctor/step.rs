@@ -49,4 +49,6 @@ steps! {
     Lag => "lag",
     /// Every frame could be read, in the form that is expected.
     Frames => "frames",
+    /// The account's own stream takes the login, and acknowledges its topics.
+    Login => "login",
 }

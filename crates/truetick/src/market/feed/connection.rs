@@ -15,8 +15,10 @@ use tt_model::InstrumentId;
 
 use super::Feed;
 use super::line::{self, Line, Next, Received};
+use crate::market::account::{self, Credentials, NotEntered};
 use crate::market::backoff::Backoff;
 use crate::market::rest;
+use crate::market::topics::Refusal;
 
 /// How often deadlines are looked at and numbers published.
 const BEAT: Duration = Duration::from_millis(50);
@@ -76,7 +78,35 @@ impl Connection<'_> {
         for config in self.feed.config.lines() {
             self.lines.push(line::open(self.feed, &config).await?);
         }
+        if let Some(account) = self.feed.config.account.clone() {
+            self.enter(&account).await?;
+        }
         self.feed.status.connections += 1;
+        Ok(())
+    }
+
+    /// Opens the account's own stream. Where the venue refuses it, the books are followed nevertheless, and it is tried
+    /// again with the next connection.
+    async fn enter(&mut self, account: &Credentials) -> Result<(), String> {
+        let early = match account::enter(&self.feed.config, account, self.feed.clock).await {
+            Ok(mut entered) => {
+                let early = std::mem::take(&mut entered.early);
+                let books = self.lines.first().map(|line| line.id);
+                self.lines.push(line::entered(self.feed, entered, books)?);
+                early
+            }
+            Err(NotEntered::Unreached(reason)) => return Err(format!("the account's stream: {reason}")),
+            Err(NotEntered::Refused(reason)) => {
+                let venue = self.feed.config.venue.name();
+                tracing::warn!(venue, reason, "market: the account is refused");
+                self.feed.status.refuse(Refusal { subject: "account".to_owned(), reason });
+                return Ok(());
+            }
+        };
+        for text in early {
+            let received = self.feed.ledger.received();
+            self.take_bytes(self.lines.len() - 1, text.as_bytes(), received);
+        }
         Ok(())
     }
 
@@ -231,8 +261,9 @@ impl Connection<'_> {
                     }
                 }
                 Request::Answer { connection } => {
-                    let answer = self.feed.config.venue.rules().keep_alive.answer;
-                    if let (Some(answer), Some(line)) = (answer, self.line(connection)) {
+                    let Some(answer) = self.feed.config.venue.rules().keep_alive.answer else { continue };
+                    // Which of two lines was asked is not known.
+                    for line in self.lines.iter_mut().filter(|line| line.id == connection) {
                         line.send(answer.to_owned()).await?;
                     }
                 }

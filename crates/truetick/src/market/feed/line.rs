@@ -10,8 +10,10 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tt_market::ConnectionId;
+use tt_market::rules::{Numbering, Topic};
 
 use super::Feed;
+use crate::market::account::Entered;
 use crate::market::dial::LastRead;
 use crate::market::liveness::{Liveness, Look};
 use crate::market::settings::LineConfig;
@@ -20,6 +22,8 @@ use crate::market::topics::Requests;
 
 /// A closing handshake may take this long.
 const CLOSE_MAX: Duration = Duration::from_millis(500);
+
+const NO_CONNECTION: &str = "the engine holds no more connections";
 
 /// What a WebSocket gives: a message, an error, or its end.
 pub(super) type Received = Option<Result<Message, tungstenite::Error>>;
@@ -49,22 +53,49 @@ pub(super) async fn open(feed: &mut Feed, config: &LineConfig) -> Result<Line, S
     let (socket, last_read) = opened.map_err(|error| format!("{error:#}"))?;
     let venue = feed.config.venue;
     let id = feed.intake.open_connection(venue, &config.streams.to_string(), feed.wall.now());
-    let id = id.map_err(|_| "the engine holds no more connections".to_owned())?;
-    let (depth, timing) = (feed.config.depth, feed.config.timing);
+    let id = id.map_err(|_| NO_CONNECTION.to_owned())?;
+    Ok(line(feed, id, (socket, last_read), config.topics.clone()))
+}
+
+/// The line of an account's own stream. Where messages are not numbered by connection, it counts as one with the line of
+/// the `books`: an account may be silent for hours.
+///
+/// # Errors
+/// The engine holds no more connections; in words.
+pub(super) fn entered(feed: &mut Feed, entered: Entered, books: Option<ConnectionId>) -> Result<Line, String> {
+    let venue = feed.config.venue;
+    let shared = books.filter(|_| venue.rules().numbering != Numbering::Connection);
+    let id = match shared {
+        Some(id) => id,
+        None => {
+            let opened = feed.intake.open_connection(venue, "account", feed.wall.now());
+            opened.map_err(|_| NO_CONNECTION.to_owned())?
+        }
+    };
+    Ok(line(feed, id, (entered.socket, entered.last_read), Vec::new()))
+}
+
+fn line(
+    feed: &Feed,
+    id: ConnectionId,
+    (socket, last_read): (Socket, LastRead),
+    topics: Vec<&'static Topic>,
+) -> Line {
+    let (venue, depth, timing) = (feed.config.venue, feed.config.depth, feed.config.timing);
     let mut request_times = tokio::time::interval(Duration::from_nanos(venue.rules().request_gap.0));
     request_times.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    Ok(Line {
+    Line {
         id,
         socket,
         last_read,
-        requests: Requests::new(venue, config.topics.clone(), depth, timing.answer_max),
+        requests: Requests::new(venue, topics, depth, timing.answer_max),
         unsent: Vec::new(),
         request_times,
         opened: Instant::now(),
         liveness: Liveness::new(timing.silence_max, Duration::ZERO),
         last_ping: Instant::now(),
         close_code: None,
-    })
+    }
 }
 
 impl Line {

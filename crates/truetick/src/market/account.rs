@@ -1,0 +1,303 @@
+//! An account's own stream: who it is, how that is proved to the venue, and what is asked for then.
+
+mod credentials;
+mod signature;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use futures_util::{SinkExt as _, StreamExt as _};
+use hyper::Uri;
+use hyper::header::HeaderName;
+use serde_json::Value;
+use tokio_tungstenite::tungstenite::Message;
+use tt_market::rules::{Login, LoginTime, Private, TokenRule};
+use tt_market::{Capacity, Control, Event, EventBuffer, Fault, Rules};
+use tt_meter::Clock;
+use zeroize::Zeroizing;
+
+use super::dial::LastRead;
+use super::rest::{self, Ask};
+use super::settings::FeedConfig;
+use super::socket::{self, Socket};
+
+pub use credentials::Credentials;
+
+/// A signature that names its end is good for so long.
+const EXPIRY: Duration = Duration::from_secs(10);
+
+/// Frames that may come between a request and its answer.
+const EARLY_MAX: usize = 10_000;
+
+/// Characters of the venue's words that are told.
+const WORDS_MAX: usize = 200;
+
+/// Why there is no stream.
+#[derive(Debug)]
+pub(super) enum NotEntered {
+    /// The venue does not believe it, or does not offer it: asking again would not help.
+    Refused(String),
+    /// The venue was not reached, or fell silent.
+    Unreached(String),
+}
+
+/// A connection that the venue knows the owner of, with everything asked for and acknowledged.
+pub(super) struct Entered {
+    pub(super) socket: Socket,
+    pub(super) last_read: LastRead,
+    /// What came before the last acknowledgement, in order; the acknowledgements are among it.
+    pub(super) early: Vec<String>,
+    /// Topics that were acknowledged.
+    pub(super) topics: usize,
+}
+
+/// Where the account's stream of `feed` is: at the venue, or at the same path of the host that stands for it.
+///
+/// # Errors
+/// The venue has none.
+pub(super) fn address(feed: &FeedConfig) -> Result<Uri> {
+    let rules = feed.venue.rules();
+    let private = rules.private.with_context(|| format!("{} has no stream of an account", rules.name))?;
+    Ok(feed.elsewhere(private.streams))
+}
+
+fn is_at_venue(feed: &FeedConfig) -> bool {
+    feed.streams == Uri::from_static(feed.venue.rules().streams)
+}
+
+/// Opens the account's stream of `feed`, logs in, and asks for its topics. Each answer is waited for.
+///
+/// # Errors
+/// See [`NotEntered`].
+pub(super) async fn enter(feed: &FeedConfig, account: &Credentials, clock: Clock) -> Result<Entered, NotEntered> {
+    let rules = feed.venue.rules();
+    let refused = |error: anyhow::Error| NotEntered::Refused(format!("{error:#}"));
+    let address = address(feed).map_err(refused)?;
+    let Some(private) = rules.private else { return Err(NotEntered::Refused("no stream of an account".to_owned())) };
+    let proof = Proof::make(feed, &private, account, clock).await?;
+    let (socket, last_read) =
+        socket::open(&address, clock).await.map_err(|error| NotEntered::Unreached(format!("{error:#}")))?;
+    let standard = Capacity::default();
+    let buffer = EventBuffer::new(standard.frame_levels, standard.frame_entries);
+    let mut threshold =
+        Threshold { rules, socket, buffer, early: Vec::new(), answer_max: feed.timing.answer_max, last_id: 0 };
+    if !private.message.is_empty() {
+        threshold.ask(&proof.fill(private.message), 1).await?;
+    }
+    let quoted: Vec<String> = feed.symbols.iter().map(|symbol| format!("\"{symbol}\"")).collect();
+    let texts: Vec<String> = private
+        .topics
+        .iter()
+        .filter(|topic| topic.followed)
+        .map(|topic| proof.fill(topic.text).replace("{symbols}", &quoted.join(",")))
+        .collect();
+    let at_once =
+        if rules.answer.each || rules.request.grouping != tt_market::rules::Grouping::Topics { 1 } else { 16 };
+    for chunk in texts.chunks(at_once) {
+        let request = proof.fill(private.request).replace("{topics}", &chunk.join(","));
+        threshold.ask(&request, chunk.len()).await?;
+        threshold.check(chunk)?;
+    }
+    let Threshold { socket, early, .. } = threshold;
+    Ok(Entered { socket, last_read, early, topics: texts.len() })
+}
+
+/// A connection before everything was acknowledged.
+struct Threshold {
+    rules: &'static Rules,
+    socket: Socket,
+    buffer: EventBuffer,
+    early: Vec<String>,
+    answer_max: Duration,
+    last_id: u64,
+}
+
+impl Threshold {
+    /// Sends a request and waits for its one answer.
+    async fn ask(&mut self, text: &str, topics: usize) -> Result<(), NotEntered> {
+        self.last_id += 1;
+        let request = Zeroizing::new(text.replace("{id}", &self.last_id.to_string()));
+        let sent = self.socket.send(Message::text(request.as_str())).await;
+        sent.map_err(|error| NotEntered::Unreached(error.to_string()))?;
+        let answer_max = self.answer_max;
+        let late = |_| NotEntered::Unreached(format!("no answer to the account's request for {topics} topics"));
+        tokio::time::timeout(answer_max, self.answer()).await.map_err(late)?
+    }
+
+    async fn answer(&mut self) -> Result<(), NotEntered> {
+        loop {
+            let message = self.socket.next().await.context("the venue closed the connection");
+            let message = message.and_then(|message| Ok(message?));
+            let text = match message.map_err(|error| NotEntered::Unreached(error.to_string()))? {
+                Message::Text(text) => text.as_str().to_owned(),
+                Message::Close(reason) => {
+                    let reason = reason.map_or_else(String::new, |close| close.to_string());
+                    return Err(NotEntered::Refused(format!("the venue closed the connection: {reason}")));
+                }
+                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
+            };
+            let venue = tt_market::Venue::find(self.rules.name);
+            let read = venue.map(|venue| venue.parse(text.as_bytes(), &mut self.buffer));
+            match read {
+                Some(Err(Fault::Refused)) => return Err(NotEntered::Refused(self.words(&text))),
+                Some(Ok(Event::Control(Control::Accepted | Control::LoggedIn))) => {
+                    self.keep(text);
+                    return Ok(());
+                }
+                Some(_) | None => self.keep(text),
+            }
+        }
+    }
+
+    /// Whether the last answer lists each of `topics`, where the venue's answers do.
+    fn check(&self, topics: &[String]) -> Result<(), NotEntered> {
+        let Some((pointer, answer)) = self.rules.answer.accepted.zip(self.early.last()) else { return Ok(()) };
+        let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+        let listed = answer.pointer(pointer).map(Value::to_string).unwrap_or_default();
+        match topics.iter().find(|topic| !listed.contains(topic.as_str())) {
+            Some(topic) => Err(NotEntered::Refused(format!("{topic} was not accepted"))),
+            None => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, text: String) {
+        if self.early.len() < EARLY_MAX {
+            self.early.push(text);
+        }
+    }
+
+    /// The venue's reason, or its answer as it is.
+    fn words(&self, text: &str) -> String {
+        let answer: Value = serde_json::from_str(text).unwrap_or_default();
+        let reason = self.rules.answer.reason.iter().find_map(|pointer| answer.pointer(pointer));
+        let reason = reason.and_then(Value::as_str).filter(|reason| !reason.is_empty());
+        reason.unwrap_or(text).chars().take(WORDS_MAX).collect()
+    }
+}
+
+/// What fills the places of an account's messages.
+struct Proof {
+    places: Vec<(&'static str, Zeroizing<String>)>,
+}
+
+impl Proof {
+    async fn make(
+        feed: &FeedConfig,
+        private: &Private,
+        account: &Credentials,
+        clock: Clock,
+    ) -> Result<Self, NotEntered> {
+        let refused = |error: anyhow::Error| NotEntered::Refused(format!("{error:#}"));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let time = match private.time {
+            LoginTime::Seconds => now.as_secs().to_string(),
+            LoginTime::Milliseconds => now.as_millis().to_string(),
+            LoginTime::ExpiryMilliseconds => (now + EXPIRY).as_millis().to_string(),
+        };
+        let signed = private.signed.replace("{key}", &account.key).replace("{time}", &time);
+        let secret = account.secret.as_str();
+        let mut token = String::new();
+        let signature = match private.login {
+            Login::HmacHex => signature::hex(secret, &signed),
+            Login::HmacBase64 => signature::base64(secret, &signed),
+            Login::SignedRequest => signature::base64_of_base64(secret, &signed),
+            Login::Jwt => {
+                let nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
+                token = signature::token(&account.key, secret, &nonce, now.as_secs()).map_err(refused)?;
+                Ok(String::new())
+            }
+            Login::Address => {
+                token.clone_from(&account.key);
+                Ok(String::new())
+            }
+            Login::ClientCredentials | Login::ListenKey | Login::Token => Ok(String::new()),
+        };
+        if let Some(rule) = private.token {
+            let ask = asked(private.login, &rule, account, &signed, &time).map_err(refused)?;
+            token = by_rest(feed, &rule, ask, clock).await?;
+        }
+        let text = |text: &str| Zeroizing::new(text.to_owned());
+        let places = vec![
+            ("{key}", text(&account.key)),
+            ("{secret}", text(secret)),
+            ("{passphrase}", account.passphrase.clone()),
+            ("{time}", text(&time)),
+            ("{signature}", text(&signature.map_err(refused)?)),
+            ("{listen_key}", text(&token)),
+        ];
+        Ok(Self { places })
+    }
+
+    /// `text` with its places filled, as JSON writes them.
+    fn fill(&self, text: &str) -> String {
+        self.places.iter().fold(text.to_owned(), |text, (place, value)| {
+            let written = Zeroizing::new(Value::from(value.as_str()).to_string());
+            // Without its quotes.
+            text.replace(place, &written[1..written.len() - 1])
+        })
+    }
+}
+
+/// The request for a token.
+fn asked(login: Login, rule: &TokenRule, account: &Credentials, body: &str, nonce: &str) -> Result<Ask> {
+    let header = HeaderName::from_static;
+    match login {
+        Login::Token => {
+            let signature = signature::kraken(&account.secret, rule.path, nonce, body)?;
+            let ask = Ask::post("application/x-www-form-urlencoded", body.to_owned());
+            Ok(ask.header(header("api-key"), account.key.clone()).header(header("api-sign"), signature))
+        }
+        Login::ListenKey => {
+            Ok(Ask::post("application/json", String::new()).header(header("x-mbx-apikey"), account.key.clone()))
+        }
+        Login::HmacHex
+        | Login::HmacBase64
+        | Login::ClientCredentials
+        | Login::Jwt
+        | Login::SignedRequest
+        | Login::Address => Err(anyhow!("no token is asked for by this login")),
+    }
+}
+
+/// The token by REST: at its own host, or at the one that stands for the venue.
+async fn by_rest(feed: &FeedConfig, rule: &TokenRule, ask: Ask, clock: Clock) -> Result<String, NotEntered> {
+    let refused = |error: anyhow::Error| NotEntered::Refused(format!("{error:#}"));
+    let uri = if is_at_venue(feed) {
+        format!("{}{}", rule.rest, rule.path).parse().map_err(|error| refused(anyhow!("{error}")))?
+    } else {
+        feed.rest_uri(rule.path).map_err(refused)?
+    };
+    let answer = rest::ask(&uri, ask, clock).await.map_err(|failed| {
+        let told = format!("{uri}: {}", failed.reason);
+        if failed.is_final { NotEntered::Refused(told) } else { NotEntered::Unreached(told) }
+    })?;
+    found(&answer.body, rule.found).map_err(refused)
+}
+
+fn found(body: &[u8], pointer: &str) -> Result<String> {
+    let Ok(answer) = serde_json::from_slice::<Value>(body) else { bail!("the answer with the token is no JSON") };
+    let token = answer.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let words: String = String::from_utf8_lossy(body).chars().take(WORDS_MAX).collect();
+    ensure!(!token.is_empty(), "no token: {words}");
+    Ok(token.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_filled_as_json_writes_them() {
+        let proof = Proof { places: vec![("{passphrase}", Zeroizing::new("a \"b\" \\ c".to_owned()))] };
+        let filled = proof.fill(r#"{"passphrase":"{passphrase}"}"#);
+        let read: Value = serde_json::from_str(&filled).unwrap();
+        assert_eq!(read["passphrase"], "a \"b\" \\ c");
+    }
+
+    #[test]
+    fn an_answer_without_a_token_is_told_in_the_venues_words() {
+        let told = found(br#"{"error":["EAPI:Invalid key"]}"#, "/result/token").unwrap_err();
+        assert!(told.to_string().contains("EAPI:Invalid key"));
+        assert_eq!(found(br#"{"error":[],"result":{"token":"t"}}"#, "/result/token").unwrap(), "t");
+    }
+}
