@@ -92,6 +92,8 @@ fn a_refused_login_is_told_in_the_venues_words_and_costs_the_books_nothing() {
         let running = market::start(config).unwrap();
         let reader = running.reader();
         assert!(reader.wait(SOON, || reader.all_verified()), "{}: {:?}", venue.0.name(), reader.status(0));
+        let told = || !reader.status(0).refusals.is_empty();
+        assert!(reader.wait(SOON, told), "{}: {:?}", venue.0.name(), reader.status(0));
         let status = reader.status(0);
         let words = match venue.1 {
             SimVenue::BinanceSpot => "Signature for this request is not valid",

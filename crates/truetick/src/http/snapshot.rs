@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
-pub use market::{Book, Candle, Feed, IngestRow, Level, Market, Trade};
+pub use market::{Account, Book, Candle, Feed, IngestRow, Level, Market, Trade};
 
 /// A count under a name. Names come from closed lists in the code, so that they may label metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -8,7 +8,7 @@ use super::ledger::{Row, Times};
 use super::running::{Instrument, Reader, TIMEFRAMES};
 use super::shown::{level_text, steps_text};
 use crate::http::snapshot::{
-    Book, Candle, Count, Feed, IngestRow, Ledger, Level, Market, Quantiles, StageMean, Stages, Trade,
+    Account, Book, Candle, Count, Feed, IngestRow, Ledger, Level, Market, Quantiles, StageMean, Stages, Trade,
 };
 use crate::timing;
 
@@ -38,6 +38,7 @@ impl Reader {
             gaps: counters.gaps,
             resyncs: counters.resyncs,
             reconnects: status.reconnects(),
+            account: account_shown(counters),
         }
     }
 
@@ -114,6 +115,12 @@ impl Reader {
         };
         TIMEFRAMES.into_iter().enumerate().filter(|(_, timeframe)| timeframe.0 > 0).filter_map(shown).collect()
     }
+}
+
+/// What an account told.
+pub(super) const fn account_shown(counters: &VenueCounters) -> Account {
+    let VenueCounters { order_updates, executions, balances, positions, .. } = *counters;
+    Account { order_updates, executions, balances, positions }
 }
 
 /// Frames of all feeds: what was applied, and why the others were dropped.

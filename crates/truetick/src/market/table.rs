@@ -11,7 +11,8 @@ use tt_model::{InstrumentId, Nanos};
 use super::reach::Unreached;
 use super::running::{Instrument, Reader};
 use super::shown::level_text;
-use super::snapshot::ingest;
+use super::snapshot::{account_shown, ingest};
+use crate::http::snapshot::Account;
 use crate::shutdown::Shutdown;
 
 /// How often the table is drawn.
@@ -157,6 +158,14 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> Strin
             status.reconnects(),
             counters.lag_signed_ns() as f64 / 1e6,
         );
+        let Account { order_updates, executions, balances, positions } = account_shown(&counters);
+        if order_updates + executions + balances + positions > 0 {
+            let _ = writeln!(
+                out,
+                "{:13} account: {order_updates} order updates, {executions} executions, {balances} balances, {positions} positions",
+                venue.name()
+            );
+        }
         for refusal in &status.refusals {
             let _ = writeln!(out, "{:13} refused {}: {}", venue.name(), refusal.subject, refusal.reason);
         }
@@ -197,7 +206,7 @@ fn lines(reader: &Reader, now: Nanos, rates: &Rates) -> String {
             "applied": counters.applied, "dropped": counters.drops_total(), "gaps": counters.gaps,
             "resyncs": counters.resyncs, "reconnects": status.reconnects(), "lag_ns": counters.lag_signed_ns(),
             "refused": status.refusals.iter().map(|refusal| [&refusal.subject, &refusal.reason]).collect::<Vec<_>>(),
-            "last_error": status.last_error,
+            "last_error": status.last_error, "account": account_shown(&counters),
         });
         let _ = writeln!(out, "{line}");
     }

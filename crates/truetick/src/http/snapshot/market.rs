@@ -44,6 +44,21 @@ pub struct Feed {
     pub resyncs: u64,
     /// Connections made again after the first.
     pub reconnects: u64,
+    /// What its account told.
+    pub account: Account,
+}
+
+/// Messages of an account that were applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Account {
+    /// Updates of own orders.
+    pub order_updates: u64,
+    /// Own executions, each once.
+    pub executions: u64,
+    /// Balances.
+    pub balances: u64,
+    /// Positions.
+    pub positions: u64,
 }
 
 impl Feed {
@@ -54,6 +69,10 @@ impl Feed {
         self.gaps += other.gaps;
         self.resyncs += other.resyncs;
         self.reconnects += other.reconnects;
+        self.account.order_updates += other.account.order_updates;
+        self.account.executions += other.account.executions;
+        self.account.balances += other.account.balances;
+        self.account.positions += other.account.positions;
     }
 }
 
