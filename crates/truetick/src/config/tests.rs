@@ -55,7 +55,10 @@ fn uncommented_sample() -> String {
 
 #[test]
 fn every_key_of_the_sample_file_is_known() {
-    let config = Config::parse(&uncommented_sample()).expect("the commented keys parse too");
+    let mut config = Config::parse(&uncommented_sample()).expect("the commented keys parse too");
+    let missing = config.market.feeds().expect_err("the account's file is the operator's own");
+    assert!(format!("{missing:#}").contains("/etc/truetick/binance.toml"), "{missing:#}");
+    config.market.feeds[0].account_file = None;
     assert_eq!(config.market.feeds().expect("the feed is one").len(), 1);
 }
 

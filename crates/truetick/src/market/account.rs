@@ -49,6 +49,34 @@ pub(super) struct Entered {
     pub(super) early: Vec<String>,
     /// Topics that were acknowledged.
     pub(super) topics: usize,
+    /// What keeps the login alive, where it ends by itself.
+    pub(super) renewal: Option<Renewal>,
+}
+
+/// A listen key that ends unless it is renewed.
+#[derive(Clone)]
+pub(super) struct Renewal {
+    /// How often.
+    pub(super) every: Duration,
+    uri: Uri,
+    key: String,
+}
+
+impl Renewal {
+    fn new(feed: &FeedConfig, private: &Private, account: &Credentials) -> Option<Self> {
+        let rule = private.token?;
+        let every = Duration::from_nanos(rule.renewed?.0);
+        Some(Self { every, uri: token_uri(feed, &rule).ok()?, key: account.key.clone() })
+    }
+
+    /// Renews it once.
+    ///
+    /// # Errors
+    /// The venue's words, or why it was not reached.
+    pub(super) async fn renew(self, clock: Clock) -> Result<(), String> {
+        let ask = Ask::put().header(HeaderName::from_static("x-mbx-apikey"), self.key);
+        rest::ask(&self.uri, ask, clock).await.map(drop).map_err(|failed| failed.reason)
+    }
 }
 
 /// Where the account's stream of `feed` is: at the venue, or at the same path of the host that stands for it.
@@ -99,7 +127,7 @@ pub(super) async fn enter(feed: &FeedConfig, account: &Credentials, clock: Clock
         threshold.check(chunk)?;
     }
     let Threshold { socket, early, .. } = threshold;
-    Ok(Entered { socket, last_read, early, topics: texts.len() })
+    Ok(Entered { socket, last_read, early, topics: texts.len(), renewal: Renewal::new(feed, &private, account) })
 }
 
 /// A connection before everything was acknowledged.
@@ -262,16 +290,16 @@ fn asked(login: Login, rule: &TokenRule, account: &Credentials, body: &str, nonc
 /// The token by REST: at its own host, or at the one that stands for the venue.
 async fn by_rest(feed: &FeedConfig, rule: &TokenRule, ask: Ask, clock: Clock) -> Result<String, NotEntered> {
     let refused = |error: anyhow::Error| NotEntered::Refused(format!("{error:#}"));
-    let uri = if is_at_venue(feed) {
-        format!("{}{}", rule.rest, rule.path).parse().map_err(|error| refused(anyhow!("{error}")))?
-    } else {
-        feed.rest_uri(rule.path).map_err(refused)?
-    };
+    let uri = token_uri(feed, rule).map_err(refused)?;
     let answer = rest::ask(&uri, ask, clock).await.map_err(|failed| {
         let told = format!("{uri}: {}", failed.reason);
         if failed.is_final { NotEntered::Refused(told) } else { NotEntered::Unreached(told) }
     })?;
     found(&answer.body, rule.found).map_err(refused)
+}
+
+fn token_uri(feed: &FeedConfig, rule: &TokenRule) -> Result<Uri> {
+    if is_at_venue(feed) { Ok(format!("{}{}", rule.rest, rule.path).parse()?) } else { feed.rest_uri(rule.path) }
 }
 
 fn found(body: &[u8], pointer: &str) -> Result<String> {
@@ -292,6 +320,39 @@ mod tests {
         let filled = proof.fill(r#"{"passphrase":"{passphrase}"}"#);
         let read: Value = serde_json::from_str(&filled).unwrap();
         assert_eq!(read["passphrase"], "a \"b\" \\ c");
+    }
+
+    #[test]
+    fn a_listen_key_is_renewed_by_a_put() {
+        use std::io::{Read as _, Write as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let streams = format!("ws://{}/stream", listener.local_addr().unwrap()).parse().unwrap();
+        let feed = FeedConfig::at(tt_market::Venue::BinanceUsdm, streams, Vec::new());
+        let (secret, passphrase) = (Zeroizing::default(), Zeroizing::default());
+        let account = Credentials { key: "k-1".to_owned(), secret, passphrase };
+        let private = feed.venue.rules().private.unwrap();
+        let renewal = Renewal::new(&feed, &private, &account).unwrap();
+        assert_eq!(renewal.every, Duration::from_secs(30 * 60));
+        let asked = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                request.push(byte[0]);
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+            String::from_utf8(request).unwrap().to_ascii_lowercase()
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(renewal.renew(crate::clock::calibration().clock)).unwrap();
+        let asked = asked.join().unwrap();
+        assert!(
+            asked.starts_with("put /fapi/v1/listenkey http/1.1\r\n") && asked.contains("x-mbx-apikey: k-1"),
+            "{asked}"
+        );
+        let spot = FeedConfig::public(tt_market::Venue::BinanceSpot, Vec::new());
+        assert!(Renewal::new(&spot, &spot.venue.rules().private.unwrap(), &account).is_none());
     }
 
     #[test]

@@ -45,6 +45,11 @@ impl Ask {
         Self { method: Method::POST, headers: vec![(header::CONTENT_TYPE, kind.to_owned())], body }
     }
 
+    /// A request that puts nothing.
+    pub(super) const fn put() -> Self {
+        Self { method: Method::PUT, headers: Vec::new(), body: String::new() }
+    }
+
     /// The same with another header.
     pub(super) fn header(mut self, name: HeaderName, value: String) -> Self {
         self.headers.push((name, value));

@@ -15,7 +15,7 @@ use tt_model::InstrumentId;
 
 use super::Feed;
 use super::line::{self, Line, Next, Received};
-use crate::market::account::{self, Credentials, NotEntered};
+use crate::market::account::{self, Credentials, NotEntered, Renewal};
 use crate::market::backoff::Backoff;
 use crate::market::rest;
 use crate::market::topics::Refusal;
@@ -55,12 +55,17 @@ struct Connection<'a> {
     held: Vec<InstrumentId>,
     /// No snapshot is fetched before this.
     fetch_not_before: Instant,
+    /// When the account's login is to be renewed, and how.
+    renewal: Option<(Instant, Renewal)>,
+    renewing: FuturesUnordered<Pin<Box<dyn Future<Output = Result<(), String>>>>>,
 }
 
 /// Connects, subscribes, and follows until something ends it. The books are stale when this returns.
 pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backoff: &mut Backoff) -> Ended {
     let (fetches, held, fetch_not_before) = (FuturesUnordered::new(), Vec::new(), Instant::now());
-    let mut connection = Connection { feed, lines: Vec::new(), next_line: 0, fetches, held, fetch_not_before };
+    let (renewal, renewing) = (None, FuturesUnordered::new());
+    let mut connection =
+        Connection { feed, lines: Vec::new(), next_line: 0, fetches, held, fetch_not_before, renewal, renewing };
     let opened = tokio::select! {
         _ = stop.wait_for(|stop| *stop) => Err(Ended::Stopped),
         opened = connection.open() => opened.map_err(Ended::Lost),
@@ -91,6 +96,7 @@ impl Connection<'_> {
         let early = match account::enter(&self.feed.config, account, self.feed.clock).await {
             Ok(mut entered) => {
                 let early = std::mem::take(&mut entered.early);
+                self.renewal = entered.renewal.take().map(|renewal| (Instant::now() + renewal.every, renewal));
                 let books = self.lines.first().map(|line| line.id);
                 self.lines.push(line::entered(self.feed, entered, books)?);
                 early
@@ -139,6 +145,13 @@ impl Connection<'_> {
                 Some((instrument, fetched)) = self.fetches.next(), if !self.fetches.is_empty() => {
                     self.take_snapshot(instrument, fetched);
                     self.serve_requests().await
+                }
+                Some(renewed) = self.renewing.next(), if !self.renewing.is_empty() => {
+                    if let Err(reason) = renewed {
+                        // The venue tells when the login has ended for it; that makes a new connection.
+                        tracing::warn!(venue = self.feed.config.venue.name(), reason, "market: the login is not renewed");
+                    }
+                    Ok(())
                 }
                 next = line::next(&mut self.lines, self.next_line) => match next {
                     Next::Due(index) => match self.lines[index].unsent.pop() {
@@ -323,6 +336,10 @@ impl Connection<'_> {
     /// Deadlines and numbers.
     async fn beat(&mut self, count: u32, backoff: &mut Backoff) -> Result<(), String> {
         let now = Instant::now();
+        if let Some((at, renewal)) = self.renewal.as_mut().filter(|(at, _)| *at <= now) {
+            *at = now + renewal.every;
+            self.renewing.push(Box::pin(renewal.clone().renew(self.feed.clock)));
+        }
         for line in &mut self.lines {
             line.beat(now).await?;
         }
