@@ -75,12 +75,7 @@ pub(super) fn entered(feed: &mut Feed, entered: Entered, books: Option<Connectio
     Ok(line(feed, id, (entered.socket, entered.last_read), Vec::new()))
 }
 
-fn line(
-    feed: &Feed,
-    id: ConnectionId,
-    (socket, last_read): (Socket, LastRead),
-    topics: Vec<&'static Topic>,
-) -> Line {
+fn line(feed: &Feed, id: ConnectionId, (socket, last_read): (Socket, LastRead), topics: Vec<&'static Topic>) -> Line {
     let (venue, depth, timing) = (feed.config.venue, feed.config.depth, feed.config.timing);
     let mut request_times = tokio::time::interval(Duration::from_nanos(venue.rules().request_gap.0));
     request_times.set_missed_tick_behavior(MissedTickBehavior::Delay);
