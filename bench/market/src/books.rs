@@ -6,12 +6,12 @@ pub(crate) mod nautilus;
 pub(crate) mod plain;
 
 use std::hint::black_box;
+use std::sync::{PoisonError, RwLock};
 
-use anyhow::ensure;
-use tt_meter::Calibration;
-
+use crate::gauge::Gauge;
 use crate::input::{Feed, Sides};
 use crate::wire::Levels;
+use anyhow::ensure;
 
 /// A book, and a reader of frames for it.
 pub(crate) trait Book {
@@ -52,7 +52,7 @@ pub(crate) struct Timing {
 }
 
 /// Frames whose levels are known already: nanoseconds of all their levels.
-pub(crate) fn delta<B: Book>(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn delta<B: Book>(session: &Feed, gauge: &Gauge) -> anyhow::Result<Timing> {
     let frames: Vec<Levels> =
         session.live.iter().map(|record| Levels::of_frame(&record.payload)).collect::<Result<_, _>>()?;
     let parsed: Vec<B::Parsed> = frames.iter().map(B::prepare).collect();
@@ -61,66 +61,86 @@ pub(crate) fn delta<B: Book>(session: &Feed, calibration: &Calibration) -> anyho
     join(&mut book, session)?;
     parsed.iter().for_each(|frame| _ = book.apply(frame));
     join(&mut book, session)?;
-    let begin = calibration.clock.start();
+    let begin = gauge.begin();
     let mut applied = 0;
     for frame in &parsed {
         applied += u64::from(book.apply(black_box(frame)));
         black_box(book.best());
     }
-    let ns = calibration.scale.ns_f64(calibration.clock.end().since(begin) as f64);
+    let ns = gauge.end(begin);
     check(&book, session, applied)?;
     Ok(Timing { ns, units: session.levels as u64 })
 }
 
 /// Frames as they came: nanoseconds of all of them.
-pub(crate) fn bytes<B: Book>(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn bytes<B: Book>(session: &Feed, gauge: &Gauge) -> anyhow::Result<Timing> {
     let mut book = B::new(session);
     join(&mut book, session)?;
     session.live.iter().for_each(|record| _ = book.apply_bytes(&record.payload));
     join(&mut book, session)?;
-    let begin = calibration.clock.start();
+    let begin = gauge.begin();
     let mut applied = 0;
     for record in &session.live {
         applied += u64::from(book.apply_bytes(black_box(&record.payload)));
         black_box(book.best());
     }
-    let ns = calibration.scale.ns_f64(calibration.clock.end().since(begin) as f64);
+    let ns = gauge.end(begin);
     check(&book, session, applied)?;
     Ok(Timing { ns, units: session.live.len() as u64 })
 }
 
-/// Setting: snapshots of one run.
-pub(crate) const SNAPSHOTS: u64 = 200;
-
 /// The snapshot of the session, again and again into a book that holds it already.
-pub(crate) fn snapshot<B: Book>(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn snapshot<B: Book>(session: &Feed, gauge: &Gauge) -> anyhow::Result<Timing> {
     let levels = Levels::of_body(&session.snapshot)?;
     let parsed = B::prepare(&levels);
     let mut book = B::new(session);
     book.load(&parsed);
-    let begin = calibration.clock.start();
-    for _ in 0..SNAPSHOTS {
+    let begin = gauge.begin();
+    for _ in 0..session.extent.snapshots {
         book.load(black_box(&parsed));
         black_box(book.best());
     }
-    let ns = calibration.scale.ns_f64(calibration.clock.end().since(begin) as f64);
+    let ns = gauge.end(begin);
     ensure!(book.sides(session) == [levels.bids, levels.asks], "the book is not the snapshot");
-    Ok(Timing { ns, units: SNAPSHOTS })
+    Ok(Timing { ns, units: session.extent.snapshots })
 }
 
-/// The same from its bytes.
-pub(crate) fn snapshot_bytes<B: Book>(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
+/// The same with what truetick does besides: the levels are checked, and the book stands where readers on other threads
+/// see it.
+pub(crate) fn snapshot_checked<B: Book>(session: &Feed, gauge: &Gauge) -> anyhow::Result<Timing> {
+    let levels = Levels::of_body(&session.snapshot)?;
+    let parsed = B::prepare(&levels);
+    let book = RwLock::new(B::new(session));
+    book.write().unwrap_or_else(PoisonError::into_inner).load(&parsed);
+    let mut sound = 0;
+    let begin = gauge.begin();
+    for _ in 0..session.extent.snapshots {
+        let (levels, parsed) = black_box((&levels, &parsed));
+        sound += u64::from(levels.is_snapshot());
+        let mut book = book.write().unwrap_or_else(PoisonError::into_inner);
+        book.load(parsed);
+        black_box(book.best());
+    }
+    let ns = gauge.end(begin);
+    ensure!(sound == session.extent.snapshots, "the snapshot is out of order");
+    let book = book.into_inner().unwrap_or_else(PoisonError::into_inner);
+    ensure!(book.sides(session) == [levels.bids, levels.asks], "the book is not the snapshot");
+    Ok(Timing { ns, units: session.extent.snapshots })
+}
+
+/// As [`snapshot`], from its bytes.
+pub(crate) fn snapshot_bytes<B: Book>(session: &Feed, gauge: &Gauge) -> anyhow::Result<Timing> {
     let levels = Levels::of_body(&session.snapshot)?;
     let mut book = B::new(session);
     ensure!(book.load_bytes(&session.snapshot), "the snapshot is not taken");
-    let begin = calibration.clock.start();
-    for _ in 0..SNAPSHOTS {
+    let begin = gauge.begin();
+    for _ in 0..session.extent.snapshots {
         black_box(book.load_bytes(black_box(&session.snapshot)));
         black_box(book.best());
     }
-    let ns = calibration.scale.ns_f64(calibration.clock.end().since(begin) as f64);
+    let ns = gauge.end(begin);
     ensure!(book.sides(session) == [levels.bids, levels.asks], "the book is not the snapshot");
-    Ok(Timing { ns, units: SNAPSHOTS })
+    Ok(Timing { ns, units: session.extent.snapshots })
 }
 
 /// The snapshot and the frames up to the live ones.

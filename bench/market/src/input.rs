@@ -8,12 +8,29 @@ use tt_journal::{CbcapReader, GzLines, Record};
 
 use crate::wire::Levels;
 
+/// How much of its input a run takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Live frames of a session.
+    pub(crate) frames_max: usize,
+    pub(crate) snapshots: u64,
+    pub(crate) tickers: usize,
+}
+
+impl Extent {
+    /// What is timed.
+    pub(crate) const TIMED: Self = Self { frames_max: usize::MAX, snapshots: 200, tickers: 1 << 16 };
+    /// What is stepped through, at a microsecond or two an instruction.
+    pub(crate) const COUNTED: Self = Self { frames_max: 8, snapshots: 1, tickers: 256 };
+}
+
 /// Both sides, the best level first.
 pub(crate) type Sides = [Vec<(i64, i64)>; 2];
 
 /// One Binance USD-M session of BTCUSDT: a snapshot and the depth frames around it.
 pub(crate) struct Feed {
     pub(crate) name: String,
+    pub(crate) extent: Extent,
     pub(crate) snapshot: Vec<u8>,
     /// Frames from before the snapshot and just after it, up to the one that continues it; then the rest.
     pub(crate) early: Vec<Record>,
@@ -48,7 +65,7 @@ impl Feed {
     ///
     /// # Errors
     /// The file cannot be read, or its frames do not continue its snapshot.
-    pub(crate) fn read() -> anyhow::Result<Self> {
+    pub(crate) fn read(extent: Extent) -> anyhow::Result<Self> {
         let (folder, is_captured) = folder();
         let file = if is_captured { "binance/usdm_btcusdt_20240808.gz" } else { "binance_usdm_btcusdt.gz" };
         let path = folder.join(file);
@@ -73,10 +90,12 @@ impl Feed {
         };
         // One more, so that every engine has its book before the time begins.
         early.extend(live.drain(..joining + 1));
+        live.truncate(extent.frames_max);
         let name = format!("{} {file}", if is_captured { "captured" } else { "simulated" });
         let snapshot = all[snapshot].payload.clone();
         let mut session = Self {
             name,
+            extent,
             snapshot,
             early,
             live,
@@ -139,14 +158,15 @@ impl Verified {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn read() -> anyhow::Result<Self> {
+    pub(crate) fn read(extent: Extent) -> anyhow::Result<Self> {
         let (folder, is_captured) = folder();
         let file = if is_captured { "kraken/v2_btcusd_depth25.cbcap" } else { "kraken_btcusd_depth25.cbcap" };
         let path = folder.join(file);
         let reader = CbcapReader::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
         let all = reader.collect::<Result<Vec<Record>, _>>().with_context(|| path.display().to_string())?;
-        let frames: Vec<Record> =
+        let mut frames: Vec<Record> =
             all.into_iter().filter(|record| record.payload.starts_with(b"{\"channel\":\"book\"")).collect();
+        frames.truncate(extent.frames_max.saturating_add(1));
         ensure!(frames.len() > 1, "{} holds no book", path.display());
         let name = format!("{} {file}", if is_captured { "captured" } else { "simulated" });
         Ok(Self { name, depth: 25, frames })

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 
+use crate::books::Timing;
+use crate::gauge::Gauge;
+use crate::input::Verified;
+use crate::wire::fixed;
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tt_meter::Calibration;
-
-use crate::books::Timing;
-use crate::input::Verified;
-use crate::wire::fixed;
 
 /// Decimals of BTC/USD.
 const PX_DECIMALS: usize = 1;
@@ -136,16 +135,16 @@ fn checksum(levels: impl Iterator<Item = (i64, i64)>) -> u32 {
 }
 
 /// All frames after the snapshot, each verified.
-pub(crate) fn verified<S: Summed>(session: &Verified, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn verified<S: Summed>(session: &Verified, gauge: &Gauge) -> anyhow::Result<Timing> {
     let (first, live) = session.frames.split_first().context("no frame")?;
     let mut book = S::default();
     ensure!(book.take(&first.payload, session.depth), "the snapshot does not agree with its checksum");
     let mut agreed = 0;
-    let begin = calibration.clock.start();
+    let begin = gauge.begin();
     for record in live {
         agreed += u64::from(book.take(black_box(&record.payload), session.depth));
     }
-    let ns = calibration.scale.ns_f64(calibration.clock.end().since(begin) as f64);
+    let ns = gauge.end(begin);
     ensure!(agreed == live.len() as u64, "{agreed} of {} frames agree with their checksum", live.len());
     Ok(Timing { ns, units: live.len() as u64 })
 }

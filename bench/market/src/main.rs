@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod books;
+mod counting;
+mod gauge;
 mod input;
 mod kraken;
 mod rows;
@@ -19,6 +21,8 @@ use clap::{Parser, Subcommand};
 use rounds::{Look, Order, Runs, Stamp};
 use tt_os::readings::Readings;
 
+use gauge::Gauge;
+use input::Extent;
 use rows::{CONTESTANTS, Contestant, Field, Row};
 use summary::COLUMNS;
 
@@ -41,6 +45,18 @@ enum Ask {
         #[arg(long)]
         markdown: bool,
     },
+    /// Counts the instructions of each row by each contestant, which are the same whatever the neighbours do
+    Count {
+        /// Rows by name, separated by commas [default: all]
+        #[arg(long, value_delimiter = ',')]
+        rows: Vec<String>,
+        /// File that counts are appended to [default: a new one beside this program]
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// A few operations of one row, with a stop before and after them, for `count`
+    #[command(hide = true)]
+    Traced { row: String, contestant: String, seed: u64 },
 }
 
 #[derive(Debug, clap::Args)]
@@ -73,22 +89,41 @@ fn main() -> anyhow::Result<()> {
             ensure!(file.exists(), "there is no file {}", file.display());
             summary::print(&Runs::read(&file)?, cli.flags.seed, look)
         }
+        Some(Ask::Count { rows, out }) => {
+            let out = out.map_or_else(|| beside("counts"), Ok)?;
+            counting::run(&chosen_rows(&rows)?, cli.flags.seed, &stamp(), &out)
+        }
+        Some(Ask::Traced { row, contestant, seed }) => {
+            let row = chosen_rows(&[row])?[0];
+            let named = CONTESTANTS.into_iter().find(|it| it.name() == contestant);
+            counting::traced(&row, named.with_context(|| format!("there is no contestant {contestant}"))?, seed)
+        }
         None => measure(&cli.flags),
     }
 }
 
-fn measure(flags: &Flags) -> anyhow::Result<()> {
-    let _lock = rounds::exclusive()?;
-    let stamp = Stamp::now(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+fn stamp() -> Stamp {
+    Stamp::now(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
+}
+
+/// A new file in the folder of this program.
+fn beside(what: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own.parent().context("this program lies in no folder")?;
-    let out = flags.out.clone().unwrap_or_else(|| folder.join(format!("runs-{}.csv", std::process::id())));
+    Ok(folder.join(format!("{what}-{}.csv", std::process::id())))
+}
+
+fn measure(flags: &Flags) -> anyhow::Result<()> {
+    let _lock = rounds::exclusive()?;
+    let stamp = stamp();
+    let out = flags.out.clone().map_or_else(|| beside("runs"), Ok)?;
     let rounds = flags.rounds.unwrap_or(if flags.quick { 3 } else { 30 });
     let rows = chosen_rows(&flags.rows)?;
     let cpu = *tt_os::cpu::available()?.last().context("no CPU")?;
     tt_os::cpu::pin(cpu).with_context(|| format!("cannot use CPU {cpu}"))?;
     let calibration = rounds::calibration();
-    let mut field = Field::new(flags.seed)?;
+    let mut field = Field::new(flags.seed, Extent::TIMED)?;
+    let gauge = Gauge::Clock(calibration);
 
     let mut notes = rounds::notes(&stamp, &calibration, flags.seed);
     notes.push(format!("on CPU {cpu}; {rounds} rounds, contestants in an order drawn anew for each row and round"));
@@ -112,7 +147,7 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
                 CONTESTANTS.into_iter().filter(|contestant| contestant.takes_part(row.work)).collect();
             for contestant in order.shuffle(&contestants) {
                 let before = Readings::take();
-                let timing = field.run(row.work, contestant, &calibration);
+                let timing = field.run(row.work, contestant, &gauge);
                 let (steal_pct, _) = rounds::steal(&before);
                 runs.push(summary::line(&stamp, &row, contestant, first + number, &timing, steal_pct));
             }

@@ -1,24 +1,28 @@
 //! The rows, and who takes part in which.
 
-use ::hftbacktest::depth::{BTreeMarketDepth, HashMapMarketDepth, ROIVectorMarketDepth};
-use anyhow::bail;
-use tt_meter::Calibration;
-
 use crate::books::barter::Barter;
 use crate::books::hftbacktest::Hftbacktest;
 use crate::books::nautilus::Nautilus;
 use crate::books::plain::{SerdeBTree, SonicVec};
 use crate::books::{self, Book, Timing};
-use crate::input::{Feed, Verified};
-use crate::tickers::{Nested, Ticker, TwoStrings};
+use crate::gauge::Gauge;
+use crate::input::{Extent, Feed, Verified};
+use crate::tickers::{Borrowed, Candled, Entry, Map, Nested, Seen, Shared, TwoStrings, Write};
 use crate::{kraken, tickers, truetick};
+use ::hftbacktest::depth::{BTreeMarketDepth, HashMapMarketDepth, ROIVectorMarketDepth};
+use anyhow::bail;
 
 /// What a row does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    Ticker { is_many: bool },
+    /// With a candle in the maps as in truetick, or without.
+    Ticker {
+        is_many: bool,
+        has_candle: bool,
+    },
     Delta,
     Snapshot,
+    SnapshotChecked,
     SnapshotBytes,
     Bytes,
     Verified,
@@ -35,19 +39,31 @@ pub(crate) struct Row {
 }
 
 /// All rows in the order of the report.
-pub(crate) const ALL: [Row; 7] = [
+pub(crate) const ALL: [Row; 10] = [
     Row {
         name: "ticker_write_100",
-        work: Work::Ticker { is_many: false },
+        work: Work::Ticker { is_many: false, has_candle: false },
         unit: "ticker",
         what: "a parsed best bid and offer into the state of one of 100 instruments in no order; truetick checks its \
                number, mirrors a candle of one minute and publishes both",
     },
     Row {
         name: "ticker_write_20000",
-        work: Work::Ticker { is_many: true },
+        work: Work::Ticker { is_many: true, has_candle: false },
         unit: "ticker",
         what: "the same with 20,000 instruments, beyond the nearer caches",
+    },
+    Row {
+        name: "ticker_candle_100",
+        work: Work::Ticker { is_many: false, has_candle: true },
+        unit: "ticker",
+        what: "ticker_write_100 where the maps mirror a candle of one minute too, behind their lock",
+    },
+    Row {
+        name: "ticker_candle_20000",
+        work: Work::Ticker { is_many: true, has_candle: true },
+        unit: "ticker",
+        what: "the same with 20,000 instruments",
     },
     Row {
         name: "book_delta",
@@ -62,6 +78,13 @@ pub(crate) const ALL: [Row; 7] = [
         unit: "snapshot",
         what: "a parsed snapshot in the place of the book; truetick publishes it; where the parsed form is the book's own, \
                it is a copy",
+    },
+    Row {
+        name: "snapshot_checked",
+        work: Work::SnapshotChecked,
+        unit: "snapshot",
+        what: "the same where everybody does what truetick does: the order, steps and quantities of the levels are checked, \
+               and the book stands where readers on other threads see it (the others': behind a RwLock)",
     },
     Row {
         name: "snapshot_bytes",
@@ -90,6 +113,7 @@ pub(crate) enum Contestant {
     TruetickAgain,
     TwoStrings,
     MapOfMaps,
+    FastMap,
     SerdeBTree,
     SonicVec,
     Nautilus,
@@ -99,11 +123,12 @@ pub(crate) enum Contestant {
     Barter,
 }
 
-pub(crate) const CONTESTANTS: [Contestant; 11] = [
+pub(crate) const CONTESTANTS: [Contestant; 12] = [
     Contestant::Truetick,
     Contestant::TruetickAgain,
     Contestant::TwoStrings,
     Contestant::MapOfMaps,
+    Contestant::FastMap,
     Contestant::SerdeBTree,
     Contestant::SonicVec,
     Contestant::Nautilus,
@@ -120,6 +145,7 @@ impl Contestant {
             Self::TruetickAgain => "truetick_again",
             Self::TwoStrings => "two_strings",
             Self::MapOfMaps => "map_of_maps",
+            Self::FastMap => "fast_map",
             Self::SerdeBTree => "serde_btree",
             Self::SonicVec => "sonic_vec",
             Self::Nautilus => "nautilus",
@@ -139,6 +165,9 @@ impl Contestant {
                 "the published shape of Melaya's cache: a HashMap keyed by two Strings, behind a RwLock"
             }
             Self::MapOfMaps => "the same without a key for each write: a HashMap of HashMaps, behind a RwLock",
+            Self::FastMap => {
+                "hashbrown 0.17 keyed by two Strings, with its own fast hash and without a key for each write, behind a RwLock"
+            }
             Self::SerdeBTree => "serde_json 1.0 into borrowed texts, integers in a BTreeMap a side",
             Self::SonicVec => "sonic-rs 0.5 into borrowed texts, integers in a sorted Vec a side",
             Self::Nautilus => "nautilus-model 0.57, OrderBook L2_MBP, behind serde_json and its own number types",
@@ -155,10 +184,10 @@ impl Contestant {
     pub(crate) const fn takes_part(self, work: Work) -> bool {
         match self {
             Self::Truetick | Self::TruetickAgain => true,
-            Self::TwoStrings | Self::MapOfMaps => matches!(work, Work::Ticker { .. }),
+            Self::TwoStrings | Self::MapOfMaps | Self::FastMap => matches!(work, Work::Ticker { .. }),
             Self::SerdeBTree | Self::SonicVec => !matches!(work, Work::Ticker { .. }),
             Self::Nautilus | Self::HftHash | Self::HftBTree | Self::HftVector | Self::Barter => {
-                matches!(work, Work::Delta | Work::Snapshot | Work::SnapshotBytes | Work::Bytes)
+                !matches!(work, Work::Ticker { .. } | Work::Verified)
             }
         }
     }
@@ -182,35 +211,77 @@ const MANY: usize = 20_000;
 
 /// The same tickers in every shape.
 struct TickerField {
-    tickers: Vec<Ticker>,
+    symbols: Vec<String>,
+    seen: Vec<Option<Seen>>,
+    writes: Vec<Write>,
     truetick: truetick::Tickers,
-    two_strings: TwoStrings,
-    map_of_maps: Nested,
+    plain: Maps<Entry>,
+    candled: Maps<Candled>,
 }
 
-impl TickerField {
-    fn new(seed: u64, instruments: usize) -> anyhow::Result<Self> {
-        let (symbols, tickers) = (tickers::symbols(instruments), tickers::tickers(seed, instruments));
-        Ok(Self {
-            truetick: truetick::Tickers::new(&symbols, &tickers)?,
-            two_strings: TwoStrings::new(&symbols, &tickers),
-            map_of_maps: Nested::new(&symbols, &tickers),
-            tickers,
-        })
+/// The maps, of one kind of value.
+struct Maps<V> {
+    two_strings: Shared<TwoStrings<V>>,
+    map_of_maps: Shared<Nested<V>>,
+    fast_map: Shared<Borrowed<V>>,
+}
+
+impl<V> Maps<V>
+where
+    TwoStrings<V>: Map,
+    Nested<V>: Map,
+    Borrowed<V>: Map,
+{
+    fn new(symbols: &[String]) -> Self {
+        Self { two_strings: Shared::new(symbols), map_of_maps: Shared::new(symbols), fast_map: Shared::new(symbols) }
     }
 
-    fn run(&mut self, contestant: Contestant, calibration: &Calibration) -> anyhow::Result<Timing> {
+    fn run(
+        &self,
+        contestant: Contestant,
+        writes: &[Write],
+        (symbols, seen): (&[String], &[Option<Seen>]),
+        gauge: &Gauge,
+    ) -> anyhow::Result<Timing> {
         match contestant {
-            Contestant::Truetick | Contestant::TruetickAgain => self.truetick.run(&self.tickers, calibration),
-            Contestant::TwoStrings => self.two_strings.run(calibration),
-            Contestant::MapOfMaps => self.map_of_maps.run(calibration),
-            Contestant::SerdeBTree
+            Contestant::TwoStrings => self.two_strings.run(writes, symbols, seen, gauge),
+            Contestant::MapOfMaps => self.map_of_maps.run(writes, symbols, seen, gauge),
+            Contestant::FastMap => self.fast_map.run(writes, symbols, seen, gauge),
+            Contestant::Truetick
+            | Contestant::TruetickAgain
+            | Contestant::SerdeBTree
             | Contestant::SonicVec
             | Contestant::Nautilus
             | Contestant::HftHash
             | Contestant::HftBTree
             | Contestant::HftVector
-            | Contestant::Barter => bail!("it keeps books only"),
+            | Contestant::Barter => bail!("it is no map"),
+        }
+    }
+}
+
+impl TickerField {
+    fn new(seed: u64, instruments: usize, count: usize) -> anyhow::Result<Self> {
+        let (symbols, tickers) = (tickers::symbols(instruments), tickers::tickers(seed, instruments, count));
+        Ok(Self {
+            truetick: truetick::Tickers::new(&symbols, &tickers)?,
+            plain: Maps::new(&symbols),
+            candled: Maps::new(&symbols),
+            seen: tickers::seen(&tickers, instruments),
+            writes: tickers::writes(&symbols, &tickers),
+            symbols,
+        })
+    }
+
+    fn run(&mut self, contestant: Contestant, has_candle: bool, gauge: &Gauge) -> anyhow::Result<Timing> {
+        let Self { symbols, seen, writes, truetick, plain, candled } = self;
+        if matches!(contestant, Contestant::Truetick | Contestant::TruetickAgain) {
+            return truetick.run(seen, gauge);
+        }
+        if has_candle {
+            candled.run(contestant, writes, (symbols, seen), gauge)
+        } else {
+            plain.run(contestant, writes, (symbols, seen), gauge)
         }
     }
 }
@@ -218,12 +289,12 @@ impl TickerField {
 impl Field {
     /// # Errors
     /// The sessions cannot be read.
-    pub(crate) fn new(seed: u64) -> anyhow::Result<Self> {
+    pub(crate) fn new(seed: u64, extent: Extent) -> anyhow::Result<Self> {
         Ok(Self {
-            session: Feed::read()?,
-            verified: Verified::read()?,
-            few: TickerField::new(seed, FEW)?,
-            many: TickerField::new(seed, MANY)?,
+            session: Feed::read(extent)?,
+            verified: Verified::read(extent)?,
+            few: TickerField::new(seed, FEW, extent.tickers)?,
+            many: TickerField::new(seed, MANY, extent.tickers)?,
         })
     }
 
@@ -231,36 +302,31 @@ impl Field {
     ///
     /// # Errors
     /// The contestant's state at the end is not the true one, or it does not take part.
-    pub(crate) fn run(
-        &mut self,
-        work: Work,
-        contestant: Contestant,
-        calibration: &Calibration,
-    ) -> anyhow::Result<Timing> {
+    pub(crate) fn run(&mut self, work: Work, contestant: Contestant, gauge: &Gauge) -> anyhow::Result<Timing> {
         let Self { session, verified, few, many } = self;
         match (contestant, work) {
-            (contestant, Work::Ticker { is_many }) => if is_many { many } else { few }.run(contestant, calibration),
-            (Contestant::Truetick | Contestant::TruetickAgain, Work::Delta) => truetick::delta(session, calibration),
-            (Contestant::Truetick | Contestant::TruetickAgain, Work::Snapshot) => {
-                truetick::snapshot(session, truetick::From::Parsed, calibration)
+            (contestant, Work::Ticker { is_many, has_candle }) => {
+                if is_many { many } else { few }.run(contestant, has_candle, gauge)
+            }
+            (Contestant::Truetick | Contestant::TruetickAgain, Work::Delta) => truetick::delta(session, gauge),
+            (Contestant::Truetick | Contestant::TruetickAgain, Work::Snapshot | Work::SnapshotChecked) => {
+                truetick::snapshot(session, truetick::From::Parsed, gauge)
             }
             (Contestant::Truetick | Contestant::TruetickAgain, Work::SnapshotBytes) => {
-                truetick::snapshot(session, truetick::From::Bytes, calibration)
+                truetick::snapshot(session, truetick::From::Bytes, gauge)
             }
-            (Contestant::Truetick | Contestant::TruetickAgain, Work::Bytes) => truetick::bytes(session, calibration),
-            (Contestant::Truetick | Contestant::TruetickAgain, Work::Verified) => {
-                truetick::verified(verified, calibration)
-            }
-            (Contestant::SerdeBTree, Work::Verified) => kraken::verified::<kraken::SerdeBTree>(verified, calibration),
-            (Contestant::SonicVec, Work::Verified) => kraken::verified::<kraken::SonicVec>(verified, calibration),
-            (Contestant::SerdeBTree, work) => book::<SerdeBTree>(work, session, calibration),
-            (Contestant::SonicVec, work) => book::<SonicVec>(work, session, calibration),
-            (Contestant::Nautilus, work) => book::<Nautilus>(work, session, calibration),
-            (Contestant::HftHash, work) => book::<Hftbacktest<HashMapMarketDepth>>(work, session, calibration),
-            (Contestant::HftBTree, work) => book::<Hftbacktest<BTreeMarketDepth>>(work, session, calibration),
-            (Contestant::HftVector, work) => book::<Hftbacktest<ROIVectorMarketDepth>>(work, session, calibration),
-            (Contestant::Barter, work) => book::<Barter>(work, session, calibration),
-            (Contestant::TwoStrings | Contestant::MapOfMaps, _) => bail!("it keeps tickers only"),
+            (Contestant::Truetick | Contestant::TruetickAgain, Work::Bytes) => truetick::bytes(session, gauge),
+            (Contestant::Truetick | Contestant::TruetickAgain, Work::Verified) => truetick::verified(verified, gauge),
+            (Contestant::SerdeBTree, Work::Verified) => kraken::verified::<kraken::SerdeBTree>(verified, gauge),
+            (Contestant::SonicVec, Work::Verified) => kraken::verified::<kraken::SonicVec>(verified, gauge),
+            (Contestant::SerdeBTree, work) => book::<SerdeBTree>(work, session, gauge),
+            (Contestant::SonicVec, work) => book::<SonicVec>(work, session, gauge),
+            (Contestant::Nautilus, work) => book::<Nautilus>(work, session, gauge),
+            (Contestant::HftHash, work) => book::<Hftbacktest<HashMapMarketDepth>>(work, session, gauge),
+            (Contestant::HftBTree, work) => book::<Hftbacktest<BTreeMarketDepth>>(work, session, gauge),
+            (Contestant::HftVector, work) => book::<Hftbacktest<ROIVectorMarketDepth>>(work, session, gauge),
+            (Contestant::Barter, work) => book::<Barter>(work, session, gauge),
+            (Contestant::TwoStrings | Contestant::MapOfMaps | Contestant::FastMap, _) => bail!("it keeps tickers only"),
         }
     }
 
@@ -278,17 +344,18 @@ impl Field {
                 end[1].len()
             ),
             format!("verified session: {}, {} frames", self.verified.name, self.verified.frames.len() - 1),
-            format!("tickers: {} a run", self.many.tickers.len()),
+            format!("tickers: {} a run", self.many.writes.len()),
         ]
     }
 }
 
-fn book<B: Book>(work: Work, session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
+fn book<B: Book>(work: Work, session: &Feed, gauge: &Gauge) -> anyhow::Result<Timing> {
     match work {
-        Work::Delta => books::delta::<B>(session, calibration),
-        Work::Snapshot => books::snapshot::<B>(session, calibration),
-        Work::SnapshotBytes => books::snapshot_bytes::<B>(session, calibration),
-        Work::Bytes => books::bytes::<B>(session, calibration),
+        Work::Delta => books::delta::<B>(session, gauge),
+        Work::Snapshot => books::snapshot::<B>(session, gauge),
+        Work::SnapshotChecked => books::snapshot_checked::<B>(session, gauge),
+        Work::SnapshotBytes => books::snapshot_bytes::<B>(session, gauge),
+        Work::Bytes => books::bytes::<B>(session, gauge),
         Work::Ticker { .. } | Work::Verified => bail!("it keeps books only"),
     }
 }

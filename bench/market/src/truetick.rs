@@ -4,21 +4,20 @@ use std::hint::black_box;
 
 use anyhow::{Context as _, anyhow, ensure};
 use tt_market::{
-    Applied, BookLevel, BookTicker, CandleSource, Capacity, ConnectionId, Decimal, Engine, Event, EventBuffer,
+    Applied, BookLevel, BookTicker, CandleSource, Capacity, ConnectionId, DEPTH, Decimal, Engine, Event, EventBuffer,
     InstrumentSpec, Request, Symbol, Venue, binance,
 };
-use tt_meter::{Calibration, Clock, Off, Probe, Stage, Stamp};
+use tt_meter::{Off, Probe, Stage, Stamp};
 use tt_model::{InstrumentId, Nanos};
 
-use crate::books::{SNAPSHOTS, Timing};
-use crate::input::{Feed, Verified};
-use crate::wire::Levels;
+use crate::books::Timing;
+use crate::gauge::Gauge;
+use crate::input::{Feed, Sides, Verified};
+use crate::tickers::{Seen, Ticker};
+use crate::wire::{Levels, PX_PER_STEP};
 
 /// From the first pass over a session to the second, a day.
 const LATER_NS: u64 = 86_400_000_000_000;
-
-/// Hundredths in a price step.
-const PX_PER_STEP: i64 = 10;
 
 /// An engine that follows one instrument.
 pub(crate) struct Rig {
@@ -84,13 +83,18 @@ impl Rig {
 
     fn check(&self, session: &Feed, applied: u64) -> anyhow::Result<()> {
         ensure!(applied == session.live.len() as u64, "{applied} of {} frames applied", session.live.len());
+        self.check_levels(&session.end)
+    }
+
+    /// The ten best of both sides, and how many there are of all.
+    fn check_levels(&self, [bids, asks]: &Sides) -> anyhow::Result<()> {
         let depth = self.engine.board().depth(self.id).context("no book")?;
         let pair = |level: &BookLevel| (level.px.0 * PX_PER_STEP, level.qty.0);
-        for (published, end) in [depth.bids(), depth.asks()].into_iter().zip(&session.end) {
+        for (published, levels) in [depth.bids(), depth.asks()].into_iter().zip([bids, asks]) {
+            ensure!(published.len() == levels.len().min(DEPTH), "{} levels are published", published.len());
             let published: Vec<(i64, i64)> = published.iter().map(pair).collect();
-            ensure!(published[..] == end[..published.len()], "the published levels are not the true ones");
+            ensure!(published[..] == levels[..published.len()], "the published levels are not the true ones");
         }
-        let [bids, asks] = &session.end;
         ensure!(self.engine.levels_len(self.id) == Some((bids.len(), asks.len())), "levels are missing, or too many");
         Ok(())
     }
@@ -112,7 +116,7 @@ fn parsed(ts_ns: u64, frame: &[u8]) -> anyhow::Result<Parsed> {
 }
 
 /// As [`crate::books::delta`]; the book is published after each frame.
-pub(crate) fn delta(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn delta(session: &Feed, gauge: &Gauge) -> anyhow::Result<Timing> {
     let frames: Vec<Parsed> =
         session.live.iter().map(|record| parsed(record.ts_ns, &record.payload)).collect::<Result<_, _>>()?;
     let mut rig = Rig::of(session)?;
@@ -123,19 +127,19 @@ pub(crate) fn delta(session: &Feed, calibration: &Calibration) -> anyhow::Result
         let _ = rig.engine.handle_event(*ts, rig.connection, event, buffer, &mut Off);
     }
     rig.join(session, LATER_NS)?;
-    let begin = calibration.clock.start();
+    let begin = gauge.begin();
     for frame in &frames {
         let Parsed { ts, event, buffer } = black_box(frame);
         let result = rig.engine.handle_event(Nanos(ts.0 + LATER_NS), rig.connection, event, buffer, &mut Off);
         applied += u64::from(result == Ok(Applied::Book(id)));
     }
-    let ns = calibration.scale.ns_f64(calibration.clock.end().since(begin) as f64);
+    let ns = gauge.end(begin);
     rig.check(session, applied)?;
     Ok(Timing { ns, units: session.levels as u64 })
 }
 
 /// As [`crate::books::bytes`]; the book is published after each frame.
-pub(crate) fn bytes(session: &Feed, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn bytes(session: &Feed, gauge: &Gauge) -> anyhow::Result<Timing> {
     let mut rig = Rig::of(session)?;
     let (mut applied, id) = (0, rig.id);
     rig.join(session, 0)?;
@@ -143,28 +147,29 @@ pub(crate) fn bytes(session: &Feed, calibration: &Calibration) -> anyhow::Result
         let _ = rig.engine.handle_frame(Nanos(record.ts_ns), rig.connection, &record.payload, &mut Off);
     }
     rig.join(session, LATER_NS)?;
-    let begin = calibration.clock.start();
+    let begin = gauge.begin();
     for record in &session.live {
         let frame = black_box(&record.payload);
         let result = rig.engine.handle_frame(Nanos(record.ts_ns + LATER_NS), rig.connection, frame, &mut Off);
         applied += u64::from(result == Ok(Applied::Book(id)));
     }
-    let ns = calibration.scale.ns_f64(calibration.clock.end().since(begin) as f64);
+    let ns = gauge.end(begin);
     rig.check(session, applied)?;
     Ok(Timing { ns, units: session.live.len() as u64 })
 }
 
-/// Stamps the end of parsing.
-struct AfterParse {
-    clock: Clock,
+/// Begins to measure at the end of parsing, where that is wanted.
+struct AfterParse<'a> {
+    gauge: &'a Gauge,
+    is_wanted: bool,
     parsed: Stamp,
 }
 
-impl Probe for AfterParse {
+impl Probe for AfterParse<'_> {
     fn begin(&mut self) {}
     fn mark(&mut self, stage: Stage) {
-        if stage == Stage::Parse {
-            self.parsed = self.clock.end();
+        if self.is_wanted && stage == Stage::Parse {
+            self.parsed = self.gauge.begin();
         }
     }
     fn end(&mut self) {}
@@ -180,28 +185,26 @@ pub(crate) enum From {
 }
 
 /// Snapshots into a book that awaits them, published.
-pub(crate) fn snapshot(session: &Feed, from: From, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn snapshot(session: &Feed, from: From, gauge: &Gauge) -> anyhow::Result<Timing> {
     let mut rig = Rig::new(usdm(b"BTCUSDT")?, Nanos(1))?;
     let body = Levels::of_body(&session.snapshot)?;
     let mut ns = 0.0;
-    for round in 1..=SNAPSHOTS {
+    for round in 1..=session.extent.snapshots {
         let now = Nanos::from_secs(100 * round);
         rig.engine.subscribe(rig.connection, rig.id, now).map_err(fault)?;
         rig.await_snapshot(now)?;
-        let mut probe = AfterParse { clock: calibration.clock, parsed: Stamp::default() };
-        let begin = calibration.clock.start();
+        let mut probe = AfterParse { gauge, is_wanted: from == From::Parsed, parsed: Stamp::default() };
+        let begin = if probe.is_wanted { Stamp::default() } else { gauge.begin() };
         let taken = rig.engine.handle_snapshot(now, rig.id, black_box(&session.snapshot), &mut probe);
-        let end = calibration.clock.end();
+        ns += gauge.end(if probe.is_wanted { probe.parsed } else { begin });
         taken.map_err(fault)?;
-        let begin = if from == From::Parsed { probe.parsed } else { begin };
-        ns += calibration.scale.ns_f64(end.since(begin) as f64);
     }
-    ensure!(rig.engine.levels_len(rig.id) == Some((body.bids.len(), body.asks.len())), "levels are missing");
-    Ok(Timing { ns, units: SNAPSHOTS })
+    rig.check_levels(&[body.bids, body.asks])?;
+    Ok(Timing { ns, units: session.extent.snapshots })
 }
 
 /// As [`crate::kraken::verified`]: every frame's checksum agrees with the book.
-pub(crate) fn verified(session: &Verified, calibration: &Calibration) -> anyhow::Result<Timing> {
+pub(crate) fn verified(session: &Verified, gauge: &Gauge) -> anyhow::Result<Timing> {
     let spec = InstrumentSpec {
         venue: Venue::Kraken,
         symbol: Symbol::new(b"BTC/USD").map_err(fault)?,
@@ -215,13 +218,13 @@ pub(crate) fn verified(session: &Verified, calibration: &Calibration) -> anyhow:
     rig.engine.subscribe(rig.connection, rig.id, Nanos(first.ts_ns)).map_err(fault)?;
     rig.engine.handle_frame(Nanos(first.ts_ns), rig.connection, &first.payload, &mut Off).map_err(fault)?;
     let (mut applied, id) = (0, rig.id);
-    let begin = calibration.clock.start();
+    let begin = gauge.begin();
     for record in live {
         let frame = black_box(&record.payload);
         let result = rig.engine.handle_frame(Nanos(record.ts_ns), rig.connection, frame, &mut Off);
         applied += u64::from(result == Ok(Applied::Book(id)));
     }
-    let ns = calibration.scale.ns_f64(calibration.clock.end().since(begin) as f64);
+    let ns = gauge.end(begin);
     ensure!(applied == live.len() as u64, "{applied} of {} frames agree with their checksum", live.len());
     Ok(Timing { ns, units: live.len() as u64 })
 }
@@ -237,7 +240,7 @@ pub(crate) struct Tickers {
 
 impl Tickers {
     /// `tickers`: instrument, bid and offer.
-    pub(crate) fn new(symbols: &[String], tickers: &[crate::tickers::Ticker]) -> anyhow::Result<Self> {
+    pub(crate) fn new(symbols: &[String], tickers: &[Ticker]) -> anyhow::Result<Self> {
         let capacity =
             Capacity { instruments: symbols.len(), pages: 64, backlogs: 1, overflow_levels: 1, ..Capacity::default() };
         let mut engine = Engine::new(capacity);
@@ -257,26 +260,31 @@ impl Tickers {
         Ok(Self { engine, ids, connection, events, now_ns })
     }
 
-    /// All tickers once.
-    pub(crate) fn run(
-        &mut self,
-        tickers: &[crate::tickers::Ticker],
-        calibration: &Calibration,
-    ) -> anyhow::Result<Timing> {
+    /// All tickers once. Every instrument must then show its last one, and a candle of all.
+    pub(crate) fn run(&mut self, seen: &[Option<Seen>], gauge: &Gauge) -> anyhow::Result<Timing> {
         let mut applied = 0;
-        let begin = calibration.clock.start();
         let buffer = EventBuffer::new(1, 1);
+        let begin = gauge.begin();
         for event in &self.events {
             self.now_ns += 1_000;
             let event = Event::BookTicker(*black_box(event));
             let result = self.engine.handle_event(Nanos(self.now_ns), self.connection, &event, &buffer, &mut Off);
             applied += u64::from(matches!(result, Ok(Applied::Ticker(_))));
         }
-        let ns = calibration.scale.ns_f64(calibration.clock.end().since(begin) as f64);
+        let ns = gauge.end(begin);
         ensure!(applied == self.events.len() as u64, "{applied} of {} tickers applied", self.events.len());
-        let last = tickers.last().context("no ticker")?;
-        let shown = self.engine.board().ticker(self.ids[last.symbol]).context("no ticker is shown")?;
-        ensure!(shown.bid.is_some_and(|bid| bid.px.0 == last.bid.0 && bid.qty.0 == last.bid.1), "another bid is shown");
+        let board = self.engine.board();
+        for (id, Seen { last, low, high, .. }) in
+            self.ids.iter().zip(seen).filter_map(|(id, seen)| Some((*id, seen.as_ref()?)))
+        {
+            let shown = board.ticker(id).context("no ticker is shown")?;
+            let pair = |level: Option<BookLevel>| level.map(|level| (level.px.0, level.qty.0));
+            let is_last = (pair(shown.bid), pair(shown.ask)) == (Some(last.bid), Some(last.ask));
+            ensure!(is_last && shown.update_id == last.update_id, "another ticker is shown: {shown:?}, not {last:?}");
+            let candle = board.candle(id, 0).context("no candle is shown")?;
+            let candle = (candle.low_px.0, candle.high_px.0, candle.close_px.0);
+            ensure!(candle == (*low, *high, last.bid.0), "another candle is shown: {candle:?}");
+        }
         Ok(Timing { ns, units: self.events.len() as u64 })
     }
 }

@@ -6,6 +6,8 @@ use serde::Deserialize;
 /// Decimals of Binance's prices and quantities of BTCUSDT perpetuals, as they stand in its texts.
 pub(crate) const PX_DECIMALS: usize = 2;
 pub(crate) const QTY_DECIMALS: usize = 3;
+/// Hundredths in a price step.
+pub(crate) const PX_PER_STEP: i64 = 10;
 
 /// `{"stream":..,"data":..}`.
 #[derive(Deserialize)]
@@ -58,6 +60,15 @@ impl Levels {
         Ok(Self { last_id, before_id: 0, bids: numbers(&body.bids)?, asks: numbers(&body.asks)? })
     }
 
+    /// Whether it can be a book: the best level of a side first, no price twice and each in whole steps, no level
+    /// without a quantity.
+    pub(crate) fn is_snapshot(&self) -> bool {
+        let is_level = |(px, qty): &(i64, i64)| *px > 0 && px % PX_PER_STEP == 0 && *qty > 0;
+        self.bids.is_sorted_by(|one, next| one.0 > next.0)
+            && self.asks.is_sorted_by(|one, next| one.0 < next.0)
+            && self.bids.iter().chain(&self.asks).all(is_level)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.bids.len() + self.asks.len()
     }
@@ -106,6 +117,24 @@ mod tests {
         assert_eq!(fixed("61837.1", 2), None);
         assert_eq!(fixed("61x37.10", 2), None);
         assert_eq!(fixed("", 2), None);
+    }
+
+    #[test]
+    fn a_snapshot_is_in_order_and_on_steps() {
+        let levels = |bids: &[(i64, i64)], asks: &[(i64, i64)]| Levels {
+            bids: bids.into(),
+            asks: asks.into(),
+            ..Levels::default()
+        };
+        assert!(levels(&[(90, 1), (80, 2)], &[(100, 1), (110, 2)]).is_snapshot());
+        for wrong in [
+            levels(&[(90, 1), (90, 2)], &[]),
+            levels(&[], &[(110, 1), (100, 2)]),
+            levels(&[(91, 1)], &[]),
+            levels(&[(90, 0)], &[]),
+        ] {
+            assert!(!wrong.is_snapshot(), "{wrong:?}");
+        }
     }
 
     #[test]

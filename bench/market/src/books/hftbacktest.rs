@@ -5,12 +5,10 @@ use hftbacktest::types::Side;
 
 use super::Book;
 use crate::input::{Feed, Sides};
-use crate::wire::{Body, Depth, Levels, PX_DECIMALS, QTY_DECIMALS, Wrapped};
+use crate::wire::{Body, Depth, Levels, PX_DECIMALS, PX_PER_STEP, QTY_DECIMALS, Wrapped};
 
 const PX_STEP: f64 = 0.1;
 const QTY_STEP: f64 = 0.001;
-/// Hundredths in a price step.
-const PX_PER_STEP: i64 = 10;
 
 /// How a kind of book is made.
 pub(crate) trait Made: L2MarketDepth + MarketDepth {
