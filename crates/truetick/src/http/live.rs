@@ -4,7 +4,9 @@
 //! that is slow misses snapshots, never gets old ones.
 
 use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
@@ -21,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::market::{Told, Which, books, candles, new_trades, tickers};
 use super::snapshot::{Machine, Market, Risk, Turn};
-use super::{App, Shared, machine};
+use super::{App, Reading, Shared, machine};
 
 /// How often a snapshot is taken while somebody listens.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
@@ -42,11 +44,15 @@ pub(super) struct Everything {
 }
 
 /// The latest snapshot, absent until the first.
-pub(super) struct Live(watch::Sender<Option<Arc<Everything>>>);
+pub(super) struct Live {
+    latest: watch::Sender<Option<Arc<Everything>>>,
+    /// Parts that panicked when they were read: TURN, market, risk.
+    failed: [AtomicBool; 3],
+}
 
 impl Live {
     pub(super) fn new() -> Self {
-        Self(watch::Sender::new(None))
+        Self { latest: watch::Sender::new(None), failed: Default::default() }
     }
 }
 
@@ -63,8 +69,8 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
 pub(super) async fn sample(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(SNAPSHOT_EVERY).await;
-        if shared.live.0.receiver_count() > 0 {
-            shared.live.0.send_replace(Some(Arc::new(everything(&shared))));
+        if shared.live.latest.receiver_count() > 0 {
+            shared.live.latest.send_replace(Some(Arc::new(everything(&shared))));
         }
     }
 }
@@ -75,10 +81,21 @@ fn everything(shared: &Shared) -> Everything {
         at_unix_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
         trial: shared.state.ice_servers.is_some(),
         machine: machine::snapshot(shared),
-        turn: shared.state.turn.as_ref().map(|turn| turn()),
-        market: shared.state.market.as_ref().map(|market| market()),
-        risk: shared.state.risk.as_ref().map(|risk| risk()),
+        turn: read(shared.state.turn.as_ref(), &shared.live.failed[0]),
+        market: read(shared.state.market.as_ref(), &shared.live.failed[1]),
+        risk: read(shared.state.risk.as_ref(), &shared.live.failed[2]),
     }
+}
+
+/// What a part says of itself. One that panics is missing from then on; whoever listens to the others never notices.
+fn read<T>(reading: Option<&Reading<T>>, failed: &AtomicBool) -> Option<T> {
+    let reading = reading.filter(|_| !failed.load(Relaxed))?;
+    let read = catch_unwind(AssertUnwindSafe(|| reading()));
+    if read.is_err() {
+        failed.store(true, Relaxed);
+        tracing::error!(part = std::any::type_name::<T>(), "a reading panicked: the live streams go on without it");
+    }
+    read.ok()
 }
 
 /// One listener: the snapshots to come, and its place among [`super::STREAMS_MAX`].
@@ -91,7 +108,7 @@ struct Listener {
 impl Listener {
     fn new(shared: &Shared) -> Option<Self> {
         let place = Arc::clone(&shared.streams).try_acquire_owned().ok()?;
-        Some(Self { latest: shared.live.0.subscribe(), stopping: shared.stopping.clone(), _place: place })
+        Some(Self { latest: shared.live.latest.subscribe(), stopping: shared.stopping.clone(), _place: place })
     }
 
     /// The next snapshot; `None` when the server ends.

@@ -174,6 +174,45 @@ fn the_live_stream_sends_snapshots_until_the_server_stops() {
     while stream.read(&mut chunk).unwrap() > 0 {}
 }
 
+/// Reads events of the live stream until `enough`.
+fn live_until(running: &Running, enough: impl Fn(&str) -> bool) -> String {
+    let mut stream = TcpStream::connect(running.listen()).unwrap();
+    stream.write_all(format!("GET /api/v1/live HTTP/1.1\r\nHost: {}\r\n\r\n", running.listen()).as_bytes()).unwrap();
+    let (mut text, mut chunk) = (String::new(), [0; 4096]);
+    while !enough(&text) {
+        let length = stream.read(&mut chunk).unwrap();
+        assert!(length > 0, "ended early: {text}");
+        text.push_str(core::str::from_utf8(&chunk[..length]).unwrap());
+    }
+    text
+}
+
+#[test]
+fn case_m42_a_part_that_panics_is_detached_and_the_streams_of_the_others_go_on() {
+    let asked = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let counter = Arc::clone(&asked);
+    let market: Reading<snapshot::Market> = Arc::new(move || {
+        counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        panic!("a reader of the market fails, as this test wants it")
+    });
+    let running = start_with(State { turn: Some(Arc::new(turn)), market: Some(market), ..State::default() });
+    for _ in 0..2 {
+        let text = live_until(&running, |text| text.matches("\ndata: ").count() >= 3);
+        assert!(text.contains("\"listens\":[\"udp 127.0.0.1:3478\"]") && text.contains("\"market\":null"), "{text}");
+    }
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 1, "it is asked no more");
+    assert_eq!(get(&running, "/api/v1/turn/stages").status, 200);
+    // A request that asks for the market itself takes its own connection along, and no other.
+    let mut stream = TcpStream::connect(running.listen()).unwrap();
+    stream
+        .write_all(format!("GET /api/v1/market/ticker HTTP/1.1\r\nHost: {}\r\n\r\n", running.listen()).as_bytes())
+        .unwrap();
+    assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap(), 0, "it ends without an answer");
+    assert_eq!(get(&running, "/api/v1/turn/stages").status, 200);
+    live_until(&running, |text| text.contains("\ndata: "));
+    running.stop();
+}
+
 #[test]
 fn an_address_in_use_is_named() {
     let running = start_with(State::default());

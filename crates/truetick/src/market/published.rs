@@ -99,7 +99,7 @@ impl Changed {
 
     /// Waits until `is_so`, at most until `deadline`; tells whether it is so.
     pub(super) fn wait(&self, deadline: Instant, mut is_so: impl FnMut() -> bool) -> bool {
-        self.0.count.fetch_add(1, SeqCst);
+        let _waiting = Waiting::new(&self.0);
         let mut held = lock(&self.0.lock);
         let so = loop {
             if is_so() {
@@ -113,7 +113,51 @@ impl Changed {
             held = waited.unwrap_or_else(PoisonError::into_inner).0;
         };
         drop(held);
-        self.0.count.fetch_sub(1, SeqCst);
         so
+    }
+}
+
+/// A waiter is counted for as long as it waits, also where what it looks for panics.
+struct Waiting<'a>(&'a Waiters);
+
+impl<'a> Waiting<'a> {
+    fn new(waiters: &'a Waiters) -> Self {
+        waiters.count.fetch_add(1, SeqCst);
+        Self(waiters)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.count.fetch_sub(1, SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_m42_a_waiter_that_panics_is_gone_and_the_others_are_told() {
+        let changed = Changed::default();
+        let waiter = changed.clone();
+        let panicked = std::thread::spawn(move || {
+            waiter.wait(Instant::now() + Duration::from_secs(60), || panic!("as this test wants it"))
+        });
+        assert!(panicked.join().is_err());
+        assert_eq!(changed.0.count.load(SeqCst), 0, "nobody waits, and telling costs nothing again");
+        let is_so = Arc::new(AtomicUsize::new(0));
+        let (waiter, seen) = (changed.clone(), Arc::clone(&is_so));
+        let other = std::thread::spawn(move || {
+            waiter.wait(Instant::now() + Duration::from_secs(60), || seen.fetch_add(1, SeqCst) > 2)
+        });
+        while is_so.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        while !other.is_finished() {
+            changed.tell();
+        }
+        assert!(other.join().unwrap());
+        assert_eq!(changed.0.count.load(SeqCst), 0);
     }
 }
