@@ -19,6 +19,10 @@ pub(crate) struct Object<'a> {
 impl<'a> Object<'a> {
     /// Reads `text`, which must be one object and nothing else but white space.
     pub(crate) fn parse(text: &'a [u8]) -> Result<Self, Fault> {
+        if text.trim_ascii_end().last() != Some(&b'}') {
+            // Cut off, or something behind it: there is no need to read the rest first.
+            return Err(if text.trim_ascii_start().starts_with(b"{") { Fault::Syntax } else { Fault::WrongType });
+        }
         let mut reader = Reader { text, at: 0 };
         let mut object = Self { members: [(&[], &[]); KEYS_MAX], len: 0 };
         reader.skip_space();
@@ -297,6 +301,15 @@ pub(crate) fn value_len(text: &[u8]) -> Option<usize> {
     reader.skip_value().ok().map(|()| reader.at)
 }
 
+/// The high bit of the first byte that is a quote, a backslash or a control byte; bytes after it may be marked wrongly.
+#[inline]
+const fn ends_of_text(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let (quotes, escapes) = (word ^ (ONES * 0x22), word ^ (ONES * 0x5c));
+    let low = word.wrapping_sub(ONES * 0x20) & !word;
+    (low | (quotes.wrapping_sub(ONES) & !quotes) | (escapes.wrapping_sub(ONES) & !escapes)) & (ONES << 7)
+}
+
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
@@ -452,6 +465,13 @@ impl<'a> Reader<'a> {
     fn skip_string(&mut self) -> Result<(), Fault> {
         self.expect(b'"', Fault::Syntax)?;
         loop {
+            while let Some(eight) = self.text.get(self.at..).and_then(<[u8]>::first_chunk) {
+                let ends = ends_of_text(u64::from_le_bytes(*eight));
+                self.at += ends.trailing_zeros() as usize / 8;
+                if ends != 0 {
+                    break;
+                }
+            }
             let byte = self.peek().ok_or(Fault::Syntax)?;
             self.at += 1;
             match byte {

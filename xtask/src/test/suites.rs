@@ -67,6 +67,8 @@ pub(crate) const SUITES: &[Suite] = &[
 
 /// Package, integration test and filter of what is worth a run in the release profile.
 const OPTIMISED: &[(&str, &str, &str)] = &[
+    ("tt-market", "cases", "case_m22_a_megabyte"),
+    ("tt-market", "cases", "case_m34"),
     ("tt-risk", "branches", ""),
     ("tt-sync", "items", ""),
     ("tt-turn", "engine", "capacity"),

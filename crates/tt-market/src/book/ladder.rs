@@ -138,7 +138,6 @@ impl Ladder {
             occupancy |= 1_u64 << offset;
         }
         self.close_page(slab, page, occupancy);
-        self.overflow.put_in_order();
         Ok(())
     }
 
@@ -289,7 +288,7 @@ impl Ladder {
                 }
             }
         }
-        for (key, qty) in self.overflow.levels().iter().rev() {
+        for (key, qty) in self.overflow.levels().rev() {
             if !visit(*key, *qty) {
                 return;
             }

@@ -1,11 +1,12 @@
 //! The levels outside of a ladder's window: few, sorted, worst first.
 
-use alloc::vec::Vec;
+use alloc::collections::VecDeque;
 
 /// Levels as (key, quantity), ascending by key. It never grows.
 #[derive(Debug)]
 pub(crate) struct Overflow {
-    levels: Vec<(i64, i64)>,
+    /// What is displaced leaves at the front, and what a moving window leaves behind comes in at the back.
+    levels: VecDeque<(i64, i64)>,
     len_max: usize,
 }
 
@@ -28,7 +29,7 @@ pub(crate) enum Stored {
 
 impl Overflow {
     pub(crate) fn new(len_max: usize) -> Self {
-        Self { levels: Vec::with_capacity(len_max), len_max }
+        Self { levels: VecDeque::with_capacity(len_max), len_max }
     }
 
     /// Sets the quantity at `key`; zero removes the level.
@@ -50,8 +51,8 @@ impl Overflow {
             Err(0) => Stored::Refused,
             Err(at) => {
                 let dropped = self.levels[0].0;
-                self.levels.copy_within(1..at, 0);
-                self.levels[at - 1] = (key, qty);
+                self.levels.pop_front();
+                self.levels.insert(at - 1, (key, qty));
                 Stored::Displaced(dropped)
             }
         }
@@ -61,34 +62,30 @@ impl Overflow {
     pub(crate) fn push_worst(&mut self, key: i64, qty: i64) -> bool {
         let has_room = self.levels.len() < self.len_max;
         if has_room {
-            self.levels.push((key, qty));
+            self.levels.push_front((key, qty));
         }
         has_room
     }
 
-    /// Ends the filling of a list that was empty.
-    pub(crate) fn put_in_order(&mut self) {
-        self.levels.reverse();
-    }
-
     #[inline]
     pub(crate) fn best(&self) -> Option<(i64, i64)> {
-        self.levels.last().copied()
+        self.levels.back().copied()
     }
 
     pub(crate) fn worst(&self) -> Option<(i64, i64)> {
-        self.levels.first().copied()
+        self.levels.front().copied()
     }
 
-    pub(crate) fn levels(&self) -> &[(i64, i64)] {
-        &self.levels
+    /// Worst first.
+    pub(crate) fn levels(&self) -> impl DoubleEndedIterator<Item = &(i64, i64)> {
+        self.levels.iter()
     }
 
     /// Takes the best level with a key in `from..to` out.
     pub(crate) fn take_best_in(&mut self, from: i64, to: i64) -> Option<(i64, i64)> {
         let end = self.levels.partition_point(|level| level.0 < to);
         let at = end.checked_sub(1).filter(|at| self.levels[*at].0 >= from)?;
-        Some(self.levels.remove(at))
+        self.levels.remove(at)
     }
 
     pub(crate) fn clear(&mut self) {

@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
 mod books;
+mod checksums;
 mod numbers;
 mod readers;
 mod sequences;
+mod sizes;
+mod texts;
 mod wire;
 
 use tt_market::{
