@@ -282,7 +282,7 @@ fn krakens_checksum_finds_a_dropped_frame_and_one_subscription_mends_it() {
 }
 
 #[test]
-fn a_closed_connection_is_made_again_and_a_silent_one_given_up() {
+fn case_m29_m30_a_closed_connection_is_made_again_and_a_silent_one_given_up() {
     for (venue, of_sim, _) in VENUES {
         let sim = simulator(2, 400.0);
         let mut config = feed(&sim, venue);
@@ -392,7 +392,7 @@ fn own_orders_arrive_and_mark_prices_value_a_position() {
 }
 
 #[test]
-fn what_the_venue_refuses_is_told_by_symbol() {
+fn case_m31_what_the_venue_refuses_is_told_by_symbol() {
     let sim = simulator(2, 0.0);
     let mut config = feed(&sim, Venue::Kraken);
     config.depth = 27;

@@ -15,8 +15,9 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testkit/recordings").join(name)
 }
 
-/// Replays `records` of one instrument, and returns the venue's counters and the book's last proof.
-fn replay(venue: Venue, symbol: &str, steps: [Decimal; 2], records: Vec<Record>) -> (VenueCounters, Proof) {
+/// Replays `records` of one instrument, and returns the venue's counters, the book's last proof, and a hash over the row
+/// of its published levels (FNV-1a over prices and quantities in steps).
+fn replay(venue: Venue, symbol: &str, steps: [Decimal; 2], records: Vec<Record>) -> (VenueCounters, Proof, u64) {
     let mut engine = Engine::new(Capacity { instruments: 1, ..Capacity::default() });
     let spec = InstrumentSpec {
         venue,
@@ -32,6 +33,7 @@ fn replay(venue: Venue, symbol: &str, steps: [Decimal; 2], records: Vec<Record>)
     engine.subscribe(connection, id, start).unwrap();
     let wants = Request::FetchSnapshot { instrument: InstrumentId(0) };
     assert_eq!(engine.poll_request(start), (venue != Venue::Kraken).then_some(wants));
+    let (board, mut books) = (engine.board(), 0xcbf2_9ce4_8422_2325_u64);
     for record in records {
         let now = Nanos(record.ts_ns);
         let outcome = if record.payload.starts_with(b"{\"lastUpdateId\"") {
@@ -41,8 +43,12 @@ fn replay(venue: Venue, symbol: &str, steps: [Decimal; 2], records: Vec<Record>)
         };
         assert!(outcome.is_ok(), "{outcome:?}: {}", String::from_utf8_lossy(&record.payload));
         assert_eq!(engine.poll_request(now), None);
+        let depth = board.depth(id).unwrap();
+        for number in depth.bids().iter().chain(depth.asks()).flat_map(|level| [level.px.0, level.qty.0]) {
+            books = (books ^ number as u64).wrapping_mul(0x100_0000_01b3);
+        }
     }
-    (*engine.counters().venue(venue), engine.board().top_of_book(id).unwrap().standing.proof)
+    (*engine.counters().venue(venue), board.top_of_book(id).unwrap().standing.proof, books)
 }
 
 #[test]
@@ -52,7 +58,7 @@ fn binance_recordings_fit_every_best_quote() {
         (Venue::BinanceUsdm, "binance_usdm_btcusdt.gz", [Decimal::new(1, 1), Decimal::new(1, 3)], 429),
     ] {
         let records = GzLines::open(&path(name)).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
-        let (counters, proof) = replay(venue, "BTCUSDT", steps, records);
+        let (counters, proof, _) = replay(venue, "BTCUSDT", steps, records);
         assert!(counters.closes() && counters.drops_total() == 0, "{counters:?}");
         assert_eq!((counters.gaps, counters.resyncs, counters.snapshots, counters.joins), (0, 0, 1, 1));
         // Three updates come before the snapshot; the quotes among them are behind the book.
@@ -66,7 +72,27 @@ fn binance_recordings_fit_every_best_quote() {
 fn krakens_recording_fits_every_checksum() {
     let records = CbcapReader::open(&path("kraken_btcusd_depth25.cbcap")).unwrap().collect::<Result<Vec<_>, _>>();
     let steps = [Decimal::new(1, 1), Decimal::new(1, 8)];
-    let (counters, proof) = replay(Venue::Kraken, "BTC/USD", steps, records.unwrap());
+    let (counters, proof, _) = replay(Venue::Kraken, "BTC/USD", steps, records.unwrap());
     assert!(counters.closes() && counters.drops_total() == 0, "{counters:?}");
     assert_eq!((counters.crc_matches, counters.resyncs, proof), (235, 0, Proof::Crc));
+}
+
+/// The rows of books as they were when the recordings were made a test: a version that comes to other books says why.
+#[test]
+fn case_m45_recordings_make_the_books_that_they_always_made() {
+    let binance = |name: &str| GzLines::open(&path(name)).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+    let kraken =
+        || CbcapReader::open(&path("kraken_btcusd_depth25.cbcap")).unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+    for _ in 0..2 {
+        let steps = [Decimal::new(1, 2), Decimal::new(1, 5)];
+        let spot = replay(Venue::BinanceSpot, "BTCUSDT", steps, binance("binance_spot_btcusdt.gz")).2;
+        let steps = [Decimal::new(1, 1), Decimal::new(1, 3)];
+        let usdm = replay(Venue::BinanceUsdm, "BTCUSDT", steps, binance("binance_usdm_btcusdt.gz")).2;
+        let steps = [Decimal::new(1, 1), Decimal::new(1, 8)];
+        let kraken = replay(Venue::Kraken, "BTC/USD", steps, kraken()).2;
+        assert_eq!(
+            [spot, usdm, kraken],
+            [3_139_824_910_803_941_938, 1_435_622_585_889_523_563, 12_583_361_471_452_436_313]
+        );
+    }
 }

@@ -2,11 +2,12 @@
 //!
 //! An object is split into keys and the raw text of their values; nested values are read from that text in turn.
 
+mod reader;
+
+use self::reader::Reader;
 use crate::{Decimal, EventBuffer, Fault, Levels, OrderId};
 use core::str;
 
-/// The deepest nesting that is read.
-const NESTING_MAX: u32 = 64;
 /// The most keys of an object that is read.
 const KEYS_MAX: usize = 64;
 
@@ -23,7 +24,7 @@ impl<'a> Object<'a> {
             // Cut off, or something behind it: there is no need to read the rest first.
             return Err(if text.trim_ascii_start().starts_with(b"{") { Fault::Syntax } else { Fault::WrongType });
         }
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = Reader::new(text);
         let mut object = Self { members: [(&[], &[]); KEYS_MAX], len: 0 };
         reader.skip_space();
         reader.expect(b'{', Fault::WrongType)?;
@@ -77,7 +78,7 @@ pub(crate) struct Elements<'a> {
 impl<'a> Elements<'a> {
     /// Reads `text`, which must be one array and nothing else but white space.
     pub(crate) fn parse(text: &'a [u8]) -> Result<Self, Fault> {
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = Reader::new(text);
         reader.skip_space();
         reader.expect(b'[', Fault::WrongType)?;
         let open = !reader.closes(b']');
@@ -123,7 +124,7 @@ pub(crate) struct Members<'a> {
 impl<'a> Members<'a> {
     /// Reads `text`, which must be one object and nothing else but white space.
     pub(crate) fn parse(text: &'a [u8]) -> Result<Self, Fault> {
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = Reader::new(text);
         reader.skip_space();
         reader.expect(b'{', Fault::WrongType)?;
         let open = !reader.closes(b'}');
@@ -297,216 +298,5 @@ pub(crate) fn check_utf8(text: &[u8]) -> Result<(), Fault> {
 
 /// The length of the value with which `text` begins, checked to be JSON.
 pub(crate) fn value_len(text: &[u8]) -> Option<usize> {
-    let mut reader = Reader { text, at: 0 };
-    reader.skip_value().ok().map(|()| reader.at)
-}
-
-/// The high bit of the first byte that is a quote, a backslash or a control byte; bytes after it may be marked wrongly.
-#[inline]
-const fn ends_of_text(word: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let (quotes, escapes) = (word ^ (ONES * 0x22), word ^ (ONES * 0x5c));
-    let low = word.wrapping_sub(ONES * 0x20) & !word;
-    (low | (quotes.wrapping_sub(ONES) & !quotes) | (escapes.wrapping_sub(ONES) & !escapes)) & (ONES << 7)
-}
-
-struct Reader<'a> {
-    text: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
-    }
-
-    fn expect(&mut self, byte: u8, fault: Fault) -> Result<(), Fault> {
-        if self.peek() != Some(byte) {
-            return Err(if self.peek().is_none() { Fault::Syntax } else { fault });
-        }
-        self.at += 1;
-        Ok(())
-    }
-
-    fn skip_space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.at += 1;
-        }
-    }
-
-    /// Whether the container ends right here, without any element.
-    fn closes(&mut self, close: u8) -> bool {
-        self.skip_space();
-        let closes = self.peek() == Some(close);
-        self.at += usize::from(closes);
-        closes
-    }
-
-    /// After an element: whether another one follows.
-    fn continues(&mut self, close: u8) -> Result<bool, Fault> {
-        self.skip_space();
-        let byte = self.peek().ok_or(Fault::Syntax)?;
-        self.at += 1;
-        if byte == b',' {
-            return Ok(true);
-        }
-        if byte == close { Ok(false) } else { Err(Fault::Syntax) }
-    }
-
-    fn finish(&mut self) -> Result<(), Fault> {
-        self.skip_space();
-        if self.at == self.text.len() { Ok(()) } else { Err(Fault::Syntax) }
-    }
-
-    /// The raw text of the string that starts here, without its quotes.
-    fn string(&mut self) -> Result<&'a [u8], Fault> {
-        let start = self.at + 1;
-        self.skip_string()?;
-        Ok(&self.text[start..self.at - 1])
-    }
-
-    /// The raw text of the value that starts here, checked to be JSON.
-    fn value(&mut self) -> Result<&'a [u8], Fault> {
-        self.skip_space();
-        let start = self.at;
-        self.skip_value()?;
-        Ok(&self.text[start..self.at])
-    }
-
-    /// Passes one value without recursion: `open` has a bit for each container around, set for objects.
-    fn skip_value(&mut self) -> Result<(), Fault> {
-        let (mut open, mut depth) = (0_u64, 0_u32);
-        loop {
-            self.skip_space();
-            match self.peek().ok_or(Fault::Syntax)? {
-                bracket @ (b'{' | b'[') => {
-                    self.at += 1;
-                    let is_object = bracket == b'{';
-                    if !self.closes(if is_object { b'}' } else { b']' }) {
-                        if depth == NESTING_MAX {
-                            return Err(Fault::Nesting);
-                        }
-                        open = open << 1 | u64::from(is_object);
-                        depth += 1;
-                        self.skip_key(is_object)?;
-                        continue;
-                    }
-                }
-                b'"' => self.skip_string()?,
-                b't' => self.skip_word(b"true")?,
-                b'f' => self.skip_word(b"false")?,
-                b'n' => self.skip_word(b"null")?,
-                _ => self.skip_number()?,
-            }
-            loop {
-                if depth == 0 {
-                    return Ok(());
-                }
-                let is_object = open & 1 == 1;
-                if self.continues(if is_object { b'}' } else { b']' })? {
-                    self.skip_key(is_object)?;
-                    break;
-                }
-                open >>= 1;
-                depth -= 1;
-            }
-        }
-    }
-
-    fn skip_key(&mut self, is_object: bool) -> Result<(), Fault> {
-        if is_object {
-            self.skip_space();
-            self.skip_string()?;
-            self.skip_space();
-            self.expect(b':', Fault::Syntax)?;
-        }
-        Ok(())
-    }
-
-    fn skip_word(&mut self, word: &[u8]) -> Result<(), Fault> {
-        if !self.text[self.at..].starts_with(word) {
-            return Err(Fault::Syntax);
-        }
-        self.at += word.len();
-        Ok(())
-    }
-
-    fn skip_digits(&mut self) -> usize {
-        let start = self.at;
-        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
-        }
-        self.at - start
-    }
-
-    fn skip_number(&mut self) -> Result<(), Fault> {
-        self.at += usize::from(self.peek() == Some(b'-'));
-        let starts_with_zero = self.peek() == Some(b'0');
-        let digits = self.skip_digits();
-        if digits == 0 || (starts_with_zero && digits > 1) {
-            return Err(Fault::Syntax);
-        }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
-            if self.skip_digits() == 0 {
-                return Err(Fault::Syntax);
-            }
-        }
-        if let Some(b'e' | b'E') = self.peek() {
-            self.at += 1;
-            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
-            if self.skip_digits() == 0 {
-                return Err(Fault::Syntax);
-            }
-        }
-        Ok(())
-    }
-
-    fn skip_string(&mut self) -> Result<(), Fault> {
-        self.expect(b'"', Fault::Syntax)?;
-        loop {
-            while let Some(eight) = self.text.get(self.at..).and_then(<[u8]>::first_chunk) {
-                let ends = ends_of_text(u64::from_le_bytes(*eight));
-                self.at += ends.trailing_zeros() as usize / 8;
-                if ends != 0 {
-                    break;
-                }
-            }
-            let byte = self.peek().ok_or(Fault::Syntax)?;
-            self.at += 1;
-            match byte {
-                b'"' => return Ok(()),
-                b'\\' => self.skip_escape()?,
-                0..=0x1f => return Err(Fault::Syntax),
-                _ => {}
-            }
-        }
-    }
-
-    fn skip_escape(&mut self) -> Result<(), Fault> {
-        let byte = self.peek().ok_or(Fault::Syntax)?;
-        self.at += 1;
-        match byte {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
-            b'u' => match self.hex4()? {
-                0xd800..=0xdbff => {
-                    self.expect(b'\\', Fault::Syntax)?;
-                    self.expect(b'u', Fault::Syntax)?;
-                    if (0xdc00..=0xdfff).contains(&self.hex4()?) { Ok(()) } else { Err(Fault::Syntax) }
-                }
-                0xdc00..=0xdfff => Err(Fault::Syntax),
-                _ => Ok(()),
-            },
-            _ => Err(Fault::Syntax),
-        }
-    }
-
-    fn hex4(&mut self) -> Result<u32, Fault> {
-        let digits = self.text.get(self.at..self.at + 4).ok_or(Fault::Syntax)?;
-        self.at += 4;
-        digits.iter().try_fold(0, |value, byte| match char::from(*byte).to_digit(16) {
-            Some(digit) => Ok(value << 4 | digit),
-            None => Err(Fault::Syntax),
-        })
-    }
+    Reader::new(text).value().ok().map(<[u8]>::len)
 }

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_most_and_differ() {
+    fn case_m30_waits_double_up_to_the_most_and_differ() {
         let (first, most) = (Duration::from_millis(100), Duration::from_secs(5));
         let mut backoff = Backoff::new(first, most);
         let waits: Vec<Duration> = (0..64).map(|_| backoff.fail()).collect();

@@ -236,6 +236,20 @@ mod tests {
     }
 
     #[test]
+    fn case_m31_without_an_answer_each_symbol_is_named_at_its_deadline() {
+        for venue in [Venue::BinanceSpot, Venue::BybitLinear, Venue::Kraken, Venue::Deribit] {
+            let topics = vec![venue.rules().topic(TopicKind::Book).unwrap()];
+            let mut requests = Requests::new(venue, topics, 25, Duration::from_secs(1));
+            let symbols = ["AAA-BBB".to_owned(), "CCC-DDD".to_owned()];
+            let now = Instant::now();
+            assert!(!requests.subscribe(&symbols).is_empty() && !requests.all_answered(), "{venue:?}");
+            assert_eq!(requests.overdue(now), None, "{venue:?}");
+            let late = requests.overdue(now + Duration::from_secs(2)).map(str::to_uppercase);
+            assert!(late.is_some_and(|subject| symbols.iter().any(|symbol| subject.contains(symbol))), "{venue:?}");
+        }
+    }
+
+    #[test]
     fn kraken_refuses_one_symbol_of_two() {
         let mut requests = Requests::new(Venue::Kraken, usual(Venue::Kraken), 27, Duration::from_secs(1));
         let sent = requests.subscribe(&["BTC/USD".to_owned(), "NO/USD".to_owned()]);

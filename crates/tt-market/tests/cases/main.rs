@@ -4,6 +4,7 @@
 
 mod books;
 mod checksums;
+mod connections;
 mod numbers;
 mod readers;
 mod sequences;
