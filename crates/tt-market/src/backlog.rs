@@ -1,6 +1,6 @@
 //! Deltas that are kept while their book waits for a REST snapshot.
 
-use crate::{BookDelta, Level};
+use crate::{BookDelta, BookOrder, Level};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -27,11 +27,17 @@ impl Kept {
 pub(crate) struct Backlog {
     kept: Vec<Kept>,
     levels: Vec<Level>,
+    /// What each delta tells of an order, where the book is told order by order.
+    orders: Vec<Option<BookOrder>>,
 }
 
 impl Backlog {
-    pub(crate) fn new(deltas_max: usize, levels_max: usize) -> Self {
-        Self { kept: Vec::with_capacity(deltas_max), levels: Vec::with_capacity(levels_max) }
+    pub(crate) fn new(deltas_max: usize, levels_max: usize, orders_max: usize) -> Self {
+        Self {
+            kept: Vec::with_capacity(deltas_max),
+            levels: Vec::with_capacity(levels_max),
+            orders: Vec::with_capacity(orders_max),
+        }
     }
 
     /// Keeps a delta whose levels stand in `levels`; `false` where there is no room.
@@ -45,6 +51,17 @@ impl Backlog {
             self.kept.push(Kept { delta: *delta, start });
         }
         fits
+    }
+
+    /// Keeps what the last kept delta tells of an order.
+    pub(crate) fn keep_order(&mut self, order: Option<BookOrder>) {
+        if self.orders.len() < self.orders.capacity() {
+            self.orders.push(order);
+        }
+    }
+
+    pub(crate) fn order(&self, index: usize) -> Option<BookOrder> {
+        self.orders.get(index).copied().flatten()
     }
 
     pub(crate) fn last(&self) -> Option<&BookDelta> {
@@ -70,5 +87,6 @@ impl Backlog {
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
         self.levels.clear();
+        self.orders.clear();
     }
 }

@@ -25,6 +25,9 @@ pub struct Capacity {
     pub backlog_deltas: usize,
     /// Levels of those deltas together.
     pub backlog_levels: usize,
+    /// Orders of all books that are followed order by order, and of one snapshot of those; 300 bytes each. A book of
+    /// which no more orders fit is lost, and the frame is dropped as `book_orders_full`. Zero where none is followed.
+    pub book_orders: usize,
     /// Live orders of all accounts.
     pub orders: usize,
     /// The newest own executions, of which each counts once.
@@ -51,6 +54,7 @@ impl Default for Capacity {
             backlogs: 8,
             backlog_deltas: 512,
             backlog_levels: 32_768,
+            book_orders: 0,
             orders: 4096,
             fills: 1024,
             positions: 64,

@@ -2,6 +2,7 @@
 
 mod account;
 mod budget;
+mod by_order;
 mod frames;
 mod prices;
 mod refine;
@@ -11,6 +12,7 @@ mod venue_state;
 mod verify;
 
 use self::budget::Budget;
+use self::by_order::Changed;
 use crate::backlog::Backlog;
 use crate::board::{self, Board, BoardWriter};
 use crate::book::PageSlab;
@@ -21,6 +23,7 @@ use crate::listing::Listings;
 use crate::mark::PositionOrigin;
 use crate::orders::Orders;
 use crate::quote::Quote;
+use crate::resting::Resting;
 use crate::rules::JoinRule;
 use crate::symbol_table::SymbolTable;
 use crate::{
@@ -110,6 +113,9 @@ pub struct Engine {
     /// One for each instrument.
     quotes: Vec<Quote>,
     slab: PageSlab,
+    /// Orders of the books that are followed order by order.
+    resting: Resting,
+    changed: Changed,
     backlogs: Vec<Backlog>,
     free_backlogs: Vec<usize>,
     requests: VecDeque<InstrumentId>,
@@ -135,16 +141,23 @@ impl Engine {
     pub fn new(capacity: Capacity) -> Self {
         let timeframes = capacity.timeframes_len();
         let (writer, board) = board::board(capacity.instruments, timeframes, capacity.positions);
-        let backlog = || Backlog::new(capacity.backlog_deltas, capacity.backlog_levels);
+        let orders = if capacity.book_orders == 0 { 0 } else { capacity.backlog_deltas };
+        let backlog = || Backlog::new(capacity.backlog_deltas, capacity.backlog_levels, orders);
         Self {
             capacity,
             timeframes,
-            buffer: EventBuffer::new(capacity.frame_levels, capacity.frame_entries),
+            buffer: EventBuffer::with_orders(
+                capacity.frame_levels,
+                capacity.frame_entries,
+                capacity.book_orders.max(capacity.frame_entries),
+            ),
             connections: Connections::new(capacity.connections),
             symbols: SymbolTable::new(capacity.instruments),
             instruments: Vec::with_capacity(capacity.instruments),
             quotes: Vec::with_capacity(capacity.instruments),
             slab: PageSlab::new(capacity.pages),
+            resting: Resting::new(capacity.book_orders),
+            changed: Changed::new(capacity.book_orders),
             backlogs: (0..capacity.backlogs).map(|_| backlog()).collect(),
             free_backlogs: (0..capacity.backlogs).rev().collect(),
             requests: VecDeque::with_capacity(capacity.instruments),

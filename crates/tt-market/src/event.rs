@@ -10,7 +10,7 @@ pub use account::{
     Balance, Coverage, Execution, Fill, OrderList, OrderListStatus, OrderStatus, OrderUpdate, PositionLeg,
     PositionUpdate,
 };
-pub use book::{BookDelta, BookSnapshot, BookTicker, Level, Levels};
+pub use book::{BookDelta, BookOrder, BookOrders, BookSnapshot, BookTicker, Level, Levels, OrderAction};
 pub use buffer::EventBuffer;
 pub use order_id::OrderId;
 pub use prices::{AggressorSide, Liquidation, MarkPrice, Ticker, Trade, VenueCandle};
@@ -23,7 +23,8 @@ pub enum Event {
     /// Best bid and offer, last price, mark and index price, funding, open interest: what of it the venue sent, in
     /// [`EventBuffer::tickers`].
     Tickers,
-    /// One or more trades, in [`EventBuffer::trades`].
+    /// One or more trades, in [`EventBuffer::trades`]; what one did to the book's orders is in
+    /// [`EventBuffer::taken_order`], where the venue says so.
     Trades,
     /// One or more candles of the venue's own, in [`EventBuffer::candles`].
     Candles,
@@ -33,6 +34,8 @@ pub enum Event {
     BookDelta(BookDelta),
     /// All levels of a book.
     BookSnapshot(BookSnapshot),
+    /// Orders of a book that is told order by order, in [`EventBuffer::book_orders`].
+    BookOrders(BookOrders),
     /// A mark price and funding rate.
     MarkPrice(MarkPrice),
     /// One or more updates of own orders, in [`EventBuffer::order_updates`].

@@ -97,6 +97,10 @@ faults! {
     PositionsFull => "positions_full",
     /// More assets than `Capacity::balances`.
     BalancesFull => "balances_full",
+    /// More orders in the books that are told order by order than `Capacity::book_orders`.
+    BookOrdersFull => "book_orders_full",
+    /// An execution against an order, or more of one, than the book holds.
+    UnknownOrder => "unknown_order",
 }
 
 impl Fault {

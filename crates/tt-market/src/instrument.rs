@@ -167,6 +167,8 @@ pub(crate) struct Instrument {
     pub(crate) last_event: Nanos,
     /// The same of the next subscription.
     pub(crate) join_overlap: Option<Overlap>,
+    /// Whether it is told order by order.
+    pub(crate) follows_orders: bool,
     /// Whether the next message of the book is not kept: the first one after a subscription of OKX.
     pub(crate) skips_next: bool,
     pub(crate) px: Scale,
@@ -217,6 +219,7 @@ impl Instrument {
             levels_max: usize::MAX,
             last_event: Nanos(0),
             join_overlap: overlap,
+            follows_orders: false,
             skips_next: false,
             px: Scale::new(spec.tick_size)?,
             qty: Scale::new(spec.lot_size)?,

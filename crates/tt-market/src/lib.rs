@@ -59,6 +59,7 @@ pub mod okx;
 mod orders;
 mod proof;
 mod quote;
+mod resting;
 pub mod rules;
 mod scan;
 mod seen_trades;
@@ -79,9 +80,9 @@ pub use counters::{CLOCKS_APART_MAX, Counters, VenueCounters};
 pub use decimal::{DECIMALS_MAX, Decimal, Scale};
 pub use engine::{AddError, Applied, Engine, Request};
 pub use event::{
-    AggressorSide, Balance, BookDelta, BookSnapshot, BookTicker, Control, Coverage, Event, EventBuffer, Execution,
-    Fill, Level, Levels, Liquidation, MarkPrice, OrderId, OrderList, OrderListStatus, OrderStatus, OrderUpdate,
-    PositionLeg, PositionUpdate, Ticker, Trade, VenueCandle,
+    AggressorSide, Balance, BookDelta, BookOrder, BookOrders, BookSnapshot, BookTicker, Control, Coverage, Event,
+    EventBuffer, Execution, Fill, Level, Levels, Liquidation, MarkPrice, OrderAction, OrderId, OrderList,
+    OrderListStatus, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate, Ticker, Trade, VenueCandle,
 };
 pub use fault::Fault;
 pub use fills::FillState;

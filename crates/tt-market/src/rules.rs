@@ -287,6 +287,8 @@ pub enum Checksum {
     None,
     /// CRC-32 over the digits of ten levels of each side (Kraken).
     Kraken,
+    /// CRC-32 over the digits of every order of ten levels of each side, the oldest first (Kraken `level3`).
+    KrakenOrders,
     /// CRC-32 over the texts of 25 levels of both sides in turn; zero says nothing (OKX until June 2026).
     Okx,
 }
@@ -297,7 +299,7 @@ impl Checksum {
     pub const fn levels(self) -> usize {
         match self {
             Self::None => 0,
-            Self::Kraken => 10,
+            Self::Kraken | Self::KrakenOrders => 10,
             Self::Okx => 25,
         }
     }

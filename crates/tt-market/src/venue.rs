@@ -98,6 +98,25 @@ impl Venue {
     /// How many venues there are.
     pub const COUNT: usize = Self::ALL.len();
 
+    /// The rules of the venue's feed that tells a book order by order, where it has one that is read.
+    #[must_use]
+    pub const fn order_rules(self) -> Option<&'static Rules> {
+        match self {
+            Self::CoinbaseExchange => Some(&coinbase_exchange::rules::FULL),
+            Self::Kraken => Some(&kraken::rules::LEVEL3),
+            Self::BinanceSpot
+            | Self::BinanceUsdm
+            | Self::BinanceCoinm
+            | Self::BybitSpot
+            | Self::BybitLinear
+            | Self::BybitInverse
+            | Self::Okx
+            | Self::CoinbaseAdvanced
+            | Self::Hyperliquid
+            | Self::Deribit => None,
+        }
+    }
+
     /// The venue's name in configuration, reports and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -254,6 +254,7 @@ impl Examiner {
             | Event::Liquidations
             | Event::OrderUpdates
             | Event::OrderList(_)
+            | Event::BookOrders(_)
             | Event::Account
             | Event::Control(_) => {}
         }
@@ -439,6 +440,7 @@ fn ts_event_of(event: &Event) -> u64 {
         | Event::Liquidations
         | Event::OrderUpdates
         | Event::OrderList(_)
+        | Event::BookOrders(_)
         | Event::Account
         | Event::Control(_) => 0,
     }

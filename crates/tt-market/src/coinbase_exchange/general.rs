@@ -1,10 +1,14 @@
 //! Coinbase Exchange's frames by name, in any order of keys.
 
+use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
 use crate::{
-    AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Fault, Levels, Symbol, Ticker, Trade, fields,
+    AggressorSide, BookDelta, BookOrder, BookOrders, BookSnapshot, Control, Decimal, Event, EventBuffer, Fault, Levels,
+    OrderAction, OrderId, Symbol, Ticker, Trade, fields,
 };
-use tt_model::Nanos;
+use tt_model::{Nanos, OrderSide};
+
+const SIDES: [&[u8]; 2] = [b"buy", b"sell"];
 
 /// Reads one frame by the names of its keys; what [`parse`](super::parse) falls back to.
 ///
@@ -17,10 +21,23 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
     match json::text(object.need(b"type")?)? {
         b"l2update" => book_delta(&object, buffer).map(Event::BookDelta),
         b"snapshot" => book_snapshot(&object, buffer).map(Event::BookSnapshot),
-        b"match" | b"last_match" => {
+        kind @ (b"match" | b"last_match") => {
             buffer.push_trade(trade(&object)?)?;
+            // The last one before the subscription took its order before.
+            if kind == b"match" && object.get(b"maker_order_id").is_some() {
+                buffer.take_order(book_orders(&object)?)?;
+                buffer.push_book_order(taken(&object)?)?;
+            }
             Ok(Event::Trades)
         }
+        kind @ (b"received" | b"open" | b"done" | b"change") => {
+            if let Some(order) = book_order(kind, &object)? {
+                buffer.push_book_order(order)?;
+            }
+            Ok(Event::BookOrders(book_orders(&object)?))
+        }
+        // A stop order has been placed: it does not rest in the book.
+        b"activate" => Ok(Event::Control(Control::Status)),
         b"ticker" => {
             buffer.push_ticker(ticker(&object)?)?;
             Ok(Event::Tickers)
@@ -94,6 +111,78 @@ fn side(text: &[u8], levels: &mut Levels, buffer: &mut EventBuffer) -> Result<()
         buffer.push_level(levels, px, qty)?;
     }
     Ok(())
+}
+
+/// What a message of `full` says of the book as a whole.
+pub(super) fn book_orders(object: &impl Keyed) -> Result<BookOrders, Fault> {
+    Ok(BookOrders {
+        symbol: fields::symbol(object, b"product_id")?,
+        is_snapshot: false,
+        number: json::bare_u64(object.need(b"sequence")?)?,
+        checksum: None,
+        ts_event: fields::rfc3339(object, b"time")?,
+    })
+}
+
+/// What a match took from the maker's order.
+fn taken(object: &impl Keyed) -> Result<BookOrder, Fault> {
+    Ok(BookOrder {
+        action: OrderAction::Take,
+        side: fields::order_side(object, b"side", SIDES)?,
+        order_id: OrderId::new(fields::text(object, b"maker_order_id")?)?,
+        px: None,
+        qty: json::quoted_unsigned(object.need(b"size")?)?,
+    })
+}
+
+/// What happens to an order; `None` where it does not rest in the book: it was just received, or has no price.
+pub(super) fn book_order(kind: &[u8], object: &impl Keyed) -> Result<Option<BookOrder>, Fault> {
+    let (action, px, qty) = match kind {
+        b"open" => {
+            let qty = json::quoted_unsigned(object.need(b"remaining_size")?)?;
+            (OrderAction::Add, Some(json::quoted_unsigned(object.need(b"price")?)?), qty)
+        }
+        b"done" if fields::told(object, b"price").is_some() => (OrderAction::Delete, None, Decimal::default()),
+        b"change" => match fields::told_amount(object, b"new_size")? {
+            Some(qty) => (OrderAction::Change, fields::told_amount(object, b"new_price")?, qty),
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    let side = fields::order_side(object, b"side", SIDES)?;
+    let order_id = OrderId::new(fields::text(object, b"order_id")?)?;
+    Ok(Some(BookOrder { action, side, order_id, px, qty }))
+}
+
+/// Reads the body of `GET /products/{product}/book?level=3`.
+///
+/// # Errors
+/// A [`Fault`] that [`is_malformed`](Fault::is_malformed), or `VenueError` if the body holds an error.
+pub fn parse_snapshot(body: &[u8], buffer: &mut EventBuffer) -> Result<BookSnapshot, Fault> {
+    buffer.begin_general();
+    json::check_utf8(body)?;
+    let object = Object::parse(body)?;
+    if object.get(b"message").is_some() {
+        return Err(Fault::VenueError);
+    }
+    for (key, side) in [(b"bids", OrderSide::Buy), (b"asks", OrderSide::Sell)] {
+        let mut orders = Elements::parse(object.need(key)?)?;
+        while let Some(order) = orders.next()? {
+            let mut order = Elements::parse(order)?;
+            let px = Some(json::quoted_unsigned(order.need()?)?);
+            let qty = json::quoted_unsigned(order.need()?)?;
+            let order_id = OrderId::new(json::text(order.need()?)?)?;
+            order.end()?;
+            buffer.push_book_order(BookOrder { action: OrderAction::Add, side, order_id, px, qty })?;
+        }
+    }
+    Ok(BookSnapshot {
+        symbol: None,
+        last_id: json::bare_u64(object.need(b"sequence")?)?,
+        checksum: None,
+        levels: Levels::default(),
+        ts_event: fields::told_rfc3339(&object, b"time")?,
+    })
 }
 
 fn trade(object: &Object<'_>) -> Result<Trade, Fault> {

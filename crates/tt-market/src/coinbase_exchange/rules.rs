@@ -1,8 +1,9 @@
 //! Coinbase Exchange's rules (docs.cdp.coinbase.com/exchange/websocket-feed).
 
+use super::parse_snapshot;
 use crate::rules::{
-    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, LoginTime, Numbering, Private,
-    RequestRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
+    AnswerRule, Checksum, Grouping, Instruments, JoinRule, KeepAlive, Login, LoginTime, Numbering, Overlap, Private,
+    RequestRule, ResyncBudget, Rules, Snapshot, Tested, Topic, TopicKind,
 };
 use tt_model::Nanos;
 
@@ -65,4 +66,20 @@ pub(crate) static RULES: Rules = Rules {
         // Its messages are those of the full feed, which nothing tells from them but the subscription.
         topics: &[],
     }),
+};
+
+/// The `full` topic: every order, numbered by product, joined to the REST book of all orders.
+pub(crate) static FULL: Rules = Rules {
+    tested: Tested::UnverifiedLive,
+    snapshot: Some(Snapshot { path: "/products/{symbol}/book?level=3", parse: parse_snapshot }),
+    topics: &[
+        Topic::followed(TopicKind::Book, r#"{"name":"full","product_ids":[{symbols}]}"#),
+        Topic::followed(TopicKind::Heartbeat, r#"{"name":"heartbeat","product_ids":[{symbols}]}"#),
+    ],
+    join: JoinRule::Rest(Overlap::Next),
+    numbering: Numbering::Range,
+    // Who asks for whole books too often is shut out.
+    snapshot_gap: Nanos::from_secs(1),
+    resyncs: ResyncBudget { burst: 10, gap: Nanos::from_secs(10) },
+    ..RULES
 };

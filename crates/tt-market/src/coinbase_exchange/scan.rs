@@ -1,7 +1,10 @@
 //! Coinbase Exchange's frames in the order of keys in which they are sent.
 
 use crate::scan::Cursor;
-use crate::{AggressorSide, BookDelta, BookSnapshot, Event, EventBuffer, Levels, Ticker, Trade};
+use crate::{
+    AggressorSide, BookDelta, BookOrder, BookOrders, BookSnapshot, Event, EventBuffer, Levels, OrderAction, OrderId,
+    Ticker, Trade,
+};
 use tt_model::{Nanos, OrderSide};
 
 /// Reads one frame, `None` where anything is not as expected.
@@ -17,10 +20,15 @@ pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
     } else if cursor.passes(b"snapshot\",\"product_id\":\"") {
         book_snapshot(&mut cursor, buffer).map(Event::BookSnapshot)
     } else {
-        if !cursor.passes(b"match\",\"trade_id\":") {
+        let is_last = !cursor.passes(b"match\",\"trade_id\":");
+        if is_last {
             cursor.literal(b"last_match\",\"trade_id\":")?;
         }
-        buffer.push_trade(trade(&mut cursor)?).ok()?;
+        let (trade, maker, number) = trade(&mut cursor)?;
+        buffer.push_trade(trade).ok()?;
+        if !is_last {
+            take(&trade, maker, number, buffer)?;
+        }
         Some(Event::Trades)
     }?;
     cursor.literal(b"}")?;
@@ -129,10 +137,10 @@ fn book_snapshot(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Bo
 }
 
 #[inline(always)]
-fn trade(cursor: &mut Cursor<'_>) -> Option<Trade> {
+fn trade<'a>(cursor: &mut Cursor<'a>) -> Option<(Trade, &'a [u8], u64)> {
     let trade_id = cursor.whole()?;
-    cursor.literal(b",\"maker_order_id\":\"")?;
-    cursor.text()?;
+    cursor.literal(b",\"maker_order_id\":")?;
+    let [b'"', maker @ .., b'"'] = cursor.raw()? else { return None };
     cursor.literal(b",\"taker_order_id\":\"")?;
     cursor.text()?;
     cursor.literal(b",\"side\":\"")?;
@@ -150,10 +158,22 @@ fn trade(cursor: &mut Cursor<'_>) -> Option<Trade> {
     cursor.literal(b",\"product_id\":\"")?;
     let symbol = cursor.symbol()?;
     cursor.literal(b",\"sequence\":")?;
-    cursor.whole()?;
+    let number = cursor.whole()?;
     cursor.literal(b",\"time\":\"")?;
     let ts_event = cursor.rfc3339()?;
-    Some(Trade { symbol, trade_id, px, qty, aggressor, in_market: true, ts_event })
+    Some((Trade { symbol, trade_id, px, qty, aggressor, in_market: true, ts_event }, maker, number))
+}
+
+/// What the trade did to the book that is told order by order.
+fn take(trade: &Trade, maker: &[u8], number: u64, buffer: &mut EventBuffer) -> Option<()> {
+    let Trade { symbol, qty, ts_event, .. } = *trade;
+    buffer.take_order(BookOrders { symbol, is_snapshot: false, number, checksum: None, ts_event }).ok()?;
+    let side = match trade.aggressor {
+        AggressorSide::Buy => OrderSide::Sell,
+        AggressorSide::Sell => OrderSide::Buy,
+    };
+    let order_id = OrderId::new(maker).ok()?;
+    buffer.push_book_order(BookOrder { action: OrderAction::Take, side, order_id, px: None, qty }).ok()
 }
 
 #[inline(always)]

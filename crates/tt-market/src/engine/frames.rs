@@ -88,7 +88,7 @@ impl Engine {
     ) -> Result<Applied, Fault> {
         probe.begin();
         let Some(known) = self.instruments.get(instrument.0 as usize) else { return Err(Fault::UnknownSymbol) };
-        let (venue, rule) = (known.spec.venue, known.rules.snapshot);
+        let (venue, rule, follows_orders) = (known.spec.venue, known.rules.snapshot, known.follows_orders);
         let counters = self.counters.venue_mut(venue);
         counters.frames += 1;
         counters.bytes += body.len() as u64;
@@ -98,8 +98,13 @@ impl Engine {
             None => Err(Fault::UnexpectedSnapshot),
         };
         probe.mark(Stage::Parse);
-        let result =
-            snapshot.and_then(|snapshot| self.apply_rest_snapshot(now, instrument, &snapshot, buffer.levels(), probe));
+        let result = snapshot.and_then(|snapshot| {
+            if follows_orders {
+                self.apply_rest_orders(now, instrument, &snapshot, buffer.book_orders(), probe)
+            } else {
+                self.apply_rest_snapshot(now, instrument, &snapshot, buffer.levels(), probe)
+            }
+        });
         self.buffer = buffer;
         if result.is_err() {
             self.snapshot_failed(instrument, now);
@@ -139,7 +144,13 @@ impl Engine {
         match event {
             Event::BookTicker(ticker) => self.apply_book_ticker(ts_recv, venue, ticker, probe),
             Event::Tickers => self.apply_tickers(ts_recv, venue, buffer.tickers(), probe),
-            Event::Trades => self.apply_trades(ts_recv, venue, buffer.trades(), probe),
+            Event::Trades => match buffer.taken_order() {
+                None => self.apply_trades(ts_recv, venue, buffer.trades(), probe),
+                Some(update) => self.apply_match(ts_recv, connection, update, buffer, probe),
+            },
+            Event::BookOrders(update) => {
+                self.apply_book_orders(ts_recv, connection, update, buffer.book_orders(), probe)
+            }
             Event::BookDelta(delta) => self.apply_delta(ts_recv, connection, delta, buffer.levels(), probe),
             Event::BookSnapshot(snapshot) => self.apply_snapshot(ts_recv, connection, snapshot, buffer.levels(), probe),
             Event::MarkPrice(mark) => self.apply_mark_price(ts_recv, venue, mark, probe),

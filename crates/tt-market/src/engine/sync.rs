@@ -6,7 +6,7 @@ use crate::book::{Ladder, PageSlab};
 use crate::continuity::{Continuity, Join};
 use crate::instrument::{BookState, Instrument, RequestState};
 use crate::rules::{JoinRule, Overlap};
-use crate::{BookDelta, BookSide, BookSnapshot, ConnectionId, Fault, Level, Levels};
+use crate::{BookDelta, BookOrder, BookSide, BookSnapshot, ConnectionId, Fault, Level, Levels};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
 
@@ -211,13 +211,12 @@ impl Engine {
 
     /// Applies what was kept beyond update `last_id`, and returns the last delta if there was any.
     fn replay(&mut self, index: usize, overlap: Overlap, last_id: u64) -> Result<Option<BookDelta>, Fault> {
-        let instrument = &mut self.instruments[index];
-        let Some(slot) = instrument.backlog else { return Ok(None) };
-        let backlog = &mut self.backlogs[slot];
-        let counters = self.counters.venue_mut(instrument.spec.venue);
+        let Some(slot) = self.instruments[index].backlog else { return Ok(None) };
         let mut last = None;
-        for i in 0..backlog.len() {
-            let Some(kept) = backlog.get(i) else { break };
+        for i in 0..self.backlogs[slot].len() {
+            let Some(kept) = self.backlogs[slot].get(i) else { break };
+            let instrument = &mut self.instruments[index];
+            let counters = self.counters.venue_mut(instrument.spec.venue);
             if last.is_none() && overlap.join(last_id, &kept.delta) == Join::Superseded {
                 counters.superseded += 1;
                 continue;
@@ -225,15 +224,35 @@ impl Engine {
             let mut levels = kept.delta.levels;
             levels.set_bids(kept.bids().start as u32, kept.bids().end as u32);
             levels.set_asks(kept.asks().start as u32, kept.asks().end as u32);
-            apply_levels(instrument, &mut self.slab, &levels, backlog.levels())?;
             counters.replayed += 1;
             counters.deltas += 1;
             counters.sequence_matches += 1;
             counters.levels += levels.len() as u64;
+            apply_levels(instrument, &mut self.slab, &levels, self.backlogs[slot].levels())?;
+            if let Some(order) = self.backlogs[slot].order(i) {
+                self.replay_order(index, &order)?;
+            }
             last = Some(kept.delta);
         }
-        backlog.clear();
+        self.backlogs[slot].clear();
         Ok(last)
+    }
+
+    /// What happened to an order while its book waited for a snapshot.
+    fn replay_order(&mut self, index: usize, order: &BookOrder) -> Result<(), Fault> {
+        for place in self.change_order(index, order)?.into_iter().flatten() {
+            let (level, (px_decimals, qty_decimals)) = self.level_of(index, &place)?;
+            let mut levels = Levels::default();
+            (levels.px_decimals, levels.qty_decimals) = (px_decimals, qty_decimals);
+            match place.side {
+                BookSide::Bid => levels.set_bids(0, 1),
+                BookSide::Ask => levels.set_asks(0, 1),
+            }
+            let instrument = &mut self.instruments[index];
+            self.counters.venue_mut(instrument.spec.venue).levels += 1;
+            apply_levels(instrument, &mut self.slab, &levels, &[level])?;
+        }
+        Ok(())
     }
 
     /// Replaces all levels by those of a snapshot, which must be sorted best first without a price twice. Where it is

@@ -155,6 +155,8 @@ fn checksum(instrument: &mut Instrument, slab: &PageSlab, touches_top: bool) -> 
             }
             instrument.checksum
         }
+        // It was computed when the orders were applied.
+        Checksum::KrakenOrders => instrument.checksum,
         Checksum::Okx => {
             let mut sides = [[BookLevel::default(); okx::checksum::LEVELS]; 2];
             let [bids, asks] = &mut sides;

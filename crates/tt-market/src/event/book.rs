@@ -1,8 +1,8 @@
 //! Books: levels, deltas, snapshots, and the ticker that is numbered by its book.
 
-use crate::{Decimal, Symbol};
+use crate::{Decimal, OrderId, Symbol};
 use core::ops::Range;
-use tt_model::Nanos;
+use tt_model::{Nanos, OrderSide};
 
 /// The venue's best bid and offer (Binance `bookTicker`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +98,51 @@ pub struct BookDelta {
     pub levels: Levels,
     /// The venue's time, Unix epoch.
     pub ts_event: Nanos,
+}
+
+/// What happened to the orders of a book that is told order by order; they stand in
+/// [`EventBuffer::book_orders`](crate::EventBuffer::book_orders).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BookOrders {
+    /// The instrument.
+    pub symbol: Symbol,
+    /// Whether these are all orders, the best first and at the same price the oldest.
+    pub is_snapshot: bool,
+    /// The message's number among those of the instrument (Coinbase `sequence`); zero where the venue numbers nothing.
+    pub number: u64,
+    /// CRC-32 over the orders of the best levels after this message (Kraken).
+    pub checksum: Option<u32>,
+    /// The venue's time, Unix epoch; zero where the venue sends none.
+    pub ts_event: Nanos,
+}
+
+/// What happened to one order of a book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BookOrder {
+    /// What happened.
+    pub action: OrderAction,
+    /// Whether it bids.
+    pub side: OrderSide,
+    /// The venue's identifier.
+    pub order_id: OrderId,
+    /// The price; `None` where it stays as it was.
+    pub px: Option<Decimal>,
+    /// The quantity: what is left of the order, or what an execution took from it.
+    pub qty: Decimal,
+}
+
+/// What happened to an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum OrderAction {
+    /// It rests in the book from now on, behind all others of its price.
+    Add,
+    /// What is left of it, or its price, is another; nothing happens where it does not rest in the book.
+    Change,
+    /// An execution took a part of it.
+    Take,
+    /// It rests no more, if it ever did.
+    Delete,
 }
 
 /// All levels of a book, best first on both sides.

@@ -1,7 +1,8 @@
 //! Room for what one frame lists.
 
 use super::{
-    Balance, Coverage, Execution, Level, Levels, Liquidation, OrderUpdate, PositionUpdate, Ticker, Trade, VenueCandle,
+    Balance, BookOrder, BookOrders, Coverage, Execution, Level, Levels, Liquidation, OrderUpdate, PositionUpdate,
+    Ticker, Trade, VenueCandle,
 };
 use crate::{Decimal, Fault};
 use alloc::boxed::Box;
@@ -20,6 +21,8 @@ pub struct EventBuffer {
     has_entries: bool,
     /// Whether the message has a number on its connection.
     is_numbered: bool,
+    /// Whether the message's trade took an order of the book.
+    has_taken: bool,
     is_general: bool,
 }
 
@@ -27,13 +30,20 @@ impl EventBuffer {
     /// Room for `levels_max` levels, and `entries_max` entries of each other list in one frame.
     #[must_use]
     pub fn new(levels_max: usize, entries_max: usize) -> Self {
+        Self::with_orders(levels_max, entries_max, entries_max)
+    }
+
+    /// As [`new`](Self::new), with room for `orders_max` orders of a book in one frame.
+    #[must_use]
+    pub fn with_orders(levels_max: usize, entries_max: usize, orders_max: usize) -> Self {
         Self {
             levels: alloc::vec![Level::default(); levels_max],
             levels_len: 0,
             trades: Vec::with_capacity(entries_max),
-            lists: Some(Box::new(Lists::new(entries_max))),
+            lists: Some(Box::new(Lists::new(entries_max, orders_max))),
             has_entries: false,
             is_numbered: false,
+            has_taken: false,
             is_general: false,
         }
     }
@@ -92,6 +102,19 @@ impl EventBuffer {
         self.lists.as_ref().map_or(&[], |lists| &lists.positions)
     }
 
+    /// What happened to the orders of a book, by the last parsed frame.
+    #[must_use]
+    pub fn book_orders(&self) -> &[BookOrder] {
+        self.lists.as_ref().map_or(&[], |lists| &lists.book_orders)
+    }
+
+    /// What the last parsed frame's trade did to the book that is told order by order.
+    #[inline]
+    #[must_use]
+    pub fn taken_order(&self) -> Option<&BookOrders> {
+        if self.has_taken { self.lists.as_ref()?.taken.as_ref() } else { None }
+    }
+
     /// The number of the last parsed message on its connection, where the venue numbers those.
     #[inline]
     #[must_use]
@@ -138,6 +161,7 @@ impl EventBuffer {
     fn clear_entries(&mut self) {
         self.has_entries = false;
         self.is_numbered = false;
+        self.has_taken = false;
         if let Some(lists) = &mut self.lists {
             lists.clear();
         }
@@ -166,6 +190,16 @@ impl EventBuffer {
 
     pub(crate) fn push_liquidation(&mut self, liquidation: Liquidation) -> Result<(), Fault> {
         push(&mut self.lists_mut()?.liquidations, liquidation)
+    }
+
+    pub(crate) fn push_book_order(&mut self, order: BookOrder) -> Result<(), Fault> {
+        push(&mut self.lists_mut()?.book_orders, order)
+    }
+
+    pub(crate) fn take_order(&mut self, update: BookOrders) -> Result<(), Fault> {
+        self.lists_mut()?.taken = Some(update);
+        self.has_taken = true;
+        Ok(())
     }
 
     pub(crate) fn push_execution(&mut self, execution: Execution) -> Result<(), Fault> {
@@ -250,13 +284,15 @@ struct Lists {
     executions: Vec<Execution>,
     balances: Vec<Balance>,
     positions: Vec<PositionUpdate>,
+    book_orders: Vec<BookOrder>,
+    taken: Option<BookOrders>,
     message_number: Option<u64>,
     orders_coverage: Coverage,
     positions_coverage: Coverage,
 }
 
 impl Lists {
-    fn new(entries_max: usize) -> Self {
+    fn new(entries_max: usize, orders_max: usize) -> Self {
         Self {
             order_updates: Vec::with_capacity(entries_max),
             tickers: Vec::with_capacity(entries_max),
@@ -265,6 +301,8 @@ impl Lists {
             executions: Vec::with_capacity(entries_max),
             balances: Vec::with_capacity(entries_max),
             positions: Vec::with_capacity(entries_max),
+            book_orders: Vec::with_capacity(orders_max),
+            taken: None,
             message_number: None,
             orders_coverage: Coverage::Changed,
             positions_coverage: Coverage::Changed,
@@ -279,6 +317,8 @@ impl Lists {
         self.executions.clear();
         self.balances.clear();
         self.positions.clear();
+        self.book_orders.clear();
+        self.taken = None;
         self.message_number = None;
         self.orders_coverage = Coverage::Changed;
         self.positions_coverage = Coverage::Changed;

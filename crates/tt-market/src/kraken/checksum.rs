@@ -5,11 +5,12 @@
 
 use crate::BookLevel;
 use crate::decimal::Scale;
+use alloc::vec::Vec;
 
 /// Levels of each side that the checksum covers.
 pub(crate) const LEVELS: usize = 10;
 /// The digits of twenty levels, each number at most nineteen.
-const TEXT_MAX: usize = 2 * LEVELS * 2 * 19;
+const TEXT_MAX: usize = 2 * LEVELS * LEVEL_TEXT_MAX;
 
 /// The checksum of a book whose best levels are `asks` and `bids`.
 pub(crate) fn checksum(asks: &[BookLevel], bids: &[BookLevel], px: &Scale, qty: &Scale) -> u32 {
@@ -20,6 +21,17 @@ pub(crate) fn checksum(asks: &[BookLevel], bids: &[BookLevel], px: &Scale, qty: 
         len += write_digits(level.qty.0.unsigned_abs() * qty.step().mantissa.unsigned_abs(), &mut text[len..]);
     }
     tt_simd::crc32(&text[..len])
+}
+
+/// The digits of one level at most.
+pub(crate) const LEVEL_TEXT_MAX: usize = 2 * 19;
+
+/// Appends what the checksum covers of one order, or of one level, in steps and lots.
+pub(crate) fn push_level(text: &mut Vec<u8>, px: i64, qty_lots: i64, px_scale: &Scale, qty_scale: &Scale) {
+    let mut digits = [0_u8; LEVEL_TEXT_MAX];
+    let mut len = write_digits(px.unsigned_abs() * px_scale.step().mantissa.unsigned_abs(), &mut digits);
+    len += write_digits(qty_lots.unsigned_abs() * qty_scale.step().mantissa.unsigned_abs(), &mut digits[len..]);
+    text.extend_from_slice(&digits[..len]);
 }
 
 fn write_digits(mut number: u64, out: &mut [u8]) -> usize {

@@ -4,8 +4,8 @@ use super::account;
 use crate::fields::{self, Keyed};
 use crate::json::{self, Elements, Object};
 use crate::{
-    AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Fault, Levels, Symbol, Ticker, Trade,
-    VenueCandle, time,
+    AggressorSide, BookDelta, BookOrder, BookOrders, BookSnapshot, Control, Event, EventBuffer, Fault, Levels,
+    OrderAction, OrderId, Symbol, Ticker, Trade, VenueCandle, time,
 };
 use tt_model::{Nanos, OrderSide};
 
@@ -35,6 +35,7 @@ pub fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, Fault> {
             }
             Ok(Event::Trades)
         }
+        b"level3" => level3(&outer, buffer),
         b"ohlc" => {
             let ts_event = fields::told_rfc3339(&outer, b"timestamp")?;
             json::each(outer.need(b"data")?, |object| buffer.push_candle(candle(object, ts_event)?))?;
@@ -86,6 +87,47 @@ fn book(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
         })),
         _ => Err(Fault::WrongType),
     }
+}
+
+fn level3(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Fault> {
+    let object = only_element(outer)?;
+    for (key, side) in [(b"bids", OrderSide::Buy), (b"asks", OrderSide::Sell)] {
+        json::each(object.need(key)?, |order| buffer.push_book_order(book_order(order, side)?))?;
+    }
+    book_orders(fields::text(outer, b"type")?, &object).map(Event::BookOrders)
+}
+
+/// What a message of `level3` says of the book as a whole.
+pub(super) fn book_orders(kind: &[u8], object: &impl Keyed) -> Result<BookOrders, Fault> {
+    let checksum = u32::try_from(json::bare_u64(object.need(b"checksum")?)?).map_err(|_| Fault::NumberRange)?;
+    Ok(BookOrders {
+        symbol: fields::symbol(object, b"symbol")?,
+        is_snapshot: match kind {
+            b"snapshot" => true,
+            b"update" => false,
+            _ => return Err(Fault::WrongType),
+        },
+        number: 0,
+        checksum: Some(checksum),
+        ts_event: fields::told_rfc3339(object, b"timestamp")?,
+    })
+}
+
+/// An order of a snapshot names no event.
+pub(super) fn book_order(object: &impl Keyed, side: OrderSide) -> Result<BookOrder, Fault> {
+    let action = match fields::told(object, b"event").map(json::text).transpose()? {
+        None | Some(b"add") => OrderAction::Add,
+        Some(b"modify") => OrderAction::Change,
+        Some(b"delete") => OrderAction::Delete,
+        Some(_) => return Err(Fault::WrongType),
+    };
+    Ok(BookOrder {
+        action,
+        side,
+        order_id: OrderId::new(fields::text(object, b"order_id")?)?,
+        px: Some(json::bare_unsigned(object.need(b"limit_price")?)?),
+        qty: json::bare_unsigned(object.need(b"order_qty")?)?,
+    })
 }
 
 fn levels(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Levels, Fault> {

@@ -75,3 +75,21 @@ pub static RULES: Rules = Rules {
         )],
     }),
 };
+
+/// The feed of single orders, which wants a login (docs.kraken.com, "Orders (Level 3)").
+pub static LEVEL3: Rules = Rules {
+    tested: Tested::UnverifiedLive,
+    streams: "wss://ws-l3.kraken.com/v2",
+    topics: &[Topic::followed(
+        TopicKind::Book,
+        r#""channel":"level3","depth":{depth},"symbol":[{symbols}],"token":"{listen_key}""#,
+    )],
+    depths: &[10, 100, 1000],
+    depth: 100,
+    checksum: Checksum::KrakenOrders,
+    // The rate of subscriptions: 100 levels count 25 of 200 a second.
+    topics_max: 200,
+    topics_per_request: 4,
+    request_gap: Nanos::from_secs(1),
+    ..RULES
+};

@@ -1,9 +1,10 @@
-//! Kraken's candles and the messages of an account, in the order of keys in which they are sent.
+//! Kraken's single orders, its candles and the messages of an account, in the order of keys in which they are sent.
 
 use super::{account, general};
 use crate::fields;
 use crate::scan::{Cursor, keys};
 use crate::{Event, EventBuffer};
+use tt_model::OrderSide;
 
 keys! {
     ENVELOPE: "channel" "type" "timestamp" "sequence";
@@ -14,6 +15,8 @@ keys! {
         "reduce_only" "no_mpp" "margin" "margin_borrow" "amended" "liquidated" "ord_ref_id" "ext_ord_id" "ext_exec_id"
         "stop_price" "triggers" "contingent" "cash_order_qty" "effective_time" "expire_time" "position_status"
         "sender_sub_id" "user" "reason" "cancel_reason" "timestamp";
+    BOOK: "symbol" "checksum" "timestamp";
+    ORDER: "event" "order_id" "limit_price" "order_qty" "timestamp";
     BALANCE: "asset" "asset_class" "balance" "wallets" "ledger_id" "ref_id" "timestamp" "type" "subtype" "category"
         "wallet_type" "wallet_id" "amount" "fee" "user";
 }
@@ -33,6 +36,17 @@ pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
             cursor.end()?;
             return Some(Event::Candles);
         }
+        b"level3" => {
+            let kind = fields::text(&envelope, b"type").ok()?;
+            cursor.literal(b"[{")?;
+            let mut book = cursor.head(BOOK, b"bids")?;
+            orders(&mut cursor, OrderSide::Buy, buffer)?;
+            cursor.literal(b",\"asks\":")?;
+            orders(&mut cursor, OrderSide::Sell, buffer)?;
+            cursor.tail(&mut book)?;
+            cursor.literal(b"]")?;
+            Event::BookOrders(general::book_orders(kind, &book).ok()?)
+        }
         b"executions" => {
             cursor.list(|cursor| account::take_execution(&cursor.object(EXECUTION)?, buffer).ok())?;
             account::executed(fields::text(&envelope, b"type").ok()?, buffer).ok()?
@@ -46,4 +60,8 @@ pub(super) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option<Event> {
     cursor.tail(&mut envelope)?;
     cursor.end()?;
     Some(event)
+}
+
+fn orders(cursor: &mut Cursor<'_>, side: OrderSide, buffer: &mut EventBuffer) -> Option<()> {
+    cursor.list(|cursor| buffer.push_book_order(general::book_order(&cursor.object(ORDER)?, side).ok()?).ok())
 }

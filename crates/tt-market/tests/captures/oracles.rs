@@ -214,7 +214,12 @@ pub(crate) fn coinbase_exchange(value: &Value) -> Option<String> {
             let numbers = [quoted(value.get("price"))?, quoted(value.get("size"))?];
             // The venue names the maker's side.
             let side = aggressor(value.get("side"), "sell", "buy")?;
-            Some(trade(symbol()?, value.get("trade_id")?.as_u64()?, numbers, side, rfc3339(value.get("time"))?))
+            let ns = rfc3339(value.get("time"))?;
+            let trade = trade(symbol()?, value.get("trade_id")?.as_u64()?, numbers, side, ns);
+            if value.get("type")? == "last_match" || value.get("maker_order_id").is_none() {
+                return Some(trade);
+            }
+            Some(trade + &crate::told::taken(value)?)
         }
         "ticker" => {
             let mut numbers = std::array::from_fn(|_| nothing());

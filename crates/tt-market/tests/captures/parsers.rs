@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::sync::LazyLock;
 use tt_journal::Record;
-use tt_market::{Decimal, Event, EventBuffer, Fault, Symbol, Venue, binance};
+use tt_market::{BookOrders, Decimal, Event, EventBuffer, Fault, Symbol, Venue, binance};
 
 fn parse(venue: Venue, frame: &[u8], buffer: &mut EventBuffer, general: bool) -> Result<String, Fault> {
     let event = if general { venue.parse_general(frame, buffer) } else { venue.parse(frame, buffer) };
@@ -65,6 +65,7 @@ fn shown(event: &Event, buffer: &EventBuffer) -> String {
                 let (px, qty, side) = (plain(t.px), plain(t.qty), t.aggressor);
                 write!(out, "trade {} {} {px} {qty} {side:?} {};", t.symbol, t.trade_id, t.ts_event.0).unwrap();
             }
+            out.push_str(&buffer.taken_order().map_or_else(String::new, |update| orders(update, buffer)));
         }
         Event::BookDelta(d) => {
             let ids = [Some(d.first_id), Some(d.last_id), d.previous_id, d.checksum.map(u64::from)];
@@ -103,6 +104,7 @@ fn shown(event: &Event, buffer: &EventBuffer) -> String {
             let (mark, index, rate) = (plain(m.mark_px), plain(m.index_px), maybe(m.funding_rate));
             write!(out, "mark {} {mark} {index} {rate} {} {}", m.symbol, m.ts_next_funding.0, m.ts_event.0).unwrap();
         }
+        Event::BookOrders(update) => out.push_str(&orders(update, buffer)),
         Event::OrderUpdates | Event::Account => {
             for line in entries(buffer) {
                 out.push_str(&line);
@@ -110,6 +112,17 @@ fn shown(event: &Event, buffer: &EventBuffer) -> String {
             }
         }
         Event::OrderList(_) | Event::Control(_) => out.push_str("other"),
+    }
+    out
+}
+
+/// What a frame says about the orders of a book.
+fn orders(update: &BookOrders, buffer: &EventBuffer) -> String {
+    let BookOrders { symbol, is_snapshot, number, checksum, ts_event } = update;
+    let mut out = format!("orders {symbol} {is_snapshot} {number} {} {};", checksum.unwrap_or(0), ts_event.0);
+    for one in buffer.book_orders() {
+        let numbers = format!("{} {}", maybe(one.px), plain(one.qty));
+        write!(out, "{:?} {:?} {} {numbers};", one.action, one.side, one.order_id).unwrap();
     }
     out
 }
@@ -219,7 +232,7 @@ fn oracle_kraken(value: &Value) -> Option<String> {
     match value.get("channel")?.as_str()? {
         "book" => {}
         "ticker" | "trade" => return oracles::kraken_prices(value),
-        "ohlc" | "executions" | "balances" => return None,
+        "ohlc" | "level3" | "executions" | "balances" => return None,
         _ => return Some("other".to_owned()),
     }
     let [data] = value.get("data")?.as_array()?.as_slice() else { return None };

@@ -288,6 +288,34 @@ const FORMS: &[(Venue, &str)] = &[
         Venue::Hyperliquid,
         r#"{"channel":"userFundings","data":{"isSnapshot":true,"user":"0x1","fundings":[{"time":1737918794873,"coin":"S","usdc":"-N","szi":"N","fundingRate":"N"}*]}}"#,
     ),
+    (
+        Venue::CoinbaseExchange,
+        r#"{"type":"received","time":"T","product_id":"S","sequence":I,"order_id":"d50ec984-77a8-460a-b958-66f114b0de9b","size":"N","price":"N","side":"L","order_type":"limit","client-oid":"d50ec984-77a8-460a-b958-66f114b0de9b"}"#,
+    ),
+    (
+        Venue::CoinbaseExchange,
+        r#"{"type":"open","time":"T","product_id":"S","sequence":I,"order_id":"d50ec984-77a8-460a-b958-66f114b0de9b","price":"N","remaining_size":"N","side":"L"}"#,
+    ),
+    (
+        Venue::CoinbaseExchange,
+        r#"{"type":"done","time":"T","product_id":"S","sequence":I,"price":"N","order_id":"d50ec984-77a8-460a-b958-66f114b0de9b","reason":"filled","side":"L","remaining_size":"N"}"#,
+    ),
+    (
+        Venue::CoinbaseExchange,
+        r#"{"type":"change","reason":"modify_order","time":"T","sequence":I,"order_id":"ac928c66-ca53-498f-9c13-a110027a60e8","product_id":"S","side":"L","old_size":"N","new_size":"N","old_price":"N","new_price":"N"}"#,
+    ),
+    (
+        Venue::CoinbaseExchange,
+        r#"{"type":"change","reason":"STP","time":"T","sequence":I,"order_id":"ac928c66-ca53-498f-9c13-a110027a60e8","product_id":"S","new_size":"N","old_size":"N","price":"N","side":"L"}"#,
+    ),
+    (
+        Venue::Kraken,
+        r#"{"channel":"level3","type":"update","data":[{"symbol":"S","timestamp":"T","checksum":7,"bids":[{"event":"add","order_id":"O6ZQNQ-BXL4E-5WGINO","limit_price":N,"order_qty":N,"timestamp":"T"}*],"asks":[{"event":"delete","order_id":"OEP26Y-YAFEF-OFR62B","limit_price":N,"order_qty":N,"timestamp":"T"}*]}]}"#,
+    ),
+    (
+        Venue::Kraken,
+        r#"{"channel":"level3","type":"snapshot","data":[{"symbol":"S","checksum":281817320,"bids":[{"order_id":"O6ZQNQ-BXL4E-5WGINO","limit_price":N,"order_qty":N,"timestamp":"T"}*],"asks":[{"order_id":"OLLSXO-HDMT3-BUOKEI","limit_price":N,"order_qty":N,"timestamp":"T"}*]}]}"#,
+    ),
 ];
 
 const NUMBERS: [&str; 16] = [

@@ -116,8 +116,55 @@ pub(crate) fn read(venue: Venue, value: &Value) -> Option<String> {
         Venue::CoinbaseAdvanced => coinbase_advanced(value),
         Venue::Hyperliquid => hyperliquid(value),
         Venue::Deribit => deribit(value),
-        Venue::CoinbaseExchange => None,
+        Venue::CoinbaseExchange => coinbase_exchange(value),
     }
+}
+
+const OF_BOOK: &str = "orders {s:product_id} false {u:sequence} 0 {r:time};";
+
+/// What a match of Coinbase Exchange took from the maker's order.
+pub(crate) fn taken(value: &Value) -> Option<String> {
+    Some(line(value, OF_BOOK)? + &line(value, "Take {d:side} {i:maker_order_id} - {n:size};")?)
+}
+
+fn coinbase_exchange(value: &Value) -> Option<String> {
+    let order = match value.get("type")?.as_str()? {
+        "received" => String::new(),
+        "open" => line(value, "Add {d:side} {i:order_id} {n:price} {n:remaining_size};")?,
+        "done" if told(value.get("price")).as_deref() == Some("-") => String::new(),
+        "done" => line(value, "Delete {d:side} {i:order_id} - 0e-0;")?,
+        "change" if told(value.get("new_size"))? == "-" => String::new(),
+        "change" => line(value, "Change {d:side} {i:order_id} {a:new_price} {n:new_size};")?,
+        _ => return None,
+    };
+    Some(line(value, OF_BOOK)? + &order)
+}
+
+fn kraken_orders(value: &Value) -> Option<String> {
+    let [book] = value.get("data")?.as_array()?.as_slice() else { return None };
+    let is_snapshot = match value.get("type")?.as_str()? {
+        "snapshot" => true,
+        "update" => false,
+        _ => return None,
+    };
+    u32::try_from(book.get("checksum")?.as_u64()?).ok()?;
+    let ns = match book.get("timestamp") {
+        None => 0,
+        time => rfc3339(time)?,
+    };
+    let mut out = line(book, &format!("orders {{s:symbol}} {is_snapshot} 0 {{u:checksum}} {ns};"))?;
+    for (key, side) in [("bids", "Buy"), ("asks", "Sell")] {
+        for order in book.get(key)?.as_array()? {
+            let action = match order.get("event").map_or(Some("add"), Value::as_str)? {
+                "" | "add" => "Add",
+                "modify" => "Change",
+                "delete" => "Delete",
+                _ => return None,
+            };
+            out += &line(order, &format!("{action} {side} {{i:order_id}} {{n:limit_price}} {{n:order_qty}};"))?;
+        }
+    }
+    Some(out)
 }
 
 fn binance(value: &Value) -> Option<String> {
@@ -330,6 +377,7 @@ fn okx_order(one: &Value) -> Option<String> {
 fn kraken(value: &Value) -> Option<String> {
     let data = value.get("data")?;
     match value.get("channel")?.as_str()? {
+        "level3" => kraken_orders(value),
         "ohlc" => {
             rfc3339(value.get("timestamp"))?;
             let entry = |one: &Value| {

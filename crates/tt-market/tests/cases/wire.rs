@@ -92,7 +92,7 @@ impl Wire {
                 }
                 crc32(&texts.join(":"))
             }
-            Checksum::Okx | Checksum::None => 0,
+            Checksum::Okx | Checksum::KrakenOrders | Checksum::None => 0,
         }
     }
 

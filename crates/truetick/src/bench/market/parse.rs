@@ -78,6 +78,7 @@ fn digest(event: &Event, buffer: &EventBuffer) -> u64 {
         | Event::Liquidations
         | Event::Account
         | Event::OrderList(_)
+        | Event::BookOrders(_)
         | Event::BookSnapshot(_)
         | Event::Control(_) => 0,
     }
@@ -134,6 +135,7 @@ impl Operation for Parse {
             | Event::Liquidations
             | Event::Account
             | Event::OrderList(_)
+            | Event::BookOrders(_)
             | Event::BookSnapshot(_)
             | Event::Control(_) => {
                 anyhow::bail!("{event:?} of {frame}")

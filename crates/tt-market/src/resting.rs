@@ -1,0 +1,386 @@
+//! Orders that rest in the books which are told order by order: their levels' sums, and their rank in each.
+
+use crate::{BookSide, Fault, OrderId};
+use alloc::vec::Vec;
+
+/// No place.
+const NONE: u32 = u32::MAX;
+
+/// A price level of one side of one book, by the book's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) book: u32,
+    pub(crate) side: BookSide,
+    /// In steps.
+    pub(crate) px: i64,
+}
+
+impl Place {
+    fn hash(&self) -> u64 {
+        let side = u64::from(self.side == BookSide::Ask);
+        mixed(self.px as u64 ^ u64::from(self.book) << 33 ^ side << 32)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    at: Place,
+    id: OrderId,
+    /// In lots.
+    qty: i64,
+    /// Neighbours in its level, oldest first.
+    before: u32,
+    after: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    at: Place,
+    qty: i64,
+    first: u32,
+    last: u32,
+}
+
+/// All resting orders of all books. It never grows.
+#[derive(Debug)]
+pub(crate) struct Resting {
+    orders: Arena<Order>,
+    by_id: Index,
+    queues: Arena<Queue>,
+    by_px: Index,
+}
+
+impl Resting {
+    pub(crate) fn new(orders_max: usize) -> Self {
+        Self {
+            orders: Arena::new(orders_max),
+            by_id: Index::new(orders_max),
+            queues: Arena::new(orders_max),
+            by_px: Index::new(orders_max),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.orders.entries.len() - self.orders.free.len()
+    }
+
+    /// Puts an order behind all others of its level; one of the same identifier makes way first.
+    pub(crate) fn add(&mut self, at: Place, id: OrderId, qty: i64) -> Result<(), Fault> {
+        if qty <= 0 {
+            return Err(Fault::Number);
+        }
+        self.delete(at.book, &id);
+        let queue = match self.queue(&at) {
+            Some(queue) => queue,
+            None => {
+                let queue = self.queues.take(Queue { at, qty: 0, first: NONE, last: NONE })?;
+                self.by_px.insert(at.hash(), queue);
+                queue
+            }
+        };
+        let last = self.queues.get(queue).last;
+        let order = match self.orders.take(Order { at, id, qty, before: last, after: NONE }) {
+            Ok(order) => order,
+            Err(fault) => {
+                self.end_if_empty(queue);
+                return Err(fault);
+            }
+        };
+        self.by_id.insert(hash(at.book, &id), order);
+        match last {
+            NONE => self.queues.get_mut(queue).first = order,
+            last => self.orders.get_mut(last).after = order,
+        }
+        let queue = self.queues.get_mut(queue);
+        queue.last = order;
+        queue.qty = queue.qty.checked_add(qty).ok_or(Fault::NumberRange)?;
+        Ok(())
+    }
+
+    /// Where an order stands, and how much of it.
+    pub(crate) fn find(&self, book: u32, id: &OrderId) -> Option<(Place, i64)> {
+        let order = self.orders.get(self.order(book, id)?);
+        Some((order.at, order.qty))
+    }
+
+    /// Changes an order's quantity, at the same rank if it becomes smaller.
+    pub(crate) fn resize(&mut self, book: u32, id: &OrderId, qty: i64) -> Result<(), Fault> {
+        let Some(place) = self.order(book, id) else { return Err(Fault::UnknownOrder) };
+        let order = self.orders.get_mut(place);
+        let (at, before) = (order.at, order.qty);
+        if qty == 0 {
+            self.delete(book, id);
+        } else if qty > before {
+            self.delete(book, id);
+            self.add(at, *id, qty)?;
+        } else {
+            order.qty = qty;
+            if let Some(queue) = self.queue(&at) {
+                self.queues.get_mut(queue).qty -= before - qty;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes an order out of its book, if it is there.
+    pub(crate) fn delete(&mut self, book: u32, id: &OrderId) {
+        let Some(place) = self.order(book, id) else { return };
+        let Order { at, qty, before, after, .. } = *self.orders.get(place);
+        let orders = &self.orders;
+        self.by_id.remove(hash(book, id), place, |place| {
+            let order = orders.get(place);
+            hash(order.at.book, &order.id)
+        });
+        self.orders.give_back(place);
+        let Some(queue_place) = self.queue(&at) else { return };
+        match before {
+            NONE => self.queues.get_mut(queue_place).first = after,
+            before => self.orders.get_mut(before).after = after,
+        }
+        match after {
+            NONE => self.queues.get_mut(queue_place).last = before,
+            after => self.orders.get_mut(after).before = before,
+        }
+        self.queues.get_mut(queue_place).qty -= qty;
+        self.end_if_empty(queue_place);
+    }
+
+    /// The sum of a level's orders.
+    pub(crate) fn qty(&self, at: &Place) -> i64 {
+        self.queue(at).map_or(0, |queue| self.queues.get(queue).qty)
+    }
+
+    /// The quantities of a level's orders, the oldest first.
+    pub(crate) fn quantities(&self, at: &Place) -> impl Iterator<Item = i64> {
+        let mut next = self.queue(at).map_or(NONE, |queue| self.queues.get(queue).first);
+        core::iter::from_fn(move || {
+            let order = (next != NONE).then(|| self.orders.get(next))?;
+            next = order.after;
+            Some(order.qty)
+        })
+    }
+
+    /// Takes all orders of a level out of the book.
+    pub(crate) fn delete_level(&mut self, at: &Place) {
+        while let Some(queue) = self.queue(at) {
+            let first = *self.orders.get(self.queues.get(queue).first);
+            self.delete(at.book, &first.id);
+        }
+    }
+
+    /// Takes all orders of a book out of it.
+    pub(crate) fn clear(&mut self, book: u32) {
+        for place in 0..self.orders.len() {
+            if self.orders.is_taken(place) {
+                let Order { at, id, .. } = *self.orders.get(place);
+                if at.book == book {
+                    self.delete(book, &id);
+                }
+            }
+        }
+    }
+
+    fn order(&self, book: u32, id: &OrderId) -> Option<u32> {
+        self.by_id.find(hash(book, id), |place| {
+            let order = self.orders.get(place);
+            order.at.book == book && order.id == *id
+        })
+    }
+
+    fn queue(&self, at: &Place) -> Option<u32> {
+        self.by_px.find(at.hash(), |place| self.queues.get(place).at == *at)
+    }
+
+    fn end_if_empty(&mut self, place: u32) {
+        let Queue { at, first, .. } = *self.queues.get(place);
+        if first == NONE {
+            let queues = &self.queues;
+            self.by_px.remove(at.hash(), place, |place| queues.get(place).at.hash());
+            self.queues.give_back(place);
+        }
+    }
+}
+
+fn hash(book: u32, id: &OrderId) -> u64 {
+    let [one, two, three] = *id.words();
+    mixed(one ^ two.rotate_left(23) ^ three.rotate_left(41) ^ u64::from(book))
+}
+
+const fn mixed(word: u64) -> u64 {
+    (word ^ word >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// Entries that keep their place as long as they are taken.
+#[derive(Debug)]
+struct Arena<T> {
+    entries: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Arena<T> {
+    fn new(len_max: usize) -> Self {
+        Self { entries: Vec::with_capacity(len_max), free: Vec::with_capacity(len_max) }
+    }
+
+    fn len(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    fn is_taken(&self, place: u32) -> bool {
+        self.entries[place as usize].is_some()
+    }
+
+    fn take(&mut self, entry: T) -> Result<u32, Fault> {
+        if let Some(place) = self.free.pop() {
+            self.entries[place as usize] = Some(entry);
+            return Ok(place);
+        }
+        if self.entries.len() == self.entries.capacity() {
+            return Err(Fault::BookOrdersFull);
+        }
+        self.entries.push(Some(entry));
+        Ok(self.len() - 1)
+    }
+
+    fn give_back(&mut self, place: u32) {
+        self.entries[place as usize] = None;
+        self.free.push(place);
+    }
+
+    #[allow(clippy::expect_used, reason = "places come from an index or a neighbour, which end with their entry")]
+    fn get(&self, place: u32) -> &T {
+        self.entries[place as usize].as_ref().expect("a taken place")
+    }
+
+    #[allow(clippy::expect_used, reason = "as in `get`")]
+    fn get_mut(&mut self, place: u32) -> &mut T {
+        self.entries[place as usize].as_mut().expect("a taken place")
+    }
+}
+
+/// Places by hash: open addressing, linear probing, deletion by shifting back.
+#[derive(Debug)]
+struct Index {
+    slots: Vec<u32>,
+    mask: usize,
+}
+
+impl Index {
+    fn new(len_max: usize) -> Self {
+        let len = (len_max.max(1) * 2).next_power_of_two();
+        Self { slots: alloc::vec![NONE; len], mask: len - 1 }
+    }
+
+    fn start(&self, hash: u64) -> usize {
+        (hash >> 32) as usize & self.mask
+    }
+
+    fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut at = self.start(hash);
+        loop {
+            match self.slots[at] {
+                NONE => return None,
+                place if is_it(place) => return Some(place),
+                _ => at = (at + 1) & self.mask,
+            }
+        }
+    }
+
+    fn insert(&mut self, hash: u64, place: u32) {
+        let mut at = self.start(hash);
+        while self.slots[at] != NONE {
+            at = (at + 1) & self.mask;
+        }
+        self.slots[at] = place;
+    }
+
+    fn remove(&mut self, hash: u64, place: u32, hash_of: impl Fn(u32) -> u64) {
+        let mut hole = self.start(hash);
+        while self.slots[hole] != place {
+            hole = (hole + 1) & self.mask;
+        }
+        let mut at = hole;
+        loop {
+            self.slots[hole] = NONE;
+            loop {
+                at = (at + 1) & self.mask;
+                if self.slots[at] == NONE {
+                    return;
+                }
+                let start = self.start(hash_of(self.slots[at]));
+                // It may move if its own start does not lie between the hole and itself.
+                if (at.wrapping_sub(start) & self.mask) >= (at.wrapping_sub(hole) & self.mask) {
+                    self.slots[hole] = self.slots[at];
+                    hole = at;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_come_and_go_as_in_a_plain_list() {
+        let mut resting = Resting::new(64);
+        let mut plain: Vec<(Place, u64, i64)> = Vec::new();
+        let mut seed = 5_u64;
+        for _ in 0..20_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (book, number) = ((seed >> 33) as u32 % 2, seed >> 35 & 127);
+            let side = if seed >> 42 & 1 == 0 { BookSide::Bid } else { BookSide::Ask };
+            let at = Place { book, side, px: (seed >> 43 & 7) as i64 };
+            let qty = (seed >> 46 & 15) as i64;
+            let id = OrderId::new(alloc::format!("{number}").as_bytes()).expect("short");
+            let known = plain.iter().position(|(at, other, _)| at.book == book && *other == number);
+            match seed >> 60 {
+                0..8 if qty > 0 => {
+                    let full = known.is_none() && plain.len() == 64;
+                    if let Some(known) = known {
+                        plain.remove(known);
+                    }
+                    assert_eq!(resting.add(at, id, qty), if full { Err(Fault::BookOrdersFull) } else { Ok(()) });
+                    if !full {
+                        plain.push((at, number, qty));
+                    }
+                }
+                8..11 => {
+                    let expected = if known.is_some() { Ok(()) } else { Err(Fault::UnknownOrder) };
+                    assert_eq!(resting.resize(book, &id, qty), expected);
+                    if let Some(known) = known {
+                        let (at, _, before) = plain[known];
+                        if qty == 0 || qty > before {
+                            plain.remove(known);
+                            if qty > 0 {
+                                plain.push((at, number, qty));
+                            }
+                        } else {
+                            plain[known].2 = qty;
+                        }
+                    }
+                }
+                15 if seed >> 55 & 15 == 0 => {
+                    resting.clear(book);
+                    plain.retain(|(at, _, _)| at.book != book);
+                }
+                14 => {
+                    resting.delete_level(&at);
+                    plain.retain(|(other, _, _)| *other != at);
+                }
+                _ => {
+                    resting.delete(book, &id);
+                    plain.retain(|(at, other, _)| at.book != book || *other != number);
+                }
+            }
+            let expected: Vec<i64> =
+                plain.iter().filter(|(other, _, _)| *other == at).map(|(_, _, qty)| *qty).collect();
+            assert_eq!(resting.quantities(&at).collect::<Vec<_>>(), expected);
+            assert_eq!(resting.qty(&at), expected.iter().sum::<i64>());
+            let found = plain.iter().find(|(at, other, _)| at.book == book && *other == number);
+            assert_eq!(resting.find(book, &id), found.map(|(at, _, qty)| (*at, *qty)));
+        }
+    }
+}
