@@ -49,88 +49,148 @@ fn both_ways(frames: Vec<String>) -> Vec<String> {
     frames.into_iter().flat_map(|frame| [frame.replacen(',', ", ", 1), frame]).collect()
 }
 
+fn bybit_linear(i: u64) -> Vec<String> {
+    let (px, qty) = numbers(i);
+    let kind = if i % 50 == 1 { "snapshot" } else { "delta" };
+    // Every seventieth number is missing.
+    let id = i + i / 70;
+    let book = format!(
+        "\"s\":\"BTCUSDT\",\"b\":[[\"{px}\",\"{qty}\"]],\"a\":[[\"{}\",\"{qty}\"]],\"u\":{id},\"seq\":{id}",
+        px + 40
+    );
+    let order = format!(
+        "\"symbol\":\"BTCUSDT\",\"orderId\":\"o{i}\",\"side\":\"Buy\",\"price\":\"{px}\",\"qty\":\"{qty}\",\"orderStatus\":\"New\",\"cumExecQty\":\"0\",\"updatedTime\":\"{}\"",
+        MS + i
+    );
+    let execution = format!(
+        "\"symbol\":\"BTCUSDT\",\"execId\":\"e{i}\",\"execPrice\":\"{px}\",\"execQty\":\"{qty}\",\"orderId\":\"o{i}\",\"isMaker\":false,\"side\":\"Buy\",\"execTime\":\"{MS}\""
+    );
+    let position = format!(
+        "\"positionIdx\":0,\"symbol\":\"BTCUSDT\",\"side\":\"Buy\",\"size\":\"{qty}\",\"entryPrice\":\"{px}\",\"unrealisedPnl\":\"1\",\"updatedTime\":\"{}\"",
+        MS + i
+    );
+    vec![
+        format!(
+            "{{\"topic\":\"orderbook.50.BTCUSDT\",\"type\":\"{kind}\",\"ts\":{MS},\"data\":{{{book}}},\"cts\":{MS}}}"
+        ),
+        format!(
+            "{{\"topic\":\"tickers.BTCUSDT\",\"type\":\"delta\",\"data\":{{\"symbol\":\"BTCUSDT\",\"markPrice\":\"{px}\",\"bid1Price\":\"{px}\",\"bid1Size\":\"{qty}\"}},\"cs\":{i},\"ts\":{MS}}}"
+        ),
+        format!(
+            "{{\"topic\":\"kline.1.BTCUSDT\",\"data\":[{{\"start\":{MS},\"end\":{MS},\"interval\":\"1\",\"open\":\"{px}\",\"close\":\"{px}\",\"high\":\"{px}\",\"low\":\"{px}\",\"volume\":\"1\",\"turnover\":\"1\",\"confirm\":false,\"timestamp\":{MS}}}],\"ts\":{MS},\"type\":\"snapshot\"}}"
+        ),
+        format!("{{\"id\":\"1\",\"topic\":\"order\",\"creationTime\":{MS},\"data\":[{{{order}}}]}}"),
+        format!("{{\"topic\":\"execution\",\"id\":\"1\",\"creationTime\":{MS},\"data\":[{{{execution}}}]}}"),
+        format!("{{\"id\":\"1\",\"topic\":\"position\",\"creationTime\":{MS},\"data\":[{{{position}}}]}}"),
+        format!(
+            "{{\"id\":\"1\",\"topic\":\"wallet\",\"creationTime\":{MS},\"data\":[{{\"totalEquity\":\"1\",\"coin\":[{{\"coin\":\"C{}\",\"walletBalance\":\"{px}\"}}]}}]}}",
+            i % 300
+        ),
+    ]
+}
+
+fn okx(i: u64) -> Vec<String> {
+    let (px, qty) = numbers(i);
+    let (kind, previous) = if i % 50 == 1 { ("snapshot", -1) } else { ("update", i as i64 - 1) };
+    let book = format!(
+        "\"asks\":[[\"{}\",\"{qty}\",\"0\",\"1\"]],\"bids\":[[\"{px}\",\"{qty}\",\"0\",\"1\"]],\"ts\":\"{MS}\",\"checksum\":0,\"seqId\":{i},\"prevSeqId\":{previous}",
+        px + 40
+    );
+    vec![
+        format!(
+            "{{\"arg\":{{\"channel\":\"books\",\"instId\":\"BTCUSDT\"}},\"action\":\"{kind}\",\"data\":[{{{book}}}]}}"
+        ),
+        format!(
+            "{{\"arg\":{{\"channel\":\"tickers\",\"instId\":\"BTCUSDT\"}},\"data\":[{{\"instId\":\"BTCUSDT\",\"last\":\"{px}\",\"bidPx\":\"{px}\",\"bidSz\":\"{qty}\",\"ts\":\"{MS}\"}}]}}"
+        ),
+        format!(
+            "{{\"arg\":{{\"channel\":\"trades\",\"instId\":\"BTCUSDT\"}},\"data\":[{{\"instId\":\"BTCUSDT\",\"tradeId\":\"{i}\",\"px\":\"{px}\",\"sz\":\"{qty}\",\"side\":\"buy\",\"ts\":\"{MS}\"}}]}}"
+        ),
+    ]
+}
+
+fn deribit(i: u64) -> Vec<String> {
+    let (px, qty) = numbers(i);
+    let (kind, previous) = if i % 50 == 1 {
+        ("snapshot", String::new())
+    } else {
+        ("change", format!("\"prev_change_id\":{},", i - 1 - i / 60))
+    };
+    let book = format!(
+        "\"type\":\"{kind}\",\"timestamp\":{MS},{previous}\"instrument_name\":\"BTCUSDT\",\"change_id\":{i},\"bids\":[[\"new\",{px},{qty}]],\"asks\":[[\"new\",{},{qty}]]",
+        px + 40
+    );
+    let message = |topic: &str, data: &str| {
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"subscription\",\"params\":{{\"channel\":\"{topic}\",\"data\":{{{data}}}}}}}"
+        )
+    };
+    vec![
+        message("book.BTCUSDT.raw", &book),
+        message(
+            "quote.BTCUSDT",
+            &format!(
+                "\"timestamp\":{MS},\"instrument_name\":\"BTCUSDT\",\"best_ask_price\":{px},\"best_bid_price\":{px},\"best_ask_amount\":{qty},\"best_bid_amount\":{qty}"
+            ),
+        ),
+        message("user.portfolio.btc", &format!("\"balance\":{px},\"available_funds\":{qty},\"currency\":\"BTC\"")),
+    ]
+}
+
+fn kraken(i: u64) -> Vec<String> {
+    let (px, qty) = numbers(i);
+    let kind = if i % 50 == 1 { "snapshot" } else { "update" };
+    let ts = "2026-08-01T10:33:05.709950Z";
+    let book = format!(
+        "\"symbol\":\"BTCUSDT\",\"bids\":[{{\"price\":{px},\"qty\":{qty}}}],\"asks\":[],\"checksum\":{i},\"timestamp\":\"{ts}\""
+    );
+    let candle = format!(
+        "\"symbol\":\"BTCUSDT\",\"open\":{px},\"high\":{px},\"low\":{px},\"close\":{px},\"trades\":1,\"volume\":1,\"vwap\":1,\"interval_begin\":\"{ts}\",\"interval\":1,\"timestamp\":\"{ts}\""
+    );
+    let order = format!(
+        "\"order_id\":\"O{i}\",\"symbol\":\"BTCUSDT\",\"side\":\"buy\",\"order_status\":\"new\",\"timestamp\":\"{ts}\""
+    );
+    vec![
+        format!("{{\"channel\":\"book\",\"type\":\"{kind}\",\"data\":[{{{book}}}]}}"),
+        format!("{{\"channel\":\"ohlc\",\"type\":\"update\",\"timestamp\":\"{ts}\",\"data\":[{{{candle}}}]}}"),
+        format!("{{\"channel\":\"executions\",\"type\":\"update\",\"data\":[{{{order}}}]}}"),
+    ]
+}
+
+fn hyperliquid(i: u64) -> Vec<String> {
+    let (px, qty) = numbers(i);
+    let level = |px: u64| format!("[{{\"px\":\"{px}\",\"sz\":\"{qty}\",\"n\":1}}]");
+    vec![
+        format!(
+            "{{\"channel\":\"l2Book\",\"data\":{{\"coin\":\"BTCUSDT\",\"time\":{MS},\"levels\":[{},{}]}}}}",
+            level(px),
+            level(px + 40)
+        ),
+        format!(
+            "{{\"channel\":\"userFills\",\"data\":{{\"isSnapshot\":false,\"user\":\"0\",\"fills\":[{{\"coin\":\"BTCUSDT\",\"px\":\"{px}\",\"sz\":\"{qty}\",\"side\":\"B\",\"time\":{MS},\"oid\":{i},\"crossed\":true,\"fee\":\"0\",\"tid\":{i},\"feeToken\":\"USDC\"}}]}}}}"
+        ),
+    ]
+}
+
+/// What a venue says in one step.
+type Frames = fn(u64) -> Vec<String>;
+
+/// A price and a quantity.
+const fn numbers(i: u64) -> (u64, u64) {
+    (100 + i % 37, 1 + i % 5)
+}
+
 #[test]
 fn books_tickers_candles_and_accounts_of_every_venue_allocate_nothing() {
-    let numbers = |i: u64| (100 + i % 37, 1 + i % 5);
-    let mut venues: Vec<(Venue, Vec<String>)> = Vec::new();
-    let each = |frame: &dyn Fn(u64) -> Vec<String>| (1..200).flat_map(frame).collect::<Vec<_>>();
-    venues.push((
-        Venue::BybitLinear,
-        each(&|i| {
-            let (px, qty) = numbers(i);
-            let kind = if i % 50 == 1 { "snapshot" } else { "delta" };
-            // Every seventieth number is missing.
-            let id = i + i / 70;
-            let book = format!("\"s\":\"BTCUSDT\",\"b\":[[\"{px}\",\"{qty}\"]],\"a\":[[\"{}\",\"{qty}\"]],\"u\":{id},\"seq\":{id}", px + 40);
-            let order = format!("\"symbol\":\"BTCUSDT\",\"orderId\":\"o{i}\",\"side\":\"Buy\",\"price\":\"{px}\",\"qty\":\"{qty}\",\"orderStatus\":\"New\",\"cumExecQty\":\"0\",\"updatedTime\":\"{}\"", MS + i);
-            let execution = format!("\"symbol\":\"BTCUSDT\",\"execId\":\"e{i}\",\"execPrice\":\"{px}\",\"execQty\":\"{qty}\",\"orderId\":\"o{i}\",\"isMaker\":false,\"side\":\"Buy\",\"execTime\":\"{MS}\"");
-            let position = format!("\"positionIdx\":0,\"symbol\":\"BTCUSDT\",\"side\":\"Buy\",\"size\":\"{qty}\",\"entryPrice\":\"{px}\",\"unrealisedPnl\":\"1\",\"updatedTime\":\"{}\"", MS + i);
-            vec![
-                format!("{{\"topic\":\"orderbook.50.BTCUSDT\",\"type\":\"{kind}\",\"ts\":{MS},\"data\":{{{book}}},\"cts\":{MS}}}"),
-                format!("{{\"topic\":\"tickers.BTCUSDT\",\"type\":\"delta\",\"data\":{{\"symbol\":\"BTCUSDT\",\"markPrice\":\"{px}\",\"bid1Price\":\"{px}\",\"bid1Size\":\"{qty}\"}},\"cs\":{i},\"ts\":{MS}}}"),
-                format!("{{\"topic\":\"kline.1.BTCUSDT\",\"data\":[{{\"start\":{MS},\"end\":{MS},\"interval\":\"1\",\"open\":\"{px}\",\"close\":\"{px}\",\"high\":\"{px}\",\"low\":\"{px}\",\"volume\":\"1\",\"turnover\":\"1\",\"confirm\":false,\"timestamp\":{MS}}}],\"ts\":{MS},\"type\":\"snapshot\"}}"),
-                format!("{{\"id\":\"1\",\"topic\":\"order\",\"creationTime\":{MS},\"data\":[{{{order}}}]}}"),
-                format!("{{\"topic\":\"execution\",\"id\":\"1\",\"creationTime\":{MS},\"data\":[{{{execution}}}]}}"),
-                format!("{{\"id\":\"1\",\"topic\":\"position\",\"creationTime\":{MS},\"data\":[{{{position}}}]}}"),
-                format!("{{\"id\":\"1\",\"topic\":\"wallet\",\"creationTime\":{MS},\"data\":[{{\"totalEquity\":\"1\",\"coin\":[{{\"coin\":\"C{}\",\"walletBalance\":\"{px}\"}}]}}]}}", i % 300),
-            ]
-        }),
-    ));
-    venues.push((
-        Venue::Okx,
-        each(&|i| {
-            let (px, qty) = numbers(i);
-            let (kind, previous) = if i % 50 == 1 { ("snapshot", -1) } else { ("update", i as i64 - 1) };
-            let book = format!("\"asks\":[[\"{}\",\"{qty}\",\"0\",\"1\"]],\"bids\":[[\"{px}\",\"{qty}\",\"0\",\"1\"]],\"ts\":\"{MS}\",\"checksum\":0,\"seqId\":{i},\"prevSeqId\":{previous}", px + 40);
-            vec![
-                format!("{{\"arg\":{{\"channel\":\"books\",\"instId\":\"BTCUSDT\"}},\"action\":\"{kind}\",\"data\":[{{{book}}}]}}"),
-                format!("{{\"arg\":{{\"channel\":\"tickers\",\"instId\":\"BTCUSDT\"}},\"data\":[{{\"instId\":\"BTCUSDT\",\"last\":\"{px}\",\"bidPx\":\"{px}\",\"bidSz\":\"{qty}\",\"ts\":\"{MS}\"}}]}}"),
-                format!("{{\"arg\":{{\"channel\":\"trades\",\"instId\":\"BTCUSDT\"}},\"data\":[{{\"instId\":\"BTCUSDT\",\"tradeId\":\"{i}\",\"px\":\"{px}\",\"sz\":\"{qty}\",\"side\":\"buy\",\"ts\":\"{MS}\"}}]}}"),
-            ]
-        }),
-    ));
-    venues.push((
-        Venue::Deribit,
-        each(&|i| {
-            let (px, qty) = numbers(i);
-            let (kind, previous) = if i % 50 == 1 { ("snapshot", String::new()) } else { ("change", format!("\"prev_change_id\":{},", i - 1 - i / 60)) };
-            let book = format!("\"type\":\"{kind}\",\"timestamp\":{MS},{previous}\"instrument_name\":\"BTCUSDT\",\"change_id\":{i},\"bids\":[[\"new\",{px},{qty}]],\"asks\":[[\"new\",{},{qty}]]", px + 40);
-            let message = |topic: &str, data: &str| format!("{{\"jsonrpc\":\"2.0\",\"method\":\"subscription\",\"params\":{{\"channel\":\"{topic}\",\"data\":{{{data}}}}}}}");
-            vec![
-                message("book.BTCUSDT.raw", &book),
-                message("quote.BTCUSDT", &format!("\"timestamp\":{MS},\"instrument_name\":\"BTCUSDT\",\"best_ask_price\":{px},\"best_bid_price\":{px},\"best_ask_amount\":{qty},\"best_bid_amount\":{qty}")),
-                message("user.portfolio.btc", &format!("\"balance\":{px},\"available_funds\":{qty},\"currency\":\"BTC\"")),
-            ]
-        }),
-    ));
-    venues.push((
-        Venue::Kraken,
-        each(&|i| {
-            let (px, qty) = numbers(i);
-            let kind = if i % 50 == 1 { "snapshot" } else { "update" };
-            let ts = "2026-08-01T10:33:05.709950Z";
-            let book = format!("\"symbol\":\"BTCUSDT\",\"bids\":[{{\"price\":{px},\"qty\":{qty}}}],\"asks\":[],\"checksum\":{i},\"timestamp\":\"{ts}\"");
-            let candle = format!("\"symbol\":\"BTCUSDT\",\"open\":{px},\"high\":{px},\"low\":{px},\"close\":{px},\"trades\":1,\"volume\":1,\"vwap\":1,\"interval_begin\":\"{ts}\",\"interval\":1,\"timestamp\":\"{ts}\"");
-            let order = format!("\"order_id\":\"O{i}\",\"symbol\":\"BTCUSDT\",\"side\":\"buy\",\"order_status\":\"new\",\"timestamp\":\"{ts}\"");
-            vec![
-                format!("{{\"channel\":\"book\",\"type\":\"{kind}\",\"data\":[{{{book}}}]}}"),
-                format!("{{\"channel\":\"ohlc\",\"type\":\"update\",\"timestamp\":\"{ts}\",\"data\":[{{{candle}}}]}}"),
-                format!("{{\"channel\":\"executions\",\"type\":\"update\",\"data\":[{{{order}}}]}}"),
-            ]
-        }),
-    ));
-    venues.push((
-        Venue::Hyperliquid,
-        each(&|i| {
-            let (px, qty) = numbers(i);
-            let level = |px: u64| format!("[{{\"px\":\"{px}\",\"sz\":\"{qty}\",\"n\":1}}]");
-            vec![
-                format!("{{\"channel\":\"l2Book\",\"data\":{{\"coin\":\"BTCUSDT\",\"time\":{MS},\"levels\":[{},{}]}}}}", level(px), level(px + 40)),
-                format!("{{\"channel\":\"userFills\",\"data\":{{\"isSnapshot\":false,\"user\":\"0\",\"fills\":[{{\"coin\":\"BTCUSDT\",\"px\":\"{px}\",\"sz\":\"{qty}\",\"side\":\"B\",\"time\":{MS},\"oid\":{i},\"crossed\":true,\"fee\":\"0\",\"tid\":{i},\"feeToken\":\"USDC\"}}]}}}}"),
-            ]
-        }),
-    ));
-    for (venue, frames) in venues {
+    let venues: [(Venue, Frames); 5] = [
+        (Venue::BybitLinear, bybit_linear),
+        (Venue::Okx, okx),
+        (Venue::Deribit, deribit),
+        (Venue::Kraken, kraken),
+        (Venue::Hyperliquid, hyperliquid),
+    ];
+    for (venue, of_one) in venues {
+        let frames: Vec<String> = (1..200).flat_map(of_one).collect();
         let (mut engine, connection, _) = engine(venue, 0);
         assert_eq!(steady(&mut engine, connection, &both_ways(frames)), 0, "{venue:?}");
         let counters = engine.counters().venue(venue);
