@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use tt_journal::Record;
 use tt_market::{BookOrders, Decimal, Event, EventBuffer, Fault, Symbol, Venue, binance};
 
-fn parse(venue: Venue, frame: &[u8], buffer: &mut EventBuffer, general: bool) -> Result<String, Fault> {
+pub(crate) fn parse(venue: Venue, frame: &[u8], buffer: &mut EventBuffer, general: bool) -> Result<String, Fault> {
     let event = if general { venue.parse_general(frame, buffer) } else { venue.parse(frame, buffer) };
     event.map(|event| shown(&event, buffer))
 }

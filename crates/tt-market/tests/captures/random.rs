@@ -1,7 +1,7 @@
 //! Frames drawn at random in the forms that the venues document, whole and broken: scanner, general path and JSON
 //! library read the same.
 
-use crate::parsers::{agree, compare};
+use crate::parsers::{agree, compare, parse, shuffle};
 use proptest::prelude::*;
 use tt_market::Venue;
 
@@ -508,5 +508,24 @@ fn most_random_frames_are_whole_and_scanned() {
         }
         assert!(read > 60, "{read} {form}");
         assert!(scanned > 40, "{scanned} {form}");
+    }
+}
+
+/// Every kind of message of every venue, whatever order its keys come in.
+#[test]
+fn case_m23_every_kind_of_message_reads_the_same_in_any_order_of_keys() {
+    for (venue, form) in FORMS {
+        let mut compared = 0;
+        for seed in 0..200 {
+            let frame = Draw(seed * 104_729).frame(form);
+            let mut buffer = tt_market::EventBuffer::new(64, 64);
+            let Ok(expected) = parse(*venue, frame.as_bytes(), &mut buffer, false) else { continue };
+            let (mut order, mut other) = (seed, String::new());
+            shuffle(&serde_json::from_str(&frame).unwrap(), &mut order, &mut other);
+            assert_eq!(parse(*venue, other.as_bytes(), &mut buffer, false), Ok(expected), "{other}");
+            assert!(buffer.is_general(), "{other}");
+            compared += 1;
+        }
+        assert!(compared > 20, "{compared} {form}");
     }
 }
