@@ -150,6 +150,8 @@ impl EngineRecord {
             backlogs: self.backlogs,
             backlog_deltas: self.backlog_deltas,
             backlog_levels: self.backlog_levels,
+            // Books are followed by levels.
+            book_orders: standard.book_orders,
             orders: self.orders,
             fills: self.fills,
             positions: self.positions,

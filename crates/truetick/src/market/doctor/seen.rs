@@ -99,6 +99,7 @@ const fn kind(event: &Event) -> &'static str {
         Event::Liquidations => "liquidations",
         Event::BookDelta(_) => "book_delta",
         Event::BookSnapshot(_) => "book_snapshot",
+        Event::BookOrders(_) => "book_orders",
         Event::MarkPrice(_) => "mark_price",
         Event::OrderUpdates | Event::OrderList(_) => "orders",
         Event::Account => "account",
