@@ -34,6 +34,6 @@ pub use exchange::Stats;
 pub use instrument::{Instrument, Venue};
 pub use market::{Fault, SnapshotFault};
 pub use offline::{Offline, Received};
-pub use recording::{RecordedFrame, RecordingConfig, record};
+pub use recording::{RecordedFrame, RecordingConfig, record, record_each};
 pub use running::{Config, Running, start};
 pub use script::{Script, Side, Step, Trade, TrueBook};

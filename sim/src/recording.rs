@@ -45,27 +45,40 @@ const STEPS_BEFORE_SNAPSHOT: u64 = 3;
 /// line at its time.
 #[must_use]
 pub fn record(config: &RecordingConfig) -> Vec<RecordedFrame> {
+    let mut frames = Vec::new();
+    record_each(config, |frame| {
+        frames.push(frame);
+        true
+    });
+    frames
+}
+
+/// As [`record`], one frame after the other to `take`, until it says `false`.
+pub fn record_each(config: &RecordingConfig, mut take: impl FnMut(RecordedFrame) -> bool) {
     let mut exchange = Exchange::new(config.venue, 1, config.seed);
     let (connection, mut queue) = exchange.connect();
-    let mut frames = Vec::new();
-    let mut unix_us = config.start_unix_us;
+    let (mut unix_us, mut last) = (config.start_unix_us, 0);
     subscribe(&mut exchange, connection, unix_us);
     for step in 0..config.steps {
         if is_binance(config.venue) && step == STEPS_BEFORE_SNAPSHOT {
             let market = &exchange.markets[0];
             let printer = binance::Printer { venue: config.venue, instrument: &market.instrument, unix_us };
-            frames.push(RecordedFrame { unix_us, text: printer.snapshot(&market.script, 1000) });
+            last = unix_us;
+            if !take(RecordedFrame { unix_us, text: printer.snapshot(&market.script, 1000) }) {
+                return;
+            }
         }
         unix_us += config.step_us;
         exchange.set_clock(unix_us);
         exchange.step(0, unix_us);
         while let Ok(frame) = queue.try_recv() {
             // It arrives half a millisecond after it was sent, each frame a little later than the one before.
-            let last = frames.last().map_or(0, |frame: &RecordedFrame| frame.unix_us);
-            frames.push(RecordedFrame { unix_us: (unix_us + 500).max(last + 1), text: frame.as_str().to_owned() });
+            last = (unix_us + 500).max(last + 1);
+            if !take(RecordedFrame { unix_us: last, text: frame.as_str().to_owned() }) {
+                return;
+            }
         }
     }
-    frames
 }
 
 const fn is_binance(venue: Venue) -> bool {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod audit_speed;
 mod conformance;
 mod fuzz;
 mod sim;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask test [--install] [--list] [--json FILE] [SUITE..]   every suite, or those named
        cargo xtask sim turn --seed N | --seeds FROM..TO               deterministic worlds: docs/simulation.md
+       cargo xtask audit-speed                                        1 GB through `truetick audit`, on one core
        cargo xtask tidy                                               the rules that a program can check
        cargo xtask fuzz [--planted] [--seconds N] [TARGET..]          search with the fuzz targets (nightly, cargo-fuzz)";
 
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
         Some((command, rest)) if command == "test" => test::run(rest),
         Some((command, rest)) if command == "sim" => sim::run(rest),
         Some((command, [])) if command == "tidy" => tidy::run(),
+        Some((command, [])) if command == "audit-speed" => audit_speed::run(),
         Some((command, rest)) if command == "fuzz" => fuzz::run(rest),
         Some(_) | None => {
             eprintln!("{USAGE}");
