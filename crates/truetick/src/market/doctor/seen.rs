@@ -51,12 +51,11 @@ impl Seen {
         let Ok(event) = read else { return };
         let kind = kind(event);
         *self.kinds.entry(kind).or_default() += 1;
-        match event {
-            Event::Control(Control::Pong) => self.pongs += 1,
-            Event::Control(Control::Accepted) => self.accepted += 1,
-            Event::Control(_) => {}
-            _ if is_general => count(&mut self.general, kind, text),
-            _ => {}
+        if let Event::Control(control) = event {
+            self.pongs += u64::from(*control == Control::Pong);
+            self.accepted += u64::from(*control == Control::Accepted);
+        } else if is_general {
+            count(&mut self.general, kind, text);
         }
         if let Ok(frame) = serde_json::from_str::<Value>(text)
             && let Some(key) = keys::unknown(venue, &frame)

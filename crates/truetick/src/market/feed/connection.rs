@@ -41,6 +41,8 @@ pub(super) enum Ended {
     Lost(String),
 }
 
+type Renewed = Result<(), String>;
+
 type Fetched = (InstrumentId, Result<Bytes, rest::Failed>);
 
 /// The WebSockets of a feed, which live and end together.
@@ -57,7 +59,7 @@ struct Connection<'a> {
     fetch_not_before: Instant,
     /// When the account's login is to be renewed, and how.
     renewal: Option<(Instant, Renewal)>,
-    renewing: FuturesUnordered<Pin<Box<dyn Future<Output = Result<(), String>>>>>,
+    renewing: FuturesUnordered<Pin<Box<dyn Future<Output = Renewed>>>>,
 }
 
 /// Connects, subscribes, and follows until something ends it. The books are stale when this returns.
