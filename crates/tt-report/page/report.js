@@ -17,6 +17,9 @@ mountFigures(document.getElementById("figures"), report);
 
 const number = (value) => (Math.abs(value) >= 1000 ? count(Math.round(value)) : value.toPrecision(value < 1 ? 2 : 3));
 const figure = (value, unit) => (value === null || value === undefined ? "" : `${number(value)} ${unit}`);
+const tone = { reached: "good", behind: "bad", undecided: "" };
+const aims = (row) => (row.aims ?? []).map(({ statistic, at_most: most, verdict }) =>
+  make("span", { class: `chip ${tone[verdict]}`, title: `aim: ${statistic} at most ${figure(most, row.unit)}` }, `aim ${figure(most, row.unit)} ${verdict}`));
 document.getElementById("all-rows").hidden = results.length === 0;
 document.getElementById("rows").append(...results.map((row) => {
   const { published } = row;
@@ -27,5 +30,5 @@ document.getElementById("rows").append(...results.map((row) => {
   return make("tr", {},
     make("th", { scope: "row", title: row.what }, ...row.name.split("_").flatMap((part, index) => (index === 0 ? [part] : ["_", make("wbr"), part]))), make("td", { class: "num" }, figure(value, row.unit)), make("td", { class: "num wide" }, `[${number(low)}, ${number(high)}]`),
     make("td", { class: "num" }, published ? figure(published.value, published.unit) : ""),
-    make("td", {}, ...(mark ? [make("span", { class: `chip ${mark === "better" ? "good" : mark === "worse" ? "bad" : ""}` }, mark + factor)] : [])));
+    make("td", {}, ...(mark ? [make("span", { class: `chip ${mark === "better" ? "good" : mark === "worse" ? "bad" : ""}` }, mark + factor)] : []), ...aims(row)));
 }));

@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod aim;
 pub mod assets;
 mod bootstrap;
 mod distribution;
@@ -27,6 +28,7 @@ mod row;
 mod samples;
 mod table;
 
+pub use aim::{Aim, Sizes, Verdict};
 pub use bootstrap::{Bootstrap, Estimate};
 pub use distribution::{Binned, Bucket, Cause, Distribution, StallMark};
 pub use document::{Document, REPORT_FORMAT};

@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use crate::{Bootstrap, Environment, Estimate, Mark, Published, Row};
+use crate::{Bootstrap, Environment, Estimate, Mark, Published, Row, Sizes};
 
 /// Every row of a run with what must be known beside them.
 #[derive(Clone, Debug)]
@@ -120,6 +120,7 @@ fn row_json(row: &Row) -> Value {
         })),
         "published": row.published.first().map(published),
         "also_published": row.published.iter().skip(1).map(published).collect::<Vec<_>>(),
+        "aims": row.aims_json(), "sizes": row.sizes.as_ref().map(Sizes::json),
         "instructions": row.instructions, "notes": row.notes,
     })
 }

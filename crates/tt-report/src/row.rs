@@ -1,7 +1,7 @@
 //! One line of a result.
 
 use crate::bootstrap::rank;
-use crate::{Bootstrap, Estimate, Samples};
+use crate::{Aim, Bootstrap, Estimate, Samples, Sizes};
 
 /// What a row's figures count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +183,10 @@ pub struct Row {
     pub quantiles: Option<Quantiles>,
     /// What others published; the first is the one that the row is judged by.
     pub published: Vec<Published>,
+    /// What it is to reach.
+    pub aims: Vec<Aim>,
+    /// How many parts an operation has, where that decides its time.
+    pub sizes: Option<Sizes>,
     /// User instructions of one operation, where counted.
     pub instructions: Option<f64>,
     /// What a reader should know.
@@ -220,6 +224,8 @@ impl Row {
             ci95: [mean.low, mean.high],
             quantiles: (batch == 1).then(|| Quantiles::of(samples, bootstrap)),
             published: Vec::new(),
+            aims: Vec::new(),
+            sizes: None,
             instructions: None,
             notes: Vec::new(),
         })

@@ -24,6 +24,7 @@ impl Report {
             }
             write_row(to, row)?;
         }
+        self.write_aims(to)?;
         writeln!(to)?;
         for line in self.environment.warnings() {
             writeln!(to, "! {line}")?;
@@ -39,6 +40,23 @@ impl Report {
             writeln!(to, "! {line}")?;
         }
         environment.write_machine(to)
+    }
+
+    /// Each aim with the figure that it is about; nothing where no row has one.
+    fn write_aims(&self, to: &mut impl io::Write) -> io::Result<()> {
+        if self.rows.iter().all(|row| row.aims.is_empty()) {
+            return Ok(());
+        }
+        writeln!(to, "\n{:<30} {:>10} {:>21} {:>11}", "aims", "ours", "95 % interval", "at most")?;
+        for (row, aim) in self.rows.iter().flat_map(|row| row.aims.iter().map(move |aim| (row, aim))) {
+            let ours = row.figure(aim.statistic);
+            let interval = ours.map_or_else(String::new, |ours| interval(&ours, aim.statistic));
+            let value = ours.map_or_else(|| "n/a".to_owned(), |ours| figure(ours.value, row.unit));
+            let name = format!("{} {}", row.name, aim.statistic.name());
+            let (at_most, verdict) = (figure(aim.at_most, row.unit), row.verdict(aim).name());
+            writeln!(to, "{name:<30} {value:>10} {interval:>21} {at_most:>11}  {verdict}")?;
+        }
+        Ok(())
     }
 
     fn write_foot(&self, to: &mut impl io::Write) -> io::Result<()> {
@@ -122,6 +140,9 @@ fn write_row(to: &mut impl io::Write, row: &Row) -> io::Result<()> {
             write_line(to, row, &format!("  {}", statistic.name()), statistic, published, "")?;
         }
     }
+    if let Some(sizes) = &row.sizes {
+        writeln!(to, "    {}", sizes.text())?;
+    }
     for note in &row.notes {
         writeln!(to, "    {note}")?;
     }
@@ -192,7 +213,7 @@ fn number(value: f64) -> String {
 mod tests {
     use serde_json::json;
 
-    use crate::{Bootstrap, Environment, Published, Report, Row, RowText, Samples, Statistic, Unit};
+    use crate::{Aim, Bootstrap, Environment, Published, Report, Row, RowText, Samples, Sizes, Statistic, Unit};
 
     fn report() -> Report {
         let bootstrap = Bootstrap { resamples: 100, seed: 1 };
@@ -202,6 +223,9 @@ mod tests {
         let text = RowText { name: "state_ticker_ns", engine: "market", what: "", unit: Unit::Ns };
         let mut row = Row::of(text, &samples, 1, &bootstrap).expect("there are samples");
         let published = |statistic, value| Published { value, unit: Unit::Ns, statistic, what: "theirs".to_owned() };
+        row.aims =
+            vec![Aim { statistic: Statistic::P50, at_most: 450.0 }, Aim { statistic: Statistic::P999, at_most: 9.0 }];
+        row.sizes = Sizes::of("levels a message", vec![1, 2, 9]);
         row.published = vec![published(Statistic::P50, 310.0), published(Statistic::P99, 1_950.0)];
         let environment = Environment { seed: 1, ..Environment::default() };
         Report { title: "market".to_owned(), quick: true, bootstrap, environment, rows: vec![row] }
@@ -217,6 +241,12 @@ mod tests {
         assert!(line.contains("499.0 ns") && line.contains("310.0 ns") && line.contains("WORSE 1.6x"), "{line}");
         let tail = text.lines().find(|line| line.starts_with("  p99.9")).expect("every quantile has a line");
         assert!(tail.contains("n/a"), "{tail}");
+        let aims = text.split_once("\naims").expect("the aims stand apart").1;
+        let line = |name| aims.lines().find(|line| line.starts_with(name)).expect("each aim has a line");
+        assert!(line("state_ticker_ns p50").contains("499.0 ns"), "{aims}");
+        assert!(line("state_ticker_ns p50").ends_with("450.0 ns  behind"), "{aims}");
+        assert!(line("state_ticker_ns p99.9").ends_with("undecided"), "{aims}");
+        assert!(text.contains("levels a message: mean 4.0, p50 2"), "{text}");
     }
 
     #[test]
@@ -225,13 +255,27 @@ mod tests {
         report().write_json(&mut text).expect("a vector takes every byte");
         let json: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
         let row = &json["rows"][0];
-        for field in ["name", "unit", "n", "mean", "ci95", "quantiles", "published", "instructions", "batch", "notes"] {
+        for field in [
+            "name",
+            "unit",
+            "n",
+            "mean",
+            "ci95",
+            "quantiles",
+            "published",
+            "instructions",
+            "batch",
+            "notes",
+            "aims",
+            "sizes",
+        ] {
             assert!(row.get(field).is_some(), "{field} is missing");
         }
         assert_eq!((&row["unit"], &row["quantiles"]["p50"]), (&json!("ns"), &json!(499.0)));
         assert_eq!(row["quantiles"]["p99.9"], json!(null));
         assert_eq!(row["published"]["value"], 310.0);
         assert_eq!(row["published"]["mark"], "worse");
+        assert_eq!((&row["aims"][0]["verdict"], &row["sizes"]["max"]), (&json!("behind"), &json!(9)));
         assert_eq!(row["also_published"][0]["statistic"], "p99");
         assert_eq!(json["quick"], true);
     }
