@@ -5,6 +5,7 @@
 //! `tt-report` makes intervals, table, CSV and `summary.json` of it. `count` counts instructions instead of time.
 
 mod count;
+mod displaced;
 pub(crate) mod environment;
 pub(crate) mod exclusive;
 mod figures;
@@ -22,6 +23,7 @@ use clap::ValueEnum;
 
 use crate::config::Config;
 use plan::Plan;
+use runner::Kept;
 pub(crate) use runner::{REPORT_FILE, results_folder};
 
 /// Flags of `truetick bench`.
@@ -42,6 +44,11 @@ pub struct Args {
     /// Folder for the raw samples, summary.json and report.html; by default target/bench/DATE
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+
+    /// Every sample of what was timed one by one: `row,iteration,ns,block`; with `ring`, of every loop:
+    /// `loop,run,iteration,cycles,ns,class`
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
 
     /// Print summary.json instead of the table
     #[arg(long)]
@@ -87,6 +94,15 @@ impl What {
         }
     }
 
+    /// The market's rows are many, so each has shorter blocks: all of them together are done within three minutes.
+    const fn plan(self, quick: bool) -> Plan {
+        let plan = Plan::new(quick);
+        match (self, quick) {
+            (Self::Market, false) => Plan { block_ns: 20_000_000, warmup_ns: 300_000_000, ..plan },
+            (Self::All | Self::Turn | Self::Ring | Self::Market | Self::Count, _) => plan,
+        }
+    }
+
     fn includes(self, engine: &str) -> bool {
         matches!(self, Self::All | Self::Count) || self.name() == engine
     }
@@ -102,11 +118,12 @@ pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
         return count::traced(row, iterations);
     }
     if args.what == What::Ring && args.row.is_none() {
-        return ring::run(&args.ring, args.quick, args.out, args.json);
+        return ring::run(&args.ring, args.quick, Kept { out: args.out, csv: args.csv }, args.json);
     }
     let entries = registry::select(args.what, args.row.as_deref())?;
     if args.what == What::Count {
         return count::run(&entries, args.check.as_deref(), args.write.as_deref());
     }
-    runner::run(&entries, args.what.name(), &Plan::new(args.quick), args.out, args.json)
+    let kept = Kept { out: args.out, csv: args.csv };
+    runner::run(&entries, args.what.name(), &args.what.plan(args.quick), kept, args.json)
 }

@@ -4,7 +4,7 @@ use crate::lines::{Line, read_line};
 use crate::{ReadError, Record};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Reads lines of `local_ns json`.
@@ -20,7 +20,14 @@ impl GzLines {
     /// # Errors
     /// `Io` if it cannot be opened.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        Ok(Self::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(File::open(path)?))))
+        Ok(Self::decode(File::open(path)?))
+    }
+}
+
+impl<R: Read> GzLines<BufReader<MultiGzDecoder<R>>> {
+    /// Reads from `source`, which is gzip.
+    pub fn decode(source: R) -> Self {
+        Self::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(source)))
     }
 }
 

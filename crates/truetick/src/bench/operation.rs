@@ -4,8 +4,9 @@ use std::hint::black_box;
 
 use anyhow::ensure;
 use tt_meter::{Calibration, Clock};
-use tt_report::{Bootstrap, Published, Row, RowText, Samples, Unit};
+use tt_report::{Bootstrap, Published, Row, RowText, Samples, Sizes, Unit};
 
+use super::displaced;
 use super::figures::Sketch;
 use super::plan::Plan;
 
@@ -29,6 +30,11 @@ pub(crate) trait Operation {
 
     /// What a reader should know of the inputs.
     fn note(&self) -> Option<String> {
+        None
+    }
+
+    /// How many parts each input has, where that decides its time.
+    fn sizes(&self) -> Option<Sizes> {
         None
     }
 
@@ -90,18 +96,42 @@ pub(crate) struct Chunked<O> {
     next: usize,
     batch: usize,
     samples: Samples,
+    /// Whether each operation is timed by itself, however short it is: where the distribution is what is asked for.
+    is_one_by_one: bool,
+    /// The row of operations with caches displaced.
+    cold: Option<(&'static str, Samples)>,
 }
 
 impl<O: Operation> Chunked<O> {
     pub(crate) fn new(label: Label, operation: O) -> Self {
-        Self { label, operation, digests: vec![0], next: usize::MAX, batch: 1, samples: Samples::new() }
+        Self {
+            label,
+            operation,
+            digests: vec![0],
+            next: usize::MAX,
+            batch: 1,
+            samples: Samples::new(),
+            is_one_by_one: false,
+            cold: None,
+        }
     }
 
-    /// Cycles of one chunk.
-    fn chunk(&mut self, clock: Clock) -> anyhow::Result<u64> {
-        let first = self.first_of(self.batch);
-        let (cycles, digest) = timed(&mut self.operation, clock, first, self.batch);
-        self.next = first + self.batch;
+    /// Times each operation by itself, the clock's read included.
+    pub(crate) fn one_by_one(self) -> Self {
+        Self { is_one_by_one: true, ..self }
+    }
+
+    /// Times operations with caches displaced, too, in a row named `name`.
+    pub(crate) fn with_cold(self, name: &'static str) -> Self {
+        Self { cold: Some((name, Samples::new())), ..self }
+    }
+
+    /// Cycles of one chunk of `count`, right after `before`.
+    fn chunk(&mut self, clock: Clock, count: usize, before: impl FnOnce()) -> anyhow::Result<u64> {
+        let first = self.first_of(count);
+        before();
+        let (cycles, digest) = timed(&mut self.operation, clock, first, count);
+        self.next = first + count;
         let expected = self.digests[self.next].wrapping_sub(self.digests[first]);
         ensure!(digest == expected, "{}: a wrong answer among inputs {first} to {}", self.label.name, self.next);
         Ok(cycles)
@@ -133,6 +163,31 @@ impl<O: Operation> Chunked<O> {
         Some(Finished { row, samples })
     }
 
+    /// The row of operations with caches displaced.
+    fn finish_cold(&self, bootstrap: &Bootstrap) -> Option<Finished> {
+        let (name, samples) = self.cold.as_ref()?;
+        let text = RowText { name, engine: self.label.engine, what: self.label.what, unit: Unit::Ns };
+        let mut row = Row::of(text, samples, 1, bootstrap)?;
+        row.notes.push(displaced::how());
+        Some(Finished { row, samples: samples.clone() })
+    }
+
+    /// Records `count` operations, each with caches displaced before it.
+    fn cold_block(&mut self, calibration: &Calibration, count: usize) -> anyhow::Result<()> {
+        if self.cold.is_none() {
+            return Ok(());
+        }
+        let mut block = Vec::with_capacity(count);
+        for _ in 0..count {
+            let cycles = self.chunk(calibration.clock, 1, displaced::displace)?;
+            block.push(calibration.scale.ns_f64(cycles as f64) / f64::from(O::PER_RUN));
+        }
+        if let Some((_, samples)) = &mut self.cold {
+            samples.push_block(block);
+        }
+        Ok(())
+    }
+
     /// The next input from which `count` more are there, after a rewind where there are not.
     fn first_of(&mut self, count: usize) -> usize {
         if self.next.saturating_add(count) > self.operation.inputs() {
@@ -147,7 +202,7 @@ impl<O: Operation> Chunked<O> {
         let (mut cycles, mut chunks) = (0, 0u64);
         let begin = calibration.clock.end();
         while calibration.scale.ns(calibration.clock.end().since(begin)) < span_ns {
-            cycles += self.chunk(calibration.clock)?;
+            cycles += self.chunk(calibration.clock, self.batch, || ())?;
             chunks += 1;
         }
         Ok(calibration.scale.ns_f64(cycles as f64) / (chunks as f64 * self.batch as f64))
@@ -186,7 +241,7 @@ impl<O: Operation> Bench for Chunked<O> {
         self.batch = 64.min(self.operation.inputs());
         let run_ns = self.run_for(calibration, plan.warmup_ns)?;
         let read_ns = calibration.scale.ns_f64(calibration.read_cycles as f64);
-        self.batch = if run_ns >= 10.0 * read_ns {
+        self.batch = if self.is_one_by_one || run_ns >= 10.0 * read_ns {
             1
         } else {
             ((CHUNK_NS / run_ns) as usize).next_power_of_two().min(self.operation.inputs())
@@ -202,11 +257,11 @@ impl<O: Operation> Bench for Chunked<O> {
         while block.len() < plan.samples_per_block
             && calibration.scale.ns(calibration.clock.end().since(begin)) < plan.block_ns
         {
-            let cycles = self.chunk(calibration.clock)?;
+            let cycles = self.chunk(calibration.clock, self.batch, || ())?;
             block.push(calibration.scale.ns_f64(cycles as f64) / operations);
         }
         self.samples.push_block(block);
-        Ok(())
+        self.cold_block(calibration, plan.cold_per_block)
     }
 
     fn finish(&self, bootstrap: &Bootstrap) -> Vec<Finished> {
@@ -217,9 +272,11 @@ impl<O: Operation> Bench for Chunked<O> {
         let finished = row.map(|mut row| {
             row.published.clone_from(&self.label.published);
             row.notes.extend(self.operation.note());
+            row.sizes = self.operation.sizes();
             Finished { row, samples: self.samples.clone() }
         });
-        finished.into_iter().chain(self.finish_rate(bootstrap)).chain(self.finish_parts(bootstrap)).collect()
+        let rest = [self.finish_rate(bootstrap), self.finish_parts(bootstrap), self.finish_cold(bootstrap)];
+        finished.into_iter().chain(rest.into_iter().flatten()).collect()
     }
 
     fn repeat(&mut self, runs: u64) -> Option<u32> {

@@ -13,6 +13,8 @@ pub(crate) struct Plan {
     pub(crate) samples_per_block: usize,
     /// Running before the first block of a row; a tenth of a block runs unrecorded before each block.
     pub(crate) warmup_ns: u64,
+    /// Operations a block of a row that is timed with caches displaced, too.
+    pub(crate) cold_per_block: usize,
     /// Resamples of an interval.
     pub(crate) resamples: u32,
     /// Seed of inputs, order and resampling.
@@ -30,6 +32,7 @@ impl Plan {
                 block_ns: 10_000_000,
                 samples_per_block: 1_000,
                 warmup_ns: 100_000_000,
+                cold_per_block: 2,
                 resamples: 2_000,
                 seed,
             }
@@ -40,6 +43,7 @@ impl Plan {
                 block_ns: 50_000_000,
                 samples_per_block: 4_000,
                 warmup_ns: 1_000_000_000,
+                cold_per_block: 5,
                 resamples: 10_000,
                 seed,
             }

@@ -13,6 +13,7 @@ use super::count;
 use super::environment::{self, Before};
 use super::exclusive::Exclusive;
 use super::figures;
+use super::market;
 use super::operation::{Bench, Chunked, Finished, Label, Nothing};
 use super::plan::{Plan, Random};
 use super::registry::Entry;
@@ -26,7 +27,7 @@ pub(crate) const REPORT_FILE: &str = "report.json";
 ///
 /// # Errors
 /// See [`super::run`].
-pub(crate) fn run(entries: &[Entry], title: &str, plan: &Plan, out: Option<PathBuf>, json: bool) -> anyhow::Result<()> {
+pub(crate) fn run(entries: &[Entry], title: &str, plan: &Plan, kept: Kept, json: bool) -> anyhow::Result<()> {
     let exclusive = Exclusive::take()?;
     let calibration = clock::calibration();
     let cores = cpus().len();
@@ -54,13 +55,17 @@ pub(crate) fn run(entries: &[Entry], title: &str, plan: &Plan, out: Option<PathB
     environment.timing.empty_loop_ns = empty_ns;
     let mut finished: Vec<Finished> = benches.iter().flat_map(|bench| bench.finish(&bootstrap)).collect();
     count_instructions(entries, &mut finished);
+    finished.iter_mut().for_each(|Finished { row, .. }| row.aims = market::aims(&row.name));
     let rows = finished.iter().map(|finished| finished.row.clone()).collect();
     let figures = figures::of(&benches, &bootstrap, calibration, environment.timing.step_ns);
     let report = Report { title: title.to_owned(), quick: plan.quick, bootstrap, environment, rows };
     progress("");
 
-    let folder = out.unwrap_or_else(|| default_folder(&report.environment.date));
+    let folder = kept.out.unwrap_or_else(|| default_folder(&report.environment.date));
     keep(&folder, &report, &finished)?;
+    if let Some(path) = &kept.csv {
+        write(path, |file| write_samples(&finished, file))?;
+    }
     draw(&folder, &Document::of(&report, &figures))?;
     show(&report, json, &folder)?;
     check(&report)
@@ -153,25 +158,46 @@ pub(crate) fn default_folder(date: &str) -> PathBuf {
     results_folder().join(date.replace(':', "-"))
 }
 
+/// Where a result goes.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// The folder; one by the date unless told otherwise.
+    pub(crate) out: Option<PathBuf>,
+    /// Every sample of what was timed one by one.
+    pub(crate) csv: Option<PathBuf>,
+}
+
+/// The samples of rows whose operations were timed one by one.
+fn write_samples(finished: &[Finished], to: &mut impl Write) -> io::Result<()> {
+    writeln!(to, "row,iteration,ns,block")?;
+    let is_timed = |row: &tt_report::Row| row.batch == 1 && row.quantiles.is_some() && row.unit == tt_report::Unit::Ns;
+    for Finished { row, samples } in finished.iter().filter(|finished| is_timed(&finished.row)) {
+        let values = samples.blocks().iter().enumerate().flat_map(|(block, all)| all.iter().map(move |ns| (block, ns)));
+        for (iteration, (block, ns)) in values.enumerate() {
+            writeln!(to, "{},{iteration},{ns:.1},{block}", row.name)?;
+        }
+    }
+    Ok(())
+}
+
 /// Raw samples, `summary.json` and `result.csv`.
 fn keep(folder: &Path, report: &Report, finished: &[Finished]) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for Finished { row, samples } in finished {
-        write(folder, &format!("{}.csv", row.name), |file| samples.write_csv(file, row.unit.name()))?;
+        write(&folder.join(format!("{}.csv", row.name)), |file| samples.write_csv(file, row.unit.name()))?;
     }
-    write(folder, "summary.json", |file| report.write_json(file))?;
-    write(folder, "result.csv", |file| report.write_csv(file))
+    write(&folder.join("summary.json"), |file| report.write_json(file))?;
+    write(&folder.join("result.csv"), |file| report.write_csv(file))
 }
 
 /// `report.json` for the page of a server, and `report.html` for a browser alone.
 pub(crate) fn draw(folder: &Path, document: &Document<'_>) -> anyhow::Result<()> {
-    write(folder, REPORT_FILE, |file| document.write_json(file))?;
-    write(folder, "report.html", |file| document.write_html(file))
+    write(&folder.join(REPORT_FILE), |file| document.write_json(file))?;
+    write(&folder.join("report.html"), |file| document.write_html(file))
 }
 
-fn write(folder: &Path, name: &str, fill: impl Fn(&mut BufWriter<File>) -> io::Result<()>) -> anyhow::Result<()> {
-    let path = folder.join(name);
-    let file = File::create(&path).and_then(|file| {
+fn write(path: &Path, fill: impl Fn(&mut BufWriter<File>) -> io::Result<()>) -> anyhow::Result<()> {
+    let file = File::create(path).and_then(|file| {
         let mut file = BufWriter::new(file);
         fill(&mut file)?;
         file.flush()

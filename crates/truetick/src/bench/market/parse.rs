@@ -4,14 +4,17 @@ use std::hint::black_box;
 
 use anyhow::{Context as _, ensure};
 use tt_market::{Event, EventBuffer, binance};
-use tt_report::Statistic;
+use tt_report::{Sizes, Statistic};
 
 use super::super::operation::{Label, Operation};
-use super::label;
+use super::delta::spread;
+use super::recorded::inputs;
 use super::rig::{json, level};
-use super::source::{Source, is_of, is_snapshot};
+use super::source::{Session, is_of, is_snapshot, usdm_updates};
+use super::state::plural;
+use super::{Size, label};
 
-/// Which frames of the source.
+/// Which frames of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frames {
     All,
@@ -24,41 +27,54 @@ pub(super) struct Parse {
     frames: Frames,
     bytes: Vec<Vec<u8>>,
     buffer: EventBuffer,
-    levels: usize,
+    levels: Vec<usize>,
+    size: Size,
+    origin: &'static str,
 }
 
 impl Parse {
     /// # Errors
     /// The source cannot be read, or has no such frames.
-    pub(super) fn new(frames: Frames) -> anyhow::Result<Self> {
+    pub(super) fn new(frames: Frames, size: Size) -> anyhow::Result<Self> {
+        let session = Session::usdm()?;
         let wanted = |frame: &[u8]| match frames {
             Frames::All => !is_snapshot(frame),
             Frames::BookTicker => is_of(frame, "bookTicker"),
             Frames::Depth => is_of(frame, "depthUpdate"),
         };
-        let source = Source::read()?;
-        let bytes: Vec<_> = source.frames.into_iter().map(|(_, frame)| frame).filter(|frame| wanted(frame)).collect();
+        let bytes: Vec<Vec<u8>> = if size.instruments == 1 {
+            session.frames.iter().map(|(_, frame)| frame).filter(|frame| wanted(frame)).cloned().collect()
+        } else {
+            let updates = usdm_updates()?;
+            let (count, _, _) = spread(size.instruments);
+            let all = inputs(session, updates, &updates.places(count, 1), size.instruments);
+            all.into_iter().map(|input| input.bytes).collect()
+        };
         ensure!(!bytes.is_empty(), "no such frames in the source");
         let mut buffer = EventBuffer::new(10_240, 1_024);
-        let mut levels = 0;
+        let mut levels = Vec::new();
         for frame in &bytes {
             let event = binance::parse(frame, &mut buffer).map_err(|fault| anyhow::anyhow!("{fault:?}"))?;
-            levels += if matches!(event, Event::BookDelta(_)) { buffer.levels().len() } else { 0 };
+            if matches!(event, Event::BookDelta(_)) {
+                levels.push(buffer.levels().len());
+            }
         }
-        Ok(Self { frames, bytes, buffer, levels })
+        Ok(Self { frames, bytes, buffer, levels, size, origin: session.origin() })
     }
 
     pub(super) fn label(&self) -> Label {
-        let tail = [(Statistic::P99, 77_950.0)];
+        let name = self.size.name;
         match self.frames {
-            Frames::All => label("parse_ns", "every frame of the session in its order: bytes to event", 1_760.0, &tail),
-            Frames::BookTicker => Label {
-                published: Vec::new(),
-                ..label("parse_book_ticker_ns", "bookTicker frames alone: four exact decimals", 0.0, &[])
-            },
+            Frames::All => {
+                let what = "every frame of the session in its order: bytes to event";
+                label(name, what, 1_760.0, &[(Statistic::P99, 77_950.0)])
+            }
+            Frames::BookTicker => {
+                Label { published: Vec::new(), ..label(name, "bookTicker frames alone: four exact decimals", 0.0, &[]) }
+            }
             Frames::Depth => Label {
                 published: Vec::new(),
-                ..label("parse_depth_ns", "depthUpdate frames alone: two exact decimals a level", 0.0, &[])
+                ..label(name, "depthUpdate frames alone: two exact decimals a level", 0.0, &[])
             },
         }
     }
@@ -146,11 +162,20 @@ impl Operation for Parse {
 
     fn note(&self) -> Option<String> {
         let (frames, bytes) = (self.bytes.len(), self.bytes.iter().map(Vec::len).sum::<usize>());
-        Some(format!("{frames} frames, {:.0} bytes each on average", bytes as f64 / frames as f64))
+        let (mean, instruments) = (bytes as f64 / frames as f64, self.size.instruments);
+        let plural = plural(instruments);
+        Some(format!(
+            "{}, {frames} of them, {mean:.0} bytes each on average; {instruments} instrument{plural}",
+            self.origin
+        ))
+    }
+
+    fn sizes(&self) -> Option<Sizes> {
+        Sizes::of("levels of a depthUpdate", self.levels.clone())
     }
 
     fn parts(&self) -> Option<(&'static str, f64)> {
-        let mean = self.levels as f64 / self.bytes.len() as f64;
-        (self.frames == Frames::Depth).then_some(("parse_depth_per_level_ns", mean))
+        let mean = self.levels.iter().sum::<usize>() as f64 / self.bytes.len() as f64;
+        (self.frames == Frames::Depth).then_some((self.size.per_level, mean))
     }
 }

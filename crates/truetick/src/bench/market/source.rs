@@ -1,14 +1,20 @@
-//! Where frames come from.
+//! Where frames come from: captures where `TRUETICK_DATA` leads to them, else the committed recordings of the simulator,
+//! which are part of the program.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
-use anyhow::{Context as _, ensure};
-use tt_journal::GzLines;
+use anyhow::{Context as _, anyhow, ensure};
+use tt_journal::{CbcapReader, GzLines, Record};
 
-/// One Binance USD-M session of BTCUSDT.
-pub(super) struct Source {
+const USDM: &[u8] = include_bytes!("../../../../../testkit/recordings/binance_usdm_btcusdt.gz");
+const KRAKEN: &[u8] = include_bytes!("../../../../../testkit/recordings/kraken_btcusd_depth25.cbcap");
+
+/// One session of an instrument.
+pub(super) struct Session {
     /// Receive time in nanoseconds and the frame, in order; the REST snapshot stands among them.
     pub(super) frames: Vec<(u64, Vec<u8>)>,
+    pub(super) is_captured: bool,
 }
 
 /// Whether `frame` is the body of a REST snapshot.
@@ -22,23 +28,74 @@ pub(super) fn is_of(frame: &[u8], kind: &str) -> bool {
     frame.windows(wanted.len()).take(64).any(|window| window == wanted.as_bytes())
 }
 
-impl Source {
-    /// The capture where `TRUETICK_DATA` is set, else the committed recording.
+fn captures() -> Option<PathBuf> {
+    std::env::var_os("TRUETICK_DATA").map(PathBuf::from)
+}
+
+fn read<E>(records: impl Iterator<Item = Result<Record, E>>, is_captured: bool) -> anyhow::Result<Session>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let frames: Vec<_> =
+        records.map(|record| record.map(|record| (record.ts_ns, record.payload))).collect::<Result<_, _>>()?;
+    ensure!(!frames.is_empty(), "the session is empty");
+    Ok(Session { frames, is_captured })
+}
+
+impl Session {
+    /// What the frames are, for a reader of the result.
+    pub(super) const fn origin(&self) -> &'static str {
+        if self.is_captured { "captured frames" } else { "the simulator's recording" }
+    }
+
+    /// Binance USD-M, BTCUSDT; read once.
     ///
     /// # Errors
-    /// The file cannot be read.
-    pub(super) fn read() -> anyhow::Result<Self> {
-        let path = match std::env::var_os("TRUETICK_DATA") {
-            Some(folder) => PathBuf::from(folder).join("binance/usdm_btcusdt_20240808.gz"),
-            None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testkit/recordings/binance_usdm_btcusdt.gz"),
+    /// It cannot be read.
+    pub(super) fn usdm() -> anyhow::Result<&'static Self> {
+        static SESSION: OnceLock<Result<Session, String>> = OnceLock::new();
+        let read = || match captures() {
+            Some(folder) => {
+                let path = folder.join("binance/usdm_btcusdt_20240808.gz");
+                let lines = GzLines::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+                read(lines, true).with_context(|| path.display().to_string())
+            }
+            None => read(GzLines::decode(USDM), false),
         };
-        let lines = GzLines::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-        let mut frames = Vec::new();
-        for line in lines {
-            let record = line.with_context(|| path.display().to_string())?;
-            frames.push((record.ts_ns, record.payload));
-        }
-        ensure!(!frames.is_empty(), "{} is empty", path.display());
-        Ok(Self { frames })
+        kept(&SESSION, read)
     }
+
+    /// Kraken v2, book of BTC/USD with 25 levels; read once.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn kraken() -> anyhow::Result<&'static Self> {
+        static SESSION: OnceLock<Result<Session, String>> = OnceLock::new();
+        let read = || match captures() {
+            Some(folder) => {
+                let path = folder.join("kraken/v2_btcusd_depth25.cbcap");
+                let records = CbcapReader::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+                read(records, true).with_context(|| path.display().to_string())
+            }
+            None => read(CbcapReader::new(KRAKEN)?, false),
+        };
+        kept(&SESSION, read)
+    }
+}
+
+fn kept<T>(
+    place: &'static OnceLock<Result<T, String>>,
+    make: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<&'static T> {
+    let made = place.get_or_init(|| make().map_err(|error| format!("{error:#}")));
+    made.as_ref().map_err(|error| anyhow!(error.clone()))
+}
+
+/// The book's updates of [`Session::usdm`]; made once.
+///
+/// # Errors
+/// The session cannot be read, or its book is never joined.
+pub(super) fn usdm_updates() -> anyhow::Result<&'static super::updates::Updates> {
+    static UPDATES: OnceLock<Result<super::updates::Updates, String>> = OnceLock::new();
+    kept(&UPDATES, || super::updates::Updates::of(Session::usdm()?))
 }

@@ -1,67 +1,88 @@
-//! A parsed frame to visible state.
-
-use std::collections::BTreeMap;
+//! A parsed ticker, mark price or own order's update to visible state.
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
-use tt_market::EventBuffer;
-use tt_meter::Off;
-use tt_model::Nanos;
+use tt_market::{Event, EventBuffer, OrderId, Venue};
+use tt_model::{InstrumentId, Nanos};
 use tt_report::Statistic;
 
 use super::super::operation::{Label, Operation};
 use super::super::plan::Random;
-use super::label;
-use super::rig::{POSITIONS, Parsed, Rig, json, level, pair, parsed, steps};
-use super::source::{Source, is_of};
+use super::rig::{MARK_PRICE, ORDERS, Parsed, Rig, Setup, TICKER, json, level, parsed, steps, symbol, symbol_text};
+use super::source::{Session, is_of};
+use super::updates::Pair;
+use super::{Size, label};
+
+/// Positions in each instrument that a mark price values.
+const POSITIONS: usize = 3;
+/// Inputs at least, where frames are made or used again for another instrument.
+const INPUTS: usize = 1 << 16;
 
 /// What kind of frame is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// With the candle of one timeframe.
     Ticker,
+    /// Without candles.
+    TickerAlone,
     MarkPrice,
     OrderUpdate,
-    Delta,
 }
 
 impl Kind {
-    pub(super) fn label(self) -> Label {
+    fn label(self, name: &'static str) -> Label {
         match self {
             Self::Ticker => label(
-                "state_ticker_ns",
+                name,
                 "bookTicker applied: ticker entry, candle of one timeframe, both published",
                 310.0,
                 &[(Statistic::P95, 980.0), (Statistic::P99, 1_950.0), (Statistic::P999, 4_200.0)],
             ),
+            Self::TickerAlone => Label {
+                published: Vec::new(),
+                ..label(name, "bookTicker applied: ticker entry, published; no candles", 0.0, &[])
+            },
             Self::MarkPrice => label(
-                "state_mark_price_ns",
-                "markPriceUpdate applied: mark, index, funding, exact unrealised PnL of 8 positions, all published",
+                name,
+                "markPriceUpdate applied: mark, index, funding, exact unrealised PnL of three positions, all published",
                 2_150.0,
                 &[(Statistic::P99, 3_730.0)],
             ),
             Self::OrderUpdate => label(
-                "state_order_update_ns",
-                "ORDER_TRADE_UPDATE applied: new, partly filled, filled",
+                name,
+                "ORDER_TRADE_UPDATE applied: new, partly filled, filled, with the executions",
                 3_690.0,
                 &[(Statistic::P99, 13_860.0)],
-            ),
-            Self::Delta => label(
-                "state_ob_delta_ns",
-                "depthUpdate applied to a book of 1,000 levels a side and more, top of book and ten levels published",
-                5_510.0,
-                &[(Statistic::P99, 16_340.0)],
             ),
         }
     }
 
-    const fn event(self) -> &'static str {
+    fn setup(self, instruments: usize) -> Setup {
+        let setup = Setup::of(instruments);
         match self {
-            Self::Ticker => "bookTicker",
-            Self::MarkPrice => "markPriceUpdate",
-            Self::OrderUpdate => "ORDER_TRADE_UPDATE",
-            Self::Delta => "depthUpdate",
+            Self::Ticker | Self::OrderUpdate => setup,
+            Self::TickerAlone => Setup { has_candles: false, ..setup },
+            Self::MarkPrice => Setup { positions: POSITIONS, ..setup },
         }
     }
+}
+
+/// What a frame must have done.
+enum Expected {
+    Ticker([Pair; 2]),
+    /// The mark price in units of `1e-8`.
+    MarkPrice(i64),
+    /// The order, and whether it is open.
+    Order(OrderId, bool),
+}
+
+struct Input {
+    ts: Nanos,
+    event: Event,
+    instrument: u32,
+    /// Its number among the buffers.
+    buffer: u32,
+    expected: u32,
 }
 
 /// `Engine::handle_event` on parsed frames of one kind, in their order, each applied to the state that those before it
@@ -69,113 +90,163 @@ impl Kind {
 pub(super) struct State {
     kind: Kind,
     rig: Rig,
-    /// What joins the book before the first timed frame.
-    before: Vec<(u64, Vec<u8>)>,
-    frames: Vec<Vec<u8>>,
-    inputs: Vec<Parsed>,
-    levels: usize,
-    reference: [BTreeMap<i64, i64>; 2],
+    inputs: Vec<Input>,
+    buffers: Vec<EventBuffer>,
+    expected: Vec<Expected>,
+    /// From one replay to the next.
+    span: Nanos,
+    /// Inputs done since the last rewind.
+    done: usize,
+    origin: &'static str,
 }
 
 impl State {
     /// # Errors
     /// The source cannot be read, or has no such frames.
-    pub(super) fn new(kind: Kind) -> anyhow::Result<Self> {
-        let source = Source::read()?;
-        let start = source.frames[0].0;
-        let (before, timed) = match kind {
-            Kind::Delta => {
-                let joined = Rig::new(Nanos(start))?.join(&source.frames)?;
-                let (before, timed) = source.frames.split_at(joined);
-                (before.to_vec(), timed.to_vec())
-            }
-            Kind::Ticker => (Vec::new(), source.frames),
-            Kind::MarkPrice => (Vec::new(), mark_prices(start)),
-            Kind::OrderUpdate => (Vec::new(), order_updates(start)),
+    pub(super) fn new(kind: Kind, size: Size) -> anyhow::Result<Self> {
+        let start = Session::usdm()?.frames[0].0;
+        let mut state = Self {
+            kind,
+            rig: Rig::new(Nanos(start), kind.setup(size.instruments))?,
+            inputs: Vec::new(),
+            buffers: Vec::new(),
+            expected: Vec::new(),
+            span: Nanos(0),
+            done: 0,
+            origin: "made for this bench",
         };
-        let mut scratch = EventBuffer::new(10_240, 1_024);
-        let mut frames = Vec::new();
-        let mut inputs = Vec::new();
-        let mut levels = 0;
-        for (ts, frame) in timed.into_iter().filter(|(_, frame)| is_of(frame, kind.event())) {
-            inputs.push(parsed(ts, &frame, &mut scratch)?);
-            levels += scratch.levels().len();
-            frames.push(frame);
+        match kind {
+            Kind::Ticker | Kind::TickerAlone => state.take_tickers(size.instruments)?,
+            Kind::MarkPrice => state.take_all(mark_prices(start, size.instruments))?,
+            Kind::OrderUpdate => state.take_all(order_updates(start, size.instruments))?,
         }
-        ensure!(!inputs.is_empty(), "no {} among the frames", kind.event());
-        let rig = Rig::new(Nanos(start))?;
-        Ok(Self { kind, rig, before, frames, inputs, levels, reference: Default::default() })
+        let (first, last) = (&state.inputs[0], &state.inputs[state.inputs.len() - 1]);
+        state.span = Nanos(last.ts.0 - first.ts.0 + 1_000_000);
+        state.done = state.inputs.len();
+        Ok(state)
     }
 
-    /// The state that readers see after `frame`, against what the frame says.
-    fn compare(&mut self, frame: &Value) -> anyhow::Result<u64> {
-        let board = self.rig.engine.board();
-        match self.kind {
-            Kind::Ticker => {
-                let ticker = board.ticker(self.rig.id).context("no ticker")?;
-                ensure!(pair(ticker.bid) == Some(level(&frame["b"], &frame["B"])?), "bid {:?}", ticker.bid);
-                ensure!(pair(ticker.ask) == Some(level(&frame["a"], &frame["A"])?), "ask {:?}", ticker.ask);
-                let candle = board.candle(self.rig.id, 0).context("no candle")?;
-                ensure!(candle.close_px.0 == level(&frame["b"], &frame["B"])?.0, "candle {candle:?}");
-                Ok(11)
-            }
-            Kind::MarkPrice => {
-                let mark_px = steps(&frame["p"], 8)?;
-                for slot in 0..POSITIONS {
-                    let position = board.position(slot).context("no position")?;
-                    let move_px = i128::from(mark_px) - 60_000 * 100_000_000;
-                    ensure!(position.pnl_decimals == 11, "decimals {}", position.pnl_decimals);
-                    ensure!(position.pnl_mantissa == i128::from(position.lots) * move_px, "position {position:?}");
-                }
-                Ok(31)
-            }
-            Kind::OrderUpdate => {
-                let open = frame["o"]["X"] != "FILLED";
-                let id = frame["o"]["i"].to_string();
-                let id = tt_market::OrderId::new(id.as_bytes()).map_err(|fault| anyhow::anyhow!("{fault:?}"))?;
-                let known = self.rig.engine.order(tt_market::Venue::BinanceUsdm, &id);
-                ensure!(known.is_some() == open, "order {id:?} is {known:?}");
-                Ok(41)
-            }
-            Kind::Delta => {
-                for (side, key) in ["b", "a"].into_iter().enumerate() {
-                    self.reference[side].extend(levels_of(&frame[key])?);
-                    self.reference[side].retain(|_, qty| *qty != 0);
-                }
-                let top = board.top_of_book(self.rig.id).context("no book")?;
-                let best = |found: Option<(&i64, &i64)>| found.map(|(px, qty)| (*px, *qty));
-                ensure!(pair(top.bid) == best(self.reference[0].last_key_value()), "bid {:?}", top.bid);
-                ensure!(pair(top.ask) == best(self.reference[1].first_key_value()), "ask {:?}", top.ask);
-                Ok(1)
-            }
-        }
+    pub(super) fn label(kind: Kind, size: Size) -> Label {
+        kind.label(size.name)
     }
 
-    /// The reference's book after the frames that join: the snapshot and the deltas beyond it.
-    fn reset_reference(&mut self) -> anyhow::Result<()> {
-        self.reference = Default::default();
-        let mut last_id = 0;
-        for (_, frame) in self.before.iter().filter(|(_, frame)| super::source::is_snapshot(frame)) {
-            let body = json(frame)?;
-            last_id = body["lastUpdateId"].as_u64().context("no id")?;
-            self.reference =
-                [levels_of(&body["bids"])?.into_iter().collect(), levels_of(&body["asks"])?.into_iter().collect()];
-        }
-        for (_, frame) in self.before.iter().filter(|(_, frame)| is_of(frame, "depthUpdate")) {
+    /// The session's tickers; with several instruments each is for one that is drawn.
+    fn take_tickers(&mut self, instruments: usize) -> anyhow::Result<()> {
+        let session = Session::usdm()?;
+        self.origin = session.origin();
+        self.buffers.push(EventBuffer::new(1, 1));
+        let mut scratch = EventBuffer::new(10_240, 16);
+        let mut tickers = Vec::new();
+        for (ts, frame) in session.frames.iter().filter(|(_, frame)| is_of(frame, "bookTicker")) {
+            let Parsed { event, .. } = parsed(*ts, frame, &mut scratch)?;
             let frame = json(frame)?;
-            if frame["u"].as_u64().context("no id")? >= last_id {
-                for (side, key) in ["b", "a"].into_iter().enumerate() {
-                    self.reference[side].extend(levels_of(&frame[key])?);
-                    self.reference[side].retain(|_, qty| *qty != 0);
-                }
+            self.expected.push(Expected::Ticker([level(&frame["b"], &frame["B"])?, level(&frame["a"], &frame["A"])?]));
+            tickers.push((*ts, event));
+        }
+        let (first, last) = (tickers.first().context("no ticker in the session")?.0, tickers[tickers.len() - 1].0);
+        let count = if instruments == 1 { tickers.len() } else { INPUTS };
+        let names = (0..instruments).map(|number| symbol(number, instruments)).collect::<anyhow::Result<Vec<_>>>()?;
+        let mut random = Random::new(310);
+        for index in 0..count {
+            let (round, at) = (index / tickers.len(), index % tickers.len());
+            let instrument = random.below(instruments);
+            let (ts, mut event) = tickers[at];
+            if let Event::BookTicker(ticker) = &mut event {
+                ticker.symbol = names[instrument];
             }
+            let mut input =
+                Input { ts: Nanos(ts), event, instrument: instrument as u32, buffer: 0, expected: at as u32 };
+            input.shift(Nanos(round as u64 * (last - first + 1_000_000)));
+            self.inputs.push(input);
         }
         Ok(())
     }
+
+    fn take_all(&mut self, frames: Vec<(u64, usize, Vec<u8>)>) -> anyhow::Result<()> {
+        let mut scratch = EventBuffer::new(16, 16);
+        self.buffers.push(EventBuffer::new(1, 1));
+        for (ts, instrument, frame) in frames {
+            let Parsed { ts, event, buffer } = parsed(ts, &frame, &mut scratch)?;
+            let frame = json(&frame)?;
+            let buffer = if self.kind == Kind::OrderUpdate {
+                self.buffers.push(buffer);
+                self.buffers.len() - 1
+            } else {
+                0
+            };
+            self.expected.push(expected(self.kind, &frame)?);
+            let (buffer, expected) = (buffer as u32, self.expected.len() as u32 - 1);
+            self.inputs.push(Input { ts, event, instrument: instrument as u32, buffer, expected });
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, index: usize) -> u64 {
+        let Input { ts, event, buffer, .. } = &self.inputs[index];
+        self.rig.apply(*ts, event, &self.buffers[*buffer as usize])
+    }
+
+    /// The state that readers see, against what the frame says.
+    fn compare(&self, input: &Input) -> anyhow::Result<u64> {
+        let board = self.rig.engine.board();
+        let (number, id) = (input.instrument as usize, InstrumentId(input.instrument));
+        match &self.expected[input.expected as usize] {
+            Expected::Ticker(expected) => {
+                self.rig.compare_ticker(number, expected)?;
+                let candle = board.candle(id, 0);
+                let close = candle.map(|candle| candle.close_px.0);
+                let wanted = (self.kind == Kind::Ticker).then_some(expected[0].0);
+                ensure!(close == wanted, "the candle of instrument {number} is {candle:?}");
+                Ok(TICKER + u64::from(id.0))
+            }
+            Expected::MarkPrice(mark_px) => {
+                for slot in (0..POSITIONS).map(|leg| number + leg * self.rig.instruments) {
+                    let position = board.position(slot).context("no position")?;
+                    let move_px = i128::from(*mark_px) - 60_000 * 100_000_000;
+                    ensure!(position.pnl_decimals == 11, "decimals {}", position.pnl_decimals);
+                    ensure!(position.pnl_mantissa == i128::from(position.lots) * move_px, "position {position:?}");
+                }
+                let shown = board.mark_price(id).context("no mark price")?;
+                ensure!(shown.mark_px.mantissa == *mark_px, "mark price {shown:?}");
+                Ok(MARK_PRICE + u64::from(id.0))
+            }
+            Expected::Order(order_id, is_open) => {
+                let known = self.rig.engine.order(Venue::BinanceUsdm, order_id);
+                ensure!(known.is_some() == *is_open, "order {order_id:?} is {known:?}");
+                ensure!(known.is_none_or(|order| order.instrument == Some(id)), "order {known:?}");
+                Ok(ORDERS)
+            }
+        }
+    }
 }
 
-fn levels_of(list: &Value) -> anyhow::Result<Vec<(i64, i64)>> {
-    list.as_array().context("no list")?.iter().map(|entry| level(&entry[0], &entry[1])).collect()
+fn expected(kind: Kind, frame: &Value) -> anyhow::Result<Expected> {
+    if kind == Kind::MarkPrice {
+        return Ok(Expected::MarkPrice(steps(&frame["p"], 8)?));
+    }
+    let id = OrderId::new(frame["o"]["i"].to_string().as_bytes()).map_err(|fault| anyhow::anyhow!("{fault:?}"))?;
+    Ok(Expected::Order(id, frame["o"]["X"] != "FILLED"))
+}
+
+impl Input {
+    /// Takes it to a later time.
+    fn shift(&mut self, by: Nanos) {
+        self.ts = self.ts.saturating_add(by);
+        match &mut self.event {
+            Event::BookTicker(ticker) => ticker.ts_event = ticker.ts_event.saturating_add(by),
+            Event::MarkPrice(mark) => mark.ts_event = mark.ts_event.saturating_add(by),
+            Event::Tickers
+            | Event::Trades
+            | Event::BookDelta(_)
+            | Event::BookSnapshot(_)
+            | Event::OrderUpdates
+            | Event::Account
+            | Event::Candles
+            | Event::Liquidations
+            | Event::OrderList(_)
+            | Event::Control(_) => {}
+        }
+    }
 }
 
 impl Operation for State {
@@ -185,73 +256,88 @@ impl Operation for State {
 
     #[inline(always)]
     fn run(&mut self, index: usize) -> u64 {
-        self.rig.apply(&self.inputs[index], &mut Off)
+        self.done = index + 1;
+        let Input { ts, event, buffer, .. } = &self.inputs[index];
+        self.rig.apply(*ts, event, &self.buffers[*buffer as usize])
     }
 
     fn verify(&mut self, index: usize) -> anyhow::Result<u64> {
-        if index == 0 && self.kind == Kind::Delta {
-            self.reset_reference()?;
+        self.done = index + 1;
+        let found = self.apply(index);
+        let input = &self.inputs[index];
+        let expected = self.compare(input).with_context(|| format!("input {index}: {:?}", input.event))?;
+        ensure!(found == expected, "input {index} gave {found}: {:?}", input.event);
+        if index + 1 == self.inputs.len() {
+            let counters = self.rig.engine.counters().venue(Venue::BinanceUsdm);
+            ensure!(counters.closes() && counters.drops_total() == 0, "frames were dropped: {counters:?}");
+            ensure!(counters.late_prices == 0, "{} prices came late", counters.late_prices);
         }
-        let found = self.rig.apply(&self.inputs[index], &mut Off);
-        let frame = json(&self.frames[index])?;
-        let expected = self.compare(&frame).with_context(|| frame.to_string())?;
-        ensure!(found == expected, "frame {index} gave {found}: {frame}");
         Ok(expected)
     }
 
+    /// The frames come again, as much later as all of them took.
     fn rewind(&mut self) {
-        let start = Nanos(self.before.first().map_or(self.inputs[0].ts.0, |(ts, _)| *ts));
-        if let Ok(mut rig) = Rig::new(start) {
-            // A book that is not joined gives wrong answers, which end the bench.
-            let _ = rig.join(&self.before);
-            self.rig = rig;
+        // Orders that are open are filled first.
+        for index in self.done..self.inputs.len() {
+            self.apply(index);
         }
+        self.done = 0;
+        let span = self.span;
+        self.inputs.iter_mut().for_each(|input| input.shift(span));
     }
 
     fn note(&self) -> Option<String> {
-        let mean = self.levels as f64 / self.inputs.len() as f64;
-        (self.kind == Kind::Delta).then(|| format!("{} frames, {mean:.1} levels each on average", self.inputs.len()))
-    }
-
-    fn parts(&self) -> Option<(&'static str, f64)> {
-        let mean = self.levels as f64 / self.inputs.len() as f64;
-        (self.kind == Kind::Delta).then_some(("state_ob_delta_per_level_ns", mean))
+        let instruments = self.rig.instruments;
+        Some(format!("{}, {} of them; {instruments} instrument{}", self.origin, self.inputs.len(), plural(instruments)))
     }
 }
 
-/// 65,536 mark prices a random walk apart.
-fn mark_prices(start: u64) -> Vec<(u64, Vec<u8>)> {
+pub(super) const fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// Mark prices a random walk apart, each for an instrument that is drawn.
+fn mark_prices(start: u64, instruments: usize) -> Vec<(u64, usize, Vec<u8>)> {
     let mut random = Random::new(215);
     let mut px = 6_000_000_000_000u64;
     let mut one = |index: u64| {
         px = px + random.below(20_000_000_000) as u64 - 10_000_000_000;
+        let instrument = random.below(instruments);
         let (whole, fraction) = (px / 100_000_000, px % 100_000_000);
-        let ms = start / 1_000_000 + index;
+        let (ms, symbol) = (start / 1_000_000 + index, symbol_text(instrument, instruments));
         let frame = format!(
-            "{{\"e\":\"markPriceUpdate\",\"E\":{ms},\"s\":\"BTCUSDT\",\"p\":\"{whole}.{fraction:08}\",\
+            "{{\"e\":\"markPriceUpdate\",\"E\":{ms},\"s\":\"{symbol}\",\"p\":\"{whole}.{fraction:08}\",\
              \"i\":\"{whole}.{fraction:08}\",\"P\":\"{whole}.00000000\",\"r\":\"0.00010000\",\"T\":{ms}}}"
         );
-        (start + index * 1_000_000, frame.into_bytes())
+        (start + index * 1_000_000, instrument, frame.into_bytes())
     };
-    (0..1 << 16).map(&mut one).collect()
+    (0..INPUTS as u64).map(&mut one).collect()
 }
 
-/// 65,536 updates of 21,845 orders, of which up to 1,024 are open at once: new, partly filled, filled.
-fn order_updates(start: u64) -> Vec<(u64, Vec<u8>)> {
+/// Updates of 21,504 orders, of which up to 1,024 are open at once: new, partly filled, filled.
+fn order_updates(start: u64, instruments: usize) -> Vec<(u64, usize, Vec<u8>)> {
     const OPEN: u64 = 1_024;
+    let mut random = Random::new(369);
+    let drawn: Vec<usize> = (0..OPEN).map(|_| random.below(instruments)).collect();
     let one = |index: u64| {
         let (round, step) = (index / (3 * OPEN), index % (3 * OPEN));
         let id = 8_000_000_000 + round * OPEN + step % OPEN;
-        let (state, filled) =
-            [("NEW", "0"), ("PARTIALLY_FILLED", "0.500"), ("FILLED", "2.000")][(step / OPEN) as usize];
-        let ms = start / 1_000_000 + index;
+        let instrument = drawn[(step % OPEN) as usize];
+        let (kind, state, last, filled) = [
+            ("NEW", "NEW", "0", "0"),
+            ("TRADE", "PARTIALLY_FILLED", "0.500", "0.500"),
+            ("TRADE", "FILLED", "1.500", "2.000"),
+        ][(step / OPEN) as usize];
+        let (ms, symbol) = (start / 1_000_000 + index, symbol_text(instrument, instruments));
+        let trade = if last == "0" { 0 } else { 900_000_000 + index };
+        let px = 60_000 + id % 977;
         let order = format!(
-            "\"s\":\"BTCUSDT\",\"S\":\"BUY\",\"q\":\"2.000\",\"p\":\"{}.5\",\"X\":\"{state}\",\"i\":{id},\"l\":\"0\",\
-             \"z\":\"{filled}\",\"t\":0",
-            60_000 + id % 977
+            "\"s\":\"{symbol}\",\"c\":\"x{id}\",\"S\":\"BUY\",\"o\":\"LIMIT\",\"f\":\"GTC\",\"q\":\"2.000\",\"p\":\"{px}.5\",\
+             \"ap\":\"{px}.5\",\"sp\":\"0\",\"x\":\"{kind}\",\"X\":\"{state}\",\"i\":{id},\"l\":\"{last}\",\"z\":\"{filled}\",\
+             \"L\":\"{px}.5\",\"n\":\"0.01250\",\"N\":\"USDT\",\"T\":{ms},\"t\":{trade},\"m\":true"
         );
         let frame = format!("{{\"e\":\"ORDER_TRADE_UPDATE\",\"T\":{ms},\"E\":{ms},\"o\":{{{order}}}}}");
-        (start + index * 1_000_000, frame.into_bytes())
+        (start + index * 1_000_000, instrument, frame.into_bytes())
     };
-    (0..1 << 16).map(one).collect()
+    (0..INPUTS as u64 / (3 * OPEN) * (3 * OPEN)).map(one).collect()
 }

@@ -21,7 +21,7 @@ use super::super::environment::{self, Before};
 use super::super::exclusive::Exclusive;
 use super::super::figures::{self, Sketch};
 use super::super::operation::Bench as _;
-use super::super::runner::{self, default_folder, progress};
+use super::super::runner::{self, Kept, default_folder, progress};
 use super::lines::Lines;
 use crate::clock;
 use crate::output;
@@ -59,10 +59,6 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
     cpus: Option<Vec<usize>>,
 
-    /// Every sample of every loop: `loop,run,iteration,cycles,ns,class`
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-
     /// The ten steps from a naive ring to the shipped one, too: cumulative, and each left out of the final build
     #[arg(long)]
     journey: bool,
@@ -81,7 +77,7 @@ pub(crate) struct Flags {
 /// # Errors
 /// Another bench is running, there are no two CPUs, an answer is not the expected one, the clock drifts, or a file
 /// cannot be written.
-pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) -> anyhow::Result<()> {
+pub(crate) fn run(flags: &Flags, quick: bool, kept: Kept, json: bool) -> anyhow::Result<()> {
     let exclusive = Exclusive::take()?;
     let calibration = clock::calibration();
     let cpus = chosen(flags.cpus.as_deref())?;
@@ -129,10 +125,10 @@ pub(crate) fn run(flags: &Flags, quick: bool, out: Option<PathBuf>, json: bool) 
         journey,
     };
     progress("");
-    let folder = out.unwrap_or_else(|| default_folder(&result.environment.date));
+    let folder = kept.out.unwrap_or_else(|| default_folder(&result.environment.date));
     write(&folder.join("ring.json"), &|file| result.write_json(file))?;
     draw(&folder, &result, &lines, calibration, &bootstrap)?;
-    if let Some(path) = &flags.csv {
+    if let Some(path) = &kept.csv {
         write(path, &|file| rounds.write_csv(file))?;
     }
     if let (Some(path), Some(journey)) = (&flags.plot, &result.journey) {
