@@ -22,6 +22,7 @@ use crate::instrument::Instrument;
 use crate::listing::Listings;
 use crate::mark::PositionOrigin;
 use crate::orders::Orders;
+use crate::positions::Positions;
 use crate::quote::Quote;
 use crate::resting::Resting;
 use crate::rules::JoinRule;
@@ -125,7 +126,7 @@ pub struct Engine {
     answers: VecDeque<ConnectionId>,
     orders: Orders,
     fills: Fills,
-    positions: Vec<Option<Position>>,
+    positions: Positions,
     /// Where each slot's position comes from.
     position_origins: Vec<PositionOrigin>,
     position_listings: Listings,
@@ -166,7 +167,7 @@ impl Engine {
             answers: VecDeque::with_capacity(capacity.connections),
             orders: Orders::new(capacity.orders),
             fills: Fills::new(capacity.fills),
-            positions: alloc::vec![None; capacity.positions],
+            positions: Positions::new(capacity.positions, capacity.instruments),
             position_origins: alloc::vec![PositionOrigin::default(); capacity.positions],
             position_listings: Listings::default(),
             balances: Vec::with_capacity(capacity.balances),
@@ -229,7 +230,10 @@ impl Engine {
         if position.is_some_and(|position| position.instrument.0 as usize >= self.instruments.len()) {
             return Err(AddError::BadInstrument);
         }
-        *self.positions.get_mut(index).ok_or(AddError::Full)? = position;
+        if index >= self.positions.len() {
+            return Err(AddError::Full);
+        }
+        self.positions.set(index, position);
         self.position_origins[index] = PositionOrigin::default();
         Ok(())
     }

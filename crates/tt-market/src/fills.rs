@@ -24,14 +24,22 @@ pub struct FillState {
 impl FillState {
     /// One trade may execute two own orders.
     fn is_same(&self, other: &Self) -> bool {
-        self.fill.trade_id == other.fill.trade_id && self.order_id == other.order_id && self.venue == other.venue
+        self.fill.trade_id.is(&other.fill.trade_id) && self.order_id.is(&other.order_id) && self.venue == other.venue
     }
 
-    fn hash(&self) -> usize {
+    fn hash(&self) -> u32 {
         let (trade, order) = (self.fill.trade_id.words(), self.order_id.words());
         let mixed = trade[0] ^ trade[1].rotate_left(23) ^ order[0].rotate_left(41) ^ order[1].rotate_left(11);
-        ((mixed ^ self.venue as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
+        ((mixed ^ self.venue as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
     }
+}
+
+/// Where an execution stands in the ring, with its hash: the ring is looked at only where the hash is the same.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    hash: u32,
+    /// One more than the place; zero for none.
+    number: u32,
 }
 
 /// A ring of executions, and a table that finds them: open addressing, linear probing, deletion by shifting back. It
@@ -39,8 +47,7 @@ impl FillState {
 #[derive(Debug)]
 pub(crate) struct Fills {
     ring: Vec<FillState>,
-    /// Places in the ring, one more than they are; zero for none.
-    table: Vec<u32>,
+    table: Vec<Place>,
     mask: usize,
     oldest: usize,
 }
@@ -48,26 +55,25 @@ pub(crate) struct Fills {
 impl Fills {
     pub(crate) fn new(len_max: usize) -> Self {
         let len = (len_max.max(1) * 2).next_power_of_two();
-        Self { ring: Vec::with_capacity(len_max), table: alloc::vec![0; len], mask: len - 1, oldest: 0 }
+        let table = alloc::vec![Place::default(); len];
+        Self { ring: Vec::with_capacity(len_max), table, mask: len - 1, oldest: 0 }
     }
 
-    /// The table's place of an execution, or the empty one where it belongs.
-    fn locate(&self, state: &FillState) -> usize {
-        let mut at = state.hash() & self.mask;
-        while let Some(place) = self.table[at].checked_sub(1) {
-            if self.ring[place as usize].is_same(state) {
-                break;
-            }
+    /// The table's place from `hash` on that is empty or of which `is_it` says so.
+    fn locate(&self, hash: u32, is_it: impl Fn(&Place) -> bool) -> usize {
+        let mut at = hash as usize & self.mask;
+        while self.table[at].number != 0 && !(self.table[at].hash == hash && is_it(&self.table[at])) {
             at = (at + 1) & self.mask;
         }
         at
     }
 
     /// Takes note of an execution; `false` where it came before. What the first message left out is filled in.
-    pub(crate) fn note(&mut self, state: FillState) -> bool {
-        let at = self.locate(&state);
-        if let Some(place) = self.table[at].checked_sub(1) {
-            let known = &mut self.ring[place as usize];
+    pub(crate) fn note(&mut self, state: &FillState) -> bool {
+        let hash = state.hash();
+        let at = self.locate(hash, |place| self.ring[place.number as usize - 1].is_same(state));
+        if let Some(number) = self.table[at].number.checked_sub(1) {
+            let known = &mut self.ring[number as usize];
             known.instrument = known.instrument.or(state.instrument);
             known.side = known.side.or(state.side);
             known.fill.fee = known.fill.fee.or(state.fill.fee);
@@ -79,15 +85,17 @@ impl Fills {
             return true;
         }
         if self.ring.len() < self.ring.capacity() {
-            self.ring.push(state);
-            self.table[at] = self.ring.len() as u32;
+            self.ring.push(*state);
+            self.table[at] = Place { hash, number: self.ring.len() as u32 };
             return true;
         }
-        let oldest = self.ring[self.oldest];
-        self.remove(self.locate(&oldest));
-        self.ring[self.oldest] = state;
-        let at = self.locate(&state);
-        self.table[at] = self.oldest as u32 + 1;
+        let number = self.oldest as u32 + 1;
+        let oldest = self.ring[self.oldest].hash();
+        self.remove(self.locate(oldest, |place| place.number == number));
+        self.ring[self.oldest] = *state;
+        // The removal may have moved what stood before the empty place.
+        let at = self.locate(hash, |_| false);
+        self.table[at] = Place { hash, number };
         self.oldest = (self.oldest + 1) % self.ring.len();
         true
     }
@@ -96,14 +104,17 @@ impl Fills {
     fn remove(&mut self, mut hole: usize) {
         let mut at = hole;
         loop {
-            self.table[hole] = 0;
+            self.table[hole] = Place::default();
             loop {
                 at = (at + 1) & self.mask;
-                let Some(place) = self.table[at].checked_sub(1) else { return };
-                let start = self.ring[place as usize].hash() & self.mask;
+                let place = self.table[at];
+                if place.number == 0 {
+                    return;
+                }
+                let start = place.hash as usize & self.mask;
                 // It may move if its own start does not lie between the hole and itself.
                 if (at.wrapping_sub(start) & self.mask) >= (at.wrapping_sub(hole) & self.mask) {
-                    self.table[hole] = self.table[at];
+                    self.table[hole] = place;
                     hole = at;
                     break;
                 }
@@ -141,7 +152,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let (trade, order) = (seed >> 33 & 0xff, seed >> 50 & 1);
             let is_new = !kept.contains(&(trade, order));
-            assert_eq!(fills.note(state(trade, order)), is_new);
+            assert_eq!(fills.note(&state(trade, order)), is_new);
             if is_new {
                 kept.push((trade, order));
                 if kept.len() > 100 {
@@ -153,7 +164,7 @@ mod tests {
         assert_eq!(found, kept.iter().map(|(trade, _)| *trade).collect::<Vec<_>>());
         let fee = Some(Decimal::new(-7, 2));
         let last = state(kept[99].0, kept[99].1);
-        assert!(!fills.note(FillState { fill: Fill { fee, ..last.fill }, ..last }));
+        assert!(!fills.note(&FillState { fill: Fill { fee, ..last.fill }, ..last }));
         assert_eq!(fills.iter().last().unwrap().fill.fee, fee, "told later");
     }
 }

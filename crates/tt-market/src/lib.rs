@@ -57,6 +57,7 @@ mod listing;
 mod mark;
 pub mod okx;
 mod orders;
+mod positions;
 mod proof;
 mod quote;
 mod resting;

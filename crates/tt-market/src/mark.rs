@@ -177,7 +177,7 @@ impl PositionMark {
             instrument: position.instrument,
             account: position.account,
             lots: position.lots,
-            pnl_mantissa: quantity.checked_mul(move_px).ok_or(Fault::NumberRange)?,
+            pnl_mantissa: product(quantity, move_px)?,
             pnl_decimals: decimals + lot.decimals,
             ts_recv: mark.ts_recv,
         })
@@ -249,6 +249,15 @@ impl PositionMark {
             pnl_decimals: words[4] as u8,
             ts_recv: Nanos(words[5]),
         }
+    }
+}
+
+/// The product, by one instruction where both factors fit in 64 bits.
+#[inline]
+fn product(quantity: i128, move_px: i128) -> Result<i128, Fault> {
+    match (i64::try_from(quantity), i64::try_from(move_px)) {
+        (Ok(quantity), Ok(move_px)) => Ok(i128::from(quantity) * i128::from(move_px)),
+        (Ok(_) | Err(_), Err(_)) | (Err(_), Ok(_)) => quantity.checked_mul(move_px).ok_or(Fault::NumberRange),
     }
 }
 

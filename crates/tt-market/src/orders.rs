@@ -57,7 +57,7 @@ impl Orders {
     fn locate(&self, venue: Venue, id: &OrderId) -> usize {
         let mut at = self.start(venue, id);
         while let Some(order) = &self.slots[at] {
-            if order.order_id == *id && order.venue == venue {
+            if order.order_id.is(id) && order.venue == venue {
                 break;
             }
             at = (at + 1) & self.mask;
@@ -73,52 +73,53 @@ impl Orders {
         self.len
     }
 
-    /// Applies an update; an order that ended is forgotten. Returns the order as it is after the update.
+    /// Applies an update; an order that ended is forgotten.
     pub(crate) fn apply(
         &mut self,
         venue: Venue,
         instrument: Option<InstrumentId>,
         update: &OrderUpdate,
-    ) -> Result<OrderState, Fault> {
+    ) -> Result<(), Fault> {
         let at = self.locate(venue, &update.order_id);
-        let known = self.slots[at];
-        if known.is_some_and(|order| order.ts_event > update.ts_event) {
-            return Err(Fault::Duplicate);
+        let listing = self.listings.number(venue);
+        if let Some(order) = &mut self.slots[at] {
+            if order.ts_event > update.ts_event {
+                return Err(Fault::Duplicate);
+            }
+            if !update.status.is_open() {
+                self.remove(at);
+                return Ok(());
+            }
+            order.instrument = instrument.or(order.instrument);
+            order.side = update.side.or(order.side);
+            order.status = update.status;
+            order.limit_px = update.limit_px.unwrap_or(order.limit_px);
+            order.qty = update.qty.unwrap_or(order.qty);
+            order.filled_qty = update.filled_qty.unwrap_or(order.filled_qty);
+            order.ts_event = update.ts_event;
+            order.listing = listing;
+            return Ok(());
         }
-        let before = known.unwrap_or(OrderState {
+        if !update.status.is_open() {
+            return Ok(());
+        }
+        if self.len == self.len_max {
+            return Err(Fault::OrdersFull);
+        }
+        self.slots[at] = Some(OrderState {
             venue,
             order_id: update.order_id,
             instrument,
             side: update.side,
             status: update.status,
-            limit_px: Decimal::default(),
-            qty: Decimal::default(),
-            filled_qty: Decimal::default(),
+            limit_px: update.limit_px.unwrap_or_default(),
+            qty: update.qty.unwrap_or_default(),
+            filled_qty: update.filled_qty.unwrap_or_default(),
             ts_event: update.ts_event,
-            listing: 0,
+            listing,
         });
-        let order = OrderState {
-            instrument: instrument.or(before.instrument),
-            side: update.side.or(before.side),
-            status: update.status,
-            limit_px: update.limit_px.unwrap_or(before.limit_px),
-            qty: update.qty.unwrap_or(before.qty),
-            filled_qty: update.filled_qty.unwrap_or(before.filled_qty),
-            ts_event: update.ts_event,
-            listing: self.listings.number(venue),
-            ..before
-        };
-        match (known.is_some(), update.status.is_open()) {
-            (true, true) => self.slots[at] = Some(order),
-            (true, false) => self.remove(at),
-            (false, true) if self.len == self.len_max => return Err(Fault::OrdersFull),
-            (false, true) => {
-                self.slots[at] = Some(order);
-                self.len += 1;
-            }
-            (false, false) => {}
-        }
-        Ok(order)
+        self.len += 1;
+        Ok(())
     }
 
     /// Before the orders of a message are applied.

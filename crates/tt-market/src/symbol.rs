@@ -35,6 +35,13 @@ impl Symbol {
         Ok(Self { words })
     }
 
+    /// Whether both are the same, without a call.
+    #[inline]
+    pub(crate) const fn is(&self, other: &Self) -> bool {
+        let ([a, b, c], [d, e, f]) = (self.words, other.words);
+        (a ^ d) | (b ^ e) | (c ^ f) == 0
+    }
+
     /// The text and its length, padded with zeros.
     pub(crate) const fn words(&self) -> &[u64; 3] {
         &self.words

@@ -40,7 +40,7 @@ impl SymbolTable {
     pub(crate) fn find(&self, venue: Venue, symbol: &Symbol) -> Option<InstrumentId> {
         let mut at = self.start(venue, symbol);
         while let Some((other_venue, other, id)) = &self.slots[at].0 {
-            if *other == *symbol && *other_venue == venue {
+            if other.is(symbol) && *other_venue == venue {
                 return Some(*id);
             }
             at = (at + 1) & self.mask;

@@ -21,6 +21,12 @@ pub(crate) trait Operation {
     /// Runs on input `index` and returns a digest of the answer that costs next to nothing.
     fn run(&mut self, index: usize) -> u64;
 
+    /// Reads input `index`, so that it is in the cache as what wrote it leaves it: the frame that is applied has just been
+    /// parsed. Called for the inputs of a chunk before the clock starts, not for those that are to be cold.
+    fn ready(&self, index: usize) {
+        let _ = index;
+    }
+
     /// Runs on input `index`, compares the whole answer with the reference, and returns the digest that
     /// [`run`](Self::run) must give.
     fn verify(&mut self, index: usize) -> anyhow::Result<u64>;
@@ -126,10 +132,14 @@ impl<O: Operation> Chunked<O> {
         Self { cold: Some((name, Samples::new())), ..self }
     }
 
-    /// Cycles of one chunk of `count`, right after `before`.
-    fn chunk(&mut self, clock: Clock, count: usize, before: impl FnOnce()) -> anyhow::Result<u64> {
+    /// Cycles of one chunk of `count`, whose inputs are in the cache, or nothing is.
+    fn chunk(&mut self, clock: Clock, count: usize, is_cold: bool) -> anyhow::Result<u64> {
         let first = self.first_of(count);
-        before();
+        if is_cold {
+            displaced::displace();
+        } else {
+            (first..first + count).for_each(|index| self.operation.ready(index));
+        }
         let (cycles, digest) = timed(&mut self.operation, clock, first, count);
         self.next = first + count;
         let expected = self.digests[self.next].wrapping_sub(self.digests[first]);
@@ -179,7 +189,7 @@ impl<O: Operation> Chunked<O> {
         }
         let mut block = Vec::with_capacity(count);
         for _ in 0..count {
-            let cycles = self.chunk(calibration.clock, 1, displaced::displace)?;
+            let cycles = self.chunk(calibration.clock, 1, true)?;
             block.push(calibration.scale.ns_f64(cycles as f64) / f64::from(O::PER_RUN));
         }
         if let Some((_, samples)) = &mut self.cold {
@@ -202,7 +212,7 @@ impl<O: Operation> Chunked<O> {
         let (mut cycles, mut chunks) = (0, 0u64);
         let begin = calibration.clock.end();
         while calibration.scale.ns(calibration.clock.end().since(begin)) < span_ns {
-            cycles += self.chunk(calibration.clock, self.batch, || ())?;
+            cycles += self.chunk(calibration.clock, self.batch, false)?;
             chunks += 1;
         }
         Ok(calibration.scale.ns_f64(cycles as f64) / (chunks as f64 * self.batch as f64))
@@ -257,7 +267,7 @@ impl<O: Operation> Bench for Chunked<O> {
         while block.len() < plan.samples_per_block
             && calibration.scale.ns(calibration.clock.end().since(begin)) < plan.block_ns
         {
-            let cycles = self.chunk(calibration.clock, self.batch, || ())?;
+            let cycles = self.chunk(calibration.clock, self.batch, false)?;
             block.push(calibration.scale.ns_f64(cycles as f64) / operations);
         }
         self.samples.push_block(block);

@@ -35,7 +35,7 @@ impl Engine {
         if let Some(fill) = &update.fill {
             self.note_update_fill(venue, instrument, update, fill);
         }
-        self.orders.apply(venue, instrument, update).map(|_| ())
+        self.orders.apply(venue, instrument, update)
     }
 
     /// An execution that comes late is one all the same.
@@ -50,10 +50,10 @@ impl Engine {
             fill: *fill,
             ts_event: update.ts_event,
         };
-        self.note_fill(state);
+        self.note_fill(&state);
     }
 
-    fn note_fill(&mut self, state: FillState) {
+    fn note_fill(&mut self, state: &FillState) {
         let counters = self.counters.venue_mut(state.venue);
         if self.fills.note(state) {
             counters.executions += 1;
@@ -102,7 +102,7 @@ impl Engine {
         let instrument = Some(InstrumentId(self.find(venue, &execution.symbol)? as u32));
         let Execution { order_id, execution_id, side, px, qty, fee, fee_asset, is_maker, ts_event, .. } = *execution;
         let fill = Fill { trade_id: execution_id, px, qty, fee, fee_asset, is_maker };
-        self.note_fill(FillState { venue, instrument, order_id, side: Some(side), fill, ts_event });
+        self.note_fill(&FillState { venue, instrument, order_id, side: Some(side), fill, ts_event });
         Ok(Applied::Account)
     }
 
@@ -146,12 +146,12 @@ impl Engine {
         }
         let free = held.or_else(|| self.positions.iter().position(Option::is_none));
         let slot = free.ok_or(Fault::PositionsFull)?;
-        let known = self.positions[slot];
+        let known = self.positions.get(slot).copied();
         let Some(entry_px) = update.entry_px.or(known.map(|known| known.entry_px)) else { return Ok(()) };
         let position = Position { instrument, account: known.map_or(0, |known| known.account), lots, entry_px };
         let listing = self.position_listings.number(venue);
         self.position_origins[slot] = PositionOrigin { leg: update.leg, is_told: true, listing };
-        self.positions[slot] = Some(position);
+        self.positions.set(slot, Some(position));
         let known = &self.instruments[index];
         if let Some(mark) = &known.mark {
             let value = PositionMark::of_contract(&position, known.spec.lot_size, known.unit, mark)?;
@@ -162,7 +162,7 @@ impl Engine {
 
     /// Empties a slot, and shows that nothing is held there any more.
     fn close_position(&mut self, slot: usize, ts_recv: Nanos) {
-        let Some(Position { instrument, account, .. }) = self.positions[slot].take() else { return };
+        let Some(Position { instrument, account, .. }) = self.positions.set(slot, None) else { return };
         self.position_origins[slot] = PositionOrigin::default();
         let closed = PositionMark { instrument, account, lots: 0, pnl_mantissa: 0, pnl_decimals: 0, ts_recv };
         self.writer.store_position(slot, &closed);
@@ -173,7 +173,9 @@ impl Engine {
         let number = self.position_listings.number(venue);
         for slot in 0..self.positions.len() {
             let PositionOrigin { is_told, listing, .. } = self.position_origins[slot];
-            let is_venues = self.positions[slot]
+            let is_venues = self
+                .positions
+                .get(slot)
                 .is_some_and(|position| self.instruments[position.instrument.0 as usize].spec.venue == venue);
             if is_told && is_venues && listing != number {
                 self.close_position(slot, ts_recv);
@@ -195,6 +197,6 @@ impl Engine {
     /// The position in slot `index`, as set or as the venue last told.
     #[must_use]
     pub fn position(&self, index: usize) -> Option<&Position> {
-        self.positions.get(index)?.as_ref()
+        self.positions.get(index)
     }
 }

@@ -274,15 +274,13 @@ impl Engine {
         instrument.mark = Some(mark);
         let (lot, unit) = (instrument.spec.lot_size, instrument.unit);
         let is_base = matches!(unit, ContractUnit::Base);
-        for (slot, position) in self.positions.iter().enumerate() {
-            if let Some(position) = position.as_ref().filter(|position| position.instrument == id) {
-                let value = if is_base {
-                    PositionMark::new(position, lot, &mark)?
-                } else {
-                    PositionMark::of_contract(position, lot, unit, &mark)?
-                };
-                self.writer.store_position(slot, &value);
-            }
+        for (slot, position) in self.positions.of(id) {
+            let value = if is_base {
+                PositionMark::new(position, lot, &mark)?
+            } else {
+                PositionMark::of_contract(position, lot, unit, &mark)?
+            };
+            self.writer.store_position(slot, &value);
         }
         self.counters.venue_mut(instrument.spec.venue).mark_prices += 1;
         self.writer.store_mark(id, &mark);

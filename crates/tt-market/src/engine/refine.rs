@@ -95,7 +95,7 @@ impl Engine {
         if !self.positions.iter().flatten().all(fits) {
             return Err(AddError::BadSize);
         }
-        self.positions.iter_mut().flatten().filter(of_it).for_each(|position| position.lots *= factors.qty);
+        self.positions.iter_mut().filter(of_it).for_each(|position| position.lots *= factors.qty);
 
         let instrument = &mut self.instruments[id.0 as usize];
         instrument.book.clear(&mut self.slab);

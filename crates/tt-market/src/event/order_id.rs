@@ -42,6 +42,12 @@ impl OrderId {
         words[0] ^ words[1]
     }
 
+    /// Whether both are the same, without a call.
+    #[inline]
+    pub(crate) const fn is(&self, other: &Self) -> bool {
+        self.0.is(&other.0)
+    }
+
     pub(crate) const fn words(&self) -> &[u64; 3] {
         self.0.words()
     }

@@ -113,6 +113,11 @@ impl Operation for Delta {
         self.rig.apply(*ts, event, &self.updates.all[*update as usize].buffer)
     }
 
+    fn ready(&self, index: usize) {
+        let Input { event, update, .. } = &self.inputs[index];
+        Rig::read(event, &self.updates.all[*update as usize].buffer);
+    }
+
     fn verify(&mut self, index: usize) -> anyhow::Result<u64> {
         let found = self.run(index);
         let Input { instrument, update, .. } = self.inputs[index];

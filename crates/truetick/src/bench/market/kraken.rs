@@ -8,7 +8,7 @@ use tt_report::Sizes;
 
 use super::super::operation::{Label, Operation};
 use super::rig::{BOOK, digest, json};
-use super::source::Session;
+use super::source::{Session, read};
 use super::{Size, label};
 
 const ID: InstrumentId = InstrumentId(0);
@@ -74,6 +74,10 @@ impl Operation for Verified {
     fn run(&mut self, index: usize) -> u64 {
         let (ts, frame) = self.frames[index + 1];
         digest(self.engine.handle_frame(Nanos(*ts), self.connection, frame, &mut Off))
+    }
+
+    fn ready(&self, index: usize) {
+        read(&self.frames[index + 1].1);
     }
 
     fn verify(&mut self, index: usize) -> anyhow::Result<u64> {

@@ -10,7 +10,7 @@ use super::super::operation::{Label, Operation};
 use super::delta::spread;
 use super::recorded::inputs;
 use super::rig::{json, level};
-use super::source::{Session, is_of, is_snapshot, usdm_updates};
+use super::source::{Session, is_of, is_snapshot, read, usdm_updates};
 use super::state::plural;
 use super::{Size, label};
 
@@ -111,6 +111,10 @@ impl Operation for Parse {
             Ok(event) => digest(&event, &self.buffer),
             Err(_) => u64::MAX,
         }
+    }
+
+    fn ready(&self, index: usize) {
+        read(&self.bytes[index]);
     }
 
     /// Ids, counts, prices and quantities as a JSON library reads them.

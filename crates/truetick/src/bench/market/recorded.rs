@@ -10,7 +10,7 @@ use super::super::operation::{Label, Operation};
 use super::super::plan::Random;
 use super::delta::spread;
 use super::rig::{Rig, Setup, digest, json, level, symbol_text};
-use super::source::{Session, is_of, is_snapshot, usdm_updates};
+use super::source::{Session, is_of, is_snapshot, read, usdm_updates};
 use super::state::plural;
 use super::updates::{Places, Updates};
 use super::{Size, label};
@@ -128,6 +128,10 @@ impl Operation for Recorded {
     fn run(&mut self, index: usize) -> u64 {
         let input = &self.inputs[index];
         digest(self.rig.engine.handle_frame(input.ts, self.rig.connection, &input.bytes, &mut Off))
+    }
+
+    fn ready(&self, index: usize) {
+        read(&self.inputs[index].bytes);
     }
 
     fn verify(&mut self, index: usize) -> anyhow::Result<u64> {

@@ -1,5 +1,7 @@
 //! An engine that follows Binance USD-M instruments.
 
+use std::hint::black_box;
+
 use anyhow::{Context as _, anyhow, bail, ensure};
 use serde_json::Value;
 use tt_market::{
@@ -127,6 +129,17 @@ impl Rig {
     #[inline(always)]
     pub(super) fn apply(&mut self, ts: Nanos, event: &Event, buffer: &EventBuffer) -> u64 {
         digest(self.engine.handle_event(ts, self.connection, event, buffer, &mut Off))
+    }
+
+    /// Reads a parsed frame, as its parser has just written it.
+    pub(super) fn read(event: &Event, buffer: &EventBuffer) {
+        black_box(*event);
+        for level in buffer.levels() {
+            black_box(level.px);
+        }
+        for update in buffer.order_updates() {
+            black_box(*update);
+        }
     }
 
     /// Holds the shown levels of instrument `number` against `expected`.

@@ -1,6 +1,7 @@
 //! Where frames come from: captures where `TRUETICK_DATA` leads to them, else the committed recordings of the simulator,
 //! which are part of the program.
 
+use std::hint::black_box;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -15,6 +16,13 @@ pub(super) struct Session {
     /// Receive time in nanoseconds and the frame, in order; the REST snapshot stands among them.
     pub(super) frames: Vec<(u64, Vec<u8>)>,
     pub(super) is_captured: bool,
+}
+
+/// Reads a word of each line of `frame`, as the read from its socket has just written it.
+pub(super) fn read(frame: &[u8]) {
+    frame.iter().step_by(64).for_each(|byte| {
+        black_box(*byte);
+    });
 }
 
 /// Whether `frame` is the body of a REST snapshot.
@@ -32,7 +40,7 @@ fn captures() -> Option<PathBuf> {
     std::env::var_os("TRUETICK_DATA").map(PathBuf::from)
 }
 
-fn read<E>(records: impl Iterator<Item = Result<Record, E>>, is_captured: bool) -> anyhow::Result<Session>
+fn collect<E>(records: impl Iterator<Item = Result<Record, E>>, is_captured: bool) -> anyhow::Result<Session>
 where
     E: std::error::Error + Send + Sync + 'static,
 {
@@ -58,9 +66,9 @@ impl Session {
             Some(folder) => {
                 let path = folder.join("binance/usdm_btcusdt_20240808.gz");
                 let lines = GzLines::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-                read(lines, true).with_context(|| path.display().to_string())
+                collect(lines, true).with_context(|| path.display().to_string())
             }
-            None => read(GzLines::decode(USDM), false),
+            None => collect(GzLines::decode(USDM), false),
         };
         kept(&SESSION, read)
     }
@@ -75,9 +83,9 @@ impl Session {
             Some(folder) => {
                 let path = folder.join("kraken/v2_btcusd_depth25.cbcap");
                 let records = CbcapReader::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-                read(records, true).with_context(|| path.display().to_string())
+                collect(records, true).with_context(|| path.display().to_string())
             }
-            None => read(CbcapReader::new(KRAKEN)?, false),
+            None => collect(CbcapReader::new(KRAKEN)?, false),
         };
         kept(&SESSION, read)
     }

@@ -261,6 +261,11 @@ impl Operation for State {
         self.rig.apply(*ts, event, &self.buffers[*buffer as usize])
     }
 
+    fn ready(&self, index: usize) {
+        let Input { event, buffer, .. } = &self.inputs[index];
+        Rig::read(event, &self.buffers[*buffer as usize]);
+    }
+
     fn verify(&mut self, index: usize) -> anyhow::Result<u64> {
         self.done = index + 1;
         let found = self.apply(index);
