@@ -43,7 +43,9 @@ pub(super) fn inputs(session: &Session, updates: &Updates, places: &Places, inst
         for instrument in &order {
             let at = begins[instrument % count] + round;
             let (ts, frame) = &session.frames[at];
-            if !is_snapshot(frame) {
+            // Own orders are numbered for the whole account: several instruments cannot have the same ones.
+            let is_taken = !is_snapshot(frame) && (instruments == 1 || !is_of(frame, "ORDER_TRADE_UPDATE"));
+            if is_taken {
                 let bytes = renamed(frame, *instrument, instruments);
                 inputs.push(Input { ts: Nanos(*ts), instrument: *instrument, bytes, at });
             }
