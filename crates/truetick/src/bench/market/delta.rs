@@ -8,7 +8,7 @@ use tt_report::{Sizes, Statistic};
 use super::super::operation::{Label, Operation};
 use super::super::plan::Random;
 use super::rig::{BOOK, Rig, Setup, symbol};
-use super::source::{Session, usdm_updates};
+use super::source::{Capture, usdm_updates};
 use super::state::plural;
 use super::updates::{Places, Updates};
 use super::{Size, label};
@@ -49,11 +49,11 @@ impl Delta {
     /// # Errors
     /// The source cannot be read.
     pub(super) fn new(size: Size) -> anyhow::Result<Self> {
-        let (updates, session) = (usdm_updates()?, Session::usdm()?);
+        let (updates, capture) = (usdm_updates()?, Capture::usdm()?);
         let instruments = size.instruments;
         let (count, levels, pages) = spread(instruments);
         let places = updates.places(count, levels);
-        let start = Nanos(session.frames[0].0);
+        let start = Nanos(capture.frames[0].0);
         let rig = Rig::new(start, Setup { pages, ..Setup::of(instruments) })?;
         // The first update of each is the one that joins it to its snapshot.
         let each = (INPUTS / instruments).clamp(1, places.apart - 1);
@@ -71,7 +71,7 @@ impl Delta {
                 inputs.push(Input { ts: update.ts, event, instrument: *instrument as u32, update: at as u32 });
             }
         }
-        Ok(Self { rig, updates, places, inputs, size, start, origin: session.origin() })
+        Ok(Self { rig, updates, places, inputs, size, start, origin: capture.origin() })
     }
 
     pub(super) fn label(size: Size) -> Label {

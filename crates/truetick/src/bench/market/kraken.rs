@@ -8,7 +8,7 @@ use tt_report::Sizes;
 
 use super::super::operation::{Label, Operation};
 use super::rig::{BOOK, digest, json};
-use super::source::{Session, read};
+use super::source::{Capture, read};
 use super::{Size, label};
 
 const ID: InstrumentId = InstrumentId(0);
@@ -44,12 +44,12 @@ impl Verified {
     /// # Errors
     /// The source cannot be read, or does not begin with a snapshot.
     pub(super) fn new() -> anyhow::Result<Self> {
-        let session = Session::kraken()?;
+        let capture = Capture::kraken()?;
         let is_book = |frame: &&(u64, Vec<u8>)| frame.1.starts_with(b"{\"channel\":\"book\"");
-        let frames: Vec<_> = session.frames.iter().filter(is_book).collect();
+        let frames: Vec<_> = capture.frames.iter().filter(is_book).collect();
         ensure!(frames.len() > 1, "no book in the session");
         let (engine, connection) = engine(Nanos(frames[0].0))?;
-        Ok(Self { engine, connection, frames, origin: session.origin() })
+        Ok(Self { engine, connection, frames, origin: capture.origin() })
     }
 
     pub(super) fn label(size: Size) -> Label {

@@ -10,7 +10,7 @@ use super::super::operation::{Label, Operation};
 use super::delta::spread;
 use super::recorded::inputs;
 use super::rig::{json, level};
-use super::source::{Session, is_of, is_snapshot, read, usdm_updates};
+use super::source::{Capture, is_of, is_snapshot, read, usdm_updates};
 use super::state::plural;
 use super::{Size, label};
 
@@ -36,18 +36,18 @@ impl Parse {
     /// # Errors
     /// The source cannot be read, or has no such frames.
     pub(super) fn new(frames: Frames, size: Size) -> anyhow::Result<Self> {
-        let session = Session::usdm()?;
+        let capture = Capture::usdm()?;
         let wanted = |frame: &[u8]| match frames {
             Frames::All => !is_snapshot(frame),
             Frames::BookTicker => is_of(frame, "bookTicker"),
             Frames::Depth => is_of(frame, "depthUpdate"),
         };
         let bytes: Vec<Vec<u8>> = if size.instruments == 1 {
-            session.frames.iter().map(|(_, frame)| frame).filter(|frame| wanted(frame)).cloned().collect()
+            capture.frames.iter().map(|(_, frame)| frame).filter(|frame| wanted(frame)).cloned().collect()
         } else {
             let updates = usdm_updates()?;
             let (count, _, _) = spread(size.instruments);
-            let all = inputs(session, updates, &updates.places(count, 1), size.instruments);
+            let all = inputs(capture, updates, &updates.places(count, 1), size.instruments);
             all.into_iter().map(|input| input.bytes).collect()
         };
         ensure!(!bytes.is_empty(), "no such frames in the source");
@@ -59,7 +59,7 @@ impl Parse {
                 levels.push(buffer.levels().len());
             }
         }
-        Ok(Self { frames, bytes, buffer, levels, size, origin: session.origin() })
+        Ok(Self { frames, bytes, buffer, levels, size, origin: capture.origin() })
     }
 
     pub(super) fn label(&self) -> Label {

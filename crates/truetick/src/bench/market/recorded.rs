@@ -10,7 +10,7 @@ use super::super::operation::{Label, Operation};
 use super::super::plan::Random;
 use super::delta::spread;
 use super::rig::{Rig, Setup, digest, json, level, symbol_text};
-use super::source::{Session, is_of, is_snapshot, read, usdm_updates};
+use super::source::{Capture, is_of, is_snapshot, read, usdm_updates};
 use super::state::plural;
 use super::updates::{Places, Updates};
 use super::{Size, label};
@@ -29,10 +29,10 @@ pub(super) struct Input {
 
 /// The session's frames for `instruments`, each of which begins at one of `places` and follows the session from there;
 /// they take turns in an order that is drawn. One instrument gets them as they are.
-pub(super) fn inputs(session: &Session, updates: &Updates, places: &Places, instruments: usize) -> Vec<Input> {
+pub(super) fn inputs(capture: &Capture, updates: &Updates, places: &Places, instruments: usize) -> Vec<Input> {
     let count = places.bodies.len();
     let begins: Vec<usize> = (0..count).map(|place| updates.all[place * places.apart].at).collect();
-    let ends = begins.iter().skip(1).copied().chain([session.frames.len()]);
+    let ends = begins.iter().skip(1).copied().chain([capture.frames.len()]);
     let shortest = begins.iter().zip(ends).map(|(begin, end)| end - begin).min().unwrap_or(0);
     let each = if instruments == 1 { shortest } else { (INPUTS / instruments).clamp(1, shortest) };
     let mut order: Vec<usize> = (0..instruments).collect();
@@ -42,7 +42,7 @@ pub(super) fn inputs(session: &Session, updates: &Updates, places: &Places, inst
         (1..instruments).rev().for_each(|index| order.swap(index, random.below(index + 1)));
         for instrument in &order {
             let at = begins[instrument % count] + round;
-            let (ts, frame) = &session.frames[at];
+            let (ts, frame) = &capture.frames[at];
             // Own orders are numbered for the whole account: several instruments cannot have the same ones.
             let is_taken = !is_snapshot(frame) && (instruments == 1 || !is_of(frame, "ORDER_TRADE_UPDATE"));
             if is_taken {
@@ -79,15 +79,15 @@ impl Recorded {
     /// # Errors
     /// The source cannot be read.
     pub(super) fn new(size: Size) -> anyhow::Result<Self> {
-        let (session, updates) = (Session::usdm()?, usdm_updates()?);
+        let (capture, updates) = (Capture::usdm()?, usdm_updates()?);
         let (count, levels, pages) = spread(size.instruments);
         let places = updates.places(count, levels);
-        let inputs = inputs(session, updates, &places, size.instruments);
+        let inputs = inputs(capture, updates, &places, size.instruments);
         ensure!(!inputs.is_empty(), "no frame follows the snapshot");
         let setup = Setup { pages, ..Setup::of(size.instruments) };
-        let start = Nanos(session.frames[0].0);
+        let start = Nanos(capture.frames[0].0);
         let rig = Rig::new(start, setup)?;
-        Ok(Self { rig, places, inputs, updates, setup, start, origin: session.origin() })
+        Ok(Self { rig, places, inputs, updates, setup, start, origin: capture.origin() })
     }
 
     pub(super) fn label(size: Size) -> Label {

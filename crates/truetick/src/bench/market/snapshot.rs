@@ -9,7 +9,7 @@ use super::super::displaced;
 use super::super::operation::{Bench, Finished, Label};
 use super::super::plan::{Plan, Random};
 use super::rig::{Rig, Setup, pair};
-use super::source::{Session, usdm_updates};
+use super::source::{Capture, usdm_updates};
 use super::updates::{Body, Pair, body};
 use super::{ENGINE, Size, label};
 
@@ -90,7 +90,7 @@ fn bodies(instruments: usize, random: &mut Random) -> anyhow::Result<(Vec<Body>,
     if instruments <= CAPTURED_MAX {
         let places = usdm_updates()?.places(BODIES, LEVELS);
         if places.len_min >= LEVELS {
-            return Ok((places.bodies, Session::usdm()?.origin()));
+            return Ok((places.bodies, Capture::usdm()?.origin()));
         }
     }
     Ok(((0..BODIES).map(|_| made(random)).collect(), "made for this bench"))

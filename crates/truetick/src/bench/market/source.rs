@@ -12,7 +12,7 @@ const USDM: &[u8] = include_bytes!("../../../../../testkit/recordings/binance_us
 const KRAKEN: &[u8] = include_bytes!("../../../../../testkit/recordings/kraken_btcusd_depth25.cbcap");
 
 /// One session of an instrument.
-pub(super) struct Session {
+pub(super) struct Capture {
     /// Receive time in nanoseconds and the frame, in order; the REST snapshot stands among them.
     pub(super) frames: Vec<(u64, Vec<u8>)>,
     pub(super) is_captured: bool,
@@ -40,17 +40,17 @@ fn captures() -> Option<PathBuf> {
     std::env::var_os("TRUETICK_DATA").map(PathBuf::from)
 }
 
-fn collect<E>(records: impl Iterator<Item = Result<Record, E>>, is_captured: bool) -> anyhow::Result<Session>
+fn collect<E>(records: impl Iterator<Item = Result<Record, E>>, is_captured: bool) -> anyhow::Result<Capture>
 where
     E: std::error::Error + Send + Sync + 'static,
 {
     let frames: Vec<_> =
         records.map(|record| record.map(|record| (record.ts_ns, record.payload))).collect::<Result<_, _>>()?;
     ensure!(!frames.is_empty(), "the session is empty");
-    Ok(Session { frames, is_captured })
+    Ok(Capture { frames, is_captured })
 }
 
-impl Session {
+impl Capture {
     /// What the frames are, for a reader of the result.
     pub(super) const fn origin(&self) -> &'static str {
         if self.is_captured { "captured frames" } else { "the simulator's recording" }
@@ -61,7 +61,7 @@ impl Session {
     /// # Errors
     /// It cannot be read.
     pub(super) fn usdm() -> anyhow::Result<&'static Self> {
-        static SESSION: OnceLock<Result<Session, String>> = OnceLock::new();
+        static SESSION: OnceLock<Result<Capture, String>> = OnceLock::new();
         let read = || match captures() {
             Some(folder) => {
                 let path = folder.join("binance/usdm_btcusdt_20240808.gz");
@@ -78,7 +78,7 @@ impl Session {
     /// # Errors
     /// It cannot be read.
     pub(super) fn kraken() -> anyhow::Result<&'static Self> {
-        static SESSION: OnceLock<Result<Session, String>> = OnceLock::new();
+        static SESSION: OnceLock<Result<Capture, String>> = OnceLock::new();
         let read = || match captures() {
             Some(folder) => {
                 let path = folder.join("kraken/v2_btcusd_depth25.cbcap");
@@ -99,11 +99,11 @@ fn kept<T>(
     made.as_ref().map_err(|error| anyhow!(error.clone()))
 }
 
-/// The book's updates of [`Session::usdm`]; made once.
+/// The book's updates of [`Capture::usdm`]; made once.
 ///
 /// # Errors
 /// The session cannot be read, or its book is never joined.
 pub(super) fn usdm_updates() -> anyhow::Result<&'static super::updates::Updates> {
     static UPDATES: OnceLock<Result<super::updates::Updates, String>> = OnceLock::new();
-    kept(&UPDATES, || super::updates::Updates::of(Session::usdm()?))
+    kept(&UPDATES, || super::updates::Updates::of(Capture::usdm()?))
 }

@@ -9,7 +9,7 @@ use tt_report::Statistic;
 use super::super::operation::{Label, Operation};
 use super::super::plan::Random;
 use super::rig::{MARK_PRICE, ORDERS, Parsed, Rig, Setup, TICKER, json, level, parsed, steps, symbol, symbol_text};
-use super::source::{Session, is_of};
+use super::source::{Capture, is_of};
 use super::updates::Pair;
 use super::{Size, label};
 
@@ -104,7 +104,7 @@ impl State {
     /// # Errors
     /// The source cannot be read, or has no such frames.
     pub(super) fn new(kind: Kind, size: Size) -> anyhow::Result<Self> {
-        let start = Session::usdm()?.frames[0].0;
+        let start = Capture::usdm()?.frames[0].0;
         let mut state = Self {
             kind,
             rig: Rig::new(Nanos(start), kind.setup(size.instruments))?,
@@ -132,12 +132,12 @@ impl State {
 
     /// The session's tickers; with several instruments each is for one that is drawn.
     fn take_tickers(&mut self, instruments: usize) -> anyhow::Result<()> {
-        let session = Session::usdm()?;
-        self.origin = session.origin();
+        let capture = Capture::usdm()?;
+        self.origin = capture.origin();
         self.buffers.push(EventBuffer::new(1, 1));
         let mut scratch = EventBuffer::new(10_240, 16);
         let mut tickers = Vec::new();
-        for (ts, frame) in session.frames.iter().filter(|(_, frame)| is_of(frame, "bookTicker")) {
+        for (ts, frame) in capture.frames.iter().filter(|(_, frame)| is_of(frame, "bookTicker")) {
             let Parsed { event, .. } = parsed(*ts, frame, &mut scratch)?;
             let frame = json(frame)?;
             self.expected.push(Expected::Ticker([level(&frame["b"], &frame["B"])?, level(&frame["a"], &frame["A"])?]));

@@ -8,7 +8,7 @@ use tt_market::{BookDelta, Event, EventBuffer, binance};
 use tt_model::Nanos;
 
 use super::rig::{json, level};
-use super::source::{Session, is_of, is_snapshot};
+use super::source::{Capture, is_of, is_snapshot};
 
 /// Published levels of each side.
 const SHOWN: usize = tt_market::DEPTH;
@@ -83,9 +83,9 @@ pub(super) struct Updates {
 }
 
 impl Updates {
-    pub(super) fn of(session: &Session) -> anyhow::Result<Self> {
+    pub(super) fn of(capture: &Capture) -> anyhow::Result<Self> {
         let mut joined = None;
-        for (_, frame) in session.frames.iter().filter(|(_, frame)| is_snapshot(frame)).take(1) {
+        for (_, frame) in capture.frames.iter().filter(|(_, frame)| is_snapshot(frame)).take(1) {
             let body = json(frame)?;
             let mut book = PlainBook::default();
             book.apply(&[levels_of(&body["bids"])?, levels_of(&body["asks"])?]);
@@ -94,7 +94,7 @@ impl Updates {
         let Some((mut book, mut last_id)) = joined else { bail!("no snapshot in the session") };
         let mut scratch = EventBuffer::new(10_240, 1);
         let mut all: Vec<Update> = Vec::new();
-        for (at, (ts, frame)) in session.frames.iter().enumerate().filter(|(_, (_, frame))| is_of(frame, "depthUpdate"))
+        for (at, (ts, frame)) in capture.frames.iter().enumerate().filter(|(_, (_, frame))| is_of(frame, "depthUpdate"))
         {
             let Ok(Event::BookDelta(delta)) = binance::parse(frame, &mut scratch) else { bail!("no update") };
             if delta.last_id < last_id {
