@@ -239,6 +239,7 @@ impl Input {
             | Event::Trades
             | Event::BookDelta(_)
             | Event::BookSnapshot(_)
+            | Event::BookOrders(_)
             | Event::OrderUpdates
             | Event::Account
             | Event::Candles
