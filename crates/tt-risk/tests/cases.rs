@@ -286,14 +286,15 @@ fn roomy(capacity: Capacity) -> Gate {
     let limits =
         Limits { position_long_max: Qty(1 << 40), open_qty_max: Qty(1 << 40), open_orders_max: 1_000, ..LIMITS };
     let mut gate = Gate::new(Capacity { accounts: 2, ..capacity });
-    gate.set_instrument_limits(BTC, &InstrumentLimits { mark_age_max_ns: 1 << 40, ..INSTRUMENT }).unwrap();
+    gate.set_instrument_limits(BTC, &InstrumentLimits { mark_age_max_ns: 1 << 40, ..INSTRUMENT })
+        .expect("a gate takes sound limits");
     gate.set_global_rate(FAST);
     for account in 0..2 {
-        gate.set_limits(account, BTC, &limits).unwrap();
-        gate.set_account_rate(account, FAST).unwrap();
-        gate.restore(account, BTC, &Exposure::default()).unwrap();
+        gate.set_limits(account, BTC, &limits).expect("a gate takes sound limits");
+        gate.set_account_rate(account, FAST).expect("a gate takes sound limits");
+        gate.restore(account, BTC, &Exposure::default()).expect("a gate takes sound limits");
     }
-    gate.set_reference(BTC, &MARK).unwrap();
+    gate.set_reference(BTC, &MARK).expect("a gate takes sound limits");
     gate
 }
 

@@ -118,7 +118,7 @@ impl Model {
         let is_used = used.is_some_and(|used| now < used + WINDOW_NS);
         let desk = self.desks.entry((intent.account, intent.instrument.0)).or_default();
         let meets = desk.meets(intent) || desk.open.len() == usize::from(OWN_ORDERS);
-        u64::from(is_used) * Breach::DUP_ID.0 | u64::from(meets) * Breach::SELF_MATCH.0
+        (u64::from(is_used) * Breach::DUP_ID.0) | (u64::from(meets) * Breach::SELF_MATCH.0)
     }
 
     fn accept(&mut self, now: u64, intent: &OrderIntent) {
