@@ -199,8 +199,7 @@ fn case_m21_identifiers_above_2_to_the_53_are_exact_or_refused() {
         let trade = format!("\"t\":{id},\"p\":\"10.0\",\"q\":\"1.000\",\"X\":\"MARKET\",\"m\":true");
         format!("{{\"e\":\"trade\",\"E\":{MS},\"T\":{MS},\"s\":\"{}\",{trade}}}", wire::SYMBOL)
     };
-    let venues: [(Venue, &dyn Fn(&str) -> String); 3] =
-        [(Venue::Kraken, &kraken), (Venue::Okx, &okx), (Venue::BinanceUsdm, &usdm)];
+    let venues: [(Venue, Written<'_>); 3] = [(Venue::Kraken, &kraken), (Venue::Okx, &okx), (Venue::BinanceUsdm, &usdm)];
     for (venue, trade) in venues {
         let mut rig = Rig::live(venue);
         for id in ["9007199254740992", "9007199254740993", "18446744073709551614", "18446744073709551615"] {
@@ -252,6 +251,9 @@ fn case_m39_times_in_other_units_are_told_by_their_range() {
         }
     }
 }
+
+/// Writes a trade of this identifier.
+type Written<'a> = &'a dyn Fn(&str) -> String;
 
 /// Whether the frame before was one that the venue's numbers say was lost.
 fn numbers_lost(rig: &Rig) -> bool {

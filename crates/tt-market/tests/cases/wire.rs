@@ -135,9 +135,10 @@ impl Wire {
         let (id, ms, symbol, [bids, asks]) = (self.id, self.ms, self.symbol, sides);
         match self.venue {
             Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm => {
-                let (time, chain) = match self.venue {
-                    Venue::BinanceSpot => (String::new(), String::new()),
-                    _ => (format!("\"T\":{ms},"), format!("\"pu\":{previous},")),
+                let (time, chain) = if self.venue == Venue::BinanceSpot {
+                    (String::new(), String::new())
+                } else {
+                    (format!("\"T\":{ms},"), format!("\"pu\":{previous},"))
                 };
                 let head = format!("\"e\":\"depthUpdate\",\"E\":{ms},{time}\"s\":\"{symbol}\"");
                 format!("{{{head},\"U\":{id},\"u\":{id},{chain}\"b\":[{}],\"a\":[{}]}}", pairs(bids), pairs(asks))
@@ -167,31 +168,8 @@ impl Wire {
                 let data = format!("{{\"symbol\":\"{symbol}\",\"bids\":[{b}],\"asks\":[{a}],{end}}}");
                 format!("{{\"channel\":\"book\",\"type\":\"{kind}\",\"data\":[{data}]}}")
             }
-            Venue::CoinbaseExchange if is_whole => {
-                let (b, a) = (pairs(bids), pairs(asks));
-                format!("{{\"type\":\"snapshot\",\"product_id\":\"{symbol}\",\"bids\":[{b}],\"asks\":[{a}]}}")
-            }
-            Venue::CoinbaseExchange => {
-                let of = |side: &str, levels: Levels<'_>| {
-                    listed(levels, |(px, qty)| format!("[\"{side}\",\"{px}\",\"{qty}\"]"))
-                };
-                let changes = joined(of("buy", bids), of("sell", asks));
-                let head = format!("\"type\":\"l2update\",\"product_id\":\"{symbol}\"");
-                format!("{{{head},\"changes\":[{changes}],\"time\":\"{TIME}\"}}")
-            }
-            Venue::CoinbaseAdvanced => {
-                let kind = if is_whole { "snapshot" } else { "update" };
-                let of = |side: &str, levels: Levels<'_>| {
-                    listed(levels, |(px, qty)| {
-                        let value = format!("\"price_level\":\"{px}\",\"new_quantity\":\"{qty}\"");
-                        format!("{{\"side\":\"{side}\",\"event_time\":\"{TIME}\",{value}}}")
-                    })
-                };
-                let updates = joined(of("bid", bids), of("offer", asks));
-                let event = format!("{{\"type\":\"{kind}\",\"product_id\":\"{symbol}\",\"updates\":[{updates}]}}");
-                let head = format!("\"channel\":\"l2_data\",\"client_id\":\"\",\"timestamp\":\"{TIME}\"");
-                format!("{{{head},\"sequence_num\":{id},\"events\":[{event}]}}")
-            }
+            Venue::CoinbaseExchange => self.coinbase_exchange(is_whole, sides),
+            Venue::CoinbaseAdvanced => self.coinbase_advanced(is_whole, sides),
             Venue::Hyperliquid => {
                 let level = |(px, qty): &(&str, &str)| format!("{{\"px\":\"{px}\",\"sz\":\"{qty}\",\"n\":1}}");
                 let (b, a) = (listed(bids, level), listed(asks, level));
@@ -212,6 +190,34 @@ impl Wire {
                 format!("{{\"jsonrpc\":\"2.0\",\"method\":\"subscription\",\"params\":{{{topic},\"data\":{data}}}}}")
             }
         }
+    }
+
+    fn coinbase_exchange(&self, is_whole: bool, [bids, asks]: [Levels<'_>; 2]) -> String {
+        let symbol = self.symbol;
+        if is_whole {
+            let (b, a) = (pairs(bids), pairs(asks));
+            return format!("{{\"type\":\"snapshot\",\"product_id\":\"{symbol}\",\"bids\":[{b}],\"asks\":[{a}]}}");
+        }
+        let of =
+            |side: &str, levels: Levels<'_>| listed(levels, |(px, qty)| format!("[\"{side}\",\"{px}\",\"{qty}\"]"));
+        let changes = joined(of("buy", bids), of("sell", asks));
+        let head = format!("\"type\":\"l2update\",\"product_id\":\"{symbol}\"");
+        format!("{{{head},\"changes\":[{changes}],\"time\":\"{TIME}\"}}")
+    }
+
+    fn coinbase_advanced(&self, is_whole: bool, [bids, asks]: [Levels<'_>; 2]) -> String {
+        let (id, symbol) = (self.id, self.symbol);
+        let kind = if is_whole { "snapshot" } else { "update" };
+        let of = |side: &str, levels: Levels<'_>| {
+            listed(levels, |(px, qty)| {
+                let value = format!("\"price_level\":\"{px}\",\"new_quantity\":\"{qty}\"");
+                format!("{{\"side\":\"{side}\",\"event_time\":\"{TIME}\",{value}}}")
+            })
+        };
+        let updates = joined(of("bid", bids), of("offer", asks));
+        let event = format!("{{\"type\":\"{kind}\",\"product_id\":\"{symbol}\",\"updates\":[{updates}]}}");
+        let head = format!("\"channel\":\"l2_data\",\"client_id\":\"\",\"timestamp\":\"{TIME}\"");
+        format!("{{{head},\"sequence_num\":{id},\"events\":[{event}]}}")
     }
 }
 
