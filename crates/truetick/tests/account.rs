@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ fn account_file(folder: &TempDir, key: &str, secret: &str) -> PathBuf {
     path
 }
 
-fn feed(sim: &sim::Running, (venue, of_sim, path): (Venue, SimVenue, &str), account: &PathBuf) -> FeedConfig {
+fn feed(sim: &sim::Running, (venue, of_sim, path): (Venue, SimVenue, &str), account: &Path) -> FeedConfig {
     let symbols = sim.instruments(of_sim).into_iter().map(|listed| listed.symbol).collect();
     let streams = format!("ws://{}{path}", sim.address(of_sim)).parse().unwrap();
     let mut feed = FeedConfig::at(venue, streams, symbols);

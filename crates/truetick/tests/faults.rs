@@ -178,7 +178,15 @@ fn silent_venues_are_left_and_found_again() {
 #[test]
 fn numbers_that_begin_anew_are_another_epoch_where_the_venue_has_any() {
     noticed("reset", true, |seen| match seen.venue {
-        Venue::Okx | Venue::BybitLinear | Venue::Deribit => seen.counters.epochs > 0,
-        _ => true,
+        Venue::Okx | Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse | Venue::Deribit => {
+            seen.counters.epochs > 0
+        }
+        Venue::BinanceSpot
+        | Venue::BinanceUsdm
+        | Venue::BinanceCoinm
+        | Venue::Kraken
+        | Venue::CoinbaseExchange
+        | Venue::CoinbaseAdvanced
+        | Venue::Hyperliquid => true,
     });
 }
