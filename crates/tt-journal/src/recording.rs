@@ -35,7 +35,7 @@ pub const VERSION: u16 = 1;
 pub const HEADER_BYTES: usize = 24;
 /// Bytes of a record before its body.
 pub const HEAD_BYTES: usize = 24;
-/// Bytes of the longest body: twice the longest REST snapshot that a feed takes.
+/// Bytes of the longest body: the longest message that a feed takes.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
 
 /// The kind of a record that holds others.

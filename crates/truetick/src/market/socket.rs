@@ -17,8 +17,9 @@ use super::dial::{LastRead, Wire, dial};
 use super::unpack::{Fault, Unpacker, Unpacking};
 
 /// The longest message that is taken; one that is longer closes the connection (1009). Kraken's list of instruments
-/// is about 1 MB, its deepest book 80 kB.
-const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// is about 1 MB; Coinbase Advanced sends a whole book at once, some 100 bytes a level, tens of thousands of levels. A
+/// recording holds a message of this length.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// Bytes that one `read(2)` asks for.
 const READ_BYTES: usize = 64 << 10;

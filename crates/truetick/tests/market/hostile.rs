@@ -36,7 +36,7 @@ fn case_m24_broken_frames_close_the_connection_with_their_code() {
     const PROTOCOL: u16 = 1002;
     const INVALID: u16 = 1007;
     const TOO_LONG: u16 = 1009;
-    let three_megabytes = vec![b' '; 3 << 20];
+    let nine_mebibytes = vec![b' '; 9 << 20];
     let broken: [(&str, Vec<u8>, u16); 13] = [
         ("a reserved bit", frame(FINAL | PACKED | TEXT, b"{}"), PROTOCOL),
         ("another reserved bit", frame(FINAL | 0x20 | TEXT, b"{}"), PROTOCOL),
@@ -49,9 +49,9 @@ fn case_m24_broken_frames_close_the_connection_with_their_code() {
         ("a long ping", frame(FINAL | PING, &[b'x'; 126]), PROTOCOL),
         ("an end without a beginning", frame(FINAL, b"{}"), PROTOCOL),
         ("no UTF-8", frame(FINAL | TEXT, b"{\"channel\":\"\xff\xfe\"}"), INVALID),
-        // Five megabytes are told, and none is waited for.
-        ("a long frame", vec![FINAL | TEXT, 127, 0, 0, 0, 0, 0, 0x50, 0, 0], TOO_LONG),
-        ("long fragments", [frame(TEXT, &three_megabytes), frame(FINAL, &three_megabytes)].concat(), TOO_LONG),
+        // One byte more than 16 MiB is told, and none is waited for.
+        ("a long frame", vec![FINAL | TEXT, 127, 0, 0, 0, 0, 1, 0, 0, 1], TOO_LONG),
+        ("long fragments", [frame(TEXT, &nine_mebibytes), frame(FINAL, &nine_mebibytes)].concat(), TOO_LONG),
     ];
     let venue = Hostile::new();
     let running = venue.followed(|_| {});
@@ -99,7 +99,7 @@ fn case_m24_fragments_with_control_frames_between_and_every_length_are_read() {
         pongs.extend((kind == 10).then_some(payload));
     }
     // Lengths of two bytes and of eight (RFC 6455 section 5.2), up to the longest.
-    for (id, len) in [(2, 300), (3, 65_535), (4, 65_536), (5, 4 << 20)] {
+    for (id, len) in [(2, 300), (3, 65_535), (4, 65_536), (5, 16 << 20)] {
         let mut padded = trade(id);
         padded.push_str(&" ".repeat(len - padded.len()));
         line.text(&padded);
