@@ -67,9 +67,10 @@ pub struct Args {
     /// REST address instead of the venue's own; the host of --url unless told otherwise
     #[arg(long, value_name = "URL", requires = "url")]
     rest_url: Option<Uri>,
-    /// Levels of each side, where the venue wants to know: 10, 25, 100, 500 or 1000 at Kraken
-    #[arg(long, value_name = "N", default_value_t = 25)]
-    depth: u32,
+    /// Levels of each side, where the venue wants to know: 10, 25, 100, 500 or 1000 at Kraken; the venue's usual number
+    /// unless told otherwise
+    #[arg(long, value_name = "N", requires = "venue")]
+    depth: Option<u32>,
     /// What else of it.
     #[command(flatten)]
     wanted: Wanted,
@@ -143,7 +144,7 @@ fn feed_of(args: &Args, venue: Venue) -> anyhow::Result<FeedConfig> {
         None => FeedConfig::public(venue, args.symbols.clone()),
     };
     feed.rest = args.rest_url.clone().or(feed.rest);
-    feed.depth = args.depth;
+    feed.ask_depth(args.depth)?;
     args.wanted.ask(&mut feed);
     feed.account = args.account_file.as_deref().map(Credentials::read).transpose()?;
     feed.cpu = args.cpu;

@@ -43,9 +43,9 @@ pub struct Args {
     /// REST address; the host of --url unless told otherwise
     #[arg(long, value_name = "URL", requires = "url")]
     rest_url: Option<Uri>,
-    /// Levels of each side, where the venue wants to know
-    #[arg(long, value_name = "N", default_value_t = 25)]
-    depth: u32,
+    /// Levels of each side, where the venue wants to know; the venue's usual number unless told otherwise
+    #[arg(long, value_name = "N", requires = "venue")]
+    depth: Option<u32>,
     /// What else of it.
     #[command(flatten)]
     wanted: market::Wanted,
@@ -121,7 +121,7 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
         None => FeedConfig::public(venue, args.symbols.clone()),
     };
     feed.rest = args.rest_url.clone().or(feed.rest);
-    feed.depth = args.depth;
+    feed.ask_depth(args.depth)?;
     args.wanted.ask(&mut feed);
     Ok((vec![feed], None))
 }

@@ -512,3 +512,27 @@ fn a_venue_that_will_never_be_there_is_not_waited_for() {
     }
     sim.stop();
 }
+
+#[test]
+fn a_depth_is_the_venues_usual_one_or_one_that_it_has() {
+    let sim = simulator(1, 200.0);
+    for venue in [Venue::BybitLinear, Venue::Okx, Venue::Kraken, Venue::Deribit] {
+        let FeedConfig { streams, symbols, .. } = feed(&sim, venue);
+        let mut client = Client::start(venue.name(), &symbols[0], &streams.to_string());
+        client.line(|line| line["proof"] == "crc" || line["proof"] == "sequence" || line["proof"] == "oracle");
+    }
+    sim.stop();
+    // Nobody is there: what the venue has not is refused before it is looked for.
+    for (venue, depth, told) in [
+        ("bybit-linear", "25", "market: bybit_linear has no depth 25: 1, 50, 200, 1000"),
+        ("kraken", "50", "market: kraken has no depth 50: 10, 25, 100, 500, 1000"),
+        ("deribit", "10", "market: deribit is asked for no depth"),
+    ] {
+        let asked = ["--venue", venue, "--symbols", "A", "--url", "ws://127.0.0.1:1/", "--depth", depth];
+        for first in [&["market"][..], &["record", "--out", "/nowhere/at/all"][..]] {
+            let ended = Command::new(env!("CARGO_BIN_EXE_truetick")).args(first).args(asked).output().unwrap();
+            let error = String::from_utf8(ended.stderr).unwrap();
+            assert!(ended.status.code() == Some(1) && error.contains(told), "{error}");
+        }
+    }
+}

@@ -28,7 +28,7 @@ pub struct FeedSection {
     pub url: Option<String>,
     /// REST address instead of the venue's own; the host of `url` unless told otherwise.
     pub rest_url: Option<String>,
-    /// Levels of each side, where the venue wants to know.
+    /// Levels of each side, where the venue wants to know; the venue's usual number unless told otherwise.
     pub depth: Option<u32>,
     /// Topics beside the usual ones: `candles`, `mark-price`, `liquidations` and so on.
     #[serde(default)]
@@ -67,7 +67,7 @@ impl FeedSection {
         if let Some(rest_url) = &self.rest_url {
             feed.rest = Some(uri(rest_url)?);
         }
-        feed.depth = self.depth.unwrap_or(feed.depth);
+        feed.ask_depth(self.depth)?;
         for name in &self.also {
             let kind = topic_of_name(name);
             feed.also.push(kind.map_err(|known| anyhow::anyhow!("[[market.feeds]]: {name} is no topic, but {known}"))?);

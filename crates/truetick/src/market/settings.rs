@@ -143,6 +143,20 @@ impl FeedConfig {
         Self { streams, rest: None, timing: Timing::of(venue), ..Self::public(venue, symbols) }
     }
 
+    /// Asks for `depth` levels of each side; for as many as usual where it is `None`.
+    ///
+    /// # Errors
+    /// The venue does not offer that depth.
+    pub(crate) fn ask_depth(&mut self, depth: Option<u32>) -> anyhow::Result<()> {
+        let Some(depth) = depth else { return Ok(()) };
+        let (depths, name) = (self.venue.rules().depths, self.venue.name());
+        anyhow::ensure!(!depths.is_empty(), "market: {name} is asked for no depth: its books come as they are");
+        let known = depths.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        anyhow::ensure!(depths.contains(&depth), "market: {name} has no depth {depth}: {known}");
+        self.depth = depth;
+        Ok(())
+    }
+
     /// Looks whether the venue has what is asked for.
     ///
     /// # Errors
