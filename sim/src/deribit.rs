@@ -73,14 +73,17 @@ impl Printer<'_> {
     ) -> String {
         let mut out = String::with_capacity(192 + 32 * (bids.len() + asks.len()));
         let kind = if link.is_some() { "change" } else { "snapshot" };
-        let _ = write!(out, "{{\"timestamp\":{},\"type\":\"{kind}\"", self.time_ms());
-        if let Some(link) = link {
-            let _ = write!(out, ",\"prev_change_id\":{}", link.previous);
-        }
-        let _ = write!(out, ",\"instrument_name\":\"{}\",\"change_id\":{id},\"bids\":", self.instrument.symbol);
+        let (time_ms, symbol) = (self.time_ms(), &self.instrument.symbol);
+        let _ = write!(
+            out,
+            "{{\"timestamp\":{time_ms},\"type\":\"{kind}\",\"change_id\":{id},\"instrument_name\":\"{symbol}\",\"bids\":"
+        );
         self.levels(&mut out, bids, held_bids);
         out.push_str(",\"asks\":");
         self.levels(&mut out, asks, held_asks);
+        if let Some(link) = link {
+            let _ = write!(out, ",\"prev_change_id\":{}", link.previous);
+        }
         out.push('}');
         self.notification("book", &out)
     }
@@ -89,14 +92,14 @@ impl Printer<'_> {
     pub(crate) fn quote(&self, script: &Script) -> String {
         let [(bid, bid_qty), (ask, ask_qty)] = script.book().touch();
         let payload = format!(
-            "{{\"timestamp\":{},\"instrument_name\":\"{}\",\"best_bid_price\":{},\"best_bid_amount\":{},\
-             \"best_ask_price\":{},\"best_ask_amount\":{}}}",
+            "{{\"timestamp\":{},\"instrument_name\":\"{}\",\"best_ask_price\":{},\"best_bid_price\":{},\
+             \"best_ask_amount\":{},\"best_bid_amount\":{}}}",
             self.time_ms(),
             self.instrument.symbol,
-            self.px(bid),
-            self.qty(bid_qty),
             self.px(ask),
+            self.px(bid),
             self.qty(ask_qty),
+            self.qty(bid_qty),
         );
         self.notification("quote", &payload)
     }

@@ -142,6 +142,27 @@ impl<'a> Cursor<'a> {
         Some(Decimal::new(whole as i64 * POW10[decimals] + fraction as i64, decimals as u8))
     }
 
+    /// A number without sign and the byte after it; one with an exponent, or of many digits, costs more.
+    #[inline(always)]
+    fn number_before(&mut self, end: u8) -> Option<Decimal> {
+        let start = *self;
+        if let Some(number) = self.number()
+            && self.passes(&[end])
+        {
+            return Some(number);
+        }
+        *self = start;
+        self.rare_number_before(end)
+    }
+
+    #[cold]
+    fn rare_number_before(&mut self, end: u8) -> Option<Decimal> {
+        let len = self.rest.iter().take(32).position(|byte| *byte == end)?;
+        let number = Decimal::parse_unsigned(&self.rest[..len]).ok()?;
+        self.skip(len + 1)?;
+        Some(number)
+    }
+
     /// The text up to the closing quote, which is passed: printable ASCII without spaces and backslashes, up to 23 bytes.
     #[inline(always)]
     pub(crate) fn symbol(&mut self) -> Option<Symbol> {
@@ -281,10 +302,8 @@ impl<'a> Cursor<'a> {
             if !is_deleted && !self.passes(b"new\",") {
                 self.literal(b"change\",")?;
             }
-            let px = self.number()?;
-            self.literal(b",")?;
-            let qty = self.number()?;
-            self.literal(b"]")?;
+            let px = self.number_before(b',')?;
+            let qty = self.number_before(b']')?;
             if is_deleted != (qty.mantissa == 0) {
                 return None;
             }

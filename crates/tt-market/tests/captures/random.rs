@@ -189,6 +189,14 @@ const FORMS: &[(Venue, &str)] = &[
     ),
     (
         Venue::Deribit,
+        r#"{"jsonrpc":"2.0","method":"subscription","params":{"channel":"book.X.100ms","data":{"timestamp":1753616120667,"type":"change","change_id":I,"instrument_name":"S","bids":[["change",N,1.0002e6]*],"asks":[["delete",N,0.0]*],"prev_change_id":I}}}"#,
+    ),
+    (
+        Venue::Deribit,
+        r#"{"jsonrpc":"2.0","method":"subscription","params":{"channel":"book.X.100ms","data":{"timestamp":1753607648212,"type":"snapshot","change_id":I,"instrument_name":"S","bids":[["new",N,25004]*],"asks":[["new",3.7e3,1.5e3],["new",N,N]]}}}"#,
+    ),
+    (
+        Venue::Deribit,
         r#"{"jsonrpc":"2.0","method":"subscription","params":{"channel":"ticker.X.100ms","data":{"timestamp":1765541474086,"state":"open","stats":{"high":N,"low":N,"price_change":2.3,"volume":N},"index_price":N,"instrument_name":"S","last_price":N,"settlement_price":N,"min_price":N,"max_price":N,"open_interest":N,"mark_price":N,"best_ask_price":N,"best_bid_price":N,"estimated_delivery_price":N,"best_ask_amount":N,"best_bid_amount":N,"current_funding":-N,"funding_8h":N}}}"#,
     ),
     (
