@@ -172,11 +172,17 @@ fn risk_config(args: &Args, reader: &market::Reader) -> risk::RiskConfig {
         tick_size: listed.tick_size,
         lot_size: listed.lot_size,
     };
-    let quotes = reader.clone();
+    let (quotes, listed) = (reader.clone(), reader.instruments().to_vec());
     risk::RiskConfig {
         tradables: reader.instruments().iter().map(tradable).collect(),
         quotes: Arc::new(move |instrument| {
-            let top = quotes.top_of_book(instrument)?;
+            // The gate counts in the steps of the beginning: what has become finer is not traded.
+            let known = listed.get(instrument.0 as usize)?;
+            let top = quotes.steady(|list| {
+                let now = list.get(instrument.0 as usize)?;
+                let is_same = (now.tick_size, now.lot_size) == (known.tick_size, known.lot_size);
+                quotes.top_of_book(instrument).filter(|_| is_same)
+            })?;
             Some(risk::Quote {
                 bid_px: top.bid.map_or(0, |level| level.px.0),
                 ask_px: top.ask.map_or(0, |level| level.px.0),

@@ -6,6 +6,8 @@
 mod hostile;
 #[path = "market/rest.rs"]
 mod rest;
+#[path = "market/steps.rs"]
+mod steps;
 #[path = "market/venue.rs"]
 mod venue;
 

@@ -94,6 +94,8 @@ kinds! {
     End = 12,
     /// Records that found the queue full and are not here: how many, then their bytes; 8 bytes each.
     Lost = 13,
+    /// An instrument is counted in finer steps from here on; the subject is its number. Body: JSON with the steps.
+    Refined = 14,
 }
 
 /// A record but for its body.

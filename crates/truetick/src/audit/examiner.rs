@@ -348,6 +348,16 @@ impl Examiner {
         Ok(())
     }
 
+    /// The recording tells of finer steps.
+    pub(super) fn tell_refined(&mut self, id: InstrumentId, tick_size: Decimal, lot_size: Decimal) {
+        let Some(watched) = self.watched.get_mut(id.0 as usize) else { return };
+        (watched.px, watched.qty) = (Digits::of(tick_size), Digits::of(lot_size));
+        watched.refined += 1;
+        if self.engine.refine(id, tick_size, lot_size).is_err() {
+            self.note("beyond_i64", true, "a number needs more than 63 bits in the instrument's steps");
+        }
+    }
+
     /// The recording tells of a connection.
     pub(super) fn tell_opened(&mut self, number: u32, now: Nanos) {
         if self.connections.is_empty() {

@@ -15,7 +15,7 @@ use tt_model::{InstrumentId, Nanos};
 use super::examiner::Examiner;
 use super::finding::Findings;
 use super::origin;
-use crate::market::{Replaying, Run, recorded_instrument, recorded_venue};
+use crate::market::{Replaying, Run, recorded_instrument, recorded_steps, recorded_venue};
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 
@@ -285,6 +285,10 @@ impl Examination<'_> {
         let id = InstrumentId(head.subject);
         match head.kind {
             RecordKind::Instrument => examiner.tell_instrument(&recorded_instrument(entry.body)?)?,
+            RecordKind::Refined => {
+                let (tick_size, lot_size) = recorded_steps(entry.body)?;
+                examiner.tell_refined(id, tick_size, lot_size);
+            }
             RecordKind::Opened => examiner.tell_opened(head.subject, now),
             RecordKind::Subscribed => {
                 if let Ok(id) = <[u8; 4]>::try_from(entry.body) {

@@ -2,6 +2,7 @@
 
 mod connection;
 mod line;
+mod relisting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,11 +14,13 @@ use tt_meter::Clock;
 use tt_model::{InstrumentId, Nanos};
 
 use super::backoff::Backoff;
+use super::instruments::Instruments;
 use super::intake::Intake;
 use super::ledger::Ledger;
 use super::published::{Changed, FeedStatus, Published};
 use super::settings::FeedConfig;
 use connection::Ended;
+use relisting::Relisting;
 
 /// The time of the Unix epoch that never steps: read once, then moved by the monotonic clock.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +54,11 @@ pub(super) struct Feed {
     pub(super) wall: WallClock,
     /// Messages that told of each instrument of the engine.
     pub(super) messages: Arc<[AtomicU64]>,
+    /// Its place among the feeds.
+    pub(super) index: usize,
+    /// The instruments as others see them.
+    pub(super) shown: Arc<Instruments>,
+    relisting: Relisting,
 }
 
 impl Feed {
@@ -78,6 +86,9 @@ impl Feed {
             changed,
             wall,
             messages,
+            index: 0,
+            shown: Arc::new(Instruments::new()),
+            relisting: Relisting::new(),
         }
     }
 

@@ -6,12 +6,12 @@ use std::hash::Hasher as _;
 
 use tt_journal::Tape;
 use tt_journal::recording::RecordKind;
-use tt_market::{AddError, Applied, Board, ConnectionId, Engine, Fault, Position, Request, Venue};
+use tt_market::{AddError, Applied, Board, ConnectionId, Decimal, Engine, Fault, Position, Request, Venue};
 use tt_meter::Probe;
 use tt_model::{InstrumentId, Nanos};
 use twox_hash::XxHash3_64;
 
-use super::recorded::{EngineRecord, InstrumentRecord, PositionRecord, ToldInstrument};
+use super::recorded::{EngineRecord, InstrumentRecord, PositionRecord, StepsRecord, ToldInstrument};
 
 /// Connections whose numbers are known: what arrives late is of one of the last.
 const CONNECTIONS_KEPT: usize = 8;
@@ -100,6 +100,24 @@ impl Intake {
         let added = told.tell(&mut self.engine)?;
         self.note(now, RecordKind::Instrument, added.0, &InstrumentRecord::new(told, name).to_bytes());
         Ok(added)
+    }
+
+    /// Counts an instrument in finer steps from here on.
+    pub(super) fn refine(
+        &mut self,
+        id: InstrumentId,
+        tick_size: Decimal,
+        lot_size: Decimal,
+        now: Nanos,
+    ) -> Result<(), AddError> {
+        self.engine.refine(id, tick_size, lot_size)?;
+        self.note(now, RecordKind::Refined, id.0, &StepsRecord::new(tick_size, lot_size).to_bytes());
+        Ok(())
+    }
+
+    /// Whether the instrument's book is proved.
+    pub(super) fn is_verified(&self, id: InstrumentId) -> bool {
+        self.board.top_of_book(id).is_some_and(|top| top.standing.proof.is_verified())
     }
 
     pub(super) fn set_position(&mut self, slot: usize, position: Position, now: Nanos) -> Result<(), AddError> {

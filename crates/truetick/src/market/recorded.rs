@@ -89,6 +89,13 @@ impl ToldInstrument {
     }
 }
 
+/// The steps that an instrument is counted in from there on.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub(super) struct StepsRecord {
+    tick_size: String,
+    lot_size: String,
+}
+
 /// A position that mark prices value.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub(super) struct PositionRecord {
@@ -210,6 +217,16 @@ impl InstrumentRecord {
     }
 }
 
+impl StepsRecord {
+    pub(super) fn new(tick_size: Decimal, lot_size: Decimal) -> Self {
+        Self { tick_size: text(tick_size), lot_size: text(lot_size) }
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        bytes(self)
+    }
+}
+
 impl PositionRecord {
     pub(super) fn new(position: &Position) -> Self {
         let Position { instrument, account, lots, entry_px } = *position;
@@ -244,6 +261,15 @@ pub(crate) fn recorded_venue(body: &[u8]) -> Result<Venue> {
 /// It is no such body.
 pub(crate) fn recorded_instrument(body: &[u8]) -> Result<ToldInstrument> {
     InstrumentRecord::of(body)?.told()
+}
+
+/// The price step and the quantity step, from the body of a record that makes them finer.
+///
+/// # Errors
+/// It is no such body.
+pub(crate) fn recorded_steps(body: &[u8]) -> Result<(Decimal, Decimal)> {
+    let record: StepsRecord = serde_json::from_slice(body).context("the record of steps")?;
+    Ok((parse(&record.tick_size)?, parse(&record.lot_size)?))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]

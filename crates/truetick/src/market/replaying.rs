@@ -11,7 +11,7 @@ use tt_model::{InstrumentId, Nanos};
 use twox_hash::XxHash3_64;
 
 use super::intake::{Intake, StateHash};
-use super::recorded::{EngineRecord, InstrumentRecord, PositionRecord};
+use super::recorded::{EngineRecord, InstrumentRecord, PositionRecord, recorded_steps};
 
 /// One engine's part of a recording: from its making to its end, or to the end of the file.
 #[derive(Clone, Debug)]
@@ -92,6 +92,11 @@ impl Replaying {
                 let record = InstrumentRecord::of(entry.body)?;
                 let added = intake.add_instrument(&record.told()?, &record.name, now);
                 ensure!(added == Ok(InstrumentId(head.subject)), "instrument {}: {added:?}", head.subject);
+            }
+            RecordKind::Refined => {
+                let (tick_size, lot_size) = recorded_steps(entry.body)?;
+                let refined = intake.refine(InstrumentId(head.subject), tick_size, lot_size, now);
+                ensure!(refined.is_ok(), "steps of instrument {}: {refined:?}", head.subject);
             }
             RecordKind::Position => {
                 let position = PositionRecord::of(entry.body)?.position()?;

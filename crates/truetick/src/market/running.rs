@@ -9,12 +9,13 @@ use anyhow::Context as _;
 use tokio::sync::watch;
 use tt_journal::{Progress, Recorder, Reopened};
 use tt_market::rules::JoinRule;
-use tt_market::{Board, CandleSource, Capacity, Decimal, Depth, Engine, InstrumentSpec, Position, Symbol, TickerState};
+use tt_market::{Board, CandleSource, Capacity, Depth, Engine, InstrumentSpec, Position, Symbol, TickerState};
 use tt_market::{TopOfBook, TradePrint, Venue, VenueCounters};
 use tt_meter::Calibration;
 use tt_model::{InstrumentId, Nanos};
 
 use super::feed::{Feed, WallClock};
+use super::instruments::{Instrument, Instruments};
 use super::intake::Intake;
 use super::ledger::{Ledger, Times};
 use super::listing::Listing;
@@ -30,25 +31,6 @@ pub(super) const TIMEFRAMES: [Nanos; 4] = [Nanos::from_secs(1), Nanos::from_secs
 
 /// Pages of 64 price steps for each instrument's book, at least.
 const PAGES_PER_INSTRUMENT: usize = 1024;
-
-/// One instrument that is followed.
-#[derive(Clone, Debug)]
-pub struct Instrument {
-    /// Its number across all feeds: the index in [`Reader::instruments`].
-    pub id: InstrumentId,
-    /// The venue.
-    pub venue: Venue,
-    /// The venue's symbol.
-    pub symbol: String,
-    /// The normalised symbol: `BTC/USDT`, `BTC/USDT:USDT`.
-    pub name: String,
-    /// The price step.
-    pub tick_size: Decimal,
-    /// The quantity step.
-    pub lot_size: Decimal,
-    feed: usize,
-    local: InstrumentId,
-}
 
 /// One feed as other threads see it.
 #[derive(Debug)]
@@ -67,16 +49,23 @@ pub struct Reader(Arc<View>);
 #[derive(Debug)]
 struct View {
     feeds: Vec<FeedView>,
-    instruments: Vec<Instrument>,
+    instruments: Arc<Instruments>,
     calibration: Calibration,
     changed: Changed,
 }
 
 impl Reader {
-    /// All instruments, in the order of their ids.
+    /// All instruments, in the order of their ids. A venue may make steps finer later, while the book is not proved:
+    /// [`Reader::steady`] reads steps and what is counted in them together.
     #[must_use]
     pub fn instruments(&self) -> &[Instrument] {
-        &self.0.instruments
+        self.0.instruments.newest()
+    }
+
+    /// What `look` sees of the instruments and whatever it reads of them, all in the same steps: it looks again where
+    /// they became finer meanwhile.
+    pub fn steady<T>(&self, look: impl FnMut(&[Instrument]) -> T) -> T {
+        self.0.instruments.steady(look)
     }
 
     /// How many feeds there are.
@@ -130,7 +119,7 @@ impl Reader {
     /// Messages that told of an instrument since the start.
     #[must_use]
     pub fn messages(&self, id: InstrumentId) -> u64 {
-        let Some(instrument) = self.0.instruments.get(id.0 as usize) else { return 0 };
+        let Some(instrument) = self.instruments().get(id.0 as usize) else { return 0 };
         let messages = &self.0.feeds[instrument.feed].messages;
         messages.get(instrument.local.0 as usize).map_or(0, |count| count.load(Relaxed))
     }
@@ -165,7 +154,7 @@ impl Reader {
     /// The engine's board that shows instrument `id`, and the instrument's number on it.
     #[must_use]
     pub fn board(&self, id: InstrumentId) -> Option<(&Board, InstrumentId)> {
-        let instrument = self.0.instruments.get(id.0 as usize)?;
+        let instrument = self.instruments().get(id.0 as usize)?;
         Some((&self.0.feeds[instrument.feed].board, instrument.local))
     }
 
@@ -182,8 +171,7 @@ impl Reader {
     /// Whether every instrument's book is verified.
     #[must_use]
     pub fn all_verified(&self) -> bool {
-        self.0
-            .instruments
+        self.instruments()
             .iter()
             .all(|listed| self.top_of_book(listed.id).is_some_and(|top| top.standing.proof.is_verified()))
     }
@@ -254,6 +242,7 @@ fn launch(
     let mut feeds = Vec::new();
     let mut views = Vec::new();
     let mut instruments = Vec::new();
+    let shown = Arc::new(Instruments::new());
     for (part, listings) in parts.into_iter().zip(listings) {
         let capacity = capacity(&part);
         let tape = recorder.as_ref().map(|recorder| recorder.tape(views.len() as u16));
@@ -275,12 +264,14 @@ fn launch(
         value(&mut intake, &part, wall.now())?;
         let ledger = Ledger::new(calibration.clock, config.sample_one_in);
         let (venue, url, board) = (part.venue, part.streams.to_string(), intake.engine().board());
-        let feed = Feed::new(part, (intake, wall), ledger, calibration.clock, changed.clone());
+        let mut feed = Feed::new(part, (intake, wall), ledger, calibration.clock, changed.clone());
+        (feed.index, feed.shown) = (views.len(), Arc::clone(&shown));
         let (published, messages) = (Arc::clone(&feed.published), Arc::clone(&feed.messages));
         views.push(FeedView { venue, url, board, published, messages });
         feeds.push(feed);
     }
-    let reader = Reader(Arc::new(View { feeds: views, instruments, calibration, changed }));
+    shown.begin(instruments);
+    let reader = Reader(Arc::new(View { feeds: views, instruments: shown, calibration, changed }));
     let mut threads = Vec::with_capacity(feeds.len());
     for feed in feeds {
         let stopping = stopping.clone();

@@ -4,8 +4,9 @@ use tt_market::{AggressorSide, BookLevel, Fault, TradePrint, VenueCounters};
 use tt_meter::{Calibration, Histogram, Stage};
 use tt_model::{Nanos, Price};
 
+use super::instruments::Instrument;
 use super::ledger::{Row, Times};
-use super::running::{Instrument, Reader, TIMEFRAMES};
+use super::running::{Reader, TIMEFRAMES};
 use super::shown::{level_text, steps_text};
 use crate::http::snapshot::{
     Account, Book, Candle, Count, Feed, IngestRow, Ledger, Level, Market, Quantiles, StageMean, Stages, Trade,
@@ -22,7 +23,7 @@ impl Reader {
             ledger: ledger(&counters),
             stages: stages(&times, self.calibration(), one_in),
             feeds: counters.iter().enumerate().map(|(index, counters)| self.feed_shown(index, counters)).collect(),
-            books: self.instruments().iter().map(|listed| self.book_shown(listed, now)).collect(),
+            books: self.steady(|list| list.iter().map(|listed| self.book_shown(listed, now)).collect()),
             ingest: ingest(&times, self.calibration()),
         }
     }

@@ -6,10 +6,12 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tt_market::TopOfBook;
 use tt_model::{InstrumentId, Nanos};
 
+use super::instruments::Instrument;
 use super::reach::Unreached;
-use super::running::{Instrument, Reader};
+use super::running::Reader;
 use super::shown::level_text;
 use super::snapshot::{account_shown, ingest};
 use crate::http::snapshot::Account;
@@ -108,6 +110,15 @@ fn lag_ns(reader: &Reader, listed: &Instrument) -> Option<i64> {
     Some(depth.ts_recv.0.wrapping_sub(depth.ts_event.0).cast_signed())
 }
 
+/// An instrument's top of book, and price and quantity of its best bid and offer.
+fn best(reader: &Reader, id: InstrumentId) -> (TopOfBook, [Option<(String, String)>; 2]) {
+    reader.steady(|list| {
+        let top = reader.top_of_book(id).unwrap_or_default();
+        let text = |level, listed: &Instrument| level_text(level, listed.tick_size, listed.lot_size);
+        (top, [top.bid, top.ask].map(|side| side.zip(list.get(id.0 as usize)).map(|(level, of)| text(level, of))))
+    })
+}
+
 fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
@@ -117,10 +128,10 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> Strin
         "venue", "symbol", "bid", "ask", "proof", "proved", "age", "lag ms", "messages"
     );
     for listed in reader.instruments().iter().take(ROWS_MAX) {
-        let top = reader.top_of_book(listed.id).unwrap_or_default();
-        let side = |level: Option<_>| level.map(|level| level_text(level, listed.tick_size, listed.lot_size).0);
+        let (top, [bid, ask]) = best(reader, listed.id);
+        let side = |side: Option<(String, String)>| side.map(|(px, _)| px);
         let dash = || "-".to_owned();
-        let (bid, ask) = (side(top.bid).unwrap_or_else(dash), side(top.ask).unwrap_or_else(dash));
+        let (bid, ask) = (side(bid).unwrap_or_else(dash), side(ask).unwrap_or_else(dash));
         let ms = |age: Nanos| format!("{:.1}", age.0 as f64 / 1e6);
         let age = if top.ts_recv.0 == 0 { dash() } else { ms(now.saturating_sub(top.ts_recv)) };
         let proved = top.proof_update_id().map_or_else(dash, |_| ms(top.proof_age(now)));
@@ -184,12 +195,10 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> Strin
 fn lines(reader: &Reader, now: Nanos, rates: &Rates) -> String {
     let mut out = String::new();
     for listed in reader.instruments() {
-        let top = reader.top_of_book(listed.id).unwrap_or_default();
-        let side = |level: Option<_>| {
-            level.map(|level| level_text(level, listed.tick_size, listed.lot_size)).map(|(px, qty)| [px, qty])
-        };
+        let (top, [bid, ask]) = best(reader, listed.id);
+        let side = |side: Option<(String, String)>| side.map(|(px, qty)| [px, qty]);
         let line = json!({
-            "venue": listed.venue.name(), "symbol": listed.name, "bid": side(top.bid), "ask": side(top.ask),
+            "venue": listed.venue.name(), "symbol": listed.name, "bid": side(bid), "ask": side(ask),
             "update_id": top.update_id, "proof": top.standing.proof.name(), "proof_update_id": top.proof_update_id(),
             "proof_age_ns": top.proof_update_id().map(|_| top.proof_age(now).0),
             "age_ns": (top.ts_recv.0 != 0).then(|| now.saturating_sub(top.ts_recv).0),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use serde_json::{Value, json};
 use sha1::{Digest as _, Sha1};
-use truetick::market::{self, FeedConfig, MarketConfig};
+use truetick::market::{self, FeedConfig, MarketConfig, RecordingConfig};
 use tt_market::Venue;
 
 /// Everything that is waited for happens within this time, also on a busy machine.
@@ -58,20 +58,33 @@ impl Hostile {
 
     /// A client of it, once it has been told of the instrument.
     pub(crate) fn followed(&self, change: impl FnOnce(&mut FeedConfig)) -> market::Running {
+        self.recorded(None, change)
+    }
+
+    /// The same, with a recording.
+    pub(crate) fn recorded(
+        &self,
+        recording: Option<RecordingConfig>,
+        change: impl FnOnce(&mut FeedConfig),
+    ) -> market::Running {
         let streams = format!("ws://{}/v2", self.listener.local_addr().unwrap()).parse().unwrap();
         let mut feed = FeedConfig::at(Venue::Kraken, streams, vec![SYMBOL.to_owned()]);
         feed.timing.backoff_min = Duration::from_millis(10);
         feed.timing.backoff_max = Duration::from_millis(640);
         change(&mut feed);
-        let config = MarketConfig { feeds: vec![feed], ..MarketConfig::default() };
+        let config = MarketConfig { feeds: vec![feed], recording, ..MarketConfig::default() };
         let started = thread::spawn(move || market::start(config).unwrap());
         let mut line = self.upgraded();
         let asked = line.receive().unwrap();
         assert!(String::from_utf8_lossy(&asked.1).contains("instrument"), "{asked:?}");
-        let pair = json!({"symbol": SYMBOL, "price_increment": 0.1, "qty_increment": 1e-8});
-        let list = json!({"channel": "instrument", "type": "snapshot", "data": {"assets": [], "pairs": [pair]}});
-        line.text(&list.to_string());
+        line.text(&Self::list(0.1));
         started.join().unwrap()
+    }
+
+    /// Its list of instruments.
+    pub(crate) fn list(tick_size: f64) -> String {
+        let pair = json!({"symbol": SYMBOL, "price_increment": tick_size, "qty_increment": 1e-8});
+        json!({"channel": "instrument", "type": "snapshot", "data": {"assets": [], "pairs": [pair]}}).to_string()
     }
 
     /// The next connection, before anything is read of it.

@@ -10,11 +10,12 @@ use hyper::body::Bytes;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_tungstenite::tungstenite::Message;
-use tt_market::{ConnectionId, Request};
+use tt_market::{Applied, ConnectionId, Fault, Request};
 use tt_model::InstrumentId;
 
 use super::Feed;
 use super::line::{self, Line, Next, Received};
+use super::relisting;
 use crate::market::account::{self, Credentials, NotEntered, Renewal};
 use crate::market::backoff::Backoff;
 use crate::market::rest;
@@ -60,14 +61,17 @@ struct Connection<'a> {
     /// When the account's login is to be renewed, and how.
     renewal: Option<(Instant, Renewal)>,
     renewing: FuturesUnordered<Pin<Box<dyn Future<Output = Renewed>>>>,
+    /// The venue's list, where steps are finer than they were; at most one.
+    relisting: FuturesUnordered<relisting::Fetch>,
 }
 
 /// Connects, subscribes, and follows until something ends it. The books are stale when this returns.
 pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backoff: &mut Backoff) -> Ended {
     let (fetches, held, fetch_not_before) = (FuturesUnordered::new(), Vec::new(), Instant::now());
-    let (renewal, renewing) = (None, FuturesUnordered::new());
+    let (renewal, renewing, relisting) = (None, FuturesUnordered::new(), FuturesUnordered::new());
+    let lines = Vec::new();
     let mut connection =
-        Connection { feed, lines: Vec::new(), next_line: 0, fetches, held, fetch_not_before, renewal, renewing };
+        Connection { feed, lines, next_line: 0, fetches, held, fetch_not_before, renewal, renewing, relisting };
     let opened = tokio::select! {
         _ = stop.wait_for(|stop| *stop) => Err(Ended::Stopped),
         opened = connection.open() => opened.map_err(Ended::Lost),
@@ -147,6 +151,10 @@ impl Connection<'_> {
                 Some((instrument, fetched)) = self.fetches.next(), if !self.fetches.is_empty() => {
                     self.take_snapshot(instrument, fetched);
                     self.serve_requests().await
+                }
+                Some(listed) = self.relisting.next(), if !self.relisting.is_empty() => {
+                    self.feed.take_list(listed);
+                    Ok(())
                 }
                 Some(renewed) = self.renewing.next(), if !self.renewing.is_empty() => {
                     if let Err(reason) = renewed {
@@ -250,9 +258,22 @@ impl Connection<'_> {
         let snapshots = feed.intake.engine().counters().venue(feed.config.venue).snapshots;
         let applied = feed.intake.handle_frame(feed.wall.now(), line.id, bytes, &mut feed.ledger);
         feed.count_message(applied);
+        if applied.is_err() {
+            self.look_at_steps(applied);
+        }
+        let (feed, line) = (&mut *self.feed, &self.lines[index]);
         let is_snapshot = feed.intake.engine().counters().venue(feed.config.venue).snapshots != snapshots;
         let applied = applied.ok().map(|applied| (applied, is_snapshot));
         feed.ledger.visible(received, line.last_read.stamp(), applied);
+    }
+
+    /// Asks for the venue's list where what was dropped is finer than the steps that are known.
+    #[cold]
+    fn look_at_steps(&mut self, applied: Result<Applied, Fault>) {
+        if self.relisting.is_empty() && self.feed.wants_steps(applied) {
+            let feed = &mut *self.feed;
+            self.relisting.push(feed.relisting.fetch(&feed.config, feed.clock));
+        }
     }
 
     /// Does what the engine asks for.
@@ -320,7 +341,8 @@ impl Connection<'_> {
             Ok(body) => {
                 feed.status.snapshots += 1;
                 // A body that does not help is counted and asked for again by the engine.
-                let _ = feed.intake.handle_snapshot(now, instrument, &body, &mut feed.ledger);
+                let taken = feed.intake.handle_snapshot(now, instrument, &body, &mut feed.ledger);
+                self.look_at_steps(taken);
             }
             Err(failed) => {
                 feed.status.snapshots_failed += 1;
@@ -332,7 +354,7 @@ impl Connection<'_> {
                 feed.intake.snapshot_failed(instrument, now);
             }
         }
-        feed.changed.tell();
+        self.feed.changed.tell();
     }
 
     /// Deadlines and numbers.
