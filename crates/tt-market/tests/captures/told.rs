@@ -448,8 +448,12 @@ fn hyperliquid(value: &Value) -> Option<String> {
 fn deribit(value: &Value) -> Option<String> {
     let parameters = value.get("params")?;
     let (topic, data) = (parameters.get("channel")?.as_str()?, parameters.get("data")?);
-    let order =
-        "order {s:instrument_name} {i:order_id} {d:direction} New {a:price} {n:amount} 0e-0 {m:last_update_timestamp};";
+    let order = |one: &Value| {
+        let filled = amount(one.get("filled_amount"))?;
+        let status = if filled == "0e-0" { "New" } else { "PartiallyFilled" };
+        let head = format!("order {{s:instrument_name}} {{i:order_id}} {{d:direction}} {status} {{a:price}} {{n:amount}}");
+        line(one, &format!("{head} {filled} {{m:last_update_timestamp}};"))
+    };
     let execution = |one: &Value| {
         let maker = is_word(one.get("liquidity"), "M");
         let head = "execution {s:instrument_name} {i:order_id} {i:trade_id} {d:direction} {n:price} {n:amount} {A:fee}";
@@ -477,7 +481,7 @@ fn deribit(value: &Value) -> Option<String> {
             )
             .map(|line| line.replace(NAME, name))
         }
-        "user" if topic.starts_with("user.orders.") => account(line(data, order)),
+        "user" if topic.starts_with("user.orders.") => account(order(data)),
         "user" if topic.starts_with("user.trades.") => account(data.as_array()?.iter().map(execution).collect()),
         "user" if topic.starts_with("user.portfolio.") => {
             account(line(data, "balance {s:currency} {N:balance} {A:available_funds} {a:locked_balance} - 0;"))
