@@ -64,6 +64,7 @@ fn a_configuration_that_is_not_there_is_named() {
         let wanted: &[&str] = match *command {
             "record" => &["--out", "no/such/folder/recording"],
             "replay" | "audit" => &["no/such/recording"],
+            "doctor" => &["--venue", "kraken"],
             _ => &[],
         };
         let told = refusal(&[&["--config", "no/such/file.toml", command], wanted].concat(), 1);
