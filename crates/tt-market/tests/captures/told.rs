@@ -451,7 +451,8 @@ fn deribit(value: &Value) -> Option<String> {
     let order = |one: &Value| {
         let filled = amount(one.get("filled_amount"))?;
         let status = if filled == "0e-0" { "New" } else { "PartiallyFilled" };
-        let head = format!("order {{s:instrument_name}} {{i:order_id}} {{d:direction}} {status} {{a:price}} {{n:amount}}");
+        let head =
+            format!("order {{s:instrument_name}} {{i:order_id}} {{d:direction}} {status} {{a:price}} {{n:amount}}");
         line(one, &format!("{head} {filled} {{m:last_update_timestamp}};"))
     };
     let execution = |one: &Value| {
