@@ -152,10 +152,19 @@ impl VenueCounters {
     pub(crate) fn note_lag(&mut self, ts_recv: Nanos, ts_event: Nanos) {
         if ts_event.0 != 0 {
             self.lag_ns = ts_recv.0.wrapping_sub(ts_event.0);
-            let apart = self.lag_ns.wrapping_add(CLOCKS_APART_MAX.0) > 2 * CLOCKS_APART_MAX.0;
-            self.clocks_apart += u64::from(apart);
-            self.lag_max_ns = self.lag_max_ns.max(ts_recv.saturating_sub(ts_event).0);
+            // A lag that is negative is a large number here.
+            if self.lag_ns > self.lag_max_ns.min(CLOCKS_APART_MAX.0) {
+                self.note_unusual_lag();
+            }
         }
+    }
+
+    /// The last lag is the longest, or beyond the bound in either direction.
+    #[cold]
+    fn note_unusual_lag(&mut self) {
+        let apart = self.lag_ns.wrapping_add(CLOCKS_APART_MAX.0) > 2 * CLOCKS_APART_MAX.0;
+        self.clocks_apart += u64::from(apart);
+        self.lag_max_ns = self.lag_max_ns.max(self.lag_signed_ns().max(0).cast_unsigned());
     }
 
     pub(crate) fn to_words(self) -> [u64; WORDS] {

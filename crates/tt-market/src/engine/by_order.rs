@@ -79,6 +79,7 @@ impl Engine {
     }
 
     /// A trade that took an order of the book: it is both, and the book's fault is the frame's before the trade's.
+    #[inline(never)]
     pub(super) fn apply_match(
         &mut self,
         ts_recv: Nanos,
@@ -97,6 +98,7 @@ impl Engine {
         traded.map(|_| applied)
     }
 
+    #[inline(never)]
     pub(super) fn apply_book_orders(
         &mut self,
         ts_recv: Nanos,
@@ -200,6 +202,7 @@ impl Engine {
     }
 
     /// The REST book of all orders, which joins what was kept for it.
+    #[inline(never)]
     pub(super) fn apply_rest_orders(
         &mut self,
         now: Nanos,

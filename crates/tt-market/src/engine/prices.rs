@@ -212,15 +212,11 @@ impl Engine {
     fn mirror(&mut self, index: usize, source: CandleSource, ts_recv: Nanos, ts_event: Nanos, price: (Price, Qty)) {
         let quote = &self.quotes[index];
         let venue = self.counters.venue_mut(quote.venue);
-        let ts = if ts_event.0 == 0 {
-            ts_recv
-        } else {
-            venue.note_lag(ts_recv, ts_event);
-            ts_event.min(ts_recv.saturating_add(CLOCKS_APART_MAX))
-        };
+        venue.note_lag(ts_recv, ts_event);
         if quote.candles != source {
             return;
         }
+        let ts = if ts_event.0 == 0 { ts_recv } else { ts_event.min(ts_recv.saturating_add(CLOCKS_APART_MAX)) };
         let id = InstrumentId(index as u32);
         for timeframe in 0..self.timeframes {
             let mut candle = self.writer.candle(id, timeframe);
