@@ -211,11 +211,17 @@ impl Engine {
     #[inline]
     fn mirror(&mut self, index: usize, source: CandleSource, ts_recv: Nanos, ts_event: Nanos, price: (Price, Qty)) {
         let quote = &self.quotes[index];
-        let venue = self.counters.venue_mut(quote.venue);
-        venue.note_lag(ts_recv, ts_event);
-        if quote.candles != source {
-            return;
+        let venue = quote.venue;
+        let has_candles = quote.candles == source && self.timeframes > 0;
+        self.counters.venue_mut(venue).note_lag(ts_recv, ts_event);
+        if has_candles {
+            self.mirror_candles(index, venue, ts_recv, ts_event, price);
         }
+    }
+
+    /// The candles of `mirror`: apart from it, since most prices have none.
+    #[inline(never)]
+    fn mirror_candles(&mut self, index: usize, venue: Venue, ts_recv: Nanos, ts_event: Nanos, price: (Price, Qty)) {
         let ts = if ts_event.0 == 0 { ts_recv } else { ts_event.min(ts_recv.saturating_add(CLOCKS_APART_MAX)) };
         let id = InstrumentId(index as u32);
         for timeframe in 0..self.timeframes {
@@ -223,7 +229,7 @@ impl Engine {
             if candle.add(self.capacity.timeframes[timeframe], ts, price.0, price.1) {
                 self.writer.store_candle(id, timeframe, &candle);
             } else {
-                venue.late_prices += 1;
+                self.counters.venue_mut(venue).late_prices += 1;
             }
         }
     }
