@@ -111,6 +111,8 @@ fn captures_of_kraken_fit_every_checksum() {
     let Some(folder) = captures("captures_of_kraken_fit_every_checksum") else { return };
     for (depth, checksums) in [(25, 2052), (10, 301)] {
         let (value, status) = audit(&[&folder.join(format!("kraken/v2_btcusd_depth{depth}.cbcap"))], &[]);
+        let lag_ns = &value["feeds"][0]["counters"]["lag_ns"];
+        assert!(lag_ns.as_i64().is_some(), "signed, also where the venue's clock is ahead: {lag_ns}");
         assert_eq!((status, found(&value)), (0, Vec::new()), "{value}");
         assert_eq!(value["feeds"][0]["proofs"]["crc"], checksums);
         assert_eq!(value["feeds"][0]["instruments"][0]["applied"], checksums);

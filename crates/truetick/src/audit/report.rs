@@ -33,8 +33,10 @@ fn mb_per_s(examined: &Examined, seconds: f64) -> f64 {
 
 fn feed(feed: &Examiner) -> Value {
     let counters = feed.counters();
-    let named: Map<String, Value> =
+    let mut named: Map<String, Value> =
         counters.named().into_iter().map(|(name, count)| (name.to_owned(), json!(count))).collect();
+    // The one that has a sign.
+    named["lag_ns"] = json!(counters.lag_signed_ns());
     let drops: Map<String, Value> = Fault::ALL
         .into_iter()
         .filter(|fault| counters.dropped(*fault) > 0)
