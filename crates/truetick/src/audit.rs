@@ -3,7 +3,6 @@
 mod examiner;
 mod finding;
 mod instrument;
-mod origin;
 mod report;
 mod skew;
 mod source;
@@ -15,14 +14,16 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use tt_market::Venue;
+use tt_venue::Venue;
 
-use crate::output;
-use crate::shutdown::Shutdown;
 use source::Failed;
+use tt_os::shutdown::Shutdown;
+use tt_os::stdout;
 
 /// Status where an input cannot be read.
 const STATUS_UNREADABLE: u8 = 2;
+/// Status where a file holds no record.
+const STATUS_NOTHING_CHECKED: u8 = 2;
 
 /// Flags of `truetick audit`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +57,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let recordings: Vec<&[PathBuf]> =
         if args.continued { vec![&files] } else { files.iter().map(std::slice::from_ref).collect() };
-    let (mut is_unreadable, mut is_wrong) = (false, false);
+    let (mut is_unreadable, mut is_wrong, mut is_empty) = (false, false, false);
     for recording in recordings {
         let started = Instant::now();
         let shown = recording.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
@@ -66,7 +67,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 is_unreadable = true;
                 if args.json {
                     let line = json!({"file": shown, "unreadable": reason, "right": false});
-                    output::unless_unread(output::print(&format!("{line}\n")).context("standard output"))?;
+                    stdout::ignore_broken_pipe(stdout::print(&format!("{line}\n")).context("standard output"))?;
                 } else {
                     eprintln!("truetick: {shown}: {reason}");
                 }
@@ -75,6 +76,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Err(Failed::Ended) => return Ok(ExitCode::FAILURE),
         };
         is_wrong |= !examined.is_right();
+        is_empty |= examined.records == 0;
         let seconds = started.elapsed().as_secs_f64();
         let text = if args.json {
             let mut line: Value = report::as_json(&examined, seconds);
@@ -83,11 +85,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         } else {
             format!("{shown}\n{}", report::as_text(&examined, seconds))
         };
-        output::unless_unread(output::print(&text).context("standard output"))?;
+        stdout::ignore_broken_pipe(stdout::print(&text).context("standard output"))?;
     }
-    Ok(match (is_unreadable, is_wrong) {
-        (true, _) => ExitCode::from(STATUS_UNREADABLE),
-        (false, true) => ExitCode::FAILURE,
-        (false, false) => ExitCode::SUCCESS,
+    Ok(match (is_unreadable, is_wrong, is_empty) {
+        (true, _, _) => ExitCode::from(STATUS_UNREADABLE),
+        (false, true, _) => ExitCode::FAILURE,
+        (false, false, true) => ExitCode::from(STATUS_NOTHING_CHECKED),
+        (false, false, false) => ExitCode::SUCCESS,
     })
 }

@@ -1,51 +1,33 @@
-//! `truetick bench`: every published row, measured on this machine.
-//!
-//! A row is an `operation`: a shipped function, inputs that vary, and the answer that a reference expects. The
-//! `runner` times all rows in turn, block by block, so that what disturbs the machine disturbs all of them alike;
-//! `tt-report` makes intervals, table, CSV and `summary.json` of it. `count` counts instructions instead of time.
-
-mod count;
-mod displaced;
-pub(crate) mod environment;
-pub(crate) mod exclusive;
-mod figures;
-mod market;
-mod operation;
-mod plan;
-mod registry;
-mod ring;
-pub(crate) mod runner;
-mod turn;
+//! `truetick bench`: every published figure, measured on this machine.
 
 use std::path::PathBuf;
 
+use ::bench::report::Build;
+use ::bench::{Destination, Selection, count, ring};
 use clap::ValueEnum;
 
-use crate::config::Config;
-use plan::Plan;
-use runner::Kept;
-pub(crate) use runner::{REPORT_FILE, results_folder};
+use crate::results;
 
 /// Flags of `truetick bench`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which rows, or `count`: instructions of one operation each, without any clock
+    /// Rows to measure; `count` counts the instructions of one operation per row instead of time
     #[arg(value_enum, default_value_t = What::All)]
     what: What,
 
-    /// Fewer samples, done within two minutes; labelled so wherever it is printed
+    /// Fewer samples, at most two minutes; the result is labelled quick
     #[arg(long)]
     quick: bool,
 
-    /// Only rows whose name contains this text
+    /// Only rows whose name contains TEXT
     #[arg(long, value_name = "TEXT")]
     row: Option<String>,
 
-    /// Folder for the raw samples, summary.json and report.html; by default target/bench/DATE
+    /// Folder for samples, summary.json and report.html [default: target/bench/DATE]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Every sample of what was timed one by one: `row,iteration,ns,block`; with `ring`, of every loop:
+    /// Write every sample that was timed by itself: `row,iteration,ns,block`; with `ring`, of every loop:
     /// `loop,run,iteration,cycles,ns,class`
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
@@ -54,16 +36,16 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// With `count`: compare with the file of this CPU class in DIR, and fail where a count grew by more than 3 %
+    /// With `count`: fail if a count exceeds the one in DIR for this CPU class by more than 3 %
     #[arg(long, value_name = "DIR")]
     check: Option<PathBuf>,
 
-    /// With `count`: write the file of this CPU class into DIR
+    /// With `count`: write the counts of this CPU class into DIR
     #[arg(long, value_name = "DIR", conflicts_with = "check")]
     write: Option<PathBuf>,
 
     #[command(flatten)]
-    ring: ring::Flags,
+    ring: RingArgs,
 
     /// Run one row for a tracer: the child of `count`
     #[arg(long, hide = true, requires = "iterations")]
@@ -74,7 +56,7 @@ pub struct Args {
     iterations: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 enum What {
     All,
     Turn,
@@ -83,47 +65,100 @@ enum What {
     Count,
 }
 
-impl What {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Turn => "turn",
-            Self::Ring => "ring",
-            Self::Market => "market",
-            Self::Count => "count",
-        }
-    }
+/// Flags of `bench ring` without `--row`.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "With `ring`, without --row")]
+struct RingArgs {
+    /// Recorded events of the one-in-flight loop, all runs together [default: 1000000, 100000 with --quick]
+    #[arg(long, value_name = "N")]
+    events: Option<usize>,
 
-    /// The market's rows are many, so each has shorter blocks: all of them together are done within three minutes.
-    const fn plan(self, quick: bool) -> Plan {
-        let plan = Plan::new(quick);
-        match (self, quick) {
-            (Self::Market, false) => Plan { block_ns: 20_000_000, warmup_ns: 300_000_000, ..plan },
-            (Self::All | Self::Turn | Self::Ring | Self::Market | Self::Count, _) => plan,
-        }
-    }
+    /// Slots of the ring, rounded up to a power of two
+    #[arg(long, value_name = "N", default_value_t = 65_536)]
+    slots: usize,
 
-    fn includes(self, engine: &str) -> bool {
-        matches!(self, Self::All | Self::Count) || self.name() == engine
+    /// Events before the recorded ones, in each run
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    warmup: usize,
+
+    /// Events per second of an open loop; may repeat [default: 100000, 1000000 and 5000000]
+    #[arg(long, value_name = "PER_SECOND")]
+    rate: Vec<u32>,
+
+    /// CPUs of the producer and the consumer [default: the first and the last available]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', num_args = 2)]
+    cpus: Option<Vec<usize>>,
+
+    /// Also measure ten steps from a naive ring to the shipped one: cumulative, and each left out of the final build
+    #[arg(long)]
+    ablation: bool,
+
+    /// Also measure ring layouts that were slower than the shipped one
+    #[arg(long)]
+    layouts: bool,
+
+    /// Write a chart of the ablation, SVG
+    #[arg(long, value_name = "FILE", requires = "ablation")]
+    plot: Option<PathBuf>,
+}
+
+/// Measures, prints the result, and writes its files.
+///
+/// # Errors
+/// Another bench is running, an answer differs from the reference, a loop was compiled away, a count grew, or a file
+/// cannot be written.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    if let (Some(row), Some(iterations)) = (&args.traced_row, args.iterations) {
+        return count::run_traced(row, iterations);
+    }
+    let selection = match args.what {
+        What::All => Selection::All,
+        What::Turn => Selection::Turn,
+        What::Market => Selection::Market,
+        What::Ring if args.row.is_none() => return ring::run(&ring_options(args)),
+        What::Ring => Selection::Ring,
+        What::Count => {
+            let Args { row, check, write, .. } = args;
+            return count::run(&count::Options { row, check, write, build: build(), tracee });
+        }
+    };
+    let (row, quick, json) = (args.row, args.quick, args.json);
+    let destination = Destination { out: args.out, results: results::folder(), csv: args.csv };
+    let options = ::bench::Options { selection, row, quick, json, destination, build: build(), tracee };
+    ::bench::run(&options)
+}
+
+fn ring_options(args: Args) -> ring::Options {
+    let RingArgs { events, slots, warmup, rate, cpus, ablation, layouts, plot } = args.ring;
+    ring::Options {
+        quick: args.quick,
+        events,
+        slots,
+        warmup,
+        rates: rate,
+        cpus,
+        ablation,
+        layouts,
+        plot,
+        json: args.json,
+        destination: Destination { out: args.out, results: results::folder(), csv: args.csv },
+        build: build(),
     }
 }
 
-/// Measures, prints, and keeps the samples.
-///
-/// # Errors
-/// Another bench is running, an answer is not the expected one, a loop was compiled away, a count grew, or a file
-/// cannot be written.
-pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
-    if let (Some(row), Some(iterations)) = (&args.traced_row, args.iterations) {
-        return count::traced(row, iterations);
+/// Arguments that make this program run `row` for a tracer.
+fn tracee(row: &str, iterations: u64) -> Vec<String> {
+    let iterations = iterations.to_string();
+    ["--log-level", "off", "bench", "--traced-row", row, "--iterations", &iterations].map(str::to_owned).to_vec()
+}
+
+/// The build of this program, which its build script finds out.
+pub(crate) fn build() -> Build {
+    Build {
+        rustc: env!("TRUETICK_RUSTC").to_owned(),
+        profile: env!("TRUETICK_PROFILE").to_owned(),
+        flags: env!("TRUETICK_FLAGS").to_owned(),
+        commit: env!("TRUETICK_COMMIT").to_owned(),
+        dirty: env!("TRUETICK_DIRTY") == "true",
     }
-    if args.what == What::Ring && args.row.is_none() {
-        return ring::run(&args.ring, args.quick, Kept { out: args.out, csv: args.csv }, args.json);
-    }
-    let entries = registry::select(args.what, args.row.as_deref())?;
-    if args.what == What::Count {
-        return count::run(&entries, args.check.as_deref(), args.write.as_deref());
-    }
-    let kept = Kept { out: args.out, csv: args.csv };
-    runner::run(&entries, args.what.name(), &args.what.plan(args.quick), kept, args.json)
 }

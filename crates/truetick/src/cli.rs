@@ -1,61 +1,102 @@
-//! The command line: global flags, subcommands, log output, and one line for every way to fail.
+//! The command line: global options, subcommands, log output and exit statuses.
 
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::config::Config;
-use crate::{audit, bench, floor, market, record, replay, risk, serve, simulate, turn};
+#[cfg(feature = "risk")]
+use crate::risk;
+#[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
+use crate::serve;
+#[cfg(feature = "simulate")]
+use crate::simulate;
+#[cfg(feature = "turn")]
+use crate::turn;
+#[cfg(feature = "market")]
+use crate::{audit, doctor, market, record, replay};
+#[cfg(feature = "bench")]
+use crate::{bench, floor};
 
-/// STUN/TURN server, market-state engine and pre-trade risk gate on one measured hot path.
+/// TURN server, verified order books and pre-trade risk gate
+///
+/// truetick is one binary with a STUN/TURN server, an exchange market-data engine whose order books are verified
+/// against the venue, and a pre-trade risk gate. Every stage is timed.
 #[derive(Debug, Parser)]
-#[command(name = "truetick", version, propagate_version = true)]
+#[command(name = "truetick", version, propagate_version = true, subcommand_required = true)]
 struct Cli {
-    /// Configuration in TOML: sections [turn], [market], [risk], [http]. Flags win over the file
-    #[arg(long, global = true, value_name = "FILE")]
+    /// Configuration file (TOML); flags override it
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL, display_order = 1_000)]
     config: Option<PathBuf>,
 
-    /// Least severe records that are written to standard error
-    #[arg(long, global = true, value_enum, default_value_t = LogLevel::Info)]
+    /// Minimum log level
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t = LogLevel::Info,
+        help_heading = GLOBAL,
+        display_order = 1_001
+    )]
     log_level: LogLevel,
 
-    /// Shape of the records: one line of text, or one JSON object, each
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    /// Log format on standard error, one line per event
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t = LogFormat::Text,
+        help_heading = GLOBAL,
+        display_order = 1_002
+    )]
     log_format: LogFormat,
 
     #[command(subcommand)]
     command: Command,
 }
 
+/// Heading of the options that every command has.
+const GLOBAL: &str = "Global options";
+
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// All three engines and the page at http://127.0.0.1:9641, with nothing to configure
+    /// Run all engines and the page at http://127.0.0.1:9641 on simulated venues
+    #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
     Serve(serve::Args),
-    /// The STUN/TURN server alone
+    /// Run the STUN/TURN server over UDP, TCP and TLS
+    #[cfg(feature = "turn")]
     Turn(Box<turn::Args>),
-    /// Order books, tickers and candles from a venue's feeds, each book with its proof
+    /// Follow order books of a venue and print them with their proofs
+    #[cfg(feature = "market")]
     Market(market::Args),
-    /// A live venue, step by step: what works, how long it takes, and what to do about what does not
-    Doctor(Box<market::doctor::Args>),
-    /// The pre-trade gate alone
+    /// Check each step of connecting to a venue
+    #[cfg(feature = "market")]
+    Doctor(Box<doctor::Args>),
+    /// Evaluate order intents against limits
+    #[cfg(feature = "risk")]
     Risk(risk::Args),
-    /// Scripted venues on loopback: WebSocket and REST
+    /// Run simulated venues on loopback (WebSocket and REST)
+    #[cfg(feature = "simulate")]
     Simulate(simulate::Args),
-    /// Everything that goes into the market engine, written to a file
+    /// Record all inputs of the market engine to a file
+    #[cfg(feature = "market")]
     Record(Box<record::Args>),
-    /// A recording through the market engine again: the same state, or status 1
+    /// Replay a recording and verify the resulting state
+    #[cfg(feature = "market")]
     Replay(replay::Args),
-    /// Anybody's recordings of market data: gaps, wrong checksums, crossed books; status 1 when something is wrong
+    /// Check market-data recordings for gaps, bad checksums and crossed books
+    #[cfg(feature = "market")]
     Audit(audit::Args),
-    /// What this machine can do, and what keeps a thread on it from running
+    /// Measure the latency floor and the stalls of this machine
+    #[cfg(feature = "bench")]
     Floor(floor::Args),
-    /// Every published row, measured on this machine
-    Bench(bench::Args),
+    /// Measure every published figure on this machine
+    #[cfg(feature = "bench")]
+    Bench(Box<bench::Args>),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -76,13 +117,14 @@ enum LogFormat {
 
 /// Runs the command that the process's arguments name.
 ///
-/// Status 0: done, or ended by a signal. 3: ended by a signal while allocations lived. 1: failed, with one line on standard error that says why. 2: the
-/// arguments make no sense, with one line that says which.
+/// Exit status 0: success, or stopped by a signal. 1: startup, run or check failed. 2: invalid arguments, or nothing to
+/// check. 3: incomplete, such as a drain that timed out.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refuse(&error),
+        // clap prints usage and suggestions, and returns status 0 for --help and --version.
+        Err(error) => error.exit(),
     };
     write_logs(cli.log_level, cli.log_format);
     match dispatch(cli) {
@@ -95,24 +137,38 @@ pub fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
+    #[cfg_attr(
+        not(any(feature = "market", feature = "risk", feature = "simulate", feature = "turn")),
+        expect(unused_variables, reason = "the file is checked although no command reads it")
+    )]
     let config = match &cli.config {
         Some(path) => Config::read(path)?,
         None => Config::default(),
     };
-    let done = match cli.command {
-        Command::Turn(args) => return turn::run(*args, &config),
-        Command::Serve(args) => serve::run(args, &config),
-        Command::Market(args) => market::run(args, &config),
-        Command::Doctor(args) => return market::doctor::run(*args, &config),
-        Command::Risk(args) => risk::run(args, &config),
-        Command::Record(args) => record::run(*args),
-        Command::Replay(args) => return replay::run(args),
-        Command::Audit(args) => return audit::run(args),
-        Command::Simulate(args) => simulate::run(args, &config),
-        Command::Floor(args) => floor::run(args, &config),
-        Command::Bench(args) => bench::run(args, &config),
-    };
-    done.map(|()| ExitCode::SUCCESS)
+    match cli.command {
+        #[cfg(feature = "turn")]
+        Command::Turn(args) => turn::run(*args, &config),
+        #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
+        Command::Serve(args) => serve::run(args, &config).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "market")]
+        Command::Market(args) => market::run(args, &config).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "market")]
+        Command::Doctor(args) => doctor::run(*args, &config),
+        #[cfg(feature = "risk")]
+        Command::Risk(args) => risk::run(args, &config).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "market")]
+        Command::Record(args) => record::run(*args).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "market")]
+        Command::Replay(args) => replay::run(args),
+        #[cfg(feature = "market")]
+        Command::Audit(args) => audit::run(args),
+        #[cfg(feature = "simulate")]
+        Command::Simulate(args) => simulate::run(args, &config).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "bench")]
+        Command::Floor(args) => floor::run(args).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "bench")]
+        Command::Bench(args) => bench::run(*args).map(|()| ExitCode::SUCCESS),
+    }
 }
 
 fn write_logs(level: LogLevel, format: LogFormat) {
@@ -131,7 +187,7 @@ fn write_logs(level: LogLevel, format: LogFormat) {
     }
 }
 
-/// Standard error, to which each record goes as one line whatever it holds.
+/// Standard error with one line per event: control characters are escaped.
 struct OneLine;
 
 impl io::Write for OneLine {
@@ -145,7 +201,7 @@ impl io::Write for OneLine {
     }
 }
 
-/// `record` with every control character but the last line feed written as JSON and people read it.
+/// Returns `record` with every control character but the final line feed as a JSON escape.
 fn escaped(record: &str) -> String {
     let (body, end) = record.strip_suffix('\n').map_or((record, ""), |body| (body, "\n"));
     let mut text = String::with_capacity(record.len());
@@ -160,28 +216,6 @@ fn escaped(record: &str) -> String {
     text + end
 }
 
-/// Prints help where help was asked for; everything else is one line and status 2.
-fn refuse(error: &clap::Error) -> ExitCode {
-    let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if asked_for {
-        // Nobody is left to tell when standard output is gone.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
-    }
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        eprintln!("truetick: which command? See `truetick --help`");
-    } else {
-        eprintln!("truetick: {}", usage_line(&error.to_string()));
-    }
-    ExitCode::from(2)
-}
-
-/// The first paragraph of clap's report: what is wrong, without the usage and tips that follow.
-fn usage_line(report: &str) -> String {
-    let paragraph = report.split("\n\n").next().unwrap_or_default();
-    one_line(paragraph.trim_start_matches("error: "))
-}
-
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -192,20 +226,27 @@ mod tests {
 
     use super::*;
 
+    /// docs/cli.md is generated: `TRUETICK_ACCEPT=1 cargo test -p truetick --lib reference` writes it.
+    #[test]
+    fn reference_in_docs_is_current() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+        let options = clap_markdown::MarkdownOptions::new().title("Command line".to_owned()).show_footer(false);
+        let reference = clap_markdown::help_markdown_custom::<Cli>(&options);
+        if std::env::var_os("TRUETICK_ACCEPT").is_some() {
+            std::fs::write(&path, &reference).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(kept == reference, "docs/cli.md is out of date: run the test with TRUETICK_ACCEPT=1");
+    }
+
     #[test]
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn a_record_is_one_line_whatever_it_holds() {
+    fn a_log_event_is_one_line() {
         let record = "user=\"a\r\nb\u{1b}[2J\u{9b}\0\" \u{e9}\n";
         assert_eq!(escaped(record), "user=\"a\\u000d\\u000ab\\u001b[2J\\u009b\\u0000\" \u{e9}\n");
-    }
-
-    #[test]
-    fn a_missing_argument_is_told_in_one_line() {
-        let report = "error: the following required arguments were not provided:\n  --a <A>\n\nUsage: x --a <A>\n";
-        assert_eq!(usage_line(report), "the following required arguments were not provided: --a <A>");
     }
 }

@@ -3,35 +3,42 @@
 //! A key that no section knows is an error, so that a slip of the pen never silently leaves a default in force.
 //! Relative paths are relative to the working directory. Flags of a subcommand win over the file.
 
-mod http;
-mod market;
-mod risk;
 mod source;
-mod turn;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+#[cfg(feature = "turn")]
+use control::HttpSection;
+#[cfg(feature = "market")]
+use market_feed::config::MarketSection;
+#[cfg(feature = "risk")]
+use risk_gate::config::RiskSection;
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "turn")]
+use turn_server::TurnSection;
 
-pub use http::HttpSection;
-pub use market::MarketSection;
-pub use risk::RiskSection;
-pub(crate) use source::Source;
-pub use turn::{AllocationCaps, PasswordAlgorithms, PortRange, QuotasSection, StreamsSection, TurnSection};
+use source::Source;
 
 /// Everything a configuration file can say; what it leaves out keeps its default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// `[turn]`
+    #[cfg(feature = "turn")]
     pub turn: TurnSection,
     /// `[market]`
+    #[cfg(feature = "market")]
     pub market: MarketSection,
     /// `[risk]`
+    #[cfg(feature = "risk")]
     pub risk: RiskSection,
     /// `[http]`
+    #[cfg(feature = "turn")]
     pub http: HttpSection,
+    /// The file that it was read from.
+    #[serde(skip)]
+    path: Option<PathBuf>,
 }
 
 impl Config {
@@ -62,8 +69,18 @@ impl Config {
             }
             None => anyhow::anyhow!("{}", error.message()),
         })?;
-        config.turn.source = source;
+        #[cfg(feature = "turn")]
+        for (key, index, place) in source.places("turn") {
+            config.turn.key_sources.set_place(&key, index, place);
+        }
+        config.path = source.path();
         Ok(config)
+    }
+
+    /// Returns the file that it was read from.
+    #[must_use]
+    pub fn path(&self) -> Option<PathBuf> {
+        self.path.clone()
     }
 
     /// The configuration as TOML that [`Config::parse`] reads.

@@ -1,4 +1,4 @@
-//! What goes wrong at the simulated venues from time to time, so that gaps, failed checksums and resyncs can be seen.
+//! Faults injected into the simulated venues at intervals, so that users can watch detection and recovery.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,16 +10,16 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use sim::{Fault, SnapshotFault, Venue};
 
-/// One kind of fault.
+/// A kind of injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// To the next book update of one instrument.
+    /// Alters the next book update of one instrument.
     Update(Fault),
-    /// To the next snapshot by REST of one instrument.
+    /// Alters the next REST snapshot of one instrument.
     Snapshot(SnapshotFault),
-    /// Three requests for a snapshot are refused with 429.
+    /// Rejects three snapshot requests with 429.
     Refusals,
-    /// A venue says nothing for a while, its connections open.
+    /// A venue sends nothing for a while and keeps its connections open.
     Silence,
     /// A venue closes all connections.
     Disconnect,
@@ -54,15 +54,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What `serve` shows: a lost update, a wrong digit, two swapped, one doubled.
-pub(crate) const SHOWN: [Kind; 4] = [
-    Kind::Update(Fault::Drop),
-    Kind::Update(Fault::FlipDigit),
-    Kind::Update(Fault::Swap),
-    Kind::Update(Fault::Duplicate),
-];
-
-/// `seconds` between two faults; `None` for 0.
+/// Returns the interval between two faults; `None` for 0.
 pub(crate) fn every(seconds: f64) -> Result<Option<Duration>> {
     if seconds == 0.0 {
         return Ok(None);
@@ -71,29 +63,29 @@ pub(crate) fn every(seconds: f64) -> Result<Option<Duration>> {
     every.map(Some).with_context(|| format!("--fault-every must be zero or more seconds, not {seconds}"))
 }
 
-/// How often something goes wrong, and for how long where it lasts.
+/// Interval between faults, and duration of those that last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// Between two faults; never without it.
+    /// Interval between two faults; `None`: no faults.
     pub(crate) every: Option<Duration>,
-    /// How long a venue keeps silent.
+    /// Duration of [`Kind::Silence`].
     pub(crate) silence: Duration,
 }
 
-/// The thread that causes them.
+/// The thread that injects faults.
 pub(crate) struct Running {
     stop: mpsc::Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Causes faults of `kinds` at the given pace, at the next of `at` and its next instrument. What was caused is told to
-/// `told`.
+/// Injects faults of `kinds` at the given pace, at each of `at` in turn and its next instrument, and passes each to
+/// `report`.
 pub(crate) fn start(
     venues: Arc<sim::Running>,
     at: &'static [Venue],
     kinds: Vec<Kind>,
     pace: Pace,
-    mut told: impl FnMut(Kind, Venue, &str) + Send + 'static,
+    mut report: impl FnMut(Kind, Venue, &str) + Send + 'static,
 ) -> Result<Running> {
     let (stop, stopped) = mpsc::channel();
     let Some(every) = pace.every.filter(|_| !kinds.is_empty() && !at.is_empty()) else {
@@ -102,13 +94,13 @@ pub(crate) fn start(
     let thread = thread::Builder::new().name("faults".into()).spawn(move || {
         let mut number = 0;
         while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-            // Every venue meets every kind, then comes the next instrument.
+            // Every venue gets every kind before the next instrument.
             let venue = at[number % at.len()];
             let kind = kinds[number / at.len() % kinds.len()];
             let instruments = venues.instruments(venue);
             let index = number / at.len() / kinds.len() % instruments.len();
             number += 1;
-            told(kind, venue, &instruments[index].symbol);
+            report(kind, venue, &instruments[index].symbol);
             match kind {
                 Kind::Update(fault) => venues.fault(venue, index, fault),
                 Kind::Snapshot(fault) => venues.snapshot_fault(venue, index, fault),
@@ -129,7 +121,7 @@ pub(crate) fn start(
 }
 
 impl Running {
-    /// Ends it.
+    /// Stops the thread.
     pub(crate) fn stop(self) {
         drop(self.stop);
         if let Some(thread) = self.thread {
@@ -143,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zero_is_never_and_nonsense_is_refused() {
+    fn zero_disables_faults_and_other_values_are_checked() {
         assert_eq!(every(0.0).unwrap(), None);
         assert_eq!(every(1.5).unwrap(), Some(Duration::from_millis(1500)));
         for seconds in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
@@ -152,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_a_name_of_its_own() {
+    fn every_kind_parses_from_its_own_name() {
         let all = Fault::ALL.into_iter().map(Kind::Update).chain(OTHERS.map(|(_, kind)| kind));
         for kind in all {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
-        let told = "loss".parse::<Kind>().unwrap_err();
-        assert!(told.starts_with("one of drop, duplicate, reorder,") && told.ends_with("disconnect"), "{told}");
+        let error = "loss".parse::<Kind>().unwrap_err();
+        assert!(error.starts_with("one of drop, duplicate, reorder,") && error.ends_with("disconnect"), "{error}");
     }
 }

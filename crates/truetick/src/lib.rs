@@ -1,27 +1,44 @@
-//! truetick's binary as a library: command line, configuration, threads and HTTP around the engines.
+//! Command line and wiring of truetick.
 //!
-//! Each subcommand is a module with its `Args` and a `run(args, &Config)`. What several of them share is the
-//! configuration file ([`config`]) and the way to end ([`shutdown`]).
+//! Each subcommand is a module with its `Args` and a `run` function. The configuration file ([`config`]) assembles the
+//! sections that the drivers and the control plane own. Cargo features add commands.
 
 #![forbid(unsafe_code)]
 
-pub mod audit;
-pub mod bench;
 pub mod cli;
-pub mod clock;
 pub mod config;
-mod decimal;
+
+#[cfg(feature = "market")]
+pub mod audit;
+#[cfg(feature = "bench")]
+pub mod bench;
+#[cfg(feature = "turn")]
+mod control_state;
+#[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
+mod demo;
+#[cfg(feature = "market")]
+pub mod doctor;
+#[cfg(feature = "simulate")]
 mod faults;
+#[cfg(feature = "bench")]
 pub mod floor;
-pub mod http;
+#[cfg(feature = "turn")]
+mod kept_report;
+#[cfg(feature = "market")]
 pub mod market;
-mod output;
-mod pulse;
+#[cfg(feature = "market")]
 pub mod record;
+#[cfg(feature = "market")]
 pub mod replay;
+#[cfg(any(feature = "bench", all(feature = "market", feature = "risk", feature = "turn")))]
+mod results;
+#[cfg(feature = "risk")]
 pub mod risk;
+#[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
 pub mod serve;
-pub mod shutdown;
+#[cfg(feature = "simulate")]
 pub mod simulate;
-pub mod timing;
+#[cfg(feature = "market")]
+mod simulated_venues;
+#[cfg(feature = "turn")]
 pub mod turn;

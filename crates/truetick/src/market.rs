@@ -1,58 +1,21 @@
 //! `truetick market`: order books, tickers and candles from a venue's feeds, each book with its proof.
-//!
-//! Each connection has a thread with a runtime of its own, on which the engine is called in place, frame by frame; other
-//! threads read what it publishes through a [`Reader`].
 
-mod account;
-mod backoff;
-mod dial;
-pub mod doctor;
-mod feed;
-mod instruments;
-mod intake;
-mod ledger;
-mod listing;
-mod liveness;
-mod published;
-mod reach;
-mod recorded;
-mod recorder;
-mod replaying;
-mod rest;
-mod running;
-mod settings;
-mod shown;
-mod snapshot;
-mod socket;
+mod options;
 mod table;
-mod topics;
-mod unpack;
-mod wanted;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use hyper::Uri;
-use tt_market::Venue;
+use market_feed::{Credentials, FeedConfig, MarketConfig, Unreached, start_when_reached};
+use tt_os::shutdown::Shutdown;
+use tt_os::stdout;
+use tt_venue::Venue;
 
 use crate::config::Config;
-use crate::output;
-use crate::shutdown::Shutdown;
 
-pub use account::Credentials;
-pub use instruments::Instrument;
-pub use ledger::{Row, Times};
-pub use published::FeedStatus;
-pub use reach::Unreached;
-pub(crate) use recorded::{ToldInstrument, recorded_instrument, recorded_steps, recorded_venue};
-pub use replaying::{Replaying, Run, hash_of};
-pub use running::{Reader, Running, start, start_when_reached};
-pub use settings::{FeedConfig, MarketConfig, OpenPosition, RecordingConfig, Timing};
-pub use shown::steps_text;
-pub use topics::Refusal;
-pub(crate) use topics::topic_of_name;
-pub use wanted::Wanted;
+pub use options::SubscribeOptions;
 
 /// Flags of `truetick market`.
 #[derive(Debug, clap::Args)]
@@ -60,7 +23,7 @@ pub struct Args {
     /// The venue
     #[arg(long, value_parser = venue)]
     venue: Option<Venue>,
-    /// The venue's symbols: BTCUSDT,ETHUSDT at Binance, BTC/USD at Kraken
+    /// Symbols as the venue writes them, such as BTCUSDT,ETHUSDT or BTC/USD
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "venue")]
     symbols: Vec<String>,
     /// WebSocket address instead of the venue's own
@@ -69,13 +32,12 @@ pub struct Args {
     /// REST address instead of the venue's own; the host of --url unless told otherwise
     #[arg(long, value_name = "URL", requires = "url")]
     rest_url: Option<Uri>,
-    /// Levels of each side, where the venue wants to know: 10, 25, 100, 500 or 1000 at Kraken; the venue's usual number
-    /// unless told otherwise
+    /// Levels per side, if the venue offers a choice [default: the venue's usual number]
     #[arg(long, value_name = "N", requires = "venue")]
     depth: Option<u32>,
     /// What else of it.
     #[command(flatten)]
-    wanted: Wanted,
+    options: SubscribeOptions,
     /// `key`, `secret` and `passphrase` (TOML) of the account that is followed, too, in a file that only its owner may read
     #[arg(long, value_name = "FILE", requires = "venue")]
     account_file: Option<PathBuf>,
@@ -91,7 +53,7 @@ pub struct Args {
 }
 
 /// A venue by its name, with hyphens or as in the configuration.
-fn venue(name: &str) -> Result<Venue, String> {
+pub(crate) fn venue(name: &str) -> Result<Venue, String> {
     Venue::find(&name.replace('-', "_")).ok_or_else(|| {
         let known: Vec<String> = Venue::ALL.iter().map(|venue| venue.name().replace('_', "-")).collect();
         format!("possible values: {}", known.join(", "))
@@ -117,7 +79,7 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<()> {
     let most = args.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
     let market = MarketConfig { feeds, ..MarketConfig::default() };
-    output::unless_unread(follow(market, &shutdown, args.json, most))
+    stdout::ignore_broken_pipe(follow(market, &shutdown, args.json, most))
 }
 
 fn follow(market: MarketConfig, shutdown: &Shutdown, as_json: bool, most: Option<Duration>) -> anyhow::Result<()> {
@@ -128,7 +90,7 @@ fn follow(market: MarketConfig, shutdown: &Shutdown, as_json: bool, most: Option
             None => shutdown.clone().requested().await,
         }
     };
-    let tell = |unreached: &Unreached| output::print(&table::connecting(unreached, as_json)).context("standard output");
+    let tell = |unreached: &Unreached| stdout::print(&table::connecting(unreached, as_json)).context("standard output");
     let Some(running) = start_when_reached(market, ended, tell)? else {
         anyhow::ensure!(shutdown.is_requested(), "market: no venue was reached within --seconds");
         return Ok(());
@@ -147,7 +109,7 @@ fn feed_of(args: &Args, venue: Venue) -> anyhow::Result<FeedConfig> {
     };
     feed.rest = args.rest_url.clone().or(feed.rest);
     feed.ask_depth(args.depth)?;
-    args.wanted.ask(&mut feed);
+    args.options.apply_to(&mut feed);
     feed.account = args.account_file.as_deref().map(Credentials::read).transpose()?;
     feed.cpu = args.cpu;
     Ok(feed)

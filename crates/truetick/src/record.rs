@@ -1,4 +1,4 @@
-//! `truetick record`: everything that goes into the market engine, written to a file from which it can go in again.
+//! `truetick record`: writes all inputs of the market engine to a file.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
@@ -7,75 +7,76 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use hyper::Uri;
+use market_feed::{FeedConfig, MarketConfig, Reader, RecordingConfig, Unreached};
 use serde_json::json;
 use tt_journal::Progress;
-use tt_market::Venue;
+use tt_venue::Venue;
 
-use crate::market::{self, FeedConfig, MarketConfig, Reader, RecordingConfig, Unreached};
-use crate::output;
-use crate::serve::venues;
-use crate::shutdown::Shutdown;
+use crate::market::{self, SubscribeOptions};
+use crate::simulated_venues as venues;
+use tt_os::shutdown::Shutdown;
+use tt_os::stdout;
 
-/// Between two lines of progress.
+/// Interval between two lines of progress.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Flags of `truetick record`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The file that is made
+    /// Recording to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Goes on with FILE where it is there; what a killed recorder left unfinished at its end is cut off
+    /// Append to FILE if it exists; an incomplete record at its end is cut off
     #[arg(long)]
     append: bool,
-    /// The venue; every one of the built-in simulator unless told otherwise
+    /// Venue [default: every venue of the built-in simulator]
     #[arg(long, value_name = "VENUE", value_parser = market::venue_of_name)]
     venue: Option<Venue>,
-    /// The venue's symbols; all of the simulator's unless told otherwise
+    /// Symbols as the venue writes them [default: all of the simulator]
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "venue")]
     symbols: Vec<String>,
-    /// Records the venue itself, at its public addresses, instead of the built-in simulator
+    /// Record the venue at its public addresses instead of the built-in simulator
     #[arg(long, requires = "venue")]
     live: bool,
-    /// Records what speaks at this WebSocket address
+    /// WebSocket address to record
     #[arg(long, value_name = "URL", requires = "venue", conflicts_with = "live")]
     url: Option<Uri>,
-    /// REST address; the host of --url unless told otherwise
+    /// REST address [default: the host of --url]
     #[arg(long, value_name = "URL", requires = "url")]
     rest_url: Option<Uri>,
-    /// Levels of each side, where the venue wants to know; the venue's usual number unless told otherwise
+    /// Levels per side, at venues that take a depth [default: the venue's usual depth]
     #[arg(long, value_name = "N", requires = "venue")]
     depth: Option<u32>,
-    /// What else of it.
+    /// Further subscriptions.
     #[command(flatten)]
-    wanted: market::Wanted,
-    /// What is written is synced at most this much later: what a loss of power may cost
+    options: SubscribeOptions,
+    /// Sync to disk at most this much later: the data that a power failure may cost
     #[arg(long, value_name = "MS", default_value_t = 10)]
     sync_ms: u64,
-    /// Packs blocks of records by LZ4
+    /// Compress blocks of records with LZ4
     #[arg(long)]
     packed: bool,
-    /// Instruments of each simulated venue
+    /// Instruments per simulated venue
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     instruments: u32,
-    /// Book updates per second of each simulated venue
+    /// Book updates per second and simulated venue
     #[arg(long, value_name = "PER_SECOND", default_value_t = 200.0)]
     rate: f64,
-    /// The simulated market follows from it
+    /// Seed of the simulated market
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Ends after this many seconds
+    /// Stop after this time
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
-    /// JSON lines instead of text
+    /// Print JSON lines
     #[arg(long)]
     json: bool,
 }
 
-/// Records until a signal ends it.
+/// Records until a signal or `--seconds` stops it.
 ///
 /// # Errors
-/// Whatever keeps it from starting, or from writing on.
+/// Startup fails, or the recording cannot be written.
 pub fn run(args: Args) -> Result<()> {
     ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
     let most = args.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
@@ -97,7 +98,7 @@ pub fn run(args: Args) -> Result<()> {
     }
 }
 
-/// What is recorded, and the simulator where that is where it comes from.
+/// Returns the feeds to record, and the simulator if they are simulated.
 fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
     let Some((venue, url)) = args.venue.map(|venue| (venue, args.url.clone())) else {
         let simulator = venues::start(args.instruments, args.rate, args.seed)?;
@@ -112,7 +113,7 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
             feed.symbols.clone_from(&args.symbols);
             feed.positions.retain(|position| args.symbols.contains(&position.symbol));
         }
-        feeds.iter_mut().for_each(|feed| args.wanted.ask(feed));
+        feeds.iter_mut().for_each(|feed| args.options.apply_to(feed));
         return Ok((feeds, Some(simulator)));
     }
     ensure!(!args.symbols.is_empty(), "which symbols? --symbols A,B");
@@ -122,28 +123,26 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
     };
     feed.rest = args.rest_url.clone().or(feed.rest);
     feed.ask_depth(args.depth)?;
-    args.wanted.ask(&mut feed);
+    args.options.apply_to(&mut feed);
     Ok((vec![feed], None))
 }
 
 fn follow(market: MarketConfig, args: &Args, shutdown: &Shutdown, most: Option<Duration>) -> Result<Option<Progress>> {
     let tell = |unreached: &Unreached| {
         let Unreached { venue, url, fault, .. } = unreached;
-        eprintln!("record: {} at {url} is not reached: {fault}", venue.name());
+        eprintln!("record: {} at {url} cannot be reached: {fault}", venue.name());
         Ok(())
     };
-    let Some(running) = market::start_when_reached(market, shutdown.clone().requested(), tell)? else {
+    let Some(running) = market_feed::start_when_reached(market, shutdown.clone().requested(), tell)? else {
         return Ok(None);
     };
     if let Some(reopened) = running.reopened() {
         let why = reopened.tail.map_or("", |tail| tail.text());
         let (records, cut) = (reopened.records, reopened.cut_bytes);
-        eprintln!("record: {}: goes on after {records} records; {cut} bytes cut off {why}", args.out.display());
+        eprintln!("record: {}: appending after {records} records; {cut} bytes cut off {why}", args.out.display());
     }
     let (path, sync_ms) = (args.out.display(), args.sync_ms);
-    eprintln!(
-        "record: {path}: Ctrl-C ends it; a kill costs what is not written yet, a loss of power the last {sync_ms} ms"
-    );
+    eprintln!("record: {path}: press Ctrl-C to stop; a power failure may cost the last {sync_ms} ms");
     let started = Instant::now();
     let reader = running.reader();
     let is_terminal = io::stderr().is_terminal();
@@ -154,7 +153,7 @@ fn follow(market: MarketConfig, args: &Args, shutdown: &Shutdown, most: Option<D
             break;
         }
         if args.json {
-            shown = output::print(&line(&reader, &progress, started, true)).context("standard output");
+            shown = stdout::print(&line(&reader, &progress, started, true)).context("standard output");
         } else if is_terminal {
             eprint!("\r{}\x1b[K", line(&reader, &progress, started, false).trim_end());
         }
@@ -170,7 +169,7 @@ fn follow(market: MarketConfig, args: &Args, shutdown: &Shutdown, most: Option<D
     if !args.json && is_terminal {
         eprintln!();
     }
-    shown.and_then(|()| output::print(&line(&reader, &progress, started, args.json)).context("standard output"))?;
+    shown.and_then(|()| stdout::print(&line(&reader, &progress, started, args.json)).context("standard output"))?;
     Ok(Some(progress))
 }
 

@@ -14,13 +14,15 @@ use serde_json::{Value, json};
 use tt_journal::recording::TailFault;
 use tt_journal::{ReadError, RecordingReader};
 
-use crate::market::{Replaying, Run, hash_of};
-use crate::output;
-use crate::pulse::Pulse;
-use crate::shutdown::Shutdown;
+use market_feed::{Replaying, Run, hash_of};
+use tt_os::progress::ProgressLine;
+use tt_os::shutdown::Shutdown;
+use tt_os::stdout;
 
 /// Status where the file cannot be read as a recording.
 const STATUS_UNREADABLE: u8 = 2;
+/// Status where the recording holds nothing to compare with.
+const STATUS_NOTHING_COMPARED: u8 = 2;
 /// Longest sleep before the wish to end is looked at.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 /// Records between two looks at the clock.
@@ -76,14 +78,24 @@ struct Replayed {
 }
 
 impl Replayed {
+    /// Whether inputs were lost, or the file holds something after its longest valid prefix.
+    fn is_damaged(&self) -> bool {
+        self.runs.iter().any(|run| run.lost > 0) || !matches!(self.tail, None | Some(TailFault::Torn))
+    }
+
+    /// Whether the recording holds no hash that the replay could be compared with.
+    fn is_empty(&self) -> bool {
+        self.runs.iter().all(|run| run.checkpoints == 0)
+    }
+
     /// A torn end is what a killed recorder leaves; what stands in the file otherwise has to be right.
     fn is_right(&self) -> bool {
-        self.runs.iter().all(Run::is_same) && matches!(self.tail, None | Some(TailFault::Torn))
+        !self.is_empty() && self.runs.iter().all(Run::is_same) && matches!(self.tail, None | Some(TailFault::Torn))
     }
 }
 
 /// Replays a file. Status 0: everything came to the hashes in the recording. 1: something did not, or the recording is
-/// damaged. 2: it is no recording.
+/// damaged. 2: it is no recording, or holds no hash to compare with.
 ///
 /// # Errors
 /// The file cannot be read, its records do not follow from each other, or standard output is gone.
@@ -101,8 +113,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
     let replayed = replay(reader, len, args.pace, &shutdown).with_context(|| shown.clone())?;
     let text = if args.json { format!("{}\n", as_json(&shown, &replayed)) } else { as_text(&shown, &replayed) };
-    output::unless_unread(output::print(&text).context("standard output"))?;
-    Ok(if replayed.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    stdout::ignore_broken_pipe(stdout::print(&text).context("standard output"))?;
+    Ok(match (replayed.is_right(), replayed.is_empty() && !replayed.is_damaged()) {
+        (true, _) => ExitCode::SUCCESS,
+        (false, true) => ExitCode::from(STATUS_NOTHING_COMPARED),
+        (false, false) => ExitCode::FAILURE,
+    })
 }
 
 fn unreadable(shown: &str, error: &dyn std::error::Error) -> ExitCode {
@@ -118,7 +134,7 @@ fn replay(
 ) -> anyhow::Result<Replayed> {
     let started = Instant::now();
     let mut replaying = Replaying::default();
-    let mut pulse = Pulse::new("replay");
+    let mut pulse = ProgressLine::new("replay");
     let mut first_ns = None;
     let mut is_cut_short = false;
     loop {
@@ -130,11 +146,11 @@ fn replay(
             let due = started + since.div_f64(times);
             while let Some(left) = due.checked_duration_since(Instant::now()).filter(|_| !shutdown.is_requested()) {
                 thread::sleep(left.min(SLEEP_MAX));
-                pulse.tell(bytes, len);
+                pulse.update(bytes, len);
             }
         }
         if records.is_multiple_of(RECORDS_PER_LOOK) {
-            pulse.tell(bytes, len);
+            pulse.update(bytes, len);
             if shutdown.is_requested() {
                 is_cut_short = true;
                 break;
@@ -186,8 +202,16 @@ fn as_text(shown: &str, replayed: &Replayed) -> String {
     if replayed.is_cut_short {
         let _ = writeln!(text, "ended by a signal");
     }
-    let _ = writeln!(text, "{:016x} {}", hash_of(&replayed.runs), if replayed.is_right() { "right" } else { "WRONG" });
+    let _ = writeln!(text, "{:016x} {}", hash_of(&replayed.runs), verdict(replayed));
     text
+}
+
+fn verdict(replayed: &Replayed) -> &'static str {
+    match (replayed.is_right(), replayed.is_empty() && !replayed.is_damaged()) {
+        (true, _) => "right",
+        (false, true) => "nothing to compare: the recording holds no hash of a state",
+        (false, false) => "WRONG",
+    }
 }
 
 fn as_json(shown: &str, replayed: &Replayed) -> Value {

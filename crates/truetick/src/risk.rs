@@ -1,185 +1,298 @@
-//! The pre-trade gate on threads: a demonstration strategy in front of it, and `truetick risk` over files.
-//!
-//! Two threads and three rings, one for each producer and kind of event:
-//!
-//! ```text
-//! strategy --OrderIntent--> gate --Verdict--> strategy
-//! strategy --Outcome------> gate                          (fills and cancels of the orders that rest)
-//! ```
-//!
-//! Before each evaluation the gate reads the instrument's newest top of book from the market engine's cells. Between
-//! intents both threads sleep: a strategy that is paced has no use for a core of its own.
+//! `truetick risk`: events from a file, one JSON object a line, through the gate; a verdict for each intent.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use tt_market::Decimal;
-use tt_model::{InstrumentId, Nanos, OrderIntent, Verdict};
-use tt_sync::spsc;
+use risk_gate::{Instrument, LimitsFile};
+use serde::Deserialize;
+use serde_json::json;
+use tt_meter::Off;
+use tt_model::{IntentFlags, IntentKind, OrderIntent, OrderSide, TimeInForce, Verdict};
+use tt_os::stdout;
+use tt_risk::{Cancel, Fill, Gate, KillSwitch, Mark};
 
 use crate::config::Config;
-use crate::output;
 
-mod clock;
-mod evaluate;
-mod gate;
-mod limits_file;
-mod orders;
-mod policy;
-mod published;
-mod snapshot;
-mod strategy;
-#[cfg(test)]
-mod tests;
+/// Flags of `truetick risk`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Limits in TOML: accounts, instruments, rates
+    #[arg(long, value_name = "FILE")]
+    limits: Option<PathBuf>,
+    /// Prints the limits in force, what the file leaves out among them, and ends
+    #[arg(long)]
+    print_limits: bool,
+    /// Events, one JSON object a line: intents, marks, fills, cancels, kill; `-` for standard input
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    events: PathBuf,
+    /// One JSON object a line instead of text
+    #[arg(long)]
+    json: bool,
+}
 
-pub use evaluate::Args;
-pub use published::Published;
+/// One line: when, and what. Times may not matter to the caller; then all are zero.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    #[serde(default)]
+    at_ms: u64,
+    #[serde(flatten)]
+    event: Event,
+}
 
-/// Judges the intents of a file.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Event {
+    Intent(Intent),
+    Mark(MarkLine),
+    Fill(Change),
+    Cancel(Change),
+    Kill(Switch),
+    Revive(Switch),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Intent {
+    /// The number of the line where there is none.
+    client_id: Option<u64>,
+    #[serde(default)]
+    account: u16,
+    #[serde(default)]
+    strategy: u16,
+    symbol: String,
+    #[serde(default)]
+    kind: Kind,
+    side: Side,
+    #[serde(default)]
+    px: Option<String>,
+    qty: String,
+    #[serde(default)]
+    reduce_only: bool,
+    #[serde(default)]
+    close_position: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MarkLine {
+    symbol: String,
+    px: String,
+    #[serde(default)]
+    is_verified: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    #[serde(default)]
+    account: u16,
+    /// That of the order's intent.
+    client_id: u64,
+    symbol: String,
+    side: Side,
+    qty: String,
+    #[serde(default)]
+    is_last: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Switch {
+    Global,
+    Account(u16),
+    Strategy(u16),
+    Instrument(String),
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    #[default]
+    Limit,
+    Market,
+    Cancel,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Side {
+    Buy,
+    Sell,
+}
+
+impl From<Side> for OrderSide {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Buy => Self::Buy,
+            Side::Sell => Self::Sell,
+        }
+    }
+}
+
+/// Judges every intent, prints its verdict, and what the verdicts came to.
 ///
 /// # Errors
-/// A file that cannot be read, or something in it that makes no sense; the error names the line.
+/// A file that cannot be read, a limit or an event that makes no sense (the error names its line), or a standard
+/// output that is gone.
 pub fn run(args: Args, config: &Config) -> Result<()> {
-    output::unless_unread(evaluate::run(&args, &config.risk))
+    stdout::ignore_broken_pipe(evaluate(&args, config))
 }
 
-/// Slots of the ring of intents, and of that of verdicts.
-const RING_SLOTS: usize = 1024;
-
-/// The top of an instrument's book as the gate needs it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quote {
-    /// The best bid, in steps of the instrument's price; zero where there is none.
-    pub bid_px: i64,
-    /// The best offer; zero where there is none.
-    pub ask_px: i64,
-    /// When the book was so, Unix epoch.
-    pub ts_recv: Nanos,
-    /// Whether the book carries a proof that the gate accepts.
-    pub is_verified: bool,
+fn evaluate(args: &Args, config: &Config) -> Result<()> {
+    let path =
+        args.limits.as_ref().or(config.risk.limits.as_ref()).context("which limits? Name a file with --limits")?;
+    let limits = LimitsFile::read(path)?;
+    let mut gate = limits.gate().with_context(|| path.display().to_string())?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.print_limits {
+        write!(out, "{}", limits.text()?)?;
+        return out.flush().context("standard output");
+    }
+    for (number, line) in (1..).zip(lines(&args.events)?) {
+        let place = || format!("{}, line {number}", args.events.display());
+        let line = line.with_context(place)?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let line: Line = serde_json::from_str(&line).with_context(place)?;
+        let now_ns = line.at_ms.saturating_mul(1_000_000);
+        if let Some((verdict, instrument)) =
+            apply(&mut gate, &limits, Moment { now_ns, number }, line.event).with_context(place)?
+        {
+            print_verdict(&mut out, &verdict, instrument, args.json)?;
+        }
+    }
+    print_total(&mut out, &gate, args.json)?;
+    out.flush().context("standard output")
 }
 
-/// Reads the newest quote of an instrument; `None` for one that the market engine does not have.
-pub type Quotes = Arc<dyn Fn(InstrumentId) -> Option<Quote> + Send + Sync>;
-
-/// An instrument that the strategy trades.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tradable {
-    /// The market engine's number of it.
-    pub instrument: InstrumentId,
-    /// The normalised symbol.
-    pub symbol: String,
-    /// The venue's name.
-    pub venue: &'static str,
-    /// The price step.
-    pub tick_size: Decimal,
-    /// The quantity step.
-    pub lot_size: Decimal,
+fn lines(path: &Path) -> Result<Box<dyn Iterator<Item = io::Result<String>>>> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(io::stdin().lines()));
+    }
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Box::new(BufReader::new(file).lines()))
 }
 
-/// What to run.
-#[derive(Clone)]
-pub struct RiskConfig {
-    /// What the strategy trades, in the order of their numbers.
-    pub tradables: Vec<Tradable>,
-    /// Where quotes come from.
-    pub quotes: Quotes,
-    /// Intents a second on average.
-    pub intents_per_s: u32,
-    /// What the strategy's choices follow from.
-    pub seed: u64,
+/// When an event comes: its time, and the number of its line.
+#[derive(Clone, Copy)]
+struct Moment {
+    now_ns: u64,
+    number: u64,
 }
 
-/// The two threads.
-#[derive(Debug)]
-pub struct Running {
-    published: Arc<Published>,
-    stop: Arc<AtomicBool>,
-    strategy: JoinHandle<()>,
-    gate: JoinHandle<()>,
+/// What came of an event: a verdict where it was an intent.
+fn apply<'a>(
+    gate: &mut Gate,
+    limits: &'a LimitsFile,
+    moment: Moment,
+    event: Event,
+) -> Result<Option<(Verdict, &'a Instrument)>> {
+    let now_ns = moment.now_ns;
+    match event {
+        Event::Intent(intent) => {
+            let (intent, instrument) = intent.resolve(limits, moment)?;
+            return Ok(Some((gate.evaluate(now_ns, &intent, &mut Off), instrument)));
+        }
+        Event::Mark(mark) => {
+            let (id, instrument) = limits.find(&mark.symbol)?;
+            let ref_px = instrument.px(&mark.px)?;
+            let mark = Mark { ref_px, ts_ns: now_ns, is_verified: mark.is_verified };
+            gate.set_reference(id, &mark)?;
+        }
+        Event::Fill(Change { account, client_id, symbol, side, qty, is_last }) => {
+            let (instrument, known) = limits.find(&symbol)?;
+            let fill = Fill { account, instrument, client_id, side: side.into(), qty: known.qty(&qty)?, is_last };
+            gate.apply_fill(&fill)?;
+        }
+        Event::Cancel(Change { account, client_id, symbol, side, qty, is_last: _ }) => {
+            let (instrument, known) = limits.find(&symbol)?;
+            let cancel = Cancel { account, instrument, client_id, side: side.into(), qty: known.qty(&qty)? };
+            gate.apply_cancel(&cancel)?;
+        }
+        Event::Kill(switch) => drop(gate.controls().kill(switch.resolve(limits)?)),
+        Event::Revive(switch) => drop(gate.controls().revive(switch.resolve(limits)?)),
+    }
+    Ok(None)
 }
 
-/// The ends of the rings that the strategy holds.
-struct StrategyEnds {
-    intents: spsc::Producer<OrderIntent>,
-    outcomes: spsc::Producer<orders::Outcome>,
-    verdicts: spsc::Consumer<Verdict>,
-}
-
-/// The ends of the rings that the gate holds.
-struct GateEnds {
-    intents: spsc::Consumer<OrderIntent>,
-    outcomes: spsc::Consumer<orders::Outcome>,
-    verdicts: spsc::Producer<Verdict>,
-}
-
-fn rings() -> (StrategyEnds, GateEnds) {
-    let (intents, intents_out) = spsc::ring(RING_SLOTS);
-    let (outcomes, outcomes_out) = spsc::ring(RING_SLOTS);
-    let (verdicts, verdicts_out) = spsc::ring(RING_SLOTS);
-    (
-        StrategyEnds { intents, outcomes, verdicts: verdicts_out },
-        GateEnds { intents: intents_out, outcomes: outcomes_out, verdicts },
-    )
-}
-
-/// Starts the gate, then the strategy, each pinned to a core of its own where there are two.
-///
-/// # Errors
-/// A limit that the gate does not take, or a thread that cannot be started.
-pub fn start(config: RiskConfig) -> Result<Running> {
-    let (to_gate, from_strategy) = rings();
-    let (writer, pushes, published) = published::board(&config.tradables);
-    let published = Arc::new(published);
-    let stop = Arc::new(AtomicBool::new(false));
-    let cpus = tt_os::cpu::available().unwrap_or_default();
-    let clock = clock::Clock::new();
-    let gate = gate::Loop::new(&config, from_strategy, writer, clock)?;
-    let gate_cpu = cpus.last().copied();
-    let gate = thread::Builder::new()
-        .name("gate".into())
-        .spawn(move || {
-            pin("gate", gate_cpu);
-            gate.run();
+impl Switch {
+    fn resolve(self, limits: &LimitsFile) -> Result<KillSwitch> {
+        Ok(match self {
+            Self::Global => KillSwitch::Global,
+            Self::Account(account) => KillSwitch::Account(account),
+            Self::Strategy(strategy) => KillSwitch::Strategy(strategy),
+            Self::Instrument(symbol) => KillSwitch::Instrument(limits.find(&symbol)?.0),
         })
-        .context("risk: the gate's thread")?;
-    let strategy = strategy::Strategy::new(&config, to_gate, pushes, clock);
-    let strategy_cpu = cpus.iter().rev().nth(1).copied();
-    let (ending, woken) = (Arc::clone(&stop), gate.thread().clone());
-    let strategy = thread::Builder::new()
-        .name("strategy".into())
-        .spawn(move || {
-            pin("strategy", strategy_cpu);
-            strategy.run(&ending, &woken);
-        })
-        .context("risk: the strategy's thread")?;
-    Ok(Running { published, stop, strategy, gate })
-}
-
-fn pin(name: &str, cpu: Option<usize>) {
-    if let Some(cpu) = cpu
-        && let Err(refusal) = tt_os::cpu::pin(cpu)
-    {
-        tracing::warn!(thread = name, cpu, %refusal, "not pinned");
     }
 }
 
-impl Running {
-    /// What the gate has published, for other threads.
-    #[must_use]
-    pub fn published(&self) -> Arc<Published> {
-        Arc::clone(&self.published)
+impl Intent {
+    fn resolve(self, limits: &LimitsFile, moment: Moment) -> Result<(OrderIntent, &Instrument)> {
+        let (instrument, known) = limits.find(&self.symbol)?;
+        let reduce_only = if self.reduce_only { IntentFlags::REDUCE_ONLY.0 } else { 0 };
+        let close_position = if self.close_position { IntentFlags::CLOSE_POSITION.0 } else { 0 };
+        let intent = OrderIntent {
+            ts_ns: moment.now_ns,
+            client_id: self.client_id.unwrap_or(moment.number),
+            limit_px: known.px(self.px.as_deref().unwrap_or("0"))?,
+            qty: known.qty(&self.qty)?,
+            account: self.account,
+            strategy: self.strategy,
+            instrument,
+            kind: match self.kind {
+                Kind::Limit => IntentKind::Limit,
+                Kind::Market => IntentKind::Market,
+                Kind::Cancel => IntentKind::Cancel,
+            },
+            side: self.side.into(),
+            tif: TimeInForce::GoodTillCancel,
+            flags: IntentFlags(reduce_only | close_position),
+            ..OrderIntent::default()
+        };
+        Ok((intent, known))
     }
+}
 
-    /// Ends the strategy, lets the gate judge what is still in the ring, and joins both threads.
-    pub fn stop(self) {
-        self.stop.store(true, Ordering::Release);
-        self.strategy.thread().unpark();
-        let _ = self.strategy.join();
-        // The ring is abandoned: the gate drains it and ends.
-        self.gate.thread().unpark();
-        let _ = self.gate.join();
+fn print_verdict(out: &mut impl Write, verdict: &Verdict, instrument: &Instrument, as_json: bool) -> io::Result<()> {
+    let accept = verdict.accept == 1;
+    let reasons: Vec<_> = verdict.reasons.names().collect();
+    let worst_position = instrument.qty_text(verdict.worst_pos);
+    if as_json {
+        let row = json!({
+            "seq": verdict.seq, "client_id": verdict.client_id, "symbol": instrument.symbol, "accept": accept,
+            "reasons": reasons, "worst_position": worst_position, "limits_version": verdict.limits_version,
+        });
+        return writeln!(out, "{row}");
     }
+    let word = if accept { "accepted" } else { "rejected" };
+    let row = format!(
+        "{:>6}  client id {:<8} {:12} {word:8}  worst position {worst_position:>14}  {}",
+        verdict.seq,
+        verdict.client_id,
+        instrument.symbol,
+        reasons.join(" ")
+    );
+    writeln!(out, "{}", row.trim_end())
+}
+
+fn print_total(out: &mut impl Write, gate: &Gate, as_json: bool) -> io::Result<()> {
+    let counters = gate.counters();
+    let (intents, accepted, rejected) = (counters.intents(), counters.accepted(), counters.rejected());
+    let (ids_full, own_orders_full) = (counters.ids_full(), counters.own_orders_full());
+    if as_json {
+        let total = json!({
+            "intents": intents, "accepted": accepted, "rejected": rejected,
+            "ids_full": ids_full, "own_orders_full": own_orders_full,
+        });
+        return writeln!(out, "{total}");
+    }
+    writeln!(out, "{intents} intents = {accepted} accepted + {rejected} rejected")?;
+    if ids_full + own_orders_full > 0 {
+        writeln!(out, "tables were full for {ids_full} client ids and {own_orders_full} open orders")?;
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! `truetick serve`: all three engines and the page, with nothing to configure.
+//! `truetick serve`: all engines and the page, on simulated venues.
 //!
 //! ```text
 //! browsers --UDP, TCP---> TURN server                                  \
@@ -8,136 +8,150 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use control::{Admin, HttpSection, State};
 use ipnet::IpNet;
-use tt_model::Nanos;
+use market_feed::MarketConfig;
+use risk_gate::{Quote, QuoteSource};
+use tt_model::InstrumentId;
+use turn_server::{TurnConfig, TurnSection};
 
-use crate::config::{Config, HttpSection, TurnSection};
-use crate::http::{self, snapshot};
-use crate::market::MarketConfig;
-use crate::shutdown::Shutdown;
-use crate::{bench, faults, market, output, risk, turn};
+use crate::config::Config;
+use crate::demo::{self, DemoConfig, DemoInstrument};
+use crate::{control_state, faults, kept_report, results, simulated_venues as venues, turn};
+use tt_os::clock::unix_now;
+use tt_os::shutdown::Shutdown;
+use tt_os::stdout;
 
 mod addresses;
 mod credential;
 mod summary;
-pub(crate) mod venues;
 
 use credential::Credential;
+use faults::Kind;
+use sim::Fault;
 
-/// One pass in so many is timed: more than elsewhere, since little happens here.
+/// One pass in this many is timed; traffic is low here, so more than elsewhere.
 const SAMPLED_ONE_IN: u32 = 8;
+
+/// The faults of `serve`: a lost update, a changed digit, two swapped updates, a repeated update.
+const FAULTS: [Kind; 4] = [
+    Kind::Update(Fault::Drop),
+    Kind::Update(Fault::FlipDigit),
+    Kind::Update(Fault::Swap),
+    Kind::Update(Fault::Duplicate),
+];
 
 /// Flags of `truetick serve`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Address and TCP port of the page, the metrics and the JSON interfaces [default: 127.0.0.1:9641]
+    /// Address of the page, metrics and JSON API [default: 127.0.0.1:9641]
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
-    /// Address and port of the TURN server, UDP and TCP; may repeat. Port 0 takes a free one [default: 127.0.0.1:3478]
+    /// Address of the TURN server, UDP and TCP; repeatable; port 0: any free port [default: 127.0.0.1:3478]
     #[arg(long, value_name = "ADDR:PORT")]
     turn_listen: Vec<SocketAddr>,
-    /// The TURN server listens on this machine's other addresses, too, and relays on them
+    /// Listen and relay on this machine's non-loopback addresses too
     #[arg(long, conflicts_with = "turn_listen")]
     lan: bool,
-    /// Book updates per second of each simulated venue, all its instruments together
+    /// Book updates per second and simulated venue, over all its instruments
     #[arg(long, value_name = "PER_SECOND", default_value_t = 200.0)]
     rate: f64,
-    /// Instruments of each simulated venue
+    /// Instruments per simulated venue
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     instruments: u32,
-    /// Seconds between two faults of a simulated venue (an update lost, doubled, swapped, or with a wrong digit); 0 for none
+    /// Interval between injected faults (an update lost, repeated, swapped, or with a changed digit); 0: none
     #[arg(long, value_name = "SECONDS", default_value_t = 15.0)]
     fault_every: f64,
     /// Order intents per second of the demonstration strategy
     #[arg(long, value_name = "PER_SECOND", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     intents: u32,
-    /// report.json of a bench on this machine, for the page's figures [default: the newest in target/bench]
+    /// Bench report (report.json) to show on the page [default: the newest in target/bench]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Market and strategy follow from it
+    /// Seed of the simulated market and the strategy
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// What to do with the configuration instead of serving.
+    /// Actions on the configuration instead of serving.
     #[command(flatten)]
     only: turn::Only,
 }
 
-/// Everything that runs.
+/// Everything that `serve` runs.
 struct Running {
-    control: http::Running,
-    turn: turn::Running,
+    control: control::Running,
+    turn: turn_server::Running,
     venues: Arc<sim::Running>,
     faults: faults::Running,
-    market: market::Running,
-    risk: risk::Running,
+    market: market_feed::Running,
+    demo: demo::Running,
 }
 
-/// Runs until a signal ends it.
+/// Runs until a signal stops it.
 ///
 /// # Errors
-/// A flag without sense, an address in use, or what the system lacks; one line.
+/// An invalid flag, an address in use, or a missing system resource.
 pub fn run(args: Args, config: &Config) -> Result<()> {
     ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
     let fault_pace = faults::Pace { every: faults::every(args.fault_every)?, silence: Duration::ZERO };
-    let http_listen = args.http.or(config.http.listen).unwrap_or(http::DEFAULT_LISTEN);
+    let http_listen = args.http.or(config.http.listen).unwrap_or(control::DEFAULT_LISTEN);
     if args.only.print_config {
-        let section = turn::TurnConfig::printed(&turn::Args::default(), &turn_section(&args, config)?)?;
+        let section = TurnConfig::printed(&turn_section(&args, config)?)?;
         let report = args.report.clone().or_else(|| config.http.report.clone());
         let http = HttpSection { listen: Some(http_listen), report, ..config.http.clone() };
         return turn::print_config(section, http, config);
     }
-    let token = http::ApiToken::of(None, config)?;
+    let token = control_state::api_token(None, &config.http)?;
     let credential = Credential::fresh()?;
     let turn_config = turn_config(&args, config, &credential)?;
     let report = report(&args, config)?;
     if args.only.check_config {
-        return turn::tell_checked();
+        return turn::print_checked();
     }
     let shutdown = Shutdown::on_signals().context("serve: cannot catch signals")?;
 
-    let turn = turn::start(&turn_config)?;
+    let turn = turn_server::start(&turn_config)?;
     let venues = Arc::new(venues::start(args.instruments, args.rate, args.seed)?);
     let feeds = venues::feeds(&venues)?;
-    let market = market::start(MarketConfig { feeds, sample_one_in: SAMPLED_ONE_IN, ..MarketConfig::default() })?;
-    let risk = risk::start(risk_config(&args, &market.reader()))?;
+    let market = market_feed::start(MarketConfig { feeds, sample_one_in: SAMPLED_ONE_IN, ..MarketConfig::default() })?;
+    let demo = demo::start(demo_config(&args, &market.reader()))?;
     let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));
-    let mut state = state(&turn, &market, &risk, ice_servers.clone());
-    state.admin = Some(http::Admin { desk: turn.desk(), token });
+    let mut state = state(&turn, &market, &demo, ice_servers.clone());
+    state.admin = Some(Admin { allocations: turn.allocation_admin(), token });
     state.report = report;
-    let control = http::start(http_listen, state)?;
-    let faults = faults::start(Arc::clone(&venues), &venues::ALL, faults::SHOWN.to_vec(), fault_pace, |_, _, _| {})?;
+    let control = control::start(http_listen, state)?;
+    let faults = faults::start(Arc::clone(&venues), &sim::Venue::ALL, FAULTS.to_vec(), fault_pace, |_, _, _| {})?;
 
-    let running = Running { control, turn, venues, faults, market, risk };
-    output::tell(&summary::banner(&running, &turn_config, &ice_servers));
+    let running = Running { control, turn, venues, faults, market, demo };
+    stdout::write(&summary::banner(&running, &turn_config, &ice_servers));
     shutdown.wait().context("serve: cannot wait for signals")?;
-    output::tell(&running.stop());
+    stdout::write(&running.stop());
     Ok(())
 }
 
 impl Running {
-    /// Ends everything, sources before sinks, and tells what it came to.
+    /// Stops everything, sources before sinks, and returns the final accounting.
     fn stop(self) -> String {
         self.faults.stop();
         self.control.stop();
-        let risk = self.risk.published();
-        self.risk.stop();
+        let risk = self.demo.board();
+        self.demo.stop();
         let reader = self.market.reader();
         self.market.stop();
-        // The last holder: its thread ends here.
+        // The last reference: the simulator's thread ends here.
         drop(self.venues);
-        let turn = self.turn.stop().ledger();
-        summary::farewell(&[turn, reader.snapshot(now(), SAMPLED_ONE_IN).ledger, risk.snapshot().ledger])
+        let turn = self.turn.stop().accounting();
+        summary::farewell(&[turn, reader.snapshot(unix_now(), SAMPLED_ONE_IN).ledger, risk.status().ledger])
     }
 }
 
-/// The report that was asked for, or else the newest one that a bench left.
-fn report(args: &Args, config: &Config) -> Result<Option<http::KeptReport>> {
+/// Reads the configured report, or the newest one of a bench.
+fn report(args: &Args, config: &Config) -> Result<Option<Arc<str>>> {
     match args.report.as_ref().or(config.http.report.as_ref()) {
-        Some(path) => http::KeptReport::read(path).map(Some),
-        None => Ok(http::KeptReport::newest(&bench::results_folder(), bench::REPORT_FILE)),
+        Some(path) => kept_report::read(path).map(Some),
+        None => Ok(kept_report::newest(&results::folder(), tt_status::REPORT_FILE)),
     }
 }
 
@@ -154,66 +168,72 @@ fn turn_section(args: &Args, config: &Config) -> Result<TurnSection> {
     Ok(section)
 }
 
-/// The same, and a user that nobody can know beforehand.
-fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<turn::TurnConfig> {
-    let mut turn = turn::TurnConfig::new(&turn::Args::default(), &turn_section(args, config)?)?;
+/// The same, with a fresh random user.
+fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<TurnConfig> {
+    let mut turn = TurnConfig::new(&turn_section(args, config)?)?;
     turn.sample_one_in = SAMPLED_ONE_IN;
     turn.users.push(credential.user());
-    // Two peers behind this relay reach each other through it, wherever it runs; nothing else is opened.
+    // Allow two clients of this server to reach each other through it, and nothing else.
     turn.allow_peers.extend(turn.relay_ips.iter().flat_map(|relay| [relay.bound, relay.external]).map(IpNet::from));
     Ok(turn)
 }
 
-fn risk_config(args: &Args, reader: &market::Reader) -> risk::RiskConfig {
-    let tradable = |listed: &market::Instrument| risk::Tradable {
+fn demo_config(args: &Args, reader: &market_feed::Reader) -> DemoConfig {
+    let decimal = |of: tt_venue::Decimal| tt_model::Decimal::new(of.mantissa, of.decimals);
+    let instrument = |listed: &market_feed::Instrument| DemoInstrument {
         instrument: listed.id,
         symbol: listed.name.clone(),
         venue: listed.venue.name(),
-        tick_size: listed.tick_size,
-        lot_size: listed.lot_size,
+        tick_size: decimal(listed.tick_size),
+        lot_size: decimal(listed.lot_size),
     };
-    let (quotes, listed) = (reader.clone(), reader.instruments().to_vec());
-    risk::RiskConfig {
-        tradables: reader.instruments().iter().map(tradable).collect(),
-        quotes: Arc::new(move |instrument| {
-            // The gate counts in the steps of the beginning: what has become finer is not traded.
-            let known = listed.get(instrument.0 as usize)?;
-            let top = quotes.steady(|list| {
-                let now = list.get(instrument.0 as usize)?;
-                let is_same = (now.tick_size, now.lot_size) == (known.tick_size, known.lot_size);
-                quotes.top_of_book(instrument).filter(|_| is_same)
-            })?;
-            Some(risk::Quote {
-                bid_px: top.bid.map_or(0, |level| level.px.0),
-                ask_px: top.ask.map_or(0, |level| level.px.0),
-                ts_recv: top.ts_recv,
-                is_verified: top.standing.proof.is_verified(),
-            })
-        }),
+    DemoConfig {
+        instruments: reader.instruments().iter().map(instrument).collect(),
+        quotes: Arc::new(BookQuotes { reader: reader.clone(), listed: reader.instruments().to_vec() }),
         intents_per_s: args.intents,
         seed: args.seed,
     }
 }
 
+/// Quotes from the published books.
+struct BookQuotes {
+    reader: market_feed::Reader,
+    /// The instruments at the start: the gate counts in their steps.
+    listed: Vec<market_feed::Instrument>,
+}
+
+impl QuoteSource for BookQuotes {
+    fn quote(&self, instrument: InstrumentId) -> Option<Quote> {
+        // An instrument whose steps have become finer has no quote.
+        let listed = self.listed.get(instrument.0 as usize)?;
+        let top = self.reader.steady(|list| {
+            let now = list.get(instrument.0 as usize)?;
+            let is_same = (now.tick_size, now.lot_size) == (listed.tick_size, listed.lot_size);
+            self.reader.top_of_book(instrument).filter(|_| is_same)
+        })?;
+        Some(Quote {
+            bid_px: top.bid.map_or(0, |level| level.px.0),
+            ask_px: top.ask.map_or(0, |level| level.px.0),
+            ts_recv: top.ts_recv,
+            is_verified: top.standing.proof.is_verified(),
+        })
+    }
+}
+
 fn state(
-    turn: &turn::Running,
-    market: &market::Running,
-    risk: &risk::Running,
-    ice_servers: snapshot::IceServers,
-) -> http::State {
-    let (reader, published) = (market.reader(), risk.published());
-    http::State {
+    turn: &turn_server::Running,
+    market: &market_feed::Running,
+    demo: &demo::Running,
+    ice_servers: tt_status::turn::IceServers,
+) -> State {
+    let (reader, board) = (market.reader(), demo.board());
+    State {
+        machine: Some(control_state::machine()),
         turn: Some(turn.reading()),
-        market: Some(Arc::new(move || reader.snapshot(now(), SAMPLED_ONE_IN))),
-        risk: Some(Arc::new(move || published.snapshot())),
+        market: Some(Arc::new(move || reader.snapshot(unix_now(), SAMPLED_ONE_IN))),
+        risk: Some(Arc::new(move || board.status())),
         ice_servers: Some(ice_servers),
         admin: None,
         report: None,
     }
-}
-
-/// The Unix epoch's time, on the clock of the market engine's receive times.
-fn now() -> Nanos {
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -1,4 +1,4 @@
-//! `truetick simulate`: venues on loopback, scripted.
+//! `truetick simulate`: simulated venues on loopback.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,50 +11,50 @@ use sim::Venue;
 
 use crate::config::Config;
 use crate::faults::{self, Kind, Pace};
-use crate::output;
-use crate::shutdown::Shutdown;
+use tt_os::shutdown::Shutdown;
+use tt_os::stdout;
 
 /// Flags of `truetick simulate`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Instruments of each venue
+    /// Instruments per venue
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     instruments: u32,
-    /// Book updates per second of each venue, all its instruments together
+    /// Book updates per second and venue, over all its instruments
     #[arg(long, value_name = "PER_SECOND", default_value_t = 200.0)]
     rate: f64,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     listen: IpAddr,
-    /// Ports of Binance spot, Binance USD-M, Kraken, OKX, Bybit and Deribit; 0 takes any free one
+    /// Ports, in the order in which the venues are printed; 0: any free port
     #[arg(long, value_name = "PORT", num_args = 1..=Venue::COUNT)]
     ports: Vec<u16>,
-    /// What goes wrong, at each venue in turn: drop, duplicate, reorder, delay, truncate, half-open, checksum, flip-digit,
-    /// reset, silence, disconnect, stale-snapshot, partial-snapshot, refuse-snapshots; may repeat
+    /// Fault to inject at each venue in turn; repeatable: drop, duplicate, reorder, delay, truncate, half-open,
+    /// checksum, flip-digit, reset, silence, disconnect, stale-snapshot, partial-snapshot, refuse-snapshots
     #[arg(long, value_name = "KIND")]
     fault: Vec<Kind>,
     /// Seconds between two faults
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, requires = "fault")]
     fault_every: f64,
-    /// Seconds that a silence lasts
+    /// Duration of the fault `silence`
     #[arg(long, value_name = "SECONDS", default_value_t = 75.0, requires = "fault")]
     silence: f64,
-    /// Everything about the market follows from it
+    /// Seed of the simulated market
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// One JSON object a line instead of text
+    /// Print JSON lines
     #[arg(long)]
     json: bool,
 }
 
-/// Runs until a signal ends it.
+/// Runs until a signal stops it.
 ///
 /// # Errors
-/// A rate that is no rate, or an address in use.
+/// An invalid rate, or an address in use.
 pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
     anyhow::ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
     let mut ports = [0; Venue::COUNT];
-    ports.iter_mut().zip(&args.ports).for_each(|(port, &asked)| *port = asked);
+    ports.iter_mut().zip(&args.ports).for_each(|(port, &wanted)| *port = wanted);
     let silence = Duration::try_from_secs_f64(args.silence);
     let silence = silence.ok().with_context(|| format!("--silence must be seconds, not {}", args.silence))?;
     let pace = Pace { every: faults::every(args.fault_every)?, silence };
@@ -71,54 +71,42 @@ pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
         .context("simulate")?,
     );
     let started = Instant::now();
-    output::tell(&addresses(&running, &args));
+    stdout::write(&addresses(&running, &args));
     let json = args.json;
-    let told = move |kind, venue, symbol: &str| output::tell(&caused(kind, venue, symbol, json));
-    let faults = faults::start(Arc::clone(&running), &Venue::ALL, args.fault.clone(), pace, told)?;
+    let report = move |kind, venue, symbol: &str| stdout::write(&fault_line(kind, venue, symbol, json));
+    let faults = faults::start(Arc::clone(&running), &Venue::ALL, args.fault.clone(), pace, report)?;
     shutdown.wait().context("cannot wait for a signal")?;
     faults.stop();
-    output::tell(&totals(&running, started.elapsed().as_secs_f64(), &args));
-    // The last holder: its thread ends here.
+    stdout::write(&totals(&running, started.elapsed().as_secs_f64(), &args));
+    // The last reference: the simulator's thread ends here.
     drop(running);
     Ok(())
-}
-
-/// Where the venue's streams and its snapshots are.
-const fn paths(venue: Venue) -> (&'static str, &'static str, Option<&'static str>) {
-    match venue {
-        Venue::BinanceSpot => ("binance_spot", "/stream", Some("/api/v3/depth")),
-        Venue::BinanceUsdm => ("binance_usdm", "/stream", Some("/fapi/v1/depth")),
-        Venue::Kraken => ("kraken", "/v2", None),
-        Venue::Okx => ("okx", "/ws/v5/public", Some("/api/v5/market/books")),
-        Venue::Bybit => ("bybit_linear", "/v5/public/linear", None),
-        Venue::Deribit => ("deribit", "/ws/api/v2", None),
-    }
 }
 
 fn addresses(running: &sim::Running, args: &Args) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     for venue in Venue::ALL {
-        let (name, streams, snapshots) = paths(venue);
+        let (name, streams) = (venue.name(), venue.streams_path());
         let address = running.address(venue);
         let symbols: Vec<String> = running.instruments(venue).into_iter().map(|listed| listed.symbol).collect();
         let streams = format!("ws://{address}{streams}");
-        let snapshots = snapshots.map(|path| format!("http://{address}{path}"));
+        let snapshots = venue.snapshots_path().map(|path| format!("http://{address}{path}"));
         if args.json {
             let line = json!({"venue": name, "streams": streams, "snapshots": snapshots, "symbols": symbols});
             let _ = writeln!(text, "{line}");
         } else {
-            let shown = symbols[..symbols.len().min(8)].join(",");
+            let first = symbols[..symbols.len().min(8)].join(",");
             let snapshots = snapshots.unwrap_or_default();
-            let _ = writeln!(text, "{name:13} {streams:34} {snapshots:42} {} instruments: {shown}", symbols.len());
+            let _ = writeln!(text, "{name:13} {streams:34} {snapshots:42} {} instruments: {first}", symbols.len());
         }
     }
     text
 }
 
-/// One line for a fault that was caused.
-fn caused(kind: Kind, venue: Venue, symbol: &str, json: bool) -> String {
-    let (name, ..) = paths(venue);
+/// Returns the line for an injected fault.
+fn fault_line(kind: Kind, venue: Venue, symbol: &str, json: bool) -> String {
+    let name = venue.name();
     if json {
         format!("{}\n", json!({"venue": name, "fault": kind.to_string(), "symbol": symbol}))
     } else {
@@ -130,7 +118,7 @@ fn totals(running: &sim::Running, seconds: f64, args: &Args) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     for venue in Venue::ALL {
-        let (name, ..) = paths(venue);
+        let name = venue.name();
         let stats = running.stats(venue);
         let achieved = stats.updates as f64 / seconds;
         if args.json {

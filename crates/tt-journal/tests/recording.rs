@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
+use testkit::{Requirement, require};
 use tt_journal::recording::{HEADER_BYTES, RecordHead, RecordKind, TailFault, encode, header, seal};
 use tt_journal::{Failure, ReadError, Recorder, RecorderConfig, RecordingReader, Store, create, reopen};
 
@@ -225,10 +226,10 @@ fn case_m43_a_full_device_stops_the_recording() {
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(folder: &Path) -> Option<Self> {
+    fn mount(folder: &Path) -> nix::Result<Self> {
         let flags = nix::mount::MsFlags::empty();
-        nix::mount::mount(None::<&str>, folder, Some("tmpfs"), flags, Some("size=64k")).ok()?;
-        Some(Self(folder.to_owned()))
+        nix::mount::mount(None::<&str>, folder, Some("tmpfs"), flags, Some("size=64k"))?;
+        Ok(Self(folder.to_owned()))
     }
 }
 
@@ -241,10 +242,7 @@ impl Drop for SmallDisk {
 #[test]
 fn case_m43_a_full_file_system_keeps_the_whole_records() {
     let folder = TempDir::new().unwrap();
-    let Some(disk) = SmallDisk::mount(folder.path()) else {
-        println!("SKIP case_m43_a_full_file_system_keeps_the_whole_records: mounting takes root");
-        return;
-    };
+    let Some(disk) = require(Requirement::Privilege, SmallDisk::mount(folder.path())) else { return };
     let path = disk.0.join("full.ttj");
     let (recorder, told) = record_beyond_failure(create(&path, 1).unwrap());
     assert_eq!(told[0].kind, io::ErrorKind::StorageFull);

@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Instant;
 use tt_journal::GzLines;
-use tt_market::{
-    CandleSource, Capacity, Decimal, Engine, Event, EventBuffer, InstrumentSpec, Proof, Symbol, Venue, binance,
-};
+use tt_market::{CandleSource, Capacity, Engine, InstrumentSpec, Proof};
 use tt_meter::Off;
 use tt_model::Nanos;
+use tt_venue::event::{Event, EventBuffer};
+use tt_venue::{Decimal, Symbol, Venue};
 
 fn main() {
     let Some(folder) = std::env::var_os("TRUETICK_DATA").map(PathBuf::from) else {
@@ -32,7 +32,7 @@ fn main() {
             levels = 0;
             let start = Instant::now();
             for frame in &chosen {
-                black_box(binance::parse(black_box(frame.1), &mut buffer).expect("a captured frame parses"));
+                black_box(Venue::BinanceSpot.parse(black_box(frame.1), &mut buffer).expect("a captured frame parses"));
                 levels += buffer.levels().len();
             }
             best = best.min(start.elapsed().as_nanos() as f64);
@@ -58,7 +58,7 @@ enum Step<'a> {
 fn steps<'a>(frames: &[(u64, &'a [u8])]) -> Vec<(Nanos, Step<'a>)> {
     let step = |(ts, frame): &(u64, &'a [u8])| {
         let mut buffer = EventBuffer::new(frame.windows(2).filter(|w| w == b"[\"").count(), 1);
-        let step = match binance::parse(frame, &mut buffer) {
+        let step = match Venue::BinanceSpot.parse(frame, &mut buffer) {
             Ok(event) => Step::Event(event, buffer),
             Err(_) => Step::Snapshot(frame),
         };

@@ -1,9 +1,10 @@
 //! Two feeds of one venue, each with an engine of its own: what either tells first counts, and they must tell the same.
 
-use crate::rules::Numbering;
-use crate::{Depth, Proof, TopOfBook, Venue};
+use crate::{Depth, Proof, TopOfBook};
 use alloc::boxed::Box;
 use tt_model::InstrumentId;
+use tt_venue::Venue;
+use tt_venue::rules::Numbering;
 
 /// Updates of each line that the other one is held against. A line that is further behind is not compared.
 const UPDATES_KEPT: usize = 64;

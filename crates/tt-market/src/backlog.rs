@@ -1,8 +1,8 @@
 //! Deltas that are kept while their book waits for a REST snapshot.
 
-use crate::{BookDelta, BookOrder, Level};
 use alloc::vec::Vec;
 use core::ops::Range;
+use tt_venue::event::{BookDelta, BookOrder, Level};
 
 /// One kept delta.
 #[derive(Clone, Copy, Debug)]

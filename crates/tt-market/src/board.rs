@@ -1,13 +1,15 @@
 //! What other threads see: one line for each value of each instrument, always whole.
 
+use crate::Standing;
 use crate::candle::Candle;
 use crate::counters::{Counters, VenueCounters, WORDS as COUNTER_WORDS};
 use crate::mark::{Contract, Mark, PositionMark};
 use crate::venue_state::{LiquidationState, VenueCandleState};
-use crate::{AggressorSide, BookLevel, Standing, Venue};
 use alloc::vec::Vec;
 use tt_model::{InstrumentId, Nanos, Price, Qty};
 use tt_sync::seqlock::{self, TableReader, TableWriter};
+use tt_venue::event::AggressorSide;
+use tt_venue::{BookLevel, Venue};
 
 /// Levels of each side in a published [`Depth`].
 pub const DEPTH: usize = 10;

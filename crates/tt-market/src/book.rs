@@ -8,6 +8,7 @@ pub(crate) use ladder::Ladder;
 pub(crate) use slab::PageSlab;
 
 use tt_model::{Price, Qty};
+use tt_venue::BookLevel;
 
 #[cfg(test)]
 mod tests;
@@ -31,15 +32,6 @@ impl BookSide {
             Self::Ask => !px,
         }
     }
-}
-
-/// A price and what is offered there, in steps of the instrument.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BookLevel {
-    /// The price in steps of `tick_size`.
-    pub px: Price,
-    /// The quantity in lots, positive.
-    pub qty: Qty,
 }
 
 /// The levels of both sides.

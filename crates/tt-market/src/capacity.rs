@@ -15,7 +15,7 @@ pub struct Capacity {
     /// Levels outside of its window that one book side keeps; the worst are dropped and counted beyond it. 16 bytes each.
     pub overflow_levels: usize,
     /// Levels in one frame or snapshot; 16 bytes each. A frame with more is dropped as `too_many_levels`, and its book
-    /// is lost: whole books of Coinbase have tens of thousands.
+    /// is lost. Whole books of some venues have tens of thousands.
     pub frame_levels: usize,
     /// Trades, order updates and entries of each other list in one frame.
     pub frame_entries: usize,

@@ -1,9 +1,9 @@
 //! Connections and their epochs.
 
-use crate::Venue;
 use crate::continuity::Continuity;
 use alloc::vec::Vec;
 use tt_model::Nanos;
+use tt_venue::Venue;
 
 /// One opened connection. It is never given out again, so that what still arrives from a closed one is told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

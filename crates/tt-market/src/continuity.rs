@@ -1,8 +1,8 @@
 //! Where a delta stands relative to the book.
 
-use crate::BookDelta;
-use crate::rules::{Numbering, Overlap};
 use tt_model::Nanos;
+use tt_venue::event::BookDelta;
+use tt_venue::rules::{Numbering, Overlap};
 
 /// A delta relative to the update before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,63 +26,67 @@ pub(crate) enum Join {
     TooNew,
 }
 
-impl Numbering {
-    /// Whether the delta has a number.
-    #[inline]
-    pub(crate) fn numbers(self, delta: &BookDelta) -> bool {
-        match self {
-            Self::None | Self::Times => false,
-            Self::Chain => delta.previous_id.is_some(),
-            Self::Range | Self::RangeFromOne | Self::Previous | Self::Connection => true,
-        }
+/// Whether the delta has a number.
+#[inline]
+pub(crate) const fn is_numbered(numbering: Numbering, delta: &BookDelta) -> bool {
+    match numbering {
+        Numbering::None | Numbering::Times => false,
+        Numbering::Chain => delta.previous_id.is_some(),
+        Numbering::Range | Numbering::RangeFromOne | Numbering::Previous | Numbering::Connection => true,
     }
+}
 
+impl Continuity {
     /// Where a delta stands after update `last_id`, which the venue made at `last_ts` (zero where nobody knows).
     ///
     /// Where numbers may fall, an old number is no proof of an old update: only the very last one is a duplicate. A time
     /// that falls is one: what came later was applied before it, and only a snapshot tells what the book is.
     #[inline]
-    pub(crate) fn continuity(self, last_id: u64, last_ts: Nanos, delta: &BookDelta) -> Continuity {
-        let follows = match self {
-            Self::None | Self::Connection => return Continuity::Next,
-            Self::Times if delta.ts_event < last_ts && delta.ts_event.0 != 0 => return Continuity::Gap,
-            Self::Times => return Continuity::Next,
-            Self::Range | Self::RangeFromOne => {
+    pub(crate) fn of(numbering: Numbering, last_id: u64, last_ts: Nanos, delta: &BookDelta) -> Self {
+        let follows = match numbering {
+            Numbering::None | Numbering::Connection => return Self::Next,
+            Numbering::Times if delta.ts_event < last_ts && delta.ts_event.0 != 0 => return Self::Gap,
+            Numbering::Times => return Self::Next,
+            Numbering::Range | Numbering::RangeFromOne => {
                 delta.first_id == last_id.wrapping_add(1) && delta.last_id >= delta.first_id
             }
-            Self::Previous => delta.previous_id == Some(last_id) && delta.last_id >= last_id,
-            // Before it numbered its updates, OKX proved them by checksum alone.
-            Self::Chain if delta.previous_id.is_none() && delta.checksum.is_some() => return Continuity::Next,
-            Self::Chain => delta.previous_id == Some(last_id),
+            Numbering::Previous => delta.previous_id == Some(last_id) && delta.last_id >= last_id,
+            // An update without a number is proved by its checksum alone.
+            Numbering::Chain if delta.previous_id.is_none() && delta.checksum.is_some() => return Self::Next,
+            Numbering::Chain => delta.previous_id == Some(last_id),
         };
-        let is_old = match self {
-            Self::Range | Self::Previous => delta.last_id <= last_id,
-            Self::RangeFromOne | Self::Chain | Self::None | Self::Times | Self::Connection => delta.last_id == last_id,
+        let is_old = match numbering {
+            Numbering::Range | Numbering::Previous => delta.last_id <= last_id,
+            Numbering::RangeFromOne | Numbering::Chain | Numbering::None | Numbering::Times | Numbering::Connection => {
+                delta.last_id == last_id
+            }
         };
         if follows {
-            Continuity::Next
+            Self::Next
         } else if is_old {
-            Continuity::Duplicate
+            Self::Duplicate
         } else {
-            Continuity::Gap
+            Self::Gap
         }
     }
 }
 
-impl Overlap {
+impl Join {
     /// How a delta joins a snapshot of update `last_id`.
-    pub(crate) fn join(self, last_id: u64, delta: &BookDelta) -> Join {
-        let (is_old, follows) = match self {
-            Self::Next => (delta.last_id <= last_id, delta.first_id <= last_id.saturating_add(1)),
-            Self::Same => (delta.last_id < last_id, delta.first_id <= last_id || delta.previous_id == Some(last_id)),
-            Self::Follows => (delta.last_id <= last_id, delta.previous_id.is_some_and(|previous| previous <= last_id)),
+    pub(crate) fn of(overlap: Overlap, last_id: u64, delta: &BookDelta) -> Self {
+        let (is_old, follows) = match overlap {
+            Overlap::Next => (delta.last_id <= last_id, delta.first_id <= last_id.saturating_add(1)),
+            Overlap::Same => (delta.last_id < last_id, delta.first_id <= last_id || delta.previous_id == Some(last_id)),
+            Overlap::Follows => {
+                (delta.last_id <= last_id, delta.previous_id.is_some_and(|previous| previous <= last_id))
+            }
         };
         if is_old {
-            Join::Superseded
+            Self::Superseded
         } else if follows {
-            Join::Next
+            Self::Next
         } else {
-            Join::TooNew
+            Self::TooNew
         }
     }
 }
@@ -90,7 +94,8 @@ impl Overlap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Levels, Symbol};
+    use tt_venue::Symbol;
+    use tt_venue::event::Levels;
 
     #[test]
     fn times_that_fall_are_a_gap_and_times_that_stand_or_are_absent_are_none() {
@@ -103,7 +108,7 @@ mod tests {
             checksum: None,
             levels: Levels::default(),
         };
-        let after = |last_ms, ms| Numbering::Times.continuity(7, Nanos::from_millis(last_ms), &delta(ms));
+        let after = |last_ms, ms| Continuity::of(Numbering::Times, 7, Nanos::from_millis(last_ms), &delta(ms));
         assert_eq!([after(5, 6), after(5, 5), after(5, 0), after(0, 5)], [Continuity::Next; 4]);
         assert_eq!(after(6, 5), Continuity::Gap);
     }

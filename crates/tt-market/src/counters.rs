@@ -1,7 +1,8 @@
 //! What the engine counted, by venue.
 
-use crate::{Fault, Venue};
+use crate::drop_reason::DropReason;
 use tt_model::Nanos;
+use tt_venue::Venue;
 
 macro_rules! venue_counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
@@ -9,12 +10,12 @@ macro_rules! venue_counters {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct VenueCounters {
             $($(#[doc = $doc])+ pub $name: u64,)+
-            /// Dropped frames by reason, in the order of [`Fault::ALL`].
-            pub drops: [u64; Fault::COUNT],
+            /// Dropped frames by reason, in the order of [`DropReason::ALL`].
+            pub drops: [u64; DropReason::COUNT],
         }
 
         const NAMED: usize = [$(stringify!($name)),+].len();
-        pub(crate) const WORDS: usize = NAMED + Fault::COUNT;
+        pub(crate) const WORDS: usize = NAMED + DropReason::COUNT;
 
         impl VenueCounters {
             /// The counters' names and values, without the drops.
@@ -123,10 +124,10 @@ impl Default for VenueCounters {
 }
 
 impl VenueCounters {
-    /// Frames dropped for `fault`.
+    /// Frames dropped for `reason`.
     #[must_use]
-    pub const fn dropped(&self, fault: Fault) -> u64 {
-        self.drops[fault as usize]
+    pub const fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops[reason as usize]
     }
 
     /// All dropped frames.

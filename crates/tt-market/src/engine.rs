@@ -17,6 +17,7 @@ use crate::backlog::Backlog;
 use crate::board::{self, Board, BoardWriter};
 use crate::book::PageSlab;
 use crate::connection::Connections;
+use crate::drop_reason::DropReason;
 use crate::fills::Fills;
 use crate::instrument::Instrument;
 use crate::listing::Listings;
@@ -25,21 +26,26 @@ use crate::orders::Orders;
 use crate::positions::Positions;
 use crate::quote::Quote;
 use crate::resting::Resting;
-use crate::rules::JoinRule;
 use crate::symbol_table::SymbolTable;
-use crate::{
-    Balance, Capacity, ConnectionId, ContractUnit, Counters, EventBuffer, Fault, InstrumentSpec, OrderId, OrderState,
-    Position, Venue,
-};
+use crate::{Capacity, ConnectionId, Counters, InstrumentSpec, OrderState, Position};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::Venue;
+use tt_venue::event::{Balance, EventBuffer, OrderId};
+use tt_venue::listing::ContractUnit;
+use tt_venue::rules::JoinRule;
 
 /// What a frame changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
-    /// The instrument's book, and its proof.
-    Book(InstrumentId),
+    /// An instrument's book and its proof.
+    Book {
+        /// The instrument.
+        instrument: InstrumentId,
+        /// The kind of the update.
+        update: BookUpdate,
+    },
     /// The instrument's ticker.
     Ticker(InstrumentId),
     /// Trades and candles.
@@ -54,10 +60,30 @@ pub enum Applied {
     Orders,
     /// Own executions, balances, positions, and orders among them.
     Account,
-    /// The delta is kept until the instrument's snapshot arrives.
-    Kept(InstrumentId),
-    /// Nothing but the connection's sign of life.
+    /// Only the time of the connection's last sign of life.
     Control,
+}
+
+impl Applied {
+    /// Returns the instrument, if the frame is of a single one.
+    #[must_use]
+    pub const fn instrument(self) -> Option<InstrumentId> {
+        match self {
+            Self::Book { instrument: id, .. } | Self::Ticker(id) | Self::MarkPrice(id) => Some(id),
+            Self::Trades | Self::Candles | Self::Liquidations | Self::Orders | Self::Account | Self::Control => None,
+        }
+    }
+}
+
+/// The kind of an update of a book.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BookUpdate {
+    /// All levels were replaced.
+    Snapshot,
+    /// Levels were changed.
+    Delta,
+    /// The delta is buffered until the instrument's snapshot arrives; the book is unchanged.
+    Buffered,
 }
 
 /// What the caller is asked to do.
@@ -75,8 +101,8 @@ pub enum Request {
         /// On which connection.
         connection: ConnectionId,
     },
-    /// The venue asks for a sign of life: send its rules' [`KeepAlive::answer`](crate::rules::KeepAlive::answer).
-    Answer {
+    /// The venue asks for a sign of life: send its rules' [`KeepAlive::pong`](tt_venue::rules::KeepAlive::pong).
+    Pong {
         /// On which connection.
         connection: ConnectionId,
     },
@@ -123,7 +149,7 @@ pub struct Engine {
     reconnects: VecDeque<ConnectionId>,
     /// What each venue still allows.
     budgets: [Budget; Venue::COUNT],
-    answers: VecDeque<ConnectionId>,
+    pongs: VecDeque<ConnectionId>,
     orders: Orders,
     fills: Fills,
     positions: Positions,
@@ -164,7 +190,7 @@ impl Engine {
             requests: VecDeque::with_capacity(capacity.instruments),
             reconnects: VecDeque::with_capacity(capacity.connections),
             budgets: Venue::ALL.map(|venue| Budget::new(venue.rules().resyncs)),
-            answers: VecDeque::with_capacity(capacity.connections),
+            pongs: VecDeque::with_capacity(capacity.connections),
             orders: Orders::new(capacity.orders),
             fills: Fills::new(capacity.fills),
             positions: Positions::new(capacity.positions, capacity.instruments),
@@ -207,7 +233,7 @@ impl Engine {
 
     /// The instrument of a venue's symbol.
     #[must_use]
-    pub fn find_instrument(&self, venue: Venue, symbol: &crate::Symbol) -> Option<InstrumentId> {
+    pub fn find_instrument(&self, venue: Venue, symbol: &tt_venue::Symbol) -> Option<InstrumentId> {
         self.symbols.find(venue, symbol)
     }
 
@@ -303,8 +329,8 @@ impl Engine {
         self.writer.store_counters(&self.counters);
     }
 
-    fn find(&self, venue: Venue, symbol: &crate::Symbol) -> Result<usize, Fault> {
-        self.symbols.find(venue, symbol).map(|id| id.0 as usize).ok_or(Fault::UnknownSymbol)
+    fn find(&self, venue: Venue, symbol: &tt_venue::Symbol) -> Result<usize, DropReason> {
+        self.symbols.find(venue, symbol).map(|id| id.0 as usize).ok_or(DropReason::UnknownSymbol)
     }
 
     /// Opens a connection.

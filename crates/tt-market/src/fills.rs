@@ -1,8 +1,9 @@
 //! The newest own executions, each once.
 
-use crate::{Fill, OrderId, Venue};
 use alloc::vec::Vec;
 use tt_model::{InstrumentId, Nanos, OrderSide};
+use tt_venue::Venue;
+use tt_venue::event::{Fill, OrderId};
 
 /// An own execution as the venue told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,8 +133,8 @@ impl Fills {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Decimal;
     use alloc::string::ToString;
+    use tt_venue::Decimal;
 
     fn state(trade: u64, order: u64) -> FillState {
         let id = |number: u64| OrderId::new(number.to_string().as_bytes()).unwrap();

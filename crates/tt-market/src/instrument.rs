@@ -3,12 +3,16 @@
 use crate::board::{DEPTH, TopOfBook};
 use crate::book::Book;
 use crate::candle::CandleSource;
-use crate::decimal::Scale;
+use crate::drop_reason::DropReason;
 use crate::proof::LastProof;
-use crate::rules::{JoinRule, Overlap, Rules};
+use crate::scale::Scale;
 use crate::seen_trades::SeenTrades;
-use crate::{BookLevel, BookSide, ConnectionId, Contract, ContractUnit, Decimal, Fault, Levels, Mark, Symbol, Venue};
+use crate::{BookSide, ConnectionId, Contract, Mark};
 use tt_model::{Nanos, Price, Qty};
+use tt_venue::event::Levels;
+use tt_venue::listing::ContractUnit;
+use tt_venue::rules::{JoinRule, Overlap, Rules};
+use tt_venue::{BookLevel, Decimal, Symbol, Venue};
 
 /// What the engine must be told of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +68,12 @@ pub(crate) struct TopLevels {
 impl TopLevels {
     pub(crate) fn as_slice(&self) -> &[BookLevel] {
         &self.levels[..self.count.min(DEPTH)]
+    }
+
+    /// The best `count_max` levels.
+    #[inline]
+    pub(crate) fn best(&self, count_max: usize) -> &[BookLevel] {
+        &self.levels[..self.count.min(DEPTH).min(count_max)]
     }
 
     /// Changes below this key leave the best levels as they are.
@@ -169,7 +179,7 @@ pub(crate) struct Instrument {
     pub(crate) join_overlap: Option<Overlap>,
     /// Whether it is told order by order.
     pub(crate) follows_orders: bool,
-    /// Whether the next message of the book is not kept: the first one after a subscription of OKX.
+    /// Whether the next message of the book is not buffered: the first one after a subscription ([`Overlap::Follows`]).
     pub(crate) skips_next: bool,
     pub(crate) px: Scale,
     pub(crate) qty: Scale,
@@ -206,7 +216,7 @@ pub(crate) struct Instrument {
 }
 
 impl Instrument {
-    pub(crate) fn new(spec: InstrumentSpec, overflow_levels: usize) -> Result<Self, Fault> {
+    pub(crate) fn new(spec: InstrumentSpec, overflow_levels: usize) -> Result<Self, DropReason> {
         let rules = spec.venue.rules();
         let overlap = match rules.join {
             JoinRule::Rest(overlap) => Some(overlap),
@@ -280,29 +290,29 @@ impl Instrument {
 
     /// A price in whole steps.
     #[inline]
-    pub(crate) fn price(&mut self, px: Decimal) -> Result<Price, Fault> {
+    pub(crate) fn price(&mut self, px: Decimal) -> Result<Price, DropReason> {
         if !self.px.remembers(px.decimals) {
             self.px.remember(px.decimals);
         }
-        self.px.steps(px.mantissa, px.decimals).map(Price).ok_or(Fault::OffTickSize)
+        self.px.steps(px.mantissa, px.decimals).map(Price).ok_or(DropReason::OffTickSize)
     }
 
     /// A quantity in whole lots.
     #[inline]
-    pub(crate) fn quantity(&mut self, qty: Decimal) -> Result<Qty, Fault> {
+    pub(crate) fn quantity(&mut self, qty: Decimal) -> Result<Qty, DropReason> {
         if !self.qty.remembers(qty.decimals) {
             self.qty.remember(qty.decimals);
         }
-        self.qty.steps(qty.mantissa, qty.decimals).map(Qty).ok_or(Fault::OffLotSize)
+        self.qty.steps(qty.mantissa, qty.decimals).map(Qty).ok_or(DropReason::OffLotSize)
     }
 
     #[inline]
-    pub(crate) fn level(&mut self, px: Decimal, qty: Decimal) -> Result<BookLevel, Fault> {
+    pub(crate) fn level(&mut self, px: Decimal, qty: Decimal) -> Result<BookLevel, DropReason> {
         Ok(BookLevel { px: self.price(px)?, qty: self.quantity(qty)? })
     }
     /// A quantity in whole lots, negative when short.
-    pub(crate) fn signed_lots(&mut self, qty: Decimal) -> Result<i64, Fault> {
-        let size = Decimal { mantissa: qty.mantissa.checked_abs().ok_or(Fault::NumberRange)?, ..qty };
+    pub(crate) fn signed_lots(&mut self, qty: Decimal) -> Result<i64, DropReason> {
+        let size = Decimal { mantissa: qty.mantissa.checked_abs().ok_or(DropReason::NumberRange)?, ..qty };
         let lots = self.quantity(size)?.0;
         Ok(if qty.mantissa < 0 { -lots } else { lots })
     }
@@ -313,7 +323,7 @@ impl Instrument {
         known: Option<BookLevel>,
         px: Option<Decimal>,
         qty: Option<Decimal>,
-    ) -> Result<Option<BookLevel>, Fault> {
+    ) -> Result<Option<BookLevel>, DropReason> {
         let qty = match qty {
             Some(qty) if qty.mantissa == 0 => return Ok(None),
             Some(qty) => Some(self.quantity(qty)?),

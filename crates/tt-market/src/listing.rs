@@ -1,6 +1,7 @@
 //! Lists of everything that is open, in which an absence says something too.
 
-use crate::{Coverage, Venue};
+use tt_venue::Venue;
+use tt_venue::event::Coverage;
 
 /// A venue's list of everything of one kind, which may come in parts.
 #[derive(Clone, Copy, Debug, Default)]

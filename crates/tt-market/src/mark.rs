@@ -1,7 +1,10 @@
 //! Mark prices, funding, and the positions that they value.
 
-use crate::{Decimal, Fault, MarkPrice, PositionLeg};
+use crate::drop_reason::DropReason;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::Decimal;
+use tt_venue::event::{MarkPrice, PositionLeg};
+use tt_venue::listing::ContractUnit;
 
 /// An instrument's mark price and funding as published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,18 +109,6 @@ impl Contract {
     }
 }
 
-/// What one unit of an instrument's quantity is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ContractUnit {
-    /// One of the base asset: spot markets, and linear contracts that count so.
-    #[default]
-    Base,
-    /// A linear contract over so much of the base asset.
-    Linear(Decimal),
-    /// An inverse contract, worth so much of the quote asset and settled in the base asset.
-    Inverse(Decimal),
-}
-
 /// Where a position's slot was filled from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PositionOrigin {
@@ -168,7 +159,7 @@ impl PositionMark {
     /// # Errors
     /// `NumberRange` if the exact result needs more than an `i128`.
     #[inline(always)]
-    pub(crate) fn new(position: &Position, lot: Decimal, mark: &Mark) -> Result<Self, Fault> {
+    pub(crate) fn new(position: &Position, lot: Decimal, mark: &Mark) -> Result<Self, DropReason> {
         let decimals = mark.mark_px.decimals.max(position.entry_px.decimals);
         let at = |px: Decimal| px.mantissa_at(decimals).map(i128::from);
         let quantity = i128::from(position.lots) * i128::from(lot.mantissa);
@@ -193,13 +184,16 @@ impl PositionMark {
         lot: Decimal,
         unit: ContractUnit,
         mark: &Mark,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, DropReason> {
         match unit {
             ContractUnit::Base => Self::new(position, lot, mark),
             ContractUnit::Linear(size) => {
                 let one = Self::new(position, lot, mark)?;
                 Ok(Self {
-                    pnl_mantissa: one.pnl_mantissa.checked_mul(i128::from(size.mantissa)).ok_or(Fault::NumberRange)?,
+                    pnl_mantissa: one
+                        .pnl_mantissa
+                        .checked_mul(i128::from(size.mantissa))
+                        .ok_or(DropReason::NumberRange)?,
                     pnl_decimals: one.pnl_decimals + size.decimals,
                     ..one
                 })
@@ -209,7 +203,7 @@ impl PositionMark {
     }
 
     /// `quantity x (1 / entry - 1 / mark)`, in base currency.
-    fn inverse(position: &Position, lot: Decimal, value: Decimal, mark: &Mark) -> Result<Self, Fault> {
+    fn inverse(position: &Position, lot: Decimal, value: Decimal, mark: &Mark) -> Result<Self, DropReason> {
         let decimals = mark.mark_px.decimals.max(position.entry_px.decimals);
         let at = |px: Decimal| px.mantissa_at(decimals).map(i128::from);
         let (mark_px, entry_px) = (at(mark.mark_px)?, at(position.entry_px)?);
@@ -221,7 +215,7 @@ impl PositionMark {
             instrument: position.instrument,
             account: position.account,
             lots: position.lots,
-            pnl_mantissa: inverse_profit(product.ok_or(Fault::NumberRange)?, scales, mark_px, entry_px)?,
+            pnl_mantissa: inverse_profit(product.ok_or(DropReason::NumberRange)?, scales, mark_px, entry_px)?,
             pnl_decimals: Self::INVERSE_DECIMALS,
             ts_recv: mark.ts_recv,
         })
@@ -254,28 +248,28 @@ impl PositionMark {
 
 /// The product, by one instruction where both factors fit in 64 bits.
 #[inline]
-fn product(quantity: i128, move_px: i128) -> Result<i128, Fault> {
+fn product(quantity: i128, move_px: i128) -> Result<i128, DropReason> {
     match (i64::try_from(quantity), i64::try_from(move_px)) {
         (Ok(quantity), Ok(move_px)) => Ok(i128::from(quantity) * i128::from(move_px)),
-        (Ok(_) | Err(_), Err(_)) | (Err(_), Ok(_)) => quantity.checked_mul(move_px).ok_or(Fault::NumberRange),
+        (Ok(_) | Err(_), Err(_)) | (Err(_), Ok(_)) => quantity.checked_mul(move_px).ok_or(DropReason::NumberRange),
     }
 }
 
 /// Quantity and move of the price as `product`, over both prices: `quantity x (1 / entry - 1 / mark)`, where `scales`
 /// are the decimals of the quantity and of the prices.
-fn inverse_profit(product: i128, scales: (u8, u8), mark_px: i128, entry_px: i128) -> Result<i128, Fault> {
-    let power = |decimals: u8| 10_i128.checked_pow(u32::from(decimals)).ok_or(Fault::NumberRange);
+fn inverse_profit(product: i128, scales: (u8, u8), mark_px: i128, entry_px: i128) -> Result<i128, DropReason> {
+    let power = |decimals: u8| 10_i128.checked_pow(u32::from(decimals)).ok_or(DropReason::NumberRange);
     if mark_px <= 0 || entry_px <= 0 {
-        return Err(Fault::Number);
+        return Err(DropReason::Number);
     }
-    let prices = mark_px.checked_mul(entry_px).ok_or(Fault::NumberRange)?;
+    let prices = mark_px.checked_mul(entry_px).ok_or(DropReason::NumberRange)?;
     // The prices' decimals stand once above and twice below, the quantity's once above.
     let raised = scales.1 + PositionMark::INVERSE_DECIMALS;
     if raised >= scales.0 {
-        let above = product.checked_mul(power(raised - scales.0)?).ok_or(Fault::NumberRange)?;
+        let above = product.checked_mul(power(raised - scales.0)?).ok_or(DropReason::NumberRange)?;
         return Ok(above / prices);
     }
-    let below = prices.checked_mul(power(scales.0 - raised)?).ok_or(Fault::NumberRange)?;
+    let below = prices.checked_mul(power(scales.0 - raised)?).ok_or(DropReason::NumberRange)?;
     Ok(product / below)
 }
 
@@ -321,7 +315,7 @@ mod tests {
         let value = PositionMark::of_contract(&position, Decimal::new(1, 3), fine, &mark).unwrap();
         assert_eq!(value.pnl_mantissa, 1_007_393_508);
         let free = Position { entry_px: Decimal::new(0, 0), ..long };
-        assert_eq!(PositionMark::of_contract(&free, Decimal::new(1, 0), unit, &mark), Err(Fault::Number));
+        assert_eq!(PositionMark::of_contract(&free, Decimal::new(1, 0), unit, &mark), Err(DropReason::Number));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Own orders that are still open.
 
+use crate::drop_reason::DropReason;
 use crate::listing::Listings;
-use crate::{Coverage, Decimal, Fault, OrderId, OrderStatus, OrderUpdate, Venue};
 use alloc::vec::Vec;
 use tt_model::{InstrumentId, Nanos, OrderSide};
+use tt_venue::event::{Coverage, OrderId, OrderStatus, OrderUpdate};
+use tt_venue::{Decimal, Venue};
 
 /// An own order as the venue last told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,12 +81,12 @@ impl Orders {
         venue: Venue,
         instrument: Option<InstrumentId>,
         update: &OrderUpdate,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DropReason> {
         let at = self.locate(venue, &update.order_id);
         let listing = self.listings.number(venue);
         if let Some(order) = &mut self.slots[at] {
             if order.ts_event > update.ts_event {
-                return Err(Fault::Duplicate);
+                return Err(DropReason::Duplicate);
             }
             if !update.status.is_open() {
                 self.remove(at);
@@ -104,7 +106,7 @@ impl Orders {
             return Ok(());
         }
         if self.len == self.len_max {
-            return Err(Fault::OrdersFull);
+            return Err(DropReason::OrdersFull);
         }
         self.slots[at] = Some(OrderState {
             venue,

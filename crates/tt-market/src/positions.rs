@@ -85,10 +85,11 @@ impl Positions {
 #[cfg(test)]
 mod tests {
     use super::Positions;
-    use crate::{Decimal, Position};
+    use crate::Position;
     use alloc::vec::Vec;
     use proptest::prelude::*;
     use tt_model::InstrumentId;
+    use tt_venue::Decimal;
 
     const SLOTS: usize = 12;
     const INSTRUMENTS: u32 = 4;

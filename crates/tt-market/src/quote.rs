@@ -2,10 +2,11 @@
 //! instruments stay near.
 
 use crate::candle::CandleSource;
-use crate::decimal::Divider;
+use crate::drop_reason::DropReason;
 use crate::instrument::Instrument;
-use crate::{BookLevel, Decimal, Fault, Venue};
+use crate::scale::Divider;
 use tt_model::{Price, Qty};
+use tt_venue::{BookLevel, Decimal, Venue};
 
 /// The line. What was last published of tickers and candles is read from where it is published.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +45,11 @@ impl Quote {
 
     /// A level in whole steps; `None` where its numbers have other decimals than the last ones.
     #[inline]
-    pub(crate) fn level(&self, px: Decimal, qty: Decimal) -> Option<Result<BookLevel, Fault>> {
+    pub(crate) fn level(&self, px: Decimal, qty: Decimal) -> Option<Result<BookLevel, DropReason>> {
         let is_usual = self.px.takes(px.decimals) && self.qty.takes(qty.decimals);
         is_usual.then(|| {
-            let px = self.px.steps(px.mantissa).map(Price).ok_or(Fault::OffTickSize)?;
-            let qty = self.qty.steps(qty.mantissa).map(Qty).ok_or(Fault::OffLotSize)?;
+            let px = self.px.steps(px.mantissa).map(Price).ok_or(DropReason::OffTickSize)?;
+            let qty = self.qty.steps(qty.mantissa).map(Qty).ok_or(DropReason::OffLotSize)?;
             Ok(BookLevel { px, qty })
         })
     }

@@ -1,7 +1,9 @@
 //! Orders that rest in the books which are told order by order: their levels' sums, and their rank in each.
 
-use crate::{BookSide, Fault, OrderId};
+use crate::BookSide;
+use crate::drop_reason::DropReason;
 use alloc::vec::Vec;
+use tt_venue::event::OrderId;
 
 /// No place.
 const NONE: u32 = u32::MAX;
@@ -65,9 +67,9 @@ impl Resting {
     }
 
     /// Puts an order behind all others of its level; one of the same identifier makes way first.
-    pub(crate) fn add(&mut self, at: Place, id: OrderId, qty: i64) -> Result<(), Fault> {
+    pub(crate) fn add(&mut self, at: Place, id: OrderId, qty: i64) -> Result<(), DropReason> {
         if qty <= 0 {
-            return Err(Fault::Number);
+            return Err(DropReason::Number);
         }
         self.delete(at.book, &id);
         let queue = match self.queue(&at) {
@@ -81,9 +83,9 @@ impl Resting {
         let last = self.queues.get(queue).last;
         let order = match self.orders.take(Order { at, id, qty, before: last, after: NONE }) {
             Ok(order) => order,
-            Err(fault) => {
+            Err(reason) => {
                 self.end_if_empty(queue);
-                return Err(fault);
+                return Err(reason);
             }
         };
         self.by_id.insert(hash(at.book, &id), order);
@@ -93,7 +95,7 @@ impl Resting {
         }
         let queue = self.queues.get_mut(queue);
         queue.last = order;
-        queue.qty = queue.qty.checked_add(qty).ok_or(Fault::NumberRange)?;
+        queue.qty = queue.qty.checked_add(qty).ok_or(DropReason::NumberRange)?;
         Ok(())
     }
 
@@ -104,8 +106,8 @@ impl Resting {
     }
 
     /// Changes an order's quantity, at the same rank if it becomes smaller.
-    pub(crate) fn resize(&mut self, book: u32, id: &OrderId, qty: i64) -> Result<(), Fault> {
-        let Some(place) = self.order(book, id) else { return Err(Fault::UnknownOrder) };
+    pub(crate) fn resize(&mut self, book: u32, id: &OrderId, qty: i64) -> Result<(), DropReason> {
+        let Some(place) = self.order(book, id) else { return Err(DropReason::UnknownOrder) };
         let order = self.orders.get_mut(place);
         let (at, before) = (order.at, order.qty);
         if qty == 0 {
@@ -230,13 +232,13 @@ impl<T> Arena<T> {
         self.entries[place as usize].is_some()
     }
 
-    fn take(&mut self, entry: T) -> Result<u32, Fault> {
+    fn take(&mut self, entry: T) -> Result<u32, DropReason> {
         if let Some(place) = self.free.pop() {
             self.entries[place as usize] = Some(entry);
             return Ok(place);
         }
         if self.entries.len() == self.entries.capacity() {
-            return Err(Fault::BookOrdersFull);
+            return Err(DropReason::BookOrdersFull);
         }
         self.entries.push(Some(entry));
         Ok(self.len() - 1)
@@ -342,13 +344,13 @@ mod tests {
                     if let Some(known) = known {
                         plain.remove(known);
                     }
-                    assert_eq!(resting.add(at, id, qty), if full { Err(Fault::BookOrdersFull) } else { Ok(()) });
+                    assert_eq!(resting.add(at, id, qty), if full { Err(DropReason::BookOrdersFull) } else { Ok(()) });
                     if !full {
                         plain.push((at, number, qty));
                     }
                 }
                 8..11 => {
-                    let expected = if known.is_some() { Ok(()) } else { Err(Fault::UnknownOrder) };
+                    let expected = if known.is_some() { Ok(()) } else { Err(DropReason::UnknownOrder) };
                     assert_eq!(resting.resize(book, &id, qty), expected);
                     if let Some(known) = known {
                         let (at, _, before) = plain[known];

@@ -2,7 +2,7 @@
 
 use tt_model::Nanos;
 
-/// How many trades are remembered: the most that a venue repeats to a new subscription is fifty (Kraken).
+/// Trades that are remembered: a venue repeats at most fifty to a new subscription.
 const TRADES: usize = 64;
 
 /// Where a trade stands among those before it.
@@ -32,8 +32,8 @@ impl Default for SeenTrades {
 }
 
 impl SeenTrades {
-    /// Takes note of a trade. Most venues number upwards, Hyperliquid at random; without a number (zero) nothing shows
-    /// that a trade is repeated.
+    /// Takes note of a trade. Most venues number upwards, some at random; without a number (zero), a repetition cannot be
+    /// detected.
     #[inline]
     pub(crate) fn note(&mut self, trade_id: u64, ts_event: Nanos) -> TradeOrder {
         if trade_id <= self.id_max && trade_id != 0 && self.ring.contains(&trade_id) {

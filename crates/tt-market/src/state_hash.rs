@@ -1,11 +1,12 @@
 //! Published state as bytes in one order, so that two runs can be compared by a hash.
 
+use crate::Standing;
 use crate::board::{Board, Depth, TickerState, TopOfBook};
 use crate::candle::Candle;
 use crate::mark::{Contract, Mark, PositionMark};
-use crate::{BookLevel, Decimal, Standing};
 use core::hash::Hasher;
 use tt_model::InstrumentId;
+use tt_venue::{BookLevel, Decimal};
 
 /// What stands before each value, so that one kind is never taken for another. A value that nobody has published is left
 /// out: what a later version publishes besides leaves the hash of an older recording as it is.

@@ -1,8 +1,8 @@
 //! From a venue's symbol to the instrument, at a known number of steps.
 
-use crate::{Symbol, Venue};
 use alloc::vec::Vec;
 use tt_model::InstrumentId;
+use tt_venue::{Symbol, Venue};
 
 /// Half a cache line: a slot never lies in two.
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +61,9 @@ impl SymbolTable {
 #[cfg(test)]
 mod tests {
     use super::SymbolTable;
-    use crate::{Symbol, Venue};
     use alloc::format;
     use tt_model::InstrumentId;
+    use tt_venue::{Symbol, Venue};
 
     /// Venues name instruments by what stands first, in the middle, or last.
     #[test]

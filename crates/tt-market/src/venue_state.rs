@@ -1,7 +1,8 @@
 //! What a venue tells ready-made, as published: its own candles and its last liquidation.
 
-use crate::{AggressorSide, Decimal, Liquidation, VenueCandle};
 use tt_model::Nanos;
+use tt_venue::Decimal;
+use tt_venue::event::{AggressorSide, Liquidation, VenueCandle};
 
 /// A candle of the venue's own, the newest of its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

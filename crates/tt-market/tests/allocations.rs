@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
 use allocation_counter::measure;
-use tt_market::{CandleSource, Capacity, ConnectionId, Decimal, Engine, InstrumentSpec, Symbol, Venue};
+use tt_market::{CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec};
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::{Decimal, Symbol, Venue};
 
 const MS: u64 = 1_700_000_000_000;
 

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
 use allocation_counter::measure;
-use tt_market::{CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, Symbol, Venue};
+use tt_market::DropReason;
+use tt_market::{CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec};
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::{Decimal, Symbol, Venue};
 
 const MS: u64 = 1_700_000_000_000;
 
@@ -239,7 +241,7 @@ fn orders_of_books_allocate_nothing_up_to_their_bound() {
         let counters = engine.counters().venue(venue);
         assert!(counters.closes() && counters.resyncs > 0, "{counters:?}");
         if venue == Venue::CoinbaseExchange {
-            assert!(counters.dropped(Fault::BookOrdersFull) > 0, "{counters:?}");
+            assert!(counters.dropped(DropReason::BookOrdersFull) > 0, "{counters:?}");
         }
     }
 }

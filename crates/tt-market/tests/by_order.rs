@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tt_market::DropReason;
 use tt_market::{
-    AddError, Applied, Board, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, Proof,
-    Request, Symbol, Venue,
+    AddError, Applied, Board, BookUpdate, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request,
 };
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::{Decimal, Symbol, Venue};
 
 const TS: &str = "2026-08-01T10:33:05.709950Z";
 
@@ -118,7 +119,7 @@ impl Follower {
         Self { engine, board, connection, id, venue, now }
     }
 
-    fn feed(&mut self, frame: &str) -> Result<Applied, Fault> {
+    fn feed(&mut self, frame: &str) -> Result<Applied, DropReason> {
         self.now += 1_000_000;
         let result = self.engine.handle_frame(Nanos(self.now), self.connection, frame.as_bytes(), &mut Off);
         assert!(self.engine.counters().venue(self.venue).closes());
@@ -240,15 +241,15 @@ fn coinbase_orders_make_the_true_book_and_a_missing_number_costs_it() {
         if !is_missing {
             let was_live = follower.proof() == Proof::Sequence;
             match follower.feed(&frame) {
-                Ok(Applied::Book(_)) => {
+                Ok(Applied::Book { update: BookUpdate::Snapshot | BookUpdate::Delta, .. }) => {
                     assert_eq!(follower.proof(), Proof::Sequence);
                     follower.assert_is(&truth);
                     if draw.below(50) == 0 {
-                        assert_eq!(follower.feed(&frame), Err(Fault::Duplicate));
+                        assert_eq!(follower.feed(&frame), Err(DropReason::Duplicate));
                         follower.assert_is(&truth);
                     }
                 }
-                Ok(Applied::Kept(_)) => {
+                Ok(Applied::Book { update: BookUpdate::Buffered, .. }) => {
                     lost += u64::from(was_live);
                     assert!(!follower.proof().is_verified());
                 }
@@ -260,7 +261,14 @@ fn coinbase_orders_make_the_true_book_and_a_missing_number_costs_it() {
             let body = coinbase_book(&truth, number);
             let id = follower.id;
             let result = follower.engine.handle_snapshot(Nanos(follower.now), id, body.as_bytes(), &mut Off);
-            assert!(matches!(result, Ok(Applied::Book(_)) | Err(Fault::SnapshotTooOld)), "{result:?}");
+            assert!(
+                matches!(
+                    result,
+                    Ok(Applied::Book { update: BookUpdate::Snapshot | BookUpdate::Delta, .. })
+                        | Err(DropReason::SnapshotTooOld)
+                ),
+                "{result:?}"
+            );
         }
         follower.engine.handle_timeout(Nanos(follower.now));
     }
@@ -282,7 +290,10 @@ fn orders_kept_for_a_snapshot_are_replayed() {
     let body = coinbase_book(&truth, 500);
     for number in 501..=540 {
         let message = coinbase_message(&mut truth, &mut draw);
-        assert!(matches!(follower.feed(&numbered(&message, number)), Ok(Applied::Kept(_))));
+        assert!(matches!(
+            follower.feed(&numbered(&message, number)),
+            Ok(Applied::Book { update: BookUpdate::Buffered, .. })
+        ));
     }
     let id = follower.id;
     follower.engine.handle_snapshot(Nanos(follower.now), id, body.as_bytes(), &mut Off).unwrap();
@@ -309,7 +320,7 @@ fn an_execution_of_no_order_and_an_order_too_many_cost_the_book() {
     );
     // More than there is, or of an order that is not there.
     for maker in [2, 3] {
-        assert_eq!(follower.feed(&trade.replace("#M", &uuid(maker))), Err(Fault::UnknownOrder));
+        assert_eq!(follower.feed(&trade.replace("#M", &uuid(maker))), Err(DropReason::UnknownOrder));
         assert!(matches!(follower.proof(), Proof::Stale | Proof::Syncing));
         follower.now += 10_000_000_000;
         assert!(follower.engine.poll_request(Nanos(follower.now)).is_some());
@@ -326,9 +337,12 @@ fn an_execution_of_no_order_and_an_order_too_many_cost_the_book() {
         )
     };
     for number in 11..17 {
-        assert!(matches!(follower.feed(&open(number)), Ok(Applied::Book(_))));
+        assert!(matches!(
+            follower.feed(&open(number)),
+            Ok(Applied::Book { update: BookUpdate::Snapshot | BookUpdate::Delta, .. })
+        ));
     }
-    assert_eq!(follower.feed(&open(17)), Err(Fault::BookOrdersFull));
+    assert_eq!(follower.feed(&open(17)), Err(DropReason::BookOrdersFull));
     assert_eq!(follower.proof(), Proof::Stale);
     let mut engine = Engine::new(Capacity::default());
     let spec = *follower.engine.instrument(id).unwrap();
@@ -409,7 +423,11 @@ fn kraken_orders_are_proved_by_their_checksum_at_every_frame() {
     for _ in 0..4_000 {
         let told = kraken_update(&mut truth, &mut draw, 12);
         let frame = kraken_frame("update", &told, truth.checksum());
-        assert_eq!(follower.feed(&frame), Ok(Applied::Book(follower.id)), "{frame}");
+        assert_eq!(
+            follower.feed(&frame),
+            Ok(Applied::Book { instrument: follower.id, update: BookUpdate::Delta }),
+            "{frame}"
+        );
         assert_eq!(follower.proof(), Proof::Crc);
         follower.assert_is(&truth);
         assert_eq!(follower.engine.book_orders_len(), truth.sides[0].len() + truth.sides[1].len());
@@ -421,7 +439,7 @@ fn kraken_orders_are_proved_by_their_checksum_at_every_frame() {
     truth.sides[0].push((90_001, at, 7));
     truth.sides[0].push((90_002, at, 8));
     let told = [vec![kraken_order(&(90_002, at, 8), Some("add")), kraken_order(&(90_001, at, 7), Some("add"))], vec![]];
-    assert_eq!(follower.feed(&kraken_frame("update", &told, truth.checksum())), Err(Fault::ChecksumMismatch));
+    assert_eq!(follower.feed(&kraken_frame("update", &told, truth.checksum())), Err(DropReason::ChecksumMismatch));
     assert_eq!(follower.proof(), Proof::Stale);
     follower.now += 1_000_000_000;
     assert!(matches!(follower.engine.poll_request(Nanos(follower.now)), Some(Request::Resubscribe { .. })));

@@ -1,6 +1,28 @@
 //! Addresses.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
+
+/// An IP address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum IpFamily {
+    /// IPv4.
+    V4 = 0,
+    /// IPv6, IPv4-mapped addresses included.
+    V6 = 1,
+}
+
+impl IpFamily {
+    /// Both families, IPv4 first.
+    pub const ALL: [Self; 2] = [Self::V4, Self::V6];
+
+    /// Returns the family of `ip`.
+    #[inline]
+    #[must_use]
+    pub const fn of(ip: IpAddr) -> Self {
+        if ip.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+}
 
 /// The transport protocol between a client and the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

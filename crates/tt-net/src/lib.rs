@@ -10,6 +10,7 @@
 //! Nothing here knows more of a protocol than where a message ends, reads a clock or logs. A failed system call is an [`IoFault`] and a number.
 //!
 //! ```
+//! use tt_model::ByteRange;
 //! use tt_net::{Inbox, Outbox, Outgoing, Poller, UdpSocket};
 //!
 //! let server = UdpSocket::listeners("127.0.0.1:0".parse().expect("an address"), 1)?.remove(0);
@@ -22,7 +23,7 @@
 //! assert_eq!(poller.wait(None)?, [7]);
 //! inbox.receive(&server, 7, 8)?;
 //! for index in 0..inbox.len() {
-//!     let echo = Outgoing::quoting(7, inbox.datagram(index).from, index, 0..5);
+//!     let echo = Outgoing::quoting(7, inbox.datagram(index).from, index, ByteRange::new(0, 5));
 //!     assert!(outbox.push(echo));
 //! }
 //! outbox.flush(&inbox, |key| (key == 7).then_some(&server));

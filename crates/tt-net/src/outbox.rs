@@ -4,6 +4,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
+use tt_model::ByteRange;
+
 use crate::ancillary::Leaving;
 use crate::sys::{Departure, Departures};
 use crate::{FaultCounts, Inbox, IoFault, UdpSocket};
@@ -46,7 +48,7 @@ pub struct Outgoing {
     /// Bytes at the front, the first `head_len` of the last [`Outbox::head`]; zero for none.
     pub head_len: usize,
     /// Index of the received datagram that is quoted, and the span of its bytes.
-    pub quote: Option<(usize, Range<usize>)>,
+    pub quote: Option<(usize, ByteRange)>,
     /// Zero bytes at the end, at most three.
     pub padding: u8,
 }
@@ -96,7 +98,7 @@ const ZEROS: [u8; 3] = [0; 3];
 impl Outgoing {
     /// Bytes `span` of the received datagram `index`, to `to`, through the socket of `key`.
     #[must_use]
-    pub fn quoting(key: u64, to: SocketAddr, index: usize, span: Range<usize>) -> Self {
+    pub fn quoting(key: u64, to: SocketAddr, index: usize, span: ByteRange) -> Self {
         Self { quote: Some((index, span)), ..Self::of_head(key, to, 0) }
     }
 
@@ -149,7 +151,7 @@ impl Outbox {
             hop_limit: outgoing.hop_limit,
             whole: outgoing.whole,
             head: (self.heads_used as u32, end as u32),
-            quote: outgoing.quote.map(|(index, span)| (index as u32, span.start as u32, span.end as u32)),
+            quote: outgoing.quote.map(|(index, span)| (index as u32, span.start, span.end)),
             padding: outgoing.padding.min(ZEROS.len() as u8),
         });
         self.heads_used = end;

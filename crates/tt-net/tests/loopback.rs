@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket as StdSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tt_model::ByteRange;
 use tt_net::{Datagram, Inbox, IoFault, Outbox, Outgoing, Poller, UdpSocket};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -33,7 +34,7 @@ fn take_ready(poller: &mut Poller, inbox: &mut Inbox, socket: &UdpSocket, key: u
 fn echo(inbox: &Inbox, outbox: &mut Outbox, key: u64) {
     for index in 0..inbox.len() {
         let datagram = inbox.datagram(index);
-        let mut outgoing = Outgoing::quoting(key, datagram.from, index, 0..datagram.bytes.len());
+        let mut outgoing = Outgoing::quoting(key, datagram.from, index, ByteRange::new(0, datagram.bytes.len() as u32));
         outgoing.traffic_class = datagram.traffic_class;
         outgoing.source = Some(datagram.to.ip());
         assert!(outbox.push(outgoing));
@@ -102,7 +103,7 @@ fn head_quote_and_padding_leave_as_one_datagram() {
 
     for head in [*b"AAAA", *b"BBBB"] {
         outbox.head()[..4].copy_from_slice(&head);
-        let mut outgoing = Outgoing::quoting(1, client.local_addr().unwrap(), 0, 4..11);
+        let mut outgoing = Outgoing::quoting(1, client.local_addr().unwrap(), 0, ByteRange::new(4, 11));
         (outgoing.head_len, outgoing.padding) = (4, 1);
         assert!(outbox.push(outgoing));
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nix::sys::socket::setsockopt;
 use nix::{getsockopt_impl, setsockopt_impl, sockopt_impl};
+use tt_model::ByteRange;
 use tt_net::{Datagram, Inbox, Outbox, Outgoing, Sent, UdpSocket};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -48,7 +49,10 @@ fn send(socket: &UdpSocket, to: SocketAddr, lens: &[usize]) -> Sent {
         assert!(inbox.insert(datagram));
         let head_len = bytes.len().min(4);
         outbox.head()[..head_len].copy_from_slice(&bytes[..head_len]);
-        assert!(outbox.push(Outgoing { head_len, ..Outgoing::quoting(0, to, number, head_len..bytes.len()) }));
+        assert!(outbox.push(Outgoing {
+            head_len,
+            ..Outgoing::quoting(0, to, number, ByteRange::new(head_len as u32, bytes.len() as u32))
+        }));
     }
     outbox.flush(&inbox, |_| Some(socket))
 }

@@ -9,6 +9,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod caches;
+pub mod clock;
 pub mod cpu;
 pub mod cpu_times;
 pub mod futex;
@@ -18,7 +19,12 @@ pub mod memory;
 pub mod pages;
 pub mod priority;
 pub mod process;
+pub mod progress;
 pub mod readings;
+pub mod secret_file;
 pub mod shared;
+pub mod shutdown;
+pub mod stdout;
 pub mod thread;
 pub mod throttle;
+pub mod usage;

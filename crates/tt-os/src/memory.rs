@@ -36,14 +36,12 @@ mod tests {
     use super::{LOCKING, lock_all, unlock_all};
     use crate::readings::memory_kib;
     use std::sync::PoisonError;
+    use testkit::{Requirement, require};
 
     #[test]
     fn locked_pages_are_counted_until_they_are_unlocked() {
         let _alone = LOCKING.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(refusal) = lock_all() {
-            println!("SKIP locked_pages_are_counted_until_they_are_unlocked: {refusal}");
-            return;
-        }
+        let Some(()) = require(Requirement::Privilege, lock_all()) else { return };
         assert!(memory_kib().0.is_some_and(|locked| locked > 0));
         unlock_all().unwrap();
         assert_eq!(memory_kib().0, Some(0));

@@ -1,21 +1,21 @@
-//! The client ids that accounts have used.
+//! Client ids that accounts have used.
 
-use crate::{Counters, gate::Fault};
+use crate::{counters::Counters, error::GateError};
 use alloc::{boxed::Box, vec};
 use tt_model::Breach;
 
 /// Ids in a bucket.
 const WAYS: usize = 8;
 
-/// What spreads ids over buckets: 2^64 by the golden ratio, so that ids in a row take buckets far apart.
+/// 2^64 divided by the golden ratio: the multiplier that spreads consecutive ids over distant buckets.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Ids and how long each counts: two cache lines.
+/// Ids with their expiry: two cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct IdBucket {
     ids: [u64; WAYS],
-    /// The first moment at which the id is forgotten.
+    /// Time at which the id expires.
     until_ns: [u64; WAYS],
 }
 
@@ -23,14 +23,14 @@ const _: () = assert!(size_of::<IdBucket>() == 128);
 
 impl IdBucket {
     const EMPTY: Self = Self { ids: [0; WAYS], until_ns: [0; WAYS] };
-    /// Has room for nothing, ever.
+    /// A bucket that is always full.
     const CLOSED: Self = Self { ids: [0; WAYS], until_ns: [u64::MAX; WAYS] };
 }
 
-/// The ids of every account, each remembered for a while.
+/// The recent ids of every account.
 #[derive(Debug)]
 pub(crate) struct ClientIds {
-    /// By account; the last has no room and stands for all that is unknown.
+    /// By account; the last is always full and serves unknown accounts.
     buckets: Box<[IdBucket]>,
     /// Buckets of an account.
     per_account: u32,
@@ -38,16 +38,16 @@ pub(crate) struct ClientIds {
 }
 
 impl ClientIds {
-    /// Room for about `ids` of each account.
+    /// A table for about `ids` per account.
     pub(crate) fn new(accounts: u16, ids: u32) -> Self {
-        // A bucket for each id, so that one that meets eight others in its own is one in a hundred thousand at most.
+        // One bucket per id: at most one id in 100,000 shares its bucket with eight others.
         let known = usize::from(accounts).checked_mul(ids as usize).expect("accounts times client ids fit into memory");
         let mut buckets = vec![IdBucket::EMPTY; known + 1];
         buckets[known] = IdBucket::CLOSED;
         Self { buckets: buckets.into_boxed_slice(), per_account: ids, window_ns: u64::MAX }
     }
 
-    /// Where `id` is among those of `account`, or where it would be.
+    /// Returns the place of `id` among the ids of `account`, or a free place for it.
     #[inline(always)]
     pub(crate) fn place(&mut self, account: usize, id: u64, now_ns: u64) -> IdPlace<'_> {
         let spread = id.wrapping_mul(SPREAD) >> 32;
@@ -65,12 +65,12 @@ impl ClientIds {
         IdPlace { bucket, id, until_ns, is_used: live & same != 0, is_full: free == 0, way: free.trailing_zeros() }
     }
 
-    /// Remembers that `account` used `id` at `used_ns`.
-    pub(crate) fn restore(&mut self, account: u16, id: u64, used_ns: u64) -> Result<(), Fault> {
+    /// Stores that `account` used `id` at `used_ns`.
+    pub(crate) fn restore(&mut self, account: u16, id: u64, used_ns: u64) -> Result<(), GateError> {
         let place = self.place(usize::from(account), id, used_ns);
         match (place.is_used, place.is_full) {
             (true, _) => Ok(()),
-            (false, true) => Err(Fault::Full),
+            (false, true) => Err(GateError::Full),
             (false, false) => {
                 place.keep(u64::MAX);
                 Ok(())
@@ -79,7 +79,7 @@ impl ClientIds {
     }
 }
 
-/// An id's place in its bucket.
+/// The place of an id in its bucket.
 #[derive(Debug)]
 pub(crate) struct IdPlace<'a> {
     bucket: &'a mut IdBucket,
@@ -87,24 +87,24 @@ pub(crate) struct IdPlace<'a> {
     until_ns: u64,
     is_used: bool,
     is_full: bool,
-    /// A free one, unless the bucket is full.
+    /// A free place, unless the bucket is full.
     way: u32,
 }
 
 impl IdPlace<'_> {
-    /// The reason against an order with this id: used before, or nobody could tell the next time.
+    /// Returns `DUP_ID` if the id was used, or if the full bucket cannot store it for the next check.
     #[inline(always)]
     pub(crate) fn found(&self) -> u64 {
         u64::from(self.is_used | self.is_full) * Breach::DUP_ID.0
     }
 
-    /// Counts an intent that finds no room, if it `is_order`: 1 for an order, 0 for a cancel.
+    /// Counts an order that does not fit; `is_order` is 1 for an order, 0 for a cancel.
     #[inline(always)]
     pub(crate) fn count(&self, is_order: u64, counters: &mut Counters) {
         counters.ids_full += u64::from(self.is_full) & is_order;
     }
 
-    /// Remembers the id if `takes` is all ones and there is room; nothing if it is zero.
+    /// Stores the id if `takes` is all ones and the bucket is not full; does nothing if `takes` is zero.
     #[inline(always)]
     pub(crate) fn keep(self, takes: u64) {
         let keeps = takes & u64::from(self.is_full).wrapping_sub(1);

@@ -1,11 +1,11 @@
-//! What became of the intents.
+//! Counts of verdicts.
 
 use tt_model::Breach;
 
-/// Counts of verdicts. Every intent is counted once: as accepted, or under the first reason that refused it.
+/// Counts of verdicts. Each intent counts once: as accepted, or under the lowest bit that rejected it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
-    /// By the lowest bit that refused; bit 64 stands for none.
+    /// By the lowest bit that rejected; index 64 counts accepted intents.
     by_first_bit: [u64; 128],
     intents: u64,
     pub(crate) ids_full: u64,
@@ -15,7 +15,7 @@ pub struct Counters {
 impl Counters {
     pub(crate) const ZERO: Self = Self { by_first_bit: [0; 128], intents: 0, ids_full: 0, own_orders_full: 0 };
 
-    /// Returns the intent's number, from 1.
+    /// Counts an intent; returns its number, from 1.
     #[inline(always)]
     pub(crate) fn count(&mut self, first_bit: u32) -> u64 {
         self.by_first_bit[(first_bit & 127) as usize] += 1;
@@ -23,39 +23,41 @@ impl Counters {
         self.intents
     }
 
-    /// Intents evaluated: [`accepted`](Self::accepted) plus [`refused`](Self::refused).
+    /// Returns the number of intents: [`accepted`](Self::accepted) plus [`rejected`](Self::rejected).
     #[must_use]
     pub const fn intents(&self) -> u64 {
         self.intents
     }
 
-    /// Intents accepted.
+    /// Returns the number of accepted intents.
     #[must_use]
     pub const fn accepted(&self) -> u64 {
         self.by_first_bit[64]
     }
 
-    /// Intents refused: the sum of [`by_reason`](Self::by_reason).
+    /// Returns the number of rejected intents: the sum of [`by_reason`](Self::by_reason).
     #[must_use]
-    pub fn refused(&self) -> u64 {
+    pub fn rejected(&self) -> u64 {
         self.by_reason().map(|(_, count)| count).sum()
     }
 
-    /// Orders whose client id found no room among those of its account: refused with `DUP_ID` where that is enabled, not
-    /// remembered where it is not.
+    /// Returns the number of orders whose client id did not fit into the account's table.
+    ///
+    /// Such an order is rejected with `DUP_ID` if that reason is enabled; otherwise its id is not stored.
     #[must_use]
     pub const fn ids_full(&self) -> u64 {
         self.ids_full
     }
 
-    /// Orders that found no room among the account's own in the instrument: refused with `SELF_MATCH` where that is
-    /// enabled; where it is not, that reason is found from then on.
+    /// Returns the number of orders that did not fit into the account's open orders of the instrument.
+    ///
+    /// Such an order is rejected with `SELF_MATCH` if that reason is enabled; otherwise every later order has that reason.
     #[must_use]
     pub const fn own_orders_full(&self) -> u64 {
         self.own_orders_full
     }
 
-    /// Each reason and how many intents it was the first to refuse.
+    /// Returns each reason with the number of intents of which it is the lowest rejecting bit.
     pub fn by_reason(&self) -> impl Iterator<Item = (Breach, u64)> {
         self.by_first_bit[..64].iter().enumerate().map(|(bit, count)| (Breach(1 << bit), *count))
     }

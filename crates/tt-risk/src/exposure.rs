@@ -1,14 +1,14 @@
-//! What an account has in an instrument, and the events that change it.
+//! Exposure of an account in an instrument, and the events that change it.
 
-use crate::{gate::Fault, limits::LOTS_CEILING, own_orders::Own};
+use crate::{error::GateError, limits::LOTS_CEILING, own_orders::Own};
 use tt_model::{Breach, InstrumentId, OrderSide, Qty};
 
-/// What an account has in an instrument: the position and what is open.
+/// Exposure of an account in an instrument: position and open orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exposure {
-    /// The position in lots: long above zero, short below.
+    /// Position in lots: positive if long, negative if short.
     pub position: Qty,
-    /// Lots of open buys, accepted and neither filled nor cancelled.
+    /// Lots of open buys: accepted, and neither filled nor cancelled.
     pub open_buy_qty: Qty,
     /// Lots of open sells.
     pub open_sell_qty: Qty,
@@ -16,39 +16,39 @@ pub struct Exposure {
     pub open_orders: u32,
 }
 
-/// An open order was filled, wholly or in part.
+/// A complete or partial fill of an open order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
     /// The account.
     pub account: u16,
     /// The instrument.
     pub instrument: InstrumentId,
-    /// The intent's own identifier of the order.
+    /// The client id of the order's intent.
     pub client_id: u64,
     /// The side of the order.
     pub side: OrderSide,
-    /// Lots filled now.
+    /// Lots filled by this event.
     pub qty: Qty,
-    /// Nothing of the order stays open.
+    /// Whether the order is complete.
     pub is_last: bool,
 }
 
-/// An open order has left without a fill: cancelled, expired or refused by the venue.
+/// The end of an open order without a fill: cancelled, expired or rejected by the venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancel {
     /// The account.
     pub account: u16,
     /// The instrument.
     pub instrument: InstrumentId,
-    /// The intent's own identifier of the order.
+    /// The client id of the order's intent.
     pub client_id: u64,
     /// The side of the order.
     pub side: OrderSide,
-    /// Lots that were still open.
+    /// Lots that were open at the end.
     pub qty: Qty,
 }
 
-/// [`Exposure`] as the evaluation reads and writes it: one cache line.
+/// [`Exposure`] in the form that the evaluation uses: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct State {
@@ -59,14 +59,14 @@ pub(crate) struct State {
     pub(crate) open_orders: u32,
     has_limits: bool,
     has_exposure: bool,
-    /// Reasons against every intent: no limits yet or no exposure restored yet, no such account or instrument.
+    /// Reasons that apply to every intent: no limits or exposure set yet, or an unknown account or instrument.
     pub(crate) barred: u64,
 }
 
 const _: () = assert!(size_of::<State>() == 64);
 
 impl State {
-    /// Nothing held, and not allowed to hold anything.
+    /// No exposure, and `reasons` reject every order.
     pub(crate) const fn barred(reasons: Breach) -> Self {
         let barred = reasons.0;
         Self {
@@ -80,8 +80,8 @@ impl State {
         }
     }
 
-    /// Limits were set.
-    pub(crate) const fn limited(&mut self) {
+    /// Notes that limits were set.
+    pub(crate) const fn set_limited(&mut self) {
         self.has_limits = true;
         self.unbar();
     }
@@ -92,13 +92,13 @@ impl State {
         }
     }
 
-    /// Takes `exposure` over.
-    pub(crate) fn restore(&mut self, exposure: &Exposure) -> Result<(), Fault> {
+    /// Replaces the exposure.
+    pub(crate) fn restore(&mut self, exposure: &Exposure) -> Result<(), GateError> {
         let open_qty = [exposure.open_buy_qty.0, exposure.open_sell_qty.0];
         let in_range = exposure.position.0.unsigned_abs() <= LOTS_CEILING.unsigned_abs()
             && open_qty.iter().all(|qty| (0..=LOTS_CEILING).contains(qty));
         if !in_range {
-            return Err(Fault::QtyOutOfRange);
+            return Err(GateError::QtyOutOfRange);
         }
         self.position = exposure.position.0;
         self.open_qty = open_qty;
@@ -117,26 +117,26 @@ impl State {
         }
     }
 
-    /// A fill is a fact: the position takes it even where less was open.
-    pub(crate) fn fill(&mut self, fill: &Fill) -> Result<(), Fault> {
+    /// Applies a fill to the position, even if less was open.
+    pub(crate) fn fill(&mut self, fill: &Fill) -> Result<(), GateError> {
         let signed = match fill.side {
             OrderSide::Buy => fill.qty.0,
             OrderSide::Sell => -fill.qty.0,
         };
         let position = self.position + signed;
         if position.unsigned_abs() > LOTS_CEILING.unsigned_abs() {
-            return Err(Fault::QtyOutOfRange);
+            return Err(GateError::QtyOutOfRange);
         }
         self.position = position;
         self.close(fill.side, fill.qty.0, u32::from(fill.is_last))
     }
 
-    /// Takes `qty` lots and `orders` orders off what is open, down to zero.
-    pub(crate) fn close(&mut self, side: OrderSide, qty: i64, orders: u32) -> Result<(), Fault> {
+    /// Subtracts `qty` lots and `orders` orders from open, down to zero.
+    pub(crate) fn close(&mut self, side: OrderSide, qty: i64, orders: u32) -> Result<(), GateError> {
         let open_qty = &mut self.open_qty[side as usize];
         let is_open = *open_qty >= qty && self.open_orders >= orders;
         *open_qty = (*open_qty - qty).max(0);
         self.open_orders = self.open_orders.saturating_sub(orders);
-        if is_open { Ok(()) } else { Err(Fault::MoreThanOpen) }
+        if is_open { Ok(()) } else { Err(GateError::MoreThanOpen) }
     }
 }

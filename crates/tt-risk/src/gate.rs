@@ -1,54 +1,38 @@
-//! The gate.
+//! The gate: tables of limits and exposures, and the evaluation.
 
 use crate::{
-    Cancel, Controls, Counters, Exposure, Fill, InstrumentLimits, Limits, Mark, OwnOrder, Rate,
     client_ids::{ClientIds, IdPlace},
-    exposure::State,
-    instrument::Market,
-    limits::{LOTS_CEILING, Prepared},
-    own_orders::{Own, OwnOrders, OwnPlace},
-    rate::Bucket,
+    controls::Controls,
+    counters::Counters,
+    error::GateError,
+    exposure::{Cancel, Exposure, Fill, State},
+    instrument::{InstrumentLimits, Mark, Market},
+    limits::{LOTS_CEILING, Limits, Prepared},
+    own_orders::{Own, OwnOrder, OwnOrders, OwnPlace},
+    rate::{Bucket, Rate},
 };
 use alloc::{boxed::Box, sync::Arc, vec};
 use core::hint::select_unpredictable;
 use tt_meter::{Probe, Stage};
 use tt_model::{Breach, InstrumentId, IntentFlags, IntentKind, OrderIntent, Price, Qty, Verdict};
 
-/// How much the gate can hold.
+/// Sizes of the gate's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Accounts, numbered from 0.
     pub accounts: u16,
     /// Instruments, numbered from 0.
     pub instruments: u32,
-    /// Client ids that an account uses within the window of [`Gate::set_id_window`]; each takes 128 bytes. With this many
-    /// in force about one in a hundred thousand more finds no room, is refused with `DUP_ID` and counted. With zero
-    /// `DUP_ID` refuses every order.
+    /// Client ids that an account uses within the window of [`Gate::set_id_window`]; each takes 128 bytes. At this number
+    /// about one further order in 100,000 does not fit: it is rejected with `DUP_ID` and counted. With zero, `DUP_ID`
+    /// rejects every order.
     pub client_ids: u32,
-    /// Open orders of an account in an instrument, below 65,535; each takes 32 bytes. With as many open `SELF_MATCH`
-    /// refuses every other, and counts it; with zero it refuses every order.
+    /// Open orders of an account in an instrument, below 65,535; each takes 32 bytes. If the table is full, `SELF_MATCH`
+    /// rejects and counts every further order; with zero it rejects every order.
     pub own_orders: u16,
 }
 
-/// Why a change of limits or exposure was not taken, or not wholly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The account or the instrument is outside of the gate's capacity. Nothing changed.
-    Unknown,
-    /// A limit is negative, a step or least quantity is not positive, or a quantity is above 2^61. Nothing changed.
-    LimitOutOfRange,
-    /// A quantity is not positive, or the exposure would leave 2^61 lots. Nothing changed.
-    QtyOutOfRange,
-    /// Less was open than was filled or cancelled. The rest of the event was applied, and nothing is open now.
-    MoreThanOpen,
-    /// No order is open by this client id on this side. Quantities and the number of orders were applied; whatever order
-    /// has left is still looked out for.
-    UnknownOrder,
-    /// There is no room. Nothing changed.
-    Full,
-}
-
-/// Limits and state of one account in one instrument: three cache lines that lie together.
+/// Limits and state of one account in one instrument: three adjacent cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Row {
@@ -58,8 +42,8 @@ struct Row {
 
 const _: () = assert!(size_of::<Row>() == 192);
 
-/// Reasons that concern an intent, by its kind: limit, market, cancel. A market order has no price of its own to be on
-/// a step or within the collar.
+/// Reasons that apply to an intent, by its kind: limit, market, cancel. A market order has no limit price, so neither
+/// the price step nor the collar applies.
 const CONCERNS: [u64; 3] = [
     Limits::CHECKED.0,
     Limits::CHECKED.0 & !(Breach::PRICE_TICK.0 | Breach::COLLAR_REF.0),
@@ -69,16 +53,16 @@ const CONCERNS: [u64; 3] = [
 /// Every message rate.
 const RATES: u64 = Breach::RATE_ACCOUNT.0 | Breach::RATE_INSTRUMENT.0 | Breach::RATE_GLOBAL.0;
 
-/// The gate: limits and exposures of every account in every instrument, and the evaluation.
+/// A pre-trade gate: limits and exposures of every account in every instrument.
 #[derive(Debug)]
 pub struct Gate {
     capacity: Capacity,
     controls: Arc<Controls>,
-    /// By account, then instrument; the last row stands for all that is unknown.
+    /// By account, then instrument; the last row is for unknown accounts and instruments.
     rows: Box<[Row]>,
-    /// By instrument; the last stands for all that are unknown.
+    /// By instrument; the last is for unknown instruments.
     markets: Box<[Market]>,
-    /// By account; the last stands for all that are unknown.
+    /// By account; the last is for unknown accounts.
     account_rates: Box<[Bucket]>,
     global_rate: Bucket,
     limits_version: u32,
@@ -86,15 +70,15 @@ pub struct Gate {
     client_ids: ClientIds,
     /// By row.
     own_orders: OwnOrders,
-    /// What `markets` was made from.
+    /// The source of `markets`.
     marks: Box<[(InstrumentLimits, Mark)]>,
 }
 
 impl Gate {
-    /// A gate that refuses everything. This is the only allocation.
+    /// Creates a gate that rejects every order. Only this function allocates.
     ///
     /// # Panics
-    /// If the tables do not fit into the address space.
+    /// The tables do not fit into the address space.
     #[must_use]
     pub fn new(capacity: Capacity) -> Self {
         let accounts = usize::from(capacity.accounts);
@@ -120,75 +104,82 @@ impl Gate {
         }
     }
 
-    /// The kill switches and the version of the limits, for other threads.
+    /// Returns the kill switches and the version of the limits, for other threads.
     #[must_use]
     pub fn controls(&self) -> Arc<Controls> {
         Arc::clone(&self.controls)
     }
 
-    /// What became of the intents so far.
+    /// Returns the counts of verdicts since the start.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Replaces the limits of `account` in `instrument`, all of them between two evaluations. Returns the new version.
+    /// Replaces all limits of `account` in `instrument`; returns the new version of the limits.
     ///
     /// # Errors
-    /// [`Fault::Unknown`], [`Fault::LimitOutOfRange`].
-    pub fn set_limits(&mut self, account: u16, instrument: InstrumentId, limits: &Limits) -> Result<u32, Fault> {
+    /// [`GateError::Unknown`], [`GateError::LimitOutOfRange`].
+    pub fn set_limits(&mut self, account: u16, instrument: InstrumentId, limits: &Limits) -> Result<u32, GateError> {
         let prepared = Prepared::of(limits)?;
         let index = self.known_row(account, instrument)?;
         let row = &mut self.rows[index];
         row.limits = prepared;
-        row.state.limited();
+        row.state.set_limited();
         Ok(self.next_version())
     }
 
-    /// Replaces the limits of `instrument` for all accounts. Returns the new version.
+    /// Replaces the limits of `instrument` for all accounts; returns the new version of the limits.
     ///
     /// # Errors
-    /// [`Fault::Unknown`].
-    pub fn set_instrument_limits(&mut self, instrument: InstrumentId, limits: &InstrumentLimits) -> Result<u32, Fault> {
-        let (kept, mark) = self.marks.get_mut(instrument.0 as usize).ok_or(Fault::Unknown)?;
-        let market = self.markets.get_mut(instrument.0 as usize).ok_or(Fault::Unknown)?;
+    /// [`GateError::Unknown`].
+    pub fn set_instrument_limits(
+        &mut self,
+        instrument: InstrumentId,
+        limits: &InstrumentLimits,
+    ) -> Result<u32, GateError> {
+        let (kept, mark) = self.marks.get_mut(instrument.0 as usize).ok_or(GateError::Unknown)?;
+        let market = self.markets.get_mut(instrument.0 as usize).ok_or(GateError::Unknown)?;
         *kept = *limits;
         market.rate.set(limits.rate);
         market.set(mark, limits);
         Ok(self.next_version())
     }
 
-    /// Replaces the message rate of `account`. Returns the new version of the limits.
+    /// Replaces the message rate of `account`; returns the new version of the limits.
     ///
     /// # Errors
-    /// [`Fault::Unknown`].
-    pub fn set_account_rate(&mut self, account: u16, rate: Rate) -> Result<u32, Fault> {
+    /// [`GateError::Unknown`].
+    pub fn set_account_rate(&mut self, account: u16, rate: Rate) -> Result<u32, GateError> {
         if account >= self.capacity.accounts {
-            return Err(Fault::Unknown);
+            return Err(GateError::Unknown);
         }
         self.account_rates[usize::from(account)].set(rate);
         Ok(self.next_version())
     }
 
-    /// Replaces the message rate of all accounts together. Returns the new version of the limits.
+    /// Replaces the message rate of all accounts together; returns the new version of the limits.
     pub fn set_global_rate(&mut self, rate: Rate) -> u32 {
         self.global_rate.set(rate);
         self.next_version()
     }
 
-    /// For how many nanoseconds a client id counts as used after its order was accepted; for ever unless told otherwise.
-    /// Holds for orders from now on. Returns the new version of the limits.
+    /// Sets how long a client id counts as used after its order was accepted; returns the new version of the limits.
+    ///
+    /// The default is forever. The window applies to orders that are accepted from now on.
     pub fn set_id_window(&mut self, window_ns: u64) -> u32 {
         self.client_ids.window_ns = window_ns;
         self.next_version()
     }
 
-    /// Says what `account` has in `instrument`; before that its orders are refused. Open orders are forgotten one by one,
-    /// and as many as `exposure` counts are to be named again: `SELF_MATCH` is found in every order until then.
+    /// Sets the exposure of `account` in `instrument`; orders are rejected before the first call.
+    ///
+    /// This clears the account's open orders in the instrument. Pass each of `exposure.open_orders` orders to
+    /// [`restore_order`](Self::restore_order); until then every order has the reason `SELF_MATCH`.
     ///
     /// # Errors
-    /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`].
-    pub fn restore(&mut self, account: u16, instrument: InstrumentId, exposure: &Exposure) -> Result<(), Fault> {
+    /// [`GateError::Unknown`], [`GateError::QtyOutOfRange`].
+    pub fn restore(&mut self, account: u16, instrument: InstrumentId, exposure: &Exposure) -> Result<(), GateError> {
         let index = self.known_row(account, instrument)?;
         let state = &mut self.rows[index].state;
         state.restore(exposure)?;
@@ -196,64 +187,64 @@ impl Gate {
         Ok(())
     }
 
-    /// Names one of the open orders that [`restore`](Self::restore) counted.
+    /// Adds one of the open orders that [`restore`](Self::restore) counted.
     ///
     /// # Errors
-    /// [`Fault::Unknown`], [`Fault::UnknownOrder`] if all that were counted have been named, [`Fault::Full`].
-    pub fn restore_order(&mut self, account: u16, instrument: InstrumentId, order: &OwnOrder) -> Result<(), Fault> {
+    /// [`GateError::Unknown`], [`GateError::UnknownOrder`] if no counted order is left, [`GateError::Full`].
+    pub fn restore_order(&mut self, account: u16, instrument: InstrumentId, order: &OwnOrder) -> Result<(), GateError> {
         let index = self.known_row(account, instrument)?;
         self.own_orders.restore(index, &mut self.rows[index].state.own, order)
     }
 
-    /// Says that `account` used `client_id` at `used_ns`, on the clock of [`evaluate`](Self::evaluate).
+    /// Marks `client_id` as used by `account` at `used_ns`, on the clock of [`evaluate`](Self::evaluate).
     ///
     /// # Errors
-    /// [`Fault::Unknown`], [`Fault::Full`].
-    pub fn restore_id(&mut self, account: u16, client_id: u64, used_ns: u64) -> Result<(), Fault> {
+    /// [`GateError::Unknown`], [`GateError::Full`].
+    pub fn restore_id(&mut self, account: u16, client_id: u64, used_ns: u64) -> Result<(), GateError> {
         if account >= self.capacity.accounts {
-            return Err(Fault::Unknown);
+            return Err(GateError::Unknown);
         }
         self.client_ids.restore(account, client_id, used_ns)
     }
 
-    /// What `account` has in `instrument`, `None` outside of the capacity.
+    /// Returns the exposure of `account` in `instrument`; `None` outside the capacity.
     #[must_use]
     pub fn exposure(&self, account: u16, instrument: InstrumentId) -> Option<Exposure> {
         let (index, known) = self.row_index(account, instrument);
         known.then(|| self.rows[index].state.exposure())
     }
 
-    /// Takes in what the market says of `instrument`.
+    /// Sets the reference price of `instrument`.
     ///
     /// # Errors
-    /// [`Fault::Unknown`].
-    pub fn set_reference(&mut self, instrument: InstrumentId, mark: &Mark) -> Result<(), Fault> {
-        let (limits, kept) = self.marks.get_mut(instrument.0 as usize).ok_or(Fault::Unknown)?;
+    /// [`GateError::Unknown`].
+    pub fn set_reference(&mut self, instrument: InstrumentId, mark: &Mark) -> Result<(), GateError> {
+        let (limits, kept) = self.marks.get_mut(instrument.0 as usize).ok_or(GateError::Unknown)?;
         *kept = *mark;
         self.markets[instrument.0 as usize].set(mark, limits);
         Ok(())
     }
 
-    /// Moves what was filled from open to the position.
+    /// Applies a fill: moves its quantity from open to the position.
     ///
     /// # Errors
-    /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`], [`Fault::MoreThanOpen`], [`Fault::UnknownOrder`].
-    pub fn apply_fill(&mut self, fill: &Fill) -> Result<(), Fault> {
+    /// [`GateError::Unknown`], [`GateError::QtyOutOfRange`], [`GateError::MoreThanOpen`], [`GateError::UnknownOrder`].
+    pub fn apply_fill(&mut self, fill: &Fill) -> Result<(), GateError> {
         check_lots(fill.qty)?;
         let index = self.known_row(fill.account, fill.instrument)?;
         let state = &mut self.rows[index].state;
         let filled = state.fill(fill);
-        if !fill.is_last || filled == Err(Fault::QtyOutOfRange) {
+        if !fill.is_last || filled == Err(GateError::QtyOutOfRange) {
             return filled;
         }
         filled.and(self.own_orders.remove(index, &mut state.own, fill.client_id, fill.side))
     }
 
-    /// Takes an order that left off what is open.
+    /// Applies a cancel: removes the order's quantity from open.
     ///
     /// # Errors
-    /// [`Fault::Unknown`], [`Fault::QtyOutOfRange`], [`Fault::MoreThanOpen`], [`Fault::UnknownOrder`].
-    pub fn apply_cancel(&mut self, cancel: &Cancel) -> Result<(), Fault> {
+    /// [`GateError::Unknown`], [`GateError::QtyOutOfRange`], [`GateError::MoreThanOpen`], [`GateError::UnknownOrder`].
+    pub fn apply_cancel(&mut self, cancel: &Cancel) -> Result<(), GateError> {
         check_lots(cancel.qty)?;
         let index = self.known_row(cancel.account, cancel.instrument)?;
         let state = &mut self.rows[index].state;
@@ -261,16 +252,17 @@ impl Gate {
         closed.and(self.own_orders.remove(index, &mut state.own, cancel.client_id, cancel.side))
     }
 
-    /// Judges `intent` at `now_ns`; if it is accepted, the exposure and the rates take it in.
+    /// Evaluates `intent` at `now_ns`; an accepted intent is added to the exposure and the rates.
     ///
-    /// `now_ns` is on the clock of [`Mark::ts_ns`]. One step back of it makes the rates stricter, never wider.
+    /// `now_ns` is on the clock of [`Mark::ts_ns`]. If the clock steps back, the rates become stricter, never wider.
     #[inline(always)]
     pub fn evaluate(&mut self, now_ns: u64, intent: &OrderIntent, probe: &mut impl Probe) -> Verdict {
         self.evaluate_profile::<{ Limits::CHECKED.0 }>(now_ns, intent, probe)
     }
 
-    /// As [`evaluate`](Self::evaluate), looking only for the reasons in `PROFILE` and those without which the rest has no
-    /// meaning; what is left out costs nothing. A rate that is left out is not counted either.
+    /// Evaluates `intent` for the reasons in `PROFILE` and [`Limits::CORE`] only; the others cost nothing.
+    ///
+    /// A rate that is not in `PROFILE` does not count the intent either.
     #[inline(always)]
     pub fn evaluate_profile<const PROFILE: u64>(
         &mut self,
@@ -294,27 +286,27 @@ impl Gate {
         let kills = self.controls.kill_bits(intent.account, intent.strategy, instrument);
         let ids = (PROFILE & Breach::DUP_ID.0 != 0).then_some(&mut self.client_ids);
         let own_orders = (PROFILE & Breach::SELF_MATCH.0 != 0).then_some(&mut self.own_orders);
-        let memory = Memory {
+        let slots = Slots {
             id: ids.map(|ids| ids.place(account, intent.client_id, now_ns)),
             own: own_orders.map(|orders| orders.place(index, &row.state.own)),
         };
         probe.mark(Stage::LookUp);
 
-        let judged = Judged::of(row, market, intent);
+        let checks = OrderChecks::of(row, market, intent);
         let now = Found::NONE
             .add(self.global_rate.is_early(now_ns), Breach::RATE_GLOBAL)
             .add(market.rate.is_early(now_ns), Breach::RATE_INSTRUMENT)
             .add(account_rate.is_early(now_ns), Breach::RATE_ACCOUNT)
             .add(now_ns >= market.stale_at_ns, Breach::MD_STALE);
         let ended = (now_ns.cast_signed() >> 63).cast_unsigned() & RATES;
-        let found = judged.found | now.mask() | ended | row.state.barred | market.unverified | kills;
-        let found = found | memory.found(&row.state.own, intent);
+        let found = checks.found | now.mask() | ended | row.state.barred | market.unverified | kills;
+        let found = found | slots.found(&row.state.own, intent);
         let reasons = found & concerns;
-        let refusing = reasons & row.limits.enabled;
-        // All ones where the intent becomes an open order, zero where nothing may change.
-        let takes = (u64::from(refusing == 0) & concerns & Breach::KILL_GLOBAL.0).wrapping_neg();
-        memory.count(concerns & Breach::KILL_GLOBAL.0, &mut self.counters);
-        memory.keep(&mut row.state.own, intent, takes);
+        let rejecting = reasons & row.limits.enabled;
+        // All ones if the intent becomes an open order, else zero: nothing changes.
+        let takes = (u64::from(rejecting == 0) & concerns & Breach::KILL_GLOBAL.0).wrapping_neg();
+        slots.count(concerns & Breach::KILL_GLOBAL.0, &mut self.counters);
+        slots.keep(&mut row.state.own, intent, takes);
         row.state.open_qty[side] = row.state.open_qty[side].wrapping_add(intent.qty.0 & takes.cast_signed());
         row.state.open_orders = row.state.open_orders.wrapping_sub(takes as u32);
         let counts = |rate: Breach| takes & u64::from(PROFILE & rate.0 != 0).wrapping_neg();
@@ -323,7 +315,7 @@ impl Gate {
         self.global_rate.count(now_ns, counts(Breach::RATE_GLOBAL));
         probe.mark(Stage::Build);
 
-        let first_bit = refusing.trailing_zeros();
+        let first_bit = rejecting.trailing_zeros();
         let verdict = Verdict {
             seq: self.counters.count(first_bit),
             client_id: intent.client_id,
@@ -331,10 +323,10 @@ impl Gate {
             ts_in: intent.ts_ns,
             ts_out: now_ns,
             ref_px: market.ref_px,
-            worst_pos: judged.worst_pos,
+            worst_pos: checks.worst_pos,
             limits_version: self.limits_version,
             first_bit: first_bit as u8,
-            accept: u8::from(refusing == 0),
+            accept: u8::from(rejecting == 0),
             pad: 0,
         };
         probe.mark(Stage::Serialize);
@@ -342,7 +334,7 @@ impl Gate {
         verdict
     }
 
-    /// Where the row is and whether there is one; the row of the unknown where there is none.
+    /// Returns the row's index and whether it is known; else the index of the row for unknowns.
     #[inline(always)]
     fn row_index(&self, account: u16, instrument: InstrumentId) -> (usize, bool) {
         let known = (account < self.capacity.accounts) & (instrument.0 < self.capacity.instruments);
@@ -352,9 +344,9 @@ impl Gate {
         (unknown ^ ((unknown ^ index) & usize::from(known).wrapping_neg()), known)
     }
 
-    fn known_row(&self, account: u16, instrument: InstrumentId) -> Result<usize, Fault> {
+    fn known_row(&self, account: u16, instrument: InstrumentId) -> Result<usize, GateError> {
         let (index, known) = self.row_index(account, instrument);
-        if known { Ok(index) } else { Err(Fault::Unknown) }
+        if known { Ok(index) } else { Err(GateError::Unknown) }
     }
 
     fn next_version(&mut self) -> u32 {
@@ -364,13 +356,13 @@ impl Gate {
     }
 }
 
-/// Where an order is remembered, by what the profile looks for.
-struct Memory<'a> {
+/// Where an order is stored, as far as the profile needs it.
+struct Slots<'a> {
     id: Option<IdPlace<'a>>,
     own: Option<OwnPlace<'a>>,
 }
 
-impl Memory<'_> {
+impl Slots<'_> {
     #[inline(always)]
     fn found(&self, own: &Own, intent: &OrderIntent) -> u64 {
         self.id.as_ref().map_or(0, IdPlace::found) | self.own.as_ref().map_or(0, |place| place.found(own, intent))
@@ -397,13 +389,13 @@ impl Memory<'_> {
     }
 }
 
-/// What price, quantity and position say against an intent.
-struct Judged {
+/// Reasons from price, quantity and position.
+struct OrderChecks {
     found: u64,
     worst_pos: i64,
 }
 
-impl Judged {
+impl OrderChecks {
     #[inline(always)]
     fn of(row: &Row, market: &Market, intent: &OrderIntent) -> Self {
         let Row { limits, state } = row;
@@ -412,7 +404,7 @@ impl Judged {
         let px = select_unpredictable(intent.kind == IntentKind::Market, market.ref_px, intent.limit_px.0);
         let notional = u128::from(px.unsigned_abs()) * u128::from(qty.unsigned_abs());
 
-        // Seen from the order's side: a buy adds to a long position, a sell to a short one.
+        // From the order's side: a buy adds to a long position, a sell to a short one.
         let flip = -(side as i64);
         let own = (state.position ^ flip).wrapping_sub(flip);
         let open_qty = state.open_qty[side];
@@ -440,12 +432,12 @@ impl Judged {
     }
 }
 
-/// Reasons as they are found, the highest bit first: each shifts those before it up, which compares and adds with carry
-/// where `or` of shifted flags takes twice the instructions.
+/// A mask of reasons, built from the highest bit down: each reason shifts the ones before it. This compiles to compare
+/// and add with carry, half the instructions of `or` of shifted flags.
 #[derive(Clone, Copy)]
 struct Found {
     bits: u64,
-    /// What bit 0 of `bits` stands for.
+    /// The bit number in the mask of bit 0 of `bits`.
     lowest: u32,
 }
 
@@ -464,9 +456,9 @@ impl Found {
     }
 }
 
-fn check_lots(qty: Qty) -> Result<(), Fault> {
+fn check_lots(qty: Qty) -> Result<(), GateError> {
     match qty.0 {
         1..=LOTS_CEILING => Ok(()),
-        _ => Err(Fault::QtyOutOfRange),
+        _ => Err(GateError::QtyOutOfRange),
     }
 }

@@ -1,41 +1,41 @@
-//! What the gate knows of an instrument's market.
+//! Limits and reference price of an instrument.
 
 use crate::rate::{Bucket, Rate};
 use tt_model::{Breach, Price};
 
-/// Limits of an instrument that hold for every account.
+/// Limits of an instrument for all accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstrumentLimits {
-    /// How far a price may be from the reference price, in 1/10,000 of it.
+    /// Maximum distance of a price from the reference price, in 1/10,000 of the reference price.
     pub collar_bps: u32,
-    /// How long a mark counts, in nanoseconds.
+    /// Maximum age of a mark in nanoseconds.
     pub mark_age_max_ns: u64,
-    /// Messages of all accounts together.
+    /// Message rate of all accounts together.
     pub rate: Rate,
 }
 
-/// The market's state as the gate uses it.
+/// The reference price of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The reference price: the venue's mark price, or the middle of the book. Not above zero means that there is none.
+    /// The venue's mark price, or the middle of the book; zero or negative if there is no price.
     pub ref_px: Price,
-    /// When the market was so, on the gate's clock.
+    /// Time of the price on the gate's clock.
     pub ts_ns: u64,
-    /// Whether the book that it was taken from carries a proof that the caller accepts.
+    /// Whether the source book is verified.
     pub is_verified: bool,
 }
 
-/// An instrument as the evaluation reads it: one cache line.
+/// An instrument in the form that the evaluation reads: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Market {
     pub(crate) ref_px: i64,
-    /// The lowest price within the collar, and how many there are.
+    /// Lowest price of the collar, and the number of prices in it.
     pub(crate) px_low: i64,
     pub(crate) px_count: u64,
-    /// The first moment at which the mark is too old; zero without a mark.
+    /// Time at which the mark becomes too old; zero without a mark.
     pub(crate) stale_at_ns: u64,
-    /// `BOOK_UNVERIFIED` where the book carries no proof.
+    /// `BOOK_UNVERIFIED` if the book is not verified.
     pub(crate) unverified: u64,
     pub(crate) rate: Bucket,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Market {
 const _: () = assert!(size_of::<Market>() == 64);
 
 impl Market {
-    /// Without a mark, limits or a rate: every order is refused.
+    /// An instrument without mark, limits or rate: every order is rejected.
     pub(crate) const UNKNOWN: Self = Self {
         ref_px: 0,
         px_low: 0,
@@ -53,7 +53,7 @@ impl Market {
         rate: Bucket::CLOSED,
     };
 
-    /// Takes `mark` in, and the band and age that follow from `limits`.
+    /// Sets `mark`, and the collar and expiry that `limits` give it.
     pub(crate) fn set(&mut self, mark: &Mark, limits: &InstrumentLimits) {
         if mark.ref_px.0 <= 0 {
             *self = Self { rate: self.rate, ..Self::UNKNOWN };
@@ -66,7 +66,7 @@ impl Market {
     }
 }
 
-/// The prices within `bps` of `ref_px`, both ends included: the lowest, zero at least, and how many.
+/// Returns the lowest price (at least zero) within `bps` of `ref_px` and the number of prices, both ends included.
 fn band(ref_px: i64, bps: u32) -> (i64, u64) {
     let reference = i128::from(ref_px);
     let width = reference * i128::from(bps) / 10_000;

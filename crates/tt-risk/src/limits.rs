@@ -1,52 +1,52 @@
-//! What an account may do in an instrument.
+//! Limits of an account in an instrument.
 
-use crate::{gate::Fault, multiple::Multiple};
+use crate::{error::GateError, multiple::Multiple};
 use tt_model::{Breach, Notional, Price, Qty};
 
-/// Larger quantities and positions, in lots, are not accepted as limits: sums of three of them stay within an `i64`.
+/// Maximum of quantities and positions in lots: the sum of three fits into an `i64`.
 pub(crate) const LOTS_CEILING: i64 = 1 << 61;
 
-/// The limits of one account in one instrument. A value equal to a limit is within it.
+/// Limits of one account in one instrument. A value equal to a limit passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Prices must be a multiple of this, at least 1.
+    /// Step of limit prices, at least 1.
     pub px_step: Price,
-    /// Quantities must be a multiple of this, at least 1.
+    /// Step of quantities, at least 1.
     pub qty_step: Qty,
-    /// The least quantity of an order, at least 1. An order that closes a position may be smaller.
+    /// Minimum quantity of an order, at least 1. An order that closes a position may be smaller.
     pub qty_min: Qty,
-    /// The largest quantity of an order.
+    /// Maximum quantity of an order.
     pub qty_max: Qty,
-    /// The least price times quantity of an order. An order that closes a position may be smaller.
+    /// Minimum price times quantity of an order. An order that closes a position may be smaller.
     pub notional_min: Notional,
-    /// The largest price times quantity of an order.
+    /// Maximum price times quantity of an order.
     pub notional_max: Notional,
-    /// The longest position that could come about if every open buy were filled and no sell.
+    /// Maximum long position if all open buys and no open sells are filled.
     pub position_long_max: Qty,
-    /// The shortest position that could come about if every open sell were filled and no buy, as a positive number.
+    /// Maximum short position, as a positive number, if all open sells and no open buys are filled.
     pub position_short_max: Qty,
-    /// The largest quantity open on one side.
+    /// Maximum open quantity per side.
     pub open_qty_max: Qty,
-    /// The largest number of open orders.
+    /// Maximum number of open orders.
     pub open_orders_max: u32,
-    /// Which reasons refuse an order. Those of [`Limits::ALWAYS`] do in any case.
+    /// Reasons that reject an order, in addition to [`Limits::ALWAYS`].
     pub enabled: Breach,
 }
 
 impl Limits {
-    /// Reasons that every evaluation looks for: without them nothing else has a meaning.
+    /// Reasons that every profile checks, because the other checks depend on them.
     pub const CORE: Breach = Breach::INSTRUMENT_UNKNOWN
         .union(Breach::NOT_PERMITTED)
         .union(Breach::PRICE_NONPOS)
         .union(Breach::QTY_MIN)
         .union(Breach::OPEN_QTY);
 
-    /// Reasons that refuse an order whatever [`enabled`](Self::enabled) says: the core, and the rates, whose sums must
-    /// not run away.
+    /// Reasons that reject an order regardless of [`enabled`](Self::enabled): the core, and the rates, whose sums would
+    /// overflow otherwise.
     pub const ALWAYS: Breach =
         Self::CORE.union(Breach::RATE_ACCOUNT).union(Breach::RATE_INSTRUMENT).union(Breach::RATE_GLOBAL);
 
-    /// The eight checks that gates of this kind publish figures for: kill switches, tick size, quantity, notional, price
+    /// The eight checks for which other gates publish figures: kill switches, tick size, quantity, notional, price
     /// collar, position, open orders, one message rate.
     pub const EIGHT: Breach = Self::CORE
         .union(Breach(0b1111))
@@ -61,24 +61,24 @@ impl Limits {
         .union(Breach::OPEN_ORDERS)
         .union(Breach::RATE_ACCOUNT);
 
-    /// Every reason that can be told without remembering single orders.
+    /// Every reason that does not need stored orders.
     pub const PLAIN: Breach = Self::EIGHT
         .union(Self::ALWAYS)
         .union(Breach::REDUCE_ONLY_FLIP)
         .union(Breach::MD_STALE)
         .union(Breach::BOOK_UNVERIFIED);
 
-    /// Every reason that this version of the gate looks for.
+    /// Every reason that this version of the gate checks.
     pub const CHECKED: Breach = Self::PLAIN.union(Breach::DUP_ID).union(Breach::SELF_MATCH);
 }
 
-/// [`Limits`] as the evaluation reads them: two cache lines.
+/// [`Limits`] in the form that the evaluation reads: two cache lines.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Prepared {
     pub(crate) px_step: Multiple,
     pub(crate) qty_step: Multiple,
-    /// One lot below the least quantity.
+    /// One lot below the minimum quantity.
     pub(crate) qty_above: i64,
     pub(crate) qty_max: i64,
     pub(crate) notional_min: u128,
@@ -95,7 +95,7 @@ pub(crate) struct Prepared {
 const _: () = assert!(size_of::<Prepared>() == 128);
 
 impl Prepared {
-    /// Before limits were set: nothing is allowed.
+    /// The limits of an account before any were set: no order passes.
     pub(crate) const NONE: Self = Self {
         px_step: Multiple::NEVER,
         qty_step: Multiple::NEVER,
@@ -112,16 +112,16 @@ impl Prepared {
     };
 
     /// # Errors
-    /// [`Fault::LimitOutOfRange`] for a step or least quantity below 1, a negative limit, or one above 2^61 lots.
-    pub(crate) fn of(limits: &Limits) -> Result<Self, Fault> {
-        let step = |step: i64| u64::try_from(step).ok().filter(|step| *step > 0).ok_or(Fault::LimitOutOfRange);
+    /// [`GateError::LimitOutOfRange`] for a step or minimum quantity below 1, a negative limit, or one above 2^61 lots.
+    pub(crate) fn of(limits: &Limits) -> Result<Self, GateError> {
+        let step = |step: i64| u64::try_from(step).ok().filter(|step| *step > 0).ok_or(GateError::LimitOutOfRange);
         let lots = |qty: Qty| match qty.0 {
             0..=LOTS_CEILING => Ok(qty.0),
-            _ => Err(Fault::LimitOutOfRange),
+            _ => Err(GateError::LimitOutOfRange),
         };
-        let product = |notional: Notional| u128::try_from(notional.0).map_err(|_| Fault::LimitOutOfRange);
+        let product = |notional: Notional| u128::try_from(notional.0).map_err(|_| GateError::LimitOutOfRange);
         if limits.qty_min.0 < 1 {
-            return Err(Fault::LimitOutOfRange);
+            return Err(GateError::LimitOutOfRange);
         }
         let (px_step, px_zeros) = Multiple::of(step(limits.px_step.0)?);
         let (qty_step, qty_zeros) = Multiple::of(step(limits.qty_step.0)?);

@@ -1,4 +1,4 @@
-//! Whether a number is a multiple of a step, without a division.
+//! Divisibility by a step without a division.
 
 /// A step, prepared: `x` is a multiple of `step` exactly if `x` times the inverse of the step's odd part (modulo 2^64),
 /// rotated right by the step's trailing zeros, does not exceed `u64::MAX / step` (Granlund and Montgomery 1994).
@@ -9,10 +9,10 @@ pub(crate) struct Multiple {
 }
 
 impl Multiple {
-    /// Nothing but zero is a multiple.
+    /// A step of which only zero is a multiple.
     pub(crate) const NEVER: Self = Self { inverse: 1, quotient_max: 0 };
 
-    /// Prepares `step`, at least 1, and counts its trailing zeros, which [`divides`](Self::divides) takes.
+    /// Prepares `step`, at least 1; also returns its trailing zeros, an argument of [`divides`](Self::divides).
     pub(crate) const fn of(step: u64) -> (Self, u8) {
         let zeros = step.trailing_zeros();
         let odd = step >> zeros;

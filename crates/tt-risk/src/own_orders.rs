@@ -1,36 +1,35 @@
-//! The open orders of an account in an instrument, and the best price of each side.
+//! Open orders of an account in an instrument, and the best price of each side.
 
-use crate::{Counters, gate::Fault};
+use crate::{counters::Counters, error::GateError};
 use alloc::{boxed::Box, vec};
 use core::hint::select_unpredictable;
 use tt_model::{Breach, IntentKind, OrderIntent, OrderSide, Price};
 
-/// An open order, as it is restored after a start.
+/// An open order that is restored after a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnOrder {
     /// The strategy's own identifier of the order.
     pub client_id: u64,
-    /// Its side.
+    /// The order's side.
     pub side: OrderSide,
-    /// Its limit price.
+    /// The order's limit price.
     pub limit_px: Price,
 }
 
-/// What the evaluation knows of an account's open orders in an instrument.
+/// Summary of an account's open orders in an instrument, as the evaluation reads it.
 ///
-/// A key orders prices as an intent of one side sees those that it would meet, the nearest first: a buy meets sells, the
-/// lowest first, whose key is the price; a sell meets buys, the highest first, whose key is the price with all bits
-/// turned over.
+/// A key orders the prices that an intent of one side matches, nearest first: a buy matches sells, lowest first, so the
+/// key is the price; a sell matches buys, highest first, so the key is the price with all bits inverted.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Own {
-    /// The least key of the orders that an intent of a side would meet.
+    /// Minimum key of the orders that an intent of a side would match.
     nearest: [i64; 2],
-    /// How many there are.
+    /// Number of those orders.
     len: [u16; 2],
     /// The first free slot.
     free: u16,
-    /// Open orders of which nothing but their number is known.
+    /// Number of open orders without a slot.
     unknown: u16,
 }
 
@@ -42,7 +41,7 @@ const fn flip(side: usize) -> i64 {
     -(side as i64)
 }
 
-/// A side that a slot is taken by.
+/// The `side` of a free slot.
 const FREE: u8 = 2;
 
 /// An open order: half a cache line.
@@ -55,22 +54,22 @@ struct Slot {
     next: u16,
     /// The side of the order, or `FREE`.
     side: u8,
-    /// A market order rests nowhere: it has no price to be met at.
+    /// Whether the order has a price; a market order cannot be matched.
     is_priced: bool,
 }
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
-/// The open orders of every account in every instrument.
+/// Open orders of every account in every instrument.
 #[derive(Debug)]
 pub(crate) struct OwnOrders {
-    /// As many for each row as there may be orders, and one that ends the list of the free ones.
+    /// `orders_max` slots per row, and one that ends the list of free slots.
     slots: Box<[Slot]>,
     orders_max: u16,
 }
 
 impl OwnOrders {
-    /// `orders_max` for each of `rows`.
+    /// A table of `orders_max` orders for each of `rows`.
     pub(crate) fn new(rows: usize, orders_max: u16) -> Self {
         let orders_max = orders_max.min(u16::MAX - 1);
         let count = rows.checked_mul(usize::from(orders_max) + 1).expect("own orders fit into memory");
@@ -86,34 +85,40 @@ impl OwnOrders {
         &mut self.slots[row * stride..][..stride]
     }
 
-    /// Where an order of `row` would go.
+    /// Returns the place of a new order of `row`.
     #[inline(always)]
     pub(crate) fn place(&mut self, row: usize, own: &Own) -> OwnPlace<'_> {
         let index = row.wrapping_mul(usize::from(self.orders_max) + 1).wrapping_add(usize::from(own.free));
         OwnPlace { is_full: own.free == self.orders_max, slot: &mut self.slots[index] }
     }
 
-    /// Forgets the orders of `row`; `unknown` are open.
+    /// Removes the orders of `row`; `unknown` orders are open.
     pub(crate) fn clear(&mut self, row: usize, own: &mut Own, unknown: u32) {
         chain(self.row(row));
         *own = Own { unknown: u16::try_from(unknown).unwrap_or(u16::MAX), ..Own::NONE };
     }
 
-    /// Takes an order in that was open already.
-    pub(crate) fn restore(&mut self, row: usize, own: &mut Own, order: &OwnOrder) -> Result<(), Fault> {
-        let Some(unknown) = own.unknown.checked_sub(1) else { return Err(Fault::UnknownOrder) };
+    /// Adds an order that was open before the start.
+    pub(crate) fn restore(&mut self, row: usize, own: &mut Own, order: &OwnOrder) -> Result<(), GateError> {
+        let Some(unknown) = own.unknown.checked_sub(1) else { return Err(GateError::UnknownOrder) };
         let OwnOrder { client_id, side, limit_px } = *order;
         let place = self.place(row, own);
         if place.is_full {
-            return Err(Fault::Full);
+            return Err(GateError::Full);
         }
         place.keep(own, &OrderIntent { client_id, side, limit_px, ..OrderIntent::default() }, u64::MAX);
         own.unknown = unknown;
         Ok(())
     }
 
-    /// Takes an order out that has left. Of several with the same id the one goes that is the furthest from being met.
-    pub(crate) fn remove(&mut self, row: usize, own: &mut Own, client_id: u64, side: OrderSide) -> Result<(), Fault> {
+    /// Removes an order that ended. Of several with the same id, removes the one furthest from a match.
+    pub(crate) fn remove(
+        &mut self,
+        row: usize,
+        own: &mut Own,
+        client_id: u64,
+        side: OrderSide,
+    ) -> Result<(), GateError> {
         if self.orders_max == 0 {
             return Ok(());
         }
@@ -121,7 +126,7 @@ impl OwnOrders {
         let is_of_side = |slot: &Slot| slot.side == side as u8;
         let named = slots.iter().enumerate().filter(|(_, slot)| is_of_side(slot) && slot.client_id == client_id);
         let Some((index, _)) = named.max_by_key(|(_, slot)| (!slot.is_priced, slot.key)) else {
-            return Err(Fault::UnknownOrder);
+            return Err(GateError::UnknownOrder);
         };
         let Slot { is_priced, .. } = slots[index];
         slots[index].side = FREE;
@@ -137,14 +142,14 @@ impl OwnOrders {
     }
 }
 
-/// All free, the last one the end.
+/// Links all slots of `row` as free; the last one is the end.
 fn chain(row: &mut [Slot]) {
     for (slot, next) in row.iter_mut().zip(1..) {
         (slot.side, slot.next) = (FREE, next);
     }
 }
 
-/// The first free slot of a row.
+/// The place of a new order in a row.
 #[derive(Debug)]
 pub(crate) struct OwnPlace<'a> {
     slot: &'a mut Slot,
@@ -152,24 +157,24 @@ pub(crate) struct OwnPlace<'a> {
 }
 
 impl OwnPlace<'_> {
-    /// The reason against `intent`: it would meet one of its account's own orders, or nobody can tell.
+    /// Returns `SELF_MATCH` if `intent` would match an own order, or if the full table cannot rule it out.
     #[inline(always)]
     pub(crate) fn found(&self, own: &Own, intent: &OrderIntent) -> u64 {
         let side = intent.side as usize;
-        // A market order reaches every price.
+        // A market order matches at every price.
         let key = select_unpredictable(intent.kind == IntentKind::Market, i64::MAX, intent.limit_px.0 ^ flip(side));
-        let meets = (own.len[side] != 0) & (key >= own.nearest[side]);
-        u64::from(meets | self.is_full | (own.unknown != 0)) * Breach::SELF_MATCH.0
+        let matches = (own.len[side] != 0) & (key >= own.nearest[side]);
+        u64::from(matches | self.is_full | (own.unknown != 0)) * Breach::SELF_MATCH.0
     }
 
-    /// Counts an intent that finds no room, if it `is_order`: 1 for an order, 0 for a cancel.
+    /// Counts an order that does not fit; `is_order` is 1 for an order, 0 for a cancel.
     #[inline(always)]
     pub(crate) fn count(&self, is_order: u64, counters: &mut Counters) {
         counters.own_orders_full += u64::from(self.is_full) & is_order;
     }
 
-    /// Keeps `intent` as an open order if `takes` is all ones; nothing if it is zero. Without room it is one of the
-    /// unknown.
+    /// Stores `intent` as an open order if `takes` is all ones; does nothing if `takes` is zero. If the table is full, the
+    /// order counts as unknown.
     #[inline(always)]
     pub(crate) fn keep(self, own: &mut Own, intent: &OrderIntent, takes: u64) {
         let keeps = takes & u64::from(self.is_full).wrapping_sub(1);

@@ -1,37 +1,37 @@
 //! Message rates.
 
-/// How many messages may pass: `burst` at once, and `per_second` on average.
+/// A message rate: `per_second` on average and `burst` at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Messages a second on average; zero lets nothing pass.
+    /// Messages per second on average; zero rejects every message.
     pub per_second: u32,
-    /// Messages at once after a rest; zero lets nothing pass.
+    /// Messages at once after a pause; zero rejects every message.
     pub burst: u32,
 }
 
 impl Rate {
-    /// As good as no limit: a billion a second, four billion at once.
+    /// Practically no limit: 1e9 per second, 4e9 at once.
     pub const UNLIMITED: Self = Self { per_second: 1_000_000_000, burst: u32::MAX };
 }
 
-/// The generic cell rate algorithm: a message is due one `interval` after the one before, and may be early by what the
-/// burst allows. `due_ns` is when the bucket will be as after a rest again.
+/// The generic cell rate algorithm: a message is due one `interval_ns` after its predecessor, and may be early by the
+/// burst. At `due_ns` the full burst is available again.
 ///
-/// A clock that steps back makes `due_ns` lie further ahead: it may refuse, never grant, more than the rate. Times are
-/// below 2^63 (the gate refuses later ones), so no sum here leaves 64 bits: an interval is at most 1 s, a burst 2^32 of them.
+/// If the clock steps back, `due_ns` is further ahead and the rate becomes stricter. Times are below 2^63 (the gate
+/// rejects later ones), an interval is at most 1 s and a burst 2^32 intervals, so that no sum exceeds 64 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {
     due_ns: u64,
     interval_ns: u64,
-    /// A message that would be this early, or earlier, does not pass.
+    /// A message that is this early, or earlier, is rejected.
     early_ns: u64,
 }
 
 impl Bucket {
-    /// Lets nothing pass.
+    /// Rejects every message.
     pub(crate) const CLOSED: Self = Self { due_ns: 0, interval_ns: 1, early_ns: 0 };
 
-    /// Takes a new rate; what has been sent already still counts.
+    /// Sets a new rate; earlier messages still count.
     pub(crate) fn set(&mut self, rate: Rate) {
         let due_ns = self.due_ns;
         *self = match (u64::from(rate.per_second), u64::from(rate.burst)) {
@@ -43,14 +43,13 @@ impl Bucket {
         };
     }
 
-    /// Whether a message at `now_ns` comes too fast.
+    /// Returns whether a message at `now_ns` exceeds the rate.
     #[inline(always)]
     pub(crate) const fn is_early(&self, now_ns: u64) -> bool {
         self.due_ns.saturating_sub(now_ns) >= self.early_ns
     }
 
-    /// Counts a message at `now_ns`, which [`is_early`](Self::is_early) lets pass, if `pass` is all ones; nothing if it
-    /// is zero.
+    /// Counts a message at `now_ns` if `pass` is all ones; does nothing if `pass` is zero.
     #[inline(always)]
     pub(crate) const fn count(&mut self, now_ns: u64, pass: u64) {
         let ahead_ns = self.due_ns.saturating_sub(now_ns);

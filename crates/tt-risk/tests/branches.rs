@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 use std::process::Command;
+use testkit::{Requirement, find_program, require};
 use tt_meter::Off;
 use tt_model::{OrderIntent, Verdict};
 use tt_risk::{Capacity, Gate, Limits};
@@ -25,21 +26,17 @@ fn evaluate_plainly(gate: &mut Gate, now_ns: u64, intent: &OrderIntent) -> Verdi
 
 #[test]
 fn no_jump_depends_on_the_intent() {
-    const NAME: &str = "no_jump_depends_on_the_intent";
     let mut gate = Gate::new(Capacity { accounts: 1, instruments: 1, client_ids: 8, own_orders: 8 });
     for evaluate in [evaluate_by_itself, evaluate_plainly] {
         let verdict = black_box(evaluate)(&mut gate, black_box(1), &black_box(OrderIntent::default()));
         assert_eq!(verdict.accept, 0);
     }
-    if cfg!(debug_assertions) || !cfg!(target_arch = "x86_64") {
-        println!("SKIP {NAME}: not an optimised build for x86-64");
-        return;
-    }
+    let is_optimised = !cfg!(debug_assertions) && cfg!(target_arch = "x86_64");
+    let build = is_optimised.then_some(()).ok_or("this build is not optimised for x86-64");
+    let Some(()) = require(Requirement::OptimisedBuild, build) else { return };
+    let Some(objdump) = require(Requirement::Program, find_program("objdump", "binutils")) else { return };
     let this = std::env::current_exe().unwrap();
-    let Ok(output) = Command::new("objdump").args(["-d", "--demangle", "--no-show-raw-insn"]).arg(this).output() else {
-        println!("SKIP {NAME}: objdump is not installed");
-        return;
-    };
+    let output = Command::new(objdump).args(["-d", "--demangle", "--no-show-raw-insn"]).arg(this).output().unwrap();
     let code = String::from_utf8(output.stdout).unwrap();
     let remembering = assert_straight(&code, "evaluate_by_itself", BOUNDS_CHECKS_REMEMBERING);
     let plain = assert_straight(&code, "evaluate_plainly", BOUNDS_CHECKS);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tt_meter::Off;
 use tt_model::{Breach, InstrumentId, IntentFlags, IntentKind, Notional, OrderIntent, OrderSide, Price, Qty, Verdict};
 use tt_risk::{
-    Cancel, Capacity, Exposure, Fault, Fill, Gate, InstrumentLimits, KillSwitch, Limits, Mark, OwnOrder, Rate,
+    Cancel, Capacity, Exposure, Fill, Gate, GateError, InstrumentLimits, KillSwitch, Limits, Mark, OwnOrder, Rate,
 };
 
 const NOW: u64 = 1_000_000_000;
@@ -46,7 +46,7 @@ fn buy(px: i64, qty: i64) -> OrderIntent {
     OrderIntent { client_id: unused_id(), limit_px: Price(px), qty: Qty(qty), ..OrderIntent::default() }
 }
 
-/// A client id that nobody else has.
+/// Returns a client id that no other order has.
 fn unused_id() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1 << 32);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -56,7 +56,7 @@ fn sell(px: i64, qty: i64) -> OrderIntent {
     OrderIntent { side: OrderSide::Sell, ..buy(px, qty) }
 }
 
-/// The verdict on `intent` under a client id of its own.
+/// Returns the verdict on `intent` with an unused client id.
 fn judge(gate: &mut Gate, intent: &OrderIntent) -> Verdict {
     gate.evaluate(NOW, &OrderIntent { client_id: unused_id(), ..*intent }, &mut Off)
 }
@@ -67,7 +67,7 @@ fn assert_accepted(verdict: Verdict) {
 }
 
 #[track_caller]
-fn assert_refused(verdict: Verdict, reasons: &[&str]) {
+fn assert_rejected(verdict: Verdict, reasons: &[&str]) {
     assert_eq!(verdict.reasons.names().collect::<Vec<_>>(), reasons);
     assert_eq!((verdict.accept, u32::from(verdict.first_bit)), (0, verdict.reasons.0.trailing_zeros()));
 }
@@ -87,13 +87,13 @@ fn case_k01_a_product_beyond_64_bits_is_refused() {
 fn case_k02_a_stale_absent_or_unproven_book_is_refused() {
     let mut gate = gate(&LIMITS);
     assert_accepted(gate.evaluate(NOW + 1_000, &buy(10_000, 20), &mut Off));
-    assert_refused(gate.evaluate(NOW + 1_001, &buy(10_000, 20), &mut Off), &["MD_STALE"]);
+    assert_rejected(gate.evaluate(NOW + 1_001, &buy(10_000, 20), &mut Off), &["MD_STALE"]);
 
     gate.set_reference(BTC, &Mark { is_verified: false, ..MARK }).unwrap();
-    assert_refused(judge(&mut gate, &buy(10_000, 20)), &["BOOK_UNVERIFIED"]);
+    assert_rejected(judge(&mut gate, &buy(10_000, 20)), &["BOOK_UNVERIFIED"]);
 
     gate.set_reference(BTC, &Mark { ref_px: Price(0), ..MARK }).unwrap();
-    assert_refused(judge(&mut gate, &buy(10_000, 20)), &["COLLAR_REF", "MD_STALE", "BOOK_UNVERIFIED"]);
+    assert_rejected(judge(&mut gate, &buy(10_000, 20)), &["COLLAR_REF", "MD_STALE", "BOOK_UNVERIFIED"]);
 }
 
 /// For each limit an order that meets it exactly, and one that is one unit beyond.
@@ -114,52 +114,111 @@ fn case_k03_an_exact_limit_passes_and_one_unit_more_does_not() {
     let fine = || gate(&one_lot);
 
     assert_accepted(judge(&mut with(flat), &buy(10_000, 20)));
-    assert_refused(judge(&mut with(flat), &buy(10_001, 20)), &["PRICE_TICK"]);
-    assert_refused(judge(&mut with(flat), &buy(10_000, 21)), &["QTY_STEP"]);
-    assert_refused(judge(&mut fine(), &buy(10_000, 19)), &["QTY_MIN"]);
+    assert_rejected(judge(&mut with(flat), &buy(10_001, 20)), &["PRICE_TICK"]);
+    assert_rejected(judge(&mut with(flat), &buy(10_000, 21)), &["QTY_STEP"]);
+    assert_rejected(judge(&mut fine(), &buy(10_000, 19)), &["QTY_MIN"]);
     assert_accepted(judge(&mut fine(), &buy(10_000, 1_000)));
-    assert_refused(judge(&mut fine(), &buy(9_985, 1_001)), &["QTY_MAX"]);
-    assert_refused(judge(&mut fine(), &buy(10_001, 1_000)), &["NOTIONAL_MAX"]);
+    assert_rejected(judge(&mut fine(), &buy(9_985, 1_001)), &["QTY_MAX"]);
+    assert_rejected(judge(&mut fine(), &buy(10_001, 1_000)), &["NOTIONAL_MAX"]);
 
     let mut small = gate(&Limits { qty_step: Qty(1), qty_min: Qty(1), ..LIMITS });
     assert_accepted(judge(&mut small, &buy(10_000, 5)));
-    assert_refused(judge(&mut small, &buy(9_995, 5)), &["NOTIONAL_MIN"]);
+    assert_rejected(judge(&mut small, &buy(9_995, 5)), &["NOTIONAL_MIN"]);
 
     assert_accepted(judge(&mut with(flat), &buy(10_500, 20)));
     assert_accepted(judge(&mut with(flat), &buy(9_500, 20)));
-    assert_refused(judge(&mut with(flat), &buy(10_505, 20)), &["COLLAR_REF"]);
-    assert_refused(judge(&mut with(flat), &buy(9_495, 20)), &["COLLAR_REF"]);
+    assert_rejected(judge(&mut with(flat), &buy(10_505, 20)), &["COLLAR_REF"]);
+    assert_rejected(judge(&mut with(flat), &buy(9_495, 20)), &["COLLAR_REF"]);
 
     assert_accepted(judge(&mut with(long(1_980)), &buy(10_000, 20)));
-    assert_refused(judge(&mut with(long(1_981)), &buy(10_000, 20)), &["POS_LONG"]);
+    assert_rejected(judge(&mut with(long(1_981)), &buy(10_000, 20)), &["POS_LONG"]);
     assert_accepted(judge(&mut with(long(-1_480)), &sell(10_000, 20)));
-    assert_refused(judge(&mut with(long(-1_481)), &sell(10_000, 20)), &["POS_SHORT"]);
+    assert_rejected(judge(&mut with(long(-1_481)), &sell(10_000, 20)), &["POS_SHORT"]);
     assert_accepted(judge(&mut with(long(1 << 60)), &sell(10_000, 20)));
 
     let open = |qty| Exposure { open_buy_qty: Qty(qty), ..long(-1_000) };
     assert_accepted(judge(&mut with(open(1_880)), &buy(10_000, 20)));
-    assert_refused(judge(&mut with(open(1_881)), &buy(10_000, 20)), &["OPEN_QTY"]);
+    assert_rejected(judge(&mut with(open(1_881)), &buy(10_000, 20)), &["OPEN_QTY"]);
     assert_accepted(judge(&mut with(Exposure { open_orders: 3, ..flat }), &buy(10_000, 20)));
-    assert_refused(judge(&mut with(Exposure { open_orders: 4, ..flat }), &buy(10_000, 20)), &["OPEN_ORDERS"]);
+    assert_rejected(judge(&mut with(Exposure { open_orders: 4, ..flat }), &buy(10_000, 20)), &["OPEN_ORDERS"]);
 }
 
-/// Limits change as a whole between two evaluations, and every verdict names the version that it was made with.
+/// Other limits than [`LIMITS`] in every field, each of them stricter.
+const STRICTER: Limits = Limits {
+    px_step: Price(7),
+    qty_step: Qty(30),
+    qty_min: Qty(40),
+    qty_max: Qty(900),
+    notional_min: Notional(300_000),
+    notional_max: Notional(8_000_000),
+    position_long_max: Qty(1_000),
+    position_short_max: Qty(900),
+    open_qty_max: Qty(1_100),
+    open_orders_max: 2,
+    enabled: Limits::CHECKED,
+};
+
+/// For each field of [`Limits`] an exposure, an order that [`LIMITS`] accept, and the reason for which [`STRICTER`] do not.
+fn distinguishing_orders() -> Vec<(Exposure, OrderIntent, &'static str)> {
+    let flat = Exposure::default();
+    let long = |position| Exposure { position: Qty(position), ..flat };
+    vec![
+        (flat, buy(10_000, 20), "PRICE_TICK"),
+        (flat, buy(10_000, 100), "QTY_STEP"),
+        (flat, buy(10_000, 20), "QTY_MIN"),
+        (flat, buy(10_000, 950), "QTY_MAX"),
+        (flat, buy(10_000, 20), "NOTIONAL_MIN"),
+        (flat, buy(10_000, 900), "NOTIONAL_MAX"),
+        (long(1_500), buy(10_000, 20), "POS_LONG"),
+        (long(-1_400), sell(10_000, 20), "POS_SHORT"),
+        (Exposure { open_buy_qty: Qty(1_500), ..long(-1_000) }, buy(10_000, 20), "OPEN_QTY"),
+        (Exposure { open_orders: 3, ..flat }, buy(10_000, 20), "OPEN_ORDERS"),
+        // Only the enabled reasons differ for it.
+        (flat, buy(11_025, 60), "COLLAR_REF"),
+    ]
+}
+
+/// Every field of a change is in force with the next evaluation, and none of a change that is rejected.
 #[test]
 fn case_k04_a_change_of_limits_is_never_seen_in_part() {
-    let mut gate = gate(&LIMITS);
+    let before = Limits { enabled: Breach(Limits::CHECKED.0 & !Breach::COLLAR_REF.0), ..LIMITS };
+    let mut gate = gate(&before);
     let controls = gate.controls();
-    // Under either set 1 of the two orders passes; a mixture of both would pass none or both.
-    let sets = [
-        Limits { qty_min: Qty(20), qty_max: Qty(100), ..LIMITS },
-        Limits { qty_min: Qty(110), qty_max: Qty(200), ..LIMITS },
-    ];
-    for round in 0..1_000 {
-        let version = gate.set_limits(0, BTC, &sets[round % 2]).unwrap();
+    let judge_at = |gate: &mut Gate, exposure: &Exposure, order: &OrderIntent| {
+        gate.restore(0, BTC, exposure).unwrap();
+        for _ in 0..exposure.open_orders {
+            let far = OwnOrder { client_id: unused_id(), side: OrderSide::Buy, limit_px: Price(5) };
+            gate.restore_order(0, BTC, &far).unwrap();
+        }
+        judge(gate, order)
+    };
+    for (exposure, order, reason) in distinguishing_orders() {
+        let version = gate.set_limits(0, BTC, &before).unwrap();
         assert_eq!(controls.limits_version(), version);
-        gate.restore(0, BTC, &Exposure::default()).unwrap();
-        let verdicts = [50, 150].map(|qty| judge(&mut gate, &buy(10_000, qty)));
-        assert_eq!(verdicts.map(|verdict| verdict.limits_version), [version; 2]);
-        assert_eq!(verdicts.map(|verdict| verdict.accept), [u8::from(round % 2 == 0), u8::from(round % 2 == 1)]);
+        let verdict = judge_at(&mut gate, &exposure, &order);
+        assert_eq!((verdict.accept, verdict.limits_version), (1, version), "{reason}: {:?}", verdict.reasons);
+
+        let wrong = [
+            Limits { px_step: Price(0), ..STRICTER },
+            Limits { qty_step: Qty(-1), ..STRICTER },
+            Limits { qty_min: Qty(0), ..STRICTER },
+            Limits { qty_max: Qty(-1), ..STRICTER },
+            Limits { notional_min: Notional(-1), ..STRICTER },
+            Limits { notional_max: Notional(-1), ..STRICTER },
+            Limits { position_long_max: Qty(i64::MAX), ..STRICTER },
+            Limits { position_short_max: Qty(i64::MAX), ..STRICTER },
+            Limits { open_qty_max: Qty(i64::MAX), ..STRICTER },
+        ];
+        for wrong in &wrong {
+            assert_eq!(gate.set_limits(0, BTC, wrong), Err(GateError::LimitOutOfRange));
+            let verdict = judge_at(&mut gate, &exposure, &order);
+            assert_eq!((verdict.accept, verdict.limits_version), (1, version), "{reason}: {wrong:?}");
+        }
+
+        let version = gate.set_limits(0, BTC, &STRICTER).unwrap();
+        let verdict = judge_at(&mut gate, &exposure, &order);
+        assert!(verdict.reasons.names().any(|name| name == reason), "{reason}: {:?}", verdict.reasons);
+        assert_eq!((verdict.accept, verdict.limits_version, controls.limits_version()), (0, version, version));
     }
 }
 
@@ -179,7 +238,7 @@ fn case_k05_a_kill_switch_is_seen_by_the_next_evaluation() {
         // From another thread, which has ended before the next evaluation begins.
         std::thread::scope(|scope| scope.spawn(|| assert!(controls.kill(switch))).join().unwrap());
         assert!(!controls.kill(switch) && controls.is_killed(switch));
-        assert_refused(judge(&mut gate, &order), &[name]);
+        assert_rejected(judge(&mut gate, &order), &[name]);
         assert_accepted(judge(&mut gate, &OrderIntent { kind: IntentKind::Cancel, ..order }));
         assert!(controls.revive(switch) && !controls.revive(switch));
     }
@@ -218,7 +277,7 @@ fn case_k05_holds_between_threads() {
                 gate.set_global_rate(FAST);
             }
             if was_killed {
-                assert_refused(verdict, &["KILL_ACCOUNT"]);
+                assert_rejected(verdict, &["KILL_ACCOUNT"]);
                 break;
             }
         }
@@ -308,29 +367,29 @@ fn case_k07_a_client_id_that_was_used_is_refused() {
     let at = |gate: &mut Gate, now: u64, intent: &OrderIntent| gate.evaluate(now, intent, &mut Off);
     for id in [0, 1, 7, 1 << 32, u64::MAX] {
         assert_accepted(at(&mut gate, NOW, &named(id)));
-        assert_refused(at(&mut gate, NOW, &named(id)), &["DUP_ID"]);
+        assert_rejected(at(&mut gate, NOW, &named(id)), &["DUP_ID"]);
         let elsewhere = OrderIntent { side: OrderSide::Sell, limit_px: Price(10_005), ..named(id) };
-        assert_refused(at(&mut gate, NOW, &elsewhere), &["DUP_ID"]);
+        assert_rejected(at(&mut gate, NOW, &elsewhere), &["DUP_ID"]);
         assert_accepted(at(&mut gate, NOW, &OrderIntent { account: 1, ..named(id) }));
         assert_accepted(at(&mut gate, NOW, &OrderIntent { kind: IntentKind::Cancel, ..named(id) }));
-        assert_refused(at(&mut gate, NOW + 3_600_000_000, &named(id)), &["DUP_ID"]);
+        assert_rejected(at(&mut gate, NOW + 3_600_000_000, &named(id)), &["DUP_ID"]);
     }
     // An order that was refused has used nothing, nor has a cancel.
-    assert_refused(at(&mut gate, NOW, &OrderIntent { limit_px: Price(10_001), ..named(8) }), &["PRICE_TICK"]);
+    assert_rejected(at(&mut gate, NOW, &OrderIntent { limit_px: Price(10_001), ..named(8) }), &["PRICE_TICK"]);
     assert_accepted(at(&mut gate, NOW, &OrderIntent { kind: IntentKind::Cancel, ..named(8) }));
     assert_accepted(at(&mut gate, NOW, &named(8)));
 
     let mut gate = roomy(CAPACITY);
     gate.set_id_window(500);
     assert_accepted(at(&mut gate, NOW, &named(7)));
-    assert_refused(at(&mut gate, NOW + 499, &named(7)), &["DUP_ID"]);
-    assert_refused(at(&mut gate, NOW - 1_000_000, &named(7)), &["DUP_ID"]);
+    assert_rejected(at(&mut gate, NOW + 499, &named(7)), &["DUP_ID"]);
+    assert_rejected(at(&mut gate, NOW - 1_000_000, &named(7)), &["DUP_ID"]);
     assert_accepted(at(&mut gate, NOW + 500, &named(7)));
-    assert_refused(at(&mut gate, NOW + 999, &named(7)), &["DUP_ID"]);
+    assert_rejected(at(&mut gate, NOW + 999, &named(7)), &["DUP_ID"]);
     assert_eq!(gate.counters().ids_full(), 0);
 }
 
-/// What cannot be remembered is refused as if it were a duplicate: nobody could tell the next time.
+/// An id that does not fit is rejected, because a duplicate of it could not be found.
 #[test]
 fn case_k07_an_id_without_room_is_refused_and_counted() {
     let mut gate = roomy(Capacity { client_ids: 1, ..CAPACITY });
@@ -338,13 +397,13 @@ fn case_k07_an_id_without_room_is_refused_and_counted() {
     for id in 1..=8 {
         assert_accepted(gate.evaluate(NOW, &named(id), &mut Off));
     }
-    assert_refused(gate.evaluate(NOW + 499, &named(9), &mut Off), &["DUP_ID"]);
+    assert_rejected(gate.evaluate(NOW + 499, &named(9), &mut Off), &["DUP_ID"]);
     assert_eq!(gate.counters().ids_full(), 1);
     assert_accepted(gate.evaluate(NOW + 499, &OrderIntent { account: 1, ..named(9) }, &mut Off));
     assert_accepted(gate.evaluate(NOW + 500, &named(9), &mut Off));
 
     let mut none = roomy(Capacity { client_ids: 0, ..CAPACITY });
-    assert_refused(none.evaluate(NOW, &named(1), &mut Off), &["DUP_ID"]);
+    assert_rejected(none.evaluate(NOW, &named(1), &mut Off), &["DUP_ID"]);
     let allowed = Breach(Limits::CHECKED.0 & !Breach::DUP_ID.0);
     none.set_limits(0, BTC, &Limits { enabled: allowed, ..LIMITS }).unwrap();
     let verdict = none.evaluate(NOW, &named(1), &mut Off);
@@ -359,10 +418,10 @@ fn case_k07_ids_of_before_a_start_can_be_restored() {
         gate.restore_id(0, id, NOW - 400 + id).unwrap();
         gate.restore_id(0, id, NOW - 400 + id).unwrap();
     }
-    assert_eq!(gate.restore_id(0, 9, NOW), Err(Fault::Full));
-    assert_eq!(gate.restore_id(2, 9, NOW), Err(Fault::Unknown));
-    assert_refused(gate.evaluate(NOW, &named(8), &mut Off), &["DUP_ID"]);
-    assert_refused(gate.evaluate(NOW + 107, &named(8), &mut Off), &["DUP_ID"]);
+    assert_eq!(gate.restore_id(0, 9, NOW), Err(GateError::Full));
+    assert_eq!(gate.restore_id(2, 9, NOW), Err(GateError::Unknown));
+    assert_rejected(gate.evaluate(NOW, &named(8), &mut Off), &["DUP_ID"]);
+    assert_rejected(gate.evaluate(NOW + 107, &named(8), &mut Off), &["DUP_ID"]);
     assert_accepted(gate.evaluate(NOW + 108, &named(8), &mut Off));
 }
 
@@ -376,26 +435,26 @@ fn case_k08_an_order_that_would_meet_an_own_one_is_refused() {
         let (near, far) = (resting(10_000), resting(10_000 - 20 * away));
         assert_accepted(gate.evaluate(NOW, &far, &mut Off));
         assert_accepted(gate.evaluate(NOW, &near, &mut Off));
-        assert_refused(judge(&mut gate, &order(10_000)), &["SELF_MATCH"]);
-        assert_refused(judge(&mut gate, &order(10_000 - 5 * away)), &["SELF_MATCH"]);
+        assert_rejected(judge(&mut gate, &order(10_000)), &["SELF_MATCH"]);
+        assert_rejected(judge(&mut gate, &order(10_000 - 5 * away)), &["SELF_MATCH"]);
         let market = OrderIntent { kind: IntentKind::Market, ..order(0) };
-        assert_refused(judge(&mut gate, &market), &["SELF_MATCH"]);
+        assert_rejected(judge(&mut gate, &market), &["SELF_MATCH"]);
         assert_accepted(judge(&mut gate, &OrderIntent { account: 1, ..order(10_000) }));
-        let beside = order(10_000 + 5 * away);
-        assert_accepted(gate.evaluate(NOW, &beside, &mut Off));
+        let behind = order(10_000 + 5 * away);
+        assert_accepted(gate.evaluate(NOW, &behind, &mut Off));
 
         // A part of it is still open after a fill that is not the last.
         gate.apply_fill(&fill_of(&near, 10, false)).unwrap();
-        assert_refused(judge(&mut gate, &order(10_000)), &["SELF_MATCH"]);
+        assert_rejected(judge(&mut gate, &order(10_000)), &["SELF_MATCH"]);
         gate.apply_fill(&fill_of(&near, 10, true)).unwrap();
         assert_accepted(judge(&mut gate, &order(10_000)));
-        assert_refused(judge(&mut gate, &order(10_000 - 20 * away)), &["SELF_MATCH"]);
-        assert_refused(judge(&mut gate, &market), &["SELF_MATCH"]);
+        assert_rejected(judge(&mut gate, &order(10_000 - 20 * away)), &["SELF_MATCH"]);
+        assert_rejected(judge(&mut gate, &market), &["SELF_MATCH"]);
         gate.apply_cancel(&cancel_of(&far)).unwrap();
         assert_accepted(judge(&mut gate, &order(10_000 - 20 * away)));
         // A market order rests nowhere, so that nothing meets it.
         assert_accepted(judge(&mut gate, &market));
-        gate.apply_cancel(&cancel_of(&beside)).unwrap();
+        gate.apply_cancel(&cancel_of(&behind)).unwrap();
     }
 }
 
@@ -405,19 +464,19 @@ fn case_k08_what_is_not_known_of_own_orders_is_refused() {
     let (first, second) = (buy(9_990, 20), buy(9_980, 20));
     assert_accepted(gate.evaluate(NOW, &first, &mut Off));
     assert_accepted(gate.evaluate(NOW, &second, &mut Off));
-    assert_refused(judge(&mut gate, &buy(9_990, 20)), &["SELF_MATCH"]);
+    assert_rejected(judge(&mut gate, &buy(9_990, 20)), &["SELF_MATCH"]);
     assert_eq!(gate.counters().own_orders_full(), 1);
-    // The end of an order that nobody knows changes nothing of those that are looked out for.
+    // The end of an unknown order leaves the stored orders unchanged.
     let stranger = OrderIntent { client_id: unused_id(), ..first };
-    assert_eq!(gate.apply_cancel(&cancel_of(&stranger)), Err(Fault::UnknownOrder));
+    assert_eq!(gate.apply_cancel(&cancel_of(&stranger)), Err(GateError::UnknownOrder));
     let other_side = OrderIntent { side: OrderSide::Sell, ..first };
-    assert_eq!(gate.apply_fill(&fill_of(&other_side, 20, true)), Err(Fault::MoreThanOpen));
+    assert_eq!(gate.apply_fill(&fill_of(&other_side, 20, true)), Err(GateError::MoreThanOpen));
     gate.apply_cancel(&cancel_of(&second)).unwrap_err();
-    assert_refused(judge(&mut gate, &sell(9_990, 20)), &["SELF_MATCH"]);
+    assert_rejected(judge(&mut gate, &sell(9_990, 20)), &["SELF_MATCH"]);
     assert_accepted(judge(&mut gate, &sell(9_995, 20)));
 
     let mut none = roomy(Capacity { own_orders: 0, ..CAPACITY });
-    assert_refused(judge(&mut none, &buy(9_990, 20)), &["SELF_MATCH"]);
+    assert_rejected(judge(&mut none, &buy(9_990, 20)), &["SELF_MATCH"]);
 
     // Where the reason refuses nothing, what finds no room is unknown from then on.
     let mut gate = roomy(Capacity { own_orders: 1, ..CAPACITY });
@@ -428,7 +487,7 @@ fn case_k08_what_is_not_known_of_own_orders_is_refused() {
     assert_eq!(judge(&mut gate, &buy(9_980, 20)).accept, 1);
     gate.apply_cancel(&cancel_of(&kept)).unwrap();
     gate.set_limits(0, BTC, &LIMITS).unwrap();
-    assert_refused(judge(&mut gate, &sell(9_990, 20)), &["SELF_MATCH"]);
+    assert_rejected(judge(&mut gate, &sell(9_990, 20)), &["SELF_MATCH"]);
     gate.restore(0, BTC, &Exposure::default()).unwrap();
     assert_accepted(judge(&mut gate, &sell(9_990, 20)));
 }
@@ -440,11 +499,11 @@ fn case_k08_open_orders_of_before_a_start_are_to_be_named() {
     gate.restore(0, BTC, &exposure).unwrap();
     let open = |client_id, px| OwnOrder { client_id, side: OrderSide::Buy, limit_px: Price(px) };
     for order in [open(1, 9_990), open(2, 9_980)] {
-        assert_refused(judge(&mut gate, &sell(10_000, 20)), &["SELF_MATCH"]);
+        assert_rejected(judge(&mut gate, &sell(10_000, 20)), &["SELF_MATCH"]);
         gate.restore_order(0, BTC, &order).unwrap();
     }
-    assert_eq!(gate.restore_order(0, BTC, &open(3, 9_970)), Err(Fault::UnknownOrder));
-    assert_refused(judge(&mut gate, &sell(9_990, 20)), &["SELF_MATCH"]);
+    assert_eq!(gate.restore_order(0, BTC, &open(3, 9_970)), Err(GateError::UnknownOrder));
+    assert_rejected(judge(&mut gate, &sell(9_990, 20)), &["SELF_MATCH"]);
     assert_accepted(judge(&mut gate, &sell(9_995, 20)));
     let first = OrderIntent { client_id: 1, ..buy(9_990, 20) };
     gate.apply_cancel(&cancel_of(&first)).unwrap();
@@ -453,20 +512,20 @@ fn case_k08_open_orders_of_before_a_start_are_to_be_named() {
     for id in 1..=3 {
         gate.restore_order(0, BTC, &open(id, 9_990)).unwrap();
     }
-    assert_eq!(gate.restore_order(0, BTC, &open(4, 9_990)), Err(Fault::Full));
+    assert_eq!(gate.restore_order(0, BTC, &open(4, 9_990)), Err(GateError::Full));
 }
 
 #[test]
 fn case_k09_a_fat_finger_or_a_missing_price_is_refused() {
     let mut gate = gate(&Limits { notional_max: Notional(1 << 100), ..LIMITS });
-    assert_refused(judge(&mut gate, &buy(100_000, 20)), &["COLLAR_REF"]);
+    assert_rejected(judge(&mut gate, &buy(100_000, 20)), &["COLLAR_REF"]);
     let market = OrderIntent { kind: IntentKind::Market, ..buy(0, 20) };
     let verdict = judge(&mut gate, &market);
     assert_accepted(verdict);
     assert_eq!((verdict.ref_px, verdict.worst_pos), (10_000, 20));
     gate.set_reference(BTC, &Mark { ref_px: Price(-1), ..MARK }).unwrap();
     let without = ["PRICE_NONPOS", "NOTIONAL_MIN", "MD_STALE", "BOOK_UNVERIFIED"];
-    assert_refused(judge(&mut gate, &market), &without);
+    assert_rejected(judge(&mut gate, &market), &without);
 }
 
 #[test]
@@ -477,7 +536,7 @@ fn case_k10_everything_is_refused_until_positions_are_restored() {
     gate.set_account_rate(0, FAST).unwrap();
     gate.set_global_rate(FAST);
     gate.set_reference(BTC, &MARK).unwrap();
-    assert_refused(judge(&mut gate, &buy(10_000, 20)), &["NOT_PERMITTED"]);
+    assert_rejected(judge(&mut gate, &buy(10_000, 20)), &["NOT_PERMITTED"]);
     gate.restore(0, BTC, &Exposure::default()).unwrap();
     assert_accepted(judge(&mut gate, &buy(10_000, 20)));
 }
@@ -504,9 +563,9 @@ fn nothing_passes_a_new_gate_and_nothing_unknown_any_gate() {
         assert_eq!((verdict.accept, verdict.first_bit), (0, 6));
         assert_eq!(judge(&mut gate, &OrderIntent { kind: IntentKind::Cancel, ..intent }).accept, 0);
     }
-    assert_eq!(gate.set_limits(1, BTC, &LIMITS), Err(Fault::Unknown));
-    assert_eq!(gate.set_reference(InstrumentId(1), &MARK), Err(Fault::Unknown));
-    assert_eq!(gate.set_account_rate(1, FAST), Err(Fault::Unknown));
+    assert_eq!(gate.set_limits(1, BTC, &LIMITS), Err(GateError::Unknown));
+    assert_eq!(gate.set_reference(InstrumentId(1), &MARK), Err(GateError::Unknown));
+    assert_eq!(gate.set_account_rate(1, FAST), Err(GateError::Unknown));
     assert_eq!(gate.exposure(0, InstrumentId(1)), None);
 }
 
@@ -515,14 +574,14 @@ fn an_order_that_closes_may_be_small_and_one_that_only_reduces_may_not_turn() {
     let mut gate = gate(&Limits { qty_step: Qty(1), ..LIMITS });
     gate.restore(0, BTC, &Exposure { position: Qty(3), ..Exposure::default() }).unwrap();
     let close = OrderIntent { flags: IntentFlags::CLOSE_POSITION, ..sell(10_000, 3) };
-    assert_refused(judge(&mut gate, &sell(10_000, 3)), &["QTY_MIN", "NOTIONAL_MIN"]);
-    assert_refused(judge(&mut gate, &OrderIntent { qty: Qty(4), ..close }), &["QTY_MIN", "NOTIONAL_MIN"]);
-    assert_refused(judge(&mut gate, &OrderIntent { qty: Qty(0), ..close }), &["QTY_MIN"]);
+    assert_rejected(judge(&mut gate, &sell(10_000, 3)), &["QTY_MIN", "NOTIONAL_MIN"]);
+    assert_rejected(judge(&mut gate, &OrderIntent { qty: Qty(4), ..close }), &["QTY_MIN", "NOTIONAL_MIN"]);
+    assert_rejected(judge(&mut gate, &OrderIntent { qty: Qty(0), ..close }), &["QTY_MIN"]);
     assert_accepted(judge(&mut gate, &close));
     // The three lots are spoken for.
-    assert_refused(judge(&mut gate, &close), &["QTY_MIN", "NOTIONAL_MIN"]);
+    assert_rejected(judge(&mut gate, &close), &["QTY_MIN", "NOTIONAL_MIN"]);
     let reduce = OrderIntent { flags: IntentFlags::REDUCE_ONLY, ..sell(10_000, 20) };
-    assert_refused(judge(&mut gate, &reduce), &["REDUCE_ONLY_FLIP"]);
+    assert_rejected(judge(&mut gate, &reduce), &["REDUCE_ONLY_FLIP"]);
 }
 
 fn fill_of(order: &OrderIntent, qty: i64, is_last: bool) -> Fill {
@@ -556,10 +615,10 @@ fn fills_and_cancels_move_what_an_order_opened() {
     gate.apply_cancel(&cancel_of(&sold)).unwrap();
     assert_eq!(gate.exposure(0, BTC), Some(exposure(100, 0, 0, 0)));
 
-    assert_eq!(gate.apply_fill(&fill), Err(Fault::MoreThanOpen));
+    assert_eq!(gate.apply_fill(&fill), Err(GateError::MoreThanOpen));
     assert_eq!(gate.exposure(0, BTC), Some(exposure(140, 0, 0, 0)));
-    assert_eq!(gate.apply_fill(&Fill { qty: Qty(0), ..fill }), Err(Fault::QtyOutOfRange));
-    assert_eq!(gate.apply_fill(&Fill { qty: Qty(1 << 61), ..fill }), Err(Fault::QtyOutOfRange));
+    assert_eq!(gate.apply_fill(&Fill { qty: Qty(0), ..fill }), Err(GateError::QtyOutOfRange));
+    assert_eq!(gate.apply_fill(&Fill { qty: Qty(1 << 61), ..fill }), Err(GateError::QtyOutOfRange));
     assert_eq!(gate.exposure(0, BTC), Some(exposure(140, 0, 0, 0)));
 }
 
@@ -577,10 +636,10 @@ fn limits_that_mean_nothing_are_not_taken() {
     ];
     let version = gate.controls().limits_version();
     for limits in nonsense {
-        assert_eq!(gate.set_limits(0, BTC, &limits), Err(Fault::LimitOutOfRange));
+        assert_eq!(gate.set_limits(0, BTC, &limits), Err(GateError::LimitOutOfRange));
     }
     let beyond = Exposure { position: Qty(i64::MIN), ..Exposure::default() };
-    assert_eq!(gate.restore(0, BTC, &beyond), Err(Fault::QtyOutOfRange));
+    assert_eq!(gate.restore(0, BTC, &beyond), Err(GateError::QtyOutOfRange));
     assert_eq!(gate.controls().limits_version(), version);
     assert_accepted(judge(&mut gate, &buy(10_000, 20)));
 }
@@ -622,7 +681,7 @@ fn every_intent_is_counted_under_one_heading() {
     let counters = gate.counters();
     let counted: Vec<_> = counters.by_reason().filter(|(_, count)| *count > 0).collect();
     assert_eq!(counted, [(Breach::PRICE_TICK, 2), (Breach::QTY_STEP, 1)]);
-    assert_eq!((counters.intents(), counters.accepted(), counters.refused()), (5, 2, 3));
+    assert_eq!((counters.intents(), counters.accepted(), counters.rejected()), (5, 2, 3));
 }
 
 #[test]

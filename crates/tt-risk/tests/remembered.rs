@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 use tt_meter::Off;
-use tt_model::{Breach, InstrumentId, IntentKind, Notional, OrderIntent, OrderSide, Price, Qty, Verdict};
-use tt_risk::{Cancel, Capacity, Exposure, Fault, Fill, Gate, InstrumentLimits, Limits, Mark, OwnOrder, Rate};
+use tt_model::{Breach, InstrumentId, IntentKind, Notional, OrderIntent, OrderSide, Price, Qty, SplitMix64, Verdict};
+use tt_risk::{Cancel, Capacity, Exposure, Fill, Gate, GateError, InstrumentLimits, Limits, Mark, OwnOrder, Rate};
 
 const ACCOUNTS: u16 = 3;
 const INSTRUMENTS: u32 = 2;
@@ -12,16 +12,12 @@ const OWN_ORDERS: u16 = 12;
 const STEPS: u64 = 1_000_000;
 const REMEMBERED: u64 = Breach::DUP_ID.0 | Breach::SELF_MATCH.0;
 
-/// SplitMix64.
-struct Random(u64);
+/// A seeded sequence.
+struct Random(SplitMix64);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) % bound
+        self.0.next_u64() % bound
     }
 
     /// Few ids, in a row, far apart, or alike in their low bits.
@@ -180,7 +176,7 @@ fn end_one(random: &mut Random, gate: &mut Gate, model: &mut Model, key: (u16, u
         1 => {
             // Nobody's id: what is looked out for stays, and so do the counts here, which are given back.
             let stranger = Fill { client_id: 1 << 20, ..fill };
-            assert_eq!(gate.apply_fill(&stranger), Err(Fault::UnknownOrder));
+            assert_eq!(gate.apply_fill(&stranger), Err(GateError::UnknownOrder));
             restore(gate, desk, account, instrument);
         }
         2..5 => {
@@ -194,7 +190,7 @@ fn end_one(random: &mut Random, gate: &mut Gate, model: &mut Model, key: (u16, u
     }
 }
 
-/// Says anew what is open, order by order. Market orders have no price to be named with: they have gone.
+/// Restores what is open, order by order, without market orders, which have no price.
 fn restore(gate: &mut Gate, desk: &mut Desk, account: u16, instrument: InstrumentId) {
     desk.open.retain(|order| order.px.is_some());
     let open = |side| Qty(desk.open.iter().filter(|order| order.side == side).map(|order| order.qty).sum());
@@ -213,7 +209,7 @@ fn restore(gate: &mut Gate, desk: &mut Desk, account: u16, instrument: Instrumen
 
 /// Runs the stream of `seed`; every verdict agrees with the model.
 fn run(seed: u64, steps: u64) -> Vec<Verdict> {
-    let mut random = Random(seed);
+    let mut random = Random(SplitMix64::new(seed));
     let (mut gate, mut model) = (gate(), Model::default());
     let mut now = 1_000_000;
     let (mut accepted, mut verdicts) = (0, Vec::new());

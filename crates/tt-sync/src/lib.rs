@@ -1,9 +1,36 @@
-//! What passes between threads: a ring for every event of one producer to one consumer ([`spsc`]), and a cell that
-//! shows the newest value of one writer to any number of readers ([`seqlock`]).
+//! Lock-free exchange between threads and processes: a single-producer single-consumer ring ([`spsc`]) and a cell that
+//! publishes the newest value of one writer to any number of readers ([`seqlock`]).
 //!
-//! None of it locks, allocates after its creation, or calls the OS. A side that has nothing to do polls, unless it waits
-//! by one of [`waiting`]'s strategies; how a thread yields or sleeps is then the caller's to hand in. The same ring lies
-//! in memory that two processes share through [`region`].
+//! Nothing here takes a lock, calls the OS, or allocates after its creation. An end that has nothing to do polls, or
+//! waits by a strategy of [`wait`]; the caller passes the function that yields or sleeps. [`region`] puts the same ring
+//! into memory that two processes share.
+//!
+//! # Example
+//!
+//! ```
+//! use std::thread;
+//! use tt_sync::spsc::ring;
+//!
+//! let (mut producer, mut consumer) = ring::<u64>(64);
+//! let pushing = thread::spawn(move || {
+//!     for number in 0..1_000 {
+//!         while producer.push(number).is_err() {
+//!             thread::yield_now();
+//!         }
+//!     }
+//! });
+//! let (mut popped, mut sum) = (0, 0);
+//! while popped < 1_000 {
+//!     match consumer.pop() {
+//!         Some(number) => (popped, sum) = (popped + 1, sum + number),
+//!         None => thread::yield_now(),
+//!     }
+//! }
+//! assert_eq!(sum, 499_500);
+//! pushing.join().expect("the producer ended");
+//! ```
+//!
+//! `examples/threads.rs` and `examples/processes.rs` are complete programs.
 
 #![no_std]
 
@@ -16,4 +43,4 @@ pub mod region;
 pub mod seqlock;
 pub mod spsc;
 mod sync;
-pub mod waiting;
+pub mod wait;

@@ -1,8 +1,8 @@
-//! A cell of `N` words: one writer, any number of readers, always a whole value.
+//! A cell of `N` words with one writer and any number of readers, which always read a complete value.
 //!
-//! A version counts the stores twice, odd while one is under way. A reader takes the words between two looks at the
-//! version and keeps them if both are the same even number. The writer never waits; a reader repeats only while the
-//! writer is busy with this very cell.
+//! A version counts the stores twice and is odd during a store. A reader reads the words between two reads of the
+//! version, and accepts them if both are the same even number. The writer never waits; a reader retries only while the
+//! writer stores into this cell.
 //!
 //! Orderings, without a standalone fence so that ThreadSanitizer and loom follow them:
 //!
@@ -12,17 +12,13 @@
 //!
 //! Seven words and the version fill one cache line.
 
-use crate::sync::{Arc, AtomicU64, Ordering, spin_loop};
-#[cfg(not(loom))]
-use alloc::boxed::Box;
+use crate::sync::{Arc, AtomicU64, Box, Ordering, boxed_slice, spin_loop};
 use core::array;
-#[cfg(loom)]
-use std::boxed::Box;
 
 #[cfg(test)]
 mod tests;
 
-/// One value of `N` words with its version.
+/// A value of `N` words with its version.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Cell<const N: usize> {
@@ -38,12 +34,12 @@ impl<const N: usize> Cell<N> {
         Self::new_from(value, 0)
     }
 
-    /// As [`new`](Self::new), with `version` as the first one, which is even, so that a test can begin just before the wrap.
+    /// Like [`new`](Self::new), with an even first `version`, so that a test can start just before the wrap.
     fn new_from(value: [u64; N], version: u64) -> Self {
         Self { version: AtomicU64::new(version), words: array::from_fn(|i| AtomicU64::new(value[i])) }
     }
 
-    /// Must have one caller at a time; the handles see to it.
+    /// Must have one caller at a time, which the handles ensure.
     #[inline]
     fn store(&self, value: &[u64; N]) {
         let version = self.version.load(Ordering::Relaxed);
@@ -54,13 +50,13 @@ impl<const N: usize> Cell<N> {
         self.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// The value, for the side that stores.
+    /// Returns the value, for the writer.
     #[inline]
     fn load_own(&self) -> [u64; N] {
         array::from_fn(|i| self.words[i].load(Ordering::Relaxed))
     }
 
-    /// The value and the number of stores before it, or `None` if a store is under way.
+    /// Returns the value and the number of stores before it, or `None` during a store.
     #[inline]
     fn try_load(&self) -> Option<([u64; N], u64)> {
         let version = self.version.load(Ordering::Acquire);
@@ -80,22 +76,24 @@ impl<const N: usize> Cell<N> {
     }
 }
 
-/// Makes one cell that holds `value`.
+/// Creates a cell that contains `value`.
 #[must_use]
 pub fn cell<const N: usize>(value: [u64; N]) -> (Writer<N>, Reader<N>) {
     let cell = Arc::new(Cell::new(value));
     (Writer { cell: Arc::clone(&cell) }, Reader { cell })
 }
 
-/// Makes `len` cells that lie side by side, each holding `value`.
+/// Creates a table of `len` adjacent cells, each of which contains `value`.
+///
+/// # Panics
+/// If the cells take more than `isize::MAX` bytes, or the allocator has no memory for them.
 #[must_use]
 pub fn table<const N: usize>(len: usize, value: [u64; N]) -> (TableWriter<N>, TableReader<N>) {
-    let cells: Box<[Cell<N>]> = (0..len).map(|_| Cell::new(value)).collect();
-    let cells = Arc::new(cells);
+    let cells = Arc::new(boxed_slice(len, |_| Cell::new(value)));
     (TableWriter { cells: Arc::clone(&cells) }, TableReader { cells })
 }
 
-/// The only side that stores into a cell: there is one, and it cannot be cloned.
+/// The writer of a cell. There is one, and it cannot be cloned.
 #[derive(Debug)]
 pub struct Writer<const N: usize> {
     cell: Arc<Cell<N>>,
@@ -108,35 +106,35 @@ impl<const N: usize> Writer<N> {
         self.cell.store(value);
     }
 
-    /// Another reader of the same cell.
+    /// Returns another reader of the same cell.
     #[must_use]
     pub fn reader(&self) -> Reader<N> {
         Reader { cell: Arc::clone(&self.cell) }
     }
 }
 
-/// A side that loads from a cell; clone it for every thread that reads.
+/// A reader of a cell; clone it for each thread.
 #[derive(Clone, Debug)]
 pub struct Reader<const N: usize> {
     cell: Arc<Cell<N>>,
 }
 
 impl<const N: usize> Reader<N> {
-    /// The newest whole value. Polls while the writer is storing.
+    /// Returns the newest value. Polls while the writer stores.
     #[inline]
     #[must_use]
     pub fn load(&self) -> [u64; N] {
         self.cell.load().0
     }
 
-    /// The newest whole value, or `None` if the writer is storing just then.
+    /// Returns the newest value, or `None` while the writer stores.
     #[inline]
     #[must_use]
     pub fn try_load(&self) -> Option<[u64; N]> {
         self.cell.try_load().map(|(value, _)| value)
     }
 
-    /// The newest whole value, and how many stores have led to it.
+    /// Returns the newest value and the number of stores before it.
     #[inline]
     #[must_use]
     pub fn load_counted(&self) -> ([u64; N], u64) {
@@ -144,15 +142,14 @@ impl<const N: usize> Reader<N> {
     }
 }
 
-/// The only side that stores into a table of cells.
+/// The writer of a table of cells.
 #[derive(Debug)]
 pub struct TableWriter<const N: usize> {
     cells: Arc<Box<[Cell<N>]>>,
 }
 
 impl<const N: usize> TableWriter<N> {
-    /// Replaces the value of cell `index`. Wait-free. An `index` outside of the table changes nothing and returns
-    /// `false`.
+    /// Replaces the value of cell `index` and returns `true`, or returns `false` if there is no such cell. Wait-free.
     #[inline]
     pub fn store(&mut self, index: usize, value: &[u64; N]) -> bool {
         let cell = self.cells.get(index);
@@ -162,48 +159,48 @@ impl<const N: usize> TableWriter<N> {
         cell.is_some()
     }
 
-    /// The value that was stored last into cell `index`, `None` outside of the table. Nobody else stores, so it is read
-    /// without a look at the version.
+    /// Returns the value of cell `index`, or `None` if there is no such cell. Reads no version, because only this
+    /// writer stores.
     #[inline]
     #[must_use]
     pub fn load(&self, index: usize) -> Option<[u64; N]> {
         self.cells.get(index).map(Cell::load_own)
     }
 
-    /// Another reader of the same table.
+    /// Returns another reader of the same table.
     #[must_use]
     pub fn reader(&self) -> TableReader<N> {
         TableReader { cells: Arc::clone(&self.cells) }
     }
 }
 
-/// A side that loads from a table of cells; clone it for every thread that reads.
+/// A reader of a table of cells; clone it for each thread.
 #[derive(Clone, Debug)]
 pub struct TableReader<const N: usize> {
     cells: Arc<Box<[Cell<N>]>>,
 }
 
 impl<const N: usize> TableReader<N> {
-    /// How many cells there are.
+    /// Returns the number of cells.
     #[must_use]
     pub fn len(&self) -> usize {
         self.cells.len()
     }
 
-    /// Whether there is no cell at all.
+    /// Returns whether the table has no cells.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
 
-    /// The newest whole value of cell `index`, `None` outside of the table. Polls while the writer is storing.
+    /// Returns the newest value of cell `index`, or `None` if there is no such cell. Polls while the writer stores.
     #[inline]
     #[must_use]
     pub fn load(&self, index: usize) -> Option<[u64; N]> {
         self.cells.get(index).map(|cell| cell.load().0)
     }
 
-    /// As [`load`](Self::load), with the number of stores that have led to the value.
+    /// Like [`load`](Self::load), with the number of stores before the value.
     #[inline]
     #[must_use]
     pub fn load_counted(&self, index: usize) -> Option<([u64; N], u64)> {

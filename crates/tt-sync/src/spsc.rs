@@ -1,26 +1,26 @@
 //! A bounded ring from one producer to one consumer, first in first out.
 //!
 //! Each slot carries the sequence of the event that it holds, so that the producer's store of an event and the
-//! consumer's look for it meet on one cache line: an event of up to 56 bytes moves one line, where a pair of indices
-//! moves two. The consumer's `head` lies on a line of its own, to which the producer looks only when its last known
-//! `head` says that the ring is full.
+//! consumer's load meet on one cache line: an event of up to 56 bytes moves one line, a pair of indices moves two. The
+//! consumer's `head` has a separate cache line, which the producer reads only if its last known `head` says that the
+//! ring is full.
 //!
 //! Positions count events and wrap at `u64::MAX`; a slot that holds the event of position `p` carries the sequence
 //! `p`, and before that the sequence of one lap earlier. A batch is published by its first sequence, stored last: the
 //! consumer, which goes from slot to slot, cannot see the others before that one.
 //!
-//! Events are `Copy`, so that there is nothing to drop in a ring that is given up half full. Events without size are
-//! counted like others.
+//! Events are `Copy`, so that a ring that is dropped half full has nothing to drop. Zero-sized events are counted like
+//! others.
 
 mod consumer;
-mod place;
 mod producer;
+mod storage;
 
 pub use consumer::Consumer;
-pub(crate) use place::sealed::Sealed;
-pub(crate) use place::sequence_before;
-pub use place::{End, Owned, OwnedSlot, Place, Slot};
 pub use producer::{Claim, Producer};
+pub(crate) use storage::initial_sequence;
+pub(crate) use storage::sealed::Sealed;
+pub use storage::{End, Owned, OwnedSlot, Slot, Storage};
 
 use core::fmt;
 
@@ -28,7 +28,7 @@ use core::fmt;
 #[cfg(test)]
 mod tests;
 
-/// The ring is full: the value comes back.
+/// Error of a push into a full ring; contains the event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Full<T>(pub T);
 
@@ -46,7 +46,7 @@ impl<T> fmt::Display for Full<T> {
 
 impl<T> core::error::Error for Full<T> {}
 
-/// Makes a ring of `capacity` slots, rounded up to a power of two, at least one. This is its only allocation.
+/// Creates a ring of `capacity` slots, rounded up to a power of two, at least one. Allocates once.
 ///
 /// ```
 /// let (mut producer, mut consumer) = tt_sync::spsc::ring::<u64>(2);
@@ -57,13 +57,13 @@ impl<T> core::error::Error for Full<T> {}
 /// ```
 ///
 /// # Panics
-/// If `capacity` rounds up beyond `isize::MAX`, or the memory for it cannot be had.
+/// If the slots take more than `isize::MAX` bytes, or the allocator has no memory for them.
 #[must_use]
 pub fn ring<T: Copy + Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     ring_from(capacity, 0)
 }
 
-/// As [`ring`], with `start` as the first position, so that a test can begin just before the wrap.
+/// Like [`ring`], with `start` as the first position, so that a test can start just before the wrap.
 fn ring_from<T: Copy + Send>(capacity: usize, start: u64) -> (Producer<T>, Consumer<T>) {
     let [written, read] = Owned::pair(capacity, start);
     (Producer::new(written, start), Consumer::new(read, start))

@@ -1,4 +1,4 @@
-//! The primitives under the ring and the cell: the machine's own, or loom's or shuttle's model of them.
+//! Atomics and cells: those of `core`, or the models of loom or shuttle.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -27,6 +27,28 @@ pub(crate) use {
         sync::atomic::{AtomicU32, AtomicU64, Ordering},
     },
 };
+
+#[cfg(not(loom))]
+pub(crate) use alloc::boxed::Box;
+#[cfg(not(loom))]
+use alloc::vec::Vec;
+#[cfg(loom)]
+pub(crate) use std::boxed::Box;
+#[cfg(loom)]
+use std::vec::Vec;
+
+/// Allocates `len` items, each made by `item` from its index.
+///
+/// # Panics
+/// If the items take more than `isize::MAX` bytes, or the allocator has no memory for them.
+pub(crate) fn boxed_slice<T>(len: usize, item: impl FnMut(usize) -> T) -> Box<[T]> {
+    let mut items = Vec::new();
+    if let Err(error) = items.try_reserve_exact(len) {
+        panic!("cannot allocate {len} items of {} bytes: {error}", size_of::<T>());
+    }
+    items.extend((0..len).map(item));
+    items.into_boxed_slice()
+}
 
 /// `core::cell::UnsafeCell` with loom's two accessors.
 #[cfg(not(loom))]

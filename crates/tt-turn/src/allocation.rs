@@ -2,38 +2,36 @@
 
 use core::net::SocketAddr;
 
-use tt_model::{FiveTuple, Nanos};
+use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use crate::credential::UserId;
 use crate::error::ErrorCode;
 use crate::flow::{FlowEntry, FlowKey, Flows};
 use crate::message::TransactionId;
-use crate::relay::{Family, RelayId};
-use crate::slab::Slab;
+use crate::relay::RelayId;
+use crate::slab::{List, Slab};
 use crate::wheel::Wheel;
-
-/// No record: the end of a list, or nothing remembered.
-pub(crate) const NO_INDEX: u32 = u32::MAX;
 
 /// One allocation.
 #[derive(Debug)]
 pub(crate) struct Allocation {
-    /// The flow as the caller named it; answers to the client go there.
+    /// The client's five-tuple, as the caller passed it. Responses go there.
     pub(crate) flow: FiveTuple,
-    /// Its relayed addresses by [`Family`], at least one.
+    /// Its relayed addresses by [`IpFamily`], at least one.
     pub(crate) legs: [Option<Leg>; 2],
     pub(crate) user: UserId,
     /// The user's place in the quota table.
     pub(crate) quota_key: u64,
-    /// The user's place among those whose bandwidth is bounded, [`NO_INDEX`] where it is not.
+    /// The user's index in the bandwidth meters, or [`NO_INDEX`] if there is no limit.
     pub(crate) meter: u32,
-    /// The Allocate that made it: its retransmission gets the same answer (RFC 8489 section 6.3.1).
+    /// The transaction of the Allocate that created it: a retransmission gets the same response (RFC 8489 section
+    /// 6.3.1).
     pub(crate) transaction_id: TransactionId,
-    /// The token that its answer told of.
+    /// The reservation token in the response.
     pub(crate) token: Option<u64>,
-    /// The family that its answer refused.
-    pub(crate) missing: Option<(Family, ErrorCode)>,
-    /// The channel that carried the last payload; a media stream stays on it.
+    /// The family that the response rejects.
+    pub(crate) missing: Option<(IpFamily, ErrorCode)>,
+    /// The channel of the last payload. A media stream stays on one channel.
     pub(crate) last_channel: u32,
     /// Payload bytes relayed from the client to its peers.
     pub(crate) bytes_to_peers: u64,
@@ -41,11 +39,11 @@ pub(crate) struct Allocation {
     pub(crate) bytes_to_client: u64,
 }
 
-/// One relayed address of an allocation, and what lives and dies with it (RFC 8656 section 8.1).
+/// One relayed address of an allocation, with its permissions and channels (RFC 8656 section 8.1).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leg {
     pub(crate) relay: RelayId,
-    /// The address that peers and the client are told.
+    /// The address that peers and the client see.
     pub(crate) relayed: SocketAddr,
     pub(crate) expires: Nanos,
     /// Its permissions, as a list through the records.
@@ -63,7 +61,7 @@ impl Leg {
 impl Allocation {
     /// The relayed address of `family`, unless it has expired.
     #[inline]
-    pub(crate) fn leg(&self, family: Family, now: Nanos) -> Option<&Leg> {
+    pub(crate) fn leg(&self, family: IpFamily, now: Nanos) -> Option<&Leg> {
         self.legs[family as usize].as_ref().filter(|leg| leg.expires > now)
     }
 
@@ -72,7 +70,7 @@ impl Allocation {
         self.legs.iter().flatten().filter(move |leg| leg.expires > now)
     }
 
-    /// When the first relayed address ends, and when the last.
+    /// Returns the earliest and the latest expiry of its relayed addresses.
     fn ends(&self) -> Option<(Nanos, Nanos)> {
         let ends = || self.legs.iter().flatten().map(|leg| leg.expires);
         ends().min().zip(ends().max())
@@ -85,17 +83,6 @@ impl Allocation {
             (permissions + leg.permissions.len, channels + leg.channels.len)
         })
     }
-}
-
-/// The head of a list of records, and their number.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct List {
-    pub(crate) head: u32,
-    pub(crate) len: u32,
-}
-
-impl List {
-    pub(crate) const EMPTY: Self = Self { head: NO_INDEX, len: 0 };
 }
 
 /// The live allocations of one worker.
@@ -115,13 +102,13 @@ impl Allocations {
         }
     }
 
-    /// The live allocation of a flow. One that has expired is not found, whether it has been ended yet or not.
+    /// Returns the live allocation of a flow. An expired one is not found, even if it has not been ended.
     #[inline]
     pub(crate) fn find(&self, flow: &FlowKey, now: Nanos) -> Option<u32> {
         self.flows.get(flow).filter(|entry| entry.expires > now).map(|entry| entry.allocation)
     }
 
-    /// The allocation of a flow that has expired and has not been ended yet.
+    /// Returns the allocation of a flow if it has expired and has not been ended.
     pub(crate) fn find_expired(&self, flow: &FlowKey, now: Nanos) -> Option<u32> {
         self.flows.get(flow).filter(|entry| entry.expires <= now).map(|entry| entry.allocation)
     }
@@ -137,11 +124,11 @@ impl Allocations {
     }
 
     /// The relayed address of `family`, expired or not.
-    pub(crate) fn leg_mut(&mut self, index: u32, family: Family) -> Option<&mut Leg> {
+    pub(crate) fn leg_mut(&mut self, index: u32, family: IpFamily) -> Option<&mut Leg> {
         self.records.get_mut(index)?.legs[family as usize].as_mut()
     }
 
-    /// Every allocation with its place, expired ones that have not been ended yet included.
+    /// Iterates over all allocations with their indices, including expired ones that have not been ended.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Allocation)> {
         self.records.iter()
     }
@@ -154,7 +141,7 @@ impl Allocations {
         self.records.len()
     }
 
-    /// Stores `allocation`; `None` where there is no room.
+    /// Stores `allocation`, or returns `None` if the table is full.
     pub(crate) fn insert(&mut self, now: Nanos, allocation: Allocation) -> Option<u32> {
         let key = FlowKey::of(&allocation.flow);
         let (first, last) = allocation.ends()?;
@@ -167,7 +154,7 @@ impl Allocations {
         Some(index)
     }
 
-    /// Takes notice of where the ends of an allocation's relayed addresses have moved; false where none is left.
+    /// Updates the flow table and the timer after a change of the relayed addresses; returns `false` if none is left.
     pub(crate) fn settle(&mut self, index: u32, now: Nanos) -> bool {
         let Some(allocation) = self.records.get(index) else { return false };
         let Some((first, last)) = allocation.ends() else { return false };
@@ -185,7 +172,8 @@ impl Allocations {
         Some(allocation)
     }
 
-    /// One allocation of which a relayed address has expired at `now`; it stays until it is removed.
+    /// Returns one allocation with a relayed address that has expired at `now`. It stays in the table until it is
+    /// removed.
     pub(crate) fn take_due(&mut self, now: Nanos) -> Option<u32> {
         while let Some(index) = self.wheel.take_due(now) {
             match self.records.get(index).and_then(Allocation::ends) {

@@ -1,4 +1,4 @@
-//! Base64 (RFC 4648 section 4) of the few fixed lengths that an engine writes.
+//! Base64 (RFC 4648 section 4) of the fixed lengths that this crate writes.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -28,7 +28,7 @@ pub(crate) const fn value(digit: u8) -> Option<u32> {
     }
 }
 
-/// The 28 characters, with padding, of a SHA-1 code: the password of the TURN REST API.
+/// Encodes a SHA-1 code as 28 characters with padding: the password of the TURN REST API.
 pub(crate) fn of_sha1(code: &[u8; 20]) -> [u8; 28] {
     let mut text = [b'='; 28];
     let (groups, rest) = code.as_chunks::<3>();

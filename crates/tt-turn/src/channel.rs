@@ -1,16 +1,15 @@
-//! Channels: a number that stands for a peer (RFC 8656 section 12).
+//! Channels: numbers bound to peers (RFC 8656 section 12).
 
 use core::net::SocketAddr;
 
 use tt_model::Nanos;
 
-use crate::allocation::{List, NO_INDEX};
 use crate::flow::bits_v6;
-use crate::slab::Slab;
+use crate::slab::{List, NO_INDEX, Slab};
 use crate::table::Table;
 use crate::wheel::Wheel;
 
-/// RFC 8656 section 12: a binding lives this long unless it is refreshed.
+/// Lifetime of a binding (RFC 8656 section 12).
 pub(crate) const LIFETIME: Nanos = Nanos::from_secs(600);
 
 /// One binding of a number to a peer.
@@ -19,7 +18,7 @@ pub(crate) struct Channel {
     pub(crate) allocation: u32,
     pub(crate) number: u16,
     pub(crate) peer: SocketAddr,
-    /// Where the peer's permission was last found.
+    /// Index of the peer's permission when it was last found.
     pub(crate) permission: u32,
     pub(crate) expires: Nanos,
     next: u32,
@@ -36,16 +35,16 @@ fn peer_key(allocation: u32, peer: SocketAddr) -> [u64; 3] {
     [of_family << 16 | u64::from(peer.port()), (bits >> 64) as u64, bits as u64]
 }
 
-/// How a number and a peer stand to each other.
+/// State of a channel number and a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pair {
-    /// Neither is used.
+    /// Both are unused.
     Free,
-    /// They are bound to each other, by the channel at this place.
+    /// They are bound to each other, by the channel at this index.
     Bound(u32),
-    /// The channel at this place has expired and is in the way; it has not been ended yet.
+    /// The channel at this index uses one of them; it has expired and has not been ended.
     Expired(u32),
-    /// The number is another peer's, or the peer has another number.
+    /// The number is bound to another peer, or the peer to another number.
     Taken,
 }
 
@@ -81,7 +80,7 @@ impl Channels {
         self.records.get(index)
     }
 
-    /// The live channel with `number`; `hint` is looked at first.
+    /// Returns the live channel with `number`. Checks `hint` first.
     #[inline]
     pub(crate) fn find_number(&self, allocation: u32, number: u16, hint: u32, now: Nanos) -> Option<u32> {
         let hinted = self.records.get(hint);
@@ -92,7 +91,7 @@ impl Channels {
         self.records.get(index).filter(|channel| channel.expires > now).map(|_| index)
     }
 
-    /// The live channel of `peer`; `hint` is looked at first.
+    /// Returns the live channel of `peer`. Checks `hint` first.
     #[inline]
     pub(crate) fn find_peer(&self, allocation: u32, peer: SocketAddr, hint: u32, now: Nanos) -> Option<u32> {
         let hinted = self.records.get(hint);
@@ -103,7 +102,7 @@ impl Channels {
         self.records.get(index).filter(|channel| channel.expires > now).map(|_| index)
     }
 
-    /// Brings nearer what [`Channels::pair`] and [`Channels::bind`] will look at.
+    /// Prefetches what [`Channels::pair`] and [`Channels::bind`] read.
     pub(crate) fn prefetch(&self, (allocation, list): (u32, &List), number: u16, peer: SocketAddr) {
         self.by_number.prefetch(&number_key(allocation, number));
         self.by_peer.prefetch(&peer_key(allocation, peer));
@@ -111,7 +110,7 @@ impl Channels {
         self.records.prefetch_next();
     }
 
-    /// The record of this very pair; [`Pair::Free`] where both are unused.
+    /// Returns the state of `number` and `peer`.
     pub(crate) fn pair(&self, allocation: u32, number: u16, peer: SocketAddr, now: Nanos) -> Pair {
         let by_number = self.by_number.get(&number_key(allocation, number)).copied();
         let by_peer = self.by_peer.get(&peer_key(allocation, peer)).copied();
@@ -126,7 +125,7 @@ impl Channels {
         }
     }
 
-    /// Remembers where the peer's permission is.
+    /// Stores the index of the peer's permission.
     #[inline]
     pub(crate) fn remember(&mut self, index: u32, permission: u32) {
         if let Some(channel) = self.records.get_mut(index) {
@@ -134,8 +133,8 @@ impl Channels {
         }
     }
 
-    /// Binds `number` to `peer`, of which neither is used, or refreshes the channel at `bound`; `None` where there is no
-    /// room.
+    /// Binds `number` to `peer`, both unused, or refreshes the channel at `bound`; returns `None` if the table is
+    /// full.
     pub(crate) fn bind(
         &mut self,
         now: Nanos,
@@ -187,7 +186,7 @@ impl Channels {
         list.len -= 1;
     }
 
-    /// One channel that has expired at `now`, with its allocation; it stays until it is removed.
+    /// Returns one channel that has expired at `now`, with its allocation. It stays in the table until it is removed.
     pub(crate) fn take_due(&mut self, now: Nanos) -> Option<(u32, u32)> {
         while let Some(index) = self.wheel.take_due(now) {
             match self.records.get(index) {
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_tell_owners_numbers_ports_and_addresses_apart() {
+    fn keys_differ_by_owner_number_port_and_address() {
         let wide = |bit: u32, port| SocketAddr::new(core::net::Ipv6Addr::from_bits(1 << bit).into(), port);
         let mut keys: std::vec::Vec<_> = (0..128).map(|bit| peer_key(0, wide(bit, 9))).collect();
         keys.extend((0..16).map(|bit| peer_key(0, wide(0, 9 ^ 1 << bit))));
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_hint_misleads_nobody() {
+    fn a_wrong_hint_finds_no_wrong_channel() {
         let (channels, _, places) = bound();
         for (owner, own) in (0u32..).zip(places) {
             for (offset, place) in (0u8..).zip(own) {

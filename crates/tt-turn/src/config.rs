@@ -1,38 +1,38 @@
-//! What the operator chooses, and how much of everything there is.
+//! Configuration and capacity of a server.
 
 use alloc::string::String;
 
 use crate::policy::PeerPolicy;
 
-/// The operator's choices. The same for every worker.
+/// Configuration of a server; the same for all workers.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The realm of the long-term credentials, fewer than 128 characters.
     pub realm: String,
-    /// SOFTWARE in answers to authenticated requests and Bindings; off by default (RFC 8489 section 16.1.2).
+    /// SOFTWARE in responses to authenticated requests and to Bindings; off by default (RFC 8489 section 16.1.2).
     pub software: Option<String>,
-    /// When answers carry FINGERPRINT.
+    /// When responses carry FINGERPRINT.
     pub fingerprint: FingerprintUse,
-    /// Lifetime of an allocation whose client asks for none or less, in seconds.
+    /// Default and shortest lifetime of an allocation, in seconds.
     pub lifetime_default_s: u32,
     /// Longest lifetime of an allocation, in seconds.
     pub lifetime_max_s: u32,
-    /// Age at which a nonce goes stale, in seconds, 3,600 at most (RFC 8656 section 5).
+    /// Lifetime of a nonce in seconds, at most 3,600 (RFC 8656 section 5).
     pub nonce_lifetime_s: u32,
-    /// What a password may be hashed with.
+    /// Password algorithms that clients may use.
     pub password_algorithms: PasswordAlgorithms,
-    /// Which channel numbers a client may bind.
+    /// Channel numbers that clients may bind.
     pub channel_numbers: ChannelNumbers,
-    /// Whether the driver can forbid fragmentation.
+    /// Whether the driver can send with the DF bit set.
     pub dont_fragment: DontFragment,
-    /// Which peers the relay may reach.
+    /// Peers that the relay may reach.
     pub peer_policy: PeerPolicy,
-    /// Whether relayed addresses of this server may be peers of each other; on by default.
+    /// Whether a relayed address of this server may be a peer; allowed by default.
     pub hairpin: Hairpin,
 }
 
 impl Config {
-    /// The defaults of RFC 8656 for `realm`: 600 s, at most 3,600 s, the whole deny list.
+    /// Returns the defaults of RFC 8656 for `realm`: lifetimes of 600 s to 3,600 s and the complete deny list.
     #[must_use]
     pub fn new(realm: &str) -> Self {
         Self {
@@ -51,48 +51,47 @@ impl Config {
     }
 }
 
-/// Whether an allocation's peer may be another allocation's relayed address.
+/// Whether the peer of an allocation may be the relayed address of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hairpin {
-    /// It may, whatever range of the peer policy it is in, but for what the operator denies. The payload does not leave
-    /// the process.
+    /// Allowed in every range, unless the operator denies it. The payload does not leave the process.
     Allowed,
-    /// It may not: 403.
+    /// Rejected with 403.
     Denied,
 }
 
-/// When answers carry FINGERPRINT.
+/// When responses carry FINGERPRINT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FingerprintUse {
-    /// Where the request carried one.
+    /// If the request carries one.
     Echo,
     /// Always.
     Always,
 }
 
-/// What becomes of DONT-FRAGMENT (RFC 8656 sections 7.2 and 11.2).
+/// Handling of DONT-FRAGMENT (RFC 8656 sections 7.2 and 11.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DontFragment {
     /// The driver can send with the DF bit set.
     Honoured,
-    /// It cannot: the attribute is treated as an unknown one that must be understood.
+    /// The driver cannot: the attribute is an unknown comprehension-required one.
     Unknown,
 }
 
-/// What a client may hash its password with, RFC 8489 section 18.5.1.
+/// Password algorithms that clients may use (RFC 8489 section 18.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordAlgorithms {
-    /// SHA-256 is offered, MD5 is accepted of clients that do not know the offer.
+    /// SHA-256 is offered; MD5 is accepted from clients that do not know the offer.
     Md5AndSha256,
     /// SHA-256 is not offered.
     Md5,
-    /// MD5 is refused: clients of RFC 5389 and 5766 get nothing but 401.
+    /// MD5 is rejected: clients of RFC 5389 and RFC 5766 get 401.
     Sha256,
 }
 
 impl PasswordAlgorithms {
-    /// The value of PASSWORD-ALGORITHMS, the preferred one first (RFC 8489 sections 14.11 and 14.12); `None` where nothing is
-    /// offered.
+    /// Returns the value of PASSWORD-ALGORITHMS, preferred algorithm first (RFC 8489 sections 14.11 and 14.12), or
+    /// `None` if nothing is offered.
     #[must_use]
     pub const fn offer(self) -> Option<&'static [u8]> {
         match self {
@@ -103,34 +102,34 @@ impl PasswordAlgorithms {
     }
 }
 
-/// Which channel numbers a client may bind.
+/// Channel numbers that clients may bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelNumbers {
     /// 0x4000 to 0x4FFF, RFC 8656 section 12.
     Rfc8656,
-    /// 0x4000 to 0x7FFF, RFC 5766; older clients bind these.
+    /// 0x4000 to 0x7FFF, RFC 5766, for older clients.
     Rfc5766,
 }
 
-/// How much of everything one worker holds. All of it is allocated by [`Server::new`](crate::Server::new).
+/// Size of every table of a worker; all are allocated by [`Server::new`](crate::Server::new).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Live allocations.
+    /// Allocations.
     pub allocations: u32,
-    /// Live permissions of all allocations together.
+    /// Permissions of all allocations together.
     pub permissions: u32,
-    /// Live permissions of one allocation; one more is answered 508.
+    /// Permissions of one allocation; one more is rejected with 508.
     pub permissions_per_allocation: u32,
-    /// Live channels of all allocations together.
+    /// Channels of all allocations together.
     pub channels: u32,
-    /// Live channels of one allocation; one more is answered 508.
+    /// Channels of one allocation; one more is rejected with 508.
     pub channels_per_allocation: u32,
-    /// Relay sockets that the driver may register; `RelayId`s are below this number.
+    /// Relay sockets that the driver may register. Every `RelayId` is below this number.
     pub relays: u32,
 }
 
 impl Capacity {
-    /// Room for `allocations`, with four permissions and four channels each on average and as many relays.
+    /// Returns a capacity for `allocations`, with four permissions, four channels and one relay each on average.
     #[must_use]
     pub const fn for_allocations(allocations: u32) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Who may relay: users with a password, and secrets of the TURN REST API.
+//! Users with passwords, and shared secrets of the TURN REST API.
 
 mod key;
 mod time_limited;
@@ -21,8 +21,9 @@ use crate::table::Table;
 use key::UserKeys;
 use time_limited::{DerivedKeys, TimeLimited};
 
-/// Every secret of a server: users' keys, shared secrets, nonce keys and seeds. The same for every worker save the
-/// seed. Keys are kept, not passwords.
+/// Secrets of a server: users' keys, shared secrets, nonce keys and seeds.
+///
+/// All workers have the same, except the seed. Contains keys, no passwords.
 #[derive(Clone)]
 pub struct Secrets {
     pub(crate) seed: [u8; 32],
@@ -50,29 +51,32 @@ impl Drop for Secrets {
 }
 
 impl Secrets {
-    /// No users and no secrets yet. `seed` is random and secret, another one for each worker; `nonce_key` is random
-    /// and secret, the same for all workers (and for a fleet that shares nonces).
+    /// Returns secrets without users.
+    ///
+    /// `seed` must be random, secret and different for each worker. `nonce_key` must be random, secret and the same
+    /// for all workers (and all servers that accept each other's nonces).
     #[must_use]
     pub fn new(seed: [u8; 32], nonce_key: [u8; 32]) -> Self {
         Self { seed, nonce_key, nonce_key_previous: None, users: Vec::new(), auth_secrets: Vec::new() }
     }
 
-    /// The same with another seed: for another worker.
+    /// Returns a copy with another seed, for another worker.
     #[must_use]
-    pub fn seeded(&self, seed: [u8; 32]) -> Self {
+    pub fn with_seed(&self, seed: [u8; 32]) -> Self {
         let mut seeded = self.clone();
         seeded.seed = seed;
         seeded
     }
 
-    /// Nonces made with this key stay valid until they are stale: the key before a rotation.
-    pub fn accept_nonces_of(&mut self, nonce_key_previous: [u8; 32]) {
+    /// Accepts nonces of an earlier key until they are stale, after a rotation.
+    pub fn accept_nonce_key(&mut self, nonce_key_previous: [u8; 32]) {
         self.nonce_key_previous = Some(nonce_key_previous);
     }
 
-    /// Adds a user with the password, both already prepared as RFC 8265's OpaqueString. `realm` must be the
-    /// configuration's; of two users of one name the first counts. Keys are kept, the password is not (RFC 8656
-    /// section 6).
+    /// Adds a user. `name` and `password` must be prepared as OpaqueString (RFC 8265).
+    ///
+    /// `realm` must be that of the configuration. Of two users with one name, the first counts. Stores keys, not the
+    /// password (RFC 8656 section 6).
     pub fn add_user(&mut self, name: &[u8], realm: &str, password: &[u8]) {
         self.users.push(StaticUser {
             name: name.into(),
@@ -84,9 +88,11 @@ impl Secrets {
         });
     }
 
-    /// Adds a shared secret: credentials `expiry[:id]` with the password `base64(HMAC-SHA1(secret, name))` are valid
-    /// until their expiry in Unix seconds. Several secrets may be valid at once. With one, USERHASH is not offered
-    /// any more: nobody knows beforehand which names it may stand for.
+    /// Adds a shared secret of the TURN REST API.
+    ///
+    /// A user name `expiry[:id]` with the password `base64(HMAC-SHA1(secret, name))` is valid until `expiry` in Unix
+    /// seconds. Several secrets may be valid at once. With a shared secret, USERHASH is not offered, because the names
+    /// are not known in advance.
     pub fn add_auth_secret(&mut self, secret: &[u8]) {
         self.auth_secrets.push(HmacSha1::new(secret));
     }
@@ -96,16 +102,16 @@ impl Secrets {
 struct StaticUser {
     name: Box<[u8]>,
     id: UserId,
-    /// USERHASH in place of the name.
+    /// USERHASH of the name.
     hash: [u8; 32],
-    /// What the user's quota is kept by, in [`Credentials`].
+    /// Key of the user's quota, set by [`Credentials`].
     quota_key: u64,
-    /// The user's place there.
+    /// The user's index there.
     index: u32,
     keys: UserKeys,
 }
 
-/// Who a request is from: 128 bits of the name's SHA-256, the same before and after the secrets are replaced.
+/// Identity of a user: 128 bits of the name's SHA-256, which do not change when the secrets are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UserId(u128);
 
@@ -116,7 +122,7 @@ impl UserId {
     }
 }
 
-/// What a request says about who sent it.
+/// The name in a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Name<'a> {
     /// USERNAME.
@@ -125,66 +131,67 @@ pub(crate) enum Name<'a> {
     Hash(&'a [u8]),
 }
 
-/// How a request is authenticated, and so how its answer is signed.
+/// Algorithm of a request's key, and signature of its response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
     pub(crate) algorithm: PasswordAlgorithm,
     pub(crate) answer: Answer,
 }
 
-/// What an answer carries, RFC 8489 section 9.2.4.
+/// Message integrity of a response (RFC 8489 section 9.2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// MESSAGE-INTEGRITY: the request has no PASSWORD-ALGORITHM.
     Sha1,
     /// MESSAGE-INTEGRITY-SHA256.
     Sha256,
-    /// MESSAGE-INTEGRITY too: the request has a PASSWORD-ALGORITHM and is signed so, and there are clients that take
-    /// nothing else back.
+    /// Both: the request has a PASSWORD-ALGORITHM and MESSAGE-INTEGRITY, and some clients accept nothing else.
     Both,
 }
 
-/// A user whose request was verified; good until the secrets are replaced or another request is verified.
+/// An authenticated user. Valid until the secrets are replaced or another request is authenticated.
 #[derive(Clone, Copy, Debug)]
 pub struct User {
     pub(crate) id: UserId,
-    /// What quotas are kept by: the hash of the name without its expiry.
+    /// Key of the user's quota: the hash of the name without its expiry.
     pub(crate) quota_key: u64,
     pub(crate) answer: Answer,
     key: KeyPlace,
 }
 
-/// Where the key of a verified user is.
+/// Location of a user's key.
 #[derive(Clone, Copy, Debug)]
 enum KeyPlace {
     Static(u32, PasswordAlgorithm),
     Derived(u32),
 }
 
-/// The users and secrets of one worker, ready to be asked.
+/// Users and secrets of one worker.
 ///
-/// An unknown user costs what a known one with a wrong password costs, down to the memory that is touched: its look-up
-/// ends at some user's record, whose key is verified and whose name is compared, for nothing.
+/// An unknown user takes the same time and touches the same memory as a known user with a wrong password: its look-up
+/// ends at some user's record, whose key is verified and whose name is compared, without effect.
 #[derive(Debug)]
 pub(crate) struct Credentials {
-    /// Every user, or a single one that nobody is.
+    /// All users, or one that no name matches.
     users: Vec<StaticUser>,
     by_name: Table<u64, u32>,
     by_hash: Table<u64, u32>,
     auth_secrets: Vec<HmacSha1>,
     derived: DerivedKeys,
-    /// How often a key was derived from a secret.
+    /// Number of keys derived from a shared secret.
     derivations: u64,
     names_seed: u64,
     shared_seed: SharedSeed,
 }
 
-/// Room in the tables for each user: names that share a bucket are told from others by the time.
+/// Table entries for each user: collisions could be measured by their time.
 const ROOM_EACH: usize = 4;
 
 impl Credentials {
-    /// `names_seed` is the same for all workers that share quotas; the keys of about `names_kept` time-limited names
-    /// are kept.
+    /// Prepares `secrets` for look-ups.
+    ///
+    /// `names_seed` must be the same for all workers that share quotas. The keys of about `names_kept` time-limited
+    /// names are cached.
     pub(crate) fn new(secrets: &Secrets, names_seed: u64, names_kept: u32) -> Self {
         let names_kept = if secrets.auth_secrets.is_empty() { 0 } else { names_kept.max(1) as usize };
         let room = ROOM_EACH * secrets.users.len();
@@ -215,18 +222,18 @@ impl Credentials {
                 hash: [0; 32],
                 quota_key: 0,
                 index: 0,
-                keys: UserKeys::of_nobody(&secrets.seed),
+                keys: UserKeys::of_no_user(&secrets.seed),
             });
         }
         credentials
     }
 
-    /// Whether a USERHASH names somebody: RFC 8489's username anonymity.
+    /// Returns whether USERHASH can be resolved: RFC 8489's username anonymity.
     pub(crate) fn understands_hashes(&self) -> bool {
         self.auth_secrets.is_empty()
     }
 
-    /// How often a key was derived from a secret.
+    /// Returns the number of keys derived from a shared secret.
     pub(crate) fn derivations(&self) -> u64 {
         self.derivations
     }
@@ -237,7 +244,7 @@ impl Credentials {
         hasher.finish().max(1)
     }
 
-    /// The user whose key satisfies `verify`; a time-limited name must not have expired at `unix_s`.
+    /// Returns the user whose key satisfies `verify`. A time-limited name must not have expired at `unix_s`.
     #[inline]
     pub(crate) fn authenticate(
         &mut self,
@@ -265,7 +272,7 @@ impl Credentials {
         passes.then_some(User { id: user.id, quota_key: user.quota_key, answer: path.answer, key })
     }
 
-    /// The key that the user was verified by.
+    /// Returns the key that the user was verified by.
     pub(crate) fn key_of(&self, user: &User) -> Option<&LongTermKey> {
         match user.key {
             KeyPlace::Static(index, algorithm) => Some(self.users.get(index as usize)?.keys.of(algorithm)),
@@ -273,7 +280,7 @@ impl Credentials {
         }
     }
 
-    /// The user called `name` and true, or some user and false.
+    /// Returns the user called `name` and true, or another user and false.
     #[inline]
     fn named(&self, name: &[u8]) -> Option<(&StaticUser, bool)> {
         let key = self.name_key(name);
@@ -293,18 +300,18 @@ impl Credentials {
         Some((user, (whole == Some(&user.hash)) & is_found))
     }
 
-    /// Some user, always the same one for a key.
+    /// Returns some user's index, always the same for a key.
     #[inline]
     fn decoy(&self, key: u64) -> u32 {
         (((key >> 32) * self.users.len() as u64) >> 32) as u32
     }
 
-    /// The name behind a USERHASH.
+    /// Returns the name behind a USERHASH.
     pub(crate) fn name_of(&self, hash: &[u8]) -> Option<&[u8]> {
         self.hashed(hash).filter(|(_, is_known)| *is_known).map(|(user, _)| &*user.name)
     }
 
-    /// The user of a time-limited name, by the key that is kept for it, or else by one derived from each secret.
+    /// Returns the user of a time-limited name, by its cached key or by one derived from each secret.
     fn time_limited(
         &mut self,
         name: &[u8],
@@ -330,7 +337,7 @@ impl Credentials {
     }
 }
 
-/// A table's key of a USERHASH.
+/// Returns the table key of a USERHASH.
 fn hash_key(hash: &[u8; 32]) -> u64 {
     hash.first_chunk().map_or(1, |first| u64::from_be_bytes(*first).max(1))
 }

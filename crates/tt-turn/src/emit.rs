@@ -1,4 +1,4 @@
-//! Messages written into the caller's buffer.
+//! Writing of STUN messages.
 
 use core::net::SocketAddr;
 
@@ -6,12 +6,10 @@ use tt_simd::crc32;
 
 use crate::error::ErrorCode;
 use crate::integrity::{HmacSha1, HmacSha256};
-use crate::message::{
-    Class, FINGERPRINT_LEN, FINGERPRINT_XOR, HEADER_LEN, INTEGRITY_LEN, INTEGRITY_SHA256_LEN, MAGIC_COOKIE, Method,
-    TransactionId, XorAddress, attribute, type_bits,
-};
+use crate::message::{Class, Method, TransactionId, XorAddress, attribute, type_bits};
+use crate::wire::{FINGERPRINT_LEN, FINGERPRINT_XOR, HEADER_LEN, INTEGRITY_LEN, INTEGRITY_SHA256_LEN, MAGIC_COOKIE};
 
-/// Writes one STUN message. A write past the buffer's end is latched and told by [`Emitter::finish`].
+/// Writer of one STUN message. It remembers a write past the end of the buffer until [`Emitter::finish`].
 #[derive(Debug)]
 pub struct Emitter<'a> {
     out: &'a mut [u8],
@@ -62,7 +60,7 @@ impl<'a> Emitter<'a> {
         self.len += 4 + padded;
     }
 
-    /// The first four bytes of an attribute.
+    /// Writes the type and length of an attribute.
     #[inline(always)]
     fn put_header(&mut self, kind: u16, length: u16) {
         let ([k0, k1], [l0, l1]) = (kind.to_be_bytes(), length.to_be_bytes());
@@ -124,7 +122,7 @@ impl<'a> Emitter<'a> {
         self.put(&mac);
     }
 
-    /// Appends FINGERPRINT over everything so far (RFC 8489 section 14.7); nothing may follow.
+    /// Appends FINGERPRINT over everything so far (RFC 8489 section 14.7). It must be the last attribute.
     #[inline]
     pub fn fingerprint(&mut self) {
         self.set_length(FINGERPRINT_LEN);
@@ -143,8 +141,9 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// The message up to a DATA attribute of `payload_len` bytes, which the caller sends behind it, padded; `None`
-    /// where the buffer was too small.
+    /// Returns the message up to a DATA attribute of `payload_len` bytes, or `None` if the buffer is too small.
+    ///
+    /// The caller sends the payload and its padding after it.
     #[inline]
     #[must_use]
     pub fn finish_before_payload(mut self, payload_len: usize) -> Option<&'a [u8]> {
@@ -155,7 +154,7 @@ impl<'a> Emitter<'a> {
         if overflow { None } else { out.get(..len) }
     }
 
-    /// The whole message, or `None` where the buffer was too small.
+    /// Returns the message, or `None` if the buffer is too small.
     #[inline]
     #[must_use]
     pub fn finish(mut self) -> Option<&'a [u8]> {

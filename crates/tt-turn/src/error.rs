@@ -1,4 +1,6 @@
-//! The errors that a server answers with.
+//! Error codes of responses.
+
+use core::fmt;
 
 /// An error code of RFC 8489 section 14.8 or RFC 8656 section 19, named by its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,3 +68,26 @@ impl ErrorCode {
         }
     }
 }
+
+impl fmt::Display for ErrorCode {
+    /// The code and its reason phrase (RFC 8489 section 14.8, RFC 8656 section 19).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phrase = match self {
+            Self::BadRequest => "Bad Request",
+            Self::Unauthenticated => "Unauthenticated",
+            Self::Forbidden => "Forbidden",
+            Self::UnknownAttribute => "Unknown Attribute",
+            Self::AllocationMismatch => "Allocation Mismatch",
+            Self::StaleNonce => "Stale Nonce",
+            Self::AddressFamilyNotSupported => "Address Family not Supported",
+            Self::WrongCredentials => "Wrong Credentials",
+            Self::UnsupportedTransportProtocol => "Unsupported Transport Protocol",
+            Self::PeerAddressFamilyMismatch => "Peer Address Family Mismatch",
+            Self::AllocationQuotaReached => "Allocation Quota Reached",
+            Self::InsufficientCapacity => "Insufficient Capacity",
+        };
+        write!(f, "{} {phrase}", self.code())
+    }
+}
+
+impl core::error::Error for ErrorCode {}

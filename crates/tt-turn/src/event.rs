@@ -1,4 +1,4 @@
-//! What an operator may want to read of, one by one; counters say how often.
+//! Events for logs; counters report their numbers.
 
 use alloc::collections::VecDeque;
 use core::net::SocketAddr;
@@ -8,30 +8,30 @@ use tt_model::FiveTuple;
 use crate::error::ErrorCode;
 use crate::message::Method;
 use crate::policy::Rule;
-use crate::refusal::Refusal;
+use crate::rejection::RejectReason;
 
-/// Bytes of a user's name that are kept beside an allocation and in an event.
-pub const USER_NAME_KEPT_MAX: usize = 63;
+/// Longest user name in bytes that is stored for an allocation and in an event.
+pub const USER_NAME_LEN_MAX: usize = 63;
 
-/// Events that wait for the driver; more are counted, not kept.
+/// Events that wait for the driver. More are counted as lost.
 const EVENTS_MAX: usize = 128;
 
-/// The first bytes of a user's name as in USERNAME: any bytes that a client chose.
+/// The first bytes of a user name as in USERNAME. A client chose them; they may be any bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct UserName {
     len: u8,
-    bytes: [u8; USER_NAME_KEPT_MAX],
+    bytes: [u8; USER_NAME_LEN_MAX],
 }
 
 impl UserName {
     pub(crate) fn new(name: &[u8]) -> Self {
-        let len = name.len().min(USER_NAME_KEPT_MAX);
-        let mut kept = Self { len: len as u8, bytes: [0; USER_NAME_KEPT_MAX] };
+        let len = name.len().min(USER_NAME_LEN_MAX);
+        let mut kept = Self { len: len as u8, bytes: [0; USER_NAME_LEN_MAX] };
         kept.bytes[..len].copy_from_slice(&name[..len]);
         kept
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
@@ -44,52 +44,53 @@ impl core::fmt::Debug for UserName {
     }
 }
 
-/// Something that happened to an allocation or a request, from [`Server::poll_event`](crate::Server::poll_event).
+/// Something that happened to an allocation or a request; returned by
+/// [`Server::poll_event`](crate::Server::poll_event).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An allocation was made.
-    Made {
+    /// An allocation was created.
+    Allocated {
         /// The client's five-tuple.
         flow: FiveTuple,
-        /// The relayed address, as peers are told.
+        /// The relayed address that peers see.
         relayed: SocketAddr,
-        /// Whose it is.
+        /// Its user.
         user: UserName,
     },
-    /// An allocation ended, for whatever reason.
+    /// An allocation ended.
     Ended {
         /// The client's five-tuple.
         flow: FiveTuple,
-        /// The relayed address, as peers were told.
+        /// The relayed address that peers saw.
         relayed: SocketAddr,
-        /// Whose it was.
+        /// Its user.
         user: UserName,
         /// Payload bytes relayed from the client to its peers.
         bytes_to_peers: u64,
         /// Payload bytes relayed from the peers to the client.
         bytes_to_client: u64,
     },
-    /// A request with credentials was answered an error. Requests without any and those with an old nonce are part
-    /// of every client's way in and make no event.
-    Refused {
-        /// What was asked.
+    /// A request with credentials was rejected. Requests without credentials and those with a stale nonce are part of
+    /// every client's handshake and make no event.
+    Rejected {
+        /// The request's method.
         method: Method,
-        /// What it was answered.
-        error: ErrorCode,
-        /// Who asked.
+        /// The code of the response.
+        code: ErrorCode,
+        /// The client's address.
         client: SocketAddr,
         /// The first peer that the request names.
         peer: Option<SocketAddr>,
-        /// Why, where it was 403, 486 or 508.
-        refusal: Option<Refusal>,
-        /// The rule of the peer policy, where it was one.
+        /// The cause of a 403, 486 or 508.
+        reason: Option<RejectReason>,
+        /// The rule of the peer policy that denied the peer.
         rule: Option<Rule>,
-        /// Whose name the request bears.
+        /// The user name in the request.
         user: UserName,
     },
 }
 
-/// Events on their way to the driver.
+/// Queue of events.
 #[derive(Debug)]
 pub(crate) struct Events {
     waiting: VecDeque<Event>,

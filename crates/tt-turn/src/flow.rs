@@ -6,7 +6,7 @@ use tt_model::{FiveTuple, Nanos, Transport};
 
 use crate::table::Table;
 
-/// Where a flow's allocation is, and until when.
+/// Index and expiry of a flow's allocation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowEntry {
     pub(crate) expires: Nanos,
@@ -20,7 +20,7 @@ pub(crate) enum FlowKey {
     V6([u64; 5]),
 }
 
-/// `addr` with an IPv4-mapped IPv6 address as the IPv4 address that it stands for.
+/// Returns `addr` with an IPv4-mapped IPv6 address converted to IPv4.
 #[inline]
 pub(crate) fn canonical(addr: SocketAddr) -> SocketAddr {
     match addr {
@@ -58,7 +58,7 @@ impl FlowKey {
     }
 }
 
-/// An address as IPv6 bits, an IPv4 address as the mapped one.
+/// Returns an address as IPv6 bits; IPv4 as the mapped address.
 #[inline]
 pub(crate) fn bits_v6(ip: IpAddr) -> u128 {
     match ip {
@@ -67,7 +67,7 @@ pub(crate) fn bits_v6(ip: IpAddr) -> u128 {
     }
 }
 
-/// The flows that have an allocation.
+/// Flows with an allocation.
 #[derive(Debug)]
 pub(crate) struct Flows {
     v4: Table<u128, FlowEntry>,

@@ -1,5 +1,4 @@
-//! HMAC-SHA1 with the key's inner and outer states kept (RFC 2104 section 4, RFC 8489 section 14.5), and beside it
-//! HMAC-SHA256.
+//! HMAC-SHA1 and HMAC-SHA256 with precomputed inner and outer states (RFC 2104 section 4, RFC 8489 section 14.5).
 
 mod sha256;
 
@@ -9,13 +8,14 @@ use sha1::block_api::compress;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
-use crate::message::{HEADER_LEN, INTEGRITY_LEN};
+use crate::wire::{HEADER_LEN, INTEGRITY_LEN};
 
 const BLOCK_LEN: usize = 64;
 const INITIAL: [u32; 5] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0];
 
-/// A key of HMAC-SHA1 as the two chaining values behind its padded blocks: two compressions less per message, and no
-/// password in memory.
+/// A key of HMAC-SHA1 as the two chaining values after its padded blocks.
+///
+/// This saves two compressions for each message, and no password stays in memory.
 #[derive(Clone)]
 pub struct HmacSha1 {
     inner: [u32; 5],
@@ -36,7 +36,7 @@ impl Drop for HmacSha1 {
 }
 
 impl HmacSha1 {
-    /// The states of `key`.
+    /// Precomputes the states of `key`.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         let mut block = [0; BLOCK_LEN];
@@ -55,22 +55,23 @@ impl HmacSha1 {
         Self { inner, outer }
     }
 
-    /// The code of `message`.
+    /// Returns the code of `message`.
     #[inline]
     #[must_use]
     pub fn mac(&self, message: &[u8]) -> [u8; 20] {
         self.close(&hash(self.inner, BLOCK_LEN, message))
     }
 
-    /// Whether `mac` is the code of `message`, in constant time.
+    /// Returns whether `mac` is the code of `message`. Compares in constant time.
     #[inline]
     #[must_use]
     pub fn verify(&self, message: &[u8], mac: &[u8; 20]) -> bool {
         same(&self.mac(message), mac)
     }
 
-    /// Whether `mac` is the code of a STUN message up to its MESSAGE-INTEGRITY, in whose header the length counts
-    /// that attribute and nothing behind it (RFC 8489 section 14.5), in constant time.
+    /// Returns whether `mac` is the code of a STUN message up to its MESSAGE-INTEGRITY. Compares in constant time.
+    ///
+    /// The length in the header is replaced by the one that ends with that attribute (RFC 8489 section 14.5).
     #[inline]
     #[must_use]
     pub fn verify_message(&self, before_integrity: &[u8], mac: &[u8; 20]) -> bool {
@@ -89,14 +90,14 @@ impl HmacSha1 {
         same(&self.close(&digest), mac)
     }
 
-    /// The outer hash over the inner digest: always one block.
+    /// Hashes the inner digest with the outer state: always one block.
     #[inline]
     fn close(&self, inner_digest: &[u8; 20]) -> [u8; 20] {
         hash(self.outer, BLOCK_LEN, inner_digest)
     }
 }
 
-/// Whether two codes are the same, in constant time: word by word, which costs a fifth of byte by byte.
+/// Compares two codes in constant time, word by word: a fifth of the cost of byte by byte.
 #[inline]
 fn same(a: &[u8; 20], b: &[u8; 20]) -> bool {
     let words = |code: &[u8; 20]| {
@@ -111,7 +112,7 @@ fn same(a: &[u8; 20], b: &[u8; 20]) -> bool {
     ((a0 ^ b0) | (a1 ^ b1) | (a2 ^ b2)).ct_eq(&0).into()
 }
 
-/// SHA-1 of `message` from chaining value `state`, behind which `before` bytes were already hashed.
+/// Continues SHA-1 from `state`, after `before` hashed bytes, with `message`.
 #[inline]
 fn hash(mut state: [u32; 5], before: usize, message: &[u8]) -> [u8; 20] {
     let (blocks, tail) = message.as_chunks::<BLOCK_LEN>();

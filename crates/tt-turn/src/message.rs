@@ -1,29 +1,21 @@
-//! The STUN message as a view over the datagram (RFC 8489 sections 5 and 14).
+//! Reading of STUN messages, without copying (RFC 8489 sections 5 and 14).
 
 mod address;
 mod kind;
 
 pub use address::XorAddress;
+pub(crate) use address::{family_from_number, family_number};
 pub(crate) use kind::type_bits;
 pub use kind::{Class, Method};
 
+use tt_model::ByteRange;
 use tt_simd::crc32;
 
-use crate::counters::DropReason;
+use crate::drop_reason::DropReason;
 use crate::integrity::{HmacSha1, HmacSha256};
+use crate::wire::{FINGERPRINT_LEN, FINGERPRINT_XOR};
 
-/// Bytes of the STUN header.
-pub const HEADER_LEN: usize = 20;
-/// RFC 8489 section 5: the fixed value behind the length.
-pub const MAGIC_COOKIE: u32 = 0x2112_A442;
-/// Bytes of a MESSAGE-INTEGRITY attribute with its header.
-pub(crate) const INTEGRITY_LEN: usize = 24;
-/// Bytes of a MESSAGE-INTEGRITY-SHA256 attribute with its header; TURN allows no shorter one.
-pub(crate) const INTEGRITY_SHA256_LEN: usize = 36;
-/// Bytes of a FINGERPRINT attribute with its header.
-pub(crate) const FINGERPRINT_LEN: usize = 8;
-/// RFC 8489 section 14.7: FINGERPRINT is the CRC-32 XORed with this.
-pub(crate) const FINGERPRINT_XOR: u32 = 0x5354_554E;
+use crate::wire::{HEADER_LEN, MAGIC_COOKIE};
 
 /// The 96 bits that pair a response with its request.
 pub type TransactionId = [u8; 12];
@@ -86,8 +78,8 @@ pub mod attribute {
     pub const FINGERPRINT: u16 = 0x8028;
 }
 
-/// The attributes that the server reads. The number is the place in [`Message`]'s index; those behind the last place are
-/// looked for when they are asked for, which only Allocate and Refresh do.
+/// Attributes that the server reads. The number is the index in [`Message`]; attributes after the last index are
+/// searched for, which only Allocate and Refresh need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Known {
@@ -117,7 +109,7 @@ pub(crate) enum Known {
 const INDEXED_COUNT: usize = Known::RequestedAddressFamily as usize;
 
 impl Known {
-    /// The type of an attribute that is not in the index.
+    /// Returns the type of an attribute that is not in the index.
     #[inline(always)]
     const fn unindexed(self) -> Option<u16> {
         match self {
@@ -145,26 +137,26 @@ impl Known {
     }
 }
 
-/// A parsed STUN message: a view, nothing is copied out of the datagram.
+/// A parsed STUN message that borrows the datagram.
 ///
-/// Header, lengths and the bounds of every attribute have been checked; of an attribute that occurs twice the first
-/// is kept. Behind MESSAGE-INTEGRITY only MESSAGE-INTEGRITY-SHA256 and FINGERPRINT count, behind the former only the
-/// latter; all else there is passed over (RFC 8489 sections 9 and 14).
+/// The header, the lengths and the bounds of every attribute are valid. Of an attribute that occurs twice, the first
+/// counts. After MESSAGE-INTEGRITY only MESSAGE-INTEGRITY-SHA256 and FINGERPRINT count, after the former only
+/// FINGERPRINT; all others are ignored (RFC 8489 sections 9 and 14).
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     bytes: &'a [u8],
-    /// Offset of each known attribute's value, 0 where it is absent.
+    /// Offset of each known attribute's value, 0 if it is absent.
     offsets: [u16; INDEXED_COUNT],
     unknown_required: u16,
     type_bits: u16,
 }
 
 impl<'a> Message<'a> {
-    /// Reads `datagram` as one whole STUN message.
+    /// Parses `datagram` as one STUN message.
     ///
     /// # Errors
-    /// The [`DropReason`] that RFC 8489 section 6.3 prescribes: too short, wrong cookie, a length that is not the
-    /// datagram's, an attribute past the end, an attribute behind FINGERPRINT.
+    /// The [`DropReason`] of RFC 8489 section 6.3: too short, wrong cookie, wrong length, an attribute past the end,
+    /// an attribute after FINGERPRINT.
     #[inline]
     pub fn parse(datagram: &'a [u8]) -> Result<Self, DropReason> {
         let Some((header, _)) = datagram.split_first_chunk::<HEADER_LEN>() else {
@@ -210,7 +202,7 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// The rest of the attributes, of which only two count (RFC 8489 section 9).
+    /// Indexes the attributes after the message integrity, of which only two count (RFC 8489 section 9).
     #[inline]
     fn index_behind_integrity(&mut self, mut at: usize) -> Result<(), DropReason> {
         while at < self.bytes.len() {
@@ -226,14 +218,14 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// RFC 8489 section 14.7: FINGERPRINT is the last attribute.
+    /// Checks that FINGERPRINT is the last attribute (RFC 8489 section 14.7).
     #[inline]
     fn end_in_fingerprint(&mut self, at: usize, next: usize) -> Result<(), DropReason> {
         self.offsets[Known::Fingerprint as usize] = (at + 4) as u16;
         if next == self.bytes.len() { Ok(()) } else { Err(DropReason::Fingerprint) }
     }
 
-    /// The type of the attribute at an offset, and where the next one starts.
+    /// Returns the type of the attribute at an offset, and the offset of the next.
     #[inline]
     fn attribute_at(&self, at: usize) -> Result<(u16, usize), DropReason> {
         let Some((header, value)) = self.bytes[at..].split_first_chunk::<4>() else {
@@ -254,7 +246,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// The value of a known attribute, without its padding.
+    /// Returns the value of a known attribute, without its padding.
     #[inline(always)]
     pub(crate) fn value(&self, slot: Known) -> Option<&'a [u8]> {
         match slot.unindexed() {
@@ -273,33 +265,44 @@ impl<'a> Message<'a> {
         self.bytes.get(offset..offset + usize::from(length))
     }
 
+    /// Returns the range of an indexed attribute's value in the datagram, without its padding.
+    #[inline]
+    pub(crate) fn range(&self, slot: Known) -> Option<ByteRange> {
+        let offset = usize::from(*self.offsets.get(slot as usize)?);
+        if offset == 0 {
+            return None;
+        }
+        let length = u16::from_be_bytes([*self.bytes.get(offset - 2)?, *self.bytes.get(offset - 1)?]);
+        Some(ByteRange::new(offset as u32, offset as u32 + u32::from(length)))
+    }
+
     fn unindexed(&self, kind: u16) -> Option<&'a [u8]> {
         self.attributes().find(|(found, _)| *found == kind).map(|(_, value)| value)
     }
 
-    /// The whole message.
+    /// Returns the bytes of the message.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The method, or the number of an unknown one.
+    /// Returns the method.
     ///
     /// # Errors
-    /// The 12-bit number that is no [`Method`] of this server.
+    /// The 12-bit number of an unknown method.
     #[inline]
     pub fn method(&self) -> Result<Method, u16> {
         Method::from_type_bits(self.type_bits)
     }
 
-    /// Request, indication, success or error.
+    /// Returns the class: request, indication, success or error.
     #[inline]
     #[must_use]
     pub fn class(&self) -> Class {
         Class::from_type_bits(self.type_bits)
     }
 
-    /// The transaction's identifier.
+    /// Returns the transaction ID.
     #[inline]
     #[must_use]
     pub fn transaction_id(&self) -> TransactionId {
@@ -308,25 +311,25 @@ impl<'a> Message<'a> {
         id
     }
 
-    /// Whether MESSAGE-INTEGRITY is there, of its length and right for `key`.
+    /// Returns whether MESSAGE-INTEGRITY is present, has its length and is valid for `key`.
     #[inline]
     #[must_use]
-    pub fn integrity_is_right(&self, key: &HmacSha1) -> bool {
+    pub fn has_valid_integrity(&self, key: &HmacSha1) -> bool {
         let mac = self.value(Known::Integrity).and_then(|value| <&[u8; 20]>::try_from(value).ok());
         let end = usize::from(self.offsets[Known::Integrity as usize]).saturating_sub(4);
         mac.is_some_and(|mac| key.verify_message(&self.bytes[..end], mac))
     }
 
-    /// Whether MESSAGE-INTEGRITY-SHA256 is there, of its full length and right for `key`.
+    /// Returns whether MESSAGE-INTEGRITY-SHA256 is present, has its full length and is valid for `key`.
     #[inline]
     #[must_use]
-    pub fn integrity_sha256_is_right(&self, key: &HmacSha256) -> bool {
+    pub fn has_valid_integrity_sha256(&self, key: &HmacSha256) -> bool {
         let mac = self.value(Known::IntegritySha256).and_then(|value| <&[u8; 32]>::try_from(value).ok());
         let end = usize::from(self.offsets[Known::IntegritySha256 as usize]).saturating_sub(4);
         mac.is_some_and(|mac| key.verify_message(&self.bytes[..end], mac))
     }
 
-    /// The attributes that count, as type and value: those before the first message integrity.
+    /// Iterates over type and value of the attributes before the first message integrity, which are those that count.
     pub fn attributes(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         // MESSAGE-INTEGRITY is passed over behind the other, so that where there are two it is the first.
         let end = match (self.offsets[Known::Integrity as usize], self.offsets[Known::IntegritySha256 as usize]) {
@@ -343,28 +346,28 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// The types of the comprehension-required attributes that the server does not know.
+    /// Iterates over the types of the unknown comprehension-required attributes.
     pub fn unknown_types(&self) -> impl Iterator<Item = u16> + use<'a> {
         self.attributes().map(|(kind, _)| kind).filter(|kind| *kind < 0x8000 && known(*kind).is_none())
     }
 
-    /// How many comprehension-required attributes the server does not know.
+    /// Returns the number of unknown comprehension-required attributes.
     #[must_use]
     pub fn unknown_required(&self) -> u16 {
         self.unknown_required
     }
 
-    /// Whether the message ends in a FINGERPRINT, right or wrong.
+    /// Returns whether the message ends in a FINGERPRINT, valid or not.
     #[inline]
     #[must_use]
     pub fn has_fingerprint(&self) -> bool {
         self.has(Known::Fingerprint)
     }
 
-    /// Whether the FINGERPRINT is right; true where there is none (RFC 8489 section 14.7).
+    /// Returns whether the FINGERPRINT is valid or absent (RFC 8489 section 14.7).
     #[inline]
     #[must_use]
-    pub fn fingerprint_is_right(&self) -> bool {
+    pub fn has_valid_fingerprint(&self) -> bool {
         match self.value(Known::Fingerprint) {
             None => true,
             Some(value) => {

@@ -1,7 +1,7 @@
-//! Nonces that cost no memory (RFC 8489 sections 9.2 and 14.10, RFC 8656 section 5).
+//! Nonces that need no memory (RFC 8489 sections 9.2 and 14.10, RFC 8656 section 5).
 //!
-//! A nonce says when it was issued and proves it with a keyed hash over that and the client's address and port.
-//! Nobody else can make one, and it is worth nothing from another address.
+//! A nonce contains its time of issue and a keyed hash of that time and the client's address and port. Without the key
+//! it cannot be forged, and it is not valid for another address.
 
 use core::net::SocketAddr;
 
@@ -12,18 +12,18 @@ use zeroize::Zeroize;
 use crate::base64;
 use crate::flow::{bits_v6, canonical};
 
-/// Characters of a nonce: the nonce cookie, six for the time of issue, sixteen for the code.
+/// Length of a nonce: the nonce cookie, six characters for the time of issue, sixteen for the code.
 pub(crate) const NONCE_LEN: usize = COOKIE_LEN + TIME_LEN + CODE_LEN;
-/// RFC 8489 section 9.2: how the nonce cookie starts; four characters of security features follow.
+/// Start of the nonce cookie (RFC 8489 section 9.2); four characters of security features follow.
 const COOKIE_START: &[u8; 9] = b"obMatJos2";
 const COOKIE_LEN: usize = COOKIE_START.len() + 4;
 /// RFC 8489 section 18.1: bit 0 of 24, as RFC 8656's examples write it: the first bit of the first character.
 const PASSWORD_ALGORITHMS: u32 = 1 << 5;
-/// Bit 1: USERHASH in place of USERNAME.
+/// Bit 1: USERHASH is supported.
 const USERNAME_ANONYMITY: u32 = 1 << 4;
 const TIME_LEN: usize = 6;
 const CODE_LEN: usize = 16;
-/// How far a nonce may come from the future: clocks of a fleet differ.
+/// Tolerated difference between the clocks of a fleet, in seconds.
 const AHEAD_MAX_S: u64 = 5;
 const INITIAL: [u32; 8] =
     [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19];
@@ -32,12 +32,12 @@ const INITIAL: [u32; 8] =
 pub(crate) type Nonce = [u8; NONCE_LEN];
 type Cookie = [u8; COOKIE_LEN];
 
-/// What a server offers to clients of RFC 8489; nonces say it, so that nobody on the way can take it away unnoticed.
+/// Features that a server offers. They are part of the nonce, so that an attacker on the path cannot remove the offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SecurityFeatures {
-    /// PASSWORD-ALGORITHMS is sent.
+    /// PASSWORD-ALGORITHMS is offered.
     pub(crate) password_algorithms: bool,
-    /// USERHASH is understood.
+    /// USERHASH is supported.
     pub(crate) username_anonymity: bool,
 }
 
@@ -51,14 +51,14 @@ impl SecurityFeatures {
     }
 }
 
-/// Whether a nonce, anybody's, starts with a nonce cookie that says that PASSWORD-ALGORITHMS was sent with it.
+/// Returns whether a nonce starts with a cookie that offers PASSWORD-ALGORITHMS. The nonce may be forged.
 #[inline]
-pub(crate) fn tells_of_algorithms(nonce: &[u8]) -> bool {
+pub(crate) fn offers_algorithms(nonce: &[u8]) -> bool {
     let features = nonce.strip_prefix(COOKIE_START).filter(|rest| rest.len() >= 4).and_then(<[u8]>::first);
     features.and_then(|digit| base64::value(*digit)).is_some_and(|bits| bits & PASSWORD_ALGORITHMS != 0)
 }
 
-/// A key of the hash: SHA-256's state behind the block that holds it.
+/// A key of the hash: the state of SHA-256 after the block that contains it.
 #[derive(Clone)]
 struct NonceKey([u32; 8]);
 
@@ -72,8 +72,8 @@ impl NonceKey {
         Self(state)
     }
 
-    /// The whole nonce for a client at a second. The hashed text is of one length, so that it is one block and no
-    /// text is the beginning of another.
+    /// Returns the nonce of a client at a second. The hashed text has a fixed length of one block, so that no text is
+    /// a prefix of another.
     #[inline]
     fn nonce(&self, issued_s: u64, client: SocketAddr, cookie: &Cookie) -> Nonce {
         let client = canonical(client);
@@ -126,8 +126,8 @@ impl core::fmt::Debug for Nonces {
 }
 
 impl Nonces {
-    /// Nonces of `current`, and such as `previous` made, for `lifetime_s` seconds. One that offers other `features` is
-    /// none of these.
+    /// Creates nonces that live for `lifetime_s` seconds. Accepts those of `current` and `previous` with the same
+    /// `features`.
     pub(crate) fn new(
         current: &[u8; 32],
         previous: Option<&[u8; 32]>,
@@ -142,13 +142,13 @@ impl Nonces {
         }
     }
 
-    /// A nonce for `client`.
+    /// Returns a nonce for `client`.
     #[inline]
     pub(crate) fn issue(&self, unix_s: u64, client: SocketAddr) -> Nonce {
         self.current.nonce(unix_s, client, &self.cookie)
     }
 
-    /// Whether `nonce` was issued to `client` by one of the keys and is not yet stale.
+    /// Returns whether `nonce` was issued to `client` with one of the keys and is not stale.
     #[inline]
     pub(crate) fn is_fresh(&self, nonce: &[u8], unix_s: u64, client: SocketAddr) -> bool {
         let Ok(nonce) = <&Nonce>::try_from(nonce) else { return false };
@@ -161,13 +161,13 @@ impl Nonces {
     }
 }
 
-/// The second that a nonce names, if it has the form of one.
+/// Returns the time of issue in a nonce, if it has the right form.
 #[inline]
 fn issue_time(nonce: &Nonce) -> Option<u64> {
     nonce[13..13 + TIME_LEN].iter().try_fold(0, |time, digit| Some(time << 6 | u64::from(base64::value(*digit)?)))
 }
 
-/// Whether two nonces are the same, the code in constant time; what stands before it is no secret.
+/// Compares two nonces, the code in constant time. The rest is not secret.
 #[inline]
 fn same(a: &Nonce, b: &Nonce) -> bool {
     let (open_a, code_a) = a.split_at(NONCE_LEN - CODE_LEN);
@@ -179,7 +179,7 @@ fn same(a: &Nonce, b: &Nonce) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Nonces, SecurityFeatures, tells_of_algorithms};
+    use super::{Nonces, SecurityFeatures, offers_algorithms};
     use sha2::{Digest, Sha256};
     use std::net::SocketAddr;
     use std::vec::Vec;
@@ -266,7 +266,7 @@ mod tests {
 
     /// The cookies of RFC 8656 section 20's examples.
     #[test]
-    fn rfc_r040_r041_r045_r046_the_cookie_tells_the_features() {
+    fn rfc_r040_r041_r045_r046_the_cookie_contains_the_features() {
         let at = client("192.0.2.1:4000");
         for (password_algorithms, username_anonymity, cookie) in [
             (false, false, "obMatJos2AAAA"),
@@ -277,12 +277,12 @@ mod tests {
             let features = SecurityFeatures { password_algorithms, username_anonymity };
             let nonce = Nonces::new(&KEY, None, 60, features).issue(500, at);
             assert!(nonce.starts_with(cookie.as_bytes()), "{features:?}");
-            assert_eq!(tells_of_algorithms(&nonce), password_algorithms);
+            assert_eq!(offers_algorithms(&nonce), password_algorithms);
             // Whoever offers something else has not made it.
             assert_eq!(nonces(&KEY, None).is_fresh(&nonce, 500, at), password_algorithms && !username_anonymity);
         }
         for other in ["obMatJos2", "obMatJos2gAA", "obMatJos3gAAA", "", "obMatJos2=AAA", "gAAA"] {
-            assert!(!tells_of_algorithms(other.as_bytes()), "{other}");
+            assert!(!offers_algorithms(other.as_bytes()), "{other}");
         }
     }
 }

@@ -1,44 +1,46 @@
-//! What the caller does with a datagram that it handed in.
+//! Actions for the caller.
 
 use core::net::SocketAddr;
 
-use tt_model::{FiveTuple, Transport};
+use tt_model::{ByteRange, FiveTuple, Transport};
 
-use crate::counters::DropReason;
+use crate::drop_reason::DropReason;
+use crate::error::ErrorCode;
+use crate::policy::RuleIndex;
+use crate::rejection::{RejectReason, Rejection};
 use crate::relay::{PeerPath, RelayId};
 
-/// The number of a worker, from 0; it names a [`Server`](crate::Server) among those that share.
+/// The number of a worker, from 0: names one [`Server`](crate::Server) among those that share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct WorkerId(pub u16);
 
-/// What the IP header of a datagram to a peer says beside the addresses (RFC 8656 sections 13 to 15).
+/// Fields of the IP header of a datagram to a peer, without the addresses (RFC 8656 sections 13 to 15).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpFields {
-    /// Whether it may be fragmented on its way.
+    /// Whether the network may fragment it.
     pub fragmentation: Fragmentation,
     /// Where DSCP, ECN and the hop limit come from.
     pub marks: Marks,
 }
 
-/// Whether a datagram may be fragmented on its way.
+/// Whether the network may fragment a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fragmentation {
-    /// It may: the DF bit is 0. RFC 8656 section 14's alternate behaviour, since no socket tells the DF bit of what
-    /// came in.
+    /// It may: the DF bit is 0. RFC 8656 section 14's alternate behavior: a socket does not report the DF bit of a
+    /// received datagram.
     Allowed,
-    /// It may not: the DF bit is 1, over IPv6 the host does not fragment either. The client asked for it with
-    /// DONT-FRAGMENT in a Send indication.
+    /// It may not: the DF bit is 1; over IPv6 the host does not fragment either. The client sent DONT-FRAGMENT in a
+    /// Send indication.
     Forbidden,
 }
 
-/// Where DSCP, ECN and the hop limit of a datagram to a peer come from.
+/// Source of DSCP, ECN and the hop limit of a datagram to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marks {
-    /// From the client's datagram, the hop limit less one (RFC 8656 sections 13 and 14).
+    /// The client's datagram; the hop limit is one less (RFC 8656 sections 13 and 14).
     Incoming,
-    /// From the system: best effort, Not-ECT. What came on a byte stream has no marks of its own (RFC 8656 section
-    /// 15).
+    /// The system's defaults: best effort, Not-ECT. A byte stream carries no marks (RFC 8656 section 15).
     System,
 }
 
@@ -53,47 +55,76 @@ impl IpFields {
     }
 }
 
-/// What one datagram comes to. Payloads are parts of the datagram handed in, everything else is in the caller's
+/// Action for the caller after one datagram.
+///
+/// A `payload` is a range of the datagram that was handed in. A length counts bytes from the start of the caller's
 /// `out`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output<'a> {
-    /// Send this to the client, from the server's address of its five-tuple.
-    Reply(&'a [u8]),
-    /// Send `payload` from the relay's socket to the peer. It may be empty: then an empty datagram is sent.
+pub enum Output {
+    /// Send the first `len` bytes of `out` to the client, from the server's address of its five-tuple.
+    Reply {
+        /// Length of the response.
+        len: usize,
+        /// What the response says.
+        status: ReplyStatus,
+    },
+    /// Send `payload` from the relay's socket to the peer. If it is empty, send an empty datagram.
     ToPeer {
         /// The socket to send from.
         relay: RelayId,
         /// The destination.
         peer: SocketAddr,
         /// The client's payload.
-        payload: &'a [u8],
-        /// What the IP header says beside the addresses.
+        payload: ByteRange,
+        /// Fields of the IP header.
         ip: IpFields,
     },
-    /// Send `header`, `payload` and `padding` to the client, from the server's address: as one datagram, or one behind
-    /// the other on its connection.
+    /// Send the first `header_len` bytes of `out`, `payload` and `padding_len` zero bytes to the client, from the
+    /// server's address: as one datagram, or in this order on its connection.
     ToClient {
         /// The client's flow.
         client: FiveTuple,
-        /// ChannelData's header, or a Data indication up to the payload.
-        header: &'a [u8],
+        /// Length of the ChannelData header, or of the Data indication up to the payload.
+        header_len: usize,
         /// The peer's payload.
-        payload: &'a [u8],
-        /// Zero bytes behind the payload, 0 to 3.
-        padding: &'static [u8],
+        payload: ByteRange,
+        /// Zero bytes after the payload, 0 to 3.
+        padding_len: u8,
     },
-    /// The peer is a relayed address of another worker: give that one's [`handle_peer`](crate::Server::handle_peer) the
-    /// payload, with this path. It came from this server's own relay, and needs no socket.
+    /// Call [`handle_peer`](crate::Server::handle_peer) of another worker with this path and `payload`: the peer is a
+    /// relayed address of that worker. No socket is involved.
     ToWorker {
         /// The worker that has the peer's allocation.
         worker: WorkerId,
         /// The relay of that allocation, and the relayed address that the payload comes from.
         path: PeerPath,
         /// The client's payload.
-        payload: &'a [u8],
+        payload: ByteRange,
     },
-    /// The allocation belongs to another worker: give it the datagram, unchanged.
-    HandOver(WorkerId),
-    /// Nothing is sent.
+    /// Give the datagram, unchanged, to the worker that owns its allocation.
+    HandOff(WorkerId),
+    /// Send nothing.
     Drop(DropReason),
+}
+
+/// What a response says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyStatus {
+    /// A success response.
+    Success,
+    /// An error response.
+    Rejected {
+        /// The code in ERROR-CODE.
+        code: ErrorCode,
+        /// The cause of a 403, 486 or 508.
+        reason: Option<RejectReason>,
+        /// The rule that denied the peer, an index of [`PeerPolicy::rules`](crate::policy::PeerPolicy::rules).
+        rule: Option<RuleIndex>,
+    },
+}
+
+impl From<Rejection> for ReplyStatus {
+    fn from(Rejection { code, reason, rule }: Rejection) -> Self {
+        Self::Rejected { code, reason, rule }
+    }
 }

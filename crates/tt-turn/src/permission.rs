@@ -4,27 +4,26 @@ use core::net::IpAddr;
 
 use tt_model::Nanos;
 
-use crate::allocation::{List, NO_INDEX};
 use crate::flow::bits_v6;
-use crate::slab::Slab;
+use crate::slab::{List, NO_INDEX, Slab};
 use crate::table::Table;
 use crate::wheel::Wheel;
 
-/// RFC 8656 section 9: a permission lives exactly this long.
+/// Lifetime of a permission (RFC 8656 section 9).
 pub(crate) const LIFETIME: Nanos = Nanos::from_secs(300);
 
-/// Whether the policy allows every port of a peer's address, or each has to be asked for.
+/// Whether the policy allows every port of a peer's address.
 ///
-/// Behind an address of our own relays a port may be an allocation's: then the payload does not leave the process.
+/// A port of one of our own relay addresses may belong to an allocation; then the payload does not leave the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ports {
     All,
-    /// All, and the address is one of our relays'.
+    /// All, and the address is that of one of our relays.
     Own,
-    Asked,
+    AllocateRequest,
 }
 
-/// One permission: by address, whatever the port.
+/// One permission: an address with any port.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permission {
     pub(crate) allocation: u32,
@@ -37,7 +36,7 @@ pub(crate) struct Permission {
 
 fn key(allocation: u32, ip: IpAddr) -> [u64; 3] {
     let bits = bits_v6(ip);
-    // A mapped address is of the other family than the one that it stands for, and has another relayed address.
+    // A mapped address is IPv6 and has another relayed address than the embedded IPv4 address.
     [(u64::from(allocation) + 1) << 1 | u64::from(ip.is_ipv4()), (bits >> 64) as u64, bits as u64]
 }
 
@@ -76,32 +75,32 @@ impl Permissions {
         self.records.len()
     }
 
-    /// Brings nearer what [`Permissions::install`] will look at.
+    /// Prefetches what [`Permissions::install`] reads.
     pub(crate) fn prefetch(&self, (allocation, list): (u32, &List), ip: IpAddr) {
         self.index.prefetch(&key(allocation, ip));
         self.records.prefetch(list.head);
         self.records.prefetch_next();
     }
 
-    /// The live permission of `ip`.
+    /// Returns the live permission of `ip`.
     #[inline]
     pub(crate) fn find(&self, allocation: u32, ip: IpAddr, now: Nanos) -> Option<(u32, &Permission)> {
         let index = *self.index.get(&key(allocation, ip))?;
         self.records.get(index).filter(|permission| permission.expires > now).map(|permission| (index, permission))
     }
 
-    /// The permission at `index`, if it is `ip`'s and alive: what a channel remembers.
+    /// Returns the permission at `index` if it is live and that of `ip`: a channel remembers the index.
     #[inline]
     pub(crate) fn recall(&self, index: u32, allocation: u32, ip: IpAddr, now: Nanos) -> Option<&Permission> {
         self.records.get(index).filter(|found| found.allocation == allocation && found.ip == ip && found.expires > now)
     }
 
-    /// Whether a record exists, alive or expired and not yet ended: then a refresh needs no room.
+    /// Returns whether there is a record, live or expired: then a refresh needs no new one.
     pub(crate) fn is_recorded(&self, allocation: u32, ip: IpAddr) -> bool {
         self.index.get(&key(allocation, ip)).is_some()
     }
 
-    /// Installs or refreshes the permission of `ip`; `None` where there is no room.
+    /// Installs or refreshes the permission of `ip`; returns `None` if the table is full.
     pub(crate) fn install(
         &mut self,
         now: Nanos,
@@ -150,7 +149,8 @@ impl Permissions {
         list.len -= 1;
     }
 
-    /// One permission that has expired at `now`, with its allocation; it stays until it is removed.
+    /// Returns one permission that has expired at `now`, with its allocation. It stays in the table until it is
+    /// removed.
     pub(crate) fn take_due(&mut self, now: Nanos) -> Option<(u32, u32)> {
         while let Some(index) = self.wheel.take_due(now) {
             match self.records.get(index) {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_tell_owners_and_families_apart() {
+    fn keys_differ_by_owner_and_family() {
         let mapped = IpAddr::from([0, 0, 0, 0, 0, 0xFFFF, 0xC000, 0x0201]);
         let wide = |bit: u32| IpAddr::V6(core::net::Ipv6Addr::from_bits(1 << bit));
         let mut keys = std::vec![key(0, ip(1)), key(1, ip(1)), key(2, ip(1)), key(0, mapped), key(1, mapped)];

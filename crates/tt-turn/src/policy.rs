@@ -1,14 +1,14 @@
-//! Which peers the relay may reach.
+//! Peer policy: the addresses that the relay may reach.
 //!
-//! Every range that is not the open Internet is denied; each can be opened by a CIDR. An IPv6 address that stands for
-//! an IPv4 address is judged as both.
+//! Every range outside of the public Internet is denied; each can be allowed by a CIDR. An IPv6 address that embeds an
+//! IPv4 address is checked as both.
 
 mod builtin;
 mod cidr;
 mod embedded;
 mod ranges;
 
-pub use cidr::{Cidr, CidrFault};
+pub use cidr::{Cidr, CidrError};
 pub use embedded::embedded_ipv4;
 
 use alloc::vec::Vec;
@@ -18,20 +18,20 @@ use core::net::{IpAddr, SocketAddr};
 use crate::flow::canonical;
 use ranges::Ranges;
 
-/// A rule of the policy. Its `Display` is what a log line or a counter's label says.
+/// A rule of the policy. Its `Display` is the text in logs and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The operator opens the range.
+    /// The operator allows the range.
     Allowed(Cidr),
-    /// The operator closes the range.
+    /// The operator denies the range.
     Denied(Cidr),
     /// The range is on the built-in list.
     BuiltIn(Cidr),
-    /// 6to4 and Teredo, which a TURN server must not accept (RFC 8656 section 21.4); no CIDR opens them.
+    /// 6to4 and Teredo, which a TURN server must not accept (RFC 8656 section 21.4). No CIDR allows them.
     Tunnel(Cidr),
-    /// An address and port that this host listens on; no CIDR opens it.
+    /// An address and port on which this host listens. No CIDR allows it.
     Listener(SocketAddr),
-    /// Our relay's address, on a port that relays for nobody.
+    /// An address of our relays, on a port without an allocation.
     OwnRelay,
     /// Port zero.
     PortZero,
@@ -51,37 +51,38 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The number of a rule in [`PeerPolicy::rules`].
+/// Index of a rule in [`PeerPolicy::rules`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleIndex(pub usize);
 
-/// What the policy says of a peer.
+/// Decision of the policy about a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PeerDecision {
     /// The peer may be reached.
     Allowed,
-    /// The peer may not be reached, for this rule.
+    /// The peer may not be reached, because of this rule.
     Denied(RuleIndex),
 }
 
-/// What of our own a peer's address is.
+/// Relation of a peer's address to our relays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ownership {
-    /// Nothing of ours.
+    /// Not an address of our relays.
     Foreign,
     /// The relayed address of a live allocation.
     LiveRelay,
-    /// One of our relays' addresses, on a port that relays for nobody.
+    /// An address of our relays, on a port without an allocation.
     IdleRelay,
 }
 
 pub(crate) const OWN_RELAY: RuleIndex = RuleIndex(0);
 const PORT_ZERO: RuleIndex = RuleIndex(1);
 
-/// The rules that decide which peers the relay may reach: the built-in deny list, opened and closed by CIDRs.
+/// Rules that decide which peers the relay may reach.
 ///
-/// In this order: what nothing opens (tunnels, own listeners); what the operator opens; what the operator closes; live
-/// relayed addresses of our own, which are always reachable; the rest of our relays' addresses; the built-in list.
+/// The first match decides, in this order: tunnels and own listeners (denied); ranges that the operator allows; ranges
+/// that the operator denies; live relayed addresses of this server (allowed); other addresses of our relays (denied);
+/// the built-in list (denied).
 #[derive(Clone, Debug)]
 pub struct PeerPolicy {
     rules: Vec<Rule>,
@@ -100,7 +101,7 @@ impl Default for PeerPolicy {
 }
 
 impl PeerPolicy {
-    /// The built-in deny list alone.
+    /// Creates a policy with only the built-in deny list.
     #[must_use]
     pub fn new() -> Self {
         let mut policy = Self {
@@ -128,96 +129,97 @@ impl PeerPolicy {
         RuleIndex(self.rules.len() - 1)
     }
 
-    /// Opens `range`, whatever range closes it.
+    /// Allows `range`, even inside of a denied range.
     pub fn allow(&mut self, range: Cidr) {
         let index = self.add(Rule::Allowed(range));
         self.allowed.push(range, index);
     }
 
-    /// Closes `range` unless it is opened too.
+    /// Denies `range`, except what is allowed.
     pub fn deny(&mut self, range: Cidr) {
         let index = self.add(Rule::Denied(range));
         self.denied.push(range, index);
     }
 
-    /// Closes an address and port that this host listens on, for good.
+    /// Denies an address and port on which this host listens. Nothing allows it again.
     pub fn deny_listener(&mut self, listener: SocketAddr) {
         let listener = canonical(listener);
         let index = self.add(Rule::Listener(listener));
         self.listeners.push((listener, index));
     }
 
-    /// Takes `prefix` as one of the network's NAT64 prefixes (RFC 6052): what it embeds is judged too.
+    /// Adds a NAT64 prefix of the network (RFC 6052): the embedded address is checked too.
     pub fn embed_nat64(&mut self, prefix: Cidr) {
         self.nat64.push(prefix);
     }
 
-    /// All rules; a [`RuleIndex`] is a place in this list.
+    /// Returns all rules. A [`RuleIndex`] is an index of this slice.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Judges an address with a port.
+    /// Decides about an address with a port.
     #[must_use]
-    pub fn judge(&self, peer: SocketAddr, ownership: Ownership) -> Verdict {
-        match self.judge_port(peer) {
-            Verdict::Allowed => self.judge_ip(peer.ip(), ownership),
-            denied @ Verdict::Denied(_) => denied,
+    pub fn decide(&self, peer: SocketAddr, ownership: Ownership) -> PeerDecision {
+        match self.decide_port(peer) {
+            PeerDecision::Allowed => self.decide_ip(peer.ip(), ownership),
+            denied @ PeerDecision::Denied(_) => denied,
         }
     }
 
-    /// Judges a port of an address that is allowed: it must not be zero, nor a listener's.
+    /// Decides about a port of an allowed address: port 0 and the ports of listeners are denied.
     #[must_use]
-    pub fn judge_port(&self, peer: SocketAddr) -> Verdict {
+    pub fn decide_port(&self, peer: SocketAddr) -> PeerDecision {
         if peer.port() == 0 {
-            return Verdict::Denied(PORT_ZERO);
+            return PeerDecision::Denied(PORT_ZERO);
         }
         let peer = canonical(peer);
         match self.listeners.iter().find(|(listener, _)| *listener == peer) {
-            Some((_, rule)) => Verdict::Denied(*rule),
-            None => Verdict::Allowed,
+            Some((_, rule)) => PeerDecision::Denied(*rule),
+            None => PeerDecision::Allowed,
         }
     }
 
-    /// Judges an address whatever the port: listeners are not looked at.
+    /// Decides about an address with any port. Ignores listeners.
     #[must_use]
-    pub fn judge_ip(&self, ip: IpAddr, ownership: Ownership) -> Verdict {
-        let outer = self.judge_one(ip, ownership);
+    pub fn decide_ip(&self, ip: IpAddr, ownership: Ownership) -> PeerDecision {
+        let outer = self.decide_one(ip, ownership);
         match (outer, embedded_ipv4(ip, &self.nat64)) {
-            (Verdict::Allowed, Some(inner)) => self.judge_one(inner.into(), Ownership::Foreign),
-            (Verdict::Denied(_), Some(_)) | (_, None) => outer,
+            (PeerDecision::Allowed, Some(inner)) => self.decide_one(inner.into(), Ownership::Foreign),
+            (PeerDecision::Denied(_), Some(_)) | (_, None) => outer,
         }
     }
 
-    /// Whether a listener's port makes a difference for `ip`.
+    /// Returns whether a port of `ip` is a listener's.
     #[must_use]
     pub fn listens_on(&self, ip: IpAddr) -> bool {
         self.listeners.iter().any(|(listener, _)| listener.ip() == ip.to_canonical())
     }
 
-    /// Whether a client of this address may have an allocation: not from 6to4 or Teredo (RFC 8656 section 21.4).
+    /// Returns whether a client with this address may have an allocation: not from 6to4 or Teredo (RFC 8656 section
+    /// 21.4).
     #[must_use]
     pub fn admits_client(&self, ip: IpAddr) -> bool {
         self.tunnels.find(ip).is_none()
     }
 
-    fn judge_one(&self, ip: IpAddr, ownership: Ownership) -> Verdict {
+    fn decide_one(&self, ip: IpAddr, ownership: Ownership) -> PeerDecision {
         if let Some(tunnel) = self.tunnels.find(ip) {
-            return Verdict::Denied(tunnel);
+            return PeerDecision::Denied(tunnel);
         }
         if self.allowed.find(ip).is_some() {
-            return Verdict::Allowed;
+            return PeerDecision::Allowed;
         }
         if let Some(denied) = self.denied.find(ip) {
-            return Verdict::Denied(denied);
+            return PeerDecision::Denied(denied);
         }
         match ownership {
-            Ownership::LiveRelay => return Verdict::Allowed,
-            Ownership::IdleRelay => return Verdict::Denied(OWN_RELAY),
+            Ownership::LiveRelay => return PeerDecision::Allowed,
+            Ownership::IdleRelay => return PeerDecision::Denied(OWN_RELAY),
             Ownership::Foreign => {}
         }
-        self.built_in.find(ip).map_or(Verdict::Allowed, Verdict::Denied)
+        self.built_in.find(ip).map_or(PeerDecision::Allowed, PeerDecision::Denied)
     }
 }
 

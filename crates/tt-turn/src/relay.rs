@@ -1,30 +1,33 @@
-//! Relay sockets: bound by the driver, drawn by the engine.
+//! Relay sockets: bound by the driver, chosen by the engine.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use sha2::{Digest, Sha256};
 
-use crate::allocation::NO_INDEX;
+use tt_model::IpFamily;
 
-/// The driver's number of a relay socket, below [`Capacity::relays`](crate::Capacity).
+use crate::slab::NO_INDEX;
+
+/// The driver's number of a relay socket, below [`Capacity::relays`](crate::config::Capacity).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct RelayId(pub u32);
 
-/// Where a relay socket is bound, and where peers reach it.
+/// Addresses of a relay socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayAddress {
     /// The address that the socket is bound to.
     pub bound: SocketAddr,
-    /// The address that peers and clients are told: `bound`, or the external address mapped to it.
+    /// The address that peers and clients see: `bound`, or the external address of a NAT.
     pub external: SocketAddr,
 }
 
-/// Where a packet from a peer came in, and from whom.
+/// The relay and the source of a packet from a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerPath {
     /// The relay socket that received it.
@@ -33,54 +36,68 @@ pub struct PeerPath {
     pub peer: SocketAddr,
 }
 
-/// An ICMP error about a datagram that a relay socket sent, as the system tells it (on Linux by `MSG_ERRQUEUE`, which
-/// tells of UDP alone and finds the socket by the inner source).
+/// An ICMP error about a datagram that a relay socket sent, as the system reports it.
+///
+/// Linux reports it by `MSG_ERRQUEUE`, for UDP only, to the socket of the inner source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcmpError {
     /// The relay socket that sent it.
     pub relay: RelayId,
-    /// Where it was sent: the destination in the inner headers, with port 0 where that is not known. Its family tells
-    /// ICMPv4 from ICMPv6.
+    /// The destination in the inner headers; port 0 if it is unknown. Its family distinguishes ICMPv4 from ICMPv6.
     pub peer: SocketAddr,
-    /// ICMP's type.
+    /// Type of the ICMP message.
     pub kind: u8,
-    /// ICMP's code.
+    /// Code of the ICMP message.
     pub code: u8,
-    /// The next hop's MTU in bytes; looked at where the type and code tell one.
+    /// MTU of the next hop in bytes; used if the type and code define one.
     pub mtu: u32,
 }
 
-/// What the engine asks of the driver, from [`Server::poll_relay`](crate::Server::poll_relay).
+/// Request to the driver, returned by [`Server::poll_relay`](crate::Server::poll_relay).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayDemand {
-    /// The allocation on this relay has ended: let the socket rest for some seconds, drain it, then register it (or
-    /// a socket on another port) again with [`Server::add_relay`](crate::Server::add_relay).
+    /// The allocation on this relay has ended. Keep the socket idle for some seconds, drain it, then register it (or a
+    /// socket on another port) with [`Server::add_relay`](crate::Server::add_relay).
     Retire(RelayId),
 }
 
-/// Why a relay was not registered.
+/// Reason why a relay was not registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RelayFault {
-    /// The number is not below [`Capacity::relays`](crate::Capacity).
+pub enum RelayError {
+    /// The number is not below [`Capacity::relays`](crate::config::Capacity).
     Number,
     /// The relay is registered already.
     Registered,
-    /// Bound and external address are of different families.
+    /// The bound and the external address are of different families.
     Family,
-    /// More different relay addresses than the engine tells apart.
+    /// The server has the maximum number of different relay addresses.
     Addresses,
-    /// The addresses of a pair are not an even port and the next one on the same IP address.
+    /// The addresses are not an even port and the next port of one IP address.
     Pair,
 }
 
-/// What a registered relay does.
+impl fmt::Display for RelayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Number => "the relay's number is not below the capacity",
+            Self::Registered => "the relay is already registered",
+            Self::Family => "the bound and the external address are of different families",
+            Self::Addresses => "the server has too many different relay addresses",
+            Self::Pair => "the addresses are not an even port and the next port of one address",
+        })
+    }
+}
+
+impl core::error::Error for RelayError {}
+
+/// State of a relay socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Duty {
-    /// Not registered, or resting.
+    /// Not registered.
     None,
-    /// Served an allocation that has ended; the driver has not been told yet.
+    /// Its allocation has ended; the driver has not polled it yet.
     Retired,
-    /// Waits in the pool of its family, or is held in reserve for whoever shows its token.
+    /// In the pool of its family, or reserved.
     Waiting,
     /// Serves the allocation of this index.
     Serving(u32),
@@ -90,7 +107,7 @@ enum Duty {
 struct Relay {
     address: RelayAddress,
     duty: Duty,
-    /// In a pair's even port: the relay on the next one.
+    /// The relay on the next port, if this is the even port of a pair.
     next_port: u32,
 }
 
@@ -100,9 +117,9 @@ const UNREGISTERED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIE
 #[derive(Debug)]
 pub(crate) struct Relays {
     relays: Box<[Relay]>,
-    /// Those that wait, by [`Family`].
+    /// Free relays by [`IpFamily`].
     pools: [Pool; 2],
-    /// Registered so far, by family: a family without relays is answered 440, an exhausted one 508.
+    /// Families that ever had a relay: without one the error is 440, with an empty pool 508.
     has_v4: bool,
     has_v6: bool,
     retired: VecDeque<u32>,
@@ -123,19 +140,19 @@ impl Relays {
         }
     }
 
-    pub(crate) fn add(&mut self, id: RelayId, address: RelayAddress) -> Result<(), RelayFault> {
+    pub(crate) fn add(&mut self, id: RelayId, address: RelayAddress) -> Result<(), RelayError> {
         self.check(id, address)?;
         let family = self.register(id, address, NO_INDEX);
         self.pools[family as usize].singles.push(id.0);
         Ok(())
     }
 
-    /// Adds two relays that wait for somebody who wants a port and the next one.
+    /// Adds two relays on adjacent ports.
     pub(crate) fn add_pair(
         &mut self,
         even: (RelayId, RelayAddress),
         odd: (RelayId, RelayAddress),
-    ) -> Result<(), RelayFault> {
+    ) -> Result<(), RelayError> {
         for (id, address) in [even, odd] {
             self.check(id, address)?;
         }
@@ -144,7 +161,7 @@ impl Relays {
         };
         let fits = is_next(even.1.bound, odd.1.bound) && is_next(even.1.external, odd.1.external);
         if !fits || even.0 == odd.0 {
-            return Err(RelayFault::Pair);
+            return Err(RelayError::Pair);
         }
         self.register(odd.0, odd.1, NO_INDEX);
         let family = self.register(even.0, even.1, odd.0.0);
@@ -152,35 +169,35 @@ impl Relays {
         Ok(())
     }
 
-    fn check(&self, id: RelayId, address: RelayAddress) -> Result<(), RelayFault> {
-        let relay = self.relays.get(id.0 as usize).ok_or(RelayFault::Number)?;
+    fn check(&self, id: RelayId, address: RelayAddress) -> Result<(), RelayError> {
+        let relay = self.relays.get(id.0 as usize).ok_or(RelayError::Number)?;
         if address.bound.is_ipv4() != address.external.is_ipv4() {
-            return Err(RelayFault::Family);
+            return Err(RelayError::Family);
         }
-        if relay.duty != Duty::None { Err(RelayFault::Registered) } else { Ok(()) }
+        if relay.duty != Duty::None { Err(RelayError::Registered) } else { Ok(()) }
     }
 
-    fn register(&mut self, id: RelayId, address: RelayAddress, next_port: u32) -> Family {
+    fn register(&mut self, id: RelayId, address: RelayAddress, next_port: u32) -> IpFamily {
         self.relays[id.0 as usize] = Relay { address, duty: Duty::Waiting, next_port };
-        let family = Family::of(address.external.ip());
+        let family = IpFamily::of(address.external.ip());
         match family {
-            Family::V4 => self.has_v4 = true,
-            Family::V6 => self.has_v6 = true,
+            IpFamily::V4 => self.has_v4 = true,
+            IpFamily::V6 => self.has_v6 = true,
         }
         family
     }
 
-    /// Whether any relay of the family was ever registered.
-    pub(crate) fn serves(&self, family: Family) -> bool {
+    /// Returns whether a relay of the family was ever registered.
+    pub(crate) fn serves(&self, family: IpFamily) -> bool {
         match family {
-            Family::V4 => self.has_v4,
-            Family::V6 => self.has_v6,
+            IpFamily::V4 => self.has_v4,
+            IpFamily::V6 => self.has_v6,
         }
     }
 
-    /// Takes a relay of `family` out of the pool at random; with an even port where `port` asks for one. A pair is
-    /// broken up where nothing else is left.
-    pub(crate) fn draw(&mut self, family: Family, port: PortChoice) -> Option<Drawn> {
+    /// Takes a random relay of `family` from the pool, with an even port if `port` requires one. Breaks up a pair if
+    /// there is no single relay.
+    pub(crate) fn draw(&mut self, family: IpFamily, port: PortChoice) -> Option<Drawn> {
         let singles = &mut self.pools[family as usize].singles;
         let start = (self.draws.next() % singles.len().max(1) as u64) as usize;
         let suits = |id: &u32| match port {
@@ -201,8 +218,8 @@ impl Relays {
         Some(self.drawn(id))
     }
 
-    /// Takes a pair of `family` out of the pool at random: the even port, and the next one.
-    pub(crate) fn draw_pair(&mut self, family: Family) -> Option<(Drawn, Drawn)> {
+    /// Takes a random pair of `family` from the pool: the even port, and the next one.
+    pub(crate) fn draw_pair(&mut self, family: IpFamily) -> Option<(Drawn, Drawn)> {
         let pairs = &mut self.pools[family as usize].pairs;
         let at = (self.draws.next() % pairs.len().max(1) as u64) as usize;
         let even = (at < pairs.len()).then(|| pairs.swap_remove(at))?;
@@ -215,22 +232,22 @@ impl Relays {
         Drawn { relay: RelayId(id), relayed: self.relays[id as usize].address.external, parted: None }
     }
 
-    /// A token that nobody foresees, never zero.
+    /// Returns an unpredictable token, never zero.
     pub(crate) fn draw_token(&mut self) -> u64 {
         self.draws.next().max(1)
     }
 
-    /// Puts a drawn relay to work.
+    /// Assigns a relay to an allocation.
     pub(crate) fn assign(&mut self, id: RelayId, allocation: u32) {
         if let Some(relay) = self.relays.get_mut(id.0 as usize) {
             relay.duty = Duty::Serving(allocation);
         }
     }
 
-    /// Puts a drawn relay back that has served nobody. A pair that was broken up for it is one again: the other half
-    /// is the single that was put back last.
+    /// Returns an unused relay to the pool. If a pair was broken up for it, the pair is restored: the other half is
+    /// the last single.
     pub(crate) fn put_back(&mut self, drawn: Drawn) {
-        let singles = &mut self.pools[Family::of(drawn.relayed.ip()) as usize].singles;
+        let singles = &mut self.pools[IpFamily::of(drawn.relayed.ip()) as usize].singles;
         match drawn.parted.filter(|other| singles.last() == Some(&other.0)) {
             None => singles.push(drawn.relay.0),
             Some(other) => {
@@ -244,15 +261,15 @@ impl Relays {
         }
     }
 
-    /// Puts a drawn pair back that has served nobody.
+    /// Returns an unused pair to the pool.
     pub(crate) fn put_pair_back(&mut self, even: RelayId, odd: RelayId) {
         let Some(relay) = self.relays.get_mut(even.0 as usize) else { return };
         relay.next_port = odd.0;
-        let family = Family::of(relay.address.external.ip());
+        let family = IpFamily::of(relay.address.external.ip());
         self.pools[family as usize].pairs.push(even.0);
     }
 
-    /// Takes a relay out of service; the driver is told.
+    /// Takes a relay out of service and queues it for the driver.
     pub(crate) fn retire(&mut self, id: RelayId) {
         if let Some(relay) = self.relays.get_mut(id.0 as usize) {
             relay.duty = Duty::Retired;
@@ -268,12 +285,12 @@ impl Relays {
         Some(RelayId(id))
     }
 
-    /// Where a relay is bound, and where peers reach it.
+    /// Returns the addresses of a relay.
     pub(crate) fn address(&self, id: RelayId) -> Option<RelayAddress> {
         self.relays.get(id.0 as usize).map(|relay| relay.address)
     }
 
-    /// The allocation that a relay serves.
+    /// Returns the allocation that a relay serves.
     #[inline]
     pub(crate) fn serving(&self, id: RelayId) -> Option<u32> {
         match self.relays.get(id.0 as usize)?.duty {
@@ -282,19 +299,19 @@ impl Relays {
         }
     }
 
-    /// How many relays of `family` wait in the pool, those of pairs included.
-    pub(crate) fn pooled(&self, family: Family) -> usize {
+    /// Returns the number of free relays of `family`, those of pairs included.
+    pub(crate) fn pooled(&self, family: IpFamily) -> usize {
         let pool = &self.pools[family as usize];
         pool.singles.len() + 2 * pool.pairs.len()
     }
 
-    /// How many pairs of `family` wait in the pool.
-    pub(crate) fn paired(&self, family: Family) -> usize {
+    /// Returns the number of free pairs of `family`.
+    pub(crate) fn paired(&self, family: IpFamily) -> usize {
         self.pools[family as usize].pairs.len()
     }
 }
 
-/// The relays of one family that wait.
+/// The free relays of one family.
 #[derive(Debug)]
 struct Pool {
     singles: Vec<u32>,
@@ -308,7 +325,7 @@ impl Pool {
     }
 }
 
-/// A relay taken out of the pool, and the address that is told of it.
+/// A relay taken from the pool, and its relayed address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
     pub(crate) relay: RelayId,
@@ -317,44 +334,14 @@ pub(crate) struct Drawn {
     pub(crate) parted: Option<RelayId>,
 }
 
-/// An address family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
-    V4 = 0,
-    V6 = 1,
-}
-
-impl Family {
-    #[inline]
-    pub(crate) fn of(ip: IpAddr) -> Self {
-        if ip.is_ipv4() { Self::V4 } else { Self::V6 }
-    }
-
-    /// The family's number on the wire (RFC 8489 section 14.1).
-    pub(crate) const fn number(self) -> u8 {
-        match self {
-            Self::V4 => 0x01,
-            Self::V6 => 0x02,
-        }
-    }
-
-    pub(crate) const fn from_number(number: u8) -> Option<Self> {
-        match number {
-            0x01 => Some(Self::V4),
-            0x02 => Some(Self::V6),
-            _ => None,
-        }
-    }
-}
-
-/// Which relayed port a client asks for.
+/// Kind of relayed port that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortChoice {
     Any,
     Even,
 }
 
-/// Numbers that nobody foresees: SHA-256 of a secret seed and a counter.
+/// Unpredictable numbers: SHA-256 of a secret seed and a counter.
 #[derive(Debug)]
 pub(crate) struct Draws {
     seed: [u8; 32],
@@ -375,8 +362,10 @@ impl Draws {
 
 #[cfg(test)]
 mod tests {
-    use super::{Draws, Family, PortChoice, RelayAddress, RelayId, Relays};
+    use super::{Draws, PortChoice, RelayAddress, RelayId, Relays};
     use core::net::SocketAddr;
+
+    use tt_model::IpFamily;
 
     /// The one cursor of the pools, at the ends of 32 and of 64 bits.
     #[test]
@@ -389,9 +378,9 @@ mod tests {
             }
             for cycle in 0..64 {
                 let port = if cycle % 2 == 0 { PortChoice::Any } else { PortChoice::Even };
-                let drawn = relays.draw(Family::V4, port).expect("a relay");
+                let drawn = relays.draw(IpFamily::V4, port).expect("a relay");
                 relays.assign(drawn.relay, 0);
-                assert_eq!((relays.serving(drawn.relay), relays.pooled(Family::V4)), (Some(0), 7));
+                assert_eq!((relays.serving(drawn.relay), relays.pooled(IpFamily::V4)), (Some(0), 7));
                 relays.retire(drawn.relay);
                 let id = relays.take_retired().expect("the same");
                 relays.add(id, RelayAddress { bound: drawn.relayed, external: drawn.relayed }).expect("a relay");

@@ -1,4 +1,4 @@
-//! Relays held in reserve for whoever shows their token (RFC 8656 sections 7.2 and 18.10).
+//! Reserved relays, which a client claims by a token (RFC 8656 sections 7.2 and 18.10).
 
 use core::net::SocketAddr;
 
@@ -9,23 +9,23 @@ use crate::slab::Slab;
 use crate::table::Table;
 use crate::wheel::Wheel;
 
-/// RFC 8656 section 7.2: a reservation is held for 30 s at least; twice that leaves room for a slow second request.
+/// Lifetime of a reservation. RFC 8656 section 7.2 requires at least 30 s; twice that tolerates a slow second request.
 pub(crate) const LIFETIME: Nanos = Nanos::from_secs(60);
-/// How many relays a worker holds in reserve at most.
+/// Maximum number of reserved relays of a worker.
 const RESERVATIONS_MAX: u32 = 1_024;
 
-/// One relay held in reserve.
+/// One reserved relay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reservation {
     pub(crate) token: u64,
     pub(crate) relay: RelayId,
     pub(crate) relayed: SocketAddr,
-    /// Whose quota it counts against.
+    /// Key of the quota that it counts against.
     pub(crate) quota_key: u64,
     pub(crate) expires: Nanos,
 }
 
-/// The relays that one worker holds in reserve.
+/// The reserved relays of one worker.
 #[derive(Debug)]
 pub(crate) struct Reservations {
     by_token: Table<u64, u32>,
@@ -34,7 +34,7 @@ pub(crate) struct Reservations {
 }
 
 impl Reservations {
-    /// Room for every second of `relays`.
+    /// Creates room for half of `relays`.
     pub(crate) fn new(relays: u32, seed: u64) -> Self {
         let capacity = (relays / 2).min(RESERVATIONS_MAX);
         Self {
@@ -44,18 +44,18 @@ impl Reservations {
         }
     }
 
-    /// The live reservation of `token`.
+    /// Returns the live reservation of `token`.
     pub(crate) fn find(&self, token: u64, now: Nanos) -> Option<Reservation> {
         let index = self.index(token)?;
         self.records.get(index).filter(|reservation| reservation.expires > now).copied()
     }
 
-    /// The place of `token`. Zero is no token: the table marks an empty bucket with it.
+    /// Returns the index of `token`. Zero is not a token: it marks an empty bucket of the table.
     fn index(&self, token: u64) -> Option<u32> {
         if token == 0 { None } else { self.by_token.get(&token).copied() }
     }
 
-    /// Holds a relay; false where there is no room or the token is another's.
+    /// Reserves a relay; returns `false` if the table is full or the token is in use.
     pub(crate) fn hold(&mut self, now: Nanos, reservation: Reservation) -> bool {
         if reservation.token == 0 || self.index(reservation.token).is_some() {
             return false;
@@ -67,14 +67,14 @@ impl Reservations {
         true
     }
 
-    /// Lets another user's quota count what is held under `token`.
+    /// Moves the reservation of `token` to another user's quota.
     pub(crate) fn change_payer(&mut self, token: u64, quota_key: u64) {
         if let Some(reservation) = self.index(token).and_then(|index| self.records.get_mut(index)) {
             reservation.quota_key = quota_key;
         }
     }
 
-    /// Gives up the reservation of `token`.
+    /// Removes the reservation of `token`.
     pub(crate) fn release(&mut self, token: u64) -> Option<Reservation> {
         let index = self.index(token)?;
         self.by_token.remove(&token);
@@ -82,7 +82,7 @@ impl Reservations {
         self.records.remove(index)
     }
 
-    /// One reservation that has expired at `now`, given up.
+    /// Removes and returns one reservation that has expired at `now`.
     pub(crate) fn release_due(&mut self, now: Nanos) -> Option<Reservation> {
         while let Some(index) = self.wheel.take_due(now) {
             match self.records.get(index).map(|reservation| (reservation.token, reservation.expires)) {

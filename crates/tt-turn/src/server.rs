@@ -1,4 +1,4 @@
-//! The server: datagrams in, one [`Output`] each out.
+//! The server: each datagram in gives one [`Output`].
 
 mod allocate;
 mod binding;
@@ -22,23 +22,22 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use tt_meter::{Probe, Stage};
-use tt_model::{FiveTuple, Nanos, Transport};
+use tt_model::{FiveTuple, IpFamily, Nanos, Transport};
 
 use crate::allocation::Allocations;
 use crate::channel::Channels;
 use crate::config::{Capacity, ChannelNumbers, Config};
-use crate::counters::{Counters, DropReason};
+use crate::counters::Counters;
 use crate::credential::{Credentials, Secrets};
-use crate::error::ErrorCode;
+use crate::drop_reason::DropReason;
 use crate::event::Events;
 use crate::flow::FlowKey;
 use crate::message::{Class, Message, Method};
 use crate::nonce::{Nonces, SecurityFeatures};
 use crate::output::{Output, WorkerId};
 use crate::permission::Permissions;
-use crate::policy::{Rule, RuleIndex};
-use crate::refusal::{Refusal, Refused};
-use crate::relay::{Draws, Family, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayFault, RelayId, Relays};
+use crate::policy::Rule;
+use crate::relay::{Draws, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayError, RelayId, Relays};
 use crate::reservation::Reservations;
 use crate::shared::Shared;
 use allocate::reservation_token;
@@ -47,10 +46,10 @@ use listing::Origins;
 
 pub use listing::LiveAllocation;
 
-/// How many different addresses the relays of a worker may have.
+/// Maximum number of different relay addresses of a worker.
 const OWN_IPS_MAX: usize = 64;
 
-/// One worker's STUN/TURN server.
+/// The STUN/TURN server of one worker.
 #[derive(Debug)]
 pub struct Server {
     config: Config,
@@ -67,16 +66,14 @@ pub struct Server {
     channels: Channels,
     relays: Relays,
     reservations: Reservations,
-    /// Why the request at hand is refused with 403, 486 or 508, if it is.
-    refused: Option<Refused>,
     origins: Origins,
     events: Events,
     own_ips: Vec<IpAddr>,
-    /// The transaction identifier of the last Data indication.
+    /// Transaction ID of the last Data indication.
     indication: u128,
 }
 
-/// One STUN request or indication, with what the look-up found.
+/// A STUN request or indication, with its allocation.
 #[derive(Clone, Copy, Debug)]
 struct Request<'a, 'f> {
     now: Nanos,
@@ -89,7 +86,7 @@ struct Request<'a, 'f> {
 }
 
 impl Server {
-    /// A server with room for `capacity`; nothing is allocated afterwards.
+    /// Creates a server and allocates all its tables.
     #[must_use]
     pub fn new(config: Config, capacity: Capacity, shared: Arc<Shared>, worker: WorkerId, secrets: Secrets) -> Self {
         let mut draws = Draws::new(secrets.seed);
@@ -109,7 +106,6 @@ impl Server {
             indication: u128::from(draws.next()) << 32,
             relays: Relays::new(capacity.relays, draws),
             reservations: Reservations::new(capacity.relays, seed.rotate_left(39)),
-            refused: None,
             counters: Counters::default(),
             config,
             capacity,
@@ -118,48 +114,52 @@ impl Server {
         }
     }
 
-    /// Tells the engine that the wall clock reads `unix_s` seconds at `now`: for nonces and time-limited
-    /// credentials. Call it at the start and every few seconds; allocations do not depend on it.
+    /// Sets the wall clock to `unix_s` seconds at `now`, for nonces and time-limited credentials.
+    ///
+    /// Call it at the start and every few seconds. Allocations do not depend on it.
     pub fn set_wall_clock(&mut self, now: Nanos, unix_s: u64) {
         self.clock.set(now, unix_s);
     }
 
-    /// Takes other users, secrets and nonce keys in place of the present ones; `secrets.seed` keeps its first value.
-    /// Allocations stay, and their data flows: the next request of each is checked against the new ones, so that a
-    /// user who is gone gets 401 and the allocation ends with its lifetime. This is the one call that allocates.
+    /// Replaces users, secrets and nonce keys; the seed stays. Allocates memory.
+    ///
+    /// Allocations stay and continue to relay. The next request of each is checked against the new secrets, so that a
+    /// removed user gets 401 and the allocation expires.
     pub fn replace_secrets(&mut self, secrets: &Secrets) {
         self.credentials = Credentials::new(secrets, self.shared.seed(), self.capacity.allocations);
         self.nonces = nonces(&self.config, secrets, &self.credentials);
     }
 
-    /// Registers a bound relay socket: from now on an allocation may draw it.
+    /// Adds a bound relay socket to the pool.
     ///
     /// # Errors
-    /// [`RelayFault`] where the number is too large or in use, or the addresses do not fit; nothing is registered.
-    pub fn add_relay(&mut self, id: RelayId, address: RelayAddress) -> Result<(), RelayFault> {
+    /// [`RelayError`] if the number is too large or in use, or the addresses do not fit; nothing changes.
+    pub fn add_relay(&mut self, id: RelayId, address: RelayAddress) -> Result<(), RelayError> {
         self.add_own(address)?;
         self.relays.add(id, address)
     }
 
-    /// Registers two bound relay sockets, on an even port and on the next one: an Allocate with EVEN-PORT's R bit may
-    /// draw both of them, any other breaks them up where no other is left (RFC 8656 section 7.2).
+    /// Adds two bound relay sockets, on an even port and the next one, to the pool.
+    ///
+    /// An Allocate with EVEN-PORT's R bit gets both. Another Allocate breaks up a pair if there is no other relay (RFC
+    /// 8656 section 7.2).
     ///
     /// # Errors
-    /// [`RelayFault`] where a number is too large or in use, or the addresses do not fit; nothing is registered.
+    /// [`RelayError`] if a number is too large or in use, or the addresses do not fit; nothing changes.
     pub fn add_relay_pair(
         &mut self,
         even: (RelayId, RelayAddress),
         odd: (RelayId, RelayAddress),
-    ) -> Result<(), RelayFault> {
+    ) -> Result<(), RelayError> {
         self.add_own(even.1)?;
         self.relays.add_pair(even, odd)
     }
 
-    fn add_own(&mut self, address: RelayAddress) -> Result<(), RelayFault> {
+    fn add_own(&mut self, address: RelayAddress) -> Result<(), RelayError> {
         for ip in [address.bound.ip(), address.external.ip()] {
             if !self.own_ips.contains(&ip) {
                 if self.own_ips.len() == OWN_IPS_MAX {
-                    return Err(RelayFault::Addresses);
+                    return Err(RelayError::Addresses);
                 }
                 self.own_ips.push(ip);
             }
@@ -167,91 +167,77 @@ impl Server {
         Ok(())
     }
 
-    /// The next thing that the engine asks about relay sockets; call until `None` after every round.
+    /// Returns the next request about relay sockets. Call until `None` after every round.
     pub fn poll_relay(&mut self) -> Option<RelayDemand> {
         self.relays.take_retired().map(RelayDemand::Retire)
     }
 
-    /// The counters so far.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// How often a key was derived from a secret of time-limited credentials since the secrets were last replaced;
-    /// for a name that is verified again it is not, as long as its key is kept.
+    /// Returns how many keys were derived from shared secrets since the secrets were last replaced.
+    ///
+    /// The key of a time-limited name is cached after its first verification.
     #[must_use]
     pub fn key_derivations(&self) -> u64 {
         self.credentials.derivations()
     }
 
-    /// How often each rule of the peer policy has refused a peer.
+    /// Returns each rule of the peer policy with the number of peers that it denied.
     pub fn policy_hits(&self) -> impl Iterator<Item = (&Rule, u64)> {
         self.config.peer_policy.rules().iter().zip(self.policy_hits.iter().copied())
     }
 
-    /// Live allocations of this worker, expired ones included until [`Server::handle_timeout`] ends them.
+    /// Returns the number of allocations, including expired ones that [`Server::handle_timeout`] has not ended.
     #[must_use]
     pub fn allocations(&self) -> usize {
         self.allocations.len()
     }
 
-    /// Permissions of this worker, expired ones included until [`Server::handle_timeout`] ends them.
+    /// Returns the number of permissions, including expired ones that [`Server::handle_timeout`] has not ended.
     #[must_use]
     pub fn permissions(&self) -> usize {
         self.permissions.len()
     }
 
-    /// Channels of this worker, expired ones included until [`Server::handle_timeout`] ends them.
+    /// Returns the number of channels, including expired ones that [`Server::handle_timeout`] has not ended.
     #[must_use]
     pub fn channels(&self) -> usize {
         self.channels.len()
     }
 
-    /// Relays of IPv4, or else of IPv6, that wait for an allocation, those of pairs included.
+    /// Returns the number of free relays of `family`, those of pairs included.
     #[must_use]
-    pub fn relays_pooled(&self, is_ipv4: bool) -> usize {
-        self.relays.pooled(if is_ipv4 { Family::V4 } else { Family::V6 })
+    pub fn relays_pooled(&self, family: IpFamily) -> usize {
+        self.relays.pooled(family)
     }
 
-    /// Pairs of relays of IPv4, or else of IPv6, that wait for an allocation.
+    /// Returns the number of free pairs of relays of `family`.
     #[must_use]
-    pub fn relay_pairs_pooled(&self, is_ipv4: bool) -> usize {
-        self.relays.paired(if is_ipv4 { Family::V4 } else { Family::V6 })
+    pub fn relay_pairs_pooled(&self, family: IpFamily) -> usize {
+        self.relays.paired(family)
     }
 
-    /// Counts a refusal and keeps it for the event.
-    fn refused(&mut self, refusal: Refusal) -> ErrorCode {
-        self.counters.refusals[refusal as usize] += 1;
-        self.refused = Some(Refused { refusal, rule: None });
-        refusal.code()
-    }
-
-    /// The same for a peer that a rule denies.
-    fn peer_refused(&mut self, rule: RuleIndex) -> ErrorCode {
-        let code = self.refused(Refusal::PeerDenied);
-        self.refused = Some(Refused { refusal: Refusal::PeerDenied, rule: Some(rule) });
-        code
-    }
-
-    /// The worker's number.
+    /// Returns the worker's number.
     #[must_use]
     pub fn worker(&self) -> WorkerId {
         self.worker
     }
 
-    /// Handles a datagram from a client (or from anybody: every source may ask). `out` wants 1,500 bytes.
+    /// Handles a datagram from a client, known or not. `out` must hold at least 1,500 bytes.
     #[inline]
-    pub fn handle_client<'a, P: Probe>(
+    pub fn handle_client<P: Probe>(
         &mut self,
         now: Nanos,
         from: &FiveTuple,
-        datagram: &'a [u8],
-        out: &'a mut [u8],
+        datagram: &[u8],
+        out: &mut [u8],
         probe: &mut P,
-    ) -> Output<'a> {
+    ) -> Output {
         probe.begin();
-        self.counters.received += 1;
         let passed = match datagram.first() {
             Some(first) if self.is_channel_data(*first) => self.channel_data(now, from, datagram, out, probe),
             Some(_) | None => self.stun(now, from, datagram, out, probe),
@@ -259,47 +245,40 @@ impl Server {
         self.close_pass(passed, probe)
     }
 
-    /// Handles a packet that a relay socket received. `out` wants 64 bytes.
+    /// Handles a packet that a relay socket received. `out` must hold at least 64 bytes.
     #[inline]
-    pub fn handle_peer<'a, P: Probe>(
+    pub fn handle_peer<P: Probe>(
         &mut self,
         now: Nanos,
         from: PeerPath,
-        datagram: &'a [u8],
-        out: &'a mut [u8],
+        datagram: &[u8],
+        out: &mut [u8],
         probe: &mut P,
-    ) -> Output<'a> {
+    ) -> Output {
         probe.begin();
-        self.counters.received += 1;
-        let passed = self.relay_in(now, from, datagram, out, probe);
+        let passed = self.peer_datagram(now, from, datagram.len(), out, probe);
         self.close_pass(passed, probe)
     }
 
-    /// Handles an ICMP error that a relay socket was told of (RFC 8656 section 11.5). `out` wants 64 bytes. The
-    /// answer's payload is empty.
-    pub fn handle_icmp<'a, P: Probe>(
-        &mut self,
-        now: Nanos,
-        error: IcmpError,
-        out: &'a mut [u8],
-        probe: &mut P,
-    ) -> Output<'a> {
+    /// Handles an ICMP error that a relay socket reported (RFC 8656 section 11.5). `out` must hold at least 64 bytes.
+    ///
+    /// The payload of the output is empty.
+    pub fn handle_icmp<P: Probe>(&mut self, now: Nanos, error: IcmpError, out: &mut [u8], probe: &mut P) -> Output {
         probe.begin();
-        self.counters.received += 1;
         let passed = self.icmp_in(now, error, out, probe);
         self.close_pass(passed, probe)
     }
 
     #[inline]
-    fn close_pass<'a, P: Probe>(&mut self, passed: Result<Output<'a>, DropReason>, probe: &mut P) -> Output<'a> {
+    fn close_pass<P: Probe>(&mut self, passed: Result<Output, DropReason>, probe: &mut P) -> Output {
         let output = passed.unwrap_or_else(Output::Drop);
-        self.count(&output);
+        self.counters.count(&output);
         probe.mark(Stage::Serialize);
         probe.end();
         output
     }
 
-    /// RFC 8656 section 12, table 3: the first byte tells ChannelData from STUN.
+    /// Returns whether a datagram with this first byte is ChannelData (RFC 8656 section 12, table 3).
     #[inline]
     fn is_channel_data(&self, first: u8) -> bool {
         match self.config.channel_numbers {
@@ -309,14 +288,14 @@ impl Server {
     }
 
     #[inline]
-    fn stun<'a, P: Probe>(
+    fn stun<P: Probe>(
         &mut self,
         now: Nanos,
         from: &FiveTuple,
-        datagram: &'a [u8],
-        out: &'a mut [u8],
+        datagram: &[u8],
+        out: &mut [u8],
         probe: &mut P,
-    ) -> Result<Output<'a>, DropReason> {
+    ) -> Result<Output, DropReason> {
         let message = Message::parse(datagram)?;
         probe.mark(Stage::Parse);
         let method = validate(&message)?;
@@ -330,12 +309,12 @@ impl Server {
         }
         let owner = self.other_owner(&request.flow, allocation).or_else(|| self.token_holder(&request));
         if let Some(owner) = owner {
-            return Ok(Output::HandOver(owner));
+            return Ok(Output::HandOff(owner));
         }
         if method == Method::Send { self.send(&request, out, probe) } else { self.request(&request, out, probe) }
     }
 
-    /// The flow's live allocation; found or not, it is counted.
+    /// Returns the flow's live allocation, and counts the look-up.
     #[inline]
     fn look_up(&mut self, flow: &FlowKey, now: Nanos) -> Option<u32> {
         let found = self.allocations.find(flow, now);
@@ -346,7 +325,7 @@ impl Server {
         found
     }
 
-    /// The other worker that has the flow's allocation, where this one has none.
+    /// Returns the other worker that has the flow's allocation, if this one has none.
     #[inline]
     fn other_owner(&self, flow: &FlowKey, allocation: Option<u32>) -> Option<WorkerId> {
         match allocation {
@@ -355,8 +334,8 @@ impl Server {
         }
     }
 
-    /// The other worker that holds the relay which an Allocate claims by its token: the flow becomes that worker's. A
-    /// connection does not change workers.
+    /// Returns the other worker that reserved the relay which an Allocate claims by its token: the flow moves to that
+    /// worker. A connection cannot change its worker.
     #[inline]
     fn token_holder(&self, request: &Request<'_, '_>) -> Option<WorkerId> {
         let claims = request.method == Method::Allocate
@@ -365,30 +344,9 @@ impl Server {
         let token = claims.then(|| reservation_token(&request.message)).flatten()?;
         self.shared.token_owner(token).filter(|owner| *owner != self.worker)
     }
-
-    #[inline]
-    fn count(&mut self, output: &Output<'_>) {
-        match output {
-            Output::Reply(_) => self.counters.replied += 1,
-            Output::ToPeer { payload, .. } => {
-                self.counters.relayed += 1;
-                self.counters.bytes_to_peers += payload.len() as u64;
-            }
-            Output::ToClient { payload, .. } => {
-                self.counters.relayed += 1;
-                self.counters.bytes_to_clients += payload.len() as u64;
-            }
-            Output::ToWorker { payload, .. } => {
-                self.counters.relayed += 1;
-                self.counters.bytes_to_peers += payload.len() as u64;
-            }
-            Output::HandOver(_) => self.counters.handed_over += 1,
-            Output::Drop(reason) => self.counters.drops[*reason as usize] += 1,
-        }
-    }
 }
 
-/// RFC 8656 section 5: a nonce lives for an hour at most.
+/// Creates the nonces. Their lifetime is at most an hour (RFC 8656 section 5).
 fn nonces(config: &Config, secrets: &Secrets, credentials: &Credentials) -> Nonces {
     let features = SecurityFeatures {
         password_algorithms: config.password_algorithms.offer().is_some(),
@@ -398,7 +356,8 @@ fn nonces(config: &Config, secrets: &Secrets, credentials: &Credentials) -> Nonc
     Nonces::new(&secrets.nonce_key, previous, config.nonce_lifetime_s.min(3_600), features)
 }
 
-/// RFC 8489 section 6.3: what a server is never sent, and a wrong FINGERPRINT, are silently discarded.
+/// Returns the method, or why the message is discarded (RFC 8489 section 6.3): wrong class for the method, or a wrong
+/// FINGERPRINT.
 #[inline]
 fn validate(message: &Message<'_>) -> Result<Method, DropReason> {
     let method = message.method().map_err(|_| DropReason::Method)?;
@@ -413,7 +372,7 @@ fn validate(message: &Message<'_>) -> Result<Method, DropReason> {
         | (
             Class::Request,
             Method::Binding | Method::Allocate | Method::Refresh | Method::CreatePermission | Method::ChannelBind,
-        ) if message.fingerprint_is_right() => Ok(method),
+        ) if message.has_valid_fingerprint() => Ok(method),
         (Class::Request | Class::Indication, _) => Err(DropReason::Fingerprint),
     }
 }

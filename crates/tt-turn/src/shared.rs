@@ -1,4 +1,4 @@
-//! What the workers share: quotas, budgets, and who owns which flow and relayed address.
+//! State that all workers share: quotas, budgets, owners of flows and relayed addresses.
 
 mod budget;
 mod meter;
@@ -11,28 +11,29 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tt_model::Nanos;
 
-use crate::allocation::NO_INDEX;
 use crate::flow::{FlowKey, bits_v6, canonical};
 use crate::output::WorkerId;
-use crate::refusal::Refusal;
+use crate::rejection::RejectReason;
 use crate::relay::RelayId;
+use crate::slab::NO_INDEX;
 use budget::Budgets;
 use meter::Meters;
 use registry::{Adjusted, Registry, fold};
 
-/// Bounds over all workers together.
+/// Limits over all workers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quotas {
-    /// Live allocations of one user, ports held in reserve included; one more is answered 486.
+    /// Live allocations and reserved ports of one user; one more is rejected with 486.
     pub allocations_per_user: u32,
-    /// Live allocations of all users, ports held in reserve included; one more is answered 486.
+    /// Live allocations and reserved ports of all users; one more is rejected with 486.
     pub allocations_total: u32,
-    /// Payload bytes per second of one user's allocations, all of them and both ways together; after a silence a
-    /// second's worth at once. What is more is dropped. `u64::MAX` is no bound.
+    /// Payload bytes per second of all allocations of one user, both directions together; `u64::MAX` is unlimited.
+    ///
+    /// After an idle second, one second's worth may pass at once. Excess payloads are dropped.
     pub bytes_per_second_per_user: u64,
-    /// Unauthenticated error replies to one source address.
+    /// Unauthenticated error responses to one source address.
     pub error_replies: Budget,
-    /// Binding answers to one source address.
+    /// Binding responses to one source address.
     pub binding_replies: Budget,
 }
 
@@ -48,7 +49,7 @@ impl Default for Quotas {
     }
 }
 
-/// The relay of a live allocation, of any worker.
+/// The relay of a live allocation of any worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RelayEnd {
     pub(crate) worker: WorkerId,
@@ -66,7 +67,7 @@ impl RelayEnd {
     }
 }
 
-/// What all workers of one server share. The caller makes one, in an `Arc`.
+/// State that all workers of one server share, in an `Arc`.
 #[derive(Debug)]
 pub struct Shared {
     quotas: Quotas,
@@ -76,7 +77,7 @@ pub struct Shared {
     users: Registry,
     flows: Registry,
     relayed: Registry,
-    /// The worker plus one that holds the relay of a reservation token.
+    /// The worker, plus one, that reserved the relay of a token.
     tokens: Registry,
     meters: Meters,
     error_replies: Budgets,
@@ -84,8 +85,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Shared state with `quotas`, with tables for `allocations` live ones over all workers, hashed with `seed`,
-    /// which is random and secret.
+    /// Creates tables for `allocations` live allocations over all workers, hashed with `seed`, which must be random
+    /// and secret.
     #[must_use]
     pub fn new(quotas: Quotas, allocations: u32, seed: u64) -> Self {
         Self {
@@ -104,25 +105,27 @@ impl Shared {
         }
     }
 
-    /// The bounds.
+    /// Returns the limits.
     #[must_use]
     pub fn quotas(&self) -> &Quotas {
         &self.quotas
     }
 
-    /// Live allocations over all workers, and ports held in reserve.
+    /// Returns the number of live allocations and reserved ports over all workers.
     #[must_use]
     pub fn allocations(&self) -> u32 {
         self.allocations.load(Ordering::Relaxed)
     }
 
-    /// From now on no allocation is made, by any worker: an Allocate is answered 403. What lives goes on and may be
-    /// refreshed. RFC 8656 section 7.2 leaves to the server whom it serves.
+    /// Stops new allocations on all workers: an Allocate is rejected with 403.
+    ///
+    /// Live allocations continue and may be refreshed. RFC 8656 section 7.2 lets a server choose the clients that it
+    /// serves.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`Shared::drain`] was called.
+    /// Returns whether [`Shared::drain`] was called.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
@@ -135,19 +138,19 @@ impl Shared {
     /// Takes `units` of the total and of the user's quota, all or none, and returns the user's meter.
     ///
     /// # Errors
-    /// Which quota is used up.
-    pub(crate) fn take_quota(&self, now: Nanos, user: u64, units: u32) -> Result<u32, Refusal> {
+    /// The quota that is used up.
+    pub(crate) fn take_quota(&self, now: Nanos, user: u64, units: u32) -> Result<u32, RejectReason> {
         let (total, own) = (self.quotas.allocations_total, u64::from(self.quotas.allocations_per_user));
         let more = |live: u32| live.checked_add(units).filter(|more| *more <= total);
         if self.allocations.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-            return Err(Refusal::TotalQuota);
+            return Err(RejectReason::TotalQuota);
         }
-        let mut taken = Err(Refusal::UserQuota);
+        let mut taken = Err(RejectReason::UserQuota);
         let adjusted =
             self.users.adjust(user, |used| match used.checked_add(units.into()).filter(|more| *more <= own) {
-                // Nobody else enters or leaves this user: the entry is locked.
+                // No other thread changes this user: the entry is locked.
                 Some(_) if used == 0 && !self.meters.enter(user, now) => {
-                    taken = Err(Refusal::Allocations);
+                    taken = Err(RejectReason::Allocations);
                     used
                 }
                 Some(more) => {
@@ -156,14 +159,14 @@ impl Shared {
                 }
                 None => used,
             });
-        let taken = if adjusted == Adjusted::Full { Err(Refusal::Allocations) } else { taken };
+        let taken = if adjusted == Adjusted::Full { Err(RejectReason::Allocations) } else { taken };
         if taken.is_err() {
             self.allocations.fetch_sub(units, Ordering::Relaxed);
         }
         taken
     }
 
-    /// Gives the units back.
+    /// Returns units to both quotas.
     pub(crate) fn return_quota(&self, user: u64, units: u32) {
         self.users.adjust(user, |used| {
             let left = used.saturating_sub(units.into());
@@ -175,61 +178,61 @@ impl Shared {
         self.allocations.fetch_sub(units, Ordering::Relaxed);
     }
 
-    /// The meter of a user who has taken units.
+    /// Returns the meter of a user who has units.
     pub(crate) fn meter(&self, user: u64) -> u32 {
         self.meters.place(user)
     }
 
-    /// Takes a payload out of the bandwidth of the user with this meter; false where it is spent.
+    /// Takes a payload from the bandwidth of the user with this meter; returns `false` if it is used up.
     #[inline]
     pub(crate) fn spend_bandwidth(&self, meter: u32, now: Nanos, bytes: usize) -> bool {
         meter == NO_INDEX || self.meters.spend(meter, now, bytes)
     }
 
-    /// Makes known that `worker` owns the flow; false where there is no room.
+    /// Publishes that `worker` owns the flow; returns `false` if the table is full.
     pub(crate) fn publish_flow(&self, flow: &FlowKey, worker: WorkerId) -> bool {
         let owner = u64::from(worker.0) + 1;
         self.flows.adjust(self.flow_key(flow), |_| owner) != Adjusted::Full
     }
 
-    /// Makes known that the flow is nobody's.
+    /// Withdraws the owner of the flow.
     pub(crate) fn withdraw_flow(&self, flow: &FlowKey) {
         self.flows.adjust(self.flow_key(flow), |_| 0);
     }
 
-    /// Makes known that `relay` of `worker` relays on the address; false where there is no room.
+    /// Publishes that `relay` of `worker` has the relayed address; returns `false` if the table is full.
     pub(crate) fn publish_relayed(&self, relayed: SocketAddr, end: RelayEnd) -> bool {
         self.relayed.adjust(self.addr_key(relayed), |_| end.bits()) != Adjusted::Full
     }
 
-    /// Makes known that nobody relays on the address.
+    /// Withdraws the relayed address.
     pub(crate) fn withdraw_relayed(&self, relayed: SocketAddr) {
         self.relayed.adjust(self.addr_key(relayed), |_| 0);
     }
 
-    /// Makes known that `worker` holds the relay of `token`; false where there is no room.
+    /// Publishes that `worker` reserved the relay of `token`; returns `false` if the table is full.
     pub(crate) fn publish_token(&self, token: u64, worker: WorkerId) -> bool {
         let owner = u64::from(worker.0) + 1;
         self.tokens.adjust(fold(&[token], self.seed), |_| owner) != Adjusted::Full
     }
 
-    /// Makes known that the token is worth nothing.
+    /// Withdraws the token.
     pub(crate) fn withdraw_token(&self, token: u64) {
         self.tokens.adjust(fold(&[token], self.seed), |_| 0);
     }
 
-    /// The worker that holds the relay of `token`.
+    /// Returns the worker that reserved the relay of `token`.
     pub(crate) fn token_owner(&self, token: u64) -> Option<WorkerId> {
         self.tokens.get(fold(&[token], self.seed)).map(|owner| WorkerId((owner - 1) as u16))
     }
 
-    /// The worker that has the flow's allocation.
+    /// Returns the worker that has the flow's allocation.
     #[inline]
     pub(crate) fn flow_owner(&self, flow: &FlowKey) -> Option<WorkerId> {
         self.flows.get(self.flow_key(flow)).map(|owner| WorkerId((owner - 1) as u16))
     }
 
-    /// Whose relayed address `addr` is, if it is a live allocation's, of any worker.
+    /// Returns the relay with the relayed address `addr`, if it is a live allocation's of any worker.
     #[inline]
     pub(crate) fn relay_end(&self, addr: SocketAddr) -> Option<RelayEnd> {
         self.relayed.get(self.addr_key(addr)).map(RelayEnd::of_bits)

@@ -1,9 +1,23 @@
-//! Records in numbered places, all allocated at the start.
+//! Records in numbered slots, all allocated at the start.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A fixed number of places. The place freed last is used next, so that a server with few allocations stays in cache.
+/// No record: the end of a list, or nothing remembered.
+pub(crate) const NO_INDEX: u32 = u32::MAX;
+
+/// The head of a list of records, and their number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct List {
+    pub(crate) head: u32,
+    pub(crate) len: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: Self = Self { head: NO_INDEX, len: 0 };
+}
+
+/// A fixed number of slots. The last freed slot is used first, so that few records stay in cache.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     places: Box<[Option<T>]>,
@@ -15,7 +29,7 @@ impl<T> Slab<T> {
         Self { places: (0..capacity).map(|_| None).collect(), free: (0..capacity).rev().collect() }
     }
 
-    /// Stores `record`; `None` where every place is taken.
+    /// Stores `record`, or returns `None` if all slots are in use.
     pub(crate) fn insert(&mut self, record: T) -> Option<u32> {
         let index = self.free.pop()?;
         self.places[index as usize] = Some(record);
@@ -38,7 +52,7 @@ impl<T> Slab<T> {
         self.places.get_mut(index as usize)?.as_mut()
     }
 
-    /// Brings the place at `index` nearer, if there is one.
+    /// Prefetches the slot at `index`.
     #[inline]
     pub(crate) fn prefetch(&self, index: u32) {
         if let Some(place) = self.places.get(index as usize) {
@@ -46,7 +60,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Brings the place that is used next nearer.
+    /// Prefetches the slot that is used next.
     #[inline]
     pub(crate) fn prefetch_next(&self) {
         if let Some(index) = self.free.last() {
@@ -54,17 +68,17 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Every record with its place.
+    /// Iterates over all records with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0u32..).zip(&self.places).filter_map(|(index, place)| Some((index, place.as_ref()?)))
     }
 
-    /// How many places are taken.
+    /// Returns the number of slots in use.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// How many places are left.
+    /// Returns the number of free slots.
     pub(crate) fn room(&self) -> usize {
         self.free.len()
     }

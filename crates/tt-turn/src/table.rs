@@ -1,4 +1,4 @@
-//! A hash table of fixed size: keys of integers, no tombstones, nothing allocated after it is made.
+//! A hash table of fixed size with integer keys, without tombstones or allocation after its creation.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -9,7 +9,7 @@ use foldhash::fast::FoldHasher;
 
 /// A key of whole integers.
 pub(crate) trait Key: Copy + Eq {
-    /// The value that no key has; it marks an empty bucket.
+    /// The value of an empty bucket, which no key has.
     const EMPTY: Self;
     /// Feeds the key's integers to the hash.
     fn feed(&self, hasher: &mut FoldHasher<'_>);
@@ -47,7 +47,7 @@ struct Bucket<K, V> {
     value: V,
 }
 
-/// Open addressing with linear probing; a removal moves the run behind it up, so that a million inserts and removals
+/// Open addressing with linear probing. A removal moves the following run up, so that a million inserts and removals
 /// at full capacity leave the table as it was.
 #[derive(Debug)]
 pub(crate) struct Table<K, V> {
@@ -59,7 +59,7 @@ pub(crate) struct Table<K, V> {
 }
 
 impl<K: Key, V: Copy + Default> Table<K, V> {
-    /// A table for `capacity` entries, at most two thirds full, hashed with `seed`.
+    /// Creates a table for `capacity` entries, at most two thirds full, hashed with `seed`.
     pub(crate) fn new(capacity: usize, seed: u64) -> Self {
         let size = (capacity + capacity / 2 + 1).next_power_of_two();
         Self {
@@ -78,7 +78,7 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
         hasher.finish() as usize & (self.buckets.len() - 1)
     }
 
-    /// The bucket of `key`, or the empty one where it would go.
+    /// Returns the bucket of `key`, or the empty one for it.
     #[inline]
     fn find(&self, key: &K) -> Result<usize, usize> {
         let mask = self.buckets.len() - 1;
@@ -95,7 +95,7 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
         }
     }
 
-    /// The value of `key`, or `other` where there is none, in as much time, and whether it is the former.
+    /// Returns the value of `key` and true, or `other` and false, in the same time.
     #[inline]
     pub(crate) fn get_or(&self, key: &K, other: V) -> (V, bool) {
         let mask = self.buckets.len() - 1;
@@ -110,7 +110,7 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
         }
     }
 
-    /// Brings the place of `key` nearer for a look-up that comes soon.
+    /// Prefetches the bucket of `key`.
     #[inline]
     pub(crate) fn prefetch(&self, key: &K) {
         tt_simd::prefetch(&self.buckets[self.home(key)]);
@@ -121,7 +121,7 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
         self.find(key).ok().map(|at| &self.buckets[at].value)
     }
 
-    /// Sets the value of `key`; false where the table is full.
+    /// Sets the value of `key`; returns `false` if the table is full.
     #[must_use]
     pub(crate) fn insert(&mut self, key: K, value: V) -> bool {
         match self.find(&key) {

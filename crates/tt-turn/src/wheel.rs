@@ -1,24 +1,23 @@
-//! What expires when: a wheel of seconds.
+//! Expiry times: a timer wheel of seconds.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 use tt_model::Nanos;
 
-/// Seconds once around; longer than the longest lifetime of RFC 8656, an hour.
+/// Seconds of one turn: more than an hour, the longest lifetime of RFC 8656.
 const SECONDS: u64 = 4_096;
 const NONE: u32 = u32::MAX;
 
-/// Dense indices sorted by the second in which they are to be looked at. Setting, clearing and taking cost the same
-/// whatever the number of entries. An index that lies further ahead than the wheel reaches comes early; its owner
-/// looks at the exact time and sets it again.
+/// Indices sorted by the second in which they are due. Setting, clearing and taking need constant time. An index
+/// further ahead than one turn is due early; its owner checks the exact time and sets it again.
 #[derive(Debug)]
 pub(crate) struct Wheel {
     heads: Box<[u32]>,
     links: Box<[Link]>,
     occupied: [u64; SECONDS as usize / 64],
     len: usize,
-    /// No entry lies before this second.
+    /// No entry is before this second.
     cursor_s: u64,
 }
 
@@ -26,12 +25,12 @@ pub(crate) struct Wheel {
 struct Link {
     next: u32,
     previous: u32,
-    /// The place on the wheel, `NONE` where the index is not on it.
+    /// Position on the wheel, or `NONE`.
     place: u32,
 }
 
 impl Wheel {
-    /// A wheel for the indices below `capacity`.
+    /// Creates a wheel for the indices below `capacity`.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             heads: vec![NONE; SECONDS as usize].into_boxed_slice(),
@@ -42,7 +41,7 @@ impl Wheel {
         }
     }
 
-    /// Puts `index` where it comes due at `at` or up to a second later, moving it where it was set before.
+    /// Sets `index` to be due at `at` or up to a second later; moves it if it is set.
     pub(crate) fn set(&mut self, index: u32, now: Nanos, at: Nanos) {
         self.clear(index);
         if self.len == 0 {
@@ -60,7 +59,7 @@ impl Wheel {
         self.len += 1;
     }
 
-    /// Takes `index` off the wheel, if it is on it.
+    /// Removes `index` from the wheel.
     pub(crate) fn clear(&mut self, index: u32) {
         let Link { next, previous, place } = self.links[index as usize];
         if place == NONE {
@@ -95,7 +94,7 @@ impl Wheel {
         Some(index)
     }
 
-    /// When the next index comes due.
+    /// Returns when the next index is due.
     pub(crate) fn next_at(&self) -> Option<Nanos> {
         self.next_second().map(Nanos::from_secs)
     }

@@ -20,8 +20,8 @@ mod icmp;
 mod operators;
 #[path = "engine/peers.rs"]
 mod peers;
-#[path = "engine/refusals.rs"]
-mod refusals;
+#[path = "engine/rejections.rs"]
+mod rejections;
 #[path = "engine/relaying.rs"]
 mod relaying;
 #[path = "engine/reload.rs"]

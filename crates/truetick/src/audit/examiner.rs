@@ -3,19 +3,22 @@
 use std::collections::VecDeque;
 
 use anyhow::Context as _;
-use tt_market::rules::Checksum;
+use tt_market::DropReason;
 use tt_market::{
-    Applied, Board, CandleSource, Capacity, ConnectionId, ContractUnit, Decimal, Engine, Event, EventBuffer, Fault,
-    InstrumentSpec, Levels, Proof, Request, Symbol, Venue, VenueCounters,
+    Applied, Board, BookUpdate, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request,
+    VenueCounters,
 };
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::event::{Event, EventBuffer, Levels};
+use tt_venue::listing::ContractUnit;
+use tt_venue::{Decimal, Symbol, Venue};
 
 use super::finding::Findings;
 use super::instrument::{Order, Watched};
 use super::skew::Skew;
 use super::steps::Digits;
-use crate::market::ToldInstrument;
+use market_feed::ToldInstrument;
 
 /// Instruments of one feed.
 const INSTRUMENTS_MAX: usize = 1024;
@@ -297,7 +300,7 @@ impl Examiner {
         if added.is_none() {
             self.note("too_many_instruments", true, "more instruments than the audit follows");
         }
-        self.watched.push(Watched::new(spec.symbol, spec.venue.rules().checksum != Checksum::None));
+        self.watched.push(Watched::new(spec.symbol, !spec.venue.rules().checksum.is_none()));
         if added.is_none() {
             self.watched.pop();
         }
@@ -323,9 +326,11 @@ impl Examiner {
         }
     }
 
-    fn conclude(&mut self, result: Result<Applied, Fault>) {
+    fn conclude(&mut self, result: Result<Applied, DropReason>) {
         match result {
-            Ok(Applied::Book(id)) => self.watched[id.0 as usize].applied += 1,
+            Ok(Applied::Book { instrument: id, update: BookUpdate::Snapshot | BookUpdate::Delta }) => {
+                self.watched[id.0 as usize].applied += 1;
+            }
             Ok(_) => {}
             Err(fault) => self.findings.add(fault.name(), 1, is_wrong(fault), Some(self.record), "dropped"),
         }
@@ -419,21 +424,21 @@ impl Examiner {
 }
 
 /// Whether a dropped frame means that the recording is wrong.
-fn is_wrong(fault: Fault) -> bool {
+fn is_wrong(fault: DropReason) -> bool {
     // What a join leaves over, topics that are not read, and deltas that stand before their snapshot are as they should
     // be; a doubled update has a finding of its own.
     !matches!(
         fault,
-        Fault::Superseded
-            | Fault::UnknownTopic
-            | Fault::UnknownSymbol
-            | Fault::UnexpectedSnapshot
-            | Fault::AwaitingSnapshot
-            | Fault::SnapshotTooOld
-            | Fault::Duplicate
-            | Fault::Refused
-            | Fault::VenueError
-            | Fault::OrdersFull
+        DropReason::Superseded
+            | DropReason::UnknownTopic
+            | DropReason::UnknownSymbol
+            | DropReason::UnexpectedSnapshot
+            | DropReason::AwaitingSnapshot
+            | DropReason::SnapshotTooOld
+            | DropReason::Duplicate
+            | DropReason::Rejected
+            | DropReason::VenueError
+            | DropReason::OrdersFull
     )
 }
 

@@ -2,9 +2,11 @@
 
 use std::hash::Hasher as _;
 
-use tt_market::rules::Numbering;
-use tt_market::{BookDelta, BookSide, Level, Levels, Symbol, TopOfBook};
+use tt_market::{BookSide, TopOfBook};
 use tt_meter::Histogram;
+use tt_venue::Symbol;
+use tt_venue::event::{BookDelta, Level, Levels};
+use tt_venue::rules::Numbering;
 use twox_hash::XxHash3_64;
 
 use super::steps::Digits;

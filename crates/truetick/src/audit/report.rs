@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
-use tt_market::Fault;
+use tt_market::DropReason;
 use tt_meter::Histogram;
 
 use super::examiner::Examiner;
 use super::finding::Finding;
 use super::instrument::Watched;
 use super::source::Examined;
-use crate::market::{Run, steps_text};
+use market_feed::{Run, steps_text};
 
 /// Instruments that the table shows; JSON has all.
 const ROWS_MAX: usize = 30;
@@ -37,7 +37,7 @@ fn feed(feed: &Examiner) -> Value {
         counters.named().into_iter().map(|(name, count)| (name.to_owned(), json!(count))).collect();
     // The one that has a sign.
     named["lag_ns"] = json!(counters.lag_signed_ns());
-    let drops: Map<String, Value> = Fault::ALL
+    let drops: Map<String, Value> = DropReason::ALL
         .into_iter()
         .filter(|fault| counters.dropped(*fault) > 0)
         .map(|fault| (fault.name().to_owned(), json!(counters.dropped(fault))))
@@ -107,7 +107,12 @@ pub(super) fn as_text(examined: &Examined, seconds: f64) -> String {
         let first = first_record.map_or_else(String::new, |record| format!(", first at record {record}"));
         let _ = writeln!(text, "  {sign:5} {count:9} {name}: {told}{first}");
     }
-    let _ = writeln!(text, "  {}", if examined.is_right() { "nothing is wrong" } else { "something is WRONG" });
+    let verdict = match (examined.is_right(), examined.records) {
+        (false, _) => "something is WRONG",
+        (true, 0) => "nothing to check: no record",
+        (true, _) => "nothing is wrong",
+    };
+    let _ = writeln!(text, "  {verdict}");
     text
 }
 

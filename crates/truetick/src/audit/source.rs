@@ -9,15 +9,14 @@ use tt_journal::{
     CbcapReader, CryptofeedReader, Direction, Entry, Format, GzLines, JsonLines, ReadError, Record, RecordingReader,
     read_container,
 };
-use tt_market::{Symbol, Venue};
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::{Origin, Symbol, Venue};
 
 use super::examiner::Examiner;
 use super::finding::Findings;
-use super::origin;
-use crate::market::{Replaying, Run, recorded_instrument, recorded_steps, recorded_venue};
-use crate::pulse::Pulse;
-use crate::shutdown::Shutdown;
+use market_feed::{Replaying, Run, recorded_instrument, recorded_steps, recorded_venue};
+use tt_os::progress::ProgressLine;
+use tt_os::shutdown::Shutdown;
 
 /// Frames that are held until one of them shows whose they are.
 const HELD_MAX: usize = 1000;
@@ -81,7 +80,7 @@ struct Examination<'a> {
     /// Bytes that were read of all files, and how many there are.
     bytes: &'a AtomicU64,
     len: u64,
-    pulse: Pulse,
+    pulse: ProgressLine,
     shutdown: &'a Shutdown,
 }
 
@@ -100,7 +99,7 @@ pub(super) fn examine(parts: &[PathBuf], venue: Option<Venue>, shutdown: &Shutdo
         records: 0,
         bytes: &bytes,
         len,
-        pulse: Pulse::new("audit"),
+        pulse: ProgressLine::new("audit"),
         shutdown,
     };
     let mut format = Format::Recording;
@@ -128,7 +127,9 @@ impl Examination<'_> {
             }
             Format::Cbcap => {
                 let reader = CbcapReader::new(source)?;
-                self.settle(reader.venue())?;
+                let named = self.venue.or_else(|| Venue::find(reader.venue()));
+                let unknown = || Failed::Unreadable(format!("{}: unknown venue", reader.venue()));
+                self.settle(Origin::Venue(named.ok_or_else(unknown)?))?;
                 for record in reader {
                     self.take(record)?;
                 }
@@ -153,10 +154,10 @@ impl Examination<'_> {
             match line.direction {
                 Direction::Received => self.take(Ok(line.record))?,
                 Direction::Opened | Direction::Addressed => {
-                    if let Some(name) = line.address.as_deref().and_then(origin::of_address)
+                    if let Some(origin) = line.address.as_deref().and_then(Venue::of_address)
                         && self.feeds.is_empty()
                     {
-                        self.settle(name)?;
+                        self.settle(self.venue.map_or(origin, Origin::Venue))?;
                     }
                 }
             }
@@ -191,22 +192,21 @@ impl Examination<'_> {
             self.examine(self.records, &record);
             return Ok(());
         }
-        let shown = match self.venue {
-            Some(venue) => Some(venue.name()),
-            None => origin::of_frame(&record.payload),
-        };
+        let venue = self.venue.or_else(|| Venue::of_frame(&record.payload));
         self.held.push((self.records, record));
-        match shown {
-            Some(name) => self.settle(name),
+        match venue {
+            Some(venue) => self.settle(Origin::Venue(venue)),
             None if self.held.len() < HELD_MAX => Ok(()),
             None => Err(Failed::Unreadable("whose feed is it? --venue tells".to_owned())),
         }
     }
 
     /// The venue is known: what was held goes in.
-    fn settle(&mut self, name: &str) -> Result<(), Failed> {
-        let known = self.venue.or_else(|| Venue::find(name));
-        let venue = known.ok_or_else(|| Failed::Unreadable(format!("{name} is no venue that truetick reads")))?;
+    fn settle(&mut self, origin: Origin) -> Result<(), Failed> {
+        let venue = match origin {
+            Origin::Venue(venue) => venue,
+            Origin::Unsupported(name) => return Err(Failed::Unreadable(format!("{name} is not supported"))),
+        };
         if self.feeds.is_empty() {
             self.feeds.push((0, Examiner::new(venue, false)));
         }
@@ -241,7 +241,7 @@ impl Examination<'_> {
     fn step(&mut self) -> Result<(), Failed> {
         self.records += 1;
         if self.records.is_multiple_of(RECORDS_PER_LOOK) {
-            self.pulse.tell(self.bytes.load(Relaxed), self.len);
+            self.pulse.update(self.bytes.load(Relaxed), self.len);
             if self.shutdown.is_requested() {
                 return Err(Failed::Ended);
             }

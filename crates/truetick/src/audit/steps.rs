@@ -1,6 +1,6 @@
 //! How fine an instrument's steps are, from the digits that its venue writes.
 
-use tt_market::Decimal;
+use tt_venue::Decimal;
 
 const POW10: [i64; 19] = {
     let mut powers = [1; 19];

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 /// The text that a configuration was read from; empty where there was no file. Its `Debug` shows no text, since
 /// passwords may stand there.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(super) struct Source {
     path: Option<PathBuf>,
     text: String,
 }
@@ -25,17 +25,26 @@ impl Source {
     }
 
     /// The file.
-    pub(crate) fn path(&self) -> Option<PathBuf> {
+    pub(super) fn path(&self) -> Option<PathBuf> {
         self.path.clone()
     }
 
-    /// File and line of `key` in `[section]`, of its value number `index` where it has several; `None` where the file
-    /// does not say it.
-    pub(crate) fn place(&self, section: &str, key: &str, index: usize) -> Option<String> {
-        let document = DeTable::parse(&self.text).ok()?;
-        let value = document.get_ref().get(section)?.get_ref().get(key)?;
-        let element = value.get_ref().as_array().and_then(|array| array.get(index));
-        Some(self.at(element.unwrap_or(value).span().start))
+    /// Returns every key of `[section]`, the index of each of its values, and the file and line of that value.
+    #[cfg(feature = "turn")]
+    pub(super) fn places(&self, section: &str) -> Vec<(String, usize, String)> {
+        let Ok(document) = DeTable::parse(&self.text) else { return Vec::new() };
+        let Some(table) = document.get_ref().get(section).and_then(|section| section.get_ref().as_table()) else {
+            return Vec::new();
+        };
+        let mut places = Vec::new();
+        for (key, value) in table {
+            let mut add = |index, offset| places.push((key.get_ref().to_string(), index, self.at(offset)));
+            match value.get_ref().as_array() {
+                Some(array) => array.iter().enumerate().for_each(|(index, value)| add(index, value.span().start)),
+                None => add(0, value.span().start),
+            }
+        }
+        places
     }
 
     /// File and line of the byte at `offset`.

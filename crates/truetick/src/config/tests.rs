@@ -31,7 +31,7 @@ fn sections_reach_their_fields() {
          [http]\nlisten = \"127.0.0.1:9641\"\n",
     )
     .expect("parses");
-    assert_eq!(config.turn.relay_ports, Some(PortRange { low: 50_000, high: 50_100 }));
+    assert_eq!(config.turn.relay_ports, Some(turn_server::PortRange { low: 50_000, high: 50_100 }));
     assert_eq!(config.turn.allow_peer, ["10.0.0.0/8".parse().unwrap()]);
     assert_eq!(config.http.listen, Some("127.0.0.1:9641".parse().unwrap()));
 }
@@ -88,7 +88,8 @@ fn every_known_key_is_in_the_sample_file() {
         let told = refusal(&format!("{section}\nno_such_key = 1\n{rest}"));
         let known: Vec<&str> = told.split('`').skip(3).step_by(2).collect();
         assert!(!known.is_empty(), "{told}");
-        for key in known {
+        // Deprecated aliases are in the manual only.
+        for key in known.into_iter().filter(|key| *key != "linger_us") {
             let is_there = sample.contains(&format!("\n{key} = ")) || sample.contains(&format!(".{key}]\n"));
             assert!(is_there, "{section} {key} is missing in the sample");
         }

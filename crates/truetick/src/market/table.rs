@@ -5,17 +5,14 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use market_feed::{Instrument, Reader, Unreached, account_shown, ingest, level_text};
 use serde_json::json;
 use tt_market::TopOfBook;
 use tt_model::{InstrumentId, Nanos};
 
-use super::instruments::Instrument;
-use super::reach::Unreached;
-use super::running::Reader;
-use super::shown::level_text;
-use super::snapshot::{account_shown, ingest};
-use crate::http::snapshot::Account;
-use crate::shutdown::Shutdown;
+use tt_os::clock::unix_now;
+use tt_os::shutdown::Shutdown;
+use tt_status::market::Account;
 
 /// How often the table is drawn.
 const EVERY: Duration = Duration::from_millis(250);
@@ -43,7 +40,7 @@ pub(super) fn show(reader: &Reader, shutdown: &Shutdown, as_json: bool, most: Op
         let rate = (frames - last.1) as f64 / last.0.elapsed().as_secs_f64();
         last = (Instant::now(), frames);
         rates.look(reader);
-        let now = Nanos(unix_ns());
+        let now = unix_now();
         let text = if as_json { lines(reader, now, &rates) } else { table(reader, now, rate, &rates) };
         if redraw {
             // Home, and clear what is below.
@@ -68,11 +65,6 @@ pub(super) fn connecting(unreached: &Unreached, as_json: bool) -> String {
         return format!("{line}\n");
     }
     format!("{:13} connecting: {fault}; again in {:.1} s; {url}\n", venue.name(), wait.as_secs_f64())
-}
-
-fn unix_ns() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.unwrap_or_default().as_nanos() as u64
 }
 
 /// How far each instrument's messages had come at the last looks.

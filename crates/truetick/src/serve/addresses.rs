@@ -1,4 +1,4 @@
-//! Where the TURN server can be reached.
+//! Addresses of the TURN server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,13 +6,11 @@ use anyhow::{Context as _, Result, ensure};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
-use crate::turn;
-
 /// STUN and TURN over UDP and TCP, RFC 8656 section 3.
 pub(super) const TURN_PORT: u16 = 3478;
 
-/// What to listen on and what to relay on with `--lan`: loopback beside this machine's other addresses, and relays on
-/// the latter alone, since a relayed address on loopback is of no use to another machine.
+/// Returns the addresses to listen on and to relay on with `--lan`: all of this machine, and all but loopback, since
+/// another machine cannot reach a relayed address on loopback.
 pub(super) fn lan() -> Result<(Vec<SocketAddr>, Vec<IpAddr>)> {
     let interfaces = getifaddrs().context("--lan: cannot list this machine's addresses")?;
     let usable = interfaces.filter(|entry| {
@@ -37,12 +35,11 @@ fn is_of_lan(ip: &IpAddr) -> bool {
     }
 }
 
-/// What a client is told of `turn`: with `lan` the addresses that other machines can use. TLS is only told of where
-/// there is a certificate.
-pub(super) fn urls(turn: &turn::Running, lan: bool) -> Vec<String> {
-    let is_told = |addr: &SocketAddr| !(lan && addr.ip().is_loopback());
-    let udp = turn.listen().iter().filter(|addr| is_told(addr)).map(|addr| format!("turn:{addr}"));
-    let streams = || turn.streams().iter().filter(|stream| is_told(&stream.addr));
+/// Returns the TURN URIs for clients, without loopback if `lan` is set, with `turns:` if there is a certificate.
+pub(super) fn urls(turn: &turn_server::Running, lan: bool) -> Vec<String> {
+    let is_reachable = |addr: &SocketAddr| !(lan && addr.ip().is_loopback());
+    let udp = turn.listen().iter().filter(|addr| is_reachable(addr)).map(|addr| format!("turn:{addr}"));
+    let streams = || turn.streams().iter().filter(|stream| is_reachable(&stream.addr));
     let tcp = streams().filter(|stream| stream.tcp).map(|stream| format!("turn:{}?transport=tcp", stream.addr));
     let tls = streams().filter(|stream| stream.tls).map(|stream| format!("turns:{}?transport=tcp", stream.addr));
     udp.chain(tcp).chain(tls).collect()
@@ -53,10 +50,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_machines_are_not_told_of_loopback() {
-        let mut config = turn::TurnConfig::on("127.0.0.1:0".parse().unwrap());
+    fn lan_uris_contain_no_loopback() {
+        let mut config = turn_server::TurnConfig::on("127.0.0.1:0".parse().unwrap());
         config.workers = 1;
-        let turn = turn::start(&config).unwrap();
+        let turn = turn_server::start(&config).unwrap();
         let addr = turn.listen()[0];
         assert_eq!(urls(&turn, false), [format!("turn:{addr}"), format!("turn:{addr}?transport=tcp")]);
         assert_eq!(urls(&turn, true), Vec::<String>::new());
@@ -64,8 +61,8 @@ mod tests {
     }
 
     #[test]
-    fn relays_of_a_lan_are_not_on_loopback() {
-        // A machine without any other address refuses, which is right, too.
+    fn lan_relays_are_not_on_loopback() {
+        // A machine with loopback only returns an error, which is right too.
         if let Ok((listen, relays)) = lan() {
             assert!(relays.iter().all(|ip| !ip.is_loopback()), "{relays:?}");
             assert_eq!(listen.len(), relays.len() + 1);

@@ -1,12 +1,11 @@
-//! A credential for this run alone.
+//! A random credential for one run.
 
 use anyhow::{Context as _, Result};
 use zeroize::Zeroizing;
 
-use crate::http::snapshot::{IceServer, IceServers};
-use crate::turn;
+use tt_status::turn::{IceServer, IceServers};
 
-/// Characters of names and passwords: 32 that are not mistaken for each other, 5 bits each.
+/// 32 characters that are hard to confuse, 5 bits each.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// 16 characters: 80 bits.
@@ -21,20 +20,20 @@ pub(super) struct Credential {
 }
 
 impl Credential {
-    /// Draws one.
+    /// Generates a credential.
     ///
     /// # Errors
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     pub(super) fn fresh() -> Result<Self> {
         let name = format!("trial-{}", text(NAME_CHARACTERS)?.as_str());
         Ok(Self { name, password: text(PASSWORD_CHARACTERS)? })
     }
 
-    pub(super) fn user(&self) -> turn::User {
-        turn::User { name: self.name.clone(), password: self.password.clone() }
+    pub(super) fn user(&self) -> turn_server::User {
+        turn_server::User { name: self.name.clone(), password: self.password.clone() }
     }
 
-    /// What a browser needs to relay through the server at `urls`.
+    /// Returns the `iceServers` of a browser for the server at `urls`.
     pub(super) fn ice_servers(&self, urls: &[String]) -> IceServers {
         let server =
             IceServer { urls: urls.to_vec(), username: self.name.clone(), credential: self.password.to_string() };
@@ -44,7 +43,7 @@ impl Credential {
 
 fn text(characters: usize) -> Result<Zeroizing<String>> {
     let mut bytes = Zeroizing::new(vec![0; characters]);
-    getrandom::fill(&mut bytes).context("the system gives no random bytes")?;
+    getrandom::fill(&mut bytes).context("the system provides no random bytes")?;
     let letter = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]);
     Ok(Zeroizing::new(bytes.iter().map(letter).collect()))
 }
@@ -54,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_are_alike_and_all_are_plain_text() {
+    fn credentials_are_distinct_plain_text() {
         let (one, other) = (Credential::fresh().unwrap(), Credential::fresh().unwrap());
         assert_ne!(*one.password, *other.password);
         assert_eq!(one.password.len(), PASSWORD_CHARACTERS);

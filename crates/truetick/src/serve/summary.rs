@@ -1,12 +1,13 @@
-//! What is told at the start and at the end.
+//! Text printed at the start and at the end.
 
 use std::fmt::Write as _;
 
-use super::{Running, turn};
-use crate::http::snapshot::{IceServers, Ledger};
+use super::Running;
+use tt_status::accounting::Accounting;
+use tt_status::turn::IceServers;
 
-/// What listens where, the credential, and how to end. The page comes last, where the eye stays.
-pub(super) fn banner(running: &Running, turn: &turn::TurnConfig, ice_servers: &IceServers) -> String {
+/// Returns the addresses, the credential and how to stop. The page comes last, where the eye rests.
+pub(super) fn banner(running: &Running, turn: &turn_server::TurnConfig, ice_servers: &IceServers) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "truetick {}", env!("CARGO_PKG_VERSION"));
@@ -19,8 +20,8 @@ pub(super) fn banner(running: &Running, turn: &turn::TurnConfig, ice_servers: &I
         let (venue, url) = reader.feed(index);
         let _ = writeln!(text, "          {} {url}", venue.name());
     }
-    let _ = writeln!(text, "  risk    a demonstration strategy sends intents through a ring into the gate");
-    let _ = writeln!(text, "\nA credential for this run, for new RTCPeerConnection(...):\n");
+    let _ = writeln!(text, "  risk    a demonstration strategy sends intents to the gate through a ring");
+    let _ = writeln!(text, "\nCredential of this run for new RTCPeerConnection(...):\n");
     for server in &ice_servers.ice_servers {
         let urls: Vec<_> = server.urls.iter().map(|url| format!("{url:?}")).collect();
         let _ = writeln!(text, "  {{ \"iceServers\": [{{");
@@ -29,15 +30,15 @@ pub(super) fn banner(running: &Running, turn: &turn::TurnConfig, ice_servers: &I
         let _ = writeln!(text, "      \"credential\": {:?}", server.credential);
         let _ = writeln!(text, "  }}] }}");
     }
-    let _ = writeln!(text, "\nThe page: http://{}/   Ctrl-C ends it.", running.control.listen());
+    let _ = writeln!(text, "\nThe page: http://{}/   Press Ctrl-C to stop.", running.control.listen());
     text
 }
 
-/// A line for each engine: in = out + dropped, and why.
-pub(super) fn farewell(ledgers: &[Ledger]) -> String {
+/// Returns a line per engine: in = out + dropped, with the drops by name.
+pub(super) fn farewell(ledgers: &[Accounting]) -> String {
     let mut text = String::from("\n");
     for ledger in ledgers {
-        let Ledger { unit, input, out, dropped, closes, drops, .. } = ledger;
+        let Accounting { unit, input, out, dropped, closes, drops, .. } = ledger;
         let sign = if *closes { '=' } else { '\u{2260}' };
         let _ = write!(text, "{unit:>10}: {input} in {sign} {out} out + {dropped} dropped");
         for drop in drops.iter().filter(|drop| drop.count > 0) {
@@ -51,12 +52,12 @@ pub(super) fn farewell(ledgers: &[Ledger]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::snapshot::Count;
+    use tt_status::accounting::Count;
 
     #[test]
-    fn a_sum_that_does_not_close_is_shown_so() {
+    fn a_sum_that_does_not_close_is_marked() {
         let applied = || vec![Count { name: "applied", count: 2 }];
-        let ledger = |input, drops| Ledger::new("frames", input, applied(), drops);
+        let ledger = |input, drops| Accounting::new("frames", input, applied(), drops);
         let superseded = vec![Count { name: "superseded", count: 1 }, Count { name: "duplicate", count: 0 }];
         assert_eq!(
             farewell(&[ledger(3, superseded), ledger(3, vec![])]),

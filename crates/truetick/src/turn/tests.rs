@@ -1,94 +1,144 @@
-//! A fault of the program in one worker. In process: nothing from outside makes a worker panic.
+use std::net::IpAddr;
 
-#![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
+use tt_turn::config::{ChannelNumbers, PasswordAlgorithms as EngineAlgorithms};
+use tt_turn::shared::Quotas;
+use turn_server::PortRange;
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::time::{Duration, Instant};
-
-use super::orders::Order;
 use super::*;
 
-#[allow(dead_code, reason = "each test uses its part of it")]
-#[path = "../../tests/turn/client.rs"]
-mod client;
-
-use client::Client;
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn wait(what: &str, is_so: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !is_so() {
-        assert!(started.elapsed() < PATIENCE, "never: {what}");
-        std::thread::yield_now();
-    }
+fn args(words: &[&str]) -> Args {
+    use clap::{Args as _, FromArgMatches as _};
+    let command = Args::augment_args(clap::Command::new("turn").no_binary_name(true));
+    Args::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap()
 }
 
-fn ready_status(http: SocketAddr) -> u16 {
-    let mut stream = TcpStream::connect(http).unwrap();
-    write!(stream, "GET /readyz HTTP/1.1\r\nHost: {http}\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer.split(' ').nth(1).unwrap().parse().unwrap()
+fn config(words: &[&str], file: &str) -> anyhow::Result<TurnConfig> {
+    TurnConfig::new(&args(words).over(&Config::parse(file).unwrap().turn))
 }
 
-fn relays(client: &mut Client, peer: &UdpSocket) {
-    client.send_channel(0x4000, b"on");
-    let (length, relayed) = peer.recv_from(&mut [0; 64]).unwrap();
-    assert_eq!(length, 2);
-    peer.send_to(b"back", relayed).unwrap();
-    assert_eq!(client.receive_channel(), (0x4000, b"back".to_vec()));
-}
-
-/// A83: the others relay on, health is red until the worker serves again, and no quota, lock or count is left behind.
 #[test]
-fn case_a83_a_workers_panic_is_its_own() {
-    let mut config = TurnConfig::on("127.0.0.1:0".parse().unwrap());
-    config.workers = 4;
-    config.users.push(User::parse("ann:secret").unwrap());
-    config.allow_peers.push("127.0.0.0/8".parse().unwrap());
-    let running = start(&config).unwrap();
-    let state = http::State { turn: Some(running.reading()), ..http::State::default() };
-    let control = http::start("127.0.0.1:0".parse().unwrap(), state).unwrap();
-    let peer = UdpSocket::bind("127.0.0.2:0").unwrap();
-    peer.set_read_timeout(Some(PATIENCE)).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let desk = running.desk();
+fn flags_win_over_the_file_and_the_file_over_defaults() {
+    let file = "[turn]\nlisten = [\"127.0.0.1:1\"]\nrealm = \"file\"\nworkers = 3\nuser = [\"a:1\", \"b:2\"]\n\
+                rfc5766_channel_numbers = true\nrelay_ports = \"50000-50009\"\n";
+    let config = config(&["--realm", "flag", "--listen", "[::1]:2", "--listen", "127.0.0.2:3"], file).unwrap();
+    assert_eq!(config.listen, ["[::1]:2".parse().unwrap(), "127.0.0.2:3".parse().unwrap()]);
+    assert_eq!((config.realm.as_str(), config.workers, config.users.len()), ("flag", 3, 2));
+    assert_eq!(config.channel_numbers, ChannelNumbers::Rfc5766);
+    assert_eq!(config.relay_ports, PortRange { low: 50_000, high: 50_009 });
+    let bound: Vec<_> = config.relay_ips.iter().map(|relay| relay.bound).collect();
+    assert_eq!(bound, ["::1".parse::<IpAddr>().unwrap(), "127.0.0.2".parse().unwrap()]);
+    assert_eq!(config.deny_peers, []);
+}
 
-    let mut clients: Vec<(usize, Client)> = Vec::new();
-    // The kernel spreads them; with this many each of two workers has one, or the kernel is broken.
-    for _ in 0..32 {
-        let mut client = Client::new(running.listen()[0], "ann", "secret");
-        let relayed = client.allocate().unwrap();
-        assert_eq!(client.bind_channel(0x4000, peer.local_addr().unwrap()), 0);
-        let row = runtime.block_on(desk.find(relayed)).unwrap().unwrap();
-        clients.push((row.worker, client));
+#[test]
+fn password_algorithms_are_named_alike_in_flags_and_file() {
+    for (word, algorithms) in [
+        ("md5-and-sha256", EngineAlgorithms::Md5AndSha256),
+        ("md5", EngineAlgorithms::Md5),
+        ("sha256", EngineAlgorithms::Sha256),
+    ] {
+        let flag = config(&["--listen", "127.0.0.1:0", "--password-algorithms", word], "").unwrap();
+        let file = format!("[turn]\nlisten = [\"127.0.0.1:0\"]\npassword_algorithms = \"{word}\"\n");
+        assert_eq!([flag.password_algorithms, config(&[], &file).unwrap().password_algorithms], [algorithms; 2]);
     }
-    let broken = clients[0].0;
-    let (mut gone, mut others): (Vec<_>, Vec<_>) = clients.into_iter().partition(|(worker, _)| *worker == broken);
-    assert!(!others.is_empty());
-    assert_eq!(ready_status(control.listen()), 200);
+    assert_eq!(config(&["--listen", "127.0.0.1:0"], "").unwrap().password_algorithms, EngineAlgorithms::Md5AndSha256);
+}
 
-    assert!(running.posts[broken].send(Order::Panic));
-    let reading = running.reading();
-    wait("the worker is down", || reading().workers_down == 1);
-    assert_eq!(ready_status(control.listen()), 503);
-    others.iter_mut().for_each(|(_, client)| relays(client, &peer));
-    wait("the worker serves again", || reading().workers_down == 0);
-    assert_eq!((ready_status(control.listen()), reading().panics), (200, 1));
+#[test]
+fn external_addresses_stand_for_relay_addresses_in_order() {
+    let flags = "--listen 127.0.0.1:0 --relay-ip 127.0.0.1 --relay-ip ::1 --external-ip 192.0.2.9";
+    let config = config(&flags.split(' ').collect::<Vec<_>>(), "").unwrap();
+    assert_eq!(config.relay_ips[0].external, "192.0.2.9".parse::<IpAddr>().unwrap());
+    assert_eq!(config.relay_ips[1].external, config.relay_ips[1].bound);
+}
 
-    assert_eq!(running.allocations() as usize, others.len(), "quotas are given back");
-    others.iter_mut().for_each(|(_, client)| relays(client, &peer));
-    for (_, client) in &mut gone {
-        assert_eq!(client.refresh(600), 437, "its allocation has ended");
-        client.allocate().unwrap();
-        assert_eq!(client.bind_channel(0x4000, peer.local_addr().unwrap()), 0);
-        relays(client, &peer);
+#[test]
+fn what_makes_no_sense_is_refused_in_one_line() {
+    for (flags, told) in [
+        ("--relay-ip 0.0.0.0", "--relay-ip 0.0.0.0 is not an address of this machine"),
+        (
+            "--relay-ip ::1 --external-ip 192.0.2.1",
+            "--external-ip 192.0.2.1 and relay address ::1 have different address families",
+        ),
+        ("--external-ip 192.0.2.1 --external-ip 192.0.2.2", "--external-ip is given more often than --relay-ip"),
+        ("--workers 0", "--workers must be from 1 to 256"),
+        ("--allocations-max 0", "--allocations-max must be from 1 to 1048576"),
+        ("--user nobody", "--user: a user must be NAME:PASSWORD"),
+        ("--user-file /nowhere", "--user-file: cannot read /nowhere: No such file or directory (os error 2)"),
+        ("--realm \u{7}", "--realm must not contain control characters, quotes, backslashes or decomposed characters"),
+        (
+            "--realm e\u{301}",
+            "--realm must not contain control characters, quotes, backslashes or decomposed characters",
+        ),
+    ] {
+        let words: Vec<_> = "--listen 127.0.0.1:0".split(' ').chain(flags.split(' ')).collect();
+        assert_eq!(format!("{:#}", config(&words, "").unwrap_err()), told);
     }
-    wait("the count is published", || reading().allocations.live as usize == others.len() + gone.len());
-    assert_eq!(reading().allocations.ended as usize, gone.len());
-    control.stop();
-    let ledger = running.stop().ledger();
-    assert!(ledger.closes, "{ledger:?}");
+}
+
+#[test]
+fn quotas_of_the_file_are_in_force_and_printed_again() {
+    let file = "[turn]\nlisten = [\"127.0.0.1:0\"]\n[turn.quotas]\nuser_allocations = 3\nuser_bytes_per_second = 5000\n\
+                permissions_per_allocation = 7\nchannels_per_allocation = 2\nerror_replies_burst = 0\n\
+                binding_replies_per_second = 9\n";
+    let config = config(&[], file).unwrap();
+    assert_eq!((config.quotas.allocations_per_user, config.quotas.bytes_per_second_per_user), (3, 5_000));
+    assert_eq!((config.caps.permissions, config.caps.channels), (7, 2));
+    assert_eq!((config.quotas.error_replies.per_second, config.quotas.error_replies.burst), (10, 0));
+    assert_eq!((config.quotas.binding_replies.per_second, config.quotas.binding_replies.burst), (9, 9));
+    let printed = config.effective(&Config::parse(file).unwrap().turn).quotas;
+    assert_eq!((printed.quotas(), printed.caps()), (config.quotas, config.caps));
+    let defaults = self::config(&[], "[turn]\nlisten = [\"127.0.0.1:0\"]\n").unwrap();
+    assert_eq!((defaults.quotas, defaults.caps.permissions, defaults.caps.channels), (Quotas::default(), 256, 64));
+    for key in ["user_allocations", "user_bytes_per_second", "permissions_per_allocation", "channels_per_allocation"] {
+        let told = format!("{:#}", Config::parse(&format!("[turn.quotas]\n{key} = 0\n")).unwrap_err());
+        assert!(told.contains("line 2") && told.contains(key), "{told}");
+    }
+}
+
+#[test]
+fn a_nat64_prefix_of_the_network_is_looked_into() {
+    let policy = config(&["--nat64-prefix", "2606:4700:64::/96"], "").unwrap().peer_policy(&[]);
+    let judged = |ip: &str| policy.decide_ip(ip.parse().unwrap(), tt_turn::policy::Ownership::Foreign);
+    assert_eq!(judged("2606:4700:64::808:808"), tt_turn::policy::PeerDecision::Allowed);
+    assert_ne!(judged("2606:4700:64::7f00:1"), tt_turn::policy::PeerDecision::Allowed);
+    for wrong in ["2606:4700:64::/80", "10.0.0.0/32"] {
+        let told = format!("{:#}", config(&["--nat64-prefix", wrong], "").unwrap_err());
+        assert!(told.starts_with("--nat64-prefix") && told.contains(wrong), "{told}");
+    }
+}
+
+/// Every key has a value that is not its default; the effective section repeats all of them.
+#[test]
+fn every_key_of_the_section_is_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        path.display().to_string()
+    };
+    let (users, secrets) = (file("users", "carl:one\n"), file("secrets", "north\n"));
+    let nonces = file("nonces", &"0f".repeat(32));
+    let text = format!(
+        "[turn]\nlisten = [\"127.0.0.1:1001\"]\nlisten_tcp = [\"127.0.0.1:1002\"]\nlisten_tls = [\"127.0.0.1:1003\"]\n\
+         cert = \"chain.pem\"\nkey = \"key.pem\"\nrelay_ip = [\"127.0.0.4\"]\nexternal_ip = [\"192.0.2.5\"]\n\
+         relay_ports = \"1006-1007\"\nrealm = \"r8\"\nuser = [\"ann:p9\"]\nuser_file = [\"{users}\"]\n\
+         auth_secret_file = [\"{secrets}\"]\nnonce_key_file = \"{nonces}\"\npassword_algorithms = \"sha256\"\n\
+         allow_peer = [\"10.10.0.0/16\"]\ndeny_peer = [\"10.11.0.0/16\"]\nnat64_prefix = [\"2001:db8:12::/96\"]\n\
+         workers = 13\nallocations_max = 14\nrfc5766_channel_numbers = true\nhairpin = false\nbusy_poll_us = 15\n\
+         drain_timeout_s = 16\n"
+    );
+    let section = Config::parse(&text).unwrap().turn;
+    let config = TurnConfig::new(&section).unwrap();
+    assert_eq!((config.users.len(), config.auth_secrets.len(), config.nonce_keys.is_some()), (2, 1, true));
+    let printed = config.effective(&section);
+    let expected = TurnSection {
+        user: vec!["ann:<masked>".to_owned()],
+        quotas: printed.quotas,
+        streams: printed.streams,
+        key_sources: printed.key_sources.clone(),
+        ..section
+    };
+    assert_eq!(printed, expected);
 }

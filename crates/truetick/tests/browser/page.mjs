@@ -74,7 +74,7 @@ async function books(page) {
 async function verdicts(page) {
   await page.waitForFunction(() => {
     const rows = [...document.querySelectorAll(".verdicts tbody tr")].map((row) => row.innerText);
-    return rows.some((text) => text.includes("accepted")) && rows.some((text) => text.includes("refused"));
+    return rows.some((text) => text.includes("accepted")) && rows.some((text) => text.includes("rejected"));
   });
   const first = await textOf(page, ".verdicts tbody tr");
   await changed(page, ".verdicts tbody tr", first);

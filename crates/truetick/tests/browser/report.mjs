@@ -20,7 +20,7 @@ async function open(name, options) {
   page.on("pageerror", (error) => seen.console.push(`${name} error: ${error.message}`));
   page.on("request", (request) => { if (!isOwn(request.url())) seen.outside.push(request.url()); });
   await page.goto(url);
-  await page.waitForSelector("#figure-journey .figure > *");
+  await page.waitForSelector("#figure-ablation .figure > *");
   return page;
 }
 
@@ -112,7 +112,6 @@ async function placements(page) {
       ways: await lanes(page),
       hop: await text(page, "#figure-line .figure > .quiet"),
       sharing: await texts(page, "#figure-sharing .measure b"),
-      terms: await page.$$eval("#figure-terms .terms li", (terms) => terms.map((term) => [term.dataset.term, term.querySelector("b").textContent])),
     };
   }
   return found;
@@ -128,7 +127,7 @@ seen.line = await line(wide);
 seen.sharing = await sharing(wide);
 seen.spread = await spread(wide);
 seen.placements = await placements(wide);
-seen.journey = await wide.$$eval("#figure-journey tbody tr", (rows) => rows.map((row) => [row.querySelector("th").textContent, ...[...row.querySelectorAll("td.num")].map((cell) => cell.textContent)]));
+seen.ablation = await wide.$$eval("#figure-ablation tbody tr", (rows) => rows.map((row) => [row.querySelector("th").textContent, ...[...row.querySelectorAll("td.num")].map((cell) => cell.textContent)]));
 seen.flow = await wide.$$eval(".path", (paths) => Object.fromEntries(paths.map((path) => [path.dataset.engine, [...path.querySelectorAll(".stage")].map((stage) => [stage.querySelector("span").textContent, stage.querySelector("b").textContent])])));
 await shoot(wide, "wide");
 await wide.emulateMedia({ colorScheme: "dark" });

@@ -33,6 +33,8 @@ pub struct RecordingReader<R> {
     /// Records that were packed, and where the next of them begins.
     block: Vec<u8>,
     block_at: usize,
+    /// Bytes of the packed record, until a record of it is read.
+    packed_bytes: u64,
     created_ns: u64,
     valid_bytes: u64,
     records: u64,
@@ -57,6 +59,7 @@ impl<R: Read> RecordingReader<R> {
             record: Vec::new(),
             block: Vec::new(),
             block_at: 0,
+            packed_bytes: 0,
             created_ns,
             valid_bytes: HEADER_BYTES as u64,
             records: 0,
@@ -94,6 +97,7 @@ impl<R: Read> RecordingReader<R> {
                 let (from, len) = (self.block_at + HEAD_BYTES, u32_at(record, 0) as usize);
                 let Some(head) = parse_head(record) else { return Ok(self.end(TailFault::Kind)) };
                 self.block_at = from + len;
+                self.valid_bytes += std::mem::take(&mut self.packed_bytes);
                 return Ok(Some(Found::Packed(head, from, from + len)));
             }
             if !self.fetch()? {
@@ -105,7 +109,13 @@ impl<R: Read> RecordingReader<R> {
                 return Ok(Some(Found::Bare(head)));
             }
             let Some(block) = unpack(&self.record[HEAD_BYTES..]) else { return Ok(self.end(TailFault::Checksum)) };
-            self.valid_bytes += self.record.len() as u64;
+            // A block without a record is valid as it is.
+            let bytes = self.record.len() as u64;
+            if block.is_empty() {
+                self.valid_bytes += bytes;
+            } else {
+                self.packed_bytes = bytes;
+            }
             (self.block, self.block_at) = (block, 0);
         }
     }

@@ -5,7 +5,7 @@
 
 use super::overflow::{Overflow, Stored};
 use super::slab::{PAGE_STEPS, PageSlab};
-use crate::Fault;
+use crate::drop_reason::DropReason;
 use alloc::vec::Vec;
 use core::mem;
 
@@ -110,8 +110,8 @@ impl Ladder {
         &mut self,
         slab: &mut PageSlab,
         levels: &[L],
-        read: impl Fn(&L) -> Result<(i64, i64), Fault>,
-    ) -> Result<(), Fault> {
+        read: impl Fn(&L) -> Result<(i64, i64), DropReason>,
+    ) -> Result<(), DropReason> {
         let Some(best) = levels.first() else { return Ok(()) };
         self.base = base_for(read(best)?.0);
         let mut before = i64::MAX;
@@ -121,7 +121,7 @@ impl Ladder {
         for level in levels {
             let (key, qty) = read(level)?;
             if key >= before || qty <= 0 {
-                return Err(Fault::SnapshotOrder);
+                return Err(DropReason::SnapshotOrder);
             }
             before = key;
             if key >> 6 != number {

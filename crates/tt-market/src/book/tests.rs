@@ -1,7 +1,7 @@
 //! The ladder against a sorted map.
 
 use super::*;
-use crate::Fault;
+use crate::drop_reason::DropReason;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -135,17 +135,17 @@ proptest! {
 
 #[test]
 fn a_side_that_is_out_of_order_or_holds_nothing_fills_no_ladder() {
-    let off_step: &[Result<(i64, i64), Fault>] = &[Ok((9, 1)), Err(Fault::OffTickSize)];
+    let off_step: &[Result<(i64, i64), DropReason>] = &[Ok((9, 1)), Err(DropReason::OffTickSize)];
     let sides = [
-        (&[Ok((9, 1)), Ok((9, 2))][..], Fault::SnapshotOrder),
-        (&[Ok((9, 1)), Ok((8, 2)), Ok((70, 2))], Fault::SnapshotOrder),
-        (&[Ok((-900_000, 1)), Ok((-999_999, 2)), Ok((-900_001, 2))], Fault::SnapshotOrder),
-        (&[Ok((9, 0))], Fault::SnapshotOrder),
-        (off_step, Fault::OffTickSize),
+        (&[Ok((9, 1)), Ok((9, 2))][..], DropReason::SnapshotOrder),
+        (&[Ok((9, 1)), Ok((8, 2)), Ok((70, 2))], DropReason::SnapshotOrder),
+        (&[Ok((-900_000, 1)), Ok((-999_999, 2)), Ok((-900_001, 2))], DropReason::SnapshotOrder),
+        (&[Ok((9, 0))], DropReason::SnapshotOrder),
+        (off_step, DropReason::OffTickSize),
     ];
     let (mut slab, mut ladder) = (PageSlab::new(16), Ladder::new(16));
-    for (side, fault) in sides {
-        assert_eq!(ladder.fill(&mut slab, side, |level| *level), Err(fault), "{side:?}");
+    for (side, reason) in sides {
+        assert_eq!(ladder.fill(&mut slab, side, |level| *level), Err(reason), "{side:?}");
         ladder.clear(&mut slab);
         assert_eq!((ladder.len(), slab.used(), ladder.best(&slab)), (0, 0, None), "{side:?}");
     }

@@ -1,12 +1,13 @@
 //! The account: own orders, executions, balances and positions.
 
 use super::{Applied, Engine};
+use crate::drop_reason::DropReason;
 use crate::mark::PositionOrigin;
-use crate::{
-    Balance, EventBuffer, Execution, Fault, Fill, FillState, OrderUpdate, Position, PositionMark, PositionUpdate, Venue,
-};
+use crate::{FillState, Position, PositionMark};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::Venue;
+use tt_venue::event::{Balance, EventBuffer, Execution, Fill, OrderUpdate, PositionUpdate};
 
 impl Engine {
     /// Every update of the frame that can be applied is; the first reason why one was not is the frame's.
@@ -15,19 +16,19 @@ impl Engine {
         venue: Venue,
         updates: &[OrderUpdate],
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let mut result = Ok(Applied::Orders);
         for update in updates {
             match self.apply_order_update(venue, update) {
                 Ok(()) => self.counters.venue_mut(venue).order_updates += 1,
-                Err(fault) => result = result.and(Err(fault)),
+                Err(reason) => result = result.and(Err(reason)),
             }
         }
         probe.mark(Stage::Build);
         result
     }
 
-    fn apply_order_update(&mut self, venue: Venue, update: &OrderUpdate) -> Result<(), Fault> {
+    fn apply_order_update(&mut self, venue: Venue, update: &OrderUpdate) -> Result<(), DropReason> {
         let instrument = match &update.symbol {
             Some(symbol) => Some(InstrumentId(self.find(venue, symbol)? as u32)),
             None => None,
@@ -70,7 +71,7 @@ impl Engine {
         venue: Venue,
         buffer: &EventBuffer,
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let (orders, positions) = (buffer.orders_coverage(), buffer.positions_coverage());
         self.orders.begin_listing(venue, orders);
         let mut result = self.apply_order_updates(venue, buffer.order_updates(), probe).map(|_| Applied::Account);
@@ -81,14 +82,14 @@ impl Engine {
         for balance in buffer.balances() {
             match self.apply_balance(venue, balance) {
                 Ok(()) => self.counters.venue_mut(venue).balances += 1,
-                Err(fault) => result = result.and(Err(fault)),
+                Err(reason) => result = result.and(Err(reason)),
             }
         }
         self.position_listings.begin(venue, positions);
         for position in buffer.positions() {
             match self.apply_position(ts_recv, venue, position) {
                 Ok(()) => self.counters.venue_mut(venue).positions += 1,
-                Err(fault) => result = result.and(Err(fault)),
+                Err(reason) => result = result.and(Err(reason)),
             }
         }
         if self.position_listings.end(venue, positions) {
@@ -98,7 +99,7 @@ impl Engine {
         result
     }
 
-    fn apply_execution(&mut self, venue: Venue, execution: &Execution) -> Result<Applied, Fault> {
+    fn apply_execution(&mut self, venue: Venue, execution: &Execution) -> Result<Applied, DropReason> {
         let instrument = Some(InstrumentId(self.find(venue, &execution.symbol)? as u32));
         let Execution { order_id, execution_id, side, px, qty, fee, fee_asset, is_maker, ts_event, .. } = *execution;
         let fill = Fill { trade_id: execution_id, px, qty, fee, fee_asset, is_maker };
@@ -108,17 +109,17 @@ impl Engine {
 
     /// Takes over what the message tells of an asset. A mere change is noted, and leaves what is held to the message
     /// that tells all of it: venues send both, in either order.
-    fn apply_balance(&mut self, venue: Venue, update: &Balance) -> Result<(), Fault> {
+    fn apply_balance(&mut self, venue: Venue, update: &Balance) -> Result<(), DropReason> {
         let known = self.balances.iter_mut().find(|(of, known)| *of == venue && known.asset == update.asset);
         let Some((_, known)) = known else {
             if self.balances.len() == self.balances.capacity() {
-                return Err(Fault::BalancesFull);
+                return Err(DropReason::BalancesFull);
             }
             self.balances.push((venue, *update));
             return Ok(());
         };
         if known.ts_event > update.ts_event && update.ts_event.0 != 0 {
-            return Err(Fault::Duplicate);
+            return Err(DropReason::Duplicate);
         }
         *known = Balance {
             total: update.total.or(known.total),
@@ -130,7 +131,7 @@ impl Engine {
     }
 
     /// Takes over a position, and values it at the last mark price. One that is closed leaves its slot empty.
-    fn apply_position(&mut self, ts_recv: Nanos, venue: Venue, update: &PositionUpdate) -> Result<(), Fault> {
+    fn apply_position(&mut self, ts_recv: Nanos, venue: Venue, update: &PositionUpdate) -> Result<(), DropReason> {
         let index = self.find(venue, &update.symbol)?;
         let instrument = InstrumentId(index as u32);
         let lots = self.instruments[index].signed_lots(update.qty)?;
@@ -145,7 +146,7 @@ impl Engine {
             return Ok(());
         }
         let free = held.or_else(|| self.positions.iter().position(Option::is_none));
-        let slot = free.ok_or(Fault::PositionsFull)?;
+        let slot = free.ok_or(DropReason::PositionsFull)?;
         let known = self.positions.get(slot).copied();
         let Some(entry_px) = update.entry_px.or(known.map(|known| known.entry_px)) else { return Ok(()) };
         let position = Position { instrument, account: known.map_or(0, |known| known.account), lots, entry_px };
@@ -190,7 +191,7 @@ impl Engine {
 
     /// What the account holds of an asset, as the venue last told.
     #[must_use]
-    pub fn balance(&self, venue: Venue, asset: &crate::Symbol) -> Option<&Balance> {
+    pub fn balance(&self, venue: Venue, asset: &tt_venue::Symbol) -> Option<&Balance> {
         self.balances.iter().find(|(of, balance)| *of == venue && balance.asset == *asset).map(|(_, balance)| balance)
     }
 

@@ -1,7 +1,7 @@
 //! How often books may be synchronised anew, and when exactly.
 
-use crate::rules::ResyncBudget;
-use tt_model::Nanos;
+use tt_model::{Nanos, SplitMix64};
+use tt_venue::rules::ResyncBudget;
 
 /// What is left of a venue's budget of resyncs.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +30,7 @@ impl Budget {
 
 /// A share of `most` that is as good as random, the same for the same seed and number: `number` is never used twice.
 pub(super) fn jitter(seed: u64, number: u64, most: Nanos) -> Nanos {
-    // SplitMix64 (Steele, Lea, Flood 2014).
-    let mut mixed = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    Nanos(((u128::from(mixed) * u128::from(most.0)) >> 64) as u64)
+    Nanos(((u128::from(SplitMix64::nth(seed, number)) * u128::from(most.0)) >> 64) as u64)
 }
 
 #[cfg(test)]

@@ -1,20 +1,19 @@
 //! Books that are told order by order: what happens to orders becomes changed levels, which go the way of any other
 //! book.
 
-use super::{AddError, Applied, Engine};
+use super::{AddError, Applied, BookUpdate, Engine};
 use crate::continuity::{Continuity, Join};
+use crate::drop_reason::DropReason;
 use crate::instrument::{BookState, RequestState};
-use crate::kraken::checksum::{self, LEVELS};
 use crate::resting::{Place, Resting};
-use crate::rules::{Checksum, JoinRule};
-use crate::{
-    BookDelta, BookLevel, BookOrder, BookOrders, BookSide, BookSnapshot, ConnectionId, EventBuffer, Fault, Level,
-    Levels, OrderAction,
-};
+use crate::{BookSide, ConnectionId};
 use alloc::vec::Vec;
 use core::mem;
 use tt_meter::Probe;
-use tt_model::{InstrumentId, Nanos, OrderSide};
+use tt_model::{InstrumentId, Nanos, OrderSide, Price, Qty};
+use tt_venue::event::{BookDelta, BookOrder, BookOrders, BookSnapshot, EventBuffer, Level, Levels, OrderAction};
+use tt_venue::rules::JoinRule;
+use tt_venue::{BookLevel, Checksum, OrderChecksum, Venue};
 
 /// Room for what the orders of one frame change.
 #[derive(Debug, Default)]
@@ -30,7 +29,7 @@ impl Changed {
         Self {
             places: Vec::with_capacity(2 * orders_max),
             levels: Vec::with_capacity(2 * orders_max),
-            text: Vec::with_capacity(checksum::LEVEL_TEXT_MAX * orders_max),
+            text: Vec::with_capacity(order_text_len_max() * orders_max),
         }
     }
 
@@ -39,9 +38,9 @@ impl Changed {
         self.levels.clear();
     }
 
-    fn push(&mut self, place: Place) -> Result<(), Fault> {
+    fn push(&mut self, place: Place) -> Result<(), DropReason> {
         if self.places.len() == self.places.capacity() {
-            return Err(Fault::TooManyEntries);
+            return Err(DropReason::TooManyEntries);
         }
         if self.places.last() != Some(&place) {
             self.places.push(place);
@@ -52,14 +51,14 @@ impl Changed {
 
 impl Engine {
     /// Follows an instrument's book order by order from the next subscription on, by its venue's
-    /// [`order_rules`](crate::Venue::order_rules).
+    /// [`Rules::l3`](tt_venue::rules::Rules::l3).
     ///
     /// # Errors
     /// `BadInstrument` if there is no such instrument, or its venue has no such feed; `Full` if the capacity has no room
     /// for orders of books.
     pub fn follow_orders(&mut self, instrument: InstrumentId) -> Result<(), AddError> {
         let known = self.instruments.get_mut(instrument.0 as usize).ok_or(AddError::BadInstrument)?;
-        let rules = known.spec.venue.order_rules().ok_or(AddError::BadInstrument)?;
+        let rules = known.spec.venue.rules().l3.ok_or(AddError::BadInstrument)?;
         if self.capacity.book_orders == 0 {
             return Err(AddError::Full);
         }
@@ -78,7 +77,7 @@ impl Engine {
         self.resting.len()
     }
 
-    /// A trade that took an order of the book: it is both, and the book's fault is the frame's before the trade's.
+    /// A trade that took an order of the book: it is both, and the book's reason is the frame's before the trade's.
     #[inline(never)]
     pub(super) fn apply_match(
         &mut self,
@@ -87,7 +86,7 @@ impl Engine {
         update: &BookOrders,
         buffer: &EventBuffer,
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let venue = connection.venue();
         let traded = self.apply_trades(ts_recv, venue, buffer.trades(), probe);
         let index = self.find(venue, &update.symbol)?;
@@ -106,14 +105,14 @@ impl Engine {
         update: &BookOrders,
         orders: &[BookOrder],
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let index = self.find(connection.venue(), &update.symbol)?;
         let instrument = &self.instruments[index];
         if !instrument.follows_orders {
-            return Err(Fault::UnknownTopic);
+            return Err(DropReason::UnknownTopic);
         }
         if instrument.connection != Some(connection) {
-            return Err(Fault::ForeignConnection);
+            return Err(DropReason::ForeignConnection);
         }
         let mut changed = mem::take(&mut self.changed);
         let result = if update.is_snapshot {
@@ -135,7 +134,7 @@ impl Engine {
         orders: &[BookOrder],
         changed: &mut Changed,
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         match self.replace_orders(index, orders, changed) {
             Ok(levels) => {
                 let snapshot = BookSnapshot {
@@ -147,11 +146,11 @@ impl Engine {
                 };
                 self.apply_snapshot(ts_recv, connection, &snapshot, &changed.levels, probe)
             }
-            Err(fault) => {
+            Err(reason) => {
                 self.instruments[index].state = BookState::Live;
                 self.instruments[index].request = RequestState::None;
                 self.lose_book(index, ts_recv);
-                Err(fault)
+                Err(reason)
             }
         }
     }
@@ -166,7 +165,7 @@ impl Engine {
         orders: &[BookOrder],
         changed: &mut Changed,
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let delta = BookDelta {
             symbol: update.symbol,
             first_id: update.number,
@@ -180,23 +179,25 @@ impl Engine {
         let last_id = instrument.top.update_id;
         let follows = match instrument.state {
             BookState::Live => {
-                instrument.rules.numbering.continuity(last_id, instrument.last_event, &delta) == Continuity::Next
+                Continuity::of(instrument.rules.numbering, last_id, instrument.last_event, &delta) == Continuity::Next
             }
-            BookState::Joining(overlap) => overlap.join(last_id, &delta) == Join::Next,
+            BookState::Joining(overlap) => Join::of(overlap, last_id, &delta) == Join::Next,
             BookState::Awaiting | BookState::Idle => false,
         };
         if !follows {
             let result = self.apply_delta(ts_recv, connection, &delta, &[], probe);
-            if let (Ok(Applied::Kept(_)), Some(slot)) = (result, self.instruments[index].backlog) {
+            if let (Ok(Applied::Book { update: BookUpdate::Buffered, .. }), Some(slot)) =
+                (result, self.instruments[index].backlog)
+            {
                 self.backlogs[slot].keep_order(orders.first().copied());
             }
             return result;
         }
         match self.change_orders(index, orders, changed) {
             Ok(levels) => self.apply_delta(ts_recv, connection, &BookDelta { levels, ..delta }, &changed.levels, probe),
-            Err(fault) => {
+            Err(reason) => {
                 self.lose_book(index, ts_recv);
-                Err(fault)
+                Err(reason)
             }
         }
     }
@@ -210,11 +211,11 @@ impl Engine {
         snapshot: &BookSnapshot,
         orders: &[BookOrder],
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let index = id.0 as usize;
         let instrument = &self.instruments[index];
         if instrument.overlap.is_none() || instrument.state != BookState::Awaiting {
-            return Err(Fault::UnexpectedSnapshot);
+            return Err(DropReason::UnexpectedSnapshot);
         }
         let mut changed = mem::take(&mut self.changed);
         let result = self.replace_orders(index, orders, &mut changed).and_then(|levels| {
@@ -225,19 +226,25 @@ impl Engine {
     }
 
     /// Replaces all orders of a book, and leaves its levels in `changed`.
-    fn replace_orders(&mut self, index: usize, orders: &[BookOrder], changed: &mut Changed) -> Result<Levels, Fault> {
+    fn replace_orders(
+        &mut self,
+        index: usize,
+        orders: &[BookOrder],
+        changed: &mut Changed,
+    ) -> Result<Levels, DropReason> {
         changed.clear();
         self.resting.clear(index as u32);
         for order in orders {
-            let Some(place) = self.place(index, order)? else { return Err(Fault::MissingKey) };
+            let Some(place) = self.place(index, order)? else { return Err(DropReason::MissingKey) };
             let qty = self.instruments[index].quantity(order.qty)?.0;
             self.resting.add(place, order.order_id, qty)?;
             changed.push(place)?;
         }
         let levels = self.changed_levels(index, changed)?;
-        if self.instruments[index].rules.checksum == Checksum::KrakenOrders {
-            let best = |side| changed.places.iter().filter(move |place| place.side == side).take(LEVELS).copied();
+        if let Checksum::Orders(rule) = self.instruments[index].rules.checksum {
+            let best = |side| changed.places.iter().filter(move |place| place.side == side).take(rule.levels).copied();
             let sum = order_checksum(
+                rule,
                 &self.resting,
                 &self.instruments[index],
                 &mut changed.text,
@@ -249,27 +256,32 @@ impl Engine {
     }
 
     /// Applies what happened to orders, and leaves the levels that are others now in `changed`.
-    fn change_orders(&mut self, index: usize, orders: &[BookOrder], changed: &mut Changed) -> Result<Levels, Fault> {
+    fn change_orders(
+        &mut self,
+        index: usize,
+        orders: &[BookOrder],
+        changed: &mut Changed,
+    ) -> Result<Levels, DropReason> {
         changed.clear();
         for order in orders {
             for place in self.change_order(index, order)?.into_iter().flatten() {
                 changed.push(place)?;
             }
         }
-        if self.instruments[index].rules.checksum == Checksum::KrakenOrders {
-            self.cut_orders(index, changed);
+        if let Checksum::Orders(rule) = self.instruments[index].rules.checksum {
+            self.cut_orders(rule, index, changed);
         }
         self.changed_levels(index, changed)
     }
 
     /// Applies what happened to one order; returns the levels that are others now.
-    pub(super) fn change_order(&mut self, index: usize, order: &BookOrder) -> Result<[Option<Place>; 2], Fault> {
+    pub(super) fn change_order(&mut self, index: usize, order: &BookOrder) -> Result<[Option<Place>; 2], DropReason> {
         let (book, id) = (index as u32, &order.order_id);
         let known = self.resting.find(book, id);
         let before = known.map(|(place, _)| place);
         match order.action {
             OrderAction::Add => {
-                let Some(place) = self.place(index, order)? else { return Err(Fault::MissingKey) };
+                let Some(place) = self.place(index, order)? else { return Err(DropReason::MissingKey) };
                 let qty = self.instruments[index].quantity(order.qty)?.0;
                 self.resting.add(place, *id, qty)?;
                 Ok([before, Some(place)])
@@ -289,7 +301,8 @@ impl Engine {
             }
             OrderAction::Take => {
                 let taken = self.instruments[index].quantity(order.qty)?.0;
-                let left = known.map(|(_, qty)| qty - taken).filter(|left| *left >= 0).ok_or(Fault::UnknownOrder)?;
+                let left =
+                    known.map(|(_, qty)| qty - taken).filter(|left| *left >= 0).ok_or(DropReason::UnknownOrder)?;
                 self.resting.resize(book, id, left)?;
                 Ok([before, None])
             }
@@ -301,7 +314,7 @@ impl Engine {
     }
 
     /// The level that an order names.
-    fn place(&mut self, index: usize, order: &BookOrder) -> Result<Option<Place>, Fault> {
+    fn place(&mut self, index: usize, order: &BookOrder) -> Result<Option<Place>, DropReason> {
         let side = match order.side {
             OrderSide::Buy => BookSide::Bid,
             OrderSide::Sell => BookSide::Ask,
@@ -311,13 +324,13 @@ impl Engine {
     }
 
     /// Takes the changed levels into the book, drops the orders beyond its depth, and computes the checksum of the rest.
-    fn cut_orders(&mut self, index: usize, changed: &mut Changed) {
+    fn cut_orders(&mut self, rule: OrderChecksum, index: usize, changed: &mut Changed) {
         let instrument = &mut self.instruments[index];
         for place in &changed.places {
             let ladder = instrument.book.side_mut(place.side);
             ladder.set(&mut self.slab, place.side.key(place.px), self.resting.qty(place));
         }
-        let mut best = [Place { book: index as u32, side: BookSide::Ask, px: 0 }; 2 * LEVELS];
+        let mut best = [Place { book: index as u32, side: BookSide::Ask, px: 0 }; 2 * Checksum::LEVELS_MAX];
         let mut count = 0;
         for side in [BookSide::Ask, BookSide::Bid] {
             let ladder = instrument.book.side_mut(side);
@@ -328,20 +341,20 @@ impl Engine {
                 self.resting.delete_level(&Place { book: index as u32, side, px: side.key(key) });
             }
             ladder.settle(&mut self.slab);
-            let mut levels = [BookLevel::default(); LEVELS];
-            let found = instrument.book.top(side, &self.slab, &mut levels);
+            let mut levels = [BookLevel::default(); Checksum::LEVELS_MAX];
+            let found = instrument.book.top(side, &self.slab, &mut levels[..rule.levels]);
             for level in &levels[..found] {
                 best[count] = Place { book: index as u32, side, px: level.px.0 };
                 count += 1;
             }
         }
         let best = best[..count].iter().copied();
-        let sum = order_checksum(&self.resting, &self.instruments[index], &mut changed.text, best);
+        let sum = order_checksum(rule, &self.resting, &self.instruments[index], &mut changed.text, best);
         self.instruments[index].checksum = sum;
     }
 
     /// The sums of the changed levels, each as it is now.
-    fn changed_levels(&self, index: usize, changed: &mut Changed) -> Result<Levels, Fault> {
+    fn changed_levels(&self, index: usize, changed: &mut Changed) -> Result<Levels, DropReason> {
         let Changed { places, levels, .. } = changed;
         let mut list = Levels::default();
         for side in [BookSide::Bid, BookSide::Ask] {
@@ -360,17 +373,27 @@ impl Engine {
     }
 
     /// A level as a frame would tell it, and the decimals of its price and quantity.
-    pub(super) fn level_of(&self, index: usize, place: &Place) -> Result<(Level, (u8, u8)), Fault> {
+    pub(super) fn level_of(&self, index: usize, place: &Place) -> Result<(Level, (u8, u8)), DropReason> {
         let instrument = &self.instruments[index];
         let (px, qty) = (instrument.px.step(), instrument.qty.step());
-        let product = |one: i64, two: i64| one.checked_mul(two).ok_or(Fault::NumberRange);
+        let product = |one: i64, two: i64| one.checked_mul(two).ok_or(DropReason::NumberRange);
         let level = Level { px: product(place.px, px.mantissa)?, qty: product(self.resting.qty(place), qty.mantissa)? };
         Ok((level, (px.decimals, qty.decimals)))
     }
 }
 
-/// Kraken's checksum of all orders of these levels.
+/// The longest text of one order in any venue's checksum.
+fn order_text_len_max() -> usize {
+    let of_venue = |venue: Venue| match venue.rules().l3?.checksum {
+        Checksum::Orders(rule) => Some(rule.text_len_max),
+        Checksum::Levels(_) | Checksum::None => None,
+    };
+    Venue::ALL.into_iter().filter_map(of_venue).max().unwrap_or(0)
+}
+
+/// The checksum of all orders of these levels.
 fn order_checksum(
+    rule: OrderChecksum,
     resting: &Resting,
     instrument: &crate::instrument::Instrument,
     text: &mut Vec<u8>,
@@ -379,7 +402,8 @@ fn order_checksum(
     text.clear();
     for place in best {
         for qty in resting.quantities(&place) {
-            checksum::push_level(text, place.px, qty, &instrument.px, &instrument.qty);
+            let level = BookLevel { px: Price(place.px), qty: Qty(qty) };
+            (rule.push)(text, level, instrument.px.step(), instrument.qty.step());
         }
     }
     tt_simd::crc32(text)

@@ -1,10 +1,13 @@
 //! From a frame to the state that it changes.
 
 use super::{Applied, Engine};
-use crate::{ConnectionId, Control, Event, EventBuffer, Fault, Venue};
+use crate::ConnectionId;
+use crate::drop_reason::DropReason;
 use core::mem;
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::Venue;
+use tt_venue::event::{Control, Event, EventBuffer};
 
 impl Engine {
     /// Takes one WebSocket frame that `connection` received at `ts_recv` (Unix epoch).
@@ -19,7 +22,7 @@ impl Engine {
         connection: ConnectionId,
         frame: &[u8],
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         probe.begin();
         let venue = connection.venue();
         let counters = self.counters.venue_mut(venue);
@@ -30,15 +33,18 @@ impl Engine {
             let event = venue.parse(frame, &mut buffer);
             probe.mark(Stage::Parse);
             self.counters.venue_mut(venue).general += u64::from(buffer.is_general());
-            let result = match buffer.message_number() {
-                Some(number) => self.follow_connection(ts_recv, connection, number).and(event),
-                None => event,
+            let followed = match buffer.message_number() {
+                Some(number) => self.follow_connection(ts_recv, connection, number),
+                None => Ok(()),
             };
-            let result = result.and_then(|event| self.apply_event(ts_recv, connection, &event, &buffer, probe));
+            let result = match &event {
+                Ok(event) => followed.and_then(|()| self.apply_event(ts_recv, connection, event, &buffer, probe)),
+                Err(error) => followed.and(Err(DropReason::from(*error))),
+            };
             self.buffer = buffer;
             result
         } else {
-            Err(Fault::OldConnection)
+            Err(DropReason::OldConnection)
         };
         self.conclude(ts_recv, connection, result);
         probe.end();
@@ -58,7 +64,7 @@ impl Engine {
         event: &Event,
         buffer: &EventBuffer,
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         probe.begin();
         self.counters.venue_mut(connection.venue()).frames += 1;
         let result = if self.connections.touch(connection, ts_recv) {
@@ -68,7 +74,7 @@ impl Engine {
             }
             .and_then(|()| self.apply_event(ts_recv, connection, event, buffer, probe))
         } else {
-            Err(Fault::OldConnection)
+            Err(DropReason::OldConnection)
         };
         self.conclude(ts_recv, connection, result);
         probe.end();
@@ -85,17 +91,17 @@ impl Engine {
         instrument: InstrumentId,
         body: &[u8],
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         probe.begin();
-        let Some(known) = self.instruments.get(instrument.0 as usize) else { return Err(Fault::UnknownSymbol) };
+        let Some(known) = self.instruments.get(instrument.0 as usize) else { return Err(DropReason::UnknownSymbol) };
         let (venue, rule, follows_orders) = (known.spec.venue, known.rules.snapshot, known.follows_orders);
         let counters = self.counters.venue_mut(venue);
         counters.frames += 1;
         counters.bytes += body.len() as u64;
         let mut buffer = mem::take(&mut self.buffer);
         let snapshot = match rule {
-            Some(rule) => (rule.parse)(body, &mut buffer),
-            None => Err(Fault::UnexpectedSnapshot),
+            Some(rule) => (rule.parse)(body, &mut buffer).map_err(DropReason::from),
+            None => Err(DropReason::UnexpectedSnapshot),
         };
         probe.mark(Stage::Parse);
         let result = snapshot.and_then(|snapshot| {
@@ -115,19 +121,19 @@ impl Engine {
     }
 
     #[inline]
-    fn conclude(&mut self, ts_recv: Nanos, connection: ConnectionId, result: Result<Applied, Fault>) {
+    fn conclude(&mut self, ts_recv: Nanos, connection: ConnectionId, result: Result<Applied, DropReason>) {
         self.count(connection.venue(), result);
-        if result.is_err_and(Fault::is_malformed) && self.connections.is_open(connection) {
+        if result.is_err_and(DropReason::is_malformed) && self.connections.is_open(connection) {
             self.lose_connection_books(connection, ts_recv);
         }
     }
 
     #[inline]
-    fn count(&mut self, venue: Venue, result: Result<Applied, Fault>) {
+    fn count(&mut self, venue: Venue, result: Result<Applied, DropReason>) {
         let counters = self.counters.venue_mut(venue);
         match result {
             Ok(_) => counters.applied += 1,
-            Err(fault) => counters.drops[fault as usize] += 1,
+            Err(reason) => counters.drops[reason as usize] += 1,
         }
     }
 
@@ -139,7 +145,7 @@ impl Engine {
         event: &Event,
         buffer: &EventBuffer,
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let venue = connection.venue();
         match event {
             Event::BookTicker(ticker) => self.apply_book_ticker(ts_recv, venue, ticker, probe),
@@ -165,7 +171,7 @@ impl Engine {
             Event::Control(control) => {
                 self.counters.venue_mut(venue).controls += 1;
                 match control {
-                    Control::TestRequest => self.ask_for_answer(connection),
+                    Control::TestRequest => self.request_pong(connection),
                     Control::LoginExpired => self.ask_for_connection(connection, ts_recv),
                     Control::Accepted | Control::LoggedIn | Control::Heartbeat | Control::Pong | Control::Status => {}
                 }

@@ -4,12 +4,15 @@ use super::{Applied, Engine};
 use crate::board::{TickerState, TradePrint};
 use crate::candle::CandleSource;
 use crate::counters::CLOCKS_APART_MAX;
+use crate::drop_reason::DropReason;
 use crate::instrument::SeenTicker;
-use crate::mark::{Contract, ContractUnit, Mark, PositionMark};
+use crate::mark::{Contract, Mark, PositionMark};
 use crate::seen_trades::TradeOrder;
-use crate::{BookLevel, BookTicker, Decimal, Fault, MarkPrice, Ticker, Trade, Venue};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos, Price, Qty};
+use tt_venue::event::{BookTicker, MarkPrice, Ticker, Trade};
+use tt_venue::listing::ContractUnit;
+use tt_venue::{BookLevel, Decimal, Venue};
 
 impl Engine {
     /// The ticker of a venue that numbers it by its book: also the book's second witness.
@@ -20,7 +23,7 @@ impl Engine {
         venue: Venue,
         event: &BookTicker,
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let index = self.find(venue, &event.symbol)?;
         probe.mark(Stage::LookUp);
         let seen = SeenTicker {
@@ -51,7 +54,7 @@ impl Engine {
 
     /// A best level in whole steps.
     #[inline]
-    fn best_level(&mut self, index: usize, px: Decimal, qty: Decimal) -> Result<BookLevel, Fault> {
+    fn best_level(&mut self, index: usize, px: Decimal, qty: Decimal) -> Result<BookLevel, DropReason> {
         match self.quotes[index].level(px, qty) {
             Some(level) => level,
             None => self.unusual_level(index, px, qty),
@@ -59,7 +62,7 @@ impl Engine {
     }
 
     #[cold]
-    fn unusual_level(&mut self, index: usize, px: Decimal, qty: Decimal) -> Result<BookLevel, Fault> {
+    fn unusual_level(&mut self, index: usize, px: Decimal, qty: Decimal) -> Result<BookLevel, DropReason> {
         let instrument = &mut self.instruments[index];
         let level = instrument.level(px, qty);
         self.quotes[index].follow_steps(instrument);
@@ -74,14 +77,14 @@ impl Engine {
         venue: Venue,
         tickers: &[Ticker],
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let mut result = Ok(Applied::Control);
         for ticker in tickers {
             match self.apply_ticker(ts_recv, venue, ticker) {
                 Ok(id) => result = Ok(Applied::Ticker(id)),
                 // A list of all instruments names those that nobody follows.
-                Err(fault) if matches!(result, Ok(Applied::Control)) || fault != Fault::UnknownSymbol => {
-                    result = Err(fault);
+                Err(reason) if matches!(result, Ok(Applied::Control)) || reason != DropReason::UnknownSymbol => {
+                    result = Err(reason);
                 }
                 Err(_) => {}
             }
@@ -90,7 +93,7 @@ impl Engine {
         result
     }
 
-    fn apply_ticker(&mut self, ts_recv: Nanos, venue: Venue, event: &Ticker) -> Result<InstrumentId, Fault> {
+    fn apply_ticker(&mut self, ts_recv: Nanos, venue: Venue, event: &Ticker) -> Result<InstrumentId, DropReason> {
         let index = self.find(venue, &event.symbol)?;
         let id = InstrumentId(index as u32);
         let instrument = &mut self.instruments[index];
@@ -115,7 +118,7 @@ impl Engine {
     }
 
     /// Mark price, index price, funding and open interest of a ticker.
-    fn merge_contract(&mut self, index: usize, event: &Ticker, ts_recv: Nanos) -> Result<(), Fault> {
+    fn merge_contract(&mut self, index: usize, event: &Ticker, ts_recv: Nanos) -> Result<(), DropReason> {
         let instrument = &mut self.instruments[index];
         let id = InstrumentId(index as u32);
         let values = [event.index_px, event.mid_px, event.funding_rate, event.open_interest];
@@ -149,7 +152,7 @@ impl Engine {
         venue: Venue,
         trades: &[Trade],
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         for trade in trades {
             let index = self.find(venue, &trade.symbol)?;
             let instrument = &mut self.instruments[index];
@@ -257,7 +260,7 @@ impl Engine {
         venue: Venue,
         event: &MarkPrice,
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let index = self.find(venue, &event.symbol)?;
         let id = InstrumentId(index as u32);
         probe.mark(Stage::LookUp);
@@ -270,7 +273,7 @@ impl Engine {
 
     /// Values every position of the instrument at its new mark price, and shows both.
     #[inline]
-    fn value_positions(&mut self, index: usize, mark: Mark) -> Result<(), Fault> {
+    fn value_positions(&mut self, index: usize, mark: Mark) -> Result<(), DropReason> {
         let id = InstrumentId(index as u32);
         let instrument = &mut self.instruments[index];
         instrument.mark = Some(mark);

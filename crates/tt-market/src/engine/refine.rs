@@ -3,11 +3,12 @@
 use super::Engine;
 use crate::board::{DepthUpdate, TickerState, TopOfBook};
 use crate::candle::{Candle, TIMEFRAMES_MAX};
-use crate::decimal::Scale;
 use crate::instrument::TopLevels;
-use crate::{AddError, BookLevel, BookSide, Decimal};
+use crate::scale::Scale;
+use crate::{AddError, BookSide};
 use alloc::vec::Vec;
 use tt_model::{InstrumentId, Price, Qty};
+use tt_venue::{BookLevel, Decimal};
 
 /// How many new steps an old one is.
 #[derive(Clone, Copy)]

@@ -1,11 +1,12 @@
 //! Connections that open and close, books that are lost, and what the caller is asked for.
 
-use super::{AddError, Applied, Engine, Request, budget};
+use super::{AddError, Applied, BookUpdate, Engine, Request, budget};
 use crate::continuity::Continuity;
+use crate::drop_reason::DropReason;
 use crate::instrument::{BookState, RequestState, Trust};
-use crate::rules::Overlap;
-use crate::{ConnectionId, Fault, Proof};
+use crate::{ConnectionId, Proof};
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::rules::Overlap;
 
 /// The first wait after a snapshot that did not help; doubled each time.
 const RETRY_MIN: Nanos = Nanos::from_millis(250);
@@ -81,8 +82,8 @@ impl Engine {
         if let Some(connection) = self.reconnects.pop_front() {
             return Some(Request::Reconnect { connection });
         }
-        if let Some(connection) = self.answers.pop_front() {
-            return Some(Request::Answer { connection });
+        if let Some(connection) = self.pongs.pop_front() {
+            return Some(Request::Pong { connection });
         }
         for _ in 0..self.requests.len() {
             let id = self.requests.pop_front()?;
@@ -124,9 +125,9 @@ impl Engine {
     }
 
     /// The venue asks for a sign of life; one answer is enough for any number of questions.
-    pub(super) fn ask_for_answer(&mut self, connection: ConnectionId) {
-        if !self.answers.contains(&connection) && self.answers.len() < self.capacity.connections {
-            self.answers.push_back(connection);
+    pub(super) fn request_pong(&mut self, connection: ConnectionId) {
+        if !self.pongs.contains(&connection) && self.pongs.len() < self.capacity.connections {
+            self.pongs.push_back(connection);
         }
     }
 
@@ -139,10 +140,15 @@ impl Engine {
     }
 
     /// A numbered message of a connection: after a gap none of its books is known to be whole.
-    pub(super) fn follow_connection(&mut self, now: Nanos, connection: ConnectionId, number: u64) -> Result<(), Fault> {
+    pub(super) fn follow_connection(
+        &mut self,
+        now: Nanos,
+        connection: ConnectionId,
+        number: u64,
+    ) -> Result<(), DropReason> {
         match self.connections.follow(connection, number) {
             Continuity::Next => Ok(()),
-            Continuity::Duplicate => Err(Fault::Duplicate),
+            Continuity::Duplicate => Err(DropReason::Duplicate),
             Continuity::Gap => {
                 self.counters.venue_mut(connection.venue()).gaps += 1;
                 self.lose_connection_books(connection, now);
@@ -262,18 +268,18 @@ impl Engine {
     pub(super) fn keep_delta(
         &mut self,
         index: usize,
-        delta: &crate::BookDelta,
-        levels: &[crate::Level],
-    ) -> Result<Applied, Fault> {
+        delta: &tt_venue::event::BookDelta,
+        levels: &[tt_venue::event::Level],
+    ) -> Result<Applied, DropReason> {
         let instrument = &self.instruments[index];
         let venue = instrument.spec.venue;
-        let Some(slot) = instrument.backlog else { return Err(Fault::BacklogFull) };
+        let Some(slot) = instrument.backlog else { return Err(DropReason::BacklogFull) };
         let backlog = &mut self.backlogs[slot];
         let counters = self.counters.venue_mut(venue);
         if let Some(last) = backlog.last() {
-            match instrument.rules.numbering.continuity(last.last_id, last.ts_event, delta) {
+            match Continuity::of(instrument.rules.numbering, last.last_id, last.ts_event, delta) {
                 Continuity::Next => {}
-                Continuity::Duplicate => return Err(Fault::Duplicate),
+                Continuity::Duplicate => return Err(DropReason::Duplicate),
                 Continuity::Gap => {
                     counters.discarded += backlog.len() as u64;
                     backlog.clear();
@@ -284,11 +290,11 @@ impl Engine {
             counters.discarded += backlog.len() as u64;
             backlog.clear();
             if !backlog.keep(delta, levels) {
-                return Err(Fault::BacklogFull);
+                return Err(DropReason::BacklogFull);
             }
         }
         counters.kept += 1;
-        Ok(Applied::Kept(InstrumentId(index as u32)))
+        Ok(Applied::Book { instrument: InstrumentId(index as u32), update: BookUpdate::Buffered })
     }
 }
 

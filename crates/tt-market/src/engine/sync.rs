@@ -1,14 +1,16 @@
 //! Snapshots and deltas: from the venue's levels to a proved book.
 
 use super::verify::Change;
-use super::{Applied, Engine};
+use super::{Applied, BookUpdate, Engine};
 use crate::book::{Ladder, PageSlab};
-use crate::continuity::{Continuity, Join};
+use crate::continuity::{self, Continuity, Join};
+use crate::drop_reason::DropReason;
 use crate::instrument::{BookState, Instrument, RequestState};
-use crate::rules::{JoinRule, Overlap};
-use crate::{BookDelta, BookOrder, BookSide, BookSnapshot, ConnectionId, Fault, Level, Levels};
+use crate::{BookSide, ConnectionId};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::event::{BookDelta, BookOrder, BookSnapshot, Level, Levels};
+use tt_venue::rules::{JoinRule, Overlap};
 
 impl Engine {
     #[inline]
@@ -19,42 +21,42 @@ impl Engine {
         delta: &BookDelta,
         levels: &[Level],
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let venue = connection.venue();
         let index = self.find(venue, &delta.symbol)?;
         let id = InstrumentId(index as u32);
         probe.mark(Stage::LookUp);
         let instrument = &mut self.instruments[index];
         if instrument.connection != Some(connection) {
-            return Err(Fault::ForeignConnection);
+            return Err(DropReason::ForeignConnection);
         }
         let counters = self.counters.venue_mut(venue);
         match instrument.state {
             BookState::Live => {
                 let (last_id, numbering) = (instrument.top.update_id, instrument.rules.numbering);
-                match numbering.continuity(last_id, instrument.last_event, delta) {
+                match Continuity::of(numbering, last_id, instrument.last_event, delta) {
                     // A venue that was restarted goes on from a lower number.
                     Continuity::Next => counters.epochs += u64::from(delta.last_id < last_id && delta.last_id != 0),
-                    Continuity::Duplicate => return Err(Fault::Duplicate),
+                    Continuity::Duplicate => return Err(DropReason::Duplicate),
                     Continuity::Gap => return self.after_gap(index, ts_recv, delta, levels),
                 }
             }
-            BookState::Joining(overlap) => match overlap.join(instrument.top.update_id, delta) {
+            BookState::Joining(overlap) => match Join::of(overlap, instrument.top.update_id, delta) {
                 Join::Next => {
                     instrument.state = BookState::Live;
                     instrument.request = RequestState::None;
                     counters.joins += 1;
                 }
-                Join::Superseded => return Err(Fault::Superseded),
+                Join::Superseded => return Err(DropReason::Superseded),
                 Join::TooNew => return self.after_gap(index, ts_recv, delta, levels),
             },
-            BookState::Awaiting if instrument.overlap.is_none() => return Err(Fault::AwaitingSnapshot),
+            BookState::Awaiting if instrument.overlap.is_none() => return Err(DropReason::AwaitingSnapshot),
             BookState::Awaiting if instrument.skips_next => {
                 instrument.skips_next = false;
-                return Err(Fault::Superseded);
+                return Err(DropReason::Superseded);
             }
             BookState::Awaiting => return self.keep_delta(index, delta, levels),
-            BookState::Idle => return Err(Fault::AwaitingSnapshot),
+            BookState::Idle => return Err(DropReason::AwaitingSnapshot),
         }
         probe.mark(Stage::Validate);
         instrument.last_event = delta.ts_event;
@@ -66,7 +68,7 @@ impl Engine {
         let result = applied.and_then(|touches_top| {
             let known = &self.instruments[index];
             // Frames since the snapshot are counted where the venue numbers nothing.
-            let is_numbered = known.rules.numbering.numbers(delta);
+            let is_numbered = continuity::is_numbered(known.rules.numbering, delta);
             let update_id = if is_numbered { delta.last_id } else { known.top.update_id + 1 };
             let change = Change {
                 update_id,
@@ -80,10 +82,10 @@ impl Engine {
         });
         probe.mark(Stage::Serialize);
         match result {
-            Ok(()) => Ok(Applied::Book(id)),
-            Err(fault) => {
+            Ok(()) => Ok(Applied::Book { instrument: id, update: BookUpdate::Delta }),
+            Err(reason) => {
                 self.lose_book(index, ts_recv);
-                Err(fault)
+                Err(reason)
             }
         }
     }
@@ -96,10 +98,14 @@ impl Engine {
         ts_recv: Nanos,
         delta: &BookDelta,
         levels: &[Level],
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         self.counters.venue_mut(self.instruments[index].spec.venue).gaps += 1;
         self.lose_book(index, ts_recv);
-        if self.instruments[index].overlap.is_some() { self.keep_delta(index, delta, levels) } else { Err(Fault::Gap) }
+        if self.instruments[index].overlap.is_some() {
+            self.keep_delta(index, delta, levels)
+        } else {
+            Err(DropReason::Gap)
+        }
     }
 
     /// A snapshot on the socket: it replaces whatever was there.
@@ -110,19 +116,19 @@ impl Engine {
         snapshot: &BookSnapshot,
         levels: &[Level],
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let venue = connection.venue();
-        let symbol = snapshot.symbol.ok_or(Fault::MissingKey)?;
+        let symbol = snapshot.symbol.ok_or(DropReason::MissingKey)?;
         let index = self.find(venue, &symbol)?;
         probe.mark(Stage::LookUp);
         let instrument = &mut self.instruments[index];
         if instrument.connection != Some(connection) {
-            return Err(Fault::ForeignConnection);
+            return Err(DropReason::ForeignConnection);
         }
         if instrument.overlap.is_some() && instrument.state == BookState::Awaiting {
             // The REST snapshot will hold all of it.
             instrument.skips_next = false;
-            return Err(Fault::Superseded);
+            return Err(DropReason::Superseded);
         }
         let numbers_fell = snapshot.last_id != 0 && snapshot.last_id < instrument.top.update_id;
         self.counters.venue_mut(venue).epochs += u64::from(numbers_fell && instrument.state == BookState::Live);
@@ -142,12 +148,12 @@ impl Engine {
         });
         probe.mark(Stage::Serialize);
         match result {
-            Ok(()) => Ok(Applied::Book(InstrumentId(index as u32))),
-            Err(fault) => {
+            Ok(()) => Ok(Applied::Book { instrument: InstrumentId(index as u32), update: BookUpdate::Snapshot }),
+            Err(reason) => {
                 self.instruments[index].state = BookState::Live;
                 self.instruments[index].request = RequestState::None;
                 self.lose_book(index, ts_recv);
-                Err(fault)
+                Err(reason)
             }
         }
     }
@@ -160,15 +166,15 @@ impl Engine {
         snapshot: &BookSnapshot,
         levels: &[Level],
         probe: &mut impl Probe,
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let index = id.0 as usize;
-        let instrument = self.instruments.get(index).ok_or(Fault::UnknownSymbol)?;
+        let instrument = self.instruments.get(index).ok_or(DropReason::UnknownSymbol)?;
         let Some(overlap) = instrument.overlap.filter(|_| instrument.state == BookState::Awaiting) else {
-            return Err(Fault::UnexpectedSnapshot);
+            return Err(DropReason::UnexpectedSnapshot);
         };
         let first = instrument.backlog.and_then(|slot| self.backlogs[slot].first());
-        if first.is_some_and(|first| overlap.join(snapshot.last_id, first) == Join::TooNew) {
-            return Err(Fault::SnapshotTooOld);
+        if first.is_some_and(|first| Join::of(overlap, snapshot.last_id, first) == Join::TooNew) {
+            return Err(DropReason::SnapshotTooOld);
         }
         probe.mark(Stage::Validate);
         self.replace_book(index, snapshot, levels, now)?;
@@ -197,7 +203,7 @@ impl Engine {
             self.lose_book(index, now);
         }
         probe.mark(Stage::Serialize);
-        shown.map(|()| Applied::Book(id))
+        shown.map(|()| Applied::Book { instrument: id, update: BookUpdate::Snapshot })
     }
 
     fn set_live(&mut self, index: usize) {
@@ -210,14 +216,14 @@ impl Engine {
     }
 
     /// Applies what was kept beyond update `last_id`, and returns the last delta if there was any.
-    fn replay(&mut self, index: usize, overlap: Overlap, last_id: u64) -> Result<Option<BookDelta>, Fault> {
+    fn replay(&mut self, index: usize, overlap: Overlap, last_id: u64) -> Result<Option<BookDelta>, DropReason> {
         let Some(slot) = self.instruments[index].backlog else { return Ok(None) };
         let mut last = None;
         for i in 0..self.backlogs[slot].len() {
             let Some(kept) = self.backlogs[slot].get(i) else { break };
             let instrument = &mut self.instruments[index];
             let counters = self.counters.venue_mut(instrument.spec.venue);
-            if last.is_none() && overlap.join(last_id, &kept.delta) == Join::Superseded {
+            if last.is_none() && Join::of(overlap, last_id, &kept.delta) == Join::Superseded {
                 counters.superseded += 1;
                 continue;
             }
@@ -239,7 +245,7 @@ impl Engine {
     }
 
     /// What happened to an order while its book waited for a snapshot.
-    fn replay_order(&mut self, index: usize, order: &BookOrder) -> Result<(), Fault> {
+    fn replay_order(&mut self, index: usize, order: &BookOrder) -> Result<(), DropReason> {
         for place in self.change_order(index, order)?.into_iter().flatten() {
             let (level, (px_decimals, qty_decimals)) = self.level_of(index, &place)?;
             let mut levels = Levels::default();
@@ -263,7 +269,7 @@ impl Engine {
         snapshot: &BookSnapshot,
         levels: &[Level],
         ts_recv: Nanos,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DropReason> {
         let instrument = &mut self.instruments[index];
         let counters = self.counters.venue_mut(instrument.spec.venue);
         counters.levels_dropped += dropped(instrument);
@@ -272,10 +278,10 @@ impl Engine {
         instrument.asks.count = 0;
         instrument.last_event = Nanos(0);
         instrument.levels_max = instrument.levels_max(&snapshot.levels);
-        if let Err(fault) = fill_book(instrument, &mut self.slab, &snapshot.levels, levels) {
+        if let Err(reason) = fill_book(instrument, &mut self.slab, &snapshot.levels, levels) {
             counters.levels_dropped += dropped(instrument);
             instrument.book.clear(&mut self.slab);
-            return Err(fault);
+            return Err(reason);
         }
         counters.snapshots += 1;
         counters.levels += snapshot.levels.len() as u64;
@@ -285,15 +291,20 @@ impl Engine {
 }
 
 /// Takes both sides of a snapshot into an empty book.
-fn fill_book(instrument: &mut Instrument, slab: &mut PageSlab, levels: &Levels, buffer: &[Level]) -> Result<(), Fault> {
+fn fill_book(
+    instrument: &mut Instrument,
+    slab: &mut PageSlab,
+    levels: &Levels,
+    buffer: &[Level],
+) -> Result<(), DropReason> {
     let (px_decimals, qty_decimals) = (levels.px_decimals, levels.qty_decimals);
     instrument.remember(levels);
     let (px, qty) = (instrument.px, instrument.qty);
     for (side, range) in [(BookSide::Bid, levels.bids()), (BookSide::Ask, levels.asks())] {
         let ladder = instrument.book.side_mut(side);
         let in_steps = |level: &Level| {
-            let px = px.steps(level.px, px_decimals).ok_or(Fault::OffTickSize)?;
-            let qty = qty.steps(level.qty, qty_decimals).ok_or(Fault::OffLotSize)?;
+            let px = px.steps(level.px, px_decimals).ok_or(DropReason::OffTickSize)?;
+            let qty = qty.steps(level.qty, qty_decimals).ok_or(DropReason::OffLotSize)?;
             Ok((side.key(px), qty))
         };
         ladder.fill(slab, &buffer[range], in_steps)?;
@@ -309,7 +320,7 @@ fn apply_levels(
     slab: &mut PageSlab,
     levels: &Levels,
     buffer: &[Level],
-) -> Result<bool, Fault> {
+) -> Result<bool, DropReason> {
     let (px_decimals, qty_decimals) = (levels.px_decimals, levels.qty_decimals);
     instrument.remember(levels);
     let sides = [(BookSide::Bid, levels.bids()), (BookSide::Ask, levels.asks())];
@@ -321,15 +332,15 @@ fn apply_levels(
         };
         let ladder = instrument.book.side_mut(side);
         for level in &buffer[range] {
-            let px = instrument.px.steps(level.px, px_decimals).ok_or(Fault::OffTickSize)?;
-            let qty = instrument.qty.steps(level.qty, qty_decimals).ok_or(Fault::OffLotSize)?;
+            let px = instrument.px.steps(level.px, px_decimals).ok_or(DropReason::OffTickSize)?;
+            let qty = instrument.qty.steps(level.qty, qty_decimals).ok_or(DropReason::OffLotSize)?;
             let key = side.key(px);
             touches_top |= key >= floor;
             ladder.set(slab, key, qty);
         }
         cut(ladder, slab, instrument.spec.depth_max);
         if ladder.len() > instrument.levels_max {
-            return Err(Fault::BeyondDepth);
+            return Err(DropReason::BeyondDepth);
         }
     }
     Ok(touches_top)

@@ -1,18 +1,21 @@
 //! What venues tell ready-made: their own candles, and liquidations.
 
 use super::{Applied, Engine};
-use crate::{Fault, Liquidation, LiquidationState, Venue, VenueCandle, VenueCandleState};
+use crate::drop_reason::DropReason;
+use crate::{LiquidationState, VenueCandleState};
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::Venue;
+use tt_venue::event::{Liquidation, VenueCandle};
 
 impl Engine {
     /// Every candle of a known instrument counts; those of the engine's own timeframes are shown. One that is older
     /// than what is shown is history. The first reason why one was not taken is the frame's.
-    pub(super) fn apply_venue_candles(&mut self, venue: Venue, candles: &[VenueCandle]) -> Result<Applied, Fault> {
+    pub(super) fn apply_venue_candles(&mut self, venue: Venue, candles: &[VenueCandle]) -> Result<Applied, DropReason> {
         let mut result = Ok(Applied::Candles);
         for candle in candles {
             match self.find(venue, &candle.symbol) {
                 Ok(index) => self.apply_venue_candle(index, candle),
-                Err(fault) => result = result.and(Err(fault)),
+                Err(reason) => result = result.and(Err(reason)),
             }
         }
         result
@@ -34,7 +37,7 @@ impl Engine {
         ts_recv: Nanos,
         venue: Venue,
         liquidations: &[Liquidation],
-    ) -> Result<Applied, Fault> {
+    ) -> Result<Applied, DropReason> {
         let mut result = Ok(Applied::Liquidations);
         for liquidation in liquidations {
             match self.find(venue, &liquidation.symbol) {
@@ -45,7 +48,7 @@ impl Engine {
                     self.writer.store_liquidation(InstrumentId(index as u32), last);
                     self.counters.venue_mut(venue).liquidations += 1;
                 }
-                Err(fault) => result = result.and(Err(fault)),
+                Err(reason) => result = result.and(Err(reason)),
             }
         }
         result

@@ -2,13 +2,14 @@
 
 use super::Engine;
 use super::sync::dropped;
-use crate::board::{DepthUpdate, TopOfBook};
+use crate::board::{DEPTH, DepthUpdate, TopOfBook};
 use crate::book::PageSlab;
+use crate::drop_reason::DropReason;
 use crate::instrument::{BookState, Instrument, SeenTicker};
 use crate::proof::LastProof;
-use crate::rules::Checksum;
-use crate::{BookLevel, BookSide, Fault, Proof, Standing, kraken, okx};
+use crate::{BookSide, Proof, Standing};
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::{BookLevel, Checksum, LevelChecksum};
 
 /// What a book's change is published with.
 #[derive(Clone, Copy)]
@@ -26,7 +27,7 @@ pub(super) struct Change {
 impl Engine {
     /// Verifies the book after a whole frame and shows it.
     #[inline]
-    pub(super) fn show_book(&mut self, index: usize, change: Change) -> Result<(), Fault> {
+    pub(super) fn show_book(&mut self, index: usize, change: Change) -> Result<(), DropReason> {
         let instrument = &mut self.instruments[index];
         if change.touches_top {
             refresh_top(instrument, &mut self.slab)?;
@@ -73,7 +74,7 @@ impl Engine {
 
     /// What proves the book as it is now.
     #[inline]
-    fn verify(&mut self, index: usize, change: &Change) -> Result<Proof, Fault> {
+    fn verify(&mut self, index: usize, change: &Change) -> Result<Proof, DropReason> {
         let instrument = &mut self.instruments[index];
         let counters = self.counters.venue_mut(instrument.spec.venue);
         if let Some(expected) = change.checksum {
@@ -82,7 +83,7 @@ impl Engine {
             counters.crc_mismatches += u64::from(!fits);
             return match (instrument.trust.note(fits, change.ts_recv), fits) {
                 (true, true) => Ok(Proof::Crc),
-                (true, false) => Err(Fault::ChecksumMismatch),
+                (true, false) => Err(DropReason::ChecksumMismatch),
                 // Nobody can tell any more whose mistake it is.
                 (false, _) => Ok(Proof::Unverified),
             };
@@ -96,7 +97,7 @@ impl Engine {
         counters.sequence_matches += u64::from(change.follows);
         let Some(seen) = instrument.tickers.find(change.update_id) else { return Ok(Proof::Sequence) };
         if !agrees(instrument, &seen) {
-            return Err(Fault::OracleMismatch);
+            return Err(DropReason::OracleMismatch);
         }
         counters.oracle_matches += 1;
         Ok(Proof::Oracle)
@@ -104,11 +105,11 @@ impl Engine {
 
     /// Holds a ticker against the book of the same update id.
     #[inline]
-    pub(super) fn confront(&mut self, index: usize, seen: &SeenTicker, now: Nanos) -> Result<(), Fault> {
+    pub(super) fn confront(&mut self, index: usize, seen: &SeenTicker, now: Nanos) -> Result<(), DropReason> {
         let instrument = &mut self.instruments[index];
         if !agrees(instrument, seen) {
             self.lose_book(index, now);
-            return Err(Fault::OracleMismatch);
+            return Err(DropReason::OracleMismatch);
         }
         if instrument.top.standing.proof == Proof::Oracle {
             return Ok(());
@@ -128,12 +129,12 @@ impl Engine {
 
 /// Reads the best levels anew.
 #[inline]
-fn refresh_top(instrument: &mut Instrument, slab: &mut PageSlab) -> Result<(), Fault> {
+fn refresh_top(instrument: &mut Instrument, slab: &mut PageSlab) -> Result<(), DropReason> {
     for side in [BookSide::Bid, BookSide::Ask] {
         let ladder = instrument.book.side_mut(side);
         ladder.settle(slab);
         if !ladder.knows_best(slab) {
-            return Err(Fault::LevelCap);
+            return Err(DropReason::LevelCap);
         }
         let top = match side {
             BookSide::Bid => &mut instrument.bids,
@@ -144,26 +145,26 @@ fn refresh_top(instrument: &mut Instrument, slab: &mut PageSlab) -> Result<(), F
     Ok(())
 }
 
-/// The book's checksum as its venue computes it; Kraken's is kept until one of the levels that it covers changes.
+/// The book's checksum as its venue computes it; one over published levels is kept until one of the levels that it covers changes.
 #[inline]
 fn checksum(instrument: &mut Instrument, slab: &PageSlab, touches_top: bool) -> u32 {
     match instrument.rules.checksum {
-        Checksum::Kraken => {
+        Checksum::Levels(LevelChecksum { levels, compute, .. }) if levels <= DEPTH => {
             if touches_top {
-                let (asks, bids) = (instrument.asks.as_slice(), instrument.bids.as_slice());
-                instrument.checksum = kraken::checksum::checksum(asks, bids, &instrument.px, &instrument.qty);
+                let [bids, asks] = [&instrument.bids, &instrument.asks].map(|side| side.best(levels));
+                instrument.checksum = compute(bids, asks, instrument.px.step(), instrument.qty.step());
             }
             instrument.checksum
         }
-        // It was computed when the orders were applied.
-        Checksum::KrakenOrders => instrument.checksum,
-        Checksum::Okx => {
-            let mut sides = [[BookLevel::default(); okx::checksum::LEVELS]; 2];
+        Checksum::Levels(LevelChecksum { levels, compute, .. }) => {
+            let mut sides = [[BookLevel::default(); Checksum::LEVELS_MAX]; 2];
             let [bids, asks] = &mut sides;
-            let bids_len = instrument.book.top(BookSide::Bid, slab, bids);
-            let asks_len = instrument.book.top(BookSide::Ask, slab, asks);
-            okx::checksum::checksum(&bids[..bids_len], &asks[..asks_len], &instrument.px, &instrument.qty)
+            let bids_len = instrument.book.top(BookSide::Bid, slab, &mut bids[..levels]);
+            let asks_len = instrument.book.top(BookSide::Ask, slab, &mut asks[..levels]);
+            compute(&bids[..bids_len], &asks[..asks_len], instrument.px.step(), instrument.qty.step())
         }
+        // It was computed when the orders were applied.
+        Checksum::Orders(_) => instrument.checksum,
         Checksum::None => 0,
     }
 }

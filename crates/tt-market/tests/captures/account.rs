@@ -1,20 +1,22 @@
 //! Messages of the account: each says exactly what a JSON library with exact numbers reads from it, in any order of
 //! keys, and changes what the engine knows. What no fixture holds is made from the fields of the venue's documentation.
 
-use crate::captured::{folder, unproved};
+use crate::captured::unproved;
 use crate::oracles;
 use crate::parsers::{entries, maybe, plain, plain_text, shuffle};
 use serde_json::{Value, json};
-use tt_market::{
-    Applied, Capacity, ConnectionId, ContractUnit, Coverage, Decimal, Engine, Event, EventBuffer, Fault, OrderId,
-    OrderListStatus, OrderStatus, Request, Symbol, Venue,
-};
+use testkit::require_captures;
+use tt_market::DropReason;
+use tt_market::{Applied, Capacity, ConnectionId, Engine, Request};
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::event::{Coverage, Event, EventBuffer, OrderId, OrderListStatus, OrderStatus};
+use tt_venue::listing::ContractUnit;
+use tt_venue::{Decimal, Symbol, Venue};
 
-/// A fixture's text, or `None` after saying that `test` is skipped.
-fn fixture(test: &str, name: &str) -> Option<String> {
-    Some(std::fs::read_to_string(folder(test)?.join("fixtures").join(format!("{name}.json"))).unwrap())
+/// Returns a fixture's text; skips the test without captures.
+fn require_fixture(name: &str) -> Option<String> {
+    Some(std::fs::read_to_string(require_captures()?.join("fixtures").join(format!("{name}.json"))).unwrap())
 }
 
 /// A number's text without regard to zeros that end it; `-` for what is untold.
@@ -44,7 +46,7 @@ fn word(value: &Value) -> String {
 /// Everything that a frame says about an account, one line for each entry.
 fn said(venue: Venue, frame: &str) -> Vec<String> {
     let mut buffer = EventBuffer::new(16, 64);
-    let event = venue.parse(frame.as_bytes(), &mut buffer).unwrap_or_else(|fault| panic!("{fault:?} {frame}"));
+    let event = venue.parse(frame.as_bytes(), &mut buffer).unwrap_or_else(|reason| panic!("{reason:?} {frame}"));
     assert!(matches!(event, Event::Account | Event::OrderUpdates), "{event:?}");
     entries(&buffer)
 }
@@ -100,7 +102,7 @@ impl Follower {
         Self { engine, connection, id, venue, now }
     }
 
-    fn feed(&mut self, frame: &str) -> Result<Applied, Fault> {
+    fn feed(&mut self, frame: &str) -> Result<Applied, DropReason> {
         let result = self.engine.handle_frame(self.now, self.connection, frame.as_bytes(), &mut Off);
         assert!(self.engine.counters().venue(self.venue).closes());
         result
@@ -132,13 +134,12 @@ impl Follower {
 
 #[test]
 fn binance_account_messages_say_what_the_fixtures_hold() {
-    let test = "binance_account_messages_say_what_the_fixtures_hold";
     for (venue, name) in [
         (Venue::BinanceUsdm, "futures_user_data_json_account_update"),
         (Venue::BinanceCoinm, "futures_user_data_json_account_update"),
         (Venue::BinanceUsdm, "futures_user_data_json_account_update_bnfcr"),
     ] {
-        let Some(text) = fixture(test, &format!("binance/{name}")) else { return };
+        let Some(text) = require_fixture(&format!("binance/{name}")) else { return };
         let frame: Value = serde_json::from_str(&text).unwrap();
         let (account, at) = (&frame["a"], ns(&frame["E"]));
         let balance =
@@ -158,7 +159,7 @@ fn binance_account_messages_say_what_the_fixtures_hold() {
         says(venue, &text, &expected, CHANGED);
     }
     for name in ["account_position", "account_position_wrapped"] {
-        let text = fixture(test, &format!("binance/spot_user_data_json_{name}")).unwrap();
+        let text = require_fixture(&format!("binance/spot_user_data_json_{name}")).unwrap();
         let frame: Value = serde_json::from_str(&text).unwrap();
         let event = frame.get("event").unwrap_or(&frame);
         let sum = |one: &Value| {
@@ -175,20 +176,20 @@ fn binance_account_messages_say_what_the_fixtures_hold() {
         says(Venue::BinanceSpot, &text, &expected, CHANGED);
     }
     for name in ["balance_update", "balance_update_wrapped"] {
-        let text = fixture(test, &format!("binance/spot_user_data_json_{name}")).unwrap();
+        let text = require_fixture(&format!("binance/spot_user_data_json_{name}")).unwrap();
         let frame: Value = serde_json::from_str(&text).unwrap();
         let event = frame.get("event").unwrap_or(&frame);
         let line = format!("balance {} - - - {} {}", word(&event["a"]), number(&event["d"]), ns(&event["E"]));
         says(Venue::BinanceSpot, &text, &[line], CHANGED);
     }
-    let text = fixture(test, "binance/futures_user_data_json_trade_lite").unwrap();
+    let text = require_fixture("binance/futures_user_data_json_trade_lite").unwrap();
     let frame: Value = serde_json::from_str(&text).unwrap();
     let head = format!("execution {} {} {}", word(&frame["s"]), word(&frame["i"]), word(&frame["t"]));
     let numbers = format!("{} {} - -", number(&frame["L"]), number(&frame["l"]));
     let line = format!("{head} {} {numbers} {} {}", side(&frame["S"]), word(&frame["m"]), ns(&frame["T"]));
     says(Venue::BinanceUsdm, &text, &[line], CHANGED);
     for (name, status) in [("new", "Pending"), ("canceled", "Cancelled")] {
-        let text = fixture(test, &format!("binance/futures_user_data_json_algo_update_{name}")).unwrap();
+        let text = require_fixture(&format!("binance/futures_user_data_json_algo_update_{name}")).unwrap();
         let frame: Value = serde_json::from_str(&text).unwrap();
         let order = &frame["o"];
         let head = format!("order {} conditional:{} {}", word(&order["s"]), word(&order["aid"]), side(&order["S"]));
@@ -199,8 +200,7 @@ fn binance_account_messages_say_what_the_fixtures_hold() {
 
 #[test]
 fn a_binance_order_list_and_an_expired_login_are_told() {
-    let test = "a_binance_order_list_and_an_expired_login_are_told";
-    let Some(text) = fixture(test, "binance/spot_user_data_json_list_status_wrapped") else { return };
+    let Some(text) = require_fixture("binance/spot_user_data_json_list_status_wrapped") else { return };
     let frame: Value = serde_json::from_str(&text).unwrap();
     let event = &frame["event"];
     let mut buffer = EventBuffer::new(16, 16);
@@ -215,13 +215,12 @@ fn a_binance_order_list_and_an_expired_login_are_told() {
     let expired = json!({"e": "listenKeyExpired", "E": 1_700_000_000_000_u64, "listenKey": "k"}).to_string();
     assert_eq!(follower.feed(&expired), Ok(Applied::Control));
     assert_eq!(follower.engine.poll_request(follower.now), Some(Request::Reconnect { connection }));
-    assert_eq!(follower.feed(&expired), Err(Fault::OldConnection));
+    assert_eq!(follower.feed(&expired), Err(DropReason::OldConnection));
 }
 
 #[test]
 fn an_automatic_close_is_whole_whatever_zeros_its_numbers_end_in() {
-    let test = "an_automatic_close_is_whole_whatever_zeros_its_numbers_end_in";
-    let Some(text) = fixture(test, "binance/futures_user_data_json_order_update_adl") else { return };
+    let Some(text) = require_fixture("binance/futures_user_data_json_order_update_adl") else { return };
     let mut frame: Value = serde_json::from_str(&text).unwrap();
     for (done, status) in [("0.00500", "Filled"), ("0.004", "New"), ("0.005", "Filled")] {
         frame["o"]["z"] = json!(done);
@@ -232,8 +231,7 @@ fn an_automatic_close_is_whole_whatever_zeros_its_numbers_end_in() {
 
 #[test]
 fn binance_positions_balances_and_executions_are_kept_once_and_valued() {
-    let test = "binance_positions_balances_and_executions_are_kept_once_and_valued";
-    let Some(update) = fixture(test, "binance/futures_user_data_json_account_update") else { return };
+    let Some(update) = require_fixture("binance/futures_user_data_json_account_update") else { return };
     let mut follower = Follower::new(Venue::BinanceUsdm, "BTCUSDT");
     let mark = |px: &str| {
         let at = 1_800_000_000_000_u64;
@@ -260,10 +258,10 @@ fn binance_positions_balances_and_executions_are_kept_once_and_valued() {
     assert_eq!((follower.engine.position(0), follower.engine.position(1).is_some()), (None, true));
 
     // The quick message first, then the whole one of the same execution, then that one again.
-    let quick = fixture(test, "binance/futures_user_data_json_trade_lite").unwrap();
+    let quick = require_fixture("binance/futures_user_data_json_trade_lite").unwrap();
     follower.feed(&quick).unwrap();
     assert_eq!(follower.fills(), ["12345678 1e-3 -"]);
-    let whole = fixture(test, "binance/futures_user_data_json_order_update_trade").unwrap();
+    let whole = require_fixture("binance/futures_user_data_json_order_update_trade").unwrap();
     let mut frame: Value = serde_json::from_str(&whole).unwrap();
     frame["o"]["t"] = json!(12_345_678);
     frame["o"]["i"] = json!(8_886_774);
@@ -358,8 +356,7 @@ fn kraken_executions_and_balances_say_what_was_sent() {
 
 #[test]
 fn coinbase_user_messages_say_what_the_fixture_holds_and_end_unnamed_orders() {
-    let test = "coinbase_user_messages_say_what_the_fixture_holds_and_end_unnamed_orders";
-    let Some(text) = fixture(test, "coinbase/ws_user") else { return };
+    let Some(text) = require_fixture("coinbase/ws_user") else { return };
     let mut frame: Value = serde_json::from_str(&text).unwrap();
     let order = frame["events"][0]["orders"][0].clone();
     let head =
@@ -415,8 +412,7 @@ fn coinbase_user_messages_say_what_the_fixture_holds_and_end_unnamed_orders() {
 
 #[test]
 fn hyperliquid_private_messages_say_what_was_sent() {
-    let test = "hyperliquid_private_messages_say_what_was_sent";
-    let Some(text) = fixture(test, "hyperliquid/ws_user_fill_liquidation") else { return };
+    let Some(text) = require_fixture("hyperliquid/ws_user_fill_liquidation") else { return };
     let venue = Venue::Hyperliquid;
     let frame: Value = serde_json::from_str(&text).unwrap();
     let fill = &frame["data"]["fills"][0];
@@ -501,8 +497,7 @@ fn some(number: String) -> String {
 
 #[test]
 fn bybit_orders_say_what_the_fixtures_hold() {
-    let test = "bybit_orders_say_what_the_fixtures_hold";
-    let Some(folder) = folder(test) else { return };
+    let Some(folder) = require_captures() else { return };
     let mut seen = 0;
     for entry in std::fs::read_dir(folder.join("fixtures/bybit")).unwrap() {
         let path = entry.unwrap().path();
@@ -531,10 +526,9 @@ fn bybit_orders_say_what_the_fixtures_hold() {
 
 #[test]
 fn bybit_executions_positions_and_wallets_say_what_the_fixtures_hold() {
-    let test = "bybit_executions_positions_and_wallets_say_what_the_fixtures_hold";
     let venue = Venue::BybitLinear;
     for name in ["execution", "execution_adl", "execution_fast", "execution_fast_envelope_id"] {
-        let Some(text) = fixture(test, &format!("bybit/ws_account_{name}")) else { return };
+        let Some(text) = require_fixture(&format!("bybit/ws_account_{name}")) else { return };
         let frame: Value = serde_json::from_str(&text).unwrap();
         let line = |one: &Value| {
             let head = format!("execution {} {} {}", word(&one["symbol"]), word(&one["orderId"]), word(&one["execId"]));
@@ -546,7 +540,7 @@ fn bybit_executions_positions_and_wallets_say_what_the_fixtures_hold() {
         says(venue, &text, &expected, CHANGED);
     }
     for name in ["position", "position_short", "position_with_open_time"] {
-        let text = fixture(test, &format!("bybit/ws_account_{name}")).unwrap();
+        let text = require_fixture(&format!("bybit/ws_account_{name}")).unwrap();
         let mut frame: Value = serde_json::from_str(&text).unwrap();
         if frame.get("data").is_none() {
             // One of the fixtures is an entry alone.
@@ -564,7 +558,7 @@ fn bybit_executions_positions_and_wallets_say_what_the_fixtures_hold() {
         says(venue, &text, &expected, CHANGED);
     }
     for name in ["wallet", "wallet_locked_exceeds_total", "wallet_small_order"] {
-        let text = fixture(test, &format!("bybit/ws_account_{name}")).unwrap();
+        let text = require_fixture(&format!("bybit/ws_account_{name}")).unwrap();
         let frame: Value = serde_json::from_str(&text).unwrap();
         let line = |one: &Value| {
             let numbers = ["walletBalance", "availableToWithdraw", "locked"].map(|key| number(&one[key])).join(" ");
@@ -574,7 +568,7 @@ fn bybit_executions_positions_and_wallets_say_what_the_fixtures_hold() {
         says(venue, &text, &coins.map(line).collect::<Vec<_>>(), CHANGED);
     }
     // A funding is no execution; the same execution by the quick topic and the whole one is one.
-    let text = fixture(test, "bybit/ws_account_execution").unwrap();
+    let text = require_fixture("bybit/ws_account_execution").unwrap();
     let mut frame: Value = serde_json::from_str(&text).unwrap();
     let mut follower = Follower::new(venue, "BTCUSDT");
     follower.feed(&text).unwrap();
@@ -588,9 +582,8 @@ fn bybit_executions_positions_and_wallets_say_what_the_fixtures_hold() {
 
 #[test]
 fn okx_orders_say_what_the_fixtures_hold() {
-    let test = "okx_orders_say_what_the_fixtures_hold";
     for name in ["", "_adl", "_fok", "_ioc", "_liquidation", "_optimal_limit_ioc", "_option", "_trigger"] {
-        let Some(text) = fixture(test, &format!("okx/ws_orders{name}")) else { return };
+        let Some(text) = require_fixture(&format!("okx/ws_orders{name}")) else { return };
         let frame: Value = serde_json::from_str(&text).unwrap();
         let mut expected = Vec::new();
         for order in frame["data"].as_array().unwrap() {
@@ -617,7 +610,7 @@ fn okx_orders_say_what_the_fixtures_hold() {
         }
         says(Venue::Okx, &text, &expected, CHANGED);
     }
-    let text = fixture(test, "okx/ws_orders_algo").unwrap();
+    let text = require_fixture("okx/ws_orders_algo").unwrap();
     let frame: Value = serde_json::from_str(&text).unwrap();
     let statuses = ["Pending", "Pending", "Filled", "Cancelled", "Filled"];
     let line = |(order, status): (&Value, &str)| {
@@ -632,10 +625,9 @@ fn okx_orders_say_what_the_fixtures_hold() {
 
 #[test]
 fn okx_accounts_and_positions_say_what_the_fixtures_hold() {
-    let test = "okx_accounts_and_positions_say_what_the_fixtures_hold";
     let venue = Venue::Okx;
     for name in ["account", "account_empty"] {
-        let Some(text) = fixture(test, &format!("okx/ws_{name}")) else { return };
+        let Some(text) = require_fixture(&format!("okx/ws_{name}")) else { return };
         let frame: Value = serde_json::from_str(&text).unwrap();
         let line = |one: &Value| {
             let numbers = ["cashBal", "availBal", "frozenBal"].map(|key| number(&one[key])).join(" ");
@@ -645,7 +637,7 @@ fn okx_accounts_and_positions_say_what_the_fixtures_hold() {
         says(venue, &text, &details.iter().map(line).collect::<Vec<_>>(), CHANGED);
     }
     // The positions of REST have the members of the topic.
-    let text = fixture(test, "okx/http_get_positions").unwrap();
+    let text = require_fixture("okx/http_get_positions").unwrap();
     let body: Value = serde_json::from_str(&text).unwrap();
     let mut position = body["data"][0].clone();
     let message = |kind: &str, positions: &[Value]| {
@@ -680,9 +672,8 @@ fn okx_accounts_and_positions_say_what_the_fixtures_hold() {
 
 #[test]
 fn deribit_private_messages_say_what_the_fixtures_hold() {
-    let test = "deribit_private_messages_say_what_the_fixtures_hold";
     let venue = Venue::Deribit;
-    let Some(text) = fixture(test, "deribit/ws_portfolio") else { return };
+    let Some(text) = require_fixture("deribit/ws_portfolio") else { return };
     let frame: Value = serde_json::from_str(&text).unwrap();
     let one = &frame["params"]["data"];
     let numbers = ["balance", "available_funds", "locked_balance"].map(|key| number(&one[key])).join(" ");
@@ -703,7 +694,7 @@ fn deribit_private_messages_say_what_the_fixtures_hold() {
         ("stop_market_response", "Pending"),
         ("stop_market_no_filled_amount", "Pending"),
     ] {
-        let text = fixture(test, &format!("deribit/ws_order_{name}")).unwrap();
+        let text = require_fixture(&format!("deribit/ws_order_{name}")).unwrap();
         let frame: Value = serde_json::from_str(&text).unwrap();
         let order = frame["result"].get("order").unwrap_or(&frame["result"]);
         says(venue, &text, &[line(order, status)], CHANGED);

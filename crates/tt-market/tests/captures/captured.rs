@@ -1,14 +1,16 @@
 //! Captured frames in memory, and an engine that is fed with them.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use testkit::require_captures;
 use tt_journal::{CbcapReader, GzLines, Record};
+use tt_market::DropReason;
 use tt_market::{
-    Applied, Board, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, Request, Symbol,
-    TopOfBook, Venue, VenueCounters,
+    Applied, Board, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Request, TopOfBook, VenueCounters,
 };
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::{Decimal, Symbol, Venue};
 
 /// One capture: what was subscribed, and the frames in the order of their arrival.
 pub(crate) struct Capture {
@@ -17,39 +19,39 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    pub(crate) fn usdm(test: &str) -> Option<Self> {
+    pub(crate) fn require_usdm() -> Option<Self> {
         let spec = binance(Venue::BinanceUsdm, Decimal::new(1, 1), Decimal::new(1, 3));
-        Some(Self { specs: vec![spec], frames: gz(&folder(test)?, &["binance/usdm_btcusdt_20240808.gz"]) })
+        Some(Self { specs: vec![spec], frames: gz(&require_captures()?, &["binance/usdm_btcusdt_20240808.gz"]) })
     }
 
-    pub(crate) fn spot(test: &str) -> Option<Self> {
+    pub(crate) fn require_spot() -> Option<Self> {
         // Fees and dust leave quantities finer than the order step of 0.00001 in the book.
         let spec = binance(Venue::BinanceSpot, Decimal::new(1, 2), Decimal::new(1, 8));
         let files = ["binance/spot_btcusdt_20240808.gz", "binance/spot_btcusdt_20240809.gz"];
-        Some(Self { specs: vec![spec], frames: gz(&folder(test)?, &files) })
+        Some(Self { specs: vec![spec], frames: gz(&require_captures()?, &files) })
     }
 
-    pub(crate) fn coinm(test: &str) -> Option<Self> {
+    pub(crate) fn require_coinm() -> Option<Self> {
         // Quantities are contracts.
         let symbol = Symbol::new(b"BTCUSD_PERP").unwrap();
         let spec = InstrumentSpec { symbol, ..binance(Venue::BinanceCoinm, Decimal::new(1, 1), Decimal::new(1, 0)) };
-        Some(Self { specs: vec![spec], frames: gz(&folder(test)?, &["binance/coinm_btcusd_perp_20240808.gz"]) })
+        Some(Self { specs: vec![spec], frames: gz(&require_captures()?, &["binance/coinm_btcusd_perp_20240808.gz"]) })
     }
 
     /// Frames of ten products; the specification is of one of them.
-    pub(crate) fn coinbase_exchange(test: &str) -> Option<Self> {
-        let frames = received(&folder(test)?.join("coinbase/exchange_2021.ws"));
+    pub(crate) fn require_coinbase_exchange() -> Option<Self> {
+        let frames = received(&require_captures()?.join("coinbase/exchange_2021.ws"));
         let spec = unproved(Venue::CoinbaseExchange, "YFI-BTC", Decimal::new(1, 5), Decimal::new(1, 6));
         Some(Self { specs: vec![spec], frames })
     }
 
-    pub(crate) fn hyperliquid(test: &str) -> Option<Self> {
+    pub(crate) fn require_hyperliquid() -> Option<Self> {
         let spec = unproved(Venue::Hyperliquid, "BTC", Decimal::new(1, 0), Decimal::new(1, 5));
-        Some(Self { specs: vec![spec], frames: gz(&folder(test)?, &["hyperliquid/btcusd_20250126.gz"]) })
+        Some(Self { specs: vec![spec], frames: gz(&require_captures()?, &["hyperliquid/btcusd_20250126.gz"]) })
     }
 
-    pub(crate) fn kraken(test: &str, depth: usize) -> Option<Self> {
-        let path = folder(test)?.join(format!("kraken/v2_btcusd_depth{depth}.cbcap"));
+    pub(crate) fn require_kraken(depth: usize) -> Option<Self> {
+        let path = require_captures()?.join(format!("kraken/v2_btcusd_depth{depth}.cbcap"));
         let frames = CbcapReader::open(&path).unwrap().collect::<Result<_, _>>().unwrap();
         let spec = InstrumentSpec {
             venue: Venue::Kraken,
@@ -63,8 +65,8 @@ impl Capture {
     }
 
     /// One linear contract, 500 levels of each side.
-    pub(crate) fn bybit(test: &str) -> Option<Self> {
-        let file = std::fs::File::open(folder(test)?.join("bybit/xrpusdt_ob500_20241201.zip")).unwrap();
+    pub(crate) fn require_bybit() -> Option<Self> {
+        let file = std::fs::File::open(require_captures()?.join("bybit/xrpusdt_ob500_20241201.zip")).unwrap();
         let mut archive = zip::ZipArchive::new(file).unwrap();
         let mut text = String::new();
         archive.by_index(0).unwrap().read_to_string(&mut text).unwrap();
@@ -78,19 +80,19 @@ impl Capture {
     }
 
     /// Three instruments, numbers not yet sent and checksums still sent.
-    pub(crate) fn okx(test: &str) -> Option<Self> {
+    pub(crate) fn require_okx() -> Option<Self> {
         let spec = |symbol, tick_size, lot_size| spec(Venue::Okx, symbol, tick_size, lot_size, Some(400));
         let specs = vec![
             spec("BTC-USDT", Decimal::new(1, 1), Decimal::new(1, 8)),
             spec("BTC-USD-220527", Decimal::new(1, 1), Decimal::new(1, 0)),
             spec("UNI-USD-SWAP", Decimal::new(1, 3), Decimal::new(1, 0)),
         ];
-        Some(Self { specs, frames: received(&folder(test)?.join("okx/okx_2022.ws")) })
+        Some(Self { specs, frames: received(&require_captures()?.join("okx/okx_2022.ws")) })
     }
 
     /// Ten options.
-    pub(crate) fn deribit(test: &str) -> Option<Self> {
-        let frames = received(&folder(test)?.join("deribit/deribit.ws"));
+    pub(crate) fn require_deribit() -> Option<Self> {
+        let frames = received(&require_captures()?.join("deribit/deribit.ws"));
         let mut names: Vec<String> = Vec::new();
         for frame in &frames {
             let frame: serde_json::Value = serde_json::from_slice(&frame.payload).unwrap();
@@ -137,16 +139,6 @@ fn received(path: &Path) -> Vec<Record> {
     text.lines().filter_map(record).collect()
 }
 
-/// The folder of captures, or `None` after saying that `test` is skipped.
-pub(crate) fn folder(test: &str) -> Option<PathBuf> {
-    if let Some(folder) = std::env::var_os("TRUETICK_DATA") {
-        return Some(PathBuf::from(folder));
-    }
-    assert!(std::env::var_os("TRUETICK_REQUIRE_DATA").is_none(), "TRUETICK_REQUIRE_DATA is set, TRUETICK_DATA is not");
-    println!("SKIP {test}: TRUETICK_DATA not set");
-    None
-}
-
 fn gz(folder: &Path, files: &[&str]) -> Vec<Record> {
     files.iter().flat_map(|file| GzLines::open(&folder.join(file)).unwrap()).map(Result::unwrap).collect()
 }
@@ -183,12 +175,12 @@ impl Feed {
     pub(crate) fn run(&mut self, frames: &[Record]) {
         for frame in frames {
             let result = self.feed(frame);
-            assert!(result.is_ok() || result == Err(Fault::Superseded), "{result:?}");
+            assert!(result.is_ok() || result == Err(DropReason::Superseded), "{result:?}");
         }
     }
 
     /// One frame or REST body; then what the engine asks for.
-    pub(crate) fn feed(&mut self, frame: &Record) -> Result<Applied, Fault> {
+    pub(crate) fn feed(&mut self, frame: &Record) -> Result<Applied, DropReason> {
         let now = Nanos(frame.ts_ns);
         let result = if frame.payload.starts_with(b"{\"lastUpdateId\"") {
             self.engine.handle_snapshot(now, self.id, &frame.payload, &mut Off)
@@ -218,17 +210,17 @@ impl Feed {
 }
 
 /// Whether a drop leaves the book as good as it was.
-fn is_harmless(result: Result<Applied, Fault>) -> bool {
+fn is_harmless(result: Result<Applied, DropReason>) -> bool {
     matches!(
         result,
-        Err(Fault::Duplicate
-            | Fault::Superseded
-            | Fault::UnexpectedSnapshot
-            | Fault::UnknownTopic
-            | Fault::UnknownSymbol
-            | Fault::AwaitingSnapshot
-            | Fault::Refused
-            | Fault::OffTickSize
-            | Fault::OffLotSize)
+        Err(DropReason::Duplicate
+            | DropReason::Superseded
+            | DropReason::UnexpectedSnapshot
+            | DropReason::UnknownTopic
+            | DropReason::UnknownSymbol
+            | DropReason::AwaitingSnapshot
+            | DropReason::Rejected
+            | DropReason::OffTickSize
+            | DropReason::OffLotSize)
     )
 }

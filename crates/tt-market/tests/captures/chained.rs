@@ -4,7 +4,7 @@
 use crate::parsers::{is_number, plain_text};
 use serde_json::Value;
 use std::fmt::Write;
-use tt_market::Symbol;
+use tt_venue::Symbol;
 
 /// A text that is a number without a sign.
 fn quoted(value: &Value) -> Option<String> {

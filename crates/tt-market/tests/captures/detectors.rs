@@ -1,12 +1,13 @@
 //! Binance's tickers as second witnesses of its books; what every proof notices is in `mutations`.
 
 use crate::captured::{Capture, Feed};
-use tt_market::{Fault, Proof};
+use tt_market::DropReason;
+use tt_market::Proof;
 
 /// A flipped digit that changes the best level of an update id for which a ticker is there cannot pass.
 #[test]
 fn tickers_notice_a_wrong_best_level() {
-    let Some(capture) = Capture::usdm("tickers_notice_a_wrong_best_level") else { return };
+    let Some(capture) = Capture::require_usdm() else { return };
     let mut feed = Feed::new(&capture);
     let mut tried = 0;
     for frame in &capture.frames[..20_000] {
@@ -18,7 +19,7 @@ fn tickers_notice_a_wrong_best_level() {
             let at = wrong.payload.windows(5).position(|window| window == b"\"B\":\"").unwrap() + 5;
             wrong.payload[at] = if wrong.payload[at] == b'9' { b'8' } else { wrong.payload[at] + 1 };
             if top.standing.proof.is_verified() {
-                assert_eq!(feed.feed(&wrong), Err(Fault::OracleMismatch));
+                assert_eq!(feed.feed(&wrong), Err(DropReason::OracleMismatch));
                 assert_eq!(feed.top().standing.proof, Proof::Stale);
                 tried += 1;
                 break;

@@ -1,16 +1,17 @@
 //! Single frames of message kinds that no capture holds, read exactly as a JSON library with exact numbers reads them,
 //! and followed through the engine.
 
-use crate::captured::{Capture, Feed, folder};
+use crate::captured::{Capture, Feed};
 use crate::parsers::{plain, plain_text, shuffle};
 use serde_json::{Value, json};
 use std::path::Path;
+use testkit::require_captures;
 use tt_journal::Record;
-use tt_market::{
-    AggressorSide, Applied, CandleSource, Decimal, Event, EventBuffer, Fault, Fill, InstrumentSpec, OrderId,
-    OrderState, OrderStatus, OrderUpdate, Position, Symbol, Ticker, Trade, Venue,
-};
+use tt_market::DropReason;
+use tt_market::{Applied, CandleSource, InstrumentSpec, OrderState, Position};
 use tt_model::{Nanos, OrderSide};
+use tt_venue::event::{AggressorSide, Event, EventBuffer, Fill, OrderId, OrderStatus, OrderUpdate, Ticker, Trade};
+use tt_venue::{Decimal, Symbol, Venue};
 
 fn read(folder: &Path, name: &str) -> String {
     std::fs::read_to_string(folder.join("fixtures").join(format!("{name}.json"))).unwrap()
@@ -30,7 +31,7 @@ fn event(venue: Venue, text: &str) -> (Event, EventBuffer) {
     let parse = |text: &str| {
         let mut buffer = EventBuffer::new(64, 64);
         let event = venue.parse(text.as_bytes(), &mut buffer);
-        (event.unwrap_or_else(|fault| panic!("{fault:?} {text}")), buffer)
+        (event.unwrap_or_else(|reason| panic!("{reason:?} {text}")), buffer)
     };
     let expected = parse(text);
     let mut others = vec![compact(text)];
@@ -109,7 +110,7 @@ fn count(plain: &str) -> i64 {
 
 #[test]
 fn a_kraken_ticker_is_published_and_moves_the_candle_of_last_prices() {
-    let Some(folder) = folder("a_kraken_ticker_is_published_and_moves_the_candle_of_last_prices") else { return };
+    let Some(folder) = require_captures() else { return };
     let text = read(&folder, "kraken/ws_ticker_snapshot");
     let frame = value(&text);
     let expected = &frame["data"][0];
@@ -144,7 +145,7 @@ fn a_kraken_ticker_is_published_and_moves_the_candle_of_last_prices() {
 
 #[test]
 fn kraken_trades_of_one_frame_make_one_candle() {
-    let Some(folder) = folder("kraken_trades_of_one_frame_make_one_candle") else { return };
+    let Some(folder) = require_captures() else { return };
     let text = read(&folder, "kraken/ws_trade_update");
     let frame = value(&text);
     let expected = frame["data"].as_array().unwrap();
@@ -170,7 +171,7 @@ fn kraken_trades_of_one_frame_make_one_candle() {
 
 #[test]
 fn a_binance_mark_price_moves_profit_and_loss() {
-    let Some(folder) = folder("a_binance_mark_price_moves_profit_and_loss") else { return };
+    let Some(folder) = require_captures() else { return };
     let text = read(&folder, "binance/futures_market_data_json_mark_price_stream");
     let expected = value(&text);
     let (Event::MarkPrice(mark), buffer) = event(Venue::BinanceUsdm, &compact(&text)) else { panic!("a mark price") };
@@ -246,7 +247,7 @@ fn follow_order(feed: &mut Feed, venue: Venue, text: &str, status: OrderStatus) 
 
 #[test]
 fn binance_spot_reports_change_the_order_until_it_ends() {
-    let Some(folder) = folder("binance_spot_reports_change_the_order_until_it_ends") else { return };
+    let Some(folder) = require_captures() else { return };
     let report = |name: &str| read(&folder, &format!("binance/spot_user_data_json_execution_report_{name}"));
     let (venue, new) = (Venue::BinanceSpot, report("new"));
     let ends =
@@ -273,7 +274,7 @@ fn binance_spot_reports_change_the_order_until_it_ends() {
 
 #[test]
 fn binance_usdm_updates_change_the_order_until_it_ends() {
-    let Some(folder) = folder("binance_usdm_updates_change_the_order_until_it_ends") else { return };
+    let Some(folder) = require_captures() else { return };
     let venue = Venue::BinanceUsdm;
     // An automatic close is executed on arrival, and no other update follows.
     let updates = [
@@ -365,7 +366,7 @@ fn kraken_executions_change_the_order_until_it_ends() {
     let stranger = with(entry("new", 7), json!({"order_id": "OTHER", "symbol": "XRP/USD"}));
     let late = entry("new", 4);
     let frame = frame("update", &[stranger, late, entry("canceled", 8)]);
-    assert_eq!(feed.feed(&record(ts, &frame)), Err(Fault::UnknownSymbol), "the first reason");
+    assert_eq!(feed.feed(&record(ts, &frame)), Err(DropReason::UnknownSymbol), "the first reason");
     assert_eq!((feed.engine.order(venue, &id), feed.engine.orders_len()), (None, 0));
     assert!(feed.counters().closes());
 }
@@ -373,7 +374,7 @@ fn kraken_executions_change_the_order_until_it_ends() {
 /// Message kinds that the engine does not read are refused as such: they must never cost a book its standing.
 #[test]
 fn no_message_of_a_known_venue_counts_as_malformed() {
-    let Some(folder) = folder("no_message_of_a_known_venue_counts_as_malformed") else { return };
+    let Some(folder) = require_captures() else { return };
     let mut seen = 0;
     for (venue, place, kinds) in [
         (Venue::Kraken, "kraken", &["ws_"][..]),
@@ -395,8 +396,8 @@ fn no_message_of_a_known_venue_counts_as_malformed() {
                 .map(|kind| format!("futures_market_data_json_{kind}"));
             match result {
                 Ok(_) => {}
-                Err(fault) if invented.contains(&name) => assert_eq!(fault, Fault::Time, "{name}"),
-                Err(fault) => assert!(!fault.is_malformed(), "{name}: {fault:?}"),
+                Err(reason) if invented.contains(&name) => assert_eq!(reason, tt_venue::ParseError::Time, "{name}"),
+                Err(reason) => assert!(!reason.is_malformed(), "{name}: {reason:?}"),
             }
             seen += 1;
         }

@@ -17,16 +17,17 @@ mod truth;
 mod unproved;
 
 use captured::{Capture, Feed};
-use tt_market::{Fault, Proof};
+use tt_market::DropReason;
+use tt_market::Proof;
 
 #[test]
 fn usdm_book_agrees_with_every_ticker_of_its_update_ids() {
-    let Some(capture) = Capture::usdm("usdm_book_agrees_with_every_ticker_of_its_update_ids") else { return };
+    let Some(capture) = Capture::require_usdm() else { return };
     let mut feed = Feed::new(&capture);
     feed.run(&capture.frames);
     let counters = *feed.counters();
     assert_eq!(counters.oracle_matches, 629);
-    assert_eq!(counters.dropped(Fault::OracleMismatch), 0);
+    assert_eq!(counters.dropped(DropReason::OracleMismatch), 0);
     assert_eq!((counters.gaps, counters.resyncs, counters.crossed), (0, 0, 0));
     assert_eq!(counters.general, 0, "the scanner reads every captured frame");
     assert!(counters.closes());
@@ -36,12 +37,12 @@ fn usdm_book_agrees_with_every_ticker_of_its_update_ids() {
 
 #[test]
 fn spot_book_agrees_with_every_ticker_of_its_update_ids() {
-    let Some(capture) = Capture::spot("spot_book_agrees_with_every_ticker_of_its_update_ids") else { return };
+    let Some(capture) = Capture::require_spot() else { return };
     let mut feed = Feed::new(&capture);
     feed.run(&capture.frames);
     let counters = *feed.counters();
     assert_eq!(counters.oracle_matches, 1072);
-    assert_eq!(counters.dropped(Fault::OracleMismatch), 0);
+    assert_eq!(counters.dropped(DropReason::OracleMismatch), 0);
     assert_eq!((counters.gaps, counters.resyncs, counters.crossed), (0, 0, 0));
     assert_eq!(counters.deltas, 6493, "depth frames that the snapshot does not hold already");
     assert!(counters.closes());
@@ -49,12 +50,12 @@ fn spot_book_agrees_with_every_ticker_of_its_update_ids() {
 
 #[test]
 fn coinm_book_agrees_with_every_ticker_of_its_update_ids() {
-    let Some(capture) = Capture::coinm("coinm_book_agrees_with_every_ticker_of_its_update_ids") else { return };
+    let Some(capture) = Capture::require_coinm() else { return };
     let mut feed = Feed::new(&capture);
     feed.run(&capture.frames);
     let counters = *feed.counters();
     assert_eq!(counters.oracle_matches, 1124);
-    assert_eq!(counters.dropped(Fault::OracleMismatch), 0);
+    assert_eq!(counters.dropped(DropReason::OracleMismatch), 0);
     assert_eq!((counters.gaps, counters.resyncs, counters.crossed), (0, 0, 0));
     assert_eq!(counters.general, 0, "the scanner reads every captured frame");
     assert!(counters.closes());
@@ -64,7 +65,7 @@ fn coinm_book_agrees_with_every_ticker_of_its_update_ids() {
 fn kraken_checksums_match_on_every_frame() {
     // The shorter capture subscribes and unsubscribes several times; only those answers and the status are not scanned.
     for (depth, expected, other) in [(25, 2052, 2), (10, 301, 16)] {
-        let Some(capture) = Capture::kraken("kraken_checksums_match_on_every_frame", depth) else { return };
+        let Some(capture) = Capture::require_kraken(depth) else { return };
         let mut feed = Feed::new(&capture);
         feed.run(&capture.frames);
         let counters = *feed.counters();
@@ -78,7 +79,7 @@ fn kraken_checksums_match_on_every_frame() {
 
 #[test]
 fn okx_checksums_match_on_every_book() {
-    let Some(capture) = Capture::okx("okx_checksums_match_on_every_book") else { return };
+    let Some(capture) = Capture::require_okx() else { return };
     let mut feed = Feed::new(&capture);
     feed.run(&capture.frames);
     let counters = *feed.counters();
@@ -93,7 +94,7 @@ fn okx_checksums_match_on_every_book() {
 
 #[test]
 fn deribit_changes_chain() {
-    let Some(capture) = Capture::deribit("deribit_changes_chain") else { return };
+    let Some(capture) = Capture::require_deribit() else { return };
     let mut feed = Feed::new(&capture);
     feed.run(&capture.frames);
     let counters = *feed.counters();
@@ -107,7 +108,7 @@ fn deribit_changes_chain() {
 
 #[test]
 fn bybit_updates_follow_each_other() {
-    let Some(capture) = Capture::bybit("bybit_updates_follow_each_other") else { return };
+    let Some(capture) = Capture::require_bybit() else { return };
     let mut feed = Feed::new(&capture);
     feed.run(&capture.frames);
     let counters = *feed.counters();

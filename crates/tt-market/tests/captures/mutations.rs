@@ -1,14 +1,15 @@
-//! What each proof notices, at 1,000 seeded random places of the captures for each fault: `docs/market-proofs.md` has
+//! What each proof notices, at 1,000 seeded random places of the captures for each reason: `docs/market-proofs.md` has
 //! the table, and its rows are asserted here.
 //!
-//! Truth is kept by a JSON library in sorted maps. Each trial begins with a snapshot of the true book; a fault that is
+//! Truth is kept by a JSON library in sorted maps. Each trial begins with a snapshot of the true book; a reason that is
 //! noticed must lead to exactly one resync, and to the true book again.
 
 use crate::captured::Capture;
 use crate::truth::{Book, Truth, Update, is_binance};
 use std::fmt::Write;
 use std::ops::Range;
-use tt_market::{Applied, Board, Capacity, ConnectionId, Engine, Fault, InstrumentSpec, Request};
+use tt_market::DropReason;
+use tt_market::{Applied, Board, Capacity, ConnectionId, Engine, InstrumentSpec, Request};
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
 
@@ -96,7 +97,7 @@ impl Rig {
         self.take_snapshot(snapshot).unwrap();
     }
 
-    fn take_snapshot(&mut self, snapshot: &[u8]) -> Result<Applied, Fault> {
+    fn take_snapshot(&mut self, snapshot: &[u8]) -> Result<Applied, DropReason> {
         if self.engine.instrument(ID).is_some_and(|spec| is_binance(spec.venue)) {
             self.engine.handle_snapshot(self.now, ID, snapshot, &mut Off)
         } else {
@@ -104,7 +105,7 @@ impl Rig {
         }
     }
 
-    fn feed(&mut self, frame: &[u8]) -> Result<Applied, Fault> {
+    fn feed(&mut self, frame: &[u8]) -> Result<Applied, DropReason> {
         self.now = self.now.saturating_add(Nanos::from_millis(100));
         self.engine.handle_frame(self.now, self.connection, frame, &mut Off)
     }
@@ -183,7 +184,7 @@ fn renumbered(frame: &[u8], id: u64) -> Vec<u8> {
     format!("{}{id}{}", &text[..start], &text[end..]).into_bytes()
 }
 
-/// The frames with a fault at the first of them, which is an update.
+/// The frames with a reason at the first of them, which is an update.
 fn faulty(
     sweep: &Sweep<'_>,
     kind: Kind,
@@ -222,7 +223,7 @@ fn faulty(
     frames
 }
 
-/// One fault at the first place of `span`, and what becomes of it within the span; the sweep ends where the trial does.
+/// One reason at the first place of `span`, and what becomes of it within the span; the sweep ends where the trial does.
 fn trial(rig: &mut Rig, sweep: &mut Sweep<'_>, kind: Kind, span: Range<usize>, places: &mut Places, tally: &mut Tally) {
     let place = span.start;
     sweep.advance(place - 1);
@@ -241,7 +242,7 @@ fn trial(rig: &mut Rig, sweep: &mut Sweep<'_>, kind: Kind, span: Range<usize>, p
             messages += 1;
             sweep.advance(*update + 1);
         }
-        duplicate |= result == Err(Fault::Duplicate);
+        duplicate |= result == Err(DropReason::Duplicate);
         if !rig.is_verified() {
             noticed = Some(messages);
             break;
@@ -286,7 +287,7 @@ fn recover(rig: &mut Rig, sweep: &mut Sweep<'_>) {
     panic!("{requests} requests, verified: {}", rig.is_verified());
 }
 
-/// A thousand trials of one fault, spread over as many sweeps as they need.
+/// A thousand trials of one reason, spread over as many sweeps as they need.
 fn tally(truth: &Truth, kind: Kind, window: usize) -> Tally {
     let mut rig = Rig::new(truth.spec);
     let mut places = Places(0x5eed + kind as u64);
@@ -314,7 +315,7 @@ fn row(name: &str, kind: Kind, tally: &Tally) -> String {
     row
 }
 
-/// Tries each fault, and adds its row to `rows`.
+/// Tries each reason, and adds its row to `rows`.
 fn prove(name: &str, truth: &Truth, window: usize, kinds: &[Kind], rows: &mut Vec<String>) -> Vec<Tally> {
     let tallies: Vec<_> = kinds.iter().map(|kind| tally(truth, *kind, window)).collect();
     rows.extend(kinds.iter().zip(&tallies).map(|(kind, tally)| row(name, *kind, tally)));
@@ -348,8 +349,7 @@ fn checksum_notices(tallies: &[Tally]) {
     assert!([drop, swap, flip].iter().all(|tally| tally.at_once + tally.later > 0));
 }
 
-fn binance(name: &str, capture: Option<Capture>) {
-    let Some(mut capture) = capture else { return };
+fn binance(name: &str, mut capture: Capture) {
     capture.frames.truncate(20_000);
     let mut rows = Vec::new();
     numbers_notice(&prove(name, &Truth::of(&capture, 0), 12, &FAULTS, &mut rows));
@@ -358,17 +358,19 @@ fn binance(name: &str, capture: Option<Capture>) {
 
 #[test]
 fn binance_spot_faults_at_a_thousand_places() {
-    binance("Binance spot", Capture::spot("binance_spot_faults_at_a_thousand_places"));
+    let Some(capture) = Capture::require_spot() else { return };
+    binance("Binance spot", capture);
 }
 
 #[test]
 fn binance_usdm_faults_at_a_thousand_places() {
-    binance("Binance USD-M", Capture::usdm("binance_usdm_faults_at_a_thousand_places"));
+    let Some(capture) = Capture::require_usdm() else { return };
+    binance("Binance USD-M", capture);
 }
 
 #[test]
 fn bybit_faults_at_a_thousand_places() {
-    let Some(capture) = Capture::bybit("bybit_faults_at_a_thousand_places") else { return };
+    let Some(capture) = Capture::require_bybit() else { return };
     let truth = Truth::of(&capture, 0);
     let mut rows = Vec::new();
     numbers_notice(&prove("Bybit", &truth, 10, &FAULTS, &mut rows));
@@ -380,7 +382,7 @@ fn bybit_faults_at_a_thousand_places() {
 
 #[test]
 fn deribit_faults_at_a_thousand_places() {
-    let Some(capture) = Capture::deribit("deribit_faults_at_a_thousand_places") else { return };
+    let Some(capture) = Capture::require_deribit() else { return };
     let most =
         (0..capture.specs.len()).map(|number| Truth::of(&capture, number)).max_by_key(|truth| truth.updates.len());
     let mut rows = Vec::new();
@@ -390,7 +392,7 @@ fn deribit_faults_at_a_thousand_places() {
 
 #[test]
 fn okx_faults_at_a_thousand_places() {
-    let Some(capture) = Capture::okx("okx_faults_at_a_thousand_places") else { return };
+    let Some(capture) = Capture::require_okx() else { return };
     let mut rows = Vec::new();
     checksum_notices(&prove("OKX, by checksum", &Truth::of(&capture, 0), 12, &FAULTS, &mut rows));
     hold(&rows);
@@ -400,7 +402,7 @@ fn okx_faults_at_a_thousand_places() {
 fn kraken_faults_at_a_thousand_places() {
     let mut rows = Vec::new();
     for depth in [10, 25] {
-        let Some(capture) = Capture::kraken("kraken_faults_at_a_thousand_places", depth) else { return };
+        let Some(capture) = Capture::require_kraken(depth) else { return };
         let truth = Truth::of(&capture, 0);
         let name = format!("Kraken, depth {depth}");
         let tallies = prove(&name, &truth, 30, &FAULTS, &mut rows);

@@ -4,7 +4,7 @@
 use crate::parsers::{is_number, plain_text};
 use serde_json::Value;
 use std::fmt::Write;
-use tt_market::Symbol;
+use tt_venue::Symbol;
 
 const OTHER: &str = "other";
 

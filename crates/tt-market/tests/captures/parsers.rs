@@ -8,9 +8,12 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::sync::LazyLock;
 use tt_journal::Record;
-use tt_market::{BookOrders, Decimal, Event, EventBuffer, Fault, Symbol, Venue, binance};
 
-pub(crate) fn parse(venue: Venue, frame: &[u8], buffer: &mut EventBuffer, general: bool) -> Result<String, Fault> {
+use tt_venue::ParseError;
+use tt_venue::event::{BookOrders, Event, EventBuffer};
+use tt_venue::{Decimal, Symbol, Venue};
+
+pub(crate) fn parse(venue: Venue, frame: &[u8], buffer: &mut EventBuffer, general: bool) -> Result<String, ParseError> {
     let event = if general { venue.parse_general(frame, buffer) } else { venue.parse(frame, buffer) };
     event.map(|event| shown(&event, buffer))
 }
@@ -46,7 +49,7 @@ pub(crate) fn plain_text(text: &str) -> Option<String> {
 
 fn shown(event: &Event, buffer: &EventBuffer) -> String {
     let mut out = String::new();
-    let levels = |out: &mut String, levels: &tt_market::Levels| {
+    let levels = |out: &mut String, levels: &tt_venue::event::Levels| {
         for range in [levels.bids(), levels.asks()] {
             for level in &buffer.levels()[range] {
                 let px = Decimal::new(level.px, levels.px_decimals);
@@ -303,19 +306,19 @@ pub(crate) fn compare(venue: Venue, frame: &[u8]) {
             let other = scanned == "other" || venue == Venue::Kraken;
             assert!(other && serde_json::from_slice::<Value>(frame).is_ok(), "{}", String::from_utf8_lossy(frame));
         }
-        (Err(fault), Some(_)) => {
+        (Err(reason), Some(_)) => {
             let stricter = [
-                Fault::DuplicateKey,
-                Fault::Number,
-                Fault::NumberRange,
-                Fault::Time,
-                Fault::WrongType,
-                Fault::MissingKey,
-                Fault::UnknownTopic,
-                Fault::Refused,
-                Fault::Nesting,
+                ParseError::DuplicateKey,
+                ParseError::Number,
+                ParseError::NumberRange,
+                ParseError::Time,
+                ParseError::WrongType,
+                ParseError::MissingKey,
+                ParseError::UnknownTopic,
+                ParseError::Rejected,
+                ParseError::Nesting,
             ];
-            assert!(stricter.contains(fault), "{fault:?} {}", String::from_utf8_lossy(frame));
+            assert!(stricter.contains(reason), "{reason:?} {}", String::from_utf8_lossy(frame));
         }
         (Err(_), None) => {}
     }
@@ -326,18 +329,18 @@ struct Frames {
     frames: Vec<Record>,
 }
 
-fn all(test: &str) -> Option<Vec<Frames>> {
+fn require_all() -> Option<Vec<Frames>> {
     let captures = [
-        Capture::usdm(test)?,
-        Capture::spot(test)?,
-        Capture::coinm(test)?,
-        Capture::kraken(test, 10)?,
-        Capture::kraken(test, 25)?,
-        Capture::coinbase_exchange(test)?,
-        Capture::hyperliquid(test)?,
-        Capture::bybit(test)?,
-        Capture::okx(test)?,
-        Capture::deribit(test)?,
+        Capture::require_usdm()?,
+        Capture::require_spot()?,
+        Capture::require_coinm()?,
+        Capture::require_kraken(10)?,
+        Capture::require_kraken(25)?,
+        Capture::require_coinbase_exchange()?,
+        Capture::require_hyperliquid()?,
+        Capture::require_bybit()?,
+        Capture::require_okx()?,
+        Capture::require_deribit()?,
     ];
     let frames = |capture: Capture| Frames { venue: capture.venue(), frames: capture.frames };
     let mut all: Vec<_> = captures.into_iter().map(frames).collect();
@@ -349,7 +352,7 @@ fn all(test: &str) -> Option<Vec<Frames>> {
 
 #[test]
 fn captured_frames_read_the_same_three_ways() {
-    let Some(all) = all("captured_frames_read_the_same_three_ways") else { return };
+    let Some(all) = require_all() else { return };
     for kind in &all {
         for frame in &kind.frames {
             compare(kind.venue, &frame.payload);
@@ -359,22 +362,23 @@ fn captured_frames_read_the_same_three_ways() {
 
 #[test]
 fn rest_snapshots_read_the_same_both_ways() {
-    let Some(capture) = Capture::usdm("rest_snapshots_read_the_same_both_ways") else { return };
+    let Some(capture) = Capture::require_usdm() else { return };
     let body = capture.frames.iter().find(|frame| frame.payload.starts_with(b"{\"lastUpdateId\"")).unwrap();
+    let reader = Venue::BinanceUsdm.rules().snapshot.unwrap();
     let (mut one, mut two) = (EventBuffer::new(4096, 1), EventBuffer::new(4096, 1));
-    let scanned = binance::parse_snapshot(&body.payload, &mut one).unwrap();
+    let scanned = (reader.parse)(&body.payload, &mut one).unwrap();
     assert!(!one.is_general());
-    assert_eq!(scanned, binance::parse_snapshot_general(&body.payload, &mut two).unwrap());
+    assert_eq!(scanned, (reader.parse_general)(&body.payload, &mut two).unwrap());
     assert_eq!(one.levels(), two.levels());
     assert_eq!((scanned.levels.bids().len(), scanned.levels.asks().len()), (1000, 1000));
     for end in 0..400 {
-        assert!(binance::parse_snapshot(&body.payload[..end], &mut one).is_err());
+        assert!((reader.parse)(&body.payload[..end], &mut one).is_err());
     }
 }
 
 #[test]
 fn case_m22_frames_truncated_at_every_byte_are_refused() {
-    let Some(all) = all("case_m22_frames_truncated_at_every_byte_are_refused") else { return };
+    let Some(all) = require_all() else { return };
     let mut buffer = EventBuffer::new(4096, 64);
     for kind in &all {
         for frame in kind.frames.iter().step_by(((kind.frames.len() / 20).max(1)).max(1)) {
@@ -421,7 +425,7 @@ pub(crate) fn shuffle(value: &Value, seed: &mut u64, out: &mut String) {
 
 #[test]
 fn case_m23_order_of_keys_and_white_space_change_nothing() {
-    let Some(all) = all("case_m23_order_of_keys_and_white_space_change_nothing") else { return };
+    let Some(all) = require_all() else { return };
     let mut buffer = EventBuffer::new(4096, 64);
     let mut seed = 7;
     for kind in &all {
@@ -436,7 +440,7 @@ fn case_m23_order_of_keys_and_white_space_change_nothing() {
     }
 }
 
-static FRAMES: LazyLock<Option<Vec<Frames>>> = LazyLock::new(|| all("mutated_frames_read_the_same_three_ways"));
+static FRAMES: LazyLock<Option<Vec<Frames>>> = LazyLock::new(require_all);
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]

@@ -3,7 +3,7 @@
 
 use crate::parsers::{agree, compare, parse, shuffle};
 use proptest::prelude::*;
-use tt_market::Venue;
+use tt_venue::Venue;
 
 /// Forms of frames: `N` stands for a number, `I` for a whole one, `S` for a symbol, `T` for a time, `L` for the word of
 /// a side; `[x*]` for a list of any length.
@@ -510,7 +510,7 @@ fn most_random_frames_are_whole_and_scanned() {
         let (mut read, mut scanned) = (0, 0);
         for seed in 0..400 {
             let frame = Draw(seed * 7919).frame(form);
-            let mut buffer = tt_market::EventBuffer::new(64, 64);
+            let mut buffer = tt_venue::event::EventBuffer::new(64, 64);
             read += u32::from(venue.parse(frame.as_bytes(), &mut buffer).is_ok());
             scanned += u32::from(!buffer.is_general());
         }
@@ -526,7 +526,7 @@ fn case_m23_every_kind_of_message_reads_the_same_in_any_order_of_keys() {
         let mut compared = 0;
         for seed in 0..200 {
             let frame = Draw(seed * 104_729).frame(form);
-            let mut buffer = tt_market::EventBuffer::new(64, 64);
+            let mut buffer = tt_venue::event::EventBuffer::new(64, 64);
             let Ok(expected) = parse(*venue, frame.as_bytes(), &mut buffer, false) else { continue };
             let (mut order, mut other) = (seed, String::new());
             shuffle(&serde_json::from_str(&frame).unwrap(), &mut order, &mut other);

@@ -4,7 +4,8 @@
 use crate::oracles::{amount, number, rfc3339, told};
 use crate::parsers::plain;
 use serde_json::Value;
-use tt_market::{Decimal, OrderId, Symbol, Venue};
+use tt_venue::event::OrderId;
+use tt_venue::{Decimal, Symbol, Venue};
 
 /// Stands for a name that may hold brackets, until the line is whole.
 const NAME: &str = "\u{1}";
@@ -312,7 +313,7 @@ fn okx(value: &Value) -> Option<String> {
             line(one, &format!("ticker {NAME} {numbers} - - - - - - {{m:ts}};")).map(|line| line.replace(NAME, &symbol))
         }
         topic if topic.starts_with("candle") => {
-            let length = minutes(topic.strip_prefix("candle")?.strip_suffix('m')?)?;
+            let length = okx_bar(topic.strip_prefix("candle")?)?;
             let symbol = symbol(argument.get("instId")?)?;
             let entry = |one: &Value| {
                 let [ts, numbers @ ..] = one.as_array()?.as_slice() else { return None };
@@ -350,6 +351,25 @@ fn okx(value: &Value) -> Option<String> {
     }
 }
 
+/// The length of a candle: `1m`, `4H`, `1Dutc`.
+fn okx_bar(text: &str) -> Option<u64> {
+    let text = text.strip_suffix("utc").unwrap_or(text);
+    let minute = 60_000_000_000;
+    let (count, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit = match unit {
+        "s" => minute / 60,
+        "m" => minute,
+        "H" => 60 * minute,
+        "D" => 24 * 60 * minute,
+        "W" => 7 * 24 * 60 * minute,
+        "M" => 30 * 24 * 60 * minute,
+        _ => return None,
+    };
+    let is_plain = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    let count = is_plain.then(|| count.parse::<u64>().ok())??;
+    (1..=1000).contains(&count).then_some(count * unit)
+}
+
 /// An order's price and executed quantity are zero where they are untold; so is an execution that has no number.
 fn okx_order(one: &Value) -> Option<String> {
     let zero = |key: &str| told(one.get(key)).map(|number| if number == "-" { "0e-0".to_owned() } else { number });
@@ -371,7 +391,9 @@ fn okx_order(one: &Value) -> Option<String> {
         }
     };
     let maker = is_word(one.get("execType"), "M");
-    Some(order + &line(one, &format!("fill {{i:tradeId}} {{n:fillPx}} {{n:fillSz}} {paid} {maker};"))?)
+    // An asset may contain a brace.
+    let fill = line(one, &format!("fill {{i:tradeId}} {{n:fillPx}} {{n:fillSz}} {NAME} {maker};"))?;
+    Some(order + &fill.replace(NAME, &paid))
 }
 
 fn kraken(value: &Value) -> Option<String> {
@@ -393,7 +415,8 @@ fn kraken(value: &Value) -> Option<String> {
                 let [fee] = one.get("fees")?.as_array()?.as_slice() else { return None };
                 let paid = line(fee, "{N:qty} {s:asset}")?;
                 let maker = is_word(one.get("liquidity_ind"), "m");
-                let fill = line(one, &format!("fill {{i:exec_id}} {{n:last_price}} {{n:last_qty}} {paid} {maker};"))?;
+                let fill = line(one, &format!("fill {{i:exec_id}} {{n:last_price}} {{n:last_qty}} {NAME} {maker};"))?;
+                let fill = fill.replace(NAME, &paid);
                 Some(line(one, form)? + &fill)
             };
             account(data.as_array()?.iter().map(entry).collect())

@@ -4,8 +4,9 @@ use crate::captured::Capture;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tt_journal::Record;
-use tt_market::{BookLevel, Decimal, InstrumentSpec, Venue};
+use tt_market::InstrumentSpec;
 use tt_model::{Price, Qty};
+use tt_venue::{BookLevel, Decimal, Venue};
 
 /// Best levels of both sides, as the engine publishes them.
 pub(crate) type Sides = (Vec<BookLevel>, Vec<BookLevel>);

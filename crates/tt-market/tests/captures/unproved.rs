@@ -4,12 +4,13 @@ use crate::captured::{Capture, unproved};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tt_journal::Record;
+use tt_market::DropReason;
 use tt_market::{
-    Applied, Capacity, ConnectionId, Counters, Decimal, Engine, Fault, InstrumentSpec, Proof, Request, Symbol, Venue,
-    VenueCounters,
+    Applied, BookUpdate, Capacity, ConnectionId, Counters, Engine, InstrumentSpec, Proof, Request, VenueCounters,
 };
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::{Decimal, Symbol, Venue};
 
 /// A number's text in steps of `10^-decimals`, by its digits alone.
 fn steps(text: &str, decimals: usize) -> i64 {
@@ -69,7 +70,7 @@ impl Follower {
         Self { engine, connection, venue }
     }
 
-    fn feed(&mut self, now: Nanos, frame: &[u8]) -> Result<Applied, Fault> {
+    fn feed(&mut self, now: Nanos, frame: &[u8]) -> Result<Applied, DropReason> {
         self.engine.handle_frame(now, self.connection, frame, &mut Off)
     }
 
@@ -97,7 +98,7 @@ impl Follower {
         let mut requests: Vec<_> = std::iter::from_fn(|| self.engine.poll_request(now)).collect();
         requests.sort_by_key(|request| match request {
             Request::FetchSnapshot { instrument } | Request::Resubscribe { instrument, .. } => Some(*instrument),
-            Request::Answer { .. } | Request::Reconnect { .. } => None,
+            Request::Pong { .. } | Request::Reconnect { .. } => None,
         });
         requests
     }
@@ -123,8 +124,7 @@ fn products(frames: &[Record]) -> BTreeMap<String, Model> {
 
 #[test]
 fn every_coinbase_exchange_frame_is_applied_and_its_ten_books_are_those_of_the_model() {
-    let name = "every_coinbase_exchange_frame_is_applied_and_its_ten_books_are_those_of_the_model";
-    let Some(Capture { frames, .. }) = Capture::coinbase_exchange(name) else { return };
+    let Some(Capture { frames, .. }) = Capture::require_coinbase_exchange() else { return };
     let mut models = products(&frames);
     let spec = |(product, model): (&String, &Model)| {
         let step = |decimals: usize| Decimal::new(1, u8::try_from(decimals).unwrap());
@@ -177,8 +177,7 @@ fn every_coinbase_exchange_frame_is_applied_and_its_ten_books_are_those_of_the_m
 
 #[test]
 fn every_hyperliquid_frame_is_applied_and_the_book_is_the_last_one_sent() {
-    let name = "every_hyperliquid_frame_is_applied_and_the_book_is_the_last_one_sent";
-    let Some(Capture { specs, frames }) = Capture::hyperliquid(name) else { return };
+    let Some(Capture { specs, frames }) = Capture::require_hyperliquid() else { return };
     let mut follower = Follower::new(&specs, Nanos(frames[0].ts_ns));
     let id = follower.id("BTC");
     let mut trades = 0;
@@ -190,7 +189,7 @@ fn every_hyperliquid_frame_is_applied_and_the_book_is_the_last_one_sent() {
             trades += value["data"].as_array().unwrap().len() as u64;
             continue;
         }
-        assert_eq!(result, Ok(Applied::Book(id)));
+        assert_eq!(result, Ok(Applied::Book { instrument: id, update: BookUpdate::Snapshot }));
         let mut model = Model { qty_decimals: 5, ..Model::default() };
         for side in [0, 1] {
             for level in value["data"]["levels"][side].as_array().unwrap() {
@@ -228,7 +227,10 @@ fn two_advanced_books() -> (Follower, [InstrumentId; 2]) {
     for (sequence, product) in ["BTC-USD", "ETH-USD"].into_iter().enumerate() {
         let levels = [("bid", "10.00", "1"), ("bid", "9.99", "2"), ("offer", "10.01", "3")];
         let frame = advanced_book(sequence as u64, "snapshot", product, &levels);
-        assert_eq!(follower.feed(Nanos::from_millis(MS), frame.as_bytes()), Ok(Applied::Book(ids[sequence])));
+        assert_eq!(
+            follower.feed(Nanos::from_millis(MS), frame.as_bytes()),
+            Ok(Applied::Book { instrument: ids[sequence], update: BookUpdate::Snapshot })
+        );
     }
     assert_eq!(ids.map(|id| follower.proof(id)), [Proof::Sequence; 2]);
     (follower, ids)
@@ -240,12 +242,15 @@ fn a_gap_in_coinbase_advanced_loses_all_books_of_the_connection_once() {
     let now = Nanos::from_millis(MS);
     let levels = [("offer", "10.01", "0"), ("bid", "10.00", "4"), ("offer", "10.02", "5")];
     let frame = advanced_book(2, "update", "BTC-USD", &levels);
-    assert_eq!(follower.feed(now, frame.as_bytes()), Ok(Applied::Book(ids[0])));
+    assert_eq!(
+        follower.feed(now, frame.as_bytes()),
+        Ok(Applied::Book { instrument: ids[0], update: BookUpdate::Delta })
+    );
     let scale = 100_000_000;
     let expected = [vec![(1000, 4 * scale), (999, 2 * scale)], vec![(1002, 5 * scale)]];
     assert_eq!(follower.best(ids[0]), expected);
     assert_eq!(follower.engine.board().top_of_book(ids[0]).unwrap().update_id, 2);
-    assert_eq!(follower.feed(now, frame.as_bytes()), Err(Fault::Duplicate));
+    assert_eq!(follower.feed(now, frame.as_bytes()), Err(DropReason::Duplicate));
     // Message 3 told of something that nobody saw.
     let heartbeat = advanced(4, "heartbeats", &json!({"current_time": "2026-04-07", "heartbeat_counter": 9}));
     assert_eq!(follower.feed(now, heartbeat.as_bytes()), Ok(Applied::Control));
@@ -254,9 +259,12 @@ fn a_gap_in_coinbase_advanced_loses_all_books_of_the_connection_once() {
     let wanted = ids.map(|instrument| Request::Resubscribe { instrument, connection });
     assert_eq!(follower.requests(now), wanted);
     let late = advanced_book(5, "update", "ETH-USD", &levels);
-    assert_eq!(follower.feed(now, late.as_bytes()), Err(Fault::AwaitingSnapshot));
+    assert_eq!(follower.feed(now, late.as_bytes()), Err(DropReason::AwaitingSnapshot));
     let fresh = advanced_book(6, "snapshot", "ETH-USD", &[("bid", "9.00", "1")]);
-    assert_eq!(follower.feed(now, fresh.as_bytes()), Ok(Applied::Book(ids[1])));
+    assert_eq!(
+        follower.feed(now, fresh.as_bytes()),
+        Ok(Applied::Book { instrument: ids[1], update: BookUpdate::Snapshot })
+    );
     assert_eq!(ids.map(|id| follower.proof(id)), [Proof::Stale, Proof::Sequence]);
     assert_eq!(follower.requests(now), []);
     let counters = follower.counters();
@@ -268,8 +276,11 @@ fn a_message_of_a_topic_that_nobody_reads_is_no_gap() {
     let (mut follower, ids) = two_advanced_books();
     let now = Nanos::from_millis(MS);
     let novel = advanced(2, "novelty", &json!({}));
-    assert_eq!(follower.feed(now, novel.as_bytes()), Err(Fault::UnknownTopic));
+    assert_eq!(follower.feed(now, novel.as_bytes()), Err(DropReason::UnknownTopic));
     let frame = advanced_book(3, "update", "ETH-USD", &[("bid", "10.00", "0")]);
-    assert_eq!(follower.feed(now, frame.as_bytes()), Ok(Applied::Book(ids[1])));
+    assert_eq!(
+        follower.feed(now, frame.as_bytes()),
+        Ok(Applied::Book { instrument: ids[1], update: BookUpdate::Delta })
+    );
     assert_eq!(follower.counters().gaps, 0);
 }

@@ -3,9 +3,12 @@
 use crate::wire::{self, ASKS, BIDS, Levels, MS, Rig};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use tt_market::{Decimal, Fault, Proof, Venue, rules::JoinRule};
+use tt_market::DropReason;
+use tt_market::Proof;
 use tt_meter::Off;
 use tt_model::Nanos;
+use tt_venue::rules::JoinRule;
+use tt_venue::{Decimal, Venue};
 
 /// Prices with one decimal from `first` on, in steps of a tenth.
 fn prices(first: i32, step: i32, count: i32) -> Vec<String> {
@@ -139,7 +142,7 @@ fn case_m36_a_snapshot_out_of_order_is_refused_at_any_venue() {
             } else {
                 rig.frame(&body)
             };
-            assert_eq!(taken, Err(Fault::SnapshotOrder), "{venue:?} {bids:?} {asks:?}");
+            assert_eq!(taken, Err(DropReason::SnapshotOrder), "{venue:?} {bids:?} {asks:?}");
             assert_eq!((rig.touch(), rig.proof().is_verified()), ([None, None], false), "{venue:?}");
             rig.now = rig.now.saturating_add(Nanos::from_secs(1));
             rig.requests(2000);
@@ -220,7 +223,7 @@ fn case_m37_a_ticker_without_a_side_has_no_price_there() {
 fn case_m46_a_finer_tick_size_makes_stale_until_the_steps_are_known() {
     for venue in Venue::ALL {
         let mut rig = Rig::live(venue);
-        assert_eq!(rig.delta(&[("10.05", "1.000")], &[]), Err(Fault::OffTickSize), "{venue:?}");
+        assert_eq!(rig.delta(&[("10.05", "1.000")], &[]), Err(DropReason::OffTickSize), "{venue:?}");
         assert_eq!((rig.proof(), rig.counters().resyncs), (Proof::Stale, 1), "{venue:?}: never rounded");
         assert_eq!(rig.requests(5000), rig.resync(), "{venue:?}: once");
         // The venue's list has the new size.

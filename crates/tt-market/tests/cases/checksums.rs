@@ -1,7 +1,9 @@
 //! Checksums that were computed elsewhere (Python's `zlib`, Kraken's guide), through the whole engine.
 
 use crate::wire::{Levels, Rig};
-use tt_market::{Decimal, Fault, Proof, Venue};
+use tt_market::DropReason;
+use tt_market::Proof;
+use tt_venue::{Decimal, Venue};
 
 /// `number / 10^decimals` with all of its decimals.
 fn fixed(number: u64, decimals: usize) -> String {
@@ -33,7 +35,7 @@ fn is_golden(venue: Venue, steps: [Decimal; 2], bids: Levels<'_>, asks: Levels<'
     for wrong in [checksum ^ 1, checksum.wrapping_add(1), checksum.swap_bytes()] {
         let mut rig = rig();
         let frame = rig.wire.whole(bids, asks, wrong);
-        assert_eq!(rig.frame(&frame), Err(Fault::ChecksumMismatch), "{venue:?}");
+        assert_eq!(rig.frame(&frame), Err(DropReason::ChecksumMismatch), "{venue:?}");
     }
     let mut rig = rig();
     let frame = rig.wire.whole(bids, asks, checksum);

@@ -1,9 +1,12 @@
 //! Connections that fall silent, drop again and again, or carry what is none of theirs, at every venue.
 
 use crate::wire::{ASKS, BIDS, Rig};
-use tt_market::{Applied, Fault, Proof, Request, Venue, rules::JoinRule};
+use tt_market::DropReason;
+use tt_market::{Applied, BookUpdate, Proof, Request};
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::Venue;
+use tt_venue::rules::JoinRule;
 
 /// Another connection in the place of the one before, with the first book on it.
 fn reconnect(rig: &mut Rig) {
@@ -23,11 +26,11 @@ fn case_m02_snapshots_that_stay_old_are_fetched_less_and_less_often() {
         assert_eq!(rig.requests(50), fetch);
         let old = rig.wire.whole(BIDS, ASKS, 0);
         rig.wire.id = 300;
-        assert_eq!(rig.delta(BIDS, ASKS), Ok(Applied::Kept(rig.id)));
+        assert_eq!(rig.delta(BIDS, ASKS), Ok(Applied::Book { instrument: rig.id, update: BookUpdate::Buffered }));
         let mut waits = Vec::new();
         for _ in 0..6 {
             let taken = rig.engine.handle_snapshot(rig.now, rig.id, old.as_bytes(), &mut Off);
-            assert_eq!(taken, Err(Fault::SnapshotTooOld), "{venue:?}");
+            assert_eq!(taken, Err(DropReason::SnapshotTooOld), "{venue:?}");
             assert_eq!((rig.touch(), rig.proof()), ([None, None], Proof::Syncing), "{venue:?}");
             let since = rig.now;
             while rig.requests(10).is_empty() {}
@@ -83,7 +86,7 @@ fn case_m29_at_any_venue_silence_ends_at_its_deadline_and_not_before() {
         assert_eq!(rig.engine.poll_request(after), None, "{venue:?}: once");
         // A connection that is open by half may still bring something: too late.
         rig.now = after;
-        assert_eq!(rig.delta(&[], &[]), Err(Fault::OldConnection), "{venue:?}");
+        assert_eq!(rig.delta(&[], &[]), Err(DropReason::OldConnection), "{venue:?}");
         assert_eq!(rig.proof(), Proof::Stale, "{venue:?}");
         reconnect(&mut rig);
         rig.requests(50);
@@ -104,15 +107,15 @@ fn case_m30_fifty_drops_a_minute_leave_nothing_of_the_old_connection() {
             // What the old one still had to say, before and after there is a new one.
             let mut late = rig.wire.clone();
             let frames = [late.delta(&[("10.0", "9.000")], &[]), late.snapshot()];
-            assert_eq!(rig.frame(&frames[0]), Err(Fault::OldConnection), "{venue:?}");
+            assert_eq!(rig.frame(&frames[0]), Err(DropReason::OldConnection), "{venue:?}");
             reconnect(&mut rig);
             let new = std::mem::replace(&mut rig.connection, old);
             for frame in &frames {
-                assert_eq!(rig.frame(frame), Err(Fault::OldConnection), "{venue:?}");
+                assert_eq!(rig.frame(frame), Err(DropReason::OldConnection), "{venue:?}");
             }
             rig.connection = new;
             assert_eq!((rig.proof(), rig.levels()), (Proof::Syncing, before), "{venue:?}");
-            assert_eq!(rig.counters().dropped(Fault::OldConnection), 3 * drop, "{venue:?}");
+            assert_eq!(rig.counters().dropped(DropReason::OldConnection), 3 * drop, "{venue:?}");
             // The subscription brings the book, or it is fetched: once.
             let asked = rig.requests(1000);
             let by_rest = matches!(venue.rules().join, JoinRule::Rest(_));
@@ -131,15 +134,15 @@ fn case_m32_at_any_venue_symbols_that_nobody_follows_are_counted_drops() {
         let (levels, mut other) = (rig.levels(), rig.wire.clone());
         other.symbol = "XRPUSDT";
         let frame = other.delta(&[("10.0", "9.000")], &[]);
-        assert_eq!(rig.frame(&frame), Err(Fault::UnknownSymbol), "{venue:?}");
-        assert_eq!(rig.counters().dropped(Fault::UnknownSymbol), 1, "{venue:?}");
+        assert_eq!(rig.frame(&frame), Err(DropReason::UnknownSymbol), "{venue:?}");
+        assert_eq!(rig.counters().dropped(DropReason::UnknownSymbol), 1, "{venue:?}");
         // One that is followed on another connection.
         let second = rig.engine.open_connection(venue, rig.now).unwrap();
         rig.engine.subscribe(second, InstrumentId(1), rig.now).unwrap();
         other.symbol = "ETHUSDT";
         let frame = other.delta(&[("10.0", "9.000")], &[]);
-        assert_eq!(rig.frame(&frame), Err(Fault::ForeignConnection), "{venue:?}");
-        assert_eq!(rig.counters().dropped(Fault::ForeignConnection), 1, "{venue:?}");
+        assert_eq!(rig.frame(&frame), Err(DropReason::ForeignConnection), "{venue:?}");
+        assert_eq!(rig.counters().dropped(DropReason::ForeignConnection), 1, "{venue:?}");
         let ethers = rig.engine.board().top_of_book(InstrumentId(1)).unwrap();
         assert_eq!((ethers.bid, ethers.standing.proof), (None, Proof::Syncing), "{venue:?}");
         assert_eq!((rig.levels(), rig.proof(), rig.requests(5000)), (levels, rig.best_proof(), vec![]), "{venue:?}");

@@ -12,12 +12,15 @@ mod sizes;
 mod texts;
 mod wire;
 
+use tt_market::DropReason;
 use tt_market::{
-    AddError, Applied, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, OrderId,
-    OrderStatus, Position, Proof, Request, Symbol, TopOfBook, Venue,
+    AddError, Applied, BookUpdate, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Position, Proof,
+    Request, TopOfBook,
 };
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::event::{OrderId, OrderStatus};
+use tt_venue::{Decimal, Symbol, Venue};
 
 const MS: u64 = 1_700_000_000_000;
 
@@ -49,21 +52,21 @@ impl Bench {
         Self { engine, id, connection, venue, now }
     }
 
-    fn frame(&mut self, frame: &str) -> Result<Applied, Fault> {
+    fn frame(&mut self, frame: &str) -> Result<Applied, DropReason> {
         self.now = self.now.saturating_add(Nanos(1000));
         let result = self.engine.handle_frame(self.now, self.connection, frame.as_bytes(), &mut Off);
         assert!(self.engine.counters().venue(self.venue).closes());
         result
     }
 
-    fn spot(&mut self, first: u64, last: u64, bids: &str, asks: &str) -> Result<Applied, Fault> {
+    fn spot(&mut self, first: u64, last: u64, bids: &str, asks: &str) -> Result<Applied, DropReason> {
         let ids = format!("\"U\":{first},\"u\":{last}");
         self.frame(&format!(
             "{{\"e\":\"depthUpdate\",\"E\":{MS},\"s\":\"BTCUSDT\",{ids},\"b\":[{bids}],\"a\":[{asks}]}}"
         ))
     }
 
-    fn usdm(&mut self, first: u64, last: u64, previous: u64) -> Result<Applied, Fault> {
+    fn usdm(&mut self, first: u64, last: u64, previous: u64) -> Result<Applied, DropReason> {
         let ids = format!("\"U\":{first},\"u\":{last},\"pu\":{previous}");
         let times = format!("\"E\":{MS},\"T\":{MS}");
         self.frame(&format!(
@@ -71,7 +74,7 @@ impl Bench {
         ))
     }
 
-    fn snapshot(&mut self, last_id: u64) -> Result<Applied, Fault> {
+    fn snapshot(&mut self, last_id: u64) -> Result<Applied, DropReason> {
         let levels = "\"bids\":[[\"10.0\",\"1.000\"],[\"9.9\",\"2\"]],\"asks\":[[\"10.1\",\"3\"]]";
         let body = format!("{{\"lastUpdateId\":{last_id},{levels}}}");
         self.engine.handle_snapshot(self.now, self.id, body.as_bytes(), &mut Off)
@@ -84,7 +87,7 @@ impl Bench {
         let requests = std::iter::from_fn(|| self.engine.poll_request(self.now));
         let own = |request: &Request| match request {
             Request::FetchSnapshot { instrument } | Request::Resubscribe { instrument, .. } => *instrument == id,
-            Request::Reconnect { .. } | Request::Answer { .. } => true,
+            Request::Reconnect { .. } | Request::Pong { .. } => true,
         };
         requests.filter(own).collect()
     }
@@ -112,7 +115,10 @@ impl Bench {
 fn case_m01_a_delta_before_the_snapshot_is_kept_and_nothing_shown() {
     let mut bench = Bench::new(Venue::BinanceSpot);
     assert_eq!(bench.requests(), bench.fetch());
-    assert_eq!(bench.spot(101, 110, "[\"10.0\",\"5\"]", ""), Ok(Applied::Kept(bench.id)));
+    assert_eq!(
+        bench.spot(101, 110, "[\"10.0\",\"5\"]", ""),
+        Ok(Applied::Book { instrument: bench.id, update: BookUpdate::Buffered })
+    );
     assert_eq!((bench.top().bid, bench.top().standing.proof), (None, Proof::Syncing));
 }
 
@@ -121,7 +127,7 @@ fn case_m02_a_snapshot_older_than_the_first_kept_delta_is_fetched_again_later() 
     let mut bench = Bench::new(Venue::BinanceSpot);
     assert_eq!(bench.requests(), bench.fetch());
     bench.spot(101, 110, "", "").unwrap();
-    assert_eq!(bench.snapshot(99), Err(Fault::SnapshotTooOld));
+    assert_eq!(bench.snapshot(99), Err(DropReason::SnapshotTooOld));
     assert_eq!(bench.requests(), [], "not before its wait");
     bench.now = bench.now.saturating_add(Nanos::from_secs(1));
     assert_eq!(bench.requests(), bench.fetch());
@@ -152,7 +158,7 @@ fn a_snapshot_ahead_of_the_stream_goes_live_with_the_delta_that_reaches_it() {
     bench.requests();
     bench.snapshot(100).unwrap();
     assert_eq!(bench.top().standing.proof, Proof::Syncing, "no delta has continued it");
-    assert_eq!(bench.spot(95, 100, "", ""), Err(Fault::Superseded));
+    assert_eq!(bench.spot(95, 100, "", ""), Err(DropReason::Superseded));
     bench.spot(99, 101, "", "").unwrap();
     assert_eq!(bench.top().standing.proof, Proof::Sequence);
 }
@@ -166,7 +172,11 @@ fn case_m04_usdm_joins_over_the_snapshot_and_follows_pu() {
     bench.snapshot(105).unwrap();
     assert_eq!((bench.top().update_id, bench.top().standing.proof), (120, Proof::Sequence));
     bench.usdm(130, 140, 120).unwrap();
-    assert_eq!(bench.usdm(141, 150, 139), Ok(Applied::Kept(bench.id)), "pu is not the last u");
+    assert_eq!(
+        bench.usdm(141, 150, 139),
+        Ok(Applied::Book { instrument: bench.id, update: BookUpdate::Buffered }),
+        "pu is not the last u"
+    );
     assert_eq!(bench.top().standing.proof, Proof::Stale);
     assert_eq!(bench.requests(), bench.fetch());
 }
@@ -174,7 +184,7 @@ fn case_m04_usdm_joins_over_the_snapshot_and_follows_pu() {
 #[test]
 fn case_m05_a_gap_is_stale_at_once_and_asks_for_one_snapshot() {
     let mut bench = Bench::live_spot();
-    assert_eq!(bench.spot(112, 115, "", ""), Ok(Applied::Kept(bench.id)));
+    assert_eq!(bench.spot(112, 115, "", ""), Ok(Applied::Book { instrument: bench.id, update: BookUpdate::Buffered }));
     let top = bench.top();
     assert_eq!((top.standing.proof, top.update_id, top.proof_update_id()), (Proof::Stale, 110, Some(110)));
     bench.spot(116, 117, "", "").unwrap();
@@ -192,9 +202,9 @@ fn case_m06_a_doubled_delta_is_counted_and_changes_nothing() {
     bench.spot(111, 112, "[\"10.0\",\"4\"]", "").unwrap();
     bench.spot(113, 113, "[\"10.0\",\"6\"]", "").unwrap();
     let before = bench.top();
-    assert_eq!(bench.spot(111, 112, "[\"10.0\",\"4\"]", ""), Err(Fault::Duplicate));
+    assert_eq!(bench.spot(111, 112, "[\"10.0\",\"4\"]", ""), Err(DropReason::Duplicate));
     assert_eq!(bench.top(), before);
-    assert_eq!(bench.engine.counters().venue(Venue::BinanceSpot).dropped(Fault::Duplicate), 1);
+    assert_eq!(bench.engine.counters().venue(Venue::BinanceSpot).dropped(DropReason::Duplicate), 1);
 }
 
 #[test]
@@ -225,7 +235,7 @@ fn case_m18_numbers_that_are_none_make_the_book_stale() {
         assert_eq!((bench.top().standing.proof, bench.requests()), (Proof::Stale, bench.fetch()), "{number}");
     }
     let mut bench = Bench::live_spot();
-    assert_eq!(bench.spot(111, 111, "[\"10.05\",\"1\"]", ""), Err(Fault::OffTickSize));
+    assert_eq!(bench.spot(111, 111, "[\"10.05\",\"1\"]", ""), Err(DropReason::OffTickSize));
     assert_eq!(bench.top().standing.proof, Proof::Stale);
 }
 
@@ -238,10 +248,10 @@ fn case_m30_frames_of_a_closed_connection_are_dropped() {
     bench.connection = bench.engine.open_connection(Venue::BinanceSpot, bench.now).unwrap();
     bench.engine.subscribe(bench.connection, bench.id, bench.now).unwrap();
     let new = std::mem::replace(&mut bench.connection, old);
-    assert_eq!(bench.spot(111, 111, "", ""), Err(Fault::OldConnection));
+    assert_eq!(bench.spot(111, 111, "", ""), Err(DropReason::OldConnection));
     bench.connection = new;
     assert_eq!(bench.requests(), bench.fetch());
-    assert_eq!(bench.spot(111, 111, "", ""), Ok(Applied::Kept(bench.id)));
+    assert_eq!(bench.spot(111, 111, "", ""), Ok(Applied::Book { instrument: bench.id, update: BookUpdate::Buffered }));
 }
 
 #[test]
@@ -256,11 +266,14 @@ fn case_m29_silence_makes_stale_and_asks_for_a_connection() {
 #[test]
 fn case_m31_m32_refusals_and_strangers_are_named() {
     let mut bench = Bench::new(Venue::Kraken);
-    assert_eq!(bench.frame("{\"method\":\"subscribe\",\"success\":false,\"error\":\"depth\"}"), Err(Fault::Refused));
-    assert_eq!(bench.frame("{\"channel\":\"novel\",\"data\":[]}"), Err(Fault::UnknownTopic));
+    assert_eq!(
+        bench.frame("{\"method\":\"subscribe\",\"success\":false,\"error\":\"depth\"}"),
+        Err(DropReason::Rejected)
+    );
+    assert_eq!(bench.frame("{\"channel\":\"novel\",\"data\":[]}"), Err(DropReason::UnknownTopic));
     let mut bench = Bench::live_spot();
     let other = "{\"u\":1,\"s\":\"XRPUSDT\",\"b\":\"1\",\"B\":\"1\",\"a\":\"1\",\"A\":\"1\"}";
-    assert_eq!(bench.frame(other), Err(Fault::UnknownSymbol));
+    assert_eq!(bench.frame(other), Err(DropReason::UnknownSymbol));
     assert_eq!(bench.top().standing.proof, Proof::Sequence, "another symbol's trouble");
 }
 
@@ -271,7 +284,7 @@ fn case_m36_a_snapshot_out_of_order_is_refused() {
     for bids in ["[\"9.9\",\"1\"],[\"10.0\",\"1\"]", "[\"9.9\",\"1\"],[\"9.9\",\"1\"]", "[\"9.9\",\"0\"]"] {
         let body = format!("{{\"lastUpdateId\":7,\"bids\":[{bids}],\"asks\":[]}}");
         let result = bench.engine.handle_snapshot(bench.now, bench.id, body.as_bytes(), &mut Off);
-        assert_eq!(result, Err(Fault::SnapshotOrder));
+        assert_eq!(result, Err(DropReason::SnapshotOrder));
     }
 }
 
@@ -411,13 +424,13 @@ fn a_book_counted_in_finer_steps_is_the_same_book() {
 }
 
 impl Bench {
-    fn bybit(&mut self, kind: &str, id: u64, bids: &str) -> Result<Applied, Fault> {
+    fn bybit(&mut self, kind: &str, id: u64, bids: &str) -> Result<Applied, DropReason> {
         let data = format!("{{\"s\":\"BTCUSDT\",\"b\":[{bids}],\"a\":[[\"10.1\",\"3\"]],\"u\":{id},\"seq\":9}}");
         let head = format!("\"topic\":\"orderbook.50.BTCUSDT\",\"type\":\"{kind}\",\"ts\":{MS}");
         self.frame(&format!("{{{head},\"data\":{data},\"cts\":{MS}}}"))
     }
 
-    fn okx(&mut self, action: &str, previous: i64, id: u64, bids: &str) -> Result<Applied, Fault> {
+    fn okx(&mut self, action: &str, previous: i64, id: u64, bids: &str) -> Result<Applied, DropReason> {
         let topic = "{\"channel\":\"books\",\"instId\":\"BTCUSDT\"}";
         let numbers = format!("\"checksum\":0,\"prevSeqId\":{previous},\"seqId\":{id}");
         let data = format!("{{\"asks\":[],\"bids\":[{bids}],\"ts\":\"{MS}\",{numbers}}}");
@@ -446,14 +459,14 @@ fn case_m08_numbers_that_begin_anew_are_an_epoch_with_a_snapshot_and_a_gap_witho
         bench.bybit("delta", 2, "[\"9.7\",\"1\"]").unwrap();
         assert_eq!(bench.engine.counters().venue(Venue::BybitLinear).epochs, epoch);
     }
-    assert_eq!(bench.bybit("delta", 2, ""), Err(Fault::Duplicate));
+    assert_eq!(bench.bybit("delta", 2, ""), Err(DropReason::Duplicate));
     // A restart whose first message was lost.
     assert_eq!(bench.requests(), []);
     bench.bybit("snapshot", 700, "[\"10.0\",\"1\"]").unwrap();
-    assert_eq!(bench.bybit("delta", 2, ""), Err(Fault::Gap));
+    assert_eq!(bench.bybit("delta", 2, ""), Err(DropReason::Gap));
     assert_eq!((bench.proof(), bench.requests()), ((Proof::Stale, 700), bench.resubscribe()));
     assert_eq!(bench.requests(), [], "once");
-    assert_eq!(bench.bybit("delta", 3, ""), Err(Fault::AwaitingSnapshot));
+    assert_eq!(bench.bybit("delta", 3, ""), Err(DropReason::AwaitingSnapshot));
     bench.bybit("snapshot", 3, "[\"10.0\",\"1\"]").unwrap();
     assert_eq!((bench.proof(), bench.requests()), ((Proof::Sequence, 3), vec![]));
 }
@@ -461,7 +474,7 @@ fn case_m08_numbers_that_begin_anew_are_an_epoch_with_a_snapshot_and_a_gap_witho
 #[test]
 fn case_m09_okx_chains_keeps_alive_and_starts_anew() {
     let mut bench = Bench::new(Venue::Okx);
-    assert_eq!(bench.okx("update", 10, 20, ""), Err(Fault::AwaitingSnapshot));
+    assert_eq!(bench.okx("update", 10, 20, ""), Err(DropReason::AwaitingSnapshot));
     bench.okx("snapshot", -1, 100, "[\"10.0\",\"1\",\"0\",\"1\"]").unwrap();
     bench.okx("update", 100, 107, "[\"9.9\",\"2\",\"0\",\"1\"]").unwrap();
     bench.okx("update", 107, 107, "").unwrap();
@@ -469,11 +482,11 @@ fn case_m09_okx_chains_keeps_alive_and_starts_anew() {
     bench.okx("update", 107, 5, "[\"9.9\",\"0\",\"0\",\"0\"]").unwrap();
     bench.okx("update", 5, 12, "").unwrap();
     assert_eq!((bench.proof(), bench.engine.counters().venue(Venue::Okx).epochs), ((Proof::Sequence, 12), 1));
-    assert_eq!(bench.okx("update", 5, 12, ""), Err(Fault::Duplicate));
-    assert_eq!(bench.okx("update", 3, 8, ""), Err(Fault::Gap), "a lower number is no old one");
+    assert_eq!(bench.okx("update", 5, 12, ""), Err(DropReason::Duplicate));
+    assert_eq!(bench.okx("update", 3, 8, ""), Err(DropReason::Gap), "a lower number is no old one");
     assert_eq!((bench.proof().0, bench.requests()), (Proof::Stale, bench.resubscribe()));
     bench.okx("snapshot", -1, 30, "").unwrap();
-    assert_eq!(bench.okx("update", -1, 31, ""), Err(Fault::Gap), "only a snapshot follows nothing");
+    assert_eq!(bench.okx("update", -1, 31, ""), Err(DropReason::Gap), "only a snapshot follows nothing");
 }
 
 #[test]
@@ -483,15 +496,21 @@ fn okx_joins_by_rest_where_asked_to() {
     bench.engine.subscribe(bench.connection, bench.id, bench.now).unwrap();
     assert_eq!(bench.requests(), bench.fetch());
     let level = "[\"10.0\",\"7\",\"0\",\"1\"]";
-    assert_eq!(bench.okx("snapshot", -1, 100, level), Err(Fault::Superseded), "the first message is not kept");
-    assert_eq!(bench.okx("update", 100, 110, ""), Ok(Applied::Kept(bench.id)));
-    assert_eq!(bench.okx("update", 110, 120, level), Ok(Applied::Kept(bench.id)));
+    assert_eq!(bench.okx("snapshot", -1, 100, level), Err(DropReason::Superseded), "the first message is not kept");
+    assert_eq!(
+        bench.okx("update", 100, 110, ""),
+        Ok(Applied::Book { instrument: bench.id, update: BookUpdate::Buffered })
+    );
+    assert_eq!(
+        bench.okx("update", 110, 120, level),
+        Ok(Applied::Book { instrument: bench.id, update: BookUpdate::Buffered })
+    );
     let body = |id: u64| {
         let levels = "\"asks\":[[\"10.1\",\"3\",\"0\",\"1\"]],\"bids\":[[\"9.9\",\"2\",\"0\",\"1\"]]";
         format!("{{\"code\":\"0\",\"msg\":\"\",\"data\":[{{{levels},\"ts\":\"{MS}\",\"seqId\":{id}}}]}}")
     };
     let take = |bench: &mut Bench, id| bench.engine.handle_snapshot(bench.now, bench.id, body(id).as_bytes(), &mut Off);
-    assert_eq!(take(&mut bench, 99), Err(Fault::SnapshotTooOld));
+    assert_eq!(take(&mut bench, 99), Err(DropReason::SnapshotTooOld));
     bench.now = bench.now.saturating_add(Nanos::from_secs(1));
     assert_eq!(bench.requests(), bench.fetch());
     take(&mut bench, 115).unwrap();
@@ -515,7 +534,7 @@ fn case_m13_a_checksum_that_stays_wrong_ends_in_unverified_and_leaves_other_book
     bench.frame(&frame("ETHUSDT", "snapshot", right)).unwrap();
     let mut waits = Vec::new();
     for _ in 0..5 {
-        assert_eq!(bench.frame(&frame("BTCUSDT", "snapshot", 1)), Err(Fault::ChecksumMismatch));
+        assert_eq!(bench.frame(&frame("BTCUSDT", "snapshot", 1)), Err(DropReason::ChecksumMismatch));
         let lost = bench.now;
         while bench.requests().is_empty() {}
         waits.push(bench.now.0 - lost.0);

@@ -1,17 +1,20 @@
 //! Numbers, identifiers and times that are none, too long, or told in other units, at every venue.
 
 use crate::wire::{self, ASKS, BIDS, Levels, MS, Rig};
-use tt_market::{Decimal, Fault, Proof, Venue, rules::Numbering};
+use tt_market::DropReason;
+use tt_market::Proof;
+use tt_venue::rules::Numbering;
+use tt_venue::{Decimal, Venue};
 
 /// Refused, `Stale`, and one new book is asked for.
-fn is_refused(venue: Venue, bids: Levels<'_>, faults: &[Fault], what: &str) {
+fn is_refused(venue: Venue, bids: Levels<'_>, faults: &[DropReason], what: &str) {
     let mut rig = Rig::live(venue);
     rig.wire.id += 1;
-    let is_whole = venue.rules().join == tt_market::rules::JoinRule::Whole;
+    let is_whole = venue.rules().join == tt_venue::rules::JoinRule::Whole;
     let frame = rig.wire.frame(is_whole, [bids, &[]], rig.wire.id - 1, rig.wire.checksum());
     let before = rig.levels();
-    let fault = rig.frame(&frame).expect_err(&frame);
-    assert!(faults.contains(&fault), "{venue:?} {what}: {fault:?} {frame}");
+    let reason = rig.frame(&frame).expect_err(&frame);
+    assert!(faults.contains(&reason), "{venue:?} {what}: {reason:?} {frame}");
     assert_eq!(rig.proof(), Proof::Stale, "{venue:?} {what}: {frame}");
     assert_eq!(rig.levels(), before, "{venue:?} {what}: nothing of it is shown");
     rig.is_lost_and_found(what);
@@ -37,7 +40,13 @@ fn case_m18_at_any_venue_numbers_that_are_none_make_the_book_stale() {
         "null",
         ".5",
     ];
-    const FAULTS: [Fault; 5] = [Fault::Number, Fault::WrongType, Fault::Syntax, Fault::MissingKey, Fault::NumberRange];
+    const FAULTS: [DropReason; 5] = [
+        DropReason::Number,
+        DropReason::WrongType,
+        DropReason::Syntax,
+        DropReason::MissingKey,
+        DropReason::NumberRange,
+    ];
     for venue in Venue::ALL {
         for text in NONE {
             // Where numbers stand bare, white space is none of theirs.
@@ -64,14 +73,14 @@ fn case_m19_numbers_that_do_not_fit_are_refused_and_never_wrapped_or_rounded() {
     ];
     for venue in Venue::ALL {
         for text in LONG {
-            is_refused(venue, &[(text, "1.000")], &[Fault::NumberRange, Fault::OffTickSize], text);
-            is_refused(venue, &[("10.0", text)], &[Fault::NumberRange, Fault::OffLotSize], text);
+            is_refused(venue, &[(text, "1.000")], &[DropReason::NumberRange, DropReason::OffTickSize], text);
+            is_refused(venue, &[("10.0", text)], &[DropReason::NumberRange, DropReason::OffLotSize], text);
         }
         for px in ["10.05", "10.00000000000000001", "9223372036854775807"] {
-            is_refused(venue, &[(px, "1.000")], &[Fault::OffTickSize], px);
+            is_refused(venue, &[(px, "1.000")], &[DropReason::OffTickSize], px);
         }
-        is_refused(venue, &[("10.0", "1.0005")], &[Fault::OffLotSize], "a part of a lot");
-        is_refused(venue, &[("10.0", "9223372036854775807")], &[Fault::OffLotSize], "more lots than there can be");
+        is_refused(venue, &[("10.0", "1.0005")], &[DropReason::OffLotSize], "a part of a lot");
+        is_refused(venue, &[("10.0", "9223372036854775807")], &[DropReason::OffLotSize], "more lots than there can be");
         // The greatest that fit are there to the last digit, and the checksum says so too.
         let mut rig = Rig::live(venue);
         rig.delta(&[("9.8", "9223372036854775.807")], &[("922337203685477580.7", "1.000")]).unwrap();
@@ -93,7 +102,10 @@ fn case_m19_a_step_of_five_never_leaves_64_bits() {
         {
             let frame = rig.wire.clone().delta(&[], &[(px, qty)]);
             assert!(
-                matches!(rig.frame(&frame), Err(Fault::OffTickSize | Fault::OffLotSize | Fault::NumberRange)),
+                matches!(
+                    rig.frame(&frame),
+                    Err(DropReason::OffTickSize | DropReason::OffLotSize | DropReason::NumberRange)
+                ),
                 "{venue:?} {px} {qty}"
             );
             assert_eq!(rig.proof(), Proof::Stale, "{venue:?}");
@@ -121,8 +133,14 @@ fn case_m20_exponents_are_exact_or_refused() {
             bids[0] = (100, 1000);
             assert_eq!((rig.levels(), rig.proof()), ([bids, asks], rig.best_proof()), "{venue:?} {px} {qty}");
         }
-        let any =
-            [Fault::Number, Fault::NumberRange, Fault::OffTickSize, Fault::OffLotSize, Fault::Syntax, Fault::WrongType];
+        let any = [
+            DropReason::Number,
+            DropReason::NumberRange,
+            DropReason::OffTickSize,
+            DropReason::OffLotSize,
+            DropReason::Syntax,
+            DropReason::WrongType,
+        ];
         for text in
             ["1e-8", "1e400", "1e-400", "1e19", "1e", "1e+", "1e1.5", "e5", "-20165.4676_e-+4294967292", "1e4294967297"]
         {
@@ -133,7 +151,7 @@ fn case_m20_exponents_are_exact_or_refused() {
         let mut rig = Rig::with(venue, Decimal::new(1, 1), Decimal::new(1, 8), 25);
         rig.join(&[("10.0", "1.00000000")], &[("10.1", "1.00000000")]);
         let frame = rig.wire.written([&[("9.9", "1e-8")], &[]], [&[("9.9", "0.00000001")], &[]]);
-        if venue.rules().join == tt_market::rules::JoinRule::Whole {
+        if venue.rules().join == tt_venue::rules::JoinRule::Whole {
             rig.frame(&rig.wire.clone().whole(&[("9.9", "1e-8")], &[], 0)).unwrap();
         } else {
             rig.frame(&frame).unwrap();
@@ -156,7 +174,7 @@ fn case_m21_numbers_of_updates_above_2_to_the_53_are_told_apart() {
             // Neighbours that are one and the same to a float: a gap of one is a gap, and the same again is doubled.
             let frame = rig.wire.delta(&[], &[]);
             rig.frame(&frame).unwrap();
-            assert_eq!(rig.frame(&frame), Err(Fault::Duplicate), "{venue:?}");
+            assert_eq!(rig.frame(&frame), Err(DropReason::Duplicate), "{venue:?}");
             rig.wire.delta(&[], &[]);
             let _ = rig.delta(&[], &[]);
             assert_eq!((rig.proof(), rig.counters().gaps), (Proof::Stale, 1), "{venue:?}");
@@ -170,8 +188,8 @@ fn case_m21_numbers_of_updates_above_2_to_the_53_are_told_apart() {
                 .replace(&format!(":{id},"), &format!(":{text},"))
                 .replace(&format!(":{id}}}"), &format!(":{text}}}"));
             assert_ne!(wrong, frame, "{venue:?}");
-            let fault = rig.frame(&wrong).expect_err(&wrong);
-            assert!(fault.is_malformed(), "{venue:?} {fault:?}: {wrong}");
+            let reason = rig.frame(&wrong).expect_err(&wrong);
+            assert!(reason.is_malformed(), "{venue:?} {reason:?}: {wrong}");
             rig.is_lost_and_found(text);
         }
     }
@@ -208,7 +226,7 @@ fn case_m21_identifiers_above_2_to_the_53_are_exact_or_refused() {
         }
         assert_eq!((rig.counters().trades, rig.counters().duplicate_trades), (4, 0), "{venue:?}: four, not two");
         for id in ["18446744073709551616", "1e3", "1.0", "-1"] {
-            assert!(rig.frame(&trade(id)).is_err_and(Fault::is_malformed), "{venue:?} {id}");
+            assert!(rig.frame(&trade(id)).is_err_and(DropReason::is_malformed), "{venue:?} {id}");
         }
     }
     // What nobody reads may be as long as it likes.
@@ -230,7 +248,7 @@ fn case_m39_times_in_other_units_are_told_by_their_range() {
                 [MS.to_string(), (MS / 1000).to_string(), "2023-11-14".to_owned(), "1970-01-01T00:00:00Z".to_owned()]
             {
                 let frame = right.replace("2023-11-14T22:13:20.000000Z", &wrong);
-                assert_eq!(rig.frame(&frame), Err(Fault::Time), "{venue:?}");
+                assert_eq!(rig.frame(&frame), Err(DropReason::Time), "{venue:?}");
             }
             continue;
         }
@@ -239,7 +257,7 @@ fn case_m39_times_in_other_units_are_told_by_their_range() {
         {
             let mut rig = Rig::live(venue);
             rig.wire.ms = ms;
-            assert_eq!(rig.delta(&[("10.0", "5.000")], &[]), Err(Fault::Time), "{venue:?} {unit}");
+            assert_eq!(rig.delta(&[("10.0", "5.000")], &[]), Err(DropReason::Time), "{venue:?} {unit}");
             rig.wire.ms = MS;
             rig.is_lost_and_found(unit);
         }

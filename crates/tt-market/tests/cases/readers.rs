@@ -1,8 +1,10 @@
 //! Two feeds of one venue (M33), clocks (M38), trades told again (M40), and readers that are slow (M41).
 
 use super::{Bench, MS};
-use tt_market::{Applied, Arbiter, Arbitrated, Fault, Feed, Proof, Symbol, TRADES, TopOfBook, Venue};
+use tt_market::DropReason;
+use tt_market::{Applied, Arbiter, Arbitrated, Feed, Proof, TRADES, TopOfBook};
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::{Symbol, Venue};
 
 /// Two feeds of one venue, and who follows both.
 struct Pair {
@@ -104,7 +106,7 @@ fn case_m33_numbers_of_single_connections_are_not_compared() {
 
 impl Bench {
     /// A USD-M trade that the venue made `ms` after the beginning.
-    fn trade(&mut self, number: u64, ms: i64, px: &str) -> Result<Applied, Fault> {
+    fn trade(&mut self, number: u64, ms: i64, px: &str) -> Result<Applied, DropReason> {
         let at = MS.saturating_add_signed(ms);
         let trade = format!("\"t\":{number},\"p\":\"{px}\",\"q\":\"0.5\",\"X\":\"MARKET\",\"m\":true");
         self.frame(&format!("{{\"e\":\"trade\",\"E\":{at},\"T\":{at},\"s\":\"BTCUSDT\",{trade}}}"))

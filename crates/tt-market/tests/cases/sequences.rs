@@ -1,7 +1,9 @@
 //! Updates that are missing, doubled, swapped or empty, at every venue that sends updates.
 
 use crate::wire::{self, ASKS, BIDS, Rig};
-use tt_market::{Fault, Proof, Venue, rules::Checksum};
+use tt_market::DropReason;
+use tt_market::Proof;
+use tt_venue::Venue;
 
 #[test]
 fn case_m01_no_venue_shows_a_delta_before_its_snapshot() {
@@ -43,7 +45,11 @@ fn case_m06_a_doubled_delta_at_any_venue_changes_nothing() {
         let before = (rig.levels(), rig.top().update_id, rig.proof());
         let again = rig.frame(&frame);
         if wire::numbered().any(|numbered| numbered == venue) {
-            assert_eq!((again, rig.counters().dropped(Fault::Duplicate)), (Err(Fault::Duplicate), 1), "{venue:?}");
+            assert_eq!(
+                (again, rig.counters().dropped(DropReason::Duplicate)),
+                (Err(DropReason::Duplicate), 1),
+                "{venue:?}"
+            );
             assert_eq!(rig.top().update_id, before.1, "{venue:?}");
         } else {
             assert!(again.is_ok(), "{venue:?}: setting a level twice is what it was");
@@ -63,7 +69,7 @@ fn case_m07_neighbours_in_the_wrong_order_are_a_gap() {
         let _ = rig.frame(&two);
         assert_eq!(rig.proof(), Proof::Stale, "{venue:?}: before the next read");
         let _ = rig.frame(&one);
-        let (gaps, wrong) = (rig.counters().gaps, rig.counters().dropped(Fault::ChecksumMismatch));
+        let (gaps, wrong) = (rig.counters().gaps, rig.counters().dropped(DropReason::ChecksumMismatch));
         assert_eq!((gaps + wrong, rig.counters().resyncs), (1, 1), "{venue:?}");
         rig.is_lost_and_found("swap");
         assert_eq!(rig.levels()[0], [(100, 1000), (99, 2000), (98, 1000), (97, 2000)], "{venue:?}");
@@ -85,7 +91,7 @@ fn case_m10_an_empty_delta_of_any_venue_moves_the_id_alone() {
 
 #[test]
 fn case_m11_a_checksum_that_does_not_fit_is_stale_within_its_message() {
-    let has_one = |venue: &Venue| venue.rules().checksum != Checksum::None;
+    let has_one = |venue: &Venue| !venue.rules().checksum.is_none();
     for venue in Venue::ALL.into_iter().filter(has_one) {
         for flipped in [1, 1 << 31] {
             let mut rig = Rig::new(venue);
@@ -94,7 +100,7 @@ fn case_m11_a_checksum_that_does_not_fit_is_stale_within_its_message() {
             let changes = [("10.0", "5.000")];
             rig.wire.delta(&changes, &[]);
             let wrong = rig.wire.frame(false, [&changes, &[]], rig.wire.id - 1, rig.wire.checksum() ^ flipped);
-            assert_eq!(rig.frame(&wrong), Err(Fault::ChecksumMismatch), "{venue:?}");
+            assert_eq!(rig.frame(&wrong), Err(DropReason::ChecksumMismatch), "{venue:?}");
             assert_eq!((rig.counters().crc_mismatches, rig.counters().resyncs), (1, 1), "{venue:?}");
             rig.is_lost_and_found("checksum");
             assert_eq!(rig.requests(20_000), [], "{venue:?}: exactly one");

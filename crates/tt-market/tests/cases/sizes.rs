@@ -4,9 +4,10 @@ use crate::wire::{Rig, SYMBOL};
 use allocation_counter::measure;
 use std::fmt::Write;
 use std::time::Instant;
-use tt_market::{CandleSource, Capacity, Decimal, Engine, InstrumentSpec, Proof, Symbol, Venue};
+use tt_market::{CandleSource, Capacity, Engine, InstrumentSpec, Proof};
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::{Decimal, Symbol, Venue};
 
 const LEVELS: u64 = 1_000_000;
 /// Changes in a frame.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tt_market::DropReason;
 use tt_market::{
-    Applied, CandleSource, Capacity, ConnectionId, Decimal, Engine, Fault, InstrumentSpec, Proof, Request, Symbol,
-    TopOfBook, Venue, VenueCounters,
-    rules::{Checksum, JoinRule, Numbering},
+    Applied, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request, TopOfBook, VenueCounters,
 };
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::rules::{JoinRule, Numbering};
+use tt_venue::{Decimal, Symbol, Venue};
 
 pub(crate) const MS: u64 = 1_700_000_000_000;
 const TIME: &str = "2023-11-14T22:13:20.000000Z";
@@ -76,23 +77,21 @@ impl Wire {
 
     pub(crate) fn checksum(&self) -> u32 {
         let (bids, asks) = (self.best_first(0), self.best_first(1));
-        match self.venue.rules().checksum {
-            Checksum::Kraken => {
-                let digits = |text: &str| text.replace('.', "").trim_start_matches('0').to_owned();
-                let level = |(px, qty): &(&str, &str)| digits(px) + &digits(qty);
-                crc32(&asks.iter().take(10).chain(bids.iter().take(10)).map(level).collect::<String>())
-            }
-            Checksum::Okx if self.sends_checksums => {
-                let plain = |text: &str| text.trim_end_matches('0').trim_end_matches('.').to_owned();
-                let mut texts = Vec::new();
-                for rank in 0..25 {
-                    for (px, qty) in [bids.get(rank), asks.get(rank)].into_iter().flatten() {
-                        texts.extend([plain(px), plain(qty)]);
-                    }
+        if self.venue == Venue::Kraken {
+            let digits = |text: &str| text.replace('.', "").trim_start_matches('0').to_owned();
+            let level = |(px, qty): &(&str, &str)| digits(px) + &digits(qty);
+            crc32(&asks.iter().take(10).chain(bids.iter().take(10)).map(level).collect::<String>())
+        } else if self.venue == Venue::Okx && self.sends_checksums {
+            let plain = |text: &str| text.trim_end_matches('0').trim_end_matches('.').to_owned();
+            let mut texts = Vec::new();
+            for rank in 0..25 {
+                for (px, qty) in [bids.get(rank), asks.get(rank)].into_iter().flatten() {
+                    texts.extend([plain(px), plain(qty)]);
                 }
-                crc32(&texts.join(":"))
             }
-            Checksum::Okx | Checksum::KrakenOrders | Checksum::None => 0,
+            crc32(&texts.join(":"))
+        } else {
+            0
         }
     }
 
@@ -305,22 +304,22 @@ impl Rig {
 
     pub(crate) fn best_proof(&self) -> Proof {
         let rules = self.wire.venue.rules();
-        match (rules.checksum, rules.numbering) {
-            (Checksum::Kraken, _) => Proof::Crc,
-            (Checksum::Okx, _) if self.wire.sends_checksums => Proof::Crc,
+        match (self.wire.venue, rules.numbering) {
+            (Venue::Kraken, _) => Proof::Crc,
+            (Venue::Okx, _) if self.wire.sends_checksums => Proof::Crc,
             (_, Numbering::None) => Proof::Unverified,
             (_, _) => Proof::Sequence,
         }
     }
 
-    pub(crate) fn frame(&mut self, frame: &str) -> Result<Applied, Fault> {
+    pub(crate) fn frame(&mut self, frame: &str) -> Result<Applied, DropReason> {
         self.now = self.now.saturating_add(Nanos(1000));
         let result = self.engine.handle_frame(self.now, self.connection, frame.as_bytes(), &mut Off);
         assert!(self.counters().closes());
         result
     }
 
-    pub(crate) fn delta(&mut self, bids: Levels<'_>, asks: Levels<'_>) -> Result<Applied, Fault> {
+    pub(crate) fn delta(&mut self, bids: Levels<'_>, asks: Levels<'_>) -> Result<Applied, DropReason> {
         let frame = self.wire.delta(bids, asks);
         self.frame(&frame)
     }
@@ -335,7 +334,7 @@ impl Rig {
         let id = self.id;
         found.retain(|request| match request {
             Request::FetchSnapshot { instrument } | Request::Resubscribe { instrument, .. } => *instrument == id,
-            Request::Reconnect { .. } | Request::Answer { .. } => true,
+            Request::Reconnect { .. } | Request::Pong { .. } => true,
         });
         found
     }

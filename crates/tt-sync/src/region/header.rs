@@ -1,8 +1,8 @@
-//! What stands before the slots.
+//! The header before the slots.
 
-use super::given::{PlainEvent, layout_hash};
-use super::{LINE, words};
-use crate::spsc::{End, sequence_before};
+use super::slots::{PlainEvent, layout_hash};
+use super::{LINE_WORDS, words_needed};
+use crate::spsc::{End, initial_sequence};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use core::fmt;
 
@@ -17,59 +17,59 @@ const CAPACITY_AT: usize = 2;
 const EVENT_AT: usize = 3;
 const LAYOUT_AT: usize = 4;
 const START_AT: usize = 5;
-pub(super) const HEAD_AT: usize = LINE;
-/// Where the slots begin.
-pub(super) const SLOTS_AT: usize = 4 * LINE;
+pub(super) const HEAD_AT: usize = LINE_WORDS;
+/// Offset of the first slot.
+pub(super) const SLOTS_AT: usize = 4 * LINE_WORDS;
 
-/// Whether the end is gone: 0 while it is not.
-pub(super) const fn gone_at(end: End) -> usize {
+/// Offset of the closed flag of `end`: 0 while it is open.
+pub(super) const fn closed_at(end: End) -> usize {
     match end {
-        End::Producer => 2 * LINE,
-        End::Consumer => 3 * LINE,
+        End::Producer => 2 * LINE_WORDS,
+        End::Consumer => 3 * LINE_WORDS,
     }
 }
 
-/// Who the end is: 0 until it is attached.
-pub(super) const fn mark_at(end: End) -> usize {
-    gone_at(end) + 1
+/// Offset of the owner of `end`: 0 until it is attached.
+pub(super) const fn owner_at(end: End) -> usize {
+    closed_at(end) + 1
 }
 
-/// Why an end cannot be attached.
+/// Reason why memory cannot be formatted or attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The memory is smaller than the header, or than what the header says.
-    Short,
-    /// This is no ring of ours, or not of this byte order, or not prepared yet.
+pub enum RegionError {
+    /// The memory is smaller than the header, or than the ring that the header describes.
+    TooShort,
+    /// The memory contains no ring, one of the other byte order, or one that is not formatted yet.
     Magic,
-    /// The ring is of another version of this layout.
+    /// The ring has another version of this layout.
     Version,
-    /// The capacity is no power of two, or more than there can be.
+    /// The capacity is not a power of two, or too large.
     Capacity,
-    /// The events are of another size or alignment.
-    Event,
+    /// The events have another size or alignment.
+    EventSize,
     /// The events have other fields.
-    Layout,
-    /// The end was attached before.
-    Taken,
+    EventLayout,
+    /// The end is already attached.
+    AlreadyAttached,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for RegionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Short => "the memory is smaller than the ring in it",
-            Self::Magic => "the memory holds no ring",
-            Self::Version => "the ring is of another version",
-            Self::Capacity => "the ring's capacity cannot be",
-            Self::Event => "the ring's events are of another size",
-            Self::Layout => "the ring's events have other fields",
-            Self::Taken => "this end of the ring was attached before",
+            Self::TooShort => "the memory is smaller than the ring",
+            Self::Magic => "the memory contains no ring",
+            Self::Version => "the ring has another version",
+            Self::Capacity => "the ring has an invalid capacity",
+            Self::EventSize => "the ring's events have another size or alignment",
+            Self::EventLayout => "the ring's events have other fields",
+            Self::AlreadyAttached => "this end of the ring is already attached",
         })
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for RegionError {}
 
-/// What two processes have to agree on.
+/// The values that two processes must agree on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     /// Slots, a power of two.
@@ -79,60 +79,60 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Writes the header, and slots without an event. The magic comes last.
-    pub(super) fn write<T: PlainEvent>(self, memory: &[AtomicU64], bells: &[AtomicU32], stride: usize) {
+    /// Writes the header and empty slots; the magic last.
+    pub(super) fn write<T: PlainEvent>(self, memory: &[AtomicU64], wake_words: &[AtomicU32], stride: usize) {
         let set = |at: usize, value: u64| memory[at].store(value, Ordering::Relaxed);
         set(VERSION_AT, VERSION);
         set(CAPACITY_AT, self.capacity as u64);
-        set(EVENT_AT, event::<T>());
+        set(EVENT_AT, event_size::<T>());
         set(LAYOUT_AT, layout_hash(T::LAYOUT));
         set(START_AT, self.start);
         set(HEAD_AT, self.start);
         for end in [End::Producer, End::Consumer] {
-            set(gone_at(end), 0);
-            set(mark_at(end), 0);
+            set(closed_at(end), 0);
+            set(owner_at(end), 0);
         }
         for index in 0..self.capacity {
-            let sequence = sequence_before(index as u64, self.capacity as u64, self.start);
+            let sequence = initial_sequence(index as u64, self.capacity as u64, self.start);
             set(SLOTS_AT + index * stride, sequence);
         }
-        for bell in bells {
-            bell.store(0, Ordering::Relaxed);
+        for wake_word in wake_words {
+            wake_word.store(0, Ordering::Relaxed);
         }
         memory[MAGIC_AT].store(MAGIC, Ordering::Release);
     }
 
-    /// Reads each word once and takes none on trust.
-    pub(super) fn read<T: PlainEvent>(memory: &[AtomicU64]) -> Result<Self, Refused> {
+    /// Reads each word once and checks it.
+    pub(super) fn read<T: PlainEvent>(memory: &[AtomicU64]) -> Result<Self, RegionError> {
         if memory.len() < SLOTS_AT {
-            return Err(Refused::Short);
+            return Err(RegionError::TooShort);
         }
         if memory[MAGIC_AT].load(Ordering::Acquire) != MAGIC {
-            return Err(Refused::Magic);
+            return Err(RegionError::Magic);
         }
         let get = |at: usize| memory[at].load(Ordering::Relaxed);
         if get(VERSION_AT) != VERSION {
-            return Err(Refused::Version);
+            return Err(RegionError::Version);
         }
-        let capacity = usize::try_from(get(CAPACITY_AT)).map_err(|_| Refused::Capacity)?;
+        let capacity = usize::try_from(get(CAPACITY_AT)).map_err(|_| RegionError::Capacity)?;
         let start = get(START_AT);
         if !capacity.is_power_of_two() {
-            return Err(Refused::Capacity);
+            return Err(RegionError::Capacity);
         }
-        if get(EVENT_AT) != event::<T>() {
-            return Err(Refused::Event);
+        if get(EVENT_AT) != event_size::<T>() {
+            return Err(RegionError::EventSize);
         }
         if get(LAYOUT_AT) != layout_hash(T::LAYOUT) {
-            return Err(Refused::Layout);
+            return Err(RegionError::EventLayout);
         }
-        let needed = words::<T>(capacity).ok_or(Refused::Capacity)?;
+        let needed = words_needed::<T>(capacity).ok_or(RegionError::Capacity)?;
         if memory.len() < needed {
-            return Err(Refused::Short);
+            return Err(RegionError::TooShort);
         }
         Ok(Self { capacity, start })
     }
 }
 
-fn event<T>() -> u64 {
+fn event_size<T>() -> u64 {
     (align_of::<T>() as u64) << 32 | size_of::<T>() as u64
 }

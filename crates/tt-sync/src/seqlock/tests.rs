@@ -26,7 +26,29 @@ fn a_table_keeps_its_cells_apart() {
     assert!(!writer.store(3, &[9]));
     let shown = [Some([0]), Some([7]), Some([0]), None];
     assert_eq!([0, 1, 2, 3].map(|i| reader.load(i)), shown);
-    assert_eq!([0, 1, 2, 3].map(|i| writer.load(i)), shown, "what the writer takes for its own");
+    assert_eq!([0, 1, 2, 3].map(|i| writer.load(i)), shown, "the writer reads the same");
+}
+
+#[cfg(not(any(loom, shuttle)))]
+#[test]
+fn a_table_of_extreme_length_panics_and_an_extreme_index_is_outside() {
+    for len in [usize::MAX, 1 << (usize::BITS - 1), 1 << (usize::BITS - 7)] {
+        assert!(std::panic::catch_unwind(|| drop(table(len, [0; 7]))).is_err(), "{len}");
+    }
+    let (mut writer, reader) = table(0, [0; 7]);
+    assert!(reader.is_empty());
+    for index in [0, usize::MAX] {
+        assert!(!writer.store(index, &[1; 7]));
+        assert_eq!((writer.load(index), reader.load(index), reader.load_counted(index)), (None, None, None));
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+#[test]
+fn a_cell_without_words_counts_its_stores() {
+    let (mut writer, reader) = cell([]);
+    writer.store(&[]);
+    assert_eq!((reader.load(), reader.load_counted()), ([], ([], 1)));
 }
 
 /// Every value stored is a run of consecutive numbers; a torn one is not, and an older one after a newer goes back.

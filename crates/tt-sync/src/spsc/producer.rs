@@ -1,15 +1,15 @@
-//! The writing end.
+//! The producer end.
 
-use super::{End, Full, Owned, Place, Slot};
+use super::{End, Full, Owned, Slot, Storage};
 use crate::sync::{AtomicU64, Ordering};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use zerocopy::FromZeros;
 
-/// The writing end of a ring.
-pub struct Producer<T: Copy + Send, P: Place<T> = Owned<T>> {
-    place: P,
+/// The producer end of a ring.
+pub struct Producer<T: Copy + Send, P: Storage<T> = Owned<T>> {
+    storage: P,
     /// The next position to write.
     tail: u64,
     /// The first position that is not known to be free: between `tail` and `capacity` positions after it.
@@ -17,11 +17,11 @@ pub struct Producer<T: Copy + Send, P: Place<T> = Owned<T>> {
     events: PhantomData<T>,
 }
 
-impl<T: Copy + Send, P: Place<T>> Producer<T, P> {
-    /// The only producer there is in `place`.
-    pub(crate) fn new(place: P, start: u64) -> Self {
-        let limit = start.wrapping_add(place.capacity() as u64);
-        Self { place, tail: start, limit, events: PhantomData }
+impl<T: Copy + Send, P: Storage<T>> Producer<T, P> {
+    /// Creates the only producer of `storage`.
+    pub(crate) fn new(storage: P, start: u64) -> Self {
+        let limit = start.wrapping_add(storage.capacity() as u64);
+        Self { storage, tail: start, limit, events: PhantomData }
     }
 
     /// Appends `event`.
@@ -33,112 +33,112 @@ impl<T: Copy + Send, P: Place<T>> Producer<T, P> {
         if !self.has_room() {
             return Err(Full(event));
         }
-        let slot = self.place.slot(self.tail);
+        let slot = self.storage.slot(self.tail);
         // SAFETY: the slot of `tail` is free, so the consumer does not read it, and there is no other producer.
         unsafe { slot.write(event) };
         publish(&mut self.tail, slot.sequence(), 1);
         Ok(())
     }
 
-    /// Appends as many of `events` as there is room for, and shows them to the consumer all at once. Returns how many.
+    /// Appends as many of `events` as fit, publishes them together, and returns their number.
     #[inline]
     pub fn push_slice(&mut self, events: &[T]) -> usize {
-        if self.room_seen() < events.len() {
-            self.look_for_room();
+        if self.known_room() < events.len() {
+            self.refresh_limit();
         }
-        let count = events.len().min(self.room_seen());
+        let count = events.len().min(self.known_room());
         let Some((first, rest)) = events[..count].split_first() else { return 0 };
         let mut position = self.tail;
         for event in rest {
             position = position.wrapping_add(1);
-            let slot = self.place.slot(position);
+            let slot = self.storage.slot(position);
             // SAFETY: the slot is one of the free ones after `tail`, so the consumer does not read it, and there is no
             // other producer.
             unsafe { slot.write(*event) };
             // The consumer looks here only after it has seen the first sequence of the batch.
             slot.sequence().store(position, Ordering::Relaxed);
         }
-        let slot = self.place.slot(self.tail);
+        let slot = self.storage.slot(self.tail);
         // SAFETY: as above, for the slot of `tail`.
         unsafe { slot.write(*first) };
         publish(&mut self.tail, slot.sequence(), count);
         count
     }
 
-    /// Takes the next slot's cache line back from a consumer that polls it, so that the next [`push`](Self::push) finds
-    /// it here. For a producer that has nothing else to do; does nothing to the ring's content.
+    /// Moves the next slot's cache line back to this core, so that the next [`push`](Self::push) does not wait for it.
+    ///
+    /// For a producer that is idle while the consumer polls. The content of the ring does not change.
     #[inline]
     pub fn hold_next(&mut self) {
-        if self.room_seen() != 0 {
+        if self.known_room() != 0 {
             // The sequence that is there already: only the producer stores it.
-            let sequence = self.tail.wrapping_sub(self.place.capacity() as u64);
-            self.place.slot(self.tail).sequence().store(sequence, Ordering::Relaxed);
+            let sequence = self.tail.wrapping_sub(self.storage.capacity() as u64);
+            self.storage.slot(self.tail).sequence().store(sequence, Ordering::Relaxed);
         }
     }
 
-    /// How many slots the ring has.
+    /// Returns the number of slots.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.place.capacity()
+        self.storage.capacity()
     }
 
-    /// How many events were pushed and not yet popped, as of now.
+    /// Returns the number of events that were pushed and not yet popped.
     #[must_use]
     pub fn occupancy(&self) -> usize {
-        // A number alone: no slot is touched on the strength of it.
-        let used = self.tail.wrapping_sub(self.place.head().load(Ordering::Relaxed));
+        // No slot is accessed because of this number, so Relaxed is enough.
+        let used = self.tail.wrapping_sub(self.storage.head().load(Ordering::Relaxed));
         usize::try_from(used).unwrap_or(usize::MAX).min(self.capacity())
     }
 
-    /// Whether the consumer is gone, so that nobody will pop what is pushed. After this returned `true`,
-    /// [`occupancy`](Self::occupancy) counts the events that nobody popped.
+    /// Returns whether the consumer is closed. Then no pushed event will be popped, and
+    /// [`occupancy`](Self::occupancy) is the number of lost events.
     #[must_use]
     pub fn is_abandoned(&self) -> bool {
-        self.place.gone(End::Consumer).load(Ordering::Acquire) != 0
+        self.storage.closed_flag(End::Consumer).load(Ordering::Acquire) != 0
     }
 
-    /// Whether the consumer's `head` cannot be right, so that no slot will ever be free again. Never so in a ring of one
-    /// process.
+    /// Returns whether the consumer's `head` is invalid, so that no slot becomes free again. Always `false` in a ring
+    /// of one process.
     #[must_use]
     pub fn is_corrupt(&self) -> bool {
-        self.tail.wrapping_sub(self.place.head().load(Ordering::Relaxed)) > self.capacity() as u64
+        self.tail.wrapping_sub(self.storage.head().load(Ordering::Relaxed)) > self.capacity() as u64
     }
 
-    pub(crate) fn place(&self) -> &P {
-        &self.place
+    pub(crate) fn storage(&self) -> &P {
+        &self.storage
     }
 
-    pub(crate) fn leave(&self) {
-        self.place.gone(End::Producer).store(1, Ordering::Release);
+    pub(crate) fn close(&self) {
+        self.storage.closed_flag(End::Producer).store(1, Ordering::Release);
     }
 
     #[inline(always)]
     fn has_room(&mut self) -> bool {
         if self.tail == self.limit {
-            self.look_for_room();
+            self.refresh_limit();
             return self.tail != self.limit;
         }
         true
     }
 
     #[inline(always)]
-    fn room_seen(&self) -> usize {
+    fn known_room(&self) -> usize {
         self.limit.wrapping_sub(self.tail) as usize
     }
 
     #[inline(always)]
-    fn look_for_room(&mut self) {
-        let head = self.place.head().load(Ordering::Acquire);
-        let capacity = self.place.capacity() as u64;
-        // A `head` that this end never let pass, or that went back by more than a lap, frees nothing.
+    fn refresh_limit(&mut self) {
+        let head = self.storage.head().load(Ordering::Acquire);
+        let capacity = self.storage.capacity() as u64;
+        // An invalid `head`, beyond `tail` or more than a lap behind it, frees nothing.
         if self.tail.wrapping_sub(head) <= capacity {
             self.limit = head.wrapping_add(capacity);
         }
     }
 }
 
-/// Shows the consumer the `count` events that stand from `tail` on, of which all but the first, whose `sequence` this is,
-/// carry theirs already.
+/// Publishes the `count` events from `tail` on. `sequence` is that of the first; the others are already stored.
 #[inline(always)]
 fn publish(tail: &mut u64, sequence: &AtomicU64, count: usize) {
     sequence.store(*tail, Ordering::Release);
@@ -146,9 +146,10 @@ fn publish(tail: &mut u64, sequence: &AtomicU64, count: usize) {
 }
 
 impl<T: Copy + Send + FromZeros> Producer<T, Owned<T>> {
-    /// The next free slot, to be filled in place; `None` if there is none. It holds an earlier event, or zeros.
+    /// Returns the next free slot, to be filled in place, or `None` if the ring is full.
     ///
-    /// There is no such way in memory that another process may write: a reference would trust it.
+    /// It contains an earlier event, or zeros. A ring in shared memory has no such method, because a reference would
+    /// trust the other process.
     ///
     /// ```
     /// let (mut producer, mut consumer) = tt_sync::spsc::ring::<[u64; 7]>(2);
@@ -163,19 +164,19 @@ impl<T: Copy + Send + FromZeros> Producer<T, Owned<T>> {
     }
 }
 
-impl<T: Copy + Send, P: Place<T>> Drop for Producer<T, P> {
+impl<T: Copy + Send, P: Storage<T>> Drop for Producer<T, P> {
     fn drop(&mut self) {
-        self.leave();
+        self.close();
     }
 }
 
-impl<T: Copy + Send, P: Place<T>> fmt::Debug for Producer<T, P> {
+impl<T: Copy + Send, P: Storage<T>> fmt::Debug for Producer<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Producer").field("tail", &self.tail).finish_non_exhaustive()
     }
 }
 
-/// A slot that the producer fills in place. Dropped without [`publish`](Self::publish), it stays free.
+/// A free slot that the producer fills in place. If it is dropped without [`publish`](Self::publish), it stays free.
 #[derive(Debug)]
 pub struct Claim<'a, T: Copy + Send> {
     producer: &'a mut Producer<T>,
@@ -185,8 +186,8 @@ impl<T: Copy + Send> Claim<'_, T> {
     /// Appends the slot's event to the ring.
     #[inline]
     pub fn publish(self) {
-        let Producer { place, tail, .. } = self.producer;
-        let slot = place.slot(*tail);
+        let Producer { storage, tail, .. } = self.producer;
+        let slot = storage.slot(*tail);
         publish(tail, slot.sequence(), 1);
     }
 }
@@ -196,9 +197,10 @@ impl<T: Copy + Send> Deref for Claim<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        let event = self.producer.place.slot(self.producer.tail).event_to_read();
-        // SAFETY: it points to an earlier event or to zeros, which are a `T` (a claim is made for `FromZeros` only). The
-        // slot of `tail` is free, so the consumer does not use it, and the only producer is borrowed by this claim.
+        let event = self.producer.storage.slot(self.producer.tail).event_to_read();
+        // SAFETY: it points to an earlier event or to zeros, which are a `T` (a claim is made for `FromZeros` only).
+        // The slot of `tail` is free, so the consumer does not use it, and the only producer is borrowed by this
+        // claim.
         unsafe { &*event }
     }
 }
@@ -206,7 +208,7 @@ impl<T: Copy + Send> Deref for Claim<'_, T> {
 impl<T: Copy + Send> DerefMut for Claim<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        let event = self.producer.place.slot(self.producer.tail).event_to_write();
+        let event = self.producer.storage.slot(self.producer.tail).event_to_write();
         // SAFETY: as for `deref`, and this claim is borrowed mutably, so that there is no other reference.
         unsafe { &mut *event }
     }

@@ -1,4 +1,5 @@
-//! The ring against a `VecDeque`, against every schedule that loom finds, and between two real threads; in both places.
+//! The ring against a `VecDeque`, against every schedule that loom finds, and between two real threads; in both
+//! storages.
 
 #[cfg(not(loom))]
 mod model;
@@ -8,17 +9,17 @@ mod schedules;
 mod threads;
 
 use super::{Consumer, Owned, Producer, ring_from};
-use crate::region::tests::{MARK, Words};
-use crate::region::{Given, PlainEvent, consumer, producer};
+use crate::region::tests::{OWNER, Words};
+use crate::region::{PlainEvent, Region, consumer, producer};
 
-/// Two ends in the place `P`.
+/// Two ends in the storage `P`.
 type Ends<T, P> = (Producer<T, P>, Consumer<T, P>);
 
 fn owned<T: Copy + Send>(capacity: usize, start: u64) -> Ends<T, Owned<T>> {
     ring_from(capacity, start)
 }
 
-fn given<T: PlainEvent>(capacity: usize, start: u64) -> Ends<T, Given<T, Words>> {
+fn shared<T: PlainEvent>(capacity: usize, start: u64) -> Ends<T, Region<T, Words>> {
     let memory = Words::formatted::<T>(capacity, start);
-    (producer(memory.clone(), MARK).unwrap(), consumer(memory, MARK).unwrap())
+    (producer(memory.clone(), OWNER).unwrap(), consumer(memory, OWNER).unwrap())
 }

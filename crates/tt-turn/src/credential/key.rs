@@ -6,15 +6,16 @@ use zeroize::Zeroize;
 
 use crate::integrity::{HmacSha1, HmacSha256};
 
-/// What a password is hashed with, RFC 8489 section 18.5.1.
+/// A password algorithm (RFC 8489 section 18.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PasswordAlgorithm {
     Md5,
     Sha256,
 }
 
-/// A key as the kept states of both codes that may be made with it. Each code's lie in one line of the cache, so that
-/// no key takes longer than another.
+/// A long-term key as the precomputed states of both message integrity codes.
+///
+/// Each state fits in one cache line, so that no key takes longer than another.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct LongTermKey {
@@ -66,13 +67,13 @@ where
     digest.finalize().into()
 }
 
-/// The MD5 key of a user for MESSAGE-INTEGRITY: MD5 of `name:realm:password` (RFC 8489 section 9.2.2).
+/// Returns the MD5 key of a user for MESSAGE-INTEGRITY: MD5 of `name:realm:password` (RFC 8489 section 9.2.2).
 #[must_use]
 pub fn long_term_key(name: &[u8], realm: &[u8], password: &[u8]) -> HmacSha1 {
     LongTermKey::md5(name, realm, password).sha1
 }
 
-/// SHA-256 of `name:realm` (RFC 8489 section 14.4).
+/// Returns the USERHASH of a user: SHA-256 of `name:realm` (RFC 8489 section 14.4).
 #[must_use]
 pub fn user_hash(name: &[u8], realm: &[u8]) -> [u8; 32] {
     let mut digest = Sha256::new();
@@ -82,7 +83,7 @@ pub fn user_hash(name: &[u8], realm: &[u8]) -> [u8; 32] {
     digest.finalize().into()
 }
 
-/// One user's keys, a key for each algorithm.
+/// One user's keys, one for each algorithm.
 #[derive(Clone, Debug)]
 pub(super) struct UserKeys {
     md5: LongTermKey,
@@ -94,8 +95,8 @@ impl UserKeys {
         Self { md5: LongTermKey::md5(name, realm, password), sha256: LongTermKey::sha256(name, realm, password) }
     }
 
-    /// Keys that nobody has.
-    pub(super) fn of_nobody(seed: &[u8; 32]) -> Self {
+    /// Returns random keys that belong to no user.
+    pub(super) fn of_no_user(seed: &[u8; 32]) -> Self {
         Self { md5: LongTermKey::new(seed), sha256: LongTermKey::new(seed) }
     }
 

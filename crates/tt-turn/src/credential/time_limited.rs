@@ -1,4 +1,4 @@
-//! Names of the TURN REST API, which carry their expiry, and the keys derived for them.
+//! Names of the TURN REST API, which contain their expiry, and a cache of their keys.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -6,20 +6,20 @@ use alloc::vec;
 use super::UserId;
 use super::key::{LongTermKey, PasswordAlgorithm};
 
-/// RFC 8489 section 14.3: a name has fewer bytes than this.
+/// Longest name in bytes, plus one (RFC 8489 section 14.3).
 const NAME_LEN_MAX: usize = 508;
 
-/// A time-limited name taken apart.
+/// The parts of a time-limited name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TimeLimited<'a> {
-    /// Unix seconds from which on it is worth nothing.
+    /// Expiry in Unix seconds.
     pub(super) expiry_s: u64,
-    /// What stands behind the colon, or the whole name where there is nothing.
+    /// The part after the colon, or the whole name if there is none.
     pub(super) id: &'a [u8],
 }
 
 impl<'a> TimeLimited<'a> {
-    /// Reads `expiry[:id]`; `None` for what is no such name, or no name that OpaqueString could have made.
+    /// Reads `expiry[:id]`; returns `None` for any other name and for one that OpaqueString cannot produce.
     pub(super) fn read(name: &'a [u8]) -> Option<Self> {
         let text = core::str::from_utf8(name).ok().filter(|text| text.len() <= NAME_LEN_MAX)?;
         let (expiry, id) = text.split_once(':').unwrap_or((text, ""));
@@ -31,8 +31,8 @@ impl<'a> TimeLimited<'a> {
     }
 }
 
-/// The keys of names that have been verified: a place each, found by the name's hash. A name that comes to a place
-/// that is taken takes it, and the other's key is derived anew when it comes again.
+/// Cache of the keys of verified names, one slot for each hash. A name replaces the name in its slot; the other's key
+/// is derived again when it is needed.
 #[derive(Debug)]
 pub(super) struct DerivedKeys {
     places: Box<[Option<Derived>]>,
@@ -46,24 +46,24 @@ struct Derived {
 }
 
 impl DerivedKeys {
-    /// Room for `places` keys, rounded up to a power of two; nothing is kept where that is 0.
+    /// Creates a cache of `places` keys, rounded up to a power of two; 0 caches nothing.
     pub(super) fn new(places: usize) -> Self {
         let places = if places == 0 { 0 } else { places.next_power_of_two() };
         Self { places: vec![None; places].into_boxed_slice() }
     }
 
-    /// The place of a user's key.
+    /// Returns the slot of a user's key.
     pub(super) fn place(&self, user: UserId) -> u32 {
         (user.0 as usize & self.places.len().saturating_sub(1)) as u32
     }
 
-    /// The user's key, if `place` holds it.
+    /// Returns the user's key if the slot contains it.
     pub(super) fn get(&self, place: u32, user: UserId, algorithm: PasswordAlgorithm) -> Option<&LongTermKey> {
         let derived = self.places.get(place as usize)?.as_ref();
         derived.filter(|derived| (derived.user, derived.algorithm) == (user, algorithm)).map(|derived| &derived.key)
     }
 
-    /// Whoever's key `place` holds.
+    /// Returns the key in a slot, of any user.
     pub(super) fn at(&self, place: u32) -> Option<&LongTermKey> {
         self.places.get(place as usize)?.as_ref().map(|derived| &derived.key)
     }

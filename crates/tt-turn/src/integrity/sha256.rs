@@ -1,17 +1,18 @@
-//! HMAC-SHA256 with the key's inner and outer states kept (RFC 2104 section 4, RFC 8489 section 14.6).
+//! HMAC-SHA256 with precomputed inner and outer states (RFC 2104 section 4, RFC 8489 section 14.6).
 
 use sha2::block_api::compress256;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use super::BLOCK_LEN;
-use crate::message::{HEADER_LEN, INTEGRITY_SHA256_LEN};
+use crate::wire::{HEADER_LEN, INTEGRITY_SHA256_LEN};
 
 const INITIAL: [u32; 8] =
     [0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19];
 
-/// A key of HMAC-SHA256 as the two chaining values behind its padded blocks: two compressions less per message, and
-/// no password in memory.
+/// A key of HMAC-SHA256 as the two chaining values after its padded blocks.
+///
+/// This saves two compressions for each message, and no password stays in memory.
 #[derive(Clone)]
 pub struct HmacSha256 {
     inner: [u32; 8],
@@ -32,7 +33,7 @@ impl Drop for HmacSha256 {
 }
 
 impl HmacSha256 {
-    /// The states of `key`.
+    /// Precomputes the states of `key`.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         let mut block = [0; BLOCK_LEN];
@@ -51,15 +52,17 @@ impl HmacSha256 {
         Self { inner, outer }
     }
 
-    /// The code of `message`, all 32 bytes of it.
+    /// Returns the code of `message`, 32 bytes.
     #[inline]
     #[must_use]
     pub fn mac(&self, message: &[u8]) -> [u8; 32] {
         self.close(&hash(self.inner, BLOCK_LEN, message))
     }
 
-    /// Whether `mac` is the code of a STUN message up to its MESSAGE-INTEGRITY-SHA256, in whose header the length
-    /// counts that attribute and nothing behind it (RFC 8489 section 14.6), in constant time.
+    /// Returns whether `mac` is the code of a STUN message up to its MESSAGE-INTEGRITY-SHA256. Compares in constant
+    /// time.
+    ///
+    /// The length in the header is replaced by the one that ends with that attribute (RFC 8489 section 14.6).
     #[inline]
     #[must_use]
     pub fn verify_message(&self, before_integrity: &[u8], mac: &[u8; 32]) -> bool {
@@ -78,14 +81,14 @@ impl HmacSha256 {
         same(&self.close(&digest), mac)
     }
 
-    /// The outer hash over the inner digest: always one block.
+    /// Hashes the inner digest with the outer state: always one block.
     #[inline]
     fn close(&self, inner_digest: &[u8; 32]) -> [u8; 32] {
         hash(self.outer, BLOCK_LEN, inner_digest)
     }
 }
 
-/// Whether two codes are the same, in constant time, word by word.
+/// Compares two codes in constant time, word by word.
 #[inline]
 fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
@@ -93,7 +96,7 @@ fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     difference.ct_eq(&0).into()
 }
 
-/// SHA-256 of `message` from chaining value `state`, behind which `before` bytes were already hashed.
+/// Continues SHA-256 from `state`, after `before` hashed bytes, with `message`.
 #[inline]
 fn hash(mut state: [u32; 8], before: usize, message: &[u8]) -> [u8; 32] {
     let (blocks, tail) = message.as_chunks::<BLOCK_LEN>();
@@ -118,7 +121,6 @@ fn hash(mut state: [u32; 8], before: usize, message: &[u8]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::HEADER_LEN;
 
     #[test]
     fn every_bit_of_a_code_counts() {

@@ -1,12 +1,14 @@
-//! XOR-MAPPED-ADDRESS and its kin (RFC 8489 section 14.2).
+//! XOR-MAPPED-ADDRESS, XOR-PEER-ADDRESS and XOR-RELAYED-ADDRESS (RFC 8489 section 14.2).
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use tt_model::IpFamily;
 
 use super::{MAGIC_COOKIE, TransactionId};
 
 const FAMILY_IPV4: u8 = 0x01;
 const FAMILY_IPV6: u8 = 0x02;
-/// The cookie's upper half, with which the port is XORed.
+/// The upper half of the cookie, which is XORed with the port.
 const COOKIE_PORT: u16 = (MAGIC_COOKIE >> 16) as u16;
 
 /// The value of an XOR address attribute: 8 bytes for IPv4, 20 for IPv6.
@@ -38,22 +40,22 @@ impl XorAddress {
         }
     }
 
-    /// The attribute's value on the wire.
+    /// Returns the attribute's value on the wire.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
-    /// The first `N` bytes of the value.
+    /// Returns the first `N` bytes of the value.
     #[inline(always)]
     pub(crate) fn first<const N: usize>(&self) -> &[u8; N] {
         const { assert!(N <= 20) };
         self.bytes.first_chunk().unwrap_or(&[0; N])
     }
 
-    /// Reads an attribute's value back; `None` for an unknown family or a length that is not the family's. The
-    /// first byte is not looked at (RFC 8489 section 14.1).
+    /// Decodes an attribute's value; returns `None` for an unknown family or a wrong length. Ignores the first byte
+    /// (RFC 8489 section 14.1).
     #[inline]
     #[must_use]
     pub fn decode(value: &[u8], transaction_id: &TransactionId) -> Option<SocketAddr> {
@@ -80,4 +82,21 @@ fn mask_v6(transaction_id: &TransactionId) -> u128 {
     mask[..4].copy_from_slice(&MAGIC_COOKIE.to_be_bytes());
     mask[4..].copy_from_slice(transaction_id);
     u128::from_be_bytes(mask)
+}
+
+/// Returns the number of `family` on the wire (RFC 8489 section 14.1).
+pub(crate) const fn family_number(family: IpFamily) -> u8 {
+    match family {
+        IpFamily::V4 => FAMILY_IPV4,
+        IpFamily::V6 => FAMILY_IPV6,
+    }
+}
+
+/// Returns the family with `number` on the wire.
+pub(crate) const fn family_from_number(number: u8) -> Option<IpFamily> {
+    match number {
+        FAMILY_IPV4 => Some(IpFamily::V4),
+        FAMILY_IPV6 => Some(IpFamily::V6),
+        _ => None,
+    }
 }

@@ -1,6 +1,6 @@
 //! Method and class: the 14 bits of the message type (RFC 8489 section 5, figure 3).
 
-/// What a message is about. The numbers are the wire's.
+/// The method of a message. The numbers are those on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Method {
@@ -20,13 +20,13 @@ pub enum Method {
     ChannelBind = 0x009,
 }
 
-/// Whether a message asks, tells or answers.
+/// The class of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Class {
-    /// A request; it gets an answer.
+    /// A request, which gets a response.
     Request = 0b00,
-    /// An indication; it gets none.
+    /// An indication, which gets none.
     Indication = 0b01,
     /// A success response.
     Success = 0b10,

@@ -1,4 +1,4 @@
-//! The ranges that are denied unless they are opened: everything that is not the open Internet.
+//! Ranges that are denied by default: everything outside of the public Internet.
 
 use super::Cidr;
 use super::cidr::{v4, v6};
@@ -6,8 +6,9 @@ use super::cidr::{v4, v6};
 /// 6to4 and Teredo.
 pub(super) const TUNNELS: [Cidr; 2] = [v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16), v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32)];
 
-/// The special-purpose registries of IANA, multicast, and the metadata services of clouds that lie outside of those.
-/// The narrower of two ranges stands first, so that the rule that is named says most.
+/// The special-purpose registries of IANA, multicast, and metadata services of clouds outside of those.
+///
+/// The narrower of two ranges comes first, so that the named rule is the more specific one.
 pub(super) const DENIED: [Cidr; 36] = [
     v4([0, 0, 0, 0], 8),
     v4([10, 0, 0, 0], 8),

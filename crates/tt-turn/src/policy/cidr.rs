@@ -4,25 +4,25 @@ use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
 
-/// A range of addresses, as `10.0.0.0/8` or `2001:db8::/32`; a bare address is a range of one.
+/// A range of addresses, such as `10.0.0.0/8` or `2001:db8::/32`. An address without a prefix is a range of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cidr {
     network: IpAddr,
     prefix_bits: u8,
 }
 
-/// Why a text is no CIDR.
+/// Reason why a text is not a CIDR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CidrFault {
-    /// The part before the slash is no address.
+pub enum CidrError {
+    /// The part before the slash is not an address.
     Address,
-    /// The part behind the slash is no prefix length of the family.
+    /// The part after the slash is not a prefix length of the family.
     Prefix,
-    /// Bits are set behind the prefix.
+    /// Bits are set after the prefix.
     HostBits,
 }
 
-impl fmt::Display for CidrFault {
+impl fmt::Display for CidrError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Address => "no IP address before the slash",
@@ -32,29 +32,29 @@ impl fmt::Display for CidrFault {
     }
 }
 
-impl core::error::Error for CidrFault {}
+impl core::error::Error for CidrError {}
 
 impl Cidr {
-    /// The range of the addresses whose first `prefix_bits` are `network`'s.
+    /// Returns the range of the addresses whose first `prefix_bits` bits are those of `network`.
     ///
     /// # Errors
-    /// [`CidrFault::Prefix`] where the prefix is longer than the address, [`CidrFault::HostBits`] where `network` has
-    /// bits behind it.
-    pub const fn new(network: IpAddr, prefix_bits: u8) -> Result<Self, CidrFault> {
+    /// [`CidrError::Prefix`] if the prefix is longer than the address, [`CidrError::HostBits`] if `network` has bits
+    /// after it.
+    pub const fn new(network: IpAddr, prefix_bits: u8) -> Result<Self, CidrError> {
         let (bits, width) = match network {
             IpAddr::V4(ip) => ((ip.to_bits() as u128) << 96, 32),
             IpAddr::V6(ip) => (ip.to_bits(), 128),
         };
         if prefix_bits > width {
-            return Err(CidrFault::Prefix);
+            return Err(CidrError::Prefix);
         }
         if bits & !mask(prefix_bits) != 0 {
-            return Err(CidrFault::HostBits);
+            return Err(CidrError::HostBits);
         }
         Ok(Self { network, prefix_bits })
     }
 
-    /// Whether `ip` lies in the range; never across families.
+    /// Returns whether the range contains `ip`, which must be of the same family.
     #[inline]
     #[must_use]
     pub const fn contains(&self, ip: IpAddr) -> bool {
@@ -67,20 +67,20 @@ impl Cidr {
         }
     }
 
-    /// The first address of the range.
+    /// Returns the first address of the range.
     #[must_use]
     pub const fn network(&self) -> IpAddr {
         self.network
     }
 
-    /// How many leading bits are fixed.
+    /// Returns the length of the prefix in bits.
     #[must_use]
     pub const fn prefix_bits(&self) -> u8 {
         self.prefix_bits
     }
 }
 
-/// The topmost `prefix_bits` of 128 set.
+/// Returns 128 bits of which the topmost `prefix_bits` are set.
 const fn mask(prefix_bits: u8) -> u128 {
     match prefix_bits {
         0 => 0,
@@ -89,20 +89,20 @@ const fn mask(prefix_bits: u8) -> u128 {
 }
 
 impl FromStr for Cidr {
-    type Err = CidrFault;
+    type Err = CidrError;
 
-    fn from_str(text: &str) -> Result<Self, CidrFault> {
+    fn from_str(text: &str) -> Result<Self, CidrError> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
         };
-        let network: IpAddr = address.parse().map_err(|_| CidrFault::Address)?;
+        let network: IpAddr = address.parse().map_err(|_| CidrError::Address)?;
         let width = if network.is_ipv4() { 32 } else { 128 };
         let prefix_bits = match prefix {
             Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => {
-                prefix.parse().map_err(|_| CidrFault::Prefix)?
+                prefix.parse().map_err(|_| CidrError::Prefix)?
             }
-            Some(_) => return Err(CidrFault::Prefix),
+            Some(_) => return Err(CidrError::Prefix),
             None => width,
         };
         Self::new(network, prefix_bits)

@@ -4,8 +4,8 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use super::Cidr;
 
-/// The IPv4 address that an IPv6 address stands for: IPv4-mapped and -compatible (RFC 4291), 6to4 (RFC 3056), Teredo
-/// (RFC 4380), ISATAP (RFC 5214), NAT64's well-known prefix and those of `nat64` (RFC 6052).
+/// Returns the IPv4 address in an IPv6 address: IPv4-mapped and -compatible (RFC 4291), 6to4 (RFC 3056), Teredo (RFC
+/// 4380), ISATAP (RFC 5214), NAT64's well-known prefix and those of `nat64` (RFC 6052).
 #[must_use]
 pub fn embedded_ipv4(ip: IpAddr, nat64: &[Cidr]) -> Option<Ipv4Addr> {
     let IpAddr::V6(v6) = ip else { return None };
@@ -28,7 +28,7 @@ pub fn embedded_ipv4(ip: IpAddr, nat64: &[Cidr]) -> Option<Ipv4Addr> {
     }
 }
 
-/// RFC 6052 section 2.2: where the address lies depends on the prefix's length; bits 64 to 71 are passed over.
+/// Reads the address after a NAT64 prefix; bits 64 to 71 are skipped (RFC 6052 section 2.2).
 fn rfc6052(bits: u128, prefix_bits: u8) -> Ipv4Addr {
     let at = u32::from(prefix_bits);
     if at >= 96 {

@@ -1,4 +1,4 @@
-//! Ranges of both families, looked through quickly.
+//! Lists of ranges of both families.
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use super::RuleIndex;
 use super::cidr::Cidr;
 
-/// One range: the bits that are fixed, what they are, and the rule.
+/// One range: mask, network and rule.
 #[derive(Clone, Copy, Debug)]
 struct Range<T> {
     mask: T,
@@ -14,7 +14,7 @@ struct Range<T> {
     rule: RuleIndex,
 }
 
-/// Ranges in the order in which they were added; the first that contains an address is its rule.
+/// Ranges in the order in which they were added. The first that contains an address is its rule.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
     v4: Vec<Range<u32>>,

@@ -12,9 +12,9 @@ fn cidr(text: &str) -> Cidr {
 }
 
 fn rule_of(policy: &PeerPolicy, text: &str) -> Option<String> {
-    match policy.judge_ip(ip(text), Ownership::Foreign) {
-        Verdict::Allowed => None,
-        Verdict::Denied(index) => Some(policy.rules()[index.0].to_string()),
+    match policy.decide_ip(ip(text), Ownership::Foreign) {
+        PeerDecision::Allowed => None,
+        PeerDecision::Denied(index) => Some(policy.rules()[index.0].to_string()),
     }
 }
 
@@ -44,7 +44,7 @@ fn every_specified_range_is_denied_at_both_ends() {
     for range in SPECIFIED.split_whitespace().map(cidr) {
         let (first, last) = bounds(range);
         for end in [first, last] {
-            assert_ne!(policy.judge_ip(end, Ownership::Foreign), Verdict::Allowed, "{end} of {range}");
+            assert_ne!(policy.decide_ip(end, Ownership::Foreign), PeerDecision::Allowed, "{end} of {range}");
         }
     }
 }
@@ -211,15 +211,15 @@ fn own_relays_are_reachable_while_they_live_and_listeners_never() {
     let listener: SocketAddr = "127.0.0.1:3478".parse().expect("an address");
     policy.deny_listener(listener);
     let relay: SocketAddr = "127.0.0.1:50000".parse().expect("an address");
-    assert_eq!(policy.judge(relay, Ownership::LiveRelay), Verdict::Allowed);
-    assert_eq!(policy.judge(relay, Ownership::IdleRelay), Verdict::Denied(OWN_RELAY));
+    assert_eq!(policy.decide(relay, Ownership::LiveRelay), PeerDecision::Allowed);
+    assert_eq!(policy.decide(relay, Ownership::IdleRelay), PeerDecision::Denied(OWN_RELAY));
     policy.allow(cidr("127.0.0.1"));
-    assert_eq!(policy.judge(relay, Ownership::Foreign), Verdict::Allowed);
-    assert!(matches!(policy.judge(listener, Ownership::Foreign), Verdict::Denied(_)));
+    assert_eq!(policy.decide(relay, Ownership::Foreign), PeerDecision::Allowed);
+    assert!(matches!(policy.decide(listener, Ownership::Foreign), PeerDecision::Denied(_)));
     let mapped: SocketAddr = "[::ffff:127.0.0.1]:3478".parse().expect("an address");
-    assert!(matches!(policy.judge(mapped, Ownership::Foreign), Verdict::Denied(_)));
+    assert!(matches!(policy.decide(mapped, Ownership::Foreign), PeerDecision::Denied(_)));
     let closed: SocketAddr = "8.8.8.8:0".parse().expect("an address");
-    assert_eq!(policy.judge(closed, Ownership::Foreign), Verdict::Denied(PORT_ZERO));
+    assert_eq!(policy.decide(closed, Ownership::Foreign), PeerDecision::Denied(PORT_ZERO));
 }
 
 #[test]
@@ -241,9 +241,9 @@ fn case_a64_a_range_is_what_lies_between_its_ends() {
 
 #[test]
 fn cidr_faults() {
-    assert_eq!("10.0.0.0/33".parse::<Cidr>(), Err(CidrFault::Prefix));
-    assert_eq!("10.0.0.1/8".parse::<Cidr>(), Err(CidrFault::HostBits));
-    assert_eq!("10.0.0/8".parse::<Cidr>(), Err(CidrFault::Address));
-    assert_eq!("10.0.0.0/".parse::<Cidr>(), Err(CidrFault::Prefix));
-    assert_eq!("10.0.0.0/+8".parse::<Cidr>(), Err(CidrFault::Prefix));
+    assert_eq!("10.0.0.0/33".parse::<Cidr>(), Err(CidrError::Prefix));
+    assert_eq!("10.0.0.1/8".parse::<Cidr>(), Err(CidrError::HostBits));
+    assert_eq!("10.0.0/8".parse::<Cidr>(), Err(CidrError::Address));
+    assert_eq!("10.0.0.0/".parse::<Cidr>(), Err(CidrError::Prefix));
+    assert_eq!("10.0.0.0/+8".parse::<Cidr>(), Err(CidrError::Prefix));
 }

@@ -1,61 +1,62 @@
 //! Allocate (RFC 8656 section 7.2).
 
-mod asked;
 mod relays;
+mod request;
 
-use tt_model::Nanos;
+use tt_model::{IpFamily, Nanos};
 
 use super::reply::Granted;
 use super::{Request, Server};
-use crate::allocation::{Allocation, Leg, NO_INDEX};
+use crate::allocation::{Allocation, Leg};
 use crate::credential::User;
 use crate::error::ErrorCode;
 use crate::event::Event;
 use crate::flow::canonical;
-use crate::refusal::Refusal;
-use asked::{Asked, Wanted};
-pub(super) use asked::{family, lifetime, reservation_token};
+use crate::rejection::{RejectReason, Rejection};
+use crate::slab::NO_INDEX;
 use relays::Choice;
+use request::{AllocateRequest, RequestedRelays};
+pub(super) use request::{family, lifetime, reservation_token};
 
 impl Server {
-    /// Decides an Allocate, its items in the order of RFC 8656 section 7.2.
-    pub(super) fn allocate(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, ErrorCode> {
+    /// Handles an Allocate; checks in the order of RFC 8656 section 7.2.
+    pub(super) fn allocate(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, Rejection> {
         if let Some(index) = request.allocation {
-            return self.allocate_again(request, user, index);
+            return Ok(self.allocate_again(request, user, index)?);
         }
         if self.shared.is_draining() {
-            return Err(self.refused(Refusal::Draining));
+            return Err(RejectReason::Draining.into());
         }
         if !self.config.peer_policy.admits_client(canonical(request.from.client).ip()) {
-            return Err(self.refused(Refusal::ClientTunnel));
+            return Err(RejectReason::ClientTunnel.into());
         }
-        let asked = self.asked(request)?;
+        let asked = self.read_request(request)?;
         if let Some(expired) = self.allocations.find_expired(&request.flow, request.now) {
             self.end_allocation(expired);
         }
         if !self.allocations.has_room() {
-            return Err(self.refused(Refusal::Allocations));
+            return Err(RejectReason::Allocations.into());
         }
-        let choice = self.choose(request.now, &asked).map_err(|refusal| self.refused(refusal))?;
+        let choice = self.choose(request.now, &asked)?;
         let made = self.make_allocation(request, user, &asked, &choice);
         if made.is_err() {
             self.give_back(&choice);
         }
-        made.map_err(|refusal| self.refused(refusal))
+        Ok(made?)
     }
 
-    /// Takes quota, makes flow, addresses and token known, and stores the allocation: all of it or nothing.
+    /// Takes quota, publishes flow, addresses and token, and stores the allocation: all or nothing.
     fn make_allocation(
         &mut self,
         request: &Request<'_, '_>,
         user: &User,
-        asked: &Asked,
+        asked: &AllocateRequest,
         choice: &Choice,
-    ) -> Result<Granted, Refusal> {
+    ) -> Result<Granted, RejectReason> {
         let meter = self.take_units(request.now, user.quota_key, choice)?;
-        if let Err(refusal) = self.make_known(request, user.quota_key, choice) {
+        if let Err(reason) = self.make_known(request, user.quota_key, choice) {
             self.return_units(user.quota_key, choice);
-            return Err(refusal);
+            return Err(reason);
         }
         let lifetime_s = self.lifetime_s(asked.lifetime_s);
         let expires = request.now.saturating_add(Nanos::from_secs(u64::from(lifetime_s)));
@@ -75,7 +76,7 @@ impl Server {
         let Some(index) = self.allocations.insert(request.now, allocation) else {
             self.make_unknown(request, choice);
             self.return_units(user.quota_key, choice);
-            return Err(Refusal::Allocations);
+            return Err(RejectReason::Allocations);
         };
         for drawn in choice.relays.iter().flatten() {
             self.relays.assign(drawn.relay, index);
@@ -87,7 +88,7 @@ impl Server {
         let (user, relayed) = (self.user_name(&request.message), choice.relays.iter().flatten().next());
         if let Some(relayed) = relayed.map(|drawn| drawn.relayed) {
             self.origins.set(index, request.now, user, relayed);
-            self.events.push(Event::Made { flow: *request.from, relayed, user });
+            self.events.push(Event::Allocated { flow: *request.from, relayed, user });
         }
         self.counters.allocations_made += 1;
         Ok(Granted::Allocation {
@@ -98,8 +99,8 @@ impl Server {
         })
     }
 
-    /// An Allocate on a flow that has an allocation: 437, unless it is the request that made it, sent again (RFC 8656
-    /// section 7.2, the note behind the list). The lifetime is then what is left of it.
+    /// Handles an Allocate on a flow with an allocation: 437, unless it is a retransmission (RFC 8656 section 7.2, the
+    /// note after the list). The lifetime is then the remaining one.
     fn allocate_again(&self, request: &Request<'_, '_>, user: &User, index: u32) -> Result<Granted, ErrorCode> {
         let same = self.allocations.get(index).filter(|allocation| {
             allocation.transaction_id == request.message.transaction_id() && allocation.user == user.id
@@ -115,24 +116,24 @@ impl Server {
         })
     }
 
-    /// RFC 8656 section 7.2: what was asked for, at most the maximum, at least the default.
+    /// Returns the requested lifetime, limited to the range from the default to the maximum (RFC 8656 section 7.2).
     pub(super) fn lifetime_s(&self, asked_s: Option<u32>) -> u32 {
         asked_s.unwrap_or(0).min(self.config.lifetime_max_s).max(self.config.lifetime_default_s)
     }
 
-    /// What the request asks for, as far as the server can tell before it looks for relays.
-    fn asked(&self, request: &Request<'_, '_>) -> Result<Asked, ErrorCode> {
-        let asked = Asked::read(&request.message)?;
-        match asked.wanted {
-            Wanted::Reserved(_) => Ok(asked),
-            Wanted::One { family, .. } | Wanted::Pair(family) if !self.relays.serves(family) => {
+    /// Reads the request and checks it as far as possible without choosing relays.
+    fn read_request(&self, request: &Request<'_, '_>) -> Result<AllocateRequest, ErrorCode> {
+        let asked = AllocateRequest::read(&request.message)?;
+        match asked.relays {
+            RequestedRelays::Reserved(_) => Ok(asked),
+            RequestedRelays::One { family, .. } | RequestedRelays::Pair(family) if !self.relays.serves(family) => {
                 Err(ErrorCode::AddressFamilyNotSupported)
             }
             // RFC 8656 section 7.2, item 7: without REQUESTED-ADDRESS-FAMILY IPv4 is asked for.
-            Wanted::Both { .. } if !self.relays.serves(crate::relay::Family::V4) => {
+            RequestedRelays::Both { .. } if !self.relays.serves(IpFamily::V4) => {
                 Err(ErrorCode::AddressFamilyNotSupported)
             }
-            Wanted::One { .. } | Wanted::Pair(_) | Wanted::Both { .. } => Ok(asked),
+            RequestedRelays::One { .. } | RequestedRelays::Pair(_) | RequestedRelays::Both { .. } => Ok(asked),
         }
     }
 }

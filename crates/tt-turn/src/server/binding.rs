@@ -2,23 +2,24 @@
 
 use tt_meter::{Probe, Stage};
 
+use super::reply::close;
 use super::{Request, Server};
-use crate::counters::DropReason;
+use crate::drop_reason::DropReason;
 use crate::emit::Emitter;
 use crate::error::ErrorCode;
 use crate::flow::canonical;
 use crate::message::{Class, Method, attribute};
-use crate::output::Output;
+use crate::output::{Output, ReplyStatus};
 
 impl Server {
-    /// Answers with the address that the request came from (RFC 8489 section 6.3.1.1).
+    /// Responds with the source address of the request (RFC 8489 section 6.3.1.1).
     #[inline]
-    pub(super) fn binding<'a, P: Probe>(
+    pub(super) fn binding<P: Probe>(
         &mut self,
         request: &Request<'_, '_>,
-        out: &'a mut [u8],
+        out: &mut [u8],
         probe: &mut P,
-    ) -> Result<Output<'a>, DropReason> {
+    ) -> Result<Output, DropReason> {
         if request.message.unknown_required() > 0 {
             return self.refuse(request, ErrorCode::UnknownAttribute, out, probe);
         }
@@ -33,6 +34,6 @@ impl Server {
         if self.wants_fingerprint(&request.message) {
             reply.fingerprint();
         }
-        reply.finish().map(Output::Reply).ok_or(DropReason::OutBuffer)
+        close(reply, ReplyStatus::Success)
     }
 }

@@ -1,8 +1,8 @@
-//! The wall clock as the caller tells it.
+//! The wall clock, set by the caller.
 
 use tt_model::Nanos;
 
-/// Unix seconds, reckoned from the last reading.
+/// Unix seconds, extrapolated from the last setting.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WallClock {
     read_at: Nanos,

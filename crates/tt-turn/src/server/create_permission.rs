@@ -1,8 +1,8 @@
-//! CreatePermission (RFC 8656 section 10.2), and the peer policy on the way.
+//! CreatePermission (RFC 8656 section 10.2), and the use of the peer policy.
 
 use core::net::{IpAddr, SocketAddr};
 
-use tt_model::Nanos;
+use tt_model::{IpFamily, Nanos};
 
 use super::reply::Granted;
 use super::{Request, Server};
@@ -11,60 +11,59 @@ use crate::credential::User;
 use crate::error::ErrorCode;
 use crate::message::{Message, XorAddress, attribute};
 use crate::permission::Ports;
-use crate::policy::{OWN_RELAY, Ownership, RuleIndex, Verdict};
-use crate::refusal::Refusal;
-use crate::relay::Family;
+use crate::policy::{OWN_RELAY, Ownership, PeerDecision, RuleIndex};
+use crate::rejection::{RejectReason, Rejection};
 use crate::shared::RelayEnd;
 
 impl Server {
-    pub(super) fn create_permission(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, ErrorCode> {
+    pub(super) fn create_permission(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, Rejection> {
         let index = self.owned(request, user)?;
         let mut added = 0;
         let mut asked = 0;
         for peer in peers(&request.message) {
             let peer = peer.ok_or(ErrorCode::BadRequest)?;
             self.same_family(request.now, index, peer)?;
-            self.judge_permission(peer.ip()).map_err(|rule| self.peer_refused(rule))?;
+            self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
             asked += 1;
             added += usize::from(!self.permissions.is_recorded(index, peer.ip()));
         }
         if asked == 0 {
-            return Err(ErrorCode::BadRequest);
+            return Err(ErrorCode::BadRequest.into());
         }
         match self.permissions_fit(index, added) {
             Ok(()) => {}
-            // An address that stands there twice was counted twice: clients name each candidate, with its port.
+            // An address that occurs twice was counted twice: clients name each candidate with its port.
             Err(_) if asked > 1 => self.install_distinct(request, index)?,
-            Err(refusal) => return Err(self.refused(refusal)),
+            Err(reason) => return Err(reason.into()),
         }
         for peer in peers(&request.message).flatten() {
-            let ports = self.judge_permission(peer.ip()).map_err(|rule| self.peer_refused(rule))?;
+            let ports = self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
             self.install_permission(request, index, peer.ip(), ports)?;
         }
         Ok(Granted::Done)
     }
 
-    /// Installs the permissions that are new, each address once: all of them or none.
-    fn install_distinct(&mut self, request: &Request<'_, '_>, index: u32) -> Result<(), ErrorCode> {
+    /// Installs the new permissions, each address once: all or none.
+    fn install_distinct(&mut self, request: &Request<'_, '_>, index: u32) -> Result<(), Rejection> {
         let mut installed = [0u32; 2];
         for peer in peers(&request.message).flatten() {
             if self.permissions.is_recorded(index, peer.ip()) {
                 continue;
             }
-            let ports = self.judge_permission(peer.ip()).map_err(|rule| self.peer_refused(rule))?;
-            if let Err(error) = self.room_for_permissions(index, 1) {
+            let ports = self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
+            if let Err(reason) = self.permissions_fit(index, 1) {
                 self.withdraw_latest(index, installed);
-                return Err(error);
+                return Err(reason.into());
             }
             self.install_permission(request, index, peer.ip(), ports)?;
-            installed[Family::of(peer.ip()) as usize] += 1;
+            installed[IpFamily::of(peer.ip()) as usize] += 1;
         }
         Ok(())
     }
 
-    /// Takes back the permissions that were installed last: so many of each family.
+    /// Removes the last installed permissions, by number for each family.
     fn withdraw_latest(&mut self, index: u32, installed: [u32; 2]) {
-        for (family, count) in [Family::V4, Family::V6].into_iter().zip(installed) {
+        for (family, count) in [IpFamily::V4, IpFamily::V6].into_iter().zip(installed) {
             let Some(leg) = self.allocations.leg_mut(index, family) else { continue };
             for _ in 0..count {
                 // A list grows at its head.
@@ -73,19 +72,15 @@ impl Server {
         }
     }
 
-    /// Whether the allocation may have `added` permissions more.
-    pub(super) fn room_for_permissions(&mut self, allocation: u32, added: usize) -> Result<(), ErrorCode> {
-        self.permissions_fit(allocation, added).map_err(|refusal| self.refused(refusal))
-    }
-
-    fn permissions_fit(&self, allocation: u32, added: usize) -> Result<(), Refusal> {
+    /// Checks that the allocation may have `added` more permissions.
+    pub(super) fn permissions_fit(&self, allocation: u32, added: usize) -> Result<(), RejectReason> {
         let used = self.allocations.get(allocation).map_or(0, |allocation| allocation.used().0);
         let own = self.capacity.permissions_per_allocation.saturating_sub(used) as usize;
         if added > own {
-            return Err(Refusal::PermissionsPerAllocation);
+            return Err(RejectReason::PermissionsPerAllocation);
         }
         if added > self.permissions.room() {
-            return Err(Refusal::Permissions);
+            return Err(RejectReason::Permissions);
         }
         Ok(())
     }
@@ -97,67 +92,69 @@ impl Server {
         ip: IpAddr,
         ports: Ports,
     ) -> Result<u32, ErrorCode> {
-        let leg = self.allocations.leg_mut(index, Family::of(ip)).ok_or(ErrorCode::AllocationMismatch)?;
+        let leg = self.allocations.leg_mut(index, IpFamily::of(ip)).ok_or(ErrorCode::AllocationMismatch)?;
         self.permissions
             .install(request.now, (index, &mut leg.permissions), ip, ports)
             .ok_or(ErrorCode::InsufficientCapacity)
     }
 
-    /// RFC 8656 section 10.2: 443 where the peer's family is that of no relayed address of the allocation.
+    /// Checks that the allocation has a relayed address of the peer's family; 443 if not (RFC 8656 section 10.2).
     pub(super) fn same_family(&self, now: Nanos, index: u32, peer: SocketAddr) -> Result<(), ErrorCode> {
         let allocation = self.allocations.get(index);
-        let leg = allocation.and_then(|allocation| allocation.leg(Family::of(peer.ip()), now));
+        let leg = allocation.and_then(|allocation| allocation.leg(IpFamily::of(peer.ip()), now));
         if leg.is_some() { Ok(()) } else { Err(ErrorCode::PeerAddressFamilyMismatch) }
     }
 
-    /// Judges an address for a permission, which counts for every port; a refusal is counted by its rule.
+    /// Decides about an address with any port, and counts a denial.
     ///
     /// # Errors
-    /// The rule that refuses it.
-    pub(super) fn judge_permission(&mut self, ip: IpAddr) -> Result<Ports, RuleIndex> {
-        self.weigh_permission(ip).map_err(|rule| self.count_rule(rule))
+    /// The rule that denies it.
+    pub(super) fn decide_permission(&mut self, ip: IpAddr) -> Result<Ports, RuleIndex> {
+        self.ports_of_permission(ip).map_err(|rule| self.count_rule(rule))
     }
 
-    /// The same without counting.
+    /// Decides about an address with any port, without counting.
     ///
     /// # Errors
-    /// The rule that refuses it.
-    pub(super) fn weigh_permission(&self, ip: IpAddr) -> Result<Ports, RuleIndex> {
+    /// The rule that denies it.
+    pub(super) fn ports_of_permission(&self, ip: IpAddr) -> Result<Ports, RuleIndex> {
         let policy = &self.config.peer_policy;
         let (ports, verdict) = if self.is_own(ip) {
-            match policy.judge_ip(ip, Ownership::IdleRelay) {
-                Verdict::Allowed => (Ports::Own, Verdict::Allowed),
-                denied @ Verdict::Denied(_) if self.config.hairpin == Hairpin::Denied => (Ports::Asked, denied),
-                Verdict::Denied(_) => (Ports::Asked, policy.judge_ip(ip, Ownership::LiveRelay)),
+            match policy.decide_ip(ip, Ownership::IdleRelay) {
+                PeerDecision::Allowed => (Ports::Own, PeerDecision::Allowed),
+                denied @ PeerDecision::Denied(_) if self.config.hairpin == Hairpin::Denied => {
+                    (Ports::AllocateRequest, denied)
+                }
+                PeerDecision::Denied(_) => (Ports::AllocateRequest, policy.decide_ip(ip, Ownership::LiveRelay)),
             }
         } else {
-            (Ports::All, policy.judge_ip(ip, Ownership::Foreign))
+            (Ports::All, policy.decide_ip(ip, Ownership::Foreign))
         };
         match verdict {
-            Verdict::Allowed if policy.listens_on(ip) => Ok(Ports::Asked),
-            Verdict::Allowed => Ok(ports),
-            Verdict::Denied(rule) => Err(rule),
+            PeerDecision::Allowed if policy.listens_on(ip) => Ok(Ports::AllocateRequest),
+            PeerDecision::Allowed => Ok(ports),
+            PeerDecision::Denied(rule) => Err(rule),
         }
     }
 
-    /// Judges an address and port, and what a permission for it is worth; a refusal is counted by its rule.
+    /// Decides about an address and port and the ports of its permission, and counts a denial.
     ///
     /// # Errors
-    /// The rule that refuses it.
-    pub(super) fn judge_channel(&mut self, peer: SocketAddr) -> Result<Ports, RuleIndex> {
-        let ports = self.judge_permission(peer.ip())?;
+    /// The rule that denies it.
+    pub(super) fn decide_channel(&mut self, peer: SocketAddr) -> Result<Ports, RuleIndex> {
+        let ports = self.decide_permission(peer.ip())?;
         if ports != Ports::All || peer.port() == 0 {
-            self.judge_peer(peer)?;
+            self.decide_peer(peer)?;
         }
         Ok(ports)
     }
 
-    /// Judges an address and port; a refusal is counted by its rule. Returns the relay where it is a relayed address of
-    /// ours.
+    /// Decides about an address and port, and counts a denial. Returns the relay if it is a relayed address of this
+    /// server.
     ///
     /// # Errors
-    /// The rule that refuses it.
-    pub(super) fn judge_peer(&mut self, peer: SocketAddr) -> Result<Option<RelayEnd>, RuleIndex> {
+    /// The rule that denies it.
+    pub(super) fn decide_peer(&mut self, peer: SocketAddr) -> Result<Option<RelayEnd>, RuleIndex> {
         let is_own = self.is_own(peer.ip());
         let end = if is_own { self.hairpin_end(peer)? } else { None };
         let ownership = match (is_own, end) {
@@ -165,22 +162,22 @@ impl Server {
             (true, Some(_)) => Ownership::LiveRelay,
             (true, None) => Ownership::IdleRelay,
         };
-        match self.config.peer_policy.judge(peer, ownership) {
-            Verdict::Allowed => Ok(end),
-            Verdict::Denied(rule) => Err(self.count_rule(rule)),
+        match self.config.peer_policy.decide(peer, ownership) {
+            PeerDecision::Allowed => Ok(end),
+            PeerDecision::Denied(rule) => Err(self.count_rule(rule)),
         }
     }
 
-    /// The relay whose address `peer` is, for a peer whose permission's worth is `ports`; it is judged where it has to
-    /// be. `None` is a peer that is reached through the network.
+    /// Returns the relay with the address `peer`, or `None` if the peer is reached through the network. Asks the
+    /// policy if `ports` requires it.
     ///
     /// # Errors
-    /// The rule that refuses it.
+    /// The rule that denies it.
     pub(super) fn way_to(&mut self, peer: SocketAddr, ports: Ports) -> Result<Option<RelayEnd>, RuleIndex> {
         match ports {
             Ports::All if peer.port() != 0 => Ok(None),
             Ports::Own if peer.port() != 0 => self.hairpin_end(peer),
-            Ports::All | Ports::Own | Ports::Asked => self.judge_peer(peer),
+            Ports::All | Ports::Own | Ports::AllocateRequest => self.decide_peer(peer),
         }
     }
 
@@ -204,8 +201,7 @@ impl Server {
     }
 }
 
-/// Every XOR-PEER-ADDRESS of a message; `None` for one that cannot be read. IPv4-mapped peers stay what they were
-/// written as: their family is IPv6.
+/// Iterates over every XOR-PEER-ADDRESS; `None` for an invalid one. IPv4-mapped addresses stay IPv6.
 fn peers<'a>(message: &Message<'a>) -> impl Iterator<Item = Option<SocketAddr>> + use<'a> {
     let transaction_id = message.transaction_id();
     message

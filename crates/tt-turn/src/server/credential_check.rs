@@ -9,17 +9,17 @@ use crate::config::PasswordAlgorithms;
 use crate::credential::{Answer, LongTermKey, Name, PasswordAlgorithm, Path, User};
 use crate::error::ErrorCode;
 use crate::message::{Known, Message};
-use crate::nonce::tells_of_algorithms;
+use crate::nonce::offers_algorithms;
 
 impl Server {
-    /// Who sent `message`, by realm, user, message integrity and nonce, looked at in the order of RFC 8489 section
-    /// 9.2.4: a wrong code is 401 however old the nonce is.
+    /// Authenticates `message`: realm, user, message integrity and nonce, in the order of RFC 8489 section 9.2.4. A
+    /// wrong code is 401 however old the nonce is.
     ///
     /// # Errors
-    /// `Unauthenticated` (401) without a message integrity of its length, for an unknown user or realm, a wrong code,
-    /// or MD5 where it is refused; `BadRequest` (400) where USERNAME and USERHASH, REALM or NONCE is missing, or
-    /// PASSWORD-ALGORITHM does not go with what was offered; `StaleNonce` (438) where the nonce is old, forged or
-    /// another client's.
+    /// `Unauthenticated` (401): no message integrity of its length, an unknown user or realm, a wrong code, or MD5
+    /// where it is not accepted. `BadRequest` (400): USERNAME and USERHASH, REALM or NONCE is missing, or
+    /// PASSWORD-ALGORITHM does not match the offer. `StaleNonce` (438): the nonce is stale, forged or another
+    /// client's.
     #[inline]
     pub fn credential_check(
         &mut self,
@@ -48,8 +48,8 @@ impl Server {
     }
 }
 
-/// Whether the message integrity that counts is there, of its full length (RFC 8489 section 14.6: TURN allows no
-/// shorter one).
+/// Returns whether the message integrity that counts is present in its full length; TURN allows no truncation (RFC
+/// 8489 section 14.6).
 #[inline]
 fn has_integrity(message: &Message<'_>) -> bool {
     match message.value(Known::IntegritySha256) {
@@ -58,19 +58,20 @@ fn has_integrity(message: &Message<'_>) -> bool {
     }
 }
 
-/// RFC 8489 section 9.2.4: MESSAGE-INTEGRITY-SHA256 is checked where it is present, else MESSAGE-INTEGRITY.
+/// Checks MESSAGE-INTEGRITY-SHA256 if it is present, else MESSAGE-INTEGRITY (RFC 8489 section 9.2.4).
 #[inline]
 fn is_authentic(message: &Message<'_>, key: &LongTermKey) -> bool {
     if message.has(Known::IntegritySha256) {
-        message.integrity_sha256_is_right(&key.sha256)
+        message.has_valid_integrity_sha256(&key.sha256)
     } else {
-        message.integrity_is_right(&key.sha1)
+        message.has_valid_integrity(&key.sha1)
     }
 }
 
-/// Which key the client has made: what PASSWORD-ALGORITHM says, or MD5 where the client knows nothing of algorithms.
-/// A nonce that says that none were offered is not one of an offering server's, so that what follows from it ends in
-/// 438 at best.
+/// Returns the algorithm of the client's key: that of PASSWORD-ALGORITHM, or MD5 for a client that does not know
+/// algorithms.
+///
+/// A nonce without an offer was not issued by a server that makes one, so that such a request ends in 438 at best.
 #[inline]
 fn path(accepted: PasswordAlgorithms, nonce: &[u8], message: &Message<'_>) -> Result<Path, ErrorCode> {
     let (list, choice) = (message.value(Known::PasswordAlgorithms), message.value(Known::PasswordAlgorithm));
@@ -88,7 +89,7 @@ fn path(accepted: PasswordAlgorithms, nonce: &[u8], message: &Message<'_>) -> Re
         Some([0, 2, 0, 0]) => Some(PasswordAlgorithm::Sha256),
         Some(_) | None => None,
     };
-    if !tells_of_algorithms(nonce) {
+    if !offers_algorithms(nonce) {
         return Ok(Path { algorithm: algorithm.unwrap_or(PasswordAlgorithm::Md5), answer });
     }
     let is_offered = match (accepted, algorithm) {

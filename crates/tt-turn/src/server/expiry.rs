@@ -1,15 +1,15 @@
-//! What ends by itself, and what ends with an allocation.
+//! Expiry of allocations, permissions, channels and reservations.
 
-use tt_model::{FiveTuple, Nanos};
+use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use super::Server;
-use crate::allocation::{Allocation, NO_INDEX};
+use crate::allocation::Allocation;
 use crate::event::Event;
 use crate::flow::FlowKey;
-use crate::relay::Family;
+use crate::slab::NO_INDEX;
 
 impl Server {
-    /// When [`Server::handle_timeout`] wants to be called next, if at all.
+    /// Returns when to call [`Server::handle_timeout`], if at all.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
         let own = [self.allocations.next_at(), self.reservations.next_at()];
@@ -17,8 +17,9 @@ impl Server {
         times.flatten().min()
     }
 
-    /// Ends what has expired at `now`. What has expired is never used, called or not; this gives its room, its quota
-    /// and its relay back.
+    /// Ends what has expired at `now`, and frees its records, quota and relay.
+    ///
+    /// Expired state is never used, even before this call.
     pub fn handle_timeout(&mut self, now: Nanos) {
         while let Some((channel, allocation)) = self.channels.take_due(now) {
             self.end_channel(channel, allocation);
@@ -32,26 +33,27 @@ impl Server {
         self.end_reservations(now);
     }
 
-    /// Gives back the ports that nobody has claimed until `now`.
+    /// Ends the reservations that have expired at `now`.
     pub(super) fn end_reservations(&mut self, now: Nanos) {
         while let Some(expired) = self.reservations.release_due(now) {
             self.shared.withdraw_token(expired.token);
             self.shared.return_quota(expired.quota_key, 1);
-            // Its address was told to a client: what peers send there must not reach the next one.
+            // A client knows its address: packets from peers must not reach the next client.
             self.relays.retire(expired.relay);
         }
     }
 
     /// Ends a channel that has expired.
     pub(super) fn end_channel(&mut self, channel: u32, allocation: u32) {
-        let family = self.channels.get(channel).map(|channel| Family::of(channel.peer.ip()));
+        let family = self.channels.get(channel).map(|channel| IpFamily::of(channel.peer.ip()));
         if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
             self.channels.remove(channel, &mut leg.channels);
         }
     }
 
-    /// Ends the allocation of a flow whose connection is closed: nothing can reach the client any more, and a later
-    /// connection between the same addresses is another client's. Returns whether there was one.
+    /// Ends the allocation of a flow whose connection is closed. Returns whether there was one.
+    ///
+    /// A later connection between the same addresses belongs to another client.
     pub fn close_flow(&mut self, now: Nanos, flow: &FiveTuple) -> bool {
         let found = self.flow_allocation(now, flow);
         if let Some(allocation) = found {
@@ -60,21 +62,21 @@ impl Server {
         found.is_some()
     }
 
-    /// Whether the flow has an allocation that is alive at `now`.
+    /// Returns whether the flow has a live allocation at `now`.
     #[must_use]
     pub fn has_allocation(&self, now: Nanos, flow: &FiveTuple) -> bool {
         self.allocations.find(&FlowKey::of(flow), now).is_some()
     }
 
-    /// The allocation of a flow, alive or expired and not ended yet.
+    /// Returns the allocation of a flow, live or expired.
     fn flow_allocation(&self, now: Nanos, flow: &FiveTuple) -> Option<u32> {
         let key = FlowKey::of(flow);
         self.allocations.find(&key, now).or_else(|| self.allocations.find_expired(&key, now))
     }
 
-    /// Ends a permission; a channel to the peer carries nothing until there is another.
+    /// Ends a permission. A channel to the peer relays nothing until there is a new one.
     pub(super) fn end_permission(&mut self, permission: u32, allocation: u32) {
-        let family = self.permissions.get(permission).map(|permission| Family::of(permission.ip));
+        let family = self.permissions.get(permission).map(|permission| IpFamily::of(permission.ip));
         if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
             self.permissions.remove(permission, &mut leg.permissions);
         }
@@ -82,7 +84,7 @@ impl Server {
 
     /// Ends an allocation with its permissions and channels (RFC 8656 sections 9 and 12).
     pub(super) fn end_allocation(&mut self, index: u32) {
-        for family in [Family::V4, Family::V6] {
+        for family in [IpFamily::V4, IpFamily::V6] {
             self.end_leg(index, family);
         }
         let Some(allocation) = self.allocations.remove(index) else { return };
@@ -95,9 +97,9 @@ impl Server {
         }
     }
 
-    /// Ends one relayed address of an allocation, and the allocation where none is left (RFC 8656 section 8.1: the
-    /// other family's permissions and channels are not touched).
-    pub(super) fn end_family(&mut self, index: u32, family: Family, now: Nanos) {
+    /// Ends one relayed address of an allocation, and the allocation if it was the last. The other family's
+    /// permissions and channels stay (RFC 8656 section 8.1).
+    pub(super) fn end_family(&mut self, index: u32, family: IpFamily, now: Nanos) {
         self.end_leg(index, family);
         if !self.allocations.settle(index, now) {
             self.end_allocation(index);
@@ -105,7 +107,7 @@ impl Server {
     }
 
     fn end_expired_legs(&mut self, index: u32, now: Nanos) {
-        for family in [Family::V4, Family::V6] {
+        for family in [IpFamily::V4, IpFamily::V6] {
             if self.allocations.leg_mut(index, family).is_some_and(|leg| leg.expires <= now) {
                 self.end_leg(index, family);
             }
@@ -115,7 +117,7 @@ impl Server {
         }
     }
 
-    fn end_leg(&mut self, index: u32, family: Family) {
+    fn end_leg(&mut self, index: u32, family: IpFamily) {
         let leg = self.allocations.get_mut(index).and_then(|allocation| allocation.legs[family as usize].take());
         let Some(mut leg) = leg else { return };
         while leg.channels.head != NO_INDEX {

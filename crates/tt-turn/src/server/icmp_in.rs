@@ -1,15 +1,15 @@
-//! From the network to the client: why a datagram to a peer was dropped (RFC 8656 sections 11.5 and 18.13).
+//! From the network to the client: ICMP errors about datagrams to a peer (RFC 8656 sections 11.5 and 18.13).
 
 use tt_meter::{Probe, Stage};
-use tt_model::Nanos;
+use tt_model::{ByteRange, IpFamily, Nanos};
 
 use super::Server;
-use crate::counters::DropReason;
+use crate::drop_reason::DropReason;
 use crate::emit::Emitter;
 use crate::flow::canonical;
 use crate::message::{Class, Method, attribute};
 use crate::output::Output;
-use crate::relay::{Family, IcmpError};
+use crate::relay::IcmpError;
 
 const V4_UNREACHABLE: u8 = 3;
 const V4_TIME_EXCEEDED: u8 = 11;
@@ -19,13 +19,13 @@ const V6_TOO_BIG: u8 = 2;
 const V6_TIME_EXCEEDED: u8 = 3;
 
 impl Server {
-    pub(super) fn icmp_in<'a, P: Probe>(
+    pub(super) fn icmp_in<P: Probe>(
         &mut self,
         now: Nanos,
         error: IcmpError,
-        out: &'a mut [u8],
+        out: &mut [u8],
         probe: &mut P,
-    ) -> Result<Output<'a>, DropReason> {
+    ) -> Result<Output, DropReason> {
         let peer = canonical(error.peer);
         probe.mark(Stage::Parse);
         let mtu = error_bytes(&error, peer.is_ipv4()).ok_or(DropReason::IcmpType)?;
@@ -35,7 +35,7 @@ impl Server {
         let leg = allocation.live_legs(now).find(|leg| leg.relay == error.relay);
         let leg = leg.ok_or(DropReason::RelayUnallocated)?;
         let client = allocation.flow;
-        if Family::of(leg.relayed.ip()) != Family::of(peer.ip()) {
+        if IpFamily::of(leg.relayed.ip()) != IpFamily::of(peer.ip()) {
             return Err(DropReason::NoPermission);
         }
         // The inner destination's address alone is compared, whoever sent the error.
@@ -48,19 +48,19 @@ impl Server {
         let type_and_code = u16::from(error.kind) << 9 | u16::from(error.code);
         let ([t0, t1], [m0, m1, m2, m3]) = (type_and_code.to_be_bytes(), mtu.to_be_bytes());
         indication.attribute(attribute::ICMP, &[0, 0, t0, t1, m0, m1, m2, m3]);
-        let header = indication.finish().ok_or(DropReason::OutBuffer)?;
+        let header_len = indication.finish().map(<[u8]>::len).ok_or(DropReason::OutBuffer)?;
         probe.mark(Stage::Build);
-        Ok(Output::ToClient { client, header, payload: &[], padding: &[] })
+        Ok(Output::ToClient { client, header_len, payload: ByteRange::EMPTY, padding_len: 0 })
     }
 }
 
-/// The error data of an error that is passed on: the MTU, or 0 where the type and code tell none.
+/// Returns the error data of a relayed error: the MTU, or 0 if the type and code define none.
 fn error_bytes(error: &IcmpError, is_ipv4: bool) -> Option<u32> {
-    let tells_mtu = match (is_ipv4, error.kind) {
+    let has_mtu = match (is_ipv4, error.kind) {
         (true, V4_UNREACHABLE) => error.code == V4_FRAGMENTATION_NEEDED,
         (false, V6_TOO_BIG) => true,
         (true, V4_TIME_EXCEEDED) | (false, V6_UNREACHABLE | V6_TIME_EXCEEDED) => false,
         (true | false, _) => return None,
     };
-    Some(if tells_mtu { error.mtu } else { 0 })
+    Some(if has_mtu { error.mtu } else { 0 })
 }

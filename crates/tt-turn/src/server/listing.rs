@@ -1,4 +1,4 @@
-//! Live allocations as the driver shows them.
+//! List of live allocations for the control plane.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -10,27 +10,27 @@ use super::Server;
 use crate::event::UserName;
 use crate::message::{Known, Message};
 
-/// One live allocation, for a log or a list.
+/// One allocation, for a log or a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveAllocation<'a> {
-    /// Its place in the worker's table, which no other has as long as it lives.
+    /// Index in the worker's table, unique among live allocations.
     pub place: u32,
     /// The client's five-tuple.
     pub flow: FiveTuple,
-    /// The relayed address, as peers are told; of a dual allocation the IPv4 one.
+    /// The relayed address that peers see; the IPv4 one of a dual allocation.
     pub relayed: SocketAddr,
-    /// The IPv6 one of a dual allocation.
+    /// The IPv6 address of a dual allocation.
     pub relayed_second: Option<SocketAddr>,
-    /// The user's name as in USERNAME, its first [`USER_NAME_KEPT_MAX`](crate::event::USER_NAME_KEPT_MAX) bytes; any
-    /// bytes that a client chose.
+    /// The first [`USER_NAME_LEN_MAX`](crate::event::USER_NAME_LEN_MAX) bytes of the user name; any bytes that a
+    /// client chose.
     pub user: &'a [u8],
-    /// When it was made.
+    /// Time of creation.
     pub made: Nanos,
-    /// When it ends unless it is refreshed: its last relayed address.
+    /// Expiry of its last relayed address.
     pub expires: Nanos,
-    /// Live permissions, expired ones included until [`Server::handle_timeout`] ends them.
+    /// Number of permissions, including expired ones that [`Server::handle_timeout`] has not ended.
     pub permissions: u32,
-    /// Live channels, with expired ones likewise.
+    /// Number of channels, likewise.
     pub channels: u32,
     /// Payload bytes relayed from the client to its peers.
     pub bytes_to_peers: u64,
@@ -39,8 +39,10 @@ pub struct LiveAllocation<'a> {
 }
 
 impl Server {
-    /// The worker's live allocations in no order, for the control plane: it walks every place of the table. Expired
-    /// ones are included until [`Server::handle_timeout`] ends them.
+    /// Iterates over the worker's allocations in no order, including expired ones that [`Server::handle_timeout`] has
+    /// not ended.
+    ///
+    /// Walks the whole table: for the control plane.
     pub fn live_allocations(&self) -> impl Iterator<Item = LiveAllocation<'_>> {
         self.allocations.iter().filter_map(|(index, allocation)| {
             let mut legs = allocation.legs.iter().flatten();
@@ -64,14 +66,14 @@ impl Server {
         })
     }
 
-    /// The first bytes of the name that a message bears, by USERNAME or USERHASH.
+    /// Returns the first bytes of the user name in a message, by USERNAME or USERHASH.
     pub(super) fn user_name(&self, message: &Message<'_>) -> UserName {
         let hashed = || self.credentials.name_of(message.value(Known::UserHash)?);
         UserName::new(message.value(Known::Username).or_else(hashed).unwrap_or(&[]))
     }
 }
 
-/// When each allocation was made and for whom, by the allocation's place: apart from what every datagram reads.
+/// Creation time, user and address of each allocation, by its index; separate from the data that every datagram reads.
 #[derive(Debug)]
 pub(super) struct Origins {
     kept: Box<[Origin]>,
@@ -87,8 +89,8 @@ struct Origin {
 impl Origins {
     pub(super) fn new(allocations: u32) -> Self {
         let relayed = SocketAddr::from(([0; 4], 0));
-        let nobody = Origin { made: Nanos(0), user: UserName::new(&[]), relayed };
-        Self { kept: vec![nobody; allocations as usize].into_boxed_slice() }
+        let unused = Origin { made: Nanos(0), user: UserName::new(&[]), relayed };
+        Self { kept: vec![unused; allocations as usize].into_boxed_slice() }
     }
 
     pub(super) fn set(&mut self, index: u32, made: Nanos, user: UserName, relayed: SocketAddr) {
@@ -97,7 +99,7 @@ impl Origins {
         }
     }
 
-    /// Whose the allocation is, and where it relays, or relays first.
+    /// Returns the user and the first relayed address of an allocation.
     pub(super) fn whose(&self, index: u32) -> Option<(UserName, SocketAddr)> {
         self.get(index).map(|origin| (origin.user, origin.relayed))
     }

@@ -1,17 +1,17 @@
 //! Refresh (RFC 8656 section 8.2).
 
-use tt_model::Nanos;
+use tt_model::{IpFamily, Nanos};
 
 use super::allocate::{family, lifetime};
 use super::reply::Granted;
 use super::{Request, Server};
 use crate::credential::User;
 use crate::error::ErrorCode;
-use crate::message::Known;
-use crate::relay::Family;
+use crate::message::{Known, family_number};
+use crate::rejection::Rejection;
 
 impl Server {
-    pub(super) fn refresh(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, ErrorCode> {
+    pub(super) fn refresh(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, Rejection> {
         let index = self.owned(request, user)?;
         let requested = family(request.message.value(Known::RequestedAddressFamily))?;
         let families = self.refreshed(request.now, index, requested)?;
@@ -33,14 +33,14 @@ impl Server {
         Ok(Granted::Lifetime(lifetime_s))
     }
 
-    /// The families whose relayed addresses a Refresh is about: the one that it names, or all (RFC 8656 section 8.1).
+    /// Returns the families that a Refresh applies to: the one that it names, or all (RFC 8656 section 8.1).
     ///
     /// # Errors
-    /// `PeerAddressFamilyMismatch` (443) where the allocation has none of the named family (section 8.2).
-    fn refreshed(&self, now: Nanos, index: u32, named: Option<u8>) -> Result<[Option<Family>; 2], ErrorCode> {
+    /// `PeerAddressFamilyMismatch` (443) if the allocation has no address of the named family (section 8.2).
+    fn refreshed(&self, now: Nanos, index: u32, named: Option<u8>) -> Result<[Option<IpFamily>; 2], ErrorCode> {
         let allocation = self.allocations.get(index).ok_or(ErrorCode::AllocationMismatch)?;
-        let is_meant = |family: Family| named.is_none_or(|number| number == family.number());
-        let meant = [Family::V4, Family::V6].map(|family| {
+        let is_meant = |family: IpFamily| named.is_none_or(|number| number == family_number(family));
+        let meant = [IpFamily::V4, IpFamily::V6].map(|family| {
             let leg = allocation.leg(family, now).filter(|_| is_meant(family));
             leg.map(|_| family)
         });

@@ -3,35 +3,38 @@
 use core::net::SocketAddr;
 
 use tt_meter::{Probe, Stage};
-use tt_model::{FiveTuple, Nanos};
+use tt_model::{ByteRange, FiveTuple, IpFamily, Nanos};
 
 use super::{Request, Server};
-use crate::counters::DropReason;
+use crate::drop_reason::DropReason;
 use crate::flow::FlowKey;
 use crate::message::{Known, XorAddress};
 use crate::output::{Fragmentation, IpFields, Output};
 use crate::permission::Ports;
-use crate::relay::{Family, PeerPath, RelayId};
+use crate::relay::{PeerPath, RelayId};
 use crate::shared::RelayEnd;
 
+/// Bytes before a payload on a channel (RFC 8656 section 12.4).
+const CHANNEL_HEADER_LEN: u32 = 4;
+
 impl Server {
-    pub(super) fn send<'a, P: Probe>(
+    pub(super) fn send<P: Probe>(
         &mut self,
-        request: &Request<'a, '_>,
-        out: &'a mut [u8],
+        request: &Request<'_, '_>,
+        out: &mut [u8],
         probe: &mut P,
-    ) -> Result<Output<'a>, DropReason> {
+    ) -> Result<Output, DropReason> {
         let index = request.allocation.ok_or(DropReason::NoAllocation)?;
         let message = &request.message;
         if self.unknown_required(message) > 0 {
             return Err(DropReason::SendUnsupported);
         }
-        let (Some(peer), Some(payload)) = (message.value(Known::XorPeerAddress), message.value(Known::Data)) else {
+        let (Some(peer), Some(payload)) = (message.value(Known::XorPeerAddress), message.range(Known::Data)) else {
             return Err(DropReason::SendMalformed);
         };
         let peer = XorAddress::decode(peer, &message.transaction_id()).ok_or(DropReason::SendMalformed)?;
         let allocation = self.allocations.get(index).ok_or(DropReason::NoAllocation)?;
-        let leg = allocation.leg(Family::of(peer.ip()), request.now).ok_or(DropReason::SendMalformed)?;
+        let leg = allocation.leg(IpFamily::of(peer.ip()), request.now).ok_or(DropReason::SendMalformed)?;
         let relay = leg.relay;
         let Some((_, permission)) = self.permissions.find(index, peer.ip(), request.now) else {
             return Err(DropReason::NoPermission);
@@ -50,7 +53,7 @@ impl Server {
         Ok(Output::ToPeer { relay, peer, payload, ip })
     }
 
-    /// Counts a payload towards the allocation's bytes and the user's bandwidth.
+    /// Adds a payload to the allocation's bytes and the user's bandwidth.
     #[inline]
     fn account_to_peer(&mut self, index: u32, len: usize, now: Nanos) -> Result<(), DropReason> {
         let allocation = self.allocations.get_mut(index).ok_or(DropReason::NoAllocation)?;
@@ -62,27 +65,31 @@ impl Server {
     }
 
     #[inline]
-    pub(super) fn channel_data<'a, P: Probe>(
+    pub(super) fn channel_data<P: Probe>(
         &mut self,
         now: Nanos,
         from: &FiveTuple,
-        datagram: &'a [u8],
-        out: &'a mut [u8],
+        datagram: &[u8],
+        out: &mut [u8],
         probe: &mut P,
-    ) -> Result<Output<'a>, DropReason> {
+    ) -> Result<Output, DropReason> {
         let Some(([n0, n1, l0, l1], rest)) = datagram.split_first_chunk::<4>() else {
             return Err(DropReason::Short);
         };
         let number = u16::from_be_bytes([*n0, *n1]);
         probe.mark(Stage::Parse);
         // Over UDP padding may follow (RFC 8656 section 12.5).
-        let payload = rest.get(..usize::from(u16::from_be_bytes([*l0, *l1]))).ok_or(DropReason::ChannelLength)?;
+        let length = u16::from_be_bytes([*l0, *l1]);
+        if usize::from(length) > rest.len() {
+            return Err(DropReason::ChannelLength);
+        }
+        let payload = ByteRange::new(CHANNEL_HEADER_LEN, CHANNEL_HEADER_LEN + u32::from(length));
         probe.mark(Stage::Validate);
         let flow = FlowKey::of(from);
         let found = self.look_up(&flow, now);
         probe.mark(Stage::LookUp);
         if let Some(owner) = self.other_owner(&flow, found) {
-            return Ok(Output::HandOver(owner));
+            return Ok(Output::HandOff(owner));
         }
         let index = found.ok_or(DropReason::NoAllocation)?;
         let allocation = self.allocations.get_mut(index).ok_or(DropReason::NoAllocation)?;
@@ -92,11 +99,11 @@ impl Server {
         let (peer, ports) = self.channel_peer(channel, now)?;
         let end = match ports {
             Ports::All => None,
-            Ports::Own | Ports::Asked => self.way_to(peer, ports).map_err(|_| DropReason::PeerDenied)?,
+            Ports::Own | Ports::AllocateRequest => self.way_to(peer, ports).map_err(|_| DropReason::PeerDenied)?,
         };
         self.account_to_peer(index, payload.len(), now)?;
         let allocation = self.allocations.get(index).ok_or(DropReason::NoAllocation)?;
-        let relay = allocation.leg(Family::of(peer.ip()), now).ok_or(DropReason::NoAllocation)?.relay;
+        let relay = allocation.leg(IpFamily::of(peer.ip()), now).ok_or(DropReason::NoAllocation)?.relay;
         if let Some(end) = end {
             return self.hairpin(now, relay, end, (payload, out), probe);
         }
@@ -104,7 +111,7 @@ impl Server {
         Ok(Output::ToPeer { relay, peer, payload, ip: IpFields::from_client(from.transport) })
     }
 
-    /// The channel's peer and what its permission is worth, if that is alive.
+    /// Returns the channel's peer and the ports of its permission, if that is live.
     #[inline]
     pub(super) fn channel_peer(&mut self, channel: u32, now: Nanos) -> Result<(SocketAddr, Ports), DropReason> {
         let bound = self.channels.get(channel).ok_or(DropReason::ChannelUnbound)?;
@@ -121,25 +128,25 @@ impl Server {
         Ok((peer, ports))
     }
 
-    /// Hands a payload from `relay` to the relay of another allocation of this server, or of the same, as if it had
-    /// travelled: what that one's permissions refuse is dropped. It goes to a client, and so no further.
-    fn hairpin<'a, P: Probe>(
+    /// Gives a payload from `relay` to the relay of an allocation of this server, as if it came through the network.
+    ///
+    /// The permissions of that allocation apply. Its output goes to a client, so that a payload cannot loop. In this
+    /// worker it counts as two datagrams, as it does between two workers.
+    fn hairpin<P: Probe>(
         &mut self,
         now: Nanos,
         relay: RelayId,
         end: RelayEnd,
-        (payload, out): (&'a [u8], &'a mut [u8]),
+        (payload, out): (ByteRange, &mut [u8]),
         probe: &mut P,
-    ) -> Result<Output<'a>, DropReason> {
+    ) -> Result<Output, DropReason> {
         let peer = self.relays.address(relay).ok_or(DropReason::NoAllocation)?.external;
         let path = PeerPath { relay: end.relay, peer };
-        self.counters.hairpinned += 1;
+        let first_hop = Output::ToWorker { worker: end.worker, path, payload };
         if end.worker != self.worker {
-            return Ok(Output::ToWorker { worker: end.worker, path, payload });
+            return Ok(first_hop);
         }
-        self.counters.relayed += 1;
-        self.counters.bytes_to_peers += payload.len() as u64;
-        self.counters.received += 1;
+        self.counters.count(&first_hop);
         self.relay_in(now, path, payload, out, probe)
     }
 }

@@ -1,27 +1,28 @@
-//! Requests decided and answered.
+//! Requests: authentication, decision and response.
 
 use core::net::SocketAddr;
 
 use tt_meter::{Probe, Stage};
 
 use super::{Request, Server};
+use tt_model::IpFamily;
+
 use crate::config::{DontFragment, FingerprintUse};
-use crate::counters::DropReason;
 use crate::credential::{Answer, User};
+use crate::drop_reason::DropReason;
 use crate::emit::Emitter;
 use crate::error::ErrorCode;
 use crate::event::Event;
 use crate::flow::canonical;
-use crate::message::{Class, Known, Message, Method, XorAddress, attribute};
-use crate::output::Output;
-use crate::refusal::{Refusal, Refused};
-use crate::relay::Family;
+use crate::message::{Class, Known, Message, Method, XorAddress, attribute, family_number};
+use crate::output::{Output, ReplyStatus};
+use crate::rejection::{RejectReason, Rejection};
 
-/// Types that UNKNOWN-ATTRIBUTES lists: all of any request that is not made to be answered at length. The list then
-/// fits the buffer, and takes half of the bytes that the request had for it.
+/// Maximum number of types in UNKNOWN-ATTRIBUTES: all of a normal request. The list fits in the buffer and is half as
+/// long as those attributes in the request.
 const UNKNOWN_LISTED_MAX: usize = 512;
 
-/// What a request was granted: what its success response says.
+/// Content of a success response.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Granted {
     /// An allocation.
@@ -29,25 +30,25 @@ pub(super) enum Granted {
         /// Its relayed addresses by family.
         relayed: [Option<SocketAddr>; 2],
         lifetime_s: u32,
-        /// The reserved port's.
+        /// Token of the reserved port.
         token: Option<u64>,
-        /// The family that was asked for and is not to be had (RFC 8656 section 7.2, item 9).
-        missing: Option<(Family, ErrorCode)>,
+        /// The requested family that is not available (RFC 8656 section 7.2, item 9).
+        missing: Option<(IpFamily, ErrorCode)>,
     },
     /// An allocation's lifetime in seconds.
     Lifetime(u32),
-    /// A permission or a channel; there is nothing to say.
+    /// A permission or a channel; the response has no content.
     Done,
 }
 
 impl Server {
-    /// Authenticates a TURN request, decides it and answers it.
-    pub(super) fn request<'a, P: Probe>(
+    /// Authenticates a TURN request, decides it and writes the response.
+    pub(super) fn request<P: Probe>(
         &mut self,
         request: &Request<'_, '_>,
-        out: &'a mut [u8],
+        out: &mut [u8],
         probe: &mut P,
-    ) -> Result<Output<'a>, DropReason> {
+    ) -> Result<Output, DropReason> {
         if request.method == Method::ChannelBind {
             self.prefetch_channel(request);
         }
@@ -55,29 +56,30 @@ impl Server {
             Ok(user) => user,
             Err(error) => return self.refuse(request, error, out, probe),
         };
-        self.refused = None;
         let decided = if self.unknown_required(&request.message) > 0 {
-            Err(ErrorCode::UnknownAttribute)
+            Err(ErrorCode::UnknownAttribute.into())
         } else {
             self.decide(request, &user)
         };
-        // Guesses at tokens get no more answers than unauthenticated requests do.
-        let guesses = self.refused.is_some_and(|refused| refused.refusal == Refusal::Token);
+        // A client that guesses tokens gets no more responses than one without credentials.
+        let guesses = decided.as_ref().is_err_and(|rejection| rejection.reason == Some(RejectReason::Token));
         if guesses && !self.shared.spend_error_reply(request.now, canonical(request.from.client).ip()) {
             return Err(DropReason::ErrorBudget);
         }
         let class = if decided.is_ok() { Class::Success } else { Class::Error };
         let mut reply = Emitter::begin(out, request.method, class, request.message.transaction_id());
-        match decided {
+        let status = match decided {
             Ok(granted) => {
                 self.put_granted(&mut reply, request, granted);
                 self.put_software(&mut reply);
+                ReplyStatus::Success
             }
-            Err(error) => {
-                self.tell_refused(request, error, self.refused);
-                self.put_error(&mut reply, request, error);
+            Err(rejection) => {
+                self.push_rejected(request, rejection);
+                self.put_error(&mut reply, request, rejection.code);
+                rejection.into()
             }
-        }
+        };
         probe.mark(Stage::Build);
         let key = self.credentials.key_of(&user).ok_or(DropReason::OutBuffer)?;
         if user.answer != Answer::Sha256 {
@@ -89,20 +91,20 @@ impl Server {
         if self.wants_fingerprint(&request.message) {
             reply.fingerprint();
         }
-        reply.finish().map(Output::Reply).ok_or(DropReason::OutBuffer)
+        close(reply, status)
     }
 
-    fn decide(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, ErrorCode> {
+    fn decide(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, Rejection> {
         match request.method {
             Method::Allocate => self.allocate(request, user),
             Method::Refresh => self.refresh(request, user),
             Method::CreatePermission => self.create_permission(request, user),
             Method::ChannelBind => self.channel_bind(request, user),
-            Method::Binding | Method::Send | Method::Data => Err(ErrorCode::BadRequest),
+            Method::Binding | Method::Send | Method::Data => Err(ErrorCode::BadRequest.into()),
         }
     }
 
-    /// The request's allocation, which must be the user's.
+    /// Returns the request's allocation, which must belong to the user.
     pub(super) fn owned(&self, request: &Request<'_, '_>, user: &User) -> Result<u32, ErrorCode> {
         let index = request.allocation.ok_or(ErrorCode::AllocationMismatch)?;
         match self.allocations.get(index) {
@@ -112,23 +114,24 @@ impl Server {
         }
     }
 
-    /// Answers an error to somebody who is not authenticated, as far as the source's budget goes. 401 and 438 say what
-    /// a client needs to try again, whoever it claims to be: REALM, NONCE and PASSWORD-ALGORITHMS, nothing else (RFC
+    /// Writes an error response to a client that is not authenticated, within the budget of its source.
+    ///
+    /// A 401 or 438 contains what a client needs to try again: REALM, NONCE and PASSWORD-ALGORITHMS, nothing else (RFC
     /// 8489 section 9.2.4).
-    pub(super) fn refuse<'a, P: Probe>(
+    pub(super) fn refuse<P: Probe>(
         &mut self,
         request: &Request<'_, '_>,
         error: ErrorCode,
-        out: &'a mut [u8],
+        out: &mut [u8],
         probe: &mut P,
-    ) -> Result<Output<'a>, DropReason> {
+    ) -> Result<Output, DropReason> {
         let client = canonical(request.from.client);
         if !self.shared.spend_error_reply(request.now, client.ip()) {
             return Err(DropReason::ErrorBudget);
         }
         let has_code = request.message.has(Known::Integrity) || request.message.has(Known::IntegritySha256);
         if has_code && error != ErrorCode::StaleNonce {
-            self.tell_refused(request, error, None);
+            self.push_rejected(request, error.into());
         }
         let mut reply = Emitter::begin(out, request.method, Class::Error, request.message.transaction_id());
         self.put_error(&mut reply, request, error);
@@ -144,20 +147,20 @@ impl Server {
         if self.wants_fingerprint(&request.message) {
             reply.fingerprint();
         }
-        reply.finish().map(Output::Reply).ok_or(DropReason::OutBuffer)
+        close(reply, Rejection::from(error).into())
     }
 
-    /// Makes an event of a refusal.
-    fn tell_refused(&mut self, request: &Request<'_, '_>, error: ErrorCode, refused: Option<Refused>) {
+    /// Queues an event for a rejected request.
+    fn push_rejected(&mut self, request: &Request<'_, '_>, rejection: Rejection) {
         let message = &request.message;
         let peer = message.value(Known::XorPeerAddress);
-        let rule = refused.and_then(|refused| self.config.peer_policy.rules().get(refused.rule?.0));
-        self.events.push(Event::Refused {
+        let rule = rejection.rule.and_then(|rule| self.config.peer_policy.rules().get(rule.0));
+        self.events.push(Event::Rejected {
             method: request.method,
-            error,
+            code: rejection.code,
             client: request.from.client,
             peer: peer.and_then(|value| XorAddress::decode(value, &message.transaction_id())),
-            refusal: refused.map(|refused| refused.refusal),
+            reason: rejection.reason,
             rule: rule.copied(),
             user: self.user_name(message),
         });
@@ -176,7 +179,7 @@ impl Server {
                 }
                 if let Some((family, error)) = missing {
                     let code = error.code();
-                    let value = [family.number(), 0, (code / 100) as u8, (code % 100) as u8];
+                    let value = [family_number(family), 0, (code / 100) as u8, (code % 100) as u8];
                     reply.attribute(attribute::ADDRESS_ERROR_CODE, &value);
                 }
             }
@@ -185,8 +188,7 @@ impl Server {
         }
     }
 
-    fn put_error(&mut self, reply: &mut Emitter<'_>, request: &Request<'_, '_>, error: ErrorCode) {
-        self.counters.errors[error as usize] += 1;
+    fn put_error(&self, reply: &mut Emitter<'_>, request: &Request<'_, '_>, error: ErrorCode) {
         reply.error_code(error);
         if error == ErrorCode::UnknownAttribute {
             let dont_fragment = self.is_unknown_dont_fragment(&request.message).then_some(attribute::DONT_FRAGMENT);
@@ -196,13 +198,14 @@ impl Server {
         }
     }
 
-    /// How many comprehension-required attributes of `message` are not understood (RFC 8489 section 6.3).
+    /// Returns the number of unknown comprehension-required attributes of `message` (RFC 8489 section 6.3).
     #[inline]
     pub(super) fn unknown_required(&self, message: &Message<'_>) -> u16 {
         message.unknown_required().saturating_add(u16::from(self.is_unknown_dont_fragment(message)))
     }
 
-    /// RFC 8656 sections 7.2 (item 4) and 11.2: a server that cannot set the DF bit does not know DONT-FRAGMENT.
+    /// Returns whether DONT-FRAGMENT is unknown: on a server that cannot set the DF bit (RFC 8656 sections 7.2, item
+    /// 4, and 11.2).
     fn is_unknown_dont_fragment(&self, message: &Message<'_>) -> bool {
         let asks = matches!(message.method(), Ok(Method::Allocate | Method::Send));
         asks && self.config.dont_fragment == DontFragment::Unknown && message.has(Known::DontFragment)
@@ -219,4 +222,10 @@ impl Server {
     pub(super) fn wants_fingerprint(&self, message: &Message<'_>) -> bool {
         message.has_fingerprint() || self.config.fingerprint == FingerprintUse::Always
     }
+}
+
+/// Ends a response.
+#[inline]
+pub(super) fn close(reply: Emitter<'_>, status: ReplyStatus) -> Result<Output, DropReason> {
+    reply.finish().map(|message| Output::Reply { len: message.len(), status }).ok_or(DropReason::OutBuffer)
 }

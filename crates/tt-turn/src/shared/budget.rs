@@ -1,4 +1,4 @@
-//! Budgets of replies per source address.
+//! Budgets of responses for each source address.
 
 use alloc::boxed::Box;
 use core::net::IpAddr;
@@ -8,24 +8,24 @@ use tt_model::Nanos;
 
 use super::registry::fold;
 
-/// Buckets of a budget; sources that share one share its rate.
+/// Buckets of a budget. Sources with the same bucket share its rate.
 const BUCKETS: usize = 1 << 14;
 
-/// A rate of replies to one source address, with a burst. IPv6 sources count by their first 64 bits.
+/// A rate of responses to one source address, with a burst. An IPv6 source counts by its first 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Replies per second, sustained.
+    /// Responses per second, sustained.
     pub per_second: u32,
-    /// Replies at once after a silence.
+    /// Responses at once, after an idle time.
     pub burst: u32,
 }
 
 impl Budget {
-    /// No bound.
+    /// No limit.
     pub const UNLIMITED: Self = Self { per_second: u32::MAX, burst: u32::MAX };
 }
 
-/// The buckets of one budget: in each the time at which it will be full again, so that an unknown source costs nothing.
+/// Buckets of one budget. Each contains the time at which it is full again, so that an unknown source needs no state.
 #[derive(Debug)]
 pub(crate) struct Budgets {
     buckets: Box<[AtomicU64]>,
@@ -44,7 +44,7 @@ impl Budgets {
         }
     }
 
-    /// Takes one reply out of `source`'s budget; false where it is spent.
+    /// Takes one response from `source`'s budget; returns `false` if it is used up.
     #[inline]
     pub(crate) fn spend(&self, now: Nanos, source: IpAddr, seed: u64) -> bool {
         if self.buckets.is_empty() {

@@ -1,4 +1,4 @@
-//! Bandwidth per user: a bucket for each user who has an allocation.
+//! Bandwidth of each user with an allocation.
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -6,27 +6,27 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use tt_model::Nanos;
 
 use super::registry::{Adjusted, Registry};
-use crate::allocation::NO_INDEX;
+use crate::slab::NO_INDEX;
 
-/// Bits behind the point of a byte's time.
+/// Fractional bits of the time per byte.
 const POINT: u32 = 24;
-/// How much may go at once after a silence: what a second brings.
+/// Depth of a bucket: one second's worth.
 const DEPTH_NS: u64 = Nanos::PER_SECOND;
 
-/// The buckets of all users: in each the time at which it will be full again.
+/// Buckets of all users. Each contains the time at which it is full again.
 #[derive(Debug)]
 pub(crate) struct Meters {
-    /// A user's place plus one.
+    /// Index of a user's bucket, plus one.
     places: Registry,
     full_at: Box<[AtomicU64]>,
-    /// A bit for each place, set while it is taken.
+    /// One bit for each bucket, set while it is in use.
     taken: Box<[AtomicU64]>,
-    /// Nanoseconds that a byte takes, as a fixed-point number.
+    /// Nanoseconds per byte, fixed-point.
     byte_ns: u64,
 }
 
 impl Meters {
-    /// Room for `users` who may send `bytes_per_second` each; `u64::MAX` is no bound and costs nothing.
+    /// Creates buckets for `users` with `bytes_per_second` each; `u64::MAX` is unlimited and needs none.
     pub(crate) fn new(bytes_per_second: u64, users: u32) -> Self {
         let users = if bytes_per_second == u64::MAX { 0 } else { users };
         Self {
@@ -37,7 +37,7 @@ impl Meters {
         }
     }
 
-    /// The place of a user who has one; [`NO_INDEX`] where nothing is bounded.
+    /// Returns the bucket of a user, or [`NO_INDEX`] if there is no limit.
     pub(crate) fn place(&self, user: u64) -> u32 {
         if self.full_at.is_empty() {
             NO_INDEX
@@ -46,8 +46,8 @@ impl Meters {
         }
     }
 
-    /// Gives a user who has none a place with an empty bucket, so that whoever leaves and enters again gains nothing;
-    /// false where there is no room.
+    /// Assigns an empty bucket to a user; returns `false` if there is none. It is empty so that a user gains nothing
+    /// by ending and making allocations.
     pub(crate) fn enter(&self, user: u64, now: Nanos) -> bool {
         if self.full_at.is_empty() {
             return true;
@@ -61,7 +61,7 @@ impl Meters {
         true
     }
 
-    /// Takes a user's place back.
+    /// Frees a user's bucket.
     pub(crate) fn leave(&self, user: u64) {
         let mut freed = 0;
         self.places.adjust(user, |place| {
@@ -73,8 +73,8 @@ impl Meters {
         }
     }
 
-    /// Takes `bytes` out of the bucket at `place`; false where it does not hold them. A payload larger than the bucket
-    /// goes when the bucket is full.
+    /// Takes `bytes` from a bucket; returns `false` if it has fewer. A payload larger than the bucket passes if the
+    /// bucket is full.
     #[inline]
     pub(crate) fn spend(&self, place: u32, now: Nanos, bytes: usize) -> bool {
         let Some(bucket) = self.full_at.get(place as usize) else { return true };
@@ -115,7 +115,7 @@ impl Meters {
 #[cfg(test)]
 mod tests {
     use super::Meters;
-    use crate::allocation::NO_INDEX;
+    use crate::slab::NO_INDEX;
     use tt_model::Nanos;
 
     const START_S: u64 = 1_000;
@@ -137,7 +137,7 @@ mod tests {
             assert!(!step.is_multiple_of(2) || meters.spend(two, at_ms(step * 5), 1_000), "another user's");
         }
         assert!((6_099..=6_100).contains(&carried), "{carried}");
-        // Leaving and entering again brings no second of its own.
+        // Leaving and entering again gives no additional second.
         meters.leave(7);
         assert!(meters.enter(7, at_ms(62_000)));
         assert!(!meters.spend(meters.place(7), at_ms(62_009), 1_000));

@@ -1,4 +1,4 @@
-//! Small numbers by hashed key, shared by threads.
+//! Map from hashed keys to small numbers, shared by threads.
 
 use alloc::boxed::Box;
 use core::hash::Hasher;
@@ -8,10 +8,10 @@ use core::sync::atomic::{AtomicU64, Ordering, fence};
 use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
 
-/// Entries of one shard; on average it is half full at most.
+/// Entries of one shard, which is at most half full on average.
 const SHARD_LEN: usize = 256;
 
-/// The seeded hash of some integers, never zero: a key of a [`Registry`].
+/// Returns the seeded hash of some integers, never zero: a key of a [`Registry`].
 #[inline]
 pub(crate) fn fold(words: &[u64], seed: u64) -> u64 {
     let shared = SharedSeed::from_u64(seed);
@@ -22,17 +22,17 @@ pub(crate) fn fold(words: &[u64], seed: u64) -> u64 {
     hasher.finish().max(1)
 }
 
-/// What became of [`Registry::adjust`].
+/// Result of [`Registry::adjust`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Adjusted {
-    /// The number was this one before; zero where the key was absent.
+    /// The previous number; zero if the key was absent.
     From(u64),
     /// The key is new and its shard is full.
     Full,
 }
 
-/// Keys with a number above zero. Writers take a shard's lock for a few dozen nanoseconds; readers take none and read
-/// again where a writer was at work.
+/// Map from keys to numbers above zero. A writer locks a shard for some dozen nanoseconds; a reader takes no lock and
+/// retries during a write.
 #[derive(Debug)]
 pub(crate) struct Registry {
     shards: Box<[Shard]>,
@@ -41,9 +41,9 @@ pub(crate) struct Registry {
 #[derive(Debug)]
 #[repr(align(64))]
 struct Shard {
-    /// Odd while a writer is at work.
+    /// Odd during a write.
     version: AtomicU64,
-    /// Zero where the place is free.
+    /// Zero if the entry is free.
     keys: [AtomicU64; SHARD_LEN],
     numbers: [AtomicU64; SHARD_LEN],
 }
@@ -57,7 +57,7 @@ impl Shard {
         }
     }
 
-    /// The place of `key`, or the free one where it would go; `None` where there is neither.
+    /// Returns the entry of `key`, or the free one for it; `None` if there is neither.
     #[inline]
     fn find(&self, key: u64) -> Option<(usize, bool)> {
         let home = key as usize % SHARD_LEN;
@@ -90,7 +90,7 @@ impl Shard {
         self.version.store(version + 2, Ordering::Release);
     }
 
-    /// Frees a place and moves the run behind it up.
+    /// Frees an entry and moves the following run up.
     fn free(&self, place: usize) {
         let mut hole = place;
         for step in 1..SHARD_LEN {
@@ -111,7 +111,7 @@ impl Shard {
 }
 
 impl Registry {
-    /// A registry for about `entries` keys.
+    /// Creates a registry for about `entries` keys.
     pub(crate) fn new(entries: u32) -> Self {
         let shards = (entries as usize * 2).div_ceil(SHARD_LEN).next_power_of_two();
         Self { shards: (0..shards).map(|_| Shard::new()).collect() }
@@ -122,7 +122,7 @@ impl Registry {
         &self.shards[(key >> 32) as usize % self.shards.len()]
     }
 
-    /// The number of `key`.
+    /// Returns the number of `key`.
     #[inline]
     pub(crate) fn get(&self, key: u64) -> Option<u64> {
         let shard = self.shard(key);
@@ -138,7 +138,7 @@ impl Registry {
         }
     }
 
-    /// Replaces the number of `key` by what `change` makes of it; zero removes the key.
+    /// Replaces the number of `key` by `change` of it. Zero removes the key.
     pub(crate) fn adjust(&self, key: u64, change: impl FnOnce(u64) -> u64) -> Adjusted {
         let shard = self.shard(key);
         let version = shard.lock();

@@ -1,11 +1,10 @@
 //! Allocate and Refresh: cases A44 to A60.
 
-use tt_model::Transport;
-use tt_turn::config::DontFragment;
-use tt_turn::error::ErrorCode;
-use tt_turn::relay::{RelayAddress, RelayDemand};
+use tt_model::{IpFamily, Transport};
+use tt_turn::config::{Capacity, Config, DontFragment};
+use tt_turn::relay::{RelayAddress, RelayDemand, RelayId};
 use tt_turn::shared::Quotas;
-use tt_turn::{Capacity, Config, Fragmentation, IpFields, Marks, RelayId};
+use tt_turn::{ErrorCode, Fragmentation, IpFields, Marks};
 
 use super::wire::{
     self, ADDITIONAL_FAMILY, ADDRESS_FAMILY, ALLOCATE, EVEN_PORT, LIFETIME, MAPPED_ADDRESS, REFRESH, RELAYED_ADDRESS,
@@ -38,12 +37,12 @@ fn allocate_says_relayed_mapped_and_lifetime() {
 }
 
 #[test]
-fn the_external_address_is_told() {
+fn the_external_address_is_the_relayed_address() {
     let mut world = World::sharing(
         world::config(),
         world::capacity(),
         world::secrets(1),
-        &std::sync::Arc::new(tt_turn::Shared::new(world::quotas(), 64, 1)),
+        &std::sync::Arc::new(tt_turn::shared::Shared::new(world::quotas(), 64, 1)),
         0,
     );
     let address = RelayAddress { bound: addr("10.0.0.5:50000"), external: addr("203.0.113.5:50000") };
@@ -129,7 +128,7 @@ fn case_a49_even_ports_come_back() {
         let bound = addr(&format!("198.41.0.9:{}", 50_000 + id.0));
         world.server.add_relay(id, RelayAddress { bound, external: bound }).expect("a relay");
     }
-    assert_eq!(world.server.relays_pooled(true), 32);
+    assert_eq!(world.server.relays_pooled(IpFamily::V4), 32);
 }
 
 #[test]
@@ -188,7 +187,7 @@ fn allocations_end_with_their_lifetime_to_the_second() {
     let peer = world.peer_attr(addr("8.8.8.8:1"));
     assert_eq!(world.ask(addr(FROM), wire::CREATE_PERMISSION, &[peer]).code(), 0);
     world.pass_s(1);
-    // Nobody has called handle_timeout yet: it is over all the same.
+    // handle_timeout has not been called yet, and it has expired.
     assert_eq!(world.ask(addr(FROM), REFRESH, &[]).code(), 437);
     assert_eq!(world.server.allocations(), 1);
     world.run_s(1);
@@ -312,7 +311,7 @@ fn quotas_per_user_and_in_total() {
     assert_eq!(world.ask_as("bob", client(5), ALLOCATE, &transport).code(), 0);
     world.run_s(601);
     assert_eq!(world.ask(client(7), ALLOCATE, &transport).code(), 0);
-    assert_eq!(world.server.relays_pooled(true), 32 - 5, "a refused Allocate keeps no relay");
+    assert_eq!(world.server.relays_pooled(IpFamily::V4), 32 - 5, "a refused Allocate keeps no relay");
 }
 
 #[test]
@@ -344,7 +343,7 @@ fn rfc_r115_reserved_bits_are_ignored() {
 }
 
 #[test]
-fn rfc_r095_a_refresh_tells_the_lifetime_and_refreshes_no_permission() {
+fn rfc_r095_a_refresh_returns_the_lifetime_and_refreshes_no_permission() {
     let mut world = World::new();
     let (from, peer) = (addr(FROM), addr("8.8.8.8:1"));
     world.allocate(from);

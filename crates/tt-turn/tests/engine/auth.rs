@@ -1,7 +1,7 @@
 //! Authentication: cases A26 to A41.
 
 use tt_turn::DropReason;
-use tt_turn::message::Message;
+use tt_turn::codec::Message;
 use tt_turn::shared::{Budget, Quotas};
 
 use super::wire::{self, ALLOCATE, CREATE_PERMISSION, NONCE, REALM, REFRESH, Reading, Writer};
@@ -82,7 +82,7 @@ fn case_a30_a42_unauthenticated_replies_have_a_budget() {
             other @ (Out::ToPeer { .. }
             | Out::ToClient { .. }
             | Out::ToWorker { .. }
-            | Out::HandOver(_)
+            | Out::HandOff(_)
             | Out::Drop(_)) => {
                 panic!("{other:?}")
             }
@@ -155,7 +155,7 @@ fn case_a37_a38_unknown_user_looks_like_a_wrong_password() {
     let (unknown, wrong) = (ask(&mut world, "mallo"), ask(&mut world, "alice"));
     assert_eq!((unknown.code(), unknown.kinds()), (wrong.code(), wrong.kinds()));
     assert_eq!((wrong.code(), unknown.bytes.len()), (401, wrong.bytes.len()));
-    // A37: a USERHASH of nobody, and ones of a wrong length.
+    // A37: an unknown USERHASH, and some of a wrong length.
     for hash in [vec![7; 32], vec![], wire::userhash("alice", world::REALM)[..31].to_vec(), vec![7; 33]] {
         let (nonce, tid) = (world.nonce(addr(FROM)), world.tid());
         let hashed = Writer::new(ALLOCATE, 0, tid).attr(wire::USERHASH, &hash).attr(REALM, b"example.org");
@@ -178,7 +178,7 @@ fn another_realm_is_401() {
 }
 
 #[test]
-fn case_a12_a13_a14_a15_what_stands_behind_integrity_does_not_count() {
+fn case_a12_a13_a14_a15_attributes_after_integrity_do_not_count() {
     let mut world = World::new();
     let from = addr(FROM);
     let (relay, _) = world.allocate(from);
@@ -207,7 +207,7 @@ fn case_a12_a13_a14_a15_what_stands_behind_integrity_does_not_count() {
     let twice: Vec<_> = [700u32, 0].iter().map(|s| (wire::LIFETIME, s.to_be_bytes().to_vec())).collect();
     assert_eq!(world.ask(from, REFRESH, &twice).lifetime(), Some(700));
     let named = (wire::USERNAME, b"alice".to_vec());
-    let request = world.unsigned(from, "nobody", REFRESH, &[named]).integrity(&key("alice")).0;
+    let request = world.unsigned(from, "mallory", REFRESH, &[named]).integrity(&key("alice")).0;
     assert_eq!(world.client(from, &request).reply().code(), 0);
 }
 

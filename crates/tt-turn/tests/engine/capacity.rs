@@ -4,13 +4,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use tt_meter::Off;
-use tt_model::{FiveTuple, Nanos, Transport};
-use tt_turn::emit::Emitter;
-use tt_turn::integrity::HmacSha1;
-use tt_turn::message::{Class, Method, attribute};
-use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand};
-use tt_turn::shared::Quotas;
-use tt_turn::{Capacity, Output, RelayId, Server, Shared, WorkerId};
+use tt_model::{FiveTuple, IpFamily, Nanos, Transport};
+use tt_turn::codec::{Class, Emitter, HmacSha1, Method, attribute};
+use tt_turn::config::Capacity;
+use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId};
+use tt_turn::shared::{Quotas, Shared};
+use tt_turn::{Output, ReplyStatus, Server, WorkerId};
 
 use super::world;
 
@@ -54,9 +53,9 @@ impl Ground {
     /// Sends one datagram; whether it was answered with a success or relayed.
     fn pass(&mut self, flow: &FiveTuple, datagram: &[u8]) -> bool {
         match self.server.handle_client(self.now, flow, datagram, &mut self.out, &mut Off) {
-            Output::Reply(reply) => reply[0] == 1 && reply[1] & 0x10 == 0,
+            Output::Reply { status, .. } => status == ReplyStatus::Success,
             Output::ToPeer { .. } => true,
-            Output::ToClient { .. } | Output::ToWorker { .. } | Output::HandOver(_) | Output::Drop(_) => false,
+            Output::ToClient { .. } | Output::ToWorker { .. } | Output::HandOff(_) | Output::Drop(_) => false,
         }
     }
 
@@ -64,8 +63,8 @@ impl Ground {
         let mut bytes = [0; 20];
         let request = Emitter::begin(&mut bytes, Method::Refresh, Class::Request, [9; 12]).finish().expect("room");
         let reply = self.server.handle_client(self.now, flow, request, &mut self.out, &mut Off);
-        let Output::Reply(reply) = reply else { panic!("no reply") };
-        let message = tt_turn::message::Message::parse(reply).expect("a message");
+        let Output::Reply { len, .. } = reply else { panic!("no reply") };
+        let message = tt_turn::codec::Message::parse(&self.out[..len]).expect("a message");
         let nonce = message.attributes().find(|(kind, _)| *kind == attribute::NONCE).expect("a nonce").1;
         nonce.try_into().expect("the nonce's length")
     }
@@ -149,7 +148,7 @@ fn churn(ground: &mut Ground, lives: u64) {
         let path = PeerPath { relay: RelayId(number as u32 % LIVE), peer: SocketAddr::new([8, 8, 1, 1].into(), 53) };
         let output = ground.server.handle_peer(ground.now, path, b"late", &mut ground.out, &mut Off);
         assert!(matches!(output, Output::ToClient { .. } | Output::Drop(_)));
-        assert!(ground.server.counters().closes());
+        assert!(ground.server.counters().is_balanced());
     }
 }
 
@@ -162,7 +161,7 @@ fn nothing_is_allocated_after_new() {
     assert_eq!(ground.server.counters().allocations_made, lives);
 }
 
-/// One round of what an allocation may have beside the ordinary: an address of each family, a port in reserve that is
+/// One round of what an allocation may have in addition: an address of each family, a port in reserve that is
 /// claimed, another one that is not, and ICMP errors.
 fn rarities(ground: &mut Ground, round: u64) {
     let [dual, holder, claimer] = [0, 1, 2].map(|place| flow(3 * round + place));
@@ -194,7 +193,7 @@ fn rarities(ground: &mut Ground, round: u64) {
         it.attribute(attribute::EVEN_PORT, &[0x80]);
     }));
     let length = 20 + usize::from(u16::from_be_bytes([ground.out[2], ground.out[3]]));
-    let reply = tt_turn::message::Message::parse(&ground.out[..length]).expect("a message");
+    let reply = tt_turn::codec::Message::parse(&ground.out[..length]).expect("a message");
     let token = reply.attributes().find(|(kind, _)| *kind == attribute::RESERVATION_TOKEN).expect("a token").1;
     let token: [u8; 8] = token.try_into().expect("8 bytes");
     if round.is_multiple_of(2) {
@@ -245,8 +244,8 @@ fn nothing_is_allocated_by_what_is_rare() {
     let counted = allocation_counter::measure(|| (0..200).for_each(|round| rarities(&mut ground, round)));
     assert_eq!((counted.count_total, counted.bytes_total), (0, 0));
     assert_eq!(
-        (shared.allocations(), ground.server.relays_pooled(true), ground.server.relays_pooled(false)),
+        (shared.allocations(), ground.server.relays_pooled(IpFamily::V4), ground.server.relays_pooled(IpFamily::V6)),
         (0, 10, 4)
     );
-    assert!(ground.server.counters().closes());
+    assert!(ground.server.counters().is_balanced());
 }

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tt_turn::relay::{RelayAddress, RelayDemand};
-use tt_turn::shared::Quotas;
-use tt_turn::{DropReason, RelayId, Shared};
+use tt_turn::DropReason;
+use tt_turn::relay::{RelayAddress, RelayDemand, RelayId};
+use tt_turn::shared::{Quotas, Shared};
 
 use super::wire::{
     self, ADDITIONAL_FAMILY, ADDRESS_ERROR_CODE, ADDRESS_FAMILY, ALLOCATE, CREATE_PERMISSION, LIFETIME, MAPPED_ADDRESS,
@@ -199,7 +199,7 @@ fn each_family_expires_by_itself() {
     world.pass_s(599);
     assert_eq!((world.bind(from, 0x4000, addr(PEER_V4)), world.bind(from, 0x4001, addr(PEER_V6))), (0, 0));
     world.pass_s(1);
-    // Nobody has called handle_timeout yet: it is over all the same.
+    // handle_timeout has not been called yet, and it has expired.
     assert_eq!(world.permit(from, addr(PEER_V4)), 443);
     assert_eq!(world.send(from, addr(PEER_V4), b"x"), Out::Drop(DropReason::SendMalformed));
     assert_eq!(world.channel_data(from, 0x4000, b"x"), Out::Drop(DropReason::NoAllocation));

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tt_turn::config::Hairpin;
+use tt_turn::config::{Config, Hairpin};
 use tt_turn::policy::{Cidr, PeerPolicy};
-use tt_turn::relay::{PeerPath, RelayAddress};
-use tt_turn::{Config, DropReason, RelayId, Shared, WorkerId};
+use tt_turn::relay::{PeerPath, RelayAddress, RelayId};
+use tt_turn::shared::Shared;
+use tt_turn::{DropReason, WorkerId};
 
 use super::wire::{self, LIFETIME, REFRESH, Reading};
 use super::world::{self, Out, World, addr};
@@ -29,7 +30,7 @@ fn case_a75_one_in_is_at_most_one_out_for_each_hop() {
     let [(a, relayed_a), (b, relayed_b)] = two_clients(&mut world);
     assert_eq!((world.bind(a, CHANNEL, relayed_b), world.permit(b, relayed_a)), (0, 0));
     let before = *world.server.counters();
-    // RFC 8656 sections 11.3 and 12.6: what leaves one relayed address comes to the other, as from a peer.
+    // RFC 8656 sections 11.3 and 12.6: a payload from one relayed address reaches the other, as from a peer.
     for payload in [&b""[..], b"x", &[7; 1_200]] {
         let indication = Reading::of(&to_client(world.channel_data(a, CHANNEL, payload), b));
         assert_eq!(indication.address(wire::PEER_ADDRESS), Some(relayed_a));
@@ -75,7 +76,7 @@ fn case_a75_without_hairpin_the_other_relayed_address_is_refused() {
     for opened in [false, true] {
         let mut config = Config { hairpin: Hairpin::Denied, ..world::config() };
         if opened {
-            // Services beside the server may be opened; another allocation is none of them.
+            // Services on the same host may be allowed; another allocation is not one of them.
             let mut policy = PeerPolicy::new();
             policy.allow(Cidr::new("198.41.0.0".parse().unwrap(), 16).unwrap());
             config.peer_policy = policy;
@@ -83,11 +84,11 @@ fn case_a75_without_hairpin_the_other_relayed_address_is_refused() {
         let mut world = World::with(config, world::quotas(), world::capacity(), world::secrets(1));
         let [(a, _), (_, relayed_b)] = two_clients(&mut world);
         assert_eq!(world.bind(a, CHANNEL, relayed_b), 403);
-        let beside = addr("198.41.0.9:9000");
+        let elsewhere = addr("198.41.0.9:9000");
         if opened {
             assert_eq!(world.permit(a, relayed_b), 0, "a permission is for the address, whatever the port");
             assert_eq!(world.send(a, relayed_b, b"x"), Out::Drop(DropReason::PeerDenied));
-            assert!(matches!(world.send(a, beside, b"x"), Out::ToPeer { .. }));
+            assert!(matches!(world.send(a, elsewhere, b"x"), Out::ToPeer { .. }));
         } else {
             assert_eq!(world.permit(a, relayed_b), 403);
             assert_eq!(world.send(a, relayed_b, b"x"), Out::Drop(DropReason::NoPermission));
@@ -105,13 +106,13 @@ fn case_a75_an_opened_address_of_our_own_is_handed_over_too() {
     let [(a, relayed_a), (b, relayed_b)] = two_clients(&mut world);
     assert_eq!((world.bind(a, CHANNEL, relayed_b), world.bind(b, CHANNEL, relayed_a)), (0, 0));
     assert_eq!(to_client(world.channel_data(a, CHANNEL, b"in"), b), b"\x40\0\0\x02in");
-    let beside = addr("198.41.0.9:9000");
-    let Out::ToPeer { peer, .. } = world.send(a, beside, b"out") else { panic!("through the network") };
-    assert_eq!(peer, beside);
+    let elsewhere = addr("198.41.0.9:9000");
+    let Out::ToPeer { peer, .. } = world.send(a, elsewhere, b"out") else { panic!("through the network") };
+    assert_eq!(peer, elsewhere);
 }
 
 #[test]
-fn case_a75_peers_are_told_external_addresses() {
+fn case_a75_peers_see_external_addresses() {
     let mut world = World::new();
     let (bound, external) = (addr("10.0.0.9:50040"), addr("198.41.0.77:50040"));
     // Behind a NAT clients know each other by the external address.
@@ -126,7 +127,7 @@ fn case_a75_peers_are_told_external_addresses() {
     assert_eq!(world.bind(behind, CHANNEL, external), 0);
     assert_eq!(to_client(world.channel_data(behind, CHANNEL, b"me"), behind), b"\x40\0\0\x02me");
     assert_eq!(world.permit(behind, bound), 0);
-    assert_eq!(world.send(behind, bound, b"x"), Out::Drop(DropReason::PeerDenied), "no peer is told that address");
+    assert_eq!(world.send(behind, bound, b"x"), Out::Drop(DropReason::PeerDenied), "peers do not know that address");
 }
 
 #[test]
@@ -158,7 +159,7 @@ fn case_a75_between_workers_the_payload_changes_hands_with_its_path() {
                     assert_eq!((worker, path.peer), (WorkerId(target as u16), relayed[source]));
                     workers[target].peer(path.relay, path.peer, &handed)
                 }
-                out @ (Out::Reply(_) | Out::ToPeer { .. } | Out::ToClient { .. } | Out::HandOver(_) | Out::Drop(_)) => {
+                out @ (Out::Reply(_) | Out::ToPeer { .. } | Out::ToClient { .. } | Out::HandOff(_) | Out::Drop(_)) => {
                     out
                 }
             };

@@ -1,7 +1,7 @@
 //! ICMP errors on their way to the client: RFC 8656 sections 11.5 and 18.13.
 
-use tt_turn::relay::{IcmpError, RelayAddress};
-use tt_turn::{DropReason, RelayId};
+use tt_turn::DropReason;
+use tt_turn::relay::{IcmpError, RelayAddress, RelayId};
 
 use super::wire::{self, ICMP, LIFETIME, PEER_ADDRESS, REFRESH, Reading, TRANSPORT};
 use super::world::{Out, UDP, World, addr};
@@ -13,7 +13,7 @@ fn error(relay: RelayId, peer: &str, kind: u8, code: u8) -> IcmpError {
     IcmpError { relay, peer: addr(peer), kind, code, mtu: 1_280 }
 }
 
-/// An allocation of each family with a permission: the relay of the IPv4 one is told.
+/// An allocation of each family with a permission: returns the relay of the IPv4 one.
 fn world() -> (World, RelayId) {
     let mut world = World::new();
     let bound = addr("[2a00::9]:50040");
@@ -38,7 +38,7 @@ fn indication(out: Out, client: &str) -> Reading {
 #[test]
 fn rfc_r107_rfc_r108_case_a74_a_permitted_error_is_a_data_indication() {
     let (mut world, relay) = world();
-    // Figure 11: 16 reserved bits, type in 7, code in 9, the MTU where there is one to tell.
+    // Figure 11: 16 reserved bits, type in 7, code in 9, the MTU if the type defines one.
     for (kind, code, value) in [
         (3, 4, [0, 0, 3 << 1, 4, 0, 0, 5, 0]),
         (3, 3, [0, 0, 3 << 1, 3, 0, 0, 0, 0]),
@@ -88,8 +88,8 @@ fn rfc_r107_case_a74_every_other_error_is_dropped_under_a_name() {
     dropped(error(relay, "8.8.4.4:53", 3, 4), DropReason::NoPermission);
     dropped(error(V6_RELAY, "[2606:4700::2]:53", 2, 0), DropReason::NoPermission);
     dropped(error(relay, "[2606:4700::1]:53", 2, 0), DropReason::NoPermission);
-    for nobody in [RelayId(41), RelayId(63), RelayId(64), RelayId(u32::MAX)] {
-        dropped(error(nobody, "8.8.8.8:53", 3, 4), DropReason::RelayUnallocated);
+    for unknown in [RelayId(41), RelayId(63), RelayId(64), RelayId(u32::MAX)] {
+        dropped(error(unknown, "8.8.8.8:53", 3, 4), DropReason::RelayUnallocated);
     }
     world.pass_s(300);
     assert_eq!(world.icmp(error(relay, "8.8.8.8:53", 3, 4)), Out::Drop(DropReason::NoPermission));

@@ -1,10 +1,9 @@
 //! What an operator does to a running server, and what the machine's clock does to it.
 
-use tt_turn::DropReason;
-use tt_turn::error::ErrorCode;
+use tt_turn::codec::Method;
 use tt_turn::event::Event;
-use tt_turn::message::Method;
 use tt_turn::policy::{Cidr, PeerPolicy, Rule};
+use tt_turn::{DropReason, ErrorCode};
 
 use super::wire::{self, LIFETIME, REFRESH};
 use super::world::{self, Out, UDP, WALL_S, World, addr};
@@ -107,7 +106,7 @@ fn a_peer_that_new_rules_deny_is_cut_off_and_one_that_they_allow_is_reached() {
 }
 
 #[test]
-fn events_tell_what_happened_and_to_whom() {
+fn events_name_the_request_and_the_user() {
     let mut world = World::new();
     let (client, peer) = (addr("192.0.2.1:1"), addr("10.1.2.3:99"));
     let (_, relayed) = world.allocate(client);
@@ -116,36 +115,37 @@ fn events_tell_what_happened_and_to_whom() {
     assert_eq!(world.client(client, &wrong).reply().code(), 401);
     assert_eq!(world.ask(client, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
     let events: Vec<_> = std::iter::from_fn(|| world.server.poll_event()).collect();
-    let [Event::Made { relayed: made, user, .. }, denied, unknown, Event::Ended { relayed: ended, .. }] = events[..]
+    let [Event::Allocated { relayed: made, user, .. }, denied, unknown, Event::Ended { relayed: ended, .. }] =
+        events[..]
     else {
         panic!("{events:?}")
     };
     assert_eq!((made, ended, user.as_bytes()), (relayed, relayed, &b"alice"[..]));
     match denied {
-        Event::Refused {
+        Event::Rejected {
             method: Method::CreatePermission,
-            error: ErrorCode::Forbidden,
-            refusal,
+            code: ErrorCode::Forbidden,
+            reason,
             rule,
             peer: of,
             ..
         } => {
             assert_eq!(of, Some(peer));
             assert_eq!(rule.map(|rule| rule.to_string()), Some("deny 10.0.0.0/8 (built-in)".to_owned()));
-            assert_eq!(refusal, Some(tt_turn::refusal::Refusal::PeerDenied));
+            assert_eq!(reason, Some(tt_turn::RejectReason::PeerDenied));
         }
-        Event::Made { .. } | Event::Ended { .. } | Event::Refused { .. } => panic!("{denied:?}"),
+        Event::Allocated { .. } | Event::Ended { .. } | Event::Rejected { .. } => panic!("{denied:?}"),
     }
     match unknown {
-        Event::Refused { error: ErrorCode::Unauthenticated, rule: None, user, .. } => {
+        Event::Rejected { code: ErrorCode::Unauthenticated, rule: None, user, .. } => {
             assert_eq!(format!("{user:?}"), r#""al\r\n\"ice""#);
         }
-        Event::Made { .. } | Event::Ended { .. } | Event::Refused { .. } => panic!("{unknown:?}"),
+        Event::Allocated { .. } | Event::Ended { .. } | Event::Rejected { .. } => panic!("{unknown:?}"),
     }
 }
 
 #[test]
-fn events_that_nobody_fetches_are_bounded_and_counted() {
+fn unread_events_are_bounded_and_counted() {
     let mut world = World::new();
     for _ in 0..200 {
         assert_eq!(world.ask(addr("192.0.2.1:1"), REFRESH, &[]).code(), 437);

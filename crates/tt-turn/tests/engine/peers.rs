@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use tt_turn::relay::RelayAddress;
-use tt_turn::{DropReason, RelayId};
+use tt_turn::DropReason;
+use tt_turn::relay::{RelayAddress, RelayId};
 
 use super::wire::{self, CREATE_PERMISSION};
 use super::world::{self, Out, World, addr};
@@ -16,7 +16,7 @@ fn add_v6_relay(world: &mut World) {
 }
 
 /// A world with an IPv4 allocation of `FROM`, and an IPv6 one of the next port.
-fn dual_world(config: tt_turn::Config) -> (World, SocketAddr, SocketAddr) {
+fn dual_world(config: tt_turn::config::Config) -> (World, SocketAddr, SocketAddr) {
     let mut world = World::with(config, world::quotas(), world::capacity(), world::secrets(1));
     add_v6_relay(&mut world);
     let (v4, v6) = (addr(FROM), addr("192.0.2.1:2"));
@@ -91,7 +91,7 @@ fn case_a75_two_allocations_reach_each_other_and_only_each_other() {
         world::config(),
         world::capacity(),
         world::secrets(1),
-        &std::sync::Arc::new(tt_turn::Shared::new(world::quotas(), 64, 1)),
+        &std::sync::Arc::new(tt_turn::shared::Shared::new(world::quotas(), 64, 1)),
         0,
     );
     for number in 0..3 {
@@ -146,17 +146,17 @@ fn ipv6_relaying_both_ways() {
 
 #[test]
 fn registering_relays() {
-    use tt_turn::relay::RelayFault;
+    use tt_turn::relay::RelayError;
     let mut world = World::new();
     let v4 = addr("198.41.0.9:1");
     let mut add = |id, bound, external| world.server.add_relay(RelayId(id), RelayAddress { bound, external });
-    assert_eq!(add(0, v4, v4), Err(RelayFault::Registered));
-    assert_eq!(add(64, v4, v4), Err(RelayFault::Number));
-    assert_eq!(add(50, v4, addr("[2a00::1]:1")), Err(RelayFault::Family));
+    assert_eq!(add(0, v4, v4), Err(RelayError::Registered));
+    assert_eq!(add(64, v4, v4), Err(RelayError::Number));
+    assert_eq!(add(50, v4, addr("[2a00::1]:1")), Err(RelayError::Family));
     for host in 0..60 {
         let bound = SocketAddr::new([198, 41, 1, host].into(), 1);
         let _ = add(63, bound, bound);
     }
     let one_more = (0..10).map(|host| SocketAddr::new([198, 41, 2, host].into(), 1));
-    assert!(one_more.into_iter().any(|bound| add(62, bound, bound) == Err(RelayFault::Addresses)));
+    assert!(one_more.into_iter().any(|bound| add(62, bound, bound) == Err(RelayError::Addresses)));
 }

@@ -1,7 +1,8 @@
 //! Permissions, channels and data: cases A61 to A75.
 
-use tt_turn::config::ChannelNumbers;
-use tt_turn::{Capacity, DropReason, RelayId};
+use tt_turn::DropReason;
+use tt_turn::config::{Capacity, ChannelNumbers};
+use tt_turn::relay::RelayId;
 
 use super::wire::{self, CHANNEL_BIND, CHANNEL_NUMBER, CREATE_PERMISSION, DATA, PEER_ADDRESS, Reading, Writer};
 use super::world::{self, Out, World, addr};
@@ -38,7 +39,7 @@ fn case_a61_create_permission_is_all_or_nothing() {
 }
 
 #[test]
-fn rfc_r102_an_address_that_stands_twice_needs_one_permission() {
+fn rfc_r102_an_address_that_occurs_twice_needs_one_permission() {
     let (mut world, _) = world_with_allocation();
     let from = addr(FROM);
     for host in 0..14 {
@@ -181,7 +182,7 @@ fn case_a67_channel_and_permission_lifetimes() {
 }
 
 #[test]
-fn rfc_r095_a_refresh_tells_its_lifetime_and_refreshes_no_permission() {
+fn rfc_r095_a_refresh_returns_its_lifetime_and_refreshes_no_permission() {
     let (mut world, relay) = world_with_allocation();
     let (from, peer) = (addr(FROM), peer_host(1));
     assert_eq!(world.permit(from, peer), 0);
@@ -306,7 +307,7 @@ fn case_a73_large_packets_are_relayed_whole_or_dropped() {
 }
 
 #[test]
-fn rfc_r098_a_relay_serves_nobody_after_its_allocation() {
+fn rfc_r098_a_relay_serves_no_one_after_its_allocation() {
     let (mut world, relay) = world_with_allocation();
     let (from, peer) = (addr(FROM), peer_host(1));
     assert_eq!(world.permit(from, peer), 0);

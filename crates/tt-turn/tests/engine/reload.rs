@@ -1,6 +1,6 @@
 //! Secrets replaced while allocations live, and the list of live allocations.
 
-use tt_turn::Secrets;
+use tt_turn::credential::Secrets;
 
 use super::wire::{self, ALLOCATE, NONCE, REFRESH};
 use super::world::{self, Out, REALM, UDP, World, addr, key};
@@ -33,7 +33,7 @@ fn a_removed_user_relays_on_and_cannot_refresh() {
     assert_eq!(refresh(&mut world, "alice", ann, world::PASSWORD), 0);
     let payload = b"on it goes".to_vec();
     assert_eq!(world.send(addr(ann), peer, &payload), Out::ToPeer { relay, peer, payload });
-    // Nobody ends what is not refreshed any more but time.
+    // Only time ends what is not refreshed any more.
     world.run_s(599);
     assert_eq!(world.server.allocations(), 2);
     world.run_s(1);
@@ -67,7 +67,7 @@ fn a_new_nonce_key_accepts_the_previous_ones_nonces_only_while_it_is_named() {
     let mut rotated = Secrets::new([1; 32], [78; 32]);
     rotated.add_user(b"alice", REALM, world::PASSWORD.as_bytes());
     let mut accepting = rotated.clone();
-    accepting.accept_nonces_of(NONCE_KEY);
+    accepting.accept_nonce_key(NONCE_KEY);
     world.server.replace_secrets(&accepting);
     assert_eq!(ask(&mut world), 437);
     world.server.replace_secrets(&rotated);
@@ -105,5 +105,5 @@ fn a_long_name_is_listed_by_its_beginning() {
     let transport = (wire::TRANSPORT, UDP.to_vec());
     assert_eq!(world.ask_as(&long, addr("192.0.2.1:1"), ALLOCATE, &[transport]).code(), 0);
     let users: Vec<_> = world.server.live_allocations().map(|live| live.user.to_vec()).collect();
-    assert_eq!(users, [long.as_bytes()[..tt_turn::event::USER_NAME_KEPT_MAX].to_vec()]);
+    assert_eq!(users, [long.as_bytes()[..tt_turn::event::USER_NAME_LEN_MAX].to_vec()]);
 }

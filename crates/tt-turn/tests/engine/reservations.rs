@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use proptest::prelude::*;
-use tt_turn::refusal::Refusal;
-use tt_turn::relay::{RelayAddress, RelayDemand, RelayFault};
+use tt_model::IpFamily;
+use tt_turn::relay::{RelayAddress, RelayDemand, RelayError, RelayId};
 use tt_turn::shared::{Budget, Quotas};
-use tt_turn::{DropReason, RelayId};
+use tt_turn::{DropReason, RejectReason};
 
 use super::wire::{
     self, ALLOCATE, EVEN_PORT, LIFETIME, MAPPED_ADDRESS, REFRESH, RELAYED_ADDRESS, RESERVATION_TOKEN, Reading,
@@ -22,7 +22,7 @@ pub(crate) fn relay_at(number: u32, port: u16) -> (RelayId, RelayAddress) {
     (RelayId(number), RelayAddress { bound, external: bound })
 }
 
-/// A world with a pair of relays, on ports 60,000 and 60,001, beside the 32 others.
+/// A world with a pair of relays, on ports 60,000 and 60,001, and 32 others.
 fn world_with_pair(quotas: Quotas) -> World {
     let mut world = World::with(world::config(), quotas, world::capacity(), world::secrets(1));
     world.server.add_relay_pair(relay_at(40, 60_000), relay_at(41, 60_001)).expect("a pair");
@@ -56,12 +56,12 @@ fn a_refused_allocate_leaves_a_pair_together() {
         world.allocate(addr(&format!("192.0.2.9:{}", 1_000 + port)));
     }
     // Only the pair is left, and the quota is used up.
-    assert_eq!((world.server.relays_pooled(true), world.server.relay_pairs_pooled(true)), (2, 1));
+    assert_eq!((world.server.relays_pooled(IpFamily::V4), world.server.relay_pairs_pooled(IpFamily::V4)), (2, 1));
     for even_port in [None, Some(0)] {
         let mut attrs = vec![(TRANSPORT, UDP.to_vec())];
         attrs.extend(even_port.map(|bits| (EVEN_PORT, vec![bits])));
         assert_eq!(world.ask(addr(FROM), ALLOCATE, &attrs).code(), 486);
-        assert_eq!((world.server.relays_pooled(true), world.server.relay_pairs_pooled(true)), (2, 1));
+        assert_eq!((world.server.relays_pooled(IpFamily::V4), world.server.relay_pairs_pooled(IpFamily::V4)), (2, 1));
     }
     let reply = world.ask_as("bob", addr(FROM), ALLOCATE, &[(TRANSPORT, UDP.to_vec()), (EVEN_PORT, vec![0x80])]);
     assert_eq!(reply.address(RELAYED_ADDRESS), Some(addr("198.41.0.9:60000")));
@@ -74,7 +74,7 @@ fn rfc_r086_rfc_r087_case_a50_a_pair_is_an_even_port_and_the_next_one() {
     assert_eq!(reply.kinds(), [RELAYED_ADDRESS, MAPPED_ADDRESS, LIFETIME, RESERVATION_TOKEN, wire::INTEGRITY]);
     assert_eq!(reply.address(RELAYED_ADDRESS), Some(addr("198.41.0.9:60000")));
     assert_eq!(token(&reply).len(), 8);
-    // Held for 30 s at least: nobody else gets it.
+    // Reserved for at least 30 s: no other client gets it.
     world.run_s(30);
     let ports: Vec<_> = (1..=32).map(|port| world.allocate(SocketAddr::new([192, 0, 2, 9].into(), port)).1).collect();
     assert!(!ports.contains(&addr("198.41.0.9:60001")));
@@ -92,7 +92,7 @@ fn rfc_r086_rfc_r087_case_a50_a_pair_is_an_even_port_and_the_next_one() {
 }
 
 #[test]
-fn case_a50_a_reservation_comes_back_when_nobody_claims_it() {
+fn case_a50_an_unclaimed_reservation_expires() {
     let mut world = world_with_pair(world::quotas());
     let reply = reserve(&mut world, addr(FROM));
     // Its holder's end does not end it.
@@ -106,7 +106,7 @@ fn case_a50_a_reservation_comes_back_when_nobody_claims_it() {
     assert_eq!((world.server.poll_relay(), world.server.poll_timeout()), (None, None));
     assert_eq!(claim(&mut world, addr(OTHER), &token(&reply)).code(), 508);
     world.server.add_relay(RelayId(41), relay_at(41, 60_001).1).expect("a relay");
-    assert_eq!(world.server.relays_pooled(true), 33);
+    assert_eq!(world.server.relays_pooled(IpFamily::V4), 33);
     world.probe();
 }
 
@@ -126,9 +126,9 @@ fn rfc_r076_case_a48_a_token_counts_once_and_for_a_while() {
     world.server.add_relay_pair(relay_at(42, 61_000), relay_at(43, 61_001)).expect("a pair");
     let expires = token(&reserve(&mut world, addr("192.0.2.1:2")));
     world.pass_s(120);
-    // Nobody has called handle_timeout yet: it is over all the same.
+    // handle_timeout has not been called yet, and it has expired.
     assert_eq!(claim(&mut world, addr(OTHER), &expires).code(), 508);
-    assert_eq!(world.server.counters().refused(Refusal::Token), 6);
+    assert_eq!(world.server.counters().rejected(RejectReason::Token), 6);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn case_a48_guessing_tokens_gets_few_answers() {
             | Out::ToPeer { .. }
             | Out::ToClient { .. }
             | Out::ToWorker { .. }
-            | Out::HandOver(_)) => {
+            | Out::HandOff(_)) => {
                 assert_eq!(out.reply().code(), 508);
                 answered += 1;
             }
@@ -177,8 +177,8 @@ fn rfc_r081_case_a51_without_a_pair_it_is_508() {
     assert_eq!(reserve(&mut world, addr("192.0.2.1:2")).code(), 508);
     let v6 = [(TRANSPORT, UDP.to_vec()), (wire::ADDRESS_FAMILY, vec![2, 0, 0, 0]), (EVEN_PORT, vec![0x80])];
     assert_eq!(world.ask(addr("192.0.2.1:2"), ALLOCATE, &v6).code(), 440);
-    assert_eq!(world.server.counters().refused(Refusal::RelayPairs), 1);
-    assert_eq!(world.server.relays_pooled(true), 32);
+    assert_eq!(world.server.counters().rejected(RejectReason::RelayPairs), 1);
+    assert_eq!(world.server.relays_pooled(IpFamily::V4), 32);
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn case_a51_a_pair_is_broken_up_where_nothing_else_is_left() {
     for port in 1..=32 {
         assert!(world.allocate(client(port)).1.port() < 60_000, "pairs are for who wants pairs");
     }
-    assert_eq!((world.server.relays_pooled(true), world.server.relay_pairs_pooled(true)), (2, 1));
+    assert_eq!((world.server.relays_pooled(IpFamily::V4), world.server.relay_pairs_pooled(IpFamily::V4)), (2, 1));
     assert_eq!(world.ask(client(33), ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).code(), 0);
     assert_eq!(world.ask(client(34), ALLOCATE, &[(TRANSPORT, UDP.to_vec()), (EVEN_PORT, vec![0])]).code(), 0);
     assert_eq!(world.ask(client(35), ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).code(), 508);
@@ -198,11 +198,14 @@ fn case_a51_a_pair_is_broken_up_where_nothing_else_is_left() {
         let reply = even_first.ask(client(port), ALLOCATE, &attrs);
         assert_eq!(reply.address(RELAYED_ADDRESS).map(|relayed| relayed.port() % 2), Some(0));
     }
-    assert_eq!((even_first.server.relays_pooled(true), even_first.server.relay_pairs_pooled(true)), (17, 0));
+    assert_eq!(
+        (even_first.server.relays_pooled(IpFamily::V4), even_first.server.relay_pairs_pooled(IpFamily::V4)),
+        (17, 0)
+    );
 }
 
 #[test]
-fn rfc_r091_the_retransmission_of_a_reserving_allocate_tells_the_same_token() {
+fn rfc_r091_the_retransmission_of_a_reserving_allocate_gets_the_same_token() {
     let mut world = world_with_pair(world::quotas());
     let attrs = [(TRANSPORT, UDP.to_vec()), (EVEN_PORT, vec![0x80])];
     let request = world.unsigned(addr(FROM), "alice", ALLOCATE, &attrs).integrity(&key("alice")).0;
@@ -226,7 +229,7 @@ fn what_is_reserved_counts_against_the_quota_of_who_holds_it() {
     assert_eq!(world.ask(addr("192.0.2.1:2"), ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).code(), 486);
     end(&mut world, OTHER);
     assert_eq!(reserve(&mut world, addr("192.0.2.1:2")).code(), 486, "two units for a pair, and one is left");
-    assert_eq!(world.server.relay_pairs_pooled(true), 1, "a refused Allocate keeps no relay");
+    assert_eq!(world.server.relay_pairs_pooled(IpFamily::V4), 1, "a refused Allocate keeps no relay");
     end(&mut world, FROM);
     let made = token(&reserve(&mut world, addr(FROM)));
     // Another user's claim frees the holder's unit.
@@ -247,14 +250,14 @@ fn registering_pairs() {
         let bound = SocketAddr::new([0x2a00, 0, 0, 0, 0, 0, 0, 9].into(), port);
         (RelayId(number), RelayAddress { bound, external: bound })
     };
-    assert_eq!(add(relay_at(40, 60_001), relay_at(41, 60_002)), Err(RelayFault::Pair));
-    assert_eq!(add(relay_at(40, 60_000), relay_at(41, 60_002)), Err(RelayFault::Pair));
-    assert_eq!(add(relay_at(40, 60_000), v6(41, 60_001)), Err(RelayFault::Pair));
-    assert_eq!(add(relay_at(40, 60_000), relay_at(40, 60_001)), Err(RelayFault::Pair));
-    assert_eq!(add(relay_at(40, 60_000), relay_at(64, 60_001)), Err(RelayFault::Number));
-    assert_eq!(add(relay_at(0, 60_000), relay_at(41, 60_001)), Err(RelayFault::Registered));
+    assert_eq!(add(relay_at(40, 60_001), relay_at(41, 60_002)), Err(RelayError::Pair));
+    assert_eq!(add(relay_at(40, 60_000), relay_at(41, 60_002)), Err(RelayError::Pair));
+    assert_eq!(add(relay_at(40, 60_000), v6(41, 60_001)), Err(RelayError::Pair));
+    assert_eq!(add(relay_at(40, 60_000), relay_at(40, 60_001)), Err(RelayError::Pair));
+    assert_eq!(add(relay_at(40, 60_000), relay_at(64, 60_001)), Err(RelayError::Number));
+    assert_eq!(add(relay_at(0, 60_000), relay_at(41, 60_001)), Err(RelayError::Registered));
     assert_eq!(add(v6(40, 60_000), v6(41, 60_001)), Ok(()));
-    assert_eq!((world.server.relay_pairs_pooled(false), world.server.relays_pooled(false)), (1, 2));
+    assert_eq!((world.server.relay_pairs_pooled(IpFamily::V6), world.server.relays_pooled(IpFamily::V6)), (1, 2));
 }
 
 /// What a client may do with an allocation.
@@ -325,7 +328,7 @@ proptest! {
     #[test]
     fn rfc_r069_every_relay_and_every_unit_comes_back(steps in prop::collection::vec(step(), 1..60)) {
         let quotas = Quotas { allocations_per_user: 5, bytes_per_second_per_user: 1 << 20, ..world::quotas() };
-        let shared = std::sync::Arc::new(tt_turn::Shared::new(quotas, 64, 42));
+        let shared = std::sync::Arc::new(tt_turn::shared::Shared::new(quotas, 64, 42));
         let mut world = World::sharing(world::config(), world::capacity(), world::secrets(1), &shared, 0);
         let v6 = |number: u32| {
             let bound = SocketAddr::new([0x2a00, 0, 0, 0, 0, 0, 0, 9].into(), 50_000 + number as u16);
@@ -346,13 +349,13 @@ proptest! {
             prop_assert_eq!(relayed.len(), count, "a relayed address of two allocations");
             prop_assert!(shared.allocations() <= 5 && shared.allocations() as usize >= world.server.allocations());
             retired += std::iter::from_fn(|| world.server.poll_relay()).count();
-            let waiting = world.server.relays_pooled(true) + world.server.relays_pooled(false);
+            let waiting = world.server.relays_pooled(IpFamily::V4) + world.server.relays_pooled(IpFamily::V6);
             let reserved = shared.allocations() as usize - world.server.allocations();
             prop_assert_eq!(waiting + retired + count + reserved, 10, "a relay is somewhere, and once");
         }
         world.run_s(5_000);
         retired += std::iter::from_fn(|| world.server.poll_relay()).count();
-        let waiting = world.server.relays_pooled(true) + world.server.relays_pooled(false);
+        let waiting = world.server.relays_pooled(IpFamily::V4) + world.server.relays_pooled(IpFamily::V6);
         prop_assert_eq!((waiting + retired, shared.allocations(), world.server.poll_timeout()), (10, 0, None));
         prop_assert_eq!(world.server.counters().allocations_made, world.server.counters().allocations_ended);
     }

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
+use tt_turn::DropReason;
 use tt_turn::config::PasswordAlgorithms;
+use tt_turn::credential::Secrets;
 use tt_turn::shared::Quotas;
-use tt_turn::{DropReason, Secrets};
 
 use super::wire::{self, ALLOCATE, CREATE_PERMISSION, NONCE, REFRESH, Reading, Writer, md5_key};
 use super::world::{self, CHALLENGE, Out, PASSWORD, REALM, UDP, World, addr, key};
@@ -209,7 +210,7 @@ fn rfc_r053_case_a16_of_two_codes_sha256_is_verified() {
 }
 
 #[test]
-fn rfc_r038_r039_case_a13_a14_a15_what_stands_behind_either_code_does_not_count() {
+fn rfc_r038_r039_case_a13_a14_a15_attributes_after_either_code_do_not_count() {
     let mut world = World::new();
     let key = key_sha256("alice");
     ask(&mut world, ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]);
@@ -246,7 +247,7 @@ fn rfc_r038_r039_case_a13_a14_a15_what_stands_behind_either_code_does_not_count(
     assert_eq!(world.send(from(), other, b"x"), Out::Drop(DropReason::NoPermission));
 }
 
-/// Each fault with every later one beside it: the first decides.
+/// Each error together with every later one: the first decides.
 #[test]
 fn rfc_r042_r047_r052_r054_r055_r056_the_order_of_checks() {
     let mut world = World::new();
@@ -310,7 +311,7 @@ fn case_a34_the_cookie_is_authenticated() {
 }
 
 #[test]
-fn rfc_r027_r046_userhash_stands_for_the_name_while_every_user_is_known() {
+fn rfc_r027_r046_userhash_replaces_the_name_while_every_user_is_known() {
     let hashed = |world: &mut World, name: &str| {
         let (nonce, tid) = (world.nonce(from()), world.tid());
         let request = Writer::new(ALLOCATE, 0, tid).attr(wire::TRANSPORT, &UDP);
@@ -328,7 +329,7 @@ fn rfc_r027_r046_userhash_stands_for_the_name_while_every_user_is_known() {
     assert_eq!(hashed(&mut world, "bob").1, 437);
     assert_eq!(hashed(&mut world, "mallory").1, 401);
 
-    // With a secret of time-limited names a hash may stand for anybody, and so is not offered and names nobody.
+    // With a secret of time-limited names a hash may be that of any name, and so is not offered and not resolved.
     let mut secrets = world::secrets(1);
     secrets.add_auth_secret(b"secret");
     world.server.replace_secrets(&secrets);
@@ -339,7 +340,7 @@ fn rfc_r027_r046_userhash_stands_for_the_name_while_every_user_is_known() {
 
 /// The key of a user is worth nothing under a name that is nobody's, although such a name is checked against some key.
 #[test]
-fn case_a37_nobody_is_let_in_by_the_key_of_another() {
+fn case_a37_the_key_of_another_user_is_rejected() {
     let mut world = World::new();
     for name in ["mallory", "alic", "alice2", "Alice", "bo", "carol", "dave", "eve"] {
         for owner in ["alice", "bob"] {
@@ -351,7 +352,7 @@ fn case_a37_nobody_is_let_in_by_the_key_of_another() {
             assert_eq!(answer(&mut world, &request).code(), 401, "the hash of {name} with the key of {owner}");
         }
     }
-    // Without any user there is nobody either.
+    // Without users it is unknown as well.
     world.server.replace_secrets(&Secrets::new([1; 32], [77; 32]));
     for name in ["alice", ""] {
         let request = world.unsigned(from(), name, REFRESH, &[]).integrity(&[1; 32]);

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 
 use tt_model::Transport;
+use tt_turn::DropReason;
+use tt_turn::relay::RelayId;
 use tt_turn::shared::Quotas;
-use tt_turn::{DropReason, RelayId};
 
 use super::wire::{self, DATA, PEER_ADDRESS, Reading};
 use super::world::{self, Out, UDP, World, addr};
@@ -25,7 +26,7 @@ fn world_over(transport: Transport) -> (World, RelayId, SocketAddr) {
 fn to_client(out: Out) -> Vec<u8> {
     match out {
         Out::ToClient { bytes, .. } => bytes,
-        Out::Reply(_) | Out::ToPeer { .. } | Out::ToWorker { .. } | Out::HandOver(_) | Out::Drop(_) => {
+        Out::Reply(_) | Out::ToPeer { .. } | Out::ToWorker { .. } | Out::HandOff(_) | Out::Drop(_) => {
             panic!("{out:?}")
         }
     }

@@ -1,7 +1,7 @@
 //! Credentials of the TURN REST API.
 
 use md5::Digest;
-use tt_turn::Secrets;
+use tt_turn::credential::Secrets;
 
 use super::wire::{self, REFRESH, hmac_sha1};
 use super::world::{self, REALM, WALL_S, World, addr};
@@ -130,7 +130,8 @@ fn verified_names_allocate_nothing() {
     let counted = allocation_counter::measure(|| {
         for request in requests.iter().chain(&requests) {
             let output = server.handle_client(*now, &flow, request, out, &mut tt_meter::Off);
-            assert!(matches!(output, tt_turn::Output::Reply(reply) if reply[27] == 37));
+            assert!(matches!(output, tt_turn::Output::Reply { .. }));
+            assert_eq!(out[27], 37);
         }
     });
     assert_eq!(counted.count_total, 0);
@@ -138,7 +139,7 @@ fn verified_names_allocate_nothing() {
 
 /// More names than places: every one is still let in, and as many keys are kept as there are places at most.
 #[test]
-fn more_names_than_places_are_derived_anew() {
+fn more_names_than_places_are_derived_again() {
     let mut world = world_knowing(&[b"secret"]);
     let places = u64::from(world::capacity().allocations);
     let names = 4 * places;
@@ -156,7 +157,7 @@ fn more_names_than_places_are_derived_anew() {
 }
 
 #[test]
-fn case_a24_names_that_opaque_string_does_not_make_are_nobody() {
+fn case_a24_names_that_opaque_string_cannot_produce_are_unknown() {
     let mut world = world_knowing(&[b"secret"]);
     // The password is right every time, so that only the name is at fault.
     let password = |name: &[u8]| rest_password_of_bytes(b"secret", name);

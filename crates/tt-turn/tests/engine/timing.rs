@@ -1,4 +1,4 @@
-//! How long an answer takes must not tell whether a user exists: Welch's t-test over interleaved requests, as dudect
+//! The time of a response must not reveal whether a user exists: Welch's t-test over interleaved requests, as dudect
 //! does it (Reparaz, Balasch and Verbauwhede, "Dude, is my code constant time?").
 
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tt_meter::Off;
 use tt_model::{FiveTuple, Transport};
-use tt_turn::Secrets;
+use tt_turn::credential::Secrets;
 
 use super::wire::{self, NONCE, REFRESH, Writer};
 use super::world::{self, REALM, World, addr};

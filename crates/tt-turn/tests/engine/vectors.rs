@@ -3,10 +3,8 @@
 use std::net::SocketAddr;
 
 use tt_turn::DropReason;
+use tt_turn::codec::{Class, Emitter, HmacSha1, HmacSha256, Message, Method, XorAddress, attribute};
 use tt_turn::credential::{LongTermKey, long_term_key, user_hash};
-use tt_turn::emit::Emitter;
-use tt_turn::integrity::{HmacSha1, HmacSha256};
-use tt_turn::message::{Class, Message, Method, XorAddress, attribute};
 
 use super::world::addr;
 
@@ -50,14 +48,14 @@ fn rfc_r028_r031_rfc5769_messages_parse_and_verify() {
         let message = Message::parse(&bytes).expect("a message");
         assert_eq!((message.method(), message.class()), (Ok(Method::Binding), class));
         assert_eq!(message.transaction_id()[..], bytes[8..20]);
-        assert!(message.has_fingerprint() && message.fingerprint_is_right());
-        assert!(message.integrity_is_right(&key));
-        assert!(!message.integrity_is_right(&HmacSha1::new(b"another")));
+        assert!(message.has_fingerprint() && message.has_valid_fingerprint());
+        assert!(message.has_valid_integrity(&key));
+        assert!(!message.has_valid_integrity(&HmacSha1::new(b"another")));
         // Every byte that the code covers counts; the length in the header is checked by the parser.
         for at in (0..bytes.len() - 32).filter(|at| !(2..8).contains(at)) {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
-            assert!(Message::parse(&changed).map_or(true, |message| !message.integrity_is_right(&key)), "{at}");
+            assert!(Message::parse(&changed).map_or(true, |message| !message.has_valid_integrity(&key)), "{at}");
         }
     }
 }
@@ -82,7 +80,7 @@ fn rfc_r028_rfc5769_long_term_request_verifies_and_is_emitted_byte_for_byte() {
     let key = long_term_key(name.as_bytes(), b"example.org", b"TheMatrIX");
     let expected = bytes(LONG_TERM);
     let message = Message::parse(&expected).expect("a message");
-    assert!(message.integrity_is_right(&key));
+    assert!(message.has_valid_integrity(&key));
 
     let mut out = [0xEE; 200];
     let mut emitter = Emitter::begin(&mut out, Method::Binding, Class::Request, message.transaction_id());
@@ -113,12 +111,12 @@ fn rfc_r027_r029_rfc8489_appendix_b() {
     let code = super::wire::hmac_sha256(&plain_key, &right[..end]);
     right[end + 4..].copy_from_slice(&code);
     let message = Message::parse(&right).expect("a message");
-    assert!(message.integrity_sha256_is_right(&key));
-    assert!(!message.integrity_sha256_is_right(&HmacSha256::new(b"another")));
+    assert!(message.has_valid_integrity_sha256(&key));
+    assert!(!message.has_valid_integrity_sha256(&HmacSha256::new(b"another")));
     for at in (0..right.len()).filter(|at| !(2..8).contains(at)) {
         let mut changed = right.clone();
         changed[at] ^= 1;
-        let passes = |message: Message<'_>| message.integrity_sha256_is_right(&key);
+        let passes = |message: Message<'_>| message.has_valid_integrity_sha256(&key);
         assert!(!Message::parse(&changed).is_ok_and(passes), "{at}");
     }
 
@@ -157,7 +155,7 @@ fn rfc5769_responses_are_emitted() {
 }
 
 #[test]
-fn emitter_tells_a_buffer_that_is_too_small() {
+fn emitter_reports_a_buffer_that_is_too_small() {
     for size in 0..44 {
         let mut out = vec![0; size];
         let mut emitter = Emitter::begin(&mut out, Method::Binding, Class::Success, [1; 12]);

@@ -4,10 +4,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use tt_model::Transport;
-use tt_turn::refusal::Refusal;
-use tt_turn::relay::{PeerPath, RelayAddress};
-use tt_turn::shared::Quotas;
-use tt_turn::{DropReason, RelayId, Shared, WorkerId};
+use tt_turn::relay::{PeerPath, RelayAddress, RelayId};
+use tt_turn::shared::{Quotas, Shared};
+use tt_turn::{DropReason, RejectReason, WorkerId};
 
 use super::reservations::{self, relay_at};
 use super::wire::{self, ALLOCATE, LIFETIME, REFRESH, TRANSPORT, Writer};
@@ -117,9 +116,9 @@ fn a_datagram_of_another_workers_flow_is_handed_over() {
     let send = Writer::new(wire::SEND, 1, [3; 12]).address(wire::PEER_ADDRESS, peer).attr(wire::DATA, b"hello").0;
     let refresh = one.unsigned(from, "alice", REFRESH, &[]).integrity(&key("alice")).0;
     for datagram in [send.clone(), vec![0x40, 0, 0, 1, 9], refresh.clone()] {
-        assert_eq!(two.client(from, &datagram), Out::HandOver(WorkerId(0)));
+        assert_eq!(two.client(from, &datagram), Out::HandOff(WorkerId(0)));
     }
-    assert_eq!(two.server.counters().handed_over, 3);
+    assert_eq!(two.server.counters().handed_off, 3);
     assert_eq!(one.client(from, &send), Out::ToPeer { relay, peer, payload: b"hello".to_vec() });
     assert_eq!(one.client(from, &refresh).reply().code(), 0);
     // Binding is answered where it comes.
@@ -133,7 +132,7 @@ fn a_datagram_of_another_workers_flow_is_handed_over() {
     // After its end the flow is nobody's.
     assert_eq!(one.ask(from, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
     two.allocate(from);
-    assert_eq!(one.client(from, &send), Out::HandOver(WorkerId(1)));
+    assert_eq!(one.client(from, &send), Out::HandOff(WorkerId(1)));
 }
 
 #[test]
@@ -161,27 +160,27 @@ fn rfc_r086_case_a50_a_token_is_claimed_at_the_worker_that_holds_the_relay() {
         let world = &mut workers[usize::from(claims_at)];
         let attrs = [(TRANSPORT, UDP.to_vec()), (wire::RESERVATION_TOKEN, made.clone())];
         let request = world.unsigned(from, "alice", ALLOCATE, &attrs).integrity(&key("alice")).0;
-        assert_eq!(world.client(from, &request), Out::HandOver(WorkerId(1)));
+        assert_eq!(world.client(from, &request), Out::HandOff(WorkerId(1)));
         // A connection does not change workers.
         world.transport = Transport::Tcp;
         let stream = world.unsigned(from, "alice", ALLOCATE, &attrs).integrity(&key("alice")).0;
         assert_eq!(world.client(from, &stream).reply().code(), 508);
-        assert_eq!(world.server.counters().refused(Refusal::TokenElsewhere), 1);
+        assert_eq!(world.server.counters().rejected(RejectReason::TokenElsewhere), 1);
         world.transport = Transport::Udp;
         if claims_at == 3 {
             let reply = workers[1].client(from, &request).reply();
             assert_eq!(reply.address(wire::RELAYED_ADDRESS), Some(addr("198.41.0.9:60101")));
             // The flow is the holder's worker's from now on; a retransmission finds its way.
-            assert_eq!(workers[3].client(from, &request), Out::HandOver(WorkerId(1)));
+            assert_eq!(workers[3].client(from, &request), Out::HandOff(WorkerId(1)));
             assert_eq!(workers[1].client(from, &request).reply().bytes, reply.bytes);
-            assert_eq!(workers[0].client(from, &[0x40, 0, 0, 0]), Out::HandOver(WorkerId(1)));
+            assert_eq!(workers[0].client(from, &[0x40, 0, 0, 0]), Out::HandOff(WorkerId(1)));
         }
     }
-    // Used up: nobody holds it, and each answers for itself.
+    // Used up: no worker has it, and each responds itself.
     for (number, world) in (0u16..).zip(&mut workers) {
         let from = addr(&format!("192.0.2.3:{number}"));
         assert_eq!(reservations::claim_as(world, "alice", from, &made).code(), 508);
-        assert_eq!(world.server.counters().refused(Refusal::Token), 1);
+        assert_eq!(world.server.counters().rejected(RejectReason::Token), 1);
     }
     assert_eq!(shared.allocations(), 2);
 }
@@ -205,7 +204,7 @@ fn case_a48_case_a50_a_token_is_claimed_once_whoever_races_for_it() {
                     let request = world.unsigned(from, "alice", ALLOCATE, &attrs).integrity(&key("alice")).0;
                     barrier.wait();
                     let out = world.client(from, &request);
-                    assert_eq!(out, Out::HandOver(WorkerId(0)));
+                    assert_eq!(out, Out::HandOff(WorkerId(0)));
                     (from, request)
                 })
             })
@@ -249,7 +248,7 @@ fn case_a76_bandwidth_is_one_users_at_all_workers() {
                 match out {
                     Out::ToPeer { .. } | Out::ToClient { .. } => carried += 500,
                     Out::Drop(DropReason::UserBandwidth) => dropped += 500,
-                    Out::Reply(_) | Out::ToWorker { .. } | Out::HandOver(_) | Out::Drop(_) => panic!("{out:?}"),
+                    Out::Reply(_) | Out::ToWorker { .. } | Out::HandOff(_) | Out::Drop(_) => panic!("{out:?}"),
                 }
             }
             // Four fifths of what one user may send.

@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tt_meter::Off;
-use tt_model::{FiveTuple, Nanos, Transport};
-use tt_turn::relay::{IcmpError, PeerPath, RelayAddress};
-use tt_turn::shared::{Budget, Quotas};
-use tt_turn::{Capacity, Config, DropReason, IpFields, Output, RelayId, Secrets, Server, Shared, WorkerId};
+use tt_model::{ByteRange, FiveTuple, Nanos, Transport};
+use tt_turn::config::{Capacity, Config};
+use tt_turn::credential::Secrets;
+use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayId};
+use tt_turn::shared::{Budget, Quotas, Shared};
+use tt_turn::{DropReason, IpFields, Output, ReplyStatus, Server, WorkerId};
 
 use super::wire::{self, Reading, Writer};
 
@@ -29,20 +31,31 @@ pub(crate) enum Out {
     ToPeer { relay: RelayId, peer: SocketAddr, payload: Vec<u8> },
     ToClient { client: SocketAddr, bytes: Vec<u8> },
     ToWorker { worker: WorkerId, path: PeerPath, payload: Vec<u8> },
-    HandOver(WorkerId),
+    HandOff(WorkerId),
     Drop(DropReason),
 }
 
 impl Out {
-    fn of(output: Output<'_>) -> Self {
+    /// The bytes that a caller sends after `datagram`, with `out` as the engine left it.
+    fn of(output: Output, datagram: &[u8], out: &[u8]) -> Self {
+        let quoted = |payload: ByteRange| datagram[payload.to_range()].to_vec();
         match output {
-            Output::Reply(bytes) => Self::Reply(bytes.to_vec()),
-            Output::ToPeer { relay, peer, payload, ip: _ } => Self::ToPeer { relay, peer, payload: payload.to_vec() },
-            Output::ToClient { client, header, payload, padding } => {
-                Self::ToClient { client: client.client, bytes: [header, payload, padding].concat() }
+            Output::Reply { len, status } => {
+                let code = match status {
+                    ReplyStatus::Success => 0,
+                    ReplyStatus::Rejected { code, .. } => code.code(),
+                };
+                assert_eq!(Reading::of(&out[..len]).code(), code, "{status:?}");
+                Self::Reply(out[..len].to_vec())
             }
-            Output::ToWorker { worker, path, payload } => Self::ToWorker { worker, path, payload: payload.to_vec() },
-            Output::HandOver(worker) => Self::HandOver(worker),
+            Output::ToPeer { relay, peer, payload, ip: _ } => Self::ToPeer { relay, peer, payload: quoted(payload) },
+            Output::ToClient { client, header_len, payload, padding_len } => {
+                assert!(padding_len <= 3);
+                let bytes = [&out[..header_len], &quoted(payload), &vec![0; usize::from(padding_len)]].concat();
+                Self::ToClient { client: client.client, bytes }
+            }
+            Output::ToWorker { worker, path, payload } => Self::ToWorker { worker, path, payload: quoted(payload) },
+            Output::HandOff(worker) => Self::HandOff(worker),
             Output::Drop(reason) => Self::Drop(reason),
         }
     }
@@ -50,7 +63,7 @@ impl Out {
     pub(crate) fn reply(&self) -> Reading {
         match self {
             Self::Reply(bytes) => Reading::of(bytes),
-            Self::ToPeer { .. } | Self::ToClient { .. } | Self::ToWorker { .. } | Self::HandOver(_) | Self::Drop(_) => {
+            Self::ToPeer { .. } | Self::ToClient { .. } | Self::ToWorker { .. } | Self::HandOff(_) | Self::Drop(_) => {
                 panic!("{self:?}")
             }
         }
@@ -168,23 +181,25 @@ impl World {
         if let Output::ToPeer { ip, .. } = output {
             self.ip = Some(ip);
         }
-        let out = Out::of(output);
-        assert!(self.server.counters().closes(), "{:?}", self.server.counters());
+        let out = Out::of(output, datagram, &self.out);
+        assert!(self.server.counters().is_balanced(), "{:?}", self.server.counters());
         out
     }
 
     pub(crate) fn peer(&mut self, relay: RelayId, peer: SocketAddr, datagram: &[u8]) -> Out {
         self.out.fill(0xEE);
         let path = PeerPath { relay, peer };
-        let out = Out::of(self.server.handle_peer(self.now, path, datagram, &mut self.out[..64], &mut Off));
-        assert!(self.server.counters().closes(), "{:?}", self.server.counters());
+        let output = self.server.handle_peer(self.now, path, datagram, &mut self.out[..64], &mut Off);
+        let out = Out::of(output, datagram, &self.out);
+        assert!(self.server.counters().is_balanced(), "{:?}", self.server.counters());
         out
     }
 
     pub(crate) fn icmp(&mut self, error: IcmpError) -> Out {
         self.out.fill(0xEE);
-        let out = Out::of(self.server.handle_icmp(self.now, error, &mut self.out[..64], &mut Off));
-        assert!(self.server.counters().closes(), "{:?}", self.server.counters());
+        let output = self.server.handle_icmp(self.now, error, &mut self.out[..64], &mut Off);
+        let out = Out::of(output, &[], &self.out);
+        assert!(self.server.counters().is_balanced(), "{:?}", self.server.counters());
         out
     }
 

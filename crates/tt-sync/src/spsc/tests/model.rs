@@ -1,7 +1,7 @@
 //! One thread: any sequence of operations does what a bounded queue does.
 
-use super::super::{Full, Owned, Place, Producer, ring};
-use super::{Ends, given, owned};
+use super::super::{Full, Owned, Producer, Storage, ring};
+use super::{Ends, owned, shared};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -46,12 +46,12 @@ fn claim_in_place(producer: &mut Producer<Event, Owned<Event>>, event: Event, pu
     true
 }
 
-/// For the place that has no claim.
-fn claim_nothing<P: Place<Event>>(producer: &mut Producer<Event, P>, event: Event, publish: bool) -> bool {
+/// For the storage that has no claim.
+fn claim_nothing<P: Storage<Event>>(producer: &mut Producer<Event, P>, event: Event, publish: bool) -> bool {
     if publish { producer.push(event).is_ok() } else { producer.occupancy() < producer.capacity() }
 }
 
-fn behaves<P: Place<Event>>((mut producer, mut consumer): Ends<Event, P>, steps: &[Step], claim: Claim<P>) {
+fn behaves<P: Storage<Event>>((mut producer, mut consumer): Ends<Event, P>, steps: &[Step], claim: Claim<P>) {
     let capacity = producer.capacity();
     let (mut queue, mut popped) = (VecDeque::new(), 0);
     for step in steps {
@@ -106,7 +106,7 @@ proptest! {
         let ends = owned(capacity, start);
         prop_assert_eq!(ends.0.capacity(), capacity.max(1).next_power_of_two());
         behaves(ends, &steps, claim_in_place);
-        behaves(given(capacity, start), &steps, claim_nothing);
+        behaves(shared(capacity, start), &steps, claim_nothing);
     }
 }
 
@@ -139,6 +139,34 @@ fn no_capacity_is_a_capacity_of_one() {
     assert_eq!((consumer.pop(), consumer.pop()), (Some(1), None));
 }
 
+/// A slot is at least 64 bytes, so that each of these overflows `usize` or `isize::MAX` bytes.
+#[test]
+fn ring_panics_if_the_capacity_overflows() {
+    let highest_bit = 1 << (usize::BITS - 1);
+    for capacity in [usize::MAX, usize::MAX - 1, highest_bit + 1, highest_bit, highest_bit - 1, highest_bit >> 6] {
+        let made = std::panic::catch_unwind(|| drop(ring::<u64>(capacity)));
+        let text = made.expect_err("no ring is that large");
+        let text = text.downcast_ref::<std::string::String>().expect("a text");
+        assert!(text.starts_with("capacity overflow") || text.starts_with("cannot allocate"), "{text}");
+    }
+    let too_large = std::panic::catch_unwind(|| drop(ring::<[u64; 1 << 40]>(1 << 40)));
+    assert!(too_large.is_err());
+}
+
+fn takes_at_most_a_lap<P: Storage<u64>>((mut producer, mut consumer): Ends<u64, P>) {
+    assert_eq!(producer.push_slice(&[7; 9]), 4);
+    assert_eq!(consumer.drain(0, |_| ()), 0);
+    assert_eq!(consumer.drain(usize::MAX, |event| assert_eq!(*event, 7)), 4);
+    assert_eq!(consumer.drain(usize::MAX, |_| ()), 0);
+    assert_eq!((producer.push_slice(&[]), consumer.pop_slice(&mut [])), (0, 0));
+}
+
+#[test]
+fn extreme_counts_take_what_is_there() {
+    takes_at_most_a_lap(owned(4, u64::MAX));
+    takes_at_most_a_lap(shared(4, u64::MAX));
+}
+
 #[test]
 fn a_claim_shows_zeros_then_what_was_there_a_lap_ago() {
     let (mut producer, mut consumer) = ring::<[u64; 2]>(1);
@@ -154,7 +182,7 @@ fn a_claim_shows_zeros_then_what_was_there_a_lap_ago() {
     assert_eq!(consumer.peek(), None);
 }
 
-fn notices<P: Place<u64>>(ends: impl Fn() -> Ends<u64, P>) {
+fn notices<P: Storage<u64>>(ends: impl Fn() -> Ends<u64, P>) {
     let (mut producer, mut consumer) = ends();
     assert!(!producer.is_abandoned() && !consumer.is_abandoned());
     producer.push(1).unwrap();
@@ -172,7 +200,7 @@ fn notices<P: Place<u64>>(ends: impl Fn() -> Ends<u64, P>) {
 #[test]
 fn each_end_notices_that_the_other_is_gone() {
     notices(|| owned(1, 0));
-    notices(|| given(1, 0));
+    notices(|| shared(1, 0));
 }
 
 #[test]

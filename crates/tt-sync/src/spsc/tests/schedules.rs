@@ -1,8 +1,8 @@
 //! Every interleaving of a few operations, however often the threads take turns, with every value that the memory model
 //! lets a load see.
 
-use super::super::{Full, Place};
-use super::{Ends, given, owned};
+use super::super::{Full, Storage};
+use super::{Ends, owned, shared};
 use loom::model as check;
 use std::vec::Vec;
 
@@ -10,7 +10,7 @@ use std::vec::Vec;
 type Make<T, P> = fn() -> Ends<T, P>;
 
 /// Three pushes through two slots while three are popped: publish, consume, reuse of a slot, wrap of the position.
-fn events_arrive<P: Place<u64> + Send + 'static>(make: Make<u64, P>) {
+fn events_arrive<P: Storage<u64> + Send + 'static>(make: Make<u64, P>) {
     check(move || {
         let (mut producer, mut consumer) = make();
         let producing = loom::thread::spawn(move || {
@@ -43,10 +43,10 @@ fn loom_events_arrive_whole_and_in_order() {
 
 #[test]
 fn loom_events_arrive_whole_and_in_order_in_given_memory() {
-    events_arrive(|| given(2, u64::MAX));
+    events_arrive(|| shared(2, u64::MAX));
 }
 
-fn one_slot_is_reused<P: Place<u64> + Send + 'static>(make: Make<u64, P>) {
+fn one_slot_is_reused<P: Storage<u64> + Send + 'static>(make: Make<u64, P>) {
     check(move || {
         let (mut producer, mut consumer) = make();
         let consuming = loom::thread::spawn(move || [consumer.pop(), consumer.pop()]);
@@ -68,7 +68,7 @@ fn loom_one_slot_is_reused_only_when_free() {
 
 #[test]
 fn loom_one_slot_is_reused_only_when_free_in_given_memory() {
-    one_slot_is_reused(|| given(1, u64::MAX));
+    one_slot_is_reused(|| shared(1, u64::MAX));
 }
 
 /// Taking the next slot's line back neither shows an event that is not there nor hides how one was published.
@@ -96,7 +96,7 @@ fn loom_holding_the_next_slot_changes_nothing() {
 }
 
 /// A batch of two arrives as two or not at all, and what follows it comes after it.
-fn a_batch_is_published_once<P: Place<u64> + Send + 'static>(make: Make<u64, P>) {
+fn a_batch_is_published_once<P: Storage<u64> + Send + 'static>(make: Make<u64, P>) {
     check(move || {
         let (mut producer, mut consumer) = make();
         let producing = loom::thread::spawn(move || {
@@ -122,7 +122,7 @@ fn loom_a_batch_is_published_once() {
 
 #[test]
 fn loom_a_batch_is_published_once_in_given_memory() {
-    a_batch_is_published_once(|| given(2, u64::MAX));
+    a_batch_is_published_once(|| shared(2, u64::MAX));
 }
 
 /// A claim that was dropped shows nothing; one that was published shows what was filled in.

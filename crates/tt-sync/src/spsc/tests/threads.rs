@@ -1,7 +1,7 @@
 //! Two real threads, for ThreadSanitizer, Miri and the machine itself.
 
-use super::super::Place;
-use super::{Ends, given, owned};
+use super::super::Storage;
+use super::{Ends, owned, shared};
 
 const EVENTS: u64 = if cfg!(miri) { 20 } else { 200_000 };
 type Event = [u64; 8];
@@ -11,7 +11,7 @@ fn event(number: u64) -> Event {
     core::array::from_fn(|i| (number + i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-fn pass<P: Place<Event> + Send + 'static>(
+fn pass<P: Storage<Event> + Send + 'static>(
     (mut producer, mut consumer): Ends<Event, P>,
     mut push: impl FnMut(&mut super::Producer<Event, P>, u64) -> u64,
     mut pop: impl FnMut(&mut super::Consumer<Event, P>, u64) -> u64 + Send + 'static,
@@ -38,7 +38,7 @@ fn pass<P: Place<Event> + Send + 'static>(
     consuming.join().expect("the consumer failed");
 }
 
-fn one_at_a_time<P: Place<Event> + Send + 'static>(ends: Ends<Event, P>) {
+fn one_at_a_time<P: Storage<Event> + Send + 'static>(ends: Ends<Event, P>) {
     pass(
         ends,
         |producer, next| u64::from(producer.push(event(next)).is_ok()),
@@ -51,7 +51,7 @@ fn one_at_a_time<P: Place<Event> + Send + 'static>(ends: Ends<Event, P>) {
 }
 
 /// Batches of changing length, the last one cut to what is left.
-fn in_batches<P: Place<Event> + Send + 'static>(ends: Ends<Event, P>) {
+fn in_batches<P: Storage<Event> + Send + 'static>(ends: Ends<Event, P>) {
     let mut batch = std::vec::Vec::new();
     pass(
         ends,
@@ -76,7 +76,7 @@ fn in_batches<P: Place<Event> + Send + 'static>(ends: Ends<Event, P>) {
 fn two_threads_pass_every_event_whole_and_in_order() {
     for capacity in [1, 2, 64] {
         one_at_a_time(owned(capacity, u64::MAX - 100));
-        one_at_a_time(given(capacity, u64::MAX - 100));
+        one_at_a_time(shared(capacity, u64::MAX - 100));
     }
 }
 
@@ -84,7 +84,7 @@ fn two_threads_pass_every_event_whole_and_in_order() {
 fn two_threads_pass_batches_whole_and_in_order() {
     for capacity in [1, 8] {
         in_batches(owned(capacity, u64::MAX - 100));
-        in_batches(given(capacity, u64::MAX - 100));
+        in_batches(shared(capacity, u64::MAX - 100));
     }
 }
 

@@ -1,83 +1,83 @@
-//! The relays of a new allocation: chosen, paid for by quota, and made known.
+//! Relays of a new allocation: choice, quota and publication.
 
-use tt_model::Nanos;
+use tt_model::{IpFamily, Nanos};
 
 use super::super::{Request, Server};
-use super::asked::{Asked, Wanted};
+use super::request::{AllocateRequest, RequestedRelays};
 use crate::error::ErrorCode;
-use crate::refusal::Refusal;
-use crate::relay::{Drawn, Family};
+use crate::rejection::RejectReason;
+use crate::relay::Drawn;
 use crate::reservation::{self, Reservation};
 use crate::shared::RelayEnd;
 
-/// What a new allocation is to have.
+/// Relays chosen for a new allocation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choice {
-    /// Its relays by [`Family`], at least one.
+    /// Its relays by [`IpFamily`], at least one.
     pub(super) relays: [Option<Drawn>; 2],
-    /// The family that is asked for and is not to be had (RFC 8656 section 7.2, item 9).
-    pub(super) missing: Option<(Family, ErrorCode)>,
-    /// The next port, to be held in reserve under a token.
+    /// The requested family that is not available (RFC 8656 section 7.2, item 9).
+    pub(super) missing: Option<(IpFamily, ErrorCode)>,
+    /// The next port, to be reserved under a token.
     pub(super) next: Option<(Drawn, u64)>,
-    /// The reservation that the relay comes from.
+    /// The claimed reservation.
     pub(super) claimed: Option<Reservation>,
 }
 
 impl Choice {
-    fn of(family: Family, drawn: Drawn) -> Self {
+    fn of(family: IpFamily, drawn: Drawn) -> Self {
         let mut relays = [None; 2];
         relays[family as usize] = Some(drawn);
         Self { relays, missing: None, next: None, claimed: None }
     }
 
-    /// The token that the answer tells of.
+    /// Returns the token for the response.
     pub(super) fn token(&self) -> Option<u64> {
         self.next.map(|(_, token)| token)
     }
 
-    /// How many units of quota the allocation and what it reserves take.
+    /// Returns the units of quota of the allocation and its reservation.
     fn units(&self) -> u32 {
         if self.next.is_some() { 2 } else { 1 }
     }
 }
 
 impl Server {
-    /// Takes what was asked for out of the pools (RFC 8656 section 7.2, items 5, 8 and 9).
-    pub(super) fn choose(&mut self, now: Nanos, asked: &Asked) -> Result<Choice, Refusal> {
-        match asked.wanted {
-            Wanted::Reserved(token) => {
+    /// Takes the requested relays from the pools (RFC 8656 section 7.2, items 5, 8 and 9).
+    pub(super) fn choose(&mut self, now: Nanos, asked: &AllocateRequest) -> Result<Choice, RejectReason> {
+        match asked.relays {
+            RequestedRelays::Reserved(token) => {
                 let Some(claimed) = self.reservations.find(token, now) else {
                     let elsewhere = self.shared.token_owner(token).is_some_and(|owner| owner != self.worker);
-                    return Err(if elsewhere { Refusal::TokenElsewhere } else { Refusal::Token });
+                    return Err(if elsewhere { RejectReason::TokenElsewhere } else { RejectReason::Token });
                 };
                 let drawn = Drawn { relay: claimed.relay, relayed: claimed.relayed, parted: None };
-                Ok(Choice { claimed: Some(claimed), ..Choice::of(Family::of(claimed.relayed.ip()), drawn) })
+                Ok(Choice { claimed: Some(claimed), ..Choice::of(IpFamily::of(claimed.relayed.ip()), drawn) })
             }
-            Wanted::One { family, port } => {
-                self.relays.draw(family, port).map(|drawn| Choice::of(family, drawn)).ok_or(Refusal::RelayPool)
+            RequestedRelays::One { family, port } => {
+                self.relays.draw(family, port).map(|drawn| Choice::of(family, drawn)).ok_or(RejectReason::RelayPool)
             }
-            Wanted::Pair(family) => {
-                let (even, odd) = self.relays.draw_pair(family).ok_or(Refusal::RelayPairs)?;
+            RequestedRelays::Pair(family) => {
+                let (even, odd) = self.relays.draw_pair(family).ok_or(RejectReason::RelayPairs)?;
                 let token = self.relays.draw_token();
                 Ok(Choice { next: Some((odd, token)), ..Choice::of(family, even) })
             }
-            Wanted::Both { port } => {
-                let relays = [Family::V4, Family::V6].map(|family| self.relays.draw(family, port));
+            RequestedRelays::Both { port } => {
+                let relays = [IpFamily::V4, IpFamily::V6].map(|family| self.relays.draw(family, port));
                 let missing = match relays {
                     [Some(_), Some(_)] => None,
-                    [Some(_), None] if !self.relays.serves(Family::V6) => {
-                        Some((Family::V6, ErrorCode::AddressFamilyNotSupported))
+                    [Some(_), None] if !self.relays.serves(IpFamily::V6) => {
+                        Some((IpFamily::V6, ErrorCode::AddressFamilyNotSupported))
                     }
-                    [Some(_), None] => Some((Family::V6, ErrorCode::InsufficientCapacity)),
-                    [None, Some(_)] => Some((Family::V4, ErrorCode::InsufficientCapacity)),
-                    [None, None] => return Err(Refusal::RelayPool),
+                    [Some(_), None] => Some((IpFamily::V6, ErrorCode::InsufficientCapacity)),
+                    [None, Some(_)] => Some((IpFamily::V4, ErrorCode::InsufficientCapacity)),
+                    [None, None] => return Err(RejectReason::RelayPool),
                 };
                 Ok(Choice { relays, missing, next: None, claimed: None })
             }
         }
     }
 
-    /// Puts back what [`Server::choose`] took.
+    /// Undoes [`Server::choose`].
     pub(super) fn give_back(&mut self, choice: &Choice) {
         match (choice.relays, choice.next, choice.claimed) {
             (_, _, Some(_)) => {}
@@ -88,9 +88,9 @@ impl Server {
         }
     }
 
-    /// Takes the quota of `user`, and returns the user's meter. What is claimed has been paid for by whoever reserved
-    /// it: the same user pays no second time, another one pays instead.
-    pub(super) fn take_units(&self, now: Nanos, user: u64, choice: &Choice) -> Result<u32, Refusal> {
+    /// Takes the quota of `user`, and returns the user's meter. A claimed reservation is already counted: the same
+    /// user pays nothing, another user pays instead.
+    pub(super) fn take_units(&self, now: Nanos, user: u64, choice: &Choice) -> Result<u32, RejectReason> {
         match choice.claimed {
             Some(claimed) if claimed.quota_key == user => Ok(self.shared.meter(user)),
             Some(claimed) => {
@@ -104,7 +104,7 @@ impl Server {
         }
     }
 
-    /// Undoes [`Server::take_units`]. A reservation that stays, stays its claimer's.
+    /// Undoes [`Server::take_units`]. A reservation that stays counts against its claimer.
     pub(super) fn return_units(&mut self, user: u64, choice: &Choice) {
         match choice.claimed {
             Some(claimed) if claimed.quota_key != user => self.reservations.change_payer(claimed.token, user),
@@ -113,13 +113,13 @@ impl Server {
         }
     }
 
-    /// Publishes flow, relayed addresses and token; all of them or none.
+    /// Publishes flow, relayed addresses and token: all or none.
     pub(super) fn make_known(
         &mut self,
         request: &Request<'_, '_>,
         quota_key: u64,
         choice: &Choice,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RejectReason> {
         let mut known = self.shared.publish_flow(&request.flow, self.worker);
         for drawn in choice.relays.iter().flatten() {
             known = known
@@ -127,14 +127,14 @@ impl Server {
         }
         if !known {
             self.make_unknown(request, choice);
-            return Err(Refusal::Allocations);
+            return Err(RejectReason::Allocations);
         }
         let Some((drawn, token)) = choice.next else { return Ok(()) };
         let expires = request.now.saturating_add(reservation::LIFETIME);
         let held = Reservation { token, relay: drawn.relay, relayed: drawn.relayed, quota_key, expires };
         if !self.shared.publish_token(token, self.worker) || !self.reservations.hold(request.now, held) {
             self.make_unknown(request, choice);
-            return Err(Refusal::Reservations);
+            return Err(RejectReason::Reservations);
         }
         Ok(())
     }

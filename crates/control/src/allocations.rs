@@ -1,0 +1,129 @@
+//! `/api/v1/turn/allocations`: counts for every request, single allocations for requests with the API token.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{Path as Named, Query};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde::Deserialize;
+use serde_json::json;
+use tt_status::turn::{AllocationAdmin, AllocationCursor, NoReply};
+
+use crate::answer::{absent, json_of};
+use crate::state::{App, Shared};
+
+/// Default and maximum number of rows of a page.
+const PAGE: usize = 100;
+const PAGE_MAX: usize = 1_000;
+
+/// Query parameters of the allocation list.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    /// `next` of the previous page.
+    after: Option<String>,
+    /// Maximum number of rows.
+    limit: Option<usize>,
+}
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/api/v1/turn/allocations", get(list))
+        .route("/api/v1/turn/allocations/{relayed}", get(one).delete(end))
+}
+
+/// Returns counts; with a token or query parameters, the list as well.
+async fn list(app: App, headers: HeaderMap, Query(query): Query<ListQuery>) -> Response {
+    let Some(turn) = &app.state.turn else { return absent("turn") };
+    let turn = turn();
+    let mut response = json!({
+        "listens": turn.listens,
+        "realm": turn.realm,
+        "workers": turn.workers,
+        "draining": turn.draining,
+        "allocations": turn.allocations,
+    });
+    if !headers.contains_key(AUTHORIZATION) && query.after.is_none() && query.limit.is_none() {
+        return json_of(&response);
+    }
+    let admin = match authorized(&app, &headers) {
+        Ok(admin) => admin,
+        Err(rejection) => return *rejection,
+    };
+    let Some(from) = query.after.as_deref().map_or(Some(AllocationCursor::default()), AllocationCursor::parse) else {
+        return rejected(StatusCode::BAD_REQUEST, "`after` must be `next` of the previous page");
+    };
+    let limit = query.limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
+    match admin.page(from, limit).await {
+        Ok(page) => {
+            response["list"] = json!(page.rows);
+            response["next"] = json!(page.next.map(|next| next.to_string()));
+            json_of(&response)
+        }
+        Err(NoReply) => no_reply(),
+    }
+}
+
+/// Returns the allocation with a relayed address.
+async fn one(app: App, headers: HeaderMap, relayed: Named<String>) -> Response {
+    let admin = match authorized(&app, &headers) {
+        Ok(admin) => admin,
+        Err(rejection) => return *rejection,
+    };
+    let Ok(relayed) = relayed.parse::<SocketAddr>() else { return no_address() };
+    match admin.find(relayed).await {
+        Ok(Some(row)) => json_of(&row),
+        Ok(None) => rejected(StatusCode::NOT_FOUND, "no live allocation has this relayed address"),
+        Err(NoReply) => no_reply(),
+    }
+}
+
+/// Ends the allocation with a relayed address.
+async fn end(app: App, headers: HeaderMap, relayed: Named<String>) -> Response {
+    let admin = match authorized(&app, &headers) {
+        Ok(admin) => admin,
+        Err(rejection) => return *rejection,
+    };
+    let Ok(relayed) = relayed.parse::<SocketAddr>() else { return no_address() };
+    match admin.end(relayed).await {
+        Ok(true) => {
+            tracing::info!(%relayed, "allocation ended over the API");
+            json_of(&json!({ "ended": relayed }))
+        }
+        Ok(false) => rejected(StatusCode::NOT_FOUND, "no live allocation has this relayed address"),
+        Err(NoReply) => no_reply(),
+    }
+}
+
+/// Returns access to the workers if the request carries the API token.
+fn authorized<'a>(app: &'a Shared, headers: &HeaderMap) -> Result<&'a dyn AllocationAdmin, Box<Response>> {
+    let Some(admin) = &app.state.admin else { return Err(Box::new(absent("turn"))) };
+    match &admin.token {
+        None => {
+            let error = "no API token is configured (--api-token-file): single allocations are not available";
+            Err(Box::new(rejected(StatusCode::FORBIDDEN, error)))
+        }
+        Some(token) if token.matches_bearer(headers) => Ok(&*admin.allocations),
+        Some(_) => {
+            let error = "the request needs the header `Authorization: Bearer TOKEN` with the configured API token";
+            let rejection = rejected(StatusCode::UNAUTHORIZED, error);
+            Err(Box::new(([(WWW_AUTHENTICATE, "Bearer")], rejection).into_response()))
+        }
+    }
+}
+
+fn rejected(status: StatusCode, error: &str) -> Response {
+    (status, Json(json!({ "error": error }))).into_response()
+}
+
+fn no_address() -> Response {
+    rejected(StatusCode::BAD_REQUEST, "the path must end with the relayed ADDRESS:PORT of an allocation")
+}
+
+fn no_reply() -> Response {
+    rejected(StatusCode::SERVICE_UNAVAILABLE, "a worker did not reply in time; try again")
+}

@@ -1,0 +1,106 @@
+//! Live streams: snapshots for listeners, and server-sent events for the page.
+//!
+//! One task takes the snapshots for all of them, four times a second and only while somebody listens; a listener
+//! that is slow misses snapshots, never gets old ones.
+
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use futures_util::stream;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use crate::snapshot::Snapshot;
+use crate::state::{App, Shared};
+use tt_status::Reading;
+
+/// How often a snapshot is taken while somebody listens.
+const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new().route("/api/v1/live", get(events))
+}
+
+/// Takes snapshots for ever.
+pub(crate) async fn sample(shared: Arc<Shared>) {
+    loop {
+        tokio::time::sleep(SNAPSHOT_EVERY).await;
+        if shared.latest.snapshot.receiver_count() > 0 {
+            shared.latest.snapshot.send_replace(Some(Arc::new(everything(&shared))));
+        }
+    }
+}
+
+fn everything(shared: &Shared) -> Snapshot {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Snapshot {
+        at_unix_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
+        trial: shared.state.ice_servers.is_some(),
+        machine: shared.state.machine.as_ref().map(|machine| machine()),
+        turn: read(shared.state.turn.as_ref(), &shared.latest.failed[0]),
+        market: read(shared.state.market.as_ref(), &shared.latest.failed[1]),
+        risk: read(shared.state.risk.as_ref(), &shared.latest.failed[2]),
+    }
+}
+
+/// Reads the status of a part. A part whose reading panics is absent from then on; the others continue.
+fn read<T>(reading: Option<&Reading<T>>, failed: &AtomicBool) -> Option<T> {
+    let reading = reading.filter(|_| !failed.load(Relaxed))?;
+    let read = catch_unwind(AssertUnwindSafe(|| reading()));
+    if read.is_err() {
+        failed.store(true, Relaxed);
+        tracing::error!(
+            part = std::any::type_name::<T>(),
+            "a status reading panicked; live streams continue without it"
+        );
+    }
+    read.ok()
+}
+
+/// One listener: the snapshots to come, and its permit among the open streams.
+pub(crate) struct Listener {
+    latest: watch::Receiver<Option<Arc<Snapshot>>>,
+    stopping: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    pub(crate) fn new(shared: &Shared) -> Option<Self> {
+        let place = Arc::clone(&shared.streams).try_acquire_owned().ok()?;
+        Some(Self { latest: shared.latest.snapshot.subscribe(), stopping: shared.stopping.clone(), _place: place })
+    }
+
+    /// The next snapshot; `None` when the server ends.
+    pub(crate) async fn next(&mut self) -> Option<Arc<Snapshot>> {
+        loop {
+            tokio::select! {
+                _ = self.stopping.wait_for(|stop| *stop) => return None,
+                changed = self.latest.changed() => changed.ok()?,
+            }
+            let latest = self.latest.borrow_and_update().clone();
+            if latest.is_some() {
+                return latest;
+            }
+        }
+    }
+}
+
+async fn events(app: App) -> Response {
+    let Some(listener) = Listener::new(&app) else { return too_many() };
+    let events = stream::unfold(listener, |mut listener| async {
+        let event = Event::default().json_data(&*listener.next().await?).ok()?;
+        Some((Ok::<_, Infallible>(event), listener))
+    });
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
+}
+
+pub(crate) fn too_many() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "too many live streams\n").into_response()
+}

@@ -1,0 +1,40 @@
+//! `/healthz`, `/readyz` and `/api/v1/machine`.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::answer::{absent, json_of};
+use crate::state::App;
+
+/// 200 as long as the control plane answers.
+pub(crate) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Returns 200 if every engine of this process is ready, else 503. The body names the part that is not ready.
+///
+/// The TURN server is ready if it listens, all workers run and it does not drain; the market engine, if every feed is
+/// connected and every book verified.
+pub(crate) async fn readyz(app: App) -> Response {
+    let word = |ready: Option<bool>| match ready {
+        Some(true) => "ready",
+        Some(false) => "not ready",
+        None => "absent",
+    };
+    let turn = app.state.turn.as_ref().map(|turn| {
+        let turn = turn();
+        !turn.listens.is_empty() && !turn.draining && turn.workers_down == 0
+    });
+    let market = app.state.market.as_ref().map(|market| market().is_ready());
+    let risk = app.state.risk.as_ref().map(|_| true);
+    let ready = [turn, market, risk].iter().all(|part| part.unwrap_or(true));
+    let body = json!({ "ready": ready, "turn": word(turn), "market": word(market), "risk": word(risk) });
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, axum::Json(body)).into_response()
+}
+
+/// `GET /api/v1/machine`.
+pub(crate) async fn machine(app: App) -> Response {
+    app.state.machine.as_ref().map_or_else(|| absent("machine"), |machine| json_of(&machine()))
+}

@@ -1,0 +1,235 @@
+//! `/metrics`: Prometheus' text format.
+//!
+//! Labels come from closed lists in the code and from the configured venues: never a user's name or an address.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+use crate::state::{App, Shared};
+use tt_status::accounting::{Accounting, Count, Quantiles, Stages};
+use tt_status::machine::MachineStatus;
+use tt_status::market::{Feed, MarketStatus};
+use tt_status::risk::RiskStatus;
+use tt_status::turn::{Streams, TurnStatus};
+
+/// The text format's version, as Prometheus asks for it.
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub(crate) async fn metrics(app: App) -> Response {
+    ([(CONTENT_TYPE, TEXT_FORMAT)], exposition(&app)).into_response()
+}
+
+fn exposition(shared: &Shared) -> String {
+    let mut text = Exposition::default();
+    if let Some(machine) = &shared.state.machine {
+        text.machine(&machine());
+    }
+    if let Some(turn) = &shared.state.turn {
+        text.turn(&turn());
+    }
+    if let Some(market) = &shared.state.market {
+        text.market(&market());
+    }
+    if let Some(risk) = &shared.state.risk {
+        text.risk(&risk());
+    }
+    text.0
+}
+
+/// Text under construction: each family is written at once, as the format demands.
+#[derive(Default)]
+pub(crate) struct Exposition(String);
+
+impl Exposition {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        self.0.push_str(name);
+        for (index, (label, text)) in labels.iter().enumerate() {
+            let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.0, "{}{label}=\"{escaped}\"", if index == 0 { '{' } else { ',' });
+        }
+        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: f64) {
+        self.family(name, kind, help);
+        self.sample(name, &[], value);
+    }
+
+    fn counts(&mut self, name: &str, label: &str, help: &str, counts: &[Count]) {
+        self.family(name, "counter", help);
+        for count in counts {
+            self.sample(name, &[(label, count.name)], count.count as f64);
+        }
+    }
+
+    fn ledger(&mut self, engine: &str, ledger: &Accounting) {
+        let unit = ledger.unit;
+        let name = |rest: &str| format!("truetick_{engine}_{unit}_{rest}_total");
+        let in_help = format!("{unit} that came in; equals the sum of outcomes and drops.");
+        self.single(&name("in"), "counter", &in_help, ledger.input as f64);
+        self.counts(&name("out"), "outcome", &format!("{unit} by what became of them."), &ledger.outcomes);
+        self.counts(&name("dropped"), "reason", &format!("{unit} dropped, by reason."), &ledger.drops);
+    }
+
+    fn stages(&mut self, engine: &str, stages: &Stages) {
+        let name = format!("truetick_{engine}_stage_seconds");
+        self.family(&name, "summary", "Sampled time of each stage of a pass.");
+        for stage in &stages.stages {
+            let labels = [("stage", stage.stage)];
+            self.sample(&format!("{name}_sum"), &labels, seconds(stage.mean_ns) * stage.n as f64);
+            self.sample(&format!("{name}_count"), &labels, stage.n as f64);
+        }
+        if let Some(pass) = &stages.pass {
+            let name = format!("truetick_{engine}_pass_seconds");
+            self.family(&name, "summary", "Sampled time of a whole pass.");
+            self.summary(&name, &[], pass);
+        }
+    }
+
+    fn summary(&mut self, name: &str, labels: &[(&str, &str)], times: &Quantiles) {
+        let quantiles =
+            [("0.5", Some(times.p50_ns)), ("0.95", times.p95_ns), ("0.99", times.p99_ns), ("0.999", times.p999_ns)];
+        for (quantile, ns) in quantiles {
+            let Some(ns) = ns else { continue };
+            let labels: Vec<_> = labels.iter().copied().chain([("quantile", quantile)]).collect();
+            self.sample(name, &labels, seconds(ns as f64));
+        }
+        self.sample(&format!("{name}_sum"), labels, seconds(times.mean_ns) * times.n as f64);
+        self.sample(&format!("{name}_count"), labels, times.n as f64);
+    }
+
+    fn machine(&mut self, machine: &MachineStatus) {
+        let uptime = Duration::from_millis(machine.uptime_ms).as_secs_f64();
+        let cpu = Duration::from_millis(machine.cpu_ms).as_secs_f64();
+        self.family("truetick_build", "gauge", "The running build; always 1.");
+        self.sample("truetick_build", &[("version", machine.version), ("profile", machine.build)], 1.0);
+        self.single("truetick_uptime_seconds", "gauge", "Since the control plane started.", uptime);
+        self.single("process_cpu_seconds_total", "counter", "Processor time, user and system.", cpu);
+        self.single("process_resident_memory_bytes", "gauge", "Memory in use.", machine.rss_bytes as f64);
+    }
+
+    fn turn(&mut self, turn: &TurnStatus) {
+        self.ledger("turn", &turn.ledger);
+        self.stages("turn", &turn.stages);
+        let of = &turn.allocations;
+        self.single("truetick_turn_allocations", "gauge", "Live allocations.", of.live as f64);
+        self.single("truetick_turn_allocations_max", "gauge", "Live allocations at most.", of.capacity as f64);
+        self.single("truetick_turn_allocations_created_total", "counter", "Allocations created.", of.created as f64);
+        let directions = [
+            Count { name: "to_peers", count: of.to_peers_bytes },
+            Count { name: "to_clients", count: of.to_clients_bytes },
+        ];
+        self.counts("truetick_turn_relayed_bytes_total", "direction", "Payload relayed.", &directions);
+        self.streams(&turn.streams);
+        self.operation(turn);
+    }
+
+    fn streams(&mut self, of: &Streams) {
+        let name = |rest: &str| format!("truetick_turn_connections{rest}");
+        self.single(&name(""), "gauge", "Connections over TCP and TLS.", of.open as f64);
+        self.single(&name("_tls"), "gauge", "Connections over TLS.", of.open_tls as f64);
+        self.single(&name("_half_open"), "gauge", "Connections without a whole message yet.", of.half_open as f64);
+        self.single(&name("_accepted_total"), "counter", "Accepted connections.", of.accepted as f64);
+        self.counts(&name("_refused_total"), "bound", "Rejected connections, by limit.", &of.refused);
+        self.counts(&name("_ended_total"), "reason", "Connections ended, by reason.", &of.ended);
+        self.single(&name("_handshakes_total"), "counter", "TLS handshakes completed.", of.handshakes as f64);
+        self.single(&name("_messages_in_total"), "counter", "Messages over TCP and TLS.", of.messages_in as f64);
+        let help = "Unsent bytes of ended connections.";
+        self.single(&name("_unsent_bytes_total"), "counter", help, of.unsent_bytes as f64);
+    }
+
+    /// What an operator watches. Labels are codes, names from closed lists, and the configuration's own rules.
+    fn operation(&mut self, turn: &TurnStatus) {
+        self.single("truetick_turn_draining", "gauge", "1 during a drain.", f64::from(turn.draining));
+        let down = turn.workers_down as f64;
+        self.single("truetick_turn_workers_down", "gauge", "Workers that are down after a panic.", down);
+        let panics = turn.panics as f64;
+        self.single("truetick_turn_worker_panics_total", "counter", "Panics of workers.", panics);
+        let lost = turn.kernel_lost as f64;
+        self.single("truetick_turn_kernel_lost_total", "counter", "Datagrams that the kernel dropped.", lost);
+        self.family("truetick_turn_faults_total", "counter", "Failed system calls.");
+        for fault in &turn.faults {
+            let labels = [("call", fault.call), ("fault", fault.error)];
+            self.sample("truetick_turn_faults_total", &labels, fault.count as f64);
+        }
+        self.family("truetick_turn_errors_total", "counter", "Error replies, by code.");
+        for error in &turn.errors {
+            self.sample("truetick_turn_errors_total", &[("code", &error.code.to_string())], error.count as f64);
+        }
+        let help = "Requests rejected with 403, 486 or 508, by reason.";
+        self.counts("truetick_turn_refused_total", "reason", help, &turn.refusals);
+        self.family("truetick_turn_peers_denied_total", "counter", "Peers denied, by the rule of the peer policy.");
+        for rule in &turn.denied {
+            self.sample("truetick_turn_peers_denied_total", &[("rule", &rule.rule)], rule.count as f64);
+        }
+    }
+
+    fn market(&mut self, market: &MarketStatus) {
+        self.ledger("market", &market.ledger);
+        self.stages("market", &market.stages);
+        self.feeds(market);
+        self.family("truetick_market_books", "gauge", "Books by venue and by the proof that they carry.");
+        let mut proofs: Vec<_> = market.books.iter().map(|book| (book.venue, book.proof)).collect();
+        proofs.sort_unstable();
+        for group in proofs.chunk_by(|a, b| a == b) {
+            let labels = [("venue", group[0].0), ("proof", group[0].1)];
+            self.sample("truetick_market_books", &labels, group.len() as f64);
+        }
+        let name = "truetick_market_ingest_seconds";
+        self.family(name, "summary", "Ingest, a row of the published result each, from live traffic.");
+        for row in &market.ingest {
+            if let Some(quantiles) = &row.quantiles {
+                self.summary(name, &[("row", row.name)], quantiles);
+            }
+        }
+    }
+
+    /// A venue that several connections serve is one series: connected when all are.
+    fn feeds(&mut self, market: &MarketStatus) {
+        let mut venues: Vec<Feed> = Vec::new();
+        for feed in &market.feeds {
+            match venues.iter_mut().find(|venue| venue.venue == feed.venue) {
+                Some(venue) => venue.add(feed),
+                None => venues.push(feed.clone()),
+            }
+        }
+        let mut each = |name: &str, kind: &str, help: &str, value: fn(&Feed) -> f64| {
+            self.family(name, kind, help);
+            for feed in &venues {
+                self.sample(name, &[("venue", feed.venue)], value(feed));
+            }
+        };
+        each("truetick_market_connected", "gauge", "1 while connected.", |feed| f64::from(feed.connected));
+        each("truetick_market_feed_frames_total", "counter", "Frames by venue.", |feed| feed.frames as f64);
+        each("truetick_market_gaps_total", "counter", "Gaps found.", |feed| feed.gaps as f64);
+        each("truetick_market_resyncs_total", "counter", "Books resynchronised.", |feed| feed.resyncs as f64);
+        each("truetick_market_reconnects_total", "counter", "Reconnections.", |feed| feed.reconnects as f64);
+    }
+
+    fn risk(&mut self, risk: &RiskStatus) {
+        self.ledger("risk", &risk.ledger);
+        self.stages("risk", &risk.stages);
+        self.counts("truetick_risk_reasons_total", "reason", "Reasons in rejected intents.", &risk.reasons);
+        if let Some(journey) = &risk.journey {
+            self.family("truetick_risk_journey_seconds", "summary", "From the push into the ring to the verdict.");
+            self.summary("truetick_risk_journey_seconds", &[], journey);
+        }
+        let ring = &risk.ring;
+        self.single("truetick_risk_ring_slots", "gauge", "Slots of the ring.", ring.capacity as f64);
+        self.single("truetick_risk_ring_pushed_total", "counter", "Intents pushed.", ring.pushed as f64);
+        self.single("truetick_risk_ring_popped_total", "counter", "Intents popped.", ring.popped as f64);
+        self.single("truetick_risk_ring_full_total", "counter", "Pushes into a full ring.", ring.full as f64);
+    }
+}
+
+fn seconds(ns: f64) -> f64 {
+    ns / 1e9
+}

@@ -1,0 +1,60 @@
+// The figures: the schematic from the running engines, the rest from a kept result of `truetick bench`.
+
+import { make, text } from "/figures/parts.js";
+import { showFlow } from "/figures/flow.js";
+import { mountFigures } from "/figures/figures.js";
+import { showSpread } from "/figures/spread.js";
+
+const FLOW_EVERY_MS = 2000;
+const PASSES_EVERY_MS = 3000;
+let shownAt = 0;
+
+/** The stages of the running engines; seldom, so that one can read them. */
+export function showLiveFlow(snapshot) {
+  if (snapshot.at_unix_ms - shownAt < FLOW_EVERY_MS) return;
+  shownAt = snapshot.at_unix_ms;
+  const paths = {};
+  for (const engine of ["turn", "market", "risk"]) {
+    const timed = snapshot[engine]?.stages;
+    if (!timed) continue;
+    const stages = timed.stages.map(({ stage, n, mean_ns: mean }) => ({ name: stage.replace("_", " "), ns: n > 0 ? mean : undefined }));
+    paths[engine] = { stages, whole: timed.pass?.p50_ns, says: "a whole pass, p50" };
+  }
+  showFlow(document.getElementById("flow"), paths, "nothing came yet");
+}
+
+/** How long passes take, again every few seconds; the chart is rebuilt when an engine has its first sample. */
+export async function showPasses(isPaused) {
+  const part = document.getElementById("passes");
+  let [chart, drawn] = [null, ""];
+  for (;;) {
+    try {
+      const passes = await (await fetch("/api/v1/machine/passes")).json();
+      const engines = passes.classes.map((entry) => entry.placement);
+      if (drawn === engines.join()) {
+        if (!isPaused()) chart?.update(passes.classes);
+      } else {
+        chart?.stop();
+        chart = showSpread(part, passes, engines, "Engine");
+        drawn = engines.join();
+      }
+    } catch {
+      // The event stream reports that the server is gone.
+    }
+    await new Promise((resolve) => setTimeout(resolve, PASSES_EVERY_MS));
+  }
+}
+
+/** The kept result, or what makes one. */
+export async function showKept() {
+  const kept = document.getElementById("kept");
+  const says = document.getElementById("kept-of");
+  const report = await (await fetch("/api/v1/machine/report")).json();
+  if (report.absent) {
+    says.replaceChildren("None yet: ", make("code", {}, report.command), " makes one, and this server shows it when it starts again.");
+    return;
+  }
+  const { truetick_bench: title, quick, environment: { date, machine, build }, warnings } = report.summary;
+  text(says, [`bench ${title}${quick ? ", quick" : ""}`, date, machine.cpu, build.profile, ...warnings].join(" · "));
+  mountFigures(kept, report, { withFlow: false });
+}

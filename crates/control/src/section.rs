@@ -1,0 +1,21 @@
+//! `[http]`: the section of the configuration file.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The default address of the control plane.
+pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9641);
+
+/// Where the page, the metrics and the JSON interfaces are served.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpSection {
+    /// Address and TCP port.
+    pub listen: Option<SocketAddr>,
+    /// File with the API token, which the list of allocations requires.
+    pub api_token_file: Option<PathBuf>,
+    /// `report.json` of a bench on this machine, for the page's figures.
+    pub report: Option<PathBuf>,
+}

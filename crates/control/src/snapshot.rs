@@ -1,0 +1,36 @@
+//! The latest status of all parts together, for the live streams.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::Serialize;
+use tokio::sync::watch;
+use tt_status::machine::MachineStatus;
+use tt_status::market::MarketStatus;
+use tt_status::risk::RiskStatus;
+use tt_status::turn::TurnStatus;
+
+/// The status of all parts at one instant.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Snapshot {
+    pub(crate) at_unix_ms: u64,
+    /// Whether the page can offer a trial credential.
+    pub(crate) trial: bool,
+    pub(crate) machine: Option<MachineStatus>,
+    pub(crate) turn: Option<TurnStatus>,
+    pub(crate) market: Option<MarketStatus>,
+    pub(crate) risk: Option<RiskStatus>,
+}
+
+/// The latest snapshot, absent until the first.
+pub(crate) struct Latest {
+    pub(crate) snapshot: watch::Sender<Option<Arc<Snapshot>>>,
+    /// Parts whose reading panicked: TURN, market, risk.
+    pub(crate) failed: [AtomicBool; 3],
+}
+
+impl Latest {
+    pub(crate) fn new() -> Self {
+        Self { snapshot: watch::Sender::new(None), failed: Default::default() }
+    }
+}

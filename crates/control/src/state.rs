@@ -1,0 +1,51 @@
+//! What the control plane shows, and what every route has access to.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, watch};
+use tt_status::Reading;
+use tt_status::machine::MachineStatus;
+use tt_status::market::MarketStatus;
+use tt_status::risk::RiskStatus;
+use tt_status::turn::{AllocationAdmin, IceServers, TurnStatus};
+
+use crate::snapshot::Latest;
+use crate::token::ApiToken;
+
+/// What the control plane shows. A part without a reading is shown as absent.
+#[derive(Default)]
+pub struct State {
+    /// The machine and this process.
+    pub machine: Option<Reading<MachineStatus>>,
+    /// The TURN server.
+    pub turn: Option<Reading<TurnStatus>>,
+    /// The market engine.
+    pub market: Option<Reading<MarketStatus>>,
+    /// The gate and the strategy in front of it.
+    pub risk: Option<Reading<RiskStatus>>,
+    /// The trial credential that the page offers. Absent if real users are configured.
+    pub ice_servers: Option<IceServers>,
+    /// Access to single allocations. Absent without a TURN server.
+    pub admin: Option<Admin>,
+    /// `report.json` of a bench on this machine, for the page's figures.
+    pub report: Option<Arc<str>>,
+}
+
+/// Access to single allocations.
+pub struct Admin {
+    /// The workers.
+    pub allocations: Arc<dyn AllocationAdmin>,
+    /// The API token; without one, all requests are rejected.
+    pub token: Option<ApiToken>,
+}
+
+/// What every route has access to.
+pub(crate) struct Shared {
+    pub(crate) state: State,
+    pub(crate) latest: Latest,
+    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// The argument of a route's function.
+pub(crate) type App = axum::extract::State<Arc<Shared>>;

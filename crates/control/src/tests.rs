@@ -1,0 +1,259 @@
+//! The control plane over real connections, with snapshots in the place of engines.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+use std::sync::Arc;
+
+use tt_status::Reading;
+
+use super::*;
+use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
+use tt_status::turn::{Allocations, CallErrors, CodeCount, RuleCount, Streams, TurnStatus};
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+fn ask(running: &Running, request: &str) -> Answer {
+    let mut stream = TcpStream::connect(running.listen()).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head: head.to_ascii_lowercase(), body: body.to_owned() }
+}
+
+fn get(running: &Running, path: &str) -> Answer {
+    ask(running, &format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", running.listen()))
+}
+
+fn json(running: &Running, path: &str) -> Value {
+    let answer = get(running, path);
+    assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    serde_json::from_str(&answer.body).unwrap()
+}
+
+fn start_with(state: State) -> Running {
+    start("127.0.0.1:0".parse().unwrap(), state).unwrap()
+}
+
+fn turn() -> TurnStatus {
+    let drops = vec![Count { name: "not_stun", count: 2 }, Count { name: "peer \"denied\"", count: 1 }];
+    let pass = Quantiles {
+        n: 4,
+        mean_ns: 250.0,
+        min_ns: 200,
+        p50_ns: 240,
+        p95_ns: Some(300),
+        p99_ns: Some(300),
+        p999_ns: Some(300),
+        max_ns: 300,
+    };
+    TurnStatus {
+        listens: vec!["udp 127.0.0.1:3478".into()],
+        realm: "truetick".into(),
+        workers: 1,
+        ledger: Accounting::new("datagrams", 10, vec![Count { name: "replied", count: 7 }], drops),
+        stages: Stages {
+            one_in: 64,
+            stages: vec![StageMean { stage: "parse", n: 4, mean_ns: 50.0 }],
+            pass: Some(pass),
+            buckets: vec![
+                tt_status::distribution::Bucket { low_ns: 198.0, high_ns: 202.0, count: 3 },
+                tt_status::distribution::Bucket { low_ns: 296.0, high_ns: 304.0, count: 1 },
+            ],
+        },
+        allocations: Allocations { live: 1, capacity: 1000, created: 3, ended: 2, ..Allocations::default() },
+        streams: Streams { open: 5, ended: vec![Count { name: "idle", count: 6 }], ..Streams::default() },
+        draining: false,
+        workers_down: 0,
+        panics: 0,
+        kernel_lost: 7,
+        faults: vec![CallErrors { call: "receive", error: "no_buffers", count: 2 }],
+        errors: vec![CodeCount { code: 403, count: 5 }],
+        refusals: vec![Count { name: "user_quota", count: 4 }],
+        denied: vec![RuleCount { rule: "deny 10.0.0.0/8 (built-in)".into(), count: 5 }],
+    }
+}
+
+/// Every sample as name with labels and value, after the format's rules were checked: a family's comments stand
+/// before its samples, no family and no sample comes twice.
+fn samples(text: &str) -> Vec<(String, f64)> {
+    let (mut families, mut samples): (Vec<String>, Vec<(String, f64)>) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let name = rest.split(' ').next().unwrap().to_owned();
+            assert!(!families.contains(&name), "{name} twice");
+            families.push(name);
+        } else if !line.starts_with("# HELP ") {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let name = series.split('{').next().unwrap();
+            let family = families.last().unwrap();
+            let suffix = name.strip_prefix(family.as_str()).unwrap_or_else(|| panic!("{name} outside {family}"));
+            assert!(matches!(suffix, "" | "_sum" | "_count"), "{name} in {family}");
+            assert!(samples.iter().all(|(known, _)| known != series), "{series} twice");
+            samples.push((series.to_owned(), value.parse().unwrap()));
+        }
+    }
+    samples
+}
+
+#[test]
+fn distinguishes_absent_engines_from_unknown_paths() {
+    let running = start_with(State::default());
+    for path in ["turn/stages", "market/ticker", "risk/verdicts", "internal/engine/ingest-metrics"] {
+        let answer = get(&running, &format!("/api/v1/{path}"));
+        assert_eq!(answer.status, 404);
+        assert!(answer.body.contains("\"absent\""), "{path}: {}", answer.body);
+    }
+    assert!(get(&running, "/api/v1/nothing").body.contains("no such path"));
+    assert_eq!(json(&running, "/readyz")["turn"], "absent");
+    assert_eq!(get(&running, "/healthz").body, "ok\n");
+    running.stop();
+}
+
+/// Case A83: health is red while a worker is down.
+#[test]
+fn ready_only_while_every_worker_runs() {
+    let down = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let workers_down = Arc::clone(&down);
+    let reading: Reading<TurnStatus> =
+        Arc::new(move || TurnStatus { workers_down: workers_down.load(std::sync::atomic::Ordering::SeqCst), ..turn() });
+    let running = start_with(State { turn: Some(reading), ..State::default() });
+    assert_eq!(get(&running, "/readyz").status, 200);
+    down.store(1, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(get(&running, "/readyz").status, 503);
+    down.store(0, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(get(&running, "/readyz").status, 200);
+    running.stop();
+}
+
+#[test]
+fn a_reading_reaches_json_and_metrics_with_its_sum() {
+    let running = start_with(State { turn: Some(Arc::new(turn)), ..State::default() });
+    let drops = json(&running, "/api/v1/turn/drops");
+    assert_eq!((drops["in"].as_u64(), drops["out"].as_u64()), (Some(10), Some(7)));
+    assert_eq!((drops["dropped"].as_u64(), drops["closes"].as_bool()), (Some(3), Some(true)));
+    assert_eq!((&drops["kernel_lost"], &drops["faults"][0]["count"]), (&7.into(), &2.into()));
+    let answer = get(&running, "/metrics");
+    let samples = samples(&answer.body);
+    let value = |series: &str| samples.iter().find(|(name, _)| name == series).unwrap_or_else(|| panic!("{series}")).1;
+    assert_eq!(value("truetick_turn_datagrams_in_total"), 10.0);
+    assert_eq!(value("truetick_turn_connections"), 5.0);
+    assert_eq!(value("truetick_turn_connections_ended_total{reason=\"idle\"}"), 6.0);
+    assert_eq!(value("truetick_turn_datagrams_dropped_total{reason=\"peer \\\"denied\\\"\"}"), 1.0);
+    assert_eq!(value("truetick_turn_kernel_lost_total"), 7.0);
+    assert_eq!(value("truetick_turn_faults_total{call=\"receive\",fault=\"no_buffers\"}"), 2.0);
+    assert_eq!(value("truetick_turn_errors_total{code=\"403\"}"), 5.0);
+    assert_eq!(value("truetick_turn_refused_total{reason=\"user_quota\"}"), 4.0);
+    assert_eq!(value("truetick_turn_peers_denied_total{rule=\"deny 10.0.0.0/8 (built-in)\"}"), 5.0);
+    assert_eq!(value("truetick_turn_pass_seconds{quantile=\"0.5\"}"), 240e-9);
+    assert!((value("truetick_turn_stage_seconds_sum{stage=\"parse\"}") - 200e-9).abs() < 1e-15);
+    running.stop();
+}
+
+#[test]
+fn a_ledger_that_does_not_close_says_so() {
+    assert!(!Accounting::new("frames", 3, vec![Count { name: "applied", count: 1 }], vec![]).closes);
+}
+
+#[test]
+fn only_reading_is_possible_and_only_from_this_machine() {
+    let running = start_with(State::default());
+    let listen = running.listen();
+    let post = format!("POST /healthz HTTP/1.1\r\nHost: {listen}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert_eq!(ask(&running, &post).status, 405);
+    let rebound = ask(&running, "GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n");
+    assert_eq!(rebound.status, 403);
+    assert!(rebound.head.contains("content-security-policy: default-src 'none'"), "{}", rebound.head);
+    assert!(!rebound.head.contains("access-control-allow-origin"));
+    running.stop();
+}
+
+#[test]
+fn the_live_stream_sends_snapshots_until_the_server_stops() {
+    let running = start_with(State { turn: Some(Arc::new(turn)), ..State::default() });
+    let mut stream = TcpStream::connect(running.listen()).unwrap();
+    stream.write_all(format!("GET /api/v1/live HTTP/1.1\r\nHost: {}\r\n\r\n", running.listen()).as_bytes()).unwrap();
+    let mut text = String::new();
+    let mut chunk = [0; 4096];
+    while text.matches("\ndata: ").count() < 2 {
+        let length = stream.read(&mut chunk).unwrap();
+        assert!(length > 0, "ended early: {text}");
+        text.push_str(core::str::from_utf8(&chunk[..length]).unwrap());
+    }
+    assert!(text.contains("\"listens\":[\"udp 127.0.0.1:3478\"]"), "{text}");
+    running.stop();
+    while stream.read(&mut chunk).unwrap() > 0 {}
+}
+
+/// Reads events of the live stream until `enough`.
+fn live_until(running: &Running, enough: impl Fn(&str) -> bool) -> String {
+    let mut stream = TcpStream::connect(running.listen()).unwrap();
+    stream.write_all(format!("GET /api/v1/live HTTP/1.1\r\nHost: {}\r\n\r\n", running.listen()).as_bytes()).unwrap();
+    let (mut text, mut chunk) = (String::new(), [0; 4096]);
+    while !enough(&text) {
+        let length = stream.read(&mut chunk).unwrap();
+        assert!(length > 0, "ended early: {text}");
+        text.push_str(core::str::from_utf8(&chunk[..length]).unwrap());
+    }
+    text
+}
+
+#[test]
+fn case_m42_a_part_that_panics_is_detached_and_the_streams_of_the_others_go_on() {
+    let asked = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let counter = Arc::clone(&asked);
+    let market: Reading<tt_status::market::MarketStatus> = Arc::new(move || {
+        counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        panic!("a reader of the market fails, as this test wants it")
+    });
+    let running = start_with(State { turn: Some(Arc::new(turn)), market: Some(market), ..State::default() });
+    for _ in 0..2 {
+        let text = live_until(&running, |text| text.matches("\ndata: ").count() >= 3);
+        assert!(text.contains("\"listens\":[\"udp 127.0.0.1:3478\"]") && text.contains("\"market\":null"), "{text}");
+    }
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 1, "it is asked no more");
+    assert_eq!(get(&running, "/api/v1/turn/stages").status, 200);
+    // A request that asks for the market itself takes its own connection along, and no other.
+    let mut stream = TcpStream::connect(running.listen()).unwrap();
+    stream
+        .write_all(format!("GET /api/v1/market/ticker HTTP/1.1\r\nHost: {}\r\n\r\n", running.listen()).as_bytes())
+        .unwrap();
+    assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap(), 0, "it ends without an answer");
+    assert_eq!(get(&running, "/api/v1/turn/stages").status, 200);
+    live_until(&running, |text| text.contains("\ndata: "));
+    running.stop();
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let running = start_with(State::default());
+    let error = start(running.listen(), State::default()).unwrap_err();
+    assert!(error.to_string().contains(&running.listen().to_string()), "{error}");
+    running.stop();
+}
+
+/// The distribution of passes as the page's chart takes it, and nothing for an engine that has not passed anything.
+#[test]
+fn passes_are_reported_by_bucket() {
+    let running = start_with(State { turn: Some(Arc::new(turn)), ..State::default() });
+    let passes = json(&running, "/api/v1/machine/passes");
+    assert_eq!(passes["classes"].as_array().unwrap().len(), 1, "{passes}");
+    assert_eq!(passes["classes"][0]["placement"], "turn");
+    let passes_of_turn = &passes["classes"][0]["distributions"][0];
+    assert_eq!(
+        (&passes_of_turn["n"], &passes_of_turn["p50_ns"], &passes_of_turn["max_ns"]),
+        (&4.into(), &240.0.into(), &300.0.into())
+    );
+    let counts: Vec<_> =
+        passes_of_turn["buckets"].as_array().unwrap().iter().map(|bucket| bucket["count"].as_u64()).collect();
+    assert_eq!(counts, [Some(3), Some(1)]);
+    running.stop();
+}

@@ -1,0 +1,89 @@
+//! WebSocket streams of the market for programs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Query;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use axum::routing::get;
+use serde_json::Value;
+use tt_status::market::MarketStatus;
+
+use crate::live::{Listener, too_many};
+use crate::market::{SeenTrades, Which, books, candles, new_trades, tickers};
+use crate::state::{App, Shared};
+
+/// Time limit for a client to accept a snapshot.
+const SEND_MAX: Duration = Duration::from_secs(5);
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/ws/ticker", get(ws_ticker))
+        .route("/ws/orderbook", get(ws_orderbook))
+        .route("/ws/ohlcv", get(ws_ohlcv))
+        .route("/ws/trades", get(ws_trades))
+}
+
+async fn ws_ticker(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> Response {
+    ws(&app, which.0, upgrade, tickers)
+}
+
+async fn ws_orderbook(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> Response {
+    ws(&app, which.0, upgrade, books)
+}
+
+async fn ws_ohlcv(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> Response {
+    ws(&app, which.0, upgrade, candles)
+}
+
+async fn ws_trades(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> Response {
+    let mut seen = SeenTrades::default();
+    ws(&app, which.0, upgrade, move |market, which| {
+        let new = new_trades(market, which, &mut seen);
+        if new.as_array().is_some_and(Vec::is_empty) { Value::Null } else { new }
+    })
+}
+
+/// What `of` makes of each snapshot is sent; `null` is not.
+fn ws(
+    shared: &Shared,
+    which: Which,
+    upgrade: WebSocketUpgrade,
+    of: impl FnMut(&MarketStatus, &Which) -> Value + Send + 'static,
+) -> Response {
+    let Some(listener) = Listener::new(shared) else { return too_many() };
+    upgrade.max_message_size(1024).on_upgrade(move |socket| send_all(socket, listener, which, of))
+}
+
+/// Sends the market part of every snapshot until either side ends.
+async fn send_all(
+    mut socket: WebSocket,
+    mut listener: Listener,
+    which: Which,
+    mut of: impl FnMut(&MarketStatus, &Which) -> Value + Send,
+) {
+    loop {
+        let everything = tokio::select! {
+            next = listener.next() => match next {
+                Some(everything) => everything,
+                None => break,
+            },
+            received = socket.recv() => match received {
+                Some(Ok(_)) => continue, // pings are answered inside; nothing else is expected
+                Some(Err(_)) | None => return,
+            },
+        };
+        let Some(market) = &everything.market else { break };
+        let value = of(market, &which);
+        if value.is_null() {
+            continue;
+        }
+        match tokio::time::timeout(SEND_MAX, socket.send(Message::text(value.to_string()))).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => return,
+        }
+    }
+    let _ = tokio::time::timeout(SEND_MAX, socket.send(Message::Close(None))).await;
+}

@@ -1,0 +1,360 @@
+//! An account's own stream: who it is, how that is proved to the venue, and what is asked for then.
+
+mod signature;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use futures_util::{SinkExt as _, StreamExt as _};
+use hyper::Uri;
+use hyper::header::HeaderName;
+use serde_json::Value;
+use tokio_tungstenite::tungstenite::Message;
+use tt_market::Capacity;
+use tt_meter::Clock;
+use tt_venue::ParseError;
+use tt_venue::event::{Control, Event, EventBuffer};
+use tt_venue::rules::Rules;
+use tt_venue::rules::{AccountStream, LoginTime, TokenRequest, TokenSource};
+use zeroize::Zeroizing;
+
+use super::dial::LastRead;
+use super::rest::{self, Ask};
+use super::settings::FeedConfig;
+use super::socket::{self, Socket};
+
+use super::credentials::Credentials;
+
+/// A signature that names its end is good for so long.
+const EXPIRY: Duration = Duration::from_secs(10);
+
+/// Frames that may come between a request and its answer.
+const EARLY_MAX: usize = 10_000;
+
+/// Characters of the venue's words that are told.
+const WORDS_MAX: usize = 200;
+
+/// Why there is no stream.
+#[derive(Debug)]
+pub(super) enum NotEntered {
+    /// The venue does not believe it, or does not offer it: asking again would not help.
+    Refused(String),
+    /// The venue was not reached, or fell silent.
+    Unreached(String),
+}
+
+/// A connection that the venue knows the owner of, with everything asked for and acknowledged.
+pub(super) struct Entered {
+    pub(super) socket: Socket,
+    pub(super) last_read: LastRead,
+    /// What came before the last acknowledgement, in order; the acknowledgements are among it.
+    pub(super) early: Vec<String>,
+    /// Topics that were acknowledged.
+    pub(super) topics: usize,
+    /// What keeps the login alive, where it ends by itself.
+    pub(super) renewal: Option<Renewal>,
+}
+
+/// A listen key that ends unless it is renewed.
+#[derive(Clone)]
+pub(super) struct Renewal {
+    /// How often.
+    pub(super) every: Duration,
+    uri: Uri,
+    headers: Headers,
+}
+
+impl Renewal {
+    fn new(feed: &FeedConfig, stream: &AccountStream, proof: &Proof) -> Option<Self> {
+        let TokenSource::Rest(request) = stream.token? else { return None };
+        let every = Duration::from_nanos(request.renewal_interval?.0);
+        Some(Self { every, uri: token_uri(feed, &request).ok()?, headers: proof.headers(&request) })
+    }
+
+    /// Renews it once.
+    ///
+    /// # Errors
+    /// The venue's words, or why it was not reached.
+    pub(super) async fn renew(self, clock: Clock) -> Result<(), String> {
+        rest::ask(&self.uri, with_headers(Ask::put(), self.headers), clock)
+            .await
+            .map(drop)
+            .map_err(|failed| failed.reason)
+    }
+}
+
+/// Where the account's stream of `feed` is: at the venue, or at the same path of the host that stands for it.
+///
+/// # Errors
+/// The venue has none.
+pub(super) fn address(feed: &FeedConfig) -> Result<Uri> {
+    let rules = feed.venue.rules();
+    let stream = rules.account.with_context(|| format!("{} has no stream of an account", rules.name))?;
+    Ok(feed.elsewhere(stream.streams))
+}
+
+fn is_at_venue(feed: &FeedConfig) -> bool {
+    feed.streams == Uri::from_static(feed.venue.rules().streams)
+}
+
+/// Opens the account's stream of `feed`, logs in, and asks for its topics. Each answer is waited for.
+///
+/// # Errors
+/// See [`NotEntered`].
+pub(super) async fn enter(feed: &FeedConfig, account: &Credentials, clock: Clock) -> Result<Entered, NotEntered> {
+    let rules = feed.venue.rules();
+    let refused = |error: anyhow::Error| NotEntered::Refused(format!("{error:#}"));
+    let address = address(feed).map_err(refused)?;
+    let Some(stream) = rules.account else { return Err(NotEntered::Refused("no stream of an account".to_owned())) };
+    let proof = Proof::make(feed, &stream, account, clock).await?;
+    let (socket, last_read) =
+        socket::open(&address, clock).await.map_err(|error| NotEntered::Unreached(format!("{error:#}")))?;
+    let standard = Capacity::default();
+    let buffer = EventBuffer::new(standard.frame_levels, standard.frame_entries);
+    let mut threshold =
+        Threshold { rules, socket, buffer, early: Vec::new(), answer_max: feed.timing.answer_max, last_id: 0 };
+    if !stream.message.is_empty() {
+        threshold.ask(&proof.fill(stream.message), 1).await?;
+    }
+    let quoted: Vec<String> = feed.symbols.iter().map(|symbol| format!("\"{symbol}\"")).collect();
+    let texts: Vec<String> = stream
+        .topics
+        .iter()
+        .filter(|topic| topic.is_default)
+        .map(|topic| proof.fill(topic.text).replace("{symbols}", &quoted.join(",")))
+        .collect();
+    let at_once =
+        if rules.response.is_per_topic || rules.request.grouping != tt_venue::rules::Grouping::Topics { 1 } else { 16 };
+    for chunk in texts.chunks(at_once) {
+        let request = proof.fill(stream.request).replace("{topics}", &chunk.join(","));
+        threshold.ask(&request, chunk.len()).await?;
+        threshold.check(chunk)?;
+    }
+    let Threshold { socket, early, .. } = threshold;
+    Ok(Entered { socket, last_read, early, topics: texts.len(), renewal: Renewal::new(feed, &stream, &proof) })
+}
+
+/// A connection before everything was acknowledged.
+struct Threshold {
+    rules: &'static Rules,
+    socket: Socket,
+    buffer: EventBuffer,
+    early: Vec<String>,
+    answer_max: Duration,
+    last_id: u64,
+}
+
+impl Threshold {
+    /// Sends a request and waits for its one answer.
+    async fn ask(&mut self, text: &str, topics: usize) -> Result<(), NotEntered> {
+        self.last_id += 1;
+        let request = Zeroizing::new(text.replace("{id}", &self.last_id.to_string()));
+        let sent = self.socket.send(Message::text(request.as_str())).await;
+        sent.map_err(|error| NotEntered::Unreached(error.to_string()))?;
+        let answer_max = self.answer_max;
+        let late = |_| NotEntered::Unreached(format!("no answer to the account's request for {topics} topics"));
+        tokio::time::timeout(answer_max, self.answer()).await.map_err(late)?
+    }
+
+    async fn answer(&mut self) -> Result<(), NotEntered> {
+        loop {
+            let message = self.socket.next().await.context("the venue closed the connection");
+            let message = message.and_then(|message| Ok(message?));
+            let text = match message.map_err(|error| NotEntered::Unreached(error.to_string()))? {
+                Message::Text(text) => text.as_str().to_owned(),
+                Message::Close(reason) => {
+                    let reason = reason.map_or_else(String::new, |close| close.to_string());
+                    return Err(NotEntered::Refused(format!("the venue closed the connection: {reason}")));
+                }
+                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
+            };
+            let venue = tt_venue::Venue::find(self.rules.name);
+            let read = venue.map(|venue| venue.parse(text.as_bytes(), &mut self.buffer));
+            match read {
+                Some(Err(ParseError::Rejected)) => return Err(NotEntered::Refused(self.words(&text))),
+                Some(Ok(Event::Control(Control::Accepted | Control::LoggedIn))) => {
+                    self.keep(text);
+                    return Ok(());
+                }
+                Some(_) | None => self.keep(text),
+            }
+        }
+    }
+
+    /// Whether the last answer lists each of `topics`, where the venue's answers do.
+    fn check(&self, topics: &[String]) -> Result<(), NotEntered> {
+        let Some((pointer, answer)) = self.rules.response.accepted.zip(self.early.last()) else { return Ok(()) };
+        let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+        let listed = answer.pointer(pointer).map(Value::to_string).unwrap_or_default();
+        match topics.iter().find(|topic| !listed.contains(topic.as_str())) {
+            Some(topic) => Err(NotEntered::Refused(format!("{topic} was not accepted"))),
+            None => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, text: String) {
+        if self.early.len() < EARLY_MAX {
+            self.early.push(text);
+        }
+    }
+
+    /// The venue's reason, or its answer as it is.
+    fn words(&self, text: &str) -> String {
+        let answer: Value = serde_json::from_str(text).unwrap_or_default();
+        let reason = self.rules.response.reason.iter().find_map(|pointer| answer.pointer(pointer));
+        let reason = reason.and_then(Value::as_str).filter(|reason| !reason.is_empty());
+        reason.unwrap_or(text).chars().take(WORDS_MAX).collect()
+    }
+}
+
+/// What fills the places of an account's messages.
+struct Proof {
+    places: Vec<(&'static str, Zeroizing<String>)>,
+}
+
+impl Proof {
+    async fn make(
+        feed: &FeedConfig,
+        stream: &AccountStream,
+        account: &Credentials,
+        clock: Clock,
+    ) -> Result<Self, NotEntered> {
+        let refused = |error: anyhow::Error| NotEntered::Refused(format!("{error:#}"));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let time = match stream.time {
+            LoginTime::Seconds => now.as_secs().to_string(),
+            LoginTime::Milliseconds => now.as_millis().to_string(),
+            LoginTime::ExpiryMilliseconds => (now + EXPIRY).as_millis().to_string(),
+        };
+        let text = |text: &str| Zeroizing::new(text.to_owned());
+        let places = vec![
+            ("{key}", text(&account.key)),
+            ("{secret}", account.secret.clone()),
+            ("{passphrase}", account.passphrase.clone()),
+            ("{time}", text(&time)),
+        ];
+        let mut proof = Self { places };
+        if let Some(rule) = &stream.signature {
+            let signature = signature::sign(rule, &account.secret, &time, |text| proof.fill_plain(text));
+            proof.places.push(("{signature}", text(&signature.map_err(refused)?)));
+        }
+        let token = match stream.token {
+            Some(TokenSource::Rest(request)) => by_rest(feed, &request, &proof, clock).await?,
+            Some(TokenSource::Jwt { issuer, lifetime_s }) => {
+                let nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
+                let validity = signature::Validity { from_s: now.as_secs(), lifetime_s };
+                signature::json_web_token(issuer, account, &nonce, validity).map_err(refused)?
+            }
+            Some(TokenSource::Key) => account.key.clone(),
+            None => String::new(),
+        };
+        proof.places.push(("{token}", text(&token)));
+        Ok(proof)
+    }
+
+    /// The headers of a request for a token.
+    fn headers(&self, request: &TokenRequest) -> Headers {
+        let filled = |(name, value): &(&'static str, &str)| (HeaderName::from_static(name), self.fill_plain(value));
+        request.headers.iter().map(filled).collect()
+    }
+
+    /// `text` with its places filled as they are.
+    fn fill_plain(&self, text: &str) -> String {
+        self.places.iter().fold(text.to_owned(), |text, (place, value)| text.replace(place, value))
+    }
+
+    /// `text` with its places filled, as JSON writes them.
+    fn fill(&self, text: &str) -> String {
+        self.places.iter().fold(text.to_owned(), |text, (place, value)| {
+            let written = Zeroizing::new(Value::from(value.as_str()).to_string());
+            // Without its quotes.
+            text.replace(place, &written[1..written.len() - 1])
+        })
+    }
+}
+
+/// Names and values of a request's headers.
+type Headers = Vec<(HeaderName, String)>;
+
+fn with_headers(ask: Ask, headers: Headers) -> Ask {
+    headers.into_iter().fold(ask, |ask, (name, value)| ask.header(name, value))
+}
+
+/// The token by REST: at its own host, or at the one that stands for the venue.
+async fn by_rest(feed: &FeedConfig, request: &TokenRequest, proof: &Proof, clock: Clock) -> Result<String, NotEntered> {
+    let refused = |error: anyhow::Error| NotEntered::Refused(format!("{error:#}"));
+    let uri = token_uri(feed, request).map_err(refused)?;
+    let ask = with_headers(Ask::post(request.content_type, proof.fill_plain(request.body)), proof.headers(request));
+    let answer = rest::ask(&uri, ask, clock).await.map_err(|failed| {
+        let told = format!("{uri}: {}", failed.reason);
+        if failed.is_final { NotEntered::Refused(told) } else { NotEntered::Unreached(told) }
+    })?;
+    found(&answer.body, request.pointer).map_err(refused)
+}
+
+fn token_uri(feed: &FeedConfig, request: &TokenRequest) -> Result<Uri> {
+    if is_at_venue(feed) {
+        Ok(format!("{}{}", request.rest, request.path).parse()?)
+    } else {
+        feed.rest_uri(request.path)
+    }
+}
+
+fn found(body: &[u8], pointer: &str) -> Result<String> {
+    let Ok(answer) = serde_json::from_slice::<Value>(body) else { bail!("the answer with the token is no JSON") };
+    let token = answer.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let words: String = String::from_utf8_lossy(body).chars().take(WORDS_MAX).collect();
+    ensure!(!token.is_empty(), "no token: {words}");
+    Ok(token.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_filled_as_json_writes_them() {
+        let proof = Proof { places: vec![("{passphrase}", Zeroizing::new("a \"b\" \\ c".to_owned()))] };
+        let filled = proof.fill(r#"{"passphrase":"{passphrase}"}"#);
+        let read: Value = serde_json::from_str(&filled).unwrap();
+        assert_eq!(read["passphrase"], "a \"b\" \\ c");
+    }
+
+    #[test]
+    fn a_listen_key_is_renewed_by_a_put() {
+        use std::io::{Read as _, Write as _};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let streams = format!("ws://{}/stream", listener.local_addr().unwrap()).parse().unwrap();
+        let feed = FeedConfig::at(tt_venue::Venue::BinanceUsdm, streams, Vec::new());
+        let proof = Proof { places: vec![("{key}", Zeroizing::new("k-1".to_owned()))] };
+        let renewal = Renewal::new(&feed, &feed.venue.rules().account.unwrap(), &proof).unwrap();
+        assert_eq!(renewal.every, Duration::from_secs(30 * 60));
+        let asked = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                request.push(byte[0]);
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").unwrap();
+            String::from_utf8(request).unwrap().to_ascii_lowercase()
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(renewal.renew(tt_os::clock::calibration().clock)).unwrap();
+        let asked = asked.join().unwrap();
+        assert!(
+            asked.starts_with("put /fapi/v1/listenkey http/1.1\r\n") && asked.contains("x-mbx-apikey: k-1"),
+            "{asked}"
+        );
+        let spot = FeedConfig::public(tt_venue::Venue::BinanceSpot, Vec::new());
+        assert!(Renewal::new(&spot, &spot.venue.rules().account.unwrap(), &proof).is_none());
+    }
+
+    #[test]
+    fn an_answer_without_a_token_is_told_in_the_venues_words() {
+        let told = found(br#"{"error":["EAPI:Invalid key"]}"#, "/result/token").unwrap_err();
+        assert!(told.to_string().contains("EAPI:Invalid key"));
+        assert_eq!(found(br#"{"error":[],"result":{"token":"t"}}"#, "/result/token").unwrap(), "t");
+    }
+}

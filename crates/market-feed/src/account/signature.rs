@@ -1,0 +1,147 @@
+//! Signatures and tokens that venues describe as data.
+
+use anyhow::{Context as _, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use p256::ecdsa::SigningKey;
+use p256::ecdsa::signature::Signer as _;
+use serde_json::json;
+use sha2::{Digest as _, Sha256, Sha512};
+use tt_venue::rules::{Hash, KeyEncoding, Signature, SignatureEncoding, SignedText};
+use zeroize::Zeroizing;
+
+use crate::credentials::Credentials;
+
+/// Signs by `rule` with an account's `secret`; `fill` fills the places of a text.
+pub(super) fn sign(rule: &Signature, secret: &str, time: &str, fill: impl Fn(&str) -> String) -> Result<String> {
+    let key = match rule.key {
+        KeyEncoding::Bytes => Zeroizing::new(secret.as_bytes().to_vec()),
+        KeyEncoding::Base64 => Zeroizing::new(decoded(secret)?),
+    };
+    let text = match rule.text {
+        SignedText::Text(text) => fill(text).into_bytes(),
+        SignedText::PathAndDigest { path, body } => {
+            let digest = Sha256::new().chain_update(time).chain_update(fill(body)).finalize();
+            [path.as_bytes(), digest.as_slice()].concat()
+        }
+    };
+    let signature = match rule.hash {
+        Hash::Sha256 => {
+            let mac = Hmac::<Sha256>::new_from_slice(&key).context("the secret is not a key")?;
+            mac.chain_update(text).finalize().into_bytes().to_vec()
+        }
+        Hash::Sha512 => {
+            let mac = Hmac::<Sha512>::new_from_slice(&key).context("the secret is not a key")?;
+            mac.chain_update(text).finalize().into_bytes().to_vec()
+        }
+    };
+    Ok(match rule.encoding {
+        SignatureEncoding::Hex => signature.iter().map(|byte| format!("{byte:02x}")).collect(),
+        SignatureEncoding::Base64 => STANDARD.encode(signature),
+    })
+}
+
+/// When a token is valid.
+#[derive(Clone, Copy)]
+pub(super) struct Validity {
+    /// From this second of the Unix epoch on.
+    pub(super) from_s: u64,
+    /// For so many seconds.
+    pub(super) lifetime_s: u64,
+}
+
+/// A JSON Web Token of an account, signed by ECDSA over P-256 (ES256).
+pub(super) fn json_web_token(issuer: &str, account: &Credentials, nonce: &str, validity: Validity) -> Result<String> {
+    let key = account.key.as_str();
+    let secret = p256::SecretKey::from_sec1_pem(&account.secret).context("the secret is no EC PRIVATE KEY in PEM")?;
+    let Validity { from_s, lifetime_s } = validity;
+    let header = json!({"alg": "ES256", "kid": key, "nonce": nonce, "typ": "JWT"});
+    let claims = json!({"iss": issuer, "sub": key, "nbf": from_s, "exp": from_s + lifetime_s});
+    let part = |value: serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!("{}.{}", part(header), part(claims));
+    let signature: p256::ecdsa::Signature = SigningKey::from(secret).sign(signed.as_bytes());
+    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes())))
+}
+
+fn decoded(secret: &str) -> Result<Vec<u8>> {
+    // The library's error would show a letter of it.
+    STANDARD.decode(secret.trim()).ok().context("the secret is not base64")
+}
+
+#[cfg(test)]
+mod tests {
+    use p256::ecdsa::signature::Verifier as _;
+    use tt_venue::Venue;
+    use tt_venue::rules::TokenSource;
+
+    use super::*;
+
+    /// The signature of `text` by the rule of a venue, whose own text is replaced.
+    fn signed(venue: Venue, secret: &str, time: &str, text: &str) -> Result<String> {
+        let rule = venue.rules().account.unwrap().signature.unwrap();
+        sign(&rule, secret, time, |_| text.to_owned())
+    }
+
+    /// developers.binance.com, "Signed endpoint security": the example of HMAC keys.
+    #[test]
+    fn signs_the_example_of_binance() {
+        let secret = "NhqPtmdSJYdKjVHjA7PZj4Mge3R5YNiP1e3UZjInClVN65XAbvqqM6A7H5fATj0j";
+        let text = "symbol=LTCBTC&side=BUY&type=LIMIT&timeInForce=GTC&quantity=1&price=0.1&recvWindow=5000&timestamp=1499827319559";
+        let expected = "c8db56825ae71d6d79447849e617115f4a920fa2acdcab2b053c4b2838bd6b71";
+        assert_eq!(signed(Venue::BinanceSpot, secret, "", text).unwrap(), expected);
+    }
+
+    /// docs.kraken.com, "Spot REST authentication": the example, with its path.
+    #[test]
+    fn signs_the_example_of_kraken() {
+        let secret = "kQH5HW/8p1uGOVjbgWA7FunAmGO8lsSUXNsu3eow76sz84Q18fWxnyRzBHCd3pd5nE9qa99HAZtuZuj6F1huXg==";
+        let body = "nonce=1616492376594&ordertype=limit&pair=XBTUSD&price=37500&type=buy&volume=1.25";
+        let rule = Venue::Kraken.rules().account.unwrap().signature.unwrap();
+        let rule = Signature { text: SignedText::PathAndDigest { path: "/0/private/AddOrder", body }, ..rule };
+        let signed = sign(&rule, secret, "1616492376594", str::to_owned).unwrap();
+        assert_eq!(signed, "4/dpxb3iT4tp/ZCVEwSnEsLxx0bqyhLpdfOpc6fn7OR8+UClSV5n9E6aSS8MPtnRfp32bAb0nmbRn6H8ndwLUQ==");
+    }
+
+    /// By Python's `hmac` and `base64`.
+    #[test]
+    fn signs_as_another_implementation() {
+        let fill = |time: &'static str| move |text: &str| text.replace("{time}", time);
+        let sign = |venue: Venue, secret: &str, time: &'static str| {
+            sign(&venue.rules().account.unwrap().signature.unwrap(), secret, time, fill(time))
+        };
+        let of_bybit = sign(Venue::BybitLinear, "s3cret", "1700000010000").unwrap();
+        assert_eq!(of_bybit, "7428a4a22694ad4a65b2a6fe8d983e3e5ba96cd658faab065bef9154f41f6589");
+        let of_okx = sign(Venue::Okx, "s3cret", "1700000000").unwrap();
+        assert_eq!(of_okx, "6m3c4Z85hxw7Mb6Fn6QGVsQdNy49nlKRkZFIx9/dmBE=");
+        let of_coinbase = sign(Venue::CoinbaseExchange, "czNjcmV0", "1700000000").unwrap();
+        assert_eq!(of_coinbase, of_okx, "the same secret");
+        assert!(sign(Venue::CoinbaseExchange, "s3cret!", "1700000000").is_err());
+    }
+
+    #[test]
+    fn a_token_can_be_verified_by_its_public_key() {
+        use p256::elliptic_curve::sec1::ToEncodedPoint as _;
+        let secret = p256::SecretKey::from_slice(&[7; 32]).unwrap();
+        let pem = secret.to_sec1_pem(p256::pkcs8::LineEnding::LF).unwrap();
+        let (secret_text, passphrase) = (Zeroizing::new(pem.to_string()), Zeroizing::default());
+        let account = Credentials { key: "organizations/o/apiKeys/k".to_owned(), secret: secret_text, passphrase };
+        let Some(TokenSource::Jwt { issuer, lifetime_s }) = Venue::CoinbaseAdvanced.rules().account.unwrap().token
+        else {
+            panic!("another source");
+        };
+        let validity = Validity { from_s: 1_700_000_000, lifetime_s };
+        let token = json_web_token(issuer, &account, "00ff", validity).unwrap();
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let point = secret.public_key().to_encoded_point(false);
+        let public = p256::ecdsa::VerifyingKey::from_encoded_point(&point).unwrap();
+        let signature = p256::ecdsa::Signature::from_slice(&URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
+        public.verify(signed.as_bytes(), &signature).unwrap();
+        let parts: Vec<serde_json::Value> = signed
+            .split('.')
+            .map(|part| serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap())
+            .collect();
+        assert_eq!((&parts[0]["alg"], &parts[0]["kid"]), (&json!("ES256"), &json!("organizations/o/apiKeys/k")));
+        assert_eq!((&parts[1]["iss"], &parts[1]["exp"]), (&json!("cdp"), &json!(1_700_000_120)));
+    }
+}

@@ -1,0 +1,83 @@
+//! `[market]`
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use tt_venue::Venue;
+
+use crate::credentials::Credentials;
+use crate::settings::FeedConfig;
+use crate::topics::topic_of_name;
+
+/// Which venues are followed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MarketSection {
+    /// `[[market.feeds]]`, one for each venue.
+    pub feeds: Vec<FeedSection>,
+}
+
+/// One venue's feed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeedSection {
+    /// The venue's name, as in `--venue`.
+    pub venue: String,
+    /// The venue's symbols.
+    pub symbols: Vec<String>,
+    /// WebSocket address instead of the venue's own.
+    pub url: Option<String>,
+    /// REST address instead of the venue's own; the host of `url` unless told otherwise.
+    pub rest_url: Option<String>,
+    /// Levels of each side, where the venue wants to know; the venue's usual number unless told otherwise.
+    pub depth: Option<u32>,
+    /// Topics beside the usual ones: `candles`, `mark-price`, `liquidations` and so on.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// Whether books join snapshots by REST if the venue offers both.
+    #[serde(default)]
+    pub join_by_rest: bool,
+    /// Whether the venue may pack what it sends (permessage-deflate).
+    #[serde(default)]
+    pub compressed: bool,
+    /// `key`, `secret` and `passphrase` of the account that is followed, too, in a file that only its owner may read.
+    pub account_file: Option<PathBuf>,
+    /// CPU that the connection's thread is pinned to.
+    pub cpu: Option<usize>,
+}
+
+impl MarketSection {
+    /// The feeds as the client takes them.
+    ///
+    /// # Errors
+    /// An unknown venue, or an address that is none.
+    pub fn feeds(&self) -> anyhow::Result<Vec<FeedConfig>> {
+        self.feeds.iter().map(FeedSection::feed).collect()
+    }
+}
+
+impl FeedSection {
+    fn feed(&self) -> anyhow::Result<FeedConfig> {
+        let venue = Venue::find(&self.venue);
+        let venue = venue.with_context(|| format!("[[market.feeds]]: {} is no venue", self.venue))?;
+        let uri = |text: &String| text.parse().with_context(|| format!("[[market.feeds]]: {text} is no address"));
+        let mut feed = match &self.url {
+            Some(url) => FeedConfig::at(venue, uri(url)?, self.symbols.clone()),
+            None => FeedConfig::public(venue, self.symbols.clone()),
+        };
+        if let Some(rest_url) = &self.rest_url {
+            feed.rest = Some(uri(rest_url)?);
+        }
+        feed.ask_depth(self.depth)?;
+        for name in &self.also {
+            let kind = topic_of_name(name);
+            feed.also.push(kind.map_err(|known| anyhow::anyhow!("[[market.feeds]]: {name} is no topic, but {known}"))?);
+        }
+        feed.join_by_rest = self.join_by_rest;
+        feed.compressed = self.compressed;
+        feed.account = self.account_file.as_deref().map(Credentials::read).transpose()?;
+        feed.cpu = self.cpu;
+        Ok(feed)
+    }
+}

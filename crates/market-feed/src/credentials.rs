@@ -1,0 +1,82 @@
+//! What a venue gave an account to prove itself with.
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use serde::Deserialize;
+use zeroize::Zeroizing;
+
+use tt_os::secret_file;
+
+/// A key, its secret, and at some venues a passphrase. Never shown.
+#[derive(Clone)]
+pub struct Credentials {
+    /// The key's name: public, or nearly so.
+    pub(super) key: String,
+    pub(super) secret: Zeroizing<String>,
+    pub(super) passphrase: Zeroizing<String>,
+}
+
+/// As it stands in the file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    key: String,
+    #[serde(default)]
+    secret: String,
+    #[serde(default)]
+    passphrase: String,
+}
+
+impl Credentials {
+    /// Reads `key`, `secret` and `passphrase` (TOML) from a file that only its owner may read.
+    ///
+    /// # Errors
+    /// The file cannot be read, others may read it, or it holds something else; the error names the file, and nothing
+    /// that stands in it.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = secret_file::read(path)?;
+        // The library's error would show the line.
+        let written: Option<Written> = toml::from_str(&text).ok();
+        let wanted = || format!("{}: key, secret and passphrase are wanted, as TOML", path.display());
+        let Written { key, secret, passphrase } = written.with_context(wanted)?;
+        ensure!(!key.is_empty(), "{}: the key is empty", path.display());
+        Ok(Self { key, secret: Zeroizing::new(secret), passphrase: Zeroizing::new(passphrase) })
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_others_may_read_is_refused_and_nothing_of_it_is_shown() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let write = |text: &str, mode: u32| {
+            fs::write(file.path(), text).unwrap();
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let good = "key = \"k-1\"\nsecret = \"s3cret\"\npassphrase = \"pa ss\"\n";
+        write(good, 0o600);
+        let read = Credentials::read(file.path()).unwrap();
+        assert_eq!((read.key.as_str(), read.secret.as_str(), read.passphrase.as_str()), ("k-1", "s3cret", "pa ss"));
+        assert!(!format!("{read:?}").contains("s3cret"));
+        write(good, 0o640);
+        assert!(format!("{:#}", Credentials::read(file.path()).unwrap_err()).contains("chmod 600"));
+        for bad in ["secret = \"s3cret\"\n", "key = \"k\"\nsecret = \"s3cret\n", "key = \"k\"\nsecrte = \"s3cret\"\n"] {
+            write(bad, 0o600);
+            let error = format!("{:#}", Credentials::read(file.path()).unwrap_err());
+            assert!(!error.contains("s3cret") && error.contains("are wanted"), "{error}");
+        }
+    }
+}

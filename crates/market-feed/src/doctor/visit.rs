@@ -1,0 +1,316 @@
+//! One connection to a venue with an engine of its own, followed until something has been seen.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{SinkExt as _, StreamExt as _};
+use hyper::body::Bytes;
+use tokio_tungstenite::tungstenite::Message;
+use tt_market::DropReason;
+use tt_market::{
+    Applied, BookUpdate, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Request, VenueCounters,
+};
+use tt_meter::{Clock, Off};
+use tt_model::InstrumentId;
+use tt_os::clock::unix_now;
+use tt_venue::Symbol;
+use tt_venue::event::{Event, EventBuffer};
+use tt_venue::listing::Listing;
+
+use super::seen::Seen;
+use crate::rest;
+use crate::settings::FeedConfig;
+use crate::socket::Socket;
+use crate::topics::{Refusal, Requests};
+
+/// How often deadlines are looked at.
+const BEAT: Duration = Duration::from_millis(50);
+
+/// Pages of 64 price steps for each book.
+const PAGES_PER_INSTRUMENT: usize = 4096;
+
+type Fetched = (InstrumentId, Result<Bytes, rest::Failed>);
+
+/// Why a wait has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// What was waited for is there.
+    So,
+    /// It did not come in time.
+    Late,
+    /// It will not come: the connection is gone.
+    Lost(String),
+}
+
+/// One instrument whose book is followed.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub(super) symbol: String,
+    pub(super) id: InstrumentId,
+    /// Frames that changed the book.
+    pub(super) updates: u64,
+}
+
+/// A connection that is followed.
+pub(super) struct Visit<'a> {
+    feed: &'a FeedConfig,
+    engine: Engine,
+    connection: ConnectionId,
+    buffer: EventBuffer,
+    socket: Socket,
+    clock: Clock,
+    requests: Requests,
+    unsent: VecDeque<String>,
+    send_not_before: Instant,
+    fetches: FuturesUnordered<Pin<Box<dyn Future<Output = Fetched>>>>,
+    /// Books whose snapshots wait until all requests are answered.
+    held: Vec<InstrumentId>,
+    pub(super) followed: Vec<Followed>,
+    pub(super) refusals: Vec<Refusal>,
+    /// Why snapshots could not be fetched.
+    pub(super) not_fetched: Option<String>,
+    pub(super) seen: Seen,
+    pub(super) last_heard: Instant,
+}
+
+impl<'a> Visit<'a> {
+    /// Follows `listings` on `socket`, of which nothing is asked yet.
+    ///
+    /// # Errors
+    /// The engine does not take an instrument.
+    pub(super) fn new(
+        feed: &'a FeedConfig,
+        listings: &[Listing],
+        socket: Socket,
+        clock: Clock,
+    ) -> anyhow::Result<Self> {
+        let pages = Capacity::default().pages.max(listings.len() * PAGES_PER_INSTRUMENT);
+        let capacity = Capacity { instruments: listings.len(), connections: 1, pages, ..Capacity::default() };
+        let mut engine = Engine::new(capacity);
+        let mut followed = Vec::with_capacity(listings.len());
+        let now = unix_now();
+        let opened = engine.open_connection(feed.venue, now);
+        let connection = opened.map_err(|error| anyhow::anyhow!("no connection: {error:?}"))?;
+        for listing in listings {
+            let symbol = Symbol::new(listing.symbol.as_bytes());
+            let symbol = symbol.map_err(|fault| anyhow::anyhow!("{}: {}", listing.symbol, fault.name()))?;
+            let spec = InstrumentSpec {
+                venue: feed.venue,
+                symbol,
+                tick_size: listing.tick_size,
+                lot_size: listing.lot_size,
+                depth_max: feed.venue.rules().truncates.then_some(feed.depth as usize),
+                candles: CandleSource::Trades,
+            };
+            let added = engine.add_instrument(spec).and_then(|id| engine.subscribe(connection, id, now).map(|()| id));
+            let id = added.map_err(|error| anyhow::anyhow!("{} cannot be followed: {error:?}", listing.symbol))?;
+            followed.push(Followed { symbol: listing.symbol.clone(), id, updates: 0 });
+        }
+        let topics = feed.venue.rules().default_topics().collect();
+        let mut requests = Requests::new(feed.venue, topics, feed.depth, feed.timing.answer_max);
+        let symbols: Vec<String> = listings.iter().map(|listing| listing.symbol.clone()).collect();
+        let mut unsent: VecDeque<String> = requests.subscribe(&symbols).into();
+        unsent.extend(feed.venue.rules().keep_alive.enable.map(str::to_owned));
+        let moment = Instant::now();
+        Ok(Self {
+            feed,
+            engine,
+            connection,
+            buffer: EventBuffer::new(capacity.frame_levels, capacity.frame_entries),
+            socket,
+            clock,
+            requests,
+            unsent,
+            send_not_before: moment,
+            fetches: FuturesUnordered::new(),
+            held: Vec::new(),
+            followed,
+            refusals: Vec::new(),
+            not_fetched: None,
+            seen: Seen::default(),
+            last_heard: moment,
+        })
+    }
+
+    pub(super) fn counters(&self) -> &VenueCounters {
+        self.engine.counters().venue(self.feed.venue)
+    }
+
+    pub(super) const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Whether every request was sent and answered.
+    pub(super) fn is_answered(&self) -> bool {
+        self.unsent.is_empty() && self.requests.all_answered()
+    }
+
+    /// What was asked for and not answered.
+    pub(super) fn unanswered(&self) -> String {
+        self.requests.overdue(Instant::now() + self.feed.timing.answer_max * 2).unwrap_or_default().to_owned()
+    }
+
+    /// Sends one message as it is.
+    pub(super) async fn send(&mut self, message: Message) -> Result<(), String> {
+        self.socket.send(message).await.map_err(|error| error.to_string())
+    }
+
+    /// Goes on until `is_so`, for `most` at most.
+    pub(super) async fn until(&mut self, most: Duration, mut is_so: impl FnMut(&Self) -> bool) -> Ended {
+        let deadline = Instant::now() + most;
+        loop {
+            if is_so(self) {
+                return Ended::So;
+            }
+            if Instant::now() >= deadline {
+                return Ended::Late;
+            }
+            if let Err(reason) = self.turn(deadline).await {
+                return Ended::Lost(reason);
+            }
+        }
+    }
+
+    /// Takes what comes next.
+    async fn turn(&mut self, deadline: Instant) -> Result<(), String> {
+        let wake = deadline.min(Instant::now() + BEAT);
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(self.send_not_before.into()), if !self.unsent.is_empty() => {
+                self.send_not_before = Instant::now() + Duration::from_nanos(self.feed.venue.rules().request_gap.0);
+                if let Some(request) = self.unsent.pop_front() {
+                    self.send(Message::text(request)).await?;
+                }
+            }
+            Some((instrument, fetched)) = self.fetches.next(), if !self.fetches.is_empty() => {
+                self.take_snapshot(instrument, fetched);
+            }
+            message = self.socket.next() => {
+                let message = message.ok_or("the venue closed the connection")?.map_err(|error| error.to_string())?;
+                self.take(message)?;
+            }
+            () = tokio::time::sleep_until(wake.into()) => {}
+        }
+        self.engine.handle_timeout(unix_now());
+        self.serve_requests().await
+    }
+
+    fn take(&mut self, message: Message) -> Result<(), String> {
+        self.last_heard = Instant::now();
+        match message {
+            Message::Text(text) => self.take_frame(text.as_str()),
+            Message::Binary(bytes) => self.take_frame(&String::from_utf8_lossy(&bytes)),
+            Message::Ping(_) => self.seen.pings += 1,
+            Message::Pong(_) => self.seen.pongs += 1,
+            Message::Close(reason) => {
+                let reason = reason.map_or_else(String::new, |close| close.to_string());
+                return Err(format!("the venue closed the connection: {reason}"));
+            }
+            Message::Frame(_) => {}
+        }
+        Ok(())
+    }
+
+    fn take_frame(&mut self, text: &str) {
+        let now = unix_now();
+        let venue = self.feed.venue;
+        let read = venue.parse(text.as_bytes(), &mut self.buffer);
+        self.seen.note(venue, text, read.as_ref().map_err(|fault| *fault), self.buffer.is_general());
+        if self.requests.is_answer(text)
+            && let Some(refusal) = self.requests.take(text)
+        {
+            self.refusals.push(refusal);
+        }
+        let before = *self.counters();
+        let applied = self.engine.handle_frame(now, self.connection, text.as_bytes(), &mut Off);
+        let (gaps, lag_ns) = (self.counters().gaps, self.counters().lag_signed_ns());
+        if gaps > before.gaps {
+            self.seen.gap.get_or_insert_with(|| text.to_owned());
+        }
+        if lag_ns != before.lag_signed_ns() {
+            self.seen.lag(lag_ns);
+        }
+        match (applied, &read) {
+            // What is refused is told by its request.
+            (Err(DropReason::Rejected), _) => {}
+            (Err(fault), _) => self.seen.drop(fault, text),
+            (
+                Ok(Applied::Book { instrument: id, update: BookUpdate::Snapshot | BookUpdate::Delta }),
+                Ok(Event::BookDelta(_) | Event::BookSnapshot(_)),
+            ) => {
+                self.followed.iter_mut().filter(|book| book.id == id).for_each(|book| book.updates += 1);
+            }
+            (Ok(_), _) => {}
+        }
+    }
+
+    /// Does what the engine asks for.
+    async fn serve_requests(&mut self) -> Result<(), String> {
+        if self.is_answered() {
+            for instrument in std::mem::take(&mut self.held) {
+                self.fetch(instrument);
+            }
+        }
+        while let Some(request) = self.engine.poll_request(unix_now()) {
+            match request {
+                Request::FetchSnapshot { instrument } if self.is_answered() => self.fetch(instrument),
+                Request::FetchSnapshot { instrument } => self.held.push(instrument),
+                Request::Resubscribe { instrument, .. } => {
+                    for text in self.requests.resubscribe(&self.symbol(instrument)) {
+                        self.send(Message::text(text)).await?;
+                    }
+                }
+                Request::Reconnect { .. } => return Err("silent for too long".to_owned()),
+                Request::Pong { .. } => {
+                    if let Some(answer) = self.feed.venue.rules().keep_alive.pong {
+                        self.send(Message::text(answer)).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn symbol(&self, instrument: InstrumentId) -> String {
+        let book = self.followed.iter().find(|book| book.id == instrument);
+        book.map_or_else(String::new, |book| book.symbol.clone())
+    }
+
+    fn fetch(&mut self, instrument: InstrumentId) {
+        let Some(rule) = self.feed.venue.rules().snapshot else { return };
+        let uri = self.feed.rest_uri(&rule.path.replace("{symbol}", &self.symbol(instrument)));
+        let clock = self.clock;
+        self.fetches.push(Box::pin(async move {
+            let fetched = match uri {
+                Ok(uri) => rest::get(&uri, clock).await,
+                Err(error) => Err(rest::Failed::new(error)),
+            };
+            (instrument, fetched)
+        }));
+    }
+
+    fn take_snapshot(&mut self, instrument: InstrumentId, fetched: Result<Bytes, rest::Failed>) {
+        let now = unix_now();
+        match fetched {
+            Ok(body) => {
+                if let Err(fault) = self.engine.handle_snapshot(now, instrument, &body, &mut Off) {
+                    self.seen.drop(fault, &String::from_utf8_lossy(&body));
+                }
+            }
+            Err(failed) => {
+                self.not_fetched = Some(failed.reason);
+                self.engine.snapshot_failed(instrument, now);
+            }
+        }
+    }
+
+    /// Ends the connection as one does.
+    pub(super) async fn close(mut self) -> anyhow::Result<()> {
+        tokio::time::timeout(Duration::from_millis(500), self.socket.close(None)).await.context("no farewell")??;
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! One feed: a thread, its engine, and one connection after the other.
+
+mod connection;
+mod line;
+mod relisting;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tokio::sync::watch;
+use tt_market::Applied;
+use tt_market::DropReason;
+use tt_meter::Clock;
+use tt_model::InstrumentId;
+use tt_os::clock::unix_now;
+use tt_venue::Symbol;
+
+use super::backoff::Backoff;
+use super::instruments::Instruments;
+use super::intake::Intake;
+use super::ledger::Ledger;
+use super::published::{Changed, FeedStatus, Published};
+use super::settings::FeedConfig;
+use connection::Ended;
+use relisting::Relisting;
+
+/// One feed, owned by its thread.
+pub(super) struct Feed {
+    pub(super) config: FeedConfig,
+    /// The engine's number of each of `config.symbols`.
+    pub(super) instruments: Vec<InstrumentId>,
+    pub(super) intake: Intake,
+    pub(super) clock: Clock,
+    pub(super) ledger: Ledger,
+    pub(super) status: FeedStatus,
+    pub(super) published: Arc<Published>,
+    pub(super) changed: Changed,
+    /// Messages that told of each instrument of the engine.
+    pub(super) messages: Arc<[AtomicU64]>,
+    /// Its place among the feeds.
+    pub(super) index: usize,
+    /// The instruments as others see them.
+    pub(super) shown: Arc<Instruments>,
+    relisting: Relisting,
+}
+
+impl Feed {
+    pub(super) fn new(config: FeedConfig, intake: Intake, ledger: Ledger, clock: Clock, changed: Changed) -> Self {
+        let find = |symbol: &String| {
+            let symbol = Symbol::new(symbol.as_bytes()).ok()?;
+            intake.engine().find_instrument(config.venue, &symbol)
+        };
+        let instruments: Vec<InstrumentId> = config.symbols.iter().filter_map(find).collect();
+        let messages = instruments.iter().map(|_| AtomicU64::new(0)).collect();
+        Self {
+            config,
+            instruments,
+            intake,
+            clock,
+            ledger,
+            status: FeedStatus::default(),
+            published: Arc::new(Published::default()),
+            changed,
+            messages,
+            index: 0,
+            shown: Arc::new(Instruments::new()),
+            relisting: Relisting::new(),
+        }
+    }
+
+    /// Follows the venue on the calling thread until `stop` says true.
+    pub(super) fn run(mut self, mut stop: watch::Receiver<bool>) {
+        if let Some(cpu) = self.config.cpu
+            && let Err(error) = tt_os::cpu::pin(cpu)
+        {
+            tracing::warn!(cpu, %error, "market: the thread could not be pinned");
+        }
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return tracing::error!(%error, "market: no runtime"),
+        };
+        runtime.block_on(self.follow(&mut stop));
+        self.intake.end(unix_now());
+        self.publish();
+    }
+
+    /// One connection after the other, with growing waits between those that fail.
+    async fn follow(&mut self, stop: &mut watch::Receiver<bool>) {
+        let mut backoff = Backoff::new(self.config.timing.backoff_min, self.config.timing.backoff_max);
+        while !*stop.borrow() {
+            let ended = connection::run(self, stop.clone(), &mut backoff).await;
+            self.status.connected = false;
+            let reason = match ended {
+                Ended::Stopped => break,
+                Ended::Lost(reason) => reason,
+            };
+            tracing::warn!(venue = self.config.venue.name(), %reason, "market: connection lost");
+            self.status.last_error = Some(reason);
+            self.publish();
+            let wait = backoff.fail();
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                _ = stop.wait_for(|stop| *stop) => break,
+            }
+        }
+    }
+
+    /// Counts a message for the instrument that it told of; of several, for the first.
+    pub(super) fn count_message(&self, applied: Result<Applied, DropReason>) {
+        let engine = self.intake.engine();
+        let id = match applied {
+            Ok(Applied::Trades) => {
+                let first = engine.last_entries().trades().first();
+                first.and_then(|trade| engine.find_instrument(self.config.venue, &trade.symbol))
+            }
+            Ok(applied) => applied.instrument(),
+            Err(_) => None,
+        };
+        if let Some(count) = id.and_then(|id| self.messages.get(id.0 as usize)) {
+            // This thread alone writes.
+            count.store(count.load(Relaxed) + 1, Relaxed);
+        }
+    }
+
+    /// Shows status, times and counters.
+    pub(super) fn publish(&mut self) {
+        self.intake.publish_counters();
+        self.published.publish_status(&self.status);
+        self.published.publish_times(self.ledger.times());
+        self.changed.tell();
+    }
+}

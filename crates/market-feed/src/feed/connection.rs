@@ -1,0 +1,392 @@
+//! One connection from its handshake to its end.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use hyper::body::Bytes;
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+use tokio_tungstenite::tungstenite::Message;
+use tt_market::DropReason;
+use tt_market::{Applied, ConnectionId, Request};
+use tt_model::InstrumentId;
+use tt_os::clock::unix_now;
+
+use super::Feed;
+use super::line::{self, Line, Next, Received};
+use super::relisting;
+use crate::account::{self, NotEntered, Renewal};
+use crate::backoff::Backoff;
+use crate::credentials::Credentials;
+use crate::rest;
+use crate::topics::Refusal;
+
+/// How often deadlines are looked at and numbers published.
+const BEAT: Duration = Duration::from_millis(50);
+
+/// Beats between two looks at the distributions, which are larger.
+const BEATS_PER_REPORT: u32 = 5;
+
+/// Beats between two hashes of the published state in a recording.
+const BEATS_PER_CHECKPOINT: u32 = 20;
+
+/// Frames that are taken before timers and snapshots get their turn.
+const FRAMES_PER_TURN: usize = 256;
+
+/// Why a connection ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// It was asked to.
+    Stopped,
+    /// It was not.
+    Lost(String),
+}
+
+type Renewed = Result<(), String>;
+
+type Fetched = (InstrumentId, Result<Bytes, rest::Failed>);
+
+/// The WebSockets of a feed, which live and end together.
+struct Connection<'a> {
+    feed: &'a mut Feed,
+    /// The first one carries the books.
+    lines: Vec<Line>,
+    /// The line that is listened to first, so that none waits for another for ever.
+    next_line: usize,
+    fetches: FuturesUnordered<Pin<Box<dyn Future<Output = Fetched>>>>,
+    /// Books whose snapshots wait until the venue has answered all requests: one from before its updates cannot join.
+    held: Vec<InstrumentId>,
+    /// No snapshot is fetched before this.
+    fetch_not_before: Instant,
+    /// When the account's login is to be renewed, and how.
+    renewal: Option<(Instant, Renewal)>,
+    renewing: FuturesUnordered<Pin<Box<dyn Future<Output = Renewed>>>>,
+    /// The venue's list, where steps are finer than they were; at most one.
+    relisting: FuturesUnordered<relisting::Fetch>,
+}
+
+/// Connects, subscribes, and follows until something ends it. The books are stale when this returns.
+pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backoff: &mut Backoff) -> Ended {
+    let (fetches, held, fetch_not_before) = (FuturesUnordered::new(), Vec::new(), Instant::now());
+    let (renewal, renewing, relisting) = (None, FuturesUnordered::new(), FuturesUnordered::new());
+    let lines = Vec::new();
+    let mut connection =
+        Connection { feed, lines, next_line: 0, fetches, held, fetch_not_before, renewal, renewing, relisting };
+    let opened = tokio::select! {
+        _ = stop.wait_for(|stop| *stop) => Err(Ended::Stopped),
+        opened = connection.open() => opened.map_err(Ended::Lost),
+    };
+    let ended = match opened {
+        Ok(()) => connection.follow(stop, backoff).await,
+        Err(ended) => ended,
+    };
+    connection.close(&ended).await;
+    ended
+}
+
+impl Connection<'_> {
+    async fn open(&mut self) -> Result<(), String> {
+        for config in self.feed.config.lines() {
+            self.lines.push(line::open(self.feed, &config).await?);
+        }
+        if let Some(account) = self.feed.config.account.clone() {
+            self.enter(&account).await?;
+        }
+        self.feed.status.connections += 1;
+        Ok(())
+    }
+
+    /// Opens the account's own stream. Where the venue refuses it, the books are followed nevertheless, and it is tried
+    /// again with the next connection.
+    async fn enter(&mut self, account: &Credentials) -> Result<(), String> {
+        let early = match account::enter(&self.feed.config, account, self.feed.clock).await {
+            Ok(mut entered) => {
+                let early = std::mem::take(&mut entered.early);
+                self.renewal = entered.renewal.take().map(|renewal| (Instant::now() + renewal.every, renewal));
+                let books = self.lines.first().map(|line| line.id);
+                self.lines.push(line::entered(self.feed, entered, books)?);
+                early
+            }
+            Err(NotEntered::Unreached(reason)) => return Err(format!("the account's stream: {reason}")),
+            Err(NotEntered::Refused(reason)) => {
+                let venue = self.feed.config.venue.name();
+                tracing::warn!(venue, reason, "market: the account is refused");
+                self.feed.status.refuse(Refusal { subject: "account".to_owned(), reason });
+                return Ok(());
+            }
+        };
+        for text in early {
+            let received = self.feed.ledger.received();
+            self.take_bytes(self.lines.len() - 1, text.as_bytes(), received);
+        }
+        Ok(())
+    }
+
+    async fn close(&mut self, ended: &Ended) {
+        let now = unix_now();
+        for line in &self.lines {
+            self.feed.intake.close_connection(line.id, now);
+        }
+        for line in &mut self.lines {
+            line.close(matches!(ended, Ended::Stopped)).await;
+        }
+    }
+
+    async fn follow(&mut self, mut stop: watch::Receiver<bool>, backoff: &mut Backoff) -> Ended {
+        if let Err(reason) = self.follow_books().await {
+            return Ended::Lost(reason);
+        }
+        self.prepare_requests();
+        let mut beats = tokio::time::interval(BEAT);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut beat_count = 0_u32;
+        loop {
+            let step = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => return Ended::Stopped,
+                _ = beats.tick() => {
+                    beat_count = beat_count.wrapping_add(1);
+                    self.beat(beat_count, backoff).await
+                }
+                Some((instrument, fetched)) = self.fetches.next(), if !self.fetches.is_empty() => {
+                    self.take_snapshot(instrument, fetched);
+                    self.serve_requests().await
+                }
+                Some(listed) = self.relisting.next(), if !self.relisting.is_empty() => {
+                    self.feed.take_list(listed);
+                    Ok(())
+                }
+                Some(renewed) = self.renewing.next(), if !self.renewing.is_empty() => {
+                    if let Err(reason) = renewed {
+                        // The venue tells when the login has ended for it; that makes a new connection.
+                        tracing::warn!(venue = self.feed.config.venue.name(), reason, "market: the login is not renewed");
+                    }
+                    Ok(())
+                }
+                next = line::next(&mut self.lines, self.next_line) => match next {
+                    Next::Due(index) => match self.lines[index].unsent.pop() {
+                        Some(request) => self.lines[index].send(request).await,
+                        None => Ok(()),
+                    },
+                    Next::Received(index, received) => {
+                        self.next_line = index + 1;
+                        self.take_turn(index, received).await
+                    }
+                },
+            };
+            if let Err(reason) = step {
+                return Ended::Lost(reason);
+            }
+        }
+    }
+
+    /// Tells the engine which books follow, before the venue knows: no update comes before the engine can take it.
+    async fn follow_books(&mut self) -> Result<(), String> {
+        let now = unix_now();
+        let Some(books) = self.lines.first().map(|line| line.id) else { return Ok(()) };
+        for instrument in self.feed.instruments.clone() {
+            if let Err(error) = self.feed.intake.subscribe(books, instrument, now) {
+                tracing::error!(?error, instrument = instrument.0, "market: the engine does not follow");
+            }
+        }
+        self.feed.changed.tell();
+        // The engine keeps updates for a snapshot from the moment that it has asked for one.
+        self.serve_requests().await
+    }
+
+    /// Lays out the requests that make the venue send.
+    fn prepare_requests(&mut self) {
+        let config = &self.feed.config;
+        for (index, line) in self.lines.iter_mut().enumerate() {
+            line.unsent = line.requests.subscribe(&config.symbols);
+            if let Some(listen_key) = config.listen_key.as_ref().filter(|_| index == 0) {
+                line.unsent.extend(line.requests.subscribe_orders(listen_key));
+            }
+            line.unsent.extend(config.venue.rules().keep_alive.enable.map(str::to_owned));
+            line.unsent.reverse();
+        }
+    }
+
+    /// Takes a frame of a line and those that are there already.
+    async fn take_turn(&mut self, index: usize, first: Received) -> Result<(), String> {
+        let mut next = Some(first);
+        let mut taken = 0;
+        while let Some(frame) = next {
+            let received = self.feed.ledger.received();
+            let frame = frame.ok_or("the venue closed the connection")?;
+            let frame = frame.map_err(|error| self.lines[index].fail(&error))?;
+            if matches!(frame, Message::Pong(_)) {
+                self.lines[index].answered();
+            } else {
+                self.lines[index].heard();
+            }
+            match frame {
+                Message::Text(text) => self.take_frame(index, text.as_str(), received),
+                Message::Binary(bytes) => self.take_bytes(index, &bytes, received),
+                Message::Close(reason) => {
+                    let reason = reason.map_or_else(String::new, |close| close.to_string());
+                    return Err(format!("the venue closed the connection: {reason}"));
+                }
+                // The library answers pings.
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+            }
+            self.serve_requests().await?;
+            taken += 1;
+            // What is taken out of the socket must be handled: a turn ends before the next one is, not after.
+            next = if taken < FRAMES_PER_TURN { self.lines[index].socket.next().now_or_never() } else { None };
+        }
+        self.feed.intake.flush();
+        self.feed.changed.tell();
+        Ok(())
+    }
+
+    fn take_frame(&mut self, index: usize, text: &str, received: tt_meter::Stamp) {
+        self.take_bytes(index, text.as_bytes(), received);
+        let requests = &mut self.lines[index].requests;
+        if requests.is_answer(text)
+            && let Some(refusal) = requests.take(text)
+        {
+            let venue = self.feed.config.venue.name();
+            tracing::warn!(venue, subject = refusal.subject, reason = refusal.reason, "market: refused");
+            self.feed.status.refuse(refusal);
+        }
+    }
+
+    fn take_bytes(&mut self, index: usize, bytes: &[u8], received: tt_meter::Stamp) {
+        let (feed, line) = (&mut *self.feed, &self.lines[index]);
+        feed.status.frames += 1;
+        let applied = feed.intake.handle_frame(unix_now(), line.id, bytes, &mut feed.ledger);
+        feed.count_message(applied);
+        if applied.is_err() {
+            self.look_at_steps(applied);
+        }
+        let (feed, line) = (&mut *self.feed, &self.lines[index]);
+        feed.ledger.visible(received, line.last_read.stamp(), applied.ok());
+    }
+
+    /// Asks for the venue's list where what was dropped is finer than the steps that are known.
+    #[cold]
+    fn look_at_steps(&mut self, applied: Result<Applied, DropReason>) {
+        if self.relisting.is_empty() && self.feed.wants_steps(applied) {
+            let feed = &mut *self.feed;
+            self.relisting.push(feed.relisting.fetch(&feed.config, feed.clock));
+        }
+    }
+
+    /// Does what the engine asks for.
+    async fn serve_requests(&mut self) -> Result<(), String> {
+        while let Some(request) = self.feed.intake.next_request() {
+            match request {
+                Request::FetchSnapshot { instrument } if self.feed.status.connected => self.fetch(instrument),
+                Request::FetchSnapshot { instrument } => self.held.push(instrument),
+                Request::Resubscribe { instrument, connection } => {
+                    let symbol = self.symbol(instrument);
+                    // What was asked for on behalf of a connection that is gone finds no line.
+                    if let Some(line) = self.line(connection) {
+                        for text in line.requests.resubscribe(&symbol) {
+                            line.send(text).await?;
+                        }
+                    }
+                }
+                Request::Reconnect { connection } => {
+                    if self.line(connection).is_some() {
+                        return Err("silent for too long".to_owned());
+                    }
+                }
+                Request::Pong { connection } => {
+                    let Some(answer) = self.feed.config.venue.rules().keep_alive.pong else { continue };
+                    // Which of two lines was asked is not known.
+                    for line in self.lines.iter_mut().filter(|line| line.id == connection) {
+                        line.send(answer.to_owned()).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, connection: ConnectionId) -> Option<&mut Line> {
+        self.lines.iter_mut().find(|line| line.id == connection)
+    }
+
+    fn symbol(&self, instrument: InstrumentId) -> String {
+        self.feed.intake.engine().instrument(instrument).map(|spec| spec.symbol.to_string()).unwrap_or_default()
+    }
+
+    fn fetch(&mut self, instrument: InstrumentId) {
+        let symbol = self.symbol(instrument);
+        // Elsewhere snapshots come on the socket.
+        let Some(rule) = self.feed.config.venue.rules().snapshot else { return };
+        let path = rule.path.replace("{symbol}", &symbol);
+        let (uri, clock) = (self.feed.config.rest_uri(&path), self.feed.clock);
+        let at = self.fetch_not_before.max(Instant::now());
+        self.fetch_not_before = at + self.feed.config.timing.snapshot_gap;
+        self.fetches.push(Box::pin(async move {
+            tokio::time::sleep_until(at.into()).await;
+            let fetched = match uri {
+                Ok(uri) => rest::get(&uri, clock).await,
+                Err(error) => Err(rest::Failed::new(error)),
+            };
+            (instrument, fetched)
+        }));
+    }
+
+    fn take_snapshot(&mut self, instrument: InstrumentId, fetched: Result<Bytes, rest::Failed>) {
+        let feed = &mut *self.feed;
+        let now = unix_now();
+        match fetched {
+            Ok(body) => {
+                feed.status.snapshots += 1;
+                // A body that does not help is counted and asked for again by the engine.
+                let taken = feed.intake.handle_snapshot(now, instrument, &body, &mut feed.ledger);
+                self.look_at_steps(taken);
+            }
+            Err(failed) => {
+                feed.status.snapshots_failed += 1;
+                if let Some(wait) = failed.retry_after {
+                    self.fetch_not_before = self.fetch_not_before.max(Instant::now() + wait);
+                }
+                let venue = feed.config.venue.name();
+                tracing::warn!(venue, reason = failed.reason, "market: no snapshot");
+                feed.intake.snapshot_failed(instrument, now);
+            }
+        }
+        self.feed.changed.tell();
+    }
+
+    /// Deadlines and numbers.
+    async fn beat(&mut self, count: u32, backoff: &mut Backoff) -> Result<(), String> {
+        let now = Instant::now();
+        if let Some((at, renewal)) = self.renewal.as_mut().filter(|(at, _)| *at <= now) {
+            *at = now + renewal.every;
+            self.renewing.push(Box::pin(renewal.clone().renew(self.feed.clock)));
+        }
+        for line in &mut self.lines {
+            line.beat(now).await?;
+        }
+        if !self.feed.status.connected && self.lines.iter().all(Line::is_settled) {
+            self.feed.status.connected = true;
+            backoff.succeed();
+            for instrument in std::mem::take(&mut self.held) {
+                self.fetch(instrument);
+            }
+        }
+        let wall_now = unix_now();
+        self.feed.intake.handle_timeout(wall_now);
+        if count.is_multiple_of(BEATS_PER_CHECKPOINT) {
+            self.feed.intake.checkpoint(wall_now);
+        }
+        self.feed.intake.flush();
+        self.serve_requests().await?;
+        self.feed.intake.publish_counters();
+        self.feed.published.publish_status(&self.feed.status);
+        if count.is_multiple_of(BEATS_PER_REPORT) {
+            self.feed.published.publish_times(self.feed.ledger.times());
+        }
+        self.feed.changed.tell();
+        Ok(())
+    }
+}

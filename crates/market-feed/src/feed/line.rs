@@ -1,0 +1,179 @@
+//! One of the WebSockets that a feed needs.
+
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use futures_util::{SinkExt, StreamExt};
+use tokio::time::{Interval, MissedTickBehavior};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tt_market::ConnectionId;
+use tt_os::clock::unix_now;
+use tt_venue::rules::{Numbering, Topic};
+
+use super::Feed;
+use crate::account::Entered;
+use crate::dial::LastRead;
+use crate::liveness::{Liveness, Look};
+use crate::settings::LineConfig;
+use crate::socket::{self, Socket};
+use crate::topics::Requests;
+
+/// A closing handshake may take this long.
+const CLOSE_MAX: Duration = Duration::from_millis(500);
+
+const NO_CONNECTION: &str = "the engine holds no more connections";
+
+/// What a WebSocket gives: a message, an error, or its end.
+pub(super) type Received = Option<Result<Message, tungstenite::Error>>;
+
+/// An open WebSocket with what was asked on it.
+pub(super) struct Line {
+    pub(super) id: ConnectionId,
+    pub(super) socket: Socket,
+    pub(super) last_read: LastRead,
+    pub(super) requests: Requests,
+    /// Requests that wait for their time, the next one last.
+    pub(super) unsent: Vec<String>,
+    request_times: Interval,
+    opened: Instant,
+    liveness: Liveness,
+    last_ping: Instant,
+    /// What the venue is told at the end, where it has broken the rules.
+    close_code: Option<CloseCode>,
+}
+
+/// Opens the WebSocket of `config`.
+///
+/// # Errors
+/// It cannot be opened, or the engine holds no more connections; in words.
+pub(super) async fn open(feed: &mut Feed, config: &LineConfig) -> Result<Line, String> {
+    let opened = socket::open_packed(&config.streams, feed.config.compressed, feed.clock).await;
+    let (socket, last_read) = opened.map_err(|error| format!("{error:#}"))?;
+    let venue = feed.config.venue;
+    let id = feed.intake.open_connection(venue, &config.streams.to_string(), unix_now());
+    let id = id.map_err(|_| NO_CONNECTION.to_owned())?;
+    Ok(line(feed, id, (socket, last_read), config.topics.clone()))
+}
+
+/// The line of an account's own stream. Where messages are not numbered by connection, it counts as one with the line of
+/// the `books`: an account may be silent for hours.
+///
+/// # Errors
+/// The engine holds no more connections; in words.
+pub(super) fn entered(feed: &mut Feed, entered: Entered, books: Option<ConnectionId>) -> Result<Line, String> {
+    let venue = feed.config.venue;
+    let shared = books.filter(|_| venue.rules().numbering != Numbering::Connection);
+    let id = match shared {
+        Some(id) => id,
+        None => {
+            let opened = feed.intake.open_connection(venue, "account", unix_now());
+            opened.map_err(|_| NO_CONNECTION.to_owned())?
+        }
+    };
+    Ok(line(feed, id, (entered.socket, entered.last_read), Vec::new()))
+}
+
+fn line(feed: &Feed, id: ConnectionId, (socket, last_read): (Socket, LastRead), topics: Vec<&'static Topic>) -> Line {
+    let (venue, depth, timing) = (feed.config.venue, feed.config.depth, feed.config.timing);
+    let mut request_times = tokio::time::interval(Duration::from_nanos(venue.rules().request_gap.0));
+    request_times.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    Line {
+        id,
+        socket,
+        last_read,
+        requests: Requests::new(venue, topics, depth, timing.answer_max),
+        unsent: Vec::new(),
+        request_times,
+        opened: Instant::now(),
+        liveness: Liveness::new(timing.silence_max, Duration::ZERO),
+        last_ping: Instant::now(),
+        close_code: None,
+    }
+}
+
+impl Line {
+    pub(super) async fn send(&mut self, text: String) -> Result<(), String> {
+        self.socket.send(Message::text(text)).await.map_err(|error| error.to_string())
+    }
+
+    /// Takes an error of the WebSocket; what it comes to, in words.
+    pub(super) fn fail(&mut self, error: &tungstenite::Error) -> String {
+        self.close_code = socket::close_code(error);
+        error.to_string()
+    }
+
+    /// Ends it: with a word to the venue where the end was asked for, or where the venue has broken the rules.
+    pub(super) async fn close(&mut self, is_asked: bool) {
+        let frame = self.close_code.map(|code| CloseFrame { code, reason: "".into() });
+        if is_asked || frame.is_some() {
+            // The venue may have gone first.
+            let _ = tokio::time::timeout(CLOSE_MAX, self.socket.close(frame)).await;
+        }
+    }
+
+    /// The venue said something.
+    pub(super) fn heard(&mut self) {
+        self.liveness.heard(self.opened.elapsed());
+    }
+
+    /// The venue answered a ping.
+    pub(super) fn answered(&mut self) {
+        self.liveness.answered(self.opened.elapsed());
+    }
+
+    /// Whether everything was asked for and answered.
+    pub(super) fn is_settled(&self) -> bool {
+        self.unsent.is_empty() && self.requests.all_answered()
+    }
+
+    /// Looks after what is due.
+    ///
+    /// # Errors
+    /// The line is of no more use; in words.
+    pub(super) async fn beat(&mut self, now: Instant) -> Result<(), String> {
+        match self.liveness.look(self.opened.elapsed()) {
+            Look::Alive => {}
+            Look::Ask => self.socket.send(Message::Ping(Vec::new().into())).await.map_err(|error| error.to_string())?,
+            Look::Silent(silent) => return Err(format!("silent for {:.1} s", silent.as_secs_f64())),
+        }
+        if let Some(subject) = self.requests.overdue(now) {
+            return Err(format!("no answer to the request for {}", subject.chars().take(80).collect::<String>()));
+        }
+        if let Some((ping, every)) = self.requests.ping()
+            && now.duration_since(self.last_ping) > every
+        {
+            self.last_ping = now;
+            self.send(ping.to_owned()).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What comes next on one of several lines, by its index.
+pub(super) enum Next {
+    /// The time of its next request has come.
+    Due(usize),
+    /// A message.
+    Received(usize, Received),
+}
+
+/// Waits for what comes next on `lines`; `first` is listened to first.
+pub(super) async fn next(lines: &mut [Line], first: usize) -> Next {
+    poll_fn(|cx| {
+        for step in 0..lines.len() {
+            let index = (first + step) % lines.len();
+            let line = &mut lines[index];
+            if !line.unsent.is_empty() && line.request_times.poll_tick(cx).is_ready() {
+                return Poll::Ready(Next::Due(index));
+            }
+            if let Poll::Ready(received) = line.socket.poll_next_unpin(cx) {
+                return Poll::Ready(Next::Received(index, received));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}

@@ -1,0 +1,267 @@
+//! The one way into a feed's engine: each input is written down where a recording is wanted, goes in, and is followed
+//! by the engine's requests. A replay takes the same way, so that it makes the same calls in the same order.
+
+use std::collections::VecDeque;
+use std::hash::Hasher as _;
+
+use tt_journal::Tape;
+use tt_journal::recording::RecordKind;
+use tt_market::DropReason;
+use tt_market::{AddError, Applied, Board, BookUpdate, ConnectionId, Engine, Position, Request};
+use tt_meter::Probe;
+use tt_model::{InstrumentId, Nanos};
+use tt_venue::{Decimal, Venue};
+use twox_hash::XxHash3_64;
+
+use super::recorded::{EngineRecord, InstrumentRecord, PositionRecord, StepsRecord, ToldInstrument};
+
+/// Connections whose numbers are known: what arrives late is of one of the last.
+const CONNECTIONS_KEPT: usize = 8;
+
+/// What two runs over the same inputs must agree in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StateHash {
+    /// Of everything that is published.
+    pub(super) state: u64,
+    /// Of every book that was published, in turn.
+    pub(super) books: u64,
+    /// Inputs up to here.
+    pub(super) inputs: u64,
+}
+
+impl StateHash {
+    pub(super) fn to_bytes(self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        for (eight, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip([self.state, self.books, self.inputs]) {
+            *eight = word.to_le_bytes();
+        }
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let [state, books, inputs] = <[[u8; 8]; 3]>::try_from(bytes.as_chunks::<8>().0).ok()?.map(u64::from_le_bytes);
+        Some(Self { state, books, inputs })
+    }
+}
+
+/// One engine with what goes in and what comes back.
+#[derive(Debug)]
+pub(super) struct Intake {
+    engine: Engine,
+    board: Board,
+    tape: Option<Tape>,
+    /// Whether hashes are kept.
+    is_hashed: bool,
+    requests: VecDeque<Request>,
+    connections: VecDeque<(u32, ConnectionId)>,
+    opened: u32,
+    books: u64,
+    inputs: u64,
+}
+
+impl Intake {
+    /// `record` describes `engine` to whoever replays the recording that `tape` goes into.
+    pub(super) fn new(
+        engine: Engine,
+        mut tape: Option<Tape>,
+        is_hashed: bool,
+        record: &EngineRecord,
+        now: Nanos,
+    ) -> Self {
+        if let Some(tape) = &mut tape {
+            tape.record(now.0, RecordKind::Engine, 0, &record.to_bytes());
+        }
+        let is_hashed = is_hashed || tape.is_some();
+        let board = engine.board();
+        let (requests, connections) = (VecDeque::new(), VecDeque::new());
+        Self { engine, board, tape, is_hashed, requests, connections, opened: 0, books: 0, inputs: 0 }
+    }
+
+    pub(super) const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Shows the engine's counters to other threads.
+    pub(super) fn publish_counters(&mut self) {
+        self.engine.publish_counters();
+    }
+
+    fn note(&mut self, now: Nanos, kind: RecordKind, subject: u32, body: &[u8]) {
+        self.inputs += 1;
+        if let Some(tape) = &mut self.tape {
+            tape.record(now.0, kind, subject, body);
+        }
+    }
+
+    pub(super) fn add_instrument(
+        &mut self,
+        told: &ToldInstrument,
+        name: &str,
+        now: Nanos,
+    ) -> Result<InstrumentId, AddError> {
+        let added = told.tell(&mut self.engine)?;
+        self.note(now, RecordKind::Instrument, added.0, &InstrumentRecord::new(told, name).to_bytes());
+        Ok(added)
+    }
+
+    /// Counts an instrument in finer steps from here on.
+    pub(super) fn refine(
+        &mut self,
+        id: InstrumentId,
+        tick_size: Decimal,
+        lot_size: Decimal,
+        now: Nanos,
+    ) -> Result<(), AddError> {
+        self.engine.refine(id, tick_size, lot_size)?;
+        self.note(now, RecordKind::Refined, id.0, &StepsRecord::new(tick_size, lot_size).to_bytes());
+        Ok(())
+    }
+
+    /// Whether the instrument's book is proved.
+    pub(super) fn is_verified(&self, id: InstrumentId) -> bool {
+        self.board.top_of_book(id).is_some_and(|top| top.standing.proof.is_verified())
+    }
+
+    pub(super) fn set_position(&mut self, slot: usize, position: Position, now: Nanos) -> Result<(), AddError> {
+        self.engine.set_position(slot, Some(position))?;
+        self.note(now, RecordKind::Position, slot as u32, &PositionRecord::new(&position).to_bytes());
+        Ok(())
+    }
+
+    pub(super) fn open_connection(
+        &mut self,
+        venue: Venue,
+        address: &str,
+        now: Nanos,
+    ) -> Result<ConnectionId, AddError> {
+        let id = self.engine.open_connection(venue, now)?;
+        self.opened += 1;
+        self.note(now, RecordKind::Opened, self.opened, address.as_bytes());
+        self.connections.push_front((self.opened, id));
+        self.connections.truncate(CONNECTIONS_KEPT);
+        // What the connection before was asked for and did not come to.
+        self.requests.clear();
+        Ok(id)
+    }
+
+    /// The connection of a recorded number.
+    pub(super) fn connection(&self, number: u32) -> Option<ConnectionId> {
+        self.connections.iter().find(|known| known.0 == number).map(|known| known.1)
+    }
+
+    fn number(&self, connection: ConnectionId) -> u32 {
+        self.connections.iter().find(|known| known.1 == connection).map_or(0, |known| known.0)
+    }
+
+    pub(super) fn subscribe(
+        &mut self,
+        connection: ConnectionId,
+        instrument: InstrumentId,
+        now: Nanos,
+    ) -> Result<(), AddError> {
+        self.note(now, RecordKind::Subscribed, self.number(connection), &instrument.0.to_le_bytes());
+        let subscribed = self.engine.subscribe(connection, instrument, now);
+        self.poll(now);
+        subscribed
+    }
+
+    pub(super) fn handle_frame(
+        &mut self,
+        now: Nanos,
+        connection: ConnectionId,
+        frame: &[u8],
+        probe: &mut impl Probe,
+    ) -> Result<Applied, DropReason> {
+        // Before the engine: the frame that an engine dies of is the one that is wanted.
+        self.note(now, RecordKind::Frame, self.number(connection), frame);
+        let applied = self.engine.handle_frame(now, connection, frame, probe);
+        self.follow(applied, now);
+        applied
+    }
+
+    pub(super) fn handle_snapshot(
+        &mut self,
+        now: Nanos,
+        instrument: InstrumentId,
+        body: &[u8],
+        probe: &mut impl Probe,
+    ) -> Result<Applied, DropReason> {
+        self.note(now, RecordKind::Snapshot, instrument.0, body);
+        let applied = self.engine.handle_snapshot(now, instrument, body, probe);
+        self.follow(applied, now);
+        applied
+    }
+
+    pub(super) fn snapshot_failed(&mut self, instrument: InstrumentId, now: Nanos) {
+        self.note(now, RecordKind::SnapshotFailed, instrument.0, &[]);
+        self.engine.snapshot_failed(instrument, now);
+        self.poll(now);
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Nanos) {
+        self.note(now, RecordKind::Timeout, 0, &[]);
+        self.engine.handle_timeout(now);
+        self.poll(now);
+    }
+
+    pub(super) fn close_connection(&mut self, connection: ConnectionId, now: Nanos) {
+        self.note(now, RecordKind::Closed, self.number(connection), &[]);
+        self.engine.close_connection(connection, now);
+        self.poll(now);
+    }
+
+    /// What the engine asks for, each once, in its order.
+    pub(super) fn next_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    fn poll(&mut self, now: Nanos) {
+        while let Some(request) = self.engine.poll_request(now) {
+            self.requests.push_back(request);
+        }
+    }
+
+    #[inline]
+    fn follow(&mut self, applied: Result<Applied, DropReason>, now: Nanos) {
+        if self.is_hashed
+            && let Ok(Applied::Book { instrument: id, update: BookUpdate::Snapshot | BookUpdate::Delta }) = applied
+        {
+            let mut hasher = XxHash3_64::with_seed(self.books);
+            self.board.hash_book_into(id, &mut hasher);
+            self.books = hasher.finish();
+        }
+        self.poll(now);
+    }
+
+    /// What has become of the inputs up to here.
+    pub(super) fn state_hash(&self) -> StateHash {
+        let mut hasher = XxHash3_64::with_seed(0);
+        self.board.hash_into(&mut hasher);
+        StateHash { state: hasher.finish(), books: self.books, inputs: self.inputs }
+    }
+
+    /// Writes down what has become of the inputs, where there is a recording.
+    pub(super) fn checkpoint(&mut self, now: Nanos) {
+        self.write_hash(RecordKind::Checkpoint, now);
+    }
+
+    /// As [`checkpoint`](Self::checkpoint); nothing comes after.
+    pub(super) fn end(&mut self, now: Nanos) {
+        self.write_hash(RecordKind::End, now);
+        self.tape = None;
+    }
+
+    fn write_hash(&mut self, kind: RecordKind, now: Nanos) {
+        let Some(mut tape) = self.tape.take() else { return };
+        tape.record(now.0, kind, 0, &self.state_hash().to_bytes());
+        self.tape = Some(tape);
+    }
+
+    /// Hands what is written down to the recorder.
+    #[inline]
+    pub(super) fn flush(&mut self) {
+        if let Some(tape) = &mut self.tape {
+            tape.flush();
+        }
+    }
+}

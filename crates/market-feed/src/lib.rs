@@ -1,0 +1,46 @@
+//! Market-data feeds: venue connections, REST requests, recording and replay around [`tt_market::Engine`].
+//!
+//! Each connection has a thread with its own runtime, on which the engine is called in place, frame by frame. Other
+//! threads read what it publishes through a [`Reader`].
+
+#![forbid(unsafe_code)]
+
+mod account;
+mod backoff;
+pub mod config;
+mod credentials;
+mod dial;
+pub mod doctor;
+mod feed;
+mod instruments;
+mod intake;
+mod ledger;
+mod listing;
+mod liveness;
+mod published;
+mod reach;
+mod recorded;
+mod recorder;
+mod replaying;
+mod rest;
+mod running;
+mod settings;
+mod shown;
+mod snapshot;
+mod socket;
+mod topics;
+#[doc(hidden)]
+pub mod unpack; // for the fuzz target inflate
+
+pub use credentials::Credentials;
+pub use instruments::Instrument;
+pub use ledger::{Row, Times};
+pub use published::FeedStatus;
+pub use reach::Unreached;
+pub use recorded::{ToldInstrument, recorded_instrument, recorded_steps, recorded_venue};
+pub use replaying::{Replaying, Run, hash_of};
+pub use running::{Reader, Running, start, start_when_reached};
+pub use settings::{FeedConfig, MarketConfig, OpenPosition, RecordingConfig, Timing};
+pub use shown::{level_text, steps_text};
+pub use snapshot::{account_shown, ingest};
+pub use topics::{Refusal, topic_of_name};

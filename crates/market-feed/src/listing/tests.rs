@@ -1,0 +1,59 @@
+//! A list that is requested by POST.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use tt_venue::listing::ContractUnit;
+use tt_venue::{Decimal, Venue};
+
+use super::*;
+
+/// Answers the requests to `listener` one after the other, and returns what they were.
+fn answer(listener: &TcpListener, bodies: &[&str]) -> Vec<String> {
+    let mut asked = Vec::new();
+    for body in bodies {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"}") {
+            let mut bytes = [0; 1024];
+            let read = stream.read(&mut bytes).unwrap();
+            request.extend_from_slice(&bytes[..read]);
+        }
+        asked.push(String::from_utf8(request).unwrap());
+        let date = "Date: Tue, 15 Nov 1994 08:12:31 GMT";
+        write!(stream, "HTTP/1.1 200 OK\r\n{date}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+    }
+    asked
+}
+
+#[test]
+fn hyperliquids_lists_are_posted_for() {
+    // As the venue's documentation shows them ("Retrieve perpetuals metadata", "Retrieve spot metadata").
+    let perpetuals = r#"{"universe":[{"name":"BTC","szDecimals":5,"maxLeverage":50},{"name":"HPOS","szDecimals":0,"maxLeverage":3,"onlyIsolated":true}]}"#;
+    let spot = r#"{"tokens":[{"name":"USDC","szDecimals":8,"weiDecimals":8,"index":0,"tokenId":"0x6d1e7cde53ba9467b783cb7c530ce054","isCanonical":true},{"name":"PURR","szDecimals":0,"weiDecimals":5,"index":1,"tokenId":"0xc1fb593aeffbeb02f85e0308e9956a90","isCanonical":true}],"universe":[{"name":"PURR/USDC","tokens":[1,0],"index":0,"isCanonical":true}]}"#;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let streams = format!("ws://{}/ws", listener.local_addr().unwrap()).parse().unwrap();
+    let asked = std::thread::spawn(move || answer(&listener, &[perpetuals, spot]));
+    let feed = FeedConfig::at(Venue::Hyperliquid, streams, vec!["BTC".to_owned()]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let listed = runtime.block_on(list(&feed, tt_os::clock::calibration().clock)).unwrap();
+    let of = |symbol: &str, name: &str, tick_size: (i64, u8), lot_size: (i64, u8)| Listing {
+        symbol: symbol.to_owned(),
+        name: name.to_owned(),
+        tick_size: Decimal::new(tick_size.0, tick_size.1),
+        lot_size: Decimal::new(lot_size.0, lot_size.1),
+        unit: ContractUnit::Base,
+    };
+    let expected = [
+        of("BTC", "BTC/USDC:USDC", (1, 1), (1, 5)),
+        of("HPOS", "HPOS/USDC:USDC", (1, 6), (1, 0)),
+        of("PURR/USDC", "PURR/USDC", (1, 8), (1, 0)),
+    ];
+    assert_eq!(listed.entries, expected);
+    assert_eq!(listed.date.as_deref(), Some("Tue, 15 Nov 1994 08:12:31 GMT"));
+    let asked = asked.join().unwrap();
+    for (request, body) in asked.iter().zip([r#"{"type":"meta"}"#, r#"{"type":"spotMeta"}"#]) {
+        assert!(request.starts_with("POST /info HTTP/1.1\r\n") && request.ends_with(body), "{request}");
+        assert!(request.to_ascii_lowercase().contains("content-type: application/json\r\n"), "{request}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The market engine as the control plane shows it.
+
+use tt_market::DropReason;
+use tt_market::{TradePrint, VenueCounters};
+use tt_meter::{Calibration, Histogram, Stage};
+use tt_model::{Nanos, Price};
+use tt_venue::BookLevel;
+use tt_venue::event::AggressorSide;
+
+use super::instruments::Instrument;
+use super::ledger::{Row, Times};
+use super::running::{Reader, TIMEFRAMES};
+use super::shown::{level_text, steps_text};
+use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
+use tt_status::market::{Account, Book, Candle, Feed, IngestRow, Level, MarketStatus, Trade};
+use tt_status::timing;
+
+impl Reader {
+    /// Everything at `now` (nanoseconds of the Unix epoch), with a pass in `one_in` having been timed.
+    #[must_use]
+    pub fn snapshot(&self, now: Nanos, one_in: u32) -> MarketStatus {
+        let times = self.times();
+        let counters: Vec<VenueCounters> = (0..self.feeds_len()).map(|feed| self.counters(feed)).collect();
+        MarketStatus {
+            ledger: ledger(&counters),
+            stages: stages(&times, self.calibration(), one_in),
+            feeds: counters.iter().enumerate().map(|(index, counters)| self.feed_shown(index, counters)).collect(),
+            books: self.steady(|list| list.iter().map(|listed| self.book_shown(listed, now)).collect()),
+            ingest: ingest(&times, self.calibration()),
+        }
+    }
+
+    fn feed_shown(&self, index: usize, counters: &VenueCounters) -> Feed {
+        let (venue, url) = self.feed(index);
+        let status = self.status(index);
+        Feed {
+            venue: venue.name(),
+            url: url.to_owned(),
+            connected: status.connected,
+            frames: counters.frames,
+            gaps: counters.gaps,
+            resyncs: counters.resyncs,
+            reconnects: status.reconnects(),
+            account: account_shown(counters),
+        }
+    }
+
+    fn book_shown(&self, listed: &Instrument, now: Nanos) -> Book {
+        let top = self.top_of_book(listed.id).unwrap_or_default();
+        let depth = self.depth(listed.id).unwrap_or_default();
+        let text = |levels: &[BookLevel]| {
+            let level = |level: &BookLevel| {
+                let (px, qty) = level_text(*level, listed.tick_size, listed.lot_size);
+                Level { px, qty }
+            };
+            levels.iter().map(level).collect()
+        };
+        let spread_bps = top.bid.zip(top.ask).map(|(bid, ask)| {
+            let (bid, ask) = (bid.px.0 as f64, ask.px.0 as f64);
+            (ask - bid) / ((ask + bid) / 2.0) * 1e4
+        });
+        let ms = |age: Nanos| age.0 as f64 / 1e6;
+        let known = top.ts_recv.0 != 0;
+        Book {
+            instrument: listed.id.0,
+            venue: listed.venue.name(),
+            symbol: listed.name.clone(),
+            bids: text(depth.bids()),
+            asks: text(depth.asks()),
+            spread_bps,
+            update_id: top.update_id,
+            proof: top.standing.proof.name(),
+            proof_update_id: top.proof_update_id().unwrap_or(0),
+            proof_age_ms: top.proof_update_id().map(|_| ms(top.proof_age(now))),
+            venue_symbol: listed.symbol.clone(),
+            tick_size: steps_text(1, listed.tick_size),
+            lot_size: steps_text(1, listed.lot_size),
+            candles: self.candles_shown(listed),
+            trades: self.trades_shown(listed),
+            age_ms: known.then(|| ms(now.saturating_sub(top.ts_recv))),
+        }
+    }
+}
+
+impl Reader {
+    fn trades_shown(&self, listed: &Instrument) -> Vec<Trade> {
+        let shown = |print: TradePrint| Trade {
+            number: print.number,
+            trade_id: print.trade_id,
+            px: steps_text(print.px.0, listed.tick_size),
+            qty: steps_text(print.qty.0, listed.lot_size),
+            aggressor: match print.aggressor {
+                AggressorSide::Buy => "buy",
+                AggressorSide::Sell => "sell",
+            },
+            is_late: print.is_late,
+            event_unix_ns: print.ts_event.0,
+            recv_unix_ns: print.ts_recv.0,
+        };
+        self.trades(listed.id).into_iter().map(shown).collect()
+    }
+
+    fn candles_shown(&self, listed: &Instrument) -> Vec<Candle> {
+        let Some((board, local)) = self.board(listed.id) else { return Vec::new() };
+        let shown = |(index, timeframe): (usize, Nanos)| {
+            let candle = board.candle(local, index)?;
+            let px = |px: Price| steps_text(px.0, listed.tick_size);
+            Some(Candle {
+                timeframe_s: timeframe.0 / Nanos::PER_SECOND,
+                start_unix_ms: candle.ts_start.0 / 1_000_000,
+                open: px(candle.open_px),
+                high: px(candle.high_px),
+                low: px(candle.low_px),
+                close: px(candle.close_px),
+                volume: steps_text(candle.volume.0, listed.lot_size),
+                trades: candle.updates,
+            })
+        };
+        TIMEFRAMES.into_iter().enumerate().filter(|(_, timeframe)| timeframe.0 > 0).filter_map(shown).collect()
+    }
+}
+
+/// What an account told.
+#[must_use]
+pub const fn account_shown(counters: &VenueCounters) -> Account {
+    let VenueCounters { order_updates, executions, balances, positions, .. } = *counters;
+    Account { order_updates, executions, balances, positions }
+}
+
+/// Frames of all feeds: what was applied, and why the others were dropped.
+fn ledger(counters: &[VenueCounters]) -> Accounting {
+    let sum = |of: &dyn Fn(&VenueCounters) -> u64| counters.iter().map(of).sum::<u64>();
+    let drops = DropReason::ALL
+        .into_iter()
+        .map(|fault| Count { name: fault.name(), count: sum(&|venue| venue.dropped(fault)) })
+        .filter(|drop| drop.count > 0)
+        .collect();
+    let applied = Count { name: "applied", count: sum(&|venue| venue.applied) };
+    Accounting::new("frames", sum(&|venue| venue.frames), vec![applied], drops)
+}
+
+fn stages(times: &Times, calibration: &Calibration, one_in: u32) -> Stages {
+    let stages = Stage::ALL.into_iter().map(|stage| StageMean {
+        stage: stage.name(),
+        n: times.stages.totals[stage as usize].count,
+        mean_ns: times.stages.mean_ns(stage, calibration).unwrap_or(0.0),
+    });
+    let pass = &times.stages.pass;
+    let buckets = timing::buckets(pass, |cycles| calibration.scale.ns_f64(cycles as f64));
+    Stages { one_in, stages: stages.collect(), pass: quantiles(pass, calibration), buckets }
+}
+
+/// The rows of the published result, from live traffic.
+#[must_use]
+pub fn ingest(times: &Times, calibration: &Calibration) -> Vec<IngestRow> {
+    let row = |row: Row| IngestRow { name: row.name(), quantiles: quantiles(&times.rows[row as usize], calibration) };
+    Row::ALL.into_iter().map(row).collect()
+}
+
+/// The distribution in nanoseconds; `None` without a sample.
+fn quantiles(cycles: &Histogram, calibration: &Calibration) -> Option<Quantiles> {
+    let ns = |cycles: u64| calibration.scale.ns(cycles);
+    let at = |per_million: u32| cycles.quantile(per_million, 1).map(ns);
+    Some(Quantiles {
+        n: cycles.count(),
+        mean_ns: calibration.scale.ns_f64(cycles.sum() as f64 / cycles.count().max(1) as f64),
+        min_ns: ns(cycles.min()?),
+        p50_ns: ns(cycles.quantile(500_000, 0)?),
+        p95_ns: at(950_000),
+        p99_ns: at(990_000),
+        p999_ns: at(999_000),
+        max_ns: ns(cycles.max()?),
+    })
+}

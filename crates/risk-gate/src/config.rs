@@ -1,0 +1,13 @@
+//! The section `[risk]` of the configuration.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The section `[risk]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RiskSection {
+    /// Path of the limits file of `truetick risk`.
+    pub limits: Option<PathBuf>,
+}

@@ -1,0 +1,34 @@
+//! A pre-trade gate on its own thread: order intents in and verdicts out through single-producer single-consumer rings.
+//!
+//! ```text
+//! strategy --OrderIntent--> gate thread --Verdict--> strategy
+//! venue ----OrderUpdate---> gate thread                          (fills and cancels)
+//! any thread --limits, kill switches--> gate thread
+//! ```
+//!
+//! [`start`] takes a [`tt_risk::Gate`] with its limits, for example from a [`LimitsFile`], and returns the [`Running`]
+//! gate and its [`Ports`]. Before each intent the thread applies pending order updates and changes of limits, and reads
+//! the instrument's newest [`Quote`]. It sleeps while its rings are empty. Other threads read what it publishes through
+//! [`Board`], and control it through [`Control`]. The crate never sends an order.
+//!
+//! See `examples/intents.rs` for a complete program.
+
+#![forbid(unsafe_code)]
+
+mod board;
+pub mod config;
+mod control;
+mod limits_file;
+mod ports;
+mod quote;
+mod runner;
+mod status;
+#[cfg(test)]
+mod tests;
+
+pub use board::{Board, BoardRow, Judgement, Standing, Tally, Timings};
+pub use control::{Control, SetLimitsError};
+pub use limits_file::{Instrument, LimitsFile};
+pub use ports::{IntentSender, OrderUpdate, Ports, UpdateSender, VerdictReceiver};
+pub use quote::{Quote, QuoteSource};
+pub use runner::{GateConfig, Running, start};

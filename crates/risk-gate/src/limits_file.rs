@@ -1,0 +1,455 @@
+//! Limits in TOML, and the gate that they make.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use serde::{Deserialize, Serialize};
+use tt_model::{Breach, Decimal, InstrumentId, Notional, Price, Qty};
+use tt_risk::{Capacity, Exposure, Gate, InstrumentLimits, Limits, Rate};
+
+/// Maximum number of accounts; a mistyped number must not allocate tables for 65,536 accounts.
+const ACCOUNTS_MAX: u16 = 1024;
+
+/// Maximum number of client ids that are stored, half a gigabyte.
+const CLIENT_IDS_MAX: u32 = 1 << 22;
+
+/// Maximum number of open orders that are stored per account and instrument.
+const OWN_ORDERS_MAX: u32 = 4096;
+
+/// A file of limits. Prices and quantities are exact decimal text.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsFile {
+    global_rate: RateEntry,
+    /// Time during which the client id of an accepted order must not be reused.
+    #[serde(default = "ten_minutes_ms")]
+    id_window_ms: u64,
+    #[serde(rename = "instrument")]
+    instruments: Vec<Instrument>,
+    #[serde(rename = "account")]
+    accounts: Vec<Account>,
+}
+
+/// `{ per_second = 50, burst = 10 }`
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct RateEntry {
+    per_second: u32,
+    burst: u32,
+}
+
+/// `[[instrument]]`: ids count from 0 in the order of the file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Instrument {
+    /// The instrument's symbol in the file and in events.
+    pub symbol: String,
+    px_decimals: u8,
+    qty_decimals: u8,
+    collar_bps: u32,
+    mark_age_max_ms: u64,
+    rate: RateEntry,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Account {
+    account: u16,
+    rate: RateEntry,
+    limits: Vec<LimitsEntry>,
+}
+
+/// `[[account.limits]]`; the keys are those of [`Limits`].
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct LimitsEntry {
+    symbol: String,
+    px_step: String,
+    qty_step: String,
+    qty_min: String,
+    qty_max: String,
+    notional_min: String,
+    notional_max: String,
+    position_long_max: String,
+    position_short_max: String,
+    open_qty_max: String,
+    open_orders_max: u32,
+    /// Whether to reject an order whose client id was used within `id_window_ms`.
+    #[serde(default = "yes")]
+    reject_duplicate_ids: bool,
+    /// Whether to reject an order that would match an open order of the account.
+    #[serde(default = "yes")]
+    reject_self_match: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<String>,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+const fn ten_minutes_ms() -> u64 {
+    600_000
+}
+
+/// Everything that a file sets in a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Settings {
+    capacity: Capacity,
+    global_rate: Rate,
+    id_window_ns: u64,
+    /// By id.
+    instruments: Vec<InstrumentLimits>,
+    account_rates: Vec<(u16, Rate)>,
+    limits: Vec<(u16, InstrumentId, Limits, Exposure)>,
+}
+
+impl From<RateEntry> for Rate {
+    fn from(entry: RateEntry) -> Self {
+        Self { per_second: entry.per_second, burst: entry.burst }
+    }
+}
+
+impl Instrument {
+    /// Returns the price `text` in price steps.
+    ///
+    /// # Errors
+    /// `text` is not a decimal number of at most the instrument's price decimals.
+    pub fn px(&self, text: &str) -> Result<Price> {
+        Ok(Price(steps(text, self.px_decimals)?))
+    }
+
+    /// Returns the quantity `text` in lots.
+    ///
+    /// # Errors
+    /// `text` is not a decimal number of at most the instrument's quantity decimals.
+    pub fn qty(&self, text: &str) -> Result<Qty> {
+        Ok(Qty(steps(text, self.qty_decimals)?))
+    }
+
+    fn notional(&self, text: &str) -> Result<Notional> {
+        Ok(Notional(i128::from(steps(text, self.px_decimals.saturating_add(self.qty_decimals))?)))
+    }
+
+    /// Returns `lots` as decimal text.
+    #[must_use]
+    pub fn qty_text(&self, lots: i64) -> String {
+        Decimal::new(lots, self.qty_decimals).to_string()
+    }
+
+    fn all_accounts(&self) -> InstrumentLimits {
+        InstrumentLimits {
+            collar_bps: self.collar_bps,
+            mark_age_max_ns: self.mark_age_max_ms.saturating_mul(1_000_000),
+            rate: self.rate.into(),
+        }
+    }
+
+    fn limits(&self, entry: &LimitsEntry) -> Result<Limits> {
+        Ok(Limits {
+            px_step: self.px(&entry.px_step)?,
+            qty_step: self.qty(&entry.qty_step)?,
+            qty_min: self.qty(&entry.qty_min)?,
+            qty_max: self.qty(&entry.qty_max)?,
+            notional_min: self.notional(&entry.notional_min)?,
+            notional_max: self.notional(&entry.notional_max)?,
+            position_long_max: self.qty(&entry.position_long_max)?,
+            position_short_max: self.qty(&entry.position_short_max)?,
+            open_qty_max: self.qty(&entry.open_qty_max)?,
+            open_orders_max: entry.open_orders_max,
+            enabled: entry.enabled(),
+        })
+    }
+}
+
+impl LimitsEntry {
+    /// Returns every reason that is not switched off.
+    fn enabled(&self) -> Breach {
+        let switches = [(self.reject_duplicate_ids, Breach::DUP_ID), (self.reject_self_match, Breach::SELF_MATCH)];
+        let off = switches.iter().filter(|(is_on, _)| !is_on).map(|(_, reason)| *reason);
+        Breach(Limits::CHECKED.0 & !off.fold(Breach::NONE, Breach::union).0)
+    }
+}
+
+fn steps(text: &str, decimals: u8) -> Result<i64> {
+    Decimal::steps(text, decimals)
+        .with_context(|| format!("`{text}` is not a decimal number with at most {decimals} decimals"))
+}
+
+impl LimitsFile {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not TOML, or has an unknown key; the error names the file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    /// Reads limits from TOML.
+    ///
+    /// # Errors
+    /// `text` is not TOML, or has an unknown key; the error names the line.
+    pub fn parse(text: &str) -> Result<Self> {
+        toml::from_str(text).map_err(|error| anyhow!("{error}"))
+    }
+
+    /// Returns the instrument with `symbol`, and its id.
+    ///
+    /// # Errors
+    /// No instrument has that symbol.
+    pub fn find(&self, symbol: &str) -> Result<(InstrumentId, &Instrument)> {
+        let mut numbered = (0..).zip(&self.instruments);
+        let found = numbered.find(|(_, instrument)| instrument.symbol == symbol);
+        let (number, instrument) = found.with_context(|| format!("no instrument `{symbol}`"))?;
+        Ok((InstrumentId(number), instrument))
+    }
+
+    /// Creates a gate with these limits.
+    ///
+    /// # Errors
+    /// A limit is not a number, or the gate rejects it; the error names account and symbol.
+    pub fn gate(&self) -> Result<Gate> {
+        let settings = self.settings()?;
+        let mut gate = Gate::new(settings.capacity);
+        gate.set_global_rate(settings.global_rate);
+        gate.set_id_window(settings.id_window_ns);
+        for (number, limits) in (0..).zip(&settings.instruments) {
+            gate.set_instrument_limits(InstrumentId(number), limits)?;
+        }
+        for (account, rate) in &settings.account_rates {
+            gate.set_account_rate(*account, *rate)?;
+        }
+        for (account, instrument, limits, exposure) in &settings.limits {
+            let set = gate.set_limits(*account, *instrument, limits).map(drop);
+            set.and_then(|()| gate.restore(*account, *instrument, exposure))
+                .with_context(|| format!("account {account}, {}", self.instruments[instrument.0 as usize].symbol))?;
+        }
+        Ok(gate)
+    }
+
+    fn settings(&self) -> Result<Settings> {
+        let instruments = u32::try_from(self.instruments.len()).context("too many instruments")?;
+        let accounts =
+            self.accounts.iter().map(|account| account.account).max().map_or(0, |last| last.saturating_add(1));
+        ensure!(accounts <= ACCOUNTS_MAX, "account numbers are 0 to {}", ACCOUNTS_MAX - 1);
+        self.check_unique()?;
+        let (client_ids, own_orders) = (self.client_ids(accounts)?, self.own_orders()?);
+        let mut limits = Vec::new();
+        for account in &self.accounts {
+            for entry in &account.limits {
+                let place = || format!("account {}, {}", account.account, entry.symbol);
+                let (instrument, known) = self.find(&entry.symbol).with_context(place)?;
+                let position = entry.position.as_deref().map_or(Ok(Qty(0)), |text| known.qty(text));
+                let exposure = Exposure { position: position.with_context(place)?, ..Exposure::default() };
+                limits.push((account.account, instrument, known.limits(entry).with_context(place)?, exposure));
+            }
+        }
+        Ok(Settings {
+            capacity: Capacity { accounts, instruments, client_ids, own_orders },
+            global_rate: self.global_rate.into(),
+            id_window_ns: self.id_window_ms.saturating_mul(1_000_000),
+            instruments: self.instruments.iter().map(Instrument::all_accounts).collect(),
+            account_rates: self.accounts.iter().map(|account| (account.account, account.rate.into())).collect(),
+            limits,
+        })
+    }
+
+    fn check_unique(&self) -> Result<()> {
+        let mut symbols = HashSet::new();
+        for Instrument { symbol, .. } in &self.instruments {
+            ensure!(symbols.insert(symbol), "instrument {symbol} is listed twice");
+        }
+        let mut accounts = HashSet::new();
+        for Account { account, limits, .. } in &self.accounts {
+            ensure!(accounts.insert(account), "account {account} is listed twice");
+            let mut symbols = HashSet::new();
+            for LimitsEntry { symbol, .. } in limits {
+                ensure!(symbols.insert(symbol), "account {account}: limits of {symbol} are listed twice");
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of client ids that the fastest account can use within the window.
+    fn client_ids(&self, accounts: u16) -> Result<u32> {
+        let within = |rate: RateEntry| {
+            let per_window = u128::from(rate.per_second) * u128::from(self.id_window_ms) / 1000;
+            per_window + u128::from(rate.burst)
+        };
+        let ids = self.accounts.iter().map(|account| within(account.rate)).max().unwrap_or(0);
+        let total = ids.saturating_mul(accounts.into());
+        let mut entries = self.accounts.iter().flat_map(|account| &account.limits);
+        ensure!(
+            total <= CLIENT_IDS_MAX.into() || !entries.any(|entry| entry.reject_duplicate_ids),
+            "id_window_ms = {}: the accounts' rates need {total} stored client ids, more than {CLIENT_IDS_MAX}; shorten \
+             the window, lower a rate, or set reject_duplicate_ids = false",
+            self.id_window_ms
+        );
+        Ok(ids.min(u128::from(CLIENT_IDS_MAX / u32::from(accounts.max(1)))) as u32)
+    }
+
+    /// Returns the largest number of open orders of an account in an instrument.
+    fn own_orders(&self) -> Result<u16> {
+        let entries = || self.accounts.iter().flat_map(|account| &account.limits);
+        let checked = entries().filter(|entry| entry.reject_self_match).map(|entry| entry.open_orders_max);
+        let most = checked.max().unwrap_or(0);
+        ensure!(
+            most <= OWN_ORDERS_MAX,
+            "open_orders_max = {most}: with reject_self_match the maximum is {OWN_ORDERS_MAX}"
+        );
+        let wanted = entries().map(|entry| entry.open_orders_max).max().unwrap_or(0);
+        Ok(wanted.min(OWN_ORDERS_MAX) as u16)
+    }
+
+    /// Returns the limits in force, with defaults, as TOML that [`LimitsFile::read`] reads.
+    ///
+    /// # Errors
+    /// A value cannot be written as TOML.
+    pub fn text(&self) -> Result<String> {
+        toml::to_string(self).context("limits as TOML")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No two values are equal, except for defaults.
+    const TEXT: &str = r#"
+id_window_ms = 2500
+global_rate = { per_second = 61, burst = 62 }
+[[instrument]]
+symbol = "BTC/USDT"
+px_decimals = 2
+qty_decimals = 5
+collar_bps = 63
+mark_age_max_ms = 64
+rate = { per_second = 65, burst = 66 }
+[[instrument]]
+symbol = "ETH/USDT"
+px_decimals = 3
+qty_decimals = 4
+collar_bps = 67
+mark_age_max_ms = 68
+rate = { per_second = 69, burst = 70 }
+[[account]]
+account = 1
+rate = { per_second = 71, burst = 72 }
+[[account.limits]]
+symbol = "ETH/USDT"
+px_step = "0.001"
+qty_step = "0.0002"
+qty_min = "0.0003"
+qty_max = "0.0004"
+notional_min = "0.0000005"
+notional_max = "0.0000006"
+position_long_max = "0.0007"
+position_short_max = "0.0008"
+open_qty_max = "0.0009"
+open_orders_max = 10
+reject_duplicate_ids = false
+position = "-0.0011"
+[[account.limits]]
+symbol = "BTC/USDT"
+px_step = "0.21"
+qty_step = "0.00022"
+qty_min = "0.00023"
+qty_max = "0.00024"
+notional_min = "0.0000025"
+notional_max = "0.0000026"
+position_long_max = "0.00027"
+position_short_max = "0.00028"
+open_qty_max = "0.00029"
+open_orders_max = 30
+reject_self_match = false
+[[account]]
+account = 3
+rate = { per_second = 73, burst = 74 }
+limits = []
+"#;
+
+    fn without(reason: Breach) -> Breach {
+        Breach(Limits::CHECKED.0 & !reason.0)
+    }
+
+    #[test]
+    fn every_key_of_the_file_sets_its_own_field() {
+        let rate = |per_second, burst| Rate { per_second, burst };
+        let instrument = |collar_bps, mark_age_max_ns, rate| InstrumentLimits { collar_bps, mark_age_max_ns, rate };
+        let eth = Limits {
+            px_step: Price(1),
+            qty_step: Qty(2),
+            qty_min: Qty(3),
+            qty_max: Qty(4),
+            notional_min: Notional(5),
+            notional_max: Notional(6),
+            position_long_max: Qty(7),
+            position_short_max: Qty(8),
+            open_qty_max: Qty(9),
+            open_orders_max: 10,
+            enabled: without(Breach::DUP_ID),
+        };
+        let btc = Limits {
+            px_step: Price(21),
+            qty_step: Qty(22),
+            qty_min: Qty(23),
+            qty_max: Qty(24),
+            notional_min: Notional(25),
+            notional_max: Notional(26),
+            position_long_max: Qty(27),
+            position_short_max: Qty(28),
+            open_qty_max: Qty(29),
+            open_orders_max: 30,
+            enabled: without(Breach::SELF_MATCH),
+        };
+        let short = Exposure { position: Qty(-11), ..Exposure::default() };
+        let expected = Settings {
+            // 73 per second for 2.5 s, and the burst of 74.
+            capacity: Capacity { accounts: 4, instruments: 2, client_ids: 256, own_orders: 30 },
+            global_rate: rate(61, 62),
+            id_window_ns: 2_500_000_000,
+            instruments: vec![instrument(63, 64_000_000, rate(65, 66)), instrument(67, 68_000_000, rate(69, 70))],
+            account_rates: vec![(1, rate(71, 72)), (3, rate(73, 74))],
+            limits: vec![(1, InstrumentId(1), eth, short), (1, InstrumentId(0), btc, Exposure::default())],
+        };
+        let file = LimitsFile::parse(TEXT).unwrap();
+        assert_eq!(file.settings().unwrap(), expected);
+        assert_eq!(LimitsFile::parse(&file.text().unwrap()).unwrap().settings().unwrap(), expected, "as printed");
+        let gate = file.gate().unwrap();
+        assert_eq!(gate.exposure(1, InstrumentId(1)), Some(short));
+    }
+
+    #[test]
+    fn a_key_that_is_unknown_or_missing_is_an_error_that_names_it() {
+        let optional = ["id_window_ms", "reject_duplicate_ids", "reject_self_match", "position"];
+        let keys = TEXT.lines().enumerate().filter_map(|(number, line)| Some((number, line.split_once(" = ")?.0)));
+        for (number, key) in keys {
+            let with = |other: Option<&str>| {
+                let lines = TEXT.lines().enumerate().map(|(index, line)| match other {
+                    Some(other) if index == number => line.replacen(key, other, 1),
+                    None if index == number => String::new(),
+                    _ => line.to_owned(),
+                });
+                LimitsFile::parse(&lines.collect::<Vec<_>>().join("\n"))
+            };
+            let unknown = with(Some("unknown_key")).unwrap_err().to_string();
+            assert!(unknown.contains("unknown_key"), "{key}: {unknown}");
+            assert_eq!(with(None).is_ok(), optional.contains(&key), "{key}");
+        }
+    }
+
+    #[test]
+    fn an_account_or_a_symbol_that_is_listed_twice_is_an_error() {
+        for (from, to, named) in [
+            ("account = 3", "account = 1", "account 1"),
+            ("symbol = \"ETH/USDT\"\npx_step", "symbol = \"BTC/USDT\"\npx_step", "BTC/USDT"),
+            ("symbol = \"ETH/USDT\"\npx_decimals", "symbol = \"BTC/USDT\"\npx_decimals", "BTC/USDT"),
+        ] {
+            assert!(TEXT.contains(from), "{from}");
+            let error = LimitsFile::parse(&TEXT.replacen(from, to, 1)).unwrap().gate().unwrap_err();
+            assert!(format!("{error:#}").contains(named) && format!("{error:#}").contains("twice"), "{error:#}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The caller's ends of the gate's rings.
+
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use tt_model::{OrderIntent, Verdict};
+use tt_risk::{Cancel, Fill};
+use tt_sync::seqlock::Writer;
+use tt_sync::spsc::{Consumer, Full, Producer};
+use tt_sync::wait::{Park, RingEnd as _, WaitStrategy as _};
+
+/// Polls of an empty ring before a thread sleeps.
+const POLLS: u32 = 64;
+
+/// Longest sleep at a ring. Events that do not wake the sleeper wait at most this long.
+const SLEEP_MAX: Duration = Duration::from_millis(50);
+
+/// The strategy of every thread that waits at one of the gate's rings.
+pub(crate) type RingWait = Park<fn(&AtomicU32, u32), fn(&AtomicU32)>;
+
+pub(crate) fn ring_wait() -> RingWait {
+    Park { polls: POLLS, sleep: sleep_at_most, wake: tt_os::futex::wake }
+}
+
+fn sleep_at_most(word: &AtomicU32, value: u32) {
+    // After a time-out the caller looks at its rings again, as after a wake-up.
+    let _ = tt_os::futex::sleep_at_most(word, value, SLEEP_MAX);
+}
+
+/// A fill or a cancel of an accepted order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderUpdate {
+    /// The order was filled, completely or in part.
+    Fill(Fill),
+    /// The order ended without a fill.
+    Cancel(Cancel),
+}
+
+/// The caller's ends of the gate's rings. Each can move to a thread of its own.
+#[derive(Debug)]
+pub struct Ports {
+    /// Sends intents to the gate. The gate ends when this is dropped.
+    pub intents: IntentSender,
+    /// Sends fills and cancels to the gate.
+    pub updates: UpdateSender,
+    /// Receives a verdict for each intent, in order.
+    pub verdicts: VerdictReceiver,
+}
+
+/// The producer of the ring of intents.
+#[derive(Debug)]
+pub struct IntentSender {
+    ring: Producer<OrderIntent>,
+    wait: RingWait,
+    /// Intents pushed, and pushes into a full ring.
+    counts: [u64; 2],
+    published: Writer<2>,
+}
+
+impl IntentSender {
+    pub(crate) fn new(ring: Producer<OrderIntent>, published: Writer<2>) -> Self {
+        Self { ring, wait: ring_wait(), counts: [0; 2], published }
+    }
+
+    /// Pushes `intent` and wakes the gate's thread.
+    ///
+    /// # Errors
+    /// [`Full`] with the intent; the gate does not evaluate it.
+    pub fn send(&mut self, intent: OrderIntent) -> Result<(), Full<OrderIntent>> {
+        let pushed = self.ring.push(intent);
+        self.counts[usize::from(pushed.is_err())] += 1;
+        self.published.store(&self.counts);
+        self.wait.wake(self.ring.other_wake_word());
+        pushed
+    }
+}
+
+impl Drop for IntentSender {
+    fn drop(&mut self) {
+        self.ring.close();
+        self.wait.wake(self.ring.other_wake_word());
+    }
+}
+
+/// The producer of the ring of order updates.
+#[derive(Debug)]
+pub struct UpdateSender {
+    ring: Producer<OrderUpdate>,
+}
+
+impl UpdateSender {
+    pub(crate) const fn new(ring: Producer<OrderUpdate>) -> Self {
+        Self { ring }
+    }
+
+    /// Pushes `update`. The gate applies it before the next intent, and at most 50 ms later if there is none.
+    ///
+    /// # Errors
+    /// [`Full`] with the update; the exposure does not include it.
+    pub fn send(&mut self, update: OrderUpdate) -> Result<(), Full<OrderUpdate>> {
+        self.ring.push(update)
+    }
+
+    /// Returns whether the ring is full.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.ring.occupancy() >= self.ring.capacity()
+    }
+}
+
+/// The consumer of the ring of verdicts.
+#[derive(Debug)]
+pub struct VerdictReceiver {
+    ring: Consumer<Verdict>,
+    wait: RingWait,
+}
+
+impl VerdictReceiver {
+    pub(crate) fn new(ring: Consumer<Verdict>) -> Self {
+        Self { ring, wait: ring_wait() }
+    }
+
+    /// Returns the oldest verdict, if there is one.
+    pub fn poll(&mut self) -> Option<Verdict> {
+        self.ring.pop()
+    }
+
+    /// Sleeps until there is a verdict and returns it; `None` once the gate has ended and all verdicts were returned.
+    pub fn wait(&mut self) -> Option<Verdict> {
+        self.wait.wait(&mut self.ring, |ring| match ring.pop() {
+            Some(verdict) => Some(Some(verdict)),
+            // The last verdicts may have been pushed after the first look.
+            None if ring.is_abandoned() => Some(ring.pop()),
+            None => None,
+        })
+    }
+}

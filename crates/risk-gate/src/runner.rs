@@ -1,0 +1,263 @@
+//! The gate's thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context as _, Result};
+use tt_meter::{Histogram, Sampler};
+use tt_model::{OrderIntent, Verdict};
+use tt_os::clock::unix_now;
+use tt_risk::Gate;
+use tt_sync::spsc::{Consumer, Producer, ring};
+use tt_sync::wait::{RingEnd as _, WaitStrategy as _};
+
+use crate::board::{Board, BoardRow, BoardWriter, Tally, board};
+use crate::control::{Control, LimitsChange};
+use crate::ports::{IntentSender, OrderUpdate, Ports, RingWait, UpdateSender, VerdictReceiver, ring_wait};
+use crate::quote::QuoteSource;
+
+/// Events between two publications of exposures and counts while the rings are never empty.
+const EVENTS_PER_PUBLISH: u32 = 64;
+
+/// What [`start`] runs.
+pub struct GateConfig {
+    /// The gate with its limits and exposures.
+    pub gate: Gate,
+    /// The accounts and instruments that the board shows. `start` sets the limits of each row.
+    pub rows: Vec<BoardRow>,
+    /// The source of reference prices; `None` if the gate keeps the prices that it was given.
+    pub quotes: Option<Arc<dyn QuoteSource>>,
+    /// Slots of each ring, rounded up to a power of two.
+    pub ring_slots: usize,
+    /// One evaluation in this many is timed, at least 1.
+    pub sample_one_in: u32,
+    /// CPU that the thread is pinned to.
+    pub cpu: Option<usize>,
+}
+
+/// A running gate.
+#[derive(Debug)]
+pub struct Running {
+    board: Arc<Board>,
+    control: Control,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+/// Starts the gate's thread.
+///
+/// # Errors
+/// The gate rejects the limits of a row, or the thread cannot be started.
+pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
+    let GateConfig { mut gate, rows, quotes, ring_slots, sample_one_in, cpu } = config;
+    let sample_one_in = sample_one_in.max(1);
+    for row in &rows {
+        if let Some(limits) = &row.limits {
+            let set = gate.set_limits(row.account, row.instrument, limits);
+            set.with_context(|| format!("risk: limits of account {} in {}", row.account, row.symbol))?;
+        }
+    }
+    let (intents, intents_out) = ring(ring_slots);
+    let (updates, updates_out) = ring(ring_slots);
+    let (verdicts, verdicts_out) = ring(ring_slots);
+    let (writer, pushes, board) = board(rows, intents.capacity(), sample_one_in);
+    let (control, changes) = Control::new(gate.controls());
+    let stop = Arc::new(AtomicBool::new(false));
+    let runner = Runner {
+        gate,
+        intents: intents_out,
+        updates: updates_out,
+        verdicts,
+        changes,
+        stop: Arc::clone(&stop),
+        wait: ring_wait(),
+        writer,
+        quotes,
+        probe: Sampler::new(tt_os::clock::calibration().clock, sample_one_in),
+        journey: Histogram::new(),
+        tally: Tally::ZERO,
+        unpublished: 0,
+    };
+    let thread = thread::Builder::new().name("gate".into()).spawn(move || {
+        pin(cpu);
+        runner.run();
+    });
+    let thread = thread.context("risk: cannot start the gate's thread")?;
+    let ports = Ports {
+        intents: IntentSender::new(intents, pushes),
+        updates: UpdateSender::new(updates),
+        verdicts: VerdictReceiver::new(verdicts_out),
+    };
+    Ok((Running { board: Arc::new(board), control, stop, thread }, ports))
+}
+
+fn pin(cpu: Option<usize>) {
+    if let Some(cpu) = cpu
+        && let Err(error) = tt_os::cpu::pin(cpu)
+    {
+        tracing::warn!(cpu, %error, "risk: cannot pin the gate's thread");
+    }
+}
+
+impl Running {
+    /// Returns what the gate publishes, for any thread.
+    #[must_use]
+    pub fn board(&self) -> Arc<Board> {
+        Arc::clone(&self.board)
+    }
+
+    /// Returns the control of limits and kill switches, for any thread.
+    #[must_use]
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// Evaluates the intents that are in the ring, then ends the thread and waits for it.
+    pub fn stop(self) {
+        self.stop.store(true, Ordering::Release);
+        self.join();
+    }
+
+    /// Waits for the end of the thread, which follows the drop of the [`IntentSender`].
+    pub fn join(self) {
+        if self.thread.join().is_err() {
+            tracing::error!("risk: the gate's thread panicked");
+        }
+    }
+}
+
+/// Why the thread has stopped waiting.
+enum Wake {
+    Intent(OrderIntent),
+    Update(OrderUpdate),
+    Change(LimitsChange),
+    /// The ring of intents is empty and its sender is gone, or the gate is to stop.
+    End,
+    /// The thread has been idle since the last publication.
+    Idle,
+}
+
+struct Runner {
+    gate: Gate,
+    intents: Consumer<OrderIntent>,
+    updates: Consumer<OrderUpdate>,
+    verdicts: Producer<Verdict>,
+    changes: Receiver<LimitsChange>,
+    stop: Arc<AtomicBool>,
+    wait: RingWait,
+    writer: BoardWriter,
+    quotes: Option<Arc<dyn QuoteSource>>,
+    probe: Sampler,
+    journey: Histogram,
+    tally: Tally,
+    /// Events since the last publication.
+    unpublished: u32,
+}
+
+impl Runner {
+    fn run(mut self) {
+        self.publish();
+        loop {
+            match self.next() {
+                Wake::Intent(intent) => {
+                    self.apply_updates();
+                    self.apply_changes();
+                    self.evaluate(&intent);
+                }
+                Wake::Update(update) => self.apply(update),
+                Wake::Change(change) => self.change_limits(&change),
+                Wake::Idle => self.publish(),
+                Wake::End => break,
+            }
+            if self.unpublished >= EVENTS_PER_PUBLISH {
+                self.publish();
+            }
+        }
+        self.apply_updates();
+        self.publish();
+        self.verdicts.close();
+        self.wait.wake(self.verdicts.other_wake_word());
+    }
+
+    /// Waits for the next event.
+    fn next(&mut self) -> Wake {
+        let Self { intents, updates, changes, stop, unpublished, .. } = self;
+        self.wait.wait(intents, |intents| {
+            // The order matters: whatever was pushed before the end is still evaluated.
+            let ends = stop.load(Ordering::Acquire) || intents.is_abandoned();
+            if let Some(intent) = intents.pop() {
+                return Some(Wake::Intent(intent));
+            }
+            if let Some(update) = updates.pop() {
+                return Some(Wake::Update(update));
+            }
+            if let Ok(change) = changes.try_recv() {
+                return Some(Wake::Change(change));
+            }
+            match (*unpublished > 0, ends) {
+                (true, _) => Some(Wake::Idle),
+                (false, true) => Some(Wake::End),
+                (false, false) => None,
+            }
+        })
+    }
+
+    fn apply_updates(&mut self) {
+        while let Some(update) = self.updates.pop() {
+            self.apply(update);
+        }
+    }
+
+    fn apply_changes(&mut self) {
+        while let Ok(change) = self.changes.try_recv() {
+            self.change_limits(&change);
+        }
+    }
+
+    fn apply(&mut self, update: OrderUpdate) {
+        let applied = match update {
+            OrderUpdate::Fill(fill) => self.gate.apply_fill(&fill),
+            OrderUpdate::Cancel(cancel) => self.gate.apply_cancel(&cancel),
+        };
+        self.tally.updates += 1;
+        self.tally.update_errors += u64::from(applied.is_err());
+        self.unpublished += 1;
+    }
+
+    fn change_limits(&mut self, change: &LimitsChange) {
+        let LimitsChange { account, instrument, limits, reply } = change;
+        let set = self.gate.set_limits(*account, *instrument, limits);
+        if set.is_ok() {
+            self.writer.set_limits(*account, *instrument, limits);
+            self.publish();
+        }
+        // The caller may have gone.
+        let _ = reply.send(set);
+    }
+
+    fn evaluate(&mut self, intent: &OrderIntent) {
+        if let Some(quotes) = &self.quotes {
+            // Without a quote there is no reference price, whatever there was before.
+            let mark = quotes.quote(intent.instrument).unwrap_or_default().mark();
+            // An unknown instrument has no mark; the evaluation rejects it.
+            let _ = self.gate.set_reference(intent.instrument, &mark);
+        }
+        let verdict = self.gate.evaluate(unix_now().0, intent, &mut self.probe);
+        let journey_ns = unix_now().0.saturating_sub(intent.ts_ns);
+        self.journey.record(journey_ns);
+        self.tally.count(&verdict);
+        self.writer.store_verdict(&verdict, intent, journey_ns);
+        self.tally.verdicts_lost += u64::from(self.verdicts.push(verdict).is_err());
+        self.wait.wake(self.verdicts.other_wake_word());
+        self.unpublished += 1;
+    }
+
+    fn publish(&mut self) {
+        self.unpublished = 0;
+        self.writer.store_tally(&self.tally);
+        self.writer.store_standings(|account, instrument| self.gate.exposure(account, instrument));
+        self.writer.try_store_timings(self.probe.stages(), &self.journey);
+    }
+}

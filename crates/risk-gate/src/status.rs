@@ -1,0 +1,78 @@
+//! The gate's status for HTTP.
+
+use tt_model::{Breach, Decimal, OrderSide};
+use tt_status::accounting::{Accounting, Count};
+use tt_status::decimal_text::steps_text;
+use tt_status::risk::{LimitsRow, Ring, RiskStatus, VerdictRow};
+use tt_status::timing;
+
+use crate::board::{Board, BoardRow, Judgement, Standing};
+
+impl Board {
+    /// Returns the gate's status.
+    #[must_use]
+    pub fn status(&self) -> RiskStatus {
+        // Read the popped count first: it must not exceed the pushed count.
+        let tally = self.tally();
+        let (pushed, full) = self.pushes();
+        let timings = self.timings();
+        let outcomes =
+            vec![Count { name: "accepted", count: tally.accepted }, Count { name: "rejected", count: tally.rejected }];
+        let reasons = Breach::NAMES.iter().zip(tally.reasons).map(|(&(name, _), count)| Count { name, count });
+        RiskStatus {
+            ledger: Accounting::new("intents", tally.intents, outcomes, Vec::new()),
+            stages: timing::stages(&timings.stages, self.sample_one_in, tt_os::clock::calibration()),
+            journey: timing::ns_quantiles(&timings.journey),
+            ring: Ring { capacity: self.ring_slots as u64, pushed, popped: tally.intents, full },
+            reasons: reasons.collect(),
+            verdicts: self.judgements().iter().filter_map(|judgement| self.verdict_row(judgement)).collect(),
+            limits: self.standings().map(|(row, standing)| limits_row(row, &standing)).collect(),
+        }
+    }
+
+    fn verdict_row(&self, judgement: &Judgement) -> Option<VerdictRow> {
+        let row = self.rows.iter().find(|row| row.instrument == judgement.instrument)?;
+        Some(VerdictRow {
+            seq: judgement.seq,
+            at_unix_ms: judgement.at_ns / 1_000_000,
+            account: judgement.account,
+            symbol: row.symbol.clone(),
+            venue: row.venue,
+            side: match judgement.side {
+                OrderSide::Buy => "buy",
+                OrderSide::Sell => "sell",
+            },
+            px: steps_text(judgement.px.0, row.tick_size),
+            qty: steps_text(judgement.qty.0, row.lot_size),
+            accept: judgement.is_accepted,
+            reasons: judgement.reasons.names().collect(),
+            journey_ns: judgement.journey_ns,
+        })
+    }
+}
+
+fn limits_row(row: &BoardRow, standing: &Standing) -> LimitsRow {
+    let lots = |lots: i64| steps_text(lots, row.lot_size);
+    let notional = i64::try_from(standing.notional_max).unwrap_or(i64::MAX);
+    LimitsRow {
+        account: row.account,
+        symbol: row.symbol.clone(),
+        venue: row.venue,
+        position: lots(standing.position),
+        position_long_max: lots(standing.position_long_max),
+        position_short_max: lots(standing.position_short_max),
+        open_orders: standing.open_orders,
+        open_orders_max: standing.open_orders_max,
+        open_qty_max: lots(standing.open_qty_max),
+        qty_max: lots(standing.qty_max),
+        notional_max: steps_text(notional, notional_step(row)),
+        collar_bps: row.collar_bps,
+        rate_per_s: row.rate_per_s,
+    }
+}
+
+/// Returns the step of price times quantity.
+fn notional_step(row: &BoardRow) -> Decimal {
+    let BoardRow { tick_size, lot_size, .. } = row;
+    Decimal::new(tick_size.mantissa.saturating_mul(lot_size.mantissa), tick_size.decimals + lot_size.decimals)
+}

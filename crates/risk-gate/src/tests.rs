@@ -1,0 +1,321 @@
+//! The gate's thread between its rings, with quotes of the test's own.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use tt_model::{Breach, Decimal, InstrumentId, Nanos, Notional, OrderIntent, OrderSide, Price, Qty, Verdict};
+use tt_os::clock::unix_now;
+use tt_risk::{Cancel, Capacity, Exposure, Fill, Gate, InstrumentLimits, KillSwitch, Limits, Rate};
+
+use super::*;
+
+const BTC: InstrumentId = InstrumentId(0);
+
+const WIDE: Limits = Limits {
+    px_step: Price(1),
+    qty_step: Qty(1),
+    qty_min: Qty(1),
+    qty_max: Qty(1 << 40),
+    notional_min: Notional(0),
+    notional_max: Notional(1 << 100),
+    position_long_max: Qty(1 << 50),
+    position_short_max: Qty(1 << 50),
+    open_qty_max: Qty(1 << 50),
+    open_orders_max: 1 << 20,
+    enabled: Limits::PLAIN,
+};
+
+struct Quotes(Mutex<Quote>);
+
+impl QuoteSource for Quotes {
+    fn quote(&self, instrument: InstrumentId) -> Option<Quote> {
+        (instrument.0 < 2).then(|| *self.0.lock().expect("no test panics with the quote"))
+    }
+}
+
+/// A quote of now: 1 step wide around 10,000.
+fn quote() -> Quote {
+    Quote { bid_px: 9_999, ask_px: 10_001, ts_recv: unix_now(), is_verified: true }
+}
+
+fn row(account: u16, instrument: InstrumentId, limits: Limits) -> BoardRow {
+    BoardRow {
+        account,
+        instrument,
+        symbol: format!("C{}/USDT", instrument.0),
+        venue: "test",
+        tick_size: Decimal::new(1, 2),
+        lot_size: Decimal::new(1, 3),
+        limits: Some(limits),
+        collar_bps: 500,
+        rate_per_s: Rate::UNLIMITED.per_second,
+    }
+}
+
+/// Two accounts in two instruments, with `rows` of limits.
+fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Ports) {
+    let mut gate = Gate::new(Capacity { accounts: 2, instruments: 2, client_ids: 64, own_orders: 64 });
+    gate.set_global_rate(Rate::UNLIMITED);
+    let instrument_limits =
+        InstrumentLimits { collar_bps: 500, mark_age_max_ns: 60_000_000_000, rate: Rate::UNLIMITED };
+    for account in 0..2 {
+        gate.set_account_rate(account, Rate::UNLIMITED).unwrap();
+        for instrument in [InstrumentId(0), InstrumentId(1)] {
+            gate.set_instrument_limits(instrument, &instrument_limits).unwrap();
+            gate.set_reference(instrument, &Quote { ts_recv: Nanos(u64::MAX >> 1), ..quote() }.mark()).unwrap();
+            gate.restore(account, instrument, &Exposure::default()).unwrap();
+        }
+    }
+    let quotes = quotes.map(|quotes| quotes as Arc<dyn QuoteSource>);
+    start(GateConfig { gate, rows, quotes, ring_slots: 64, sample_one_in: 1, cpu: None }).unwrap()
+}
+
+fn buy(account: u16, instrument: InstrumentId, qty: i64) -> OrderIntent {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let client_id = NEXT.fetch_add(1, Ordering::Relaxed);
+    OrderIntent { client_id, account, instrument, limit_px: Price(10_000), qty: Qty(qty), ..OrderIntent::default() }
+}
+
+fn judge(ports: &mut Ports, intent: OrderIntent) -> Verdict {
+    ports.intents.send(intent).expect("the ring is empty");
+    ports.verdicts.wait().expect("the gate runs")
+}
+
+fn reasons(verdict: &Verdict) -> Vec<&'static str> {
+    verdict.reasons.names().collect()
+}
+
+#[test]
+fn intents_are_rejected_without_a_proof_or_with_an_old_quote() {
+    let quotes = Arc::new(Quotes(Mutex::new(Quote { is_verified: false, ..quote() })));
+    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
+    assert_eq!(reasons(&judge(&mut ports, buy(0, BTC, 1))), ["BOOK_UNVERIFIED"]);
+    *quotes.0.lock().unwrap() = quote();
+    assert_eq!(judge(&mut ports, buy(0, BTC, 1)).accept, 1);
+    *quotes.0.lock().unwrap() = Quote { ts_recv: Nanos(1), ..quote() };
+    assert_eq!(reasons(&judge(&mut ports, buy(0, BTC, 1))), ["MD_STALE"]);
+    running.stop();
+}
+
+#[test]
+fn case_k09_a_book_that_lost_a_side_is_no_reference() {
+    let quotes = Arc::new(Quotes(Mutex::new(quote())));
+    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
+    assert_eq!(judge(&mut ports, buy(0, BTC, 1)).accept, 1);
+    for lost in [Quote { ask_px: 0, ..quote() }, Quote { bid_px: 0, ..quote() }, Quote::default()] {
+        *quotes.0.lock().unwrap() = lost;
+        let verdict = judge(&mut ports, buy(0, BTC, 1));
+        assert_eq!((verdict.accept, verdict.ref_px), (0, 0), "{lost:?}");
+        assert_eq!(reasons(&verdict), ["COLLAR_REF", "MD_STALE", "BOOK_UNVERIFIED"]);
+    }
+    *quotes.0.lock().unwrap() = quote();
+    assert_eq!(judge(&mut ports, buy(0, BTC, 1)).accept, 1);
+    running.stop();
+}
+
+/// Limits of which every field differs from those of the other `set`.
+fn limit_set(set: i64) -> Limits {
+    let far = set * 1_000;
+    Limits {
+        px_step: Price(1),
+        qty_step: Qty(1),
+        qty_min: Qty(20 + far),
+        qty_max: Qty(100 + far),
+        notional_min: Notional(i128::from(200_000 + far * 10_000)),
+        notional_max: Notional(i128::from(1_000_000 + far * 10_000)),
+        position_long_max: Qty((1 << 50) + far),
+        position_short_max: Qty((1 << 50) + 7 + far),
+        open_qty_max: Qty((1 << 50) + 13 + far),
+        open_orders_max: (1 << 20) + far as u32,
+        enabled: Limits::PLAIN,
+    }
+}
+
+/// One thread changes limits, one sends intents, one reads the board. Every verdict and every row that is read follows
+/// from one set of limits; a mixture of two would accept or reject differently and would show in the row.
+#[test]
+fn case_k04_a_change_of_limits_is_seen_whole_by_every_thread() {
+    const CHANGES: u32 = 400;
+    let (running, mut ports) = start_with(vec![row(0, BTC, limit_set(0))], None);
+    let (control, board) = (running.control(), running.board());
+    let first_version = control.switches().limits_version();
+    let done = AtomicBool::new(false);
+    let expected_rows: Vec<_> = [0, 1]
+        .map(limit_set)
+        .map(|of| {
+            let maxima = [of.qty_max, of.position_long_max, of.position_short_max, of.open_qty_max].map(|qty| qty.0);
+            (maxima, of.notional_max.0 as u64, of.open_orders_max)
+        })
+        .into();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for change in 1..=CHANGES {
+                let version = control.set_limits(0, BTC, &limit_set(i64::from(change % 2))).expect("the gate runs");
+                assert_eq!(version, first_version + change);
+            }
+            done.store(true, Ordering::Release);
+        });
+        scope.spawn(|| {
+            let mut seen = [0_u32; 2];
+            while !done.load(Ordering::Acquire) {
+                let standing = board.standings().next().expect("one row").1;
+                let maxima =
+                    [standing.qty_max, standing.position_long_max, standing.position_short_max, standing.open_qty_max];
+                let read = (maxima, standing.notional_max, standing.open_orders_max);
+                let set = expected_rows.iter().position(|expected| *expected == read);
+                seen[set.unwrap_or_else(|| panic!("a mixture of two sets: {read:?}"))] += 1;
+            }
+            assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
+        });
+        let mut by_set: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut last_version = 0;
+        while !done.load(Ordering::Acquire) {
+            // 50 passes the first set alone, 1,050 the second alone.
+            for (qty, set) in [(50, 0), (1_050, 1)] {
+                let verdict = judge(&mut ports, buy(0, BTC, qty));
+                let in_force = (verdict.limits_version - first_version) % 2;
+                let expected: &[_] = match (set, in_force) {
+                    (0, 1) => &["QTY_MIN", "NOTIONAL_MIN"],
+                    (1, 0) => &["QTY_MAX", "NOTIONAL_MAX"],
+                    _ => &[],
+                };
+                // More orders than the gate stores are open; the limits under test do not need them.
+                let found: Vec<_> = Breach(verdict.reasons.0 & Limits::PLAIN.0).names().collect();
+                assert_eq!(found, expected, "quantity {qty} under version {}", verdict.limits_version);
+                assert_eq!(verdict.accept == 1, expected.is_empty());
+                assert!(verdict.limits_version >= last_version, "versions never go back");
+                last_version = verdict.limits_version;
+                *by_set.entry(in_force).or_default() += 1;
+            }
+        }
+        assert!(by_set.len() == 2 && by_set.values().all(|count| *count > 10), "{by_set:?}");
+    });
+    running.stop();
+}
+
+#[test]
+fn limits_that_the_gate_rejects_change_nothing() {
+    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], None);
+    let control = running.control();
+    let version = control.switches().limits_version();
+    let negative = Limits { qty_max: Qty(-1), ..WIDE };
+    let rejected = control.set_limits(0, BTC, &negative).expect_err("a negative limit");
+    assert_eq!(rejected, SetLimitsError::Gate(tt_risk::GateError::LimitOutOfRange));
+    let unknown = control.set_limits(2, BTC, &WIDE).expect_err("an unknown account");
+    assert_eq!(unknown.to_string(), "no such account or instrument");
+    assert_eq!(judge(&mut ports, buy(0, BTC, 1)).limits_version, version);
+    assert_eq!(running.board().standings().next().unwrap().1.qty_max, WIDE.qty_max.0);
+    running.stop();
+    assert_eq!(control.set_limits(0, BTC, &WIDE), Err(SetLimitsError::Stopped));
+}
+
+/// Two accounts and two instruments: verdicts, exposures and the status of each pair are its own.
+#[test]
+fn two_accounts_in_one_gate_have_their_own_limits_exposures_and_switches() {
+    let pairs = [(0, InstrumentId(0)), (0, InstrumentId(1)), (1, InstrumentId(0)), (1, InstrumentId(1))];
+    let limits = [10, 20, 30, 40].map(|qty_max| Limits {
+        qty_max: Qty(qty_max),
+        position_long_max: Qty(1_000 + qty_max),
+        position_short_max: Qty(2_000 + qty_max),
+        open_qty_max: Qty(3_000 + qty_max),
+        open_orders_max: 4_000 + qty_max as u32,
+        notional_max: Notional(i128::from(5_000_000 + qty_max)),
+        ..WIDE
+    });
+    let rows = pairs.into_iter().zip(limits).map(|((account, instrument), limits)| row(account, instrument, limits));
+    let (running, mut ports) = start_with(rows.collect(), None);
+    for ((account, instrument), limits) in pairs.into_iter().zip(limits) {
+        assert_eq!(judge(&mut ports, buy(account, instrument, limits.qty_max.0)).accept, 1);
+        assert_eq!(reasons(&judge(&mut ports, buy(account, instrument, limits.qty_max.0 + 1))), ["QTY_MAX"]);
+    }
+    let filled = buy(1, InstrumentId(0), 5);
+    assert_eq!(judge(&mut ports, filled).accept, 1);
+    let OrderIntent { account, instrument, client_id, side, .. } = filled;
+    let fill = Fill { account, instrument, client_id, side, qty: Qty(2), is_last: false };
+    ports.updates.send(OrderUpdate::Fill(fill)).unwrap();
+    let cancel = Cancel { account, instrument, client_id, side, qty: Qty(3) };
+    ports.updates.send(OrderUpdate::Cancel(cancel)).unwrap();
+    // An order that is not open.
+    ports
+        .updates
+        .send(OrderUpdate::Cancel(Cancel { account: 0, instrument: InstrumentId(1), qty: Qty(21), ..cancel }))
+        .unwrap();
+    running.control().switches().kill(KillSwitch::Account(1));
+    assert_eq!(reasons(&judge(&mut ports, buy(1, InstrumentId(1), 1))), ["KILL_ACCOUNT"]);
+    assert_eq!(judge(&mut ports, buy(0, InstrumentId(1), 1)).accept, 1);
+    let board = running.board();
+    running.stop();
+    let standings: Vec<_> = board.standings().map(|(row, of)| (row.account, row.instrument, of)).collect();
+    for (((account, instrument), limits), (position, open_orders)) in
+        pairs.into_iter().zip(limits).zip([(0, 1), (0, 1), (2, 1), (0, 1)])
+    {
+        let expected = Standing {
+            position,
+            open_orders,
+            qty_max: limits.qty_max.0,
+            notional_max: limits.notional_max.0 as u64,
+            position_long_max: limits.position_long_max.0,
+            position_short_max: limits.position_short_max.0,
+            open_qty_max: limits.open_qty_max.0,
+            open_orders_max: limits.open_orders_max,
+        };
+        assert!(standings.contains(&(account, instrument, expected)), "{account} {instrument:?}: {standings:?}");
+    }
+    let tally = board.tally();
+    assert_eq!((tally.intents, tally.accepted, tally.rejected), (11, 6, 5));
+    assert_eq!((tally.updates, tally.update_errors, tally.verdicts_lost), (3, 1, 0));
+    let status = board.status();
+    let accounts: Vec<_> = status.verdicts.iter().map(|verdict| (verdict.account, &*verdict.symbol)).collect();
+    assert_eq!(accounts[..2], [(0, "C1/USDT"), (1, "C1/USDT")]);
+    let row = status.limits.iter().find(|row| (row.account, &*row.symbol) == (1, "C0/USDT")).unwrap();
+    let shown = [&row.position, &row.qty_max, &row.position_long_max, &row.position_short_max, &row.open_qty_max];
+    assert_eq!(shown, ["0.002", "0.030", "1.030", "2.030", "3.030"]);
+    assert_eq!((&*row.notional_max, row.open_orders, row.open_orders_max), ("50.00030", 1, 4_030));
+}
+
+#[test]
+fn a_full_ring_of_intents_is_counted_and_nothing_is_lost() {
+    let quotes = Arc::new(Quotes(Mutex::new(quote())));
+    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
+    // The gate cannot read the quote and so cannot go on.
+    let held = quotes.0.lock().unwrap();
+    let full = (0..1_000).map(|_| ports.intents.send(buy(0, BTC, 1))).filter(Result::is_err).count() as u64;
+    assert!(full >= 1_000 - 65, "{full}");
+    let (pushed, counted) = running.board().pushes();
+    assert_eq!((pushed, counted), (1_000 - full, full));
+    drop(held);
+    let verdicts: Vec<_> = (0..pushed).map(|_| ports.verdicts.wait().expect("the gate runs").seq).collect();
+    assert!(verdicts.iter().copied().eq(1..=pushed), "{verdicts:?}");
+    let board = running.board();
+    running.stop();
+    assert_eq!(board.tally().intents, pushed);
+    assert_eq!(ports.verdicts.wait(), None, "the gate has ended");
+}
+
+#[test]
+fn the_gate_ends_with_its_intent_sender_after_the_last_intent() {
+    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], None);
+    for _ in 0..10 {
+        ports.intents.send(buy(0, BTC, 1)).unwrap();
+    }
+    let Ports { intents, mut verdicts, .. } = ports;
+    drop(intents);
+    running.join();
+    let seqs: Vec<_> = std::iter::from_fn(|| verdicts.wait()).map(|verdict| verdict.seq).collect();
+    assert!(seqs.into_iter().eq(1..=10));
+}
+
+#[test]
+fn a_position_of_either_sign_is_published() {
+    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], None);
+    let sold = OrderIntent { side: OrderSide::Sell, ..buy(0, BTC, 7) };
+    assert_eq!(judge(&mut ports, sold).reasons, Breach::NONE);
+    let fill =
+        Fill { account: 0, instrument: BTC, client_id: sold.client_id, side: sold.side, qty: Qty(7), is_last: true };
+    ports.updates.send(OrderUpdate::Fill(fill)).unwrap();
+    let board = running.board();
+    running.stop();
+    assert_eq!(board.standings().next().unwrap().1.position, -7);
+}

@@ -1,0 +1,113 @@
+//! The demonstration of `serve`: a strategy that sends order intents, some with typical mistakes, through the gate.
+
+mod orders;
+mod policy;
+mod strategy;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context as _, Result};
+use risk_gate::{Board, BoardRow, GateConfig, QuoteSource};
+
+/// Slots of each ring of the gate.
+const RING_SLOTS: usize = 1024;
+
+/// What the demonstration trades.
+pub(crate) struct DemoConfig {
+    /// The instruments.
+    pub(crate) instruments: Vec<DemoInstrument>,
+    /// The source of prices for the strategy and the gate.
+    pub(crate) quotes: Arc<dyn QuoteSource>,
+    /// Mean number of intents per second.
+    pub(crate) intents_per_s: u32,
+    /// Seed of the strategy's choices.
+    pub(crate) seed: u64,
+}
+
+/// An instrument that the strategy trades.
+#[derive(Clone, Debug)]
+pub(crate) struct DemoInstrument {
+    /// The market engine's id.
+    pub(crate) instrument: tt_model::InstrumentId,
+    /// The normalised symbol.
+    pub(crate) symbol: String,
+    /// The venue's name.
+    pub(crate) venue: &'static str,
+    /// The price step.
+    pub(crate) tick_size: tt_model::Decimal,
+    /// The quantity step.
+    pub(crate) lot_size: tt_model::Decimal,
+}
+
+/// The running strategy and its gate.
+pub(crate) struct Running {
+    gate: risk_gate::Running,
+    stop: Arc<AtomicBool>,
+    strategy: JoinHandle<()>,
+}
+
+/// Starts the gate, then the strategy, each pinned to its own CPU if there are two.
+///
+/// # Errors
+/// The gate rejects a limit, or a thread cannot be started.
+pub(crate) fn start(config: DemoConfig) -> Result<Running> {
+    let cpus = tt_os::cpu::available().unwrap_or_default();
+    let gate_config = GateConfig {
+        gate: policy::gate(&config.instruments)?,
+        rows: config.instruments.iter().map(board_row).collect(),
+        quotes: Some(Arc::clone(&config.quotes)),
+        ring_slots: RING_SLOTS,
+        // Intents are few: time each evaluation.
+        sample_one_in: 1,
+        cpu: cpus.last().copied(),
+    };
+    let (gate, ports) = risk_gate::start(gate_config)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let strategy = strategy::Strategy::new(config, ports, gate.control());
+    let (cpu, stopping) = (cpus.iter().rev().nth(1).copied(), Arc::clone(&stop));
+    let thread = thread::Builder::new().name("strategy".into()).spawn(move || {
+        if let Some(cpu) = cpu
+            && let Err(error) = tt_os::cpu::pin(cpu)
+        {
+            tracing::warn!(cpu, %error, "serve: cannot pin the strategy's thread");
+        }
+        strategy.run(&stopping);
+    });
+    Ok(Running { gate, stop, strategy: thread.context("serve: cannot start the strategy's thread")? })
+}
+
+fn board_row(of: &DemoInstrument) -> BoardRow {
+    BoardRow {
+        account: policy::ACCOUNT,
+        instrument: of.instrument,
+        symbol: of.symbol.clone(),
+        venue: of.venue,
+        tick_size: of.tick_size,
+        lot_size: of.lot_size,
+        // The strategy sets them at the first price.
+        limits: None,
+        collar_bps: policy::COLLAR_BPS,
+        rate_per_s: policy::ACCOUNT_RATE.per_second,
+    }
+}
+
+impl Running {
+    /// Returns what the gate publishes, for any thread.
+    pub(crate) fn board(&self) -> Arc<Board> {
+        self.gate.board()
+    }
+
+    /// Ends the strategy, then the gate after the intents in its ring.
+    pub(crate) fn stop(self) {
+        self.stop.store(true, Ordering::Release);
+        self.strategy.thread().unpark();
+        if self.strategy.join().is_err() {
+            tracing::error!("serve: the strategy's thread panicked");
+        }
+        self.gate.join();
+    }
+}

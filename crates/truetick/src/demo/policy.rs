@@ -1,0 +1,89 @@
+//! Limits of the demonstration, so small that the strategy's mistakes exceed each of them.
+
+use tt_model::{Notional, Price, Qty};
+use tt_risk::{Capacity, Exposure, Gate, GateError, InstrumentLimits, Limits, Rate};
+
+use super::DemoInstrument;
+
+/// The one account.
+pub(super) const ACCOUNT: u16 = 0;
+
+/// The strategy's number.
+pub(super) const STRATEGY: u16 = 1;
+
+/// Maximum distance of a price from the middle of the book, in 1/10,000.
+pub(super) const COLLAR_BPS: u32 = 50;
+
+/// Maximum age of a quote.
+const MARK_AGE_MAX_NS: u64 = 2_000_000_000;
+
+/// The account's message rate; the strategy's bursts exceed it.
+pub(super) const ACCOUNT_RATE: Rate = Rate { per_second: 25, burst: 10 };
+
+/// The message rate of an instrument and of the gate: above the account's.
+const WIDE_RATE: Rate = Rate { per_second: 100, burst: 50 };
+
+/// Maximum number of open orders in an instrument.
+const OPEN_ORDERS_MAX: u32 = 5;
+
+/// Time during which a client id must not be reused.
+const ID_WINDOW_NS: u64 = 600_000_000_000;
+
+/// Maximum number of client ids in that time at the account's rate.
+const CLIENT_IDS: u32 = ACCOUNT_RATE.burst + ACCOUNT_RATE.per_second * (ID_WINDOW_NS / 1_000_000_000) as u32;
+
+/// Maximum size of a regular order, in hundredths of a unit of the base currency.
+const QTY_REGULAR: i64 = 2;
+
+/// Returns the account's price step at about `ref_px`: coarser than the venue's if that is well within the collar.
+pub(super) fn px_step(ref_px: i64) -> i64 {
+    if ref_px >= 20_000 { 10 } else { 1 }
+}
+
+/// Returns `hundredths` of a unit of the base currency in lots, at least ten lots.
+fn lots(of: &DemoInstrument, hundredths: i64) -> i64 {
+    let unit = 10_i64.saturating_pow(u32::from(of.lot_size.decimals)) / of.lot_size.mantissa.max(1);
+    (unit.saturating_mul(hundredths) / 100).max(10)
+}
+
+/// Returns the maximum quantity of a regular order.
+pub(super) fn qty_regular(of: &DemoInstrument) -> i64 {
+    lots(of, QTY_REGULAR)
+}
+
+/// Returns the account's limits in `of` at about `ref_px`.
+pub(super) fn limits(of: &DemoInstrument, ref_px: i64) -> Limits {
+    let regular = qty_regular(of);
+    Limits {
+        px_step: Price(px_step(ref_px)),
+        qty_step: Qty(1),
+        qty_min: Qty(1),
+        qty_max: Qty(regular * 3),
+        notional_min: Notional(0),
+        notional_max: Notional::of(Price(ref_px), Qty(regular * 2)),
+        position_long_max: Qty(regular * 8),
+        position_short_max: Qty(regular * 8),
+        open_qty_max: Qty(regular * 8),
+        open_orders_max: OPEN_ORDERS_MAX,
+        enabled: Limits::CHECKED,
+    }
+}
+
+/// Limits of each instrument for all accounts.
+const INSTRUMENT: InstrumentLimits =
+    InstrumentLimits { collar_bps: COLLAR_BPS, mark_age_max_ns: MARK_AGE_MAX_NS, rate: WIDE_RATE };
+
+/// Returns a gate for `instruments` with everything but the account's limits.
+pub(super) fn gate(instruments: &[DemoInstrument]) -> Result<Gate, GateError> {
+    let count = instruments.iter().map(|of| of.instrument.0 + 1).max().unwrap_or(0);
+    let own_orders = OPEN_ORDERS_MAX as u16;
+    let mut gate = Gate::new(Capacity { accounts: 1, instruments: count, client_ids: CLIENT_IDS, own_orders });
+    gate.set_account_rate(ACCOUNT, ACCOUNT_RATE)?;
+    gate.set_global_rate(WIDE_RATE);
+    gate.set_id_window(ID_WINDOW_NS);
+    for of in instruments {
+        gate.set_instrument_limits(of.instrument, &INSTRUMENT)?;
+        gate.restore(ACCOUNT, of.instrument, &Exposure::default())?;
+    }
+    Ok(gate)
+}

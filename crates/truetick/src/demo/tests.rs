@@ -1,0 +1,83 @@
+//! The demonstration against a market of the test's own.
+
+use std::time::{Duration, Instant};
+
+use risk_gate::Quote;
+use tt_model::{Decimal, InstrumentId};
+use tt_status::risk::RiskStatus;
+
+use super::*;
+
+/// A market with one price, or none.
+struct FixedQuotes {
+    has_price: bool,
+    reads: AtomicBool,
+}
+
+impl QuoteSource for FixedQuotes {
+    fn quote(&self, _instrument: InstrumentId) -> Option<Quote> {
+        self.reads.store(true, Ordering::Release);
+        let ts_recv = tt_os::clock::unix_now();
+        self.has_price.then_some(Quote { bid_px: 639_999, ask_px: 640_001, ts_recv, is_verified: true })
+    }
+}
+
+fn start_with(quotes: Arc<FixedQuotes>) -> Running {
+    let instrument = |number: u32| DemoInstrument {
+        instrument: InstrumentId(number * 2),
+        symbol: format!("C{number}/USDT"),
+        venue: "test",
+        tick_size: Decimal::new(100, 3),
+        lot_size: Decimal::new(1, 4),
+    };
+    let instruments = (0..3).map(instrument).collect();
+    start(DemoConfig { instruments, quotes, intents_per_s: 2000, seed: 1 }).expect("the gate takes the policy")
+}
+
+fn wait_until(running: &Running, enough: impl Fn(&RiskStatus) -> bool) -> RiskStatus {
+    let started = Instant::now();
+    loop {
+        let risk = running.board().status();
+        assert!(risk.ledger.closes, "{:?}", risk.ledger);
+        assert!(risk.ring.pushed >= risk.ring.popped);
+        if enough(&risk) {
+            return risk;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{:?} {:?}", risk.ledger, risk.reasons);
+        thread::yield_now();
+    }
+}
+
+fn reason(risk: &RiskStatus, name: &str) -> u64 {
+    risk.reasons.iter().find(|reason| reason.name == name).expect("a known reason").count
+}
+
+#[test]
+fn the_mix_is_accepted_and_rejected_for_different_reasons() {
+    let running = start_with(Arc::new(FixedQuotes { has_price: true, reads: AtomicBool::new(false) }));
+    let risk = wait_until(&running, |risk| {
+        let met = ["PRICE_TICK", "QTY_MAX", "NOTIONAL_MAX", "COLLAR_REF", "RATE_ACCOUNT", "OPEN_ORDERS", "DUP_ID"];
+        met.iter().all(|name| reason(risk, name) > 0)
+            && risk.limits.iter().any(|limits| limits.position.contains(|digit| matches!(digit, '1'..='9')))
+    });
+    assert_eq!((reason(&risk, "BOOK_UNVERIFIED"), reason(&risk, "NOT_PERMITTED")), (0, 0));
+    assert!(risk.verdicts.iter().all(|verdict| verdict.accept == verdict.reasons.is_empty()), "{:?}", risk.verdicts);
+    assert!(risk.verdicts.is_sorted_by(|a, b| a.seq > b.seq));
+    let board = running.board();
+    running.stop();
+    let (risk, tally) = (board.status(), board.tally());
+    assert_eq!((risk.ring.pushed, risk.ring.popped), (risk.ledger.input, risk.ledger.input));
+    assert_eq!((tally.update_errors, tally.verdicts_lost), (0, 0));
+}
+
+#[test]
+fn there_is_no_intent_without_a_price() {
+    let quotes = Arc::new(FixedQuotes { has_price: false, reads: AtomicBool::new(false) });
+    let running = start_with(Arc::clone(&quotes));
+    while !quotes.reads.load(Ordering::Acquire) {
+        thread::yield_now();
+    }
+    let board = running.board();
+    running.stop();
+    assert_eq!(board.status().ledger.input, 0);
+}

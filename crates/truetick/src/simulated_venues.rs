@@ -1,0 +1,31 @@
+//! The simulated venues and how the market engine follows them.
+
+use anyhow::{Context as _, Result};
+use market_feed::{FeedConfig, OpenPosition};
+use tt_venue::rules::TopicKind;
+use tt_venue::{Decimal, Venue};
+
+/// Starts the venues on free ports of loopback.
+pub(crate) fn start(instruments: u32, rate_hz: f64, seed: u64) -> Result<sim::Running> {
+    sim::start(sim::Config { instruments, rate_hz, seed, ..sim::Config::default() }).context("simulated venues")
+}
+
+/// Returns feeds of every instrument of every venue.
+pub(crate) fn feeds(venues: &sim::Running) -> Result<Vec<FeedConfig>> {
+    sim::Venue::ALL.into_iter().map(|simulated| feed(venues, simulated)).collect()
+}
+
+fn feed(venues: &sim::Running, simulated: sim::Venue) -> Result<FeedConfig> {
+    let venue = Venue::find(simulated.name()).with_context(|| format!("{}: unknown venue", simulated.name()))?;
+    let symbols = venues.instruments(simulated).into_iter().map(|listed| listed.symbol).collect();
+    let streams = format!("ws://{}{}", venues.address(simulated), simulated.streams_path());
+    let mut feed = FeedConfig::at(venue, streams.parse().context("a venue's address")?, symbols);
+    feed.listen_key = simulated.listen_key().map(str::to_owned);
+    if venue.rules().default_topics().any(|topic| topic.kind == TopicKind::MarkPrice) {
+        // A position in the first instrument, so that mark prices have something to value.
+        let first = feed.symbols.first().cloned().into_iter();
+        let entry_px = Decimal::new(61_800, 0);
+        feed.positions = first.map(|symbol| OpenPosition { symbol, lots: 250, entry_px }).collect();
+    }
+    Ok(feed)
+}

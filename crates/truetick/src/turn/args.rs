@@ -1,0 +1,186 @@
+//! Flags of `truetick turn`, and how they override the section of the configuration file.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ipnet::IpNet;
+use turn_server::{PasswordAlgorithms, PortRange, TurnSection};
+
+/// Flags of `truetick turn`.
+#[derive(Debug, Default, clap::Args)]
+pub struct Args {
+    /// Address and port for clients over UDP and TCP; may repeat. Port 0 selects a free port [default: port 3478 on all addresses]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Vec<SocketAddr>,
+    /// Address and port for clients over TCP; may repeat [default: the ports of --listen]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "no_tcp")]
+    pub listen_tcp: Vec<SocketAddr>,
+    /// Address and port for clients over TLS only; may repeat. With a certificate every TCP port also accepts TLS
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen_tls: Vec<SocketAddr>,
+    /// Do not accept TCP on the ports of --listen
+    #[arg(long)]
+    pub no_tcp: bool,
+    /// File with the certificate chain for TLS, PEM
+    #[arg(long, value_name = "F", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// File with the private key of the certificate, PEM
+    #[arg(long, value_name = "F", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Address of relay sockets; may repeat [default: the addresses of --listen, or that of the default route]
+    #[arg(long, value_name = "IP")]
+    pub relay_ip: Vec<IpAddr>,
+    /// Public address to advertise instead of --relay-ip (NAT); may repeat, in the same order
+    #[arg(long, value_name = "IP")]
+    pub external_ip: Vec<IpAddr>,
+    /// UDP ports of relay sockets [default: 49152-65535]
+    #[arg(long, value_name = "LOW-HIGH")]
+    pub relay_ports: Option<PortRange>,
+    /// Realm of the credentials [default: truetick]
+    #[arg(long, value_name = "R")]
+    pub realm: Option<String>,
+    /// A user, for tests only: other users of this machine can read it; may repeat
+    #[arg(long, value_name = "NAME:PASSWORD")]
+    pub user: Vec<String>,
+    /// File with one NAME:PASSWORD per line, readable by its owner only; may repeat
+    #[arg(long, value_name = "F")]
+    pub user_file: Vec<PathBuf>,
+    /// File with one secret of time-limited credentials per line, readable by its owner only; may repeat
+    #[arg(long, value_name = "F")]
+    pub auth_secret_file: Vec<PathBuf>,
+    /// File with one or two nonce keys, 64 hexadecimal digits per line, readable by its owner only: new nonces use the
+    /// first key, and nonces of the second are accepted. For several servers and for restarts [default: a random key]
+    #[arg(long, value_name = "F")]
+    pub nonce_key_file: Option<PathBuf>,
+    /// Password algorithms for clients [default: md5-and-sha256]
+    #[arg(long, value_name = "A", value_parser = password_algorithms())]
+    pub password_algorithms: Option<PasswordAlgorithms>,
+    /// Peers to allow although they are denied by default; may repeat
+    #[arg(long, value_name = "CIDR")]
+    pub allow_peer: Vec<IpNet>,
+    /// Peers to deny; may repeat
+    #[arg(long, value_name = "CIDR")]
+    pub deny_peer: Vec<IpNet>,
+    /// NAT64 prefix of this network, in addition to 64:ff9b::/96: the peer rules apply to the IPv4 addresses in it; may repeat
+    #[arg(long, value_name = "CIDR")]
+    pub nat64_prefix: Vec<IpNet>,
+    /// Worker threads [default: number of CPUs]
+    #[arg(long, value_name = "N")]
+    pub workers: Option<usize>,
+    /// Maximum number of live allocations, over all workers [default: 8192]
+    #[arg(long, value_name = "N")]
+    pub allocations_max: Option<u32>,
+    /// Accept channel numbers up to 0x7FFF, as in RFC 5766, for older clients
+    #[arg(long)]
+    pub rfc5766_channel_numbers: bool,
+    /// Deny relayed addresses of this server as peers
+    #[arg(long)]
+    pub no_hairpin: bool,
+    /// Busy-poll for the next datagram this long before blocking, microseconds [default: 0]
+    ///
+    /// Blocking costs a worker a wake-up, which delays the next datagram. Busy polling lowers latency and CPU time per
+    /// datagram under load, at the cost of a busy core when idle. --linger-us is a deprecated alias.
+    #[arg(long, value_name = "N", alias = "linger-us")]
+    pub busy_poll_us: Option<u32>,
+    /// Address and port of the page, the metrics and the JSON interfaces [default: none]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub http: Option<SocketAddr>,
+    /// File with the API token, which /api/v1/turn/allocations requires, readable by its owner only
+    #[arg(long, value_name = "F")]
+    pub api_token_file: Option<PathBuf>,
+    /// Time for live allocations after SIGTERM, during which no new ones are created; 0 stops at once [default: 20]
+    #[arg(long, value_name = "SECONDS")]
+    pub drain_timeout_s: Option<u32>,
+    /// Checks of the configuration instead of serving.
+    #[command(flatten)]
+    pub only: Only,
+}
+
+/// Checks of the configuration instead of serving.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Only {
+    /// Check flags, configuration and the files that they name, and exit: status 0 if they are valid
+    #[arg(long, conflicts_with = "print_config")]
+    pub check_config: bool,
+    /// Print the effective configuration as TOML with passwords masked, and exit
+    #[arg(long)]
+    pub print_config: bool,
+}
+
+fn password_algorithms() -> impl TypedValueParser<Value = PasswordAlgorithms> {
+    PossibleValuesParser::new(PasswordAlgorithms::NAMES).try_map(|name| name.parse())
+}
+
+impl Args {
+    /// Overrides the keys of `section` whose flags are given.
+    pub(crate) fn apply_to(&self, section: &mut TurnSection) {
+        let mut overlay = Overlay { section };
+        overlay.list("listen", &self.listen, |section| &mut section.listen);
+        // --listen-tcp also overrides `no_tcp` of the file, which would contradict it.
+        if !self.listen_tcp.is_empty() {
+            overlay.section.no_tcp = false;
+        }
+        overlay.list("listen_tcp", &self.listen_tcp, |section| &mut section.listen_tcp);
+        overlay.list("listen_tls", &self.listen_tls, |section| &mut section.listen_tls);
+        overlay.switch("no_tcp", self.no_tcp, |section| section.no_tcp = true);
+        overlay.value("cert", self.cert.as_ref(), |section| &mut section.cert);
+        overlay.value("key", self.key.as_ref(), |section| &mut section.key);
+        overlay.list("relay_ip", &self.relay_ip, |section| &mut section.relay_ip);
+        overlay.list("external_ip", &self.external_ip, |section| &mut section.external_ip);
+        overlay.value("relay_ports", self.relay_ports.as_ref(), |section| &mut section.relay_ports);
+        overlay.value("realm", self.realm.as_ref(), |section| &mut section.realm);
+        overlay.list("user", &self.user, |section| &mut section.user);
+        overlay.list("user_file", &self.user_file, |section| &mut section.user_file);
+        overlay.list("auth_secret_file", &self.auth_secret_file, |section| &mut section.auth_secret_file);
+        overlay.value("nonce_key_file", self.nonce_key_file.as_ref(), |section| &mut section.nonce_key_file);
+        let algorithms = self.password_algorithms.as_ref();
+        overlay.value("password_algorithms", algorithms, |section| &mut section.password_algorithms);
+        overlay.list("allow_peer", &self.allow_peer, |section| &mut section.allow_peer);
+        overlay.list("deny_peer", &self.deny_peer, |section| &mut section.deny_peer);
+        overlay.list("nat64_prefix", &self.nat64_prefix, |section| &mut section.nat64_prefix);
+        overlay.value("workers", self.workers.as_ref(), |section| &mut section.workers);
+        overlay.value("allocations_max", self.allocations_max.as_ref(), |section| &mut section.allocations_max);
+        overlay.switch("rfc5766_channel_numbers", self.rfc5766_channel_numbers, |section| {
+            section.rfc5766_channel_numbers = true;
+        });
+        overlay.switch("hairpin", self.no_hairpin, |section| section.hairpin = Some(false));
+        overlay.value("busy_poll_us", self.busy_poll_us.as_ref(), |section| &mut section.busy_poll_us);
+        overlay.value("drain_timeout_s", self.drain_timeout_s.as_ref(), |section| &mut section.drain_timeout_s);
+    }
+
+    /// Returns `section` with the flags applied.
+    pub(crate) fn over(&self, section: &TurnSection) -> TurnSection {
+        let mut section = section.clone();
+        self.apply_to(&mut section);
+        section
+    }
+}
+
+/// A section that flags override.
+struct Overlay<'a> {
+    section: &'a mut TurnSection,
+}
+
+impl Overlay<'_> {
+    fn list<T: Clone>(&mut self, key: &str, given: &[T], field: impl Fn(&mut TurnSection) -> &mut Vec<T>) {
+        if !given.is_empty() {
+            *field(self.section) = given.to_vec();
+            self.section.key_sources.set_flag(key);
+        }
+    }
+
+    fn value<T: Clone>(&mut self, key: &str, given: Option<&T>, field: impl Fn(&mut TurnSection) -> &mut Option<T>) {
+        if let Some(value) = given {
+            *field(self.section) = Some(value.clone());
+            self.section.key_sources.set_flag(key);
+        }
+    }
+
+    fn switch(&mut self, key: &str, given: bool, set: impl Fn(&mut TurnSection)) {
+        if given {
+            set(self.section);
+            self.section.key_sources.set_flag(key);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Signals to a running server: reload, drain, stop.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+use tt_os::shutdown::Signal;
+use turn_server::{Running, TurnConfig};
+
+use super::Args;
+use crate::config::Config;
+
+/// Exit status if allocations were left at the end of a drain.
+const STATUS_NOT_DRAINED: u8 = 3;
+/// Interval at which a drain checks the number of allocations.
+const CHECK_EVERY: Duration = Duration::from_millis(50);
+/// Keys of `[turn]` that a reload applies; the others need a restart.
+const RELOADED: &[&str] = &[
+    "user",
+    "user_file",
+    "auth_secret_file",
+    "nonce_key_file",
+    "allow_peer",
+    "deny_peer",
+    "nat64_prefix",
+    "drain_timeout_s",
+];
+
+/// Handles signals to a running server, and knows where its configuration comes from.
+pub(super) struct SignalLoop<'a> {
+    pub(super) running: &'a Running,
+    pub(super) args: &'a Args,
+    pub(super) file: Option<PathBuf>,
+    pub(super) config: Config,
+    pub(super) drain_timeout: Duration,
+}
+
+impl SignalLoop<'_> {
+    /// Handles `signals` until the server must stop, and returns the exit status.
+    pub(super) fn run(mut self, signals: &Receiver<Signal>) -> ExitCode {
+        let mut draining: Option<Instant> = None;
+        loop {
+            let signal = match draining {
+                None => signals.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(_) => signals.recv_timeout(CHECK_EVERY),
+            };
+            match (signal, draining) {
+                (Ok(Signal::Hangup), _) => self.reload(),
+                (Ok(Signal::Terminate), None) if !self.drain_timeout.is_zero() => draining = Some(self.drain()),
+                (Ok(Signal::Terminate | Signal::Interrupt) | Err(RecvTimeoutError::Disconnected), None) => {
+                    tracing::info!("stopping");
+                    return ExitCode::SUCCESS;
+                }
+                (Ok(Signal::Terminate | Signal::Interrupt) | Err(RecvTimeoutError::Disconnected), Some(_)) => {
+                    return self.drained("second signal");
+                }
+                (Err(RecvTimeoutError::Timeout), Some(deadline)) => {
+                    if self.running.allocations() == 0 || Instant::now() >= deadline {
+                        return self.drained("deadline");
+                    }
+                }
+                (Err(RecvTimeoutError::Timeout), None) => {}
+            }
+        }
+    }
+
+    fn drain(&self) -> Instant {
+        self.running.drain();
+        let (allocations, timeout_s) = (self.running.allocations(), self.drain_timeout.as_secs());
+        tracing::info!(allocations, timeout_s, "draining: new allocations are rejected");
+        Instant::now() + self.drain_timeout
+    }
+
+    /// Returns the exit status at the end of a drain; `cause` is logged if allocations are left.
+    fn drained(&self, cause: &str) -> ExitCode {
+        let allocations = self.running.allocations();
+        if allocations == 0 {
+            tracing::info!("drained");
+            return ExitCode::SUCCESS;
+        }
+        tracing::warn!(allocations, cause, "stopping with live allocations");
+        ExitCode::from(STATUS_NOT_DRAINED)
+    }
+
+    /// Reads the configuration again and applies all of it or nothing.
+    fn reload(&mut self) {
+        match self.try_reload() {
+            Ok(ignored) if ignored.is_empty() => tracing::info!("configuration reloaded"),
+            Ok(ignored) => tracing::warn!(
+                restart_needed_for = ignored.join(" "),
+                "configuration reloaded; some changed keys need a restart"
+            ),
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "configuration not reloaded; the old one stays in use");
+            }
+        }
+    }
+
+    /// Returns the changed keys that need a restart.
+    fn try_reload(&mut self) -> anyhow::Result<Vec<String>> {
+        let config = match &self.file {
+            Some(path) => Config::read(path)?,
+            None => Config::default(),
+        };
+        let turn = TurnConfig::new(&self.args.over(&config.turn))?;
+        ensure!(
+            turn.realm == self.running.realm(),
+            "the realm has changed, which needs a restart: the keys of users depend on it"
+        );
+        let ignored = self.ignored(&config)?;
+        let drain_timeout = turn.drain_timeout;
+        self.running.reload_certificates()?;
+        self.running.reload(turn).context("turn")?;
+        (self.config, self.drain_timeout) = (config, drain_timeout);
+        Ok(ignored)
+    }
+
+    fn ignored(&self, config: &Config) -> anyhow::Result<Vec<String>> {
+        let table = |config: &Config| -> anyhow::Result<toml::Table> { Ok(config.to_toml()?.parse()?) };
+        let (old, new) = (table(&self.config)?, table(config)?);
+        let mut keys = Vec::new();
+        for (section, was) in &old {
+            let Some((was, is)) = was.as_table().zip(new.get(section).and_then(toml::Value::as_table)) else {
+                continue;
+            };
+            let all = was.keys().chain(is.keys().filter(|key| !was.contains_key(*key)));
+            let needs_restart = |key: &&String| !(section == "turn" && RELOADED.contains(&key.as_str()));
+            keys.extend(
+                all.filter(|key| was.get(*key) != is.get(*key))
+                    .filter(needs_restart)
+                    .map(|key| format!("{section}.{key}")),
+            );
+        }
+        Ok(keys)
+    }
+}

@@ -1,0 +1,12 @@
+//! Feeds, recordings and accounts: the feed client, the engine and the simulator together, in this process or as commands.
+
+#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
+
+mod account;
+mod audit;
+mod doctor;
+mod faults;
+mod feed;
+mod record;
+mod recordings;
+mod simulate;

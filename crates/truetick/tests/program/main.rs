@@ -1,0 +1,12 @@
+//! The program as its users see it: command line, HTTP, page, report, gate and machine floor.
+
+#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
+
+mod cli;
+mod compatibility;
+mod floor;
+mod page;
+mod report_page;
+mod risk;
+mod serve;
+mod served;

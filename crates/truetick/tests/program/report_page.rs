@@ -1,0 +1,222 @@
+//! A real browser plays with the figures of a report that `truetick bench` made: as a file, and in the page of a server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::served::Served;
+use serde_json::Value;
+use testkit::{Requirement, find_browser, require, two_cpus};
+
+/// The folder of the script that drives the browser.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser")
+}
+
+/// Returns Chromium; skips the test without it or with one CPU, on which no bench runs.
+fn require_browser() -> Option<PathBuf> {
+    require(Requirement::TwoCpus, two_cpus())?;
+    require(Requirement::Program, find_browser(&folder()))
+}
+
+/// How often a run may be void, where the machine has too much else to do.
+const TRIES: usize = 3;
+
+/// The folder of a quick run, made once.
+fn result() -> &'static Path {
+    static RESULT: OnceLock<PathBuf> = OnceLock::new();
+    RESULT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+        let mut told = String::new();
+        for _ in 0..TRIES {
+            let _ = std::fs::remove_dir_all(&folder);
+            std::fs::create_dir_all(&folder).expect("a folder");
+            // A lock of its own: a bench that somebody else runs does not matter here.
+            let run = Command::new(env!("CARGO_BIN_EXE_truetick"))
+                .args(["bench", "ring", "--quick", "--ablation", "--out"])
+                .arg(&folder)
+                .env("TMPDIR", &folder)
+                .output()
+                .expect("truetick starts");
+            if folder.join("report.html").is_file() {
+                return folder;
+            }
+            told = String::from_utf8_lossy(&run.stderr).into_owned();
+        }
+        panic!("no report: {told}");
+    })
+}
+
+fn report() -> Value {
+    let text = std::fs::read_to_string(result().join("report.json")).expect("report.json");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn play(chromium: &Path, url: &str, name: &str) -> Value {
+    let mut command = Command::new("node");
+    command.current_dir(folder()).arg("report.mjs").arg(chromium).arg(url).arg(result()).arg(name);
+    let output = command.output().expect("node starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let seen = serde_json::from_str(&told);
+    seen.unwrap_or_else(|error| panic!("{error}: {told}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn rows(value: &Value) -> &[Value] {
+    value.as_array().unwrap_or_else(|| panic!("no rows: {value}"))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
+}
+
+/// What is shown is `ns` to all digits that are shown.
+fn shows(shown: &Value, ns: &Value) {
+    let ns = ns.as_f64().unwrap_or_else(|| panic!("no number: {ns}"));
+    let (number, unit) = text(shown).split_once(' ').unwrap_or_else(|| panic!("no time: {shown}"));
+    let scale = match unit {
+        "ns" => 1.0,
+        "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => panic!("no unit: {shown}"),
+    };
+    let number = number.replace('−', "-");
+    let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let half = 0.5001 * 10_f64.powi(-(digits as i32));
+    let number: f64 = number.parse().unwrap_or_else(|_| panic!("no time: {shown}"));
+    assert!((number - ns / scale).abs() <= half, "{shown} stands for {ns} ns");
+}
+
+/// Everything that was played with shows the report's own numbers.
+fn check(seen: &Value, report: &Value) {
+    assert_eq!(seen["console"], Value::Array(Vec::new()));
+    assert_eq!(seen["outside"], Value::Array(Vec::new()));
+    for (name, width) in seen["widths"].as_object().expect("widths") {
+        assert!(width[0].as_u64() <= width[1].as_u64(), "{name} scrolls sideways: {width}");
+    }
+    let classes = rows(&report["figures"]["classes"]);
+    for class in classes.iter().filter(|class| class["placement"] != "moved") {
+        let shown = &seen["placements"][text(&class["placement"])];
+        for way in rows(&class["ways"]) {
+            if way["layout"] == "sequence_in_slot_resting" {
+                let told = text(&shown["hop"]).split_once("the one line takes ").expect("a sentence").1;
+                shows(&told.split_once(". ").expect("its end").0.into(), &way["p50"]["value"]);
+                continue;
+            }
+            shows(&shown["ways"][text(&way["layout"])]["whole"], &way["p50"]["value"]);
+        }
+        if !class["sharing"].is_null() {
+            shows(&shown["sharing"][0], &class["sharing"]["one_line"]["value"]);
+            shows(&shown["sharing"][1], &class["sharing"]["own_lines"]["value"]);
+        }
+    }
+    check_line(&seen["line"]);
+    check_spread(&seen["spread"], classes);
+    let sharing = &seen["sharing"];
+    assert_eq!(
+        [&sharing["on"]["checked"], &sharing["off"]["checked"], &sharing["again"]["checked"]],
+        ["true", "false", "true"]
+    );
+    assert_eq!([&sharing["on"]["stage"], &sharing["off"]["stage"]], ["on", "off"]);
+    assert_eq!(sharing["on"]["result"], sharing["on"]["measures"][0]);
+    assert_eq!(sharing["off"]["result"], sharing["off"]["measures"][1]);
+    let steps = rows(&report["figures"]["ablation"]);
+    assert_eq!(steps.len(), 10);
+    assert_eq!(rows(&seen["ablation"]).len(), steps.len());
+    for (shown, step) in rows(&seen["ablation"]).iter().zip(steps) {
+        assert_eq!(shown[0], step["name"]);
+        shows(&shown[1], &step["cumulative"]["value"]);
+        for (shown, ns) in [(&shown[2], &step["without"]["value"]), (&shown[3], &step["published_ns"])] {
+            if ns.is_null() {
+                assert_eq!(shown, "–");
+            } else {
+                shows(shown, ns);
+            }
+        }
+    }
+}
+
+/// A line that is written is modified there and invalid here, and shared when it was read.
+fn check_line(line: &Value) {
+    let states = |layout: &str| -> Vec<(String, Option<String>)> {
+        let steps = rows(&line["steps"]).iter().map(|step| &step[layout]);
+        steps
+            .map(|lane| {
+                let cores = [text(&lane["cores"][0]), text(&lane["cores"][1])].join("/");
+                (cores, lane["token"].as_str().map(str::to_owned))
+            })
+            .collect()
+    };
+    let is_in = |states: &[(String, Option<String>)], cores: &str, token: Option<&str>| {
+        states.iter().any(|(found, moving)| found == cores && moving.as_deref() == token)
+    };
+    let one = states("sequence_in_slot");
+    for (cores, token) in [("S/S", Some("invalidate")), ("M/I", Some("read")), ("S/I", Some("line")), ("S/S", None)] {
+        assert!(is_in(&one, cores, token), "{cores} {token:?} in {one:?}");
+    }
+    let two = states("index_pair");
+    for (cores, token) in [("MM/II", Some("read")), ("SM/SI", Some("read")), ("SS/SI", Some("line")), ("SS/SS", None)] {
+        assert!(is_in(&two, cores, token), "{cores} {token:?} in {two:?}");
+    }
+    let last = rows(&line["steps"]).last().expect("steps");
+    assert!(last.as_object().expect("lanes").values().all(|lane| lane["done"] == "true"), "{last}");
+    assert_eq!(line["back"]["clock"], "before");
+}
+
+fn check_spread(spread: &Value, classes: &[Value]) {
+    let range = |name: &str| [0, 1].map(|end| spread[name][end].as_f64().expect("a number"));
+    let ([low, high], zoomed, tail, dragged) = (range("whole"), range("zoomed"), range("tail"), range("dragged"));
+    assert!(low < zoomed[0] && zoomed[1] < high, "{spread}");
+    assert!(low < tail[0] && tail[0] < tail[1], "{spread}");
+    assert!(low < dragged[0] && dragged[1] < high, "{spread}");
+    assert_ne!(spread["histogram"], spread["above"], "both views are the same picture");
+    for of in rows(&spread["radios"]) {
+        let shown = &spread["tables"][text(of)];
+        let mut stalls = 0;
+        for class in classes {
+            let Some(told) = rows(&class["distributions"]).iter().find(|one| one["name"] == *of) else { continue };
+            let quantiles = &shown["quantiles"][text(&class["placement"])];
+            let bucketed: u64 = rows(&told["buckets"]).iter().filter_map(|bucket| bucket["count"].as_u64()).sum();
+            assert_eq!(Some(bucketed), told["n"].as_u64(), "{of}");
+            assert_eq!(text(&quantiles["samples"]).replace(',', ""), told["n"].to_string());
+            for (name, key) in
+                [("min", "min_ns"), ("p50", "p50_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"), ("max", "max_ns")]
+            {
+                if told[key].is_null() {
+                    assert_eq!(quantiles[name], "n/a");
+                } else {
+                    shows(&quantiles[name], &told[key]);
+                }
+            }
+            stalls += rows(&told["causes"]).iter().filter_map(|cause| cause["count"].as_u64()).sum::<u64>();
+        }
+        let counted = rows(&shown["causes"]).iter().filter_map(|cause| cause[1].as_str());
+        assert_eq!(counted.map(|count| count.replace(',', "").parse::<u64>().expect("a count")).sum::<u64>(), stalls);
+    }
+}
+
+#[test]
+fn a_report_is_one_file_to_play_with() {
+    let Some(chromium) = require_browser() else { return };
+    let url = format!("file://{}", result().join("report.html").display());
+    let seen = play(&chromium, &url, "a_report_is_one_file_to_play_with");
+    check(&seen, &report());
+    println!("screenshots in {}", result().display());
+}
+
+#[test]
+fn the_page_shows_the_figures_of_a_kept_report() {
+    let name = "the_page_shows_the_figures_of_a_kept_report";
+    let Some(chromium) = require_browser() else { return };
+    let path = result().join("report.json");
+    let served = Served::start(&["--fault-every", "0", "--report", path.to_str().expect("UTF-8")]);
+    served.wait_ready();
+    let seen = play(&chromium, &format!("http://{}/", served.http), name);
+    check(&seen, &report());
+    // The schematic is the running engines': every one has its five stages.
+    for engine in ["turn", "market", "risk"] {
+        assert_eq!(rows(&seen["flow"][engine]).len(), 5, "{}", seen["flow"]);
+    }
+    served.signal(nix::sys::signal::Signal::SIGTERM);
+    assert!(served.end().1.success());
+}

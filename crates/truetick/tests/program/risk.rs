@@ -1,0 +1,151 @@
+//! `truetick risk` from outside: each line is judged as the limits in the file say.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const LIMITS: &str = include_str!("../../../../deploy/limits.toml");
+
+/// Each event beside the reasons of its verdict; `-` for an event without one.
+const EVENTS: &[(&str, &str)] = &[
+    (
+        r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"100.00","qty":"0.1"}}"#,
+        "COLLAR_REF MD_STALE BOOK_UNVERIFIED",
+    ),
+    (r#"{"mark":{"symbol":"BTC/USDT","px":"60000.00","is_verified":true}}"#, "-"),
+    (r#"{"intent":{"client_id":107,"symbol":"BTC/USDT","side":"buy","px":"60600.00","qty":"0.3"}}"#, ""),
+    (r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60600.10","qty":"0.1"}}"#, "COLLAR_REF"),
+    (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000.05","qty":"0.1"}}"#, "PRICE_TICK SELF_MATCH"),
+    (r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.20001"}}"#, "POS_LONG"),
+    (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.00009"}}"#, "QTY_MIN SELF_MATCH"),
+    (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.9"}}"#, "NOTIONAL_MAX POS_SHORT SELF_MATCH"),
+    (r#"{"intent":{"client_id":107,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1"}}"#, "DUP_ID"),
+    (r#"{"intent":{"client_id":108,"symbol":"BTC/USDT","side":"sell","px":"60600","qty":"0.1"}}"#, "SELF_MATCH"),
+    (r#"{"fill":{"client_id":107,"symbol":"BTC/USDT","side":"buy","qty":"0.3","is_last":true}}"#, "-"),
+    (r#"{"intent":{"client_id":108,"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.8"}}"#, ""),
+    (r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"59999.9","qty":"0.1"}}"#, "RATE_ACCOUNT"),
+    (r#"{"at_ms":1000,"kill":{"instrument":"BTC/USDT"}}"#, "-"),
+    (r#"{"at_ms":1000,"intent":{"symbol":"BTC/USDT","side":"buy","px":"59999.9","qty":"0.1"}}"#, "KILL_INSTRUMENT"),
+    (r#"{"at_ms":1000,"revive":{"instrument":"BTC/USDT"}}"#, "-"),
+    (r#"{"at_ms":2001,"intent":{"symbol":"BTC/USDT","side":"buy","px":"59999.9","qty":"0.1"}}"#, "MD_STALE"),
+];
+
+fn judged(folder: &Path, events: &str, flags: &[&str]) -> Output {
+    judging(folder, events, flags).output().expect("the binary starts")
+}
+
+fn judging(folder: &Path, events: &str, flags: &[&str]) -> Command {
+    let (limits, file) = (folder.join("limits.toml"), folder.join("events.jsonl"));
+    std::fs::write(&limits, LIMITS).expect("written");
+    std::fs::write(&file, events).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+    command.arg("risk").arg("--limits").arg(limits).arg("--events").arg(file).args(flags);
+    command
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_failure() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (reader, writer) = std::io::pipe().expect("pipe");
+    drop(reader);
+    let output = judging(folder.path(), EVENTS[0].0, &[]).stdout(writer).output().expect("the binary starts");
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+}
+
+#[test]
+fn every_intent_gets_the_verdict_that_the_limits_ask_for() {
+    let folder = tempfile::tempdir().expect("folder");
+    let events: Vec<_> = EVENTS.iter().map(|(event, _)| *event).collect();
+    let output = judged(folder.path(), &events.join("\n"), &["--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let rows: Vec<serde_json::Value> =
+        String::from_utf8(output.stdout).expect("UTF-8").lines().map(|row| row.parse().expect("JSON")).collect();
+    let expected: Vec<_> = EVENTS.iter().filter(|(_, reasons)| *reasons != "-").collect();
+    assert_eq!(rows.len(), expected.len() + 1);
+    for (row, (event, reasons)) in rows.iter().zip(&expected) {
+        let found: Vec<_> =
+            row["reasons"].as_array().expect("a list").iter().filter_map(|name| name.as_str()).collect();
+        assert_eq!(found.join(" "), *reasons, "{event}");
+        assert_eq!(row["accept"], reasons.is_empty(), "{event}");
+    }
+    let total = rows.last().expect("a total");
+    assert_eq!((total["intents"].as_u64(), total["accepted"].as_u64()), (Some(expected.len() as u64), Some(2)));
+    assert_eq!(total["rejected"].as_u64(), Some(expected.len() as u64 - 2));
+}
+
+#[test]
+fn what_makes_no_sense_is_named_with_its_line() {
+    let folder = tempfile::tempdir().expect("folder");
+    let cases = [
+        ("\n{\"intent\":{\"symbol\":\"X\",\"side\":\"buy\",\"qty\":\"1\"}}", "line 2: no instrument `X`"),
+        ("{\"intent\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"px\":\"1.001\",\"qty\":\"1\"}}", "line 1: `1.001`"),
+        (
+            "{\"cancel\":{\"client_id\":1,\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"qty\":\"1\"}}",
+            "line 1: less was open",
+        ),
+        ("{\"cancel\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"qty\":\"1\"}}", "missing field `client_id`"),
+        ("{\"order\":1}", "line 1: "),
+    ];
+    for (events, told) in cases {
+        let output = judged(folder.path(), events, &[]);
+        let error = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+/// Verdicts of two crossing orders under one client id, with `keys` added to the account's limits.
+fn crossing(keys: &str) -> (Vec<String>, Output) {
+    let folder = tempfile::tempdir().expect("folder");
+    let limits = LIMITS.replace("id_window_ms = 600000", "id_window_ms = 1000");
+    let limits = limits.replace("reject_duplicate_ids = true\nreject_self_match = true\n", keys);
+    std::fs::write(folder.path().join("limits.toml"), limits).expect("written");
+    let mark = r#"{"mark":{"symbol":"BTC/USDT","px":"60000","is_verified":true}}"#;
+    let order = |side, at_ms| {
+        let intent = format!(r#""client_id":7,"symbol":"BTC/USDT","side":"{side}","px":"60000","qty":"0.1""#);
+        format!(r#"{{"at_ms":{at_ms},"intent":{{{intent}}}}}"#)
+    };
+    let events = [mark.to_owned(), order("buy", 0), order("sell", 999), order("sell", 1000)].join("\n");
+    std::fs::write(folder.path().join("events.jsonl"), events).expect("written");
+    let run = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+        command.current_dir(folder.path()).args(["risk", "--limits", "limits.toml", "--events", "events.jsonl"]);
+        command.args(flags).output().expect("the binary starts")
+    };
+    let text = String::from_utf8(run(&["--json"]).stdout).expect("UTF-8");
+    let rows = text.lines().map(|row| row.parse::<serde_json::Value>().expect("JSON"));
+    let verdicts = rows.filter(|row| row["seq"].is_u64()).map(|row| format!("{} {}", row["accept"], row["reasons"]));
+    (verdicts.collect(), run(&["--print-limits"]))
+}
+
+#[test]
+fn case_k07_k08_the_limits_file_switches_them_and_they_are_on_without_a_word() {
+    let both = ["true []", r#"false ["DUP_ID","SELF_MATCH"]"#, r#"false ["SELF_MATCH"]"#];
+    let (verdicts, printed) = crossing("");
+    assert_eq!(verdicts, both);
+    let printed = String::from_utf8(printed.stdout).expect("UTF-8");
+    for line in ["id_window_ms = 1000", "reject_duplicate_ids = true", "reject_self_match = true"] {
+        assert!(printed.lines().any(|printed| printed == line), "{printed}");
+    }
+    let (verdicts, _) = crossing("reject_self_match = false\n");
+    assert_eq!(verdicts, ["true []", both[1], r#"true ["SELF_MATCH"]"#]);
+    let (verdicts, _) = crossing("reject_self_match = false\nreject_duplicate_ids = false\n");
+    assert_eq!(verdicts, ["true []", r#"true ["DUP_ID","SELF_MATCH"]"#, r#"true ["DUP_ID","SELF_MATCH"]"#]);
+}
+
+#[test]
+fn what_could_not_be_remembered_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().expect("folder");
+    for (from, to, told) in [
+        ("id_window_ms = 600000", "id_window_ms = 8640000000", "id_window_ms"),
+        ("open_orders_max = 10", "open_orders_max = 5000", "open_orders_max = 5000"),
+    ] {
+        let path = folder.path().join("limits.toml");
+        std::fs::write(&path, LIMITS.replace(from, to)).expect("written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+        let output =
+            command.args(["risk", "--events", "/dev/null", "--limits"]).arg(&path).output().expect("it starts");
+        let error = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
+        assert!(error.contains(told), "{error}");
+    }
+}

@@ -1,0 +1,266 @@
+//! `truetick serve` from outside: every interface answers, every sum closes, and a signal ends it cleanly.
+
+mod openapi;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use crate::served::Served;
+use futures_util::StreamExt as _;
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+
+const LEDGERS: [&str; 3] = ["/api/v1/turn/drops", "/api/v1/market/drops", "/api/v1/risk/verdicts"];
+
+/// The rows of the published result, `seed-tables`: names of others, not ours.
+const INGEST_ROWS: [&str; 7] = [
+    "state_ticker_ns",
+    "state_mark_price_ns",
+    "state_order_update_ns",
+    "state_ob_snap_ns",
+    "state_ob_delta_ns",
+    "parse_ns",
+    "end_to_end_ns",
+];
+
+fn ledger(value: &Value) -> &Value {
+    value.get("ledger").unwrap_or(value)
+}
+
+fn sum(counts: &Value) -> u64 {
+    counts.as_array().expect("a list").iter().map(|count| count["count"].as_u64().expect("a count")).sum()
+}
+
+fn assert_closes(value: &Value) {
+    let ledger = ledger(value);
+    let number = |name: &str| ledger[name].as_u64().unwrap_or_else(|| panic!("no {name} in {ledger}"));
+    assert_eq!(number("in"), number("out") + number("dropped"), "{ledger}");
+    assert_eq!((number("out"), number("dropped")), (sum(&ledger["outcomes"]), sum(&ledger["drops"])), "{ledger}");
+    assert_eq!(ledger["closes"], true);
+}
+
+#[test]
+fn every_engine_works_and_every_sum_closes() {
+    let served = Served::start(&["--fault-every", "0"]);
+    served.wait_ready();
+    assert_eq!(served.json("/api/v1/market/status")["books"], 18);
+    assert_eq!(served.get("/healthz").body, "ok\n");
+    for path in &LEDGERS[1..] {
+        let before = ledger(&served.json(path))["in"].as_u64();
+        let after = served.wait(path, |value| ledger(value)["in"].as_u64() > before);
+        assert_closes(&after);
+    }
+    assert_closes(&served.json(LEDGERS[0]));
+    let market = served.wait("/api/v1/market/stages", |stages| stages["pass"]["n"].as_u64() > Some(0));
+    assert_eq!(market["stages"].as_array().map(Vec::len), Some(5));
+    let allocations = &served.json("/api/v1/turn/allocations")["allocations"];
+    assert_eq!(allocations["live"], 0);
+    assert!(served.json("/api/v1/machine")["cores"].as_u64() > Some(0));
+    let rows = served.json("/api/v1/internal/engine/ingest-metrics");
+    let names: Vec<_> = rows["rows"].as_array().expect("rows").iter().filter_map(|row| row["name"].as_str()).collect();
+    for name in INGEST_ROWS {
+        assert!(names.contains(&name), "{name} is not in {names:?}");
+    }
+}
+
+#[test]
+fn books_carry_their_proof() {
+    let served = Served::start(&["--instruments", "2", "--fault-every", "0"]);
+    served.wait_ready();
+    let kraken = served.json("/api/v1/market/orderbook?venue=kraken");
+    let books = kraken.as_array().expect("books");
+    assert_eq!(books.len(), 2);
+    for book in books {
+        assert_eq!(book["proof"], "crc", "{book}");
+        assert_eq!(
+            (book["bids"].as_array().map(Vec::len), book["asks"].as_array().map(Vec::len)),
+            (Some(10), Some(10))
+        );
+        let px = |side: &str, index: usize| -> f64 {
+            book[side][index]["px"].as_str().and_then(|px| px.parse().ok()).expect("a price")
+        };
+        assert!(px("bids", 0) < px("asks", 0), "{book}");
+        assert!(px("bids", 1) < px("bids", 0) && px("asks", 0) < px("asks", 1), "{book}");
+    }
+    let traded = |rows: &Value| {
+        let one = |row: &Value| row["candles"].as_array().is_some_and(|all| all.len() == 2);
+        rows.as_array().is_some_and(|all| all.len() == 2 && all.iter().all(one))
+    };
+    for row in served.wait("/api/v1/market/ohlcv?venue=kraken", traded).as_array().expect("rows") {
+        let px = |candle: &Value, name: &str| -> f64 {
+            candle[name].as_str().and_then(|px| px.parse().ok()).expect("a price")
+        };
+        for candle in row["candles"].as_array().expect("candles") {
+            let (low, high) = (px(candle, "low"), px(candle, "high"));
+            assert!(0.0 < low && low <= px(candle, "open").min(px(candle, "close")), "{candle}");
+            assert!(px(candle, "open").max(px(candle, "close")) <= high, "{candle}");
+        }
+    }
+    let oracle = |tickers: &Value| tickers.as_array().is_some_and(|all| all.iter().any(|one| one["proof"] == "oracle"));
+    served.wait("/api/v1/market/ticker?venue=binance_spot", oracle);
+    assert_eq!(served.json("/api/v1/market/ticker?symbol=NO/SUCH").as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn what_goes_wrong_at_a_venue_is_noticed_and_mended() {
+    let served = Served::start(&["--instruments", "1", "--fault-every", "0.2"]);
+    let count = |feed: &Value, name: &str| feed[name].as_u64().expect("a count");
+    let status = served.wait("/api/v1/market/status", |status| {
+        let feeds = status["feeds"].as_array().expect("feeds");
+        feeds.iter().all(|feed| count(feed, "resyncs") > 1) && status["books_proven"] == 6
+    });
+    assert!(status["feeds"].as_array().expect("feeds").iter().any(|feed| count(feed, "gaps") > 0), "{status}");
+    let drops = served.json("/api/v1/market/drops");
+    assert!(drops["dropped"].as_u64() > Some(0), "{drops}");
+    assert_closes(&drops);
+}
+
+#[test]
+fn the_gate_accepts_and_refuses_with_reasons() {
+    let served = Served::start(&["--intents", "400"]);
+    let count = |reasons: &Value, name: &str| {
+        let found = reasons.as_array().expect("reasons").iter().find(|reason| reason["name"] == name);
+        found.and_then(|reason| reason["count"].as_u64()).unwrap_or_else(|| panic!("no {name}"))
+    };
+    let met = ["COLLAR_REF", "NOTIONAL_MAX", "QTY_MAX", "PRICE_TICK", "RATE_ACCOUNT"];
+    served.wait("/api/v1/risk/reasons", |reasons| met.iter().all(|name| count(reasons, name) > 0));
+    let answer = served.json("/api/v1/risk/verdicts");
+    assert_closes(&answer);
+    assert!(answer["ring"]["pushed"].as_u64() >= answer["ring"]["popped"].as_u64());
+    for verdict in answer["verdicts"].as_array().expect("verdicts") {
+        let reasons = verdict["reasons"].as_array().expect("reasons");
+        assert_eq!(verdict["accept"], reasons.is_empty(), "{verdict}");
+    }
+    served.wait("/api/v1/risk/limits", |limits| {
+        let positions = limits.as_array().expect("limits").iter().filter_map(|row| row["position"].as_str());
+        positions.into_iter().any(|position| position.contains(|digit| matches!(digit, '1'..='9')))
+    });
+}
+
+/// Samples of the text format by name with labels.
+fn samples(text: &str) -> BTreeMap<&str, f64> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| {
+            line.rsplit_once(' ').map(|(series, value)| (series, value.parse().expect("a number"))).expect(line)
+        })
+        .collect()
+}
+
+#[test]
+fn metrics_move_and_name_no_user_and_no_address() {
+    let served = Served::start(&["--fault-every", "0"]);
+    let first = served.get("/metrics");
+    assert!(first.head.contains("content-type: text/plain; version=0.0.4"), "{}", first.head);
+    let frames = |text: &str| samples(text)["truetick_market_frames_in_total"];
+    let before = frames(&first.body);
+    served.wait("/api/v1/market/drops", |drops| drops["in"].as_f64() > Some(before));
+    let text = served.get("/metrics").body;
+    assert!(frames(&text) > before);
+    let all = samples(&text);
+    for engine in ["turn_datagrams", "market_frames", "risk_intents"] {
+        let family = |what: &str| -> f64 {
+            let name = format!("truetick_{engine}_{what}_total");
+            all.iter().filter(|(series, _)| series.split('{').next() == Some(&name)).map(|(_, value)| value).sum()
+        };
+        assert_eq!(family("in"), family("out") + family("dropped"), "{engine}");
+    }
+    let user = served.json("/api/v1/turn/ice-servers")["iceServers"][0]["username"].to_string();
+    assert!(!text.contains(user.trim_matches('"')) && !text.contains("127.0.0.1"), "{text}");
+}
+
+#[test]
+fn websockets_stream_to_programs_and_not_to_other_sites() {
+    let served = Served::start(&["--fault-every", "0"]);
+    let url = format!("ws://{}/ws/ticker?venue=kraken&symbol=BTC/USD", served.http);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let (mut stream, _) = connect_async(&url).await.expect("connects");
+        let mut updates = Vec::new();
+        while updates.len() < 2 {
+            let text = stream.next().await.expect("open").expect("whole").into_text().expect("text");
+            let tickers: Value = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(tickers.as_array().map(Vec::len), Some(1), "{tickers}");
+            let update = tickers[0]["update_id"].as_u64().expect("an id");
+            if updates.last() != Some(&update) {
+                updates.push(update);
+            }
+        }
+        assert!(updates.is_sorted(), "{updates:?}");
+        let mut foreign = url.as_str().into_client_request().expect("a request");
+        foreign.headers_mut().insert("Origin", HeaderValue::from_static("https://evil.example"));
+        let refusal = connect_async(foreign).await.expect_err("another site is refused").to_string();
+        assert!(refusal.contains("403"), "{refusal}");
+    });
+}
+
+#[test]
+fn the_credential_is_fresh_each_time_and_ready_to_paste() {
+    let credential = || {
+        let served = Served::start(&["--fault-every", "0"]);
+        let servers = served.json("/api/v1/turn/ice-servers");
+        // The banner's block is the same value, as JSON.
+        let (_, block) = served.banner.split_once("{ \"iceServers\"").expect("a block");
+        let (block, _) = block.split_once("\n\n").expect("its end");
+        let told: Value = serde_json::from_str(&format!("{{ \"iceServers\"{block}")).expect("JSON");
+        assert_eq!(told, servers);
+        servers["iceServers"][0]["credential"].to_string()
+    };
+    assert_ne!(credential(), credential());
+}
+
+#[test]
+fn signals_end_it_with_a_closing_sum() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let served = Served::start(&["--fault-every", "0.1"]);
+        served.wait(LEDGERS[2], |value| ledger(value)["in"].as_u64() > Some(0));
+        served.signal(signal);
+        let (last_words, status) = served.end();
+        assert!(status.success(), "{signal}: {status}: {last_words}");
+        for unit in ["datagrams", "frames", "intents"] {
+            let line = last_words.lines().find(|line| line.contains(unit)).unwrap_or_else(|| panic!("{last_words}"));
+            assert!(line.contains(" in = "), "{line}");
+        }
+    }
+}
+
+#[test]
+fn nobody_has_to_read_what_it_prints() {
+    let status = Served::start(&["--fault-every", "0"]).end_unread();
+    assert!(status.success(), "{status}");
+}
+
+/// The one line that `serve` with `flags` ends in.
+fn refusal(flags: &[&str]) -> (String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+    let output = command.args(["--log-level", "error", "serve"]).args(flags).output().expect("the binary starts");
+    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    // The errors of clap end with usage and suggestions.
+    assert!(output.status.code() == Some(2) || told.lines().count() == 1, "{told}");
+    assert_eq!(output.stdout, b"");
+    (told, output.status.code())
+}
+
+#[test]
+fn what_cannot_start_says_why_in_one_line() {
+    let served = Served::start(&[]);
+    let http = served.http.to_string();
+    let (told, status) = refusal(&["--turn-listen", "127.0.0.1:0", "--http", &http]);
+    assert!(told.contains(&http) && status == Some(1), "{told}");
+    let server = served.json("/api/v1/turn/allocations")["listens"][0].to_string();
+    let turn = server.trim_matches('"').trim_start_matches("udp ");
+    let (told, status) = refusal(&["--http", "127.0.0.1:0", "--turn-listen", turn]);
+    assert!(told.contains(turn) && status == Some(1), "{told}");
+    for (flags, named) in
+        [(["--rate=-1", "--http=127.0.0.1:0"], "--rate"), (["--fault-every=-1", "--http=127.0.0.1:0"], "--fault-every")]
+    {
+        let (told, status) = refusal(&flags);
+        assert!(told.contains(named) && status == Some(1), "{told}");
+    }
+    for flags in [["--intents=0", "--lan"], ["--instruments=0", "--lan"], ["--turn-listen=127.0.0.1:0", "--lan"]] {
+        assert_eq!(refusal(&flags).1, Some(2), "{flags:?}");
+    }
+}

@@ -1,0 +1,56 @@
+//! What the process keeps in its memory: requirement R063.
+
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::PermissionsExt;
+
+use super::stage::{Stage, UDP};
+use testkit::{Requirement, require};
+
+use crate::server::Server;
+use crate::wire::{self, ALLOCATE};
+
+/// How often `needle` stands in memory that the process can write to.
+fn found(pid: u32, needle: &[u8]) -> Option<usize> {
+    let mut memory = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let mut count = 0;
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
+        memory.seek(SeekFrom::Start(start)).ok()?;
+        let mut bytes = vec![0; usize::try_from(end - start).ok()?];
+        // Pages of a device or of a guard cannot be read; there is no password in them.
+        let length = memory.read(&mut bytes).unwrap_or(0);
+        count += bytes[..length].windows(needle.len()).filter(|window| window == &needle).count();
+    }
+    Some(count)
+}
+
+#[test]
+fn rfc_r063_keys_are_kept_and_passwords_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path.into_os_string().into_string().unwrap()
+    };
+    let users = file("users", "benjamin-the-sleepless:a-password-like-no-other\n");
+    let secrets = file("secrets", "a-secret-like-no-other-one\n");
+    let on = ["--listen", "127.0.0.1:0", "--workers", "4", "--http", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8"];
+    let stage = Stage::of(Server::start(&[&on[..], &["--user-file", &users, "--auth-secret-file", &secrets]].concat()));
+    let mut caller = stage.caller();
+    "benjamin-the-sleepless".clone_into(&mut caller.name);
+    "a-password-like-no-other".clone_into(&mut caller.password);
+    let request = caller.request(ALLOCATE).attr(wire::TRANSPORT, &UDP);
+    assert_eq!(caller.ask(request).code(), 0);
+    let passwords = found(stage.server.id(), b"a-password-like-no-other");
+    let passwords = passwords.ok_or("the memory of another process may not be read");
+    let Some(passwords) = require(Requirement::Privilege, passwords) else { return };
+    assert_eq!(passwords, 0, "the password itself is in memory");
+    assert_eq!(found(stage.server.id(), b"a-secret-like-no-other-one"), Some(0), "the secret itself is in memory");
+    // The search finds what is there: the password of the command line, and the realm.
+    assert!(found(stage.server.id(), b"truetick").unwrap() > 0);
+    assert!(found(stage.server.id(), b"ann:correct horse").unwrap() > 0);
+    stage.probe();
+}

@@ -1,0 +1,18 @@
+//! `truetick turn` as a process, with clients of ours and of others.
+
+#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
+
+mod cases;
+mod certificates;
+mod client;
+mod clients;
+mod floods;
+mod operators;
+mod packets;
+mod relay;
+mod server;
+mod stream_client;
+mod streams;
+#[allow(dead_code, reason = "each test target uses a part of it")]
+#[path = "../../../tt-turn/tests/engine/wire.rs"]
+mod wire;

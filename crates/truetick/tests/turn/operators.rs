@@ -1,0 +1,11 @@
+//! What an operator does with the built binary: check and print a configuration, reload, drain, look and end.
+
+mod admin;
+mod configuration;
+mod drain;
+mod logs;
+mod namespaces;
+mod nonces;
+mod operated;
+mod reload;
+mod unit;

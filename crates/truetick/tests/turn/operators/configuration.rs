@@ -1,0 +1,180 @@
+//! `--check-config` and `--print-config`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn truetick(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_truetick")).args(arguments).output().unwrap()
+}
+
+fn written(folder: &Path, name: &str, text: &str, mode: u32) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// What `turn` says of a configuration that it does not start with, without the program's name; the same with
+/// `--check-config`, with `--print-config`, and where it would serve.
+fn refusal(config: &str) -> String {
+    let told = ["--check-config", "--print-config", "--rfc5766-channel-numbers"].map(|flag| {
+        let output = truetick(&["turn", "--config", config, flag]);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), told.lines().count()), (Some(1), 1), "{flag}: {told}");
+        assert_eq!(output.stdout, b"", "{flag} printed although it failed");
+        told.trim_end().strip_prefix("truetick: ").unwrap().to_owned()
+    });
+    assert!(told.iter().all(|line| *line == told[0]), "{told:?}");
+    told[0].clone()
+}
+
+/// A82: nothing that makes no sense is started with, and file, line and key are named.
+#[test]
+fn case_a82_a_bad_value_names_file_line_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let loose = written(folder.path(), "loose", "ann:secret-of-ann\n", 0o640);
+    let wrong = written(folder.path(), "wrong", "ann:secret-of-ann\n\nbob\n", 0o600);
+    let loose_line = format!("user_file = [\"{loose}\"]");
+    let wrong_line = format!("user_file = [\n  \"{wrong}\"\n]");
+    let loose_told = format!("turn.user_file: {loose} holds secrets and others than its owner may use it (mode 640)");
+    let wrong_told = format!("turn.user_file: {wrong}, line 3: a user must be NAME:PASSWORD");
+    let cases = [
+        ("listen = [\"127.0.0.1:65536\"]", 0, "turn.listen: invalid socket address"),
+        ("listen = [\"127.0.0.1:-1\"]", 0, "turn.listen: invalid socket address"),
+        ("listen = [\"127.0.0.1:abc\"]", 0, "turn.listen: invalid socket address"),
+        ("listen = [\n\"127.0.0.1:1\",\n\"127.0.0.1\"]", 2, "turn.listen: invalid socket address"),
+        ("relay_ports = \"50000-49999\"", 0, "turn.relay_ports: `50000-49999` is not a port range"),
+        ("relay_ports = \"1-65536\"", 0, "turn.relay_ports: `1-65536` is not a port range"),
+        ("relay_ports = \"-1-5\"", 0, "turn.relay_ports: `-1-5` is not a port range"),
+        ("allow_peer = [\"10.0.0.0/33\"]", 0, "turn.allow_peer: invalid IP address"),
+        ("deny_peer = [\"ten/8\"]", 0, "turn.deny_peer: invalid IP address"),
+        ("workers = -1", 0, "turn.workers: invalid value"),
+        ("workers = 0", 0, "turn.workers must be from 1 to 256"),
+        ("realm = \"\"", 0, "turn.realm must have from 1 to 127 characters"),
+        ("relay_ip = [\"127.0.0.1\", \"0.0.0.0\"]", 0, "turn.relay_ip 0.0.0.0 is not an address"),
+        ("relay_ip = [\"127.0.0.1\"]\nexternal_ip = [\"::1\"]", 1, "turn.external_ip ::1 and relay address"),
+        ("relms = \"a\"", 0, "unknown field `relms`"),
+        ("realm = ", 0, "string values must be quoted"),
+        ("user = [\"nobody\"]", 0, "turn.user: a user must be NAME:PASSWORD"),
+        (&loose_line, 0, loose_told.as_str()),
+        (&wrong_line, 1, wrong_told.as_str()),
+    ];
+    for (lines, offset, expected) in cases {
+        let text = format!("# a comment\n\n[turn]\n{lines}\n[http]\n");
+        let config = written(folder.path(), "truetick.toml", &text, 0o600);
+        let told = refusal(&config);
+        let expected = format!("{config}, line {}: {expected}", 4 + offset);
+        assert!(told.starts_with(&expected) && !told.contains("secret-of-ann"), "{lines}: {told}\nnot {expected}");
+    }
+}
+
+#[test]
+fn a_good_configuration_is_told_so_and_nothing_is_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let text = format!("[turn]\nlisten = [\"{}\"]\nuser = [\"ann:secret\"]\n", taken.local_addr().unwrap());
+    let config = written(folder.path(), "truetick.toml", &text, 0o600);
+    for command in ["turn", "serve"] {
+        let output = truetick(&[command, "--config", &config, "--check-config"]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!((output.stdout, output.stderr), (b"the configuration is valid\n".to_vec(), Vec::new()));
+    }
+}
+
+/// The sample with every key in force, and files that exist in the place of those that it names.
+fn whole_sample(folder: &Path) -> String {
+    let users = written(folder, "users", "bob:secret-of-bob\n", 0o600);
+    let secrets = written(folder, "secrets", "secret-of-all\n", 0o600);
+    let nonce_keys = written(folder, "nonce-keys", &"5e".repeat(32), 0o600);
+    let token = written(folder, "token", "secret-of-api\n", 0o600);
+    let is_toml =
+        |line: &&str| line.starts_with("[[") || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+    let sample = include_str!("../../../../../deploy/truetick.toml");
+    let lines = sample.lines().map(|line| line.strip_prefix("# ").filter(is_toml).unwrap_or(line));
+    // It contradicts `listen_tcp`.
+    let text = lines.collect::<Vec<_>>().join("\n").replace("no_tcp = true", "no_tcp = false");
+    text.replace("demo:demo", "demo:secret-of-demo")
+        .replace("users.txt", &users)
+        .replace("secrets.txt", &secrets)
+        .replace("nonce-keys.txt", &nonce_keys)
+        .replace("api-token.txt", &token)
+}
+
+#[test]
+fn the_printed_configuration_is_the_one_in_force_and_leads_to_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = whole_sample(folder.path());
+    let config = written(folder.path(), "truetick.toml", &sample, 0o600);
+    let print = |config: &str, flags: &[&str]| {
+        let output = truetick(&[&["turn", "--config", config, "--print-config"], flags].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let printed = print(&config, &[]);
+    assert!(!printed.contains("secret-of"), "{printed}");
+    let (mut given, shown): (toml::Table, toml::Table) = (sample.parse().unwrap(), printed.parse().unwrap());
+    given["turn"]["user"] = toml::Value::Array(vec!["demo:<masked>".into()]);
+    for (section, keys) in &given {
+        let Some(keys) = keys.as_table() else { continue };
+        for (key, value) in keys {
+            assert_eq!(shown[section].get(key), Some(value), "[{section}] {key}");
+        }
+    }
+    let again = written(folder.path(), "again.toml", &printed, 0o600);
+    assert_eq!(print(&again, &[]), printed);
+    let flagged = print(&again, &["--realm", "flagged", "--http", "127.0.0.1:1"]);
+    assert!(flagged.contains("realm = \"flagged\"") && flagged.contains("listen = \"127.0.0.1:1\""), "{flagged}");
+    // A mask is nobody's password.
+    assert!(refusal_of_start(&again).contains("the password is masked"));
+}
+
+fn refusal_of_start(config: &str) -> String {
+    let output = truetick(&["turn", "--config", config]);
+    assert_eq!(output.status.code(), Some(1));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn the_samples_for_other_servers_are_configurations() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/samples");
+    let manual = include_str!("../../../../../docs/turn-operators.md");
+    let names: Vec<_> =
+        fs::read_dir(&samples).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    let (secrets, users) = ("a-secret\n", "livekit:a-password\n");
+    let files =
+        [("secrets", secrets), ("users", users), ("api-token", secrets), ("fullchain.pem", ""), ("privkey.pem", "")];
+    for (name, text) in files {
+        written(folder.path(), name, text, 0o600);
+    }
+    let certified = rcgen::generate_simple_self_signed(["turn.example.org".to_owned()]).unwrap();
+    written(folder.path(), "fullchain.pem", &certified.cert.pem(), 0o600);
+    written(folder.path(), "privkey.pem", &certified.signing_key.serialize_pem(), 0o600);
+    for name in names {
+        assert!(manual.contains(&format!("deploy/samples/{name}")), "{name}");
+        let text = fs::read_to_string(samples.join(&name)).unwrap();
+        let text = text.replace("/etc/truetick", folder.path().to_str().unwrap());
+        let config = written(folder.path(), &name, &text, 0o600);
+        let output = truetick(&["turn", "--config", &config, "--check-config"]);
+        assert!(output.status.success(), "{name}: {output:?}");
+    }
+    // A certificate that cannot be used is found before a restart, too.
+    written(folder.path(), "privkey.pem", "no key\n", 0o600);
+    let config = folder.path().join("synapse.toml");
+    let output = truetick(&["turn", "--config", config.to_str().unwrap(), "--check-config"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("privkey.pem"));
+}
+
+#[test]
+fn defaults_are_printed_too() {
+    let output = truetick(&["turn", "--listen", "127.0.0.1:3478", "--print-config"]);
+    let shown: toml::Table = String::from_utf8(output.stdout).unwrap().parse().unwrap();
+    let turn = &shown["turn"];
+    assert_eq!(turn["relay_ip"].as_array().unwrap()[0].as_str(), Some("127.0.0.1"));
+    assert_eq!((turn["realm"].as_str(), turn["relay_ports"].as_str()), (Some("truetick"), Some("49152-65535")));
+    assert!(turn["workers"].as_integer().unwrap() >= 1);
+}

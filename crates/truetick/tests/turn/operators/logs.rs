@@ -1,0 +1,88 @@
+//! What the log says: one record a line, few of a kind, no secret.
+
+use super::operated::{Operated, wait};
+use crate::client::Client;
+
+/// Names that would break a line, a terminal, a format string or JSON.
+const HOSTILE: [&str; 6] = ["a\r\nb", "a\u{1b}[2Jb", "%s%n", "a\0b", "a\"b\\", "a\u{9b}b\u{202e}"];
+
+fn refused_lines(server: &Operated) -> Vec<String> {
+    server.log().lines().filter(|line| line.contains("request rejected")).map(str::to_owned).collect()
+}
+
+/// A24, the log's part: a hostile name is exactly one escaped line, as text and as JSON.
+#[test]
+fn case_a24_a_hostile_name_is_one_escaped_line() {
+    for name in HOSTILE {
+        for format in ["text", "json"] {
+            let server = Operated::start("", &["--log-format", format]);
+            let before = server.log().lines().count();
+            let refused = Client::new(server.listen, name, "wrong").allocate();
+            assert!(matches!(refused, Err(400 | 401)), "{refused:?}");
+            server.wait_log("request rejected", 1);
+            wait("the line's end", || server.log().ends_with('\n'));
+            let log = server.log();
+            assert_eq!(log.lines().count(), before + 1, "{log:?}");
+            assert!(!log.chars().any(|c| c.is_control() && c != '\n'), "{log:?}");
+            let line = log.lines().last().unwrap();
+            if format == "json" {
+                let record: serde_json::Value = serde_json::from_str(line).unwrap();
+                assert_eq!(record["fields"]["user"], name, "{line}");
+            } else {
+                assert!(line.contains(" user=\"a") || line.contains(" user=\"%s%n\""), "{line}");
+            }
+        }
+    }
+}
+
+/// A42, the log's part: of a flood one record in a window, and none without a name to it.
+#[test]
+fn case_a42_a_flood_is_one_line_and_a_count() {
+    let server = Operated::start("", &[]);
+    let mut flooded = 0;
+    for _ in 0..8 {
+        // Each is refused once more by every request; each client's first has no credentials and is nobody's record.
+        let mut client = Client::new(server.listen, "mallory", "wrong-password");
+        for _ in 0..6 {
+            assert_eq!(client.allocate(), Err(401));
+            flooded += 1;
+        }
+    }
+    assert_eq!(flooded, 48);
+    server.wait_log("request rejected", 1);
+    assert_eq!(refused_lines(&server).len(), 1, "{}", server.log());
+    server.signal(nix::sys::signal::Signal::SIGINT);
+    let (_, log) = server.ended();
+    let more = log.lines().find(|line| line.contains("more requests rejected")).unwrap_or_else(|| panic!("{log}"));
+    assert!(more.contains("code=401 suppressed=47"), "{more}");
+    assert!(!log.contains("wrong-password"), "{log}");
+}
+
+#[test]
+fn a_refusal_names_user_peer_and_rule_and_an_allocation_its_beginning_and_end() {
+    let server = Operated::start("", &["--log-level", "debug"]);
+    let mut client = server.client("ann");
+    let relayed = client.allocate().unwrap();
+    assert_eq!(client.permit("10.1.2.3:4".parse().unwrap()), 403);
+    assert_eq!(client.refresh(0), 0);
+    server.wait_log("allocation ended", 1);
+    let log = server.log();
+    let line = |text: &str| log.lines().find(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}: {log}"));
+    let local = client.socket.local_addr().unwrap();
+    for what in ["allocation created", "allocation ended"] {
+        let line = line(what);
+        assert!(line.contains("user=\"ann\"") && line.contains(&format!("client={local} ")), "{line}");
+        assert!(line.contains(&format!("relayed={relayed}")), "{line}");
+    }
+    let refused = line("request rejected");
+    for part in [
+        "code=403",
+        "reason=\"peer_denied\"",
+        "rule=\"deny 10.0.0.0/8 (built-in)\"",
+        "user=\"ann\"",
+        "peer=\"10.1.2.3:4\"",
+    ] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    assert!(!log.contains("ann-secret") && !log.contains(super::operated::TOKEN), "{log}");
+}

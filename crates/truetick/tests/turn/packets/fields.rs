@@ -1,0 +1,190 @@
+//! Fields of the IP header, from a datagram that comes in to the one that goes out (RFC 8656 sections 13 and 14).
+
+use std::io::Read;
+use std::net::{SocketAddr, UdpSocket as StdSocket};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use tt_net::{Inbox, Outbox, Outgoing, Poller, UdpSocket};
+
+use super::{CHANNEL, PATIENCE, wait_for_drops};
+use testkit::{Requirement, require};
+
+use crate::client::Client;
+use crate::server::{PASSWORD, Server, USER};
+
+/// A client with a channel to a peer, and the server with its control plane.
+struct Relayed {
+    server: Server,
+    client: Client,
+    relayed: SocketAddr,
+    peer: UdpSocket,
+    poller: Poller,
+    inbox: Inbox,
+}
+
+impl Relayed {
+    fn new(listen: &str) -> Self {
+        let flags =
+            ["--listen", listen, "--allow-peer", "127.0.0.0/8", "--allow-peer", "::1/128", "--http", "127.0.0.1:0"];
+        let server = Server::start(&flags);
+        let mut client = Client::new(server.listen[0], USER, PASSWORD);
+        let relayed = client.allocate().unwrap();
+        let peer = UdpSocket::bind(SocketAddr::new(relayed.ip(), 0)).unwrap();
+        assert_eq!(client.bind_channel(CHANNEL, peer.local_addr()), 0);
+        let poller = Poller::new(1).unwrap();
+        poller.add(&peer, 0).unwrap();
+        Self { server, client, relayed, peer, poller, inbox: Inbox::new(64, 65_536) }
+    }
+
+    /// The traffic class and hop limit of the one datagram that comes to the peer.
+    fn at_peer(&mut self) -> (u8, u8) {
+        self.inbox.clear();
+        assert_eq!(self.poller.wait(Some(PATIENCE)).unwrap(), [0]);
+        assert_eq!(self.inbox.receive(&self.peer, 0, 8).unwrap().count, 1);
+        let datagram = self.inbox.datagram(0);
+        (datagram.traffic_class, datagram.hop_limit)
+    }
+
+    fn set_client_hops(&self, hops: u32) {
+        let socket = SockRef::from(&self.client.socket);
+        match self.relayed.is_ipv4() {
+            true => socket.set_ttl_v4(hops).unwrap(),
+            false => socket.set_unicast_hops_v6(hops).unwrap(),
+        }
+    }
+
+    /// The peer sends a datagram with these fields.
+    fn peer_sends(&mut self, traffic_class: u8, hop_limit: u8) {
+        let mut outbox = Outbox::new(1, 8);
+        outbox.head()[..4].copy_from_slice(b"back");
+        assert!(outbox.push(Outgoing { traffic_class, hop_limit, ..Outgoing::of_head(0, self.relayed, 4) }));
+        assert_eq!(outbox.flush(&self.inbox, |_| Some(&self.peer)).datagrams, 1);
+    }
+}
+
+const LOOPBACKS: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
+
+#[test]
+fn rfc_r114_a_relay_takes_one_hop_and_no_mark_away() {
+    for listen in LOOPBACKS {
+        let mut world = Relayed::new(listen);
+        for hops in [2, 63, 64, 255] {
+            world.set_client_hops(hops);
+            world.client.send_channel(CHANNEL, b"onward");
+            assert_eq!(world.at_peer(), (0, hops as u8 - 1), "{listen}");
+            world.client.send_indication(world.peer.local_addr(), b"onward");
+            assert_eq!(world.at_peer(), (0, hops as u8 - 1), "{listen}");
+        }
+        if world.relayed.is_ipv4() {
+            // Expedited forwarding with ECT(0), then CE.
+            for class in [0xba, 0xbb] {
+                SockRef::from(&world.client.socket).set_tos_v4(class).unwrap();
+                world.client.send_channel(CHANNEL, b"marked");
+                assert_eq!(world.at_peer(), (class as u8, 254));
+            }
+        }
+        for (class, hops) in [(0, 200), (0xb9, 2)] {
+            world.peer_sends(class, hops);
+            assert_eq!(world.client.receive_channel(), (CHANNEL, b"back".to_vec()));
+        }
+        assert_eq!(world.server.stop().dropped, 0);
+    }
+}
+
+#[test]
+fn case_a77_what_has_no_hop_left_is_dropped_and_counted() {
+    for listen in LOOPBACKS {
+        let mut world = Relayed::new(listen);
+        world.set_client_hops(1);
+        for _ in 0..100 {
+            world.client.send_channel(CHANNEL, b"at its end");
+        }
+        let http = world.server.http.unwrap();
+        wait_for_drops(http, "hop_limit", 100);
+        for _ in 0..100 {
+            world.peer_sends(0, 1);
+        }
+        wait_for_drops(http, "hop_limit", 200);
+        assert!(world.client.is_silent());
+        // A request is for the server itself, and it has arrived.
+        assert_eq!(world.client.binding(), world.client.socket.local_addr().unwrap());
+        world.set_client_hops(64);
+        world.client.send_channel(CHANNEL, b"onward");
+        assert_eq!(world.at_peer(), (0, 63), "the first that comes to the peer");
+        let farewell = world.server.stop();
+        assert_eq!(farewell.dropped, 200, "{}", farewell.line);
+    }
+}
+
+/// The DF bits of what arrives at `to`, in the order of arrival, until `count` have come.
+fn df_bits(raw: &mut Socket, to: SocketAddr, count: usize) -> Vec<bool> {
+    let mut bits = Vec::new();
+    let mut packet = [0; 2_048];
+    while bits.len() < count {
+        let len = raw.read(&mut packet).expect("a packet in time");
+        // RFC 791 section 3.1: the header's length in words, then the flags; RFC 768: the destination port.
+        let header_len = usize::from(packet[0] & 0x0f) * 4;
+        let port = u16::from_be_bytes([packet[header_len + 2], packet[header_len + 3]]);
+        if len >= header_len + 8 && port == to.port() {
+            bits.push(packet[6] & 0x40 != 0);
+        }
+    }
+    bits
+}
+
+/// A socket that is given every IP packet of UDP from `from` to `to`.
+fn require_raw(from: SocketAddr, to: SocketAddr) -> Option<Socket> {
+    let raw = require(Requirement::Privilege, Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::UDP)))?;
+    raw.bind(&SocketAddr::new(to.ip(), 0).into()).unwrap();
+    raw.connect(&SocketAddr::new(from.ip(), 0).into()).unwrap();
+    raw.set_read_timeout(Some(PATIENCE)).unwrap();
+    Some(raw)
+}
+
+#[test]
+fn rfc_r114_df_is_set_where_the_client_asks_for_it_and_nowhere_else() {
+    // On an address of its own, for a raw socket has no port.
+    let mut world = Relayed::new("127.0.77.1:0");
+    let (peer, client) = (world.peer.local_addr(), world.client.socket.local_addr().unwrap());
+    let Some(mut to_peer) = require_raw(world.relayed, peer) else { return };
+    let Some(mut to_client) = require_raw(world.server.listen[0], client) else { return };
+    // One after the other: a train would be one packet to the raw socket.
+    for _ in 0..3 {
+        world.client.send_channel(CHANNEL, b"may be fragmented");
+        assert_eq!(df_bits(&mut to_peer, peer, 1), [false]);
+        world.client.send_indication(peer, b"may be fragmented");
+        assert_eq!(df_bits(&mut to_peer, peer, 1), [false]);
+        world.client.send_whole(peer, b"must not");
+        assert_eq!(df_bits(&mut to_peer, peer, 1), [true]);
+    }
+    // What is longer than any MTU is fragmented, and put together again.
+    world.client.send_channel(CHANNEL, &[7; 60_000]);
+    assert_eq!(df_bits(&mut to_peer, peer, 1), [false]);
+    world.peer_sends(0, 64);
+    assert_eq!(world.client.receive_channel(), (CHANNEL, b"back".to_vec()));
+    assert_eq!(
+        df_bits(&mut to_client, client, 1),
+        [false],
+        "RFC 8656 section 14: the incoming DF bit is assumed to be 0"
+    );
+}
+
+#[test]
+fn the_second_socket_of_a_relay_takes_nothing_from_the_first() {
+    let mut world = Relayed::new("127.0.0.1:0");
+    let peers: Vec<_> = (0..40).map(|_| StdSocket::bind("127.0.0.1:0").unwrap()).collect();
+    world.client.send_whole(world.peer.local_addr(), b"makes the second");
+    let _ = world.at_peer();
+    for (number, peer) in (0u8..).zip(&peers) {
+        peer.send_to(&[number], world.relayed).unwrap();
+        assert_eq!(world.client.receive_indication(), (peer.local_addr().unwrap(), vec![number]));
+    }
+    // Nor are its ICMP errors lost.
+    let closed = StdSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    world.client.send_whole(closed, b"to nobody");
+    assert_eq!(world.client.receive_icmp(), (closed, 3, 3, [0; 4]));
+    world.client.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(world.client.refresh(0), 0);
+    assert_eq!(world.server.stop().dropped, 0);
+}

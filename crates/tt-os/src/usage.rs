@@ -1,0 +1,63 @@
+//! Memory, processor time and threads of this process.
+
+use std::fs;
+
+use crate::machine::value_of;
+
+/// What this process uses. A value that `/proc` does not show is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUsage {
+    /// Resident memory, bytes.
+    pub resident_bytes: u64,
+    /// Processor time of all threads, user and system, milliseconds.
+    pub cpu_ms: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+impl ProcessUsage {
+    /// Reads `/proc/self`.
+    #[must_use]
+    pub fn read() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        Self {
+            resident_bytes: kibibytes(&status, "VmRSS").saturating_mul(1024),
+            cpu_ms: cpu_ms(&stat),
+            threads: value_of(&status, "Threads").and_then(|count| count.parse().ok()).unwrap_or(0),
+        }
+    }
+}
+
+fn kibibytes(status: &str, name: &str) -> u64 {
+    value_of(status, name).and_then(|value| value.strip_suffix(" kB")).and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// Linux counts processor time in hundredths of a second here on every machine (`USER_HZ`).
+fn cpu_ms(stat: &str) -> u64 {
+    // The second field is the program's name in parentheses, which may hold spaces; utime and stime are 14 and 15.
+    let Some((_, rest)) = stat.rsplit_once(") ") else { return 0 };
+    rest.split(' ').skip(11).take(2).filter_map(|count| count.parse::<u64>().ok()).sum::<u64>() * 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ProcessUsage, cpu_ms, kibibytes};
+
+    #[test]
+    fn finds_a_field_by_its_whole_name() {
+        let text = "VmRSSx:\t1 kB\nVmRSS:\t  5120 kB\nName:\tA: B\n";
+        assert_eq!((kibibytes(text, "VmRSS"), kibibytes(text, "absent")), (5120, 0));
+    }
+
+    #[test]
+    fn adds_user_and_system_time_after_a_name_with_parentheses() {
+        assert_eq!(cpu_ms("7 (a) b) R 3 4 5 6 7 8 9 10 11 12 13 14 15 16"), 270);
+    }
+
+    #[test]
+    fn reads_this_process() {
+        let usage = ProcessUsage::read();
+        assert!(usage.resident_bytes > 100_000 && usage.threads >= 1, "{usage:?}");
+    }
+}

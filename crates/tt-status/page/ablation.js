@@ -1,0 +1,44 @@
+// Ablation: each step from a naive ring to the shipped one.
+
+import { absent, make, time } from "./parts.js";
+
+function dot(kind, value, most) {
+  const element = make("i", { class: `dot ${kind}`, title: `${kind}: ${time(value)}` });
+  element.style.left = `${(100 * value) / most}%`;
+  return element;
+}
+
+function whisker(estimate, most) {
+  const element = make("i", { class: "whisker" });
+  element.style.left = `${(100 * estimate.low) / most}%`;
+  element.style.width = `${(100 * (estimate.high - estimate.low)) / most}%`;
+  return element;
+}
+
+/** Ten steps, cumulative and each taken out of the final build, next to what was published. */
+export function showAblation(part, steps) {
+  if (steps.length === 0) {
+    part.replaceChildren(absent("Not in this run: truetick bench ring --ablation measures it."));
+    return;
+  }
+  const values = steps.flatMap((step) => [step.cumulative?.high, step.without?.high, step.published_ns]);
+  const most = 1.03 * Math.max(...values.filter((value) => value !== undefined && value !== null));
+  const rows = steps.map((step) => {
+    const track = make("div", { class: "dots" });
+    for (const [kind, estimate] of [["cumulative", step.cumulative], ["without", step.without]]) {
+      if (estimate) track.append(whisker(estimate, most), dot(kind, estimate.value, most));
+    }
+    if (step.published_ns !== null) track.append(dot("published", step.published_ns, most));
+    const figure = (estimate) => (estimate ? time(estimate.value) : "–");
+    return make("tr", {}, make("th", { scope: "row", title: step.what }, step.name), make("td", { class: "drawn" }, track),
+      make("td", { class: "num", "data-of": "cumulative" }, figure(step.cumulative)), make("td", { class: "num", "data-of": "without" }, figure(step.without)),
+      make("td", { class: "num", "data-of": "published" }, step.published_ns === null ? "–" : time(step.published_ns)), make("td", { class: "says" }, step.verdict));
+  });
+  const head = ["Step", "", "with all before it", "final without it", "published", "here"].map((name, index) =>
+    make("th", { scope: "col", class: index >= 2 && index <= 4 ? "num" : "" }, name));
+  part.replaceChildren(
+    make("p", { class: "key" }, ...[["cumulative", "with this step and all before it"], ["without", "the final build without this step alone"], ["published", "published (another machine)"]]
+      .map(([kind, says]) => make("span", {}, make("i", { class: `dot ${kind}` }), says))),
+    make("div", { class: "scrolls", tabindex: "0", role: "region", "aria-label": "Ablation" },
+      make("table", { class: "ablation" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows))));
+}

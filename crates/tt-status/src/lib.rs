@@ -1,0 +1,28 @@
+//! Plain structs that truetick shows over HTTP and with `--json`: one status per engine, and what charts are drawn from.
+//!
+//! Times end in their unit. Prices and quantities are decimal text, exact, as the venue writes them. Nothing here reads a
+//! clock or waits: the drivers fill these structs from what their engines have published, and the control plane and the
+//! bench write them out.
+
+#![forbid(unsafe_code)]
+
+pub mod accounting;
+pub mod assets;
+pub mod decimal_text;
+pub mod distribution;
+pub mod machine;
+pub mod market;
+pub mod risk;
+pub mod timing;
+pub mod turn;
+
+use std::sync::Arc;
+
+/// Reads one status of an engine. It must not block: the control plane calls it in place.
+pub type Reading<T> = Arc<dyn Fn() -> T + Send + Sync>;
+
+/// The file in a result's folder that the page shows.
+pub const REPORT_FILE: &str = "report.json";
+
+/// The version of `report.json` that a bench writes and the page reads.
+pub const REPORT_FORMAT: u64 = 2;

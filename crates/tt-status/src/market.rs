@@ -1,0 +1,188 @@
+//! Status of the market engine.
+
+use serde::Serialize;
+
+use crate::accounting::{Accounting, Quantiles, Stages};
+
+/// The market engine.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MarketStatus {
+    /// Frames.
+    pub ledger: Accounting,
+    /// The pass of a frame.
+    pub stages: Stages,
+    /// Venue connections.
+    pub feeds: Vec<Feed>,
+    /// Instruments with their book.
+    pub books: Vec<Book>,
+    /// The rows of the published result that this engine reproduces, from live traffic.
+    pub ingest: Vec<IngestRow>,
+}
+
+impl MarketStatus {
+    /// Whether every feed is connected and every book is proven.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.feeds.iter().all(|feed| feed.connected) && self.books.iter().all(Book::is_proven)
+    }
+}
+
+/// One venue connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Feed {
+    /// The venue.
+    pub venue: &'static str,
+    /// Where it connects.
+    pub url: String,
+    /// Whether it is connected.
+    pub connected: bool,
+    /// Frames received.
+    pub frames: u64,
+    /// Gaps found.
+    pub gaps: u64,
+    /// Resyncs done.
+    pub resyncs: u64,
+    /// Connections made again after the first.
+    pub reconnects: u64,
+    /// What its account told.
+    pub account: Account,
+}
+
+/// Messages of an account that were applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Account {
+    /// Updates of own orders.
+    pub order_updates: u64,
+    /// Own executions, each once.
+    pub executions: u64,
+    /// Balances.
+    pub balances: u64,
+    /// Positions.
+    pub positions: u64,
+}
+
+impl Feed {
+    /// Adds the counts of another connection to the same venue.
+    pub fn add(&mut self, other: &Self) {
+        self.connected &= other.connected;
+        self.frames += other.frames;
+        self.gaps += other.gaps;
+        self.resyncs += other.resyncs;
+        self.reconnects += other.reconnects;
+        self.account.order_updates += other.account.order_updates;
+        self.account.executions += other.account.executions;
+        self.account.balances += other.account.balances;
+        self.account.positions += other.account.positions;
+    }
+}
+
+/// A price level.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Level {
+    /// The price.
+    pub px: String,
+    /// The quantity.
+    pub qty: String,
+}
+
+/// An instrument's published book with its proof.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Book {
+    /// The instrument's number.
+    pub instrument: u32,
+    /// The venue.
+    pub venue: &'static str,
+    /// The normalised symbol, `BTC/USDT`.
+    pub symbol: String,
+    /// The best bids, best first.
+    pub bids: Vec<Level>,
+    /// The best asks, best first.
+    pub asks: Vec<Level>,
+    /// Best ask less best bid over their middle, basis points.
+    pub spread_bps: Option<f64>,
+    /// The last update that was applied.
+    pub update_id: u64,
+    /// How the book was last verified.
+    pub proof: &'static str,
+    /// The update at which it was verified.
+    pub proof_update_id: u64,
+    /// How long ago it was verified, milliseconds; absent where it never was.
+    pub proof_age_ms: Option<f64>,
+    /// How long ago the last update came, milliseconds.
+    pub age_ms: Option<f64>,
+    /// The running candle of each timeframe, mirrored from trades.
+    #[serde(skip)]
+    pub candles: Vec<Candle>,
+    /// The venue's own symbol.
+    #[serde(skip)]
+    pub venue_symbol: String,
+    /// The price step.
+    #[serde(skip)]
+    pub tick_size: String,
+    /// The quantity step.
+    #[serde(skip)]
+    pub lot_size: String,
+    /// The newest trades, oldest first.
+    #[serde(skip)]
+    pub trades: Vec<Trade>,
+}
+
+/// A trade that the venue told of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Trade {
+    /// Counts the instrument's trades from 1 on since the engine started.
+    pub number: u64,
+    /// The venue's number of the trade; 0 where it is text.
+    pub trade_id: u64,
+    /// The price.
+    pub px: String,
+    /// The quantity.
+    pub qty: String,
+    /// Who took liquidity: `buy` or `sell`.
+    pub aggressor: &'static str,
+    /// Whether it is older than a trade that came before it.
+    pub is_late: bool,
+    /// The venue's time, nanoseconds of the Unix epoch.
+    pub event_unix_ns: u64,
+    /// When the frame was received, nanoseconds of the Unix epoch.
+    pub recv_unix_ns: u64,
+}
+
+/// A candle that is still open, or the last one of a quiet instrument.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Candle {
+    /// Its length, seconds.
+    pub timeframe_s: u64,
+    /// When it began, milliseconds of the Unix epoch.
+    pub start_unix_ms: u64,
+    /// The first price.
+    pub open: String,
+    /// The highest price.
+    pub high: String,
+    /// The lowest price.
+    pub low: String,
+    /// The last price.
+    pub close: String,
+    /// The traded quantity.
+    pub volume: String,
+    /// How many trades made it.
+    pub trades: u64,
+}
+
+impl Book {
+    /// Whether the book's last state was verified by a checksum, a sequence or a second stream.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        matches!(self.proof, "crc" | "sequence" | "oracle")
+    }
+}
+
+/// One row of `/api/v1/internal/engine/ingest-metrics`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct IngestRow {
+    /// The row's published name.
+    pub name: &'static str,
+    /// The distribution; absent until there was one sample.
+    #[serde(flatten)]
+    pub quantiles: Option<Quantiles>,
+}

@@ -1,0 +1,228 @@
+//! Status of the TURN server.
+
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+
+use serde::Serialize;
+
+use crate::accounting::{Accounting, Count, Stages};
+
+/// The TURN server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TurnStatus {
+    /// Where it listens, with the transport.
+    pub listens: Vec<String>,
+    /// The realm of its credentials.
+    pub realm: String,
+    /// Worker threads.
+    pub workers: usize,
+    /// Datagrams.
+    pub ledger: Accounting,
+    /// The pass of a datagram.
+    pub stages: Stages,
+    /// Allocations and what hangs on them.
+    pub allocations: Allocations,
+    /// Connections over TCP and TLS.
+    pub streams: Streams,
+    /// Whether it makes no new allocations, since it is about to end.
+    pub draining: bool,
+    /// Workers that are down after a panic.
+    pub workers_down: usize,
+    /// Panics of workers since the start.
+    pub panics: u64,
+    /// Datagrams that the kernel dropped for want of buffer; no part of the ledger.
+    pub kernel_lost: u64,
+    /// System calls that failed.
+    pub faults: Vec<CallErrors>,
+    /// Error replies by code.
+    pub errors: Vec<CodeCount>,
+    /// Requests refused with 403, 486 or 508, by why.
+    pub refusals: Vec<Count>,
+    /// Peers denied, by the rule of the peer policy.
+    pub denied: Vec<RuleCount>,
+}
+
+/// Connections over TCP and TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Streams {
+    /// Now.
+    pub open: u64,
+    /// Those of them over TLS.
+    pub open_tls: u64,
+    /// Those of them that have brought no whole message yet.
+    pub half_open: u64,
+    /// Taken since the start: `accepted - ended = open`.
+    pub accepted: u64,
+    /// TLS handshakes completed.
+    pub handshakes: u64,
+    /// Not taken, by the bound that was reached.
+    pub refused: Vec<Count>,
+    /// Ended since the start, by reason.
+    pub ended: Vec<Count>,
+    /// Whole messages that came in; the ledger counts them with the datagrams.
+    pub messages_in: u64,
+    /// Bytes that still waited to be sent when their connection ended.
+    pub unsent_bytes: u64,
+}
+
+/// System calls that failed, of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CallErrors {
+    /// What they were for.
+    pub call: &'static str,
+    /// Why they failed.
+    #[serde(rename = "fault")]
+    pub error: &'static str,
+    /// How many.
+    pub count: u64,
+}
+
+/// Error replies with one code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CodeCount {
+    /// The code.
+    pub code: u16,
+    /// How many.
+    pub count: u64,
+}
+
+/// Peers denied by one rule. The rules are the configuration's and the built-in ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleCount {
+    /// The rule with its range.
+    pub rule: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// One live allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LiveAllocation {
+    /// The worker that has it.
+    pub worker: usize,
+    /// Its slot in the worker's table.
+    #[serde(skip)]
+    pub slot: u32,
+    /// The client's address.
+    pub client: SocketAddr,
+    /// The server's address that the client talks to.
+    pub server: SocketAddr,
+    /// `udp`, `tcp` or `tls`.
+    pub transport: &'static str,
+    /// The relayed address, as peers are told.
+    pub relayed: SocketAddr,
+    /// The IPv6 one of a dual allocation.
+    pub relayed_second: Option<SocketAddr>,
+    /// The user's name, its first 63 bytes.
+    pub user: String,
+    /// Seconds since it was made.
+    pub age_s: u64,
+    /// Seconds until it ends unless it is refreshed.
+    pub expires_s: u64,
+    /// Live permissions.
+    pub permissions: u32,
+    /// Live channels.
+    pub channels: u32,
+    /// Payload relayed to peers, bytes.
+    pub to_peers_bytes: u64,
+    /// Payload relayed to the client, bytes.
+    pub to_client_bytes: u64,
+}
+
+/// Allocations and what hangs on them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Allocations {
+    /// Live.
+    pub live: u64,
+    /// Live at most.
+    pub capacity: u64,
+    /// Made since the start.
+    pub created: u64,
+    /// Ended since the start: `created - ended = live`.
+    pub ended: u64,
+    /// Payload relayed from clients to peers, bytes.
+    pub to_peers_bytes: u64,
+    /// Payload relayed from peers to clients, bytes.
+    pub to_clients_bytes: u64,
+}
+
+/// What a browser needs to use the TURN server: the value of `RTCPeerConnection`'s `iceServers`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IceServers {
+    /// The servers.
+    #[serde(rename = "iceServers")]
+    pub ice_servers: Vec<IceServer>,
+}
+
+/// One server of [`IceServers`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct IceServer {
+    /// Its URLs, `turn:127.0.0.1:3478`.
+    pub urls: Vec<String>,
+    /// The user.
+    pub username: String,
+    /// The password.
+    pub credential: String,
+}
+
+/// Access to the live allocations of all workers: the one interface from the control plane to a driver.
+pub trait AllocationAdmin: Send + Sync {
+    /// Returns up to `rows_max` live allocations from `from` on.
+    fn page(&self, from: AllocationCursor, rows_max: usize) -> ReplyFuture<'_, AllocationPage>;
+
+    /// Returns the live allocation with the relayed address `relayed`.
+    fn find(&self, relayed: SocketAddr) -> ReplyFuture<'_, Option<LiveAllocation>>;
+
+    /// Ends the live allocation with the relayed address `relayed`. Returns false if there is none.
+    fn end(&self, relayed: SocketAddr) -> ReplyFuture<'_, bool>;
+}
+
+/// The reply of the workers to one call of [`AllocationAdmin`].
+pub type ReplyFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, NoReply>> + Send + 'a>>;
+
+/// A worker did not reply in time: it restarts, or is overloaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoReply;
+
+impl fmt::Display for NoReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a worker did not reply in time")
+    }
+}
+
+impl std::error::Error for NoReply {}
+
+/// One page of the list of live allocations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllocationPage {
+    /// The allocations.
+    pub rows: Vec<LiveAllocation>,
+    /// Where the next page starts, if there is one.
+    pub next: Option<AllocationCursor>,
+}
+
+/// Where a page of the list starts. Its text form is `WORKER.SLOT`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AllocationCursor {
+    /// Index of the worker.
+    pub worker: usize,
+    /// Index in the worker's table.
+    pub slot: u32,
+}
+
+impl AllocationCursor {
+    /// Parses the output of `Display`; `None` for any other text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (worker, slot) = text.split_once('.')?;
+        Some(Self { worker: worker.parse().ok()?, slot: slot.parse().ok()? })
+    }
+}
+
+impl fmt::Display for AllocationCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.worker, self.slot)
+    }
+}

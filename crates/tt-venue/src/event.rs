@@ -1,0 +1,69 @@
+//! What a frame says, before any instrument is known: numbers as the venue wrote them.
+
+mod account;
+mod book;
+mod buffer;
+mod order_id;
+mod prices;
+
+pub use account::{
+    Balance, Coverage, Execution, Fill, OrderList, OrderListStatus, OrderStatus, OrderUpdate, PositionLeg,
+    PositionUpdate,
+};
+pub use book::{BookDelta, BookOrder, BookOrders, BookSnapshot, BookTicker, Level, Levels, OrderAction};
+pub use buffer::EventBuffer;
+pub use order_id::OrderId;
+pub use prices::{AggressorSide, Liquidation, MarkPrice, Ticker, Trade, VenueCandle};
+
+/// One parsed frame. What it lists stands in the [`EventBuffer`] that was parsed into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The venue's best bid and offer, numbered by its book.
+    BookTicker(BookTicker),
+    /// Best bid and offer, last price, mark and index price, funding, open interest: what of it the venue sent, in
+    /// [`EventBuffer::tickers`].
+    Tickers,
+    /// One or more trades, in [`EventBuffer::trades`]; what one did to the book's orders is in
+    /// [`EventBuffer::taken_order`], where the venue says so.
+    Trades,
+    /// One or more candles of the venue's own, in [`EventBuffer::candles`].
+    Candles,
+    /// One or more liquidations, in [`EventBuffer::liquidations`].
+    Liquidations,
+    /// Changed levels of a book.
+    BookDelta(BookDelta),
+    /// All levels of a book.
+    BookSnapshot(BookSnapshot),
+    /// Orders of a book that is told order by order, in [`EventBuffer::book_orders`].
+    BookOrders(BookOrders),
+    /// A mark price and funding rate.
+    MarkPrice(MarkPrice),
+    /// One or more updates of own orders, in [`EventBuffer::order_updates`].
+    OrderUpdates,
+    /// Anything else of the account: [`EventBuffer::executions`], [`EventBuffer::balances`],
+    /// [`EventBuffer::positions`], and [`EventBuffer::order_updates`] among them.
+    Account,
+    /// The state of several orders that depend on each other; each of them is told of by itself.
+    OrderList(OrderList),
+    /// Something that changes no market state.
+    Control(Control),
+}
+
+/// A frame that changes no market state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// A request was accepted; a refused one is the frame's [`ParseError::Rejected`](crate::error::ParseError::Rejected).
+    Accepted,
+    /// The venue knows now whose connection this is.
+    LoggedIn,
+    /// The account's stream has ended, because nobody renewed the login.
+    LoginExpired,
+    /// A sign of life.
+    Heartbeat,
+    /// The answer to a ping of the client.
+    Pong,
+    /// The venue asks for a sign of life.
+    TestRequest,
+    /// The venue's own state.
+    Status,
+}

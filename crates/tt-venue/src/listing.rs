@@ -1,0 +1,64 @@
+//! Instruments as venues list them: symbols, price and quantity steps.
+
+mod entry;
+
+use crate::decimal::Decimal;
+use crate::error::ParseError;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+pub(crate) use entry::{Entry, entries};
+
+/// An instrument as its venue lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The venue's symbol.
+    pub symbol: String,
+    /// `BTC/USDT` on spot markets, `BTC/USDT:USDT` for a contract that settles in USDT.
+    pub name: String,
+    /// The price step.
+    pub tick_size: Decimal,
+    /// The quantity step.
+    pub lot_size: Decimal,
+    /// The size of one unit of quantity.
+    pub unit: ContractUnit,
+}
+
+/// The size of one unit of an instrument's quantity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContractUnit {
+    /// One of the base asset: spot markets, and linear contracts that count so.
+    #[default]
+    Base,
+    /// A linear contract over so much of the base asset.
+    Linear(Decimal),
+    /// An inverse contract, worth so much of the quote asset and settled in the base asset.
+    Inverse(Decimal),
+}
+
+/// Reads one answer with instruments; entries that it does not understand are left out.
+///
+/// It fails if the answer is not a list of instruments.
+pub type ListParser = fn(&[u8]) -> Result<Vec<Listing>, ParseError>;
+
+/// A venue's list of instruments.
+#[derive(Clone, Copy, Debug)]
+pub struct InstrumentList {
+    /// How it is requested.
+    pub request: ListRequest,
+    /// Reads an answer.
+    pub parse: ListParser,
+}
+
+/// How a list of instruments is requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListRequest {
+    /// REST paths that list every instrument together.
+    Get(&'static [&'static str]),
+    /// A REST path with `{symbols}`, which lists these symbols.
+    GetSymbols(&'static str),
+    /// A REST path and the JSON texts that are posted to it, one after the other.
+    Post(&'static str, &'static [&'static str]),
+    /// A message on the WebSocket.
+    Message(&'static str),
+}

@@ -1,0 +1,160 @@
+//! A venue's rules as data: addresses, topics, sequence numbers, proofs, limits and logins.
+//!
+//! The engine and the client read the same value, so a change at the venue is one edit.
+//!
+//! Texts may hold places that the client fills: `{symbol}` the venue's symbol, `{lower}` the same in lower case,
+//! `{symbols}` several in quotes with commas between, `{depth}` levels per side, `{topics}` the topics of a request with
+//! commas between, `{method}` the request's verb, `{id}` its number. A login has [further places](AccountStream).
+
+mod login;
+mod requests;
+mod sequence;
+mod topics;
+
+use crate::checksum::Checksum;
+use crate::detection::Detection;
+use crate::error::ParseError;
+use crate::event::{BookSnapshot, EventBuffer};
+use crate::listing::InstrumentList;
+use tt_model::Nanos;
+
+pub use login::{
+    AccountStream, Hash, KeyEncoding, LoginTime, Signature, SignatureEncoding, SignedText, TokenRequest, TokenSource,
+};
+pub use requests::{Grouping, RequestRule, ResponseRule};
+pub use sequence::{JoinRule, Numbering, Overlap};
+pub use topics::{Topic, TopicKind};
+
+/// Everything that is particular to a venue except the form of its messages.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// The venue's name in configuration, reports and metrics.
+    pub name: &'static str,
+    /// Evidence that the parser and the rules are right.
+    pub tested: Tested,
+    /// The address of the public WebSocket.
+    pub streams: &'static str,
+    /// Scheme and host of the REST interface, if the client needs it.
+    pub rest: Option<&'static str>,
+    /// The list of instruments.
+    pub instruments: InstrumentList,
+    /// The symbol of the main BTC market.
+    pub main_symbol: &'static str,
+    /// Whole books by REST, if the venue has them.
+    pub snapshot: Option<Snapshot>,
+    /// Public topics.
+    pub topics: &'static [Topic],
+    /// Levels per side that a subscription can request, ascending; empty if the venue offers no choice.
+    pub depths: &'static [u32],
+    /// Levels per side that are requested by default.
+    pub depth: u32,
+    /// Whether levels that are pushed beyond the depth vanish without an update.
+    pub truncates: bool,
+    /// How topics are requested.
+    pub request: RequestRule,
+    /// How the venue responds to a request.
+    pub response: ResponseRule,
+    /// How a book begins.
+    pub join: JoinRule,
+    /// How updates of a book are numbered.
+    pub numbering: Numbering,
+    /// The checksum that book frames carry.
+    pub checksum: Checksum,
+    /// Whether best bid and offer may be equal for longer than one message: before and in an auction.
+    pub may_lock: bool,
+    /// What keeps a connection alive.
+    pub keep_alive: KeepAlive,
+    /// A connection that is silent for longer is dead.
+    pub silence_max: Nanos,
+    /// The most topics of one connection.
+    pub topics_max: u32,
+    /// The most topics, or symbols of one topic, in one request.
+    pub topics_per_request: u32,
+    /// The least time between two messages of the client on one connection.
+    pub request_gap: Nanos,
+    /// The least time between two snapshot requests that the venue's limits allow permanently.
+    pub snapshot_gap: Nanos,
+    /// How often books may be synchronised again.
+    pub resyncs: ResyncBudget,
+    /// The order-by-order (L3) feed, if the venue has one that truetick reads.
+    pub l3: Option<&'static Rules>,
+    /// The stream of an account.
+    pub account: Option<AccountStream>,
+    /// The keys that the venue documents for its public frames and responses.
+    pub documented_keys: &'static [&'static str],
+    /// How a recording of the venue is recognised.
+    pub detection: Detection,
+}
+
+impl Rules {
+    /// Returns the topic of a kind, if the venue has it.
+    #[must_use]
+    pub fn topic(&self, kind: TopicKind) -> Option<&'static Topic> {
+        self.topics.iter().find(|topic| topic.kind == kind)
+    }
+
+    /// Returns the topics that are subscribed by default.
+    pub fn default_topics(&self) -> impl Iterator<Item = &'static Topic> {
+        self.topics.iter().filter(|topic| topic.is_default)
+    }
+
+    /// Returns whether anything that the venue sends can prove a book.
+    #[must_use]
+    pub const fn is_provable(&self) -> bool {
+        !matches!((self.numbering, &self.checksum), (Numbering::None, Checksum::None))
+    }
+}
+
+/// Evidence that a venue's parser and rules are right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tested {
+    /// Captures of the venue itself.
+    Captured,
+    /// The venue's documentation and single frames, without a run against the live venue.
+    UnverifiedLive,
+}
+
+impl Tested {
+    /// Returns the label in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Captured => "captured",
+            Self::UnverifiedLive => "unverified live",
+        }
+    }
+}
+
+/// Reads the body of a whole book by REST.
+pub type SnapshotParser = fn(&[u8], &mut EventBuffer) -> Result<BookSnapshot, ParseError>;
+
+/// A whole book by REST.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot {
+    /// The path, with `{symbol}`.
+    pub path: &'static str,
+    /// Reads the body.
+    pub parse: SnapshotParser,
+    /// Reads the body by the names of its keys in any order.
+    pub parse_general: SnapshotParser,
+}
+
+/// What keeps a connection alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// The message that the client sends, and how often; `None` if the venue pings by WebSocket frames.
+    pub ping: Option<(&'static str, Nanos)>,
+    /// The message that the client sends once to enable heartbeats.
+    pub enable: Option<&'static str>,
+    /// The response to the venue's own request for a sign of life.
+    pub pong: Option<&'static str>,
+}
+
+/// How often the books of a venue may be synchronised again, all together; first joins do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResyncBudget {
+    /// So many at once.
+    pub burst: u32,
+    /// Then one in this time.
+    pub gap: Nanos,
+}

@@ -1,0 +1,42 @@
+//! Binance's lists of instruments (`exchangeInfo`).
+
+use crate::decimal::Decimal;
+use crate::error::ParseError;
+use crate::listing::{ContractUnit, Entry, Listing, entries};
+use alloc::vec::Vec;
+
+/// Spot: symbols without a settlement asset.
+pub(super) fn spot(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
+    entries(body, &["symbols"], |entry| listing(entry, None, ContractUnit::Base))
+}
+
+/// USD-margined futures: quantities are in the base asset.
+pub(super) fn usdm(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
+    entries(body, &["symbols"], |entry| listing(entry, settle(entry), ContractUnit::Base))
+}
+
+/// Coin-margined futures: quantities are contracts of a fixed value in US dollars.
+pub(super) fn coinm(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
+    entries(body, &["symbols"], |entry| {
+        listing(entry, settle(entry), ContractUnit::Inverse(entry.number("contractSize")?))
+    })
+}
+
+fn settle(entry: Entry<'_>) -> Option<&str> {
+    entry.text("marginAsset").or_else(|| entry.text("quoteAsset"))
+}
+
+fn listing(entry: Entry<'_>, settle: Option<&str>, unit: ContractUnit) -> Option<Listing> {
+    Some(Listing {
+        symbol: entry.string("symbol")?,
+        name: Listing::name_of(entry.text("baseAsset")?, entry.text("quoteAsset")?, settle),
+        tick_size: step(entry, "PRICE_FILTER", "tickSize")?,
+        lot_size: step(entry, "LOT_SIZE", "stepSize")?,
+        unit,
+    })
+}
+
+fn step(entry: Entry<'_>, filter: &str, key: &str) -> Option<Decimal> {
+    let filters = entry.array("filters")?;
+    filters.into_iter().find(|known| known.text("filterType") == Some(filter))?.number(key)
+}

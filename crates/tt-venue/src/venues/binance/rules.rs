@@ -1,0 +1,129 @@
+//! Binance's rules: spot (developers.binance.com/docs/binance-spot-api-docs/web-socket-streams) and USD-margined
+//! futures (developers.binance.com/docs/derivatives/usds-margined-futures).
+
+use super::keys::KEYS;
+use super::messages::{parse_snapshot, parse_snapshot_general};
+use super::{detection, listing, login};
+use crate::checksum::Checksum;
+use crate::listing::{InstrumentList, ListRequest};
+use crate::rules::{
+    Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules, Snapshot,
+    Tested, Topic, TopicKind,
+};
+use tt_model::Nanos;
+
+/// `{"result":null,"id":1}`, or `{"error":{"code":2,"msg":".."},"id":1}`.
+const RESPONSE: ResponseRule = ResponseRule {
+    starts: &["{\"result\"", "{\"id\"", "{\"error\""],
+    id: Some("/id"),
+    is_per_topic: false,
+    accepted: None,
+    rejected: &[("/error", "")],
+    reason: &["/error/msg", "/error"],
+    subject: &[],
+};
+
+const REQUEST: RequestRule = RequestRule {
+    text: r#"{"id":{id},"method":"{method}","params":[{topics}]}"#,
+    subscribe: "SUBSCRIBE",
+    unsubscribe: "UNSUBSCRIBE",
+    grouping: Grouping::Topics,
+};
+
+/// The venue pings by WebSocket frames.
+const KEEP_ALIVE: KeepAlive = KeepAlive { ping: None, enable: None, pong: None };
+
+/// Binance spot.
+pub(crate) static SPOT: Rules = Rules {
+    name: "binance_spot",
+    tested: Tested::Captured,
+    streams: "wss://stream.binance.com:9443/stream",
+    rest: Some("https://api.binance.com"),
+    instruments: InstrumentList {
+        request: ListRequest::GetSymbols("/api/v3/exchangeInfo?symbols=%5B{symbols}%5D"),
+        parse: listing::spot,
+    },
+    main_symbol: "BTCUSDT",
+    snapshot: Some(Snapshot {
+        path: "/api/v3/depth?symbol={symbol}&limit=1000",
+        parse: parse_snapshot,
+        parse_general: parse_snapshot_general,
+    }),
+    topics: &[
+        Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\""),
+        Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\""),
+        Topic::standard(TopicKind::Trades, "\"{lower}@trade\""),
+        Topic::optional(TopicKind::Ticker, "\"{lower}@ticker\""),
+        Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\""),
+    ],
+    depths: &[],
+    depth: 0,
+    truncates: false,
+    request: REQUEST,
+    response: RESPONSE,
+    join: JoinRule::Rest(Overlap::Next),
+    numbering: Numbering::Range,
+    checksum: Checksum::None,
+    may_lock: false,
+    keep_alive: KEEP_ALIVE,
+    // It pings every 20 s.
+    silence_max: Nanos::from_secs(60),
+    // 1,024 streams.
+    topics_max: 1000,
+    topics_per_request: 300,
+    // Five messages a second.
+    request_gap: Nanos::from_millis(250),
+    // A thousand levels weigh 50 of the 6,000 that are allowed in a minute.
+    snapshot_gap: Nanos::from_millis(600),
+    // A thousand levels weigh 50 of the 6,000 that are allowed in a minute: half of that for resyncs.
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    account: Some(login::SPOT),
+    l3: None,
+    documented_keys: KEYS,
+    detection: detection::SPOT,
+};
+
+/// Binance USD-margined futures.
+pub(crate) static USDM: Rules = Rules {
+    name: "binance_usdm",
+    streams: "wss://fstream.binance.com/stream",
+    rest: Some("https://fapi.binance.com"),
+    instruments: InstrumentList { request: ListRequest::Get(&["/fapi/v1/exchangeInfo"]), parse: listing::usdm },
+    snapshot: Some(Snapshot {
+        path: "/fapi/v1/depth?symbol={symbol}&limit=1000",
+        parse: parse_snapshot,
+        parse_general: parse_snapshot_general,
+    }),
+    topics: &[
+        Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\""),
+        Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\""),
+        Topic::standard(TopicKind::Trades, "\"{lower}@trade\""),
+        Topic::standard(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\""),
+        Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\""),
+        Topic::optional(TopicKind::Liquidations, "\"{lower}@forceOrder\""),
+    ],
+    join: JoinRule::Rest(Overlap::Same),
+    numbering: Numbering::Previous,
+    // It pings every 3 min.
+    silence_max: Nanos::from_secs(240),
+    account: Some(login::USDM),
+    detection: detection::USDM,
+    ..SPOT
+};
+
+/// Binance coin-margined futures: quantities are contracts of a fixed value in US dollars.
+pub(crate) static COINM: Rules = Rules {
+    name: "binance_coinm",
+    streams: "wss://dstream.binance.com/stream",
+    rest: Some("https://dapi.binance.com"),
+    instruments: InstrumentList { request: ListRequest::Get(&["/dapi/v1/exchangeInfo"]), parse: listing::coinm },
+    main_symbol: "BTCUSD_PERP",
+    snapshot: Some(Snapshot {
+        path: "/dapi/v1/depth?symbol={symbol}&limit=1000",
+        parse: parse_snapshot,
+        parse_general: parse_snapshot_general,
+    }),
+    account: Some(login::COINM),
+    detection: detection::COINM,
+    ..USDM
+};

@@ -1,0 +1,8 @@
+//! Bybit, API version 5: spot, linear and inverse contracts.
+
+mod detection;
+mod keys;
+mod listing;
+mod login;
+pub(super) mod messages;
+pub(super) mod rules;

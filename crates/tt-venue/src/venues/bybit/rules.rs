@@ -1,0 +1,104 @@
+//! Bybit's rules, API version 5 (bybit-exchange.github.io/docs/v5/ws/connect).
+
+use super::keys::KEYS;
+use super::{detection, listing, login};
+use crate::checksum::Checksum;
+use crate::listing::{InstrumentList, ListRequest};
+use crate::rules::{
+    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
+};
+use tt_model::Nanos;
+
+const CONTRACT_TOPICS: &[Topic] = &[
+    Topic::standard(TopicKind::Book, "\"orderbook.{depth}.{symbol}\""),
+    Topic::standard(TopicKind::Ticker, "\"tickers.{symbol}\""),
+    Topic::standard(TopicKind::Trades, "\"publicTrade.{symbol}\""),
+    Topic::optional(TopicKind::Candles, "\"kline.1.{symbol}\""),
+    Topic::optional(TopicKind::Liquidations, "\"allLiquidation.{symbol}\""),
+];
+
+/// Linear contracts.
+pub(crate) static LINEAR: Rules = Rules {
+    name: "bybit_linear",
+    tested: Tested::Captured,
+    streams: "wss://stream.bybit.com/v5/public/linear",
+    rest: Some("https://api.bybit.com"),
+    instruments: InstrumentList {
+        request: ListRequest::Get(&["/v5/market/instruments-info?category=linear&limit=1000"]),
+        parse: listing::parse,
+    },
+    main_symbol: "BTCUSDT",
+    snapshot: None,
+    topics: CONTRACT_TOPICS,
+    depths: &[1, 50, 200, 1000],
+    depth: 50,
+    truncates: true,
+    request: RequestRule {
+        text: r#"{"req_id":"{id}","op":"{method}","args":[{topics}]}"#,
+        subscribe: "subscribe",
+        unsubscribe: "unsubscribe",
+        grouping: Grouping::Topics,
+    },
+    // `{"success":true,"ret_msg":"","conn_id":"..","req_id":"1","op":"subscribe"}`.
+    response: ResponseRule {
+        starts: &["{\"success\"", "{\"req_id\""],
+        id: Some("/req_id"),
+        is_per_topic: false,
+        accepted: None,
+        rejected: &[("/success", "false")],
+        reason: &["/ret_msg"],
+        subject: &[],
+    },
+    join: JoinRule::Socket,
+    numbering: Numbering::RangeFromOne,
+    checksum: Checksum::None,
+    // Contracts before their market opens, and books that begin anew, are matched by auction.
+    may_lock: true,
+    keep_alive: KeepAlive { ping: Some((r#"{"op":"ping"}"#, Nanos::from_secs(20))), enable: None, pong: None },
+    // Each ping is answered.
+    silence_max: Nanos::from_secs(45),
+    topics_max: 1000,
+    // Ten on spot; elsewhere 21,000 characters.
+    topics_per_request: 10,
+    request_gap: Nanos::from_millis(100),
+    snapshot_gap: Nanos::from_millis(100),
+    // Two requests each.
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    account: Some(login::ACCOUNT),
+    l3: None,
+    documented_keys: KEYS,
+    detection: detection::LINEAR,
+};
+
+/// Inverse contracts.
+pub(crate) static INVERSE: Rules = Rules {
+    name: "bybit_inverse",
+    main_symbol: "BTCUSD",
+    streams: "wss://stream.bybit.com/v5/public/inverse",
+    instruments: InstrumentList {
+        request: ListRequest::Get(&["/v5/market/instruments-info?category=inverse&limit=1000"]),
+        parse: listing::parse,
+    },
+    tested: Tested::UnverifiedLive,
+    detection: detection::INVERSE,
+    ..LINEAR
+};
+
+/// Spot.
+pub(crate) static SPOT: Rules = Rules {
+    name: "bybit_spot",
+    streams: "wss://stream.bybit.com/v5/public/spot",
+    instruments: InstrumentList {
+        request: ListRequest::Get(&["/v5/market/instruments-info?category=spot"]),
+        parse: listing::parse,
+    },
+    topics: &[
+        Topic::standard(TopicKind::Book, "\"orderbook.{depth}.{symbol}\""),
+        Topic::standard(TopicKind::Ticker, "\"tickers.{symbol}\""),
+        Topic::standard(TopicKind::Trades, "\"publicTrade.{symbol}\""),
+        Topic::optional(TopicKind::Candles, "\"kline.1.{symbol}\""),
+    ],
+    tested: Tested::UnverifiedLive,
+    detection: detection::SPOT,
+    ..LINEAR
+};

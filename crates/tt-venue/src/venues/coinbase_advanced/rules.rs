@@ -1,0 +1,69 @@
+//! Coinbase Advanced's rules (docs.cdp.coinbase.com/coinbase-app/advanced-trade-apis/websocket).
+
+use super::keys::KEYS;
+use super::{detection, listing, login};
+use crate::checksum::Checksum;
+use crate::listing::{InstrumentList, ListRequest};
+use crate::rules::{
+    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
+};
+use tt_model::Nanos;
+
+/// Coinbase Advanced.
+pub(crate) static RULES: Rules = Rules {
+    name: "coinbase_advanced",
+    tested: Tested::UnverifiedLive,
+    streams: "wss://advanced-trade-ws.coinbase.com",
+    rest: Some("https://api.coinbase.com"),
+    instruments: InstrumentList {
+        request: ListRequest::Get(&["/api/v3/brokerage/market/products"]),
+        parse: listing::parse,
+    },
+    main_symbol: "BTC-USD",
+    snapshot: None,
+    topics: &[
+        Topic::standard(TopicKind::Book, r#""channel":"level2","product_ids":[{symbols}]"#),
+        Topic::standard(TopicKind::Ticker, r#""channel":"ticker","product_ids":[{symbols}]"#),
+        Topic::standard(TopicKind::Trades, r#""channel":"market_trades","product_ids":[{symbols}]"#),
+        // Quiet topics are closed after 60 to 90 seconds unless something is sent.
+        Topic::standard(TopicKind::Heartbeat, r#""channel":"heartbeats""#),
+        Topic::optional(TopicKind::Candles, r#""channel":"candles","product_ids":[{symbols}]"#),
+    ],
+    depths: &[],
+    depth: 0,
+    truncates: false,
+    request: RequestRule {
+        text: r#"{"type":"{method}",{topics}}"#,
+        subscribe: "subscribe",
+        unsubscribe: "unsubscribe",
+        grouping: Grouping::Symbols,
+    },
+    // The answer lists all that the connection carries now.
+    response: ResponseRule {
+        starts: &["{\"channel\":\"subscriptions\"", "{\"type\":\"error\""],
+        id: None,
+        is_per_topic: false,
+        accepted: None,
+        rejected: &[("/type", "error")],
+        reason: &["/message"],
+        subject: &[],
+    },
+    join: JoinRule::Socket,
+    numbering: Numbering::Connection,
+    checksum: Checksum::None,
+    // A product may be in auction mode.
+    may_lock: true,
+    keep_alive: KeepAlive { ping: None, enable: None, pong: None },
+    // A heartbeat each second.
+    silence_max: Nanos::from_secs(10),
+    topics_max: 1000,
+    topics_per_request: 100,
+    // Eight messages a second and address.
+    request_gap: Nanos::from_millis(250),
+    snapshot_gap: Nanos::from_millis(250),
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    account: Some(login::ACCOUNT),
+    l3: None,
+    documented_keys: KEYS,
+    detection: detection::DETECTION,
+};

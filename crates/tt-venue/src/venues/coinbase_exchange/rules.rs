@@ -1,0 +1,87 @@
+//! Coinbase Exchange's rules (docs.cdp.coinbase.com/exchange/websocket-feed).
+
+use super::keys::KEYS;
+use super::messages::parse_snapshot;
+use super::{detection, listing, login};
+use crate::checksum::Checksum;
+use crate::listing::{InstrumentList, ListRequest};
+use crate::rules::{
+    Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules, Snapshot,
+    Tested, Topic, TopicKind,
+};
+use tt_model::Nanos;
+
+/// Coinbase Exchange.
+pub(crate) static RULES: Rules = Rules {
+    name: "coinbase_exchange",
+    tested: Tested::Captured,
+    streams: "wss://ws-feed.exchange.coinbase.com",
+    rest: Some("https://api.exchange.coinbase.com"),
+    instruments: InstrumentList { request: ListRequest::Get(&["/products"]), parse: listing::parse },
+    main_symbol: "BTC-USD",
+    snapshot: None,
+    topics: &[
+        // `level2` itself wants a login; the batches of 50 ms have the same form.
+        Topic::standard(TopicKind::Book, r#"{"name":"level2_batch","product_ids":[{symbols}]}"#),
+        Topic::standard(TopicKind::Ticker, r#"{"name":"ticker","product_ids":[{symbols}]}"#),
+        Topic::standard(TopicKind::Trades, r#"{"name":"matches","product_ids":[{symbols}]}"#),
+        Topic::standard(TopicKind::Heartbeat, r#"{"name":"heartbeat","product_ids":[{symbols}]}"#),
+    ],
+    depths: &[],
+    depth: 0,
+    truncates: false,
+    request: RequestRule {
+        text: r#"{"type":"{method}","channels":[{topics}]}"#,
+        subscribe: "subscribe",
+        unsubscribe: "unsubscribe",
+        grouping: Grouping::Symbols,
+    },
+    // The answer lists all that the connection carries now.
+    response: ResponseRule {
+        starts: &["{\"type\":\"subscriptions\"", "{\"type\":\"error\""],
+        id: None,
+        is_per_topic: false,
+        accepted: None,
+        rejected: &[("/type", "error")],
+        reason: &["/reason", "/message"],
+        subject: &[],
+    },
+    join: JoinRule::Socket,
+    numbering: Numbering::None,
+    checksum: Checksum::None,
+    // A product may be in auction mode.
+    may_lock: true,
+    keep_alive: KeepAlive { ping: None, enable: None, pong: None },
+    // A heartbeat of each product each second.
+    silence_max: Nanos::from_secs(10),
+    topics_max: 1000,
+    topics_per_request: 100,
+    // Eight messages a second and address.
+    request_gap: Nanos::from_millis(250),
+    snapshot_gap: Nanos::from_millis(250),
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    account: Some(login::ACCOUNT),
+    l3: Some(&FULL),
+    documented_keys: KEYS,
+    detection: detection::DETECTION,
+};
+
+/// The `full` topic: every order, numbered by product, joined to the REST book of all orders.
+pub(crate) static FULL: Rules = Rules {
+    tested: Tested::UnverifiedLive,
+    snapshot: Some(Snapshot {
+        path: "/products/{symbol}/book?level=3",
+        parse: parse_snapshot,
+        parse_general: parse_snapshot,
+    }),
+    topics: &[
+        Topic::standard(TopicKind::Book, r#"{"name":"full","product_ids":[{symbols}]}"#),
+        Topic::standard(TopicKind::Heartbeat, r#"{"name":"heartbeat","product_ids":[{symbols}]}"#),
+    ],
+    join: JoinRule::Rest(Overlap::Next),
+    numbering: Numbering::Range,
+    // Who asks for whole books too often is shut out.
+    snapshot_gap: Nanos::from_secs(1),
+    resyncs: ResyncBudget { burst: 10, gap: Nanos::from_secs(10) },
+    ..RULES
+};

@@ -1,0 +1,44 @@
+//! Hyperliquid's lists of instruments: perpetuals by their coins (`meta`), spot markets by their pairs (`spotMeta`).
+
+use crate::decimal::Decimal;
+use crate::error::ParseError;
+use crate::json::{self, Elements};
+use crate::listing::{ContractUnit, Entry, Listing, entries};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Decimals of a perpetual's price and size together.
+const PERPETUAL_DECIMALS: u8 = 6;
+/// The same of a spot market.
+const SPOT_DECIMALS: u8 = 8;
+
+pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
+    let tokens = Entry::new(body).array("tokens").unwrap_or_default();
+    entries(body, &["universe"], |entry| match entry.raw("tokens") {
+        Some(pair) => spot(entry, pair, &tokens),
+        None => perpetual(entry),
+    })
+}
+
+fn perpetual(entry: Entry<'_>) -> Option<Listing> {
+    let symbol = entry.string("name")?;
+    let name = Listing::name_of(&symbol, "USDC", Some("USDC"));
+    listing(symbol, name, PERPETUAL_DECIMALS, entry.small("szDecimals")?)
+}
+
+fn spot(entry: Entry<'_>, pair: &[u8], tokens: &[Entry<'_>]) -> Option<Listing> {
+    let mut indices = Elements::parse(pair).ok()?;
+    let mut token = || {
+        let index = json::bare_u64(indices.next().ok()??).ok()?;
+        tokens.iter().find(|token| token.raw("index").and_then(|raw| json::bare_u64(raw).ok()) == Some(index))
+    };
+    let (base, quote) = (token()?, token()?);
+    let name = Listing::name_of(base.text("name")?, quote.text("name")?, None);
+    listing(entry.string("name")?, name, SPOT_DECIMALS, base.small("szDecimals")?)
+}
+
+/// A price has the decimals that those of a size leave.
+fn listing(symbol: String, name: String, decimals: u8, size_decimals: u8) -> Option<Listing> {
+    let tick_size = Decimal::new(1, decimals.checked_sub(size_decimals)?);
+    Some(Listing { name, symbol, tick_size, lot_size: Decimal::new(1, size_decimals), unit: ContractUnit::Base })
+}

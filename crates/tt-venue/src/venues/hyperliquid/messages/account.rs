@@ -1,0 +1,148 @@
+//! Hyperliquid's private messages: own orders, fills, fundings, positions.
+
+use super::general::{symbol, time};
+use crate::decimal::Decimal;
+use crate::error::ParseError;
+use crate::event::{
+    Balance, Coverage, Event, EventBuffer, Execution, OrderId, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate,
+};
+use crate::fields;
+use crate::fields::Keyed;
+use crate::json::{self, Object};
+use crate::symbol::Symbol;
+use tt_model::Nanos;
+
+/// Bids and asks.
+const SIDES: [&[u8]; 2] = [b"B", b"A"];
+/// What margin, profit and funding are counted in.
+const MARGIN_ASSET: &[u8] = b"USDC";
+
+/// `orderUpdates`.
+pub(super) fn orders(raw: &[u8], buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    fields::each(raw, |object| {
+        let update = order(object, &Object::parse(object.need(b"order")?)?)?;
+        buffer.push_order_update(update)
+    })?;
+    Ok(Event::OrderUpdates)
+}
+
+/// An order, and what surrounds it.
+pub(super) fn order(object: &impl Keyed, order: &impl Keyed) -> Result<OrderUpdate, ParseError> {
+    let (qty, left) = (fields::amount(order, b"origSz")?, fields::amount(order, b"sz")?);
+    let is_partly_filled = fields::difference(qty, left).is_ok_and(|filled| filled.mantissa != 0);
+    let status = status(fields::text(object, b"status")?, is_partly_filled)?;
+    // A filled order may be told with the quantity that it had before.
+    let filled_qty = if status == OrderStatus::Filled { qty } else { fields::difference(qty, left)? };
+    let order_id = order.need(b"oid")?;
+    json::bare_u64(order_id)?;
+    Ok(OrderUpdate {
+        symbol: Some(symbol(order)?),
+        order_id: OrderId::new(order_id)?,
+        side: Some(fields::order_side(order, b"side", SIDES)?),
+        status,
+        limit_px: Some(fields::amount(order, b"limitPx")?),
+        qty: Some(qty),
+        filled_qty: Some(filled_qty),
+        fill: None,
+        ts_event: fields::unix_ms(object, b"statusTimestamp")?,
+    })
+}
+
+/// The venue has some thirty words, each of which names the reason before what happened.
+fn status(word: &[u8], is_partly_filled: bool) -> Result<OrderStatus, ParseError> {
+    Ok(match word {
+        b"open" | b"triggered" if is_partly_filled => OrderStatus::PartiallyFilled,
+        b"open" | b"triggered" => OrderStatus::New,
+        b"filled" => OrderStatus::Filled,
+        b"canceled" | b"scheduledCancel" => OrderStatus::Cancelled,
+        b"rejected" => OrderStatus::Rejected,
+        _ if word.ends_with(b"Canceled") => OrderStatus::Cancelled,
+        _ if word.ends_with(b"Rejected") => OrderStatus::Rejected,
+        _ => return Err(ParseError::WrongType),
+    })
+}
+
+/// `userFills`, and the fills of `user`.
+pub(super) fn fills(raw: &[u8], buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    fields::each(raw, |object| buffer.push_execution(execution(object)?))?;
+    Ok(Event::Account)
+}
+
+pub(super) fn execution(object: &impl Keyed) -> Result<Execution, ParseError> {
+    let (order_id, execution_id) = (object.need(b"oid")?, object.need(b"tid")?);
+    json::bare_u64(order_id)?;
+    json::bare_u64(execution_id)?;
+    Ok(Execution {
+        symbol: symbol(object)?,
+        order_id: OrderId::new(order_id)?,
+        execution_id: OrderId::new(execution_id)?,
+        side: fields::order_side(object, b"side", SIDES)?,
+        px: fields::amount(object, b"px")?,
+        qty: fields::amount(object, b"sz")?,
+        fee: fields::told_number(object, b"fee")?,
+        fee_asset: fields::told_symbol(object, b"feeToken")?,
+        is_maker: Some(!json::boolean(object.need(b"crossed")?)?),
+        ts_event: time(object, b"time")?,
+    })
+}
+
+/// `user`: one of several things that happened to the account.
+pub(super) fn user(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    if let Some(raw) = object.get(b"fills") {
+        return fills(raw, buffer);
+    }
+    match object.get(b"funding") {
+        Some(raw) => {
+            buffer.push_balance(funding(&Object::parse(raw)?)?)?;
+            Ok(Event::Account)
+        }
+        None => Err(ParseError::UnknownTopic),
+    }
+}
+
+/// `userFundings`.
+pub(super) fn fundings(raw: &[u8], buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    fields::each(raw, |object| buffer.push_balance(funding(object)?))?;
+    Ok(Event::Account)
+}
+
+pub(super) fn funding(object: &impl Keyed) -> Result<Balance, ParseError> {
+    let change = Some(fields::number(object, b"usdc")?);
+    let ts_event = time(object, b"time")?;
+    Ok(Balance { asset: Symbol::new(MARGIN_ASSET)?, total: None, free: None, locked: None, change, ts_event })
+}
+
+/// `webData2` and `clearinghouseState`: all positions, and what they stand on.
+pub(super) fn clearinghouse(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    clearinghouse_state(&Object::parse(object.need(b"clearinghouseState")?)?, buffer)
+}
+
+pub(super) fn clearinghouse_state(state: &impl Keyed, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    let ts_event = fields::told_unix_ms(state, b"time")?;
+    let margin = Object::parse(state.need(b"marginSummary")?)?;
+    buffer.push_balance(Balance {
+        asset: Symbol::new(MARGIN_ASSET)?,
+        total: Some(fields::number(&margin, b"accountValue")?),
+        free: fields::told_number(state, b"withdrawable")?,
+        locked: Some(fields::number(&margin, b"totalMarginUsed")?),
+        change: None,
+        ts_event,
+    })?;
+    fields::each(state.need(b"assetPositions")?, |entry| {
+        buffer.push_position(position(&Object::parse(entry.need(b"position")?)?, ts_event)?)
+    })?;
+    buffer.cover_positions(Coverage::All)?;
+    Ok(Event::Account)
+}
+
+pub(super) fn position(object: &impl Keyed, ts_event: Nanos) -> Result<PositionUpdate, ParseError> {
+    let qty: Decimal = fields::number(object, b"szi")?;
+    Ok(PositionUpdate {
+        symbol: symbol(object)?,
+        leg: PositionLeg::Net,
+        qty,
+        entry_px: fields::told_amount(object, b"entryPx")?,
+        unrealised: fields::told_number(object, b"unrealizedPnl")?,
+        ts_event,
+    })
+}

@@ -1,0 +1,68 @@
+//! Hyperliquid's rules (hyperliquid.gitbook.io/hyperliquid-docs/for-developers/api/websocket).
+
+use super::keys::KEYS;
+use super::{detection, listing, login};
+use crate::checksum::Checksum;
+use crate::listing::{InstrumentList, ListRequest};
+use crate::rules::{
+    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
+};
+use tt_model::Nanos;
+
+/// Hyperliquid.
+pub(crate) static RULES: Rules = Rules {
+    name: "hyperliquid",
+    tested: Tested::Captured,
+    streams: "wss://api.hyperliquid.xyz/ws",
+    rest: Some("https://api.hyperliquid.xyz"),
+    // Perpetuals, spot markets.
+    instruments: InstrumentList {
+        request: ListRequest::Post("/info", &[r#"{"type":"meta"}"#, r#"{"type":"spotMeta"}"#]),
+        parse: listing::parse,
+    },
+    main_symbol: "BTC",
+    snapshot: None,
+    topics: &[
+        Topic::standard(TopicKind::Book, r#"{"type":"l2Book","coin":"{symbol}"}"#),
+        Topic::standard(TopicKind::BestLevels, r#"{"type":"bbo","coin":"{symbol}"}"#),
+        Topic::standard(TopicKind::Trades, r#"{"type":"trades","coin":"{symbol}"}"#),
+        Topic::standard(TopicKind::MarkPrice, r#"{"type":"activeAssetCtx","coin":"{symbol}"}"#),
+        Topic::optional(TopicKind::Candles, r#"{"type":"candle","coin":"{symbol}","interval":"1m"}"#),
+        Topic::optional(TopicKind::Ticker, r#"{"type":"allMids"}"#),
+    ],
+    depths: &[],
+    depth: 0,
+    truncates: false,
+    request: RequestRule {
+        text: r#"{"method":"{method}","subscription":{topics}}"#,
+        subscribe: "subscribe",
+        unsubscribe: "unsubscribe",
+        grouping: Grouping::One,
+    },
+    response: ResponseRule {
+        starts: &["{\"channel\":\"subscriptionResponse\"", "{\"channel\":\"error\""],
+        id: None,
+        is_per_topic: true,
+        accepted: None,
+        rejected: &[("/channel", "error")],
+        reason: &["/data"],
+        subject: &["/data/subscription/coin"],
+    },
+    join: JoinRule::Whole,
+    numbering: Numbering::None,
+    checksum: Checksum::None,
+    may_lock: false,
+    // The venue closes what has been silent for a minute.
+    keep_alive: KeepAlive { ping: Some((r#"{"method":"ping"}"#, Nanos::from_secs(20))), enable: None, pong: None },
+    silence_max: Nanos::from_secs(45),
+    topics_max: 1000,
+    topics_per_request: 1,
+    // Two thousand messages a minute and address.
+    request_gap: Nanos::from_millis(50),
+    snapshot_gap: Nanos::from_millis(250),
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    account: Some(login::ACCOUNT),
+    l3: None,
+    documented_keys: KEYS,
+    detection: detection::DETECTION,
+};

@@ -1,0 +1,88 @@
+//! Kraken's rules, WebSocket version 2 (docs.kraken.com/api/docs/websocket-v2).
+
+use super::keys::KEYS;
+use super::{checksum, detection, listing, login};
+use crate::checksum::Checksum;
+use crate::listing::{InstrumentList, ListRequest};
+use crate::rules::{
+    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
+};
+use tt_model::Nanos;
+
+/// Kraken.
+pub(crate) static RULES: Rules = Rules {
+    name: "kraken",
+    tested: Tested::Captured,
+    streams: "wss://ws.kraken.com/v2",
+    rest: None,
+    instruments: InstrumentList {
+        request: ListRequest::Message(r#"{"method":"subscribe","params":{"channel":"instrument","snapshot":true}}"#),
+        parse: listing::parse,
+    },
+    main_symbol: "BTC/USD",
+    snapshot: None,
+    topics: &[
+        Topic::standard(TopicKind::Book, r#""channel":"book","depth":{depth},"symbol":[{symbols}]"#),
+        Topic::standard(TopicKind::Ticker, r#""channel":"ticker","symbol":[{symbols}]"#),
+        Topic::standard(TopicKind::Trades, r#""channel":"trade","symbol":[{symbols}]"#),
+        Topic::optional(TopicKind::Candles, r#""channel":"ohlc","interval":1,"symbol":[{symbols}]"#),
+    ],
+    depths: &[10, 25, 100, 500, 1000],
+    depth: 25,
+    truncates: true,
+    request: RequestRule {
+        text: r#"{"method":"{method}","params":{{topics}},"req_id":{id}}"#,
+        subscribe: "subscribe",
+        unsubscribe: "unsubscribe",
+        grouping: Grouping::Symbols,
+    },
+    // A refused subscription leaves the socket open and silent.
+    response: ResponseRule {
+        starts: &["{\"error\"", "{\"method\"", "{\"req_id\""],
+        id: Some("/req_id"),
+        is_per_topic: true,
+        accepted: None,
+        rejected: &[("/success", "false"), ("/error", "")],
+        reason: &["/error"],
+        subject: &["/symbol"],
+    },
+    join: JoinRule::Socket,
+    numbering: Numbering::Times,
+    checksum: Checksum::Levels(checksum::OF_LEVELS),
+    may_lock: false,
+    keep_alive: KeepAlive {
+        ping: Some((r#"{"method":"ping","req_id":0}"#, Nanos::from_secs(15))),
+        enable: None,
+        pong: None,
+    },
+    // A heartbeat each second.
+    silence_max: Nanos::from_secs(10),
+    topics_max: 1000,
+    topics_per_request: 300,
+    request_gap: Nanos::from_millis(250),
+    snapshot_gap: Nanos::from_millis(100),
+    // As of other venues: the limit of messages is not documented.
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    account: Some(login::ACCOUNT),
+    l3: Some(&LEVEL3),
+    documented_keys: KEYS,
+    detection: detection::DETECTION,
+};
+
+/// The feed of single orders, which wants a login (docs.kraken.com, "Orders (Level 3)").
+pub(crate) static LEVEL3: Rules = Rules {
+    tested: Tested::UnverifiedLive,
+    streams: "wss://ws-l3.kraken.com/v2",
+    topics: &[Topic::standard(
+        TopicKind::Book,
+        r#""channel":"level3","depth":{depth},"symbol":[{symbols}],"token":"{token}""#,
+    )],
+    depths: &[10, 100, 1000],
+    depth: 100,
+    checksum: Checksum::Orders(checksum::OF_ORDERS),
+    // The rate of subscriptions: 100 levels count 25 of 200 a second.
+    topics_max: 200,
+    topics_per_request: 4,
+    request_gap: Nanos::from_secs(1),
+    ..RULES
+};

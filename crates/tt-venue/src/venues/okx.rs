@@ -1,0 +1,9 @@
+//! OKX, API version 5.
+
+mod checksum;
+mod detection;
+mod keys;
+mod listing;
+mod login;
+pub(super) mod messages;
+pub(super) mod rules;

@@ -1,0 +1,36 @@
+//! OKX's list of instruments (`/api/v5/public/instruments`).
+
+use crate::decimal::Decimal;
+use crate::error::ParseError;
+use crate::listing::{ContractUnit, Entry, Listing, entries};
+use alloc::vec::Vec;
+
+pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
+    entries(body, &["data"], listing)
+}
+
+fn listing(entry: Entry<'_>) -> Option<Listing> {
+    // Contracts name their underlying pair instead of currencies.
+    let underlying = || entry.text("uly")?.split_once('-');
+    let (base, quote) = entry.text("baseCcy").zip(entry.text("quoteCcy")).or_else(underlying)?;
+    Some(Listing {
+        symbol: entry.string("instId")?,
+        name: Listing::name_of(base, quote, entry.text("settleCcy")),
+        tick_size: entry.number("tickSz")?,
+        lot_size: entry.number("lotSz")?,
+        unit: unit(entry)?,
+    })
+}
+
+/// A contract over `ctVal` times `ctMult` of the base asset, or of the quote asset if it is inverse.
+fn unit(entry: Entry<'_>) -> Option<ContractUnit> {
+    let size = || {
+        let (value, times) = (entry.number("ctVal")?, entry.number("ctMult").unwrap_or(Decimal::new(1, 0)));
+        Some(Decimal::new(value.mantissa.checked_mul(times.mantissa)?, value.decimals.checked_add(times.decimals)?))
+    };
+    match entry.text("ctType") {
+        Some("linear") => size().map(ContractUnit::Linear),
+        Some("inverse") => size().map(ContractUnit::Inverse),
+        Some(_) | None => Some(ContractUnit::Base),
+    }
+}

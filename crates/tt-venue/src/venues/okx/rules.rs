@@ -1,0 +1,88 @@
+//! OKX's rules, API version 5 (www.okx.com/docs-v5/en, "Order book trading: market data").
+
+use super::keys::KEYS;
+use super::messages::parse_snapshot;
+use super::{checksum, detection, listing, login};
+use crate::checksum::Checksum;
+use crate::listing::{InstrumentList, ListRequest};
+use crate::rules::{
+    Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules, Snapshot,
+    Tested, Topic, TopicKind,
+};
+use tt_model::Nanos;
+
+const BUSINESS: &str = "wss://ws.okx.com:8443/ws/v5/business";
+
+/// OKX.
+pub(crate) static RULES: Rules = Rules {
+    name: "okx",
+    tested: Tested::Captured,
+    streams: "wss://ws.okx.com:8443/ws/v5/public",
+    rest: Some("https://www.okx.com"),
+    instruments: InstrumentList {
+        request: ListRequest::Get(&[
+            "/api/v5/public/instruments?instType=SPOT",
+            "/api/v5/public/instruments?instType=SWAP",
+            "/api/v5/public/instruments?instType=FUTURES",
+        ]),
+        parse: listing::parse,
+    },
+    main_symbol: "BTC-USDT",
+    snapshot: Some(Snapshot {
+        path: "/api/v5/market/books?instId={symbol}&sz=400&source=0",
+        parse: parse_snapshot,
+        parse_general: parse_snapshot,
+    }),
+    topics: &[
+        Topic::standard(TopicKind::Book, r#"{"channel":"books","instId":"{symbol}"}"#),
+        Topic::standard(TopicKind::Ticker, r#"{"channel":"tickers","instId":"{symbol}"}"#),
+        Topic::standard(TopicKind::Trades, r#"{"channel":"trades","instId":"{symbol}"}"#),
+        Topic::optional(TopicKind::BestLevels, r#"{"channel":"bbo-tbt","instId":"{symbol}"}"#),
+        Topic::optional(TopicKind::MarkPrice, r#"{"channel":"mark-price","instId":"{symbol}"}"#),
+        Topic::optional(TopicKind::IndexPrice, r#"{"channel":"index-tickers","instId":"{symbol}"}"#),
+        Topic::optional(TopicKind::Funding, r#"{"channel":"funding-rate","instId":"{symbol}"}"#),
+        Topic::optional(TopicKind::OpenInterest, r#"{"channel":"open-interest","instId":"{symbol}"}"#),
+        Topic::optional(TopicKind::Liquidations, r#"{"channel":"liquidation-orders","instType":"SWAP"}"#),
+        Topic::optional_at(TopicKind::Candles, r#"{"channel":"candle1m","instId":"{symbol}"}"#, BUSINESS),
+    ],
+    depths: &[400],
+    depth: 400,
+    truncates: true,
+    request: RequestRule {
+        text: r#"{"op":"{method}","args":[{topics}]}"#,
+        subscribe: "subscribe",
+        unsubscribe: "unsubscribe",
+        grouping: Grouping::Topics,
+    },
+    // `{"event":"subscribe","arg":{"channel":"books","instId":"BTC-USDT"},"connId":".."}`.
+    response: ResponseRule {
+        starts: &["{\"event\""],
+        id: None,
+        is_per_topic: true,
+        accepted: None,
+        rejected: &[("/event", "error")],
+        reason: &["/msg"],
+        subject: &["/arg/instId"],
+    },
+    join: JoinRule::Both(Overlap::Follows),
+    numbering: Numbering::Chain,
+    // All zeros since June 2026.
+    checksum: Checksum::Levels(checksum::OF_LEVELS),
+    // New listings begin with a call auction.
+    may_lock: true,
+    keep_alive: KeepAlive { ping: Some(("ping", Nanos::from_secs(20))), enable: None, pong: None },
+    // Each ping is answered.
+    silence_max: Nanos::from_secs(45),
+    topics_max: 1000,
+    topics_per_request: 100,
+    // 480 requests an hour.
+    request_gap: Nanos::from_millis(500),
+    // 40 books in two seconds.
+    snapshot_gap: Nanos::from_millis(100),
+    // Two requests each, of 480 an hour.
+    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(20) },
+    account: Some(login::ACCOUNT),
+    l3: None,
+    documented_keys: KEYS,
+    detection: detection::DETECTION,
+};

@@ -1,0 +1,183 @@
+//! Everything that workers are built from, at the start, after a reload and after a panic.
+
+mod reload;
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use nix::ifaddrs::getifaddrs;
+use tt_meter::Sampler;
+use tt_model::Nanos;
+use tt_net::stream::StreamListener;
+use tt_net::{Poller, UdpSocket, raise_descriptor_limit};
+use tt_os::clock;
+use tt_turn::WorkerId;
+use tt_turn::config::Config as EngineConfig;
+use tt_turn::shared::Shared;
+
+use crate::commands::WorkerCommand;
+use crate::config::TurnConfig;
+use crate::counters::WorkerStatus;
+use crate::event_log::EventLog;
+use crate::relays::{RelayPlan, Relays};
+use crate::section::StreamLimits;
+use crate::streams::{Certificates, Sources, StreamPlan, Streams, Takes};
+use crate::worker::{InboundRings, Parts, WorkerEndpoint, WorkerLinks};
+use reload::InForce;
+
+/// Descriptors that are not relay sockets: files, listeners, HTTP connections.
+const DESCRIPTORS_KEPT: u64 = 128;
+/// Receive buffer of a listener in bytes, if the system allows it.
+const LISTENER_BUFFER: usize = 4 << 20;
+
+/// The sockets and queues of one worker, before it has an engine.
+pub(crate) struct WorkerIo {
+    pub(crate) poller: Poller,
+    pub(crate) listeners: Vec<UdpSocket>,
+    pub(crate) stream_listeners: Vec<(StreamListener, Takes)>,
+    pub(crate) inbound: InboundRings,
+    pub(crate) commands: Receiver<WorkerCommand>,
+}
+
+/// Everything that workers are built from.
+pub(crate) struct Blueprint {
+    /// What a reload replaces.
+    in_force: ArcSwap<InForce>,
+    /// The UDP listeners.
+    listen: Vec<SocketAddr>,
+    engine: EngineConfig,
+    plan: RelayPlan,
+    pub(crate) stream_plan: StreamPlan,
+    pub(crate) shared: Arc<Shared>,
+    nonce_key: [u8; 32],
+    pub(crate) stop: Arc<AtomicBool>,
+    /// Delay between a panic of a worker and its restart.
+    pub(crate) restart_delay: Duration,
+    epoch: Instant,
+}
+
+impl Blueprint {
+    pub(crate) fn new(config: &TurnConfig, listen: &[SocketAddr]) -> anyhow::Result<Self> {
+        let mut engine = EngineConfig::new(&config.realm);
+        engine.channel_numbers = config.channel_numbers;
+        engine.password_algorithms = config.password_algorithms;
+        engine.hairpin = config.hairpin;
+        let nonce_key = random()?;
+        let seed = getrandom::u64().context("turn: no random bytes from the system")?;
+        Ok(Self {
+            in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key)?),
+            listen: listen.to_vec(),
+            engine,
+            plan: relay_plan(config)?,
+            stream_plan: stream_plan(config)?,
+            shared: Arc::new(Shared::new(config.quotas, config.allocations_max, seed)),
+            nonce_key,
+            stop: Arc::new(AtomicBool::new(false)),
+            restart_delay: config.restart_delay,
+            epoch: Instant::now(),
+        })
+    }
+
+    pub(crate) fn worker(
+        &self,
+        id: WorkerId,
+        worker_io: WorkerIo,
+        endpoints: Vec<WorkerEndpoint>,
+        event_log: EventLog,
+    ) -> anyhow::Result<Parts> {
+        let WorkerIo { poller, listeners, stream_listeners, inbound, commands } = worker_io;
+        for (key, listener) in (0u64..).zip(&listeners) {
+            // With a smaller buffer a burst loses datagrams earlier, which is counted.
+            let _ = listener.set_buffers(LISTENER_BUFFER, true);
+            listener.take_trains().context("turn: cannot enable GRO")?;
+            poller.add(listener, key).context("turn: cannot poll a listener")?;
+        }
+        let streams = Streams::new(self.stream_plan.clone(), stream_listeners);
+        streams.register(&poller).context("turn: cannot poll a listener")?;
+        let mut server = self.engine(id)?;
+        let mut relays = Relays::new(self.plan.clone());
+        relays
+            .fill(&mut server, &poller)
+            .map_err(|(addr, error)| anyhow::anyhow!("turn: cannot bind a relay socket on {}: {error}", addr.ip()))?;
+        Ok(Parts {
+            server,
+            listeners,
+            relays,
+            streams,
+            poller,
+            sampler: Sampler::new(clock::calibration().clock, self.in_force.load().config.sample_one_in),
+            links: WorkerLinks::new(endpoints),
+            inbound,
+            commands,
+            event_log,
+            status: Arc::new(WorkerStatus::default()),
+            stop: Arc::clone(&self.stop),
+            busy_poll: Nanos(u64::from(self.in_force.load().config.busy_poll_us) * 1_000),
+            epoch: self.epoch,
+        })
+    }
+}
+
+impl fmt::Debug for Blueprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blueprint").field("listen", &self.listen).finish_non_exhaustive()
+    }
+}
+
+/// Returns the share of one worker: of the ports, of the descriptors and of the allocations.
+fn relay_plan(config: &TurnConfig) -> anyhow::Result<RelayPlan> {
+    let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
+    let (workers, ips) = (config.workers as u64, config.relay_ips.len() as u64);
+    let ports = u64::from(config.relay_ports.high - config.relay_ports.low) + 1;
+    let by_ports = (ports * ips / workers).max(ips);
+    let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
+    let by_descriptors = (descriptors.saturating_sub(kept) / workers).max(ips);
+    let sockets_max = by_ports.min(by_descriptors).min(u64::from(config.allocations_max) * ips);
+    Ok(RelayPlan { ips: config.relay_ips.clone(), ports: config.relay_ports, sockets_max: sockets_max as u32 })
+}
+
+/// Returns what the connections of all workers share. The number of descriptors bounds the connections.
+fn stream_plan(config: &TurnConfig) -> anyhow::Result<StreamPlan> {
+    let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
+    let connections_max = connections_max(config, descriptors);
+    let certificates = config.certificate.as_ref().map(Certificates::read).transpose().context("turn")?;
+    Ok(StreamPlan {
+        limits: StreamLimits { connections_max, ..config.streams },
+        certificates: certificates.map(Arc::new),
+        sources: Arc::new(Sources::default()),
+    })
+}
+
+/// Returns the maximum number of connections: the configured one, or a quarter of the descriptors if that is less.
+fn connections_max(config: &TurnConfig, descriptors: u64) -> u32 {
+    let by_descriptors = u32::try_from(descriptors / 4).unwrap_or(u32::MAX);
+    if config.takes_streams() { config.streams.connections_max.min(by_descriptors) } else { 0 }
+}
+
+/// Returns `listen`, with every address of this machine in addition to an unspecified one.
+fn every_address(listen: &[SocketAddr]) -> anyhow::Result<Vec<SocketAddr>> {
+    let mut ips: Vec<IpAddr> = Vec::new();
+    for interface in getifaddrs().context("turn: cannot read the addresses of this machine")? {
+        let Some(address) = interface.address else { continue };
+        ips.extend(address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip())));
+        ips.extend(address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())));
+    }
+    let mut all = listen.to_vec();
+    for addr in listen.iter().filter(|addr| addr.ip().is_unspecified()) {
+        let of_family = ips.iter().filter(|ip| ip.is_ipv4() == addr.is_ipv4());
+        all.extend(of_family.map(|ip| SocketAddr::new(*ip, addr.port())));
+    }
+    Ok(all)
+}
+
+fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).context("turn: no random bytes from the system")?;
+    Ok(bytes)
+}

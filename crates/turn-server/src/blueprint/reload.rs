@@ -1,0 +1,111 @@
+//! Changes while the server runs: new users, secrets and peer rules, and a new engine after a panic.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tt_turn::config::Capacity;
+use tt_turn::credential::Secrets;
+use tt_turn::policy::PeerPolicy;
+use tt_turn::{Server, WorkerId};
+
+use crate::commands::{WorkerCommand, WorkerHandle};
+use crate::config::TurnConfig;
+use crate::relays::Relays;
+use crate::worker::Parts;
+
+use super::{Blueprint, every_address, random};
+
+/// What a reload replaces. Of users and shared secrets only the derived keys are kept (RFC 8656 section 6).
+#[derive(Debug)]
+pub(crate) struct InForce {
+    /// Without users and secrets.
+    pub(crate) config: TurnConfig,
+    secrets: Secrets,
+}
+
+impl InForce {
+    /// Derives the keys. `nonce_key` is used if the configuration has none.
+    ///
+    /// # Errors
+    /// The system returns no random bytes.
+    pub(crate) fn new(config: TurnConfig, nonce_key: [u8; 32]) -> anyhow::Result<Self> {
+        let keys = config.nonce_keys.as_ref();
+        let mut secrets = Secrets::new(random()?, keys.map_or(nonce_key, |keys| *keys.current));
+        if let Some(previous) = keys.and_then(|keys| keys.previous.as_deref()) {
+            secrets.accept_nonce_key(*previous);
+        }
+        for user in &config.users {
+            secrets.add_user(user.name.as_bytes(), &config.realm, user.password.as_bytes());
+        }
+        for secret in &config.auth_secrets {
+            secrets.add_auth_secret(secret.0.as_bytes());
+        }
+        let config = TurnConfig { users: Vec::new(), auth_secrets: Vec::new(), nonce_keys: None, ..config };
+        Ok(Self { config, secrets })
+    }
+
+    /// Returns the keys for one worker.
+    fn secrets(&self) -> anyhow::Result<Secrets> {
+        Ok(self.secrets.with_seed(random()?))
+    }
+}
+
+impl Blueprint {
+    /// Returns the peer rules of `config` with the current addresses of this machine.
+    fn policy(&self, config: &TurnConfig) -> anyhow::Result<PeerPolicy> {
+        Ok(config.peer_policy(&every_address(&self.listen)?))
+    }
+
+    /// Creates an engine with the current users, secrets and peer rules.
+    pub(crate) fn engine(&self, id: WorkerId) -> anyhow::Result<Server> {
+        let in_force = self.in_force.load();
+        let mut engine = self.engine.clone();
+        engine.peer_policy = self.policy(&in_force.config)?;
+        // The kernel spreads clients unevenly, so every worker has room for as many allocations as sockets.
+        let caps = in_force.config.caps;
+        let capacity = Capacity {
+            permissions_per_allocation: caps.permissions,
+            channels_per_allocation: caps.channels,
+            ..Capacity::for_allocations(self.plan.sockets_max)
+        };
+        Ok(Server::new(engine, capacity, Arc::clone(&self.shared), id, in_force.secrets()?))
+    }
+
+    /// Applies the users, secrets and peer rules of `config` to every worker or to none.
+    ///
+    /// # Errors
+    /// A system call failed; the old ones stay in force.
+    pub(crate) fn reload(&self, config: TurnConfig, handles: &[WorkerHandle]) -> anyhow::Result<()> {
+        let in_force = InForce::new(config, self.nonce_key)?;
+        let command = |_: &WorkerHandle| -> anyhow::Result<WorkerCommand> {
+            let (secrets, policy) = (in_force.secrets()?, self.policy(&in_force.config)?);
+            Ok(WorkerCommand::reload(secrets, policy))
+        };
+        let commands = handles.iter().map(command).collect::<anyhow::Result<Vec<_>>>()?;
+        // A worker that restarts from here on uses the new ones.
+        self.in_force.store(Arc::new(in_force));
+        for (handle, command) in handles.iter().zip(commands) {
+            handle.send(command);
+        }
+        Ok(())
+    }
+
+    /// Replaces the engine and the relay sockets of `parts` after a panic.
+    ///
+    /// # Errors
+    /// A system call failed.
+    pub(crate) fn renew(&self, parts: &mut Parts) -> anyhow::Result<()> {
+        let mut server = self.engine(parts.server.worker())?;
+        let mut relays = Relays::new(self.plan.clone());
+        relays.counts.late = parts.relays.counts.late;
+        relays.counts.no_free_port = parts.relays.counts.no_free_port;
+        relays.counts.faults = parts.relays.counts.faults;
+        // Close the old sockets before new ones are bound.
+        parts.relays = Relays::new(self.plan.clone());
+        let filled = relays.fill(&mut server, &parts.poller);
+        filled.map_err(|(addr, error): (SocketAddr, _)| anyhow::anyhow!("{}: {error}", addr.ip()))?;
+        (parts.server, parts.relays) = (server, relays);
+        parts.streams.close_all();
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! Commands of the control plane to the workers. A worker executes them between two batches, from a bounded queue.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tt_model::{Nanos, Transport};
+use tt_net::Waker;
+use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, LiveAllocation, NoReply, ReplyFuture};
+use tt_turn::credential::Secrets;
+use tt_turn::policy::PeerPolicy;
+use tt_turn::{LiveAllocation as EngineAllocation, Server};
+
+/// Length of a worker's command queue.
+pub(crate) const COMMANDS_MAX: usize = 16;
+/// How long the control plane waits for a reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A command that a worker executes with its engine.
+pub(crate) struct WorkerCommand(Box<Command>);
+
+type Command = dyn FnOnce(&mut Server, Nanos) + Send;
+
+impl WorkerCommand {
+    /// Makes a command of a function of the engine and the time.
+    pub(crate) fn new(run: impl FnOnce(&mut Server, Nanos) + Send + 'static) -> Self {
+        Self(Box::new(run))
+    }
+
+    /// Replaces users, secrets and peer rules.
+    pub(crate) fn reload(secrets: Secrets, policy: PeerPolicy) -> Self {
+        Self::new(move |server, _| {
+            server.replace_secrets(&secrets);
+            server.replace_policy(policy);
+        })
+    }
+
+    /// Executes the command.
+    pub(crate) fn run(self, server: &mut Server, now: Nanos) {
+        (self.0)(server, now);
+    }
+}
+
+impl fmt::Debug for WorkerCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WorkerCommand(..)")
+    }
+}
+
+/// Handle for sending commands to one worker.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerHandle {
+    pub(crate) commands: SyncSender<WorkerCommand>,
+    pub(crate) waker: Waker,
+}
+
+impl WorkerHandle {
+    /// Sends a command, and waits while the queue is full. Returns false if the worker has ended.
+    pub(crate) fn send(&self, command: WorkerCommand) -> bool {
+        let is_sent = self.commands.send(command).is_ok();
+        self.waker.wake();
+        is_sent
+    }
+
+    /// Runs `query` on the worker's thread and returns its result.
+    async fn ask<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&mut Server, Nanos) -> T + Send + 'static,
+    ) -> Result<T, NoReply> {
+        let (to, reply) = oneshot::channel();
+        let command = WorkerCommand::new(move |server, now| {
+            // The receiver is gone after a time-out.
+            let _ = to.send(query(server, now));
+        });
+        self.commands.try_send(command).map_err(|_| NoReply)?;
+        self.waker.wake();
+        match tokio::time::timeout(REPLY_TIMEOUT, reply).await {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(_)) | Err(_) => Err(NoReply),
+        }
+    }
+}
+
+/// The live allocations of all workers.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkerHandles {
+    workers: Arc<[WorkerHandle]>,
+}
+
+impl WorkerHandles {
+    pub(crate) fn new(workers: Arc<[WorkerHandle]>) -> Self {
+        Self { workers }
+    }
+
+    async fn page(&self, from: AllocationCursor, rows_max: usize) -> Result<AllocationPage, NoReply> {
+        let mut rows = Vec::new();
+        let mut cursor = from;
+        // One row more than requested shows whether there is another page.
+        while rows.len() <= rows_max
+            && let Some(worker) = self.workers.get(cursor.worker)
+        {
+            let (number, slot, more) = (cursor.worker, cursor.slot, rows_max + 1 - rows.len());
+            let page = worker.ask(move |server, now| {
+                let live = server.live_allocations().filter(|live| live.place >= slot && live.expires > now);
+                live.take(more).map(|live| row(number, &live, now)).collect::<Vec<_>>()
+            });
+            rows.extend(page.await?);
+            cursor = AllocationCursor { worker: cursor.worker + 1, slot: 0 };
+        }
+        let next = rows.get(rows_max).map(|row| AllocationCursor { worker: row.worker, slot: row.slot });
+        rows.truncate(rows_max);
+        Ok(AllocationPage { rows, next })
+    }
+
+    async fn find(&self, relayed: SocketAddr) -> Result<Option<LiveAllocation>, NoReply> {
+        for (number, worker) in self.workers.iter().enumerate() {
+            let found = worker.ask(move |server, now| {
+                let mut live = server.live_allocations().filter(|live| live.expires > now);
+                live.find(|live| has_relayed_addr(live, relayed)).map(|live| row(number, &live, now))
+            });
+            if let Some(found) = found.await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn end(&self, relayed: SocketAddr) -> Result<bool, NoReply> {
+        for worker in self.workers.iter() {
+            let ended = worker.ask(move |server, now| {
+                let found = server.live_allocations().find(|live| has_relayed_addr(live, relayed));
+                let flow = found.map(|live| live.flow);
+                flow.is_some_and(|flow| server.close_flow(now, &flow))
+            });
+            if ended.await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl AllocationAdmin for WorkerHandles {
+    fn page(&self, from: AllocationCursor, rows_max: usize) -> ReplyFuture<'_, AllocationPage> {
+        Box::pin(self.page(from, rows_max))
+    }
+
+    fn find(&self, relayed: SocketAddr) -> ReplyFuture<'_, Option<LiveAllocation>> {
+        Box::pin(self.find(relayed))
+    }
+
+    fn end(&self, relayed: SocketAddr) -> ReplyFuture<'_, bool> {
+        Box::pin(self.end(relayed))
+    }
+}
+
+fn has_relayed_addr(live: &EngineAllocation<'_>, relayed: SocketAddr) -> bool {
+    live.relayed == relayed || live.relayed_second == Some(relayed)
+}
+
+fn row(worker: usize, live: &EngineAllocation<'_>, now: Nanos) -> LiveAllocation {
+    LiveAllocation {
+        worker,
+        slot: live.place,
+        client: live.flow.client,
+        server: live.flow.server,
+        transport: transport_name(live.flow.transport),
+        relayed: live.relayed,
+        relayed_second: live.relayed_second,
+        user: String::from_utf8_lossy(live.user).into_owned(),
+        age_s: now.saturating_sub(live.made).0 / Nanos::PER_SECOND,
+        expires_s: live.expires.saturating_sub(now).0.div_ceil(Nanos::PER_SECOND),
+        permissions: live.permissions,
+        channels: live.channels,
+        to_peers_bytes: live.bytes_to_peers,
+        to_client_bytes: live.bytes_to_client,
+    }
+}
+
+/// Returns the name of `transport` in the API and in log events.
+pub(crate) const fn transport_name(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Udp => "udp",
+        Transport::Tcp => "tcp",
+        Transport::Tls => "tls",
+    }
+}

@@ -1,0 +1,347 @@
+//! The checked configuration of a server.
+
+mod streams;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZero;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use ipnet::IpNet;
+use tt_turn::config::{ChannelNumbers, Hairpin, PasswordAlgorithms as EngineAlgorithms};
+use tt_turn::policy::{Cidr, PeerPolicy};
+use tt_turn::shared::Quotas;
+
+use crate::credentials::{AuthSecret, MASK, NonceKeys, User, auth_secrets_in, nonce_keys_in, opaque_string, users_in};
+use crate::section::{AllocationCaps, KeySources, PortRange, QuotasSection, StreamLimits, TurnSection};
+use crate::streams::{CertificateFiles, Certificates};
+
+/// The port of STUN and TURN over UDP and TCP. RFC 8656 section 3.
+const PORT: u16 = 3478;
+/// The dynamic ports, RFC 6335, from which relayed addresses are to be taken. RFC 8656 section 7.2.
+const RELAY_PORTS: PortRange = PortRange { low: 49_152, high: 65_535 };
+const REALM: &str = "truetick";
+/// The engine's bound, RFC 8489 section 14.9.
+const REALM_CHARACTERS_MAX: usize = 127;
+const WORKERS_MAX: usize = 256;
+/// One second: with longer gaps between datagrams, a wake-up does not matter.
+const BUSY_POLL_US_MAX: u32 = 1_000_000;
+const ALLOCATIONS: u32 = 8_192;
+/// The tables for all allocations are created at the start.
+const ALLOCATIONS_MAX: u32 = 1 << 20;
+const SAMPLED_ONE_IN: u32 = 64;
+/// Less than the default stop time-outs of service managers, 30 s and 90 s.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
+const RESTART_DELAY: Duration = Duration::from_millis(250);
+
+/// An address of relay sockets, and the address that clients and peers see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayIp {
+    /// Address of this machine.
+    pub bound: IpAddr,
+    /// The same address, or the public address that a NAT maps to it.
+    pub external: IpAddr,
+}
+
+/// The checked configuration of a server, with explicit values for everything.
+#[derive(Clone, Debug)]
+pub struct TurnConfig {
+    /// Addresses and UDP ports of the listeners.
+    pub listen: Vec<SocketAddr>,
+    /// Whether the same ports accept TCP.
+    pub tcp_on_udp_ports: bool,
+    /// Further addresses and TCP ports.
+    pub listen_tcp: Vec<SocketAddr>,
+    /// Addresses and TCP ports that accept TLS only.
+    pub listen_tls: Vec<SocketAddr>,
+    /// The certificate for TLS; without one, TLS is off.
+    pub certificate: Option<CertificateFiles>,
+    /// Limits of connections over TCP and TLS.
+    pub streams: StreamLimits,
+    /// Addresses of relay sockets.
+    pub relay_ips: Vec<RelayIp>,
+    /// UDP ports of relay sockets.
+    pub relay_ports: PortRange,
+    /// Realm of the credentials.
+    pub realm: String,
+    /// Static users.
+    pub users: Vec<User>,
+    /// Secrets of time-limited credentials; each of them is valid.
+    pub auth_secrets: Vec<AuthSecret>,
+    /// Keys of nonces; without them, a random key.
+    pub nonce_keys: Option<NonceKeys>,
+    /// Password algorithms for clients.
+    pub password_algorithms: EngineAlgorithms,
+    /// Peers to allow although they are denied by default.
+    pub allow_peers: Vec<IpNet>,
+    /// Peers to deny.
+    pub deny_peers: Vec<IpNet>,
+    /// NAT64 prefixes in addition to the well-known one.
+    pub nat64_prefixes: Vec<IpNet>,
+    /// Worker threads.
+    pub workers: usize,
+    /// Channel numbers that a client may bind.
+    pub channel_numbers: ChannelNumbers,
+    /// Whether a relayed address of this server may be a peer.
+    pub hairpin: Hairpin,
+    /// Time that a worker polls for the next datagram before it blocks, microseconds.
+    pub busy_poll_us: u32,
+    /// Maximum number of live allocations, over all workers.
+    pub allocations_max: u32,
+    /// Quotas of each user and each source address.
+    pub quotas: Quotas,
+    /// Limits of each allocation.
+    pub caps: AllocationCaps,
+    /// Time that a drain may take; zero stops at once.
+    pub drain_timeout: Duration,
+    /// Delay between a panic of a worker and its restart. It doubles up to 8 s while panics repeat.
+    pub restart_delay: Duration,
+    /// One in this many datagrams is timed.
+    pub sample_one_in: u32,
+}
+
+impl TurnConfig {
+    /// Returns the defaults for a server on `listen` that relays on the same address and has no users.
+    #[must_use]
+    pub fn on(listen: SocketAddr) -> Self {
+        Self {
+            listen: vec![listen],
+            tcp_on_udp_ports: true,
+            listen_tcp: Vec::new(),
+            listen_tls: Vec::new(),
+            certificate: None,
+            streams: StreamLimits::default(),
+            relay_ips: vec![RelayIp { bound: listen.ip(), external: listen.ip() }],
+            relay_ports: RELAY_PORTS,
+            realm: REALM.into(),
+            users: Vec::new(),
+            auth_secrets: Vec::new(),
+            nonce_keys: None,
+            password_algorithms: EngineAlgorithms::Md5AndSha256,
+            allow_peers: Vec::new(),
+            deny_peers: Vec::new(),
+            nat64_prefixes: Vec::new(),
+            workers: std::thread::available_parallelism().map_or(1, NonZero::get),
+            channel_numbers: ChannelNumbers::Rfc8656,
+            hairpin: Hairpin::Allowed,
+            busy_poll_us: 0,
+            allocations_max: ALLOCATIONS,
+            quotas: Quotas::default(),
+            caps: AllocationCaps::default(),
+            drain_timeout: DRAIN_TIMEOUT,
+            restart_delay: RESTART_DELAY,
+            sample_one_in: SAMPLED_ONE_IN,
+        }
+    }
+
+    /// Returns whether the server accepts TCP or TLS.
+    #[must_use]
+    pub fn takes_streams(&self) -> bool {
+        self.tcp_on_udp_ports || !(self.listen_tcp.is_empty() && self.listen_tls.is_empty())
+    }
+
+    /// Checks `section` and fills in the defaults. Reads the files with users, secrets and nonce keys.
+    ///
+    /// # Errors
+    /// A contradiction, a value out of range, or a file that cannot be used; the error names the flag or key.
+    pub fn new(section: &TurnSection) -> anyhow::Result<Self> {
+        let listen = if section.listen.is_empty() { default_listen() } else { section.listen.clone() };
+        let mut config = Self::on(listen[0]);
+        config.relay_ips = relays(section, &listen)?;
+        config.listen = listen;
+        config.set_streams(section)?;
+        config.relay_ports = section.relay_ports.unwrap_or(RELAY_PORTS);
+        if let Some(realm) = &section.realm {
+            config.realm.clone_from(realm);
+        }
+        config.read_credentials(section)?;
+        if let Some(algorithms) = section.password_algorithms {
+            config.password_algorithms = algorithms.into();
+        }
+        config.allow_peers.clone_from(&section.allow_peer);
+        config.deny_peers.clone_from(&section.deny_peer);
+        config.nat64_prefixes.clone_from(&section.nat64_prefix);
+        config.workers = section.workers.unwrap_or(config.workers);
+        config.allocations_max = section.allocations_max.unwrap_or(ALLOCATIONS);
+        (config.quotas, config.caps) = (section.quotas.quotas(), section.quotas.caps());
+        if section.rfc5766_channel_numbers {
+            config.channel_numbers = ChannelNumbers::Rfc5766;
+        }
+        if section.hairpin == Some(false) {
+            config.hairpin = Hairpin::Denied;
+        }
+        config.busy_poll_us = section.busy_poll_us.unwrap_or(0);
+        if let Some(seconds) = section.drain_timeout_s {
+            config.drain_timeout = Duration::from_secs(seconds.into());
+        }
+        config.check(&section.key_sources)?;
+        Ok(config)
+    }
+
+    fn read_credentials(&mut self, section: &TurnSection) -> anyhow::Result<()> {
+        let named = |key, index| section.key_sources.name(key, index);
+        for (index, user) in section.user.iter().enumerate() {
+            self.users.push(User::parse(user).with_context(|| named("user", index))?);
+        }
+        for (index, path) in section.user_file.iter().enumerate() {
+            self.users.extend(users_in(path).with_context(|| named("user_file", index))?);
+        }
+        for (index, path) in section.auth_secret_file.iter().enumerate() {
+            self.auth_secrets.extend(auth_secrets_in(path).with_context(|| named("auth_secret_file", index))?);
+        }
+        if let Some(path) = &section.nonce_key_file {
+            self.nonce_keys = Some(nonce_keys_in(path).with_context(|| named("nonce_key_file", 0))?);
+        }
+        Ok(())
+    }
+
+    fn check(&self, keys: &KeySources) -> anyhow::Result<()> {
+        for (index, prefix) in self.nat64_prefixes.iter().enumerate() {
+            // RFC 6052 section 2.2.
+            let is_prefix = prefix.network().is_ipv6() && [32, 40, 48, 56, 64, 96].contains(&prefix.prefix_len());
+            let name = keys.name("nat64_prefix", index);
+            ensure!(is_prefix, "{name}: {prefix} is not an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits");
+        }
+        let named = |key| keys.name(key, 0);
+        ensure!(self.busy_poll_us <= BUSY_POLL_US_MAX, "{} must be at most {BUSY_POLL_US_MAX}", named("busy_poll_us"));
+        ensure!((1..=WORKERS_MAX).contains(&self.workers), "{} must be from 1 to {WORKERS_MAX}", named("workers"));
+        ensure!(
+            (1..=ALLOCATIONS_MAX).contains(&self.allocations_max),
+            "{} must be from 1 to {ALLOCATIONS_MAX}",
+            named("allocations_max")
+        );
+        let realm_length = self.realm.chars().count();
+        ensure!(
+            (1..=REALM_CHARACTERS_MAX).contains(&realm_length),
+            "{} must have from 1 to {REALM_CHARACTERS_MAX} characters",
+            named("realm")
+        );
+        let is_prepared = opaque_string(&self.realm).is_some_and(|prepared| *prepared == self.realm);
+        ensure!(
+            is_prepared && !self.realm.contains(['"', '\\']),
+            "{} must not contain control characters, quotes, backslashes or decomposed characters",
+            named("realm")
+        );
+        Ok(())
+    }
+
+    /// Returns `section` with every default filled in and passwords masked.
+    #[must_use]
+    pub fn effective(&self, section: &TurnSection) -> TurnSection {
+        let masked = |user: &String| format!("{}:{MASK}", user.split_once(':').map_or("", |(name, _)| name));
+        TurnSection {
+            listen: self.listen.clone(),
+            listen_tcp: self.listen_tcp.clone(),
+            listen_tls: self.listen_tls.clone(),
+            no_tcp: !self.tcp_on_udp_ports && self.listen_tcp.is_empty(),
+            cert: self.certificate.as_ref().map(|files| files.cert.clone()),
+            key: self.certificate.as_ref().map(|files| files.key.clone()),
+            relay_ip: self.relay_ips.iter().map(|relay| relay.bound).collect(),
+            external_ip: self.relay_ips.iter().map(|relay| relay.external).collect(),
+            relay_ports: Some(self.relay_ports),
+            realm: Some(self.realm.clone()),
+            user: section.user.iter().map(masked).collect(),
+            user_file: section.user_file.clone(),
+            auth_secret_file: section.auth_secret_file.clone(),
+            nonce_key_file: section.nonce_key_file.clone(),
+            nat64_prefix: self.nat64_prefixes.clone(),
+            allow_peer: self.allow_peers.clone(),
+            deny_peer: self.deny_peers.clone(),
+            workers: Some(self.workers),
+            allocations_max: Some(self.allocations_max),
+            rfc5766_channel_numbers: self.channel_numbers == ChannelNumbers::Rfc5766,
+            password_algorithms: Some(self.password_algorithms.into()),
+            quotas: QuotasSection::of(&self.quotas, self.caps),
+            streams: self.streams.into(),
+            hairpin: Some(self.hairpin == Hairpin::Allowed),
+            busy_poll_us: Some(self.busy_poll_us),
+            drain_timeout_s: u32::try_from(self.drain_timeout.as_secs()).ok(),
+            key_sources: KeySources::default(),
+        }
+    }
+
+    /// Returns [`TurnConfig::effective`] of `section`, in which users with a masked password are ignored.
+    ///
+    /// # Errors
+    /// As [`TurnConfig::new`].
+    pub fn printed(section: &TurnSection) -> anyhow::Result<TurnSection> {
+        let mut usable = section.clone();
+        usable.user.retain(|user| user.split_once(':').is_none_or(|(_, password)| password != MASK));
+        Ok(Self::new(&usable)?.effective(section))
+    }
+
+    /// Reads the certificate and its key, if there are any, without keeping them.
+    ///
+    /// # Errors
+    /// A file that cannot be read or used; the error names it.
+    pub fn check_certificate(&self) -> anyhow::Result<()> {
+        self.certificate.as_ref().map_or(Ok(()), |files| Certificates::read(files).map(drop))
+    }
+
+    /// Returns the peer policy. It always denies the server's own `listeners`.
+    ///
+    /// # Panics
+    /// If an [`IpNet`] has a prefix longer than its address, which that type rules out.
+    #[must_use]
+    pub fn peer_policy(&self, listeners: &[SocketAddr]) -> PeerPolicy {
+        let cidr = |net: &IpNet| Cidr::new(net.network(), net.prefix_len()).expect("IpNet has checked the length");
+        let mut policy = PeerPolicy::new();
+        self.allow_peers.iter().for_each(|net| policy.allow(cidr(net)));
+        self.deny_peers.iter().for_each(|net| policy.deny(cidr(net)));
+        self.nat64_prefixes.iter().for_each(|net| policy.embed_nat64(cidr(net)));
+        listeners.iter().for_each(|listener| policy.deny_listener(*listener));
+        policy
+    }
+}
+
+/// Returns the unspecified address of each family that this machine supports.
+fn default_listen() -> Vec<SocketAddr> {
+    let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+    let has = |ip: &IpAddr| tt_net::UdpSocket::bind(SocketAddr::new(*ip, 0)).is_ok();
+    let listen: Vec<_> = all.into_iter().filter(has).map(|ip| SocketAddr::new(ip, PORT)).collect();
+    if listen.is_empty() { vec![SocketAddr::new(all[0], PORT)] } else { listen }
+}
+
+/// Returns the addresses of `listen`, with the source address of the default route for an unspecified one.
+fn relay_ips_of(listen: &[SocketAddr]) -> anyhow::Result<Vec<IpAddr>> {
+    // Documentation addresses take the default route; nothing is sent to them.
+    let somewhere = |ip: IpAddr| match ip {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+    };
+    let mut ips = Vec::new();
+    for addr in listen {
+        let ip = match addr.ip() {
+            ip if ip.is_unspecified() => tt_net::source_towards(somewhere(ip)).ok(),
+            ip => Some(ip),
+        };
+        ips.extend(ip.filter(|ip| !ips.contains(ip)));
+    }
+    ensure!(!ips.is_empty(), "there is no default route to choose a relay address: set --relay-ip");
+    Ok(ips)
+}
+
+fn relays(section: &TurnSection, listen: &[SocketAddr]) -> anyhow::Result<Vec<RelayIp>> {
+    let external = &section.external_ip;
+    let relay_ip = |index| section.key_sources.name("relay_ip", index);
+    let external_ip = |index| section.key_sources.name("external_ip", index);
+    let bound = if section.relay_ip.is_empty() { relay_ips_of(listen)? } else { section.relay_ip.clone() };
+    let is_none = |ip: &IpAddr| ip.is_unspecified() || ip.is_multicast();
+    if let Some(index) = bound.iter().position(is_none) {
+        anyhow::bail!("{} {} is not an address of this machine", relay_ip(index), bound[index]);
+    }
+    if let Some(index) = external.iter().position(is_none) {
+        anyhow::bail!("{} {} is not an address that a peer can send to", external_ip(index), external[index]);
+    }
+    ensure!(external.len() <= bound.len(), "{} is given more often than --relay-ip", external_ip(bound.len()));
+    let pairs = bound.iter().enumerate().map(|(index, &bound)| {
+        let external = external.get(index).copied().unwrap_or(bound);
+        ensure!(
+            bound.is_ipv4() == external.is_ipv4(),
+            "{} {external} and relay address {bound} have different address families",
+            external_ip(index)
+        );
+        Ok(RelayIp { bound, external })
+    });
+    pairs.collect()
+}

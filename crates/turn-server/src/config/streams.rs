@@ -1,0 +1,36 @@
+//! Listeners for TCP and TLS.
+
+use std::net::SocketAddr;
+
+use anyhow::ensure;
+
+use super::TurnConfig;
+use crate::section::TurnSection;
+use crate::streams::CertificateFiles;
+
+/// The port of STUN and TURN over TLS. RFC 8656 section 3.
+const TLS_PORT: u16 = 5349;
+
+impl TurnConfig {
+    pub(super) fn set_streams(&mut self, section: &TurnSection) -> anyhow::Result<()> {
+        let named = |key| section.key_sources.name(key, 0);
+        self.listen_tcp.clone_from(&section.listen_tcp);
+        let contradicts = section.no_tcp && !self.listen_tcp.is_empty();
+        ensure!(!contradicts, "{} contradicts {}", named("listen_tcp"), named("no_tcp"));
+        self.tcp_on_udp_ports = !section.no_tcp && self.listen_tcp.is_empty();
+        self.listen_tls.clone_from(&section.listen_tls);
+        self.certificate = match (&section.cert, &section.key) {
+            (Some(cert), Some(key)) => Some(CertificateFiles { cert: cert.clone(), key: key.clone() }),
+            (None, None) => None,
+            (Some(_), None) => anyhow::bail!("{} without --key", named("cert")),
+            (None, Some(_)) => anyhow::bail!("{} without --cert", named("key")),
+        };
+        let has_certificate = self.certificate.is_some();
+        ensure!(has_certificate || self.listen_tls.is_empty(), "{} without --cert and --key", named("listen_tls"));
+        if has_certificate && self.listen_tls.is_empty() && section.listen.is_empty() {
+            self.listen_tls = self.listen.iter().map(|addr| SocketAddr::new(addr.ip(), TLS_PORT)).collect();
+        }
+        self.streams = section.streams.limits();
+        Ok(())
+    }
+}

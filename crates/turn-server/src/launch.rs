@@ -1,0 +1,81 @@
+//! Binds the sockets of a configuration and starts the workers.
+
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use anyhow::Context as _;
+use tt_net::Poller;
+use tt_net::stream::StreamListener;
+use tt_turn::WorkerId;
+
+use crate::blueprint::{Blueprint, WorkerIo};
+use crate::commands::{COMMANDS_MAX, WorkerHandle};
+use crate::config::TurnConfig;
+use crate::event_log;
+use crate::listeners::{Listeners, listens, stream_addr};
+use crate::running::{Running, StatusReader};
+use crate::streams::Takes;
+use crate::supervisor::supervise;
+use crate::worker::{InboundRings, WorkerEndpoint};
+
+/// Maximum number of ready sockets per poll.
+const READY_MAX: usize = 1_024;
+
+/// Binds everything that `config` names and starts the workers.
+///
+/// # Errors
+/// An address cannot be bound, a certificate cannot be used, or a system call failed; the error names it.
+pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
+    let Listeners { udp: mut groups, streams: mut stream_groups } = Listeners::bind(config)?;
+    let listen: Vec<_> = groups.iter().map(|group| group[0].local_addr()).collect();
+    let has_tls = config.certificate.is_some();
+    let streams: Vec<_> = stream_groups.iter().map(|(takes, group)| stream_addr(*takes, &group[0], has_tls)).collect();
+    let blueprint = Arc::new(Blueprint::new(config, &listen)?);
+    let (event_log, log) = event_log::start()?;
+
+    let (mut worker_ios, mut endpoints) = (Vec::new(), Vec::new());
+    let mut handles = Vec::with_capacity(config.workers);
+    for _ in 0..config.workers {
+        let poller = Poller::new(READY_MAX).context("turn: cannot poll sockets")?;
+        let (new_rings, inbound) = sync_channel(config.workers);
+        endpoints.push(WorkerEndpoint { new_rings, waker: poller.waker() });
+        let (to, commands) = sync_channel(COMMANDS_MAX);
+        handles.push(WorkerHandle { commands: to, waker: poller.waker() });
+        let listeners = groups.iter_mut().filter_map(Vec::pop).collect();
+        let take = |(takes, group): &mut (Takes, Vec<StreamListener>)| Some((group.pop()?, *takes));
+        let stream_listeners = stream_groups.iter_mut().filter_map(take).collect();
+        worker_ios.push(WorkerIo {
+            poller,
+            listeners,
+            stream_listeners,
+            inbound: InboundRings::new(inbound),
+            commands,
+        });
+    }
+    let mut workers = Vec::with_capacity(config.workers);
+    for (id, worker_io) in (0u16..).zip(worker_ios) {
+        workers.push(blueprint.worker(WorkerId(id), worker_io, endpoints.clone(), event_log.clone())?);
+    }
+    let status = StatusReader {
+        workers: workers.iter().map(|parts| Arc::clone(&parts.status)).collect(),
+        listens: listens(&listen, &streams),
+        realm: config.realm.clone(),
+        allocations_max: config.allocations_max,
+        sample_one_in: config.sample_one_in,
+        shared: Arc::clone(&blueprint.shared),
+    };
+    let mut threads = Vec::with_capacity(config.workers);
+    for (number, parts) in workers.into_iter().enumerate() {
+        // The worker is created on its thread: the buffers of system calls are not `Send`.
+        let blueprint = Arc::clone(&blueprint);
+        let named = thread::Builder::new().name(format!("turn-{number}"));
+        let thread = named.spawn(move || supervise(parts, &blueprint));
+        threads.push(thread.context("turn: cannot start a thread")?);
+    }
+    threads.push(log);
+    let wakers = endpoints.into_iter().map(|endpoint| endpoint.waker).collect();
+    let certificates = blueprint.stream_plan.certificates.clone();
+    let stop = Arc::clone(&blueprint.stop);
+    Ok(Running { listen, streams, certificates, stop, wakers, threads, workers: handles.into(), blueprint, status })
+}

@@ -1,0 +1,62 @@
+//! A STUN/TURN server over UDP, TCP and TLS: worker threads, sockets and configuration around the engine `tt_turn`.
+//!
+//! [`start`] binds every address of a [`TurnConfig`] and starts one thread per worker, each with its own listener on
+//! every address, a pool of relay sockets and one engine. [`Running`] reads the workers' counters, reloads credentials
+//! and peer rules, drains and stops. A [`TurnSection`] is the section `[turn]` of a configuration file.
+//!
+//! ```
+//! use std::net::UdpSocket;
+//! use std::time::Duration;
+//!
+//! let mut config = turn_server::TurnConfig::on("127.0.0.1:0".parse()?);
+//! config.workers = 1;
+//! config.users.push(turn_server::User::parse("demo:demo-password")?);
+//! let server = turn_server::start(&config)?;
+//!
+//! // A STUN Binding request (RFC 8489): type, length, magic cookie, transaction id.
+//! let request = [0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+//! let client = UdpSocket::bind("127.0.0.1:0")?;
+//! client.set_read_timeout(Some(Duration::from_secs(10)))?;
+//! client.send_to(&request, server.listen()[0])?;
+//! let mut response = [0; 1500];
+//! client.recv(&mut response)?;
+//! assert_eq!(response[..2], [1, 1], "a success response");
+//! assert_eq!(response[8..20], request[8..20], "with the same transaction id");
+//!
+//! let datagrams = server.stop().accounting();
+//! assert_eq!((datagrams.input, datagrams.out, datagrams.dropped), (1, 1, 0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+mod blueprint;
+mod commands;
+mod config;
+mod counters;
+mod credentials;
+mod event_log;
+mod launch;
+mod listeners;
+mod ready;
+mod relays;
+mod running;
+mod section;
+mod streams;
+mod supervisor;
+mod worker;
+
+pub use config::{RelayIp, TurnConfig};
+pub use counters::Totals;
+pub use credentials::{AuthSecret, NonceKeys, User};
+pub use launch::start;
+pub use listeners::StreamAddr;
+pub use running::Running;
+pub use section::{
+    AllocationCaps, KeySources, PasswordAlgorithms, PortRange, QuotasSection, StreamLimits, StreamsSection, TurnSection,
+};
+pub use streams::CertificateFiles;
+
+#[cfg(test)]
+mod tests;

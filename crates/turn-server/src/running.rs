@@ -1,0 +1,166 @@
+//! A running server: its addresses, its status, reload, drain and stop.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use tt_net::Waker;
+use tt_os::clock;
+use tt_status::turn::{AllocationAdmin, CallErrors, TurnStatus};
+use tt_status::{Reading, timing};
+use tt_turn::shared::Shared;
+
+use crate::blueprint::Blueprint;
+use crate::commands::{WorkerHandle, WorkerHandles};
+use crate::config::TurnConfig;
+use crate::counters::{self, Totals, WorkerStatus};
+use crate::listeners::StreamAddr;
+use crate::streams::Certificates;
+
+/// A running server. Without [`Running::stop`] its threads run until the process ends.
+#[derive(Debug)]
+pub struct Running {
+    pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) streams: Vec<StreamAddr>,
+    pub(crate) certificates: Option<Arc<Certificates>>,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) wakers: Vec<Waker>,
+    pub(crate) threads: Vec<JoinHandle<()>>,
+    pub(crate) workers: Arc<[WorkerHandle]>,
+    pub(crate) blueprint: Arc<Blueprint>,
+    pub(crate) status: StatusReader,
+}
+
+/// Reads the status of the workers from any thread.
+#[derive(Clone, Debug)]
+pub(crate) struct StatusReader {
+    pub(crate) workers: Arc<[Arc<WorkerStatus>]>,
+    pub(crate) listens: Vec<String>,
+    pub(crate) realm: String,
+    pub(crate) allocations_max: u32,
+    pub(crate) sample_one_in: u32,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Running {
+    /// Returns the addresses of all listeners, as `TRANSPORT ADDRESS`.
+    #[must_use]
+    pub fn listens(&self) -> &[String] {
+        &self.status.listens
+    }
+
+    /// Returns the addresses that accept connections.
+    #[must_use]
+    pub fn streams(&self) -> &[StreamAddr] {
+        &self.streams
+    }
+
+    /// Reads the certificate files again. New handshakes use the new certificate; open connections stay.
+    ///
+    /// # Errors
+    /// A file that cannot be read or used; the error names it and the current certificate stays in use.
+    pub fn reload_certificates(&self) -> anyhow::Result<()> {
+        self.certificates.as_ref().map_or(Ok(()), |certificates| certificates.reload())
+    }
+
+    /// Returns the UDP addresses, with the kernel's choice for port 0.
+    #[must_use]
+    pub fn listen(&self) -> &[SocketAddr] {
+        &self.listen
+    }
+
+    /// Returns the counters as of at most 100 ms ago.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.status.totals()
+    }
+
+    /// Returns the reading of the status, for the control plane.
+    #[must_use]
+    pub fn reading(&self) -> Reading<TurnStatus> {
+        let status = self.status.clone();
+        Arc::new(move || status.read())
+    }
+
+    /// Returns access to the live allocations of all workers, for the control plane.
+    #[must_use]
+    pub fn allocation_admin(&self) -> Arc<dyn AllocationAdmin> {
+        Arc::new(WorkerHandles::new(Arc::clone(&self.workers)))
+    }
+
+    /// Rejects new allocations from now on; live allocations continue.
+    pub fn drain(&self) {
+        self.status.shared.drain();
+    }
+
+    /// Returns the number of live allocations.
+    #[must_use]
+    pub fn allocations(&self) -> u32 {
+        self.status.shared.allocations()
+    }
+
+    /// Returns the realm of the credentials.
+    #[must_use]
+    pub fn realm(&self) -> &str {
+        &self.status.realm
+    }
+
+    /// Applies the users, secrets and peer rules of `config`, and nothing else of it, to every worker or to none.
+    ///
+    /// # Errors
+    /// A system call failed; the old ones stay in force.
+    pub fn reload(&self, config: TurnConfig) -> anyhow::Result<()> {
+        self.blueprint.reload(config, &self.workers)
+    }
+
+    /// Stops the workers after their current round and returns the final counters.
+    pub fn stop(self) -> Totals {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wakers.iter().for_each(Waker::wake);
+        for thread in self.threads {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the TURN server panicked");
+            }
+        }
+        self.status.totals().settle()
+    }
+}
+
+impl StatusReader {
+    fn each(&self) -> impl Iterator<Item = &WorkerStatus> {
+        self.workers.iter().map(Arc::as_ref)
+    }
+
+    fn totals(&self) -> Totals {
+        Totals::of(self.each())
+    }
+
+    fn read(&self) -> TurnStatus {
+        let totals = self.totals();
+        TurnStatus {
+            listens: self.listens.clone(),
+            realm: self.realm.clone(),
+            workers: self.workers.len(),
+            ledger: totals.accounting(),
+            stages: timing::stages(&counters::stages(self.each()), self.sample_one_in, clock::calibration()),
+            allocations: totals.allocations(self.allocations_max),
+            streams: totals.streams(),
+            draining: self.shared.is_draining(),
+            workers_down: self.each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),
+            panics: self.each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
+            kernel_lost: totals.kernel_lost(),
+            faults: call_errors(&totals),
+            errors: totals.errors(),
+            refusals: totals.refusals(),
+            denied: counters::rules(self.each()),
+        }
+    }
+}
+
+fn call_errors(totals: &Totals) -> Vec<CallErrors> {
+    let failed =
+        totals.faults().into_iter().map(|(call, error, count)| CallErrors { call, error: error.name(), count });
+    let no_free_port = CallErrors { call: "relay sockets", error: "no_free_port", count: totals.no_free_port() };
+    failed.chain(Some(no_free_port).filter(|errors| errors.count > 0)).collect()
+}

@@ -1,0 +1,169 @@
+//! `[turn]`
+
+mod key_sources;
+mod quotas;
+mod streams;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+pub use key_sources::KeySources;
+pub use quotas::{AllocationCaps, QuotasSection};
+pub use streams::{StreamLimits, StreamsSection};
+
+/// Configuration of the TURN server. A key has the name of the flag of `truetick turn`, with `_` for `-`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TurnSection {
+    /// Addresses and ports for clients over UDP and TCP.
+    pub listen: Vec<SocketAddr>,
+    /// Addresses and ports for clients over TCP, instead of those of `listen`.
+    pub listen_tcp: Vec<SocketAddr>,
+    /// Addresses and TCP ports for clients over TLS only.
+    pub listen_tls: Vec<SocketAddr>,
+    /// Do not accept TCP on the ports of `listen`.
+    pub no_tcp: bool,
+    /// File with the certificate chain for TLS, PEM.
+    pub cert: Option<PathBuf>,
+    /// File with the certificate's private key, PEM.
+    pub key: Option<PathBuf>,
+    /// Addresses of relay sockets.
+    pub relay_ip: Vec<IpAddr>,
+    /// Public addresses that clients see instead of `relay_ip`, in the same order.
+    pub external_ip: Vec<IpAddr>,
+    /// UDP ports of relay sockets.
+    pub relay_ports: Option<PortRange>,
+    /// Realm of the long-term credentials. RFC 8489 section 9.2.
+    pub realm: Option<String>,
+    /// Users as `NAME:PASSWORD`, for tests.
+    pub user: Vec<String>,
+    /// Files with one `NAME:PASSWORD` per line.
+    pub user_file: Vec<PathBuf>,
+    /// Files with one secret of time-limited credentials per line.
+    pub auth_secret_file: Vec<PathBuf>,
+    /// File with one or two nonce keys, 64 hexadecimal digits per line.
+    pub nonce_key_file: Option<PathBuf>,
+    /// Password algorithms for clients.
+    pub password_algorithms: Option<PasswordAlgorithms>,
+    /// Peers to allow although they are denied by default.
+    pub allow_peer: Vec<IpNet>,
+    /// Peers to deny.
+    pub deny_peer: Vec<IpNet>,
+    /// NAT64 prefixes of the network (RFC 6052): the peer policy applies to the IPv4 addresses in them.
+    pub nat64_prefix: Vec<IpNet>,
+    /// Worker threads.
+    pub workers: Option<usize>,
+    /// Maximum number of live allocations, over all workers.
+    pub allocations_max: Option<u32>,
+    /// Accept channel numbers up to 0x7FFF, as in RFC 5766.
+    pub rfc5766_channel_numbers: bool,
+    /// Whether a relayed address of this server may be a peer [default: true].
+    pub hairpin: Option<bool>,
+    /// Time that a worker polls for the next datagram before it blocks, microseconds.
+    ///
+    /// `linger_us` is a deprecated alias.
+    #[serde(alias = "linger_us")]
+    pub busy_poll_us: Option<u32>,
+    /// Time that a drain after SIGTERM may take, seconds; 0 stops at once.
+    pub drain_timeout_s: Option<u32>,
+    /// `[turn.quotas]`
+    pub quotas: QuotasSection,
+    /// `[turn.streams]`
+    pub streams: StreamsSection,
+    /// Where each key was set, for error texts.
+    #[serde(skip)]
+    pub key_sources: KeySources,
+}
+
+/// Password algorithms for clients. RFC 8489 section 18.5.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PasswordAlgorithms {
+    /// Both: the server offers SHA-256, and older clients use MD5.
+    Md5AndSha256,
+    /// MD5 only; the server offers no algorithms.
+    Md5,
+    /// SHA-256 only; clients that know only MD5 are rejected.
+    Sha256,
+}
+
+impl PasswordAlgorithms {
+    /// The values as they are written in the configuration file and in flags.
+    pub const NAMES: [&str; 3] = ["md5-and-sha256", "md5", "sha256"];
+}
+
+impl FromStr for PasswordAlgorithms {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "md5-and-sha256" => Ok(Self::Md5AndSha256),
+            "md5" => Ok(Self::Md5),
+            "sha256" => Ok(Self::Sha256),
+            _ => Err(format!("`{text}` is not one of {}", Self::NAMES.join(", "))),
+        }
+    }
+}
+
+impl From<PasswordAlgorithms> for tt_turn::config::PasswordAlgorithms {
+    fn from(algorithms: PasswordAlgorithms) -> Self {
+        match algorithms {
+            PasswordAlgorithms::Md5AndSha256 => Self::Md5AndSha256,
+            PasswordAlgorithms::Md5 => Self::Md5,
+            PasswordAlgorithms::Sha256 => Self::Sha256,
+        }
+    }
+}
+
+impl From<tt_turn::config::PasswordAlgorithms> for PasswordAlgorithms {
+    fn from(algorithms: tt_turn::config::PasswordAlgorithms) -> Self {
+        match algorithms {
+            tt_turn::config::PasswordAlgorithms::Md5AndSha256 => Self::Md5AndSha256,
+            tt_turn::config::PasswordAlgorithms::Md5 => Self::Md5,
+            tt_turn::config::PasswordAlgorithms::Sha256 => Self::Sha256,
+        }
+    }
+}
+
+/// UDP ports from `low` to `high`, inclusive, written as `LOW-HIGH`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PortRange {
+    /// The first port.
+    pub low: u16,
+    /// The last port, not below `low`.
+    pub high: u16,
+}
+
+impl FromStr for PortRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bounds = text.split_once('-').and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
+        match bounds {
+            Some((low, high)) if 0 < low && low <= high => Ok(Self { low, high }),
+            Some(_) | None => Err(format!("`{text}` is not a port range LOW-HIGH")),
+        }
+    }
+}
+
+impl From<PortRange> for String {
+    fn from(range: PortRange) -> Self {
+        format!("{}-{}", range.low, range.high)
+    }
+}
+
+impl TryFrom<String> for PortRange {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,96 @@
+//! `[turn.quotas]`
+
+use std::num::NonZero;
+
+use serde::{Deserialize, Serialize};
+use tt_turn::config::Capacity;
+use tt_turn::shared::{Budget, Quotas};
+
+/// Quotas of each user, each allocation and each source. An absent key has its default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QuotasSection {
+    /// Live allocations of one user, reserved ports included [default: unlimited].
+    pub user_allocations: Option<NonZero<u32>>,
+    /// Payload bytes per second of one user, both directions together [default: unlimited].
+    pub user_bytes_per_second: Option<NonZero<u64>>,
+    /// Live permissions of one allocation.
+    pub permissions_per_allocation: Option<NonZero<u32>>,
+    /// Live channels of one allocation.
+    pub channels_per_allocation: Option<NonZero<u32>>,
+    /// Error replies per second to one unauthenticated source.
+    pub error_replies_per_second: Option<u32>,
+    /// Burst of error replies to one unauthenticated source.
+    pub error_replies_burst: Option<u32>,
+    /// Binding responses per second to one source [default: unlimited].
+    pub binding_replies_per_second: Option<u32>,
+    /// Burst of Binding responses to one source [default: the number per second].
+    pub binding_replies_burst: Option<u32>,
+}
+
+/// Limits of one allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AllocationCaps {
+    /// Live permissions.
+    pub permissions: u32,
+    /// Live channels.
+    pub channels: u32,
+}
+
+impl Default for AllocationCaps {
+    fn default() -> Self {
+        let Capacity { permissions_per_allocation, channels_per_allocation, .. } = Capacity::for_allocations(1);
+        Self { permissions: permissions_per_allocation, channels: channels_per_allocation }
+    }
+}
+
+impl QuotasSection {
+    /// Returns the quotas of users and sources, with defaults for absent keys.
+    #[must_use]
+    pub fn quotas(&self) -> Quotas {
+        let default = Quotas::default();
+        let errors = default.error_replies;
+        let per_second = self.binding_replies_per_second;
+        Quotas {
+            allocations_per_user: self.user_allocations.map_or(default.allocations_per_user, NonZero::get),
+            bytes_per_second_per_user: self
+                .user_bytes_per_second
+                .map_or(default.bytes_per_second_per_user, NonZero::get),
+            error_replies: Budget {
+                per_second: self.error_replies_per_second.unwrap_or(errors.per_second),
+                burst: self.error_replies_burst.unwrap_or(errors.burst),
+            },
+            binding_replies: per_second.map_or(default.binding_replies, |per_second| Budget {
+                per_second,
+                burst: self.binding_replies_burst.unwrap_or(per_second),
+            }),
+            ..default
+        }
+    }
+
+    /// Returns the limits of one allocation, with defaults for absent keys.
+    #[must_use]
+    pub fn caps(&self) -> AllocationCaps {
+        let default = AllocationCaps::default();
+        AllocationCaps {
+            permissions: self.permissions_per_allocation.map_or(default.permissions, NonZero::get),
+            channels: self.channels_per_allocation.map_or(default.channels, NonZero::get),
+        }
+    }
+
+    /// Returns the section for `quotas` and `caps`. Unlimited quotas are absent.
+    #[must_use]
+    pub fn of(quotas: &Quotas, caps: AllocationCaps) -> Self {
+        let binding = Some(quotas.binding_replies).filter(|budget| *budget != Budget::UNLIMITED);
+        Self {
+            user_allocations: NonZero::new(quotas.allocations_per_user).filter(|most| most.get() != u32::MAX),
+            user_bytes_per_second: NonZero::new(quotas.bytes_per_second_per_user).filter(|most| most.get() != u64::MAX),
+            permissions_per_allocation: NonZero::new(caps.permissions),
+            channels_per_allocation: NonZero::new(caps.channels),
+            error_replies_per_second: Some(quotas.error_replies.per_second),
+            error_replies_burst: Some(quotas.error_replies.burst),
+            binding_replies_per_second: binding.map(|budget| budget.per_second),
+            binding_replies_burst: binding.map(|budget| budget.burst),
+        }
+    }
+}

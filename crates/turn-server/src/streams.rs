@@ -1,0 +1,445 @@
+//! The connections of one worker over TCP and TLS.
+
+mod certificates;
+mod counts;
+mod sources;
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::sync::Arc;
+
+use tt_model::{FiveTuple, Nanos, Transport};
+use tt_net::stream::{Connection, Progress, Scratch, Security, StreamListener, StreamRules, Taken};
+use tt_net::{Datagram, Inbox, IoFault, Poller};
+use tt_turn::Server;
+
+use crate::section::StreamLimits;
+
+pub use certificates::CertificateFiles;
+pub(crate) use certificates::Certificates;
+pub(crate) use counts::{End, RejectReason, StreamCounts};
+pub(crate) use sources::Sources;
+
+/// Connections that are examined for one that can be displaced.
+const DISPLACED_AMONG: usize = 64;
+/// Connections accepted from one listener in one turn.
+const ACCEPTS: usize = 32;
+/// Delay before connections are accepted again after a failure (no descriptors, no memory).
+const RETRY: Nanos = Nanos::from_secs(1);
+/// The longest message: a STUN header of 20 bytes and 65,532 bytes of attributes. ChannelData is shorter.
+pub(crate) const MESSAGE_LEN_MAX: usize = 65_552;
+
+/// The transports that a listener accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// Plain TCP, and TLS if there is a certificate.
+    Both,
+    /// TLS only.
+    Tls,
+}
+
+/// What the connections of all workers share.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamPlan {
+    pub(crate) limits: StreamLimits,
+    pub(crate) certificates: Option<Arc<Certificates>>,
+    pub(crate) sources: Arc<Sources>,
+}
+
+/// Result of queueing a message for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// It is in the connection's queue.
+    Queued,
+    /// The queue is full.
+    Full,
+    /// The connection is closed.
+    Gone,
+}
+
+/// Progress of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// No bytes yet, or an incomplete message over plain TCP.
+    New,
+    /// The TLS handshake is in progress.
+    Handshake,
+    /// The TLS handshake is complete; no whole message yet.
+    TlsReady,
+    /// A whole message has been received.
+    Established,
+}
+
+#[derive(Debug)]
+struct Entry {
+    connection: Connection,
+    /// The transport is known after the first byte.
+    flow: FiveTuple,
+    takes: Takes,
+    stage: Stage,
+    /// Time of the last whole message.
+    last_message_at: Nanos,
+    /// Its entry in `deadlines`.
+    deadline: Nanos,
+    /// It is in the list of connections to flush.
+    is_dirty: bool,
+    /// It is in the list of connections to close; nothing more is read from it.
+    is_ending: bool,
+}
+
+/// The listeners and connections of one worker.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    plan: StreamPlan,
+    listeners: Vec<(StreamListener, Takes)>,
+    slots: Vec<Option<Entry>>,
+    vacant: Vec<u32>,
+    flows: HashMap<FiveTuple, u32>,
+    /// One deadline per connection. A connection that was active since gets a new one when it expires.
+    deadlines: BTreeSet<(Nanos, u32)>,
+    dirty: Vec<u32>,
+    ending: Vec<(u32, End)>,
+    accept_again_at: Option<Nanos>,
+    scratch: Scratch,
+    pub(crate) counts: StreamCounts,
+}
+
+impl Streams {
+    pub(crate) fn new(plan: StreamPlan, listeners: Vec<(StreamListener, Takes)>) -> Self {
+        Self {
+            plan,
+            listeners,
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            flows: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            dirty: Vec::new(),
+            ending: Vec::new(),
+            accept_again_at: None,
+            scratch: Scratch::default(),
+            counts: StreamCounts::default(),
+        }
+    }
+
+    /// Adds the listeners to `poller`.
+    pub(crate) fn register(&self, poller: &Poller) -> io::Result<()> {
+        (0..)
+            .zip(&self.listeners)
+            .try_for_each(|(index, (listener, _))| poller.add_stream(listener, listener_key(index)))
+    }
+
+    /// Serves `key` once: accepts connections, or puts whole messages into `inbox`. Returns the number of messages.
+    pub(crate) fn take_turn(
+        &mut self,
+        now: Nanos,
+        key: StreamKey,
+        server: &mut Server,
+        poller: &Poller,
+        inbox: &mut Inbox,
+    ) -> (Progress, u64) {
+        match key {
+            StreamKey::Listener(index) => (self.accept(now, index, server, poller), 0),
+            StreamKey::Connection(slot) => self.receive(now, slot, server, inbox),
+        }
+    }
+
+    /// Returns the transport of `key`. A connection that is read in a round closes after it, not before.
+    pub(crate) fn transport(&self, key: StreamKey) -> Transport {
+        match key {
+            StreamKey::Connection(slot) => self.entry(slot).map_or(Transport::Tcp, |entry| entry.flow.transport),
+            StreamKey::Listener(_) => Transport::Tcp,
+        }
+    }
+
+    /// Queues one message for the client of `flow`.
+    pub(crate) fn send(&mut self, flow: &FiveTuple, pieces: &[&[u8]]) -> Sent {
+        let Some(&slot) = self.flows.get(flow) else { return Sent::Gone };
+        let Some(entry) = self.slots[slot as usize].as_mut() else { return Sent::Gone };
+        match entry.connection.send(pieces, self.plan.limits.queue_bytes) {
+            Taken::Full => Sent::Full,
+            Taken::Queued => {
+                if !entry.is_dirty {
+                    entry.is_dirty = true;
+                    self.dirty.push(slot);
+                }
+                Sent::Queued
+            }
+        }
+    }
+
+    /// Closes connections whose deadline has passed, and returns the listeners to be tried again.
+    pub(crate) fn run_timers(&mut self, now: Nanos, server: &Server) -> impl Iterator<Item = u64> {
+        while let Some(&(due, slot)) = self.deadlines.first()
+            && due <= now
+        {
+            self.deadlines.pop_first();
+            self.check_deadline(now, slot, server);
+        }
+        let again = self.accept_again_at.take_if(|at| *at <= now).is_some();
+        let listeners = if again { self.listeners.len() } else { 0 };
+        (0..listeners as u32).map(listener_key)
+    }
+
+    /// Returns when [`Streams::run_timers`] must be called next.
+    pub(crate) fn next_wake(&self) -> Option<Nanos> {
+        let deadline = self.deadlines.first().map(|(due, _)| *due);
+        deadline.into_iter().chain(self.accept_again_at).min()
+    }
+
+    /// Sends what the round has queued, then closes what has ended. Returns whether there was anything to do.
+    pub(crate) fn flush_and_close(&mut self, now: Nanos, server: &mut Server) -> bool {
+        let is_idle = self.dirty.is_empty() && self.ending.is_empty();
+        for slot in std::mem::take(&mut self.dirty) {
+            let Some(entry) = self.slots[slot as usize].as_mut() else { continue };
+            entry.is_dirty = false;
+            if let Err(end) = entry.connection.flush() {
+                self.end_later(slot, End::of(end));
+            }
+        }
+        for (slot, end) in std::mem::take(&mut self.ending) {
+            self.close(now, slot, end, server);
+        }
+        !is_idle
+    }
+
+    /// Closes every connection after a panic, since its allocation has ended, and accepts waiting ones.
+    pub(crate) fn close_all(&mut self) {
+        for slot in 0..self.slots.len() as u32 {
+            self.end_later(slot, End::Panic);
+        }
+        self.accept_again_at = Some(Nanos(0));
+    }
+
+    fn entry(&self, slot: u32) -> Option<&Entry> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+
+    fn accept(&mut self, now: Nanos, index: u32, server: &mut Server, poller: &Poller) -> Progress {
+        for _ in 0..ACCEPTS {
+            let Some((listener, takes)) = self.listeners.get(index as usize) else { return Progress::Drained };
+            let takes = *takes;
+            match listener.accept() {
+                Ok(None) => return Progress::Drained,
+                Ok(Some(connection)) => match self.find_room(now, &connection, server) {
+                    Ok(()) => self.admit(now, connection, takes, poller),
+                    Err(reason) => self.counts.rejected[reason as usize] += 1,
+                },
+                Err(error) => {
+                    // The connection still waits, and the poller does not report it again.
+                    self.counts.faults.record(IoFault::of(&error));
+                    self.accept_again_at = Some(now.saturating_add(RETRY));
+                    return Progress::Drained;
+                }
+            }
+        }
+        Progress::More
+    }
+
+    /// Counts the connection against the limits. If all places are taken, an idle connection is closed to make room, so that
+    /// idle connections cannot lock out others.
+    fn find_room(&mut self, now: Nanos, connection: &Connection, server: &mut Server) -> Result<(), RejectReason> {
+        let source = connection.client().ip();
+        let admitted = self.plan.sources.admit(source, &self.plan.limits);
+        match admitted {
+            Err(RejectReason::Connections) => {
+                let victim = self.find_displaceable(now, server).ok_or(RejectReason::Connections)?;
+                self.close(now, victim, End::Displaced, server);
+                self.plan.sources.admit(source, &self.plan.limits)
+            }
+            Err(RejectReason::SourceHalfOpen | RejectReason::SourceConnections) | Ok(()) => admitted,
+        }
+    }
+
+    /// Returns a connection without an allocation and without a message in this round, among those with the first deadlines.
+    fn find_displaceable(&self, now: Nanos, server: &Server) -> Option<u32> {
+        let first = self.deadlines.iter().take(DISPLACED_AMONG).map(|(_, slot)| *slot);
+        let is_displaceable = |slot: &u32| {
+            self.entry(*slot).is_some_and(|entry| {
+                let is_half_open = entry.stage != Stage::Established;
+                is_half_open || (entry.last_message_at < now && !server.has_allocation(now, &entry.flow))
+            })
+        };
+        first.into_iter().find(is_displaceable)
+    }
+
+    fn admit(&mut self, now: Nanos, connection: Connection, takes: Takes, poller: &Poller) {
+        let source = connection.client().ip();
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            (self.slots.len() - 1) as u32
+        });
+        if let Err(error) = poller.add_stream(&connection, connection_key(slot)) {
+            self.counts.faults.record(IoFault::of(&error));
+            self.plan.sources.leave(source, true);
+            self.vacant.push(slot);
+            return;
+        }
+        let flow = FiveTuple { client: connection.client(), server: connection.server(), transport: Transport::Tcp };
+        let deadline = now.saturating_add(Nanos::from_secs(self.plan.limits.first_message_s));
+        self.deadlines.insert((deadline, slot));
+        self.counts.accepted += 1;
+        self.counts.open += 1;
+        self.counts.half_open += 1;
+        let (stage, last_message_at) = (Stage::New, now);
+        let entry =
+            Entry { connection, flow, takes, stage, last_message_at, deadline, is_dirty: false, is_ending: false };
+        self.slots[slot as usize] = Some(entry);
+    }
+
+    fn receive(&mut self, now: Nanos, slot: u32, server: &mut Server, inbox: &mut Inbox) -> (Progress, u64) {
+        let Some(entry) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+            return (Progress::Drained, 0);
+        };
+        if entry.is_ending {
+            return (Progress::Drained, 0);
+        }
+        let identity = self.plan.certificates.as_deref().map(Certificates::current);
+        let is_allocated = entry.stage == Stage::Established && server.has_allocation(now, &entry.flow);
+        let rules = StreamRules {
+            identity: identity.as_deref().map(Arc::as_ref),
+            plain: entry.takes == Takes::Both,
+            message_len_max: if is_allocated { MESSAGE_LEN_MAX } else { self.plan.limits.first_message_bytes },
+        };
+        let FiveTuple { client, server: local, .. } = entry.flow;
+        let mut count = 0;
+        let received = entry.connection.receive(&rules, &mut self.scratch, inbox.room(), |message| {
+            count += 1;
+            // The inbox has room for this many messages of this length.
+            inbox.insert(Datagram {
+                key: connection_key(slot),
+                from: client,
+                to: local,
+                bytes: message,
+                truncated: false,
+                traffic_class: 0,
+                hop_limit: 0,
+            });
+        });
+        self.counts.messages_in += count;
+        if count > 0 {
+            entry.last_message_at = now;
+        }
+        if entry.connection.has_waiting() && !entry.is_dirty {
+            entry.is_dirty = true;
+            self.dirty.push(slot);
+        }
+        self.advance(now, slot, server);
+        match received {
+            Ok(progress) => (progress, count),
+            Err(end) => {
+                self.end_later(slot, End::of(end));
+                (Progress::Drained, count)
+            }
+        }
+    }
+
+    /// Updates stage and deadline of a connection after a read.
+    fn advance(&mut self, now: Nanos, slot: u32, server: &mut Server) {
+        let Some(entry) = self.slots[slot as usize].as_mut() else { return };
+        let limits = &self.plan.limits;
+        let later = |seconds| now.saturating_add(Nanos::from_secs(seconds));
+        let security = entry.connection.security();
+        let mut deadline = entry.deadline;
+        if entry.stage == Stage::New && matches!(security, Security::Handshake | Security::Tls) {
+            entry.stage = Stage::Handshake;
+            entry.flow.transport = Transport::Tls;
+            self.counts.open_tls += 1;
+            deadline = deadline.min(later(limits.handshake_s));
+        }
+        if entry.stage == Stage::Handshake && security == Security::Tls {
+            entry.stage = Stage::TlsReady;
+            self.counts.handshakes += 1;
+            deadline = later(limits.first_message_s);
+        }
+        if entry.stage != Stage::Established && entry.connection.has_begun() {
+            entry.stage = Stage::Established;
+            self.counts.half_open -= 1;
+            self.plan.sources.establish(entry.flow.client.ip());
+            // A new connection may have the addresses of one whose reset has not been read yet.
+            if self.flows.insert(entry.flow, slot).is_some() {
+                server.close_flow(now, &entry.flow);
+            }
+            deadline = later(limits.idle_s);
+        }
+        if deadline != entry.deadline {
+            self.deadlines.remove(&(entry.deadline, slot));
+            self.deadlines.insert((deadline, slot));
+            entry.deadline = deadline;
+        }
+    }
+
+    /// Handles an expired deadline: the connection was active since, or has an allocation, or is closed.
+    fn check_deadline(&mut self, now: Nanos, slot: u32, server: &Server) {
+        let Some(entry) = self.slots[slot as usize].as_mut() else { return };
+        let idle = Nanos::from_secs(self.plan.limits.idle_s);
+        let end = match entry.stage {
+            Stage::New | Stage::TlsReady => Some(End::FirstMessageDeadline),
+            Stage::Handshake => Some(End::HandshakeDeadline),
+            Stage::Established if entry.last_message_at.saturating_add(idle) > now => None,
+            Stage::Established if server.has_allocation(now, &entry.flow) => None,
+            Stage::Established => Some(End::Idle),
+        };
+        let next = entry.last_message_at.saturating_add(idle);
+        entry.deadline = if next > now { next } else { now.saturating_add(idle) };
+        self.deadlines.insert((entry.deadline, slot));
+        if let Some(end) = end {
+            self.end_later(slot, end);
+        }
+    }
+
+    fn end_later(&mut self, slot: u32, end: End) {
+        if let Some(entry) = self.slots[slot as usize].as_mut()
+            && !entry.is_ending
+        {
+            entry.is_ending = true;
+            self.ending.push((slot, end));
+        }
+    }
+
+    fn close(&mut self, now: Nanos, slot: u32, end: End, server: &mut Server) {
+        let Some(mut entry) = self.slots[slot as usize].take() else { return };
+        let was_half_open = entry.stage != Stage::Established;
+        if self.flows.get(&entry.flow) == Some(&slot) {
+            server.close_flow(now, &entry.flow);
+            self.flows.remove(&entry.flow);
+        }
+        self.counts.unsent_bytes += entry.connection.waiting_len() as u64;
+        entry.connection.close();
+        self.deadlines.remove(&(entry.deadline, slot));
+        self.plan.sources.leave(entry.flow.client.ip(), was_half_open);
+        self.counts.ended[end as usize] += 1;
+        self.counts.open -= 1;
+        self.counts.half_open -= u64::from(was_half_open);
+        self.counts.open_tls -= u64::from(entry.flow.transport == Transport::Tls);
+        self.vacant.push(slot);
+    }
+}
+
+/// A poll key of a listener or connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamKey {
+    /// The listener of this index.
+    Listener(u32),
+    /// The connection in this slot.
+    Connection(u32),
+}
+
+const STREAM_KEYS: u64 = 1 << 62;
+const STREAM_LISTENERS: u64 = 1 << 61;
+
+const fn listener_key(index: u32) -> u64 {
+    STREAM_KEYS | STREAM_LISTENERS | index as u64
+}
+
+const fn connection_key(slot: u32) -> u64 {
+    STREAM_KEYS | slot as u64
+}
+
+/// Returns the listener or connection of a poll key, or `None` for a UDP socket.
+pub(crate) const fn stream_of(key: u64) -> Option<StreamKey> {
+    match (key & STREAM_KEYS != 0, key & STREAM_LISTENERS != 0) {
+        (true, true) => Some(StreamKey::Listener(key as u32)),
+        (true, false) => Some(StreamKey::Connection(key as u32)),
+        (false, _) => None,
+    }
+}

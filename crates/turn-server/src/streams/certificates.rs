@@ -1,0 +1,57 @@
+//! The certificate for TLS, which a reload replaces while connections stay open.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use arc_swap::{ArcSwap, Guard};
+use tt_net::stream::TlsIdentity;
+use zeroize::Zeroizing;
+
+/// The files of a certificate chain, server certificate first, and of its private key, both PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The chain.
+    pub cert: PathBuf,
+    /// The key.
+    pub key: PathBuf,
+}
+
+/// The certificate for new handshakes. A connection keeps the one that it started with.
+#[derive(Debug)]
+pub(crate) struct Certificates {
+    files: CertificateFiles,
+    identity: ArcSwap<TlsIdentity>,
+}
+
+impl Certificates {
+    /// Reads `files`.
+    ///
+    /// # Errors
+    /// A file that cannot be read or used; the error names it.
+    pub(crate) fn read(files: &CertificateFiles) -> anyhow::Result<Self> {
+        let identity = ArcSwap::from_pointee(read(files)?);
+        Ok(Self { files: files.clone(), identity })
+    }
+
+    /// Reads the files again.
+    ///
+    /// # Errors
+    /// As [`Certificates::read`]; the current certificate stays in use.
+    pub(crate) fn reload(&self) -> anyhow::Result<()> {
+        self.identity.store(Arc::new(read(&self.files)?));
+        Ok(())
+    }
+
+    pub(super) fn current(&self) -> Guard<Arc<TlsIdentity>> {
+        self.identity.load()
+    }
+}
+
+fn read(files: &CertificateFiles) -> anyhow::Result<TlsIdentity> {
+    let CertificateFiles { cert, key } = files;
+    let chain = std::fs::read(cert).with_context(|| format!("--cert: cannot read {}", cert.display()))?;
+    let secret = std::fs::read(key).with_context(|| format!("--key: cannot read {}", key.display()))?;
+    let identity = TlsIdentity::from_pem(&chain, &Zeroizing::new(secret));
+    identity.with_context(|| format!("--cert {} with --key {}", cert.display(), key.display()))
+}

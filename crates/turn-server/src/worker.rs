@@ -1,0 +1,291 @@
+//! The loop of one worker: receive a batch, pass it to the engine, send the results.
+
+mod hand_off;
+mod icmp;
+mod round;
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tt_meter::Sampler;
+use tt_model::Nanos;
+use tt_net::stream::Progress;
+use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller, UdpSocket};
+use tt_turn::relay::RelayId;
+use tt_turn::{Counters, Server};
+
+use crate::commands::WorkerCommand;
+use crate::counters::{WorkerCounters, WorkerStatus, add_engine};
+use crate::event_log::EventLog;
+use crate::ready::Ready;
+use crate::relays::{Relays, relay_of};
+use crate::streams::{MESSAGE_LEN_MAX, Streams, stream_of};
+pub(crate) use hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
+use round::listener_of;
+
+/// Maximum number of received buffers (datagrams or GRO batches) per round.
+const ROUND: usize = 64;
+/// Maximum number of datagrams per send batch.
+const BATCH: usize = 256;
+/// Bytes of replies and headers per send batch.
+const BATCH_HEADS_LEN: usize = 64 * HEAD_LEN_MAX;
+/// Length of a receive buffer. A UDP payload has at most 65,507 bytes, a GRO batch 65,535, and a message over TCP no more
+/// than this, so nothing is truncated.
+const DATAGRAM_LEN_MAX: usize = MESSAGE_LEN_MAX;
+/// Maximum length of a reply, or of a header in front of a payload.
+const HEAD_LEN_MAX: usize = 1_500;
+/// Maximum `recvmmsg` batch of one socket. It doubles while a socket is not drained.
+const READ_MAX: usize = 32;
+/// Intervals at which the engine gets the wall-clock time, and at which the status is published.
+const WALL_CLOCK_EVERY: Nanos = Nanos::from_secs(1);
+const PUBLISH_EVERY: Nanos = Nanos::from_millis(100);
+
+/// Everything that a worker owns, created before its thread starts.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) server: Server,
+    pub(crate) listeners: Vec<UdpSocket>,
+    pub(crate) relays: Relays,
+    pub(crate) streams: Streams,
+    pub(crate) poller: Poller,
+    pub(crate) sampler: Sampler,
+    /// Links to all workers, this one included.
+    pub(crate) links: WorkerLinks,
+    pub(crate) inbound: InboundRings,
+    pub(crate) commands: Receiver<WorkerCommand>,
+    pub(crate) event_log: EventLog,
+    pub(crate) status: Arc<WorkerStatus>,
+    pub(crate) stop: Arc<AtomicBool>,
+    /// How long it polls without blocking after the last datagram.
+    pub(crate) busy_poll: Nanos,
+    /// Origin of the engines' clock, the same for all workers.
+    pub(crate) epoch: Instant,
+}
+
+/// A worker on its thread.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    parts: Parts,
+    inbox: Inbox,
+    outbox: Outbox,
+    ready: VecDeque<Ready>,
+    icmp: IcmpInbox,
+    /// Relays with ICMP errors to be read.
+    faulted: Vec<RelayId>,
+    /// ICMP errors read from relays.
+    reports: Vec<(RelayId, IcmpReport)>,
+    /// The rings from other workers hold more than the last round had room for.
+    has_more_inbound: bool,
+    counts: WorkerCounters,
+    /// Counters of the engines before the last panic.
+    before: Counters,
+    /// Datagrams of the inbox that the engine has handled, or handles now.
+    handled: usize,
+    /// The counters have changed since they were published.
+    is_dirty: bool,
+    publish_at: Nanos,
+    /// It polls without blocking until then.
+    busy_poll_until: Nanos,
+    wall_clock_at: Nanos,
+}
+
+impl Worker {
+    /// Creates a worker that continues the `counts` of the one before it.
+    pub(crate) fn new(parts: Parts, counts: WorkerCounters) -> Self {
+        // The poller does not report datagrams that arrived before the sockets were added.
+        let ready = (0..parts.listeners.len() as u64).map(Ready::first).collect();
+        Self {
+            before: counts.engine,
+            handled: 0,
+            parts,
+            icmp: IcmpInbox::default(),
+            faulted: Vec::new(),
+            reports: Vec::new(),
+            has_more_inbound: false,
+            inbox: Inbox::new(ROUND, DATAGRAM_LEN_MAX),
+            outbox: Outbox::new(BATCH, BATCH_HEADS_LEN),
+            ready,
+            counts,
+            is_dirty: true,
+            publish_at: Nanos(0),
+            busy_poll_until: Nanos(0),
+            wall_clock_at: Nanos(0),
+        }
+    }
+
+    /// Runs until the stop flag is set.
+    pub(crate) fn run(&mut self) {
+        while !self.parts.stop.load(Ordering::Relaxed) {
+            let now = self.now();
+            self.run_timers(now);
+            self.wait(now);
+            self.inbox.clear();
+            self.handled = 0;
+            self.take_icmp(now);
+            self.take_handed_off();
+            self.fill(now);
+            if !self.inbox.is_empty() {
+                self.round();
+                if self.parts.busy_poll > Nanos(0) {
+                    self.busy_poll_until = self.now().saturating_add(self.parts.busy_poll);
+                }
+            }
+            self.is_dirty |= self.parts.streams.flush_and_close(now, &mut self.parts.server);
+            self.log_events();
+        }
+        self.publish_counts();
+        self.parts.status.put_stages(&self.parts.sampler);
+    }
+
+    /// Ends all allocations after a panic and returns the parts for a new worker. Datagrams that this round has not sent are
+    /// counted as lost.
+    pub(crate) fn into_parts(mut self) -> (Parts, WorkerCounters) {
+        let unsent = BATCH - self.outbox.room();
+        self.counts.panic_lost += (self.inbox.len() - self.handled.min(self.inbox.len()) + unsent) as u64;
+        let server = &mut self.parts.server;
+        if catch_unwind(AssertUnwindSafe(|| server.end_all())).is_err() {
+            tracing::error!("the engine panicked again while its allocations were ended");
+        }
+        self.publish_counts();
+        (self.parts, self.counts)
+    }
+
+    fn log_events(&mut self) {
+        let Parts { server, event_log, .. } = &mut self.parts;
+        while let Some(event) = server.poll_event() {
+            event_log.push(server.worker(), event);
+        }
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.parts.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Does what is due at `now`: commands, timers, the relay pool and the published status.
+    fn run_timers(&mut self, now: Nanos) {
+        if now >= self.wall_clock_at {
+            let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            self.parts.server.set_wall_clock(now, unix_s);
+            self.wall_clock_at = now.saturating_add(WALL_CLOCK_EVERY);
+        }
+        while let Ok(command) = self.parts.commands.try_recv() {
+            command.run(&mut self.parts.server, now);
+            self.is_dirty = true;
+        }
+        if self.parts.server.poll_timeout().is_some_and(|due| due <= now) {
+            self.parts.server.handle_timeout(now);
+            self.is_dirty = true;
+        }
+        let Parts { relays, streams, server, poller, .. } = &mut self.parts;
+        relays.maintain_pool(now, server, poller, &mut self.inbox);
+        for key in streams.run_timers(now, server) {
+            self.ready.push_back(Ready::first(key));
+        }
+        if self.is_dirty && now >= self.publish_at {
+            let Parts { status, server, .. } = &self.parts;
+            let rules_published = status.put_rules(server.policy_hits());
+            let stages_published = status.put_stages(&self.parts.sampler);
+            self.is_dirty = !(self.publish_counts() && stages_published && rules_published);
+            self.publish_at = now.saturating_add(PUBLISH_EVERY);
+        }
+    }
+
+    /// Waits until a socket is ready or a timer is due. Does not block while work is left from the last round, or while it
+    /// busy-polls.
+    fn wait(&mut self, now: Nanos) {
+        let timeout = if self.ready.is_empty()
+            && self.faulted.is_empty()
+            && !self.has_more_inbound
+            && now >= self.busy_poll_until
+        {
+            if self.is_dirty {
+                self.publish_counts();
+            }
+            let due = [
+                self.parts.server.poll_timeout(),
+                self.parts.relays.next_wake(),
+                self.parts.streams.next_wake(),
+                self.is_dirty.then_some(self.publish_at),
+                Some(self.wall_clock_at),
+            ];
+            due.into_iter().flatten().min().map(|due| Duration::from_nanos(due.saturating_sub(now).0))
+        } else {
+            Some(Duration::ZERO)
+        };
+        let left = self.ready.len();
+        let ready = &mut self.ready;
+        match self.parts.poller.wait(timeout) {
+            Ok(keys) => {
+                for &key in keys {
+                    // A socket that is still in the queue may become ready again.
+                    if !ready.iter().take(left).any(|waiting| waiting.key == key) {
+                        ready.push_back(Ready::first(key));
+                    }
+                }
+            }
+            Err(error) => self.counts.receive_faults.record(IoFault::of(&error)),
+        }
+        self.faulted.extend(self.parts.poller.faulted().iter().filter_map(|key| relay_of(*key)));
+    }
+
+    /// Reads from the ready sockets in turn until all are drained or the round is full.
+    fn fill(&mut self, now: Nanos) {
+        while self.inbox.room() > 0
+            && let Some(mut turn) = self.ready.pop_front()
+        {
+            if let Some(key) = stream_of(turn.key) {
+                let Parts { streams, server, poller, .. } = &mut self.parts;
+                let (progress, messages) = streams.take_turn(now, key, server, poller, &mut self.inbox);
+                self.counts.received += messages;
+                self.is_dirty = true;
+                if progress == Progress::More {
+                    self.ready.push_back(turn);
+                }
+                continue;
+            }
+            let socket = match relay_of(turn.key) {
+                Some(_) => self.parts.relays.socket_of(turn.key),
+                None => self.parts.listeners.get(turn.key as usize),
+            };
+            let Some(socket) = socket else { continue };
+            let want = turn.want.min(self.inbox.room());
+            match self.inbox.receive(socket, turn.key, want) {
+                Ok(received) => {
+                    self.counts.received += received.count as u64;
+                    self.counts.kernel_lost += received.lost;
+                    if !received.drained {
+                        turn.want = (turn.want * 2).min(READ_MAX);
+                        self.ready.push_back(turn);
+                    }
+                }
+                // Datagrams behind the error are still queued; the other sockets are read first.
+                Err(error) => {
+                    self.counts.receive_faults.record(IoFault::of(&error));
+                    self.ready.push_back(turn);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes hand-offs of other workers, at most half a round.
+    fn take_handed_off(&mut self) {
+        let Parts { listeners, inbound, .. } = &mut self.parts;
+        let taken = inbound.take(&mut self.inbox, ROUND / 2, |server| listener_of(listeners, server));
+        self.counts.hand_offs_in += taken.hand_offs;
+        self.counts.hand_offs_lost += taken.lost;
+        self.has_more_inbound = taken.has_more;
+    }
+
+    fn publish_counts(&mut self) -> bool {
+        self.counts.engine = self.before;
+        add_engine(&mut self.counts.engine, self.parts.server.counters());
+        self.counts.relays = self.parts.relays.counts;
+        self.counts.streams = self.parts.streams.counts;
+        self.parts.status.put_counts(&self.counts)
+    }
+}

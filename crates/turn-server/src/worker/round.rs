@@ -1,0 +1,194 @@
+//! One round: the engine handles every received datagram, and the results are sent.
+
+use std::net::SocketAddr;
+
+use tt_model::{FiveTuple, Nanos, Transport};
+use tt_net::{Datagram, Outgoing, UdpSocket};
+use tt_turn::relay::PeerPath;
+use tt_turn::{Fragmentation, Output, WorkerId};
+
+use super::hand_off::{HandOff, Target, WorkerLinks};
+use super::{HEAD_LEN_MAX, Parts, Worker};
+use crate::counters::WorkerCounters;
+use crate::relays::{relay_key, relay_of};
+use crate::streams::{Sent, stream_of};
+
+/// The longest padding of ChannelData on a stream.
+const ZEROS: [u8; 3] = [0; 3];
+
+impl Worker {
+    /// Passes every datagram of the inbox to the engine and sends the results.
+    pub(super) fn round(&mut self) {
+        let now = self.now();
+        for index in 0..self.inbox.len() {
+            if self.outbox.room() == 0 || self.outbox.head().len() < HEAD_LEN_MAX {
+                self.flush();
+            }
+            self.handled = index;
+            self.handle(now, index);
+        }
+        self.handled = self.inbox.len();
+        self.flush();
+        self.parts.links.wake();
+        self.is_dirty = true;
+    }
+
+    pub(super) fn flush(&mut self) {
+        let Parts { listeners, relays, .. } = &self.parts;
+        let sent = self.outbox.flush(&self.inbox, |key| match relay_of(key) {
+            Some(_) => relays.socket_of(key),
+            None => listeners.get(key as usize),
+        });
+        self.counts.sent += sent.datagrams;
+        self.counts.sent_relayed += sent.quoting;
+        self.counts.refused.merge(&sent.refused);
+        self.counts.orphaned += sent.orphaned;
+        self.counts.gso_batches_rejected += sent.trains_refused;
+    }
+
+    fn handle(&mut self, now: Nanos, index: usize) {
+        let datagram = self.inbox.datagram(index);
+        if datagram.truncated {
+            self.counts.truncated += 1;
+            return;
+        }
+        let Parts { server, listeners, relays, streams, sampler, links, .. } = &mut self.parts;
+        let head = self.outbox.head();
+        let transport = stream_of(datagram.key).map_or(Transport::Udp, |key| streams.transport(key));
+        let from = FiveTuple { client: datagram.from, server: datagram.to, transport };
+        let output = match relay_of(datagram.key) {
+            Some(relay) => {
+                let path = PeerPath { relay, peer: datagram.from };
+                server.handle_peer(now, path, datagram.bytes, head, sampler)
+            }
+            None => server.handle_client(now, &from, datagram.bytes, head, sampler),
+        };
+        if let Some((client, pieces)) = of_stream(from, &output, head, datagram.bytes) {
+            self.counts.sent_by_stream(streams.send(&client, &pieces), &output);
+            return;
+        }
+        // RFC 8656 section 13: a relayed datagram keeps DSCP and ECN.
+        let traffic_class = datagram.traffic_class;
+        let Some(hop_limit) = hops_left(&output, &datagram) else {
+            self.counts.hop_limit += 1;
+            return;
+        };
+        let outgoing = match output {
+            Output::Reply { len, .. } => to_client(listeners, &from).map(|to| Outgoing { head_len: len, ..to }),
+            Output::ToPeer { relay, peer, payload, ip } => {
+                let whole = ip.fragmentation == Fragmentation::Forbidden && df_applies(&from, peer);
+                let key =
+                    if whole && peer.is_ipv4() { relays.df_key(relay, &mut self.ready) } else { relay_key(relay) };
+                let quote = Some((index, payload));
+                Some(Outgoing { traffic_class, hop_limit, whole, quote, ..Outgoing::of_head(key, peer, 0) })
+            }
+            Output::ToClient { client, header_len: head_len, payload, padding_len: padding } => {
+                let quote = Some((index, payload));
+                to_client(listeners, &client).map(|to| Outgoing {
+                    traffic_class,
+                    hop_limit,
+                    head_len,
+                    quote,
+                    padding,
+                    ..to
+                })
+            }
+            Output::ToWorker { worker, path, payload } => {
+                let (to, from) = (Target::Relay(path.relay), path.peer);
+                let hand_off =
+                    HandOff { to, from, traffic_class, hop_limit, bytes: &datagram.bytes[payload.to_range()] };
+                return send_hand_off(&mut self.counts, links, worker, &hand_off);
+            }
+            // Only the worker that owns a connection can reply on it.
+            Output::HandOff(_) if transport != Transport::Udp => {
+                self.counts.hand_offs_lost += 1;
+                return;
+            }
+            Output::HandOff(worker) => {
+                let (to, from, bytes) = (Target::Flow(from.server), from.client, datagram.bytes);
+                let hand_off = HandOff { to, from, traffic_class, hop_limit, bytes };
+                return send_hand_off(&mut self.counts, links, worker, &hand_off);
+            }
+            Output::Drop(_) => return,
+        };
+        // The outbox has room, so the listener is missing.
+        if !outgoing.is_some_and(|outgoing| self.outbox.push(outgoing)) {
+            self.counts.orphaned += 1;
+        }
+    }
+}
+
+impl WorkerCounters {
+    /// Counts the result of sending `output` over TCP or TLS. It counts as sent once the connection's queue holds it.
+    pub(super) fn sent_by_stream(&mut self, sent: Sent, output: &Output) {
+        let (is_out, is_relayed) = (sent == Sent::Queued, matches!(output, Output::ToClient { .. }));
+        self.sent += u64::from(is_out);
+        self.sent_relayed += u64::from(is_out && is_relayed);
+        self.queue_full += u64::from(sent == Sent::Full);
+        self.connection_gone += u64::from(sent == Sent::Gone);
+    }
+}
+
+/// Returns the client over TCP or TLS that `output` is for, and the bytes; `None` if it is not for a connection.
+fn of_stream<'a>(
+    from: FiveTuple,
+    output: &Output,
+    head: &'a [u8],
+    datagram: &'a [u8],
+) -> Option<(FiveTuple, [&'a [u8]; 3])> {
+    let (client, pieces): (_, [&[u8]; 3]) = match *output {
+        Output::Reply { len, .. } => (from, [&head[..len], &[], &[]]),
+        Output::ToClient { client, header_len, payload, padding_len } => {
+            let padding = &ZEROS[..usize::from(padding_len)];
+            (client, [&head[..header_len], &datagram[payload.to_range()], padding])
+        }
+        Output::ToPeer { .. } | Output::ToWorker { .. } | Output::HandOff(_) | Output::Drop(_) => return None,
+    };
+    (client.transport != Transport::Udp).then_some((client, pieces))
+}
+
+/// Returns the hop limit of a relayed payload: one less per relay (RFC 8656 section 14), `None` if it is used up, zero for
+/// the system's default.
+fn hops_left(output: &Output, datagram: &Datagram<'_>) -> Option<u8> {
+    let relays_passed = match (output, relay_of(datagram.key)) {
+        // From a client to a client it passes two.
+        (Output::ToClient { .. }, None) => 2,
+        (Output::ToPeer { .. } | Output::ToClient { .. } | Output::ToWorker { .. }, _) => 1,
+        (Output::Reply { .. } | Output::HandOff(_) | Output::Drop(_), _) => 0,
+    };
+    match (datagram.hop_limit, datagram.hop_limit.saturating_sub(relays_passed)) {
+        (1.., 0) => None,
+        (_, left) => Some(left),
+    }
+}
+
+/// Returns whether DONT-FRAGMENT applies: from IPv4 to IPv4, and for clients over TCP or TLS (RFC 8656 sections 13 to
+/// 15).
+fn df_applies(from: &FiveTuple, peer: SocketAddr) -> bool {
+    from.transport != Transport::Udp || (from.client.is_ipv4() && peer.is_ipv4())
+}
+
+fn send_hand_off(counts: &mut WorkerCounters, links: &mut WorkerLinks, worker: WorkerId, hand_off: &HandOff<'_>) {
+    let is_sent = links.push(worker, hand_off);
+    let count = if is_sent { &mut counts.hand_offs_out } else { &mut counts.hand_offs_lost };
+    *count += 1;
+}
+
+/// Returns an empty datagram to a client from the address that it uses (RFC 8489 section 6.3.1.2).
+pub(super) fn to_client(listeners: &[UdpSocket], client: &FiveTuple) -> Option<Outgoing> {
+    let key = listener_of(listeners, client.server)?;
+    let is_wildcard = listeners[key as usize].local_addr().ip().is_unspecified();
+    let mut outgoing = Outgoing::of_head(key, client.client, 0);
+    outgoing.source = is_wildcard.then_some(client.server.ip());
+    Some(outgoing)
+}
+
+/// Returns the listener that receives datagrams to `server`: bound to that address, or to the unspecified one.
+pub(super) fn listener_of(listeners: &[UdpSocket], server: SocketAddr) -> Option<u64> {
+    let takes_all = |local: SocketAddr| {
+        local.ip().is_unspecified() && local.port() == server.port() && local.is_ipv4() == server.is_ipv4()
+    };
+    let position = |suits: &dyn Fn(SocketAddr) -> bool| listeners.iter().position(|socket| suits(socket.local_addr()));
+    let found = position(&|local| local == server).or_else(|| position(&takes_all))?;
+    Some(found as u64)
+}

@@ -1,0 +1,30 @@
+//! Timed rows, the latency floor of the machine, and their reports.
+//!
+//! * [`machine`] measures the machine alone: caches, the kernel's calls, lines between two cores, stalls.
+//! * [`loops`] times events through the ring between two cores.
+//! * [`report`] turns samples into rows with intervals, tables, CSV, JSON and `report.html`. It measures nothing.
+//! * [`harness`] runs one row: block by block, with every answer compared to a reference.
+//! * [`rows`] holds the rows of the three engines. A row calls the shipped function.
+//! * [`runner`] times all rows in turn; [`count`] counts instructions instead of time.
+//! * [`tables`] generates the tables of BENCHMARKING.md from kept files.
+//! * [`ring`] is `truetick bench ring`, [`floor`] is `truetick floor`.
+//!
+//! The command line is in the `truetick` crate; it fills [`Options`], [`ring::Options`] and [`floor::Options`].
+
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+pub mod count;
+pub mod floor;
+pub mod harness;
+pub mod loops;
+pub mod machine;
+pub mod report;
+pub mod ring;
+pub mod rows;
+pub mod runner;
+pub mod tables;
+
+pub use harness::results::Destination;
+pub use rows::registry::Selection;
+pub use runner::{Options, run};

@@ -1,0 +1,248 @@
+//! The shipped ring's idea once more, as it was before two of the steps.
+//!
+//! A slot is a sequence and an event of 56 bytes, as in `tt_sync::spsc`; zeroed memory is an empty ring, so that pages may
+//! come when events do. `ALIGNED` puts slots on cache lines of their own and the indices on lines apart; without it a slot
+//! lies across two lines, and producer and consumer write their indices on one. `SEQ_CST` makes every store of a sequence
+//! and an index sequentially consistent. The words of an event are relaxed atomics, so that all of this is safe code; that
+//! and their packing is what the control measures.
+
+use crate::loops::hand_over::{Receives, Sends};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tt_model::{InstrumentId, IntentFlags, IntentKind, OrderSide, OrderTerms, Price, Qty, TimeInForce};
+use zerocopy::FromZeros;
+
+/// Words of a slot: the sequence and an event.
+const SLOT: usize = 8;
+/// Words of a page.
+const PAGE: usize = 512;
+
+struct Shared<const ALIGNED: bool, const SEQ_CST: bool> {
+    words: Box<[AtomicU64]>,
+    /// Where the first slot begins.
+    first: usize,
+    mask: usize,
+    indices: Indices,
+}
+
+/// Room for two indices on one cache line, or on lines apart.
+#[repr(align(128))]
+struct Indices([AtomicU64; 32]);
+
+impl<const ALIGNED: bool, const SEQ_CST: bool> Shared<ALIGNED, SEQ_CST> {
+    const STORE: Ordering = if SEQ_CST { Ordering::SeqCst } else { Ordering::Release };
+    const LOAD: Ordering = if SEQ_CST { Ordering::SeqCst } else { Ordering::Acquire };
+
+    #[inline(always)]
+    fn slot(&self, position: u64) -> &[AtomicU64] {
+        let begin = self.first + (position as usize & self.mask) * SLOT;
+        &self.words[begin..begin + SLOT]
+    }
+
+    #[inline(always)]
+    fn tail(&self) -> &AtomicU64 {
+        &self.indices.0[0]
+    }
+
+    #[inline(always)]
+    fn head(&self) -> &AtomicU64 {
+        &self.indices.0[if ALIGNED { 16 } else { 1 }]
+    }
+}
+
+/// The sending end.
+pub(super) struct SlotSender<const ALIGNED: bool, const SEQ_CST: bool> {
+    shared: Arc<Shared<ALIGNED, SEQ_CST>>,
+    tail: u64,
+    head_seen: u64,
+}
+
+/// The receiving end.
+pub(super) struct SlotReceiver<const ALIGNED: bool, const SEQ_CST: bool> {
+    shared: Arc<Shared<ALIGNED, SEQ_CST>>,
+    head: u64,
+}
+
+/// A ring of `capacity` slots, rounded up to a power of two.
+///
+/// # Panics
+/// If the memory cannot be had.
+pub(super) fn ends<const ALIGNED: bool, const SEQ_CST: bool>(
+    capacity: usize,
+    is_touched: bool,
+) -> (SlotSender<ALIGNED, SEQ_CST>, SlotReceiver<ALIGNED, SEQ_CST>) {
+    let capacity = capacity.max(1).next_power_of_two();
+    let words = <[AtomicU64]>::new_box_zeroed_with_elems((capacity + 2) * SLOT).expect("memory for the ring");
+    if is_touched {
+        words.iter().step_by(PAGE).for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+    // Half a line off where slots are not aligned.
+    let wanted = if ALIGNED { 0 } else { SLOT / 2 };
+    let first = (SLOT + wanted - words.as_ptr().addr() / 8 % SLOT) % SLOT;
+    let indices = Indices([const { AtomicU64::new(0) }; 32]);
+    let shared = Arc::new(Shared { words, first, mask: capacity - 1, indices });
+    (SlotSender { shared: Arc::clone(&shared), tail: 0, head_seen: 0 }, SlotReceiver { shared, head: 0 })
+}
+
+impl<const ALIGNED: bool, const SEQ_CST: bool> Sends for SlotSender<ALIGNED, SEQ_CST> {
+    #[inline(always)]
+    fn send(&mut self, terms: OrderTerms) -> bool {
+        let shared = &*self.shared;
+        if self.tail - self.head_seen > shared.mask as u64 {
+            self.head_seen = shared.head().load(Shared::<ALIGNED, SEQ_CST>::LOAD);
+            if self.tail - self.head_seen > shared.mask as u64 {
+                return false;
+            }
+        }
+        let [sequence, event @ ..] = shared.slot(self.tail) else { return false };
+        for (place, word) in event.iter().zip(packed(&terms)) {
+            place.store(word, Ordering::Relaxed);
+        }
+        self.tail += 1;
+        sequence.store(self.tail, Shared::<ALIGNED, SEQ_CST>::STORE);
+        shared.tail().store(self.tail, Shared::<ALIGNED, SEQ_CST>::STORE);
+        true
+    }
+
+    #[inline(always)]
+    fn hold_next(&mut self) {
+        let capacity = self.shared.mask as u64 + 1;
+        if self.tail - self.head_seen < capacity {
+            // The sequence that is there already: only the sender stores it.
+            let sequence = (self.tail + 1).saturating_sub(capacity);
+            self.shared.slot(self.tail)[0].store(sequence, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<const ALIGNED: bool, const SEQ_CST: bool> Receives for SlotReceiver<ALIGNED, SEQ_CST> {
+    #[inline(always)]
+    fn receive(&mut self) -> Option<(u64, OrderTerms)> {
+        let shared = &*self.shared;
+        let [sequence, event @ ..] = shared.slot(self.head) else { return None };
+        if sequence.load(Shared::<ALIGNED, SEQ_CST>::LOAD) != self.head + 1 {
+            return None;
+        }
+        let mut words = [0; SLOT - 1];
+        for (word, place) in words.iter_mut().zip(event) {
+            *word = place.load(Ordering::Relaxed);
+        }
+        let number = self.head;
+        self.head += 1;
+        shared.head().store(self.head, Shared::<ALIGNED, SEQ_CST>::STORE);
+        Some((number, unpacked(words)))
+    }
+}
+
+#[inline(always)]
+fn packed(terms: &OrderTerms) -> [u64; SLOT - 1] {
+    let OrderTerms { ts_ns, client_id, limit_px, qty, trigger_px, account, strategy, instrument, .. } = *terms;
+    let OrderTerms { kind, side, tif, flags, ttl_ms, .. } = *terms;
+    [
+        ts_ns,
+        client_id,
+        limit_px.0.cast_unsigned(),
+        qty.0.cast_unsigned(),
+        trigger_px.0.cast_unsigned(),
+        u64::from(account) | u64::from(strategy) << 16 | u64::from(instrument.0) << 32,
+        kind as u64 | (side as u64) << 8 | (tif as u64) << 16 | u64::from(flags.0) << 24 | u64::from(ttl_ms) << 32,
+    ]
+}
+
+#[inline(always)]
+fn unpacked(words: [u64; SLOT - 1]) -> OrderTerms {
+    let [ts_ns, client_id, limit_px, qty, trigger_px, parties, way] = words;
+    OrderTerms {
+        ts_ns,
+        client_id,
+        limit_px: Price(limit_px.cast_signed()),
+        qty: Qty(qty.cast_signed()),
+        trigger_px: Price(trigger_px.cast_signed()),
+        account: parties as u16,
+        strategy: (parties >> 16) as u16,
+        instrument: InstrumentId((parties >> 32) as u32),
+        kind: [IntentKind::Limit, IntentKind::Market, IntentKind::Cancel, IntentKind::Cancel][way as usize & 3],
+        side: [OrderSide::Buy, OrderSide::Sell][(way >> 8) as usize & 1],
+        tif: [
+            TimeInForce::GoodTillCancel,
+            TimeInForce::ImmediateOrCancel,
+            TimeInForce::FillOrKill,
+            TimeInForce::FillOrKill,
+        ][(way >> 16) as usize & 3],
+        flags: IntentFlags((way >> 24) as u8),
+        ttl_ms: (way >> 32) as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ends, packed, unpacked};
+    use crate::loops::hand_over::{Receives, Sends};
+    use tt_model::{InstrumentId, IntentFlags, IntentKind, OrderSide, OrderTerms, Price, Qty, TimeInForce};
+
+    fn terms(n: u64) -> OrderTerms {
+        OrderTerms {
+            ts_ns: n,
+            client_id: !n,
+            limit_px: Price(-(n as i64)),
+            qty: Qty(n as i64 + 1),
+            trigger_px: Price(3 * n as i64),
+            account: n as u16 ^ 0xa5a5,
+            strategy: n as u16 ^ 0x5a5a,
+            instrument: InstrumentId(n as u32 ^ 0xdead_beef),
+            kind: [IntentKind::Limit, IntentKind::Market, IntentKind::Cancel][n as usize % 3],
+            side: [OrderSide::Buy, OrderSide::Sell][n as usize % 2],
+            tif: [TimeInForce::GoodTillCancel, TimeInForce::ImmediateOrCancel, TimeInForce::FillOrKill][n as usize % 3],
+            flags: IntentFlags(n as u8),
+            ttl_ms: n as u32 ^ 0x1234_5678,
+        }
+    }
+
+    #[test]
+    fn an_event_survives_its_words() {
+        (0..1_000).for_each(|n| assert_eq!(unpacked(packed(&terms(n))), terms(n)));
+    }
+
+    fn is_a_queue<const ALIGNED: bool, const SEQ_CST: bool>(capacity: u64) {
+        for is_touched in [false, true] {
+            let (mut sender, mut receiver) = ends::<ALIGNED, SEQ_CST>(capacity as usize, is_touched);
+            let mut next = 0;
+            for sent in 0..5 * capacity {
+                sender.hold_next();
+                while !sender.send(terms(sent)) {
+                    assert_eq!(sent - next, capacity, "full with {} of {capacity}", sent - next);
+                    sender.hold_next();
+                    assert_eq!(receiver.receive(), Some((next, terms(next))));
+                    next += 1;
+                }
+            }
+            (next..5 * capacity).for_each(|n| assert_eq!(receiver.receive(), Some((n, terms(n)))));
+            assert_eq!(receiver.receive(), None);
+        }
+    }
+
+    #[test]
+    fn every_layout_is_first_in_first_out_and_bounded() {
+        for capacity in [1, 2, 64] {
+            is_a_queue::<true, true>(capacity);
+            is_a_queue::<true, false>(capacity);
+            is_a_queue::<false, true>(capacity);
+            is_a_queue::<false, false>(capacity);
+        }
+    }
+
+    #[test]
+    fn slots_lie_where_the_switch_says() {
+        let (aligned, _) = ends::<true, false>(8, false);
+        let (across, _) = ends::<false, false>(8, false);
+        for position in 0..8 {
+            assert_eq!(aligned.shared.slot(position).as_ptr().addr() % 64, 0);
+            assert_eq!(across.shared.slot(position).as_ptr().addr() % 64, 32);
+        }
+        let apart = |head: *const _, tail: *const _| {
+            (head as *const u8 as usize / 64).abs_diff(tail as *const u8 as usize / 64)
+        };
+        assert!(apart(aligned.shared.head(), aligned.shared.tail()) >= 2);
+        assert_eq!(apart(across.shared.head(), across.shared.tail()), 0);
+    }
+}

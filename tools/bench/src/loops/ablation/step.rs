@@ -1,0 +1,154 @@
+//! The ten steps and their switches.
+
+/// A step of the ablation, in NullRing's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The standard library's clock: the starting point.
+    NaiveClock,
+    /// The counter, read in no order.
+    Rdtsc,
+    /// The counter, read after the work before it.
+    Rdtscp,
+    /// A core for each thread.
+    Affinity,
+    /// Slots and indices on cache lines of their own.
+    Alignment,
+    /// Locked memory, every page of the ring touched before the first event.
+    LockedMemory,
+    /// Real-time priority.
+    Priority,
+    /// Acquire and release in place of sequential consistency.
+    RelaxedAtomics,
+    /// An evaluator without branches that depend on the order.
+    BranchFree,
+    /// Integers in place of floats.
+    FixedPoint,
+}
+
+impl Step {
+    /// All of them in order.
+    pub const ALL: [Self; 10] = [
+        Self::NaiveClock,
+        Self::Rdtsc,
+        Self::Rdtscp,
+        Self::Affinity,
+        Self::Alignment,
+        Self::LockedMemory,
+        Self::Priority,
+        Self::RelaxedAtomics,
+        Self::BranchFree,
+        Self::FixedPoint,
+    ];
+
+    /// 1 to 10.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NaiveClock => "naive_clock",
+            Self::Rdtsc => "rdtsc",
+            Self::Rdtscp => "rdtscp",
+            Self::Affinity => "affinity",
+            Self::Alignment => "alignment",
+            Self::LockedMemory => "locked_memory",
+            Self::Priority => "priority",
+            Self::RelaxedAtomics => "relaxed_atomics",
+            Self::BranchFree => "branch_free",
+            Self::FixedPoint => "fixed_point",
+        }
+    }
+
+    /// What the switch turns on, and what it was before.
+    #[must_use]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::NaiveClock => "stamps by std::time::Instant",
+            Self::Rdtsc => {
+                "stamps by the counter without any order, before: by Instant; the last stamp may be taken before the \
+                 work is done, which looks quicker than it is"
+            }
+            Self::Rdtscp => "stamps that wait for the work before them, before: without order",
+            Self::Affinity => "each thread pinned to a core, before: left to the scheduler",
+            Self::Alignment => {
+                "each slot on a separate cache line and the indices on two lines, before: slots across two lines \
+                 and both indices on one"
+            }
+            Self::LockedMemory => {
+                "memory locked and every page of the ring touched first, before: pages come when events do"
+            }
+            Self::Priority => "both threads under SCHED_FIFO, before: the ordinary policy",
+            Self::RelaxedAtomics => "acquire and release, before: every store sequentially consistent",
+            Self::BranchFree => "every check always made, before: out at the first reason",
+            Self::FixedPoint => "prices and quantities as 64-bit integers, before: as floats",
+        }
+    }
+
+    /// The median of NullRing's chart after this step; its text has two steps more than its chart.
+    #[must_use]
+    pub const fn published_p50_ns(self) -> Option<f64> {
+        match self {
+            Self::NaiveClock | Self::Rdtsc | Self::Rdtscp => Some(800.0),
+            Self::Affinity => Some(180.0),
+            Self::Alignment | Self::LockedMemory => Some(155.0),
+            Self::Priority => Some(150.0),
+            Self::BranchFree => Some(142.0),
+            Self::RelaxedAtomics | Self::FixedPoint => None,
+        }
+    }
+}
+
+/// Which steps a build has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switches(u16);
+
+impl Switches {
+    /// Every step: the shipped ring and gate.
+    pub const FINAL: Self = Self((1 << 10) - 1);
+    /// Every step, and the ablation's own ring in place of the shipped one: the control.
+    pub const CONTROL: Self = Self(Self::FINAL.0 | 1 << 10);
+
+    /// `step` and all before it.
+    #[must_use]
+    pub const fn up_to(step: Step) -> Self {
+        Self((1 << step.number()) - 1)
+    }
+
+    /// These without `step`.
+    #[must_use]
+    pub const fn without(self, step: Step) -> Self {
+        Self(self.0 & !(1 << step as u8))
+    }
+
+    /// Whether `step` is on.
+    #[must_use]
+    pub const fn has(self, step: Step) -> bool {
+        self.0 >> step as u8 & 1 == 1
+    }
+
+    pub(super) const fn is_control(self) -> bool {
+        self.0 == Self::CONTROL.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Step, Switches};
+
+    #[test]
+    fn switches_add_up_to_the_final_build() {
+        for (index, step) in Step::ALL.into_iter().enumerate() {
+            let up_to = Switches::up_to(step);
+            let on: Vec<_> = Step::ALL.into_iter().filter(|step| up_to.has(*step)).collect();
+            assert_eq!(on, Step::ALL[..=index]);
+            assert!(!Switches::FINAL.without(step).has(step));
+        }
+        assert_eq!(Switches::up_to(Step::FixedPoint), Switches::FINAL);
+        assert_eq!(Switches::FINAL.without(Step::FixedPoint), Switches::up_to(Step::BranchFree));
+        assert!(Switches::CONTROL.is_control() && !Switches::FINAL.is_control());
+    }
+}

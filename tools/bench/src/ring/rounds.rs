@@ -1,0 +1,335 @@
+//! The runs: in every round one of each variant, so that what moves the cores moves all of them alike.
+
+use std::io::{self, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::loops::hand_over::{Clocks, HandOver, Pace, Plan, Sends, hand_over};
+use crate::loops::{Delay, Idle, read_whole};
+use crate::machine::{Jitter, JitterPlan, Threads, spin};
+use crate::report::ring::Run;
+use anyhow::{Context as _, ensure};
+use tt_meter::{Calibration, Off};
+use tt_model::{OrderIntent, OrderTerms};
+use tt_risk::Limits;
+use tt_sync::spsc::ring;
+
+use super::Options;
+use crate::rows::ring::evaluator::{digest, gate, orders};
+use crate::rows::ring::reference::Reference;
+use fastrand::Rng;
+
+/// Different orders; a run sends them over and over.
+const ORDERS: usize = 1 << 16;
+/// What the delay of the control is, nanoseconds.
+const DELAY_NS: f64 = 50.0;
+/// Samples of each time measured alone, per run.
+const ALONE: usize = 2048;
+/// An open loop's run is this long at least, nanoseconds, unless its rate makes it longer.
+const OPEN_NS: f64 = 20e6;
+/// From here on an event, or a gap of a core that spins, is a stall, nanoseconds.
+pub(super) const STALL_NS: u64 = 1_000;
+/// How long the cores spin alone in each round, nanoseconds.
+const SPIN_NS: u64 = 10_000_000;
+/// A run that is not done after this long is given up, nanoseconds.
+const TIME_MAX_NS: u64 = 20_000_000_000;
+/// Default rates of the open loops, events per second.
+const RATES: [u32; 3] = [100_000, 1_000_000, 5_000_000];
+
+/// What one run is of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Variant {
+    /// One in flight, the gate judges every event: the shipped build.
+    Gate,
+    /// The same without the gate: the event is read, and that is all.
+    Reader,
+    /// The same with the gate and a known delay after it, before the stamp.
+    Delayed,
+    /// The same as shipped with that delay between the first stamp and the push.
+    PushedLate,
+    /// The same as shipped, and both threads are watched for stalls.
+    Watched,
+    /// At this rate, the gate judges every event.
+    Open(u32),
+}
+
+impl Variant {
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Gate => "one_in_flight".to_owned(),
+            Self::Reader => "evaluator_removed".to_owned(),
+            Self::Delayed => "delay_added".to_owned(),
+            Self::PushedLate => "delay_before_push".to_owned(),
+            Self::Watched => "watched".to_owned(),
+            Self::Open(rate) => format!("open_{rate}"),
+        }
+    }
+}
+
+/// How much of everything there is.
+#[derive(Clone, Debug)]
+pub(super) struct Sizes {
+    pub(super) rounds: usize,
+    /// Recorded events with one in flight, all rounds together.
+    pub(super) events: usize,
+    pub(super) slots: usize,
+    pub(super) warmup: usize,
+    pub(super) rates: Vec<u32>,
+    pub(super) threads: Threads,
+}
+
+impl Sizes {
+    pub(super) fn new(options: &Options, cpus: [usize; 2], fifo: Option<u8>) -> Self {
+        let (rounds, events) = if options.quick { (10, 100_000) } else { (50, 1_000_000) };
+        Self {
+            rounds,
+            events: options.events.unwrap_or(events).next_multiple_of(rounds),
+            slots: options.slots,
+            warmup: options.warmup,
+            rates: if options.rates.is_empty() { RATES.to_vec() } else { options.rates.clone() },
+            threads: Threads { cpus: Some(cpus), fifo },
+        }
+    }
+
+    /// Every variant of a round.
+    fn variants(&self) -> Vec<Variant> {
+        let open = self.rates.iter().map(|rate| Variant::Open(*rate));
+        let in_flight = [Variant::Gate, Variant::Reader, Variant::Delayed, Variant::PushedLate, Variant::Watched];
+        in_flight.into_iter().chain(open).collect()
+    }
+
+    fn plan(&self, variant: Variant) -> Plan {
+        let (threads, idle) = (self.threads, Idle::HoldsNext);
+        let (warmup, events, pace) = match variant {
+            Variant::Gate | Variant::Reader | Variant::Delayed | Variant::PushedLate | Variant::Watched => {
+                (self.warmup, self.events / self.rounds, Pace::OneInFlight)
+            }
+            Variant::Open(rate) => {
+                let events = (f64::from(rate) * OPEN_NS / 1e9).ceil() as usize;
+                (self.warmup.min(events / 4), events, Pace::PerSecond(f64::from(rate)))
+            }
+        };
+        let watch_ns = (variant == Variant::Watched).then_some(STALL_NS);
+        Plan { threads, warmup, events, pace, idle, alone: ALONE, watch_ns, time_max_ns: TIME_MAX_NS }
+    }
+}
+
+/// A run and what it is of.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) variant: Variant,
+    pub(super) round: usize,
+    pub(super) run: HandOver,
+    /// Of the offered rate, open loops only.
+    pub(super) achieved: Option<f64>,
+}
+
+impl Made {
+    /// Below 99 % of the offered rate latencies are those of another rate.
+    pub(super) fn is_void(&self) -> bool {
+        self.achieved.is_some_and(|achieved| achieved < 0.99)
+    }
+}
+
+/// All runs.
+pub(super) struct Rounds {
+    pub(super) calibration: &'static Calibration,
+    pub(super) sizes: Sizes,
+    pub(super) made: Vec<Made>,
+    /// The consumer's core spinning alone, once a round.
+    pub(super) floor: Vec<Jitter>,
+    pub(super) delay: Delay,
+    orders: Vec<OrderTerms>,
+    /// The checksum of each variant's recorded events.
+    expected: Vec<(Variant, u64)>,
+}
+
+impl Rounds {
+    pub(super) fn new(calibration: &'static Calibration, sizes: Sizes) -> Self {
+        let orders = orders(142, ORDERS);
+        let expected = sizes.variants().into_iter().map(|variant| (variant, checksum(&orders, variant, &sizes)));
+        let expected = expected.collect();
+        let delay = Delay::calibrate(calibration.clock, calibration.scale, DELAY_NS);
+        Self { calibration, sizes, made: Vec::new(), floor: Vec::new(), delay, orders, expected }
+    }
+
+    /// Makes every round.
+    ///
+    /// # Errors
+    /// The threads cannot be placed, or an answer is not the expected one.
+    pub(super) fn make(&mut self, progress: &dyn Fn(usize, usize)) -> anyhow::Result<()> {
+        let mut random = Rng::with_seed(self.sizes.rounds as u64);
+        for round in 0..self.sizes.rounds {
+            progress(round + 1, self.sizes.rounds);
+            self.spin()?;
+            // In random order: what a run leaves behind must not always meet the same next one.
+            let mut order = self.expected.clone();
+            random.shuffle(&mut order);
+            for (variant, expected) in order {
+                let begin = Instant::now();
+                let run = self.one(variant).context("cannot run on two cores")?;
+                ensure!(run.is_complete, "void: {} was not done within 20 s", variant.name());
+                ensure!(run.faults == 0, "void: {} events came out of order or torn", run.faults);
+                ensure!(run.checksum == expected, "void: the consumer's answers are not the expected ones");
+                let achieved = self.achieved(variant, &run);
+                self.made.push(Made { variant, round, run, achieved });
+                if self.sizes.threads.fifo.is_some() {
+                    // The kernel stops real-time threads for 50 ms where they take more than 0.95 s of a second.
+                    thread::sleep(begin.elapsed() / 8 + Duration::from_millis(1));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What both cores do when nothing is asked of them; the consumer's is kept.
+    fn spin(&mut self) -> anyhow::Result<()> {
+        let Some(cpus) = self.sizes.threads.cpus else { return Ok(()) };
+        let plan = JitterPlan { span_ns: SPIN_NS, threshold_ns: STALL_NS, stalls_max: 1_024 };
+        let jitters = spin(&cpus, plan, self.calibration.clock, self.calibration.scale);
+        self.floor.extend(jitters.context("cannot spin on the cores")?.pop());
+        Ok(())
+    }
+
+    fn one(&self, variant: Variant) -> Result<HandOver, nix::errno::Errno> {
+        let plan = self.sizes.plan(variant);
+        let clocks = Clocks::of(self.calibration.clock, self.calibration.scale);
+        let (sender, receiver) = ring(self.sizes.slots);
+        // One piece of code for all variants: another would lie elsewhere in memory, and be some nanoseconds slower or
+        // quicker for that.
+        let pushed_late = (variant == Variant::PushedLate).then_some(self.delay);
+        let (is_judged, delay) = (variant != Variant::Reader, (variant == Variant::Delayed).then_some(self.delay));
+        let mut judge = judge();
+        let consume = move |intent: &OrderIntent| {
+            let answer = if is_judged { judge(intent) } else { read(intent) };
+            if let Some(delay) = delay {
+                std::hint::black_box(delay.spend(answer));
+            }
+            answer
+        };
+        hand_over(&plan, &self.orders, clocks, (LateSender { sender, delay: pushed_late }, receiver), consume)
+    }
+
+    /// Of the offered rate.
+    fn achieved(&self, variant: Variant, run: &HandOver) -> Option<f64> {
+        match variant {
+            Variant::Gate | Variant::Reader | Variant::Delayed | Variant::PushedLate | Variant::Watched => None,
+            Variant::Open(rate) => Some(self.rate_of(run) / f64::from(rate)),
+        }
+    }
+
+    /// Events a second that came through. From the first event's intended start to the last one's there is an interval
+    /// less than events.
+    pub(super) fn rate_of(&self, run: &HandOver) -> f64 {
+        let seconds = run.span_cycles as f64 / self.calibration.scale.cycles_per_s();
+        run.cycles.len() as f64 / seconds
+    }
+
+    /// How much the consumer's counter is ahead, nanoseconds, mean over all runs.
+    pub(super) fn skew_ns(&self) -> f64 {
+        let sum: i64 = self.made.iter().map(|made| made.run.skew_cycles).sum();
+        self.calibration.scale.ns_f64(sum as f64 / self.made.len().max(1) as f64)
+    }
+
+    /// The step of the counter, nanoseconds: what divides every difference of two stamps.
+    pub(super) fn step_ns(&self) -> f64 {
+        let from_stamp = self.made.iter().filter(|made| made.achieved.is_none());
+        let cycles = from_stamp.flat_map(|made| &made.run.cycles);
+        self.calibration.scale.ns_f64(cycles.copied().fold(0, gcd) as f64)
+    }
+
+    /// A run for the result.
+    pub(super) fn run_of(&self, made: &Made) -> Run {
+        let ns = |cycles: f64| self.calibration.scale.ns_f64(cycles);
+        let run = &made.run;
+        Run {
+            of: made.variant.name(),
+            round: made.round,
+            class: run.placement.name().to_owned(),
+            ping_pong_ns: run.ping_pong.map(|cycles| ns(cycles.unwrap_or(f64::NAN))),
+            events: run.cycles.len() as u64,
+            achieved_pct: made.achieved.map(|achieved| achieved * 100.0),
+            p50_ns: ns(run.p50_cycles().unwrap_or(f64::NAN)),
+            clock_ns: ns(run.clock_cycles),
+            work_ns: ns(run.work_cycles),
+            skew_ns: ns(run.skew_cycles as f64),
+        }
+    }
+
+    /// Every sample of every loop.
+    ///
+    /// # Errors
+    /// Those of `to`.
+    pub(super) fn write_csv(&self, to: &mut impl Write) -> io::Result<()> {
+        writeln!(to, "loop,run,iteration,cycles,ns,class")?;
+        for (index, made) in self.made.iter().enumerate() {
+            let (name, class) = (made.variant.name(), made.run.placement.name());
+            for (iteration, cycles) in made.run.cycles.iter().enumerate() {
+                let ns = self.calibration.scale.ns_f64(*cycles as f64);
+                writeln!(to, "{name},{index},{iteration},{cycles},{ns:.1},{class}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A sender that may take its time.
+struct LateSender<S> {
+    sender: S,
+    delay: Option<Delay>,
+}
+
+impl<S: Sends> Sends for LateSender<S> {
+    #[inline(always)]
+    fn send(&mut self, terms: OrderTerms) -> bool {
+        if let Some(delay) = self.delay {
+            // Once the stamp is known, so that the two do not overlap; the push comes after the delay.
+            std::hint::black_box(delay.spend(terms.ts_ns));
+        }
+        self.sender.send(terms)
+    }
+
+    #[inline(always)]
+    fn hold_next(&mut self) {
+        self.sender.hold_next();
+    }
+}
+
+fn gcd(one: u64, other: u64) -> u64 {
+    let (mut one, mut other) = (one, other);
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}
+
+/// The gate as a consumer.
+fn judge() -> impl FnMut(&OrderIntent) -> u64 + Send {
+    let mut gate = gate();
+    let mut now_ns = 1_000_000;
+    move |intent| {
+        now_ns += 100;
+        let verdict = gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now_ns, intent, &mut Off);
+        digest(verdict.reasons.0, verdict.accept, verdict.worst_pos)
+    }
+}
+
+/// A consumer that reads the whole event and decides nothing.
+fn read(intent: &OrderIntent) -> u64 {
+    std::hint::black_box(read_whole(intent));
+    intent.client_id
+}
+
+/// What the recorded events of a run add up to.
+fn checksum(orders: &[OrderTerms], variant: Variant, sizes: &Sizes) -> u64 {
+    let plan = sizes.plan(variant);
+    let mut reference = Reference::default();
+    let answers = orders.iter().cycle().take(plan.warmup + plan.events).zip(0..).map(|(terms, seq)| match variant {
+        Variant::Reader => terms.client_id,
+        Variant::Gate | Variant::Delayed | Variant::PushedLate | Variant::Watched | Variant::Open(_) => {
+            let (reasons, worst_pos) = reference.evaluate(&terms.numbered(seq));
+            digest(reasons.0, u8::from(reasons.0 == 0), worst_pos)
+        }
+    });
+    answers.skip(plan.warmup).fold(0, u64::wrapping_add)
+}

@@ -1,0 +1,120 @@
+//! CPU time of TURN servers from a file of runs of `tools/rivals/turn`.
+
+use std::collections::HashMap;
+
+use anyhow::Context as _;
+
+use super::{BOOTSTRAP, Lines, number, origin_of_runs};
+use crate::report::{Runs, interval, verdict};
+
+/// Every ratio is one to this server.
+const BASE: &str = "coturn";
+const OURS: &str = "truetick";
+const OTHERS: [&str; 4] = ["echo", "coturn_again", "turn_rs", "pion"];
+
+/// Returns the share of stock coturn's cost that truetick aims at in `row`.
+#[must_use]
+pub fn aim(row: &str) -> Option<f64> {
+    match row {
+        "cycle" => Some(0.35),
+        "memory" => Some(0.15),
+        _ if row.starts_with("binding_") => Some(0.75),
+        _ if row.starts_with("to_peer_") => Some(0.92),
+        _ if row.starts_with("from_peer_") && row.ends_with("_100") => Some(0.70),
+        _ if row.starts_with("clients_") => Some(0.45),
+        _ if row.starts_with("train_") => Some(0.35),
+        _ => None,
+    }
+}
+
+type Run = HashMap<String, String>;
+
+pub(super) fn lines(runs: &Runs) -> anyhow::Result<Lines> {
+    let headings = [
+        "row",
+        "coturn",
+        "truetick",
+        "truetick / coturn",
+        "aim",
+        "result",
+        "echo",
+        "coturn again",
+        "turn-server",
+        "pion",
+    ];
+    let mut lines = Lines::new(origin_of_runs(runs)?, 1, &headings);
+    for row in rows(runs) {
+        let of = |server: &str| {
+            let wanted =
+                |run: &&Run| run.get("row") == Some(&row) && run.get("contestant").is_some_and(|it| it == server);
+            runs.runs.iter().filter(wanted).filter_map(cost).collect::<Vec<Cost>>()
+        };
+        let (base, ours) = (of(BASE), of(OURS));
+        let ratio = BOOTSTRAP.ratio(&pairs(&ours, &base)).with_context(|| format!("{row}: no runs"))?;
+        let aim = aim(&row);
+        let mut cells = vec![format!("`{row}`"), mean(&base), mean(&ours), interval(Some(ratio), 3)];
+        cells.push(aim.map_or_else(String::new, |aim| format!("{aim:.2}")));
+        cells.push(aim.map_or_else(String::new, |aim| verdict(ratio, aim).to_owned()));
+        cells.extend(OTHERS.map(|server| {
+            let ratio = BOOTSTRAP.ratio(&pairs(&of(server), &base));
+            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3}", ratio.value))
+        }));
+        lines.push(cells);
+    }
+    Ok(lines)
+}
+
+/// The names of the rows with a cost of truetick, in the order of the notes' campaign.
+fn rows(runs: &Runs) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for run in runs.runs.iter().filter(|run| cost(run).is_some()) {
+        if let Some(row) = run.get("row").filter(|row| !names.contains(row)) {
+            names.push(row.clone());
+        }
+    }
+    names.sort_by_key(|name| (order(name), length(name)));
+    names
+}
+
+const ORDER: [&str; 7] = ["binding_", "to_peer_", "from_peer_", "clients_", "train_", "open_", "cycle"];
+
+fn order(name: &str) -> usize {
+    ORDER.iter().position(|start| name.starts_with(start)).unwrap_or(ORDER.len())
+}
+
+/// Payload and flows of a row's name.
+fn length(name: &str) -> Vec<u64> {
+    name.split('_').filter_map(|word| word.parse().ok()).collect()
+}
+
+/// The cost of a run: nanoseconds of CPU time, or bytes; the operations that share it; the round.
+struct Cost {
+    sum: f64,
+    count: f64,
+    round: u64,
+}
+
+fn cost(run: &Run) -> Option<Cost> {
+    let figure = |key: &str| run.get(key)?.parse::<f64>().ok();
+    let round = run.get("round")?.parse().ok()?;
+    match run.get("kind")?.as_str() {
+        "traffic" => Some(Cost { sum: figure("cpu_ns")?, count: figure("delivered")?.max(1.0), round }),
+        "memory" => {
+            let grown = (figure("resident_all")? - figure("resident_one")?).max(0.0);
+            Some(Cost { sum: grown, count: (figure("allocations")? - 1.0).max(1.0), round })
+        }
+        _ => None,
+    }
+}
+
+fn mean(costs: &[Cost]) -> String {
+    let (sum, count) = costs.iter().fold((0.0, 0.0), |(sum, count), cost| (sum + cost.sum, count + cost.count));
+    number(sum / count)
+}
+
+/// Costs of one operation in the rounds that have both.
+fn pairs(ours: &[Cost], base: &[Cost]) -> Vec<(f64, f64)> {
+    let each = |cost: &Cost| cost.sum / cost.count;
+    let of_round = |round| base.iter().find(|cost| cost.round == round).map(each);
+    ours.iter().filter_map(|cost| Some((each(cost), of_round(cost.round)?))).collect()
+}

@@ -1,0 +1,172 @@
+//! One load generator against truetick, its rivals and the floor, one core each, side by side. See README.md.
+
+#![forbid(unsafe_code)]
+
+mod campaign;
+mod client;
+mod cycle;
+mod drive;
+mod echo;
+mod environment;
+mod face;
+mod histogram;
+mod payload;
+mod prepare;
+mod process;
+mod record;
+mod rivals;
+mod rows;
+mod stage;
+mod stun;
+mod summary;
+mod traffic;
+mod trial;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use clap::{Parser, Subcommand};
+
+use bench::report::Look;
+use campaign::{Campaign, Cores};
+use rivals::{Contestant, Places};
+use rows::Row;
+
+/// TURN servers side by side: the same load, the same core, one after the other.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Ask>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Debug, Subcommand)]
+enum Ask {
+    /// Builds what can be built: truetick, turn-server, pion
+    Prepare,
+    /// Prints the table of a file of runs again
+    Summarise {
+        /// A file that `--out` wrote
+        file: PathBuf,
+        /// As Markdown, for a document
+        #[arg(long)]
+        markdown: bool,
+    },
+    /// The floor: sends back what comes in
+    #[command(hide = true)]
+    Echo {
+        /// Where it listens
+        listen: SocketAddr,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Flags {
+    /// About two minutes: fewer rows, fewer and shorter rounds
+    #[arg(long)]
+    quick: bool,
+    /// Rows by name, or by the beginning of their names where no row has that one, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',')]
+    rows: Vec<String>,
+    /// Servers by name, separated by commas [default: all]
+    #[arg(long, value_delimiter = ',')]
+    servers: Vec<String>,
+    /// Runs of each row against each server [default: 10, quick 3]
+    #[arg(long)]
+    rounds: Option<u64>,
+    /// Milliseconds of a run [default: 400, quick 250]
+    #[arg(long)]
+    run_ms: Option<u64>,
+    /// Begin no round after so many seconds
+    #[arg(long, default_value_t = 1_200)]
+    seconds_max: u64,
+    /// Leave out the pass that counts system calls
+    #[arg(long)]
+    no_calls: bool,
+    /// Seed of payloads, of the order of the servers, and of the intervals
+    #[arg(long, default_value_t = 8_656)]
+    seed: u64,
+    /// File that runs are appended to [default: a new one under the target folder]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// The truetick to measure [default: built from this workspace]
+    #[arg(long)]
+    truetick: Option<PathBuf>,
+    /// Take what was built before as it is
+    #[arg(long)]
+    no_build: bool,
+}
+
+fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    match cli.command {
+        Some(Ask::Echo { listen }) => echo::serve(listen),
+        Some(Ask::Prepare) => prepare::build(&places(&cli.flags)?),
+        Some(Ask::Summarise { file, markdown }) => {
+            let look = if markdown { Look::Markdown } else { Look::Terminal };
+            summary::print(&record::Runs::read(&file)?, cli.flags.seed, look);
+            Ok(())
+        }
+        None => measure(&cli.flags),
+    }
+}
+
+fn measure(flags: &Flags) -> anyhow::Result<()> {
+    let places = places(flags)?;
+    let _lock = bench::harness::exclusive::Exclusive::take()?;
+    if !flags.no_build {
+        prepare::build(&places)?;
+    }
+    let out = flags.out.clone().unwrap_or_else(|| places.built.join(format!("runs-{}.csv", std::process::id())));
+    let (rounds, run_ms, memory_rounds) = if flags.quick { (3, 250, 1) } else { (10, 400, 3) };
+    let campaign = Campaign {
+        rows: chosen_rows(flags)?,
+        contestants: chosen_servers(&flags.servers)?,
+        rounds: flags.rounds.unwrap_or(rounds),
+        duration: Duration::from_millis(flags.run_ms.unwrap_or(run_ms)),
+        counts_calls: !flags.no_calls,
+        memory_rounds,
+        time_max: Duration::from_secs(flags.seconds_max),
+        seed: flags.seed,
+        out,
+    };
+    campaign::run(&campaign, &places, Cores::choose())?;
+    println!("\nruns: {}", campaign.out.display());
+    summary::print(&record::Runs::read(&campaign.out)?, flags.seed, Look::Terminal);
+    Ok(())
+}
+
+fn places(flags: &Flags) -> anyhow::Result<Places> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize()?;
+    let own = std::env::current_exe()?;
+    let target = own.parent().and_then(Path::parent).context("this program lies in no target folder")?;
+    let built = target.join("turn-relay");
+    std::fs::create_dir_all(&built)?;
+    let truetick = flags.truetick.clone().unwrap_or_else(|| built.join("workspace/release/truetick"));
+    Ok(Places { port: rivals::free_port()?, root, built, truetick })
+}
+
+fn chosen_rows(flags: &Flags) -> anyhow::Result<Vec<Row>> {
+    let mut rows = rows::all();
+    let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+    let mut chosen = Vec::new();
+    for wanted in &flags.rows {
+        let is_a_row = names.contains(wanted);
+        let before = chosen.len();
+        chosen.extend(names.iter().filter(|name| if is_a_row { *name == wanted } else { name.starts_with(wanted) }));
+        ensure!(chosen.len() > before, "there is no row {wanted}");
+    }
+    rows.retain(|row| if flags.rows.is_empty() { row.is_quick || !flags.quick } else { chosen.contains(&&row.name) });
+    Ok(rows)
+}
+
+fn chosen_servers(names: &[String]) -> anyhow::Result<Vec<Contestant>> {
+    if names.is_empty() {
+        return Ok(rivals::ALL.to_vec());
+    }
+    let named = |name: &String| Contestant::of_name(name).with_context(|| format!("there is no server {name}"));
+    names.iter().map(named).collect()
+}

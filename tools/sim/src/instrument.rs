@@ -1,0 +1,168 @@
+//! Instruments of each venue: names, price steps, quantity steps.
+
+/// The key under which the simulated Binance venues stream the account's own orders: a stream's name like any other.
+pub const LISTEN_KEY: &str = "pqia91ma19a5s61cv6a81va65sdf19v8a65a1a5s61cv6a81va65sdf19v8a65a1";
+
+/// A simulated venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Venue {
+    /// Binance spot: `/ws`, `/stream`, `/api/v3`.
+    BinanceSpot,
+    /// Binance USD-M futures: `/ws`, `/stream`, `/fapi/v1`.
+    BinanceUsdm,
+    /// Kraken v2: `/v2`.
+    Kraken,
+    /// OKX v5: `/ws/v5/public`, `/api/v5`.
+    Okx,
+    /// Bybit v5, linear perpetuals: `/v5/public/linear`, `/v5/market`.
+    Bybit,
+    /// Deribit: `/ws/api/v2`, `/api/v2/public`.
+    Deribit,
+}
+
+impl Venue {
+    /// All venues, in the order of their discriminants.
+    pub const ALL: [Self; 6] =
+        [Self::BinanceSpot, Self::BinanceUsdm, Self::Kraken, Self::Okx, Self::Bybit, Self::Deribit];
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+    /// The venue of the end-to-end benchmark.
+    pub const MEASURED: Self = Self::BinanceUsdm;
+
+    /// Returns the name by which a client knows the venue.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BinanceSpot => "binance_spot",
+            Self::BinanceUsdm => "binance_usdm",
+            Self::Kraken => "kraken",
+            Self::Okx => "okx",
+            Self::Bybit => "bybit_linear",
+            Self::Deribit => "deribit",
+        }
+    }
+
+    /// Returns the path of the WebSocket.
+    #[must_use]
+    pub const fn streams_path(self) -> &'static str {
+        match self {
+            Self::BinanceSpot | Self::BinanceUsdm => "/stream",
+            Self::Kraken => "/v2",
+            Self::Okx => "/ws/v5/public",
+            Self::Bybit => "/v5/public/linear",
+            Self::Deribit => "/ws/api/v2",
+        }
+    }
+
+    /// Returns the path of the snapshots by REST, if the venue has them.
+    #[must_use]
+    pub const fn snapshots_path(self) -> Option<&'static str> {
+        match self {
+            Self::BinanceSpot => Some("/api/v3/depth"),
+            Self::BinanceUsdm => Some("/fapi/v1/depth"),
+            Self::Okx => Some("/api/v5/market/books"),
+            Self::Kraken | Self::Bybit | Self::Deribit => None,
+        }
+    }
+
+    /// Returns the listen key that streams an account's orders on the public WebSocket, if the venue has one.
+    #[must_use]
+    pub const fn listen_key(self) -> Option<&'static str> {
+        match self {
+            Self::BinanceSpot | Self::BinanceUsdm => Some(LISTEN_KEY),
+            Self::Kraken | Self::Okx | Self::Bybit | Self::Deribit => None,
+        }
+    }
+}
+
+/// An instrument of one venue. Prices and quantities everywhere in this crate are whole steps of these sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instrument {
+    /// The venue's text: `BTCUSDT`, `BTC/USD`.
+    pub symbol: String,
+    /// The asset that is traded.
+    pub base: String,
+    /// The asset that it is priced in.
+    pub quote: String,
+    /// One price step is 10^-`px_decimals`.
+    pub px_decimals: u32,
+    /// One quantity step is 10^-`qty_decimals`.
+    pub qty_decimals: u32,
+    /// The price about which the script starts, in steps.
+    pub start_px: i64,
+}
+
+/// Base asset, price in hundredths of the quote, decimals of its price at each venue in the order of [`Venue::ALL`].
+const NAMED: [(&str, i64, [u32; Venue::COUNT]); 8] = [
+    ("BTC", 6_183_763, [2, 1, 1, 1, 2, 1]),
+    ("ETH", 262_405, [2, 2, 2, 2, 2, 2]),
+    ("SOL", 15_480, [2, 2, 2, 2, 3, 2]),
+    ("XRP", 58, [4, 4, 5, 4, 4, 4]),
+    ("LTC", 5_980, [2, 2, 2, 2, 2, 2]),
+    ("ADA", 34, [4, 4, 6, 4, 4, 4]),
+    ("DOGE", 11, [5, 5, 7, 5, 5, 5]),
+    ("LINK", 1_042, [2, 3, 5, 3, 3, 3]),
+];
+
+impl Instrument {
+    /// The first `count` instruments of `venue`: real names first, then made-up ones.
+    #[must_use]
+    pub fn list(venue: Venue, count: u32) -> Vec<Self> {
+        (0..count as usize).map(|i| Self::nth(venue, i)).collect()
+    }
+
+    fn nth(venue: Venue, i: usize) -> Self {
+        let (base, cents, decimals) = match NAMED.get(i) {
+            Some(&(base, cents, decimals)) => (base.to_owned(), cents, decimals),
+            None => (format!("S{i:04}"), 100 + (i as i64 * 7919) % 90_000, [3, 3, 4, 3, 3, 3]),
+        };
+        let px_decimals = decimals[venue as usize];
+        let (quote, qty_decimals) = match venue {
+            Venue::BinanceSpot => ("USDT", 5),
+            Venue::BinanceUsdm | Venue::Bybit => ("USDT", 3),
+            Venue::Kraken => ("USD", 8),
+            Venue::Okx => ("USDT", 8),
+            Venue::Deribit => ("USD", 0),
+        };
+        let symbol = match venue {
+            Venue::BinanceSpot | Venue::BinanceUsdm | Venue::Bybit => format!("{base}{quote}"),
+            Venue::Kraken => format!("{base}/{quote}"),
+            Venue::Okx => format!("{base}-{quote}"),
+            Venue::Deribit => format!("{base}-PERPETUAL"),
+        };
+        Self {
+            symbol,
+            base,
+            quote: quote.to_owned(),
+            px_decimals,
+            qty_decimals,
+            start_px: cents * 10_i64.pow(px_decimals) / 100,
+        }
+    }
+
+    /// Decimal places in which the venue prints prices.
+    pub(crate) fn px_places(&self, venue: Venue) -> u32 {
+        match venue {
+            Venue::BinanceSpot => 8,
+            Venue::BinanceUsdm => 2.max(self.px_decimals),
+            Venue::Kraken | Venue::Okx | Venue::Bybit => self.px_decimals,
+            // Numbers, which its gateway prints as Python does: at least one decimal.
+            Venue::Deribit => 1.max(self.px_decimals),
+        }
+    }
+
+    /// Decimal places in which the venue prints quantities.
+    pub(crate) const fn qty_places(&self, venue: Venue) -> u32 {
+        match venue {
+            Venue::BinanceSpot => 8,
+            Venue::BinanceUsdm | Venue::Kraken | Venue::Okx | Venue::Bybit => self.qty_decimals,
+            Venue::Deribit => {
+                if self.qty_decimals == 0 {
+                    1
+                } else {
+                    self.qty_decimals
+                }
+            }
+        }
+    }
+}

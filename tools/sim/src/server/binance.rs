@@ -1,0 +1,247 @@
+//! Binance's paths and requests.
+
+use axum::{
+    Json, Router,
+    extract::{Path, Query, State, WebSocketUpgrade},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{any, get, post},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Shared,
+    connection::{self, REQUEST_BYTES_MAX},
+    rest_book, stale_script,
+};
+use crate::{
+    account::{API_KEY, is_signed_in_hex},
+    binance::{Printer, SUBSCRIPTION, stream},
+    exchange::Exchange,
+    instrument::LISTEN_KEY,
+    market::{SnapshotFault, Subscriber},
+};
+
+/// Paths of the spot venue.
+pub(super) fn spot(shared: Shared) -> Router {
+    streams(Router::new(), "")
+        .route("/api/v3/depth", get(depth))
+        .route("/api/v3/exchangeInfo", get(exchange_info))
+        .route("/ws-api/v3", any(open_interface))
+        .with_state(shared)
+}
+
+/// Paths of the USD-M venue.
+pub(super) fn usdm(shared: Shared) -> Router {
+    let router = ["", "/public", "/market", "/private"].into_iter().fold(Router::new(), streams);
+    router
+        .route("/fapi/v1/depth", get(depth))
+        .route("/fapi/v1/exchangeInfo", get(exchange_info))
+        .route("/fapi/v1/listenKey", post(listen_key).put(listen_key))
+        .with_state(shared)
+}
+
+async fn open_interface(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+        let (connection, frames) = shared.lock().connect();
+        connection::serve(socket, shared, connection, frames, answer_interface, None).await;
+    })
+}
+
+/// Takes a request of the interface by WebSocket: a signed one for the account's own events.
+fn answer_interface(exchange: &mut Exchange, connection: u64, text: &str) {
+    let request: Value = serde_json::from_str(text).unwrap_or_default();
+    let parameter = |key: &str| {
+        let value = &request["params"][key];
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let signed = format!("apiKey={}&timestamp={}", parameter("apiKey"), parameter("timestamp"));
+    let age_ms = parameter("timestamp").parse::<u64>().unwrap_or_default().abs_diff(exchange.now_us() / 1000);
+    let refusal = |code: i32, reason: &str| json!({"id": request["id"], "status": 400, "error": {"code": code, "msg": reason}, "rateLimits": []});
+    let reply = if request["method"] != "userDataStream.subscribe.signature" {
+        refusal(-1000, "unknown method")
+    } else if parameter("apiKey") != API_KEY {
+        refusal(-2015, "Invalid API-key, IP, or permissions for action.")
+    } else if age_ms > 5000 {
+        refusal(-1021, "Timestamp for this request is outside of the recvWindow.")
+    } else if !is_signed_in_hex(&signed, &parameter("signature")) {
+        refusal(-1022, "Signature for this request is not valid.")
+    } else {
+        let stream = SUBSCRIPTION.to_owned();
+        exchange.subscribe_private(Subscriber { connection, stream, wrapped: true });
+        json!({"id": request["id"], "status": 200, "result": {"subscriptionId": 0}, "rateLimits": []})
+    };
+    exchange.send(connection, reply.to_string());
+}
+
+fn streams(router: Router<Shared>, prefix: &str) -> Router<Shared> {
+    router
+        .route(&format!("{prefix}/ws"), any(bare))
+        .route(&format!("{prefix}/ws/{{*streams}}"), any(bare_named))
+        .route(&format!("{prefix}/stream"), any(combined))
+}
+
+#[derive(Deserialize)]
+struct Combined {
+    #[serde(default)]
+    streams: String,
+}
+
+async fn bare(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    open(upgrade, shared, "", false)
+}
+
+async fn bare_named(upgrade: WebSocketUpgrade, Path(names): Path<String>, State(shared): State<Shared>) -> Response {
+    open(upgrade, shared, &names, false)
+}
+
+async fn combined(upgrade: WebSocketUpgrade, Query(query): Query<Combined>, State(shared): State<Shared>) -> Response {
+    open(upgrade, shared, &query.streams, true)
+}
+
+fn open(upgrade: WebSocketUpgrade, shared: Shared, names: &str, wrapped: bool) -> Response {
+    // Subscribed before the handshake is answered: whoever holds an open socket misses nothing.
+    let mut exchange = shared.lock();
+    let (connection, frames) = exchange.connect();
+    for name in names.split('/').filter(|name| !name.is_empty()) {
+        subscribe(&mut exchange, connection, name, wrapped);
+    }
+    drop(exchange);
+    let answer = if wrapped { answer_wrapped } else { answer_bare };
+    let failed = shared.clone();
+    upgrade
+        .max_message_size(REQUEST_BYTES_MAX)
+        .on_failed_upgrade(move |_| failed.lock().disconnect(connection))
+        .on_upgrade(move |socket| connection::serve(socket, shared, connection, frames, answer, None))
+}
+
+/// Binance takes names of symbols that it does not have, and stays silent about them.
+fn subscribe(exchange: &mut Exchange, connection: u64, name: &str, wrapped: bool) {
+    if name == LISTEN_KEY {
+        return exchange.subscribe_private(Subscriber { connection, stream: name.to_owned(), wrapped });
+    }
+    let found = stream(exchange.venue, name);
+    if let Some((index, topic)) = found.and_then(|(symbol, topic)| Some((exchange.market_index(&symbol)?, topic))) {
+        exchange.subscribe(index, topic, Subscriber { connection, stream: name.to_owned(), wrapped });
+    }
+}
+
+#[derive(Deserialize)]
+struct Request {
+    method: String,
+    #[serde(default)]
+    params: Vec<String>,
+    id: Value,
+}
+
+/// Takes a request on the address of wrapped streams.
+pub(super) fn answer_wrapped(exchange: &mut Exchange, connection: u64, text: &str) {
+    answer(exchange, connection, text, true);
+}
+
+fn answer_bare(exchange: &mut Exchange, connection: u64, text: &str) {
+    answer(exchange, connection, text, false);
+}
+
+fn answer(exchange: &mut Exchange, connection: u64, text: &str, wrapped: bool) {
+    let reply = match serde_json::from_str::<Request>(text) {
+        Err(error) => json!({"error": {"code": 3, "msg": format!("Invalid JSON: {error}")}}),
+        Ok(request) => match request.method.as_str() {
+            "SUBSCRIBE" => {
+                for name in &request.params {
+                    subscribe(exchange, connection, name, wrapped);
+                }
+                json!({"result": null, "id": request.id})
+            }
+            "UNSUBSCRIBE" => {
+                let venue = exchange.venue;
+                for (symbol, topic) in request.params.iter().filter_map(|name| stream(venue, name)) {
+                    if let Some(index) = exchange.market_index(&symbol) {
+                        exchange.markets[index].unsubscribe(connection, Some(topic));
+                    }
+                }
+                json!({"result": null, "id": request.id})
+            }
+            method => json!({"error": {"code": 2, "msg": format!("unknown method {method}")}, "id": request.id}),
+        },
+    };
+    exchange.send(connection, reply.to_string());
+}
+
+#[derive(Deserialize)]
+struct Depth {
+    symbol: String,
+    #[serde(default = "default_limit")]
+    limit: usize,
+}
+
+const fn default_limit() -> usize {
+    100
+}
+
+async fn depth(Query(query): Query<Depth>, State(shared): State<Shared>) -> Response {
+    let mut exchange = shared.lock();
+    if exchange.refusals > 0 {
+        exchange.refusals -= 1;
+        let body = json!({"code": -1003, "msg": "Too many requests."});
+        return (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], Json(body)).into_response();
+    }
+    let Some(index) = exchange.market_index(&query.symbol) else {
+        return (StatusCode::BAD_REQUEST, Json(json!({"code": -1121, "msg": "Invalid symbol."}))).into_response();
+    };
+    rest_book(&mut exchange, index, query.limit.clamp(1, 5000))
+        .map_or_else(|| StatusCode::NOT_FOUND.into_response(), json_text)
+}
+
+/// The body of a snapshot.
+pub(super) fn snapshot(exchange: &Exchange, index: usize, limit: usize, fault: Option<SnapshotFault>) -> String {
+    let market = &exchange.markets[index];
+    let printer = Printer { venue: exchange.venue, instrument: &market.instrument, unix_us: exchange.now_us() };
+    match fault {
+        Some(SnapshotFault::Stale) => printer.snapshot(&stale_script(exchange, index), limit),
+        Some(SnapshotFault::Partial) | None => printer.snapshot(&market.script, limit),
+    }
+}
+
+#[derive(Deserialize)]
+struct Listing {
+    symbol: Option<String>,
+    /// A JSON array in the query, as Binance wants it.
+    symbols: Option<String>,
+}
+
+async fn exchange_info(Query(query): Query<Listing>, State(shared): State<Shared>) -> Response {
+    let exchange = shared.lock();
+    let mut wanted: Vec<String> = query.symbol.into_iter().collect();
+    if let Some(list) = query.symbols {
+        wanted.extend(serde_json::from_str::<Vec<String>>(&list).unwrap_or_default());
+    }
+    if wanted.iter().any(|symbol| exchange.market_index(symbol).is_none()) {
+        return (StatusCode::BAD_REQUEST, Json(json!({"code": -1121, "msg": "Invalid symbol."}))).into_response();
+    }
+    let unix_us = exchange.now_us();
+    let listings: Vec<String> = exchange
+        .markets
+        .iter()
+        .filter(|market| wanted.is_empty() || wanted.contains(&market.instrument.symbol))
+        .map(|market| Printer { venue: exchange.venue, instrument: &market.instrument, unix_us }.listing())
+        .collect();
+    json_text(format!(
+        "{{\"timezone\":\"UTC\",\"serverTime\":{},\"rateLimits\":[],\"exchangeFilters\":[],\"symbols\":[{}]}}",
+        unix_us / 1000,
+        listings.join(",")
+    ))
+}
+
+async fn listen_key(headers: HeaderMap) -> Response {
+    if headers.get("x-mbx-apikey").is_none_or(|key| key != API_KEY) {
+        let body = json!({"code": -2015, "msg": "Invalid API-key, IP, or permissions for action."});
+        return (StatusCode::UNAUTHORIZED, Json(body)).into_response();
+    }
+    Json(json!({"listenKey": LISTEN_KEY})).into_response()
+}
+
+pub(super) fn json_text(body: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json;charset=UTF-8")], body).into_response()
+}

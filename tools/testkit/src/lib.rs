@@ -1,0 +1,19 @@
+//! Test support that several crates share. Shipped code never depends on it.
+
+#![forbid(unsafe_code)]
+
+mod cpu_time;
+#[cfg(feature = "worlds")]
+mod draw;
+#[cfg(feature = "worlds")]
+pub mod market_world;
+#[cfg(feature = "worlds")]
+mod minimal;
+mod requirement;
+#[cfg(feature = "worlds")]
+mod trace;
+#[cfg(feature = "worlds")]
+pub mod turn_world;
+
+pub use cpu_time::cpu_time;
+pub use requirement::{Requirement, find_browser, find_program, require, require_captures, two_cpus};

@@ -1,0 +1,193 @@
+//! One venue and the client that follows it.
+
+use std::collections::VecDeque;
+
+use sim::{Instrument, Offline, Received, Venue};
+use tt_market::{CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec};
+use tt_model::{InstrumentId, Nanos};
+use tt_venue::{Decimal, Symbol};
+
+use super::faults::{InFlight, Layer, What};
+use super::script::{Market, Script};
+use super::tape::Taped;
+use super::truth::Truth;
+use super::words::{self, Kind};
+use crate::draw::mix;
+
+/// The first time of a world: 2026-08-01 00:00:00 UTC.
+pub(super) const START: Nanos = Nanos(1_785_542_400_000_000_000);
+
+/// The time between a client's end and its next connection, doubled each time.
+const RECONNECT_MIN: Nanos = Nanos::from_millis(250);
+const RECONNECT_DOUBLINGS: u32 = 5;
+
+/// The time that a snapshot by REST takes, there and back.
+const REST_LATENCY: Nanos = Nanos::from_millis(40);
+
+/// An open connection.
+pub(super) struct Open {
+    pub(super) received: Received,
+    pub(super) connection: ConnectionId,
+}
+
+/// One venue, the client that follows it, and what lies between them.
+pub(super) struct Feed {
+    pub(super) market: Market,
+    pub(super) engine_venue: tt_venue::Venue,
+    pub(super) offline: Offline,
+    pub(super) listed: Vec<Instrument>,
+    pub(super) ids: Vec<InstrumentId>,
+    pub(super) truths: Vec<Truth>,
+    pub(super) layers: Vec<Layer>,
+    pub(super) open: Option<Open>,
+    pub(super) in_flight: VecDeque<InFlight>,
+    /// The client does not read before this.
+    pub(super) blocked_until: Nanos,
+    pub(super) silent_until: Nanos,
+    pub(super) rest_latency: Nanos,
+    pub(super) skew_us: u64,
+    pub(super) attempts: u32,
+    /// Counts connections: what was asked on behalf of an earlier one is of no use.
+    pub(super) generation: u64,
+    /// The steps behind the last frame that the engine took for each book.
+    pub(super) taken: Vec<usize>,
+    /// A frame of a verified book was lost; the next one must be noticed.
+    pub(super) lost: Vec<bool>,
+    /// Since when a snapshot has been under way.
+    pub(super) fetching: Vec<Option<Nanos>>,
+}
+
+/// The engine's name of a simulated venue.
+const fn engine_venue(venue: Venue) -> tt_venue::Venue {
+    match venue {
+        Venue::BinanceSpot => tt_venue::Venue::BinanceSpot,
+        Venue::BinanceUsdm => tt_venue::Venue::BinanceUsdm,
+        Venue::Kraken => tt_venue::Venue::Kraken,
+        Venue::Okx => tt_venue::Venue::Okx,
+        Venue::Bybit => tt_venue::Venue::BybitLinear,
+        Venue::Deribit => tt_venue::Venue::Deribit,
+    }
+}
+
+/// An engine with room for a world.
+pub(super) fn engine() -> Engine {
+    Engine::new(Capacity { instruments: 8, connections: 4, pages: 4096, backlog_deltas: 256, ..Capacity::default() })
+}
+
+impl Feed {
+    pub(super) fn new(script: &Script, number: usize, engine: &mut Taped) -> Self {
+        let market = script.markets[number];
+        let seed = mix(script.seed, number as u64);
+        let offline = Offline::new(market.venue, market.instruments, seed, START.0 / 1000);
+        let listed = offline.instruments();
+        let engine_venue = engine_venue(market.venue);
+        let add = |listed: &Instrument| {
+            let spec = InstrumentSpec {
+                venue: engine_venue,
+                symbol: Symbol::new(listed.symbol.as_bytes()).expect("a symbol of the simulator is short"),
+                tick_size: Decimal::new(1, listed.px_decimals as u8),
+                lot_size: Decimal::new(1, listed.qty_decimals as u8),
+                depth_max: match market.venue {
+                    Venue::Kraken | Venue::Bybit => Some(words::depth(market.venue) as usize),
+                    Venue::BinanceSpot | Venue::BinanceUsdm | Venue::Okx | Venue::Deribit => None,
+                },
+                candles: CandleSource::Trades,
+            };
+            engine.add_instrument(spec)
+        };
+        let ids: Vec<InstrumentId> = listed.iter().map(add).collect();
+        let mut truths = vec![Truth::default(); listed.len()];
+        for (index, truth) in truths.iter_mut().enumerate() {
+            let (update_id, book) = offline.truth(index);
+            truth.note(update_id, book);
+        }
+        let count = listed.len();
+        Self {
+            market,
+            engine_venue,
+            offline,
+            ids,
+            truths,
+            layers: vec![Layer::default(); count],
+            open: None,
+            in_flight: VecDeque::new(),
+            blocked_until: Nanos(0),
+            silent_until: Nanos(0),
+            rest_latency: REST_LATENCY,
+            skew_us: 0,
+            attempts: 0,
+            generation: 0,
+            taken: vec![0; count],
+            lost: vec![false; count],
+            fetching: vec![None; count],
+            listed,
+        }
+    }
+
+    /// The venue's clock, microseconds of the Unix epoch.
+    pub(super) fn venue_us(&self, now: Nanos) -> u64 {
+        (START.0 + now.0) / 1000 + self.skew_us
+    }
+
+    /// One step of an instrument: what is told of it is on its way. Returns when the first of it arrives.
+    pub(super) fn step(&mut self, index: usize, now: Nanos) -> Option<Nanos> {
+        let unix_us = self.venue_us(now);
+        self.offline.step(index, unix_us);
+        let (update_id, book) = self.offline.truth(index);
+        self.truths[index].note(update_id, book);
+        self.collect(now)
+    }
+
+    /// Puts what the venue has said on its way. Returns when the first of it arrives.
+    pub(super) fn collect(&mut self, now: Nanos) -> Option<Nanos> {
+        let open = self.open.as_mut()?;
+        let arrives = Nanos(now.0 + self.market.latency.0);
+        let before = self.in_flight.len();
+        while let Some(frame) = open.received.take() {
+            let kind = words::kind(self.market.venue, &frame, &self.listed);
+            let bytes = frame.into_bytes();
+            let passed = if let Kind::Update(index) = kind {
+                let (update_id, _) = self.offline.truth(index);
+                self.layers[index].pass(self.market.venue, index, bytes, update_id, self.truths[index].len())
+            } else {
+                let (mut passed, mut steps) = (Vec::new(), 0);
+                if let Kind::Snapshot(index) = kind {
+                    passed.extend(self.layers[index].release(index));
+                    steps = self.truths[index].len();
+                }
+                passed.push((steps, What::Frame { bytes, kind, claim: super::faults::Claim::Whole }));
+                passed
+            };
+            for (steps, what) in passed {
+                self.in_flight.push_back(InFlight { arrives, connection: open.connection, steps, what });
+            }
+        }
+        if open.received.is_closed() && !self.in_flight.iter().any(|sent| matches!(sent.what, What::End)) {
+            self.in_flight.push_back(InFlight { arrives, connection: open.connection, steps: 0, what: What::End });
+        }
+        (self.in_flight.len() > before).then_some(arrives)
+    }
+
+    /// The client says `requests`. Returns when the first answer arrives.
+    pub(super) fn say(&mut self, requests: &[String], now: Nanos) -> Option<Nanos> {
+        let open = self.open.as_ref()?;
+        for request in requests {
+            self.offline.request(&open.received, request);
+        }
+        self.collect(now)
+    }
+
+    /// Nothing more goes wrong.
+    pub(super) fn heal(&mut self) {
+        self.offline.heal();
+        self.layers.iter_mut().for_each(|layer| layer.waiting.clear());
+        self.rest_latency = REST_LATENCY;
+    }
+
+    /// How long the client waits before it connects again.
+    pub(super) fn reconnect_wait(&mut self) -> Nanos {
+        let wait = RECONNECT_MIN.0 << self.attempts.min(RECONNECT_DOUBLINGS);
+        self.attempts += 1;
+        Nanos(wait)
+    }
+}

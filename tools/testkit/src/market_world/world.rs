@@ -1,0 +1,444 @@
+//! The run: one clock, one heap of what comes next.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use sim::{Fault, SnapshotFault};
+use tt_market::{Applied, BookUpdate};
+use tt_model::Nanos;
+
+use super::client::{Feed, Open, START};
+use super::failure::Failure;
+use super::faults::{Claim, InFlight, What};
+use super::planted::Planted;
+use super::reading::{Seen, healing_max};
+use super::script::{Action, Deed, Script};
+use super::tally::Tally;
+use super::tape::Taped;
+use super::words::{self, Kind};
+use crate::trace::Trace;
+
+/// How often deadlines are looked at.
+const BEAT: Nanos = Nanos::from_millis(100);
+
+/// After the faults everything goes on at a pace slower by this much.
+const CALM: u64 = 6;
+
+/// Of so many seeds, one is played once more from its inputs.
+const REPLAYED_ONE_IN: u64 = 4;
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// All that happened, as one number.
+    pub hash: u64,
+    /// What it came to.
+    pub tally: Tally,
+    /// The first broken invariant.
+    pub failure: Option<Failure>,
+    /// What happened, a line each, where it was asked for.
+    pub lines: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    Act(usize),
+    Step {
+        feed: usize,
+        index: usize,
+    },
+    Arrive {
+        feed: usize,
+    },
+    ServeRest {
+        feed: usize,
+        index: usize,
+        generation: u64,
+    },
+    RestArrives {
+        feed: usize,
+        index: usize,
+        generation: u64,
+        body: Option<String>,
+    },
+    Connect {
+        feed: usize,
+    },
+    Speak {
+        feed: usize,
+    },
+    /// The faults stop.
+    Calm,
+    Beat,
+}
+
+pub(super) struct World<'a> {
+    pub(super) script: &'a Script,
+    pub(super) planted: Option<Planted>,
+    pub(super) engine: Taped,
+    pub(super) feeds: Vec<Feed>,
+    pub(super) now: Nanos,
+    pub(super) next: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    pub(super) order: u64,
+    pub(super) trace: Trace,
+    pub(super) tally: Tally,
+    /// Frames given to the engine, by feed.
+    pub(super) given: Vec<u64>,
+    /// Gaps that the faults made in books that stood as verified, by feed.
+    pub(super) gaps_made: Vec<u64>,
+    /// What may be the cause of a request, by feed.
+    pub(super) causes: Vec<u64>,
+    pub(super) asked: Vec<u64>,
+    pub(super) failure: Option<Failure>,
+}
+
+/// Plays `script`, with a `planted` fault if there is one.
+#[must_use]
+pub fn play(script: &Script, planted: Option<Planted>, keeps_lines: bool) -> Outcome {
+    let is_replayed = script.seed.is_multiple_of(REPLAYED_ONE_IN);
+    let mut engine = Taped::new(is_replayed, planted);
+    let feeds: Vec<Feed> = (0..script.markets.len()).map(|number| Feed::new(script, number, &mut engine)).collect();
+    let count = feeds.len();
+    let mut world = World {
+        script,
+        planted,
+        engine,
+        feeds,
+        now: Nanos(0),
+        next: BinaryHeap::new(),
+        order: 0,
+        trace: Trace::new(keeps_lines),
+        tally: Tally::default(),
+        given: vec![0; count],
+        gaps_made: vec![0; count],
+        causes: vec![0; count],
+        asked: vec![0; count],
+        failure: None,
+    };
+    world.begin();
+    world.run();
+    if let Some(what) = world.engine.differs_again() {
+        world.fail(7, what);
+    }
+    world.tally.replayed = u64::from(is_replayed);
+    let counters = world.feeds.iter().map(|feed| world.engine.counters(feed.engine_venue));
+    (world.tally.gaps, world.tally.resyncs) =
+        counters.fold((0, 0), |(gaps, resyncs), venue| (gaps + venue.gaps, resyncs + venue.resyncs));
+    world.tally.frames = world.given.iter().sum();
+    world.tally.virtual_s = world.now.0 / 1_000_000_000;
+    Outcome { hash: world.trace.hash(), tally: world.tally, failure: world.failure, lines: world.trace.take_lines() }
+}
+
+impl World<'_> {
+    fn begin(&mut self) {
+        for feed in 0..self.feeds.len() {
+            self.at(Nanos(0), Event::Connect { feed });
+            for index in 0..self.feeds[feed].listed.len() {
+                self.at(Nanos(1_000_000 + index as u64 * 700_000), Event::Step { feed, index });
+            }
+        }
+        for number in 0..self.script.actions.len() {
+            self.at(self.script.actions[number].at, Event::Act(number));
+        }
+        self.at(self.script.faulty, Event::Calm);
+        self.at(BEAT, Event::Beat);
+    }
+
+    pub(super) fn at(&mut self, when: Nanos, event: Event) {
+        self.order += 1;
+        self.next.push(Reverse((when, self.order, event)));
+    }
+
+    fn run(&mut self) {
+        let limits = self.feeds.iter().map(|feed| healing_max(feed.market.venue).0);
+        let end = Nanos(self.script.faulty.0 + limits.max().unwrap_or(0));
+        while let Some(Reverse((when, _, event))) = self.next.pop() {
+            self.now = when;
+            match event {
+                Event::Act(number) => self.act(self.script.actions[number]),
+                Event::Step { feed, index } => self.step(feed, index),
+                Event::Arrive { feed } => self.arrive(feed),
+                Event::ServeRest { feed, index, generation } => self.serve_rest(feed, index, generation),
+                Event::RestArrives { feed, index, generation, body } => {
+                    self.rest_arrives(feed, index, generation, body);
+                }
+                Event::Connect { feed } => self.connect(feed),
+                Event::Speak { feed } => {
+                    let feed = &mut self.feeds[feed];
+                    feed.offline.mute(self.now < feed.silent_until);
+                }
+                Event::Calm => self.feeds.iter_mut().for_each(Feed::heal),
+                Event::Beat => self.beat(),
+            }
+            if self.failure.is_some() || self.is_healed() {
+                return;
+            }
+            if self.now > end {
+                let late = self.late_books();
+                return self.fail(6, format!("not healed: {late}"));
+            }
+        }
+    }
+
+    fn is_calm(&self) -> bool {
+        self.now > self.script.faulty
+    }
+
+    /// Whether the faults have stopped, and every book is verified and the venue's.
+    fn is_healed(&self) -> bool {
+        self.now.0 > self.script.faulty.0 + 2_000_000_000 && self.late_books().is_empty()
+    }
+
+    fn late_books(&self) -> String {
+        let board = self.engine.board();
+        let mut late = String::new();
+        for feed in &self.feeds {
+            for (index, id) in feed.ids.iter().enumerate() {
+                let seen = Seen::of(board, *id, self.planted);
+                if !seen.is_current(feed, index) {
+                    late += &format!("{} {:?}; ", feed.listed[index].symbol, seen.top.standing.proof);
+                }
+            }
+        }
+        late
+    }
+
+    pub(super) fn fail(&mut self, invariant: u8, what: String) {
+        if self.failure.is_none() {
+            self.failure = Some(Failure { invariant, at: self.now, what });
+        }
+    }
+
+    fn step(&mut self, feed: usize, index: usize) {
+        if let Some(arrives) = self.feeds[feed].step(index, self.now) {
+            self.at(arrives, Event::Arrive { feed });
+        }
+        let market = self.feeds[feed].market;
+        // So slow in the end that a book can be seen to stand where the venue's stands.
+        let pause = if self.is_calm() { (market.step.0 * CALM).max(market.latency.0 * 3) } else { market.step.0 };
+        self.at(Nanos(self.now.0 + pause), Event::Step { feed, index });
+    }
+
+    fn act(&mut self, action: Action) {
+        let Action { venue: number, deed, draw, .. } = action;
+        self.trace.say(self.now, || action.to_string());
+        self.tally.faults += 1;
+        self.causes[number] += 1;
+        let now = self.now;
+        let feed = &mut self.feeds[number];
+        let index = (draw >> 16) as usize % feed.listed.len();
+        match deed {
+            Deed::Frame(ill) => feed.layers[index].waiting.push_back((ill, draw)),
+            // A venue that begins to number anew while nothing of it arrives cannot be told from one that goes on.
+            Deed::Reset if now < feed.silent_until => {}
+            Deed::Reset => feed.offline.fault(index, Fault::Reset),
+            Deed::HalfOpen => feed.offline.fault(index, Fault::HalfOpen),
+            Deed::Silence(seconds) => {
+                feed.silent_until = Nanos(now.0 + seconds * 1_000_000_000);
+                feed.offline.mute(true);
+                let until = feed.silent_until;
+                self.at(until, Event::Speak { feed: number });
+            }
+            Deed::Disconnect => {
+                feed.offline.disconnect_all();
+                if let Some(arrives) = feed.collect(now) {
+                    self.at(arrives, Event::Arrive { feed: number });
+                }
+            }
+            Deed::Reconnect => self.close(number),
+            Deed::SlowConsumer(millis) => feed.blocked_until = Nanos(now.0 + millis * 1_000_000),
+            Deed::StaleSnapshot => feed.offline.snapshot_fault(index, SnapshotFault::Stale),
+            Deed::PartialSnapshot => feed.offline.snapshot_fault(index, SnapshotFault::Partial),
+            Deed::Refusals => feed.offline.refuse_snapshots(1 + (draw % 3) as u32),
+            Deed::SlowRest(millis) => feed.rest_latency = Nanos(millis * 1_000_000),
+            Deed::Skew(seconds) => feed.skew_us += seconds * 1_000_000,
+        }
+    }
+
+    fn connect(&mut self, number: usize) {
+        let now = Nanos(START.0 + self.now.0);
+        let feed = &mut self.feeds[number];
+        if feed.open.is_some() {
+            return;
+        }
+        self.tally.connections += 1;
+        self.causes[number] += feed.listed.len() as u64;
+        feed.generation += 1;
+        let connection = self.engine.open_connection(feed.engine_venue, now);
+        for id in &feed.ids {
+            self.engine.subscribe(connection, *id, now);
+        }
+        let received = feed.offline.connect();
+        feed.open = Some(Open { received, connection });
+        let requests = words::subscribe(feed.market.venue, "", &feed.listed.iter().collect::<Vec<_>>());
+        if let Some(arrives) = feed.say(&requests, self.now) {
+            self.at(arrives, Event::Arrive { feed: number });
+        }
+        self.look(number);
+        self.serve_requests(number);
+    }
+
+    /// The client closes its connection and will open another.
+    pub(super) fn close(&mut self, number: usize) {
+        let feed = &mut self.feeds[number];
+        let Some(open) = feed.open.take() else { return };
+        feed.offline.close(&open.received);
+        feed.lost.fill(false);
+        feed.fetching.fill(None);
+        let wait = feed.reconnect_wait();
+        self.engine.close_connection(open.connection, Nanos(START.0 + self.now.0));
+        self.look(number);
+        self.at(Nanos(self.now.0 + wait.0), Event::Connect { feed: number });
+    }
+
+    fn arrive(&mut self, number: usize) {
+        let blocked_until = self.feeds[number].blocked_until;
+        if self.now < blocked_until {
+            return self.at(blocked_until, Event::Arrive { feed: number });
+        }
+        while self.failure.is_none()
+            && self.feeds[number].in_flight.front().is_some_and(|sent| sent.arrives <= self.now)
+            && let Some(sent) = self.feeds[number].in_flight.pop_front()
+        {
+            self.take(number, sent);
+        }
+    }
+
+    fn take(&mut self, number: usize, sent: InFlight) {
+        let open = self.feeds[number].open.as_ref().map(|open| open.connection);
+        let is_old = open != Some(sent.connection);
+        match sent.what {
+            What::End if !is_old => self.close(number),
+            What::Lost { index, update_id } if !is_old => self.lose(number, index, update_id),
+            What::End | What::Lost { .. } => {}
+            What::Frame { bytes, kind, claim } => {
+                if self.planted == Some(Planted::LosesSnapshots) && matches!(kind, Kind::Snapshot(_)) {
+                    return;
+                }
+                let mixes = self.planted == Some(Planted::MixesEpochs);
+                let connection = open.filter(|_| mixes).unwrap_or(sent.connection);
+                let now = Nanos(START.0 + self.now.0);
+                self.given[number] += 1;
+                if self.planted == Some(Planted::LosesCount) && self.given[number].is_multiple_of(64) {
+                    return;
+                }
+                let result = self.engine.handle_frame(now, connection, &bytes);
+                self.trace.say(self.now, || format!("{kind:?} {claim:?} {result:?}"));
+                if is_old {
+                    self.tally.late += 1;
+                    if result != Err(tt_market::DropReason::OldConnection) {
+                        return self.fail(3, format!("a frame of a closed connection: {result:?}"));
+                    }
+                }
+                if let (
+                    Ok(Applied::Book { update: BookUpdate::Snapshot | BookUpdate::Delta, .. }),
+                    Kind::Update(index) | Kind::Snapshot(index),
+                ) = (result, kind)
+                {
+                    self.feeds[number].taken[index] = sent.steps;
+                    self.feeds[number].attempts = 0;
+                }
+                if !is_old {
+                    self.judge(number, kind, claim, result.err());
+                }
+                self.look(number);
+                self.serve_requests(number);
+            }
+        }
+    }
+
+    /// A frame is missing from here on.
+    fn lose(&mut self, number: usize, index: usize, update_id: u64) {
+        let feed = &mut self.feeds[number];
+        let seen = Seen::of(self.engine.board(), feed.ids[index], self.planted);
+        // A snapshot by REST may hold what was lost.
+        let is_missed = !words::is_fetched(feed.market.venue) || seen.top.update_id < update_id;
+        if words::is_numbered(feed.market.venue) && seen.is_verified() && is_missed {
+            feed.lost[index] = true;
+        }
+    }
+
+    /// Whether the books say what the frame did to them.
+    fn judge(&mut self, number: usize, kind: Kind, claim: Claim, fault: Option<tt_market::DropReason>) {
+        let board = self.engine.board();
+        let is_verified = |feed: &Feed, index: usize| Seen::of(board, feed.ids[index], self.planted).is_verified();
+        let feed = &mut self.feeds[number];
+        let is_unreadable = claim == Claim::Unreadable || fault.is_some_and(tt_market::DropReason::is_malformed);
+        if is_unreadable && let Some(index) = (0..feed.listed.len()).find(|&index| is_verified(feed, index)) {
+            let what = format!("{} stands as verified after a frame that nobody can read", feed.listed[index].symbol);
+            return self.fail(2, what);
+        }
+        if let (Kind::Snapshot(index), None) = (kind, fault) {
+            feed.lost[index] = false;
+        }
+        let Kind::Update(index) = kind else { return };
+        let symbol = &feed.listed[index].symbol;
+        if claim == Claim::Mismatched && is_verified(feed, index) {
+            let what = format!("{symbol} stands as verified after a checksum that does not fit");
+            return self.fail(2, what);
+        }
+        if feed.lost[index] && claim == Claim::Whole {
+            if is_verified(feed, index) {
+                let what = format!("{symbol} stands as verified after a lost frame and the next one");
+                return self.fail(2, what);
+            }
+            feed.lost[index] = false;
+            self.gaps_made[number] += 1;
+        }
+        if claim == Claim::Marred
+            && fault.is_some_and(|fault| !fault.is_malformed())
+            && words::is_numbered(feed.market.venue)
+        {
+            // It was for nobody; what it carried is missing now, unless it was a copy.
+            self.causes[number] += 1;
+        }
+    }
+
+    /// What a reader sees of the feed's books.
+    pub(super) fn look(&mut self, number: usize) {
+        let board = self.engine.board();
+        let mut untrue = None;
+        let feed = &mut self.feeds[number];
+        for index in 0..feed.listed.len() {
+            let seen = Seen::of(board, feed.ids[index], self.planted);
+            let words = [seen.top.update_id, seen.top.ts_recv.0, seen.top.standing.proof as u64];
+            let best =
+                [seen.top.bid, seen.top.ask].map(|level| level.map_or(0, |level| level.px.0 ^ level.qty.0) as u64);
+            let bytes: Vec<u8> = words.iter().chain(&best).flat_map(|word| word.to_le_bytes()).collect();
+            self.trace.note(self.now, number as u64, &bytes);
+            if seen.is_verified() {
+                self.tally.verified += 1;
+                untrue = untrue.or_else(|| seen.untrue(feed, index));
+            } else {
+                self.tally.unverified += 1;
+                feed.lost[index] = false;
+            }
+        }
+        let counters = *self.engine.counters(feed.engine_venue);
+        if let Some(what) = untrue {
+            return self.fail(1, what);
+        }
+        if !counters.closes() || counters.frames != self.given[number] {
+            let what = format!(
+                "{} frames in, {} applied, {} dropped, {} counted",
+                self.given[number],
+                counters.applied,
+                counters.drops_total(),
+                counters.frames
+            );
+            return self.fail(5, what);
+        }
+        if counters.gaps < self.gaps_made[number] {
+            self.fail(5, format!("{} gaps were made, {} are counted", self.gaps_made[number], counters.gaps));
+        }
+    }
+
+    fn beat(&mut self) {
+        self.engine.handle_timeout(Nanos(START.0 + self.now.0));
+        for number in 0..self.feeds.len() {
+            self.look(number);
+            self.serve_requests(number);
+        }
+        self.at(Nanos(self.now.0 + BEAT.0), Event::Beat);
+    }
+}

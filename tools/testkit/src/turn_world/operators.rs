@@ -1,0 +1,80 @@
+//! What operators do to a running server, and what the network tells it.
+
+use tt_model::{FiveTuple, Nanos};
+use tt_turn::relay::{IcmpError, RelayId};
+
+use super::event::Event;
+use super::host::Host;
+use super::invariants::{self, Delivery, Failure};
+use super::model::Expected;
+use super::world::World;
+use crate::draw::Draw;
+
+impl World<'_> {
+    /// RFC 8656 section 7.2.11: no new allocation any more; what lives goes on.
+    pub(super) fn drain(&mut self) {
+        if self.is_up {
+            self.host.drain();
+            self.model.is_draining = true;
+        }
+    }
+
+    /// A peer is denied while allocations live: its permissions end at once.
+    pub(super) fn deny_peer(&mut self, peer: usize) -> Result<(), Failure> {
+        if !self.is_up {
+            return Ok(());
+        }
+        self.pass()?;
+        let ip = self.script.topology.peers[peer].ip();
+        self.model.deny(self.now, ip);
+        self.host.replace_policy(self.model.also_denied());
+        (0..self.script.topology.workers).try_for_each(|worker| self.settle(worker))
+    }
+
+    /// Nonces of the key before stay good, those of the key before that do not.
+    pub(super) fn rotate_nonce_key(&mut self) {
+        if self.is_up {
+            self.model.generation += 1;
+            self.host.rotate(&self.script.topology, self.model.generation);
+        }
+    }
+
+    /// An ICMP error sets out for some relay, about some peer.
+    pub(super) fn icmp(&mut self, draw: &mut Draw) {
+        let relayed = self.any_relayed(draw);
+        let peer = draw.pick(&self.script.topology.peers);
+        let Some((worker, relay)) = self.host.relay_on(relayed) else { return };
+        let kinds: &[(u8, u8)] = if peer.is_ipv4() {
+            &[(3, 4), (3, 1), (3, 3), (11, 0), (5, 0), (8, 0)]
+        } else {
+            &[(1, 0), (2, 0), (3, 1), (4, 0), (128, 0)]
+        };
+        let (kind, code) = draw.pick(kinds);
+        let mtu = draw.between(0, 1_500) as u32;
+        let error = IcmpError { relay: RelayId(relay), peer, kind, code, mtu };
+        self.later(Nanos(draw.between(1_000_000, 20_000_000)), Event::Icmp { error, worker });
+    }
+
+    /// The server is told of an error, and everything about that is checked.
+    pub(super) fn learn_of_error(&mut self, worker: u16, error: IcmpError) -> Result<(), Failure> {
+        self.pass()?;
+        let peer = error.peer;
+        let nobody = FiveTuple { client: peer, server: peer, transport: tt_model::Transport::Udp };
+        let delivery = Delivery { now: self.now, worker, flow: &nobody, bytes: &[error.kind, error.code] };
+        let before = self.host.tables(worker);
+        let expected = self.model.expect_of_error(self.now, worker, &error);
+        let done = self.host.icmp(self.now, worker, error);
+        self.note(&delivery, &expected.clone().map_or(Expected::Silence, |(_, expected)| expected), &done);
+        invariants::error(&delivery, expected.as_ref(), &done)?;
+        invariants::unproven(&delivery, before, self.host.tables(worker))?;
+        self.settle(worker)?;
+        self.route(done);
+        Ok(())
+    }
+}
+
+impl Host {
+    fn drain(&self) {
+        self.shared.drain();
+    }
+}

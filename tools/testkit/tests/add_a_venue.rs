@@ -1,0 +1,129 @@
+//! The recipe "Add a venue" of CONTRIBUTING.md, followed word by word in a copy of the crates.
+
+#![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What tt-market needs to compile.
+const CRATES: [&str; 6] = ["tt-model", "tt-meter", "tt-simd", "tt-sync", "tt-venue", "tt-market"];
+const REGISTRY: &str = "crates/tt-venue/src/venues.rs";
+
+#[test]
+fn the_recipe_adds_a_venue() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("add_a_venue");
+    copy_crates(root, &copy);
+    let recipe = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+    let steps = steps(&recipe);
+    assert_eq!(steps.len(), 9, "{steps:?}");
+    for step in &steps {
+        follow(&copy, step);
+    }
+    let output = Command::new(env!("CARGO"))
+        .args(["test", "--offline", "--package", "tt-market", "--test", "acme"])
+        .current_dir(&copy)
+        .env("CARGO_TARGET_DIR", copy.join("target"))
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+}
+
+/// A block of code, and the text before it.
+#[derive(Debug)]
+struct Step<'a> {
+    text: &'a str,
+    code: &'a str,
+}
+
+impl<'a> Step<'a> {
+    /// The first file that the text names.
+    fn file(&self) -> Option<&'a str> {
+        let quoted = self.text.split('`').skip(1).step_by(2);
+        quoted.into_iter().find(|name| name.starts_with("crates/") && name.ends_with(".rs"))
+    }
+}
+
+/// The blocks of code of the recipe, in order.
+fn steps(document: &str) -> Vec<Step<'_>> {
+    let (_, recipe) = document.split_once("## Add a venue\n").unwrap();
+    let recipe = recipe.split("\n## ").next().unwrap();
+    let mut steps = Vec::new();
+    let mut rest = recipe;
+    while let Some((text, after)) = rest.split_once("```rust\n") {
+        let (code, after) = after.split_once("```\n").unwrap();
+        let text = text.rsplit("###").next().unwrap();
+        steps.push(Step { text, code });
+        rest = after;
+    }
+    steps
+}
+
+/// Writes a new file, or adds to the registry where the text says.
+fn follow(copy: &Path, step: &Step<'_>) {
+    match step.file() {
+        Some(REGISTRY) => {
+            let before = step.text.split("before `").nth(1).unwrap().split('`').next().unwrap();
+            edit(copy, |source| source.replacen(before, &format!("{}{before}", step.code), 1));
+        }
+        Some(file) => {
+            let path = copy.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, step.code).unwrap();
+        }
+        None => {
+            assert!(step.text.contains("at the end of `venues!`"), "{}", step.text);
+            edit(copy, |source| {
+                let start = source.find("\nvenues! {\n").unwrap();
+                let end = start + source[start..].find("\n}\n").unwrap() + 1;
+                format!("{}{}{}", &source[..end], step.code, &source[end..])
+            });
+        }
+    }
+}
+
+fn edit(copy: &Path, change: impl FnOnce(&str) -> String) {
+    let path = copy.join(REGISTRY);
+    let before = fs::read_to_string(&path).unwrap();
+    let after = change(&before);
+    assert_ne!(before, after, "the recipe changes nothing");
+    fs::write(path, after).unwrap();
+}
+
+/// Copies sources and manifests; the copies have no tests of their own, so that they need no further crate.
+fn copy_crates(root: &Path, copy: &Path) {
+    let _ = fs::remove_dir_all(copy.join("crates"));
+    for name in CRATES {
+        let (from, to) = (root.join("crates").join(name), copy.join("crates").join(name));
+        copy_folder(&from.join("src"), &to.join("src"));
+        let manifest = fs::read_to_string(from.join("Cargo.toml")).unwrap();
+        fs::write(to.join("Cargo.toml"), manifest.split("[dev-dependencies]").next().unwrap()).unwrap();
+        if let Ok(readme) = fs::read(from.join("README.md")) {
+            fs::write(to.join("README.md"), readme).unwrap();
+        }
+    }
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let set = |line: &str| match line.split(" = ").next() {
+        Some("members" | "default-members" | "exclude") => None,
+        Some("resolver") => Some(format!("{line}\nmembers = [\"crates/*\"]")),
+        _ => Some(line.to_owned()),
+    };
+    let lines: Vec<String> = manifest.lines().filter_map(set).collect();
+    fs::write(copy.join("Cargo.toml"), lines.join("\n")).unwrap();
+    fs::copy(root.join("Cargo.lock"), copy.join("Cargo.lock")).unwrap();
+    fs::copy(root.join("rust-toolchain.toml"), copy.join("rust-toolchain.toml")).unwrap();
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &to.join(entry.file_name()));
+        } else {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `cargo xtask`: the test command and the rules that a program can check.
+
+#![forbid(unsafe_code)]
+
+mod captures;
+mod code;
+mod conformance;
+mod explore;
+mod fuzz;
+mod planted;
+mod qualify;
+mod sim;
+mod tally;
+mod test;
+mod tidy;
+mod tree;
+mod violation;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+/// Tests, rules and exploration of truetick.
+#[derive(Debug, clap::Parser)]
+#[command(name = "cargo xtask")]
+enum Command {
+    /// Run the test suites.
+    Test(test::Arguments),
+    /// Check the rules that a program can check.
+    Tidy(tidy::Arguments),
+    /// Play deterministic worlds: docs/simulation.md.
+    #[command(subcommand)]
+    Sim(sim::World),
+    /// Search with the fuzz targets (nightly, cargo-fuzz).
+    Fuzz(fuzz::Arguments),
+    /// Search for what fixed seeds do not show: worlds, properties, fuzz targets, mutants.
+    Explore(explore::Arguments),
+    /// Run what is run once and kept: seeds, soak, long calls, packages, speed, load.
+    Qualify(qualify::Arguments),
+    /// Download and verify the captures that docs/captures.md lists.
+    Captures(captures::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Command::parse() {
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Tidy(arguments) => tidy::run(&arguments),
+        Command::Sim(world) => sim::run(&world),
+        Command::Fuzz(arguments) => fuzz::run(&arguments),
+        Command::Explore(arguments) => explore::run(&arguments),
+        Command::Qualify(arguments) => qualify::run(&arguments),
+        Command::Captures(arguments) => captures::run(&arguments),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// The folder of the workspace's manifest.
+fn workspace_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("xtask lies in the workspace").to_owned()
+}
+
+/// Whether open points and skips count as failures.
+fn in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false")
+}

@@ -1,0 +1,293 @@
+//! `cargo xtask qualify NAME`: long runs whose result is kept with its commit and date under bench/qualified.
+
+mod audit_speed;
+mod soak;
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::planted::Planted;
+use crate::{sim, workspace_root};
+
+/// Where the results are kept.
+const FOLDER: &str = "bench/qualified";
+
+/// A run that is kept.
+struct Qualification {
+    name: &'static str,
+    about: &'static str,
+    /// The code that it judges.
+    judges: &'static [&'static str],
+    /// Runs it and returns its result in one line.
+    run: fn(&Path, &Arguments) -> anyhow::Result<String>,
+}
+
+const QUALIFICATIONS: &[Qualification] = &[
+    Qualification {
+        name: "turn-seeds",
+        about: "100,000 seeds of the TURN world",
+        judges: &["crates/tt-turn/src", "tools/testkit/src/turn_world"],
+        run: |root, arguments| seeds(root, "turn_world", arguments),
+    },
+    Qualification {
+        name: "market-seeds",
+        about: "100,000 seeds of the market world",
+        judges: &["crates/tt-market/src", "crates/tt-venue/src", "tools/testkit/src/market_world"],
+        run: |root, arguments| seeds(root, "market_world", arguments),
+    },
+    Qualification {
+        name: "planted-worlds",
+        about: "the worlds find faults that are planted in the engines",
+        judges: &["crates/tt-turn/src", "crates/tt-market/src", "tools/testkit"],
+        run: |root, _| planted_worlds(root),
+    },
+    Qualification {
+        name: "ring-items",
+        about: "a thousand million items through the ring",
+        judges: &["crates/tt-sync/src"],
+        run: |root, _| ring_items(root),
+    },
+    Qualification {
+        name: "soak",
+        about: "the shipped program with every engine: it stays ready and its memory stays as it was",
+        judges: &["crates"],
+        run: soak::serve,
+    },
+    Qualification {
+        name: "long-calls",
+        about: "calls through the shipped TURN server, far beyond every lifetime, without a lost payload",
+        judges: &["crates/tt-turn/src", "crates/tt-net/src", "crates/turn-server/src"],
+        run: soak::calls,
+    },
+    Qualification {
+        name: "packages",
+        about: "each published crate builds from its package",
+        judges: &["Cargo.toml", "crates"],
+        run: |root, _| packages(root),
+    },
+    Qualification {
+        name: "audit-speed",
+        about: "1 GB through `truetick audit`, on one core",
+        judges: &["crates/tt-market/src", "crates/tt-venue/src", "crates/tt-journal/src"],
+        run: |root, _| audit_speed::run(root),
+    },
+    Qualification {
+        name: "load",
+        about: "the required tests, three times while four processes keep the cores busy",
+        judges: &["crates", "tools"],
+        run: |root, _| load(root),
+    },
+];
+
+/// The crates that are to be published.
+const PUBLISHED: &[&str] = &[
+    "tt-model",
+    "tt-meter",
+    "tt-sync",
+    "tt-simd",
+    "tt-turn",
+    "tt-venue",
+    "tt-market",
+    "tt-risk",
+    "market-feed",
+    "turn-server",
+];
+const LOAD_PROCESSES: usize = 4;
+const LOAD_RUNS: usize = 3;
+
+/// Arguments of `cargo xtask qualify`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// What to run [default: list the names and their last results].
+    #[arg(value_parser = QUALIFICATIONS.iter().map(|it| it.name).collect::<Vec<_>>())]
+    name: Option<String>,
+    /// Seeds of turn-seeds and market-seeds.
+    #[arg(long, default_value_t = 100_000)]
+    seeds: u32,
+    /// Minutes of soak and long-calls.
+    #[arg(long, default_value_t = 60)]
+    minutes: u64,
+}
+
+/// A kept result.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Kept {
+    command: String,
+    commit: String,
+    date: String,
+    seconds: u64,
+    result: String,
+}
+
+/// Runs what `arguments` name and keeps its result; without a name, lists what is kept.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let root = workspace_root();
+    let Some(name) = &arguments.name else {
+        for it in QUALIFICATIONS {
+            println!("{:<13} {}", it.name, it.about);
+            if let Some(Kept { commit, date, result, .. }) = read(&root, it.name) {
+                println!("{:<13} {date}, commit {commit}: {result}", "");
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let qualification = QUALIFICATIONS.iter().find(|it| it.name == *name).context("no such name")?;
+    let (commit, started) = (sim::commit(&root), Instant::now());
+    let result = (qualification.run)(&root, arguments)?;
+    println!("{name}: {result}");
+    let date = Command::new("date").args(["-u", "+%F"]).output().context("date")?;
+    let kept = Kept {
+        command: format!("cargo xtask qualify {}", std::env::args().skip(2).collect::<Vec<_>>().join(" ")),
+        date: String::from_utf8_lossy(&date.stdout).trim().to_owned(),
+        seconds: started.elapsed().as_secs(),
+        result,
+        commit,
+    };
+    if kept.commit.ends_with("-dirty") {
+        println!("not kept: the tree has changes that are not committed");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let file = root.join(FOLDER).join(name).with_extension("toml");
+    std::fs::create_dir_all(root.join(FOLDER))?;
+    std::fs::write(&file, toml::to_string(&kept)?).with_context(|| file.display().to_string())?;
+    println!("kept in {}", file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line for each kept result that is older than the code that it judges.
+pub(crate) fn stale(root: &Path) -> Vec<String> {
+    let mut lines = Vec::new();
+    for it in QUALIFICATIONS {
+        let Some(kept) = read(root, it.name) else { continue };
+        let mut diff = Command::new("git");
+        diff.args(["diff", "--quiet", &kept.commit, "HEAD", "--"]).args(it.judges).current_dir(root);
+        if diff.stderr(Stdio::null()).status().is_ok_and(|status| !status.success()) {
+            lines.push(format!("{FOLDER}/{}.toml is of {}, older than the code that it judges", it.name, kept.date));
+        }
+    }
+    lines
+}
+
+fn read(root: &Path, name: &str) -> Option<Kept> {
+    let text = std::fs::read_to_string(root.join(FOLDER).join(name).with_extension("toml")).ok()?;
+    toml::from_str(&text).ok()
+}
+
+/// Runs `command` and returns the last line that it prints.
+fn last_line(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.stderr(Stdio::inherit()).output().context("cannot run cargo")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.success(), "{}\n{text}", output.status);
+    text.lines().last().map(str::to_owned).context("it printed nothing")
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(arguments).current_dir(root);
+    command
+}
+
+fn seeds(root: &Path, world: &str, arguments: &Arguments) -> anyhow::Result<String> {
+    let range = format!("0..{}", arguments.seeds);
+    let arguments =
+        ["run", "--quiet", "--locked", "--profile", "checked", "--package", "testkit", "--example", world, "--"];
+    last_line(cargo(root, &arguments).arg(range).env("TRUETICK_COMMIT", sim::commit(root)))
+}
+
+/// Seeds within which a world must find a planted fault.
+const PLANTED_SEEDS: &str = "0..100";
+
+fn planted_worlds(root: &Path) -> anyhow::Result<String> {
+    let (faults, mut missed) = (Planted::read(&root.join("tools/testkit/planted.toml"))?, Vec::new());
+    for fault in &faults {
+        let copy = fault.plant(root)?;
+        let example = |what: &str| {
+            let arguments = [what, "--quiet", "--locked", "--profile", "checked", "--package", "testkit", "--example"];
+            let mut command = cargo(&copy.root, &arguments);
+            command.arg(&fault.target).env("CARGO_TARGET_DIR", copy.root.join("target"));
+            command
+        };
+        ensure!(example("build").status().context("cargo")?.success(), "{} does not build", fault.describe());
+        let played = example("run").args(["--", PLANTED_SEEDS]).output().context("cargo")?;
+        let output = String::from_utf8_lossy(&played.stdout).into_owned();
+        let failure = output.lines().find(|line| line.starts_with("FAILED seed")).filter(|_| !played.status.success());
+        println!("{}: {}", fault.describe(), failure.unwrap_or("NOT FOUND"));
+        missed.extend(failure.is_none().then(|| fault.describe()));
+    }
+    ensure!(missed.is_empty(), "not found within seeds {PLANTED_SEEDS}: {}", missed.join("; "));
+    Ok(format!("{} faults found, each within seeds {PLANTED_SEEDS}", faults.len()))
+}
+
+fn ring_items(root: &Path) -> anyhow::Result<String> {
+    let arguments =
+        ["test", "--release", "--locked", "--package", "tt-sync", "--test", "items", "--", "--test-threads", "1"];
+    let output = cargo(root, &arguments).env("TT_RING_ITEMS", "1000000000").output().context("cargo")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(output.status.success(), "{text}");
+    text.lines().find(|line| line.starts_with("test result: ")).map(str::to_owned).context("libtest has no result")
+}
+
+fn packages(root: &Path) -> anyhow::Result<String> {
+    let mut publish = cargo(root, &["publish", "--dry-run", "--locked"]);
+    PUBLISHED.iter().for_each(|name| {
+        publish.args(["--package", name]);
+    });
+    ensure!(publish.status().context("cargo")?.success(), "a package does not build");
+    Ok(format!("{} packages build", PUBLISHED.len()))
+}
+
+/// Processes that compute until they are dropped.
+struct Load(Vec<std::process::Child>);
+
+impl Load {
+    fn start() -> std::io::Result<Self> {
+        let busy = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+        (0..LOAD_PROCESSES).map(busy).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        for process in &mut self.0 {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+fn load(root: &Path) -> anyhow::Result<String> {
+    ensure!(
+        cargo(root, &["test", "--workspace", "--locked", "--no-run"]).status()?.success(),
+        "the tests do not build"
+    );
+    let _load = Load::start().context("sh")?;
+    let mut runs = Vec::new();
+    for _ in 0..LOAD_RUNS {
+        let started = Instant::now();
+        let mut tests = Command::new(std::env::current_exe()?);
+        let result = last_line(tests.args(["test", "unit", "integration"]).current_dir(root))?;
+        runs.push(format!("{result} in {} s", started.elapsed().as_secs()));
+        println!("{}", runs[runs.len() - 1]);
+    }
+    Ok(runs.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_results_are_of_known_runs() {
+        let root = workspace_root();
+        for entry in std::fs::read_dir(root.join(FOLDER)).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            assert!(QUALIFICATIONS.iter().any(|it| it.name == name), "{name}");
+            assert!(read(&root, name).is_some_and(|kept| kept.seconds > 0), "{name}");
+        }
+    }
+}

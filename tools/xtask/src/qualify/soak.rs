@@ -1,0 +1,109 @@
+//! The shipped program for an hour: `serve` with every engine, and calls through `turn`.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+use super::{Arguments, cargo};
+
+/// Until memory is what it will be.
+const WARMUP: Duration = Duration::from_secs(300);
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// Growth of the resident set after the warm-up.
+const GROWTH_KIB_MAX: u64 = 4 << 10;
+/// Milliseconds between two payloads of a call, as coturn's client counts.
+const PAYLOAD_EVERY_MS: u64 = 20;
+
+/// The program's control plane, on a port that no other program of this machine should have.
+const HTTP: &str = "127.0.0.1:19641";
+const TURN_PORT: &str = "13478";
+const START_MAX: Duration = Duration::from_secs(60);
+
+/// A started program; ended when dropped.
+struct Program(Child);
+
+impl Program {
+    /// Starts `truetick` with `arguments` and waits until it is ready.
+    fn start(root: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
+        let build = ["build", "--release", "--locked", "--package", "truetick"];
+        ensure!(cargo(root, &build).status().context("cargo")?.success(), "the program does not build");
+        let mut command = Command::new(root.join("target/release/truetick"));
+        let program = Self(command.args(arguments).args(["--http", HTTP]).stdout(Stdio::null()).spawn()?);
+        let started = Instant::now();
+        while !get("/readyz").is_ok_and(|status| status.contains(" 200 ")) {
+            ensure!(started.elapsed() < START_MAX, "the program is not ready after {START_MAX:?}");
+            thread::sleep(Duration::from_millis(100));
+        }
+        Ok(program)
+    }
+
+    fn resident_kib(&self) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
+        Ok(line.trim().trim_end_matches(" kB").parse()?)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The status line of a GET.
+fn get(path: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(HTTP)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {HTTP}\r\nConnection: close\r\n\r\n")?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response)?;
+    Ok(response.lines().next().unwrap_or_default().to_owned())
+}
+
+pub(super) fn serve(root: &Path, arguments: &Arguments) -> anyhow::Result<String> {
+    let program = Program::start(root, &["serve", "--turn-listen", "127.0.0.1:0"])?;
+    let (started, length) = (Instant::now(), Duration::from_secs(arguments.minutes * 60));
+    let (mut first, mut highest) = (None, 0);
+    while started.elapsed() < length {
+        thread::sleep(LOOK_EVERY);
+        let ready = get("/readyz").context("the program does not answer")?;
+        ensure!(ready.contains(" 200 "), "after {:?}: {ready}", started.elapsed());
+        if started.elapsed() >= WARMUP {
+            let resident = program.resident_kib()?;
+            let first = *first.get_or_insert(resident);
+            highest = highest.max(resident);
+            ensure!(resident <= first + GROWTH_KIB_MAX, "{first} KiB became {resident} KiB");
+        }
+    }
+    Ok(format!(
+        "{} min ready; {} KiB resident after the warm-up, {highest} KiB at most",
+        arguments.minutes,
+        first.unwrap_or(0)
+    ))
+}
+
+pub(super) fn calls(root: &Path, arguments: &Arguments) -> anyhow::Result<String> {
+    let listen = format!("127.0.0.1:{TURN_PORT}");
+    let flags = ["turn", "--listen", &listen, "--user", "ann:secret", "--allow-peer", "127.0.0.0/8"];
+    let _program = Program::start(root, &flags)?;
+    let payloads = arguments.minutes * 60 * 1_000 / PAYLOAD_EVERY_MS;
+    let mut reports = Vec::new();
+    for transport in [&[][..], &["-t"]] {
+        let mut client = Command::new("turnutils_uclient");
+        client.args(["-u", "ann", "-w", "secret", "-m", "4", "-l", "170", "-y", "-c", "-p", TURN_PORT]).args(transport);
+        client.args(["-z", &PAYLOAD_EVERY_MS.to_string(), "-n", &payloads.to_string(), "127.0.0.1"]);
+        let output = client.output().context("turnutils_uclient (Debian package coturn)")?;
+        let report = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lost = report.lines().rev().find(|line| line.contains("Total lost packets"));
+        let lost = lost.with_context(|| format!("no report: {report}"))?;
+        ensure!(output.status.success() && lost.contains("packets 0 "), "{lost}");
+        reports.push(lost.split("Total").nth(1).unwrap_or_default().trim().to_owned());
+    }
+    Ok(format!("4 calls of {} min over UDP, then over TCP: {}", arguments.minutes, reports.join("; ")))
+}

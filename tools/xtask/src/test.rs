@@ -1,0 +1,211 @@
+//! `cargo xtask test`: suites with their times, and a last line `N passed, N failed, N skipped`.
+//!
+//! Without a suite's name and without `--all` the short suites run: they need no root, no network, no captures, and
+//! install nothing. Whatever is missing is skipped by name and reason. With `CI` in the environment a skip is a failure
+//! unless tools/xtask/skips.toml lists it.
+
+mod binaries;
+mod budgets;
+mod corpora;
+mod features;
+mod process;
+mod sanitizers;
+mod skips;
+mod suites;
+mod tools;
+mod weaken;
+
+use std::cell::{OnceCell, RefCell};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+use crate::in_ci;
+use crate::tally::{Outcome, Tally, TestRun};
+use binaries::Binaries;
+pub(crate) use process::Steps;
+use skips::AllowedSkips;
+use suites::{SUITES, Suite, Tier};
+
+/// What the suites share.
+struct Workplace {
+    steps: Steps,
+    /// Packages and components may be installed.
+    may_install: bool,
+    /// Every suite runs.
+    is_complete: bool,
+    /// The tests, built once.
+    binaries: OnceCell<Result<Binaries, String>>,
+    /// The shipped program, built once.
+    program: OnceCell<Result<PathBuf, String>>,
+    /// The tests of the suites before.
+    runs: RefCell<Vec<TestRun>>,
+    /// Ids that are met with an exception, for the end of the run.
+    exceptions: RefCell<Vec<String>>,
+}
+
+/// Arguments of `cargo xtask test`.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Arguments {
+    /// Run every suite, as CI does; as root, also install what is missing.
+    #[arg(long, conflicts_with = "suites")]
+    all: bool,
+    /// Install what is missing: Debian packages, toolchain components, Python and npm packages.
+    #[arg(long)]
+    install: bool,
+    /// List the suites.
+    #[arg(long)]
+    list: bool,
+    /// Write a summary to FILE.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Suites to run [default: the short ones].
+    #[arg(value_name = "SUITE", value_parser = SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>())]
+    suites: Vec<String>,
+}
+
+impl Arguments {
+    fn selects(&self, suite: &Suite) -> bool {
+        match self.suites.as_slice() {
+            [] => self.all || suite.tier == Tier::Short,
+            names => names.iter().any(|name| name == suite.name),
+        }
+    }
+}
+
+/// The result of one suite.
+struct Record {
+    suite: &'static str,
+    tally: Tally,
+    elapsed: Duration,
+}
+
+/// Runs the suites that `arguments` select.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if arguments.list {
+        for suite in SUITES {
+            let mark = match (suite.tier, suite.is_required) {
+                (Tier::Short, _) => "",
+                (Tier::Full, true) => " (--all)",
+                (Tier::Full, false) => " (--all, reported only)",
+            };
+            println!("{:<14} {}{mark}", suite.name, suite.about);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let place = Workplace::prepare(arguments)?;
+    let allowed = AllowedSkips::read(&place.steps.root)?;
+    let chosen: Vec<&Suite> = SUITES.iter().filter(|suite| arguments.selects(suite)).collect();
+    let started = Instant::now();
+    let mut records = Vec::new();
+    for (index, suite) in chosen.iter().enumerate() {
+        println!("[{}/{}] {}: {}", index + 1, chosen.len(), suite.name, suite.about);
+        records.push(measure(suite, &place, &allowed));
+    }
+    report(&place, &records, started.elapsed(), arguments.json.as_deref())
+}
+
+fn measure(suite: &Suite, place: &Workplace, allowed: &AllowedSkips) -> Record {
+    let started = Instant::now();
+    let mut tally = match (suite.run)(place) {
+        Outcome::Ran(tally) => tally,
+        Outcome::Skipped(reason) => Tally::skip(suite.name, &reason),
+    };
+    if !suite.is_required {
+        tally.report_only().iter().for_each(|failure| println!("      reported: {failure}"));
+    }
+    place.runs.borrow_mut().extend(std::mem::take(&mut tally.runs));
+    if in_ci() && suite.is_required {
+        tally.forbid_skips(|skip| allowed.permit(skip));
+    }
+    let elapsed = started.elapsed();
+    for skip in &tally.skipped {
+        println!("      skipped {skip}");
+    }
+    for failure in &tally.failures {
+        println!("      FAILED {failure}");
+    }
+    println!("      {}, {:.1} s", tally.summary(), elapsed.as_secs_f64());
+    Record { suite: suite.name, tally, elapsed }
+}
+
+fn report(place: &Workplace, records: &[Record], elapsed: Duration, json: Option<&Path>) -> anyhow::Result<ExitCode> {
+    let mut total = Tally::default();
+    println!("\ntime by suite:");
+    for record in records {
+        println!("  {:<14} {:>7.1} s  {}", record.suite, record.elapsed.as_secs_f64(), record.tally.summary());
+        total.add(record.tally.clone());
+    }
+    println!("  {:<14} {:>7.1} s", "all", elapsed.as_secs_f64());
+    let times = records.iter().map(|record| (record.suite, record.elapsed));
+    budgets::exceeded(&place.steps.root, times)?.iter().for_each(|line| println!("over budget: {line}"));
+    place.exceptions.borrow().iter().for_each(|line| println!("except {line}"));
+    for skip in &total.skipped {
+        println!("skipped {skip}");
+    }
+    for failure in &total.failures {
+        println!("FAILED {failure}");
+    }
+    if let Some(path) = json {
+        let text = serde_json::to_string_pretty(&summary(records, &total))?;
+        std::fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    println!("{}", total.summary());
+    Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn summary(records: &[Record], total: &Tally) -> serde_json::Value {
+    let suites: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let mut value = record.tally.to_json();
+            value["suite"] = record.suite.into();
+            value["elapsed_s"] = record.elapsed.as_secs_f64().into();
+            value
+        })
+        .collect();
+    serde_json::json!({ "suites": suites, "total": total.to_json() })
+}
+
+impl Workplace {
+    fn prepare(arguments: &Arguments) -> anyhow::Result<Self> {
+        Ok(Self {
+            steps: Steps::new(crate::workspace_root())?,
+            may_install: arguments.install || (arguments.all && tools::is_root()),
+            is_complete: arguments.all,
+            binaries: OnceCell::new(),
+            program: OnceCell::new(),
+            runs: RefCell::default(),
+            exceptions: RefCell::default(),
+        })
+    }
+
+    /// The tests of the workspace, built on the first call.
+    fn binaries(&self) -> Result<&Binaries, String> {
+        self.binaries.get_or_init(|| Binaries::build(&self.steps)).as_ref().map_err(Clone::clone)
+    }
+
+    /// The shipped program, built on the first call.
+    fn program(&self) -> Result<&PathBuf, String> {
+        self.program.get_or_init(|| binaries::build_program(&self.steps)).as_ref().map_err(Clone::clone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(arguments: Arguments) -> Vec<&'static str> {
+        SUITES.iter().filter(|suite| arguments.selects(suite)).map(|suite| suite.name).collect()
+    }
+
+    #[test]
+    fn suites_are_selected_by_name_or_tier() {
+        assert_eq!(selected(Arguments::default()), ["fmt", "tidy", "unit", "integration", "examples", "conformance"]);
+        assert_eq!(selected(Arguments { all: true, ..Arguments::default() }).len(), SUITES.len());
+        let suites = vec!["miri".to_owned(), "fmt".to_owned()];
+        assert_eq!(selected(Arguments { suites, ..Arguments::default() }), ["fmt", "miri"]);
+    }
+}

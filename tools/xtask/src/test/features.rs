@@ -1,0 +1,40 @@
+//! The cargo features of the program: each builds alone, and the operator's build holds nothing of the others.
+
+use super::Workplace;
+use super::suites::one;
+use crate::tally::{Outcome, Tally};
+
+/// Features, and sets of them, that users build.
+const BUILDS: [&str; 5] = ["turn", "market", "risk", "simulate", "bench"];
+/// What an operator's build must not contain: WebSocket clients, plots, benches, simulated venues, market code.
+const NOT_OPERATORS: [&str; 7] = ["tungstenite", "plotters", "bench", "sim", "tt-venue", "tt-market", "market-feed"];
+
+pub(super) fn run(place: &Workplace) -> Outcome {
+    let mut tally = Tally::default();
+    for feature in BUILDS {
+        let name = format!("features {feature}");
+        let arguments =
+            ["clippy", "--locked", "--package", "truetick", "--bin", "truetick", "--no-default-features", "--features"];
+        let mut command = place.steps.command("cargo", &arguments);
+        command.args([feature, "--", "-D", "warnings"]);
+        if let Outcome::Ran(ran) = one(place, &name, &mut command) {
+            tally.add(ran);
+        }
+    }
+    tally.add(operators_tree(place));
+    Outcome::Ran(tally)
+}
+
+fn operators_tree(place: &Workplace) -> Tally {
+    let arguments = ["tree", "--locked", "--package", "truetick", "--no-default-features", "--features", "turn"];
+    let mut command = place.steps.command("cargo", &arguments);
+    let finished = place.steps.finish("features tree", command.args(["--edges", "normal", "--prefix", "none"]));
+    let names = || finished.output.lines().filter_map(|line| line.split(' ').next());
+    if !finished.succeeded() || !names().any(|name| name == "turn-server") {
+        return Tally::fail("the operator's build has no dependency tree");
+    }
+    match names().find(|name| NOT_OPERATORS.contains(name)) {
+        Some(name) => Tally::fail(format!("the operator's build contains {name}")),
+        None => Tally::pass(),
+    }
+}

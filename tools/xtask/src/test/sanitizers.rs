@@ -1,0 +1,77 @@
+//! Miri and the sanitizers, which need the nightly toolchain.
+
+use super::Workplace;
+use super::suites::{libtest, present};
+use crate::tally::{Outcome, Tally};
+
+/// What the address sanitizer watches: every crate with unsafe code, and the engine that strangers talk to.
+const SANITIZED: &[&str] = &["tt-meter", "tt-sync", "tt-simd", "tt-os", "tt-net", "tt-turn"];
+const HOST_TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// Few cases each: Miri interprets, some thousand times slower. Isolation would keep proptest from its own folder.
+///
+/// Everything once by stacked borrows, the ring and the cell again by tree borrows with threads that run until they wait,
+/// and what has two threads once more under many schedules.
+pub(super) fn miri(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_nightly("miri").and_then(|()| place.bring_nightly("rust-src")) {
+        return Outcome::Skipped(reason);
+    }
+    let passes: [(&str, &[&str], &str, &[&str]); 3] = [
+        ("miri", &["--package", "tt-sync", "--package", "tt-simd"], "", &[]),
+        ("miri-tree", &["--package", "tt-sync"], "-Zmiri-tree-borrows -Zmiri-preemption-rate=0", &[]),
+        (
+            "miri-seeds",
+            &["--package", "tt-sync"],
+            "-Zmiri-tree-borrows -Zmiri-many-seeds=0..8",
+            &["two_threads", "every_strategy"],
+        ),
+    ];
+    let mut tally = Tally::default();
+    for (name, packages, flags, filters) in passes {
+        let mut command = place.steps.command("cargo", &["+nightly", "miri", "test", "--lib", "--tests"]);
+        command.args(packages).args(["--target-dir", "target/miri", "--", "--show-output"]).args(filters);
+        command.env("MIRIFLAGS", format!("-Zmiri-strict-provenance -Zmiri-disable-isolation {flags}"));
+        command.env("PROPTEST_CASES", "8");
+        if cfg!(target_arch = "x86_64") {
+            // What Miri cannot ask the processor for; the scalar twins are tried in any case.
+            command.env("RUSTFLAGS", "-Ctarget-feature=+pclmulqdq,+ssse3,+sse4.1");
+        }
+        if let Outcome::Ran(ran) = libtest(place, name, &mut command) {
+            tally.add(ran);
+        }
+    }
+    Outcome::Ran(tally)
+}
+
+/// With a standard library that is instrumented too: without it, what libtest does between its threads looks like a race.
+pub(super) fn tsan(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_nightly("rust-src") {
+        return Outcome::Skipped(reason);
+    }
+    let arguments = ["+nightly", "test", "-Zbuild-std", "--locked", "--package", "tt-sync", "--lib", "--tests"];
+    let mut command = place.steps.command("cargo", &arguments);
+    command.args(["--target", HOST_TARGET, "--target-dir", "target/tsan", "--", "--show-output"]);
+    command.env("TT_RING_ITEMS", "200000");
+    libtest(place, "tsan", command.env("RUSTFLAGS", "-Zsanitizer=thread"))
+}
+
+/// Tests about the process's own memory, which the address sanitizer's is part of: it locks nothing whoever asks, and its
+/// shadow pages violation too.
+const NOT_UNDER_ASAN: [&str; 2] = ["locked_pages_are_counted_until_they_are_unlocked", "each_small_page_faults_once"];
+
+/// The address sanitizer, which ends with the leak sanitizer's word.
+pub(super) fn asan(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_nightly("rust-src") {
+        return Outcome::Skipped(reason);
+    }
+    let mut command = place.steps.command("cargo", &["+nightly", "test", "--locked", "--lib", "--tests"]);
+    for name in present(place, SANITIZED) {
+        command.args(["--package", name]);
+    }
+    command.args(["--target", HOST_TARGET, "--target-dir", "target/asan", "--", "--show-output"]);
+    NOT_UNDER_ASAN.iter().for_each(|name| {
+        command.args(["--skip", name]);
+    });
+    command.env("ASAN_OPTIONS", "detect_leaks=1");
+    libtest(place, "asan", command.env("RUSTFLAGS", "-Zsanitizer=address"))
+}

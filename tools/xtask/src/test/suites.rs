@@ -1,0 +1,433 @@
+//! The suites, in the order that lets each use what the ones before it built.
+
+use std::process::Command;
+
+use super::binaries::Group;
+use super::tools;
+use super::{Workplace, corpora, features, sanitizers, weaken};
+use crate::conformance::{Run, judge};
+use crate::tally::{Outcome, Tally};
+
+/// One part of the tests, selected by name or tier.
+pub(crate) struct Suite {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) tier: Tier,
+    /// Its failures are part of the verdict; otherwise they are printed only.
+    pub(crate) is_required: bool,
+    pub(crate) run: fn(&Workplace) -> Outcome,
+}
+
+/// Which command runs a suite that is not named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tier {
+    /// `cargo xtask test` and `cargo xtask test --all`.
+    Short,
+    /// `cargo xtask test --all` only.
+    Full,
+}
+
+const fn short(name: &'static str, about: &'static str, run: fn(&Workplace) -> Outcome) -> Suite {
+    Suite { name, about, tier: Tier::Short, is_required: true, run }
+}
+
+const fn full(name: &'static str, about: &'static str, run: fn(&Workplace) -> Outcome) -> Suite {
+    Suite { name, about, tier: Tier::Full, is_required: true, run }
+}
+
+const fn reported(suite: Suite) -> Suite {
+    Suite { is_required: false, ..suite }
+}
+
+/// Every suite.
+pub(crate) const SUITES: &[Suite] = &[
+    short("fmt", "rustfmt has nothing to change", fmt),
+    short("tidy", "dependencies, module cycles, unsafe, budgets, names, words, figures", tidy),
+    full("clippy", "no lint fires on any target", clippy),
+    full("features", "each cargo feature builds alone", features::run),
+    full("docs", "the documentation builds without a warning", docs),
+    short("unit", "tests inside of libraries and programs", |place| group(place, Group::Unit)),
+    short("integration", "tests in tests folders: engines, captures, the whole program", integration),
+    short("examples", "examples in the documentation", examples),
+    full("clients", "TURN clients of others relay: turnutils_uclient, aioice, Chromium", clients),
+    full("go-client", "pion's client relays", |place| group(place, Group::Go)),
+    full("browser", "a browser clicks through the page", browser),
+    full("no-os", "base and engines build for x86_64-unknown-none", no_os),
+    full("aarch64", "type check for aarch64 Linux", aarch64),
+    full("loom", "orderings of the ring and the cell, every interleaving", loom),
+    full("weaken", "each of those orderings, weakened, makes a proof fail", weaken),
+    full("shuttle", "parked ends of the ring, random schedules", shuttle),
+    full("miri", "undefined behaviour in the ring, the cell and wide instructions", sanitizers::miri),
+    full("tsan", "data races in the ring and the cell", sanitizers::tsan),
+    full("asan", "bad addresses and leaks in crates with unsafe code, and in the TURN server", sanitizers::asan),
+    full("corpora", "lines of its module that each fuzz target's corpus reaches", corpora),
+    full("optimised", "tests about machine code and long runs, in the release profile", optimised),
+    full("worlds", "300 seeds of each world; debug and optimised builds agree", worlds),
+    full("counts", "instructions of each row against the kept ones", counts),
+    full("recordings", "committed recordings through the shipped program", recordings),
+    full("bench", "every published row, quickly", bench),
+    reported(full("machine", "tests that judge the machine: stalls, times, placement", machine)),
+    short("conformance", "the tests of each id of rfc.toml, cases.toml and faults.toml passed", conformance),
+    full("turn-relay", "the rivals' load generator type-checks", turn_relay),
+    full("ring-rivals", "the rivals' bench of queues: its own tests", ring_rivals),
+    full("deny", "licences, sources and bans of the dependencies", deny),
+];
+
+/// Package, integration test and filter of what is worth a run in the release profile.
+const OPTIMISED: &[(&str, &str, &str)] = &[
+    ("tt-market", "cases", "case_m22_a_megabyte"),
+    ("tt-market", "cases", "case_m34"),
+    ("tt-risk", "branches", ""),
+    ("tt-sync", "items", ""),
+    ("tt-turn", "engine", "capacity"),
+    ("tt-turn", "engine", "timing"),
+];
+/// What builds without an OS.
+const NO_OS: &[&str] = &["tt-model", "tt-meter", "tt-sync", "tt-simd", "tt-turn", "tt-venue", "tt-market", "tt-risk"];
+const NO_OS_TARGET: &str = "x86_64-unknown-none";
+const AARCH64_TARGET: &str = "aarch64-unknown-linux-gnu";
+/// Crates that need TLS, and with it a C compiler.
+const ON_TLS: &[&str] = &["tt-net", "sim", "fuzz", "truetick", "xtask"];
+const AARCH64_COMPILER: &str = "aarch64-linux-gnu-gcc";
+
+/// Exit status of a command that had nothing to check, and of one that could not finish on this machine.
+const NOT_CHECKED: [i32; 2] = [2, 3];
+
+/// A command that is one test.
+pub(super) fn one(place: &Workplace, name: &str, command: &mut Command) -> Outcome {
+    let finished = place.steps.finish(name, command);
+    let last = finished.output.lines().last().unwrap_or_default();
+    if let Some(skip) = finished.output.lines().find_map(|line| line.strip_prefix("SKIP ")) {
+        return Outcome::Skipped(skip.to_owned());
+    }
+    if finished.succeeded() {
+        return Outcome::Ran(Tally::pass());
+    }
+    if finished.status.and_then(|status| status.code()).is_some_and(|code| NOT_CHECKED.contains(&code)) {
+        return Outcome::Skipped(last.to_owned());
+    }
+    finished.show_tail();
+    Outcome::Ran(Tally::fail(name))
+}
+
+/// A command that runs libtest.
+pub(super) fn libtest(place: &Workplace, name: &str, command: &mut Command) -> Outcome {
+    let finished = place.steps.finish(name, command);
+    let mut tally = Tally::of_libtest(&finished.output, &finished.skips, name);
+    if !finished.succeeded() {
+        finished.show_tail();
+        if tally.failed == 0 {
+            tally.add(Tally::fail(name));
+        }
+    }
+    Outcome::Ran(tally)
+}
+
+fn fmt(place: &Workplace) -> Outcome {
+    one(place, "fmt", &mut place.steps.command("cargo", &["fmt", "--all", "--check"]))
+}
+
+fn tidy(place: &Workplace) -> Outcome {
+    match crate::tidy::violations(&place.steps.root) {
+        Ok(violations) if violations.is_empty() => Outcome::Ran(Tally::pass()),
+        Ok(violations) => {
+            for violation in &violations {
+                println!("      | {violation}");
+            }
+            Outcome::Ran(Tally::fail("tidy"))
+        }
+        Err(error) => Outcome::Ran(Tally::fail(format!("tidy: {error:#}"))),
+    }
+}
+
+fn clippy(place: &Workplace) -> Outcome {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    one(place, "clippy", &mut place.steps.command("cargo", &arguments))
+}
+
+fn docs(place: &Workplace) -> Outcome {
+    let mut command = place.steps.command("cargo", &["doc", "--workspace", "--no-deps", "--locked"]);
+    one(place, "docs", command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn integration(place: &Workplace) -> Outcome {
+    note(place.bring_program("nft", "nftables"));
+    group(place, Group::Integration)
+}
+
+fn group(place: &Workplace, group: Group) -> Outcome {
+    Outcome::Ran(match place.binaries() {
+        Ok(binaries) => match binaries.run(&place.steps, group) {
+            // Tests that moved away must not leave a suite that is green without a test.
+            tally if tally == Tally::default() => Tally::fail("no test belongs to the suite"),
+            tally => tally,
+        },
+        Err(error) => Tally::fail(error),
+    })
+}
+
+fn examples(place: &Workplace) -> Outcome {
+    let mut command =
+        place.steps.command("cargo", &["test", "--workspace", "--locked", "--doc", "--", "--show-output"]);
+    libtest(place, "examples", &mut command)
+}
+
+/// The tests themselves record what they skip.
+fn clients(place: &Workplace) -> Outcome {
+    for absent in [
+        place.bring_program("turnutils_uclient", "coturn"),
+        place.bring_program("chromium", "chromium"),
+        place.bring_program("certutil", "libnss3-tools"),
+        place.bring_python(),
+        place.bring_npm(),
+    ] {
+        note(absent);
+    }
+    group(place, Group::Clients)
+}
+
+fn browser(place: &Workplace) -> Outcome {
+    note(place.bring_program("chromium", "chromium"));
+    note(place.bring_npm());
+    group(place, Group::Browser)
+}
+
+fn turn_relay(place: &Workplace) -> Outcome {
+    rivals(place, "turn", |manifest| {
+        let arguments = ["check", "--locked", "--all-targets", "--manifest-path", manifest];
+        one(place, "turn-relay", &mut place.steps.command("cargo", &arguments))
+    })
+}
+
+fn ring_rivals(place: &Workplace) -> Outcome {
+    rivals(place, "ring", |manifest| {
+        let arguments = ["test", "--locked", "--manifest-path", manifest];
+        libtest(place, "ring-rivals", &mut place.steps.command("cargo", &arguments))
+    })
+}
+
+/// The rivals' workspaces have dependencies of their own, which may not have been downloaded.
+fn rivals(place: &Workplace, name: &str, run: impl Fn(&str) -> Outcome) -> Outcome {
+    let manifest = format!("tools/rivals/{name}/Cargo.toml");
+    let fetch = ["fetch", "--locked", "--manifest-path", &manifest];
+    if !place.steps.finish(&format!("fetch {name}"), &mut place.steps.command("cargo", &fetch)).succeeded() {
+        return Outcome::Skipped("the rivals' dependencies cannot be downloaded".to_owned());
+    }
+    run(&manifest)
+}
+
+fn note(brought: Result<(), String>) {
+    if let Err(reason) = brought {
+        println!("      {reason}");
+    }
+}
+
+/// The crates of `wanted` that the workspace has.
+pub(super) fn present<'a>(place: &Workplace, wanted: &[&'a str]) -> Vec<&'a str> {
+    wanted
+        .iter()
+        .copied()
+        .filter(|name| place.steps.root.join("crates").join(name).join("Cargo.toml").exists())
+        .collect()
+}
+
+fn no_os(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_target(NO_OS_TARGET) {
+        return Outcome::Skipped(reason);
+    }
+    let mut command = place.steps.command("cargo", &["build", "--locked", "--target", NO_OS_TARGET]);
+    for name in present(place, NO_OS) {
+        command.args(["--package", name]);
+    }
+    one(place, "no-os", &mut command)
+}
+
+/// TLS compiles C, even for a type check: without a compiler for it, the crates that need it are left out.
+fn aarch64(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_target(AARCH64_TARGET) {
+        return Outcome::Skipped(reason);
+    }
+    let mut command = place.steps.command("cargo", &["check", "--workspace", "--locked", "--target", AARCH64_TARGET]);
+    if !tools::is_on_path(AARCH64_COMPILER) {
+        let packages = "Debian packages gcc-aarch64-linux-gnu and libc6-dev-arm64-cross";
+        println!("      without {}: {AARCH64_COMPILER} is absent ({packages})", ON_TLS.join(", "));
+        command.args(ON_TLS.iter().flat_map(|name| ["--exclude", name]));
+    }
+    one(place, "aarch64", &mut command)
+}
+
+/// In a separate target folder: other flags in the main one would rebuild everything.
+fn loom(place: &Workplace) -> Outcome {
+    let arguments = ["test", "--profile", "checked", "--locked", "--package", "tt-sync", "--lib"];
+    let mut command = place.steps.command("cargo", &arguments);
+    command.args(["--target-dir", "target/loom", "--", "--show-output"]);
+    libtest(place, "loom", command.env("RUSTFLAGS", "--cfg loom"))
+}
+
+fn shuttle(place: &Workplace) -> Outcome {
+    let arguments = ["test", "--profile", "checked", "--locked", "--package", "tt-sync", "--lib"];
+    let mut command = place.steps.command("cargo", &arguments);
+    command.args(["--target-dir", "target/shuttle", "--", "--show-output"]);
+    libtest(place, "shuttle", command.env("RUSTFLAGS", "--cfg shuttle"))
+}
+
+fn weaken(place: &Workplace) -> Outcome {
+    Outcome::Ran(weaken::run(place).unwrap_or_else(|error| Tally::fail(format!("weaken: {error:#}"))))
+}
+
+fn corpora(place: &Workplace) -> Outcome {
+    if let Err(reason) = place.bring_component("llvm-tools") {
+        return Outcome::Skipped(reason);
+    }
+    Outcome::Ran(corpora::run(place).unwrap_or_else(|error| Tally::fail(format!("corpora: {error:#}"))))
+}
+
+fn optimised(place: &Workplace) -> Outcome {
+    let mut tally = Tally::default();
+    note(place.bring_program("objdump", "binutils"));
+    for (package, test, filter) in OPTIMISED {
+        let arguments =
+            ["test", "--release", "--locked", "--package", package, "--test", test, "--", "--show-output", filter];
+        let name = format!("optimised {package} {test}");
+        if let Outcome::Ran(ran) = libtest(place, &name, &mut place.steps.command("cargo", &arguments)) {
+            tally.add(ran);
+        }
+    }
+    Outcome::Ran(tally)
+}
+
+/// Seeds that are played in the optimised build, and those whose hashes a debug build has to reach too.
+const WORLD_SEEDS: (&str, &str) = ("0..300", "0..12");
+const OPTIMISED_PROFILE: &[&str] = &["--profile", "checked"];
+
+fn worlds(place: &Workplace) -> Outcome {
+    let mut tally = Tally::default();
+    for world in ["turn_world", "market_world"] {
+        tally.add(play(place, world));
+    }
+    Outcome::Ran(tally)
+}
+
+/// Plays one kind of world.
+fn play(place: &Workplace, world: &str) -> Tally {
+    let example = ["run", "--quiet", "--locked", "--package", "testkit", "--example", world];
+    let play = |name: &str, profile: &[&str], arguments: &[&str]| {
+        let mut command = place.steps.command("cargo", &example);
+        command.args(profile).arg("--").args(arguments).env("TRUETICK_COMMIT", crate::sim::commit(&place.steps.root));
+        place.steps.finish(name, &mut command)
+    };
+    let many = play(world, OPTIMISED_PROFILE, &[WORLD_SEEDS.0]);
+    let mut tally = if many.succeeded() { Tally::pass() } else { Tally::fail("a seed breaks an invariant") };
+    if let Some(last) = many.output.lines().last() {
+        println!("      {world}: {last}");
+    }
+    if !many.succeeded() {
+        many.show_tail();
+    }
+    let hashes = |name: &str, profile: &[&str]| {
+        let played = play(name, profile, &[WORLD_SEEDS.1, "--hashes"]);
+        let lines = played.output.lines().filter(|line| line.contains(" hash ")).map(str::to_owned);
+        played.succeeded().then(|| lines.collect::<Vec<_>>())
+    };
+    let optimised = hashes(&format!("{world}-optimised"), OPTIMISED_PROFILE);
+    let debug = hashes(&format!("{world}-debug"), &[]);
+    let agree = optimised.is_some_and(|optimised| optimised.len() > 1 && debug == Some(optimised));
+    tally.add(if agree { Tally::pass() } else { Tally::fail("debug and optimised builds differ") });
+    tally
+}
+
+fn counts(place: &Workplace) -> Outcome {
+    shipped(place, "counts", &["bench", "count", "--check", "bench/counts"])
+}
+
+/// The hashes in the recording are of a debug build; the shipped program has to reach the same.
+fn recordings(place: &Workplace) -> Outcome {
+    let mut tally = Tally::default();
+    for (name, arguments) in [
+        ("replay", &["replay", "tools/testkit/recordings/simulator.ttj"][..]),
+        (
+            "audit",
+            &[
+                "audit",
+                "tools/testkit/recordings/simulator.ttj",
+                "tools/testkit/recordings/kraken_btcusd_depth25.cbcap",
+            ],
+        ),
+    ] {
+        if let Outcome::Ran(ran) = shipped(place, name, arguments) {
+            tally.add(ran);
+        }
+    }
+    Outcome::Ran(tally)
+}
+
+fn bench(place: &Workplace) -> Outcome {
+    shipped(place, "bench", &["bench", "all", "--quick"])
+}
+
+fn shipped(place: &Workplace, name: &str, arguments: &[&str]) -> Outcome {
+    match place.program() {
+        Ok(program) => one(place, name, &mut place.steps.command(&program.to_string_lossy(), arguments)),
+        Err(error) => Outcome::Ran(Tally::fail(error)),
+    }
+}
+
+/// Tests of the test binaries that judge the machine, and the ring's control with a known delay.
+fn machine(place: &Workplace) -> Outcome {
+    let mut tally = match group(place, Group::Machine) {
+        Outcome::Ran(tally) => tally,
+        Outcome::Skipped(_) => Tally::default(),
+    };
+    let folder = place.steps.root.join("target/xtask/ring-control");
+    match place.program() {
+        Ok(program) => {
+            let mut command = place.steps.command(&program.to_string_lossy(), &["bench", "ring", "--quick", "--out"]);
+            let finished = place.steps.finish("ring-control", command.arg(&folder));
+            tally.add(if finished.succeeded() { Tally::pass() } else { Tally::fail("bench ring --quick") });
+            tally.add(controls(&std::fs::read(folder.join("ring.json")).unwrap_or_default()));
+        }
+        Err(error) => tally.add(Tally::fail(error)),
+    }
+    Outcome::Ran(tally)
+}
+
+/// Judges whether a known delay after the evaluator moves the median by its length.
+fn controls(ring_json: &[u8]) -> Tally {
+    let ring: serde_json::Value = serde_json::from_slice(ring_json).unwrap_or_default();
+    let mut tally = Tally::default();
+    for references in ring["references"].as_array().into_iter().flatten() {
+        let controls = references["controls"].as_array().into_iter().flatten();
+        for control in controls.filter(|control| control["name"] == "delay_added") {
+            let name = format!("{} in placement {}", control["name"], references["class"]);
+            tally.add(if control["is_met"] == true { Tally::pass() } else { Tally::fail(name) });
+        }
+    }
+    tally
+}
+
+/// Judges the suites that ran before it in the same command.
+fn conformance(place: &Workplace) -> Outcome {
+    let runs = place.runs.borrow();
+    if runs.is_empty() {
+        return Outcome::Skipped("it judges the suites unit, integration and clients of the same command".to_owned());
+    }
+    let run = Run { tests: &runs, is_complete: place.is_complete };
+    match crate::tree::Tree::read(&place.steps.root).and_then(|tree| judge(&tree, &run)) {
+        Ok(judgement) => {
+            println!("      {} ids settled", judgement.settled);
+            place.exceptions.borrow_mut().extend(judgement.exceptions);
+            let mut tally = if judgement.unmet.is_empty() { Tally::pass() } else { Tally::default() };
+            judgement.unmet.into_iter().for_each(|unmet| tally.add(Tally::fail(unmet)));
+            tally.skipped.extend(judgement.skipped);
+            Outcome::Ran(tally)
+        }
+        Err(error) => Outcome::Ran(Tally::fail(format!("conformance: {error:#}"))),
+    }
+}
+
+fn deny(place: &Workplace) -> Outcome {
+    if !tools::has_cargo_command(&place.steps.root, "deny") {
+        return Outcome::Skipped("cargo-deny is not installed (cargo install cargo-deny)".to_owned());
+    }
+    one(place, "deny", &mut place.steps.command("cargo", &["deny", "check", "bans", "licenses", "sources"]))
+}

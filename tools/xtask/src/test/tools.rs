@@ -1,0 +1,128 @@
+//! What the suites need from the machine: found, or installed where that is allowed.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::Workplace;
+
+/// Folder of the browser tests' npm package.
+const BROWSER_FOLDER: &str = "crates/truetick/tests/browser";
+/// Python packages of the client tests, with their versions.
+const PYTHON_PACKAGES: &str = "crates/truetick/tests/requirements.txt";
+
+/// Whether the process runs as root.
+pub(crate) fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// Whether `program` can be started.
+pub(crate) fn is_on_path(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
+}
+
+impl Workplace {
+    /// Makes sure that `program` is installed, from Debian's `package` if installing is allowed.
+    ///
+    /// # Errors
+    /// The reason for a skip.
+    pub(crate) fn bring_program(&self, program: &str, package: &str) -> Result<(), String> {
+        if is_on_path(program) {
+            return Ok(());
+        }
+        if !self.may_install || !is_on_path("apt-get") {
+            return Err(format!("{program} is not installed (Debian package {package}; --install adds it)"));
+        }
+        println!("      installing {package}");
+        let mut install = self.steps.command("apt-get", &["install", "--yes", "--no-install-recommends", package]);
+        self.steps.finish(&format!("install {package}"), install.env("DEBIAN_FRONTEND", "noninteractive"));
+        if is_on_path(program) { Ok(()) } else { Err(format!("{package} cannot be installed")) }
+    }
+
+    /// Makes sure that the toolchain can build for `target`.
+    pub(crate) fn bring_target(&self, target: &str) -> Result<(), String> {
+        self.bring_with_rustup("target", &[], target)
+    }
+
+    /// Makes sure that the toolchain has `component`.
+    pub(crate) fn bring_component(&self, component: &str) -> Result<(), String> {
+        self.bring_with_rustup("component", &[], component)
+    }
+
+    /// Makes sure that the nightly toolchain has `component`.
+    pub(crate) fn bring_nightly(&self, component: &str) -> Result<(), String> {
+        self.bring_with_rustup("component", &["--toolchain", "nightly"], component)
+    }
+
+    fn bring_with_rustup(&self, kind: &str, toolchain: &[&str], name: &str) -> Result<(), String> {
+        let of_rustup = |what: &[&str]| {
+            let arguments = [&[kind], what, toolchain].concat();
+            self.steps.finish(&format!("rustup {name}"), &mut self.steps.command("rustup", &arguments))
+        };
+        let installed = of_rustup(&["list", "--installed"]);
+        if installed.succeeded() && installed.output.lines().any(|line| line.starts_with(name)) {
+            return Ok(());
+        }
+        if !self.may_install {
+            return Err(format!("the toolchain lacks {name} (--install adds it)"));
+        }
+        if of_rustup(&["add", name]).succeeded() { Ok(()) } else { Err(format!("rustup cannot add {name}")) }
+    }
+
+    /// Makes sure that `.venv` holds the Python packages of the client tests.
+    pub(crate) fn bring_python(&self) -> Result<(), String> {
+        if !self.steps.root.join(PYTHON_PACKAGES).exists() {
+            return Ok(());
+        }
+        let python = self.steps.root.join(".venv/bin/python");
+        let has_aioice = || {
+            let mut import = self.steps.command(&python.to_string_lossy(), &["-c", "import aioice"]);
+            self.steps.finish("aioice", &mut import).succeeded()
+        };
+        if has_aioice() {
+            return Ok(());
+        }
+        if !self.may_install {
+            return Err("aioice is not installed (--install adds it)".to_owned());
+        }
+        if !python.exists() {
+            self.bring_program("python3", "python3-venv")?;
+            let made = self.steps.finish("venv", &mut self.steps.command("python3", &["-m", "venv", ".venv"]));
+            if !made.succeeded() {
+                return Err("python3 cannot make a virtual environment".to_owned());
+            }
+        }
+        let arguments = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", PYTHON_PACKAGES];
+        let finished = self.steps.finish("pip", &mut self.steps.command(&python.to_string_lossy(), &arguments));
+        if finished.succeeded() { Ok(()) } else { Err(format!("pip cannot install {PYTHON_PACKAGES}")) }
+    }
+
+    /// Makes sure that the browser tests' npm packages are there.
+    pub(crate) fn bring_npm(&self) -> Result<(), String> {
+        let folder = self.steps.root.join(BROWSER_FOLDER);
+        if !folder.join("package.json").exists() || folder.join("node_modules").exists() {
+            return Ok(());
+        }
+        if !self.may_install {
+            return Err("playwright-core is not installed (--install adds it)".to_owned());
+        }
+        self.bring_program("node", "nodejs")?;
+        self.bring_program("npm", "npm")?;
+        let command = if folder.join("package-lock.json").exists() { "ci" } else { "install" };
+        let mut npm = self.steps.command("npm", &[command, "--no-audit", "--no-fund"]);
+        let finished = self.steps.finish("npm", npm.current_dir(&folder).env("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1"));
+        if finished.succeeded() { Ok(()) } else { Err(format!("npm cannot install the packages of {BROWSER_FOLDER}")) }
+    }
+}
+
+/// Whether `cargo NAME` exists.
+pub(crate) fn has_cargo_command(root: &Path, name: &str) -> bool {
+    let status = Command::new("cargo")
+        .args([name, "--version"])
+        .current_dir(root)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
