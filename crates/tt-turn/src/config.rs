@@ -25,6 +25,10 @@ pub struct Config {
     pub channel_numbers: ChannelNumbers,
     /// Whether the driver can send with the DF bit set.
     pub dont_fragment: DontFragment,
+    /// When the expiry of a time-limited user name is checked.
+    pub expiry_check: ExpiryCheck,
+    /// Allocations of users that are removed.
+    pub removed_users: RemovedUsers,
     /// Peers that the relay may reach.
     pub peer_policy: PeerPolicy,
     /// Whether a relayed address of this server may be a peer; allowed by default.
@@ -45,10 +49,30 @@ impl Config {
             password_algorithms: PasswordAlgorithms::Md5AndSha256,
             channel_numbers: ChannelNumbers::Rfc8656,
             dont_fragment: DontFragment::Honoured,
+            expiry_check: ExpiryCheck::AtAllocate,
+            removed_users: RemovedUsers::KeepAllocations,
             peer_policy: PeerPolicy::new(),
             hairpin: Hairpin::Allowed,
         }
     }
+}
+
+/// When the expiry of a time-limited user name is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpiryCheck {
+    /// When an allocation is made: a call may be longer than its credential is valid.
+    AtAllocate,
+    /// In every request: after the expiry an allocation cannot be refreshed.
+    EveryRequest,
+}
+
+/// Allocations of users that are removed from the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemovedUsers {
+    /// They continue and can be refreshed: an allocation keeps its key.
+    KeepAllocations,
+    /// They end at once.
+    EndAllocations,
 }
 
 /// Whether the peer of an allocation may be the relayed address of another.

@@ -1,8 +1,10 @@
 //! Users with passwords, and shared secrets of the TURN REST API.
 
+mod kept_key;
 mod key;
 mod time_limited;
 
+pub(crate) use kept_key::{KeptKey, KeptKeys};
 pub(crate) use key::PasswordAlgorithm;
 pub use key::{LongTermKey, long_term_key, user_hash};
 
@@ -19,7 +21,7 @@ use crate::base64;
 use crate::integrity::HmacSha1;
 use crate::table::Table;
 use key::UserKeys;
-use time_limited::{DerivedKeys, TimeLimited};
+use time_limited::{Derived, DerivedKeys, TimeLimited};
 
 /// Secrets of a server: users' keys, shared secrets, nonce keys and seeds.
 ///
@@ -111,13 +113,22 @@ struct StaticUser {
     keys: UserKeys,
 }
 
-/// Identity of a user: 128 bits of the name's SHA-256, which do not change when the secrets are replaced.
+/// Identity of a user: 128 bits of a SHA-256, which do not change when the secrets are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UserId(u128);
 
 impl UserId {
+    /// Returns the identity of a static user, or of a whole name.
     fn of(name: &[u8]) -> Self {
-        let digest: [u8; 32] = Sha256::digest(name).into();
+        Self::first_bits(Sha256::digest(name).into())
+    }
+
+    /// Returns the identity behind all time-limited names with this id. It is no static user's: 0xFF occurs in no name.
+    fn of_limited(id: &[u8]) -> Self {
+        Self::first_bits(Sha256::new_with_prefix([0xFF]).chain_update(id).finalize().into())
+    }
+
+    fn first_bits(digest: [u8; 32]) -> Self {
         Self(digest.first_chunk().map_or(0, |first| u128::from_be_bytes(*first)))
     }
 }
@@ -152,18 +163,32 @@ pub(crate) enum Answer {
 /// An authenticated user. Valid until the secrets are replaced or another request is authenticated.
 #[derive(Clone, Copy, Debug)]
 pub struct User {
+    /// The same for every expiry of a time-limited name.
     pub(crate) id: UserId,
     /// Key of the user's quota: the hash of the name without its expiry.
     pub(crate) quota_key: u64,
     pub(crate) answer: Answer,
-    key: KeyPlace,
+    pub(crate) key: KeyPlace,
 }
 
 /// Location of a user's key.
-#[derive(Clone, Copy, Debug)]
-enum KeyPlace {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyPlace {
+    /// A static user's, by index.
     Static(u32, PasswordAlgorithm),
+    /// A time-limited name's, in the cache.
     Derived(u32),
+    /// The one that the allocation of this index keeps.
+    Kept(u32),
+}
+
+/// Whose expired names are accepted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expiry {
+    /// The time in Unix seconds.
+    pub(crate) unix_s: u64,
+    /// The user of the flow's allocation, whose names do not expire before it.
+    pub(crate) exempt: Option<UserId>,
 }
 
 /// Users and secrets of one worker.
@@ -176,7 +201,8 @@ pub(crate) struct Credentials {
     users: Vec<StaticUser>,
     by_name: Table<u64, u32>,
     by_hash: Table<u64, u32>,
-    auth_secrets: Vec<HmacSha1>,
+    /// Each with its digest.
+    auth_secrets: Vec<(HmacSha1, u64)>,
     derived: DerivedKeys,
     /// Number of keys derived from a shared secret.
     derivations: u64,
@@ -199,7 +225,7 @@ impl Credentials {
             users: secrets.users.clone(),
             by_name: Table::new(room, names_seed),
             by_hash: Table::new(room, names_seed.rotate_left(17)),
-            auth_secrets: secrets.auth_secrets.clone(),
+            auth_secrets: secrets.auth_secrets.iter().map(|secret| (secret.clone(), digest(secret))).collect(),
             derived: DerivedKeys::new(names_kept),
             derivations: 0,
             names_seed,
@@ -244,14 +270,14 @@ impl Credentials {
         hasher.finish().max(1)
     }
 
-    /// Returns the user whose key satisfies `verify`. A time-limited name must not have expired at `unix_s`.
+    /// Returns the user whose key satisfies `verify`. A time-limited name must not have expired, unless it is exempt.
     #[inline]
     pub(crate) fn authenticate(
         &mut self,
         name: Name<'_>,
         path: Path,
         realm: &str,
-        unix_s: u64,
+        expiry: Expiry,
         verify: impl Fn(&LongTermKey) -> bool,
     ) -> Option<User> {
         let limited = match name {
@@ -265,18 +291,73 @@ impl Credentials {
             Name::Hash(hash) => self.hashed(hash),
         }?;
         if let Some((name, limited)) = limited.filter(|_| !is_known) {
-            return self.time_limited(name, limited, path, realm, verify).filter(|_| limited.expiry_s > unix_s);
+            let user = self.time_limited(name, limited, path, realm, verify);
+            return user.filter(|user| limited.expiry_s > expiry.unix_s || expiry.exempt == Some(user.id));
         }
         let passes = verify(user.keys.of(path.algorithm)) & is_known;
         let key = KeyPlace::Static(user.index, path.algorithm);
         passes.then_some(User { id: user.id, quota_key: user.quota_key, answer: path.answer, key })
     }
 
-    /// Returns the key that the user was verified by.
+    /// Returns whether `name` and `path` are those of the kept key, and it satisfies `verify`.
+    #[inline]
+    pub(crate) fn matches_kept(
+        &self,
+        kept: &KeptKey,
+        name: Name<'_>,
+        path: Path,
+        verify: impl Fn(&LongTermKey) -> bool,
+    ) -> bool {
+        let is_same = match name {
+            Name::Plain(name) => self.name_key(name) == kept.name_key,
+            Name::Hash(hash) => self.understands_hashes() && kept.hash.as_ref().is_some_and(|known| known[..] == *hash),
+        };
+        is_same && path.algorithm == kept.algorithm && verify(&kept.key)
+    }
+
+    /// Returns whether the user or shared secret of a kept key is still configured.
+    pub(crate) fn knows(&self, kept: &KeptKey) -> bool {
+        if kept.secret != 0 {
+            return self.auth_secrets.iter().any(|(_, digest)| *digest == kept.secret);
+        }
+        let index = self.by_name.get(&kept.name_key);
+        index.and_then(|index| self.users.get(*index as usize)).is_some_and(|user| user.id == kept.user)
+    }
+
+    /// Returns the key that the user was verified by, unless an allocation keeps it.
     pub(crate) fn key_of(&self, user: &User) -> Option<&LongTermKey> {
         match user.key {
             KeyPlace::Static(index, algorithm) => Some(self.users.get(index as usize)?.keys.of(algorithm)),
-            KeyPlace::Derived(place) => self.derived.at(place),
+            KeyPlace::Derived(place) => self.derived.at(place).map(|derived| &derived.key),
+            KeyPlace::Kept(_) => None,
+        }
+    }
+
+    /// Returns what an allocation of the user keeps, unless it keeps it already.
+    pub(crate) fn kept_key(&self, user: &User) -> Option<KeptKey> {
+        match user.key {
+            KeyPlace::Static(index, algorithm) => {
+                let known = self.users.get(index as usize)?;
+                Some(KeptKey {
+                    key: known.keys.of(algorithm).clone(),
+                    algorithm,
+                    user: known.id,
+                    name_key: known.quota_key,
+                    hash: Some(known.hash),
+                    expiry_s: u64::MAX,
+                    secret: 0,
+                })
+            }
+            KeyPlace::Derived(place) => self.derived.at(place).map(|derived| KeptKey {
+                key: derived.key.clone(),
+                algorithm: derived.algorithm,
+                user: derived.user,
+                name_key: derived.name_key,
+                hash: None,
+                expiry_s: derived.expiry_s,
+                secret: derived.secret,
+            }),
+            KeyPlace::Kept(_) => None,
         }
     }
 
@@ -320,21 +401,28 @@ impl Credentials {
         realm: &str,
         verify: impl Fn(&LongTermKey) -> bool,
     ) -> Option<User> {
-        let (id, quota_key) = (UserId::of(name), self.name_key(limited.id));
-        let user = |place| User { id, quota_key, answer: path.answer, key: KeyPlace::Derived(place) };
-        let place = self.derived.place(id);
-        if self.derived.get(place, id, path.algorithm).is_some_and(&verify) {
-            return Some(user(place));
+        let (whole_name, quota_key) = (UserId::of(name), self.name_key(limited.id));
+        let user = |id, place| User { id, quota_key, answer: path.answer, key: KeyPlace::Derived(place) };
+        let place = self.derived.place(whole_name);
+        if let Some(known) = self.derived.get(place, whole_name, path.algorithm).filter(|known| verify(&known.key)) {
+            return Some(user(known.user, place));
         }
-        let key = self.auth_secrets.iter().find_map(|secret| {
+        let (key, secret) = self.auth_secrets.iter().find_map(|(secret, digest)| {
             self.derivations += 1;
             let password = base64::of_sha1(&secret.mac(name));
             let key = LongTermKey::of(path.algorithm, name, realm.as_bytes(), &password);
-            verify(&key).then_some(key)
+            verify(&key).then_some((key, *digest))
         })?;
-        self.derived.keep(place, id, path.algorithm, key);
-        Some(user(place))
+        let id = UserId::of_limited(limited.id);
+        let (name_key, algorithm, expiry_s) = (self.name_key(name), path.algorithm, limited.expiry_s);
+        self.derived.keep(place, Derived { whole_name, name_key, user: id, algorithm, key, expiry_s, secret });
+        Some(user(id, place))
     }
+}
+
+/// Returns a digest of a shared secret, never zero.
+fn digest(secret: &HmacSha1) -> u64 {
+    secret.mac(b"digest").first_chunk().map_or(1, |first| u64::from_be_bytes(*first).max(1))
 }
 
 /// Returns the table key of a USERHASH.

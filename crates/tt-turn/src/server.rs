@@ -26,9 +26,9 @@ use tt_model::{FiveTuple, IpFamily, Nanos, Transport};
 
 use crate::allocation::Allocations;
 use crate::channel::Channels;
-use crate::config::{Capacity, ChannelNumbers, Config};
+use crate::config::{Capacity, ChannelNumbers, Config, RemovedUsers};
 use crate::counters::Counters;
-use crate::credential::{Credentials, Secrets};
+use crate::credential::{Credentials, KeptKeys, Secrets};
 use crate::drop_reason::DropReason;
 use crate::event::Events;
 use crate::flow::FlowKey;
@@ -59,6 +59,7 @@ pub struct Server {
     counters: Counters,
     policy_hits: Box<[u64]>,
     credentials: Credentials,
+    kept_keys: KeptKeys,
     nonces: Nonces,
     clock: WallClock,
     allocations: Allocations,
@@ -95,6 +96,7 @@ impl Server {
         Self {
             nonces: nonces(&config, &secrets, &credentials),
             credentials,
+            kept_keys: KeptKeys::new(capacity.allocations),
             policy_hits: vec![0; config.peer_policy.rules().len()].into_boxed_slice(),
             clock: WallClock::default(),
             allocations: Allocations::new(capacity.allocations, seed),
@@ -123,11 +125,14 @@ impl Server {
 
     /// Replaces users, secrets and nonce keys; the seed stays. Allocates memory.
     ///
-    /// Allocations stay and continue to relay. The next request of each is checked against the new secrets, so that a
-    /// removed user gets 401 and the allocation expires.
+    /// Allocations stay, keep their keys and can be refreshed. With [`RemovedUsers::EndAllocations`], those whose user
+    /// or shared secret is not among the new secrets end at once.
     pub fn replace_secrets(&mut self, secrets: &Secrets) {
         self.credentials = Credentials::new(secrets, self.shared.seed(), self.capacity.allocations);
         self.nonces = nonces(&self.config, secrets, &self.credentials);
+        if self.config.removed_users == RemovedUsers::EndAllocations {
+            self.end_removed_users();
+        }
     }
 
     /// Adds a bound relay socket to the pool.

@@ -68,6 +68,8 @@ impl Blueprint {
         engine.channel_numbers = config.channel_numbers;
         engine.password_algorithms = config.password_algorithms;
         engine.hairpin = config.hairpin;
+        engine.expiry_check = config.expiry_check;
+        engine.removed_users = config.removed_users;
         let nonce_key = random()?;
         let seed = getrandom::u64().context("turn: no random bytes from the system")?;
         Ok(Self {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use ipnet::IpNet;
-use tt_turn::config::{ChannelNumbers, Hairpin, PasswordAlgorithms as EngineAlgorithms};
+use tt_turn::config::{ChannelNumbers, ExpiryCheck, Hairpin, PasswordAlgorithms as EngineAlgorithms, RemovedUsers};
 use tt_turn::policy::{Cidr, PeerPolicy};
 use tt_turn::shared::Quotas;
 
@@ -70,6 +70,10 @@ pub struct TurnConfig {
     pub auth_secrets: Vec<AuthSecret>,
     /// Keys of nonces; without them, a random key.
     pub nonce_keys: Option<NonceKeys>,
+    /// When the expiry of a time-limited credential is checked.
+    pub expiry_check: ExpiryCheck,
+    /// Allocations of users and secrets that a reload removes.
+    pub removed_users: RemovedUsers,
     /// Password algorithms for clients.
     pub password_algorithms: EngineAlgorithms,
     /// Peers to allow although they are denied by default.
@@ -117,6 +121,8 @@ impl TurnConfig {
             users: Vec::new(),
             auth_secrets: Vec::new(),
             nonce_keys: None,
+            expiry_check: ExpiryCheck::AtAllocate,
+            removed_users: RemovedUsers::KeepAllocations,
             password_algorithms: EngineAlgorithms::Md5AndSha256,
             allow_peers: Vec::new(),
             deny_peers: Vec::new(),
@@ -155,6 +161,12 @@ impl TurnConfig {
             config.realm.clone_from(realm);
         }
         config.read_credentials(section)?;
+        if section.strict_expiry {
+            config.expiry_check = ExpiryCheck::EveryRequest;
+        }
+        if section.kick_removed_users {
+            config.removed_users = RemovedUsers::EndAllocations;
+        }
         if let Some(algorithms) = section.password_algorithms {
             config.password_algorithms = algorithms.into();
         }
@@ -244,6 +256,8 @@ impl TurnConfig {
             user_file: section.user_file.clone(),
             auth_secret_file: section.auth_secret_file.clone(),
             nonce_key_file: section.nonce_key_file.clone(),
+            strict_expiry: self.expiry_check == ExpiryCheck::EveryRequest,
+            kick_removed_users: self.removed_users == RemovedUsers::EndAllocations,
             nat64_prefix: self.nat64_prefixes.clone(),
             allow_peer: self.allow_peers.clone(),
             deny_peer: self.deny_peers.clone(),

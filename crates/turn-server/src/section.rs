@@ -47,6 +47,10 @@ pub struct TurnSection {
     pub auth_secret_file: Vec<PathBuf>,
     /// File with one or two nonce keys, 64 hexadecimal digits per line.
     pub nonce_key_file: Option<PathBuf>,
+    /// Check the expiry of time-limited credentials in every request, not only when an allocation is made.
+    pub strict_expiry: bool,
+    /// End the allocations of users and secrets that a reload removes.
+    pub kick_removed_users: bool,
     /// Password algorithms for clients.
     pub password_algorithms: Option<PasswordAlgorithms>,
     /// Peers to allow although they are denied by default.

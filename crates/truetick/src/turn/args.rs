@@ -53,6 +53,12 @@ pub struct Args {
     /// first key, and nonces of the second are accepted. For several servers and for restarts [default: a random key]
     #[arg(long, value_name = "F")]
     pub nonce_key_file: Option<PathBuf>,
+    /// Check the expiry of time-limited credentials in every request [default: when an allocation is made]
+    #[arg(long)]
+    pub strict_expiry: bool,
+    /// End the allocations of users and secrets that a reload removes [default: they continue]
+    #[arg(long)]
+    pub kick_removed_users: bool,
     /// Password algorithms for clients [default: md5-and-sha256]
     #[arg(long, value_name = "A", value_parser = password_algorithms())]
     pub password_algorithms: Option<PasswordAlgorithms>,
@@ -134,6 +140,8 @@ impl Args {
         overlay.list("user_file", &self.user_file, |section| &mut section.user_file);
         overlay.list("auth_secret_file", &self.auth_secret_file, |section| &mut section.auth_secret_file);
         overlay.value("nonce_key_file", self.nonce_key_file.as_ref(), |section| &mut section.nonce_key_file);
+        overlay.switch("strict_expiry", self.strict_expiry, |section| section.strict_expiry = true);
+        overlay.switch("kick_removed_users", self.kick_removed_users, |section| section.kick_removed_users = true);
         let algorithms = self.password_algorithms.as_ref();
         overlay.value("password_algorithms", algorithms, |section| &mut section.password_algorithms);
         overlay.list("allow_peer", &self.allow_peer, |section| &mut section.allow_peer);

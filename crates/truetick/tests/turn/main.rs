@@ -7,6 +7,7 @@ mod certificates;
 mod client;
 mod clients;
 mod floods;
+mod kept_keys;
 mod operators;
 mod packets;
 mod relay;

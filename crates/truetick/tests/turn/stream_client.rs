@@ -23,6 +23,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// A client on a connection of its own.
 pub(crate) struct StreamClient<S> {
     pub(crate) stream: S,
+    username: String,
+    password: String,
     realm: Vec<u8>,
     nonce: Vec<u8>,
     transaction: u64,
@@ -52,7 +54,12 @@ pub(crate) fn connect_tls(server: SocketAddr, config: &Arc<ClientConfig>) -> std
 
 impl<S: Read + Write> StreamClient<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Self { stream, realm: Vec::new(), nonce: Vec::new(), transaction: 0, sent: 0 }
+        Self::of_user(stream, USER, PASSWORD)
+    }
+
+    pub(crate) fn of_user(stream: S, username: &str, password: &str) -> Self {
+        let (username, password) = (username.to_owned(), password.to_owned());
+        Self { stream, username, password, realm: Vec::new(), nonce: Vec::new(), transaction: 0, sent: 0 }
     }
 
     /// The address that the server sees.
@@ -171,10 +178,10 @@ impl<S: Read + Write> StreamClient<S> {
             put(&mut message, kind, &value);
         }
         if is_signed {
-            put(&mut message, USERNAME, USER.as_bytes());
+            put(&mut message, USERNAME, self.username.as_bytes());
             put(&mut message, REALM, &self.realm);
             put(&mut message, NONCE, &self.nonce);
-            let key = [USER.as_bytes(), b":", &self.realm, b":", PASSWORD.as_bytes()].concat();
+            let key = [self.username.as_bytes(), b":", &self.realm, b":", self.password.as_bytes()].concat();
             let mut mac = Hmac::<Sha1>::new_from_slice(&Md5::digest(key)).unwrap();
             let length = message.len() as u16 - 20 + 24;
             message[2..4].copy_from_slice(&length.to_be_bytes());

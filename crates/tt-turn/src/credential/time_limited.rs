@@ -38,11 +38,20 @@ pub(super) struct DerivedKeys {
     places: Box<[Option<Derived>]>,
 }
 
+/// The key of a time-limited name, and what it was derived from.
 #[derive(Clone, Debug)]
-struct Derived {
-    user: UserId,
-    algorithm: PasswordAlgorithm,
-    key: LongTermKey,
+pub(super) struct Derived {
+    pub(super) key: LongTermKey,
+    pub(super) algorithm: PasswordAlgorithm,
+    pub(super) whole_name: UserId,
+    /// Seeded hash of the name.
+    pub(super) name_key: u64,
+    /// The user: the name without its expiry.
+    pub(super) user: UserId,
+    /// Expiry in Unix seconds.
+    pub(super) expiry_s: u64,
+    /// Digest of the shared secret.
+    pub(super) secret: u64,
 }
 
 impl DerivedKeys {
@@ -52,32 +61,31 @@ impl DerivedKeys {
         Self { places: vec![None; places].into_boxed_slice() }
     }
 
-    /// Returns the slot of a user's key.
-    pub(super) fn place(&self, user: UserId) -> u32 {
-        (user.0 as usize & self.places.len().saturating_sub(1)) as u32
+    /// Returns the slot of a name's key.
+    pub(super) fn place(&self, name: UserId) -> u32 {
+        (name.0 as usize & self.places.len().saturating_sub(1)) as u32
     }
 
-    /// Returns the user's key if the slot contains it.
-    pub(super) fn get(&self, place: u32, user: UserId, algorithm: PasswordAlgorithm) -> Option<&LongTermKey> {
-        let derived = self.places.get(place as usize)?.as_ref();
-        derived.filter(|derived| (derived.user, derived.algorithm) == (user, algorithm)).map(|derived| &derived.key)
+    /// Returns the name's key if the slot contains it.
+    pub(super) fn get(&self, place: u32, name: UserId, algorithm: PasswordAlgorithm) -> Option<&Derived> {
+        self.at(place).filter(|derived| (derived.whole_name, derived.algorithm) == (name, algorithm))
     }
 
-    /// Returns the key in a slot, of any user.
-    pub(super) fn at(&self, place: u32) -> Option<&LongTermKey> {
-        self.places.get(place as usize)?.as_ref().map(|derived| &derived.key)
+    /// Returns the key in a slot, of any name.
+    pub(super) fn at(&self, place: u32) -> Option<&Derived> {
+        self.places.get(place as usize)?.as_ref()
     }
 
-    pub(super) fn keep(&mut self, place: u32, user: UserId, algorithm: PasswordAlgorithm, key: LongTermKey) {
+    pub(super) fn keep(&mut self, place: u32, derived: Derived) {
         if let Some(place) = self.places.get_mut(place as usize) {
-            *place = Some(Derived { user, algorithm, key });
+            *place = Some(derived);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DerivedKeys, LongTermKey, PasswordAlgorithm, TimeLimited, UserId};
+    use super::{Derived, DerivedKeys, LongTermKey, PasswordAlgorithm, TimeLimited, UserId};
 
     #[test]
     fn names_are_taken_apart() {
@@ -97,20 +105,25 @@ mod tests {
     #[test]
     fn a_place_holds_the_last_key() {
         let key = |text: &str| LongTermKey::md5(text.as_bytes(), b"realm", b"password");
-        let mac = |key: &LongTermKey| key.sha1.mac(b"text");
+        let mac = |derived: &Derived| derived.key.sha1.mac(b"text");
+        let plain = |text: &str| key(text).sha1.mac(b"text");
         let (md5, sha256) = (PasswordAlgorithm::Md5, PasswordAlgorithm::Sha256);
         let mut keys = DerivedKeys::new(3);
         assert_eq!(keys.places.len(), 4);
-        let keep = |keys: &mut DerivedKeys, user, text| keys.keep(keys.place(user), user, md5, key(text));
+        let keep = |keys: &mut DerivedKeys, name: UserId, text| {
+            let (key, user) = (key(text), UserId(name.0 + 100));
+            let derived = Derived { key, algorithm: md5, whole_name: name, name_key: 0, user, expiry_s: 0, secret: 0 };
+            keys.keep(keys.place(name), derived);
+        };
         let get = |keys: &DerivedKeys, user, algorithm| keys.get(keys.place(user), user, algorithm).map(mac);
         keep(&mut keys, UserId(1), "one");
         keep(&mut keys, UserId(2), "two");
-        assert_eq!(get(&keys, UserId(1), md5), Some(mac(&key("one"))));
+        assert_eq!(get(&keys, UserId(1), md5), Some(plain("one")));
         assert!(get(&keys, UserId(1), sha256).is_none() && get(&keys, UserId(3), md5).is_none());
         keep(&mut keys, UserId(5), "five");
         assert!(get(&keys, UserId(1), md5).is_none());
-        assert_eq!(get(&keys, UserId(2), md5), Some(mac(&key("two"))));
-        assert_eq!(keys.at(1).map(mac), Some(mac(&key("five"))));
+        assert_eq!(get(&keys, UserId(2), md5), Some(plain("two")));
+        assert_eq!(keys.at(1).map(mac), Some(plain("five")));
         let mut none = DerivedKeys::new(0);
         keep(&mut none, UserId(1), "one");
         assert!(get(&none, UserId(1), md5).is_none());

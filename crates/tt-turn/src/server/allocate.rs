@@ -81,6 +81,9 @@ impl Server {
         for drawn in choice.relays.iter().flatten() {
             self.relays.assign(drawn.relay, index);
         }
+        if let Some(key) = self.credentials.kept_key(user) {
+            self.kept_keys.keep(index, key);
+        }
         if let Some(claimed) = choice.claimed {
             self.reservations.release(claimed.token);
             self.shared.withdraw_token(claimed.token);

@@ -4,9 +4,9 @@ use core::net::SocketAddr;
 
 use tt_model::Nanos;
 
-use super::Server;
-use crate::config::PasswordAlgorithms;
-use crate::credential::{Answer, LongTermKey, Name, PasswordAlgorithm, Path, User};
+use super::{Request, Server};
+use crate::config::{ExpiryCheck, PasswordAlgorithms};
+use crate::credential::{Answer, Expiry, KeptKey, KeyPlace, LongTermKey, Name, PasswordAlgorithm, Path, User};
 use crate::error::ErrorCode;
 use crate::message::{Known, Message};
 use crate::nonce::offers_algorithms;
@@ -27,6 +27,46 @@ impl Server {
         client: SocketAddr,
         message: &Message<'_>,
     ) -> Result<User, ErrorCode> {
+        let shown = self.shown(message)?;
+        let expiry = Expiry { unix_s: self.clock.unix_s(now), exempt: None };
+        let user = self.verify(&shown, expiry, message)?;
+        self.check_nonce(&shown, expiry.unix_s, client, user)
+    }
+
+    /// Authenticates a request. The allocation of its flow keeps the key that made it: that key counts as long as the
+    /// allocation lives, whatever became of the user since, and a time-limited name does not expire before it.
+    ///
+    /// # Errors
+    /// As [`Server::credential_check`].
+    #[inline]
+    pub(super) fn authenticate(&mut self, request: &Request<'_, '_>) -> Result<User, ErrorCode> {
+        let Request { now, from, message, .. } = request;
+        let Some(index) = request.allocation else { return self.credential_check(*now, from.client, message) };
+        let shown = self.shown(message)?;
+        let unix_s = self.clock.unix_s(*now);
+        let owner = self.allocations.get(index).map(|allocation| (allocation.user, allocation.quota_key));
+        if let Some((id, quota_key)) = owner.filter(|_| self.matches_kept_key(index, &shown, unix_s, message)) {
+            let user = User { id, quota_key, answer: shown.path.answer, key: KeyPlace::Kept(index) };
+            return self.check_nonce(&shown, unix_s, from.client, user);
+        }
+        let exempt = match self.config.expiry_check {
+            ExpiryCheck::AtAllocate => owner.map(|(id, _)| id),
+            ExpiryCheck::EveryRequest => None,
+        };
+        let user = self.verify(&shown, Expiry { unix_s, exempt }, message)?;
+        let user = self.check_nonce(&shown, unix_s, from.client, user)?;
+        // Another expiry, algorithm or password of the same user: from now on the allocation keeps this one.
+        if owner.is_some_and(|(id, _)| id == user.id)
+            && let Some(key) = self.credentials.kept_key(&user)
+        {
+            self.kept_keys.keep(index, key);
+        }
+        Ok(user)
+    }
+
+    /// Reads the credentials of a message.
+    #[inline]
+    fn shown<'a>(&self, message: &Message<'a>) -> Result<Shown<'a>, ErrorCode> {
         if !has_integrity(message) {
             return Err(ErrorCode::Unauthenticated);
         }
@@ -38,14 +78,51 @@ impl Server {
             return Err(ErrorCode::BadRequest);
         };
         let path = path(self.config.password_algorithms, nonce, message)?;
-        let unix_s = self.clock.unix_s(now);
-        let verify = |key: &LongTermKey| is_authentic(message, key);
-        let user = self.credentials.authenticate(name, path, &self.config.realm, unix_s, verify);
-        let Some(user) = user.filter(|_| realm == self.config.realm.as_bytes()) else {
-            return Err(ErrorCode::Unauthenticated);
-        };
-        if self.nonces.is_fresh(nonce, unix_s, client) { Ok(user) } else { Err(ErrorCode::StaleNonce) }
+        Ok(Shown { name, realm, nonce, path })
     }
+
+    /// Returns whether the credentials are those that the allocation keeps.
+    #[inline]
+    fn matches_kept_key(&self, index: u32, shown: &Shown<'_>, unix_s: u64, message: &Message<'_>) -> bool {
+        let Some(kept) = self.kept_keys.get(index) else { return false };
+        let expires = match self.config.expiry_check {
+            ExpiryCheck::AtAllocate => u64::MAX,
+            ExpiryCheck::EveryRequest => kept.expiry_s(),
+        };
+        shown.realm == self.config.realm.as_bytes()
+            && expires > unix_s
+            && self.credentials.matches_kept(kept, shown.name, shown.path, |key| is_authentic(message, key))
+    }
+
+    #[inline]
+    fn verify(&mut self, shown: &Shown<'_>, expiry: Expiry, message: &Message<'_>) -> Result<User, ErrorCode> {
+        let verify = |key: &LongTermKey| is_authentic(message, key);
+        let user = self.credentials.authenticate(shown.name, shown.path, &self.config.realm, expiry, verify);
+        user.filter(|_| shown.realm == self.config.realm.as_bytes()).ok_or(ErrorCode::Unauthenticated)
+    }
+
+    #[inline]
+    fn check_nonce(&self, shown: &Shown<'_>, unix_s: u64, client: SocketAddr, user: User) -> Result<User, ErrorCode> {
+        if self.nonces.is_fresh(shown.nonce, unix_s, client) { Ok(user) } else { Err(ErrorCode::StaleNonce) }
+    }
+
+    /// Returns the key that signs the response to a request of `user`.
+    #[inline]
+    pub(super) fn response_key(&self, user: &User) -> Option<&LongTermKey> {
+        match user.key {
+            KeyPlace::Kept(index) => self.kept_keys.get(index).map(KeptKey::key),
+            KeyPlace::Static(..) | KeyPlace::Derived(_) => self.credentials.key_of(user),
+        }
+    }
+}
+
+/// The credentials in a message.
+#[derive(Clone, Copy, Debug)]
+struct Shown<'a> {
+    name: Name<'a>,
+    realm: &'a [u8],
+    nonce: &'a [u8],
+    path: Path,
 }
 
 /// Returns whether the message integrity that counts is present in its full length; TURN allows no truncation (RFC

@@ -27,6 +27,15 @@ impl Server {
         }
     }
 
+    /// Ends the allocations whose user or shared secret is not configured any more.
+    pub(super) fn end_removed_users(&mut self) {
+        for index in 0..self.capacity.allocations {
+            if self.kept_keys.get(index).is_some_and(|kept| !self.credentials.knows(kept)) {
+                self.end_allocation(index);
+            }
+        }
+    }
+
     /// Ends every allocation before the server is dropped, so that quotas and addresses are free for the other
     /// workers.
     pub fn end_all(&mut self) {

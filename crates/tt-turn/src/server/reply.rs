@@ -52,7 +52,7 @@ impl Server {
         if request.method == Method::ChannelBind {
             self.prefetch_channel(request);
         }
-        let user = match self.credential_check(request.now, request.from.client, &request.message) {
+        let user = match self.authenticate(request) {
             Ok(user) => user,
             Err(error) => return self.refuse(request, error, out, probe),
         };
@@ -81,7 +81,7 @@ impl Server {
             }
         };
         probe.mark(Stage::Build);
-        let key = self.credentials.key_of(&user).ok_or(DropReason::OutBuffer)?;
+        let key = self.response_key(&user).ok_or(DropReason::OutBuffer)?;
         if user.answer != Answer::Sha256 {
             reply.message_integrity(&key.sha1);
         }

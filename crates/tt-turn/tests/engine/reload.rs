@@ -14,7 +14,7 @@ fn refresh(world: &mut World, name: &str, from: &str, password: &str) -> u16 {
 }
 
 #[test]
-fn a_removed_user_relays_on_and_cannot_refresh() {
+fn a_removed_user_relays_and_refreshes_on() {
     let mut world = World::new();
     let (ann, bob, peer) = ("192.0.2.1:1", "192.0.2.2:1", addr("8.8.8.8:53"));
     let (relay, _) = world.allocate(addr(ann));
@@ -28,28 +28,34 @@ fn a_removed_user_relays_on_and_cannot_refresh() {
     secrets.add_user(b"alice", REALM, world::PASSWORD.as_bytes());
     world.server.replace_secrets(&secrets);
     assert_eq!(world.server.allocations(), 2);
-    assert_eq!(refresh(&mut world, "bob", bob, world::PASSWORD), 401);
+    assert_eq!(refresh(&mut world, "bob", "192.0.2.3:1", world::PASSWORD), 401, "no new flow");
     assert_eq!(refresh(&mut world, "carol", bob, "new"), 441);
     assert_eq!(refresh(&mut world, "alice", ann, world::PASSWORD), 0);
     let payload = b"on it goes".to_vec();
     assert_eq!(world.send(addr(ann), peer, &payload), Out::ToPeer { relay, peer, payload });
-    // Only time ends what is not refreshed any more.
     world.run_s(599);
-    assert_eq!(world.server.allocations(), 2);
+    assert_eq!(refresh(&mut world, "bob", bob, world::PASSWORD), 0);
+    // Only time ends what is not refreshed any more.
     world.run_s(1);
+    assert_eq!(world.server.allocations(), 1);
+    world.run_s(599);
     assert_eq!(world.server.allocations(), 0);
 }
 
 #[test]
-fn a_changed_password_counts_from_the_next_request_on() {
+fn a_changed_password_counts_for_new_allocations_and_either_for_live_ones() {
     let mut world = World::new();
     let from = "192.0.2.1:1";
     world.allocate(addr(from));
     let mut secrets = Secrets::new([1; 32], NONCE_KEY);
     secrets.add_user(b"alice", REALM, b"another");
     world.server.replace_secrets(&secrets);
-    assert_eq!(refresh(&mut world, "alice", from, world::PASSWORD), 401);
+    assert_eq!(refresh(&mut world, "alice", from, world::PASSWORD), 0);
     assert_eq!(refresh(&mut world, "alice", from, "another"), 0);
+    // The client has changed to the new one.
+    assert_eq!(refresh(&mut world, "alice", from, world::PASSWORD), 401);
+    assert_eq!(refresh(&mut world, "alice", "192.0.2.1:2", world::PASSWORD), 401);
+    assert_eq!(refresh(&mut world, "alice", "192.0.2.1:2", "another"), 437);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::world::{self, REALM, WALL_S, World, addr};
 
 const FROM: &str = "192.0.2.1:1";
 
-fn knowing(secrets: &[&[u8]]) -> Secrets {
+pub(crate) fn knowing(secrets: &[&[u8]]) -> Secrets {
     let mut known = Secrets::new([1; 32], [77; 32]);
     secrets.iter().for_each(|secret| known.add_auth_secret(secret));
     known
@@ -39,7 +39,7 @@ fn refresh_sha256(world: &mut World, name: &str, password: &str) -> u16 {
 }
 
 /// The password of the TURN REST API, made as its document says.
-fn rest_password(secret: &[u8], name: &str) -> String {
+pub(crate) fn rest_password(secret: &[u8], name: &str) -> String {
     rest_password_of_bytes(secret, name.as_bytes())
 }
 

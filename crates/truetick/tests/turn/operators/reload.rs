@@ -18,12 +18,25 @@ fn users_come_and_go_while_allocations_relay_on() {
     wait("bob is out", || server.client("bob").allocate() == Err(401));
     relays(&mut client, 0x4000, &peer, b"as before");
     assert_eq!(client.refresh(600), 0);
-    // Who is gone relays until the allocation ends, and cannot refresh it.
+    // Who is gone keeps the allocation, and makes no other.
     server.rewrite("users", "eve:eve-secret\n");
     server.reload();
     wait("ann is out", || server.client("ann").allocate() == Err(401));
-    relays(&mut client, 0x4000, &peer, b"until it ends");
-    assert_eq!(client.refresh(600), 401);
+    relays(&mut client, 0x4000, &peer, b"and on");
+    assert_eq!(client.refresh(600), 0);
+}
+
+#[test]
+fn kicked_users_lose_their_allocations_at_once() {
+    let server = Operated::start(&format!("{KEYS}\nkick_removed_users = true"), &[]);
+    let (mut ann, mut bob) = (server.client("ann"), server.client("bob"));
+    ann.allocate().unwrap();
+    bob.allocate().unwrap();
+    server.rewrite("users", "bob:bob-secret\n");
+    server.reload();
+    wait("ann is out", || server.client("ann").allocate() == Err(401));
+    wait("ann's allocation has ended", || ann.refresh(600) == 401);
+    assert_eq!(bob.refresh(600), 0);
 }
 
 #[test]

@@ -1,0 +1,62 @@
+//! The keys of live allocations: each keeps the key that authenticated it.
+
+use alloc::vec::Vec;
+
+use super::UserId;
+use super::key::{LongTermKey, PasswordAlgorithm};
+
+/// The credential that an allocation was made with, or the last one of its user that was accepted since.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptKey {
+    pub(super) key: LongTermKey,
+    pub(super) algorithm: PasswordAlgorithm,
+    pub(super) user: UserId,
+    /// Seeded hash of the name.
+    pub(super) name_key: u64,
+    /// USERHASH of the name; `None` for a time-limited name.
+    pub(super) hash: Option<[u8; 32]>,
+    /// Expiry of a time-limited name in Unix seconds, else `u64::MAX`.
+    pub(super) expiry_s: u64,
+    /// Digest of the shared secret that the key was derived from, or 0 for a static user.
+    pub(super) secret: u64,
+}
+
+impl KeptKey {
+    pub(crate) fn key(&self) -> &LongTermKey {
+        &self.key
+    }
+
+    /// Returns the expiry of a time-limited name in Unix seconds, else `u64::MAX`.
+    pub(crate) fn expiry_s(&self) -> u64 {
+        self.expiry_s
+    }
+}
+
+/// Kept keys by the index of their allocation. The memory is reserved at the start and touched when it is needed.
+#[derive(Debug)]
+pub(crate) struct KeptKeys {
+    kept: Vec<Option<KeptKey>>,
+    capacity: usize,
+}
+
+impl KeptKeys {
+    pub(crate) fn new(allocations: u32) -> Self {
+        Self { kept: Vec::with_capacity(allocations as usize), capacity: allocations as usize }
+    }
+
+    pub(crate) fn get(&self, allocation: u32) -> Option<&KeptKey> {
+        self.kept.get(allocation as usize)?.as_ref()
+    }
+
+    /// Keeps the key of an allocation, in place of that of the allocation before it.
+    pub(crate) fn keep(&mut self, allocation: u32, key: KeptKey) {
+        let index = allocation as usize;
+        if index >= self.capacity {
+            return;
+        }
+        while self.kept.len() <= index {
+            self.kept.push(None);
+        }
+        self.kept[index] = Some(key);
+    }
+}
