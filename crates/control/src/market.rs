@@ -119,7 +119,10 @@ async fn status(app: App) -> Response {
     let Some(market) = &app.state.market else { return absent("market") };
     let market = market();
     let proven = market.books.iter().filter(|book| book.is_proven()).count();
-    json_of(&json!({ "feeds": market.feeds, "books": market.books.len(), "books_proven": proven }))
+    json_of(&json!({
+        "feeds": market.feeds, "books": market.books.len(), "books_proven": proven,
+        "simulated": app.state.simulated,
+    }))
 }
 
 async fn stages(app: App) -> Response {

@@ -32,6 +32,8 @@ fn exposition(shared: &Shared) -> String {
     }
     if let Some(market) = &shared.state.market {
         text.market(&market());
+        let help = "1 if the market data come from the built-in simulator.";
+        text.single("truetick_market_simulated", "gauge", help, f64::from(shared.state.simulated));
     }
     if let Some(risk) = &shared.state.risk {
         text.risk(&risk());

@@ -16,6 +16,8 @@ pub(crate) struct Snapshot {
     pub(crate) at_unix_ms: u64,
     /// Whether the page can offer a trial credential.
     pub(crate) trial: bool,
+    /// Whether the market data come from the simulator.
+    pub(crate) simulated: bool,
     pub(crate) machine: Option<MachineStatus>,
     pub(crate) turn: Option<TurnStatus>,
     pub(crate) market: Option<MarketStatus>,

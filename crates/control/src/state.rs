@@ -21,6 +21,8 @@ pub struct State {
     pub turn: Option<Reading<TurnStatus>>,
     /// The market engine.
     pub market: Option<Reading<MarketStatus>>,
+    /// Whether the market data come from the simulator: page, API and metrics label them.
+    pub simulated: bool,
     /// The gate and the strategy in front of it.
     pub risk: Option<Reading<RiskStatus>>,
     /// The trial credential that the page offers. Absent if real users are configured.

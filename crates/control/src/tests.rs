@@ -11,6 +11,7 @@ use tt_status::Reading;
 
 use super::*;
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
+use tt_status::market::MarketStatus;
 use tt_status::turn::{Allocations, CallErrors, CodeCount, RuleCount, Streams, TurnStatus};
 
 struct Answer {
@@ -210,7 +211,7 @@ fn live_until(running: &Running, enough: impl Fn(&str) -> bool) -> String {
 fn case_m42_a_part_that_panics_is_detached_and_the_streams_of_the_others_go_on() {
     let asked = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let counter = Arc::clone(&asked);
-    let market: Reading<tt_status::market::MarketStatus> = Arc::new(move || {
+    let market: Reading<MarketStatus> = Arc::new(move || {
         counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         panic!("a reader of the market fails, as this test wants it")
     });
@@ -238,6 +239,25 @@ fn an_address_in_use_is_named() {
     let error = start(running.listen(), State::default()).unwrap_err();
     assert!(error.to_string().contains(&running.listen().to_string()), "{error}");
     running.stop();
+}
+
+#[test]
+fn simulated_market_data_are_labelled() {
+    let market: Reading<MarketStatus> = Arc::new(|| MarketStatus {
+        ledger: Accounting::new("frames", 0, vec![], vec![]),
+        stages: Stages { one_in: 8, stages: vec![], pass: None, buckets: vec![] },
+        feeds: vec![],
+        books: vec![],
+        ingest: vec![],
+    });
+    for simulated in [true, false] {
+        let running = start_with(State { market: Some(Arc::clone(&market)), simulated, ..State::default() });
+        assert_eq!(json(&running, "/api/v1/market/status")["simulated"], simulated);
+        let metric = format!("\ntruetick_market_simulated {}\n", u8::from(simulated));
+        assert!(get(&running, "/metrics").body.contains(&metric));
+        live_until(&running, |text| text.contains(&format!("\"simulated\":{simulated}")));
+        running.stop();
+    }
 }
 
 /// The distribution of passes as the page's chart takes it, and nothing for an engine that has not passed anything.

@@ -231,6 +231,7 @@ fn state(
         machine: Some(control_state::machine()),
         turn: Some(turn.reading()),
         market: Some(Arc::new(move || reader.snapshot(unix_now(), SAMPLED_ONE_IN))),
+        simulated: true,
         risk: Some(Arc::new(move || board.status())),
         ice_servers: Some(ice_servers),
         admin: None,

@@ -15,10 +15,10 @@ function whisker(estimate, most) {
   return element;
 }
 
-/** Ten steps, cumulative and each taken out of the final build, next to what was published. */
+/** Ten steps: cumulative, and each removed from the shipped ring, next to the published times. */
 export function showAblation(part, steps) {
   if (steps.length === 0) {
-    part.replaceChildren(absent("Not in this run: truetick bench ring --ablation measures it."));
+    part.replaceChildren(absent("Not measured in this run; use truetick bench ring --ablation."));
     return;
   }
   const values = steps.flatMap((step) => [step.cumulative?.high, step.without?.high, step.published_ns]);
@@ -34,10 +34,10 @@ export function showAblation(part, steps) {
       make("td", { class: "num", "data-of": "cumulative" }, figure(step.cumulative)), make("td", { class: "num", "data-of": "without" }, figure(step.without)),
       make("td", { class: "num", "data-of": "published" }, step.published_ns === null ? "–" : time(step.published_ns)), make("td", { class: "says" }, step.verdict));
   });
-  const head = ["Step", "", "with all before it", "final without it", "published", "here"].map((name, index) =>
+  const head = ["Step", "", "cumulative", "without this step", "published", "result here"].map((name, index) =>
     make("th", { scope: "col", class: index >= 2 && index <= 4 ? "num" : "" }, name));
   part.replaceChildren(
-    make("p", { class: "key" }, ...[["cumulative", "with this step and all before it"], ["without", "the final build without this step alone"], ["published", "published (another machine)"]]
+    make("p", { class: "key" }, ...[["cumulative", "with this and all previous steps"], ["without", "the shipped ring without this step"], ["published", "published (another machine)"]]
       .map(([kind, says]) => make("span", {}, make("i", { class: `dot ${kind}` }), says))),
     make("div", { class: "scrolls", tabindex: "0", role: "region", "aria-label": "Ablation" },
       make("table", { class: "ablation" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows))));

@@ -1,4 +1,4 @@
-// All figures of a result, with one choice of the placement class for those that show one.
+// All figures of a result, with one choice of the thread placement for those that need one.
 
 import { make, oneOf, placementName, count } from "./parts.js";
 import { pathsOf, showFlow } from "./flow.js";
@@ -13,7 +13,7 @@ function card(id, title, subtitle) {
   return { box, body };
 }
 
-/** The class that most runs were in, of those with a placement. */
+/** The placement with the most runs, if any run had one. */
 function usual(classes) {
   const placed = classes.filter((entry) => entry.placement !== "moved");
   return (placed.length > 0 ? placed : classes).toSorted((a, b) => b.runs - a.runs)[0]?.placement;
@@ -26,11 +26,11 @@ export function mountFigures(root, { summary, figures }, { withFlow = true } = {
   let sharingIsOn = true;
   let stops = [];
 
-  const flow = card("figure-flow", "From bytes to verdict", "the stages, and what each takes on this machine");
-  const line = card("figure-line", "A cache line’s way", "from the producer’s core to the consumer’s, in this run’s times");
-  const sharing = card("figure-sharing", "False sharing", "two threads, each with a counter of its own");
-  const spread = card("figure-spread", "Every latency of the run", "both axes logarithmic, nothing removed");
-  const steps = card("figure-ablation", "Ablation of the ring", "each step real code behind a switch");
+  const flow = card("figure-flow", "Stages", "time of each stage on this machine");
+  const line = card("figure-line", "Cache-line transfer", "from the producer’s core to the consumer’s, with the times of this run");
+  const sharing = card("figure-sharing", "False sharing", "two threads, each incrementing its own counter");
+  const spread = card("figure-spread", "Latency distribution", "all samples of the run, both axes logarithmic");
+  const steps = card("figure-ablation", "Ring ablation", "each step switches one optimization of the real code");
 
   const draw = () => {
     stops.forEach((stop) => stop());
@@ -53,7 +53,7 @@ export function mountFigures(root, { summary, figures }, { withFlow = true } = {
   const choice = make("div", { class: "choices placements" });
   if (placed.length > 0) {
     const says = (entry) => `${placementName(entry.placement)} · ${count(entry.runs)} runs`;
-    choice.append(oneOf("Distance of the two cores", placed.map((entry) => [entry.placement, says(entry)]), placement, (chosen) => { placement = chosen; draw(); }));
+    choice.append(oneOf("Placement of the two threads", placed.map((entry) => [entry.placement, says(entry)]), placement, (chosen) => { placement = chosen; draw(); }));
   }
   if (withFlow) root.append(flow.box);
   root.append(choice, line.box, sharing.box, spread.box, steps.box);

@@ -1,10 +1,10 @@
-// The schematic: what goes in, the stages with their measured times, what comes out.
+// The stages of each engine, with their measured times, from input to output.
 
 import { make, time } from "./parts.js";
 
 const ENGINES = [
   { key: "turn", name: "TURN", from: "datagram", to: "datagram", stages: ["parse", "validate", "look up", "build", "serialize"] },
-  { key: "market", name: "Market", from: "frame", to: "proven book", stages: ["parse", "apply and publish"] },
+  { key: "market", name: "Market", from: "frame", to: "verified book", stages: ["parse", "apply and publish"] },
   { key: "risk", name: "Risk", from: "intent", to: "verdict", stages: ["ring", "gate"] },
 ];
 
@@ -15,10 +15,10 @@ export function pathsOf(rows) {
   const p50 = (name) => row(name)?.quantiles?.p50 ?? undefined;
   const turn = ["parse", "validate", "look_up", "build", "serialize"];
   return {
-    turn: { stages: turn.map((name) => ({ name: name.replace("_", " "), ns: mean(`stage_${name}`) })), whole: mean("pipeline_pass"), says: "a pass, mean" },
+    turn: { stages: turn.map((name) => ({ name: name.replace("_", " "), ns: mean(`stage_${name}`) })), whole: mean("pipeline_pass"), says: "whole pass, mean" },
     market: {
       stages: [{ name: "parse", ns: mean("parse_ns") }, { name: "apply and publish", ns: mean("state_ob_delta_ns") }],
-      whole: p50("end_to_end_ns"), says: "frame to visible state, p50",
+      whole: p50("end_to_end_ns"), says: "frame to published state, p50",
     },
     risk: {
       stages: [{ name: "ring", ns: p50("ring_one_way") }, { name: "gate", ns: mean("evaluator_ns") }],
@@ -28,7 +28,7 @@ export function pathsOf(rows) {
 }
 
 /** Draws `paths` (`{turn: {stages, whole, says}, ...}`) into `part`, in place of what was there. */
-export function showFlow(part, paths, absence = "not in this run; truetick bench all measures it") {
+export function showFlow(part, paths, absence = "not measured in this run; use truetick bench all") {
   part.replaceChildren(...ENGINES.map(({ key, name, from, to, stages }) => {
     const path = paths[key] ?? { stages: stages.map((stage) => ({ name: stage })) };
     const longest = Math.max(...path.stages.map((stage) => stage.ns ?? 0), 1);

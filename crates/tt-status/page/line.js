@@ -1,4 +1,4 @@
-// Figure 1: a cache line's way from one core to the other, through two layouts of a ring at once.
+// Figure 1: transfer of a cache line between two cores, for two ring layouts side by side.
 
 import { absent, button, calm, make, text, time } from "./parts.js";
 
@@ -6,40 +6,40 @@ const PLAY_MS = 7000;
 const STEP_MS = 1500;
 
 const NAMES = {
-  sequence_in_slot: ["One line moves", "the sequence lies in the slot, beside the event"],
-  index_pair: ["Two lines move", "an index on its own line, then the event"],
+  sequence_in_slot: ["One line moves", "the sequence number and the event share a slot"],
+  index_pair: ["Two lines move", "the index has its own line, then the event"],
 };
 
-/** Phases of a lane. A line's way is measured as a whole; that it is drawn in thirds or halves is not. */
+/** Phases of a lane. The transfer is measured as a whole; its division into thirds or halves is not. */
 function phases(layout, hop, whole) {
   const steps = layout === "index_pair" ? twoLines(hop) : oneLine(hop);
   const read = steps.at(-1).to;
   const last = steps.at(-1).after;
   return [...steps,
-    { from: read, to: whole, cells: last, says: "The consumer has all it needs. It reads the whole event and takes its stamp." },
-    { from: whole, to: Infinity, cells: last, done: true, says: `Read whole, ${time(whole)} after the producer’s stamp.` }];
+    { from: read, to: whole, cells: last, says: "The consumer reads the whole event and takes its timestamp." },
+    { from: whole, to: Infinity, cells: last, done: true, says: `Event read, ${time(whole)} after the producer’s timestamp.` }];
 }
 
 function oneLine(hop) {
   const slot = "sequence + event";
   const cells = (producer, consumer) => ({ producer: { [slot]: producer }, consumer: { [slot]: consumer } });
   return [
-    { from: -Infinity, to: 0, cells: cells("S", "S"), says: "The consumer spins on the slot, and both cores have a copy of its line." },
-    { from: 0, to: hop / 3, cells: cells("S", "S"), token: ["invalidate", 1, slot], says: "The producer writes event and sequence. The line must be its own: every other copy is called back." },
-    { from: hop / 3, to: (2 * hop) / 3, cells: cells("M", "I"), token: ["read", -1, slot], says: "Modified here, invalid there. The consumer’s next look misses and asks for the line." },
-    { from: (2 * hop) / 3, to: hop, cells: cells("S", "I"), token: ["line", 1, slot], after: cells("S", "S"), says: "The line travels, sequence and event together." },
+    { from: -Infinity, to: 0, cells: cells("S", "S"), says: "The consumer spins on the slot. Both cores have a shared copy of its line." },
+    { from: 0, to: hop / 3, cells: cells("S", "S"), token: ["invalidate", 1, slot], says: "The producer writes event and sequence. It needs exclusive ownership, so all other copies are invalidated." },
+    { from: hop / 3, to: (2 * hop) / 3, cells: cells("M", "I"), token: ["read", -1, slot], says: "Modified at the producer, invalid at the consumer. The consumer’s next read misses and requests the line." },
+    { from: (2 * hop) / 3, to: hop, cells: cells("S", "I"), token: ["line", 1, slot], after: cells("S", "S"), says: "One transfer carries both sequence and event." },
   ];
 }
 
 function twoLines(hop) {
   const cells = (index, event) => ({ producer: { index: index[0], event: event[0] }, consumer: { index: index[1], event: event[1] } });
   return [
-    { from: -Infinity, to: 0, cells: cells("SS", "SS"), says: "The consumer spins on the index. It still has the slot’s old copy." },
-    { from: 0, to: hop / 3, cells: cells("SS", "MI"), token: ["invalidate", 1, "index"], says: "The producer writes the event, then the index; both lines must be its own." },
-    { from: hop / 3, to: (2 * hop) / 3, cells: cells("MI", "MI"), token: ["read", -1, "index"], says: "The consumer’s next look at the index misses and asks for the line." },
-    { from: (2 * hop) / 3, to: hop, cells: cells("SI", "MI"), token: ["line", 1, "index"], says: "The index travels. Where the event is, the consumer learns only now." },
-    { from: hop, to: 1.5 * hop, cells: cells("SS", "MI"), token: ["read", -1, "event"], says: "The index says yes; the slot misses, and the consumer asks for a second line." },
-    { from: 1.5 * hop, to: 2 * hop, cells: cells("SS", "SI"), token: ["line", 1, "event"], after: cells("SS", "SS"), says: "The event travels." },
+    { from: -Infinity, to: 0, cells: cells("SS", "SS"), says: "The consumer spins on the index. It has an old copy of the slot." },
+    { from: 0, to: hop / 3, cells: cells("SS", "MI"), token: ["invalidate", 1, "index"], says: "The producer writes the event, then the index. It needs exclusive ownership of both lines." },
+    { from: hop / 3, to: (2 * hop) / 3, cells: cells("MI", "MI"), token: ["read", -1, "index"], says: "The consumer’s next read of the index misses and requests the line." },
+    { from: (2 * hop) / 3, to: hop, cells: cells("SI", "MI"), token: ["line", 1, "index"], says: "The index is transferred. Only now does the consumer know where the event is." },
+    { from: hop, to: 1.5 * hop, cells: cells("SS", "MI"), token: ["read", -1, "event"], says: "An event is available. The slot misses, and the consumer requests a second line." },
+    { from: 1.5 * hop, to: 2 * hop, cells: cells("SS", "SI"), token: ["line", 1, "event"], after: cells("SS", "SS"), says: "The event is transferred." },
   ];
 }
 
@@ -115,7 +115,7 @@ export function showLine(part, entry) {
   let at = start;
   let timer = 0;
 
-  const slider = make("input", { type: "range", min: start, max: scale, step: "any", "aria-label": "Time since the producer’s stamp" });
+  const slider = make("input", { type: "range", min: start, max: scale, step: "any", "aria-label": "Time since the producer’s timestamp" });
   const clock = make("output", { class: "clock" });
   const show = (to) => {
     at = Math.min(Math.max(to, start), scale);
@@ -158,10 +158,10 @@ export function showLine(part, entry) {
   part.replaceChildren(
     make("div", { class: "lanes" }, ...lanes.map((lane) => lane.box)),
     make("div", { class: "controls" }, button("Step back", step(back)), play, button("Step", step(next)), slider, clock),
-    make("p", { class: "quiet" }, (resting ? `Idle, the shipped producer takes the next slot’s line back time and again; where it does nothing, the one line takes ${time(resting.p50.value)}. ` : "") +
-      `A line’s way is half a round trip of the ping-pong between the same threads: ${time(pingPong)}. ` +
-      `How it divides into invalidation, request and transfer is drawn, not measured. Played ${slower} million times slower. ` +
-      "M modified, S shared, I invalid; where this says S at the producer after a read, AMD’s cores say O, owned."));
+    make("p", { class: "quiet" }, (resting ? `When idle, the shipped producer repeatedly fetches the next slot’s line; without that, one line takes ${time(resting.p50.value)}. ` : "") +
+      `A transfer takes half a ping-pong round trip between the same threads: ${time(pingPong)}. ` +
+      `Its division into invalidation, request and transfer is schematic, not measured. Playback is ${slower} million times slower. ` +
+      "M: modified, S: shared, I: invalid. After a read, the producer’s line is S here; on AMD cores it is O (owned)."));
   show(start);
   return stop;
 }

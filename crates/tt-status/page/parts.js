@@ -1,4 +1,4 @@
-// What every part of a page is made with.
+// Helpers for all parts of a page.
 
 const counts = new Intl.NumberFormat("en");
 const seconds = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
@@ -30,10 +30,10 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 const PLACEMENTS = {
-  siblings: "one core’s two threads",
+  siblings: "two threads of one core",
   same_cache: "same L3",
   across_caches: "across L3s",
-  moved: "moved meanwhile",
+  moved: "moved during the run",
   turn: "TURN",
   market: "Market",
   risk: "Risk",
@@ -42,7 +42,7 @@ export const placementName = (placement) => PLACEMENTS[placement] ?? placement;
 
 export const words = (name) => name.replaceAll("_", " ");
 
-/** A colour of the style sheet as the canvas wants it. */
+/** A colour of the style sheet, computed for the canvas. */
 export function colour(name) {
   const probe = make("span", { hidden: "" });
   probe.style.color = `var(--${name})`;
@@ -56,7 +56,7 @@ export const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 let groups = 0;
 
-/** Radio buttons that look like one control. `choices` are `[value, words]`. */
+/** A group of radio buttons. `choices` are `[value, label]`. */
 export function oneOf(legend, choices, chosen, change) {
   groups += 1;
   const group = make("fieldset", { class: "choice" }, make("legend", {}, legend));
@@ -69,7 +69,7 @@ export function oneOf(legend, choices, chosen, change) {
   return group;
 }
 
-/** Check boxes in the same look; at least one stays chosen. */
+/** A group of check boxes; at least one stays checked. */
 export function someOf(legend, choices, chosen, change) {
   const group = make("fieldset", { class: "choice" }, make("legend", {}, legend));
   const inputs = choices.map(([value, says]) => {
@@ -91,5 +91,5 @@ export function button(says, click, attributes = {}) {
   return element;
 }
 
-/** A line that says why a figure is empty. */
+/** The reason why a figure is empty. */
 export const absent = (says) => make("p", { class: "quiet" }, says);

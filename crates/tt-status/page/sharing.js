@@ -1,8 +1,8 @@
-// Figure 2: two counters on one cache line, or on a line each.
+// Figure 2: two counters on one cache line, or on separate lines.
 
 import { absent, calm, count, interval, make, text, time } from "./parts.js";
 
-/** What an increment on the shared line takes on the screen. */
+/** Animated duration of one increment on the shared line. */
 const SHARED_MS = 1200;
 
 function thread(name, cell) {
@@ -38,12 +38,12 @@ export function showSharing(part, entry, isOn, turn) {
   else track.append(line("a", "·"), line("·", "b"));
   const stage = make("div", { class: "stage-of-two", "data-sharing": isOn ? "on" : "off" }, first.box, track, second.box);
   const most = Math.max(shared.value, own.value);
-  const says = make("p", { class: "result" }, make("b", {}, `${time(now.value)}`), ` an increment ${interval(now)}, `,
-    isOn ? "the line goes to and fro" : "each line stays with its core");
+  const says = make("p", { class: "result" }, make("b", {}, `${time(now.value)}`), ` per increment ${interval(now)}: `,
+    isOn ? "the line moves between the cores" : "each line stays with its core");
   part.replaceChildren(knob, stage, says,
-    make("div", { class: "measures" }, bar("one line", shared, most), bar(`own lines, ${sharing.apart_bytes} bytes apart`, own, most)),
-    make("p", { class: "verdict" }, factor >= 1 ? `Sharing costs ${factor.toFixed(1)} times here.` : `Sharing costs nothing here (${factor.toFixed(2)} times).`),
-    make("p", { class: "quiet" }, `Measured: ${sharing.what}; mean over runs with its 95 % interval. Counts run ${count(Math.round(SHARED_MS / shared.value))} million times slower.`));
+    make("div", { class: "measures" }, bar("one line", shared, most), bar(`separate lines, ${sharing.apart_bytes} bytes apart`, own, most)),
+    make("p", { class: "verdict" }, factor >= 1 ? `False sharing makes an increment ${factor.toFixed(1)} times slower.` : `No cost of false sharing measured (factor ${factor.toFixed(2)}).`),
+    make("p", { class: "quiet" }, `Measured: ${sharing.what}; mean over runs with its 95 % interval. The animation is ${count(Math.round(SHARED_MS / shared.value))} million times slower.`));
   return animate(stage, moving, [first.value, second.value], now.value / shared.value, isOn);
 }
 
@@ -58,7 +58,7 @@ function animate(stage, moving, values, share, isOn) {
   const draw = (at) => {
     const turns = (at - begin) / (SHARED_MS * share);
     if (isOn) {
-      // Half of a turn the line is with each core, and moves in between.
+      // The line is at each core for half of a turn, and moves in between.
       const phase = turns % 1;
       const side = phase < 0.5 ? Math.min(1, phase / 0.2) : 1 - Math.min(1, (phase - 0.5) / 0.2);
       moving.style.left = `${100 * side}%`;

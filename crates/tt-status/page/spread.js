@@ -45,7 +45,7 @@ function outline(distribution, view, values) {
   };
 }
 
-/** The stalls that are told one by one, as triangles at the upper edge. */
+/** The recorded stalls, as triangles at the upper edge. */
 function marks(shown) {
   return (plot) => {
     const { ctx, bbox } = plot;
@@ -101,19 +101,19 @@ function causeList(shown) {
   }
   const list = make("ul", { class: "causes", "aria-label": "Stalls by cause" });
   for (const [cause, { n, total }] of sums) {
-    list.append(make("li", { "data-cause": CAUSES.includes(cause) ? cause : "unknown" }, make("i"), `${words(cause)} `, make("b", {}, count(n)), make("small", {}, ` ${time(total)} in all`)));
+    list.append(make("li", { "data-cause": CAUSES.includes(cause) ? cause : "unknown" }, make("i"), `${words(cause)} `, make("b", {}, count(n)), make("small", {}, ` ${time(total)} in total`)));
   }
   if (sums.size === 0) list.append(make("li", { class: "none" }, "no stall"));
-  return make("div", {}, make("p", { class: "quiet" }, `Stalls, from ${time(from)} on, the longest marked at the upper edge:`), list);
+  return make("div", {}, make("p", { class: "quiet" }, `Stalls of at least ${time(from)}; the longest are marked at the upper edge:`), list);
 }
 
-/** Stalls a second by cause, of the ring and of the same core alone. */
+/** Stalls per second by cause, of the ring and of the same core spinning alone. */
 function tailTable(tail) {
   if (tail.length === 0) return "";
   const rate = (value) => (value >= 100 ? count(Math.round(value)) : value.toPrecision(2));
   const rows = tail.map(({ cause, ring_per_s: ring, floor_per_s: floor }) => make("tr", { "data-cause": cause }, make("th", { scope: "row" }, words(cause)), make("td", { class: "num" }, rate(ring)), make("td", { class: "num" }, rate(floor))));
-  const head = make("tr", {}, make("th", { scope: "col" }, "Cause"), make("th", { scope: "col", class: "num" }, "Ring, stalls a second"), make("th", { scope: "col", class: "num" }, "The core alone"));
-  return make("table", { class: "tail" }, make("caption", {}, "Beside the jitter floor: the same core spinning without any event"), make("thead", {}, head), make("tbody", {}, ...rows));
+  const head = make("tr", {}, make("th", { scope: "col" }, "Cause"), make("th", { scope: "col", class: "num" }, "Ring, stalls/s"), make("th", { scope: "col", class: "num" }, "Core alone, stalls/s"));
+  return make("table", { class: "tail" }, make("caption", {}, "Compared with the jitter floor: the same core spinning without events"), make("thead", {}, head), make("tbody", {}, ...rows));
 }
 
 /**
@@ -150,10 +150,10 @@ export function showSpread(part, { classes: given, tail: tailRates }, chosenPlac
     if (shown.length === 0) return;
     plot = chart(frame, readout, shown, view);
     if (keep) plot.setScale("x", keep);
-    frame.setAttribute("aria-label", `${loopName(name)}: ${shown.map(({ placement, distribution }) => `${placementName(placement)} median ${time(distribution.p50_ns)}, greatest ${time(distribution.max_ns)}`).join("; ")}`);
-    told();
+    frame.setAttribute("aria-label", `${loopName(name)}: ${shown.map(({ placement, distribution }) => `${placementName(placement)} median ${time(distribution.p50_ns)}, maximum ${time(distribution.max_ns)}`).join("; ")}`);
+    publishRange();
   }
-  function told() {
+  function publishRange() {
     const { min, max } = plot.scales.x;
     frame.dataset.from = min;
     frame.dataset.to = max;
@@ -164,9 +164,9 @@ export function showSpread(part, { classes: given, tail: tailRates }, chosenPlac
     const [middle, half] = [(low + high) / 2, ((high - low) / 2) * factor];
     const whole = reach(shownNow());
     plot.setScale("x", { min: Math.max(Math.exp(middle - half), whole[0]), max: Math.min(Math.exp(middle + half), whole[1]) });
-    told();
+    publishRange();
   };
-  const to = (range) => () => { const [min, max] = range(); plot.setScale("x", { min, max }); told(); };
+  const to = (range) => () => { const [min, max] = range(); plot.setScale("x", { min, max }); publishRange(); };
   const tail = () => {
     const shown = shownNow();
     return [Math.min(...shown.map(({ distribution }) => distribution.p99_ns ?? distribution.p50_ns ?? distribution.min_ns)), reach(shown)[1]];
@@ -178,10 +178,10 @@ export function showSpread(part, { classes: given, tail: tailRates }, chosenPlac
   const group = someOf(`${of}s`, classes.filter((entry) => entry.distributions.length > 0).map((entry) => [entry.placement, placementName(entry.placement)]), placements, (chosen) => { placements = chosen; draw(); });
   part.replaceChildren(
     make("div", { class: "choices" },
-      ...(names.length > 1 ? [oneOf("Of", names.map((one) => [one, loopName(one)]), name, (chosen) => { name = chosen; draw(); })] : []),
-      oneOf("As", VIEWS, view, (chosen) => { view = chosen; draw({ min: plot.scales.x.min, max: plot.scales.x.max }); }), group),
-    make("div", { class: "controls" }, button("Zoom in", zoom(0.5)), button("Zoom out", zoom(2)), button("Body", to(body)), button("Tail", to(tail)), button("Whole", to(() => reach(shownNow()))),
-      make("span", { class: "quiet" }, "or drag over the chart")),
+      ...(names.length > 1 ? [oneOf("Measurement", names.map((one) => [one, loopName(one)]), name, (chosen) => { name = chosen; draw(); })] : []),
+      oneOf("View", VIEWS, view, (chosen) => { view = chosen; draw({ min: plot.scales.x.min, max: plot.scales.x.max }); }), group),
+    make("div", { class: "controls" }, button("Zoom in", zoom(0.5)), button("Zoom out", zoom(2)), button("Body", to(body)), button("Tail", to(tail)), button("All", to(() => reach(shownNow()))),
+      make("span", { class: "quiet" }, "or drag across the chart")),
     frame, readout, below);
   draw();
   const fit = new ResizeObserver(() => plot?.setSize({ width: frame.clientWidth, height: HEIGHT }));
@@ -190,7 +190,7 @@ export function showSpread(part, { classes: given, tail: tailRates }, chosenPlac
   const redraw = () => draw({ min: plot.scales.x.min, max: plot.scales.x.max });
   scheme.addEventListener("change", redraw);
   const update = (later) => {
-    // Not under a hand that zooms or reads.
+    // Not while the user zooms or reads.
     if (part.matches(":focus-within") || frame.matches(":hover") || document.hidden) return;
     const [low, high] = reach(shownNow());
     const range = { min: plot.scales.x.min, max: plot.scales.x.max };

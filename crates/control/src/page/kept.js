@@ -1,4 +1,4 @@
-// The figures: the schematic from the running engines, the rest from a kept result of `truetick bench`.
+// The figures: the stages from the running engines, the others from a report of `truetick bench`.
 
 import { make, text } from "/figures/parts.js";
 import { showFlow } from "/figures/flow.js";
@@ -9,7 +9,7 @@ const FLOW_EVERY_MS = 2000;
 const PASSES_EVERY_MS = 3000;
 let shownAt = 0;
 
-/** The stages of the running engines; seldom, so that one can read them. */
+/** The stages of the running engines, updated slowly enough to read. */
 export function showLiveFlow(snapshot) {
   if (snapshot.at_unix_ms - shownAt < FLOW_EVERY_MS) return;
   shownAt = snapshot.at_unix_ms;
@@ -18,12 +18,12 @@ export function showLiveFlow(snapshot) {
     const timed = snapshot[engine]?.stages;
     if (!timed) continue;
     const stages = timed.stages.map(({ stage, n, mean_ns: mean }) => ({ name: stage.replace("_", " "), ns: n > 0 ? mean : undefined }));
-    paths[engine] = { stages, whole: timed.pass?.p50_ns, says: "a whole pass, p50" };
+    paths[engine] = { stages, whole: timed.pass?.p50_ns, says: "whole pass, p50" };
   }
-  showFlow(document.getElementById("flow"), paths, "nothing came yet");
+  showFlow(document.getElementById("flow"), paths, "no input yet");
 }
 
-/** How long passes take, again every few seconds; the chart is rebuilt when an engine has its first sample. */
+/** The service times, updated every few seconds; the chart is rebuilt when an engine has its first sample. */
 export async function showPasses(isPaused) {
   const part = document.getElementById("passes");
   let [chart, drawn] = [null, ""];
@@ -39,19 +39,19 @@ export async function showPasses(isPaused) {
         drawn = engines.join();
       }
     } catch {
-      // The event stream reports that the server is gone.
+      // The event stream reports that the connection is lost.
     }
     await new Promise((resolve) => setTimeout(resolve, PASSES_EVERY_MS));
   }
 }
 
-/** The kept result, or what makes one. */
+/** The bench report, or the command that writes one. */
 export async function showKept() {
   const kept = document.getElementById("kept");
   const says = document.getElementById("kept-of");
   const report = await (await fetch("/api/v1/machine/report")).json();
   if (report.absent) {
-    says.replaceChildren("None yet: ", make("code", {}, report.command), " makes one, and this server shows it when it starts again.");
+    says.replaceChildren("No report yet. Run ", make("code", {}, report.command), ", then restart this server.");
     return;
   }
   const { truetick_bench: title, quick, environment: { date, machine, build }, warnings } = report.summary;

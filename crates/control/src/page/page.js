@@ -1,4 +1,4 @@
-// The page's stream: what is shown comes from /api/v1/live, four times a second.
+// The page's stream: /api/v1/live sends a snapshot four times a second.
 
 import { showBooks, showEngine, showMachine, showRisk, makeEngine } from "./show.js";
 import { offerTrial } from "./relay.js";
@@ -9,8 +9,8 @@ const byId = (id) => document.getElementById(id);
 
 const engines = {
   turn: makeEngine("TURN", "STUN and TURN over UDP, TCP and TLS"),
-  market: makeEngine("Market", "frames to proven books"),
-  risk: makeEngine("Risk", "intents to verdicts"),
+  market: makeEngine("Market", "frames to verified order books"),
+  risk: makeEngine("Risk", "order intents to verdicts"),
 };
 byId("engines").append(engines.turn.card, engines.market.card, engines.risk.card);
 
@@ -30,6 +30,12 @@ function presence(id, present) {
   part.querySelector(".present").hidden = !present;
 }
 
+/** Labels the market data, and the verdicts on it, as simulated. */
+function showSimulated(simulated) {
+  byId("simulated").hidden = !simulated;
+  document.querySelectorAll(".chip.simulated").forEach((chip) => { chip.hidden = !simulated; });
+}
+
 function show(snapshot) {
   for (const name of ["turn", "market", "risk"]) {
     showEngine(engines[name], snapshot[name], snapshot.at_unix_ms, !paused);
@@ -37,6 +43,7 @@ function show(snapshot) {
   if (paused) return;
   showMachine(snapshot.machine);
   showLiveFlow(snapshot);
+  showSimulated(snapshot.simulated);
   byId("debug").hidden = snapshot.machine.build === "release";
   presence("books", snapshot.market !== null);
   presence("risk", snapshot.risk !== null);
@@ -56,7 +63,7 @@ function connect() {
     show(JSON.parse(event.data));
   };
   stream.onerror = () => {
-    link("lost", "Connection lost, trying again");
+    link("lost", "Connection lost, retrying");
     trial = null;
     stream.close();
     setTimeout(connect, RETRY_MS);

@@ -1,4 +1,4 @@
-// The relay trial: two peers in this browser that may only talk through the TURN server.
+// The relay test: two peers in this browser that may use relayed candidates only.
 
 const ROUNDS = 64;
 const SIZE = 1024;
@@ -7,7 +7,7 @@ const byId = (id) => document.getElementById(id);
 
 let iceServers = null;
 
-/** Fetches the credential and makes the section usable. */
+/** Fetches the trial credential and shows it. */
 export async function offerTrial() {
   const answer = await fetch("/api/v1/turn/ice-servers");
   if (!answer.ok) return;
@@ -15,7 +15,7 @@ export async function offerTrial() {
   byId("snippet").textContent = snippet(iceServers);
 }
 
-/** The argument of `RTCPeerConnection` as JSON, a server a block. */
+/** The argument of `RTCPeerConnection` as JSON, one block per server. */
 function snippet(servers) {
   const blocks = servers.map((server) => {
     const lines = Object.entries(server).map(([key, value]) => `    ${JSON.stringify(key)}: ${JSON.stringify(value)}`);
@@ -31,7 +31,7 @@ byId("copy").addEventListener("click", async () => {
     status.textContent = "Copied.";
   } catch {
     getSelection().selectAllChildren(byId("snippet"));
-    status.textContent = "Selected: press Ctrl-C.";
+    status.textContent = "Selected. Press Ctrl-C to copy.";
   }
 });
 
@@ -66,16 +66,16 @@ async function trial(report) {
   const config = { iceServers, iceTransportPolicy: "relay" };
   const peers = [new RTCPeerConnection(config), new RTCPeerConnection(config)];
   try {
-    const refusals = relayCandidates(peers);
-    const channel = await open(peers, refusals);
+    const errors = relayCandidates(peers);
+    const channel = await open(peers, errors);
     const pair = await selectedPair(peers[0]);
     report("Connected", `${pair.local.candidateType} ${where(pair.local)} to ${pair.remote.candidateType} ${where(pair.remote)}`);
     if (pair.local.candidateType !== "relay" || pair.remote.candidateType !== "relay") throw new Error("the selected pair is not relayed");
     const times = await echo(channel);
     times.sort((a, b) => a - b);
     const median = times[times.length >> 1];
-    report("Echoed", `${ROUNDS} of ${ROUNDS} messages echoed unchanged, ${(2 * ROUNDS * SIZE).toLocaleString("en")} bytes of payload`);
-    return `Relayed: round trip ${median.toFixed(1)} ms at the median, over both relays twice.`;
+    report("Echoed", `${ROUNDS} of ${ROUNDS} messages, unchanged; ${(2 * ROUNDS * SIZE).toLocaleString("en")} bytes of payload`);
+    return `Passed. Median round trip ${median.toFixed(1)} ms; each message crosses both relays in both directions.`;
   } finally {
     peers.forEach((peer) => peer.close());
   }
@@ -83,17 +83,17 @@ async function trial(report) {
 
 const where = (candidate) => `${candidate.address ?? candidate.ip}:${candidate.port}`;
 
-/** Hands each peer's candidates to the other; returns the list of the server's refusals, which grows. */
+/** Passes each peer's candidates to the other; returns the list of candidate errors, which grows. */
 function relayCandidates(peers) {
-  const refusals = [];
+  const errors = [];
   peers.forEach((peer, index) => {
     peer.addEventListener("icecandidate", ({ candidate }) => candidate && peers[1 - index].addIceCandidate(candidate));
-    peer.addEventListener("icecandidateerror", ({ errorCode, errorText }) => refusals.push(`${errorCode} ${errorText}`));
+    peer.addEventListener("icecandidateerror", ({ errorCode, errorText }) => errors.push(`${errorCode} ${errorText}`));
   });
-  return refusals;
+  return errors;
 }
 
-async function open([a, b], refusals) {
+async function open([a, b], errors) {
   const channel = a.createDataChannel("trial");
   channel.binaryType = "arraybuffer";
   b.addEventListener("datachannel", ({ channel: other }) => {
@@ -102,9 +102,9 @@ async function open([a, b], refusals) {
   });
   const opened = new Promise((resolve, reject) => {
     channel.addEventListener("open", resolve);
-    const why = () => new Error(refusals.length > 0
-      ? `the server answered ${refusals[0]}`
-      : `no relayed pair within ${OPEN_MAX_MS / 1000} s. Where loopback is the only network, browsers try no relay at all`);
+    const why = () => new Error(errors.length > 0
+      ? `the server replied ${errors[0]}`
+      : `no relayed connection within ${OPEN_MAX_MS / 1000} s. Browsers do not use a relay if loopback is the only network interface`);
     setTimeout(() => reject(why()), OPEN_MAX_MS);
   });
   await a.setLocalDescription();
@@ -119,11 +119,11 @@ async function selectedPair(peer) {
   const stats = await peer.getStats();
   const transport = [...stats.values()].find((entry) => entry.type === "transport");
   const pair = stats.get(transport?.selectedCandidatePairId) ?? [...stats.values()].find((entry) => entry.type === "candidate-pair" && entry.nominated);
-  if (!pair) throw new Error("the browser names no selected pair");
+  if (!pair) throw new Error("the browser reports no selected candidate pair");
   return { local: stats.get(pair.localCandidateId), remote: stats.get(pair.remoteCandidateId) };
 }
 
-/** Sends one message after the other and compares what comes back; the times are round trips in milliseconds. */
+/** Sends the messages one at a time and compares the echoes; returns the round-trip times in milliseconds. */
 async function echo(channel) {
   const times = [];
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -136,7 +136,7 @@ async function echo(channel) {
     channel.send(sent);
     const received = await back;
     times.push(performance.now() - start);
-    if (received.length !== SIZE || received.some((byte, index) => byte !== sent[index])) throw new Error(`message ${round} came back changed`);
+    if (received.length !== SIZE || received.some((byte, index) => byte !== sent[index])) throw new Error(`the echo of message ${round} differs`);
   }
   return times;
 }

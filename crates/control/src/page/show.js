@@ -1,4 +1,4 @@
-// Drawing: each function takes a part of a snapshot and brings the document in line with it.
+// Drawing: each function updates the document from one part of a snapshot.
 
 import { count, make, text, time } from "/figures/parts.js";
 
@@ -9,7 +9,7 @@ const VERDICTS_SHOWN = 16;
 const rates = new Intl.NumberFormat("en", { maximumSignificantDigits: 4 });
 const spreads = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 
-/** A decimal without the zeros at its end; no digit is lost. */
+/** A decimal without trailing zeros. */
 const plain = (decimal) => (decimal.includes(".") ? decimal.replace(/\.?0+$/, "") : decimal);
 
 function bytes(n) {
@@ -18,7 +18,7 @@ function bytes(n) {
   return n < 1e9 ? `${(n / 1e6).toFixed(1)} MB` : `${(n / 1e9).toFixed(2)} GB`;
 }
 
-/** Brings the rows of `body` in line with `items`: `make` builds a row once, `fill` updates it. */
+/** Updates the rows of `body` from `items`: `build` creates a row once, `fill` updates it. */
 function rows(body, items, build, fill) {
   while (body.rows.length > items.length) body.lastElementChild.remove();
   while (body.rows.length < items.length) body.append(build());
@@ -44,11 +44,11 @@ export function showMachine(machine) {
   const share = machine.uptime_ms > 0 ? (100 * machine.cpu_ms) / machine.uptime_ms : 0;
   text(document.getElementById("machine"), [
     `${machine.cpu}, ${machine.cores} cores`, `Linux ${machine.kernel}`, `${machine.version} ${machine.build}`,
-    `up ${clock.join(":")}`, `${share.toFixed(0)} % of a core`, `${bytes(machine.rss_bytes)} memory`,
+    `up ${clock.join(":")}`, `${share.toFixed(0)} % of one core`, `${bytes(machine.rss_bytes)} memory`,
   ].join(" · "));
 }
 
-/** One engine's card, with the history that its rate is drawn from. */
+/** One engine's card, and the history for its rate. */
 export function makeEngine(name, what) {
   const card = document.getElementById("engine").content.firstElementChild.cloneNode(true);
   const key = name.toLowerCase();
@@ -59,10 +59,10 @@ export function makeEngine(name, what) {
 }
 
 const EXTRAS = {
-  turn: ({ allocations, ledger }) => ledger.in === 0 ? "No client yet: use the relay below" : `${count(allocations.live)} of ${count(allocations.capacity)} allocations live, ` +
+  turn: ({ allocations, ledger }) => ledger.in === 0 ? "No client yet" : `${count(allocations.live)} of ${count(allocations.capacity)} live allocations, ` +
     `${bytes(allocations.to_peers_bytes + allocations.to_clients_bytes)} of payload relayed`,
-  market: ({ books }) => `${count(books.filter(isProven).length)} of ${count(books.length)} books proven`,
-  risk: ({ ledger }) => `${Math.round((100 * ledger.outcomes[0].count) / Math.max(ledger.in, 1))} % accepted since the start`,
+  market: ({ books }) => `${count(books.filter(isProven).length)} of ${count(books.length)} books verified`,
+  risk: ({ ledger }) => `${Math.round((100 * ledger.outcomes[0].count) / Math.max(ledger.in, 1))} % accepted since startup`,
 };
 
 export function showEngine(engine, snapshot, at, visible) {
@@ -81,7 +81,7 @@ export function showEngine(engine, snapshot, at, visible) {
   showLedger(card, ledger);
 }
 
-/** The rate at each entry of the history, over the second before it. */
+/** The rate at each entry of the history, over the preceding second. */
 function rateHistory(history) {
   const points = [];
   let from = 0;
@@ -119,7 +119,7 @@ function showStages(card, { stages, pass, one_in }) {
   const terms = card.querySelector(".pass");
   if (terms.children.length === 0) list.forEach(([term]) => terms.append(make("div", {}, make("dt", {}, term), make("dd"))));
   list.forEach(([, value], index) => text(terms.children[index].lastChild, value));
-  text(card.querySelector("caption"), `Mean of each stage; ${count(whole.n ?? 0)} passes sampled, ${one_in === 1 ? "every one" : `one of ${count(one_in)}`}`);
+  text(card.querySelector("caption"), `Mean time of each stage; ${count(whole.n ?? 0)} samples, ${one_in === 1 ? "every input" : `one input in ${count(one_in)}`}`);
 }
 
 function showLedger(card, ledger) {
@@ -127,7 +127,7 @@ function showLedger(card, ledger) {
   const { unit } = ledger;
   text(line, `${count(ledger.in)} ${unit} in ${ledger.closes ? "=" : "≠"} ${count(ledger.out)} out + ${count(ledger.dropped)} dropped`);
   line.classList.toggle("open", !ledger.closes);
-  text(card.querySelector("summary"), "What became of them, and drops by reason");
+  text(card.querySelector("summary"), "Outcomes, and drops by reason");
   const all = [...ledger.outcomes, ...ledger.drops.map((drop) => ({ name: `dropped: ${drop.name}`, count: drop.count }))];
   rows(card.querySelector(".drops tbody"), all, cells("", ""), (row, entry) => {
     text(row.cells[0], entry.name.replaceAll("_", " "));
@@ -212,8 +212,8 @@ export function showRisk(risk) {
     text(row.cells[4], `${limits.collar_bps} bps`);
   });
   const { ring } = risk;
-  text(document.getElementById("ring"), `Ring of ${count(ring.capacity)} slots: ${count(ring.pushed)} pushed = ${count(ring.popped)} popped + ${count(ring.pushed - ring.popped)} queued; ${count(ring.full)} times full. ` +
-    (risk.journey ? `Push to verdict p50 ${time(risk.journey.p50_ns)}, p99 ${time(risk.journey.p99_ns)}: the gate’s thread sleeps between intents here; bench spins.` : ""));
+  text(document.getElementById("ring"), `Ring of ${count(ring.capacity)} slots: ${count(ring.pushed)} pushed = ${count(ring.popped)} popped + ${count(ring.pushed - ring.popped)} queued; ${count(ring.full)} pushes found it full. ` +
+    (risk.journey ? `Push to verdict p50 ${time(risk.journey.p50_ns)}, p99 ${time(risk.journey.p99_ns)}: the gate’s thread sleeps between intents; in truetick bench it spins.` : ""));
 }
 
 function fillVerdict(row, verdict) {

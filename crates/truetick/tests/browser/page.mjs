@@ -85,7 +85,7 @@ async function verdicts(page) {
   };
 }
 
-/** The chart of passes, with an engine's name for each row, until it has been drawn anew. */
+/** The chart of passes, with an engine's name for each row, until it has been redrawn. */
 async function passes(page) {
   const read = () => page.$$eval("#passes .quantiles tbody tr", (rows) => Object.fromEntries(rows.map((row) =>
     [row.dataset.series, Object.fromEntries([...row.querySelectorAll("td")].map((cell) => [cell.dataset.of, cell.textContent]))])));
@@ -126,6 +126,10 @@ seen.ledgers = await ledgers(laptop);
 await laptop.click("#engine-market summary");
 seen.outcomes = await rowsOf(laptop, "#engine-market .drops tbody tr");
 await laptop.click("#engine-market summary");
+seen.simulated = {
+  notice: await laptop.locator("#simulated").innerText(),
+  chips: await laptop.locator(".chip.simulated:visible").count(),
+};
 seen.books = await books(laptop);
 seen.verdicts = await verdicts(laptop);
 seen.passes = await passes(laptop);
@@ -141,6 +145,6 @@ const quiet = seen.console.length;
 console.log("stop the server");
 await laptop.waitForSelector("#link[data-state=lost]");
 seen.lost = await textOf(laptop, "#link");
-seen.console.length = quiet; // what the browser says of a server that is gone is no fault of the page
+seen.console.length = quiet; // the browser's own messages about the stopped server
 await browser.close();
 console.log(JSON.stringify(seen));

@@ -80,7 +80,7 @@ async function spread(page) {
   const zoomed = await plotted(page);
   await press(page, "#figure-spread", "Tail");
   const tail = await plotted(page);
-  await press(page, "#figure-spread", "Whole");
+  await press(page, "#figure-spread", "All");
   const box = await page.locator("#figure-spread .u-over").boundingBox();
   await page.mouse.move(box.x + box.width * 0.2, box.y + 50);
   await page.mouse.down();
@@ -93,7 +93,7 @@ async function spread(page) {
   await page.locator("#figure-spread").getByText("share above", { exact: true }).click();
   const above = await painted();
   await page.locator("#figure-spread").getByText("histogram", { exact: true }).click();
-  await press(page, "#figure-spread", "Whole");
+  await press(page, "#figure-spread", "All");
   const tables = {};
   for (const of of radios) {
     await page.check(`#figure-spread input[type=radio][value=${of}]`, { force: true });

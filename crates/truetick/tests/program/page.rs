@@ -46,9 +46,9 @@ fn click_through(served: Served, chromium: &Path, folder: &Path, screenshots: &P
     let mut line = String::new();
     stdout.read_line(&mut line).expect("UTF-8");
     if line.trim_end() != "stop the server" {
-        let mut told = String::new();
-        script.0.stderr.take().expect("piped").read_to_string(&mut told).expect("UTF-8");
-        panic!("{line}{told}");
+        let mut errors = String::new();
+        script.0.stderr.take().expect("piped").read_to_string(&mut errors).expect("UTF-8");
+        panic!("{line}{errors}");
     }
     served.signal(Signal::SIGTERM);
     let (last_words, status) = served.end();
@@ -84,6 +84,8 @@ fn the_page_shows_every_engine_live_and_relays() {
     }
     assert_ne!(seen["ledgers"]["market"]["ledger"], seen["ledgers"]["market"]["later"]);
     assert_eq!(seen["outcomes"][0][0], "applied");
+    assert!(text(&seen["simulated"]["notice"]).contains("not from an exchange"), "{}", seen["simulated"]);
+    assert_eq!(seen["simulated"]["chips"], 2, "order books and verdicts are labelled: {}", seen["simulated"]);
 
     let books = &seen["books"];
     assert_eq!(rows(&books["list"]).len(), 18, "{books}");
@@ -113,6 +115,6 @@ fn the_page_shows_every_engine_live_and_relays() {
         assert!(content <= window, "{name} scrolls sideways: {}", seen["widths"]);
         assert!(screenshots.join(format!("page-{name}.png")).is_file());
     }
-    assert_eq!(seen["lost"], "Connection lost, trying again");
+    assert_eq!(seen["lost"], "Connection lost, retrying");
     println!("screenshots in {}", screenshots.display());
 }

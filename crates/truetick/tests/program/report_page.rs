@@ -99,7 +99,7 @@ fn check(seen: &Value, report: &Value) {
         let shown = &seen["placements"][text(&class["placement"])];
         for way in rows(&class["ways"]) {
             if way["layout"] == "sequence_in_slot_resting" {
-                let told = text(&shown["hop"]).split_once("the one line takes ").expect("a sentence").1;
+                let told = text(&shown["hop"]).split_once("without that, one line takes ").expect("a sentence").1;
                 shows(&told.split_once(". ").expect("its end").0.into(), &way["p50"]["value"]);
                 continue;
             }

@@ -46,7 +46,8 @@ fn assert_closes(value: &Value) {
 fn every_engine_works_and_every_sum_closes() {
     let served = Served::start(&["--fault-every", "0"]);
     served.wait_ready();
-    assert_eq!(served.json("/api/v1/market/status")["books"], 18);
+    let status = served.json("/api/v1/market/status");
+    assert_eq!((&status["books"], &status["simulated"]), (&18.into(), &true.into()));
     assert_eq!(served.get("/healthz").body, "ok\n");
     for path in &LEDGERS[1..] {
         let before = ledger(&served.json(path))["in"].as_u64();
