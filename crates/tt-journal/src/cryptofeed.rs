@@ -75,7 +75,7 @@ fn parse_line(line: &[u8]) -> Result<Line, ReadError> {
     for (arrow, direction) in
         [(&b" <-> "[..], Direction::Opened), (b" -> ", Direction::Addressed), (b" <- ", Direction::Addressed)]
     {
-        // The arrow stands before the text, which may hold anything.
+        // The arrow precedes the text, which may contain anything.
         let head = &line[..line.iter().position(|byte| *byte == b'{' || *byte == b'[').unwrap_or(line.len())];
         if let Some(at) = head.windows(arrow.len()).position(|window| window == arrow) {
             let address = String::from_utf8_lossy(&line[..at]).into_owned();

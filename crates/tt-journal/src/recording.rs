@@ -1,7 +1,7 @@
-//! truetick's own recordings: everything that goes into an engine, in order, so that it can go in again.
+//! truetick's recording format: every input of an engine, in order, for replay.
 //!
-//! All integers are little-endian, lengths are bytes, times are nanoseconds of the Unix epoch. A file is a header and
-//! records, one after the other, with nothing between them.
+//! All integers are little-endian, lengths are in bytes, times are Unix times in nanoseconds. A file is a header
+//! followed by records, without padding.
 //!
 //! ```text
 //! header, 24 bytes                                 record, 24 + n bytes
@@ -9,17 +9,17 @@
 //!      0    8  "TTJRNL\r\n"                             0    4  n, the length of the body, at most 16 MiB
 //!      8    2  version: 1                               4    4  CRC-32C of bytes 0 to 3 and of those from 8 on
 //!     10    2  length of the header: 24                 8    8  time
-//!     12    8  when the file was made                  16    2  feed: each has an engine of its own
+//!     12    8  creation time                           16    2  feed; each has a separate engine
 //!     20    4  CRC-32C of the 20 bytes before          18    1  kind
 //!                                                      19    1  zero
 //!                                                      20    4  subject: connection or instrument, by kind
 //!                                                      24    n  body
 //! ```
 //!
-//! A record of kind 128 holds others, packed: its body is the length of what they are unpacked, 4 bytes, and an LZ4 block
-//! of it. Readers unpack it, and never show it.
+//! A record of kind 128 contains compressed records: its body is their uncompressed length, 4 bytes, and an LZ4 block.
+//! Readers decompress it and never return it.
 //!
-//! A file may end anywhere: what counts is the longest row of whole records from the beginning whose checksums fit.
+//! A file may end anywhere: its content is the longest prefix of complete records with valid checksums.
 
 pub(crate) mod reader;
 pub(crate) mod recorder;
@@ -27,7 +27,7 @@ pub(crate) mod reopen;
 
 use crate::ReadError;
 
-/// The first bytes of a file. The line end in them shows a transfer that rewrote line ends.
+/// The first bytes of a file. Their line end detects a transfer that rewrote line ends.
 pub const MAGIC: [u8; 8] = *b"TTJRNL\r\n";
 /// The version of the format.
 pub const VERSION: u16 = 1;
@@ -35,17 +35,17 @@ pub const VERSION: u16 = 1;
 pub const HEADER_BYTES: usize = 24;
 /// Bytes of a record before its body.
 pub const HEAD_BYTES: usize = 24;
-/// Bytes of the longest body: the longest message that a feed takes.
+/// Length of the longest body: the longest message of a feed.
 pub const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// The kind of a record that holds others.
+/// The kind of a record that contains compressed records.
 const PACKED: u8 = 128;
-/// Bytes of the longest row of records that is packed.
+/// Uncompressed length of a compressed record, at most.
 const UNPACKED_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $name:ident = $number:literal,)+) => {
-        /// What a record tells.
+        /// The kind of a record.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum RecordKind {
@@ -83,7 +83,7 @@ kinds! {
     Snapshot = 7,
     /// A REST snapshot could not be fetched; the subject is the instrument.
     SnapshotFailed = 8,
-    /// The engine looked after its deadlines.
+    /// Timers were processed.
     Timeout = 9,
     /// A connection was closed; the subject is its number.
     Closed = 10,
@@ -98,34 +98,34 @@ kinds! {
     Refined = 14,
 }
 
-/// A record but for its body.
+/// A record without its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHead {
     /// When it happened, nanoseconds of the Unix epoch.
     pub ts_ns: u64,
-    /// Whose engine it went into.
+    /// The feed whose engine received it.
     pub feed: u16,
-    /// What it tells.
+    /// The kind.
     pub kind: RecordKind,
-    /// The connection or the instrument, by `kind`; zero where there is none.
+    /// The connection or the instrument, depending on `kind`; otherwise zero.
     pub subject: u32,
 }
 
-/// Why no more records can be read.
+/// Why reading stopped before the end of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TailFault {
     /// The file ends within a record, as it does when its writer was killed.
     Torn,
-    /// A record's checksum does not fit.
+    /// A record has an invalid checksum.
     Checksum,
     /// A record's body would be longer than [`BODY_BYTES_MAX`].
     Length,
-    /// A record is whole, and of a kind that this version does not know.
+    /// A complete record has an unknown kind.
     Kind,
 }
 
 impl TailFault {
-    /// In words.
+    /// Returns a description.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

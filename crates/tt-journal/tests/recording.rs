@@ -151,16 +151,16 @@ impl Store for Refusing {
     }
 }
 
-/// Records until the recorder has stopped and beyond; returns the failures that were told.
+/// Records until the recorder has stopped and beyond; returns the reported failures.
 fn record_beyond_failure(store: impl Store) -> (Recorder, Vec<Failure>) {
-    let (tell, told): (Sender<Failure>, Receiver<Failure>) = channel();
+    let (sender, receiver): (Sender<Failure>, Receiver<Failure>) = channel();
     let config = RecorderConfig { block_bytes: 4096, blocks: 4, ..RecorderConfig::default() };
-    let recorder = Recorder::start(store, config, move |failure| tell.send(failure.clone()).unwrap()).unwrap();
+    let recorder = Recorder::start(store, config, move |failure| sender.send(failure.clone()).unwrap()).unwrap();
     let mut tape = recorder.tape(0);
     let first = loop {
         tape.record(1, RecordKind::Frame, 0, &[9; 900]);
         tape.flush();
-        if let Ok(failure) = told.try_recv() {
+        if let Ok(failure) = receiver.try_recv() {
             break failure;
         }
     };
@@ -172,15 +172,15 @@ fn record_beyond_failure(store: impl Store) -> (Recorder, Vec<Failure>) {
         tape.record(2, RecordKind::Frame, 0, &[9; 900]);
     }
     drop(tape);
-    (recorder, [first].into_iter().chain(told.try_iter()).collect())
+    (recorder, [first].into_iter().chain(receiver.try_iter()).collect())
 }
 
 #[test]
 fn case_m43_a_refusing_disk_stops_the_recording_loudly_and_nothing_else() {
     for error in [io::ErrorKind::StorageFull, io::ErrorKind::Other, io::ErrorKind::WriteZero] {
         let seen = Arc::new(Mutex::new(header(1).to_vec()));
-        let (recorder, told) = record_beyond_failure(Refusing { left: 10_000, error, seen: Arc::clone(&seen) });
-        assert_eq!(told.iter().map(|failure| failure.kind).collect::<Vec<_>>(), [error], "told once");
+        let (recorder, failures) = record_beyond_failure(Refusing { left: 10_000, error, seen: Arc::clone(&seen) });
+        assert_eq!(failures.iter().map(|failure| failure.kind).collect::<Vec<_>>(), [error], "reported once");
         let progress = recorder.finish();
         assert!(progress.closes(), "{progress:?}");
         assert_eq!(progress.failure.as_ref().map(|failure| failure.kind), Some(error));
@@ -208,16 +208,16 @@ fn case_m43_a_sync_that_fails_stops_the_recording() {
             Err(io::Error::from_raw_os_error(5))
         }
     }
-    let (recorder, told) = record_beyond_failure(Unsynced(Vec::new()));
-    assert_eq!(told.len(), 1);
-    assert!(told[0].reason.contains("os error 5"), "EIO: {told:?}");
+    let (recorder, failures) = record_beyond_failure(Unsynced(Vec::new()));
+    assert_eq!(failures.len(), 1);
+    assert!(failures[0].reason.contains("os error 5"), "EIO: {failures:?}");
     assert!(recorder.finish().closes());
 }
 
 #[test]
 fn case_m43_a_full_device_stops_the_recording() {
-    let (recorder, told) = record_beyond_failure(create(Path::new("/dev/full"), 1).unwrap());
-    assert_eq!(told[0].kind, io::ErrorKind::StorageFull);
+    let (recorder, failures) = record_beyond_failure(create(Path::new("/dev/full"), 1).unwrap());
+    assert_eq!(failures[0].kind, io::ErrorKind::StorageFull);
     let progress = recorder.finish();
     assert!(progress.closes() && progress.written == 0, "{progress:?}");
 }
@@ -244,8 +244,8 @@ fn case_m43_a_full_file_system_keeps_the_whole_records() {
     let folder = TempDir::new().unwrap();
     let Some(disk) = require(Requirement::Privilege, SmallDisk::mount(folder.path())) else { return };
     let path = disk.0.join("full.ttj");
-    let (recorder, told) = record_beyond_failure(create(&path, 1).unwrap());
-    assert_eq!(told[0].kind, io::ErrorKind::StorageFull);
+    let (recorder, failures) = record_beyond_failure(create(&path, 1).unwrap());
+    assert_eq!(failures[0].kind, io::ErrorKind::StorageFull);
     let progress = recorder.finish();
     assert!(progress.closes(), "{progress:?}");
     let (found, ..) = read_all(&fs::read(&path).unwrap());
@@ -295,7 +295,7 @@ fn a_stuck_disk_never_holds_the_engine_up_and_what_is_missing_is_said() {
     let stuck = recorder.progress();
     assert!(stuck.dropped_full > 900 && stuck.offered == 1000, "{stuck:?}");
     drop(go);
-    // With the disk back there is room again, and the gap is told before the next record.
+    // With the disk back there is room again, and the gap is recorded before the next record.
     while recorder.progress().written == 0 {
         std::thread::yield_now();
     }

@@ -60,7 +60,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Compares `clock` with `os_ns` (nanoseconds that never go back; `CLOCK_MONOTONIC_RAW` where there is one) for `span_ns`.
+    /// Compares `clock` with `os_ns` (monotonic nanoseconds, such as `CLOCK_MONOTONIC_RAW`) for `span_ns`.
     ///
     /// A comparison is a read of `os_ns` between two of `clock`; of several tries the tightest counts, so that an
     /// interruption between the reads does not.
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn drift_is_told_in_parts_per_million_of_the_os_clock() {
+    fn reports_drift_in_parts_per_million_of_the_os_clock() {
         let calibration = Calibration { clock: Clock::Counter, scale: Scale::NANOSECONDS, read_cycles: 0 };
         let drift = calibration.drift_ppm((0, 0), (1_000_050, 1_000_000));
         assert!((drift - 50.0).abs() < 1e-6, "{drift}");

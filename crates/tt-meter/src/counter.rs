@@ -17,8 +17,7 @@ pub(crate) fn start() -> u64 {
     high << 32 | low
 }
 
-/// Reads the counter at some moment between what stands before and what stands after in the program: the processor may
-/// read it earlier or later than either.
+/// Reads the counter without ordering: the processor may read it before earlier or after later instructions.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn unordered() -> u64 {
@@ -60,7 +59,7 @@ pub(crate) fn start() -> u64 {
     count
 }
 
-/// Reads the counter at some moment between what stands before and what stands after in the program.
+/// Reads the counter without ordering.
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub(crate) fn unordered() -> u64 {

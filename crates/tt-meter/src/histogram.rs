@@ -3,7 +3,7 @@
 /// Counts of values (cycles, usually) in buckets whose width is at most 1/32 of the value.
 ///
 /// It never allocates, merges with another by addition, and a copy of it is its snapshot. Values of 2^40 and above count
-/// in the last bucket; `max` still tells them.
+/// in the last bucket; `max` is still exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Histogram {
     counts: [u64; Self::BUCKETS],

@@ -65,7 +65,7 @@ enum Watch {
 /// Times every Nth pass on average, whole passes and their stages in turn.
 ///
 /// A pass that is not sampled costs a count-down and a branch a mark. The gaps between samples vary between N/2 and 3N/2,
-/// so that traffic with a period of its own is seen evenly.
+/// so that periodic traffic is sampled evenly.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     clock: Clock,

@@ -1,4 +1,4 @@
-//! Control messages (`cmsg(3)`) as bytes: what came along with a datagram, and what goes along with one.
+//! Control messages (`cmsg(3)`) of received and sent datagrams, as bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,37 +18,38 @@ impl Default for Control {
     }
 }
 
-/// What the kernel told about a datagram beside its bytes and its sender.
+/// Metadata of a received datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ancillary {
     /// The local address that the datagram was sent to (`IP_PKTINFO`, `IPV6_PKTINFO`).
     pub(crate) destination: Option<IpAddr>,
-    /// The traffic class that it came with: DSCP and ECN (`IP_TOS`, `IPV6_TCLASS`).
+    /// The received traffic class: DSCP and ECN (`IP_TOS`, `IPV6_TCLASS`).
     pub(crate) traffic_class: u8,
-    /// What was left of its time to live, in hops (`IP_TTL`, `IPV6_HOPLIMIT`); zero where it was not told.
+    /// The received TTL or hop limit (`IP_TTL`, `IPV6_HOPLIMIT`); zero if the kernel did not report it.
     pub(crate) hop_limit: u8,
-    /// The bytes are several datagrams of this length each, the last may be shorter (`UDP_GRO`); zero: they are one.
+    /// The length of each datagram in a GRO batch; the last may be shorter (`UDP_GRO`). Zero: the bytes are one
+    /// datagram.
     pub(crate) segment_len: usize,
-    /// What an error queue tells (`IP_RECVERR`, `IPV6_RECVERR`).
+    /// The error from the socket's error queue (`IP_RECVERR`, `IPV6_RECVERR`).
     pub(crate) error: Option<QueuedError>,
-    /// How many datagrams the socket has lost for want of buffer since it was opened (`SO_RXQ_OVFL`).
+    /// Datagrams dropped since the socket was opened because its receive buffer was full (`SO_RXQ_OVFL`).
     pub(crate) overflow: Option<u32>,
 }
 
-/// The kernel's `sock_extended_err`, as far as it is looked at.
+/// The fields of the kernel's `sock_extended_err` that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueuedError {
-    /// Who found the error: `SO_EE_ORIGIN_ICMP`, `SO_EE_ORIGIN_ICMP6`, ...
+    /// The origin of the error: `SO_EE_ORIGIN_ICMP`, `SO_EE_ORIGIN_ICMP6`, ...
     pub(crate) origin: u8,
     /// ICMP's type.
     pub(crate) kind: u8,
     /// ICMP's code.
     pub(crate) code: u8,
-    /// The MTU, where the type and code tell of one.
+    /// The MTU, if the type and code carry one.
     pub(crate) mtu: u32,
 }
 
-/// What the kernel is told about a datagram, or about a train of them, beside its bytes and its receiver.
+/// Metadata of a datagram to send, or of a GSO batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leaving {
     /// The packet is one of IPv6.
@@ -59,9 +60,9 @@ pub(crate) struct Leaving {
     pub(crate) traffic_class: u8,
     /// Time to live in hops; zero for the system's default.
     pub(crate) hop_limit: u8,
-    /// It must not be fragmented here; over IPv6 alone (`IPV6_DONTFRAG`).
-    pub(crate) whole: bool,
-    /// The bytes are to leave as datagrams of this length each, the last may be shorter (`UDP_SEGMENT`); zero: as one.
+    /// Whether this host must not fragment it; IPv6 only (`IPV6_DONTFRAG`).
+    pub(crate) dont_fragment: bool,
+    /// The length of each datagram in a GSO batch; the last may be shorter (`UDP_SEGMENT`). Zero: send one datagram.
     pub(crate) segment_len: u16,
 }
 
@@ -145,7 +146,7 @@ impl Control {
                 len = self.put(len, kind, &i32::from(value).to_ne_bytes());
             }
         }
-        if leaving.whole && leaving.is_ipv6 {
+        if leaving.dont_fragment && leaving.is_ipv6 {
             len = self.put(len, (libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG), &1i32.to_ne_bytes());
         }
         if leaving.segment_len != 0 {
@@ -180,7 +181,7 @@ mod tests {
             let len = control.write(&leaving);
             let len = control.put(len, (libc::SOL_SOCKET, libc::SCM_TIMESTAMP), &[1; 16]);
             let len = control.put(len, (libc::SOL_SOCKET, libc::SO_RXQ_OVFL), &7u32.to_ne_bytes());
-            // A received destination stands where a sent source does.
+            // A received destination has the layout of a sent source.
             let found = control.parse(len);
             assert_eq!((found.destination, found.overflow), (Some(source), Some(7)));
             assert_eq!((found.traffic_class, found.hop_limit, found.segment_len), (0xb9, 63, 0));
@@ -191,7 +192,8 @@ mod tests {
     #[test]
     fn holds_everything_at_once() {
         let source = Some("2001:db8::9".parse().unwrap());
-        let all = Leaving { is_ipv6: true, source, traffic_class: 1, hop_limit: 1, whole: true, segment_len: 1_200 };
+        let all =
+            Leaving { is_ipv6: true, source, traffic_class: 1, hop_limit: 1, dont_fragment: true, segment_len: 1_200 };
         let mut control = Control::default();
         let len = control.write(&all);
         let len = control.put(len, (libc::SOL_SOCKET, libc::SO_RXQ_OVFL), &7u32.to_ne_bytes());

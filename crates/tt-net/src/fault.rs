@@ -1,4 +1,4 @@
-//! What a failed system call means for a server that must go on.
+//! Classification of failed system calls.
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub enum IoFault {
     NoDescriptors = 2,
     /// No way to that address (`ENETUNREACH`, `EHOSTUNREACH`, `ENETDOWN`, `EHOSTDOWN`).
     Unreachable = 3,
-    /// Nobody listens there (`ECONNREFUSED`).
+    /// The port is closed (`ECONNREFUSED`).
     Refused = 4,
     /// The datagram is larger than the path allows (`EMSGSIZE`).
     TooLarge = 5,

@@ -1,4 +1,4 @@
-//! What ICMP tells of datagrams that were sent.
+//! ICMP errors about sent datagrams.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ pub struct IcmpReport {
     pub kind: u8,
     /// ICMP's code.
     pub code: u8,
-    /// The next hop's MTU in bytes where the type and code tell of one.
+    /// The next hop's MTU in bytes, if the type and code carry one.
     pub mtu: u32,
 }
 
-/// Takes ICMP errors from sockets that [tell of them](UdpSocket::tell_icmp).
+/// Receives ICMP errors of sockets with `IP_RECVERR` or `IPV6_RECVERR`.
 ///
-/// Made in the thread that uses it: it is not `Send`.
+/// Not `Send`: create it in the thread that uses it.
 #[derive(Debug)]
 pub struct IcmpInbox {
     slots: Slots,
@@ -29,7 +29,7 @@ pub struct IcmpInbox {
 
 /// Reports of one system call.
 const REPORTS: usize = 16;
-/// Of the datagram itself nothing is looked at.
+/// The datagram's content is not used.
 const DATAGRAM_LEN: usize = 64;
 
 impl Default for IcmpInbox {
@@ -39,11 +39,11 @@ impl Default for IcmpInbox {
 }
 
 impl IcmpInbox {
-    /// Takes what `socket` has been told, without waiting, at most a few at a time, and calls `report` with each.
-    /// Returns whether that was all. One system call.
+    /// Calls `report` with each of the next ICMP errors of `socket`, at most 16, without blocking. Returns whether
+    /// those were all. One system call.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn receive(&mut self, socket: &UdpSocket, mut report: impl FnMut(IcmpReport)) -> io::Result<bool> {
         let count = match self.slots.receive_errors(socket, 0..REPORTS) {
             Ok(count) => count,
@@ -54,12 +54,12 @@ impl IcmpInbox {
             Err(error) => return Err(error),
         };
         for index in 0..count {
-            // What the host itself found wrong was the answer to a system call.
+            // Errors of the host itself were already returned by a system call.
             let error = self.slots.ancillary(index).error;
-            let told = error.filter(|error| matches!(error.origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6));
-            if let Some(told) = told {
+            let icmp = error.filter(|error| matches!(error.origin, libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6));
+            if let Some(icmp) = icmp {
                 let destination = self.slots.sender(index).get();
-                report(IcmpReport { destination, kind: told.kind, code: told.code, mtu: told.mtu });
+                report(IcmpReport { destination, kind: icmp.kind, code: icmp.code, mtu: icmp.mtu });
             }
         }
         Ok(count < REPORTS)

@@ -1,4 +1,4 @@
-//! Datagrams of one round, from many sockets.
+//! A batch of received datagrams, from many sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use crate::sys::Slots;
 use crate::{IoFault, UdpSocket};
 
-/// Takes datagrams from one socket after the other until it is full, and keeps them where the kernel put them.
+/// A buffer of received datagrams, filled from several sockets without copying.
 ///
-/// Made in the thread that uses it: it is not `Send`.
+/// Not `Send`: create it in the thread that uses it.
 #[derive(Debug)]
 pub struct Inbox {
     slots: Slots,
@@ -18,8 +18,8 @@ pub struct Inbox {
     places: Vec<Place>,
 }
 
-/// The most datagrams that the kernel hands over as one (`UDP_GRO`).
-const TRAIN_MAX: usize = 128;
+/// Datagrams in one GRO batch, at most (`UDP_GRO`).
+const GRO_BATCH_MAX: usize = 128;
 
 #[derive(Clone, Copy, Debug)]
 struct Origin {
@@ -29,7 +29,7 @@ struct Origin {
     hop_limit: u8,
 }
 
-/// Where a datagram lies.
+/// The position of a datagram in the slots.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     slot: u32,
@@ -43,50 +43,50 @@ struct Place {
 pub struct Datagram<'a> {
     /// The key of the socket it arrived at.
     pub key: u64,
-    /// Who sent it.
+    /// Its sender.
     pub from: SocketAddr,
     /// The local address it was sent to; on a socket bound to the unspecified address that is the one in the packet.
     pub to: SocketAddr,
     /// Its payload, in bytes that may be quoted by an [`Outgoing`](crate::Outgoing) until the inbox is cleared.
     pub bytes: &'a [u8],
-    /// It was longer than a slot; the rest is lost.
+    /// Whether it was longer than a slot and was cut.
     pub truncated: bool,
-    /// The traffic class that it came with: DSCP and ECN.
+    /// The received traffic class: DSCP and ECN.
     pub traffic_class: u8,
-    /// What was left of its time to live, in hops; zero where the kernel did not tell.
+    /// The received TTL or hop limit; zero if the kernel did not report it.
     pub hop_limit: u8,
 }
 
-/// What one call of [`Inbox::receive`] brought.
+/// Result of one call of [`Inbox::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Datagrams, now at the end of the inbox.
+    /// Datagrams added at the end of the inbox.
     pub count: usize,
-    /// The socket was emptied; it need not be read again before the poller tells of it.
+    /// Whether the socket is empty: read it again when the poller returns its key.
     pub drained: bool,
-    /// Datagrams that the kernel dropped at this socket for want of buffer since the last call (`SO_RXQ_OVFL`).
+    /// Datagrams that the kernel dropped since the last call because the receive buffer was full (`SO_RXQ_OVFL`).
     pub lost: u64,
 }
 
 impl Inbox {
-    /// Room for `capacity` arrivals of at most `datagram_len` bytes each. Memory is taken when it is first used.
+    /// Creates an inbox for `capacity` arrivals of at most `datagram_len` bytes each. Memory is committed on first use.
     ///
-    /// An arrival is a datagram, or a train of them that the kernel hands over as one where the socket
-    /// [takes trains](UdpSocket::take_trains); with those, anything less than 65,536 bytes cuts trains short.
+    /// An arrival is a datagram, or a GRO batch if the socket [receives batches](UdpSocket::take_trains); then
+    /// `datagram_len` must be 65,536, or batches are cut.
     #[must_use]
     pub fn new(capacity: usize, datagram_len: usize) -> Self {
         Self {
             slots: Slots::new(capacity, datagram_len),
             origins: Vec::with_capacity(capacity),
-            places: Vec::with_capacity(capacity * TRAIN_MAX),
+            places: Vec::with_capacity(capacity * GRO_BATCH_MAX),
         }
     }
 
-    /// Takes at most `most` arrivals from `socket`, or as many as there is room for, without waiting. One system call,
-    /// two where the first one only tells of an earlier datagram's ICMP error.
+    /// Receives at most `most` arrivals from `socket`, or as many as fit, without blocking. One system call, or two if
+    /// the first one only returns the ICMP error of an earlier datagram.
     ///
     /// # Errors
-    /// What the kernel says, other than that there is nothing: that is a [`Received`] of nothing, drained.
+    /// The kernel's error. No datagram is not an error: it is a drained [`Received`] with `count` 0.
     pub fn receive(&mut self, socket: &UdpSocket, key: u64, most: usize) -> io::Result<Received> {
         let start = self.origins.len();
         let end = self.slots.len().min(start + most);

@@ -1,13 +1,14 @@
 //! UDP, TCP and TLS for a server on Linux.
 //!
-//! A driver owns three things: a [`Poller`] that tells which sockets have something, an [`Inbox`] that takes datagrams
-//! from many sockets until it is full, and an [`Outbox`] that sends a round's answers in one system call a socket.
-//! A datagram stays where the kernel put it until the round ends, so that an answer may quote its payload instead of
-//! copying it: an [`Outgoing`] names a head, a span of a received datagram and some padding, and they leave as one.
+//! A driver owns a [`Poller`] that returns the readable sockets, an [`Inbox`] that receives datagrams from many
+//! sockets, and an [`Outbox`] that sends the replies of a round with one system call per socket. A received datagram
+//! stays in the inbox until the round ends, so that a reply can reference its payload instead of copying it: an
+//! [`Outgoing`] consists of a head, a range of a received datagram and padding, sent as one datagram.
 //!
-//! Over TCP and TLS a [`stream::Connection`] cuts what comes into messages and queues what goes, within bounds.
+//! Over TCP and TLS, a [`stream::Connection`] splits the stream into messages and has a bounded send queue.
 //!
-//! Nothing here knows more of a protocol than where a message ends, reads a clock or logs. A failed system call is an [`IoFault`] and a number.
+//! This crate knows only where a message ends. It neither reads a clock nor logs. A failed system call is counted by
+//! its [`IoFault`].
 //!
 //! ```
 //! use tt_model::ByteRange;

@@ -10,13 +10,13 @@ use crate::ancillary::Leaving;
 use crate::sys::{Departure, Departures};
 use crate::{FaultCounts, Inbox, IoFault, UdpSocket};
 
-/// Gathers a round's answers and sends them in one system call for each socket (and 64 datagrams or trains).
+/// Collects the datagrams of a round and sends them with one system call per socket and 64 datagrams or GSO batches.
 ///
-/// Datagrams of one length from one socket to one receiver leave as a train (`UDP_SEGMENT`), the last of which may be
-/// shorter: the kernel passes them down as one. Where it refuses a train, they leave one by one. Between different
-/// receivers no order is kept.
+/// Datagrams of one length from one socket to one receiver are sent as a GSO batch (`UDP_SEGMENT`); the last may be
+/// shorter. If the kernel rejects a batch, its datagrams are sent one by one. The order is kept per socket and receiver
+/// only.
 ///
-/// Made in the thread that uses it: it is not `Send`.
+/// Not `Send`: create it in the thread that uses it.
 #[derive(Debug)]
 pub struct Outbox {
     heads: Box<[u8]>,
@@ -24,54 +24,54 @@ pub struct Outbox {
     queue: Vec<Queued>,
     capacity: usize,
     departures: Departures,
-    /// For the datagrams of a refused train.
+    /// For the datagrams of a rejected batch.
     singles: Departures,
-    trains: Vec<Range<usize>>,
+    batches: Vec<Range<usize>>,
 }
 
-/// A datagram to send: a head from the outbox's own bytes, then a span of a received datagram, then padding.
+/// A datagram to send: a head from the outbox's buffer, a range of a received datagram, and padding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The key of the socket it leaves through.
+    /// The key of the socket to send from.
     pub key: u64,
-    /// Who is to get it.
+    /// Its receiver.
     pub to: SocketAddr,
-    /// The local address it must leave from, on a socket bound to the unspecified address.
+    /// The local address to send from, on a socket bound to the unspecified address.
     pub source: Option<IpAddr>,
     /// Its traffic class: DSCP and ECN. Zero is the default, best effort.
     pub traffic_class: u8,
     /// Its time to live in hops. Zero is the system's default.
     pub hop_limit: u8,
-    /// Over IPv6 it must not be fragmented on this host; over IPv4 that is the socket's choice, see
+    /// Whether this host must not fragment it. IPv6 only; over IPv4 the socket decides, see
     /// [`UdpSocket::unfragmented`].
     pub whole: bool,
-    /// Bytes at the front, the first `head_len` of the last [`Outbox::head`]; zero for none.
+    /// Length of its head, the first bytes of the last [`Outbox::head`]; zero: none.
     pub head_len: usize,
-    /// Index of the received datagram that is quoted, and the span of its bytes.
+    /// Index of the received datagram that it quotes, and the range of bytes.
     pub quote: Option<(usize, ByteRange)>,
     /// Zero bytes at the end, at most three.
     pub padding: u8,
 }
 
-/// What became of a round's datagrams.
+/// Counts of the datagrams of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Datagrams that the kernel took.
+    /// Datagrams that the kernel accepted.
     pub datagrams: u64,
     /// Those of them that quoted a received one.
     pub quoting: u64,
-    /// Datagrams that it refused, by reason.
+    /// Datagrams that the kernel rejected, by reason.
     pub refused: FaultCounts,
-    /// Datagrams whose socket is gone.
+    /// Datagrams whose socket no longer exists.
     pub orphaned: u64,
-    /// Trains that the kernel refused; their datagrams left one by one, and are counted as those.
+    /// GSO batches that the kernel rejected; their datagrams were sent and counted one by one.
     pub trains_refused: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     key: u64,
-    /// Brings together what goes to one receiver.
+    /// Groups datagrams by receiver.
     bundle: u64,
     /// Position in the round; within a socket and a receiver the order is kept.
     order: u32,
@@ -85,24 +85,24 @@ struct Queued {
     padding: u8,
 }
 
-/// Datagrams and trains of one system call.
+/// Datagrams and GSO batches per system call.
 const CALL: usize = 64;
-/// The most datagrams of a train: what every kernel with `UDP_SEGMENT` takes.
-const TRAIN_MAX: usize = 64;
-/// The most bytes of a train: the longest payload of UDP over IPv4.
-const TRAIN_LEN_MAX: usize = 65_507;
+/// Datagrams per GSO batch, at most: the limit of the oldest kernels with `UDP_SEGMENT`.
+const BATCH_MAX: usize = 64;
+/// Bytes per GSO batch, at most: the longest payload of UDP over IPv4.
+const BATCH_LEN_MAX: usize = 65_507;
 /// A head, a payload, padding.
 const PIECES: usize = 3;
 const ZEROS: [u8; 3] = [0; 3];
 
 impl Outgoing {
-    /// Bytes `span` of the received datagram `index`, to `to`, through the socket of `key`.
+    /// Creates a datagram from the range `span` of the received datagram `index`.
     #[must_use]
     pub fn quoting(key: u64, to: SocketAddr, index: usize, span: ByteRange) -> Self {
         Self { quote: Some((index, span)), ..Self::of_head(key, to, 0) }
     }
 
-    /// The first `head_len` bytes of the last [`Outbox::head`], to `to`, through the socket of `key`.
+    /// Creates a datagram from the first `head_len` bytes of the last [`Outbox::head`].
     #[must_use]
     pub const fn of_head(key: u64, to: SocketAddr, head_len: usize) -> Self {
         Self { key, to, source: None, traffic_class: 0, hop_limit: 0, whole: false, head_len, quote: None, padding: 0 }
@@ -110,7 +110,7 @@ impl Outgoing {
 }
 
 impl Outbox {
-    /// Room for `capacity` datagrams with `heads_len` bytes of their own together.
+    /// Creates an outbox for `capacity` datagrams with `heads_len` bytes of heads in total.
     #[must_use]
     pub fn new(capacity: usize, heads_len: usize) -> Self {
         Self {
@@ -119,17 +119,17 @@ impl Outbox {
             queue: Vec::with_capacity(capacity),
             capacity,
             departures: Departures::new(CALL, capacity * PIECES),
-            singles: Departures::new(TRAIN_MAX, TRAIN_MAX * PIECES),
-            trains: Vec::with_capacity(CALL),
+            singles: Departures::new(BATCH_MAX, BATCH_MAX * PIECES),
+            batches: Vec::with_capacity(CALL),
         }
     }
 
-    /// Where to write the next datagram's head.
+    /// Returns the buffer for the next datagram's head.
     pub fn head(&mut self) -> &mut [u8] {
         &mut self.heads[self.heads_used..]
     }
 
-    /// How many more datagrams it can take.
+    /// Returns the number of free places.
     #[must_use]
     pub fn room(&self) -> usize {
         self.capacity - self.queue.len()
@@ -158,14 +158,14 @@ impl Outbox {
         true
     }
 
-    /// Sends all, socket by socket, quoting from `inbox`. `socket` finds the socket of a key.
+    /// Sends all datagrams, socket by socket, with quotes from `inbox`. `socket` returns the socket of a key.
     ///
     /// # Panics
     /// If a quote is not within the datagrams of `inbox`.
     pub fn flush<'s>(&mut self, inbox: &Inbox, socket: impl Fn(u64) -> Option<&'s UdpSocket>) -> Sent {
         let mut sent = Sent::default();
         self.queue.sort_unstable_by_key(|queued| (queued.key, queued.bundle, queued.order));
-        let Self { heads, queue, departures, singles, trains, .. } = self;
+        let Self { heads, queue, departures, singles, batches, .. } = self;
         for of_socket in queue.chunk_by(|a, b| a.key == b.key) {
             let Some(socket) = socket(of_socket[0].key) else {
                 sent.orphaned += of_socket.len() as u64;
@@ -175,22 +175,22 @@ impl Outbox {
             sent.quoting += of_socket.iter().filter(|queued| queued.quote.is_some()).count() as u64;
             let mut at = 0;
             while at < of_socket.len() {
-                trains.clear();
-                while at < of_socket.len() && trains.len() < CALL {
+                batches.clear();
+                while at < of_socket.len() && batches.len() < CALL {
                     let start = at;
-                    at += train_len(&of_socket[at..]);
-                    trains.push(start..at);
+                    at += batch_len(&of_socket[at..]);
+                    batches.push(start..at);
                 }
-                let each = trains.iter().map(|train| gather(&of_socket[train.clone()], heads, inbox));
+                let each = batches.iter().map(|batch| gather(&of_socket[batch.clone()], heads, inbox));
                 departures.send(socket, each, |index, error| {
-                    let train = &of_socket[trains[index].clone()];
-                    if train.len() == 1 || !is_of_train(&error) {
-                        sent.refuse(train, &error);
+                    let batch = &of_socket[batches[index].clone()];
+                    if batch.len() == 1 || !is_batch_error(&error) {
+                        sent.refuse(batch, &error);
                         return;
                     }
                     sent.trains_refused += 1;
-                    let each = train.chunks(1).map(|single| gather(single, heads, inbox));
-                    singles.send(socket, each, |index, error| sent.refuse(&train[index..=index], &error));
+                    let each = batch.chunks(1).map(|single| gather(single, heads, inbox));
+                    singles.send(socket, each, |index, error| sent.refuse(&batch[index..=index], &error));
                 });
             }
         }
@@ -201,9 +201,9 @@ impl Outbox {
 }
 
 impl Sent {
-    /// Takes back `train`, which was counted as sent.
-    fn refuse(&mut self, train: &[Queued], error: &io::Error) {
-        for queued in train {
+    /// Moves the datagrams of `batch` from sent to rejected.
+    fn refuse(&mut self, batch: &[Queued], error: &io::Error) {
+        for queued in batch {
             self.datagrams -= 1;
             self.quoting -= u64::from(queued.quote.is_some());
             self.refused.record(IoFault::of(error));
@@ -217,7 +217,7 @@ impl Queued {
         (self.head.1 - self.head.0 + quoted) as usize + usize::from(self.padding)
     }
 
-    /// Whether `next` may leave in the same train: the same way, with the same header fields.
+    /// Whether `next` can be sent in the same batch: same receiver and header fields.
     fn goes_with(&self, next: &Self) -> bool {
         self.to == next.to
             && self.source == next.source
@@ -234,7 +234,7 @@ impl Queued {
     }
 }
 
-/// A number that tells most receivers apart.
+/// A hash of the receiver.
 fn bundle(to: SocketAddr) -> u64 {
     let ip = match to.ip() {
         IpAddr::V4(ip) => u64::from(ip.to_bits()),
@@ -243,14 +243,14 @@ fn bundle(to: SocketAddr) -> u64 {
     ip.rotate_left(16) ^ u64::from(to.port())
 }
 
-/// How many datagrams at the front of `queue` leave together: of one length, but the last may be shorter.
-fn train_len(queue: &[Queued]) -> usize {
+/// Number of datagrams at the front of `queue` that form a batch: same length, except that the last may be shorter.
+fn batch_len(queue: &[Queued]) -> usize {
     let first = &queue[0];
     let (segment_len, mut bytes) = (first.len(), first.len());
     for (count, next) in queue.iter().enumerate().skip(1) {
         let len = next.len();
-        let fits = len > 0 && len <= segment_len && bytes + len <= TRAIN_LEN_MAX && first.goes_with(next);
-        if count == TRAIN_MAX || !fits {
+        let fits = len > 0 && len <= segment_len && bytes + len <= BATCH_LEN_MAX && first.goes_with(next);
+        if count == BATCH_MAX || !fits {
             return count;
         }
         if len < segment_len {
@@ -262,18 +262,19 @@ fn train_len(queue: &[Queued]) -> usize {
 }
 
 fn gather<'a>(
-    train: &'a [Queued],
+    batch: &'a [Queued],
     heads: &'a [u8],
     inbox: &'a Inbox,
 ) -> Departure<impl Iterator<Item = &'a [u8]> + use<'a>> {
-    let Queued { to, source, traffic_class, hop_limit, whole, .. } = train[0];
-    let segment_len = if train.len() > 1 { train[0].len() as u16 } else { 0 };
-    let leaving = Leaving { is_ipv6: to.is_ipv6(), source, traffic_class, hop_limit, whole, segment_len };
-    Departure { to, leaving, pieces: train.iter().flat_map(|queued| queued.pieces(heads, inbox)) }
+    let Queued { to, source, traffic_class, hop_limit, whole, .. } = batch[0];
+    let segment_len = if batch.len() > 1 { batch[0].len() as u16 } else { 0 };
+    let leaving =
+        Leaving { is_ipv6: to.is_ipv6(), source, traffic_class, hop_limit, dont_fragment: whole, segment_len };
+    Departure { to, leaving, pieces: batch.iter().flat_map(|queued| queued.pieces(heads, inbox)) }
 }
 
-/// Whether the kernel refuses the train and not its datagrams: a segment longer than the path's MTU, or a device that
-/// cannot (`udp(7)`).
-fn is_of_train(error: &io::Error) -> bool {
+/// Whether the error concerns the batch, not its datagrams: a segment longer than the path's MTU, or a device without
+/// support (`udp(7)`).
+fn is_batch_error(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO | libc::EMSGSIZE))
 }

@@ -1,4 +1,4 @@
-//! Readiness, told once per change.
+//! Edge-triggered readiness of sockets.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::UdpSocket;
 
-/// Tells which sockets have become readable (edge-triggered: once per change, so a socket must be drained).
+/// An epoll instance. It is edge-triggered: a socket is returned once per change, so it must be drained.
 #[derive(Debug)]
 pub struct Poller {
     epoll: Epoll,
@@ -25,14 +25,14 @@ pub struct Poller {
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<EventFd>);
 
-/// The key of the wake-up itself, never given out.
+/// The key of the wake-up itself; never returned.
 const WAKE: u64 = u64::MAX;
 
 impl Poller {
-    /// A poller that tells of at most `capacity` sockets at a time.
+    /// Creates a poller that returns at most `capacity` sockets per call.
     ///
     /// # Errors
-    /// What the kernel says: `EMFILE`, `ENOMEM`.
+    /// `EMFILE`, `ENOMEM`.
     pub fn new(capacity: usize) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
@@ -41,15 +41,15 @@ impl Poller {
         Ok(Self { epoll, wake, events, ready: Vec::with_capacity(capacity + 1), faulted: Vec::new() })
     }
 
-    /// Watches `socket` under `key`, which is not `u64::MAX`. What it already holds is told too.
+    /// Registers `socket` under `key`, which must not be `u64::MAX`. A socket that is already readable is returned too.
     ///
     /// # Errors
-    /// What the kernel says: `EEXIST`, `ENOSPC` (`fs.epoll.max_user_watches`), `ENOMEM`.
+    /// `EEXIST`, `ENOSPC` (`fs.epoll.max_user_watches`), `ENOMEM`.
     pub fn add(&self, socket: &UdpSocket, key: u64) -> io::Result<()> {
         Ok(self.epoll.add(socket, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, key))?)
     }
 
-    /// Watches a listener or a connection under `key`, until it is closed: told when it becomes readable or writable.
+    /// Registers a listener or a connection under `key` until it is closed, for reading and writing.
     ///
     /// # Errors
     /// As [`Poller::add`].
@@ -58,19 +58,19 @@ impl Poller {
         Ok(self.epoll.add(stream, EpollEvent::new(flags, key))?)
     }
 
-    /// Watches `socket` no more.
+    /// Removes `socket`.
     ///
     /// # Errors
-    /// What the kernel says: `ENOENT`.
+    /// `ENOENT`.
     pub fn remove(&self, socket: &UdpSocket) -> io::Result<()> {
         Ok(self.epoll.delete(socket)?)
     }
 
-    /// Sleeps until a socket becomes readable, a [`Waker`] calls or `timeout` is over (rounded up to milliseconds;
-    /// `None`: no end), and returns the keys of the readable ones: none of them on a wake-up or at the end of time.
+    /// Blocks until a socket becomes readable, a [`Waker`] is used or `timeout` expires (rounded up to milliseconds;
+    /// `None`: never), and returns the keys of the readable sockets: none on a wake-up or timeout.
     ///
     /// # Errors
-    /// What the kernel says; an interruption by a signal is none.
+    /// The kernel's error; an interruption by a signal is none.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<&[u64]> {
         let timeout = match timeout {
             None => EpollTimeout::NONE,
@@ -98,8 +98,8 @@ impl Poller {
         }
     }
 
-    /// The keys of those sockets, among the ones that the last [`wait`](Self::wait) returned, that have been told of an
-    /// error: by ICMP, where they [tell of it](UdpSocket::tell_icmp).
+    /// The keys returned by the last [`wait`](Self::wait) whose sockets have an error, such as an
+    /// ICMP error.
     #[must_use]
     pub fn faulted(&self) -> &[u64] {
         &self.faulted

@@ -11,22 +11,22 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// A non-blocking UDP socket that knows the address it is bound to.
 ///
-/// Over IPv4 it sends with a DF bit of 0: what is longer than an MTU is fragmented, here or on its way.
+/// Over IPv4 it sends with a DF bit of 0: datagrams longer than an MTU are fragmented.
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: Socket,
     local: SocketAddr,
-    /// The kernel's running count of lost datagrams when it was last seen.
+    /// The kernel's count of lost datagrams at the last read.
     overflow_seen: Cell<u32>,
 }
 
 impl UdpSocket {
-    /// `count` sockets on `addr` between which the kernel spreads the clients, one five-tuple always to the same
-    /// (`SO_REUSEPORT`). Port 0 is one free port for all of them. Bound to the unspecified address, they tell of each
-    /// datagram which local address it was sent to.
+    /// Opens `count` sockets on `addr`; the kernel distributes clients among them, each five-tuple always to the same
+    /// one (`SO_REUSEPORT`). Port 0: one free port for all of them. Bound to the unspecified address, they report the
+    /// local address that each datagram was sent to.
     ///
     /// # Errors
-    /// What the kernel says: `EADDRINUSE` also where the other holder would share the port.
+    /// `EADDRINUSE` also where the other holder would share the port.
     pub fn listeners(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
         let mut sockets: Vec<Self> = Vec::with_capacity(count);
         let mut addr = addr;
@@ -49,10 +49,10 @@ impl UdpSocket {
         Ok(sockets)
     }
 
-    /// One socket of its own on `addr`.
+    /// Opens one socket on `addr`.
     ///
     /// # Errors
-    /// What the kernel says: `EADDRINUSE`, `EADDRNOTAVAIL`, `EMFILE`, ...
+    /// `EADDRINUSE`, `EADDRNOTAVAIL`, `EMFILE`, ...
     pub fn bind(addr: SocketAddr) -> io::Result<Self> {
         Self::open(addr, false)
     }
@@ -83,11 +83,10 @@ impl UdpSocket {
         self.local
     }
 
-    /// Asks the kernel to keep the ICMP errors about what this socket has sent for an [`IcmpInbox`](crate::IcmpInbox)
-    /// (`IP_RECVERR`, `IPV6_RECVERR`).
+    /// Enables ICMP errors about sent datagrams for an [`IcmpInbox`](crate::IcmpInbox) (`IP_RECVERR`, `IPV6_RECVERR`).
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn tell_icmp(&self) -> io::Result<()> {
         match self.local {
             SocketAddr::V4(_) => Ok(setsockopt(&self.socket, sockopt::Ipv4RecvErr, &true)?),
@@ -95,37 +94,37 @@ impl UdpSocket {
         }
     }
 
-    /// A second socket on the same address and port that sends with a DF bit of 1 and receives nothing; IPv4 alone. The
-    /// ICMP errors about what it sends come to this one. Datagrams may reach the second one while it is made: read it
-    /// once.
+    /// Opens a second socket on the same address and port that sends with a DF bit of 1 and receives nothing; IPv4
+    /// only. This socket receives the ICMP errors of both. Datagrams may reach the second socket while it is opened:
+    /// read it once.
     ///
     /// # Errors
-    /// What the kernel says: `EADDRINUSE`, `EMFILE`, ...
+    /// `EADDRINUSE`, `EMFILE`, ...
     pub fn unfragmented(&self) -> io::Result<Self> {
         self.socket.set_reuse_port(true)?;
         let second = Self::open(self.local, true);
-        // Alone again: nobody else may join.
+        // No other process may join.
         self.socket.set_reuse_port(false)?;
         let second = second?;
         set_mtu_discovery(&second.socket, MtuDiscovery::Probe)?;
-        // Connected to itself, it is given what it sends to itself, and so nothing.
+        // Connected to itself, it receives only what it sends to itself: nothing.
         second.socket.connect(&self.local.into())?;
         Ok(second)
     }
 
-    /// Asks the kernel to hand over trains of datagrams as one (`UDP_GRO`); an [`Inbox`](crate::Inbox) takes them apart.
+    /// Enables GRO: the kernel returns batches of datagrams (`UDP_GRO`), which an [`Inbox`](crate::Inbox) splits.
     ///
     /// # Errors
-    /// What the kernel says: `ENOPROTOOPT` where it cannot.
+    /// `ENOPROTOOPT` without kernel support.
     pub fn take_trains(&self) -> io::Result<()> {
         Ok(setsockopt(&self.socket, sockopt::UdpGroSegment, &true)?)
     }
 
-    /// Asks for room for `bytes` of datagrams in each direction; the kernel may give less (`net.core.rmem_max`), unless
-    /// the process may overrule it (`CAP_NET_ADMIN`) and `force`s it.
+    /// Sets the size of the send and receive buffers to `bytes`. The kernel limits it to `net.core.rmem_max` and
+    /// `wmem_max`, unless `force` is set and the process has `CAP_NET_ADMIN`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn set_buffers(&self, bytes: usize, force: bool) -> io::Result<()> {
         let forced = force
             && setsockopt(&self.socket, sockopt::RcvBufForce, &bytes).is_ok()
@@ -137,21 +136,21 @@ impl UdpSocket {
         self.socket.set_send_buffer_size(bytes)
     }
 
-    /// Where a datagram to `destination` was addressed to, and whether an answer must say so to leave from there.
+    /// The local address of a datagram received for `destination`.
     pub(crate) fn asked(&self, destination: Option<IpAddr>) -> SocketAddr {
         destination.map_or(self.local, |ip| SocketAddr::new(ip, self.local.port()))
     }
 
-    /// How many datagrams were lost since the last call, by the kernel's running count `overflow`.
+    /// Number of datagrams lost since the last call; `overflow` is the kernel's running count.
     pub(crate) fn lost_since(&self, overflow: u32) -> u32 {
         overflow.wrapping_sub(self.overflow_seen.replace(overflow))
     }
 }
 
-/// The local address from which the kernel would send to `destination`, by its routes; nothing is sent.
+/// Returns the local address that the kernel's routes select for `destination`; sends nothing.
 ///
 /// # Errors
-/// What the kernel says: `ENETUNREACH` where there is no route.
+/// `ENETUNREACH` where there is no route.
 pub fn source_towards(destination: IpAddr) -> io::Result<IpAddr> {
     let discard = SocketAddr::new(destination, 9);
     let socket = Socket::new(Domain::for_address(discard), Type::DGRAM, Some(Protocol::UDP))?;

@@ -20,13 +20,13 @@ fn push(outbox: &mut Outbox, to: SocketAddr, byte: u8) {
     assert!(outbox.push(Outgoing::of_head(0, to, 1)));
 }
 
-/// An address on which nobody listens.
+/// An address with a closed port.
 fn closed(addr: &str) -> SocketAddr {
     StdSocket::bind(addr).unwrap().local_addr().unwrap()
 }
 
 #[test]
-fn a_closed_port_is_told_with_the_inner_destination() {
+fn reports_a_closed_port_with_the_inner_destination() {
     // RFC 792 and RFC 4443: port unreachable.
     for (addr, kind, code) in [(LOOPBACKS[0], 3, 3), (LOOPBACKS[1], 1, 4)] {
         let (socket, closed) = (bind(addr), closed(addr));
@@ -46,7 +46,7 @@ fn a_closed_port_is_told_with_the_inner_destination() {
 }
 
 #[test]
-fn a_refusal_told_late_stops_no_batch_and_loses_nothing() {
+fn a_late_refusal_stops_no_batch_and_loses_nothing() {
     for addr in LOOPBACKS {
         let (socket, closed) = (bind(addr), closed(addr));
         socket.tell_icmp().unwrap();
@@ -70,9 +70,9 @@ fn a_refusal_told_late_stops_no_batch_and_loses_nothing() {
         let mut inbox = Inbox::new(4, 64);
         assert_eq!(inbox.receive(&socket, 0, 4).unwrap().count, 1, "{addr}");
         assert_eq!(inbox.datagram(0).bytes, b"answer");
-        let (mut told, mut icmp) = (0, IcmpInbox::default());
-        while !icmp.receive(&socket, |_| told += 1).unwrap() {}
-        assert!((1..=21).contains(&told), "{addr}: {told}");
+        let (mut reports, mut icmp) = (0, IcmpInbox::default());
+        while !icmp.receive(&socket, |_| reports += 1).unwrap() {}
+        assert!((1..=21).contains(&reports), "{addr}: {reports}");
     }
 }
 
@@ -95,12 +95,12 @@ fn an_unfragmented_twin_sends_from_the_same_port_and_receives_nothing() {
     clients[0].set_read_timeout(Some(PATIENCE)).unwrap();
     let mut bytes = [0; 8];
     assert_eq!(clients[0].recv_from(&mut bytes).unwrap(), (1, socket.local_addr()));
-    // What becomes of its datagrams is told to the first socket.
+    // The first socket receives the errors of its datagrams.
     let closed = closed("127.0.0.1:0");
     push(&mut outbox, closed, b'x');
     assert_eq!(outbox.flush(&inbox, |_| Some(&twin)).datagrams, 1);
     let mut destinations = Vec::new();
     IcmpInbox::default().receive(&socket, |report| destinations.push(report.destination)).unwrap();
     assert_eq!(destinations, [closed]);
-    assert!(UdpSocket::bind(socket.local_addr()).is_err(), "nobody else may join");
+    assert!(UdpSocket::bind(socket.local_addr()).is_err(), "no other process may join");
 }

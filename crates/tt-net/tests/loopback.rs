@@ -196,7 +196,7 @@ fn a_port_that_is_taken_is_an_error_even_by_a_group() {
 }
 
 #[test]
-fn what_the_kernel_drops_is_told() {
+fn reports_datagrams_that_the_kernel_drops() {
     let server = listener("127.0.0.1:0");
     server.set_buffers(4096, false).unwrap();
     let client = client("127.0.0.1:0");

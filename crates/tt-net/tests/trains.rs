@@ -33,7 +33,7 @@ fn receiver(addr: &str) -> StdSocket {
     socket
 }
 
-/// Bytes that tell the datagram of number `number` and every place in it.
+/// Bytes that identify the datagram `number` and every position in it.
 fn payload(number: usize, len: usize) -> Vec<u8> {
     (0..len).map(|place| (number * 31 + place * 7 + place / 251) as u8).collect()
 }
@@ -122,7 +122,7 @@ fn without_asking_a_train_arrives_apart() {
 }
 
 #[test]
-fn receivers_of_one_round_are_told_apart() {
+fn distinguishes_the_receivers_of_one_round() {
     let sender = bind("127.0.0.1:0");
     let receivers: Vec<_> = (0..3).map(|_| receiver("127.0.0.1:0")).collect();
     let mut outbox = Outbox::new(64, 64);
@@ -177,7 +177,7 @@ fn the_hop_limit_is_read_and_written() {
     for addr in LOOPBACKS {
         let (sender, receiver) = (bind(addr), bind(addr));
         let mut inbox = Inbox::new(4, 64);
-        for (set, told) in [(0, 64), (1, 1), (63, 63), (255, 255)] {
+        for (set, received) in [(0, 64), (1, 1), (63, 63), (255, 255)] {
             let mut outbox = Outbox::new(1, 8);
             outbox.head()[0] = b'x';
             let outgoing = Outgoing { hop_limit: set, ..Outgoing::of_head(0, receiver.local_addr(), 1) };
@@ -185,7 +185,7 @@ fn the_hop_limit_is_read_and_written() {
             assert_eq!(outbox.flush(&inbox, |_| Some(&sender)).datagrams, 1);
             inbox.clear();
             assert_eq!(inbox.receive(&receiver, 0, 4).unwrap().count, 1);
-            assert_eq!(inbox.datagram(0).hop_limit, told, "{addr}");
+            assert_eq!(inbox.datagram(0).hop_limit, received, "{addr}");
         }
     }
 }

@@ -14,7 +14,7 @@ pub struct Caches {
 }
 
 impl Caches {
-    /// Reads the sizes; `None` where the kernel does not tell those of the first two.
+    /// Reads the sizes; `None` if the kernel does not report those of the first two levels.
     #[must_use]
     pub fn read() -> Option<Self> {
         let mut levels = [None; 3];

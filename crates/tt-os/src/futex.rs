@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_differs_lets_nobody_sleep_and_time_ends_a_sleep() {
+    fn a_changed_word_prevents_sleep_and_a_timeout_ends_it() {
         let word = AtomicU32::new(1);
         sleep(&word, 2);
         assert_eq!(sleep_at_most(&word, 2, Duration::from_secs(3600)), Ok(()));

@@ -77,14 +77,14 @@ impl Interrupts {
     }
 }
 
-/// Where `cpu` stands in the first line, `CPU0 CPU1 ...`, in which CPUs that are off are left out.
+/// The column of `cpu` in the first line, `CPU0 CPU1 ...`, which omits offline CPUs.
 fn column_of(text: &[u8], cpu: usize) -> Option<usize> {
     let first = text.split(|byte| *byte == b'\n').next()?;
     let wanted = format!("CPU{cpu}");
     String::from_utf8_lossy(first).split_whitespace().position(|name| name == wanted)
 }
 
-/// What stands before and after the first colon of each line but the first.
+/// The parts of each line before and after its first colon, without the first line.
 fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|byte| *byte == b'\n').skip(1).take(LINES_MAX).filter_map(|line| {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -92,7 +92,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The number in `column`; `None` where the line has fewer (`ERR`, `MIS` count for all CPUs).
+/// The number in `column`; `None` if the line has fewer columns (`ERR` and `MIS` count for all CPUs).
 fn number_in(rest: &[u8], column: usize) -> Option<u64> {
     let mut at = 0;
     for _ in 0..column {

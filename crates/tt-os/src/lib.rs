@@ -1,10 +1,12 @@
-//! What truetick asks of Linux beside its sockets: where a thread runs ([`cpu`]), how urgently ([`priority`]), how it
-//! sleeps ([`futex`]), memory that stays ([`memory`]), lies on huge pages ([`pages`]) or is seen by two processes
-//! ([`shared`]), whether the other one still runs ([`process`]), what machine this is ([`machine`], [`caches`]), what it
-//! withholds ([`throttle`]), and what happened meanwhile on all of it ([`readings`]), to one CPU ([`interrupts`],
-//! [`cpu_times`]) and to one thread ([`thread`]).
+//! Linux interfaces, except sockets.
 //!
-//! Nothing here is on a hot path. Where the OS refuses, the caller is told and may go on without.
+//! - Threads: CPU affinity ([`cpu`]), real-time priority ([`priority`]), futexes ([`futex`]), counters ([`thread`]).
+//! - Memory: locked ([`memory`]), on huge pages ([`pages`]), shared by two processes ([`shared`]).
+//! - Processes: liveness ([`process`]), signals ([`shutdown`]), secret files ([`secret_file`]), the clock ([`clock`]).
+//! - The machine: hardware ([`machine`], [`caches`]), limits ([`throttle`]), load ([`readings`]), per CPU
+//!   ([`interrupts`], [`cpu_times`]).
+//!
+//! Nothing here is on a hot path. A function that the OS rejects returns the error, and the caller may continue.
 
 #![cfg(target_os = "linux")]
 

@@ -108,7 +108,7 @@ mod tests {
     use super::{Machine, value_of};
 
     #[test]
-    fn a_value_stands_after_its_key_and_colon() {
+    fn reads_the_value_after_key_and_colon() {
         let text = "model\t\t: 17\nmodel name\t: Some CPU: 3\nflags\t: a b\n";
         assert_eq!(value_of(text, "model name"), Some("Some CPU: 3"));
         assert_eq!(value_of(text, "model"), Some("17"));

@@ -18,7 +18,7 @@ pub enum PageSize {
     Huge,
 }
 
-/// Memory of its own, zero, that no page is behind until it is touched.
+/// Zeroed anonymous memory; pages are allocated on first access.
 #[derive(Debug)]
 pub struct Pages {
     map: MmapMut,
@@ -54,14 +54,14 @@ impl Pages {
     }
 }
 
-/// KiB of this process that lie on huge pages; `None` where the kernel does not tell.
+/// Returns the KiB of this process on huge pages; `None` if the kernel does not report it.
 #[must_use]
 pub fn huge_kib() -> Option<u64> {
     let rollup = fs::read_to_string("/proc/self/smaps_rollup").ok()?;
     crate::machine::value_of(&rollup, "AnonHugePages")?.trim_end_matches(" kB").parse().ok()
 }
 
-/// Whether memory that asks for huge pages gets them here.
+/// Returns whether the kernel provides huge pages on request.
 #[must_use]
 pub fn huge_are_given() -> bool {
     let (Some(before), Ok(mut pages)) = (huge_kib(), Pages::map(2 * HUGE, PageSize::Huge)) else { return false };

@@ -1,12 +1,12 @@
-//! How urgently a thread runs.
+//! Real-time priority of a thread.
 
 use nix::errno::Errno;
 
 /// The calling thread under `SCHED_FIFO`, until this is dropped.
 ///
 /// Linux gives real-time threads 0.95 s of each second and then stops them for the rest of it: hold this for less
-/// than 0.9 s at a time. Two such threads on one CPU that wait for each other never end: pin them first, and let each
-/// tell the other that it runs before either asks for this.
+/// than 0.9 s at a time. Two such threads on one CPU that wait for each other never end: pin them first, and
+/// start both before either requests this.
 #[derive(Debug)]
 pub struct Fifo {
     _not_send: core::marker::PhantomData<*const ()>,

@@ -1,4 +1,4 @@
-//! Whether another process still runs.
+//! Liveness of another process.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -10,24 +10,24 @@ use std::os::fd::{AsFd, OwnedFd};
 /// Bits of a process's number: Linux gives none beyond.
 const NUMBER_BITS: u32 = 22;
 
-/// A process, told apart from any other that had its number before or will have it after: its number and its start.
+/// Identity of a process: its process id and start time, so that a reused id is distinguished.
 ///
-/// It holds for processes that see each other under the same numbers, and until the machine is started anew.
+/// Valid within one PID namespace, until the machine reboots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     mark: NonZeroU64,
 }
 
 impl Identity {
-    /// Of this process.
+    /// Returns the identity of this process.
     ///
     /// # Errors
-    /// `ENOENT` where `/proc` is not to be had.
+    /// `ENOENT` without `/proc`.
     pub fn own() -> Result<Self, Errno> {
         Self::of(std::process::id()).ok_or(Errno::ENOENT)
     }
 
-    /// Of the process that has `number`; `None` if there is none.
+    /// Returns the identity of the process `number`; `None` if there is none.
     #[must_use]
     pub fn of(number: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
@@ -35,13 +35,13 @@ impl Identity {
         Some(Self { mark })
     }
 
-    /// As a number that another process can be told.
+    /// Returns the identity as a number that can be sent to another process.
     #[must_use]
     pub const fn mark(self) -> NonZeroU64 {
         self.mark
     }
 
-    /// From the number that another process told.
+    /// Creates the identity from a number received from another process.
     #[must_use]
     pub const fn of_mark(mark: NonZeroU64) -> Self {
         Self { mark }
@@ -97,7 +97,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn the_start_stands_behind_a_name_that_may_hold_anything() {
+    fn reads_the_start_after_a_name_with_any_characters() {
         let stat = "7 (a) b (c) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 991 20";
         assert_eq!(started(stat), Some(991));
         assert_eq!(started("7 (a) R 1"), None);
@@ -113,7 +113,7 @@ mod tests {
         let other = Identity::of_mark(NonZeroU64::new(identity.mark().get() + (1 << super::NUMBER_BITS)).unwrap());
         assert!(Watch::new(other).unwrap().is_none());
         child.kill().unwrap();
-        // Dead, and still to be waited for: gone all the same, some time after the signal was sent.
+        // A zombie counts as dead, some time after the signal.
         while !watch.is_gone() {
             std::thread::yield_now();
         }

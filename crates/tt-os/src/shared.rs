@@ -1,8 +1,8 @@
-//! Memory that two processes see.
+//! Memory shared by two processes.
 //!
-//! It is a sealed `memfd`: nobody can make it smaller, so that a look at it never ends in SIGBUS, whatever becomes of the
-//! process at the other side. It is seen as atomic words only, since the other side may write at any time. Another
-//! process gets at it by inheriting or being sent the file ([`Mapping::file`]), or by `/proc/PID/fd/N`.
+//! It is a sealed `memfd`: no process can shrink it, so an access never ends in SIGBUS. It is accessible as atomic
+//! words only, since the other process may write at any time. The other process gets the file by inheritance, by
+//! descriptor passing ([`Mapping::file`]), or by `/proc/PID/fd/N`.
 
 use nix::{
     errno::Errno,
@@ -105,7 +105,7 @@ impl Mapping {
         let length = NonZeroUsize::new(bytes).ok_or(Refused::Size)?;
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         let flags = MapFlags::MAP_SHARED | MapFlags::MAP_POPULATE;
-        // SAFETY: the kernel chooses an address that nothing else has, for memory that nobody can make smaller.
+        // SAFETY: the kernel chooses an address that nothing else has, for memory that no process can shrink.
         let start = unsafe { mmap(None, length, protection, flags, &file, 0) }?;
         Ok(Self { mapped: Arc::new(Mapped { start, bytes, file }) })
     }
@@ -122,7 +122,7 @@ impl AsRef<[AtomicU32]> for Mapping {
     fn as_ref(&self) -> &[AtomicU32] {
         let start = self.mapped.start.as_ptr().cast::<AtomicU32>();
         // SAFETY: the first page of the mapping, which is at least as long, aligned to a page, readable and writable, and
-        // lives as long as the borrow. Any bits are an `AtomicU32`, and nobody sees this page as anything else.
+        // lives as long as the borrow. Any bits are an `AtomicU32`, and no code accesses this page as another type.
         unsafe { slice::from_raw_parts(start, BELLS_BYTES / size_of::<u32>()) }
     }
 }
@@ -134,7 +134,7 @@ impl AsRef<[AtomicU64]> for Mapping {
         // SAFETY: the mapping is at least a page long.
         let start = unsafe { self.mapped.start.as_ptr().byte_add(BELLS_BYTES) }.cast::<AtomicU64>();
         // SAFETY: all of the mapping but its first page, aligned to a page, readable and writable, and alive as long as the
-        // borrow. Any bits are an `AtomicU64`, and nobody sees these pages as anything else.
+        // borrow. Any bits are an `AtomicU64`, and no code accesses these pages as another type.
         unsafe { slice::from_raw_parts(start, words) }
     }
 }

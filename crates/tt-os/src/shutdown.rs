@@ -1,5 +1,5 @@
-//! The way to end: the first Ctrl-C or SIGTERM asks everything to stop, the second stops the process at once. A server
-//! that drains hears of each signal by itself.
+//! Shutdown by signals: the first SIGINT or SIGTERM requests the end, the second one exits at once. A server that
+//! drains receives each signal separately.
 
 use std::sync::mpsc;
 use std::{io, process, thread};
@@ -7,27 +7,26 @@ use std::{io, process, thread};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Status of a process that a second signal ended.
+/// Exit status after a second signal.
 const STATUS_FORCED: i32 = 1;
 
-/// What a process is told by a signal.
+/// A signal and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// SIGHUP: read the configuration again.
+    /// SIGHUP: reload the configuration.
     Hangup,
-    /// SIGTERM: end when everything under way is done.
+    /// SIGTERM: drain, then end.
     Terminate,
     /// SIGINT, Ctrl-C: end at once.
     Interrupt,
 }
 
-/// Every signal from here on, caught by a thread of its own. The third that asks for an end stops the process whatever
-/// it does.
+/// Returns the signals from here on, caught by a separate thread. The third SIGINT or SIGTERM exits at once.
 ///
 /// # Errors
 /// The thread cannot be started or the signals cannot be caught.
 pub fn signals() -> io::Result<mpsc::Receiver<Signal>> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let registration = {
         let _entered = runtime.enter();
@@ -44,28 +43,28 @@ pub fn signals() -> io::Result<mpsc::Receiver<Signal>> {
                     _ = terminate.recv() => Signal::Terminate,
                 };
                 ends += u32::from(signal != Signal::Hangup);
-                if ends > 2 || tell.send(signal).is_err() && signal != Signal::Hangup {
+                if ends > 2 || sender.send(signal).is_err() && signal != Signal::Hangup {
                     process::exit(STATUS_FORCED);
                 }
             }
         });
     })?;
-    Ok(told)
+    Ok(receiver)
 }
 
-/// Tells whether the process was asked to end. Clones see the same request.
+/// Whether the end was requested. Clones see the same request.
 #[derive(Debug, Clone)]
 pub struct Shutdown {
     requested: watch::Receiver<bool>,
 }
 
-/// Asks the [`Shutdown`] that it was made with to end.
+/// Requests the end of its [`Shutdown`].
 #[derive(Debug)]
 pub struct Trigger {
     request: watch::Sender<bool>,
 }
 
-/// A shutdown that no signal reaches, and what triggers it.
+/// Returns a shutdown that ignores signals, and its trigger.
 #[must_use]
 pub fn pair() -> (Trigger, Shutdown) {
     let (request, requested) = watch::channel(false);
@@ -80,7 +79,7 @@ impl Trigger {
 }
 
 impl Shutdown {
-    /// Waits for signals from here on, on a thread of its own.
+    /// Catches signals from here on, on a separate thread.
     ///
     /// # Errors
     /// The thread cannot be started or the signals cannot be caught.

@@ -1,4 +1,4 @@
-//! What the kernel has counted of the calling thread, cheap enough to ask after every stall.
+//! The kernel's counters of the calling thread, cheap enough to read after every stall.
 
 use core::marker::PhantomData;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -6,8 +6,8 @@ use nix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-/// A thread that ran this long and is said not to have run is not told of.
-const UNTOLD_NS: u64 = 50_000_000;
+/// The kernel does not account a thread that ran this long and has a run time of zero, nanoseconds.
+const UNACCOUNTED_NS: u64 = 50_000_000;
 
 /// Counts of one thread since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct ThreadCounts {
     /// Nanoseconds on a CPU, by `CLOCK_THREAD_CPUTIME_ID`. Time that the hypervisor gave to others is not in it where the
     /// kernel accounts for that, and time in interrupts is not where it accounts for that.
     pub cpu_ns: u64,
-    /// Nanoseconds in which it could have run and another thread had the CPU; `None` where the kernel does not tell.
+    /// Nanoseconds in which it was runnable while another thread had the CPU; `None` if the kernel does not report it.
     pub waited_ns: Option<u64>,
     /// Page faults without and with a read from disk.
     pub faults: u64,
@@ -77,7 +77,7 @@ impl ThreadCounter {
         let length = self.schedstat.as_ref()?.read_at(&mut text, 0).ok()?;
         let mut numbers = core::str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace().map(str::parse::<u64>);
         let (ran_ns, waited_ns) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-        (ran_ns > 0 || cpu_ns < UNTOLD_NS).then_some(waited_ns)
+        (ran_ns > 0 || cpu_ns < UNACCOUNTED_NS).then_some(waited_ns)
     }
 }
 

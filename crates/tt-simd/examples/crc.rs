@@ -1,5 +1,5 @@
-//! Times `tt_simd::crc32` beside `crc32fast::hash`: nanoseconds of one checksum by length, for messages that lie ready
-//! (as when FINGERPRINT is checked) and for a message of which a byte was just written.
+//! Compares the speed of `tt_simd::crc32` and `crc32fast::hash`: nanoseconds per checksum by length, for messages in
+//! the cache (as when FINGERPRINT is checked) and for a message with a byte that was just written.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -36,7 +36,7 @@ pub const MODULES: [Asset; 7] = [
     module("figures.js", include_str!("../page/figures.js")),
 ];
 
-/// Everything that a page must serve beside itself.
+/// Returns every asset that a page with figures must serve.
 pub fn all() -> impl Iterator<Item = Asset> {
     [BASE_CSS, FIGURES_CSS, CHART_CSS, CHART_SCRIPT].into_iter().chain(MODULES)
 }

@@ -82,12 +82,12 @@ pub struct Binned<'a> {
     pub step_ns: f64,
     /// From here on a sample is a stall, nanoseconds; infinite where none is.
     pub stall_from_ns: f64,
-    /// The stalls that were told apart.
+    /// The stalls with a known cause.
     pub stalls: &'a [StallMark],
 }
 
 impl Distribution {
-    /// Buckets on the common grid, and stalls by cause; a stall that was not told apart is `unknown`. Name, quantiles and
+    /// Buckets on the common grid, and stalls by cause; a stall without a mark is `unknown`. Name, quantiles and
     /// extremes are the caller's to fill in: buckets know them less exactly.
     #[must_use]
     pub fn of_binned(known: &Binned<'_>) -> Self {
@@ -98,11 +98,11 @@ impl Distribution {
         let beyond = middles.iter().filter(|(ns, _)| *ns >= known.stall_from_ns);
         let (count, total_ns) = beyond.fold((0, 0.0), |sum, (ns, count)| (sum.0 + count, sum.1 + ns * *count as f64));
         let mut causes = causes(&stalls);
-        let told = stalls.len() as u64;
-        if count > told {
-            let told_ns: f64 = stalls.iter().map(|(ns, _)| ns).sum();
-            let total_ns = (total_ns - told_ns).max(0.0);
-            causes.push(Cause { cause: "unknown".to_owned(), count: count - told, total_ns });
+        let marked = stalls.len() as u64;
+        if count > marked {
+            let marked_ns: f64 = stalls.iter().map(|(ns, _)| ns).sum();
+            let total_ns = (total_ns - marked_ns).max(0.0);
+            causes.push(Cause { cause: "unknown".to_owned(), count: count - marked, total_ns });
         }
         Self {
             name: String::new(),

@@ -44,7 +44,7 @@ pub struct Feed {
     pub resyncs: u64,
     /// Connections made again after the first.
     pub reconnects: u64,
-    /// What its account told.
+    /// Messages of its account.
     pub account: Account,
 }
 
@@ -127,7 +127,7 @@ pub struct Book {
     pub trades: Vec<Trade>,
 }
 
-/// A trade that the venue told of.
+/// A public trade.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Trade {
     /// Counts the instrument's trades from 1 on since the engine started.

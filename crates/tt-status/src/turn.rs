@@ -32,7 +32,7 @@ pub struct TurnStatus {
     pub workers_down: usize,
     /// Panics of workers since the start.
     pub panics: u64,
-    /// Datagrams that the kernel dropped for want of buffer; no part of the ledger.
+    /// Datagrams that the kernel dropped because a receive buffer was full; not part of `ledger`.
     pub kernel_lost: u64,
     /// System calls that failed.
     pub faults: Vec<CallErrors>,
@@ -111,7 +111,7 @@ pub struct LiveAllocation {
     pub server: SocketAddr,
     /// `udp`, `tcp` or `tls`.
     pub transport: &'static str,
-    /// The relayed address, as peers are told.
+    /// The relayed address, as advertised to peers.
     pub relayed: SocketAddr,
     /// The IPv6 one of a dual allocation.
     pub relayed_second: Option<SocketAddr>,

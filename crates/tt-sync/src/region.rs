@@ -19,7 +19,7 @@
 //! use std::sync::atomic::{AtomicU32, AtomicU64};
 //! use tt_sync::region::{self, WAKE_WORDS};
 //!
-//! // Stands for memory that the OS maps into both processes.
+//! // A stand-in for memory that the OS maps into both processes.
 //! #[derive(Clone)]
 //! struct Shared(Arc<(Vec<AtomicU64>, [AtomicU32; WAKE_WORDS])>);
 //! impl AsRef<[AtomicU64]> for Shared {

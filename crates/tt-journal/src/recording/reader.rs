@@ -7,12 +7,12 @@ use super::{
 use crate::ReadError;
 use std::io::{self, Read};
 
-/// One record. Its body lives until the next one is read.
+/// One record. Its body is valid until the next one is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// All but the body.
     pub head: RecordHead,
-    /// What the kind says.
+    /// The body; its content depends on the kind.
     pub body: &'a [u8],
 }
 
@@ -24,7 +24,7 @@ enum Found {
     Packed(RecordHead, usize, usize),
 }
 
-/// Reads the longest row of whole records whose checksums fit.
+/// A reader of the longest prefix of complete records with valid checksums.
 #[derive(Debug)]
 pub struct RecordingReader<R> {
     source: R,
@@ -46,8 +46,8 @@ impl<R: Read> RecordingReader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// `Io`, `Truncated` where not even the header is whole, `Header` where it is another format's or damaged,
-    /// `Version` where it is of a later version.
+    /// `Io`; `Truncated` if the header is incomplete; `Header` if it is damaged or of another format; `Version` if it
+    /// is of a later version.
     pub fn new(mut source: R) -> Result<Self, ReadError> {
         let mut header = [0; HEADER_BYTES];
         if fill(&mut source, &mut header)? < HEADER_BYTES {
@@ -68,7 +68,7 @@ impl<R: Read> RecordingReader<R> {
         })
     }
 
-    /// The next record; `None` at the end of the valid ones, of which [`tail`](Self::tail) tells the reason.
+    /// Returns the next record; `None` after the last valid one. [`tail`](Self::tail) returns the reason.
     ///
     /// # Errors
     /// `Io`.
@@ -120,7 +120,7 @@ impl<R: Read> RecordingReader<R> {
         }
     }
 
-    /// Reads the next record as it stands in the file; `false` at the end of the valid ones.
+    /// Reads the next record of the file, still compressed; `false` after the last valid one.
     fn fetch(&mut self) -> Result<bool, ReadError> {
         self.record.resize(HEAD_BYTES, 0);
         match fill(&mut self.source, &mut self.record)? {

@@ -1,9 +1,9 @@
-//! Writes a recording from a thread of its own: who records never waits for the disk.
+//! Writes a recording on a separate thread, so that the sender never waits for the disk.
 //!
-//! Each [`Tape`] fills blocks from a fixed pool and hands them to the thread through a bounded queue. Where no block is
-//! free, records are dropped, counted, and a `Lost` record says so in their place. Where the disk refuses, recording
-//! stops, `on_failure` is told once, and everything after is dropped and counted. Always: records offered = written +
-//! dropped, by name.
+//! Each [`Tape`] fills blocks from a fixed pool and sends them to the thread through a bounded queue. If no block is
+//! free, records are dropped and counted, and a `Lost` record takes their place. If the disk fails, recording stops,
+//! `on_failure` is called once, and later records are dropped and counted. Records offered = written + dropped, by
+//! name, always.
 
 use super::{BODY_BYTES_MAX, HEAD_BYTES, RecordHead, RecordKind, encode, pack, seal};
 use std::fs::File;
@@ -14,12 +14,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What a recording is written to.
+/// The destination of a recording.
 pub trait Store: Write + Send + 'static {
-    /// Brings what was written to the medium.
+    /// Syncs the written bytes to the medium.
     ///
     /// # Errors
-    /// It cannot be known that it is there.
+    /// The sync failed, so the bytes may be missing.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -33,16 +33,16 @@ impl Store for File {
     }
 }
 
-/// The bounds of a recorder.
+/// Configuration of a recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecorderConfig {
-    /// What is written is synced at most this much later: what a loss of power may cost.
+    /// Longest time between a write and its sync: the data that a power failure may cost.
     pub sync_every: Duration,
     /// Bytes of a block.
     pub block_bytes: usize,
     /// Blocks of each tape.
     pub blocks: usize,
-    /// Whether blocks are packed by LZ4.
+    /// Whether blocks are compressed with LZ4.
     pub packed: bool,
 }
 
@@ -57,7 +57,7 @@ impl Default for RecorderConfig {
 pub struct Failure {
     /// The system's kind of error.
     pub kind: io::ErrorKind,
-    /// In the system's words.
+    /// The system's message.
     pub reason: String,
 }
 
@@ -241,13 +241,13 @@ impl Tape {
             self.lost = (self.lost.0 + 1, self.lost.1 + body.len() as u64);
             return;
         }
-        self.tell_lost(ts_ns);
+        self.write_lost(ts_ns);
         encode(&mut self.block, RecordHead { ts_ns, feed: self.feed, kind, subject }, body);
         self.offered += 1;
     }
 
-    /// Says in the recording what is missing in this place.
-    fn tell_lost(&mut self, ts_ns: u64) {
+    /// Writes a `Lost` record if records are missing at this point.
+    fn write_lost(&mut self, ts_ns: u64) {
         let (records, bytes) = std::mem::take(&mut self.lost);
         if records > 0 {
             let mut body = [0; 16];
@@ -258,7 +258,7 @@ impl Tape {
         self.ts_last_ns = ts_ns;
     }
 
-    /// Hands over what there is, where that takes no waiting.
+    /// Sends the current block, unless that would block.
     pub fn flush(&mut self) {
         self.free.extend(self.back.1.try_iter());
         if !self.block.is_empty() && self.free.len() > self.config.blocks / 2 {
@@ -266,13 +266,13 @@ impl Tape {
         }
     }
 
-    /// Whether recording has stopped for good.
+    /// Returns whether recording has stopped permanently.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.shared.has_stopped.load(Relaxed)
     }
 
-    /// Exchanges the block for an empty one; `false` where there is none.
+    /// Sends the block and takes an empty one; returns `false` if there is none.
     fn send(&mut self) -> bool {
         self.free.extend(self.back.1.try_iter());
         let Some(empty) = self.free.pop() else { return false };
@@ -296,7 +296,7 @@ impl Tape {
 impl Drop for Tape {
     /// The last block may wait for the thread: nothing is served any more.
     fn drop(&mut self) {
-        self.tell_lost(self.ts_last_ns);
+        self.write_lost(self.ts_last_ns);
         let block = Block { bytes: std::mem::take(&mut self.block), offered: self.offered, back: self.back.0.clone() };
         if let Err(mpsc::SendError(block)) = self.sender.send(block) {
             self.shared.dropped_stopped.fetch_add(block.offered, Relaxed);

@@ -36,8 +36,8 @@ pub fn create(path: &Path, now_ns: u64) -> Result<File, ReadError> {
     Ok(file)
 }
 
-/// Opens the recording at `path` to go on with it: what follows its longest valid prefix is cut off. A file that was
-/// cut off within its header, or is empty, begins anew.
+/// Opens the recording at `path` to append to it, and truncates it after its longest valid prefix. A file without a
+/// complete header gets a new one.
 ///
 /// # Errors
 /// `Io`, and those of [`RecordingReader::new`]: nothing but a recording is ever cut.

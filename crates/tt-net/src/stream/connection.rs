@@ -1,4 +1,4 @@
-//! One client's connection: plain or TLS, messages in, a bounded queue out.
+//! A client's connection over TCP or TLS, with framing and a bounded send queue.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -27,11 +27,11 @@ pub struct Connection {
     layer: Layer,
     framer: StreamFramer,
     queue: Queue,
-    /// The client has said, in TLS, that nothing more comes.
+    /// Whether the client has closed TLS.
     is_over: bool,
 }
 
-/// What carries the messages; known from the first byte on.
+/// The transport below the messages, known after the first byte.
 #[derive(Debug)]
 enum Layer {
     Undecided,
@@ -39,68 +39,68 @@ enum Layer {
     Tls(Box<ServerConnection>),
 }
 
-/// What a connection has shown itself to be.
+/// The security of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
-    /// Nothing has come yet.
+    /// No byte was received yet.
     Undecided,
     /// TCP.
     Plain,
-    /// TLS, with a handshake that is not over.
+    /// TLS during the handshake.
     Handshake,
     /// TLS.
     Tls,
 }
 
-/// What a listener takes.
+/// The protocols that a listener accepts.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamRules<'a> {
-    /// The certificate, where TLS is spoken.
+    /// The certificate, if TLS is accepted.
     pub identity: Option<&'a TlsIdentity>,
-    /// Whether plain TCP is taken, too.
+    /// Whether plain TCP is accepted.
     pub plain: bool,
-    /// The longest message that is taken, bytes.
+    /// The longest accepted message, bytes.
     pub message_len_max: usize,
 }
 
-/// Where a turn of [`Connection::receive`] has stopped.
+/// Why [`Connection::receive`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing is left; the poller tells when more comes.
+    /// Nothing is left; the poller returns the key when more arrives.
     Drained,
-    /// There is more, here or in the kernel: it wants another turn.
+    /// More is buffered, here or in the kernel: call again.
     More,
 }
 
-/// Why a connection is over.
+/// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEnd {
-    /// The client has closed it.
+    /// The client closed it.
     Client,
-    /// The client, or the way to it, has broken it off.
+    /// It was reset.
     Reset,
-    /// What came is no STUN, no ChannelData where one may be, or plain where only TLS is taken.
+    /// Bytes that are neither STUN nor allowed ChannelData, or plain bytes where only TLS is accepted.
     NotStun,
-    /// A message longer than is taken.
+    /// A message longer than `message_len_max`.
     TooLong,
-    /// A TLS record came where there is no certificate.
+    /// A TLS record without a configured certificate.
     NoCertificate,
-    /// TLS could not be agreed on, or was broken.
+    /// TLS failed.
     Tls,
-    /// The system refused a call.
+    /// A system call failed.
     Failed(IoFault),
 }
 
-/// What [`Connection::send`] made of a message.
+/// Result of [`Connection::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It is in the queue, whole.
+    /// The message is queued.
     Queued,
-    /// The queue is full: none of it is.
+    /// The queue is full; no part of the message is queued.
     Full,
 }
 
-/// Buffers for one connection's turn, shared by all connections of a thread.
+/// Buffers for one call, shared by all connections of a thread.
 #[derive(Debug)]
 pub struct Scratch {
     wire: Box<[u8]>,
@@ -113,7 +113,7 @@ impl Default for Scratch {
     }
 }
 
-/// Bytes of messages that have not left.
+/// Unsent bytes of messages.
 #[derive(Debug, Default)]
 struct Queue {
     bytes: Vec<u8>,
@@ -217,7 +217,7 @@ impl Connection {
         Taken::Queued
     }
 
-    /// Sends what waits, as far as the kernel takes it; the poller tells when it takes more.
+    /// Sends queued bytes until the kernel's buffer is full; the poller returns the key when there is room again.
     ///
     /// # Errors
     /// [`StreamEnd`]: the connection is to be dropped, with what waits.
@@ -342,8 +342,8 @@ impl Queue {
         &self.bytes[self.sent..]
     }
 
-    /// The message that leaves next, with its padding: in a TLS record of its own, since clients that take a record for
-    /// a message are about.
+    /// The next message to send, with its padding. It gets a separate TLS record, because some clients take a record
+    /// for a message.
     fn front_message(&self) -> &[u8] {
         let waiting = self.front();
         match frame(waiting, Turn::Later) {

@@ -1,6 +1,6 @@
-//! Where a message ends in a stream of STUN messages and ChannelData (RFC 8489 section 6.2.2, RFC 8656 section 12.5).
+//! Framing of a stream of STUN messages and ChannelData (RFC 8489 section 6.2.2, RFC 8656 section 12.5).
 
-/// Whose turn it is at a point of the stream.
+/// The position of a message in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The connection's first message: a STUN message, since a channel needs an allocation before it.
@@ -9,31 +9,31 @@ pub enum Turn {
     Later,
 }
 
-/// What the bytes at the beginning of a message tell.
+/// Result of framing the bytes at the start of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framed {
-    /// The message is whole: its first `len` bytes, and `padding` more that nobody reads.
+    /// A complete message: `len` bytes, followed by `padding` bytes to skip.
     Whole {
         /// Header and payload, bytes.
         len: usize,
         /// Bytes between it and the next one, 0 to 3.
         padding: usize,
     },
-    /// More is wanted: nothing can be said before there are `wants` bytes from the message's first on.
+    /// Incomplete: the message has at least `wants` bytes.
     Part {
-        /// Bytes, more than there are.
+        /// Bytes from the start of the message, more than given.
         wants: usize,
     },
 }
 
-/// Why a stream is not one of STUN messages and ChannelData; where the next message begins cannot be known.
+/// Why a stream is neither STUN nor ChannelData. It cannot be resynchronized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FramingFault {
     /// First bits of neither, no magic cookie, or a first message that is ChannelData.
     NotStun,
     /// A STUN length that is no multiple of four (RFC 8489 section 5).
     Length,
-    /// A message longer than the caller takes.
+    /// A message longer than the caller accepts.
     TooLong,
 }
 
@@ -43,14 +43,15 @@ const MAGIC_COOKIE: [u8; 4] = 0x2112_A442_u32.to_be_bytes();
 /// The longest message of all: ChannelData with 65,535 bytes is shorter than a STUN message of 65,532.
 const MESSAGE_LEN_MAX: usize = STUN_HEADER_LEN + 65_532;
 
-/// Reads as much of the message at the beginning of `bytes` as is needed to tell where it ends. A pure function: what
-/// it says of some bytes it says of them and any that follow, unless it wanted more.
+/// Finds the end of the message at the start of `bytes`.
+///
+/// The result does not change if more bytes follow, unless it is `Part`.
 ///
 /// # Errors
 /// [`FramingFault`] as soon as a byte cannot be part of a message; never [`FramingFault::TooLong`].
 pub fn frame(bytes: &[u8], turn: Turn) -> Result<Framed, FramingFault> {
     let Some(first) = bytes.first() else { return Ok(Framed::Part { wants: 1 }) };
-    // RFC 8656 section 12, table 3: the first two bits tell which it is.
+    // RFC 8656 section 12, table 3: the first two bits distinguish the two.
     match (first >> 6, turn) {
         (0b00, _) => stun(bytes),
         (0b01, Turn::Later) => Ok(channel_data(bytes)),

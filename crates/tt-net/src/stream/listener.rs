@@ -61,11 +61,11 @@ impl StreamListener {
         self.local
     }
 
-    /// Takes a connection that waits; `None` where none does.
+    /// Accepts a pending connection; `None` if there is none.
     ///
     /// # Errors
-    /// What the kernel says: `EMFILE`, `ENFILE`, `ENOBUFS`; the connection still waits then. One that was broken off
-    /// while it waited is no error, and the next is taken.
+    /// `EMFILE`, `ENFILE`, `ENOBUFS`: the connection stays pending. A connection that was reset while pending is
+    /// skipped.
     pub fn accept(&self) -> io::Result<Option<Connection>> {
         loop {
             let (socket, client) = match self.socket.accept() {
@@ -75,7 +75,7 @@ impl StreamListener {
                 Err(error) => return Err(error),
             };
             socket.set_nonblocking(true)?;
-            // A connection without one of these is served all the same.
+            // These options are optional.
             let _ = socket.set_tcp_nodelay(true);
             let _ = socket.set_tcp_notsent_lowat(UNSENT_MAX);
             let _ = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX));
@@ -87,7 +87,7 @@ impl StreamListener {
     }
 }
 
-/// What accept(2) passes on of a connection that failed before it was taken.
+/// Whether accept(2) returned the error of a connection that failed while pending.
 fn is_of_the_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! `sendmmsg(2)` of datagrams, and of trains of them, that are gathered from several places.
+//! `sendmmsg(2)` of datagrams and GSO batches, gathered from several buffers.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,14 +9,14 @@ use crate::IoFault;
 use crate::ancillary::{Control, Leaving};
 use crate::sockaddr::SockAddr;
 
-/// A datagram or a train to send: its receiver, what the kernel is told about it, and its pieces.
+/// A datagram or GSO batch to send: receiver, metadata and pieces.
 pub(crate) struct Departure<I> {
     pub(crate) to: SocketAddr,
     pub(crate) leaving: Leaving,
     pub(crate) pieces: I,
 }
 
-/// Headers for one system call, kept between calls so that nothing is allocated.
+/// Headers for one system call, reused so that no call allocates.
 #[derive(Debug)]
 pub(crate) struct Departures {
     receivers: Box<[(SockAddr, usize)]>,
@@ -28,7 +28,7 @@ pub(crate) struct Departures {
 }
 
 impl Departures {
-    /// Room for `capacity` departures of `pieces` pieces together a call.
+    /// Creates headers for `capacity` departures per call, with `pieces` pieces in total.
     pub(crate) fn new(capacity: usize, pieces: usize) -> Self {
         Self {
             receivers: vec![(SockAddr::default(), 0); capacity].into_boxed_slice(),
@@ -39,8 +39,8 @@ impl Departures {
         }
     }
 
-    /// Sends `departures`, at most `capacity` of them, in order, and calls `refused` with the index of and the reason
-    /// for each one that the kernel does not take, before it tries the next one.
+    /// Sends at most `capacity` `departures` in order. Calls `refused` with the index and the error of each one that
+    /// the kernel rejects, before the next one is tried.
     pub(crate) fn send<'a, I: Iterator<Item = &'a [u8]>>(
         &mut self,
         socket: &impl AsFd,
@@ -82,8 +82,8 @@ impl Departures {
                     if error.kind() == io::ErrorKind::Interrupted {
                         continue;
                     }
-                    // The error may be an earlier datagram's, told late by ICMP and taken off the socket by this call;
-                    // where it is this datagram's own, the kernel says so again. The others have not been tried.
+                    // The error may be the late ICMP error of an earlier datagram, which this call has cleared. If it
+                    // belongs to this datagram, the second try returns it again.
                     if is_second_try || !IoFault::may_be_late(&error) {
                         refused(at, error);
                         at += 1;

@@ -114,8 +114,8 @@ fn fold_onto(block: __m128i, by: __m128i, next: __m128i) -> __m128i {
     _mm_xor_si128(_mm_xor_si128(first, second), next)
 }
 
-/// Leading zeros change nothing, so what is over 16 bytes stands at the end of a first block of zeros. The all ones
-/// lie on the message's first four bytes, of which that block may have fewer.
+/// Leading zeros change nothing, so the remainder over 16 bytes is placed at the end of a first block of zeros. The
+/// initial ones apply to the message's first four bytes, of which that block may contain fewer.
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 fn fold(first: &[u8; BLOCK_LEN], bytes: &[u8]) -> u32 {
     let by_one = _mm_set_epi64x(BY_ONE[1], BY_ONE[0]);

@@ -90,9 +90,9 @@ fn plain_messages_come_in_and_go_out() {
     client.shutdown(Shutdown::Write).unwrap();
     let (mut heard, mut end) = host.hear(&mut connection);
     while end.is_none() {
-        let (more, told) = host.hear(&mut connection);
+        let (more, ended) = host.hear(&mut connection);
         heard.extend(more);
-        end = told;
+        end = ended;
     }
     assert_eq!((heard, end), (vec![BINDING.to_vec()], Some(StreamEnd::Client)), "what came before the end counts");
 }
@@ -142,7 +142,7 @@ fn case_a72_a_client_that_does_not_read_costs_its_queue_and_no_more() {
 }
 
 #[test]
-fn tls_is_told_from_plain_by_its_first_byte() {
+fn detects_tls_by_its_first_byte() {
     let (identity, config) = certificate();
     let mut host = Host::new(Some(identity));
     let socket = TcpStream::connect(host.addr()).unwrap();

@@ -100,7 +100,7 @@ fn case_a05_a06_lengths_at_the_end_of_their_range_are_no_other_message() {
 }
 
 #[test]
-fn what_is_no_stun_is_told_at_its_first_wrong_byte() {
+fn rejects_non_stun_at_its_first_wrong_byte() {
     let first = |bytes: &[u8]| frame(bytes, Turn::First);
     for junk in [&b"G"[..], b"P", b"\x16\x03", b"\x80", b"\xFF", b"\x40\x01\x00\x00"] {
         let wants = first(junk);
@@ -125,7 +125,7 @@ fn what_is_no_stun_is_told_at_its_first_wrong_byte() {
 }
 
 #[test]
-fn a_message_longer_than_taken_is_told_by_its_header() {
+fn rejects_a_long_message_by_its_header() {
     let bytes = stun(&[0; 100]);
     let next =
         |len_max| StreamFramer::default().next(&mut &bytes[..8], len_max).map(|message| message.map(<[u8]>::len));

@@ -172,7 +172,7 @@ fn loom_nothing_is_lost_when_the_producer_leaves() {
     });
 }
 
-/// A producer that sees its consumer gone knows for good how many events nobody popped.
+/// The number of unpopped events is final once the producer sees that its consumer was dropped.
 #[test]
 fn loom_occupancy_is_final_when_the_consumer_leaves() {
     check(|| {
