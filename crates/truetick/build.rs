@@ -1,19 +1,19 @@
-//! Facts of the build that stand beside every measured figure.
+//! Build information, printed with every measured figure.
 
 use std::process::Command;
 
 fn main() {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-    tell("TRUETICK_RUSTC", &output(&rustc, &["--version"]).unwrap_or_else(|| "unknown".to_owned()));
-    tell("TRUETICK_PROFILE", &std::env::var("PROFILE").unwrap_or_default());
+    set_env("TRUETICK_RUSTC", &output(&rustc, &["--version"]).unwrap_or_else(|| "unknown".to_owned()));
+    set_env("TRUETICK_PROFILE", &std::env::var("PROFILE").unwrap_or_default());
     let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    tell("TRUETICK_FLAGS", &flags.replace('\u{1f}', " "));
-    tell(
+    set_env("TRUETICK_FLAGS", &flags.replace('\u{1f}', " "));
+    set_env(
         "TRUETICK_COMMIT",
         &output("git", &["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned()),
     );
     let changes = output("git", &["status", "--porcelain", "--untracked-files=no"]);
-    tell("TRUETICK_DIRTY", if changes.is_none_or(|changes| changes.is_empty()) { "false" } else { "true" });
+    set_env("TRUETICK_DIRTY", if changes.is_none_or(|changes| changes.is_empty()) { "false" } else { "true" });
 
     // GNU ld and lld both know it. Line tables stay in the binary; compressed they take a quarter of the space.
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
@@ -27,7 +27,7 @@ fn main() {
     }
 }
 
-fn tell(name: &str, value: &str) {
+fn set_env(name: &str, value: &str) {
     println!("cargo:rustc-env={name}={value}");
 }
 

@@ -1,4 +1,4 @@
-//! `truetick audit`: anybody's recordings of market data through the whole engine, and what is wrong with them.
+//! `truetick audit`: checks market-data recordings, of truetick and others, with the whole engine.
 
 mod examiner;
 mod finding;
@@ -20,36 +20,36 @@ use source::Failed;
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
 
-/// Status where an input cannot be read.
+/// Exit status if an input cannot be read.
 const STATUS_UNREADABLE: u8 = 2;
-/// Status where a file holds no record.
+/// Exit status if a file contains no record.
 const STATUS_NOTHING_CHECKED: u8 = 2;
 
 /// Flags of `truetick audit`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Recordings: truetick's own, hftbacktest's lines, cryptofeed's .ws (with the .http beside it), cbcap, lines of
-    /// JSON; packed by gzip or zip or not at all
+    /// Recordings of truetick, hftbacktest, cryptofeed (.ws, with the .http in the same folder), cbcap, or JSON lines;
+    /// plain, gzip or zip
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// The files are parts of one recording, in this order
     #[arg(long)]
     continued: bool,
-    /// The venue, where the content does not tell
+    /// Venue [default: detected from the content]
     #[arg(long, value_name = "VENUE", value_parser = crate::market::venue_of_name)]
     venue: Option<Venue>,
-    /// JSON lines, one an audited recording, instead of a table
+    /// Print one JSON line per recording instead of a table
     #[arg(long)]
     json: bool,
 }
 
-/// Audits the files. Status 0: nothing is wrong. 1: something is. 2: one of them cannot be read.
+/// Audits the files. Status 0: no error. 1: errors. 2: a file cannot be read, or contains no record.
 ///
 /// # Errors
 /// Standard output is gone, or signals cannot be caught.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
-    // A cryptofeed recording's REST answers are read with its frames.
+    // The REST responses of a cryptofeed recording are read with its frames.
     let is_companion = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "http");
     let files: Vec<PathBuf> = match args.files.iter().filter(|path| !is_companion(path)).cloned().collect::<Vec<_>>() {
         none if none.is_empty() => args.files.clone(),

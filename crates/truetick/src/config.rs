@@ -1,7 +1,7 @@
 //! The configuration file: TOML with a section for each engine and one for HTTP.
 //!
-//! A key that no section knows is an error, so that a slip of the pen never silently leaves a default in force.
-//! Relative paths are relative to the working directory. Flags of a subcommand win over the file.
+//! An unknown key is an error. Relative paths are relative to the working directory. Flags of a subcommand override the
+//! file.
 
 mod source;
 
@@ -20,7 +20,7 @@ use turn_server::TurnSection;
 
 use source::Source;
 
-/// Everything a configuration file can say; what it leaves out keeps its default.
+/// The content of a configuration file; absent keys have their default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -45,7 +45,7 @@ impl Config {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// The file cannot be read, or [`Config::parse`] refuses it; the error names the file.
+    /// The file cannot be read, or [`Config::parse`] fails; the error names the file.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         Self::of(Source::new(Some(path), &text), &text)
@@ -62,10 +62,10 @@ impl Config {
     fn of(source: Source, text: &str) -> anyhow::Result<Self> {
         let mut config: Self = toml::from_str(text).map_err(|error| match error.span() {
             Some(span) => {
-                let told = error.message();
-                let key = source.key_at(span.start).filter(|_| !told.starts_with("unknown field"));
+                let message = error.message();
+                let key = source.key_at(span.start).filter(|_| !message.starts_with("unknown field"));
                 let key = key.map_or_else(String::new, |key| format!("{key}: "));
-                anyhow::anyhow!("{}: {key}{told}", source.at(span.start))
+                anyhow::anyhow!("{}: {key}{message}", source.at(span.start))
             }
             None => anyhow::anyhow!("{}", error.message()),
         })?;

@@ -19,48 +19,48 @@ use crate::config::Config;
 use crate::market;
 use crate::simulated_venues as venues;
 
-/// Instruments of the built-in simulator's venues.
+/// Instruments per simulated venue.
 const SIMULATED_INSTRUMENTS: u32 = 3;
 
-/// Its book updates per second of each venue.
+/// Book updates per second and simulated venue.
 const SIMULATED_RATE_HZ: f64 = 200.0;
 
 /// Flags of `truetick doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The venue
+    /// Venue
     #[arg(long, value_parser = market::venue)]
     venue: Venue,
-    /// The venue's symbols; one that it surely has unless told otherwise
+    /// Symbols as the venue writes them [default: the venue's main BTC pair]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     symbols: Vec<String>,
-    /// WebSocket address instead of the venue's own
+    /// WebSocket address [default: the venue's]
     #[arg(long, value_name = "URL", conflicts_with = "simulated")]
     url: Option<Uri>,
-    /// REST address instead of the venue's own; the host of --url unless told otherwise
+    /// REST address [default: the host of --url, or the venue's]
     #[arg(long, value_name = "URL", conflicts_with = "simulated")]
     rest_url: Option<Uri>,
-    /// The built-in simulator's venue instead of the true one
+    /// Check the built-in simulator instead of the venue
     #[arg(long)]
     simulated: bool,
-    /// `key`, `secret` and `passphrase` (TOML) of an account to log in with, in a file that only its owner may read
+    /// TOML file with `key`, `secret` and `passphrase` of an account to log in with, readable by its owner only
     #[arg(long, value_name = "FILE")]
     account_file: Option<PathBuf>,
-    /// Levels of each side, where the venue wants to know
+    /// Levels per side, at venues that take a depth [default: the venue's usual depth]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
-    /// Updates of each book that are waited for
+    /// Updates to wait for, per book
     #[arg(long, value_name = "N", default_value_t = 20)]
     updates: u64,
-    /// All of it takes no longer than this
+    /// Time limit of all steps together
     #[arg(long, value_name = "SECONDS", default_value_t = 90.0)]
     seconds: f64,
-    /// One JSON object a step, and one at the end
+    /// Print one JSON object per step, and a summary
     #[arg(long)]
     json: bool,
 }
 
-/// Takes the steps: status 0 where all is well, 1 where a step failed, 2 where the arguments make no sense.
+/// Runs the steps. Status 0: no step failed. 1: a step failed. 2: invalid arguments.
 ///
 /// # Errors
 /// Standard output, or the simulator, cannot be used.
@@ -91,14 +91,14 @@ pub fn run(args: Args, config: &Config) -> Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What is examined, and the simulator where that is where it is.
+/// Returns the feed to check, and the simulator if it is simulated.
 fn source(args: &Args, config: &Config) -> Result<(FeedConfig, Option<sim::Running>)> {
     ensure!(args.seconds.is_finite() && args.seconds > 0.0 && args.seconds < 1e6, "--seconds must be above zero");
     let venue = args.venue;
     let (mut feed, simulator) = if args.simulated {
         let simulator = venues::start(SIMULATED_INSTRUMENTS, SIMULATED_RATE_HZ, 1)?;
         let found = venues::feeds(&simulator)?.into_iter().find(|feed| feed.venue == venue);
-        let mut feed = found.with_context(|| format!("the built-in simulator does not play {}", venue.name()))?;
+        let mut feed = found.with_context(|| format!("the built-in simulator has no {}", venue.name()))?;
         feed.symbols.truncate(1);
         (feed, Some(simulator))
     } else {
@@ -123,17 +123,17 @@ fn source(args: &Args, config: &Config) -> Result<(FeedConfig, Option<sim::Runni
     Ok((feed, simulator))
 }
 
-/// What a good run against the venue itself is worth to others.
+/// Returns how to contribute the result of a successful run against the venue.
 fn contribution(feed: &FeedConfig) -> String {
     let (name, symbols) = (feed.venue.name(), feed.symbols.join(","));
     let label = match feed.venue.rules().tested {
         Tested::UnverifiedLive => {
-            format!("This run is what the label `unverified live` of {name} lacked: it could be changed.")
+            format!("{name} is labelled `unverified live`; this run shows that it works.")
         }
-        Tested::Captured => format!("{name} still is as it was captured."),
+        Tested::Captured => format!("{name} still matches its captures."),
     };
     format!(
-        "{label} A capture makes it last: truetick record --live --venue {name} --symbols {symbols} --seconds 600 --packed \
-         --out {name}.ttj, then the recording, the output of truetick audit {name}.ttj --json and of this command in an issue."
+        "{label} To contribute a capture, run truetick record --live --venue {name} --symbols {symbols} --seconds 600 --packed \
+         --out {name}.ttj. Then open an issue with the recording, and the output of truetick audit {name}.ttj --json and of this command."
     )
 }

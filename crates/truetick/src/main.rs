@@ -1,4 +1,4 @@
-//! The truetick binary: everything lives in the library beside it.
+//! The truetick binary; all code is in the library.
 
 #![forbid(unsafe_code)]
 

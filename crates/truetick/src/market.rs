@@ -20,39 +20,39 @@ pub use options::SubscribeOptions;
 /// Flags of `truetick market`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The venue
+    /// Venue
     #[arg(long, value_parser = venue)]
     venue: Option<Venue>,
     /// Symbols as the venue writes them, such as BTCUSDT,ETHUSDT or BTC/USD
     #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "venue")]
     symbols: Vec<String>,
-    /// WebSocket address instead of the venue's own
+    /// WebSocket address [default: the venue's]
     #[arg(long, value_name = "URL", requires = "venue")]
     url: Option<Uri>,
-    /// REST address instead of the venue's own; the host of --url unless told otherwise
+    /// REST address [default: the host of --url, or the venue's]
     #[arg(long, value_name = "URL", requires = "url")]
     rest_url: Option<Uri>,
-    /// Levels per side, if the venue offers a choice [default: the venue's usual number]
+    /// Levels per side, at venues that take a depth [default: the venue's usual depth]
     #[arg(long, value_name = "N", requires = "venue")]
     depth: Option<u32>,
-    /// What else of it.
+    /// Further subscriptions.
     #[command(flatten)]
     options: SubscribeOptions,
-    /// `key`, `secret` and `passphrase` (TOML) of the account that is followed, too, in a file that only its owner may read
+    /// TOML file with `key`, `secret` and `passphrase` of an account to follow, readable by its owner only
     #[arg(long, value_name = "FILE", requires = "venue")]
     account_file: Option<PathBuf>,
-    /// CPU that the connection's thread is pinned to
+    /// Pin the connection's thread to this CPU
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
-    /// JSON lines instead of a table
+    /// Print JSON lines instead of a table
     #[arg(long)]
     json: bool,
-    /// Ends after this many seconds
+    /// Stop after this time
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
 }
 
-/// A venue by its name, with hyphens or as in the configuration.
+/// Returns the venue of a name with hyphens or underscores.
 pub(crate) fn venue(name: &str) -> Result<Venue, String> {
     Venue::find(&name.replace('-', "_")).ok_or_else(|| {
         let known: Vec<String> = Venue::ALL.iter().map(|venue| venue.name().replace('_', "-")).collect();
@@ -60,22 +60,22 @@ pub(crate) fn venue(name: &str) -> Result<Venue, String> {
     })
 }
 
-/// The venue of a name, for the command line.
+/// Parses a venue's name for clap.
 pub(crate) fn venue_of_name(name: &str) -> Result<Venue, String> {
     let names = || Venue::ALL.map(Venue::name).join(", ");
     Venue::find(&name.replace('-', "_")).ok_or_else(|| format!("one of {}", names()))
 }
 
-/// Runs until a signal ends it.
+/// Runs until a signal or `--seconds` stops it.
 ///
 /// # Errors
-/// Whatever keeps it from starting.
+/// Invalid flags or configuration, or a missing system resource.
 pub fn run(args: Args, config: &Config) -> anyhow::Result<()> {
     let feeds = match args.venue {
         Some(venue) => vec![feed_of(&args, venue)?],
         None => config.market.feeds()?,
     };
-    anyhow::ensure!(!feeds.is_empty(), "which venue? --venue and --symbols, or [[market.feeds]] in --config");
+    anyhow::ensure!(!feeds.is_empty(), "no venue: use --venue and --symbols, or [[market.feeds]] in --config");
     let most = args.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
     let market = MarketConfig { feeds, ..MarketConfig::default() };
@@ -90,8 +90,9 @@ fn follow(market: MarketConfig, shutdown: &Shutdown, as_json: bool, most: Option
             None => shutdown.clone().requested().await,
         }
     };
-    let tell = |unreached: &Unreached| stdout::print(&table::connecting(unreached, as_json)).context("standard output");
-    let Some(running) = start_when_reached(market, ended, tell)? else {
+    let report =
+        |unreached: &Unreached| stdout::print(&table::connecting(unreached, as_json)).context("standard output");
+    let Some(running) = start_when_reached(market, ended, report)? else {
         anyhow::ensure!(shutdown.is_requested(), "market: no venue was reached within --seconds");
         return Ok(());
     };
@@ -102,7 +103,7 @@ fn follow(market: MarketConfig, shutdown: &Shutdown, as_json: bool, most: Option
 }
 
 fn feed_of(args: &Args, venue: Venue) -> anyhow::Result<FeedConfig> {
-    anyhow::ensure!(!args.symbols.is_empty(), "which symbols? --symbols A,B");
+    anyhow::ensure!(!args.symbols.is_empty(), "no symbols: use --symbols A,B");
     let mut feed = match &args.url {
         Some(url) => FeedConfig::at(venue, url.clone(), args.symbols.clone()),
         None => FeedConfig::public(venue, args.symbols.clone()),

@@ -108,7 +108,7 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
         let simulator = venues::start(args.instruments, args.rate, args.seed)?;
         let mut feeds = venues::feeds(&simulator)?;
         feeds.retain(|feed| feed.venue == venue);
-        ensure!(!feeds.is_empty(), "the built-in simulator does not play {}: --live or --url", venue.name());
+        ensure!(!feeds.is_empty(), "the built-in simulator has no {}: use --live or --url", venue.name());
         for feed in feeds.iter_mut().filter(|_| !args.symbols.is_empty()) {
             feed.symbols.clone_from(&args.symbols);
             feed.positions.retain(|position| args.symbols.contains(&position.symbol));
@@ -116,7 +116,7 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
         feeds.iter_mut().for_each(|feed| args.options.apply_to(feed));
         return Ok((feeds, Some(simulator)));
     }
-    ensure!(!args.symbols.is_empty(), "which symbols? --symbols A,B");
+    ensure!(!args.symbols.is_empty(), "no symbols: use --symbols A,B");
     let mut feed = match url {
         Some(url) => FeedConfig::at(venue, url, args.symbols.clone()),
         None => FeedConfig::public(venue, args.symbols.clone()),
@@ -128,18 +128,18 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
 }
 
 fn follow(market: MarketConfig, args: &Args, shutdown: &Shutdown, most: Option<Duration>) -> Result<Option<Progress>> {
-    let tell = |unreached: &Unreached| {
+    let report = |unreached: &Unreached| {
         let Unreached { venue, url, fault, .. } = unreached;
         eprintln!("record: {} at {url} cannot be reached: {fault}", venue.name());
         Ok(())
     };
-    let Some(running) = market_feed::start_when_reached(market, shutdown.clone().requested(), tell)? else {
+    let Some(running) = market_feed::start_when_reached(market, shutdown.clone().requested(), report)? else {
         return Ok(None);
     };
     if let Some(reopened) = running.reopened() {
-        let why = reopened.tail.map_or("", |tail| tail.text());
+        let why = reopened.tail.map_or_else(String::new, |tail| format!(": {}", tail.text()));
         let (records, cut) = (reopened.records, reopened.cut_bytes);
-        eprintln!("record: {}: appending after {records} records; {cut} bytes cut off {why}", args.out.display());
+        eprintln!("record: {}: appending after {records} records; removed {cut} bytes{why}", args.out.display());
     }
     let (path, sync_ms) = (args.out.display(), args.sync_ms);
     eprintln!("record: {path}: press Ctrl-C to stop; a power failure may cost the last {sync_ms} ms");

@@ -1,4 +1,4 @@
-//! `truetick replay`: a recording through the whole engine again, at its own pace, faster, or as fast as it goes.
+//! `truetick replay`: replays a recording through the whole engine, and compares the state.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -19,35 +19,35 @@ use tt_os::progress::ProgressLine;
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
 
-/// Status where the file cannot be read as a recording.
+/// Exit status if the file cannot be read as a recording.
 const STATUS_UNREADABLE: u8 = 2;
-/// Status where the recording holds nothing to compare with.
+/// Exit status if the recording contains no hash to compare.
 const STATUS_NOTHING_COMPARED: u8 = 2;
-/// Longest sleep before the wish to end is looked at.
+/// Longest sleep between two checks for a signal.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
-/// Records between two looks at the clock.
+/// Records between two reads of the clock.
 const RECORDS_PER_LOOK: u64 = 256;
 
 /// Flags of `truetick replay`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The recording
+    /// Recording to replay
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How fast: max, recorded, or so many times as fast as recorded
+    /// Speed: max, recorded, or a multiple of the recorded speed
     #[arg(long, value_name = "max|recorded|N", default_value = "max")]
     pace: Pace,
-    /// JSON instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
-/// How fast a recording is played.
+/// The speed of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Pace {
-    /// As fast as it goes.
+    /// Without waiting.
     Max,
-    /// So many times as fast as it was recorded.
+    /// A multiple of the recorded speed.
     Times(f64),
 }
 
@@ -66,7 +66,7 @@ impl FromStr for Pace {
     }
 }
 
-/// What was replayed.
+/// Result of a replay.
 struct Replayed {
     runs: Vec<Run>,
     records: u64,
@@ -78,27 +78,27 @@ struct Replayed {
 }
 
 impl Replayed {
-    /// Whether inputs were lost, or the file holds something after its longest valid prefix.
+    /// Whether inputs were lost, or the file continues after its longest valid prefix.
     fn is_damaged(&self) -> bool {
         self.runs.iter().any(|run| run.lost > 0) || !matches!(self.tail, None | Some(TailFault::Torn))
     }
 
-    /// Whether the recording holds no hash that the replay could be compared with.
+    /// Whether the recording contains no hash to compare.
     fn is_empty(&self) -> bool {
         self.runs.iter().all(|run| run.checkpoints == 0)
     }
 
-    /// A torn end is what a killed recorder leaves; what stands in the file otherwise has to be right.
+    /// Whether everything matches. An incomplete last record, left by a killed recorder, is allowed.
     fn is_right(&self) -> bool {
         !self.is_empty() && self.runs.iter().all(Run::is_same) && matches!(self.tail, None | Some(TailFault::Torn))
     }
 }
 
-/// Replays a file. Status 0: everything came to the hashes in the recording. 1: something did not, or the recording is
-/// damaged. 2: it is no recording, or holds no hash to compare with.
+/// Replays a file. Status 0: every hash matches. 1: a hash differs, or the recording is damaged. 2: the file is not a
+/// recording, or contains no hash to compare.
 ///
 /// # Errors
-/// The file cannot be read, its records do not follow from each other, or standard output is gone.
+/// The file cannot be read, its records are inconsistent, or standard output is closed.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let shown = args.file.display().to_string();
     let file = match File::open(&args.file) {
@@ -134,7 +134,7 @@ fn replay(
 ) -> anyhow::Result<Replayed> {
     let started = Instant::now();
     let mut replaying = Replaying::default();
-    let mut pulse = ProgressLine::new("replay");
+    let mut progress = ProgressLine::new("replay");
     let mut first_ns = None;
     let mut is_cut_short = false;
     loop {
@@ -146,11 +146,11 @@ fn replay(
             let due = started + since.div_f64(times);
             while let Some(left) = due.checked_duration_since(Instant::now()).filter(|_| !shutdown.is_requested()) {
                 thread::sleep(left.min(SLEEP_MAX));
-                pulse.update(bytes, len);
+                progress.update(bytes, len);
             }
         }
         if records.is_multiple_of(RECORDS_PER_LOOK) {
-            pulse.update(bytes, len);
+            progress.update(bytes, len);
             if shutdown.is_requested() {
                 is_cut_short = true;
                 break;
@@ -158,7 +158,7 @@ fn replay(
         }
         replaying.take(&entry)?;
     }
-    pulse.end();
+    progress.end();
     Ok(Replayed {
         runs: replaying.finish(),
         records: reader.records(),
@@ -177,10 +177,10 @@ fn as_text(shown: &str, replayed: &Replayed) -> String {
     let _ = writeln!(text, "{shown}: {records} records, {bytes} bytes in {seconds:.3} s");
     for run in &replayed.runs {
         let same = run.checkpoints - run.differing;
-        let end = if run.has_ended { "" } else { "; the recording stops before the feed's end" };
+        let end = if run.has_ended { "" } else { "; the recording ends before the feed" };
         let _ = writeln!(
             text,
-            "{:2} {:14} {:9} frames {:9} inputs  state {:016x}  books {:016x}  {same} of {} hashes are the recorded ones{end}",
+            "{:2} {:14} {:9} frames {:9} inputs  state {:016x}  books {:016x}  {same} of {} hashes match{end}",
             run.feed,
             run.venue.name(),
             run.frames,
@@ -190,7 +190,7 @@ fn as_text(shown: &str, replayed: &Replayed) -> String {
             run.checkpoints,
         );
         if let Some(record) = run.first_differing {
-            let _ = writeln!(text, "   differs for the first time at record {record}");
+            let _ = writeln!(text, "   first difference at record {record}");
         }
         if run.lost > 0 {
             let _ = writeln!(text, "   {} inputs were not recorded: the recorder's queue was full", run.lost);
@@ -208,9 +208,9 @@ fn as_text(shown: &str, replayed: &Replayed) -> String {
 
 fn verdict(replayed: &Replayed) -> &'static str {
     match (replayed.is_right(), replayed.is_empty() && !replayed.is_damaged()) {
-        (true, _) => "right",
-        (false, true) => "nothing to compare: the recording holds no hash of a state",
-        (false, false) => "WRONG",
+        (true, _) => "state matches",
+        (false, true) => "nothing to compare: the recording contains no state hash",
+        (false, false) => "ERROR: the state differs, or the recording is damaged",
     }
 }
 

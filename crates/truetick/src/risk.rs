@@ -1,4 +1,4 @@
-//! `truetick risk`: events from a file, one JSON object a line, through the gate; a verdict for each intent.
+//! `truetick risk`: evaluates the order intents in a file of JSON lines, and prints a verdict for each.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -18,21 +18,21 @@ use crate::config::Config;
 /// Flags of `truetick risk`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Limits in TOML: accounts, instruments, rates
+    /// TOML file with limits: accounts, instruments, rates
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
-    /// Prints the limits in force, what the file leaves out among them, and ends
+    /// Print the effective limits, including defaults, and exit
     #[arg(long)]
     print_limits: bool,
-    /// Events, one JSON object a line: intents, marks, fills, cancels, kill; `-` for standard input
+    /// Events as JSON lines: intents, marks, fills, cancels, kill; `-`: standard input
     #[arg(long, value_name = "FILE", default_value = "-")]
     events: PathBuf,
-    /// One JSON object a line instead of text
+    /// Print JSON lines instead of text
     #[arg(long)]
     json: bool,
 }
 
-/// One line: when, and what. Times may not matter to the caller; then all are zero.
+/// One event with its time. All times may be zero.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -56,7 +56,7 @@ enum Event {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Intent {
-    /// The number of the line where there is none.
+    /// Default: the number of the line.
     client_id: Option<u64>,
     #[serde(default)]
     account: u16,
@@ -89,7 +89,7 @@ struct MarkLine {
 struct Change {
     #[serde(default)]
     account: u16,
-    /// That of the order's intent.
+    /// The client id of the order's intent.
     client_id: u64,
     symbol: String,
     side: Side,
@@ -142,8 +142,11 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
 }
 
 fn evaluate(args: &Args, config: &Config) -> Result<()> {
-    let path =
-        args.limits.as_ref().or(config.risk.limits.as_ref()).context("which limits? Name a file with --limits")?;
+    let path = args
+        .limits
+        .as_ref()
+        .or(config.risk.limits.as_ref())
+        .context("no limits: use --limits FILE, or limits in [risk]")?;
     let limits = LimitsFile::read(path)?;
     let mut gate = limits.gate().with_context(|| path.display().to_string())?;
     let mut out = io::BufWriter::new(io::stdout().lock());

@@ -1,4 +1,4 @@
-//! One feed of a recording, frame by frame through the engine.
+//! Passes one feed of a recording through the engine, frame by frame.
 
 use std::collections::VecDeque;
 
@@ -18,14 +18,14 @@ use super::finding::Findings;
 use super::instrument::{Order, Watched};
 use super::skew::Skew;
 use super::steps::Digits;
-use market_feed::ToldInstrument;
+use market_feed::ToldInstrument as Listed;
 
 /// Instruments of one feed.
 const INSTRUMENTS_MAX: usize = 1024;
-/// REST snapshots that are kept for instruments of which nothing else was seen.
+/// REST snapshots kept for instruments without other messages.
 const EARLY_MAX: usize = 64;
 
-/// Room for anything that a recording may hold; an idle part of it costs no memory.
+/// Capacity for any recording; unused parts take no memory.
 fn capacity() -> Capacity {
     Capacity {
         instruments: INSTRUMENTS_MAX,
@@ -41,18 +41,18 @@ fn capacity() -> Capacity {
     }
 }
 
-/// A feed and everything that was found in it.
+/// A feed with its findings.
 #[derive(Debug)]
 pub(super) struct Examiner {
     pub(super) venue: Venue,
     engine: Engine,
     board: Board,
-    /// The open connections, each with its number where the recording tells it; a feed may need more than one.
+    /// The open connections by their number in the recording; a feed may have more than one.
     connections: Vec<(u32, ConnectionId)>,
     buffer: EventBuffer,
     pub(super) watched: Vec<Watched>,
-    /// Whether the recording itself tells instruments, connections and subscriptions.
-    is_told: bool,
+    /// Whether the recording contains instruments, connections and subscriptions.
+    has_setup: bool,
     wanted: VecDeque<InstrumentId>,
     early: Vec<(Symbol, Vec<u8>)>,
     pub(super) skew: Skew,
@@ -61,12 +61,12 @@ pub(super) struct Examiner {
     pub(super) last_ns: u64,
     pub(super) has_receive_times: bool,
     pub(super) bytes: u64,
-    /// The record that is being examined.
+    /// The current record.
     record: u64,
 }
 
 impl Examiner {
-    pub(super) fn new(venue: Venue, is_told: bool) -> Self {
+    pub(super) fn new(venue: Venue, has_setup: bool) -> Self {
         let capacity = capacity();
         let engine = Engine::new(capacity);
         Self {
@@ -76,7 +76,7 @@ impl Examiner {
             connections: Vec::new(),
             buffer: EventBuffer::new(capacity.frame_levels, capacity.frame_entries),
             watched: Vec::new(),
-            is_told,
+            has_setup,
             wanted: VecDeque::new(),
             early: Vec::new(),
             skew: Skew::default(),
@@ -93,12 +93,12 @@ impl Examiner {
         self.engine.counters().venue(self.venue)
     }
 
-    /// How the book of an instrument stands.
+    /// Returns the proof of an instrument's book.
     pub(super) fn proof(&self, index: usize) -> Proof {
         self.board.top_of_book(InstrumentId(index as u32)).map_or(Proof::Syncing, |top| top.standing.proof)
     }
 
-    /// A frame came. (REST answers come by another way, and need not stand in the order of frames.)
+    /// Records the receipt of a frame. REST responses need not be in the order of frames.
     fn receive(&mut self, ts_ns: u64) {
         if ts_ns == 0 {
             return;
@@ -115,13 +115,13 @@ impl Examiner {
         self.findings.add(name, 1, wrong, Some(self.record), text);
     }
 
-    /// One frame; `ts_ns` is zero where nobody wrote down when it came.
+    /// Handles a frame; `ts_ns` is zero without a receive time.
     pub(super) fn frame(&mut self, record: u64, ts_ns: u64, frame: &[u8]) {
         self.frame_on(None, record, ts_ns, frame);
     }
 
-    /// As `frame`, on a connection that the recording tells of.
-    fn frame_on(&mut self, told: Option<ConnectionId>, record: u64, ts_ns: u64, frame: &[u8]) {
+    /// As `frame`, on a recorded connection.
+    fn frame_on(&mut self, recorded: Option<ConnectionId>, record: u64, ts_ns: u64, frame: &[u8]) {
         self.record = record;
         self.bytes += frame.len() as u64;
         self.receive(ts_ns);
@@ -134,7 +134,7 @@ impl Examiner {
         let now = Nanos(if ts_ns == 0 { ts_event.max(self.last_ns) } else { ts_ns });
         self.last_ns = now.0;
         self.first_ns = if self.first_ns == 0 { now.0 } else { self.first_ns };
-        let Some(connection) = told.or_else(|| self.open(now)) else {
+        let Some(connection) = recorded.or_else(|| self.open(now)) else {
             self.buffer = buffer;
             return;
         };
@@ -145,7 +145,7 @@ impl Examiner {
                 self.prepare(event, &buffer, frame, now);
                 self.engine.handle_event(now, connection, event, &buffer, &mut Off)
             }
-            // The engine drops it by itself, with all that follows.
+            // The engine drops it and counts the drop.
             Err(_) => self.engine.handle_frame(now, connection, frame, &mut Off),
         };
         self.buffer = buffer;
@@ -153,13 +153,13 @@ impl Examiner {
             self.note("gap", true, "updates are missing");
         }
         if self.counters().crossed > crossed {
-            self.note("crossed", true, "after a whole message, the best bid is above the best offer");
+            self.note("crossed", true, "the best bid is above the best ask after a whole message");
         }
         self.conclude(result);
         self.poll(now);
     }
 
-    /// The body of a REST snapshot, of `symbol` where that is known.
+    /// Handles the body of a REST snapshot; `symbol` may be unknown.
     pub(super) fn snapshot(&mut self, record: u64, ts_ns: u64, symbol: Option<Symbol>, body: &[u8]) {
         self.record = record;
         self.bytes += body.len() as u64;
@@ -193,15 +193,15 @@ impl Examiner {
         self.poll(now);
     }
 
-    /// The connection that frames are of. A recording that tells nothing of connections has one.
+    /// Returns the connection of the frames. A recording without connections has one.
     fn open(&mut self, now: Nanos) -> Option<ConnectionId> {
-        if self.connections.is_empty() && !self.is_told {
+        if self.connections.is_empty() && !self.has_setup {
             self.connections.extend(self.engine.open_connection(self.venue, now).map(|id| (0, id)));
         }
         self.connections.first().map(|open| open.1)
     }
 
-    /// Adds instruments that were not seen before and refines those that have more digits than they seemed to.
+    /// Adds new instruments, and refines those with more digits than before.
     fn prepare(&mut self, event: &Event, buffer: &EventBuffer, frame: &[u8], now: Nanos) {
         match event {
             Event::BookDelta(delta) => {
@@ -213,8 +213,8 @@ impl Examiner {
                 watched.measure(delta, buffer.levels(), &top);
                 match watched.order(delta, numbering, frame) {
                     Order::Next => {}
-                    Order::Duplicate => self.note("duplicate", true, "an update stands there twice"),
-                    Order::Late => self.note("reordered", true, "an update stands after a later one"),
+                    Order::Duplicate => self.note("duplicate", true, "an update occurs twice"),
+                    Order::Late => self.note("reordered", true, "an update follows a later one"),
                 }
             }
             Event::BookSnapshot(snapshot) => {
@@ -263,13 +263,13 @@ impl Examiner {
         }
     }
 
-    /// The instrument of a symbol, added and subscribed if it is new. One whose book has a depth waits for a snapshot,
-    /// which shows how deep it is.
+    /// Returns the instrument of a symbol; adds and subscribes a new one. An instrument with a limited depth is added
+    /// with its snapshot, which shows the depth.
     fn watch(&mut self, symbol: Symbol, snapshot: Option<&Levels>, now: Nanos) -> Option<InstrumentId> {
         if let Some(id) = self.engine.find_instrument(self.venue, &symbol) {
             return Some(id);
         }
-        if self.is_told {
+        if self.has_setup {
             return None;
         }
         let rules = self.venue.rules();
@@ -284,7 +284,7 @@ impl Examiner {
         let unit = Decimal::new(1, 0);
         let candles = CandleSource::Trades;
         let spec = InstrumentSpec { venue: self.venue, symbol, tick_size: unit, lot_size: unit, depth_max, candles };
-        let id = self.add(&ToldInstrument { spec, unit: ContractUnit::Base, join_by_rest: false })?;
+        let id = self.add(&Listed { spec, unit: ContractUnit::Base, join_by_rest: false })?;
         let connection = self.open(now)?;
         self.engine.subscribe(connection, id, now).ok()?;
         self.poll(now);
@@ -295,8 +295,8 @@ impl Examiner {
         Some(id)
     }
 
-    fn add(&mut self, told: &ToldInstrument) -> Option<InstrumentId> {
-        let (spec, added) = (told.spec, told.tell(&mut self.engine).ok());
+    fn add(&mut self, listed: &Listed) -> Option<InstrumentId> {
+        let (spec, added) = (listed.spec, listed.tell(&mut self.engine).ok());
         if added.is_none() {
             self.note("too_many_instruments", true, "more instruments than the audit follows");
         }
@@ -307,9 +307,9 @@ impl Examiner {
         added
     }
 
-    /// Lets `look` see digits of an instrument, and counts it in finer steps where it has to be.
+    /// Passes the digits of an instrument to `look`, and refines its steps if necessary.
     fn see(&mut self, id: InstrumentId, look: impl FnOnce(&mut Watched)) {
-        if self.is_told {
+        if self.has_setup {
             return;
         }
         let watched = &mut self.watched[id.0 as usize];
@@ -344,17 +344,17 @@ impl Examiner {
         }
     }
 
-    /// The recording tells of an instrument, with its steps.
-    pub(super) fn tell_instrument(&mut self, told: &ToldInstrument) -> anyhow::Result<()> {
-        let spec = told.spec;
-        let id = self.add(told).with_context(|| format!("{} cannot be followed", spec.symbol))?;
+    /// Adds an instrument of the recording, with its steps.
+    pub(super) fn add_recorded(&mut self, listed: &Listed) -> anyhow::Result<()> {
+        let spec = listed.spec;
+        let id = self.add(listed).with_context(|| format!("{} cannot be followed", spec.symbol))?;
         let watched = &mut self.watched[id.0 as usize];
         (watched.px, watched.qty) = (Digits::of(spec.tick_size), Digits::of(spec.lot_size));
         Ok(())
     }
 
-    /// The recording tells of finer steps.
-    pub(super) fn tell_refined(&mut self, id: InstrumentId, tick_size: Decimal, lot_size: Decimal) {
+    /// Refines the steps as recorded.
+    pub(super) fn refine(&mut self, id: InstrumentId, tick_size: Decimal, lot_size: Decimal) {
         let Some(watched) = self.watched.get_mut(id.0 as usize) else { return };
         (watched.px, watched.qty) = (Digits::of(tick_size), Digits::of(lot_size));
         watched.refined += 1;
@@ -363,8 +363,8 @@ impl Examiner {
         }
     }
 
-    /// The recording tells of a connection.
-    pub(super) fn tell_opened(&mut self, number: u32, now: Nanos) {
+    /// Opens a recorded connection.
+    pub(super) fn open_recorded(&mut self, number: u32, now: Nanos) {
         if self.connections.is_empty() {
             self.watched.iter_mut().for_each(Watched::forget);
         }
@@ -375,38 +375,38 @@ impl Examiner {
         self.connections.iter().find(|open| open.0 == number).map(|open| open.1)
     }
 
-    /// A frame of the connection of that number.
+    /// Handles a frame of the connection `number`.
     pub(super) fn frame_of(&mut self, number: u32, record: u64, ts_ns: u64, frame: &[u8]) {
         if let Some(connection) = self.connection(number) {
             self.frame_on(Some(connection), record, ts_ns, frame);
         } else {
             self.record = record;
-            self.note("old_connection", false, "a frame of a connection that had been closed");
+            self.note("old_connection", false, "frames of a closed connection");
         }
     }
 
-    /// The recording tells of a subscription on the connection of that number.
-    pub(super) fn tell_subscribed(&mut self, number: u32, instrument: InstrumentId, now: Nanos) {
+    /// Subscribes an instrument on the connection `number`.
+    pub(super) fn subscribe(&mut self, number: u32, instrument: InstrumentId, now: Nanos) {
         if let Some(connection) = self.connection(number) {
             let _ = self.engine.subscribe(connection, instrument, now);
             self.poll(now);
         }
     }
 
-    /// The recording tells of the end of the connection of that number.
-    pub(super) fn tell_closed(&mut self, number: u32, now: Nanos) {
+    /// Closes the connection `number`.
+    pub(super) fn close(&mut self, number: u32, now: Nanos) {
         if let Some(connection) = self.connection(number) {
             self.connections.retain(|open| open.0 != number);
             self.engine.close_connection(connection, now);
         }
     }
 
-    /// The instrument's symbol, where the recording speaks of numbers.
+    /// Returns the symbol of an instrument.
     pub(super) fn symbol(&self, id: InstrumentId) -> Option<Symbol> {
         self.engine.instrument(id).map(|spec| spec.symbol)
     }
 
-    /// What is to be said when all is read.
+    /// Adds the findings about the whole feed.
     pub(super) fn finish(&mut self) {
         let never = self.watched.iter().filter(|watched| watched.deltas > 0 && watched.applied == 0).count();
         self.findings.add(
@@ -414,19 +414,19 @@ impl Examiner {
             never as u64,
             true,
             None,
-            "books whose updates never joined a snapshot",
+            "books with updates that never joined a snapshot",
         );
-        let ahead = "frames that were received before their venue made them, by its clock";
+        let ahead = "frames received before the venue's timestamp";
         self.findings.add("clock_ahead", self.skew.early(), false, None, ahead);
         let truncated = self.counters().levels_dropped;
         self.findings.add("levels_dropped", truncated, false, None, "levels beyond the audit's capacity");
     }
 }
 
-/// Whether a dropped frame means that the recording is wrong.
+/// Whether a drop reason is an error of the recording.
 fn is_wrong(fault: DropReason) -> bool {
-    // What a join leaves over, topics that are not read, and deltas that stand before their snapshot are as they should
-    // be; a doubled update has a finding of its own.
+    // Expected: updates that a join skips, unsupported topics, and deltas before their snapshot. A duplicate update is
+    // a separate finding.
     !matches!(
         fault,
         DropReason::Superseded

@@ -1,25 +1,25 @@
-//! What is to be said about a recording.
+//! Findings of an audit.
 
 use serde::Serialize;
 
-/// One thing that was found, how often, and where first.
+/// One kind of finding, with its count and first record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) name: &'static str,
     pub(super) count: u64,
-    /// Whether the recording is wrong, or merely so.
+    /// Whether it is an error; otherwise it is a note.
     pub(super) wrong: bool,
-    /// The number of the first record that shows it, where one does.
+    /// The number of the first record with it, if known.
     pub(super) first_record: Option<u64>,
     pub(super) text: String,
 }
 
-/// What was found, each name once.
+/// The findings, each name once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Adds `count` to what is known of `name`; zero adds nothing.
+    /// Adds `count` to the finding `name`; zero adds nothing.
     pub(super) fn add(&mut self, name: &'static str, count: u64, wrong: bool, first_record: Option<u64>, text: &str) {
         if count == 0 {
             return;

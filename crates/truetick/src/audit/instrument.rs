@@ -1,4 +1,4 @@
-//! One instrument of a recording: its steps, and what its messages look like.
+//! One instrument of a recording: its steps and the statistics of its messages.
 
 use std::hash::Hasher as _;
 
@@ -11,31 +11,31 @@ use twox_hash::XxHash3_64;
 
 use super::steps::Digits;
 
-/// Numbers of updates that are remembered to tell a doubled one from a late one.
+/// Remembered update ids, to distinguish a duplicate from a late update.
 const IDS: usize = 64;
 
-/// Where an update stands among those before it.
+/// The position of an update after the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// After them, with or without a gap.
+    /// Later than all of them, with or without a gap.
     Next,
-    /// It was there already.
+    /// A repetition.
     Duplicate,
-    /// It comes after a later one.
+    /// Older than a previous one.
     Late,
 }
 
-/// What is known of one instrument.
+/// Statistics of one instrument.
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) symbol: Symbol,
     pub(super) px: Digits,
     pub(super) qty: Digits,
-    /// How often its steps turned out to be finer.
+    /// Number of changes to finer steps.
     pub(super) refined: u64,
     pub(super) deltas: u64,
     pub(super) snapshots: u64,
-    /// Messages of the book that changed it.
+    /// Applied book messages.
     pub(super) applied: u64,
     pub(super) levels: Box<Histogram>,
     /// Steps from the best price of the side, of each level of a delta.
@@ -72,7 +72,7 @@ impl Watched {
         }
     }
 
-    /// Takes note of the digits of a list of levels.
+    /// Updates the steps from the digits of a list of levels.
     pub(super) fn see_levels(&mut self, list: &Levels, levels: &[Level]) {
         let levels = &levels[list.bids().start.min(list.asks().start)..list.bids().end.max(list.asks().end)];
         self.px.see(levels.iter().map(|level| level.px), list.px_decimals);
@@ -100,12 +100,12 @@ impl Watched {
         }
     }
 
-    /// Where a delta stands: by its number, or by the venue's time where nothing is numbered.
+    /// Returns the position of a delta: by its id, or by the venue's time without ids.
     pub(super) fn order(&mut self, delta: &BookDelta, numbering: Numbering, frame: &[u8]) -> Order {
         if matches!(numbering, Numbering::None | Numbering::Times) {
             return self.order_by_time(delta.ts_event.0, frame);
         }
-        // A sign of life repeats the number and changes nothing.
+        // A keep-alive repeats the id and changes nothing.
         if delta.levels.is_empty() && delta.previous_id == Some(delta.last_id) {
             return Order::Next;
         }
@@ -132,13 +132,13 @@ impl Watched {
         }
     }
 
-    /// A snapshot: numbers may begin anew.
+    /// Handles a snapshot: ids may restart.
     pub(super) fn restart(&mut self) {
         self.snapshots += 1;
         self.forget();
     }
 
-    /// Another connection may tell again what the one before has told.
+    /// Forgets the ids: a new connection may repeat updates.
     pub(super) fn forget(&mut self) {
         self.ids = [0; IDS];
         self.newest_id = 0;

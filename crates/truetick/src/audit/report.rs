@@ -1,4 +1,4 @@
-//! The result for people and for programs.
+//! Output of `truetick audit`: text and JSON.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::instrument::Watched;
 use super::source::Examined;
 use market_feed::{Run, steps_text};
 
-/// Instruments that the table shows; JSON has all.
+/// Rows of the table; JSON contains all instruments.
 const ROWS_MAX: usize = 30;
 
 pub(super) fn as_json(examined: &Examined, seconds: f64) -> Value {
@@ -35,7 +35,7 @@ fn feed(feed: &Examiner) -> Value {
     let counters = feed.counters();
     let mut named: Map<String, Value> =
         counters.named().into_iter().map(|(name, count)| (name.to_owned(), json!(count))).collect();
-    // The one that has a sign.
+    // The only signed one.
     named["lag_ns"] = json!(counters.lag_signed_ns());
     let drops: Map<String, Value> = DropReason::ALL
         .into_iter()
@@ -98,19 +98,19 @@ pub(super) fn as_text(examined: &Examined, seconds: f64) -> String {
     if !examined.runs.is_empty() {
         let same: u64 = examined.runs.iter().map(|run: &Run| run.checkpoints - run.differing).sum();
         let all: u64 = examined.runs.iter().map(|run| run.checkpoints).sum();
-        let _ = writeln!(text, "  {same} of {all} states are those that the live engine had");
+        let _ = writeln!(text, "  {same} of {all} state hashes match the recording");
     }
     let findings = examined.feeds.iter().map(|feed| &feed.findings).chain([&examined.findings]);
     for finding in findings.flat_map(super::finding::Findings::all) {
-        let Finding { name, count, wrong, first_record, text: told } = finding;
-        let sign = if *wrong { "WRONG" } else { "note" };
+        let Finding { name, count, wrong, first_record, text: what } = finding;
+        let sign = if *wrong { "ERROR" } else { "note" };
         let first = first_record.map_or_else(String::new, |record| format!(", first at record {record}"));
-        let _ = writeln!(text, "  {sign:5} {count:9} {name}: {told}{first}");
+        let _ = writeln!(text, "  {sign:5} {count:9} {name}: {what}{first}");
     }
     let verdict = match (examined.is_right(), examined.records) {
-        (false, _) => "something is WRONG",
+        (false, _) => "errors found",
         (true, 0) => "nothing to check: no record",
-        (true, _) => "nothing is wrong",
+        (true, _) => "no errors found",
     };
     let _ = writeln!(text, "  {verdict}");
     text
@@ -120,7 +120,7 @@ fn write_feed(text: &mut String, feed: &Examiner) {
     let counters = feed.counters();
     let _ = writeln!(
         text,
-        "  {}: {} frames and snapshots = {} applied + {} dropped; {} gaps, {} joins; proved by checksum {}, number {}, ticker {}",
+        "  {}: {} frames and snapshots = {} applied + {} dropped; {} gaps, {} joins; verified by checksum {}, sequence {}, ticker {}",
         feed.venue.name(),
         counters.frames,
         counters.applied,
@@ -173,6 +173,6 @@ fn write_feed(text: &mut String, feed: &Examiner) {
         );
     }
     if feed.watched.len() > ROWS_MAX {
-        let _ = writeln!(text, "  … and {} more: --json has them all", feed.watched.len() - ROWS_MAX);
+        let _ = writeln!(text, "  ... and {} more; use --json to print all", feed.watched.len() - ROWS_MAX);
     }
 }

@@ -1,19 +1,19 @@
-//! From the venue's time to the time of receipt, negative where clocks disagree.
+//! Time from the venue's timestamp to the receipt; negative if the clocks disagree.
 
 use tt_meter::Histogram;
 
-/// How late frames were received.
+/// Distribution of the delay of frames.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Skew {
     late: Histogram,
     early: Histogram,
-    /// Frames that were received before the one before them.
+    /// Frames with an earlier receive time than the previous one.
     pub(super) backwards: u64,
     last_ns: u64,
 }
 
 impl Skew {
-    /// A frame that says when it was made.
+    /// Records a frame with the venue's time.
     pub(super) fn record(&mut self, ts_recv_ns: u64, ts_event_ns: u64) {
         match ts_recv_ns.checked_sub(ts_event_ns) {
             Some(late) => self.late.record(late),
@@ -21,7 +21,7 @@ impl Skew {
         }
     }
 
-    /// The receipt of any frame; tells whether it was before the last one's.
+    /// Records the receipt of any frame; returns whether it is earlier than the last one.
     pub(super) fn receive(&mut self, ts_recv_ns: u64) -> bool {
         let is_backwards = ts_recv_ns < self.last_ns;
         self.backwards += u64::from(is_backwards);
@@ -34,7 +34,7 @@ impl Skew {
         self.late.count() + self.early.count()
     }
 
-    /// Frames that were received before they were made.
+    /// Frames received before the venue's time.
     pub(super) const fn early(&self) -> u64 {
         self.early.count()
     }

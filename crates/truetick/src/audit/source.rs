@@ -1,4 +1,4 @@
-//! From files of any format to what examiners take.
+//! Reads files of all formats and passes their records to examiners.
 
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -18,22 +18,22 @@ use market_feed::{Replaying, Run, recorded_instrument, recorded_steps, recorded_
 use tt_os::progress::ProgressLine;
 use tt_os::shutdown::Shutdown;
 
-/// Frames that are held until one of them shows whose they are.
+/// Frames held until one of them identifies the venue.
 const HELD_MAX: usize = 1000;
-/// Records between two looks at the clock.
+/// Records between two reads of the clock.
 const RECORDS_PER_LOOK: u64 = 256;
 
-/// What came of a recording.
+/// Result of auditing a recording.
 pub(super) struct Examined {
     pub(super) format: Format,
-    /// One a feed.
+    /// One per feed.
     pub(super) feeds: Vec<Examiner>,
-    /// What concerns the file.
+    /// Findings about the file.
     pub(super) findings: Findings,
-    /// Runs of our own recordings through their engines again.
+    /// Replays of truetick's own recordings.
     pub(super) runs: Vec<Run>,
     pub(super) records: u64,
-    /// Bytes of the files, packed as they are.
+    /// Bytes of the files, compressed or not.
     pub(super) file_bytes: u64,
 }
 
@@ -43,33 +43,33 @@ impl Examined {
     }
 }
 
-/// Why there is no result.
+/// Why an audit has no result.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// The file cannot be read as any recording, and why.
+    /// The file cannot be read as a recording; the reason.
     Unreadable(String),
-    /// A signal ended it.
+    /// A signal stopped it.
     Ended,
 }
 
 impl From<ReadError> for Failed {
     fn from(error: ReadError) -> Self {
-        let known = "no recording: truetick's, hftbacktest's, cryptofeed's, cbcap or lines of JSON";
+        let known = "not a recording of truetick, hftbacktest, cryptofeed, cbcap or JSON lines";
         Self::Unreadable(if error == ReadError::Header { known.to_owned() } else { error.to_string() })
     }
 }
 
-/// A REST answer of the file beside.
+/// A REST response of the `.http` file.
 struct Answer {
     ts_ns: u64,
     symbol: Option<Symbol>,
     body: Vec<u8>,
 }
 
-/// One recording on its way through.
+/// The state of one audit.
 struct Examination<'a> {
     venue: Option<Venue>,
-    /// By the number of the feed; others' recordings have one.
+    /// By feed; recordings of others have one feed.
     feeds: Vec<(u16, Examiner)>,
     held: Vec<(u64, Record)>,
     answers: std::vec::IntoIter<Answer>,
@@ -77,14 +77,14 @@ struct Examination<'a> {
     replaying: Option<Replaying>,
     findings: Findings,
     records: u64,
-    /// Bytes that were read of all files, and how many there are.
+    /// Bytes read of all files, and their total length.
     bytes: &'a AtomicU64,
     len: u64,
-    pulse: ProgressLine,
+    progress: ProgressLine,
     shutdown: &'a Shutdown,
 }
 
-/// Examines one recording, in parts where it has several.
+/// Audits one recording, which may consist of several files.
 pub(super) fn examine(parts: &[PathBuf], venue: Option<Venue>, shutdown: &Shutdown) -> Result<Examined, Failed> {
     let bytes = AtomicU64::new(0);
     let len = parts.iter().filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum();
@@ -99,7 +99,7 @@ pub(super) fn examine(parts: &[PathBuf], venue: Option<Venue>, shutdown: &Shutdo
         records: 0,
         bytes: &bytes,
         len,
-        pulse: ProgressLine::new("audit"),
+        progress: ProgressLine::new("audit"),
         shutdown,
     };
     let mut format = Format::Recording;
@@ -107,7 +107,7 @@ pub(super) fn examine(parts: &[PathBuf], venue: Option<Venue>, shutdown: &Shutdo
         format =
             read_container(path, &bytes, |format, source| examination.part(format, source, path).map(|()| format))?;
     }
-    examination.pulse.end();
+    examination.progress.end();
     examination.finish(format)
 }
 
@@ -136,17 +136,17 @@ impl Examination<'_> {
             }
             Format::Cryptofeed => self.cryptofeed(source, path)?,
         }
-        // What never showed whose it is.
+        // No frame identified the venue.
         if self.feeds.is_empty() {
-            return Err(Failed::Unreadable("whose feed is it? --venue tells".to_owned()));
+            return Err(Failed::Unreadable("unknown venue: use --venue".to_owned()));
         }
         Ok(())
     }
 
     fn cryptofeed(&mut self, source: &mut dyn BufRead, path: &Path) -> Result<(), Failed> {
-        let beside = path.with_extension("http");
-        if beside != *path && beside.exists() {
-            self.answers = answers(&beside)?.into_iter();
+        let companion = path.with_extension("http");
+        if companion != *path && companion.exists() {
+            self.answers = answers(&companion)?.into_iter();
             self.answer = self.answers.next();
         }
         for line in CryptofeedReader::new(source) {
@@ -168,7 +168,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// The record, or nothing after one that is damaged or cut off, which is noted.
+    /// Returns the record, or `None` if it is damaged or incomplete, which becomes a finding.
     fn whole<T>(&mut self, record: Result<T, ReadError>) -> Result<Option<T>, Failed> {
         match record {
             Ok(record) => Ok(Some(record)),
@@ -177,14 +177,14 @@ impl Examination<'_> {
                 Ok(None)
             }
             Err(ReadError::Record) => {
-                self.findings.add("bad_record", 1, true, Some(self.records), "a record has not the format's form");
+                self.findings.add("bad_record", 1, true, Some(self.records), "a record is malformed");
                 Ok(None)
             }
             Err(error @ (ReadError::Io(_) | ReadError::Header | ReadError::Version(_))) => Err(error.into()),
         }
     }
 
-    /// Others' frames, of one feed.
+    /// Takes a frame of another project's recording.
     fn take(&mut self, record: Result<Record, ReadError>) -> Result<(), Failed> {
         let Some(record) = self.whole(record)? else { return Ok(()) };
         self.step()?;
@@ -197,11 +197,11 @@ impl Examination<'_> {
         match venue {
             Some(venue) => self.settle(Origin::Venue(venue)),
             None if self.held.len() < HELD_MAX => Ok(()),
-            None => Err(Failed::Unreadable("whose feed is it? --venue tells".to_owned())),
+            None => Err(Failed::Unreadable("unknown venue: use --venue".to_owned())),
         }
     }
 
-    /// The venue is known: what was held goes in.
+    /// Sets the venue and passes on the held frames.
     fn settle(&mut self, origin: Origin) -> Result<(), Failed> {
         let venue = match origin {
             Origin::Venue(venue) => venue,
@@ -231,17 +231,17 @@ impl Examination<'_> {
 
     fn hand_in(&mut self, answer: Answer) {
         if let Some((_, examiner)) = self.feeds.first_mut() {
-            // Its own time of receipt stands between those of frames, of another connection.
+            // Its receive time is not in the order of the frames, which come from another connection.
             examiner.snapshot(self.records, 0, answer.symbol, &answer.body);
         }
         self.answer = self.answers.next();
     }
 
-    /// Counts a record, tells how far it is, and ends where that is wished.
+    /// Counts a record, prints the progress, and stops on a signal.
     fn step(&mut self) -> Result<(), Failed> {
         self.records += 1;
         if self.records.is_multiple_of(RECORDS_PER_LOOK) {
-            self.pulse.update(self.bytes.load(Relaxed), self.len);
+            self.progress.update(self.bytes.load(Relaxed), self.len);
             if self.shutdown.is_requested() {
                 return Err(Failed::Ended);
             }
@@ -249,7 +249,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// Our own: what it tells of connections and instruments is taken from it, and its hashes are compared.
+    /// Audits truetick's own recording: it contains connections and instruments, and its hashes are compared.
     fn recording(&mut self, source: &mut dyn BufRead) -> Result<(), Failed> {
         let mut reader = RecordingReader::new(source)?;
         self.replaying.get_or_insert_default();
@@ -280,19 +280,19 @@ impl Examination<'_> {
             self.feeds.push((head.feed, examiner));
             return Ok(());
         }
-        // The last one of that number: a recording may have been gone on with.
+        // The last one with that number: the recording may have been continued.
         let Some((_, examiner)) = self.feeds.iter_mut().rev().find(|feed| feed.0 == head.feed) else { return Ok(()) };
         let id = InstrumentId(head.subject);
         match head.kind {
-            RecordKind::Instrument => examiner.tell_instrument(&recorded_instrument(entry.body)?)?,
+            RecordKind::Instrument => examiner.add_recorded(&recorded_instrument(entry.body)?)?,
             RecordKind::Refined => {
                 let (tick_size, lot_size) = recorded_steps(entry.body)?;
-                examiner.tell_refined(id, tick_size, lot_size);
+                examiner.refine(id, tick_size, lot_size);
             }
-            RecordKind::Opened => examiner.tell_opened(head.subject, now),
+            RecordKind::Opened => examiner.open_recorded(head.subject, now),
             RecordKind::Subscribed => {
                 if let Ok(id) = <[u8; 4]>::try_from(entry.body) {
-                    examiner.tell_subscribed(head.subject, InstrumentId(u32::from_le_bytes(id)), now);
+                    examiner.subscribe(head.subject, InstrumentId(u32::from_le_bytes(id)), now);
                 }
             }
             RecordKind::Frame => examiner.frame_of(head.subject, number, head.ts_ns, entry.body),
@@ -300,10 +300,11 @@ impl Examination<'_> {
                 let symbol = examiner.symbol(id);
                 examiner.snapshot(number, head.ts_ns, symbol, entry.body);
             }
-            RecordKind::Closed => examiner.tell_closed(head.subject, now),
+            RecordKind::Closed => examiner.close(head.subject, now),
             RecordKind::Lost => {
                 let count = entry.body.first_chunk().map_or(0, |count| u64::from_le_bytes(*count));
-                self.findings.add("lost", count, true, Some(number), "records that the recorder had no room for");
+                let text = "records dropped because the recorder's queue was full";
+                self.findings.add("lost", count, true, Some(number), text);
             }
             RecordKind::Engine
             | RecordKind::Position
@@ -318,7 +319,7 @@ impl Examination<'_> {
     fn finish(mut self, format: Format) -> Result<Examined, Failed> {
         let runs = self.replaying.take().map(Replaying::finish).unwrap_or_default();
         for run in &runs {
-            let text = "hashes of the state that the live engine had and a replay has not";
+            let text = "state hashes of the live engine that differ in the replay";
             self.findings.add("state_differs", run.differing, true, run.first_differing, text);
         }
         let feeds = self.feeds.into_iter().map(|(_, mut examiner)| {
@@ -336,7 +337,7 @@ impl Examination<'_> {
     }
 }
 
-/// The answers in a `.http` file that are books, by time.
+/// Returns the book responses of a `.http` file, by time.
 fn answers(path: &Path) -> Result<Vec<Answer>, Failed> {
     let mut answers = Vec::new();
     for line in CryptofeedReader::open(path)? {

@@ -1,4 +1,4 @@
-//! How fine an instrument's steps are, from the digits that its venue writes.
+//! Price and quantity steps of an instrument, from the digits in the venue's messages.
 
 use tt_venue::Decimal;
 
@@ -16,7 +16,7 @@ const POW10: [i64; 19] = {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Digits {
     pub(super) decimals: u8,
-    /// The step in units of the last digit: 1 unless the recording tells another one.
+    /// The step in units of the last digit: 1, unless the recording contains another one.
     unit: i64,
     /// Whether zeros at the end count: a checksum over digits wants them as they were written.
     pub(super) as_written: bool,

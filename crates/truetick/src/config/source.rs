@@ -1,12 +1,11 @@
-//! Where a setting stands in the file that it came from.
+//! The position of a setting in the configuration file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
-/// The text that a configuration was read from; empty where there was no file. Its `Debug` shows no text, since
-/// passwords may stand there.
+/// The text of a configuration file; empty without a file. Its `Debug` omits the text, which may contain passwords.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Source {
     path: Option<PathBuf>,

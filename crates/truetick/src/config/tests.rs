@@ -6,22 +6,22 @@ fn refusal(text: &str) -> String {
 
 #[test]
 fn an_unknown_key_is_named_with_its_line() {
-    let told = refusal("[turn]\nrealm = \"a\"\nrelm = \"b\"\n");
-    assert!(told.starts_with("line 3: unknown field `relm`"), "{told}");
+    let message = refusal("[turn]\nrealm = \"a\"\nrelm = \"b\"\n");
+    assert!(message.starts_with("line 3: unknown field `relm`"), "{message}");
 }
 
 #[test]
 fn an_unknown_section_is_named_with_its_line() {
-    let told = refusal("[http]\n\n[tern]\n");
-    assert!(told.starts_with("line 3: unknown field `tern`"), "{told}");
+    let message = refusal("[http]\n\n[tern]\n");
+    assert!(message.starts_with("line 3: unknown field `tern`"), "{message}");
 }
 
 #[test]
 fn a_value_of_the_wrong_kind_is_named_with_its_line() {
-    let told = refusal("[turn]\nworkers = \"two\"\n");
-    assert!(told.starts_with("line 2: turn.workers: invalid type"), "{told}");
-    let told = refusal("[turn]\n\nrelay_ports = \"9-3\"\n");
-    assert_eq!(told, "line 3: turn.relay_ports: `9-3` is not a port range LOW-HIGH");
+    let message = refusal("[turn]\nworkers = \"two\"\n");
+    assert!(message.starts_with("line 2: turn.workers: invalid type"), "{message}");
+    let message = refusal("[turn]\n\nrelay_ports = \"9-3\"\n");
+    assert_eq!(message, "line 3: turn.relay_ports: `9-3` is not a port range LOW-HIGH");
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn every_key_of_the_sample_file_is_known() {
 fn every_known_key_is_in_the_operators_manual() {
     let manual = include_str!("../../../../docs/turn-operators.md");
     for section in ["[turn]", "[turn.streams]", "[turn.quotas]", "[http]"] {
-        let told = refusal(&format!("{section}\nno_such_key = 1\n"));
-        for key in told.split('`').skip(3).step_by(2).filter(|key| !["streams", "quotas"].contains(key)) {
+        let message = refusal(&format!("{section}\nno_such_key = 1\n"));
+        for key in message.split('`').skip(3).step_by(2).filter(|key| !["streams", "quotas"].contains(key)) {
             assert!(manual.contains(&format!("`{key}`")), "{section} {key} is missing in the manual");
         }
     }
@@ -85,9 +85,9 @@ fn every_known_key_is_in_the_sample_file() {
         ("[http]", ""),
         ("[[market.feeds]]", feed),
     ] {
-        let told = refusal(&format!("{section}\nno_such_key = 1\n{rest}"));
-        let known: Vec<&str> = told.split('`').skip(3).step_by(2).collect();
-        assert!(!known.is_empty(), "{told}");
+        let message = refusal(&format!("{section}\nno_such_key = 1\n{rest}"));
+        let known: Vec<&str> = message.split('`').skip(3).step_by(2).collect();
+        assert!(!known.is_empty(), "{message}");
         // Deprecated aliases are in the manual only.
         for key in known.into_iter().filter(|key| *key != "linger_us") {
             let is_there = sample.contains(&format!("\n{key} = ")) || sample.contains(&format!(".{key}]\n"));

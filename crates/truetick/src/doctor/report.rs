@@ -34,7 +34,7 @@ impl Observer for TextReport {
     fn begin(&mut self, step: Step, subject: &str) {
         if self.shows_progress {
             eprint!("\r...      {:12} {subject}\x1b[K", step.name());
-            // Progress that cannot be shown is no failure.
+            // A closed standard error is ignored.
             let _ = io::stderr().flush();
         }
     }
@@ -58,7 +58,7 @@ impl Observer for JsonReport {
         let Finding { outcome, text, advice, excerpts, facts } = finding;
         let line = json!({
             "step": step.name(), "of": subject, "outcome": outcome.name(), "took_ms": took.as_secs_f64() * 1e3,
-            "told": text, "advice": advice, "excerpts": excerpts, "facts": facts,
+            "text": text, "advice": advice, "excerpts": excerpts, "facts": facts,
         });
         stdout::print(&format!("{line}\n"))
     }

@@ -6,14 +6,14 @@ use tt_venue::rules::TopicKind;
 /// Flags of the commands that connect to a venue.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SubscribeOptions {
-    /// Topics beside the usual ones, where the venue has them: best-levels, ticker, candles, mark-price, index-price,
-    /// funding, open-interest, liquidations
+    /// Additional topics, if the venue has them: best-levels, ticker, candles, mark-price, index-price, funding,
+    /// open-interest, liquidations
     #[arg(long, value_name = "TOPIC,..", value_delimiter = ',', value_parser = topic_of_name)]
     also: Vec<TopicKind>,
-    /// Join books by REST snapshots instead of those on the socket, if the venue offers both
+    /// Join books to REST snapshots instead of WebSocket snapshots, if the venue has both
     #[arg(long)]
     join_by_rest: bool,
-    /// Lets the venue pack what it sends (permessage-deflate)
+    /// Offer permessage-deflate (RFC 7692) to the venue
     #[arg(long)]
     compressed: bool,
 }

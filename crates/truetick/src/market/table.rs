@@ -14,16 +14,16 @@ use tt_os::clock::unix_now;
 use tt_os::shutdown::Shutdown;
 use tt_status::market::Account;
 
-/// How often the table is drawn.
+/// Interval between two tables.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// Looks that rates of messages are over: two seconds.
+/// Samples of a message rate: two seconds.
 const LOOKS: usize = 9;
 
-/// Rows of the table; the rest is told as a number.
+/// Rows of the table; further instruments are printed as a number.
 const ROWS_MAX: usize = 40;
 
-/// Shows `reader`'s state until the end is requested, or `most` has passed.
+/// Prints the state of `reader` until the end is requested or `most` has passed.
 ///
 /// # Errors
 /// Standard output is gone.
@@ -54,7 +54,7 @@ pub(super) fn show(reader: &Reader, shutdown: &Shutdown, as_json: bool, most: Op
     }
 }
 
-/// A venue that is tried again: what `show` tells of a feed, before there are books.
+/// Returns the line of a venue that cannot be reached yet, in the form of `show`.
 pub(super) fn connecting(unreached: &Unreached, as_json: bool) -> String {
     let Unreached { venue, url, fault, wait } = unreached;
     if as_json {
@@ -67,7 +67,7 @@ pub(super) fn connecting(unreached: &Unreached, as_json: bool) -> String {
     format!("{:13} connecting: {fault}; again in {:.1} s; {url}\n", venue.name(), wait.as_secs_f64())
 }
 
-/// How far each instrument's messages had come at the last looks.
+/// Message counts of each instrument at the last samples.
 struct Rates {
     looks: VecDeque<(Instant, Vec<u64>)>,
 }
@@ -77,7 +77,7 @@ impl Rates {
         Self { looks: VecDeque::new() }
     }
 
-    /// Looks, and forgets what was seen longer ago than the rates are over.
+    /// Takes a sample, and drops the oldest one.
     fn look(&mut self, reader: &Reader) {
         let counts = reader.instruments().iter().map(|listed| reader.messages(listed.id)).collect();
         if self.looks.len() == LOOKS {
@@ -95,8 +95,8 @@ impl Rates {
     }
 }
 
-/// How long after the venue made it the instrument's last frame was received, by both clocks: below zero where the
-/// venue's is ahead.
+/// Time from the venue's timestamp to the receipt of the instrument's last frame, by both clocks: negative if the
+/// venue's clock is ahead.
 fn lag_ns(reader: &Reader, listed: &Instrument) -> Option<i64> {
     let depth = reader.depth(listed.id).filter(|depth| depth.ts_event.0 != 0)?;
     Some(depth.ts_recv.0.wrapping_sub(depth.ts_event.0).cast_signed())

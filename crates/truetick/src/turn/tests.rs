@@ -54,7 +54,7 @@ fn external_addresses_stand_for_relay_addresses_in_order() {
 
 #[test]
 fn what_makes_no_sense_is_refused_in_one_line() {
-    for (flags, told) in [
+    for (flags, message) in [
         ("--relay-ip 0.0.0.0", "--relay-ip 0.0.0.0 is not an address of this machine"),
         (
             "--relay-ip ::1 --external-ip 192.0.2.1",
@@ -63,7 +63,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         ("--external-ip 192.0.2.1 --external-ip 192.0.2.2", "--external-ip is given more often than --relay-ip"),
         ("--workers 0", "--workers must be from 1 to 256"),
         ("--allocations-max 0", "--allocations-max must be from 1 to 1048576"),
-        ("--user nobody", "--user: a user must be NAME:PASSWORD"),
+        ("--user ann", "--user: a user must be NAME:PASSWORD"),
         ("--user-file /nowhere", "--user-file: cannot read /nowhere: No such file or directory (os error 2)"),
         ("--realm \u{7}", "--realm must not contain control characters, quotes, backslashes or decomposed characters"),
         (
@@ -72,7 +72,7 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         ),
     ] {
         let words: Vec<_> = "--listen 127.0.0.1:0".split(' ').chain(flags.split(' ')).collect();
-        assert_eq!(format!("{:#}", config(&words, "").unwrap_err()), told);
+        assert_eq!(format!("{:#}", config(&words, "").unwrap_err()), message);
     }
 }
 
@@ -91,8 +91,8 @@ fn quotas_of_the_file_are_in_force_and_printed_again() {
     let defaults = self::config(&[], "[turn]\nlisten = [\"127.0.0.1:0\"]\n").unwrap();
     assert_eq!((defaults.quotas, defaults.caps.permissions, defaults.caps.channels), (Quotas::default(), 256, 64));
     for key in ["user_allocations", "user_bytes_per_second", "permissions_per_allocation", "channels_per_allocation"] {
-        let told = format!("{:#}", Config::parse(&format!("[turn.quotas]\n{key} = 0\n")).unwrap_err());
-        assert!(told.contains("line 2") && told.contains(key), "{told}");
+        let message = format!("{:#}", Config::parse(&format!("[turn.quotas]\n{key} = 0\n")).unwrap_err());
+        assert!(message.contains("line 2") && message.contains(key), "{message}");
     }
 }
 
@@ -103,8 +103,8 @@ fn a_nat64_prefix_of_the_network_is_looked_into() {
     assert_eq!(judged("2606:4700:64::808:808"), tt_turn::policy::PeerDecision::Allowed);
     assert_ne!(judged("2606:4700:64::7f00:1"), tt_turn::policy::PeerDecision::Allowed);
     for wrong in ["2606:4700:64::/80", "10.0.0.0/32"] {
-        let told = format!("{:#}", config(&["--nat64-prefix", wrong], "").unwrap_err());
-        assert!(told.starts_with("--nat64-prefix") && told.contains(wrong), "{told}");
+        let message = format!("{:#}", config(&["--nat64-prefix", wrong], "").unwrap_err());
+        assert!(message.starts_with("--nat64-prefix") && message.contains(wrong), "{message}");
     }
 }
 

@@ -23,7 +23,7 @@ fn a_healthy_venue_passes_every_step() {
         for step in &steps {
             let skips = matches!(step["step"].as_str(), Some("resolve" | "tls" | "login"));
             assert_eq!(step["outcome"], if skips { "skipped" } else { "ok" }, "{name}: {step}");
-            assert!(step["took_ms"].as_f64().unwrap() < 30_000.0 && !step["told"].as_str().unwrap().is_empty());
+            assert!(step["took_ms"].as_f64().unwrap() < 30_000.0 && !step["text"].as_str().unwrap().is_empty());
         }
         let facts = |step: &str| &steps.iter().find(|known| known["step"] == step).unwrap()["facts"];
         assert_eq!(facts("instruments")["listed"], if name == "binance_spot" { 1 } else { 2 }, "{name}");
@@ -96,14 +96,14 @@ fn a_symbol_that_is_not_listed_and_a_depth_that_is_refused_are_named() {
     let sim = simulator(2);
     let url = address(&sim, Venue::Kraken, "/v2");
     let failed = Patient::visit(&["--venue", "kraken", "--url", &url, "--symbols", "BTCUSD"]).failure("instruments");
-    assert!(failed["told"].as_str().unwrap().contains("BTCUSD"), "{failed}");
+    assert!(failed["text"].as_str().unwrap().contains("BTCUSD"), "{failed}");
     assert!(failed["advice"].as_str().unwrap().contains("BTC/USD"), "what is meant is told: {failed}");
     let failed = Patient::visit(&["--venue", "kraken", "--url", &url, "--depth", "27"]).failure("subscribe");
-    assert!(failed["told"].as_str().unwrap().contains("Subscription depth not supported"), "{failed}");
+    assert!(failed["text"].as_str().unwrap().contains("Subscription depth not supported"), "{failed}");
     assert!(failed["advice"].as_str().unwrap().contains("[10, 25, 100, 500, 1000]"), "{failed}");
     let nowhere = address(&sim, Venue::Deribit, "/ws/api/v3");
     let failed = Patient::visit(&["--venue", "deribit", "--url", &nowhere]).failure("upgrade");
-    assert!(failed["told"].as_str().unwrap().contains("404"), "{failed}");
+    assert!(failed["text"].as_str().unwrap().contains("404"), "{failed}");
     sim.stop();
 }
 
@@ -113,7 +113,7 @@ fn silence_is_named_where_it_begins() {
     sim.mute(Venue::BinanceSpot, true);
     let url = address(&sim, Venue::BinanceSpot, "/stream");
     let failed = Patient::visit(&["--venue", "binance-spot", "--url", &url, "--seconds", "4"]).failure("subscribe");
-    assert!(failed["told"].as_str().unwrap().contains("no answer to the request for btcusdt@depth"), "{failed}");
+    assert!(failed["text"].as_str().unwrap().contains("no answer to the request for btcusdt@depth"), "{failed}");
     for (name, venue, path, symbol) in VENUES {
         if name == "binance_spot" {
             continue;
@@ -124,7 +124,7 @@ fn silence_is_named_where_it_begins() {
         visit.until("snapshot");
         sim.mute(venue, true);
         let failed = visit.failure("updates");
-        assert!(failed["told"].as_str().unwrap().contains("nothing was heard for"), "{name}: {failed}");
+        assert!(failed["text"].as_str().unwrap().contains("nothing was heard for"), "{name}: {failed}");
         assert!(failed["advice"].as_str().unwrap().contains("fell silent"), "{name}: {failed}");
         assert_eq!(failed["facts"]["out_of_time"], true, "{name}: {failed}");
     }

@@ -192,8 +192,8 @@ fn is_clean(format: &str, path: &Path) {
     assert!(feed["lag_ns"]["n"].as_u64().unwrap() > 40, "{feed}");
     let (text, status) = table(path);
     assert_eq!(status, 0, "{text}");
-    for told in ["nothing is wrong", "venue to receipt", "levels p50/p99", "steps off p50/p99"] {
-        assert!(text.contains(told), "{told}: {text}");
+    for expected in ["no errors found", "venue to receipt", "levels p50/p99", "steps off p50/p99"] {
+        assert!(text.contains(expected), "{expected}: {text}");
     }
 }
 
@@ -204,8 +204,8 @@ fn is_found(format: &str, deed: Deed, path: &Path) {
     let names = found(&value);
     assert!(names.iter().any(|name| name == deed.found_as()), "{format} {deed:?}: {names:?}");
     let (text, status) = table(path);
-    let row = text.lines().find(|line| line.contains("WRONG") && line.contains(deed.found_as()));
-    assert!(status == 1 && row.is_some() && text.ends_with("something is WRONG\n"), "{format} {deed:?}: {text}");
+    let row = text.lines().find(|line| line.contains("ERROR") && line.contains(deed.found_as()));
+    assert!(status == 1 && row.is_some() && text.ends_with("errors found\n"), "{format} {deed:?}: {text}");
 }
 
 /// Writes `frames` in the three formats of others, whole and after each of `deeds`.

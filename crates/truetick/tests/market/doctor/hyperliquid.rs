@@ -78,8 +78,8 @@ fn a_venue_without_proofs_passes_and_its_news_are_told() {
     let names: Vec<&str> = steps.iter().map(|step| step["step"].as_str().unwrap()).collect();
     assert_eq!(names, STEPS);
     let of = |name: &str| steps.iter().find(|step| step["step"] == name).unwrap();
-    assert!(of("instruments")["told"].as_str().unwrap().contains("BTC price step 0.1, quantity step 0.00001"));
-    assert!(of("proof")["told"].as_str().unwrap().starts_with("none: "), "{}", of("proof"));
+    assert!(of("instruments")["text"].as_str().unwrap().contains("BTC price step 0.1, quantity step 0.00001"));
+    assert!(of("proof")["text"].as_str().unwrap().starts_with("none: "), "{}", of("proof"));
     assert_eq!(of("keep_alive")["outcome"], "ok", "{}", of("keep_alive"));
     // Books of 2023 are no live market.
     assert_eq!((status, &verdict["failed"]), (1, &json!(["lag"])), "{steps:?}");

@@ -93,19 +93,19 @@ fn a_certificate_is_shown_or_refused_with_its_reason() {
     let of = |name: &str| steps.iter().find(|step| step["step"] == name).unwrap();
     assert_eq!((of("resolve")["outcome"].as_str(), of("tls")["outcome"].as_str()), (Some("ok"), Some("ok")));
     assert_eq!(of("tls")["facts"]["not_after_unix_s"], 4_102_444_800_i64, "2100-01-01: {}", of("tls"));
-    assert!(of("tls")["told"].as_str().unwrap().contains("an authority for tests"), "{}", of("tls"));
+    assert!(of("tls")["text"].as_str().unwrap().contains("an authority for tests"), "{}", of("tls"));
 
     let failed = visit(at, None).failure("tls");
-    assert!(failed["told"].as_str().unwrap().contains("by nobody who is trusted"), "{failed}");
+    assert!(failed["text"].as_str().unwrap().contains("by nobody who is trusted"), "{failed}");
     assert!(failed["advice"].as_str().unwrap().contains("SSL_CERT_FILE"), "{failed}");
 
     let (at, _front) = front(authority.certify("venue.example", 2100), venue);
     let failed = visit(at, Some(&trusted)).failure("tls");
-    assert!(failed["told"].as_str().unwrap().contains("is not for localhost"), "{failed}");
+    assert!(failed["text"].as_str().unwrap().contains("is not for localhost"), "{failed}");
 
     let (at, _front) = front(authority.certify("localhost", 2021), venue);
     let failed = visit(at, Some(&trusted)).failure("tls");
-    assert!(failed["told"].as_str().unwrap().contains("has expired"), "{failed}");
+    assert!(failed["text"].as_str().unwrap().contains("has expired"), "{failed}");
 
     // Plain HTTP where TLS is expected.
     let failed = visit(venue, Some(&trusted)).failure("tls");
