@@ -1,6 +1,7 @@
-//! The tracked text files of the workspace, read once.
+//! The tracked files of the workspace, read once.
 
 use std::cell::OnceCell;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 
@@ -48,10 +49,13 @@ impl File {
     }
 }
 
-/// All tracked files that are text.
-#[derive(Debug)]
+/// All tracked files.
+#[derive(Debug, Default)]
 pub(crate) struct Tree {
+    /// The text files.
     pub(crate) files: Vec<File>,
+    /// Paths of the binary files, such as pictures.
+    pub(crate) binary: Vec<String>,
 }
 
 impl Tree {
@@ -62,14 +66,16 @@ impl Tree {
             None => walk(root)?,
         };
         paths.sort();
-        let mut files = Vec::with_capacity(paths.len());
+        let mut tree = Self::default();
         for path in paths {
-            // A file that was removed but not yet committed is listed too, and binary files hold no rules.
-            if let Ok(text) = std::fs::read_to_string(root.join(&path)) {
-                files.push(File::new(path, text));
+            match std::fs::read_to_string(root.join(&path)) {
+                Ok(text) => tree.files.push(File::new(path, text)),
+                Err(error) if error.kind() == ErrorKind::InvalidData => tree.binary.push(path),
+                // git lists a file that was removed but not yet committed.
+                Err(_) => {}
             }
         }
-        Ok(Self { files })
+        Ok(tree)
     }
 
     pub(crate) fn rust(&self) -> impl Iterator<Item = &File> {
@@ -77,12 +83,13 @@ impl Tree {
     }
 
     pub(crate) fn contains(&self, path: &str) -> bool {
-        self.files.iter().any(|file| file.path == path)
+        self.files.iter().any(|file| file.path == path) || self.binary.iter().any(|binary| binary == path)
     }
 
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        Self { files: files.iter().map(|(path, text)| File::new((*path).into(), (*text).into())).collect() }
+        let files = files.iter().map(|(path, text)| File::new((*path).into(), (*text).into())).collect();
+        Self { files, binary: Vec::new() }
     }
 }
 

@@ -77,4 +77,12 @@ mod tests {
         let messages: Vec<_> = check(&tree).into_iter().map(|violation| violation.message).collect();
         assert_eq!(messages, ["the link to gone.md leads nowhere"]);
     }
+
+    #[test]
+    fn accepts_a_link_to_a_picture_in_the_tree() {
+        let mut tree = Tree::of(&[("README.md", "![page](docs/page.png) ![other](docs/other.png)\n")]);
+        tree.binary.push("docs/page.png".into());
+        let messages: Vec<_> = check(&tree).into_iter().map(|violation| violation.message).collect();
+        assert_eq!(messages, ["the link to docs/other.png leads nowhere"]);
+    }
 }
