@@ -1,7 +1,7 @@
 //! The server's state machine: clients, a forger and peers do what the bytes say, in virtual time.
 //!
 //! After every call the counters close, an answer fits its request, nothing is relayed without a permission that was
-//! granted and lives, and nobody without credentials changes a table. In the end everything expires.
+//! granted and lives, and no client without credentials changes a table. In the end everything expires.
 
 mod requests;
 
@@ -182,7 +182,7 @@ impl World {
             12 => self.icmp(choices),
             13 => {
                 let had = self.server.close_flow(self.now, &Self::flow(client));
-                assert!(!had || self.grants.remove(&client).is_some(), "an allocation that nobody was granted");
+                assert!(!had || self.grants.remove(&client).is_some(), "an allocation that was not granted");
             }
             14 => self.operate(choices),
             0 => self.pass(u64::from(choices.byte())),
@@ -242,7 +242,7 @@ impl World {
         came
     }
 
-    /// Nobody whom the client was not granted may be reached.
+    /// A peer without a permission must not be reached.
     fn check_permission(&self, client: u8, peer: SocketAddr) {
         let until = self.grants.get(&client).and_then(|grants| grants.permissions.get(&peer.ip()));
         assert!(until.is_some_and(|until| *until > self.now), "{peer} without a permission of client {client}");
@@ -305,7 +305,7 @@ impl World {
         }
     }
 
-    /// A relay's socket is told of an error: only who may reach the peer hears of it.
+    /// A relay's socket receives an ICMP error: only a client with a permission for the peer gets it.
     fn icmp(&mut self, choices: &mut Choices<'_>) {
         let relay = RelayId(u32::from(choices.byte()) % RELAYS);
         let (kind, code) = (*choices.of(&[1, 2, 3, 3, 5, 11]), choices.byte() % 16);

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_venue_numbers_in_its_own_way_and_begins_anew_with_one() {
+    fn each_venue_numbers_in_its_own_way_and_restarts_with_one() {
         let mut counted = Chain::new(Numbering::Counted, 1000);
         assert_eq!(counted.advance(1007), Link { previous: 1000, id: 1001 });
         assert_eq!(counted.update_id(1001), Some(1007));

@@ -148,7 +148,7 @@ pub(crate) struct Market {
     pub(crate) held: Option<(u64, Vec<(Topic, String)>)>,
     pub(crate) snapshot_faults: VecDeque<SnapshotFault>,
     /// The second of the last statistics.
-    pub(crate) told_at_s: u64,
+    pub(crate) statistics_at_s: u64,
     history: VecDeque<(u64, u64)>,
     last_us: u64,
 }
@@ -168,7 +168,7 @@ impl Market {
             chains: HashMap::new(),
             held: None,
             snapshot_faults: VecDeque::new(),
-            told_at_s: 0,
+            statistics_at_s: 0,
             history: VecDeque::new(),
             last_us: 0,
         }

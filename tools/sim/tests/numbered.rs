@@ -108,7 +108,7 @@ async fn okx_numbers_lead_from_the_snapshot_to_the_true_book_through_a_reset() {
 }
 
 #[tokio::test]
-async fn bybit_counts_updates_of_its_window_and_begins_anew_with_one() {
+async fn bybit_counts_updates_of_its_window_and_restarts_with_one() {
     let sim = stepped();
     let instrument = &sim.instruments(Venue::Bybit)[0];
     let mut socket = connect_async(format!("ws://{}/v5/public/linear", sim.address(Venue::Bybit))).await.unwrap().0;

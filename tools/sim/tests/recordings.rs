@@ -39,7 +39,7 @@ fn cbcap(frames: &[RecordedFrame]) -> String {
     out
 }
 
-fn write_anew() -> bool {
+fn rewrites() -> bool {
     std::env::var_os("TRUETICK_RECORD").is_some_and(|value| value == "1")
 }
 
@@ -50,7 +50,7 @@ fn binance_recordings_are_what_the_simulator_says() {
     {
         let expected = lines(&recorded(venue, steps));
         let path = folder().join(name);
-        if write_anew() {
+        if rewrites() {
             let mut file = GzEncoder::new(File::create(&path).unwrap(), Compression::best());
             file.write_all(expected.as_bytes()).unwrap();
             file.finish().unwrap();
@@ -65,7 +65,7 @@ fn binance_recordings_are_what_the_simulator_says() {
 fn krakens_recording_is_what_the_simulator_says() {
     let expected = cbcap(&recorded(Venue::Kraken, 250));
     let path = folder().join("kraken_btcusd_depth25.cbcap");
-    if write_anew() {
+    if rewrites() {
         fs::write(&path, &expected).unwrap();
     }
     assert!(fs::read_to_string(&path).unwrap() == expected, "the recording differs; TRUETICK_RECORD=1 rewrites it");

@@ -9,7 +9,7 @@ use testkit::market_world::{Outcome, Script, Tally, minimise, play};
 const USAGE: &str = "usage: market_world SEED [--lines] | market_world FROM..TO [--hashes | --kept FILE]";
 const MINIMISING_PLAYS_MAX: usize = 400;
 /// Between two words about how far it is.
-const TOLD_EVERY: Duration = Duration::from_secs(5);
+const PRINT_EVERY: Duration = Duration::from_secs(5);
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,12 +41,12 @@ fn one(seed: u64, keeps_lines: bool) -> ExitCode {
     if outcome.failure.is_none() {
         return ExitCode::SUCCESS;
     }
-    tell(&script, &outcome);
+    report(&script, &outcome);
     ExitCode::FAILURE
 }
 
 /// A failure: the seed, what is broken, and the fewest actions that break it.
-fn tell(script: &Script, outcome: &Outcome) {
+fn report(script: &Script, outcome: &Outcome) {
     let Some(failure) = &outcome.failure else { return };
     let commit = commit();
     let at_s = failure.at.0 as f64 / 1e9;
@@ -92,9 +92,9 @@ impl Sum {
         let Some(path) = path else { return };
         let words = [self.next, self.failed, self.hash].into_iter().chain(self.tally.to_words());
         let numbers: Vec<String> = words.map(|word| word.to_string()).collect();
-        let beside = format!("{path}.new");
+        let temporary = format!("{path}.new");
         let text = format!("{range} {} {}\n", commit(), numbers.join(" "));
-        if let Err(error) = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path)) {
+        if let Err(error) = fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path)) {
             eprintln!("{path}: {error}");
         }
     }
@@ -110,7 +110,7 @@ fn seeds(range: &str, with_hashes: bool, path: Option<&str>) -> Option<ExitCode>
             return Some(ExitCode::from(2));
         }
     };
-    let mut told = Instant::now();
+    let mut printed = Instant::now();
     while sum.next < to {
         let seed = sum.next;
         let script = Script::of(seed);
@@ -123,10 +123,10 @@ fn seeds(range: &str, with_hashes: bool, path: Option<&str>) -> Option<ExitCode>
         }
         if outcome.failure.is_some() {
             sum.failed += 1;
-            tell(&script, &outcome);
+            report(&script, &outcome);
         }
-        if told.elapsed() > TOLD_EVERY {
-            told = Instant::now();
+        if printed.elapsed() > PRINT_EVERY {
+            printed = Instant::now();
             sum.keep(path, range);
             eprintln!("{} of {} seeds, {} failed", sum.next - from, to - from, sum.failed);
         }

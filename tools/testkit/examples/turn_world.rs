@@ -35,14 +35,14 @@ fn one(seed: u64, telling: Telling) -> ExitCode {
     match outcome.failure {
         None => ExitCode::SUCCESS,
         Some(_) => {
-            tell(&script, &outcome);
+            report(&script, &outcome);
             ExitCode::FAILURE
         }
     }
 }
 
 /// A failure: the seed, what is broken, and the fewest actions that break it.
-fn tell(script: &Script, outcome: &Outcome) {
+fn report(script: &Script, outcome: &Outcome) {
     let Some(failure) = &outcome.failure else { return };
     let at_s = failure.at.0 as f64 / 1e9;
     let commit = std::env::var("TRUETICK_COMMIT").unwrap_or_else(|_| "unknown".to_owned());
@@ -62,7 +62,7 @@ fn tell(script: &Script, outcome: &Outcome) {
 fn seeds(range: &str, with_hashes: bool) -> Option<ExitCode> {
     let (from, to) = range.split_once("..")?;
     let (from, to): (u64, u64) = (from.parse().ok()?, to.parse().ok()?);
-    let (mut total, mut failed, mut hash, mut told) = (Tally::default(), 0u64, 0u64, Instant::now());
+    let (mut total, mut failed, mut hash, mut printed) = (Tally::default(), 0u64, 0u64, Instant::now());
     for seed in from..to {
         let script = Script::of(seed, Size::Drawn);
         let outcome = play(&script, None, Telling::Hash);
@@ -73,10 +73,10 @@ fn seeds(range: &str, with_hashes: bool) -> Option<ExitCode> {
         }
         if outcome.failure.is_some() {
             failed += 1;
-            tell(&script, &outcome);
+            report(&script, &outcome);
         }
-        if told.elapsed() > Duration::from_secs(5) {
-            told = Instant::now();
+        if printed.elapsed() > Duration::from_secs(5) {
+            printed = Instant::now();
             eprintln!("{} of {} seeds, {failed} failed", seed + 1 - from, to - from);
         }
     }
@@ -116,9 +116,9 @@ fn speed(clients: u32, duration_s: u64) -> ExitCode {
     }
 }
 
-/// CPU time of this thread in seconds, as Linux tells it.
+/// CPU time of this thread in seconds, from the kernel.
 fn cpu_s() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells of CPU time");
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("the kernel reports CPU time");
     let spent_ns: f64 = text.split(' ').next().and_then(|first| first.parse().ok()).expect("nanoseconds first");
     spent_ns / 1e9
 }

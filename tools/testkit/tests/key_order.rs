@@ -9,7 +9,7 @@ use tt_venue::event::{Event, EventBuffer};
 /// 2026-08-01 00:00:00 UTC.
 const START_UNIX_US: u64 = 1_785_542_400_000_000;
 
-/// What an event tells of the market or the account; `None` for what only a connection concerns.
+/// The content of a market or account event; `None` for events of the connection only.
 const fn news(event: &Event) -> Option<&'static str> {
     match event {
         Event::BookTicker(_) => Some("best quotes"),

@@ -1,4 +1,4 @@
-//! The TURN world itself: that it finds faults, that a seed is one story, and that the engine stands some of them.
+//! The TURN world itself: that it finds faults, that a seed determines the run, and that the engine passes some seeds.
 //!
 //! `cargo xtask test worlds` plays hundreds of seeds in the release profile; here are as many as a debug build can.
 

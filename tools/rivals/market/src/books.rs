@@ -105,7 +105,7 @@ pub(crate) fn snapshot<B: Book>(session: &Feed, gauge: &Gauge) -> anyhow::Result
     Ok(Timing { ns, units: session.extent.snapshots })
 }
 
-/// The same with what truetick does besides: the levels are checked, and the book stands where readers on other threads
+/// The same with what truetick does besides: the levels are checked, and the book is published to readers on other threads
 /// see it.
 pub(crate) fn snapshot_checked<B: Book>(session: &Feed, gauge: &Gauge) -> anyhow::Result<Timing> {
     let levels = Levels::of_body(&session.snapshot)?;

@@ -145,7 +145,7 @@ fn steps(pid: Pid) -> anyhow::Result<u64> {
     Ok(steps)
 }
 
-/// Waits until the child stops, and tells by which signal; `None` where it has ended.
+/// Waits until the child stops, and returns the signal; `None` if it has ended.
 fn stopped_by(pid: Pid) -> anyhow::Result<Option<Signal>> {
     match waitpid(pid, None)? {
         WaitStatus::Stopped(_, signal) => Ok(Some(signal)),

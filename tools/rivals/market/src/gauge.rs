@@ -41,7 +41,7 @@ impl Gauge {
 
 #[cold]
 fn stop() -> Stamp {
-    // Without a tracer nobody would go on; the signal itself cannot fail.
+    // Without a tracer the child stays stopped; the signal itself cannot fail.
     let _ = raise(Signal::SIGSTOP);
     Stamp::default()
 }

@@ -35,13 +35,13 @@ pub(crate) struct Feed {
     /// Frames from before the snapshot and just after it, up to the one that continues it; then the rest.
     pub(crate) early: Vec<Record>,
     pub(crate) live: Vec<Record>,
-    /// Where the snapshot stands among the early frames.
+    /// The position of the snapshot among the first frames.
     pub(crate) snapshot_at: usize,
     /// Levels of all live frames.
     pub(crate) levels: usize,
     /// The book at the end.
     pub(crate) end: Sides,
-    /// The lowest and the highest price that ever stands in it.
+    /// The lowest and the highest price of the session.
     pub(crate) px_range: (i64, i64),
 }
 

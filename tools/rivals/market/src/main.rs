@@ -1,4 +1,4 @@
-//! Order books and tickers of others beside truetick's market engine, on the same frames. See README.md.
+//! Compares order books and tickers of other projects with truetick's, on the same frames. See README.md.
 
 #![forbid(unsafe_code)]
 
@@ -53,7 +53,7 @@ enum Ask {
         /// Rows by name, separated by commas [default: all]
         #[arg(long, value_delimiter = ',')]
         rows: Vec<String>,
-        /// File that counts are appended to [default: a new one beside this program]
+        /// File to append counts to [default: a new one in the folder of this program]
         #[arg(long)]
         out: Option<PathBuf>,
     },
@@ -79,7 +79,7 @@ struct Flags {
     /// Seed of the order of the contestants, of the tickers and of the intervals
     #[arg(long, default_value_t = 310)]
     seed: u64,
-    /// File that runs are appended to [default: a new one beside this program]
+    /// File to append runs to [default: a new one in the folder of this program]
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -93,7 +93,7 @@ fn main() -> anyhow::Result<()> {
             summary::print(&Runs::read(&file)?, cli.flags.seed, look)
         }
         Some(Ask::Count { rows, out }) => {
-            let out = out.map_or_else(|| beside("counts"), Ok)?;
+            let out = out.map_or_else(|| new_file("counts"), Ok)?;
             counting::run(&chosen_rows(&rows)?, cli.flags.seed, &stamp(), &out)
         }
         Some(Ask::Traced { row, contestant, seed }) => {
@@ -110,7 +110,7 @@ fn stamp() -> Stamp {
 }
 
 /// A new file in the folder of this program.
-fn beside(what: &str) -> anyhow::Result<PathBuf> {
+fn new_file(what: &str) -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own.parent().context("this program lies in no folder")?;
     Ok(folder.join(format!("{what}-{}.csv", std::process::id())))
@@ -119,7 +119,7 @@ fn beside(what: &str) -> anyhow::Result<PathBuf> {
 fn measure(flags: &Flags) -> anyhow::Result<()> {
     let _lock = bench::harness::exclusive::Exclusive::take()?;
     let stamp = stamp();
-    let out = flags.out.clone().map_or_else(|| beside("runs"), Ok)?;
+    let out = flags.out.clone().map_or_else(|| new_file("runs"), Ok)?;
     let rounds = flags.rounds.unwrap_or(if flags.quick { 3 } else { 30 });
     let rows = chosen_rows(&flags.rows)?;
     let cpu = *tt_os::cpu::available()?.last().context("no CPU")?;
@@ -129,7 +129,7 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
     let gauge = Gauge::Clock(*calibration);
 
     let mut notes = bench::harness::notes::notes(&stamp, calibration, flags.seed);
-    notes.push(format!("on CPU {cpu}; {rounds} rounds, contestants in an order drawn anew for each row and round"));
+    notes.push(format!("on CPU {cpu}; {rounds} rounds, contestants in a new random order for each row and round"));
     notes.extend(field.notes());
     notes.extend(CONTESTANTS.iter().map(|contestant| format!("{}: {}", contestant.name(), contestant.what())));
     notes.extend(rows.iter().map(|row| format!("row {}: {}", row.name, row.what)));

@@ -84,7 +84,7 @@ pub(crate) const ALL: [Row; 10] = [
         work: Work::SnapshotChecked,
         unit: "snapshot",
         what: "the same where everybody does what truetick does: the order, steps and quantities of the levels are checked, \
-               and the book stands where readers on other threads see it (the others': behind a RwLock)",
+               and the book is visible to readers on other threads (the others': behind a RwLock)",
     },
     Row {
         name: "snapshot_bytes",

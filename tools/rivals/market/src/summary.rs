@@ -12,7 +12,7 @@ use crate::rows::{self, CONTESTANTS, Contestant, Row, Work};
 pub(crate) const COLUMNS: [&str; 9] =
     ["date", "commit", "row", "contestant", "round", "kind", "units", "ns_per_unit", "steal_pct"];
 
-/// Setting: how often runs are drawn anew for an interval.
+/// Setting: resamples per interval.
 const RESAMPLES: u32 = 10_000;
 /// Aims: of serde_json with a BTreeMap from bytes to the visible book, and of anybody else in any row.
 const OF_SERDE_MAX: f64 = 0.25;

@@ -201,7 +201,7 @@ impl<V: Kept> Map for TwoStrings<V> {
     }
 }
 
-/// The same as a map of maps, which finds an entry without a key of its own.
+/// The same as a map of maps, which finds an entry without a combined key.
 pub(crate) struct Nested<V>(HashMap<String, HashMap<String, V>>);
 
 impl<V: Kept> Map for Nested<V> {

@@ -1,4 +1,4 @@
-//! The shipped engine on the same frames: what it checks, keeps and publishes beside the book is in its time.
+//! The shipped engine on the same frames. Its time includes all checks, counts and publication.
 
 use std::hint::black_box;
 
@@ -48,7 +48,7 @@ impl Rig {
         Ok(Self { engine, id, connection })
     }
 
-    /// Waits for a snapshot anew.
+    /// Waits for a snapshot again.
     fn await_snapshot(&mut self, now: Nanos) -> anyhow::Result<()> {
         match self.engine.poll_request(now) {
             Some(Request::FetchSnapshot { .. }) => Ok(()),

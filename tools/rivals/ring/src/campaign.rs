@@ -1,4 +1,4 @@
-//! Rounds: every row by every contestant, in an order that is drawn anew each time.
+//! Rounds: every row by every contestant, in a new random order.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -81,7 +81,7 @@ pub(crate) fn quantile<V: Copy>(counts: &[(V, u64)], q: f64) -> Option<V> {
     })
 }
 
-/// The median where a clock that runs in steps allows no finer values: each value stands for all that lies halfway to its
+/// The median where a clock that runs in steps allows no finer values: each value represents all up to halfway to its
 /// neighbours, evenly, as in any grouped data.
 pub(crate) fn median(counts: &[(u64, u64)]) -> Option<f64> {
     let half = counts.iter().map(|(_, count)| *count).sum::<u64>() as f64 / 2.0;

@@ -9,7 +9,7 @@ use tt_risk::Limits;
 
 use crate::orders::{COLLAR_BPS, LIMITS, RATE, Size, reference_px};
 
-/// A step, so that a multiple of it is told by one multiplication.
+/// A step whose multiples are detected by one multiplication.
 #[derive(Clone, Copy)]
 struct Step {
     inverse: u64,

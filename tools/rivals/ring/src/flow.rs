@@ -38,7 +38,7 @@ pub(crate) fn expected(plan: &Plan<'_>, events: u64) -> u64 {
     (0..events).map(|number| sum(&numbered(plan, number).numbered(number))).fold(0, u64::wrapping_add)
 }
 
-/// All fields of an event added up: reads everything, and takes little beside it.
+/// The sum of all fields of an event: reads everything at little cost.
 #[inline(always)]
 fn sum(intent: &OrderIntent) -> u64 {
     let OrderIntent { seq, ts_ns, client_id, limit_px, qty, trigger_px, .. } = *intent;

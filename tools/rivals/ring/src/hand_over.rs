@@ -32,7 +32,7 @@ pub(crate) struct HandOver<'a, C> {
     pub(crate) consume: C,
 }
 
-/// How many events the receiver has finished with, on a line of its own.
+/// Number of events that the receiver has processed, on a separate cache line.
 #[repr(align(128))]
 struct Done(AtomicU64);
 

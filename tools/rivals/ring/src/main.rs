@@ -1,4 +1,4 @@
-//! Queues between two threads beside truetick's ring, and the gate beside one that stops early. See README.md.
+//! Compares queues between two threads with truetick's ring, and the gate with an early-out gate. See README.md.
 
 #![forbid(unsafe_code)]
 
@@ -72,7 +72,7 @@ struct Flags {
     /// Seed of the order of the contestants and of the intervals
     #[arg(long, default_value_t = 64)]
     seed: u64,
-    /// File that runs are appended to [default: a new one beside this program]
+    /// File to append runs to [default: a new one in the folder of this program]
     #[arg(long)]
     out: Option<PathBuf>,
 }

@@ -21,7 +21,7 @@ pub(crate) enum Queue {
     TruetickAgain,
     /// The same, and an idle sender does nothing.
     TruetickRests,
-    /// truetick's ring with an event that has its own number: 64 bytes beside the sequence, two lines a slot.
+    /// truetick's ring with an event that has its own number: 64 bytes and the sequence, two cache lines per slot.
     TruetickWide,
     Rtrb,
     Ringbuf,

@@ -10,7 +10,7 @@ use crate::queues::{self, Queue};
 use crate::record::Record;
 use crate::rows::{self, Row, Work};
 
-/// Setting: how often runs are drawn anew for an interval.
+/// Setting: resamples per interval.
 const RESAMPLES: u32 = 10_000;
 /// A class with fewer runs than this is printed, and no aim is judged by it.
 const RUNS_MIN: usize = 10;
@@ -144,7 +144,7 @@ impl Summary {
         table
     }
 
-    /// What was aimed at, by class, as far as the intervals tell.
+    /// Results against the aims, by placement.
     fn aims(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let ours = Queue::Truetick.name();

@@ -1,4 +1,4 @@
-//! Allocation cycles: 401, Allocate, Refresh with lifetime 0, each from an address of its own.
+//! Allocation cycles: 401, Allocate, Refresh with lifetime 0, each from a new address.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What must stand beside a figure: the machine, the builds, the settings, and what is not measured.
+//! The environment of a result: machine, builds, settings, and what is not measured.
 
 use std::process::Command;
 
@@ -40,7 +40,7 @@ pub(crate) fn notes(stamp: &Stamp, campaign: &Campaign, places: &Places, cores: 
             load.trim()
         ),
         format!(
-            "settings: {} rounds, {} ms a run after {} ms of warm-up, window {WINDOW}, order of servers drawn anew for \
+            "settings: {} rounds, {} ms a run after {} ms of warm-up, window {WINDOW}, servers in a new random order for \
              each row and round, processes fresh in each round",
             campaign.rounds,
             campaign.duration.as_millis(),

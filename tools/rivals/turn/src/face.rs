@@ -14,7 +14,7 @@ use socket2::SockRef;
 const PORT_FIRST: u16 = 20_000;
 const BUFFER_LEN: usize = 4 << 20;
 
-/// A socket; where it is bound to all addresses, it sends from any and tells which one a datagram came to.
+/// A socket. Bound to all addresses, it can send from any, and reports the destination of each datagram.
 pub(crate) struct Face {
     socket: UdpSocket,
     pub(crate) port: u16,
@@ -44,7 +44,7 @@ impl Face {
         };
         socket.set_nonblocking(true)?;
         setsockopt(&socket, Ipv4PacketInfo, &true)?;
-        // The kernel gives as much as it allows; what is lost for want of more is counted as lost.
+        // The kernel limits the buffer; datagrams that do not fit are counted as lost.
         SockRef::from(&socket).set_recv_buffer_size(BUFFER_LEN)?;
         SockRef::from(&socket).set_send_buffer_size(BUFFER_LEN)?;
         let port = socket.local_addr()?.port();

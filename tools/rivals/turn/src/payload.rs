@@ -1,4 +1,4 @@
-//! Payloads that can be told from each other and from anything else.
+//! Payloads that identify themselves.
 //!
 //! Flow (4 bytes), sequence (8), CRC-32 of all the rest (4), and content from a seeded pool at a place that the
 //! sequence decides. What arrives is compared with what must have been sent, byte by byte.

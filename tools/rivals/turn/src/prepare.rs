@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::rivals::{self, Places, TURN_RS};
 
-/// Builds what is not there, and truetick in any case; a rival that cannot be had is told of and left out.
+/// Builds what is not there, and truetick in any case; an unavailable rival is reported and omitted.
 pub(crate) fn build(places: &Places) -> anyhow::Result<()> {
     if places.truetick.starts_with(&places.built) {
         let mut cargo = Command::new("cargo");
@@ -19,19 +19,19 @@ pub(crate) fn build(places: &Places) -> anyhow::Result<()> {
         cargo.args(["install", "turn-server", "--version", TURN_RS, "--locked", "--root"]).arg(&root);
         cargo.args(["--no-default-features", "--features", "udp"]).current_dir(&places.built);
         cargo.env("CARGO_TARGET_DIR", places.built.join("turn-server-target"));
-        tell(succeeds(&mut cargo), "turn-server");
+        report(succeeds(&mut cargo), "turn-server");
     }
     let mut go = Command::new("go");
     go.args(["build", "-mod=readonly", "-o"]).arg(rivals::pion(places)).arg(".");
     go.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("rivals/pion"));
-    tell(succeeds(&mut go), "pion");
+    report(succeeds(&mut go), "pion");
     if Command::new("turnserver").arg("--version").stdout(Stdio::null()).status().is_err() {
         println!("coturn is left out: there is no turnserver (Debian package coturn)");
     }
     Ok(())
 }
 
-fn tell(succeeded: bool, name: &str) {
+fn report(succeeded: bool, name: &str) {
     if !succeeded {
         println!("{name} is left out: it does not build here");
     }

@@ -1,4 +1,4 @@
-//! A server as a process of its own on a core of its own, and what the kernel says of it.
+//! A server process on a separate core, and the kernel's counters of it.
 
 use std::fs;
 use std::io::Read as _;

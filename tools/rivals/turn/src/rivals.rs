@@ -10,7 +10,7 @@ use crate::client::{PASSWORD, REALM, USER};
 
 /// Version of crates.io `turn-server`.
 pub(crate) const TURN_RS: &str = "4.1.5";
-/// Ports below those that servers relay from, and beside the usual one, where another server may listen.
+/// Listener ports below the relay ports, and other than the default port, which may be in use.
 const PORTS: std::ops::Range<u16> = 18_000..20_000;
 
 /// A server under test.
@@ -42,7 +42,7 @@ pub(crate) const ALL: [Contestant; 7] = [
 /// Where the programs are, and where they listen.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
-    /// The port that every server listens on; each has an address of its own.
+    /// The port that every server listens on; each has a separate address.
     pub(crate) port: u16,
     /// The workspace that this bench belongs to.
     pub(crate) root: PathBuf,
@@ -68,7 +68,7 @@ impl Contestant {
         ALL.into_iter().find(|contestant| contestant.name() == name)
     }
 
-    /// An address of its own, so that relay ports are nobody else's.
+    /// A separate address, so that no relay port is in use.
     pub(crate) fn ip(self) -> Ipv4Addr {
         Ipv4Addr::new(127, 0, 10 + self as u8, 1)
     }
@@ -150,7 +150,7 @@ const TUNED: &[&str] = &[
 /// What Debian's configuration file sets, apart from the log.
 const DEBIAN: &[&str] = &["--no-rfc5780", "--no-stun-backward-compatibility", "--response-origin-only-with-rfc5780"];
 
-/// A port that nobody has, on any address, over UDP or TCP.
+/// A port that is free on every address, over UDP and TCP.
 pub(crate) fn free_port() -> anyhow::Result<u16> {
     let any = Ipv4Addr::UNSPECIFIED;
     let is_free = |port: &u16| UdpSocket::bind((any, *port)).is_ok() && TcpListener::bind((any, *port)).is_ok();
@@ -191,5 +191,5 @@ fn first_line(command: &mut Command) -> Result<String, String> {
     let program = Path::new(command.get_program()).display().to_string();
     let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().next().map(str::to_owned).ok_or_else(|| format!("{program} does not tell its version"))
+    text.lines().next().map(str::to_owned).ok_or_else(|| format!("{program} does not report its version"))
 }

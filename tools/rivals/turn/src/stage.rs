@@ -1,4 +1,4 @@
-//! Everything that stands before a row runs: servers on their core, the generator's sockets, allocations.
+//! Preparation of a row: servers on their core, the generator's sockets, allocations.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::{Duration, Instant};
@@ -81,7 +81,7 @@ impl Generator {
         }
     }
 
-    /// A client's address that nobody has used.
+    /// A client address that was not used yet.
     pub(crate) fn address(&mut self) -> Ipv4Addr {
         let next = self.addresses.next().unwrap_or(CLIENTS.start);
         Ipv4Addr::from_bits(next)

@@ -7,7 +7,7 @@ use crate::record::{Record, Runs};
 use crate::rivals;
 use crate::rows::{self, Row, Work};
 
-/// Setting: how often runs are drawn anew for an interval.
+/// Setting: resamples per interval.
 const RESAMPLES: u32 = 10_000;
 /// Every ratio is one to this server.
 const BASE: &str = "coturn";
@@ -111,7 +111,7 @@ fn traffic_cells(runs: &[&Record]) -> [String; 4] {
     ]
 }
 
-/// Whether truetick's part of coturn's cost is within its aim, as far as the interval tells.
+/// Whether truetick's ratio to coturn reaches its aim, judged by the interval.
 fn verdict(row: &Row, records: &[&Record], bootstrap: Bootstrap) -> Option<String> {
     let aim = row.aim?;
     let ratio = bootstrap.ratio(&pairs(records, OURS))?;

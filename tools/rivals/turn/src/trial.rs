@@ -35,7 +35,7 @@ pub(crate) fn refusal(contestant: Contestant, work: Work) -> Option<&'static str
     }
 }
 
-/// Everything that a run needs beside the row and the server.
+/// Everything that a run needs, except the row and the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) duration: Duration,
@@ -73,7 +73,7 @@ pub(crate) fn run(generator: &mut Generator, server: &Running, work: Work, plan:
         Work::Cycle => {
             let mut go = |count| cycle::run(generator, server.address, CYCLES_AT_ONCE, count);
             let warm_up = go(CYCLES_OF_A_RUN / 10)?;
-            ensure!(warm_up.delivered > 0, "no cycle comes to its end");
+            ensure!(warm_up.delivered > 0, "no cycle completed");
             measure(server, plan, |_| go(CYCLES_OF_A_RUN))
         }
         Work::Memory => memory(generator, server),

@@ -11,7 +11,7 @@ const DELAY_US: u64 = 1_000_000;
 
 impl Exchange {
     /// Sends `frame`, a book update only after what is to go wrong with it.
-    pub(super) fn tell_faulty(&mut self, index: usize, topic: Topic, frame: String) {
+    pub(super) fn publish_faulty(&mut self, index: usize, topic: Topic, frame: String) {
         if !matches!(topic, Topic::Depth | Topic::Book(_)) {
             return self.publish(index, topic, &frame);
         }

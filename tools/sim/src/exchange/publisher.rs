@@ -42,24 +42,24 @@ impl Exchange {
         }
         self.release_held(index);
         match self.venue {
-            Venue::BinanceSpot | Venue::BinanceUsdm => self.tell_binance(index, &step, unix_us),
-            Venue::Kraken => self.tell_kraken(index, &step, unix_us),
-            Venue::Okx | Venue::Bybit | Venue::Deribit => self.tell_numbered(index, &step, unix_us),
+            Venue::BinanceSpot | Venue::BinanceUsdm => self.publish_binance(index, &step, unix_us),
+            Venue::Kraken => self.publish_kraken(index, &step, unix_us),
+            Venue::Okx | Venue::Bybit | Venue::Deribit => self.publish_numbered(index, &step, unix_us),
         }
         self.step_orders(index, unix_us);
     }
 
-    fn tell_binance(&mut self, index: usize, step: &Step, unix_us: u64) {
+    fn publish_binance(&mut self, index: usize, step: &Step, unix_us: u64) {
         let market = &self.markets[index];
         let printer = binance::Printer { venue: self.venue, instrument: &market.instrument, unix_us };
         let asked = |topic| market.subscribers.contains_key(&topic);
         let trade = step.trade.filter(|_| asked(Topic::Trades)).map(|trade| printer.trade(trade));
         let quote = (step.touch_changed && asked(Topic::BestQuote)).then(|| printer.book_ticker(&market.script));
         let depth = asked(Topic::Depth).then(|| printer.depth_update(step));
-        let new_second = unix_us / 1_000_000 != market.told_at_s;
+        let new_second = unix_us / 1_000_000 != market.statistics_at_s;
         let day = (new_second && asked(Topic::DayTicker)).then(|| printer.day_ticker(&market.script, &market.day));
         let mark = (new_second && asked(Topic::MarkPrice)).then(|| printer.mark_price(&market.script));
-        self.markets[index].told_at_s = unix_us / 1_000_000;
+        self.markets[index].statistics_at_s = unix_us / 1_000_000;
         // The best quote leads its depth update at the venue; every fourth one trails here, to have both.
         let (before, after) = if step.last_update_id.is_multiple_of(4) { (None, quote) } else { (quote, None) };
         for (topic, frame) in [
@@ -71,12 +71,12 @@ impl Exchange {
             (Topic::MarkPrice, mark),
         ] {
             if let Some(frame) = frame {
-                self.tell_faulty(index, topic, frame);
+                self.publish_faulty(index, topic, frame);
             }
         }
     }
 
-    fn tell_kraken(&mut self, index: usize, step: &Step, unix_us: u64) {
+    fn publish_kraken(&mut self, index: usize, step: &Step, unix_us: u64) {
         let market = &mut self.markets[index];
         let depths: Vec<u32> = market.windows.keys().copied().collect();
         let old: Vec<_> = depths.into_iter().map(|depth| (depth, market.renew_window(depth))).collect();
@@ -93,17 +93,17 @@ impl Exchange {
             frames.push((Topic::BestQuote, printer.ticker("update", &market.script, &market.day)));
         }
         for (topic, frame) in frames {
-            self.tell_faulty(index, topic, frame);
+            self.publish_faulty(index, topic, frame);
         }
     }
 
     /// OKX, Bybit and Deribit: windows whose updates have numbers.
-    fn tell_numbered(&mut self, index: usize, step: &Step, unix_us: u64) {
+    fn publish_numbered(&mut self, index: usize, step: &Step, unix_us: u64) {
         let Some(numbering) = numbering(self.venue) else { return };
         let turns = self.turn_windows(index, numbering);
         let market = &self.markets[index];
         let asked = |topic| market.subscribers.contains_key(&topic);
-        let new_second = unix_us / 1_000_000 != market.told_at_s;
+        let new_second = unix_us / 1_000_000 != market.statistics_at_s;
         let trade = step.trade.filter(|_| asked(Topic::Trades));
         let quote = step.touch_changed && asked(Topic::BestQuote);
         let day = asked(Topic::DayTicker) && (new_second || self.venue == Venue::Bybit && step.touch_changed);
@@ -164,9 +164,9 @@ impl Exchange {
             }
             Venue::BinanceSpot | Venue::BinanceUsdm | Venue::Kraken => {}
         }
-        self.markets[index].told_at_s = unix_us / 1_000_000;
+        self.markets[index].statistics_at_s = unix_us / 1_000_000;
         for (topic, frame) in frames {
-            self.tell_faulty(index, topic, frame);
+            self.publish_faulty(index, topic, frame);
         }
     }
 

@@ -129,7 +129,7 @@ impl Feed {
         (START.0 + now.0) / 1000 + self.skew_us
     }
 
-    /// One step of an instrument: what is told of it is on its way. Returns when the first of it arrives.
+    /// One step of an instrument: sends its messages. Returns when the first of them arrives.
     pub(super) fn step(&mut self, index: usize, now: Nanos) -> Option<Nanos> {
         let unix_us = self.venue_us(now);
         self.offline.step(index, unix_us);

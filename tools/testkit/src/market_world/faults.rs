@@ -46,7 +46,7 @@ pub(super) enum Claim {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
     pub(super) waiting: VecDeque<(Ill, u64)>,
-    /// The update that comes after the next one, and the steps that it stands for.
+    /// The update after the next one, and the steps that it covers.
     swapped: Option<(Vec<u8>, usize)>,
 }
 

@@ -5,7 +5,7 @@
 pub enum Planted {
     /// (1) A level that the venue deleted stays in what the reader is shown.
     WrongLevel,
-    /// (2) The reader is told that stale books are verified.
+    /// (2) Stale books are reported as verified.
     HidesStale,
     /// (3) Frames of a closed connection come in under the new one's name.
     MixesEpochs,

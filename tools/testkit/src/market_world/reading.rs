@@ -47,7 +47,7 @@ impl Seen {
         [bids, self.depth.asks().iter().map(steps).collect()]
     }
 
-    /// What is wrong with a book that stands as verified; `None` where it is the venue's.
+    /// The difference of a book published as verified; `None` if it equals the venue's.
     pub(super) fn untrue(&self, feed: &Feed, index: usize) -> Option<String> {
         let truth = &feed.truths[index];
         let expected = match feed.market.venue {
@@ -70,7 +70,7 @@ impl Seen {
         })
     }
 
-    /// Whether the book is verified and stands where the venue's does.
+    /// Whether the book is verified and at the venue's update.
     pub(super) fn is_current(&self, feed: &Feed, index: usize) -> bool {
         self.is_verified && feed.truths[index].last().is_some_and(|last| self.sides() == *last)
     }

@@ -21,7 +21,7 @@ pub struct Action {
 pub(super) enum Deed {
     /// A book's next frame suffers it on the way.
     Frame(Ill),
-    /// The venue begins to number the book anew.
+    /// The venue restarts the book's numbering.
     Reset,
     /// The venue's connections stay open, and nothing passes through them.
     HalfOpen,

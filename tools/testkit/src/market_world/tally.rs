@@ -46,7 +46,7 @@ tally! {
     unverified,
     /// Gaps that the engine found.
     gaps,
-    /// Books that it lost and asked for anew.
+    /// Books that it lost and requested again.
     resyncs,
     /// Connections opened.
     connections,

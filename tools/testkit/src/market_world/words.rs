@@ -1,4 +1,4 @@
-//! What a client says to each venue and how it tells their frames apart, from the venues' documentation.
+//! Requests of a client to each venue, and the kinds of its frames, from the venues' documentation.
 
 use sim::{Instrument, Venue};
 

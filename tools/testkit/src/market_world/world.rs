@@ -214,7 +214,7 @@ impl World<'_> {
             self.at(arrives, Event::Arrive { feed });
         }
         let market = self.feeds[feed].market;
-        // So slow in the end that a book can be seen to stand where the venue's stands.
+        // So slow in the end that a book reaches the venue's update.
         let pause = if self.is_calm() { (market.step.0 * CALM).max(market.latency.0 * 3) } else { market.step.0 };
         self.at(Nanos(self.now.0 + pause), Event::Step { feed, index });
     }
@@ -229,7 +229,7 @@ impl World<'_> {
         let index = (draw >> 16) as usize % feed.listed.len();
         match deed {
             Deed::Frame(ill) => feed.layers[index].waiting.push_back((ill, draw)),
-            // A venue that begins to number anew while nothing of it arrives cannot be told from one that goes on.
+            // A venue that restarts its numbering while no frame arrives cannot be distinguished from one that continues.
             Deed::Reset if now < feed.silent_until => {}
             Deed::Reset => feed.offline.fault(index, Fault::Reset),
             Deed::HalfOpen => feed.offline.fault(index, Fault::HalfOpen),
@@ -365,7 +365,7 @@ impl World<'_> {
         let feed = &mut self.feeds[number];
         let is_unreadable = claim == Claim::Unreadable || fault.is_some_and(tt_market::DropReason::is_malformed);
         if is_unreadable && let Some(index) = (0..feed.listed.len()).find(|&index| is_verified(feed, index)) {
-            let what = format!("{} stands as verified after a frame that nobody can read", feed.listed[index].symbol);
+            let what = format!("{} is published as verified after an unreadable frame", feed.listed[index].symbol);
             return self.fail(2, what);
         }
         if let (Kind::Snapshot(index), None) = (kind, fault) {
@@ -374,12 +374,12 @@ impl World<'_> {
         let Kind::Update(index) = kind else { return };
         let symbol = &feed.listed[index].symbol;
         if claim == Claim::Mismatched && is_verified(feed, index) {
-            let what = format!("{symbol} stands as verified after a checksum that does not fit");
+            let what = format!("{symbol} is published as verified after a checksum mismatch");
             return self.fail(2, what);
         }
         if feed.lost[index] && claim == Claim::Whole {
             if is_verified(feed, index) {
-                let what = format!("{symbol} stands as verified after a lost frame and the next one");
+                let what = format!("{symbol} is published as verified after a lost frame and the next one");
                 return self.fail(2, what);
             }
             feed.lost[index] = false;
@@ -389,7 +389,7 @@ impl World<'_> {
             && fault.is_some_and(|fault| !fault.is_malformed())
             && words::is_numbered(feed.market.venue)
         {
-            // It was for nobody; what it carried is missing now, unless it was a copy.
+            // No engine received it; its content is missing now, unless it was a copy.
             self.causes[number] += 1;
         }
     }

@@ -36,7 +36,7 @@ pub(super) enum Flaw {
     UnknownAttribute,
     /// Somebody has taken SHA-256 out of the list that the server sent.
     StrippedOffer,
-    /// Attributes behind MESSAGE-INTEGRITY, which nobody may heed.
+    /// Attributes after MESSAGE-INTEGRITY, which the server must ignore.
     Tail,
 }
 
@@ -162,7 +162,7 @@ impl Ask {
         if self.method == wire::BINDING || (nonce.is_empty() && self.flaw == Flaw::None) {
             return if self.has_fingerprint { writer.fingerprint().0 } else { writer.0 };
         }
-        let name = if self.flaw == Flaw::UnknownUser { b"nobody".to_vec() } else { user_name(user) };
+        let name = if self.flaw == Flaw::UnknownUser { b"stranger".to_vec() } else { user_name(user) };
         let realm = if self.flaw == Flaw::WrongRealm { "example.net" } else { REALM };
         let strange = [nonce, b"x"].concat();
         let nonce = if self.flaw == Flaw::StrangeNonce { &strange } else { nonce };
@@ -237,7 +237,7 @@ pub(super) enum Goal {
 #[derive(Clone, Debug)]
 pub(super) struct Answered {
     pub(super) method: u16,
-    /// `None` where nobody answered.
+    /// `None` without a reply.
     pub(super) code: Option<u16>,
 }
 
@@ -251,7 +251,7 @@ pub(super) struct Client {
     pub(super) relayed: Option<SocketAddr>,
     /// The address of the other family, where it has two.
     pub(super) other: Option<SocketAddr>,
-    /// The last token that it was told.
+    /// The last token that it received.
     pub(super) token: Option<Vec<u8>>,
     pub(super) channels: Vec<(u16, SocketAddr)>,
     pub(super) goal: Goal,
@@ -263,7 +263,7 @@ pub(super) struct Client {
     pub(super) appends_left: u8,
     /// Sets apart the timers of one request from those of another.
     pub(super) timer: u32,
-    /// A stream was cut and has to be connected anew.
+    /// A stream was cut and must be connected again.
     pub(super) is_cut: bool,
     keys: Keys,
     asks: VecDeque<Ask>,
@@ -400,7 +400,7 @@ impl Client {
             return Some(Ok(self.begin(pending.ask, pending.rounds + 1)));
         }
         if code == 400 {
-            // What it was told of algorithms may have been garbled on its way: it asks anew.
+            // The offered algorithms may have been damaged in transit: it asks again.
             self.nonce.clear();
             self.offer.clear();
         }
@@ -459,7 +459,7 @@ impl Client {
         }
     }
 
-    /// The peer that answers whatever it is told, of the relayed address's family.
+    /// The echoing peer of the relayed address's family.
     pub(super) fn echo(&self) -> SocketAddr {
         let is_ipv4 = self.relayed.is_none_or(|relayed| relayed.is_ipv4());
         echo(is_ipv4)

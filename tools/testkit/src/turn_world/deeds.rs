@@ -23,7 +23,7 @@ pub(super) enum Clear {
     SendErrors,
 }
 
-/// A client that nobody serves (RFC 8656 section 21.4).
+/// A client that is never served (RFC 8656 section 21.4).
 pub(super) fn is_barred(place: &Place) -> bool {
     matches!(place.ip, IpAddr::V6(ip) if ip.segments()[0] == 0x2002)
 }

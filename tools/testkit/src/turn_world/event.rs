@@ -47,7 +47,7 @@ pub(super) enum Event {
     Closed {
         flow: FiveTuple,
     },
-    /// The network tells a relay why its datagram was dropped.
+    /// The network reports to a relay why its datagram was dropped.
     Icmp {
         error: IcmpError,
         worker: u16,

@@ -66,7 +66,7 @@ pub(super) fn check(
     let [done] = done else { return delivery.fail(4, format!("{} outputs of one datagram", done.len())) };
     match (expected, done) {
         (Expected::Answer(codes), Done::Reply { to, bytes }) => answer(delivery, model, codes, (to, bytes)),
-        (_, Done::Reply { bytes, .. }) => delivery.fail(4, format!("a reply that nobody asked for: {bytes:02x?}")),
+        (_, Done::Reply { bytes, .. }) => delivery.fail(4, format!("a reply without a request: {bytes:02x?}")),
         (Expected::Answer(codes), Done::Drop(_)) if codes.or_silence => Ok(Lesson::Nothing),
         (Expected::Answer(codes), Done::Drop(reason)) => {
             delivery.fail(9, format!("{reason:?} instead of an answer {:?}", codes.list()))
@@ -88,7 +88,7 @@ pub(super) fn check(
                 return delivery.fail(6, format!("to {client:?}, not to {flow:?}"));
             }
             if !model.seen.contains(flow) {
-                return delivery.fail(4, format!("to {client:?}, which nobody has seen"));
+                return delivery.fail(4, format!("to {client:?}, which sent nothing"));
             }
             let payload = &bytes[*payload_at..payload_at + payload_len];
             if payload != delivery.bytes || carried(bytes, channels, *peer) != Some(payload) {
@@ -107,7 +107,7 @@ pub(super) fn check(
     }
 }
 
-/// The same for an ICMP error that a relay was told of.
+/// The same for an ICMP error of a relay.
 pub(super) fn error(
     delivery: &Delivery<'_>,
     expected: Option<&([u8; 8], Expected<'_>)>,
@@ -175,7 +175,7 @@ fn answer(
     }
     let proven = codes.user.filter(|_| code != 438);
     if !is_signed(model, proven, &request, &reply) {
-        return fail(9, "signed for nobody, or not at all");
+        return fail(9, "signed with a wrong key, or not at all");
     }
     if matches!(code, 401 | 438) != reply.has(wire::NONCE) || reply.has(wire::NONCE) != reply.has(wire::REALM) {
         return fail(9, "NONCE and REALM belong to 401 and 438");
@@ -303,8 +303,8 @@ fn grant(
             let code = if model.serves(worker, missing) { 8 } else { 40 };
             let class = if code == 8 { 5 } else { 4 };
             let says = [if missing { 1 } else { 2 }, 0, class, code];
-            let is_told = reply.get(wire::ADDRESS_ERROR_CODE) == Some(&says[..]);
-            (is_told && !model.waits(worker, missing, even), None)
+            let is_reported = reply.get(wire::ADDRESS_ERROR_CODE) == Some(&says[..]);
+            (is_reported && !model.waits(worker, missing, even), None)
         }
         (Wanted::One { .. } | Wanted::Pair { .. } | Wanted::Both { .. } | Wanted::Reserved(_), _) => (false, None),
     };

@@ -50,7 +50,7 @@ impl Flow {
     }
 }
 
-/// Whether something with an end is still there: for [`LATE`] behind it nobody knows.
+/// Whether something with an end is still there: for [`LATE`] after it that is undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Alive {
     No,
@@ -103,7 +103,7 @@ pub(super) struct Claim {
     pub(super) worker: u16,
     /// IPv4 and IPv6, at least one of them.
     pub(super) legs: [Option<Leg>; 2],
-    /// The token that its answer told of.
+    /// The token in its reply.
     pub(super) token: Option<u64>,
 }
 
@@ -382,8 +382,8 @@ impl Model {
         let is_modern = list.is_some() || choice.is_some();
         let algorithm = match chosen {
             _ if !is_modern => Algorithm::Md5,
-            // Nobody whose nonces say so has offered anything.
-            chosen if !tells_of_algorithms(nonce) => chosen.unwrap_or(Algorithm::Md5),
+            // A nonce without the feature offers no algorithms.
+            chosen if !offers_algorithms(nonce) => chosen.unwrap_or(Algorithm::Md5),
             Some(chosen) if self.rules.offers_sha256 && list == Some(OFFER) => chosen,
             Some(_) | None => return self.unproven(now, flow, Codes::one(400)),
         };
@@ -409,7 +409,7 @@ impl Model {
 }
 
 /// RFC 8489 section 9.2: the nonce cookie, and the first bit of the security features behind it.
-fn tells_of_algorithms(nonce: &[u8]) -> bool {
+fn offers_algorithms(nonce: &[u8]) -> bool {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let features = nonce.strip_prefix(b"obMatJos2").filter(|rest| rest.len() >= 4).and_then(<[u8]>::first);
     let value = features.and_then(|digit| DIGITS.iter().position(|known| known == digit));

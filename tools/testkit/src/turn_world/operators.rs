@@ -1,4 +1,4 @@
-//! What operators do to a running server, and what the network tells it.
+//! Actions of operators on a running server, and ICMP errors from the network.
 
 use tt_model::{FiveTuple, Nanos};
 use tt_turn::relay::{IcmpError, RelayId};
@@ -55,12 +55,12 @@ impl World<'_> {
         self.later(Nanos(draw.between(1_000_000, 20_000_000)), Event::Icmp { error, worker });
     }
 
-    /// The server is told of an error, and everything about that is checked.
+    /// The server receives an ICMP error, and its reaction is checked.
     pub(super) fn learn_of_error(&mut self, worker: u16, error: IcmpError) -> Result<(), Failure> {
         self.pass()?;
         let peer = error.peer;
-        let nobody = FiveTuple { client: peer, server: peer, transport: tt_model::Transport::Udp };
-        let delivery = Delivery { now: self.now, worker, flow: &nobody, bytes: &[error.kind, error.code] };
+        let no_client = FiveTuple { client: peer, server: peer, transport: tt_model::Transport::Udp };
+        let delivery = Delivery { now: self.now, worker, flow: &no_client, bytes: &[error.kind, error.code] };
         let before = self.host.tables(worker);
         let expected = self.model.expect_of_error(self.now, worker, &error);
         let done = self.host.icmp(self.now, worker, error);

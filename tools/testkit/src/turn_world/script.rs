@@ -24,7 +24,7 @@ pub(super) enum Deed {
     Say {
         client: usize,
     },
-    /// The client's NAT gives it another port, or a stream is connected anew.
+    /// The client's NAT gives it another port, or a stream is reconnected.
     Rebind {
         client: usize,
     },
@@ -58,7 +58,7 @@ pub(super) enum Deed {
         for_s: u64,
     },
     Steer,
-    /// The server makes no new allocation from now on, until it is started anew.
+    /// The server makes no new allocation from now on, until it is restarted.
     Drain,
     /// The operator denies one of the peers from now on.
     DenyPeer {

@@ -113,7 +113,7 @@ pub(super) struct Rules {
     pub(super) error_budget: Option<(u32, u32)>,
     /// How long a relay rests behind an allocation.
     pub(super) rest_s: u64,
-    /// SHA-256 is offered beside MD5.
+    /// SHA-256 is offered in addition to MD5.
     pub(super) offers_sha256: bool,
     /// A restarted server keeps its nonce key.
     pub(super) keeps_nonce_key: bool,
@@ -260,7 +260,7 @@ fn place(draw: &mut Draw, features: &Features, users: usize, nats: u64) -> Place
     let ip: IpAddr = if is_ipv4 {
         Ipv4Addr::from_bits(0xC612_0001 + nat as u32).into()
     } else if draw.chance(1, 32) {
-        // A client behind 6to4, whom nobody serves.
+        // A client behind 6to4, which is never served.
         Ipv6Addr::new(0x2002, 1, 0, 0, 0, 0, 0, nat as u16).into()
     } else {
         Ipv6Addr::new(0x2001, 0xDB8, 0, nat as u16, 0, 0, 0, 1).into()

@@ -77,7 +77,7 @@ impl World<'_> {
         }
     }
 
-    /// A stream breaks, and both ends are told.
+    /// A stream breaks at both ends.
     pub(super) fn cut(&mut self, client: usize) {
         let flow = self.clients[client].flow();
         self.clients[client].is_cut = true;

@@ -49,7 +49,7 @@ const HEADER_LEN: usize = 20;
 
 pub(super) type TransactionId = [u8; 12];
 
-/// A message being written. Lengths are right; what stands in it is up to the writer.
+/// A message being written. Lengths are correct; the content is up to the writer.
 #[derive(Clone, Debug)]
 pub(super) struct Writer(pub(super) Vec<u8>);
 
@@ -336,7 +336,7 @@ impl<'a> Reading<'a> {
         self.find(INTEGRITY).is_some_and(|found| self.value(found) == self.covered(found, 20, |parts| key.sha1(parts)))
     }
 
-    /// The code over what stands before an attribute, with the length that counts it and nothing behind it.
+    /// The code over the bytes before an attribute, with the length up to and including it.
     fn covered<const N: usize>(&self, found: Attribute, len: usize, mac: impl Fn(&[&[u8]]) -> [u8; N]) -> [u8; N] {
         let length = (found.at + len - HEADER_LEN) as u16;
         mac(&[&self.bytes[..2], &length.to_be_bytes(), &self.bytes[4..found.at - 4]])

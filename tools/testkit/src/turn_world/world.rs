@@ -67,7 +67,7 @@ pub struct Outcome {
     pub lines: Vec<String>,
 }
 
-/// Plays a script, on a server with a planted fault where there is one.
+/// Plays a script, on a server with an optional injected fault.
 #[must_use]
 pub fn play(script: &Script, planted: Option<Planted>, telling: Telling) -> Outcome {
     let mut world = World::new(script, planted, telling);
@@ -300,8 +300,8 @@ impl<'s> World<'s> {
         }
         let lesson = match self.second_hop(worker, &expected) {
             None => invariants::check(&delivery, &self.model, &expected, &done)?,
-            Some((nobody, bytes, second)) => {
-                let delivery = Delivery { now: self.now, worker, flow: &nobody, bytes };
+            Some((no_client, bytes, second)) => {
+                let delivery = Delivery { now: self.now, worker, flow: &no_client, bytes };
                 invariants::check(&delivery, &self.model, &second, &done)?
             }
         };
@@ -341,16 +341,16 @@ impl<'s> World<'s> {
         if let Expected::ToClient { sure, .. } = &mut second {
             *sure = (*sure).min(*first);
         }
-        let nobody = FiveTuple { client: from, server: from, transport: tt_model::Transport::Udp };
-        Some((nobody, payload, second))
+        let no_client = FiveTuple { client: from, server: from, transport: tt_model::Transport::Udp };
+        Some((no_client, payload, second))
     }
 
     /// A relay receives a datagram.
     fn receive(&mut self, relay: RelayPlace, from: SocketAddr, bytes: &[u8]) -> Result<(), Failure> {
         self.pass()?;
         self.tally.delivered += 1;
-        let nobody = FiveTuple { client: from, server: from, transport: tt_model::Transport::Udp };
-        let delivery = Delivery { now: self.now, worker: relay.0, flow: &nobody, bytes };
+        let no_client = FiveTuple { client: from, server: from, transport: tt_model::Transport::Udp };
+        let delivery = Delivery { now: self.now, worker: relay.0, flow: &no_client, bytes };
         let before = self.host.tables(relay.0);
         let expected = self.model.expect_of_peer(self.now, relay, from);
         let done = self.host.peer(self.now, relay, from, bytes);

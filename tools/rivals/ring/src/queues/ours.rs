@@ -81,7 +81,7 @@ impl ReceivesBatches for RingOut {
     }
 }
 
-/// The ring of whole intents: an event of 64 bytes beside the sequence takes two lines.
+/// The ring of whole intents: an event of 64 bytes and the sequence take two cache lines.
 pub(super) struct WideIn(pub(super) Producer<OrderIntent>);
 
 /// The other end.

@@ -35,19 +35,19 @@ impl Model {
             let same = claim.tid == message.tid && claim.user == user;
             (alive(claim.expires(), now), Codes::one(if same { 0 } else { 437 }))
         });
-        let anew = match wanted(message) {
+        let fresh = match wanted(message) {
             Err(code) => Codes::one(code),
-            Ok(wanted) => self.allocate_anew(now, worker, flow, user, wanted),
+            Ok(wanted) => self.allocate_new(now, worker, flow, user, wanted),
         };
-        let anew = if is_tunnel(flow.client.ip()) || self.is_draining {
-            if anew.allow(0) { Codes::one(403) } else { anew.and(403) }
+        let fresh = if is_tunnel(flow.client.ip()) || self.is_draining {
+            if fresh.allow(0) { Codes::one(403) } else { fresh.and(403) }
         } else {
-            anew
+            fresh
         };
         match existing {
             Some((Alive::Yes, codes)) => codes,
-            Some((Alive::Maybe, codes)) => codes.and_all(&anew),
-            Some((Alive::No, _)) | None => anew,
+            Some((Alive::Maybe, codes)) => codes.and_all(&fresh),
+            Some((Alive::No, _)) | None => fresh,
         }
     }
 
@@ -63,7 +63,7 @@ impl Model {
     }
 
     /// A well-formed Allocate on a free five-tuple: does it fit?
-    fn allocate_anew(&self, now: Nanos, worker: u16, flow: &Flow, user: usize, wanted: Wanted) -> Codes {
+    fn allocate_new(&self, now: Nanos, worker: u16, flow: &Flow, user: usize, wanted: Wanted) -> Codes {
         let pool = &self.pools[usize::from(worker)];
         let mut units = 1;
         let (mut fits, mut doubts) = (true, Codes::default());
@@ -85,7 +85,7 @@ impl Model {
                 match held {
                     None | Some((_, Alive::No)) => return guess,
                     Some((held, _)) if held.relay.0 != worker => return Codes::one(508).and_all(&guess),
-                    // Whoever reserved it has paid; where another user claims it, the bill is made out anew.
+                    // Whoever reserved it has paid; where another user claims it, the cost moves to that user.
                     Some((held, is_alive)) => {
                         units = u32::from(held.user != user);
                         if is_alive == Alive::Maybe {

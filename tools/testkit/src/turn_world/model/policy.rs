@@ -13,7 +13,7 @@ const DENIED: &str = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.
 pub(super) struct Policy {
     /// Address and mask, IPv4 as IPv6's mapped bits.
     denied: Vec<(bool, u128, u128)>,
-    /// What the operator denies beside it.
+    /// Peers that the operator denies in addition.
     pub(super) also: Vec<IpAddr>,
 }
 

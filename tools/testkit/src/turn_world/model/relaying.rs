@@ -64,7 +64,7 @@ impl Model {
         error: &IcmpError,
     ) -> Option<([u8; 8], Expected<'static>)> {
         let peer = error.peer;
-        let tells_mtu = match (peer.is_ipv4(), error.kind) {
+        let has_mtu = match (peer.is_ipv4(), error.kind) {
             (true, 3) => error.code == 4,
             (false, 2) => true,
             (true, 11) | (false, 1 | 3) => false,
@@ -74,7 +74,7 @@ impl Model {
         let leg = self.claims.get(flow)?.leg_of(peer).filter(|leg| leg.relay.1 == error.relay.0)?;
         let sure = alive(leg.expires, now).min(leg.permission(peer.ip(), now));
         let type_and_code = (u16::from(error.kind) << 9 | u16::from(error.code)).to_be_bytes();
-        let mtu = if tells_mtu { error.mtu } else { 0 }.to_be_bytes();
+        let mtu = if has_mtu { error.mtu } else { 0 }.to_be_bytes();
         let value = [0, 0, type_and_code[0], type_and_code[1], mtu[0], mtu[1], mtu[2], mtu[3]];
         let expected = Expected::ToClient { sure, flow: *flow, channels: Vec::new(), peer };
         (sure != Alive::No).then_some((value, expected))
