@@ -49,6 +49,24 @@ impl SplitMix64 {
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.next_u64() as u128 * bound as u128) >> 64) as u64
     }
+
+    /// Returns an index of `len` items, or 0 if `len` is 0.
+    #[inline]
+    pub const fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    /// Returns `N` bytes, each from a number of its own.
+    #[inline]
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        core::array::from_fn(|_| self.next_u64() as u8)
+    }
+
+    /// Puts `items` in random order (Fisher and Yates), with one number for each item but the first.
+    #[inline]
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        (1..items.len()).rev().for_each(|last| items.swap(last, self.index(last + 1)));
+    }
 }
 
 #[cfg(test)]
@@ -78,5 +96,16 @@ mod tests {
         (0..6_000).for_each(|_| counts[random.below(6) as usize] += 1);
         assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
         assert!((0..1_000).all(|_| random.below(u64::MAX) < u64::MAX));
+    }
+
+    /// The reference's numbers of seed 1234567: their low bytes, and the high words of their products with 4, 3 and 2,
+    /// which are the indexes 1, 0 and 1.
+    #[test]
+    fn bytes_and_orders_follow_from_the_sequence() {
+        assert_eq!(SplitMix64::new(1_234_567).bytes(), [0x85, 0xa5, 0x77, 0x3f, 0xcd]);
+        let mut items = ['a', 'b', 'c', 'd'];
+        SplitMix64::new(1_234_567).shuffle(&mut items);
+        assert_eq!(items, ['c', 'd', 'a', 'b']);
+        SplitMix64::new(1).shuffle::<u8>(&mut []);
     }
 }

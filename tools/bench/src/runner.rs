@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
 use tt_meter::Calibration;
+use tt_model::SplitMix64;
 use tt_os::{clock, stdout};
 
 use crate::count::{self, TraceeArguments};
@@ -20,7 +21,6 @@ use crate::harness::results::{Destination, write, write_document};
 use crate::report::{Bootstrap, Build, Document, Report, Row, Samples, Unit};
 use crate::rows::market;
 use crate::rows::registry::{self, Selection};
-use fastrand::Rng;
 
 /// What `truetick bench` runs, and where the result goes.
 #[derive(Clone, Debug)]
@@ -127,7 +127,7 @@ fn measure(
     plan: &Plan,
     pinned_to: Option<usize>,
 ) -> anyhow::Result<()> {
-    let mut random = Rng::with_seed(plan.seed);
+    let mut random = SplitMix64::new(plan.seed);
     let mut order: Vec<usize> = (0..benches.len()).collect();
     for block in 0..plan.blocks {
         progress(&format!("block {}/{}", block + 1, plan.blocks));

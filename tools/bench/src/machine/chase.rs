@@ -5,6 +5,7 @@ use nix::errno::Errno;
 use std::hint::black_box;
 use std::io;
 use tt_meter::Calibration;
+use tt_model::SplitMix64;
 use tt_os::caches::Caches;
 use tt_os::pages::{PageSize, Pages, SMALL};
 
@@ -47,7 +48,7 @@ impl Chase {
             Lines::OneOfEachPage => (0..bytes / SMALL).map(line_of_page).collect(),
         };
         // Neighbours in time are strangers in place.
-        fastrand::Rng::with_seed(0x7472_7565).shuffle(&mut offsets);
+        SplitMix64::new(0x7472_7565).shuffle(&mut offsets);
         let memory = pages.bytes_mut();
         for (index, from) in offsets.iter().enumerate() {
             let to = offsets[(index + 1) % offsets.len()];

@@ -1,7 +1,7 @@
 //! Intervals by resampling whole blocks, because neighbouring samples are not independent.
 
-use fastrand::Rng;
 use serde::Serialize;
+use tt_model::SplitMix64;
 use tt_status::distribution::rank;
 
 use crate::report::Samples;
@@ -73,11 +73,11 @@ impl Bootstrap {
             return None;
         }
         let value = statistic(&(0..blocks).collect::<Vec<_>>());
-        let mut random = Rng::with_seed(self.seed);
+        let mut random = SplitMix64::new(self.seed);
         let mut draw = vec![0; blocks];
         let mut values: Vec<f64> = (0..self.resamples.max(1))
             .map(|_| {
-                draw.iter_mut().for_each(|block| *block = random.usize(..blocks));
+                draw.iter_mut().for_each(|block| *block = random.index(blocks));
                 statistic(&draw)
             })
             .collect();
@@ -116,19 +116,19 @@ fn cumulative(block: &[f64], grid: &[f64]) -> Vec<u32> {
 mod tests {
     use super::Bootstrap;
     use crate::report::Samples;
-    use fastrand::Rng;
+    use tt_model::SplitMix64;
 
     const BOOTSTRAP: Bootstrap = Bootstrap { resamples: 1_000, seed: 7 };
 
-    fn draw(random: &mut Rng, mean: f64, block_shift: f64) -> Vec<f64> {
-        let shift = block_shift * (random.usize(..2001) as f64 / 1000.0 - 1.0);
-        (0..200).map(|_| mean + shift + random.usize(..2001) as f64 / 1000.0 - 1.0).collect()
+    fn draw(random: &mut SplitMix64, mean: f64, block_shift: f64) -> Vec<f64> {
+        let shift = block_shift * (random.index(2001) as f64 / 1000.0 - 1.0);
+        (0..200).map(|_| mean + shift + random.index(2001) as f64 / 1000.0 - 1.0).collect()
     }
 
     /// The truth lies in a 95 % interval in about 95 of 100 experiments, also where blocks differ.
     #[test]
     fn intervals_cover_the_truth_as_often_as_they_say() {
-        let mut random = Rng::with_seed(99);
+        let mut random = SplitMix64::new(99);
         let (mut mean_hits, mut median_hits) = (0, 0);
         for _ in 0..100 {
             let mut samples = Samples::new();

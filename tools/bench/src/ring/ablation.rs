@@ -6,12 +6,12 @@ use crate::report::ring::{Ablation, AblationStep, StepFigures, Verdict};
 use crate::report::{Bootstrap, Estimate, Samples};
 use anyhow::{Context as _, ensure};
 use tt_meter::Calibration;
+use tt_model::SplitMix64;
 
 use super::latencies::figures;
 use super::machine::Granted;
 use super::rounds::Sizes;
 use crate::rows::ring::evaluator::{GATE_SETUP, orders};
-use fastrand::Rng;
 
 /// Different orders.
 const ORDERS: usize = 1 << 14;
@@ -56,7 +56,7 @@ pub(super) fn run(
     let orders = Orders::of(orders(142, ORDERS));
     let expected = accepted();
     let mut builds = Builds::new();
-    let mut random = Rng::with_seed(rounds as u64);
+    let mut random = SplitMix64::new(rounds as u64);
     for round in 0..rounds {
         progress(round + 1, rounds);
         let mut order: Vec<usize> = (0..builds.switches.len()).collect();

@@ -5,10 +5,10 @@ use crate::report::Bootstrap;
 use crate::report::ring::LayoutFigures;
 use anyhow::{Context as _, ensure};
 use tt_meter::Calibration;
+use tt_model::SplitMix64;
 
 use super::latencies::{PLACEMENTS, mean};
 use super::rounds::Sizes;
-use fastrand::Rng;
 
 /// Slots, events before the recorded ones, recorded events one at a time, and events as fast as they go, of each run.
 const SLOTS: usize = 1_024;
@@ -28,7 +28,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Vec<LayoutFigures>> {
     let cpus = sizes.threads.cpus.context("two CPUs are needed")?;
     let plan = LayoutPlan { cpus, capacity: SLOTS, warmup: WARMUP, events: EVENTS, stream_events: STREAM };
-    let mut random = Rng::with_seed(sizes.rounds as u64);
+    let mut random = SplitMix64::new(sizes.rounds as u64);
     let mut order = Layout::ALL;
     let mut runs: Vec<(Layout, LayoutRun)> = Vec::new();
     for round in 0..sizes.rounds {

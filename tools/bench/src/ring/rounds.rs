@@ -10,14 +10,13 @@ use crate::machine::{Jitter, JitterPlan, Threads, spin};
 use crate::report::ring::Run;
 use anyhow::{Context as _, ensure};
 use tt_meter::{Calibration, Off};
-use tt_model::{OrderIntent, OrderTerms};
+use tt_model::{OrderIntent, OrderTerms, SplitMix64};
 use tt_risk::Limits;
 use tt_sync::spsc::ring;
 
 use super::Options;
 use crate::rows::ring::evaluator::{digest, gate, orders};
 use crate::rows::ring::reference::Reference;
-use fastrand::Rng;
 
 /// Different orders; a run sends them over and over.
 const ORDERS: usize = 1 << 16;
@@ -158,7 +157,7 @@ impl Rounds {
     /// # Errors
     /// The threads cannot be placed, or an answer is not the expected one.
     pub(super) fn make(&mut self, progress: &dyn Fn(usize, usize)) -> anyhow::Result<()> {
-        let mut random = Rng::with_seed(self.sizes.rounds as u64);
+        let mut random = SplitMix64::new(self.sizes.rounds as u64);
         for round in 0..self.sizes.rounds {
             progress(round + 1, self.sizes.rounds);
             self.spin()?;

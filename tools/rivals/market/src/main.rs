@@ -21,7 +21,7 @@ use bench::harness::notes::Stamp;
 use bench::harness::random::shuffled;
 use bench::report::{Look, Runs};
 use clap::{Parser, Subcommand};
-use fastrand::Rng;
+use tt_model::SplitMix64;
 use tt_os::readings::Readings;
 
 use gauge::Gauge;
@@ -137,7 +137,7 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
     Runs::append(&out, &notes, &COLUMNS, &[])?;
 
     let first = Runs::read(&out)?.next_round();
-    let mut order = Rng::with_seed(flags.seed ^ first << 32);
+    let mut order = SplitMix64::new(flags.seed ^ first << 32);
     let (began, time_max) = (Instant::now(), Duration::from_secs(flags.seconds_max));
     for number in 0..rounds {
         if began.elapsed() > time_max {

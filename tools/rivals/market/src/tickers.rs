@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::{PoisonError, RwLock};
 
 use anyhow::ensure;
-use fastrand::Rng;
+use tt_model::SplitMix64;
 
 use crate::books::Timing;
 use crate::gauge::Gauge;
@@ -49,12 +49,12 @@ pub(crate) fn symbols(instruments: usize) -> Vec<String> {
 
 /// `count` tickers for instruments in no order.
 pub(crate) fn tickers(seed: u64, instruments: usize, count: usize) -> Vec<Ticker> {
-    let mut random = Rng::with_seed(seed);
+    let mut random = SplitMix64::new(seed);
     let one = |number: usize| {
-        let px = 10_000 + random.usize(..1_000_000) as i64;
-        let mut qty = || 1 + random.usize(..100_000) as i64;
+        let px = 10_000 + random.index(1_000_000) as i64;
+        let mut qty = || 1 + random.index(100_000) as i64;
         let (bid, ask) = ((px, qty()), (px + 1, qty()));
-        Ticker { symbol: random.usize(..instruments), update_id: 1 + number as u64, bid, ask }
+        Ticker { symbol: random.index(instruments), update_id: 1 + number as u64, bid, ask }
     };
     (0..count).map(one).collect()
 }

@@ -8,9 +8,8 @@ use bench::harness::notes::Stamp;
 use bench::harness::random::shuffled;
 use bench::loops::read_whole;
 use bench::report::Runs;
-use fastrand::Rng;
 use tt_meter::{Calibration, Off};
-use tt_model::{OrderIntent, OrderTerms};
+use tt_model::{OrderIntent, OrderTerms, SplitMix64};
 use tt_os::readings::Readings;
 use tt_risk::Limits;
 
@@ -64,7 +63,7 @@ pub(crate) fn run(campaign: &Campaign, stamp: &Stamp, calibration: &Calibration)
         orders: orders::orders(142, orders::ORDERS, SMALL),
         near: judging::Bench::new(false),
         far: judging::Bench::new(true),
-        order: Rng::with_seed(campaign.seed ^ first << 32),
+        order: SplitMix64::new(campaign.seed ^ first << 32),
     };
     course.near.verify()?;
     course.far.verify()?;
@@ -88,7 +87,7 @@ struct Course<'a> {
     orders: Vec<OrderTerms>,
     near: judging::Bench,
     far: judging::Bench,
-    order: Rng,
+    order: SplitMix64,
 }
 
 impl Course<'_> {

@@ -1,7 +1,6 @@
 //! The gate that judges, and the orders that it judges: those of the row `evaluator_ns` of `truetick bench`.
 
-use fastrand::Rng;
-use tt_model::{InstrumentId, IntentKind, Notional, OrderSide, OrderTerms, Price, Qty};
+use tt_model::{InstrumentId, IntentKind, Notional, OrderSide, OrderTerms, Price, Qty, SplitMix64};
 use tt_risk::{Capacity, Exposure, Gate, InstrumentLimits, Limits, Mark, Rate};
 
 /// Different orders.
@@ -77,23 +76,23 @@ pub(crate) fn reset(gate: &mut Gate, size: Size) {
 
 /// Orders of which about one in three breaks a limit, one in ten is a market order.
 pub(crate) fn orders(seed: u64, count: usize, size: Size) -> Vec<OrderTerms> {
-    let mut random = Rng::with_seed(seed);
+    let mut random = SplitMix64::new(seed);
     let one = |index: usize| {
-        let instrument = random.usize(..size.instruments as usize) as u32;
+        let instrument = random.index(size.instruments as usize) as u32;
         let width = reference_px(instrument) * i64::from(COLLAR_BPS) / 10_000;
-        let away = random.usize(..2 * width as usize + 100) as i64 - width - 50;
+        let away = random.index(2 * width as usize + 100) as i64 - width - 50;
         let px = reference_px(instrument) + away;
-        let qty = 10 * random.usize(..510) as i64;
-        let exact = random.usize(..8) != 0;
+        let qty = 10 * random.index(510) as i64;
+        let exact = random.index(8) != 0;
         OrderTerms {
             client_id: index as u64,
             limit_px: Price(if exact { px / 5 * 5 } else { px }),
-            qty: Qty(if random.usize(..16) == 0 { qty + 1 } else { qty }),
-            account: random.usize(..usize::from(size.accounts)) as u16,
-            strategy: random.usize(..8) as u16,
+            qty: Qty(if random.index(16) == 0 { qty + 1 } else { qty }),
+            account: random.index(usize::from(size.accounts)) as u16,
+            strategy: random.index(8) as u16,
             instrument: InstrumentId(instrument),
-            kind: if random.usize(..10) == 0 { IntentKind::Market } else { IntentKind::Limit },
-            side: if random.usize(..2) == 0 { OrderSide::Buy } else { OrderSide::Sell },
+            kind: if random.index(10) == 0 { IntentKind::Market } else { IntentKind::Limit },
+            side: if random.index(2) == 0 { OrderSide::Buy } else { OrderSide::Sell },
             ..OrderTerms::default()
         }
     };

@@ -1,12 +1,12 @@
 //! Rounds: every row against every server, servers in a new order each time, each round in fresh processes.
 
 use bench::harness::random::shuffled;
-use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use tt_model::SplitMix64;
 
 use crate::environment;
 use crate::process;
@@ -68,7 +68,7 @@ pub(crate) fn run(campaign: &Campaign, places: &Places, cores: Cores) -> anyhow:
     notes.extend(alone(campaign, &mut generator)?);
     record::append(&campaign.out, &notes, &[])?;
     let first = first_round(&campaign.out)?;
-    let order = Rng::with_seed(campaign.seed ^ first);
+    let order = SplitMix64::new(campaign.seed ^ first);
     let mut rounds = Rounds { campaign, places, cores, generator, stamp, order };
     let began = Instant::now();
     if campaign.counts_calls {
@@ -109,7 +109,7 @@ struct Rounds<'a> {
     cores: Cores,
     generator: Generator,
     stamp: Stamp,
-    order: Rng,
+    order: SplitMix64,
 }
 
 impl Rounds<'_> {

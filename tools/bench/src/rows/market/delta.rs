@@ -2,7 +2,7 @@
 
 use crate::report::{Sizes, Statistic};
 use anyhow::ensure;
-use tt_model::Nanos;
+use tt_model::{Nanos, SplitMix64};
 use tt_venue::Venue;
 use tt_venue::event::{BookDelta, Event};
 
@@ -12,7 +12,6 @@ use super::state::plural;
 use super::updates::{Places, Updates};
 use super::{Size, label};
 use crate::harness::operation::{Label, Operation};
-use fastrand::Rng;
 
 /// Updates of all instruments together at most, where there are several.
 const INPUTS: usize = 40_000;
@@ -61,7 +60,7 @@ impl Delta {
         let each = if instruments == 1 { places.apart - 1 } else { each };
         let names = (0..instruments).map(|number| symbol(number, instruments)).collect::<anyhow::Result<Vec<_>>>()?;
         let mut order: Vec<usize> = (0..instruments).collect();
-        let mut random = Rng::with_seed(551);
+        let mut random = SplitMix64::new(551);
         let mut inputs = Vec::with_capacity(each * instruments);
         for round in 1..=each {
             random.shuffle(&mut order);

@@ -3,7 +3,7 @@
 use crate::report::Sizes;
 use anyhow::{Context as _, ensure};
 use tt_meter::Off;
-use tt_model::Nanos;
+use tt_model::{Nanos, SplitMix64};
 use tt_venue::Venue;
 
 use super::delta::spread;
@@ -13,7 +13,6 @@ use super::state::plural;
 use super::updates::{Places, Updates};
 use super::{Size, label};
 use crate::harness::operation::{Label, Operation};
-use fastrand::Rng;
 
 /// Frames of all instruments together at most, where there are several.
 const INPUTS: usize = 120_000;
@@ -36,7 +35,7 @@ pub(super) fn inputs(capture: &Capture, updates: &Updates, places: &Places, inst
     let shortest = begins.iter().zip(ends).map(|(begin, end)| end - begin).min().unwrap_or(0);
     let each = if instruments == 1 { shortest } else { (INPUTS / instruments).clamp(1, shortest) };
     let mut order: Vec<usize> = (0..instruments).collect();
-    let mut random = Rng::with_seed(144);
+    let mut random = SplitMix64::new(144);
     let mut inputs = Vec::with_capacity(each * instruments);
     for round in 0..each {
         random.shuffle(&mut order);

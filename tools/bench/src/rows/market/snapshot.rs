@@ -3,7 +3,7 @@
 use crate::report::{Bootstrap, Row, RowText, Samples, Statistic, Unit};
 use anyhow::{Context as _, ensure};
 use tt_meter::{Calibration, Clock, Probe, Stage, Stamp};
-use tt_model::Nanos;
+use tt_model::{Nanos, SplitMix64};
 
 use super::rig::{Rig, Setup, pair};
 use super::source::{Capture, usdm_updates};
@@ -12,7 +12,6 @@ use super::{ENGINE, Size, label};
 use crate::harness::cache_eviction;
 use crate::harness::operation::{Bench, Finished, Label};
 use crate::harness::plan::Plan;
-use fastrand::Rng;
 
 const LEVELS: usize = 1_000;
 const BODIES: usize = 64;
@@ -27,7 +26,7 @@ pub(super) struct Snapshot {
     bodies: Vec<Body>,
     origin: &'static str,
     size: Size,
-    random: Rng,
+    random: SplitMix64,
     next: usize,
     samples: Samples,
     cold: Samples,
@@ -53,7 +52,7 @@ impl Snapshot {
     /// # Errors
     /// The source cannot be read, or the engine refuses the instruments.
     pub(super) fn new(size: Size) -> anyhow::Result<Self> {
-        let mut random = Rng::with_seed(444);
+        let mut random = SplitMix64::new(444);
         let (bodies, origin) = bodies(size.instruments, &mut random)?;
         let pages = size.instruments.saturating_mul(100).max(8_192);
         let pages = if size.instruments > CAPTURED_MAX { pages } else { pages.saturating_mul(8) };
@@ -74,7 +73,7 @@ impl Snapshot {
     fn one(&mut self, calibration: &Calibration) -> anyhow::Result<f64> {
         let body = &self.bodies[self.next % self.bodies.len()];
         self.next += 1;
-        let id = self.rig.await_snapshot(self.random.usize(..self.size.instruments), NOW)?;
+        let id = self.rig.await_snapshot(self.random.index(self.size.instruments), NOW)?;
         let mut probe = AfterParse { clock: calibration.clock, parsed: Stamp::default() };
         let applied = self.rig.engine.handle_snapshot(NOW, id, body.text.as_bytes(), &mut probe);
         let end = calibration.clock.end();
@@ -87,7 +86,7 @@ impl Snapshot {
 }
 
 /// The captured book at places of the session where it has as many levels, else made ones.
-fn bodies(instruments: usize, random: &mut Rng) -> anyhow::Result<(Vec<Body>, &'static str)> {
+fn bodies(instruments: usize, random: &mut SplitMix64) -> anyhow::Result<(Vec<Body>, &'static str)> {
     if instruments <= CAPTURED_MAX {
         let places = usdm_updates()?.places(BODIES, LEVELS);
         if places.len_min >= LEVELS {
@@ -98,12 +97,12 @@ fn bodies(instruments: usize, random: &mut Rng) -> anyhow::Result<(Vec<Body>, &'
 }
 
 /// A body with random gaps and quantities.
-fn made(random: &mut Rng) -> Body {
+fn made(random: &mut SplitMix64) -> Body {
     let mut side = |first: i64, way: i64| {
         let mut px = first;
         let mut level = || {
-            px += way * (1 + random.usize(..3) as i64);
-            (px, 1 + random.usize(..100_000) as i64)
+            px += way * (1 + random.index(3) as i64);
+            (px, 1 + random.index(100_000) as i64)
         };
         (0..LEVELS).map(|_| level()).collect::<Vec<Pair>>()
     };

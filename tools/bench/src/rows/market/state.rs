@@ -3,7 +3,7 @@
 use crate::report::Statistic;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{InstrumentId, Nanos, SplitMix64};
 use tt_venue::Venue;
 use tt_venue::event::{Event, EventBuffer, OrderId};
 
@@ -12,7 +12,6 @@ use super::source::{Capture, is_of};
 use super::updates::Pair;
 use super::{Size, label};
 use crate::harness::operation::{Label, Operation};
-use fastrand::Rng;
 
 /// Positions in each instrument that a mark price values.
 const POSITIONS: usize = 3;
@@ -147,10 +146,10 @@ impl State {
         let (first, last) = (tickers.first().context("no ticker in the session")?.0, tickers[tickers.len() - 1].0);
         let count = if instruments == 1 { tickers.len() } else { INPUTS };
         let names = (0..instruments).map(|number| symbol(number, instruments)).collect::<anyhow::Result<Vec<_>>>()?;
-        let mut random = Rng::with_seed(310);
+        let mut random = SplitMix64::new(310);
         for index in 0..count {
             let (round, at) = (index / tickers.len(), index % tickers.len());
-            let instrument = random.usize(..instruments);
+            let instrument = random.index(instruments);
             let (ts, mut event) = tickers[at];
             if let Event::BookTicker(ticker) = &mut event {
                 ticker.symbol = names[instrument];
@@ -305,11 +304,11 @@ pub(super) const fn plural(count: usize) -> &'static str {
 
 /// Mark prices a random walk apart, each for an instrument that is drawn.
 fn mark_prices(start: u64, instruments: usize) -> Vec<(u64, usize, Vec<u8>)> {
-    let mut random = Rng::with_seed(215);
+    let mut random = SplitMix64::new(215);
     let mut px = 6_000_000_000_000u64;
     let mut one = |index: u64| {
-        px = px + random.usize(..20_000_000_000) as u64 - 10_000_000_000;
-        let instrument = random.usize(..instruments);
+        px = px + random.index(20_000_000_000) as u64 - 10_000_000_000;
+        let instrument = random.index(instruments);
         let (whole, fraction) = (px / 100_000_000, px % 100_000_000);
         let (ms, symbol) = (start / 1_000_000 + index, symbol_text(instrument, instruments));
         let frame = format!(
@@ -324,8 +323,8 @@ fn mark_prices(start: u64, instruments: usize) -> Vec<(u64, usize, Vec<u8>)> {
 /// Updates of 21,504 orders, of which up to 1,024 are open at once: new, partly filled, filled.
 fn order_updates(start: u64, instruments: usize) -> Vec<(u64, usize, Vec<u8>)> {
     const OPEN: u64 = 1_024;
-    let mut random = Rng::with_seed(369);
-    let drawn: Vec<usize> = (0..OPEN).map(|_| random.usize(..instruments)).collect();
+    let mut random = SplitMix64::new(369);
+    let drawn: Vec<usize> = (0..OPEN).map(|_| random.index(instruments)).collect();
     let one = |index: u64| {
         let (round, step) = (index / (3 * OPEN), index % (3 * OPEN));
         let id = 8_000_000_000 + round * OPEN + step % OPEN;

@@ -5,14 +5,13 @@ use crate::report::{Published, Statistic, Unit};
 use anyhow::ensure;
 use tt_meter::Off;
 use tt_model::{
-    Breach, InstrumentId, IntentFlags, IntentKind, Notional, OrderIntent, OrderSide, OrderTerms, Price, Qty,
+    Breach, InstrumentId, IntentFlags, IntentKind, Notional, OrderIntent, OrderSide, OrderTerms, Price, Qty, SplitMix64,
 };
 use tt_risk::{Exposure, Gate, Limits, Rate};
 
 use super::ENGINE;
 use super::reference::{Reference, Remembered};
 use crate::harness::operation::{Label, Operation};
-use fastrand::Rng;
 
 /// Different orders.
 const INPUTS: usize = 1 << 16;
@@ -130,23 +129,23 @@ pub(crate) fn reset(gate: &mut Gate) {
 
 /// Orders of which about one in three breaks a limit, one in ten is a market order.
 pub(crate) fn orders(seed: u64, count: usize) -> Vec<OrderTerms> {
-    let mut random = Rng::with_seed(seed);
+    let mut random = SplitMix64::new(seed);
     let one = |index: usize| {
-        let instrument = random.usize(..INSTRUMENTS as usize) as u32;
+        let instrument = random.index(INSTRUMENTS as usize) as u32;
         let width = reference_px(instrument) * i64::from(COLLAR_BPS) / 10_000;
-        let away = random.usize(..2 * width as usize + 100) as i64 - width - 50;
+        let away = random.index(2 * width as usize + 100) as i64 - width - 50;
         let px = reference_px(instrument) + away;
-        let qty = 10 * random.usize(..510) as i64;
-        let exact = random.usize(..8) != 0;
+        let qty = 10 * random.index(510) as i64;
+        let exact = random.index(8) != 0;
         OrderTerms {
             client_id: index as u64,
             limit_px: Price(if exact { px / 5 * 5 } else { px }),
-            qty: Qty(if random.usize(..16) == 0 { qty + 1 } else { qty }),
-            account: random.usize(..usize::from(ACCOUNTS)) as u16,
-            strategy: random.usize(..8) as u16,
+            qty: Qty(if random.index(16) == 0 { qty + 1 } else { qty }),
+            account: random.index(usize::from(ACCOUNTS)) as u16,
+            strategy: random.index(8) as u16,
             instrument: InstrumentId(instrument),
-            kind: if random.usize(..10) == 0 { IntentKind::Market } else { IntentKind::Limit },
-            side: if random.usize(..2) == 0 { OrderSide::Buy } else { OrderSide::Sell },
+            kind: if random.index(10) == 0 { IntentKind::Market } else { IntentKind::Limit },
+            side: if random.index(2) == 0 { OrderSide::Buy } else { OrderSide::Sell },
             flags: IntentFlags::default(),
             ..OrderTerms::default()
         }
@@ -157,13 +156,13 @@ pub(crate) fn orders(seed: u64, count: usize) -> Vec<OrderTerms> {
 /// The same, one in 16 under the client id of one of the thousand before it, and on its own side of the reference price
 /// but for one in 16.
 fn remembered_orders(seed: u64, count: usize) -> Vec<OrderTerms> {
-    let mut random = Rng::with_seed(seed + 1);
+    let mut random = SplitMix64::new(seed + 1);
     let apart = |(index, terms): (usize, OrderTerms)| {
         let reference = reference_px(terms.instrument.0);
         let away = (terms.limit_px.0 - reference).abs();
-        let is_apart = random.usize(..16) != 0;
+        let is_apart = random.index(16) != 0;
         let own_side = if terms.side == OrderSide::Buy { reference - away } else { reference + away };
-        let ago = if random.usize(..16) == 0 { 1 + random.usize(..1_000) } else { 0 };
+        let ago = if random.index(16) == 0 { 1 + random.index(1_000) } else { 0 };
         let limit_px = if is_apart { Price(own_side) } else { terms.limit_px };
         OrderTerms { client_id: index.saturating_sub(ago) as u64, limit_px, ..terms }
     };

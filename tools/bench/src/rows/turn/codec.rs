@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::net::SocketAddr;
 
 use anyhow::ensure;
+use tt_model::SplitMix64;
 use tt_turn::codec::{Class, Message, Method, XorAddress};
 
 use super::label;
 use super::wire::{self, INPUTS, Packed};
 use crate::harness::operation::{Label, Operation};
-use fastrand::Rng;
 
 pub(super) fn label_v4() -> Label {
     label("xor_mapped_v4", "XOR-MAPPED-ADDRESS of 65,536 IPv4 addresses encoded", 34.5, "encode the attribute")
@@ -40,9 +40,9 @@ pub(super) struct XorMapped {
 
 impl XorMapped {
     pub(super) fn new(v6: bool) -> Self {
-        let mut random = Rng::with_seed(if v6 { 6 } else { 4 });
+        let mut random = SplitMix64::new(if v6 { 6 } else { 4 });
         let runs = INPUTS / Self::PER_RUN as usize;
-        let one = |random: &mut Rng| (wire::address(random, v6), wire::random_bytes(random));
+        let one = |random: &mut SplitMix64| (wire::address(random, v6), random.bytes());
         Self { inputs: (0..runs).map(|_| std::array::from_fn(|_| one(&mut random))).collect() }
     }
 }
@@ -91,17 +91,13 @@ pub(super) struct Parse {
 
 impl Parse {
     pub(super) fn new(bare: bool) -> Self {
-        let mut random = Rng::with_seed(20);
+        let mut random = SplitMix64::new(20);
         let mut datagrams = Packed::default();
         for _ in 0..INPUTS {
-            let id = wire::random_bytes(&mut random);
-            let (user, software) = (wire::random_bytes::<16>(&mut random), wire::random_bytes::<16>(&mut random));
-            let (user, software) = (&user[..8 + random.usize(..8)], &software[..8 + random.usize(..8)]);
-            let (priority, tie_breaker, mac) = (
-                wire::random_bytes::<4>(&mut random),
-                wire::random_bytes::<8>(&mut random),
-                wire::random_bytes::<20>(&mut random),
-            );
+            let id = random.bytes();
+            let (user, software) = (random.bytes::<16>(), random.bytes::<16>());
+            let (user, software) = (&user[..8 + random.index(8)], &software[..8 + random.index(8)]);
+            let (priority, tie_breaker, mac) = (random.bytes::<4>(), random.bytes::<8>(), random.bytes::<20>());
             let attributes: &[(u16, &[u8])] =
                 &[(0x0006, user), (0x0024, &priority), (0x8029, &tie_breaker), (0x8022, software), (0x0008, &mac)];
             let datagram = if bare {

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use anyhow::ensure;
+use tt_model::SplitMix64;
 use tt_turn::codec::{HmacSha1, Message};
 use tt_turn::config::Capacity;
 
@@ -10,7 +11,6 @@ use super::label;
 use super::rig::{NOW, Rig, five_tuple};
 use super::wire::{self, INPUTS, Packed};
 use crate::harness::operation::{Label, Operation};
-use fastrand::Rng;
 
 const LEN: usize = 100;
 
@@ -27,9 +27,9 @@ pub(super) struct Integrity {
 
 impl Integrity {
     pub(super) fn new() -> Self {
-        let mut random = Rng::with_seed(664);
-        let key = wire::random_bytes(&mut random);
-        let bytes = (0..INPUTS + LEN).map(|_| random.u8(..)).collect();
+        let mut random = SplitMix64::new(664);
+        let key = random.bytes();
+        let bytes = (0..INPUTS + LEN).map(|_| random.next_u64() as u8).collect();
         Self { key, states: HmacSha1::new(&key), bytes }
     }
 }

@@ -3,6 +3,7 @@
 use crate::report::{Bootstrap, Row, RowText, Samples, Unit};
 use anyhow::ensure;
 use tt_meter::{Calibration, Off, Sampler, Stage};
+use tt_model::SplitMix64;
 use tt_turn::config::Capacity;
 
 use super::rig::{Rig, digest_reply, five_tuple};
@@ -10,7 +11,6 @@ use super::wire::{self, INPUTS, Packed};
 use super::{ENGINE, label};
 use crate::harness::operation::{Bench, Finished, Label, Operation};
 use crate::harness::plan::Plan;
-use fastrand::Rng;
 
 /// Live allocations while a pass is timed.
 const LIVE: u32 = 10_000;
@@ -76,12 +76,12 @@ pub(super) struct Pass {
 impl Pass {
     pub(super) fn new(variant: Variant) -> anyhow::Result<Self> {
         let rig = Rig::with_allocations(Capacity::for_allocations(LIVE), variant.software, LIVE)?;
-        let mut random = Rng::with_seed(263);
+        let mut random = SplitMix64::new(263);
         let mut datagrams = Packed::default();
-        let clients = (0..INPUTS).map(|_| random.usize(..LIVE as usize) as u32 + if variant.hit { 0 } else { LIVE });
+        let clients = (0..INPUTS).map(|_| random.index(LIVE as usize) as u32 + if variant.hit { 0 } else { LIVE });
         let clients = clients.collect();
         for _ in 0..INPUTS {
-            let request = wire::message(0x0001, &wire::random_bytes(&mut random), &[]);
+            let request = wire::message(0x0001, &random.bytes(), &[]);
             datagrams.push(&if variant.fingerprint { wire::with_fingerprint(request) } else { request });
         }
         Ok(Self { rig, variant, clients, datagrams })

@@ -7,7 +7,7 @@ use std::thread;
 use crate::report::{Bootstrap, Published, Row, RowText, Samples, Statistic, Unit};
 use anyhow::{Context as _, ensure};
 use tt_meter::{Calibration, Off};
-use tt_model::FiveTuple;
+use tt_model::{FiveTuple, SplitMix64};
 use tt_turn::config::Capacity;
 use tt_turn::relay::{PeerPath, RelayId};
 
@@ -17,7 +17,6 @@ use super::wire::{self, INPUTS, Packed};
 use crate::harness::cpus;
 use crate::harness::operation::{Bench, Finished};
 use crate::harness::plan::Plan;
-use fastrand::Rng;
 
 /// Live allocations of each core.
 const CLIENTS: u32 = 5_000;
@@ -66,19 +65,19 @@ impl Core {
             relays.push(rig.relay_of(client, CHANNEL)?);
             nonces.push(nonce);
         }
-        let mut random = Rng::with_seed(seed);
+        let mut random = SplitMix64::new(seed);
         let mut core = Self { rig, steps: Vec::new(), datagrams: Packed::default(), next: 0 };
         for _ in 0..INPUTS {
-            let client = random.usize(..CLIENTS as usize) as u32;
-            let kind = if load == Load::Binding { 0 } else { random.usize(..100) };
+            let client = random.index(CLIENTS as usize) as u32;
+            let kind = if load == Load::Binding { 0 } else { random.index(100) };
             core.add(kind, client, &nonces[client as usize], relays[client as usize], &mut random);
         }
         Ok(core)
     }
 
-    fn add(&mut self, kind: usize, client: u32, nonce: &[u8], relay: RelayId, random: &mut Rng) {
-        let payload: [u8; PAYLOAD] = wire::random_bytes(random);
-        let id = wire::random_bytes(random);
+    fn add(&mut self, kind: usize, client: u32, nonce: &[u8], relay: RelayId, random: &mut SplitMix64) {
+        let payload: [u8; PAYLOAD] = random.bytes();
+        let id = random.bytes();
         let (step, datagram) = match kind {
             0..20 => (Step::Client(five_tuple(client)), wire::message(0x0001, &id, &[])),
             20..55 => {

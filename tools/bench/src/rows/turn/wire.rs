@@ -5,22 +5,15 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::{Digest as _, Md5};
 use sha1::Sha1;
-
-use fastrand::Rng;
+use tt_model::SplitMix64;
 
 /// How many different inputs every row has at least.
 pub(super) const INPUTS: usize = 1 << 16;
 
-/// Random bytes.
-pub(super) fn random_bytes<const N: usize>(random: &mut Rng) -> [u8; N] {
-    std::array::from_fn(|_| random.u8(..))
-}
-
 /// Random addresses, outside of port 0.
-pub(super) fn address(random: &mut Rng, v6: bool) -> SocketAddr {
-    let ip: IpAddr =
-        if v6 { random_bytes::<16>(random).into() } else { Ipv4Addr::from(random_bytes::<4>(random)).into() };
-    SocketAddr::new(ip, random.u16(..) | 1)
+pub(super) fn address(random: &mut SplitMix64, v6: bool) -> SocketAddr {
+    let ip: IpAddr = if v6 { random.bytes::<16>().into() } else { Ipv4Addr::from(random.bytes::<4>()).into() };
+    SocketAddr::new(ip, random.next_u64() as u16 | 1)
 }
 
 /// XOR-MAPPED-ADDRESS's value by RFC 8489 section 14.2, byte by byte.
