@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, fence};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use tt_model::InstrumentId;
-use tt_venue::{Decimal, Venue};
+use tt_model::{Decimal, InstrumentId};
+use tt_venue::Venue;
 
 /// How often steps may become finer before a new start is needed. Each time costs a list, kept for who still reads it.
 const LISTS: usize = 64;

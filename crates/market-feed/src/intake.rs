@@ -9,8 +9,8 @@ use tt_journal::recording::RecordKind;
 use tt_market::DropReason;
 use tt_market::{AddError, Applied, Board, BookUpdate, ConnectionId, Engine, Position, Request};
 use tt_meter::Probe;
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::{Decimal, Venue};
+use tt_model::{Decimal, InstrumentId, Nanos};
+use tt_venue::Venue;
 use twox_hash::XxHash3_64;
 
 use super::recorded::{EngineRecord, InstrumentRecord, PositionRecord, StepsRecord, ToldInstrument};

@@ -12,6 +12,7 @@ mod credentials;
 mod dial;
 pub mod doctor;
 mod feed;
+mod format;
 mod instruments;
 mod intake;
 mod ledger;
@@ -25,7 +26,6 @@ mod replaying;
 mod rest;
 mod running;
 mod settings;
-mod shown;
 mod snapshot;
 mod socket;
 mod topics;
@@ -33,6 +33,7 @@ mod topics;
 pub mod unpack; // for the fuzz target inflate
 
 pub use credentials::Credentials;
+pub use format::level_text;
 pub use instruments::Instrument;
 pub use ledger::{Row, Times};
 pub use published::FeedStatus;
@@ -41,6 +42,5 @@ pub use recorded::{ToldInstrument, recorded_instrument, recorded_steps, recorded
 pub use replaying::{Replaying, Run, hash_of};
 pub use running::{Reader, Running, start, start_when_reached};
 pub use settings::{FeedConfig, MarketConfig, OpenPosition, RecordingConfig, Timing};
-pub use shown::{level_text, steps_text};
 pub use snapshot::{account_shown, ingest};
 pub use topics::{Refusal, topic_of_name};

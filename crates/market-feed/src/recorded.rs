@@ -4,9 +4,9 @@
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use tt_market::{AddError, CandleSource, Capacity, Engine, InstrumentSpec, Position};
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::listing::ContractUnit;
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_venue::{Symbol, Venue};
 
 /// A feed's engine.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
@@ -175,15 +175,15 @@ impl InstrumentRecord {
         let ToldInstrument { spec, unit, join_by_rest } = told;
         let contract = match *unit {
             ContractUnit::Base => None,
-            ContractUnit::Linear(size) => Some(ContractRecord::Linear(text(size))),
-            ContractUnit::Inverse(size) => Some(ContractRecord::Inverse(text(size))),
+            ContractUnit::Linear(size) => Some(ContractRecord::Linear(size.to_string())),
+            ContractUnit::Inverse(size) => Some(ContractRecord::Inverse(size.to_string())),
         };
         Self {
             venue: spec.venue.name().to_owned(),
             symbol: spec.symbol.to_string(),
             name: name.to_owned(),
-            tick_size: text(spec.tick_size),
-            lot_size: text(spec.lot_size),
+            tick_size: spec.tick_size.to_string(),
+            lot_size: spec.lot_size.to_string(),
             depth_max: spec.depth_max,
             candles: candles_name(spec.candles).to_owned(),
             contract,
@@ -220,7 +220,7 @@ impl InstrumentRecord {
 
 impl StepsRecord {
     pub(super) fn new(tick_size: Decimal, lot_size: Decimal) -> Self {
-        Self { tick_size: text(tick_size), lot_size: text(lot_size) }
+        Self { tick_size: tick_size.to_string(), lot_size: lot_size.to_string() }
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
@@ -231,7 +231,7 @@ impl StepsRecord {
 impl PositionRecord {
     pub(super) fn new(position: &Position) -> Self {
         let Position { instrument, account, lots, entry_px } = *position;
-        Self { instrument: instrument.0, account, lots, entry_px: text(entry_px) }
+        Self { instrument: instrument.0, account, lots, entry_px: entry_px.to_string() }
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
@@ -283,17 +283,12 @@ fn bytes(record: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(record).unwrap_or_default()
 }
 
-/// Every digit, zeros at the end included.
-fn text(value: Decimal) -> String {
-    tt_model::Decimal::new(value.mantissa, value.decimals).to_string()
-}
-
 fn venue(name: &str) -> Result<Venue> {
     Venue::find(name).with_context(|| format!("no venue is called {name:?}"))
 }
 
 fn parse(text: &str) -> Result<Decimal> {
-    Decimal::parse(text.as_bytes()).map_err(|fault| anyhow::anyhow!("{text:?}: {}", fault.name()))
+    Decimal::parse(text.as_bytes()).with_context(|| format!("{text:?}"))
 }
 
 const CANDLES: [(CandleSource, &str); 3] =

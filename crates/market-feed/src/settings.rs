@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hyper::Uri;
+use tt_model::Decimal;
+use tt_venue::Venue;
 use tt_venue::rules::{JoinRule, Topic, TopicKind};
-use tt_venue::{Decimal, Venue};
 
 use super::credentials::Credentials;
 use super::dial::Target;

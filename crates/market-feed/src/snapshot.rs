@@ -7,11 +7,12 @@ use tt_model::{Nanos, Price};
 use tt_venue::BookLevel;
 use tt_venue::event::AggressorSide;
 
+use super::format::level_text;
 use super::instruments::Instrument;
 use super::ledger::{Row, Times};
 use super::running::{Reader, TIMEFRAMES};
-use super::shown::{level_text, steps_text};
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
+use tt_status::decimal_text::steps_text;
 use tt_status::market::{Account, Book, Candle, Feed, IngestRow, Level, MarketStatus, Trade};
 use tt_status::timing;
 

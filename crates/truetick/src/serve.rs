@@ -179,13 +179,12 @@ fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<
 }
 
 fn demo_config(args: &Args, reader: &market_feed::Reader) -> DemoConfig {
-    let decimal = |of: tt_venue::Decimal| tt_model::Decimal::new(of.mantissa, of.decimals);
     let instrument = |listed: &market_feed::Instrument| DemoInstrument {
         instrument: listed.id,
         symbol: listed.name.clone(),
         venue: listed.venue.name(),
-        tick_size: decimal(listed.tick_size),
-        lot_size: decimal(listed.lot_size),
+        tick_size: listed.tick_size,
+        lot_size: listed.lot_size,
     };
     DemoConfig {
         instruments: reader.instruments().iter().map(instrument).collect(),

@@ -2,8 +2,9 @@
 
 use anyhow::{Context as _, Result};
 use market_feed::{FeedConfig, OpenPosition};
+use tt_model::Decimal;
+use tt_venue::Venue;
 use tt_venue::rules::TopicKind;
-use tt_venue::{Decimal, Venue};
 
 /// Starts the venues on free ports of loopback.
 pub(crate) fn start(instruments: u32, rate_hz: f64, seed: u64) -> Result<sim::Running> {

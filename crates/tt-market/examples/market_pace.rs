@@ -6,9 +6,9 @@ use std::time::Instant;
 use tt_journal::GzLines;
 use tt_market::{CandleSource, Capacity, Engine, InstrumentSpec, Proof};
 use tt_meter::Off;
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
 use tt_venue::event::{Event, EventBuffer};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_venue::{Symbol, Venue};
 
 fn main() {
     let Some(folder) = std::env::var_os("TRUETICK_DATA").map(PathBuf::from) else {

@@ -2,6 +2,7 @@
 
 use core::error::Error;
 use core::fmt;
+use tt_model::DecimalError;
 use tt_venue::ParseError;
 
 macro_rules! drop_reasons {
@@ -35,6 +36,13 @@ macro_rules! drop_reasons {
                 match error {
                     $(ParseError::$parse => Self::$parse,)+
                 }
+            }
+        }
+
+        impl From<DecimalError> for DropReason {
+            #[inline]
+            fn from(error: DecimalError) -> Self {
+                Self::from(ParseError::from(error))
             }
         }
 

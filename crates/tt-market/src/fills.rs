@@ -134,7 +134,7 @@ impl Fills {
 mod tests {
     use super::*;
     use alloc::string::ToString;
-    use tt_venue::Decimal;
+    use tt_model::Decimal;
 
     fn state(trade: u64, order: u64) -> FillState {
         let id = |number: u64| OrderId::new(number.to_string().as_bytes()).unwrap();

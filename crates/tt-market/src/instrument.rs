@@ -8,11 +8,11 @@ use crate::proof::LastProof;
 use crate::scale::Scale;
 use crate::seen_trades::SeenTrades;
 use crate::{BookSide, ConnectionId, Contract, Mark};
-use tt_model::{Nanos, Price, Qty};
+use tt_model::{Decimal, Nanos, Price, Qty};
 use tt_venue::event::Levels;
 use tt_venue::listing::ContractUnit;
 use tt_venue::rules::{JoinRule, Overlap, Rules};
-use tt_venue::{BookLevel, Decimal, Symbol, Venue};
+use tt_venue::{BookLevel, Symbol, Venue};
 
 /// What the engine must be told of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Time is an argument: nanoseconds of the Unix epoch, never read here. After `Engine::new` nothing is allocated.
-//! Numbers are integers from the first digit on: a [`Decimal`](tt_venue::Decimal) as the venue wrote it, then whole steps of the
+//! Numbers are integers from the first digit on: a [`Decimal`](tt_model::Decimal) as the venue wrote it, then whole steps of the
 //! instrument; what does not fit exactly is rejected.
 //!
 //! The ten nouns: a [`Venue`](tt_venue::Venue) sends frames over a connection ([`ConnectionId`]); a frame parses into an [`Event`](tt_venue::event::Event)

@@ -1,8 +1,7 @@
 //! Mark prices, funding, and the positions that they value.
 
 use crate::drop_reason::DropReason;
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::Decimal;
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{MarkPrice, PositionLeg};
 use tt_venue::listing::ContractUnit;
 

@@ -3,9 +3,9 @@
 use crate::drop_reason::DropReason;
 use crate::listing::Listings;
 use alloc::vec::Vec;
-use tt_model::{InstrumentId, Nanos, OrderSide};
+use tt_model::{Decimal, InstrumentId, Nanos, OrderSide};
+use tt_venue::Venue;
 use tt_venue::event::{Coverage, OrderId, OrderStatus, OrderUpdate};
-use tt_venue::{Decimal, Venue};
 
 /// An own order as the venue last told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

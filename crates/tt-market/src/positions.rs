@@ -88,8 +88,7 @@ mod tests {
     use crate::Position;
     use alloc::vec::Vec;
     use proptest::prelude::*;
-    use tt_model::InstrumentId;
-    use tt_venue::Decimal;
+    use tt_model::{Decimal, InstrumentId};
 
     const SLOTS: usize = 12;
     const INSTRUMENTS: u32 = 4;

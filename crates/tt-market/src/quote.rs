@@ -5,8 +5,8 @@ use crate::candle::CandleSource;
 use crate::drop_reason::DropReason;
 use crate::instrument::Instrument;
 use crate::scale::Divider;
-use tt_model::{Price, Qty};
-use tt_venue::{BookLevel, Decimal, Venue};
+use tt_model::{Decimal, Price, Qty};
+use tt_venue::{BookLevel, Venue};
 
 /// The line. What was last published of tickers and candles is read from where it is published.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Decimal numbers as whole steps of an instrument.
 
 use crate::drop_reason::DropReason;
-use tt_venue::Decimal;
+use tt_model::Decimal;
 
 /// Converts decimal numbers to whole steps of a given size, exactly.
 ///

@@ -5,8 +5,8 @@ use crate::board::{Board, Depth, TickerState, TopOfBook};
 use crate::candle::Candle;
 use crate::mark::{Contract, Mark, PositionMark};
 use core::hash::Hasher;
-use tt_model::InstrumentId;
-use tt_venue::{BookLevel, Decimal};
+use tt_model::{Decimal, InstrumentId};
+use tt_venue::BookLevel;
 
 /// What stands before each value, so that one kind is never taken for another. A value that nobody has published is left
 /// out: what a later version publishes besides leaves the hash of an older recording as it is.

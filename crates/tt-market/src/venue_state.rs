@@ -1,7 +1,6 @@
 //! What a venue tells ready-made, as published: its own candles and its last liquidation.
 
-use tt_model::Nanos;
-use tt_venue::Decimal;
+use tt_model::{Decimal, Nanos};
 use tt_venue::event::{AggressorSide, Liquidation, VenueCandle};
 
 /// A candle of the venue's own, the newest of its length.

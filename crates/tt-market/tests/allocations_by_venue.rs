@@ -6,8 +6,8 @@ use allocation_counter::measure;
 use tt_market::DropReason;
 use tt_market::{CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec};
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_model::{Decimal, InstrumentId, Nanos};
+use tt_venue::{Symbol, Venue};
 
 const MS: u64 = 1_700_000_000_000;
 

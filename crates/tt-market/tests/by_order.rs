@@ -10,8 +10,8 @@ use tt_market::{
     AddError, Applied, Board, BookUpdate, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request,
 };
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_model::{Decimal, InstrumentId, Nanos};
+use tt_venue::{Symbol, Venue};
 
 const TS: &str = "2026-08-01T10:33:05.709950Z";
 

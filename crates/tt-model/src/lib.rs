@@ -33,7 +33,7 @@ mod random;
 mod range;
 mod verdict;
 
-pub use decimal::Decimal;
+pub use decimal::{Decimal, DecimalError};
 pub use intent::{IntentFlags, IntentKind, OrderIntent, OrderSide, OrderTerms, TimeInForce};
 pub use net::{FiveTuple, IpFamily, Transport};
 pub use quantity::{InstrumentId, Nanos, Notional, Price, Qty};

@@ -1,8 +1,7 @@
 //! What a venue's checksum covers and how it is computed.
 
-use crate::decimal::Decimal;
 use alloc::vec::Vec;
-use tt_model::{Price, Qty};
+use tt_model::{Decimal, Price, Qty};
 
 /// A price and the quantity there, in steps of the instrument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

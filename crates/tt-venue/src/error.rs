@@ -2,6 +2,7 @@
 
 use core::error::Error;
 use core::fmt;
+use tt_model::DecimalError;
 
 macro_rules! parse_errors {
     ($($(#[doc = $doc:literal])+ $name:ident => $label:literal, $text:literal;)+) => {
@@ -71,6 +72,16 @@ parse_errors! {
 }
 
 impl Error for ParseError {}
+
+impl From<DecimalError> for ParseError {
+    #[inline]
+    fn from(error: DecimalError) -> Self {
+        match error {
+            DecimalError::Syntax => Self::Number,
+            DecimalError::Range => Self::NumberRange,
+        }
+    }
+}
 
 impl ParseError {
     /// Returns whether the frame could not be understood, so that it may have been of any book.

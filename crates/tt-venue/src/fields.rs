@@ -1,11 +1,10 @@
 //! Members of an object by their names: the forms in which venues write numbers, times and nothing at all.
 
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::json::{self, Elements, Object};
 use crate::symbol::Symbol;
 use crate::time;
-use tt_model::{Nanos, OrderSide};
+use tt_model::{Decimal, Nanos, OrderSide};
 
 /// An object whose members are found by their keys.
 pub(crate) trait Keyed {
@@ -50,8 +49,8 @@ pub(crate) fn told_symbol(object: &impl Keyed, key: &[u8]) -> Result<Option<Symb
 /// A number with or without a sign, in quotes or not.
 pub(crate) fn number_of(raw: &[u8]) -> Result<Decimal, ParseError> {
     match raw.first() {
-        Some(b'"') => Decimal::parse(json::text(raw)?),
-        Some(b'0'..=b'9' | b'-') => Decimal::parse(raw),
+        Some(b'"') => Ok(Decimal::parse(json::text(raw)?)?),
+        Some(b'0'..=b'9' | b'-') => Ok(Decimal::parse(raw)?),
         _ => Err(ParseError::WrongType),
     }
 }

@@ -5,10 +5,10 @@
 mod reader;
 
 use self::reader::Reader;
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{EventBuffer, Levels, OrderId};
 use core::str;
+use tt_model::Decimal;
 
 /// The most keys of an object that is read.
 const KEYS_MAX: usize = 64;
@@ -168,13 +168,13 @@ pub(crate) fn text(raw: &[u8]) -> Result<&[u8], ParseError> {
 
 /// A number in a string that has no sign.
 pub(crate) fn quoted_unsigned(raw: &[u8]) -> Result<Decimal, ParseError> {
-    Decimal::parse_unsigned(text(raw)?)
+    Ok(Decimal::parse_unsigned(text(raw)?)?)
 }
 
 /// A bare number that has no sign.
 pub(crate) fn bare_unsigned(raw: &[u8]) -> Result<Decimal, ParseError> {
     match raw.first() {
-        Some(b'0'..=b'9' | b'-') => Decimal::parse_unsigned(raw),
+        Some(b'0'..=b'9' | b'-') => Ok(Decimal::parse_unsigned(raw)?),
         _ => Err(ParseError::WrongType),
     }
 }
@@ -190,7 +190,7 @@ pub(crate) fn bare_u64(raw: &[u8]) -> Result<u64, ParseError> {
 /// A bare number with or without a sign.
 pub(crate) fn bare_signed(raw: &[u8]) -> Result<Decimal, ParseError> {
     match raw.first() {
-        Some(b'0'..=b'9' | b'-') => Decimal::parse(raw),
+        Some(b'0'..=b'9' | b'-') => Ok(Decimal::parse(raw)?),
         _ => Err(ParseError::WrongType),
     }
 }
@@ -207,12 +207,14 @@ pub(crate) fn optional_bare_signed(raw: Option<&[u8]>) -> Result<Option<Decimal>
 
 /// A number in a string, which may be absent or empty.
 pub(crate) fn optional_quoted(raw: Option<&[u8]>) -> Result<Option<Decimal>, ParseError> {
-    raw.map(text).transpose()?.filter(|text| !text.is_empty()).map(Decimal::parse_unsigned).transpose()
+    let text = raw.map(text).transpose()?.filter(|text| !text.is_empty());
+    Ok(text.map(Decimal::parse_unsigned).transpose()?)
 }
 
 /// As `optional_quoted`, with or without a sign.
 pub(crate) fn optional_quoted_signed(raw: Option<&[u8]>) -> Result<Option<Decimal>, ParseError> {
-    raw.map(text).transpose()?.filter(|text| !text.is_empty()).map(Decimal::parse).transpose()
+    let text = raw.map(text).transpose()?.filter(|text| !text.is_empty());
+    Ok(text.map(Decimal::parse).transpose()?)
 }
 
 /// A whole number in a string.

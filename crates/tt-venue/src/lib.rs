@@ -2,7 +2,7 @@
 //!
 //! Each [`Venue`] has [`rules`] as data and readers of its frames. [`Venue::parse`] reads a frame into an
 //! [`Event`](event::Event), whose lists are in an [`EventBuffer`](event::EventBuffer) that never grows. Numbers are
-//! integers from the first digit on: a [`Decimal`] as the venue wrote it.
+//! integers from the first digit on: a [`Decimal`](tt_model::Decimal) as the venue wrote it.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -10,7 +10,6 @@
 extern crate alloc;
 
 mod checksum;
-mod decimal;
 mod detection;
 mod error;
 pub mod event;
@@ -24,7 +23,6 @@ mod time;
 mod venues;
 
 pub use checksum::{BookLevel, Checksum, LevelChecksum, OrderChecksum};
-pub use decimal::Decimal;
 pub use detection::{Detection, FrameStart};
 pub use error::ParseError;
 pub use symbol::Symbol;

@@ -2,10 +2,10 @@
 
 mod entry;
 
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use alloc::string::String;
 use alloc::vec::Vec;
+use tt_model::Decimal;
 
 pub(crate) use entry::{Entry, entries};
 

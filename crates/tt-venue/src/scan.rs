@@ -7,12 +7,10 @@ mod shape;
 
 pub(crate) use shape::{Shape, keys};
 
-use crate::decimal::Decimal;
-use crate::decimal::POW10;
 use crate::event::{EventBuffer, Levels, OrderId};
 use crate::symbol::Symbol;
 use crate::time;
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
@@ -120,12 +118,12 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn more_digits(&mut self, high: u64) -> Option<u64> {
         let Some((middle, count)) = self.digits() else { return Some(high) };
-        let number = high * POW10[count] as u64 + middle;
+        let number = high * Decimal::POWERS_OF_TEN[count] as u64 + middle;
         if count < 8 {
             return Some(number);
         }
         let Some((low, count)) = self.digits() else { return Some(number) };
-        if count > 3 { None } else { Some(number * POW10[count] as u64 + low) }
+        if count > 3 { None } else { Some(number * Decimal::POWERS_OF_TEN[count] as u64 + low) }
     }
 
     /// A number without sign and exponent: up to seven digits, and up to eight after the point.
@@ -142,7 +140,7 @@ impl<'a> Cursor<'a> {
         }
         self.skip(1)?;
         let (fraction, decimals) = self.digits()?;
-        Some(Decimal::new(whole as i64 * POW10[decimals] + fraction as i64, decimals as u8))
+        Some(Decimal::new(whole as i64 * Decimal::POWERS_OF_TEN[decimals] + fraction as i64, decimals as u8))
     }
 
     /// A number without sign and the byte after it; one with an exponent, or of many digits, costs more.

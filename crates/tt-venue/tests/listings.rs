@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
+use tt_model::Decimal;
+use tt_venue::Venue;
 use tt_venue::listing::{ContractUnit, Listing};
-use tt_venue::{Decimal, Venue};
 
 fn only(venue: Venue, body: &str) -> Listing {
     let mut listed = (venue.rules().instruments.parse)(body.as_bytes()).unwrap();

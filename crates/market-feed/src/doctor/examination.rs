@@ -19,8 +19,8 @@ use crate::account::{self, NotEntered};
 use crate::dial::{Target, dial};
 use crate::listing::{self, NotListed};
 use crate::settings::FeedConfig;
-use crate::shown::steps_text;
 use crate::socket;
+use tt_status::decimal_text::steps_text;
 
 const UPGRADE_MAX: Duration = Duration::from_secs(20);
 const LOGIN_MAX: Duration = Duration::from_secs(30);

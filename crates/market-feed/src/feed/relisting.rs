@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use tt_market::Applied;
 use tt_market::DropReason;
 use tt_meter::Clock;
-use tt_model::InstrumentId;
+use tt_model::{Decimal, InstrumentId};
 use tt_os::clock::unix_now;
-use tt_venue::Decimal;
 
 use super::Feed;
 use crate::backoff::Backoff;

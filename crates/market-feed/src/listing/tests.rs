@@ -3,8 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
+use tt_model::Decimal;
+use tt_venue::Venue;
 use tt_venue::listing::ContractUnit;
-use tt_venue::{Decimal, Venue};
 
 use super::*;
 

@@ -9,10 +9,10 @@ use tt_market::{
     VenueCounters,
 };
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{Event, EventBuffer, Levels};
 use tt_venue::listing::ContractUnit;
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_venue::{Symbol, Venue};
 
 use super::finding::Findings;
 use super::instrument::{Order, Watched};

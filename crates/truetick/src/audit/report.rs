@@ -10,7 +10,8 @@ use super::examiner::Examiner;
 use super::finding::Finding;
 use super::instrument::Watched;
 use super::source::Examined;
-use market_feed::{Run, steps_text};
+use market_feed::Run;
+use tt_status::decimal_text::steps_text;
 
 /// Rows of the table; JSON contains all instruments.
 const ROWS_MAX: usize = 30;

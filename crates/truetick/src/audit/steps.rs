@@ -1,16 +1,6 @@
 //! Price and quantity steps of an instrument, from the digits in the venue's messages.
 
-use tt_venue::Decimal;
-
-const POW10: [i64; 19] = {
-    let mut powers = [1; 19];
-    let mut i = 1;
-    while i < powers.len() {
-        powers[i] = powers[i - 1] * 10;
-        i += 1;
-    }
-    powers
-};
+use tt_model::Decimal;
 
 /// The digits of one kind of number of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +38,7 @@ impl Digits {
         }
         // From the coarsest: most numbers need no more digits than those before.
         while self.decimals < decimals {
-            let divisor = POW10[usize::from(decimals - self.decimals)];
+            let divisor = Decimal::POWERS_OF_TEN[usize::from(decimals - self.decimals)];
             if mantissas.clone().all(|mantissa| mantissa % divisor == 0) {
                 return;
             }
@@ -69,9 +59,9 @@ impl Digits {
     #[inline]
     pub(super) const fn steps(self, mantissa: i64, decimals: u8) -> i64 {
         let digits = if decimals > self.decimals {
-            mantissa / POW10[(decimals - self.decimals) as usize]
+            mantissa / Decimal::POWERS_OF_TEN[(decimals - self.decimals) as usize]
         } else {
-            mantissa.saturating_mul(POW10[(self.decimals - decimals) as usize])
+            mantissa.saturating_mul(Decimal::POWERS_OF_TEN[(self.decimals - decimals) as usize])
         };
         if self.unit == 1 { digits } else { digits / self.unit }
     }

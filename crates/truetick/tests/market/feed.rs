@@ -16,9 +16,9 @@ use serde_json::Value;
 use sim::{Fault, Venue as SimVenue};
 use tt_market::DropReason as Dropped;
 use tt_market::Proof;
-use tt_model::InstrumentId;
+use tt_model::{Decimal, InstrumentId};
+use tt_venue::Venue;
 use tt_venue::rules::TopicKind;
-use tt_venue::{Decimal, Venue};
 
 /// Everything that is waited for happens within this time, also on a busy machine.
 const SOON: Duration = Duration::from_secs(30);

@@ -13,8 +13,9 @@ use sim::{Fault, Venue as SimVenue};
 use tempfile::TempDir;
 use tt_journal::recording::{RecordHead, RecordKind, encode, header, seal};
 use tt_journal::{RecorderConfig, RecordingReader};
+use tt_model::Decimal;
+use tt_venue::Venue;
 use tt_venue::rules::TopicKind;
-use tt_venue::{Decimal, Venue};
 
 /// Everything that is waited for happens within this time, also on a busy machine.
 const SOON: Duration = Duration::from_secs(60);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use tt_journal::{CbcapReader, GzLines, Record};
 use tt_market::{CandleSource, Capacity, Engine, InstrumentSpec, Proof, Request, VenueCounters};
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_model::{Decimal, InstrumentId, Nanos};
+use tt_venue::{Symbol, Venue};
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tools/testkit/recordings").join(name)

@@ -9,10 +9,10 @@ use crate::instrument::SeenTicker;
 use crate::mark::{Contract, Mark, PositionMark};
 use crate::seen_trades::TradeOrder;
 use tt_meter::{Probe, Stage};
-use tt_model::{InstrumentId, Nanos, Price, Qty};
+use tt_model::{Decimal, InstrumentId, Nanos, Price, Qty};
 use tt_venue::event::{BookTicker, MarkPrice, Ticker, Trade};
 use tt_venue::listing::ContractUnit;
-use tt_venue::{BookLevel, Decimal, Venue};
+use tt_venue::{BookLevel, Venue};
 
 impl Engine {
     /// The ticker of a venue that numbers it by its book: also the book's second witness.

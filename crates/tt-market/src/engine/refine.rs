@@ -7,8 +7,8 @@ use crate::instrument::TopLevels;
 use crate::scale::Scale;
 use crate::{AddError, BookSide};
 use alloc::vec::Vec;
-use tt_model::{InstrumentId, Price, Qty};
-use tt_venue::{BookLevel, Decimal};
+use tt_model::{Decimal, InstrumentId, Price, Qty};
+use tt_venue::BookLevel;
 
 /// How many new steps an old one is.
 #[derive(Clone, Copy)]

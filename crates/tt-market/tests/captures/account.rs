@@ -9,10 +9,10 @@ use testkit::require_captures;
 use tt_market::DropReason;
 use tt_market::{Applied, Capacity, ConnectionId, Engine, Request};
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{Coverage, Event, EventBuffer, OrderId, OrderListStatus, OrderStatus};
 use tt_venue::listing::ContractUnit;
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_venue::{Symbol, Venue};
 
 /// Returns a fixture's text; skips the test without captures.
 fn require_fixture(name: &str) -> Option<String> {

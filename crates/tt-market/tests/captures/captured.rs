@@ -9,8 +9,8 @@ use tt_market::{
     Applied, Board, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Request, TopOfBook, VenueCounters,
 };
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_model::{Decimal, InstrumentId, Nanos};
+use tt_venue::{Symbol, Venue};
 
 /// One capture: what was subscribed, and the frames in the order of their arrival.
 pub(crate) struct Capture {

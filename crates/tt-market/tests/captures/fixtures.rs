@@ -9,9 +9,9 @@ use testkit::require_captures;
 use tt_journal::Record;
 use tt_market::DropReason;
 use tt_market::{Applied, CandleSource, InstrumentSpec, OrderState, Position};
-use tt_model::{Nanos, OrderSide};
+use tt_model::{Decimal, Nanos, OrderSide};
 use tt_venue::event::{AggressorSide, Event, EventBuffer, Fill, OrderId, OrderStatus, OrderUpdate, Ticker, Trade};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_venue::{Symbol, Venue};
 
 fn read(folder: &Path, name: &str) -> String {
     std::fs::read_to_string(folder.join("fixtures").join(format!("{name}.json"))).unwrap()

@@ -9,9 +9,10 @@ use std::fmt::Write;
 use std::sync::LazyLock;
 use tt_journal::Record;
 
+use tt_model::Decimal;
 use tt_venue::ParseError;
 use tt_venue::event::{BookOrders, Event, EventBuffer};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_venue::{Symbol, Venue};
 
 pub(crate) fn parse(venue: Venue, frame: &[u8], buffer: &mut EventBuffer, general: bool) -> Result<String, ParseError> {
     let event = if general { venue.parse_general(frame, buffer) } else { venue.parse(frame, buffer) };

@@ -4,8 +4,9 @@
 use crate::oracles::{amount, number, rfc3339, told};
 use crate::parsers::plain;
 use serde_json::Value;
+use tt_model::Decimal;
 use tt_venue::event::OrderId;
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_venue::{Symbol, Venue};
 
 /// Stands for a name that may hold brackets, until the line is whole.
 const NAME: &str = "\u{1}";

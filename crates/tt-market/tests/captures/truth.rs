@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tt_journal::Record;
 use tt_market::InstrumentSpec;
-use tt_model::{Price, Qty};
-use tt_venue::{BookLevel, Decimal, Venue};
+use tt_model::{Decimal, Price, Qty};
+use tt_venue::{BookLevel, Venue};
 
 /// Best levels of both sides, as the engine publishes them.
 pub(crate) type Sides = (Vec<BookLevel>, Vec<BookLevel>);

@@ -9,8 +9,8 @@ use tt_market::{
     Applied, BookUpdate, Capacity, ConnectionId, Counters, Engine, InstrumentSpec, Proof, Request, VenueCounters,
 };
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_model::{Decimal, InstrumentId, Nanos};
+use tt_venue::{Symbol, Venue};
 
 /// A number's text in steps of `10^-decimals`, by its digits alone.
 fn steps(text: &str, decimals: usize) -> i64 {

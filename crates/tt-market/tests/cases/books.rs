@@ -6,9 +6,9 @@ use std::thread;
 use tt_market::DropReason;
 use tt_market::Proof;
 use tt_meter::Off;
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
+use tt_venue::Venue;
 use tt_venue::rules::JoinRule;
-use tt_venue::{Decimal, Venue};
 
 /// Prices with one decimal from `first` on, in steps of a tenth.
 fn prices(first: i32, step: i32, count: i32) -> Vec<String> {

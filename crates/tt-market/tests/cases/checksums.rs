@@ -3,7 +3,8 @@
 use crate::wire::{Levels, Rig};
 use tt_market::DropReason;
 use tt_market::Proof;
-use tt_venue::{Decimal, Venue};
+use tt_model::Decimal;
+use tt_venue::Venue;
 
 /// `number / 10^decimals` with all of its decimals.
 fn fixed(number: u64, decimals: usize) -> String {

@@ -18,9 +18,9 @@ use tt_market::{
     Request, TopOfBook,
 };
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{OrderId, OrderStatus};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_venue::{Symbol, Venue};
 
 const MS: u64 = 1_700_000_000_000;
 

@@ -3,8 +3,9 @@
 use crate::wire::{self, ASKS, BIDS, Levels, MS, Rig};
 use tt_market::DropReason;
 use tt_market::Proof;
+use tt_model::Decimal;
+use tt_venue::Venue;
 use tt_venue::rules::Numbering;
-use tt_venue::{Decimal, Venue};
 
 /// Refused, `Stale`, and one new book is asked for.
 fn is_refused(venue: Venue, bids: Levels<'_>, faults: &[DropReason], what: &str) {

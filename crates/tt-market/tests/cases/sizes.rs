@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::time::Instant;
 use tt_market::{CandleSource, Capacity, Engine, InstrumentSpec, Proof};
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_model::{Decimal, InstrumentId, Nanos};
+use tt_venue::{Symbol, Venue};
 
 const LEVELS: u64 = 1_000_000;
 /// Changes in a frame.

@@ -7,9 +7,9 @@ use tt_market::{
     Applied, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request, TopOfBook, VenueCounters,
 };
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::rules::{JoinRule, Numbering};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_venue::{Symbol, Venue};
 
 pub(crate) const MS: u64 = 1_700_000_000_000;
 const TIME: &str = "2023-11-14T22:13:20.000000Z";

@@ -1,9 +1,8 @@
 //! The account: own orders, executions, balances, positions.
 
 use super::order_id::OrderId;
-use crate::decimal::Decimal;
 use crate::symbol::Symbol;
-use tt_model::{Nanos, OrderSide};
+use tt_model::{Decimal, Nanos, OrderSide};
 
 /// An update of an own order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

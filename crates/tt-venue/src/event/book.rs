@@ -1,10 +1,9 @@
 //! Books: levels, deltas, snapshots, and the ticker that is numbered by its book.
 
-use crate::decimal::Decimal;
 use crate::event::OrderId;
 use crate::symbol::Symbol;
 use core::ops::Range;
-use tt_model::{Nanos, OrderSide};
+use tt_model::{Decimal, Nanos, OrderSide};
 
 /// The venue's best bid and offer (Binance `bookTicker`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use super::{
     Balance, BookOrder, BookOrders, Coverage, Execution, Level, Levels, Liquidation, OrderUpdate, PositionUpdate,
     Ticker, Trade, VenueCandle,
 };
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use tt_model::Decimal;
 
 /// Reusable room for the lists of one parsed frame. It never grows; the default one has no room.
 #[derive(Debug, Default)]

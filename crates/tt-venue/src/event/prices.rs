@@ -1,8 +1,7 @@
 //! Tickers, trades, candles, mark prices, liquidations.
 
-use crate::decimal::Decimal;
 use crate::symbol::Symbol;
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
 
 /// What a venue's ticker tells, or the part of it that changed: what is `None` stays as it was.
 ///

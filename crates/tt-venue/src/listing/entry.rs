@@ -1,13 +1,13 @@
 //! Members of a list's entries, without a limit on the number of keys.
 
 use super::Listing;
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::json::{self, Elements, Members};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
+use tt_model::Decimal;
 
 /// A JSON object of a list.
 #[derive(Clone, Copy)]

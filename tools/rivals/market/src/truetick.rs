@@ -3,11 +3,11 @@
 use std::hint::black_box;
 
 use anyhow::{Context as _, anyhow, ensure};
-use tt_market::{BookUpdate, Applied, CandleSource, Capacity, ConnectionId, DEPTH, Engine, InstrumentSpec, Request};
+use tt_market::{Applied, BookUpdate, CandleSource, Capacity, ConnectionId, DEPTH, Engine, InstrumentSpec, Request};
 use tt_meter::{Off, Probe, Stage, Stamp};
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{BookTicker, Event, EventBuffer};
-use tt_venue::{BookLevel, Decimal, Symbol, Venue};
+use tt_venue::{BookLevel, Symbol, Venue};
 
 use crate::books::Timing;
 use crate::gauge::Gauge;

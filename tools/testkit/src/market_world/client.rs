@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use sim::{Instrument, Offline, Received, Venue};
 use tt_market::{CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec};
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::{Decimal, Symbol};
+use tt_model::{Decimal, InstrumentId, Nanos};
+use tt_venue::Symbol;
 
 use super::faults::{InFlight, Layer, What};
 use super::script::{Market, Script};

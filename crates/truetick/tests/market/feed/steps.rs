@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tt_market::DropReason;
 use tt_market::Proof;
-use tt_model::InstrumentId;
-use tt_venue::{BookLevel, Decimal};
+use tt_model::{Decimal, InstrumentId};
+use tt_venue::BookLevel;
 
 use super::SOON;
 use super::venue::{Hostile, Line, SYMBOL};

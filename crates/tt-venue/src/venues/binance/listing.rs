@@ -1,9 +1,9 @@
 //! Binance's lists of instruments (`exchangeInfo`).
 
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::listing::{ContractUnit, Entry, Listing, entries};
 use alloc::vec::Vec;
+use tt_model::Decimal;
 
 /// Spot: symbols without a settlement asset.
 pub(super) fn spot(body: &[u8]) -> Result<Vec<Listing>, ParseError> {

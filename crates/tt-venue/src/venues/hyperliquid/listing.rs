@@ -1,11 +1,11 @@
 //! Hyperliquid's lists of instruments: perpetuals by their coins (`meta`), spot markets by their pairs (`spotMeta`).
 
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::json::{self, Elements};
 use crate::listing::{ContractUnit, Entry, Listing, entries};
 use alloc::string::String;
 use alloc::vec::Vec;
+use tt_model::Decimal;
 
 /// Decimals of a perpetual's price and size together.
 const PERPETUAL_DECIMALS: u8 = 6;

@@ -5,8 +5,8 @@
 
 use crate::checksum::BookLevel;
 use crate::checksum::{LevelChecksum, OrderChecksum};
-use crate::decimal::Decimal;
 use alloc::vec::Vec;
+use tt_model::Decimal;
 
 /// Levels of each side that the checksum covers.
 const LEVELS: usize = 10;

@@ -6,7 +6,7 @@
 
 use crate::checksum::BookLevel;
 use crate::checksum::LevelChecksum;
-use crate::decimal::Decimal;
+use tt_model::Decimal;
 
 /// Levels of each side that the checksum covers.
 const LEVELS: usize = 25;

@@ -1,9 +1,9 @@
 //! OKX's list of instruments (`/api/v5/public/instruments`).
 
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::listing::{ContractUnit, Entry, Listing, entries};
 use alloc::vec::Vec;
+use tt_model::Decimal;
 
 pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
     entries(body, &["data"], listing)

@@ -4,8 +4,8 @@ use crate::report::Sizes;
 use anyhow::{Context as _, anyhow, ensure};
 use tt_market::{CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Proof};
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::{Decimal, Symbol, Venue};
+use tt_model::{Decimal, InstrumentId, Nanos};
+use tt_venue::{Symbol, Venue};
 
 use super::rig::{BOOK, digest, json};
 use super::source::{Capture, read};

@@ -124,7 +124,7 @@ impl Operation for Parse {
             .parse(&self.bytes[index], &mut self.buffer)
             .map_err(|fault| anyhow::anyhow!("{fault:?}"))?;
         let frame = json(&self.bytes[index])?;
-        let is = |digits: tt_venue::Decimal, decimals, steps| {
+        let is = |digits: tt_model::Decimal, decimals, steps| {
             digits.mantissa_at(decimals).is_ok_and(|mantissa| mantissa == steps)
         };
         match &event {
@@ -141,7 +141,7 @@ impl Operation for Parse {
                 ensure!(levels.len() == self.buffer.levels().len(), "levels of {frame}");
                 for (found, entry) in self.buffer.levels().iter().zip(&levels) {
                     let (px, qty) = level(&entry[0], &entry[1])?;
-                    let digits = |mantissa, decimals| tt_venue::Decimal::new(mantissa, decimals);
+                    let digits = |mantissa, decimals| tt_model::Decimal::new(mantissa, decimals);
                     let (found_px, found_qty) =
                         (digits(found.px, delta.levels.px_decimals), digits(found.qty, delta.levels.qty_decimals));
                     ensure!(is(found_px, 1, px) && is(found_qty, 3, qty), "a level of {frame}");

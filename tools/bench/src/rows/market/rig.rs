@@ -7,9 +7,9 @@ use serde_json::Value;
 use tt_market::DropReason;
 use tt_market::{Applied, BookUpdate, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Position, Request};
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{Event, EventBuffer};
-use tt_venue::{BookLevel, Decimal, Symbol, Venue};
+use tt_venue::{BookLevel, Symbol, Venue};
 
 use super::updates::Pair;
 

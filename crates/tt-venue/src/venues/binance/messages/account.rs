@@ -1,7 +1,6 @@
 //! Binance's messages of an account, spot and futures.
 
 use super::general::{symbol, time};
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{
     Balance, Control, Event, EventBuffer, Execution, Fill, OrderId, OrderList, OrderListStatus, OrderStatus,
@@ -10,7 +9,7 @@ use crate::event::{
 use crate::fields;
 use crate::fields::Keyed;
 use crate::json::{self, Object};
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
 
 const SIDES: [&[u8]; 2] = [b"BUY", b"SELL"];
 

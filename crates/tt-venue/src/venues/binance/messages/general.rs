@@ -1,7 +1,6 @@
 //! Binance's frames by name, in any order of keys.
 
 use super::account;
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{
     AggressorSide, BookDelta, BookSnapshot, BookTicker, Control, Event, EventBuffer, Levels, Liquidation, MarkPrice,
@@ -10,7 +9,7 @@ use crate::event::{
 use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
 use crate::symbol::Symbol;
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
 
 /// Reads one frame by the names of its keys: for frames that the faster readers do not know.
 ///

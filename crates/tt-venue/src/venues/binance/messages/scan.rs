@@ -172,8 +172,7 @@ fn mark_price(cursor: &mut Cursor<'_>) -> Option<MarkPrice> {
     cursor.literal(b",\"r\":\"")?;
     let is_negative = cursor.passes(b"-");
     let rate = cursor.quoted()?;
-    let funding_rate =
-        Some(if is_negative { crate::decimal::Decimal { mantissa: -rate.mantissa, ..rate } } else { rate });
+    let funding_rate = Some(if is_negative { tt_model::Decimal { mantissa: -rate.mantissa, ..rate } } else { rate });
     cursor.literal(b",\"T\":")?;
     let ts_next_funding = cursor.unix_ms()?;
     Some(MarkPrice { symbol, mark_px, index_px, funding_rate, ts_next_funding, ts_event })

@@ -1,6 +1,5 @@
 //! Bybit's private messages: own orders, executions, positions, balances (bybit-exchange.github.io/docs/v5/websocket).
 
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{
     Balance, Event, EventBuffer, Execution, OrderId, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate,
@@ -8,7 +7,7 @@ use crate::event::{
 use crate::fields;
 use crate::fields::Keyed;
 use crate::json::{self, Object};
-use tt_model::{Nanos, OrderSide};
+use tt_model::{Decimal, Nanos, OrderSide};
 
 const SIDES: [&[u8]; 2] = [b"Buy", b"Sell"];
 

@@ -1,13 +1,12 @@
 //! Coinbase Advanced's `user` messages: own orders and positions.
 
 use super::general::product;
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{Coverage, Event, EventBuffer, OrderId, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate};
 use crate::fields;
 use crate::fields::Keyed;
 use crate::json::Object;
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
 
 const SIDES: [&[u8]; 2] = [b"BUY", b"SELL"];
 /// Open orders come in snapshots of so many; a shorter one is the last.

@@ -1,6 +1,5 @@
 //! Coinbase Exchange's frames by name, in any order of keys.
 
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{
     AggressorSide, BookDelta, BookOrder, BookOrders, BookSnapshot, Control, Event, EventBuffer, Levels, OrderAction,
@@ -10,7 +9,7 @@ use crate::fields;
 use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
 use crate::symbol::Symbol;
-use tt_model::{Nanos, OrderSide};
+use tt_model::{Decimal, Nanos, OrderSide};
 
 const SIDES: [&[u8]; 2] = [b"buy", b"sell"];
 

@@ -1,6 +1,5 @@
 //! Deribit's private messages: own orders, trades, positions, portfolio (docs.deribit.com, "Subscriptions").
 
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{
     Balance, Event, EventBuffer, Execution, OrderId, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate,
@@ -8,7 +7,7 @@ use crate::event::{
 use crate::fields;
 use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
 
 const SIDES: [&[u8]; 2] = [b"buy", b"sell"];
 

@@ -1,7 +1,6 @@
 //! Deribit's frames by name, in any order of keys.
 
 use super::account;
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{
     AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Levels, Liquidation, Ticker, Trade,
@@ -11,7 +10,7 @@ use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
 use crate::symbol::Symbol;
 use crate::time;
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
 
 /// Reads one frame by the names of its keys: for frames that the faster readers do not know.
 ///

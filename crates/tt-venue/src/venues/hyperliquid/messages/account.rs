@@ -1,7 +1,6 @@
 //! Hyperliquid's private messages: own orders, fills, fundings, positions.
 
 use super::general::{symbol, time};
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{
     Balance, Coverage, Event, EventBuffer, Execution, OrderId, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate,
@@ -10,7 +9,7 @@ use crate::fields;
 use crate::fields::Keyed;
 use crate::json::{self, Object};
 use crate::symbol::Symbol;
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
 
 /// Bids and asks.
 const SIDES: [&[u8]; 2] = [b"B", b"A"];

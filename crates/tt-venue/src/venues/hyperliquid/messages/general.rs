@@ -1,14 +1,13 @@
 //! Hyperliquid's frames by name, in any order of keys.
 
 use super::account;
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{AggressorSide, BookSnapshot, Control, Event, EventBuffer, Levels, Ticker, Trade, VenueCandle};
 use crate::fields;
 use crate::fields::Keyed;
 use crate::json::{self, Elements, Members, Object};
 use crate::symbol::Symbol;
-use tt_model::Nanos;
+use tt_model::{Decimal, Nanos};
 
 /// In nanoseconds.
 const MILLISECOND: u64 = 1_000_000;

@@ -76,7 +76,7 @@ fn fill(object: &impl Keyed) -> Result<Fill, ParseError> {
 }
 
 /// The fee, if it was paid in one asset.
-fn only_fee(raw: &[u8]) -> Result<(Option<crate::decimal::Decimal>, Option<Symbol>), ParseError> {
+fn only_fee(raw: &[u8]) -> Result<(Option<tt_model::Decimal>, Option<Symbol>), ParseError> {
     let mut elements = Elements::parse(raw)?;
     let Some(first) = elements.next()? else { return Ok((None, None)) };
     if elements.next()?.is_some() {

@@ -1,6 +1,5 @@
 //! OKX's private messages: own orders, positions, balances (okx.com/docs-v5, "Order channel" and its neighbours).
 
-use crate::decimal::Decimal;
 use crate::error::ParseError;
 use crate::event::{
     Balance, Coverage, Event, EventBuffer, Fill, OrderId, OrderStatus, OrderUpdate, PositionLeg, PositionUpdate,
@@ -8,6 +7,7 @@ use crate::event::{
 use crate::fields;
 use crate::fields::Keyed;
 use crate::json::{self, Object};
+use tt_model::Decimal;
 
 const SIDES: [&[u8]; 2] = [b"buy", b"sell"];
 
