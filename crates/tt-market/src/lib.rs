@@ -29,7 +29,6 @@
 
 extern crate alloc;
 
-mod arbiter;
 mod backlog;
 mod board;
 mod book;
@@ -55,7 +54,6 @@ mod state_hash;
 mod symbol_table;
 mod venue_state;
 
-pub use arbiter::{Arbiter, ArbiterCounters, Arbitrated, Feed};
 pub use board::{Board, DEPTH, Depth, TRADES, TickerState, TopOfBook, TradePrint};
 pub use book::BookSide;
 pub use candle::{Candle, CandleSource, TIMEFRAMES_MAX};
