@@ -4,11 +4,12 @@ mod options;
 mod table;
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use hyper::Uri;
-use market_feed::{Credentials, FeedConfig, MarketConfig, Unreached, start_when_reached};
+use market_feed::{Credentials, FeedConfig, MarketConfig, Startup, StartupStep};
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
 use tt_venue::Venue;
@@ -90,11 +91,19 @@ fn follow(market: MarketConfig, shutdown: &Shutdown, as_json: bool, most: Option
             None => shutdown.clone().requested().await,
         }
     };
-    let report =
-        |unreached: &Unreached| stdout::print(&table::connecting(unreached, as_json)).context("standard output");
-    let Some(running) = start_when_reached(market, ended, report)? else {
-        anyhow::ensure!(shutdown.is_requested(), "market: no venue was reached within --seconds");
-        return Ok(());
+    let mut ended = pin!(ended);
+    let mut startup = Startup::new(market)?;
+    let running = loop {
+        match startup.advance(ended.as_mut())? {
+            StartupStep::Unreached(unreached) => {
+                stdout::print(&table::connecting(&unreached, as_json)).context("standard output")?;
+            }
+            StartupStep::Running(running) => break running,
+            StartupStep::Ended => {
+                anyhow::ensure!(shutdown.is_requested(), "market: no venue was reached within --seconds");
+                return Ok(());
+            }
+        }
     };
     let left = most.map(|most| most.saturating_sub(started.elapsed()));
     let shown = table::show(&running.reader(), shutdown, as_json, left);

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use hyper::Uri;
-use market_feed::{FeedConfig, MarketConfig, Reader, RecordingConfig, Unreached};
+use market_feed::{FeedConfig, MarketConfig, Reader, RecordingConfig, Running, Startup, StartupStep, Unreached};
 use serde_json::json;
 use tt_journal::Progress;
 use tt_venue::Venue;
@@ -127,13 +128,23 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
     Ok((vec![feed], None))
 }
 
+/// Starts the feeds; `None` if the end is requested first.
+fn start(market: MarketConfig, shutdown: &Shutdown) -> Result<Option<Running>> {
+    let mut ended = pin!(shutdown.clone().requested());
+    let mut startup = Startup::new(market)?;
+    loop {
+        match startup.advance(ended.as_mut())? {
+            StartupStep::Unreached(Unreached { venue, url, error, .. }) => {
+                eprintln!("record: {} at {url} cannot be reached: {error}", venue.name());
+            }
+            StartupStep::Running(running) => return Ok(Some(running)),
+            StartupStep::Ended => return Ok(None),
+        }
+    }
+}
+
 fn follow(market: MarketConfig, args: &Args, shutdown: &Shutdown, most: Option<Duration>) -> Result<Option<Progress>> {
-    let report = |unreached: &Unreached| {
-        let Unreached { venue, url, fault, .. } = unreached;
-        eprintln!("record: {} at {url} cannot be reached: {fault}", venue.name());
-        Ok(())
-    };
-    let Some(running) = market_feed::start_when_reached(market, shutdown.clone().requested(), report)? else {
+    let Some(running) = start(market, shutdown)? else {
         return Ok(None);
     };
     if let Some(reopened) = running.reopened() {

@@ -56,15 +56,15 @@ pub(super) fn show(reader: &Reader, shutdown: &Shutdown, as_json: bool, most: Op
 
 /// Returns the line of a venue that cannot be reached yet, in the form of `show`.
 pub(super) fn connecting(unreached: &Unreached, as_json: bool) -> String {
-    let Unreached { venue, url, fault, wait } = unreached;
+    let Unreached { venue, url, error, wait } = unreached;
     if as_json {
         let line = json!({
-            "venue": venue.name(), "url": url, "connected": false, "last_error": fault,
+            "venue": venue.name(), "url": url, "connected": false, "last_error": error,
             "retry_in_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
         });
         return format!("{line}\n");
     }
-    format!("{:13} connecting: {fault}; again in {:.1} s; {url}\n", venue.name(), wait.as_secs_f64())
+    format!("{:13} connecting: {error}; again in {:.1} s; {url}\n", venue.name(), wait.as_secs_f64())
 }
 
 /// Message counts of each instrument at the last samples.
@@ -146,7 +146,7 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> Strin
         let (status, counters) = (reader.status(feed), reader.counters(feed));
         let state = match &status.last_error {
             _ if status.connected => "connected".to_owned(),
-            Some(fault) => format!("connecting: {fault}"),
+            Some(error) => format!("connecting: {error}"),
             None => "connecting".to_owned(),
         };
         let _ = writeln!(

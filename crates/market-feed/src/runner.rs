@@ -1,29 +1,26 @@
-//! Start, read, stop.
+//! Running feeds: their start and their end.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tokio::sync::watch;
 use tt_journal::{Progress, Recorder, Reopened};
-use tt_market::{Board, CandleSource, Capacity, Depth, Engine, InstrumentSpec, Position, TickerState};
-use tt_market::{TopOfBook, TradePrint, VenueCounters};
-use tt_meter::Calibration;
+use tt_market::{CandleSource, Capacity, Engine, InstrumentSpec, Position};
+use tt_meter::{Calibration, Clock};
 use tt_model::{InstrumentId, Nanos};
 use tt_os::clock::unix_now;
 use tt_venue::Symbol;
-use tt_venue::Venue;
 use tt_venue::listing::Listing;
 use tt_venue::rules::JoinRule;
 
 use super::feed::Feed;
 use super::instruments::{Instrument, Instruments};
 use super::intake::Intake;
-use super::ledger::{Ledger, Times};
-use super::published::{Changed, FeedStatus, Published};
-use super::reach::{self, Unreached};
+use super::ledger::Ledger;
+use super::listing::{self, NotListed};
+use super::published::Changed;
+use super::reader::{FeedView, Reader};
 use super::recorded::{EngineRecord, ToldInstrument};
 use super::recorder;
 use super::settings::{FeedConfig, MarketConfig, RecordingConfig};
@@ -35,151 +32,6 @@ pub(super) const TIMEFRAMES: [Nanos; 4] = [Nanos::from_secs(1), Nanos::from_secs
 /// Pages of 64 price steps for each instrument's book, at least.
 const PAGES_PER_INSTRUMENT: usize = 1024;
 
-/// One feed as other threads see it.
-#[derive(Debug)]
-struct FeedView {
-    venue: Venue,
-    url: String,
-    board: Board,
-    published: Arc<Published>,
-    messages: Arc<[AtomicU64]>,
-}
-
-/// Reads published state from any thread, without ever making an engine wait. Clone it freely.
-#[derive(Clone, Debug)]
-pub struct Reader(Arc<View>);
-
-#[derive(Debug)]
-struct View {
-    feeds: Vec<FeedView>,
-    instruments: Arc<Instruments>,
-    calibration: Calibration,
-    changed: Changed,
-}
-
-impl Reader {
-    /// All instruments, in the order of their ids. A venue may make steps finer later, while the book is not proved:
-    /// [`Reader::steady`] reads steps and what is counted in them together.
-    #[must_use]
-    pub fn instruments(&self) -> &[Instrument] {
-        self.0.instruments.newest()
-    }
-
-    /// What `look` sees of the instruments and whatever it reads of them, all in the same steps: it looks again where
-    /// they became finer meanwhile.
-    pub fn steady<T>(&self, look: impl FnMut(&[Instrument]) -> T) -> T {
-        self.0.instruments.steady(look)
-    }
-
-    /// How many feeds there are.
-    #[must_use]
-    pub fn feeds_len(&self) -> usize {
-        self.0.feeds.len()
-    }
-
-    /// A feed's venue and address.
-    ///
-    /// # Panics
-    /// Where there is no such feed.
-    #[must_use]
-    pub fn feed(&self, index: usize) -> (Venue, &str) {
-        (self.0.feeds[index].venue, &self.0.feeds[index].url)
-    }
-
-    /// How a feed fares.
-    ///
-    /// # Panics
-    /// Where there is no such feed.
-    #[must_use]
-    pub fn status(&self, index: usize) -> FeedStatus {
-        self.0.feeds[index].published.status()
-    }
-
-    /// A feed's counters, at most 50 ms old.
-    ///
-    /// # Panics
-    /// Where there is no such feed.
-    #[must_use]
-    pub fn counters(&self, index: usize) -> VenueCounters {
-        let feed = &self.0.feeds[index];
-        feed.board.counters(feed.venue)
-    }
-
-    /// What all feeds have timed together, in cycles of [`Reader::calibration`]'s clock.
-    #[must_use]
-    pub fn times(&self) -> Times {
-        let mut all = Times::default();
-        self.0.feeds.iter().for_each(|feed| all.merge(&feed.published.times()));
-        all
-    }
-
-    /// The clock of the times.
-    #[must_use]
-    pub fn calibration(&self) -> &Calibration {
-        &self.0.calibration
-    }
-
-    /// Messages that told of an instrument since the start.
-    #[must_use]
-    pub fn messages(&self, id: InstrumentId) -> u64 {
-        let Some(instrument) = self.instruments().get(id.0 as usize) else { return 0 };
-        let messages = &self.0.feeds[instrument.feed].messages;
-        messages.get(instrument.local.0 as usize).map_or(0, |count| count.load(Relaxed))
-    }
-
-    /// The best levels of an instrument and their proof.
-    #[must_use]
-    pub fn top_of_book(&self, id: InstrumentId) -> Option<TopOfBook> {
-        let (board, local) = self.board(id)?;
-        board.top_of_book(local)
-    }
-
-    /// The best ten levels of both sides.
-    #[must_use]
-    pub fn depth(&self, id: InstrumentId) -> Option<Depth> {
-        let (board, local) = self.board(id)?;
-        board.depth(local)
-    }
-
-    /// The venue's own best bid and offer and last price.
-    #[must_use]
-    pub fn ticker(&self, id: InstrumentId) -> Option<TickerState> {
-        let (board, local) = self.board(id)?;
-        board.ticker(local)
-    }
-
-    /// The newest trades of an instrument, oldest first.
-    #[must_use]
-    pub fn trades(&self, id: InstrumentId) -> Vec<TradePrint> {
-        self.board(id).map_or_else(Vec::new, |(board, local)| board.trades(local))
-    }
-
-    /// The engine's board that shows instrument `id`, and the instrument's number on it.
-    #[must_use]
-    pub fn board(&self, id: InstrumentId) -> Option<(&Board, InstrumentId)> {
-        let instrument = self.instruments().get(id.0 as usize)?;
-        Some((&self.0.feeds[instrument.feed].board, instrument.local))
-    }
-
-    /// Blocks until `is_so`, looked at whenever a feed has published something; `false` after `most`.
-    pub fn wait(&self, most: Duration, is_so: impl FnMut() -> bool) -> bool {
-        self.0.changed.wait(Instant::now() + most, is_so)
-    }
-
-    /// As [`Reader::wait`], until a moment.
-    pub fn wait_until(&self, deadline: Instant, is_so: impl FnMut() -> bool) -> bool {
-        self.0.changed.wait(deadline, is_so)
-    }
-
-    /// Whether every instrument's book is verified.
-    #[must_use]
-    pub fn all_verified(&self) -> bool {
-        self.instruments()
-            .iter()
-            .all(|listed| self.top_of_book(listed.id).is_some_and(|top| top.standing.proof.is_verified()))
-    }
-}
-
 /// A running market engine. Dropping it without [`Running::stop`] leaves its threads to the end of the process.
 #[derive(Debug)]
 pub struct Running {
@@ -190,48 +42,47 @@ pub struct Running {
     reopened: Option<Reopened>,
 }
 
-/// Learns each instrument's steps from its venue, then follows each feed on a thread of its own.
+/// Reads each instrument's steps from its venue, then starts a thread for each feed.
+///
+/// [`Startup`](super::startup::Startup) keeps trying where a venue cannot be reached.
 ///
 /// # Errors
 /// A venue cannot be reached, does not list a symbol, or a thread cannot be started.
 pub fn start(config: MarketConfig) -> anyhow::Result<Running> {
     let calibration = *tt_os::clock::calibration();
     let parts = parts(&config)?;
-    let listings = runtime()?.block_on(reach::once(&parts, calibration.clock))?;
+    let listings = runtime()?.block_on(listings(&parts, calibration.clock))?;
     launch(parts, listings, calibration, &config)
 }
 
-/// As [`start`], but a venue that cannot be reached is told to `tell` and tried again, with growing waits, until it is
-/// there; `None` where `ended` completes before.
+/// The listings of each of `parts`.
 ///
 /// # Errors
-/// An address is none, a venue does not list a symbol, `tell` fails, or a thread cannot be started.
-pub fn start_when_reached(
-    config: MarketConfig,
-    ended: impl Future<Output = ()>,
-    tell: impl FnMut(&Unreached) -> anyhow::Result<()>,
-) -> anyhow::Result<Option<Running>> {
-    let calibration = *tt_os::clock::calibration();
-    let parts = parts(&config)?;
-    let listings = runtime()?.block_on(async {
-        tokio::select! {
-            listings = reach::until_reached(&parts, calibration.clock, tell) => listings.map(Some),
-            () = ended => Ok(None),
-        }
-    })?;
-    listings.map(|listings| launch(parts, listings, calibration, &config)).transpose()
+/// A venue cannot be reached, or does not list a symbol.
+async fn listings(parts: &[FeedConfig], clock: Clock) -> anyhow::Result<Vec<Vec<Listing>>> {
+    let mut listings = Vec::with_capacity(parts.len());
+    for part in parts {
+        let listed = listing::fetch(part, clock).await.map_err(NotListed::into_error);
+        listings.push(listed.with_context(|| part_name(part))?);
+    }
+    Ok(listings)
 }
 
-fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+/// The name of a part in errors.
+pub(super) fn part_name(part: &FeedConfig) -> String {
+    format!("market: {}", part.venue.name())
+}
+
+pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("market: runtime")
 }
 
-fn parts(config: &MarketConfig) -> anyhow::Result<Vec<FeedConfig>> {
+pub(super) fn parts(config: &MarketConfig) -> anyhow::Result<Vec<FeedConfig>> {
     config.feeds.iter().try_for_each(FeedConfig::check)?;
     Ok(config.feeds.iter().flat_map(split).collect())
 }
 
-fn launch(
+pub(super) fn launch(
     parts: Vec<FeedConfig>,
     listings: Vec<Vec<Listing>>,
     calibration: Calibration,
@@ -273,7 +124,7 @@ fn launch(
         feeds.push(feed);
     }
     shown.begin(instruments);
-    let reader = Reader(Arc::new(View { feeds: views, instruments: shown, calibration, changed }));
+    let reader = Reader::new(views, shown, calibration, changed);
     let mut threads = Vec::with_capacity(feeds.len());
     for feed in feeds {
         let stopping = stopping.clone();

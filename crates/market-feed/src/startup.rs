@@ -1,0 +1,139 @@
+//! The start of feeds: the venues' lists of instruments, requested once or until each venue is reached.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tt_meter::{Calibration, Clock};
+use tt_venue::Venue;
+use tt_venue::listing::Listing;
+
+use super::backoff::Backoff;
+use super::listing::{self, NotListed};
+use super::runner::{Running, launch, part_name, parts, runtime};
+use super::settings::{FeedConfig, MarketConfig};
+
+/// A venue that could not be reached, and is tried again.
+#[derive(Debug)]
+pub struct Unreached {
+    /// The venue.
+    pub venue: Venue,
+    /// The address of its WebSocket.
+    pub url: String,
+    /// The reason.
+    pub error: String,
+    /// The wait before the next try.
+    pub wait: Duration,
+}
+
+/// Result of [`Startup::advance`].
+#[derive(Debug)]
+pub enum StartupStep {
+    /// A venue could not be reached. The next call waits, then tries it again.
+    Unreached(Unreached),
+    /// Every venue listed its instruments, and the feeds run.
+    Running(Running),
+    /// The given future completed first.
+    Ended,
+}
+
+/// A start that tries each venue until it is reached, with growing waits.
+///
+/// ```no_run
+/// use market_feed::{FeedConfig, MarketConfig, Startup, StartupStep};
+/// use tt_venue::Venue;
+///
+/// # fn main() -> anyhow::Result<()> {
+/// let feeds = vec![FeedConfig::public(Venue::Kraken, vec!["BTC/USD".to_owned()])];
+/// let mut startup = Startup::new(MarketConfig { feeds, ..MarketConfig::default() })?;
+/// let running = loop {
+///     match startup.advance(std::future::pending())? {
+///         StartupStep::Unreached(venue) => eprintln!("{}: {}", venue.url, venue.error),
+///         StartupStep::Running(running) => break running,
+///         StartupStep::Ended => return Ok(()),
+///     }
+/// };
+/// running.stop();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Startup {
+    config: MarketConfig,
+    parts: Vec<FeedConfig>,
+    calibration: Calibration,
+    runtime: Runtime,
+    /// The lists of the first parts.
+    listings: Vec<Vec<Listing>>,
+    backoff: Option<Backoff>,
+    wait: Duration,
+}
+
+impl Startup {
+    /// Prepares the start of `config`'s feeds.
+    ///
+    /// # Errors
+    /// A feed is configured wrongly, or there is no runtime.
+    pub fn new(config: MarketConfig) -> anyhow::Result<Self> {
+        Ok(Self {
+            parts: parts(&config)?,
+            config,
+            calibration: *tt_os::clock::calibration(),
+            runtime: runtime()?,
+            listings: Vec::new(),
+            backoff: None,
+            wait: Duration::ZERO,
+        })
+    }
+
+    /// Tries the venues in turn until one cannot be reached, all have listed their instruments, or `ended` completes.
+    ///
+    /// # Errors
+    /// An address is none, a venue does not list a symbol, or a thread cannot be started.
+    pub fn advance(&mut self, ended: impl Future<Output = ()>) -> anyhow::Result<StartupStep> {
+        let (parts, listings, backoff) = (&self.parts, &mut self.listings, &mut self.backoff);
+        let (wait, clock) = (&mut self.wait, self.calibration.clock);
+        let unreached = self.runtime.block_on(async {
+            tokio::select! {
+                unreached = list(parts, listings, backoff, wait, clock) => unreached.map(Some),
+                () = ended => Ok(None),
+            }
+        })?;
+        match unreached {
+            None => Ok(StartupStep::Ended),
+            Some(Some(unreached)) => Ok(StartupStep::Unreached(unreached)),
+            Some(None) => {
+                let (parts, listings) = (std::mem::take(&mut self.parts), std::mem::take(&mut self.listings));
+                launch(parts, listings, self.calibration, &self.config).map(StartupStep::Running)
+            }
+        }
+    }
+}
+
+/// Requests the lists that are missing; `Some` if a venue cannot be reached.
+async fn list(
+    parts: &[FeedConfig],
+    listings: &mut Vec<Vec<Listing>>,
+    backoff: &mut Option<Backoff>,
+    wait: &mut Duration,
+    clock: Clock,
+) -> anyhow::Result<Option<Unreached>> {
+    tokio::time::sleep(*wait).await;
+    while let Some(part) = parts.get(listings.len()) {
+        match listing::fetch(part, clock).await {
+            Ok(listed) => {
+                listings.push(listed);
+                *backoff = None;
+            }
+            Err(NotListed::Refused(error)) => return Err(error.context(part_name(part))),
+            Err(NotListed::Unreached { error, retry_after }) => {
+                let backoff =
+                    backoff.get_or_insert_with(|| Backoff::new(part.timing.backoff_min, part.timing.backoff_max));
+                *wait = backoff.fail().max(retry_after.unwrap_or_default());
+                let (url, error) = (part.streams.to_string(), format!("{error:#}"));
+                return Ok(Some(Unreached { venue: part.venue, url, error, wait: *wait }));
+            }
+        }
+    }
+    Ok(None)
+}
