@@ -5,22 +5,16 @@ use crate::error::ParseError;
 use crate::event::{Event, EventBuffer};
 use crate::rules::Rules;
 
-mod binance;
-mod bybit;
-mod coinbase_advanced;
-mod coinbase_exchange;
-mod deribit;
-mod hyperliquid;
-mod kraken;
-mod okx;
-
+/// Declares each module and the venues that it registers: `module => Name: RULES "Description", ..;`.
 macro_rules! venues {
-    ($($venue:ident { $($(#[doc = $doc:literal])+ $name:ident => $rules:ident,)+ })+) => {
+    ($($venue:ident => $($name:ident: $rules:ident $doc:literal),+;)+) => {
+        $(mod $venue;)+
+
         /// A trading venue. Spot and derivatives of one exchange are separate venues, because their rules differ.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Venue {
-            $($($(#[doc = $doc])+ $name,)+)+
+            $($(#[doc = concat!($doc, ".")] $name,)+)+
         }
 
         impl Venue {
@@ -64,46 +58,16 @@ macro_rules! venues {
 }
 
 venues! {
-    binance {
-        /// Binance spot.
-        BinanceSpot => SPOT,
-        /// Binance USD-margined futures.
-        BinanceUsdm => USDM,
-        /// Binance coin-margined futures.
-        BinanceCoinm => COINM,
-    }
-    bybit {
-        /// Bybit spot.
-        BybitSpot => SPOT,
-        /// Bybit contracts margined in stablecoins.
-        BybitLinear => LINEAR,
-        /// Bybit contracts margined in coins.
-        BybitInverse => INVERSE,
-    }
-    okx {
-        /// OKX, spot and contracts.
-        Okx => RULES,
-    }
-    kraken {
-        /// Kraken, WebSocket version 2.
-        Kraken => RULES,
-    }
-    coinbase_exchange {
-        /// Coinbase Exchange.
-        CoinbaseExchange => RULES,
-    }
-    coinbase_advanced {
-        /// Coinbase Advanced Trade.
-        CoinbaseAdvanced => RULES,
-    }
-    hyperliquid {
-        /// Hyperliquid.
-        Hyperliquid => RULES,
-    }
-    deribit {
-        /// Deribit.
-        Deribit => RULES,
-    }
+    binance => BinanceSpot: SPOT "Binance spot", BinanceUsdm: USDM "Binance USD-margined futures",
+        BinanceCoinm: COINM "Binance coin-margined futures";
+    bybit => BybitSpot: SPOT "Bybit spot", BybitLinear: LINEAR "Bybit contracts margined in stablecoins",
+        BybitInverse: INVERSE "Bybit contracts margined in coins";
+    okx => Okx: RULES "OKX, spot and contracts";
+    kraken => Kraken: RULES "Kraken, WebSocket version 2";
+    coinbase_exchange => CoinbaseExchange: RULES "Coinbase Exchange";
+    coinbase_advanced => CoinbaseAdvanced: RULES "Coinbase Advanced Trade";
+    hyperliquid => Hyperliquid: RULES "Hyperliquid";
+    deribit => Deribit: RULES "Deribit";
 }
 
 impl Venue {

@@ -17,7 +17,7 @@ fn the_recipe_adds_a_venue() {
     copy_crates(root, &copy);
     let recipe = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
     let steps = steps(&recipe);
-    assert_eq!(steps.len(), 9, "{steps:?}");
+    assert_eq!(steps.len(), 8, "{steps:?}");
     for step in &steps {
         follow(&copy, step);
     }
@@ -61,35 +61,19 @@ fn steps(document: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// Writes a new file, or adds to the registry where the text says.
+/// Writes a new file, or adds the line to the registry.
 fn follow(copy: &Path, step: &Step<'_>) {
-    match step.file() {
-        Some(REGISTRY) => {
-            let before = step.text.split("before `").nth(1).unwrap().split('`').next().unwrap();
-            edit(copy, |source| source.replacen(before, &format!("{}{before}", step.code), 1));
-        }
-        Some(file) => {
-            let path = copy.join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, step.code).unwrap();
-        }
-        None => {
-            assert!(step.text.contains("at the end of `venues!`"), "{}", step.text);
-            edit(copy, |source| {
-                let start = source.find("\nvenues! {\n").unwrap();
-                let end = start + source[start..].find("\n}\n").unwrap() + 1;
-                format!("{}{}{}", &source[..end], step.code, &source[end..])
-            });
-        }
+    let path = copy.join(step.file().unwrap());
+    if !path.ends_with(REGISTRY) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        return fs::write(path, step.code).unwrap();
     }
-}
-
-fn edit(copy: &Path, change: impl FnOnce(&str) -> String) {
-    let path = copy.join(REGISTRY);
-    let before = fs::read_to_string(&path).unwrap();
-    let after = change(&before);
-    assert_ne!(before, after, "the recipe changes nothing");
-    fs::write(path, after).unwrap();
+    assert!(step.text.contains("at the end of `venues!`"), "{}", step.text);
+    assert_eq!(step.code.lines().count(), 1, "{}", step.code);
+    let source = fs::read_to_string(&path).unwrap();
+    let start = source.find("\nvenues! {\n").unwrap();
+    let end = start + source[start..].find("\n}\n").unwrap() + 1;
+    fs::write(path, format!("{}{}{}", &source[..end], step.code, &source[end..])).unwrap();
 }
 
 /// Copies sources and manifests; the copies have no tests of their own, so that they need no further crate.
