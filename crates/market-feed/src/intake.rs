@@ -119,7 +119,7 @@ impl Intake {
 
     /// Whether the instrument's book is proved.
     pub(super) fn is_verified(&self, id: InstrumentId) -> bool {
-        self.board.top_of_book(id).is_some_and(|top| top.standing.proof.is_verified())
+        self.board.top_of_book(id).is_some_and(|top| top.status.proof.is_verified())
     }
 
     pub(super) fn set_position(&mut self, slot: usize, position: Position, now: Nanos) -> Result<(), AddError> {

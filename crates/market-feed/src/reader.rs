@@ -163,6 +163,6 @@ impl Reader {
     pub fn all_verified(&self) -> bool {
         self.instruments()
             .iter()
-            .all(|listed| self.top_of_book(listed.id).is_some_and(|top| top.standing.proof.is_verified()))
+            .all(|listed| self.top_of_book(listed.id).is_some_and(|top| top.status.proof.is_verified()))
     }
 }

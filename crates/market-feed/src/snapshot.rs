@@ -71,7 +71,7 @@ impl Reader {
             asks: text(depth.asks()),
             spread_bps,
             update_id: top.update_id,
-            proof: top.standing.proof.name(),
+            proof: top.status.proof.name(),
             proof_update_id: top.proof_update_id().unwrap_or(0),
             proof_age_ms: top.proof_update_id().map(|_| ms(top.proof_age(now))),
             venue_symbol: listed.symbol.clone(),

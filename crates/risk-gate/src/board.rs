@@ -170,7 +170,7 @@ impl Judgement {
 
 /// Exposure and limits of a row. Quantities are in lots; limits are zero before they are set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct AccountStatus {
     /// Position.
     pub position: i64,
     /// Open orders.
@@ -189,17 +189,17 @@ pub struct Standing {
     pub open_orders_max: u32,
 }
 
-impl Standing {
+impl AccountStatus {
     fn of(exposure: &Exposure, limits: Option<&Limits>) -> Self {
-        let standing = Self { position: exposure.position.0, open_orders: exposure.open_orders, ..Self::default() };
-        limits.map_or(standing, |limits| Self {
+        let status = Self { position: exposure.position.0, open_orders: exposure.open_orders, ..Self::default() };
+        limits.map_or(status, |limits| Self {
             qty_max: limits.qty_max.0,
             notional_max: u64::try_from(limits.notional_max.0).unwrap_or(u64::MAX),
             position_long_max: limits.position_long_max.0,
             position_short_max: limits.position_short_max.0,
             open_qty_max: limits.open_qty_max.0,
             open_orders_max: limits.open_orders_max,
-            ..standing
+            ..status
         })
     }
 
@@ -249,7 +249,7 @@ pub struct Board {
     tally: Reader<TALLY_WORDS>,
     pushes: Reader<2>,
     verdicts: TableReader<VERDICT_WORDS>,
-    standings: TableReader<STANDING_WORDS>,
+    account_statuses: TableReader<STANDING_WORDS>,
     timings: Arc<Mutex<Timings>>,
 }
 
@@ -258,7 +258,7 @@ pub(crate) struct BoardWriter {
     rows: Vec<(u16, InstrumentId, Option<Limits>)>,
     tally: Writer<TALLY_WORDS>,
     verdicts: TableWriter<VERDICT_WORDS>,
-    standings: TableWriter<STANDING_WORDS>,
+    account_statuses: TableWriter<STANDING_WORDS>,
     timings: Arc<Mutex<Timings>>,
 }
 
@@ -267,16 +267,20 @@ pub(crate) fn board(rows: Vec<BoardRow>, ring_slots: usize, sample_one_in: u32) 
     let (tally_writer, tally) = seqlock::cell([0; TALLY_WORDS]);
     let (pushes_writer, pushes) = seqlock::cell([0; 2]);
     let (verdicts_writer, verdicts) = seqlock::table(VERDICTS_KEPT, [0; VERDICT_WORDS]);
-    let (standings_writer, standings) = seqlock::table(rows.len(), [0; STANDING_WORDS]);
+    let (standings_writer, account_statuses) = seqlock::table(rows.len(), [0; STANDING_WORDS]);
     let timings = Arc::new(Mutex::new(Timings::default()));
     let writer = BoardWriter {
         rows: rows.iter().map(|row| (row.account, row.instrument, row.limits)).collect(),
         tally: tally_writer,
         verdicts: verdicts_writer,
-        standings: standings_writer,
+        account_statuses: standings_writer,
         timings: Arc::clone(&timings),
     };
-    (writer, pushes_writer, Board { rows, ring_slots, sample_one_in, tally, pushes, verdicts, standings, timings })
+    (
+        writer,
+        pushes_writer,
+        Board { rows, ring_slots, sample_one_in, tally, pushes, verdicts, account_statuses, timings },
+    )
 }
 
 impl BoardWriter {
@@ -310,7 +314,7 @@ impl BoardWriter {
     pub(crate) fn store_standings(&mut self, exposure: impl Fn(u16, InstrumentId) -> Option<Exposure>) {
         for (index, (account, instrument, limits)) in self.rows.iter().enumerate() {
             let exposure = exposure(*account, *instrument).unwrap_or_default();
-            self.standings.store(index, &Standing::of(&exposure, limits.as_ref()).to_words());
+            self.account_statuses.store(index, &AccountStatus::of(&exposure, limits.as_ref()).to_words());
         }
     }
 
@@ -346,9 +350,9 @@ impl Board {
     }
 
     /// Returns each row with its exposure and limits, in the order of [`GateConfig::rows`](crate::GateConfig::rows).
-    pub fn standings(&self) -> impl Iterator<Item = (&BoardRow, Standing)> {
-        let standing = |index| self.standings.load(index).map(Standing::from_words);
-        self.rows.iter().enumerate().filter_map(move |(index, row)| Some((row, standing(index)?)))
+    pub fn account_statuses(&self) -> impl Iterator<Item = (&BoardRow, AccountStatus)> {
+        let status = |index| self.account_statuses.load(index).map(AccountStatus::from_words);
+        self.rows.iter().enumerate().filter_map(move |(index, row)| Some((row, status(index)?)))
     }
 
     /// Returns the times of evaluations.
@@ -407,8 +411,8 @@ mod tests {
             enabled: Limits::CHECKED,
         };
         let exposure = Exposure { position: Qty(-11), open_buy_qty: Qty(12), open_sell_qty: Qty(13), open_orders: 14 };
-        let standing = Standing::of(&exposure, Some(&limits));
-        let expected = Standing {
+        let status = AccountStatus::of(&exposure, Some(&limits));
+        let expected = AccountStatus {
             position: -11,
             open_orders: 14,
             qty_max: 4,
@@ -418,7 +422,7 @@ mod tests {
             open_qty_max: 9,
             open_orders_max: 10,
         };
-        assert_eq!(standing, expected);
-        assert_eq!(Standing::from_words(standing.to_words()), expected);
+        assert_eq!(status, expected);
+        assert_eq!(AccountStatus::from_words(status.to_words()), expected);
     }
 }

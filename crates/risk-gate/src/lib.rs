@@ -26,7 +26,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use board::{Board, BoardRow, Judgement, Standing, Tally, Timings};
+pub use board::{AccountStatus, Board, BoardRow, Judgement, Tally, Timings};
 pub use control::{Control, SetLimitsError};
 pub use limits_file::{Instrument, LimitsFile};
 pub use ports::{IntentSender, OrderUpdate, Ports, UpdateSender, VerdictReceiver};

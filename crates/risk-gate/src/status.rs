@@ -6,7 +6,7 @@ use tt_status::decimal_text::steps_text;
 use tt_status::risk::{LimitsRow, Ring, RiskStatus, VerdictRow};
 use tt_status::timing;
 
-use crate::board::{Board, BoardRow, Judgement, Standing};
+use crate::board::{AccountStatus, Board, BoardRow, Judgement};
 
 impl Board {
     /// Returns the gate's status.
@@ -26,7 +26,7 @@ impl Board {
             ring: Ring { capacity: self.ring_slots as u64, pushed, popped: tally.intents, full },
             reasons: reasons.collect(),
             verdicts: self.judgements().iter().filter_map(|judgement| self.verdict_row(judgement)).collect(),
-            limits: self.standings().map(|(row, standing)| limits_row(row, &standing)).collect(),
+            limits: self.account_statuses().map(|(row, status)| limits_row(row, &status)).collect(),
         }
     }
 
@@ -51,20 +51,20 @@ impl Board {
     }
 }
 
-fn limits_row(row: &BoardRow, standing: &Standing) -> LimitsRow {
+fn limits_row(row: &BoardRow, status: &AccountStatus) -> LimitsRow {
     let lots = |lots: i64| steps_text(lots, row.lot_size);
-    let notional = i64::try_from(standing.notional_max).unwrap_or(i64::MAX);
+    let notional = i64::try_from(status.notional_max).unwrap_or(i64::MAX);
     LimitsRow {
         account: row.account,
         symbol: row.symbol.clone(),
         venue: row.venue,
-        position: lots(standing.position),
-        position_long_max: lots(standing.position_long_max),
-        position_short_max: lots(standing.position_short_max),
-        open_orders: standing.open_orders,
-        open_orders_max: standing.open_orders_max,
-        open_qty_max: lots(standing.open_qty_max),
-        qty_max: lots(standing.qty_max),
+        position: lots(status.position),
+        position_long_max: lots(status.position_long_max),
+        position_short_max: lots(status.position_short_max),
+        open_orders: status.open_orders,
+        open_orders_max: status.open_orders_max,
+        open_qty_max: lots(status.open_qty_max),
+        qty_max: lots(status.qty_max),
         notional_max: steps_text(notional, notional_step(row)),
         collar_bps: row.collar_bps,
         rate_per_s: row.rate_per_s,

@@ -160,10 +160,9 @@ fn case_k04_a_change_of_limits_is_seen_whole_by_every_thread() {
         scope.spawn(|| {
             let mut seen = [0_u32; 2];
             while !done.load(Ordering::Acquire) {
-                let standing = board.standings().next().expect("one row").1;
-                let maxima =
-                    [standing.qty_max, standing.position_long_max, standing.position_short_max, standing.open_qty_max];
-                let read = (maxima, standing.notional_max, standing.open_orders_max);
+                let status = board.account_statuses().next().expect("one row").1;
+                let maxima = [status.qty_max, status.position_long_max, status.position_short_max, status.open_qty_max];
+                let read = (maxima, status.notional_max, status.open_orders_max);
                 let set = expected_rows.iter().position(|expected| *expected == read);
                 seen[set.unwrap_or_else(|| panic!("a mixture of two sets: {read:?}"))] += 1;
             }
@@ -206,7 +205,7 @@ fn limits_that_the_gate_rejects_change_nothing() {
     let unknown = control.set_limits(2, BTC, &WIDE).expect_err("an unknown account");
     assert_eq!(unknown.to_string(), "no such account or instrument");
     assert_eq!(judge(&mut ports, buy(0, BTC, 1)).limits_version, version);
-    assert_eq!(running.board().standings().next().unwrap().1.qty_max, WIDE.qty_max.0);
+    assert_eq!(running.board().account_statuses().next().unwrap().1.qty_max, WIDE.qty_max.0);
     running.stop();
     assert_eq!(control.set_limits(0, BTC, &WIDE), Err(SetLimitsError::Stopped));
 }
@@ -247,11 +246,12 @@ fn two_accounts_in_one_gate_have_their_own_limits_exposures_and_switches() {
     assert_eq!(judge(&mut ports, buy(0, InstrumentId(1), 1)).accept, 1);
     let board = running.board();
     running.stop();
-    let standings: Vec<_> = board.standings().map(|(row, of)| (row.account, row.instrument, of)).collect();
+    let account_statuses: Vec<_> =
+        board.account_statuses().map(|(row, of)| (row.account, row.instrument, of)).collect();
     for (((account, instrument), limits), (position, open_orders)) in
         pairs.into_iter().zip(limits).zip([(0, 1), (0, 1), (2, 1), (0, 1)])
     {
-        let expected = Standing {
+        let expected = AccountStatus {
             position,
             open_orders,
             qty_max: limits.qty_max.0,
@@ -261,7 +261,10 @@ fn two_accounts_in_one_gate_have_their_own_limits_exposures_and_switches() {
             open_qty_max: limits.open_qty_max.0,
             open_orders_max: limits.open_orders_max,
         };
-        assert!(standings.contains(&(account, instrument, expected)), "{account} {instrument:?}: {standings:?}");
+        assert!(
+            account_statuses.contains(&(account, instrument, expected)),
+            "{account} {instrument:?}: {account_statuses:?}"
+        );
     }
     let tally = board.tally();
     assert_eq!((tally.intents, tally.accepted, tally.rejected), (11, 6, 5));
@@ -317,5 +320,5 @@ fn a_position_of_either_sign_is_published() {
     ports.updates.send(OrderUpdate::Fill(fill)).unwrap();
     let board = running.board();
     running.stop();
-    assert_eq!(board.standings().next().unwrap().1.position, -7);
+    assert_eq!(board.account_statuses().next().unwrap().1.position, -7);
 }

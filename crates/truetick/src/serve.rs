@@ -214,7 +214,7 @@ impl QuoteSource for BookQuotes {
             bid_px: top.bid.map_or(0, |level| level.px.0),
             ask_px: top.ask.map_or(0, |level| level.px.0),
             ts_recv: top.ts_recv,
-            is_verified: top.standing.proof.is_verified(),
+            is_verified: top.status.proof.is_verified(),
         })
     }
 }

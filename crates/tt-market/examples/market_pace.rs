@@ -132,7 +132,7 @@ fn pace_frames(frames: &[(u64, &[u8])]) {
         all = all.min(start.elapsed().as_nanos() as f64);
         let counters = engine.counters().venue(Venue::BinanceUsdm);
         assert_eq!((counters.oracle_matches, counters.gaps), (629, 0));
-        assert!(engine.board().top_of_book(id).is_some_and(|top| top.standing.proof != Proof::Stale));
+        assert!(engine.board().top_of_book(id).is_some_and(|top| top.status.proof != Proof::Stale));
     }
     println!("handle_frame: {:.1} ns a frame", all / frames.len() as f64);
     let mut best = f64::MAX;

@@ -6,12 +6,12 @@ use tt_venue::event::{BookDelta, BookOrder, Level};
 
 /// One kept delta.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct BufferedDelta {
     pub(crate) delta: BookDelta,
     start: usize,
 }
 
-impl Kept {
+impl BufferedDelta {
     pub(crate) fn bids(&self) -> Range<usize> {
         self.start..self.start + self.delta.levels.bids().len()
     }
@@ -25,7 +25,7 @@ impl Kept {
 /// The deltas of one book since its resync began, in the order of their arrival. It never grows.
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    kept: Vec<Kept>,
+    kept: Vec<BufferedDelta>,
     levels: Vec<Level>,
     /// What each delta tells of an order, where the book is told order by order.
     orders: Vec<Option<BookOrder>>,
@@ -48,7 +48,7 @@ impl Backlog {
             let start = self.levels.len();
             self.levels.extend_from_slice(&levels[delta.levels.bids()]);
             self.levels.extend_from_slice(&levels[delta.levels.asks()]);
-            self.kept.push(Kept { delta: *delta, start });
+            self.kept.push(BufferedDelta { delta: *delta, start });
         }
         fits
     }
@@ -76,7 +76,7 @@ impl Backlog {
         self.kept.len()
     }
 
-    pub(crate) fn get(&self, index: usize) -> Option<Kept> {
+    pub(crate) fn get(&self, index: usize) -> Option<BufferedDelta> {
         self.kept.get(index).copied()
     }
 

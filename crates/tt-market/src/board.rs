@@ -1,6 +1,6 @@
 //! What other threads see: one line for each value of each instrument, always whole.
 
-use crate::Standing;
+use crate::BookStatus;
 use crate::candle::Candle;
 use crate::counters::{Counters, VenueCounters, WORDS as COUNTER_WORDS};
 use crate::mark::{Contract, Mark, PositionMark};
@@ -15,7 +15,7 @@ use tt_venue::{BookLevel, Venue};
 pub const DEPTH: usize = 10;
 const DEPTH_WORDS: usize = 5 + 4 * DEPTH;
 
-/// The best levels of a book with their standing. One cache line together with its version.
+/// The best levels of a book with their status. One cache line together with its version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TopOfBook {
     /// The best bid; `None` where the side is empty.
@@ -27,20 +27,20 @@ pub struct TopOfBook {
     /// When the frame that led to this line was received, or the state changed; Unix epoch.
     pub ts_recv: Nanos,
     /// How the book was last verified, and when.
-    pub standing: Standing,
+    pub status: BookStatus,
 }
 
 impl TopOfBook {
     /// The update id at which the book was last verified, if that is known.
     #[must_use]
     pub fn proof_update_id(&self) -> Option<u64> {
-        self.standing.proof_ids_ago.map(|ids| self.update_id.wrapping_sub(u64::from(ids)))
+        self.status.proof_ids_ago.map(|ids| self.update_id.wrapping_sub(u64::from(ids)))
     }
 
     /// How old the proof is at `now`, to the microsecond, at least.
     #[must_use]
     pub fn proof_age(&self, now: Nanos) -> Nanos {
-        now.saturating_sub(self.ts_recv).saturating_add(Nanos(u64::from(self.standing.proof_age_us) * 1000))
+        now.saturating_sub(self.ts_recv).saturating_add(Nanos(u64::from(self.status.proof_age_us) * 1000))
     }
 
     #[inline]
@@ -54,7 +54,7 @@ impl TopOfBook {
             ask.qty.0 as u64,
             self.update_id,
             self.ts_recv.0,
-            self.standing.to_bits(),
+            self.status.to_bits(),
         ]
     }
 
@@ -64,7 +64,7 @@ impl TopOfBook {
             ask: level(words[2], words[3]),
             update_id: words[4],
             ts_recv: Nanos(words[5]),
-            standing: Standing::from_bits(words[6]),
+            status: BookStatus::from_bits(words[6]),
         }
     }
 }
@@ -94,7 +94,7 @@ pub struct Depth {
     /// The venue's time of that update, Unix epoch; zero where the venue sends none.
     pub ts_event: Nanos,
     /// How the book was verified at that update.
-    pub standing: Standing,
+    pub status: BookStatus,
 }
 
 impl Default for Depth {
@@ -131,7 +131,7 @@ impl Depth {
             update_id: words[0],
             ts_recv: Nanos(words[1]),
             ts_event: Nanos(words[2]),
-            standing: Standing::from_bits(words[3]),
+            status: BookStatus::from_bits(words[3]),
         }
     }
 }
@@ -143,7 +143,7 @@ pub(crate) struct DepthUpdate<'a> {
     pub(crate) update_id: u64,
     pub(crate) ts_recv: Nanos,
     pub(crate) ts_event: Nanos,
-    pub(crate) standing: Standing,
+    pub(crate) status: BookStatus,
 }
 
 impl DepthUpdate<'_> {
@@ -153,7 +153,7 @@ impl DepthUpdate<'_> {
         words[0] = self.update_id;
         words[1] = self.ts_recv.0;
         words[2] = self.ts_event.0;
-        words[3] = self.standing.to_bits();
+        words[3] = self.status.to_bits();
         words[4] = self.bids.len() as u64 | (self.asks.len() as u64) << 16;
         for (pair, level) in words[5..5 + 2 * DEPTH].as_chunks_mut::<2>().0.iter_mut().zip(self.bids) {
             *pair = [level.px.0 as u64, level.qty.0 as u64];
@@ -402,7 +402,7 @@ impl BoardWriter {
 }
 
 impl Board {
-    /// The best levels and their standing; `None` for an id beyond the capacity.
+    /// The best levels and their status; `None` for an id beyond the capacity.
     #[inline]
     #[must_use]
     pub fn top_of_book(&self, id: InstrumentId) -> Option<TopOfBook> {

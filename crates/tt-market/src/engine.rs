@@ -20,12 +20,12 @@ use crate::connection::Connections;
 use crate::drop_reason::DropReason;
 use crate::fills::Fills;
 use crate::instrument::Instrument;
+use crate::l3_book::L3Books;
 use crate::listing::Listings;
 use crate::mark::PositionOrigin;
 use crate::orders::Orders;
 use crate::positions::Positions;
 use crate::quote::Quote;
-use crate::resting::Resting;
 use crate::symbol_table::SymbolTable;
 use crate::{Capacity, ConnectionId, Counters, InstrumentSpec, OrderState, Position};
 use alloc::collections::VecDeque;
@@ -141,7 +141,7 @@ pub struct Engine {
     quotes: Vec<Quote>,
     slab: PageSlab,
     /// Orders of the books that are followed order by order.
-    resting: Resting,
+    l3_books: L3Books,
     changed: Changed,
     backlogs: Vec<Backlog>,
     free_backlogs: Vec<usize>,
@@ -183,7 +183,7 @@ impl Engine {
             instruments: Vec::with_capacity(capacity.instruments),
             quotes: Vec::with_capacity(capacity.instruments),
             slab: PageSlab::new(capacity.pages),
-            resting: Resting::new(capacity.book_orders),
+            l3_books: L3Books::new(capacity.book_orders),
             changed: Changed::new(capacity.book_orders),
             backlogs: (0..capacity.backlogs).map(|_| backlog()).collect(),
             free_backlogs: (0..capacity.backlogs).rev().collect(),

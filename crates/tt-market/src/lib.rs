@@ -21,7 +21,7 @@
 //!
 //! The ten nouns: a [`Venue`](tt_venue::Venue) sends frames over a connection ([`ConnectionId`]); a frame parses into an [`Event`](tt_venue::event::Event)
 //! whose levels stand in the [`EventBuffer`](tt_venue::event::EventBuffer); a [`Symbol`](tt_venue::Symbol) leads to the instrument ([`InstrumentSpec`]); its book has a
-//! [`Standing`] with a [`Proof`]; other threads read the [`Board`]; a dropped frame has one [`DropReason`], and
+//! [`BookStatus`] with a [`Proof`]; other threads read the [`Board`]; a dropped frame has one [`DropReason`], and
 //! [`VenueCounters`] close: frames = applied + drops.
 
 #![no_std]
@@ -41,13 +41,13 @@ mod drop_reason;
 mod engine;
 mod fills;
 mod instrument;
+mod l3_book;
 mod listing;
 mod mark;
 mod orders;
 mod positions;
 mod proof;
 mod quote;
-mod resting;
 mod scale;
 mod seen_trades;
 mod state_hash;
@@ -66,5 +66,5 @@ pub use fills::FillState;
 pub use instrument::InstrumentSpec;
 pub use mark::{Contract, Mark, Position, PositionMark};
 pub use orders::OrderState;
-pub use proof::{Proof, Standing};
+pub use proof::{BookStatus, Proof};
 pub use venue_state::{LiquidationState, VenueCandleState};

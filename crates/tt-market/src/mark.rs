@@ -113,7 +113,7 @@ impl Contract {
 pub(crate) struct PositionOrigin {
     pub(crate) leg: PositionLeg,
     /// Whether the venue told it; else the caller set it.
-    pub(crate) is_told: bool,
+    pub(crate) is_reported: bool,
     /// The venue's list of all positions during which, or since which, it was last told of.
     pub(crate) listing: u32,
 }

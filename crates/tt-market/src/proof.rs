@@ -56,9 +56,9 @@ impl Proof {
     }
 }
 
-/// A book's standing: its proof, at which update, since when, and what is odd about it.
+/// A book's status: its proof, at which update, since when, and what is odd about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct BookStatus {
     /// The proof.
     pub proof: Proof,
     /// Best bid above best offer after a whole frame.
@@ -75,7 +75,7 @@ pub struct Standing {
 
 const FIELD_MAX: u64 = (1 << 28) - 1;
 
-impl Standing {
+impl BookStatus {
     /// Where the last proof was made at `proof_id` and `ts_proof`, seen from `update_id` and `ts_recv`.
     #[inline]
     #[must_use]

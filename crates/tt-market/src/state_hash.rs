@@ -1,6 +1,6 @@
 //! Published state as bytes in one order, so that two runs can be compared by a hash.
 
-use crate::Standing;
+use crate::BookStatus;
 use crate::board::{Board, Depth, TickerState, TopOfBook};
 use crate::candle::Candle;
 use crate::mark::{Contract, Mark, PositionMark};
@@ -26,7 +26,7 @@ fn begin(hasher: &mut impl Hasher, kind: Kind, index: usize) {
 }
 
 impl Board {
-    /// Hands everything that is published to `hasher`: of each instrument in turn top of book and standing, depth,
+    /// Hands everything that is published to `hasher`: of each instrument in turn top of book and status, depth,
     /// ticker, candles (the engine's and the venue's), mark price, contract and last liquidation, then the positions. Counters are left out: they may gain names.
     ///
     /// The bytes are the same on every machine; the hash is what `hasher` makes of them.
@@ -72,7 +72,7 @@ impl Board {
         }
     }
 
-    /// Hands one instrument's book to `hasher`: top and depth, each with its standing. Nothing for an id beyond the
+    /// Hands one instrument's book to `hasher`: top and depth, each with its status. Nothing for an id beyond the
     /// capacity.
     pub fn hash_book_into(&self, id: InstrumentId, hasher: &mut impl Hasher) {
         if let Some((top, depth)) = self.top_of_book(id).zip(self.depth(id)) {
@@ -92,11 +92,10 @@ fn hash_level(level: BookLevel, hasher: &mut impl Hasher) {
     put(hasher, &[level.px.0 as u64, level.qty.0 as u64]);
 }
 
-fn hash_standing(standing: Standing, hasher: &mut impl Hasher) {
-    let odd =
-        u64::from(standing.is_crossed) | u64::from(standing.is_locked) << 1 | u64::from(standing.is_truncated) << 2;
-    let ids_ago = standing.proof_ids_ago.map_or(u64::MAX, u64::from);
-    put(hasher, &[standing.proof as u64, odd, ids_ago, u64::from(standing.proof_age_us)]);
+fn hash_book_status(status: BookStatus, hasher: &mut impl Hasher) {
+    let odd = u64::from(status.is_crossed) | u64::from(status.is_locked) << 1 | u64::from(status.is_truncated) << 2;
+    let ids_ago = status.proof_ids_ago.map_or(u64::MAX, u64::from);
+    put(hasher, &[status.proof as u64, odd, ids_ago, u64::from(status.proof_age_us)]);
 }
 
 fn hash_top(top: &TopOfBook, hasher: &mut impl Hasher) {
@@ -104,7 +103,7 @@ fn hash_top(top: &TopOfBook, hasher: &mut impl Hasher) {
         hash_level(side.unwrap_or_default(), hasher);
     }
     put(hasher, &[top.update_id, top.ts_recv.0]);
-    hash_standing(top.standing, hasher);
+    hash_book_status(top.status, hasher);
 }
 
 fn hash_depth(depth: &Depth, hasher: &mut impl Hasher) {
@@ -113,7 +112,7 @@ fn hash_depth(depth: &Depth, hasher: &mut impl Hasher) {
         side.iter().for_each(|level| hash_level(*level, hasher));
     }
     put(hasher, &[depth.update_id, depth.ts_recv.0, depth.ts_event.0]);
-    hash_standing(depth.standing, hasher);
+    hash_book_status(depth.status, hasher);
 }
 
 fn hash_ticker(ticker: &TickerState, hasher: &mut impl Hasher) {

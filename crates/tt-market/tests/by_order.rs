@@ -127,7 +127,7 @@ impl Follower {
     }
 
     fn proof(&self) -> Proof {
-        self.board.top_of_book(self.id).unwrap().standing.proof
+        self.board.top_of_book(self.id).unwrap().status.proof
     }
 
     fn assert_is(&self, truth: &Truth) {

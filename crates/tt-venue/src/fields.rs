@@ -24,7 +24,7 @@ impl Keyed for Object<'_> {
 }
 
 /// What a member says, `None` where it is absent, null or an empty text: venues write nothing in all three ways.
-pub(crate) fn told<'a>(object: &'a impl Keyed, key: &[u8]) -> Option<&'a [u8]> {
+pub(crate) fn optional<'a>(object: &'a impl Keyed, key: &[u8]) -> Option<&'a [u8]> {
     match object.get(key)? {
         b"null" | b"\"\"" => None,
         raw => Some(raw),
@@ -42,8 +42,8 @@ pub(crate) fn symbol(object: &impl Keyed, key: &[u8]) -> Result<Symbol, ParseErr
 }
 
 /// As [`symbol`], where it may be untold.
-pub(crate) fn told_symbol(object: &impl Keyed, key: &[u8]) -> Result<Option<Symbol>, ParseError> {
-    told(object, key).map(|raw| Symbol::new(json::text(raw)?)).transpose()
+pub(crate) fn optional_symbol(object: &impl Keyed, key: &[u8]) -> Result<Option<Symbol>, ParseError> {
+    optional(object, key).map(|raw| Symbol::new(json::text(raw)?)).transpose()
 }
 
 /// A number with or without a sign, in quotes or not.
@@ -61,8 +61,8 @@ pub(crate) fn number(object: &impl Keyed, key: &[u8]) -> Result<Decimal, ParseEr
 }
 
 /// As [`number`], where it may be untold.
-pub(crate) fn told_number(object: &impl Keyed, key: &[u8]) -> Result<Option<Decimal>, ParseError> {
-    told(object, key).map(number_of).transpose()
+pub(crate) fn optional_number(object: &impl Keyed, key: &[u8]) -> Result<Option<Decimal>, ParseError> {
+    optional(object, key).map(number_of).transpose()
 }
 
 /// A price or quantity, in quotes or not, without a sign.
@@ -79,8 +79,8 @@ pub(crate) fn amount(object: &impl Keyed, key: &[u8]) -> Result<Decimal, ParseEr
 }
 
 /// As [`amount`], where it may be untold.
-pub(crate) fn told_amount(object: &impl Keyed, key: &[u8]) -> Result<Option<Decimal>, ParseError> {
-    told(object, key).map(amount_of).transpose()
+pub(crate) fn optional_amount(object: &impl Keyed, key: &[u8]) -> Result<Option<Decimal>, ParseError> {
+    optional(object, key).map(amount_of).transpose()
 }
 
 /// The first amount less the second one, which is no greater.
@@ -111,8 +111,8 @@ pub(crate) fn unix_ms(object: &impl Keyed, key: &[u8]) -> Result<Nanos, ParseErr
 }
 
 /// As [`unix_ms`], zero where it is untold.
-pub(crate) fn told_unix_ms(object: &impl Keyed, key: &[u8]) -> Result<Nanos, ParseError> {
-    told(object, key).map_or(Ok(Nanos(0)), |raw| time::from_unix_ms(whole_of(raw)?))
+pub(crate) fn optional_unix_ms(object: &impl Keyed, key: &[u8]) -> Result<Nanos, ParseError> {
+    optional(object, key).map_or(Ok(Nanos(0)), |raw| time::from_unix_ms(whole_of(raw)?))
 }
 
 /// A time of RFC 3339.
@@ -122,7 +122,7 @@ pub(crate) fn rfc3339(object: &impl Keyed, key: &[u8]) -> Result<Nanos, ParseErr
 
 /// As [`rfc3339`], zero where it is untold.
 pub(crate) fn told_rfc3339(object: &impl Keyed, key: &[u8]) -> Result<Nanos, ParseError> {
-    told(object, key).map_or(Ok(Nanos(0)), |raw| time::from_rfc3339(json::text(raw)?))
+    optional(object, key).map_or(Ok(Nanos(0)), |raw| time::from_rfc3339(json::text(raw)?))
 }
 
 /// Buy or sell in the venue's two words.
@@ -138,12 +138,12 @@ pub(crate) fn order_side(object: &impl Keyed, key: &[u8], words: [&[u8]; 2]) -> 
 }
 
 /// As [`order_side`], where it may be untold.
-pub(crate) fn told_order_side(
+pub(crate) fn optional_order_side(
     object: &impl Keyed,
     key: &[u8],
     words: [&[u8]; 2],
 ) -> Result<Option<OrderSide>, ParseError> {
-    told(object, key).map(|_| order_side(object, key, words)).transpose()
+    optional(object, key).map(|_| order_side(object, key, words)).transpose()
 }
 
 /// Calls `each` with every object of a list.
@@ -156,10 +156,10 @@ pub(crate) fn each(raw: &[u8], mut each: impl FnMut(&Object<'_>) -> Result<(), P
 }
 
 /// As [`each`], of a list that may be untold.
-pub(crate) fn told_each(
+pub(crate) fn optional_each(
     object: &impl Keyed,
     key: &[u8],
     of_each: impl FnMut(&Object<'_>) -> Result<(), ParseError>,
 ) -> Result<(), ParseError> {
-    told(object, key).map_or(Ok(()), |raw| each(raw, of_each))
+    optional(object, key).map_or(Ok(()), |raw| each(raw, of_each))
 }

@@ -99,7 +99,7 @@ impl<'a> Cursor<'a> {
 
     /// As `whole`, where 13 digits are the rule: two loads at known places.
     #[inline(always)]
-    fn thirteen(&mut self) -> Option<u64> {
+    fn unix_ms_digits(&mut self) -> Option<u64> {
         if let Some((text, _)) = self.rest.split_first_chunk::<14>()
             && let (Some(high), Some(low)) = (text.first_chunk(), text[5..].first_chunk())
         {
@@ -214,13 +214,13 @@ impl<'a> Cursor<'a> {
     /// Milliseconds of the Unix epoch.
     #[inline(always)]
     pub(crate) fn unix_ms(&mut self) -> Option<Nanos> {
-        time::from_unix_ms(self.thirteen()?).ok()
+        time::from_unix_ms(self.unix_ms_digits()?).ok()
     }
 
     /// Any whole number, mostly milliseconds.
     #[inline(always)]
     pub(crate) fn any_time(&mut self) -> Option<u64> {
-        self.thirteen()
+        self.unix_ms_digits()
     }
 
     /// A number in quotes, of which the first one has been passed.
@@ -270,7 +270,7 @@ impl<'a> Cursor<'a> {
 
     /// `["px","qty","..",".."],..]` after the opening bracket: OKX.
     #[inline(always)]
-    pub(crate) fn quoted_levels_of_four(&mut self, list: &mut Levels, buffer: &mut EventBuffer) -> Option<()> {
+    pub(crate) fn okx_levels(&mut self, list: &mut Levels, buffer: &mut EventBuffer) -> Option<()> {
         if self.passes(b"]") {
             return Some(());
         }

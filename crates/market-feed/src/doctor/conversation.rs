@@ -206,7 +206,7 @@ async fn prove(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit<'_>
         return Ok(());
     }
     let board = visit.engine().board();
-    let proof = |book: &Followed| board.top_of_book(book.id).map(|top| top.standing.proof);
+    let proof = |book: &Followed| board.top_of_book(book.id).map(|top| top.status.proof);
     let is_proved = |visit: &Visit<'_>| {
         let verified = visit.followed.iter().all(|book| proof(book).is_some_and(Proof::is_verified));
         verified && (!has_oracle(rules) || visit.counters().oracle_matches > 0)

@@ -95,7 +95,7 @@ impl Examiner {
 
     /// Returns the proof of an instrument's book.
     pub(super) fn proof(&self, index: usize) -> Proof {
-        self.board.top_of_book(InstrumentId(index as u32)).map_or(Proof::Syncing, |top| top.standing.proof)
+        self.board.top_of_book(InstrumentId(index as u32)).map_or(Proof::Syncing, |top| top.status.proof)
     }
 
     /// Records the receipt of a frame. REST responses need not be in the order of frames.

@@ -133,7 +133,7 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> Strin
             "{:13} {:16} {bid:>13} {ask:>13} {:10} {proved:>8} {age:>8} {lag:>8} {:>7.0}/s",
             listed.venue.name(),
             listed.name,
-            top.standing.proof.name(),
+            top.status.proof.name(),
             rates.of(listed.id),
         );
     }
@@ -191,7 +191,7 @@ fn lines(reader: &Reader, now: Nanos, rates: &Rates) -> String {
         let side = |side: Option<(String, String)>| side.map(|(px, qty)| [px, qty]);
         let line = json!({
             "venue": listed.venue.name(), "symbol": listed.name, "bid": side(bid), "ask": side(ask),
-            "update_id": top.update_id, "proof": top.standing.proof.name(), "proof_update_id": top.proof_update_id(),
+            "update_id": top.update_id, "proof": top.status.proof.name(), "proof_update_id": top.proof_update_id(),
             "proof_age_ns": top.proof_update_id().map(|_| top.proof_age(now).0),
             "age_ns": (top.ts_recv.0 != 0).then(|| now.saturating_sub(top.ts_recv).0),
             "lag_ns": lag_ns(reader, listed), "messages": reader.messages(listed.id),

@@ -104,14 +104,14 @@ fn noticed(kind: &str, mended: bool, is_noticed: impl Fn(&Seen) -> bool) -> Vec<
         let found = reader.wait(SOON, || simulator.caused(at) >= 2 && is_noticed(&Seen::of(&reader, at)));
         let seen = Seen::of(&reader, at);
         assert!(found, "{kind} at {}: {:?} {:?}", venue.name(), seen.counters, seen.status);
-        let proof = || reader.top_of_book(reader.instruments()[at].id).unwrap().standing.proof;
+        let proof = || reader.top_of_book(reader.instruments()[at].id).unwrap().status.proof;
         assert!(!mended || reader.wait(SOON, || proof().is_verified()), "{kind} at {}: {:?}", venue.name(), proof());
     }
     let seen = (0..VENUES.len()).map(|at| Seen::of(&reader, at)).collect::<Vec<_>>();
     running.stop();
     for (at, venue) in VENUES.into_iter().enumerate() {
         assert!(reader.counters(at).closes(), "{}", venue.name());
-        assert_eq!(reader.top_of_book(reader.instruments()[at].id).unwrap().standing.proof, Proof::Stale);
+        assert_eq!(reader.top_of_book(reader.instruments()[at].id).unwrap().status.proof, Proof::Stale);
     }
     seen
 }

@@ -60,7 +60,7 @@ fn of_sim(reader: &Reader, listed: &Instrument) -> (SimVenue, usize) {
 }
 
 fn proof(reader: &Reader, listed: &Instrument) -> Proof {
-    reader.top_of_book(listed.id).unwrap().standing.proof
+    reader.top_of_book(listed.id).unwrap().status.proof
 }
 
 fn connected(reader: &Reader) -> bool {
@@ -91,7 +91,7 @@ type Seen = BTreeMap<u64, [Levels; 2]>;
 /// Notes the book of `listed` if it is proved now; one that changes meanwhile is noted another time.
 fn note(reader: &Reader, listed: &Instrument, seen: &mut Seen) {
     let (top, depth) = (reader.top_of_book(listed.id).unwrap(), reader.depth(listed.id).unwrap());
-    if !top.standing.proof.is_verified() || !depth.standing.proof.is_verified() {
+    if !top.status.proof.is_verified() || !depth.status.proof.is_verified() {
         return;
     }
     let levels = |side: &[tt_venue::BookLevel]| side.iter().map(|level| (level.px.0, level.qty.0)).collect::<Levels>();
@@ -156,7 +156,7 @@ fn every_book_published_as_proved_equals_the_true_one() {
             let (bid, ask) = (top.bid.unwrap(), top.ask.unwrap());
             let is_the_scripts = matches!(listed.venue, Venue::BinanceSpot | Venue::BinanceUsdm);
             (!is_the_scripts || top.update_id == update_id)
-                && top.standing.proof.is_verified()
+                && top.status.proof.is_verified()
                 && (bid.px.0, bid.qty.0, ask.px.0, ask.qty.0) == (bid_px, bid_qty, ask_px, ask_qty)
         });
         assert!(at_rest, "{}: {:?}, true: {:?}", listed.symbol, reader.top_of_book(listed.id), truth.touch());
@@ -269,7 +269,7 @@ fn krakens_checksum_finds_a_dropped_frame_and_one_subscription_mends_it() {
     let [(bid_px, _), (ask_px, _)] = sim.truth(SimVenue::Kraken, 0).1.touch();
     let true_again = || {
         let top = reader.top_of_book(hit.id).unwrap();
-        top.standing.proof == Proof::Crc && (top.bid.unwrap().px.0, top.ask.unwrap().px.0) == (bid_px, ask_px)
+        top.status.proof == Proof::Crc && (top.bid.unwrap().px.0, top.ask.unwrap().px.0) == (bid_px, ask_px)
     };
     assert!(reader.wait(SOON, true_again), "{:?}", reader.top_of_book(hit.id));
     assert!(reader.wait(SOON, || reader.counters(0).snapshots == before.snapshots + 1));

@@ -45,7 +45,7 @@ fn replay(venue: Venue, symbol: &str, steps: [Decimal; 2], records: Vec<Record>)
             books = (books ^ number as u64).wrapping_mul(0x100_0000_01b3);
         }
     }
-    (*engine.counters().venue(venue), board.top_of_book(id).unwrap().standing.proof, books)
+    (*engine.counters().venue(venue), board.top_of_book(id).unwrap().status.proof, books)
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl Engine {
         let Some(entry_px) = update.entry_px.or(known.map(|known| known.entry_px)) else { return Ok(()) };
         let position = Position { instrument, account: known.map_or(0, |known| known.account), lots, entry_px };
         let listing = self.position_listings.number(venue);
-        self.position_origins[slot] = PositionOrigin { leg: update.leg, is_told: true, listing };
+        self.position_origins[slot] = PositionOrigin { leg: update.leg, is_reported: true, listing };
         self.positions.set(slot, Some(position));
         let known = &self.instruments[index];
         if let Some(mark) = &known.mark {
@@ -173,12 +173,12 @@ impl Engine {
     fn close_unlisted_positions(&mut self, ts_recv: Nanos, venue: Venue) {
         let number = self.position_listings.number(venue);
         for slot in 0..self.positions.len() {
-            let PositionOrigin { is_told, listing, .. } = self.position_origins[slot];
+            let PositionOrigin { is_reported, listing, .. } = self.position_origins[slot];
             let is_venues = self
                 .positions
                 .get(slot)
                 .is_some_and(|position| self.instruments[position.instrument.0 as usize].spec.venue == venue);
-            if is_told && is_venues && listing != number {
+            if is_reported && is_venues && listing != number {
                 self.close_position(slot, ts_recv);
             }
         }

@@ -5,7 +5,7 @@ use super::{AddError, Applied, BookUpdate, Engine};
 use crate::continuity::{Continuity, Join};
 use crate::drop_reason::DropReason;
 use crate::instrument::{BookState, RequestState};
-use crate::resting::{Place, Resting};
+use crate::l3_book::{L3Books, Place};
 use crate::{BookSide, ConnectionId};
 use alloc::vec::Vec;
 use core::mem;
@@ -74,7 +74,7 @@ impl Engine {
     /// How many orders rest in the books that are followed order by order.
     #[must_use]
     pub fn book_orders_len(&self) -> usize {
-        self.resting.len()
+        self.l3_books.len()
     }
 
     /// A trade that took an order of the book: it is both, and the book's reason is the frame's before the trade's.
@@ -233,11 +233,11 @@ impl Engine {
         changed: &mut Changed,
     ) -> Result<Levels, DropReason> {
         changed.clear();
-        self.resting.clear(index as u32);
+        self.l3_books.clear(index as u32);
         for order in orders {
             let Some(place) = self.place(index, order)? else { return Err(DropReason::MissingKey) };
             let qty = self.instruments[index].quantity(order.qty)?.0;
-            self.resting.add(place, order.order_id, qty)?;
+            self.l3_books.add(place, order.order_id, qty)?;
             changed.push(place)?;
         }
         let levels = self.changed_levels(index, changed)?;
@@ -245,7 +245,7 @@ impl Engine {
             let best = |side| changed.places.iter().filter(move |place| place.side == side).take(rule.levels).copied();
             let sum = order_checksum(
                 rule,
-                &self.resting,
+                &self.l3_books,
                 &self.instruments[index],
                 &mut changed.text,
                 best(BookSide::Ask).chain(best(BookSide::Bid)),
@@ -277,13 +277,13 @@ impl Engine {
     /// Applies what happened to one order; returns the levels that are others now.
     pub(super) fn change_order(&mut self, index: usize, order: &BookOrder) -> Result<[Option<Place>; 2], DropReason> {
         let (book, id) = (index as u32, &order.order_id);
-        let known = self.resting.find(book, id);
+        let known = self.l3_books.find(book, id);
         let before = known.map(|(place, _)| place);
         match order.action {
             OrderAction::Add => {
                 let Some(place) = self.place(index, order)? else { return Err(DropReason::MissingKey) };
                 let qty = self.instruments[index].quantity(order.qty)?.0;
-                self.resting.add(place, *id, qty)?;
+                self.l3_books.add(place, *id, qty)?;
                 Ok([before, Some(place)])
             }
             OrderAction::Change => {
@@ -291,11 +291,11 @@ impl Engine {
                 let qty = self.instruments[index].quantity(order.qty)?.0;
                 let after = self.place(index, order)?.unwrap_or(place);
                 if after == place {
-                    self.resting.resize(book, id, qty)?;
+                    self.l3_books.resize(book, id, qty)?;
                 } else if qty == 0 {
-                    self.resting.delete(book, id);
+                    self.l3_books.delete(book, id);
                 } else {
-                    self.resting.add(after, *id, qty)?;
+                    self.l3_books.add(after, *id, qty)?;
                 }
                 Ok([before, Some(after)])
             }
@@ -303,11 +303,11 @@ impl Engine {
                 let taken = self.instruments[index].quantity(order.qty)?.0;
                 let left =
                     known.map(|(_, qty)| qty - taken).filter(|left| *left >= 0).ok_or(DropReason::UnknownOrder)?;
-                self.resting.resize(book, id, left)?;
+                self.l3_books.resize(book, id, left)?;
                 Ok([before, None])
             }
             OrderAction::Delete => {
-                self.resting.delete(book, id);
+                self.l3_books.delete(book, id);
                 Ok([before, None])
             }
         }
@@ -328,7 +328,7 @@ impl Engine {
         let instrument = &mut self.instruments[index];
         for place in &changed.places {
             let ladder = instrument.book.side_mut(place.side);
-            ladder.set(&mut self.slab, place.side.key(place.px), self.resting.qty(place));
+            ladder.set(&mut self.slab, place.side.key(place.px), self.l3_books.qty(place));
         }
         let mut best = [Place { book: index as u32, side: BookSide::Ask, px: 0 }; 2 * Checksum::LEVELS_MAX];
         let mut count = 0;
@@ -338,7 +338,7 @@ impl Engine {
                 && let Some((key, _)) = ladder.worst(&self.slab)
             {
                 ladder.set(&mut self.slab, key, 0);
-                self.resting.delete_level(&Place { book: index as u32, side, px: side.key(key) });
+                self.l3_books.delete_level(&Place { book: index as u32, side, px: side.key(key) });
             }
             ladder.settle(&mut self.slab);
             let mut levels = [BookLevel::default(); Checksum::LEVELS_MAX];
@@ -349,7 +349,7 @@ impl Engine {
             }
         }
         let best = best[..count].iter().copied();
-        let sum = order_checksum(rule, &self.resting, &self.instruments[index], &mut changed.text, best);
+        let sum = order_checksum(rule, &self.l3_books, &self.instruments[index], &mut changed.text, best);
         self.instruments[index].checksum = sum;
     }
 
@@ -377,7 +377,8 @@ impl Engine {
         let instrument = &self.instruments[index];
         let (px, qty) = (instrument.px.step(), instrument.qty.step());
         let product = |one: i64, two: i64| one.checked_mul(two).ok_or(DropReason::NumberRange);
-        let level = Level { px: product(place.px, px.mantissa)?, qty: product(self.resting.qty(place), qty.mantissa)? };
+        let level =
+            Level { px: product(place.px, px.mantissa)?, qty: product(self.l3_books.qty(place), qty.mantissa)? };
         Ok((level, (px.decimals, qty.decimals)))
     }
 }
@@ -394,14 +395,14 @@ fn order_text_len_max() -> usize {
 /// The checksum of all orders of these levels.
 fn order_checksum(
     rule: OrderChecksum,
-    resting: &Resting,
+    l3_books: &L3Books,
     instrument: &crate::instrument::Instrument,
     text: &mut Vec<u8>,
     best: impl Iterator<Item = Place>,
 ) -> u32 {
     text.clear();
     for place in best {
-        for qty in resting.quantities(&place) {
+        for qty in l3_books.quantities(&place) {
             let level = BookLevel { px: Price(place.px), qty: Qty(qty) };
             (rule.push)(text, level, instrument.px.step(), instrument.qty.step());
         }

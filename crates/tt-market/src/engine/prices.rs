@@ -47,7 +47,7 @@ impl Engine {
         self.counters.venue_mut(venue).tickers += 1;
         self.mirror(index, CandleSource::BestBid, ts_recv, event.ts_event, (seen.bid.px, Qty(0)));
         probe.mark(Stage::Build);
-        let verdict = if at_book { self.confront(index, &seen, ts_recv) } else { Ok(()) };
+        let verdict = if at_book { self.cross_check_ticker(index, &seen, ts_recv) } else { Ok(()) };
         probe.mark(Stage::Serialize);
         verdict.map(|()| Applied::Ticker(id))
     }

@@ -133,8 +133,8 @@ impl Engine {
         if let Some(depth) = self.board.depth(id) {
             let (update_id, ts_recv, ts_event) = (depth.update_id, depth.ts_recv, depth.ts_event);
             let (bids, asks) = (instrument.bids.as_slice(), instrument.asks.as_slice());
-            let standing = depth.standing;
-            self.writer.store_depth(id, &DepthUpdate { bids, asks, update_id, ts_recv, ts_event, standing });
+            let status = depth.status;
+            self.writer.store_depth(id, &DepthUpdate { bids, asks, update_id, ts_recv, ts_event, status });
         }
         self.writer.store_top(id, instrument.top);
     }

@@ -194,7 +194,7 @@ impl Engine {
             self.put_off(index, attempts, now);
         }
         let instrument = &self.instruments[index];
-        let proof = if instrument.top.standing.proof == Proof::Syncing { Proof::Syncing } else { Proof::Stale };
+        let proof = if instrument.top.status.proof == Proof::Syncing { Proof::Syncing } else { Proof::Stale };
         self.show_standing(index, proof, now);
         if self.instruments[index].overlap.is_some() {
             self.take_backlog(index);
@@ -226,9 +226,9 @@ impl Engine {
 
     fn show_standing(&mut self, index: usize, proof: Proof, now: Nanos) {
         let instrument = &mut self.instruments[index];
-        instrument.top.standing.proof = proof;
+        instrument.top.status.proof = proof;
         instrument.top.ts_recv = now;
-        instrument.top.standing = instrument.top.standing.since(instrument.last_proof, instrument.top.update_id, now);
+        instrument.top.status = instrument.top.status.since(instrument.last_proof, instrument.top.update_id, now);
         self.writer.store_top(InstrumentId(index as u32), instrument.top);
     }
 

@@ -7,7 +7,7 @@ use crate::book::PageSlab;
 use crate::drop_reason::DropReason;
 use crate::instrument::{BookState, Instrument, SeenTicker};
 use crate::proof::LastProof;
-use crate::{BookSide, Proof, Standing};
+use crate::{BookSide, BookStatus, Proof};
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::{BookLevel, Checksum, LevelChecksum};
 
@@ -50,12 +50,12 @@ impl Engine {
         let is_wrong = is_crossed | (is_locked & !instrument.rules.may_lock);
         instrument.wrong_since = if is_wrong { instrument.wrong_since.or(Some(change.ts_recv)) } else { None };
         let is_truncated = dropped(instrument) != 0;
-        let standing = Standing { proof, is_crossed, is_locked, is_truncated, ..Standing::default() }.since(
+        let status = BookStatus { proof, is_crossed, is_locked, is_truncated, ..BookStatus::default() }.since(
             instrument.last_proof,
             change.update_id,
             change.ts_recv,
         );
-        instrument.top = TopOfBook { bid, ask, update_id: change.update_id, ts_recv: change.ts_recv, standing };
+        instrument.top = TopOfBook { bid, ask, update_id: change.update_id, ts_recv: change.ts_recv, status };
         let id = InstrumentId(index as u32);
         if change.touches_top {
             let depth = DepthUpdate {
@@ -64,7 +64,7 @@ impl Engine {
                 update_id: change.update_id,
                 ts_recv: change.ts_recv,
                 ts_event: change.ts_event,
-                standing,
+                status,
             };
             self.writer.store_depth(id, &depth);
         }
@@ -105,19 +105,19 @@ impl Engine {
 
     /// Holds a ticker against the book of the same update id.
     #[inline]
-    pub(super) fn confront(&mut self, index: usize, seen: &SeenTicker, now: Nanos) -> Result<(), DropReason> {
+    pub(super) fn cross_check_ticker(&mut self, index: usize, seen: &SeenTicker, now: Nanos) -> Result<(), DropReason> {
         let instrument = &mut self.instruments[index];
         if !agrees(instrument, seen) {
             self.lose_book(index, now);
             return Err(DropReason::OracleMismatch);
         }
-        if instrument.top.standing.proof == Proof::Oracle {
+        if instrument.top.status.proof == Proof::Oracle {
             return Ok(());
         }
         self.counters.venue_mut(instrument.spec.venue).oracle_matches += 1;
         instrument.last_proof = LastProof { update_id: instrument.top.update_id, ts: now };
         instrument.top.ts_recv = now;
-        instrument.top.standing = Standing { proof: Proof::Oracle, ..instrument.top.standing }.since(
+        instrument.top.status = BookStatus { proof: Proof::Oracle, ..instrument.top.status }.since(
             instrument.last_proof,
             instrument.top.update_id,
             now,

@@ -188,7 +188,7 @@ impl Feed {
             self.engine.handle_frame(now, self.connection, &frame.payload, &mut Off)
         };
         if result.is_err() {
-            assert!(!self.top().standing.proof.is_verified() || is_harmless(result));
+            assert!(!self.top().status.proof.is_verified() || is_harmless(result));
         }
         self.poll(now);
         result

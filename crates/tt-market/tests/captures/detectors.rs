@@ -18,9 +18,9 @@ fn tickers_notice_a_wrong_best_level() {
             let mut wrong = frame.clone();
             let at = wrong.payload.windows(5).position(|window| window == b"\"B\":\"").unwrap() + 5;
             wrong.payload[at] = if wrong.payload[at] == b'9' { b'8' } else { wrong.payload[at] + 1 };
-            if top.standing.proof.is_verified() {
+            if top.status.proof.is_verified() {
                 assert_eq!(feed.feed(&wrong), Err(DropReason::OracleMismatch));
-                assert_eq!(feed.top().standing.proof, Proof::Stale);
+                assert_eq!(feed.top().status.proof, Proof::Stale);
                 tried += 1;
                 break;
             }

@@ -371,7 +371,7 @@ fn kraken_executions_change_the_order_until_it_ends() {
     assert!(feed.counters().closes());
 }
 
-/// Message kinds that the engine does not read are refused as such: they must never cost a book its standing.
+/// Message kinds that the engine does not read are refused as such: they must never cost a book its status.
 #[test]
 fn no_message_of_a_known_venue_counts_as_malformed() {
     let Some(folder) = require_captures() else { return };

@@ -7,12 +7,12 @@ mod account;
 mod captured;
 mod chained;
 mod detectors;
+mod expected;
 mod fixtures;
 mod mutations;
 mod oracles;
 mod parsers;
 mod random;
-mod told;
 mod truth;
 mod unproved;
 
@@ -32,7 +32,7 @@ fn usdm_book_agrees_with_every_ticker_of_its_update_ids() {
     assert_eq!(counters.general, 0, "the scanner reads every captured frame");
     assert!(counters.closes());
     assert_eq!(counters.kept, counters.replayed + counters.superseded + counters.discarded);
-    assert!(feed.top().standing.proof.is_verified());
+    assert!(feed.top().status.proof.is_verified());
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn kraken_checksums_match_on_every_frame() {
         assert_eq!(counters.crc_matches, expected);
         assert_eq!(counters.drops_total(), 0);
         assert_eq!(counters.general, other, "every frame of a book is scanned");
-        assert_eq!(feed.top().standing.proof, Proof::Crc);
+        assert_eq!(feed.top().status.proof, Proof::Crc);
         assert!(counters.closes());
     }
 }
@@ -88,7 +88,7 @@ fn okx_checksums_match_on_every_book() {
     assert_eq!((counters.tickers, counters.trades, counters.controls), (28, 74, 18));
     assert_eq!(counters.general, 18, "only answers are not scanned");
     assert_eq!((counters.drops_total(), counters.gaps, counters.epochs), (0, 0, 0));
-    assert_eq!(feed.top().standing.proof, Proof::Crc);
+    assert_eq!(feed.top().status.proof, Proof::Crc);
     assert!(counters.closes());
 }
 
@@ -102,7 +102,7 @@ fn deribit_changes_chain() {
     assert_eq!((counters.tickers, counters.controls), (89, 1));
     assert_eq!(counters.general, 1, "only the answer is not scanned");
     assert_eq!((counters.drops_total(), counters.gaps, counters.crossed), (0, 0, 0));
-    assert_eq!(feed.top().standing.proof, Proof::Sequence);
+    assert_eq!(feed.top().status.proof, Proof::Sequence);
     assert!(counters.closes());
 }
 
@@ -115,6 +115,6 @@ fn bybit_updates_follow_each_other() {
     assert_eq!((counters.sequence_matches, counters.snapshots, counters.deltas), (49, 1, 49));
     assert_eq!((counters.general, counters.drops_total(), counters.gaps, counters.crossed), (0, 0, 0, 0));
     assert_eq!(feed.engine.levels_len(feed.id), Some((500, 500)), "the venue keeps to its depth by itself");
-    assert_eq!(feed.top().standing.proof, Proof::Sequence);
+    assert_eq!(feed.top().status.proof, Proof::Sequence);
     assert!(counters.closes());
 }

@@ -111,7 +111,7 @@ impl Rig {
     }
 
     fn is_verified(&self) -> bool {
-        self.board.top_of_book(ID).unwrap().standing.proof.is_verified()
+        self.board.top_of_book(ID).unwrap().status.proof.is_verified()
     }
 
     fn is_true(&self, book: &Book) -> bool {

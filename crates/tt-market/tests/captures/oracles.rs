@@ -55,7 +55,7 @@ pub(crate) fn amount(value: Option<&Value>) -> Option<String> {
 }
 
 /// As `amount`, and whether it is told at all: `-` where it is absent, null or empty.
-pub(crate) fn told(value: Option<&Value>) -> Option<String> {
+pub(crate) fn optional_amount(value: Option<&Value>) -> Option<String> {
     match value {
         None | Some(Value::Null) => Some("-".to_owned()),
         Some(Value::String(text)) if text.is_empty() => Some("-".to_owned()),
@@ -219,12 +219,12 @@ pub(crate) fn coinbase_exchange(value: &Value) -> Option<String> {
             if value.get("type")? == "last_match" || value.get("maker_order_id").is_none() {
                 return Some(trade);
             }
-            Some(trade + &crate::told::taken(value)?)
+            Some(trade + &crate::expected::taken(value)?)
         }
         "ticker" => {
             let mut numbers = std::array::from_fn(|_| nothing());
             for (slot, key) in ["best_bid", "best_bid_size", "best_ask", "best_ask_size"].iter().enumerate() {
-                numbers[slot] = told(value.get(key))?;
+                numbers[slot] = optional_amount(value.get(key))?;
             }
             numbers[4] = amount(value.get("price"))?;
             Some(ticker(symbol()?, numbers, rfc3339(value.get("time"))?))
@@ -283,7 +283,7 @@ pub(crate) fn coinbase_advanced(value: &Value) -> Option<String> {
                     let mut numbers = std::array::from_fn(|_| nothing());
                     let keys = ["best_bid", "best_bid_quantity", "best_ask", "best_ask_quantity"];
                     for (slot, key) in keys.iter().enumerate() {
-                        numbers[slot] = told(one.get(key))?;
+                        numbers[slot] = optional_amount(one.get(key))?;
                     }
                     numbers[4] = amount(one.get("price"))?;
                     Some(ticker(name(one.get("product_id"))?, numbers, ns))
@@ -319,7 +319,7 @@ fn hyperliquid_contract(data: &Value) -> Option<String> {
         numbers[slot] = amount(state.get(key))?;
     }
     numbers[8] = number(state.get("funding")?)?;
-    numbers[7] = told(state.get("midPx"))?;
+    numbers[7] = optional_amount(state.get("midPx"))?;
     Some(ticker(name(data.get("coin"))?, numbers, 0))
 }
 

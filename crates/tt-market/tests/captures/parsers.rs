@@ -1,7 +1,7 @@
 //! Scanner, general path and a JSON library read the same from captured frames, and from what becomes of them.
 
 use crate::captured::Capture;
-use crate::{chained, oracles, told};
+use crate::{chained, expected, oracles};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
@@ -176,8 +176,8 @@ pub(crate) fn entries(buffer: &EventBuffer) -> Vec<String> {
 /// What the JSON library reads, `None` where the frame is no event or a field is not of its type.
 fn oracle(venue: Venue, frame: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(frame).ok()?;
-    if let Some(told) = told::read(venue, &value) {
-        return Some(told);
+    if let Some(account) = expected::read(venue, &value) {
+        return Some(account);
     }
     match venue {
         Venue::Kraken => oracle_kraken(&value),

@@ -84,7 +84,7 @@ impl Follower {
     }
 
     fn proof(&self, id: InstrumentId) -> Proof {
-        self.engine.board().top_of_book(id).unwrap().standing.proof
+        self.engine.board().top_of_book(id).unwrap().status.proof
     }
 
     fn counters(&self) -> VenueCounters {

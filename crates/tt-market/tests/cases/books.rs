@@ -44,7 +44,7 @@ fn case_m15_at_any_venue_a_crossed_book_is_flagged_and_given_up_after_half_a_sec
     for venue in Venue::ALL {
         let mut rig = Rig::live(venue);
         rig.delta(&[("10.5", "1.000")], &[]).unwrap();
-        assert!(rig.top().standing.is_crossed && !rig.top().standing.is_locked, "{venue:?}");
+        assert!(rig.top().status.is_crossed && !rig.top().status.is_locked, "{venue:?}");
         assert_eq!(rig.counters().crossed, 1, "{venue:?}");
         let crossed_at = rig.now;
         rig.engine.handle_timeout(crossed_at.saturating_add(Nanos::from_millis(500)));
@@ -54,7 +54,7 @@ fn case_m15_at_any_venue_a_crossed_book_is_flagged_and_given_up_after_half_a_sec
         assert_eq!(rig.requests(5000), rig.resync(), "{venue:?}");
         rig.delta(&[("10.5", "0.000")], &[]).ok();
         rig.answer();
-        assert_eq!((rig.proof(), rig.top().standing.is_crossed), (rig.best_proof(), false), "{venue:?}");
+        assert_eq!((rig.proof(), rig.top().status.is_crossed), (rig.best_proof(), false), "{venue:?}");
         // One that uncrosses itself in time is left alone.
         rig.delta(&[("10.5", "1.000")], &[]).unwrap();
         rig.delta(&[("10.5", "0.000")], &[]).unwrap();
@@ -77,7 +77,7 @@ fn case_m15_what_is_crossed_within_a_message_is_never_seen() {
             while !has_ended.load(Ordering::Relaxed) {
                 let top = board.top_of_book(id).unwrap();
                 let (bid, ask) = (top.bid.unwrap().px.0, top.ask.unwrap().px.0);
-                assert!(bid < ask && !top.standing.is_crossed, "{bid} {ask}");
+                assert!(bid < ask && !top.status.is_crossed, "{bid} {ask}");
                 seen[usize::from(bid == 110)] += 1;
                 let depth = board.depth(id).unwrap();
                 assert!(depth.bids()[0].px < depth.asks()[0].px);
@@ -101,8 +101,8 @@ fn case_m16_a_locked_book_is_flagged_and_judged_by_the_venues_rule() {
     for venue in Venue::ALL {
         let mut rig = Rig::live(venue);
         rig.delta(&[("10.1", "1.000")], &[]).unwrap();
-        let standing = rig.top().standing;
-        assert!(standing.is_locked && !standing.is_crossed && standing.proof == rig.best_proof(), "{venue:?}");
+        let status = rig.top().status;
+        assert!(status.is_locked && !status.is_crossed && status.proof == rig.best_proof(), "{venue:?}");
         assert_eq!(rig.counters().crossed, 0, "{venue:?}");
         let locked_at = rig.now;
         rig.engine.handle_timeout(locked_at.saturating_add(Nanos::from_millis(501)));
@@ -114,7 +114,7 @@ fn case_m16_a_locked_book_is_flagged_and_judged_by_the_venues_rule() {
             rig.delta(&[("10.1", "0.000")], &[]).ok();
             rig.answer();
         }
-        assert_eq!((rig.top().standing.is_locked, rig.proof()), (false, rig.best_proof()), "{venue:?}");
+        assert_eq!((rig.top().status.is_locked, rig.proof()), (false, rig.best_proof()), "{venue:?}");
     }
     assert!(Venue::ALL.into_iter().any(|venue| venue.rules().may_lock), "there are venues with auctions");
     assert!(Venue::ALL.into_iter().any(|venue| !venue.rules().may_lock), "and without");
@@ -164,8 +164,8 @@ fn case_m37_a_side_without_levels_has_no_price() {
             assert_eq!(rig.touch(), touch, "{venue:?}: from the snapshot on");
             let levels = rig.levels();
             assert_eq!([levels[0].is_empty(), levels[1].is_empty()], touch.map(|level| level.is_none()), "{venue:?}");
-            let standing = rig.top().standing;
-            assert!(!standing.is_crossed && !standing.is_locked, "{venue:?}");
+            let status = rig.top().status;
+            assert!(!status.is_crossed && !status.is_locked, "{venue:?}");
             // The sides fill and empty by updates.
             rig.delta(BIDS, ASKS).unwrap();
             assert_eq!(rig.touch(), [Some((100, 1000)), Some((101, 3000))], "{venue:?}");

@@ -144,7 +144,7 @@ fn case_m32_at_any_venue_symbols_that_nobody_follows_are_counted_drops() {
         assert_eq!(rig.frame(&frame), Err(DropReason::ForeignConnection), "{venue:?}");
         assert_eq!(rig.counters().dropped(DropReason::ForeignConnection), 1, "{venue:?}");
         let ethers = rig.engine.board().top_of_book(InstrumentId(1)).unwrap();
-        assert_eq!((ethers.bid, ethers.standing.proof), (None, Proof::Syncing), "{venue:?}");
+        assert_eq!((ethers.bid, ethers.status.proof), (None, Proof::Syncing), "{venue:?}");
         assert_eq!((rig.levels(), rig.proof(), rig.requests(5000)), (levels, rig.best_proof(), vec![]), "{venue:?}");
     }
 }

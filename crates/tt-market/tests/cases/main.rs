@@ -106,7 +106,7 @@ impl Bench {
         assert_eq!(bench.requests(), bench.fetch());
         bench.spot(101, 110, "", "").unwrap();
         bench.snapshot(100).unwrap();
-        assert_eq!((bench.top().standing.proof, bench.top().update_id), (Proof::Sequence, 110));
+        assert_eq!((bench.top().status.proof, bench.top().update_id), (Proof::Sequence, 110));
         bench
     }
 }
@@ -119,7 +119,7 @@ fn case_m01_a_delta_before_the_snapshot_is_kept_and_nothing_shown() {
         bench.spot(101, 110, "[\"10.0\",\"5\"]", ""),
         Ok(Applied::Book { instrument: bench.id, update: BookUpdate::Buffered })
     );
-    assert_eq!((bench.top().bid, bench.top().standing.proof), (None, Proof::Syncing));
+    assert_eq!((bench.top().bid, bench.top().status.proof), (None, Proof::Syncing));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn case_m02_a_snapshot_older_than_the_first_kept_delta_is_fetched_again_later() 
     assert_eq!(bench.requests(), bench.fetch());
     assert_eq!(bench.requests(), [], "once");
     bench.snapshot(100).unwrap();
-    assert_eq!(bench.top().standing.proof, Proof::Sequence);
+    assert_eq!(bench.top().status.proof, Proof::Sequence);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn case_m03_deltas_during_the_fetch_are_replayed() {
     let depth = bench.engine.board().depth(bench.id).unwrap();
     assert_eq!(depth.bids().iter().map(|l| (l.px.0, l.qty.0)).collect::<Vec<_>>(), [(100, 8500)]);
     assert_eq!(depth.asks().iter().map(|l| (l.px.0, l.qty.0)).collect::<Vec<_>>(), [(101, 3000), (102, 4000)]);
-    assert_eq!((bench.top().update_id, bench.top().standing.proof), (104, Proof::Sequence));
+    assert_eq!((bench.top().update_id, bench.top().status.proof), (104, Proof::Sequence));
     let counters = bench.engine.counters().venue(Venue::BinanceSpot);
     assert_eq!((counters.kept, counters.superseded, counters.replayed, counters.discarded), (3, 1, 2, 0));
 }
@@ -157,10 +157,10 @@ fn a_snapshot_ahead_of_the_stream_goes_live_with_the_delta_that_reaches_it() {
     let mut bench = Bench::new(Venue::BinanceSpot);
     bench.requests();
     bench.snapshot(100).unwrap();
-    assert_eq!(bench.top().standing.proof, Proof::Syncing, "no delta has continued it");
+    assert_eq!(bench.top().status.proof, Proof::Syncing, "no delta has continued it");
     assert_eq!(bench.spot(95, 100, "", ""), Err(DropReason::Superseded));
     bench.spot(99, 101, "", "").unwrap();
-    assert_eq!(bench.top().standing.proof, Proof::Sequence);
+    assert_eq!(bench.top().status.proof, Proof::Sequence);
 }
 
 #[test]
@@ -170,14 +170,14 @@ fn case_m04_usdm_joins_over_the_snapshot_and_follows_pu() {
     bench.usdm(80, 99, 70).unwrap();
     bench.usdm(100, 120, 99).unwrap();
     bench.snapshot(105).unwrap();
-    assert_eq!((bench.top().update_id, bench.top().standing.proof), (120, Proof::Sequence));
+    assert_eq!((bench.top().update_id, bench.top().status.proof), (120, Proof::Sequence));
     bench.usdm(130, 140, 120).unwrap();
     assert_eq!(
         bench.usdm(141, 150, 139),
         Ok(Applied::Book { instrument: bench.id, update: BookUpdate::Buffered }),
         "pu is not the last u"
     );
-    assert_eq!(bench.top().standing.proof, Proof::Stale);
+    assert_eq!(bench.top().status.proof, Proof::Stale);
     assert_eq!(bench.requests(), bench.fetch());
 }
 
@@ -186,13 +186,13 @@ fn case_m05_a_gap_is_stale_at_once_and_asks_for_one_snapshot() {
     let mut bench = Bench::live_spot();
     assert_eq!(bench.spot(112, 115, "", ""), Ok(Applied::Book { instrument: bench.id, update: BookUpdate::Buffered }));
     let top = bench.top();
-    assert_eq!((top.standing.proof, top.update_id, top.proof_update_id()), (Proof::Stale, 110, Some(110)));
+    assert_eq!((top.status.proof, top.update_id, top.proof_update_id()), (Proof::Stale, 110, Some(110)));
     bench.spot(116, 117, "", "").unwrap();
     bench.spot(119, 120, "", "").unwrap();
     assert_eq!(bench.requests(), bench.fetch());
     assert_eq!(bench.engine.counters().venue(Venue::BinanceSpot).gaps, 1);
     bench.snapshot(119).unwrap();
-    assert_eq!((bench.top().standing.proof, bench.top().update_id), (Proof::Sequence, 120));
+    assert_eq!((bench.top().status.proof, bench.top().update_id), (Proof::Sequence, 120));
     assert_eq!(bench.requests(), []);
 }
 
@@ -219,12 +219,12 @@ fn case_m10_an_empty_delta_moves_the_id_alone() {
 fn case_m15_a_crossed_book_is_flagged_and_synchronised_anew_after_a_while() {
     let mut bench = Bench::live_spot();
     bench.spot(111, 111, "[\"10.5\",\"1\"]", "").unwrap();
-    assert!(bench.top().standing.is_crossed);
+    assert!(bench.top().status.is_crossed);
     bench.engine.handle_timeout(bench.now);
     assert_eq!(bench.requests(), []);
     bench.now = bench.now.saturating_add(Nanos::from_secs(1));
     bench.engine.handle_timeout(bench.now);
-    assert_eq!((bench.top().standing.proof, bench.requests()), (Proof::Stale, bench.fetch()));
+    assert_eq!((bench.top().status.proof, bench.requests()), (Proof::Stale, bench.fetch()));
 }
 
 #[test]
@@ -232,11 +232,11 @@ fn case_m18_numbers_that_are_none_make_the_book_stale() {
     for number in ["-1", "-0", "NaN", "", " 1", "0x10", "١", "1e400", "0.12345678901234567891"] {
         let mut bench = Bench::live_spot();
         assert!(bench.spot(111, 111, &format!("[\"{number}\",\"1\"]"), "").is_err(), "{number}");
-        assert_eq!((bench.top().standing.proof, bench.requests()), (Proof::Stale, bench.fetch()), "{number}");
+        assert_eq!((bench.top().status.proof, bench.requests()), (Proof::Stale, bench.fetch()), "{number}");
     }
     let mut bench = Bench::live_spot();
     assert_eq!(bench.spot(111, 111, "[\"10.05\",\"1\"]", ""), Err(DropReason::OffTickSize));
-    assert_eq!(bench.top().standing.proof, Proof::Stale);
+    assert_eq!(bench.top().status.proof, Proof::Stale);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn case_m30_frames_of_a_closed_connection_are_dropped() {
     let mut bench = Bench::live_spot();
     let old = bench.connection;
     bench.engine.close_connection(old, bench.now);
-    assert_eq!(bench.top().standing.proof, Proof::Stale);
+    assert_eq!(bench.top().status.proof, Proof::Stale);
     bench.connection = bench.engine.open_connection(Venue::BinanceSpot, bench.now).unwrap();
     bench.engine.subscribe(bench.connection, bench.id, bench.now).unwrap();
     let new = std::mem::replace(&mut bench.connection, old);
@@ -259,7 +259,7 @@ fn case_m29_silence_makes_stale_and_asks_for_a_connection() {
     let mut bench = Bench::live_spot();
     bench.now = bench.now.saturating_add(Nanos::from_secs(61));
     bench.engine.handle_timeout(bench.now);
-    assert_eq!(bench.top().standing.proof, Proof::Stale);
+    assert_eq!(bench.top().status.proof, Proof::Stale);
     assert_eq!(bench.requests(), [Request::Reconnect { connection: bench.connection }]);
 }
 
@@ -274,7 +274,7 @@ fn case_m31_m32_refusals_and_strangers_are_named() {
     let mut bench = Bench::live_spot();
     let other = "{\"u\":1,\"s\":\"XRPUSDT\",\"b\":\"1\",\"B\":\"1\",\"a\":\"1\",\"A\":\"1\"}";
     assert_eq!(bench.frame(other), Err(DropReason::UnknownSymbol));
-    assert_eq!(bench.top().standing.proof, Proof::Sequence, "another symbol's trouble");
+    assert_eq!(bench.top().status.proof, Proof::Sequence, "another symbol's trouble");
 }
 
 #[test]
@@ -415,7 +415,7 @@ fn a_book_counted_in_finer_steps_is_the_same_book() {
     assert_eq!(bench.engine.levels_len(bench.id), fine.engine.levels_len(fine.id));
     for bench in [&mut bench, &mut fine] {
         bench.usdm(102, 103, 101).unwrap();
-        assert_eq!(bench.top().standing.proof, Proof::Oracle, "the ticker that was kept counts in the new steps");
+        assert_eq!(bench.top().status.proof, Proof::Oracle, "the ticker that was kept counts in the new steps");
     }
     assert_eq!(bench.published(), fine.published());
     assert_eq!(bench.engine.refine(bench.id, Decimal::new(3, 3), lot_size), Err(AddError::BadSize));
@@ -438,7 +438,7 @@ impl Bench {
     }
 
     fn proof(&self) -> (Proof, u64) {
-        (self.top().standing.proof, self.top().update_id)
+        (self.top().status.proof, self.top().update_id)
     }
 
     fn resubscribe(&self) -> Vec<Request> {
@@ -541,15 +541,15 @@ fn case_m13_a_checksum_that_stays_wrong_ends_in_unverified_and_leaves_other_book
     }
     assert!(waits.windows(2).skip(1).all(|pair| pair[0] < 2 * pair[1]) && waits[4] > 5 * waits[0], "{waits:?}");
     bench.frame(&frame("BTCUSDT", "snapshot", 1)).unwrap();
-    assert_eq!(bench.top().standing.proof, Proof::Unverified);
+    assert_eq!(bench.top().status.proof, Proof::Unverified);
     bench.frame(&frame("BTCUSDT", "update", 2)).unwrap();
-    assert_eq!((bench.top().standing.proof, bench.requests()), (Proof::Unverified, vec![]), "no more resyncs");
+    assert_eq!((bench.top().status.proof, bench.requests()), (Proof::Unverified, vec![]), "no more resyncs");
     let other = bench.engine.board().top_of_book(InstrumentId(1)).unwrap();
-    assert_eq!(other.standing.proof, Proof::Crc);
+    assert_eq!(other.status.proof, Proof::Crc);
     for _ in 0..100 {
         bench.frame(&frame("BTCUSDT", "update", right)).unwrap();
     }
-    assert_eq!(bench.top().standing.proof, Proof::Crc, "relied on again after a hundred that fit");
+    assert_eq!(bench.top().status.proof, Proof::Crc, "relied on again after a hundred that fit");
 }
 
 #[test]

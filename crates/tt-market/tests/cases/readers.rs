@@ -71,10 +71,10 @@ fn case_m38_silence_is_no_matter_of_the_venues_clock() {
     bench.frame(&depth(24 * HOUR_MS)).unwrap();
     bench.now = bench.now.saturating_add(Nanos::from_secs(59));
     bench.engine.handle_timeout(bench.now);
-    assert_eq!(bench.top().standing.proof, Proof::Sequence, "a day ahead is no sign of life in the future");
+    assert_eq!(bench.top().status.proof, Proof::Sequence, "a day ahead is no sign of life in the future");
     bench.now = bench.now.saturating_add(Nanos::from_secs(2));
     bench.engine.handle_timeout(bench.now);
-    assert_eq!(bench.top().standing.proof, Proof::Stale);
+    assert_eq!(bench.top().status.proof, Proof::Stale);
 }
 
 #[test]
@@ -147,8 +147,8 @@ fn case_m41_a_slow_reader_of_a_book_gets_the_newest_with_its_proof() {
         bench.spot(id, id, &format!("[\"10.0\",\"{}\"]", id - 110), "").unwrap();
     }
     let top = board.top_of_book(bench.id).unwrap();
-    assert_eq!((top.update_id, top.bid.unwrap().qty.0, top.standing.proof), (1_110, 1_000_000, Proof::Sequence));
+    assert_eq!((top.update_id, top.bid.unwrap().qty.0, top.status.proof), (1_110, 1_000_000, Proof::Sequence));
     let _ = bench.spot(1_112, 1_112, "", "");
-    assert_eq!(board.top_of_book(bench.id).unwrap().standing.proof, Proof::Stale);
+    assert_eq!(board.top_of_book(bench.id).unwrap().status.proof, Proof::Stale);
     assert_eq!(bench.engine.find_instrument(bench.venue, &Symbol::new(b"BTCUSDT").unwrap()), Some(bench.id));
 }

@@ -95,8 +95,8 @@ fn case_m34_a_million_levels_keep_to_their_memory() {
             (0..best.len() as i64).map(|rank| 1000 + LEVELS as i64 - 1 - rank).collect::<Vec<_>>(),
             "{name}"
         );
-        assert!(kept >= 4096 && top.standing.is_truncated, "{name}: {kept}");
-        assert_eq!(top.standing.proof, Proof::Unverified, "{name}");
+        assert!(kept >= 4096 && top.status.is_truncated, "{name}: {kept}");
+        assert_eq!(top.status.proof, Proof::Unverified, "{name}");
     }
 }
 
@@ -106,7 +106,7 @@ fn case_m35_a_flood_of_far_prices_is_capped_and_flagged() {
     for venue in [Venue::BinanceSpot, Venue::Deribit, Venue::CoinbaseExchange, Venue::CoinbaseAdvanced] {
         let mut rig = Rig::live(venue);
         let touch = rig.touch();
-        assert!(!rig.top().standing.is_truncated, "{venue:?}");
+        assert!(!rig.top().status.is_truncated, "{venue:?}");
         let mut prices = Vec::new();
         for batch in 0..1000_u64 {
             prices.clear();
@@ -117,16 +117,16 @@ fn case_m35_a_flood_of_far_prices_is_capped_and_flagged() {
             let frame = rig.wire.frame(false, [&[], &far], rig.wire.id - 1, 0);
             rig.frame(&frame).unwrap();
         }
-        let standing = rig.top().standing;
-        assert_eq!((rig.touch(), standing.proof, standing.is_truncated), (touch, rig.best_proof(), true), "{venue:?}");
+        let status = rig.top().status;
+        assert_eq!((rig.touch(), status.proof, status.is_truncated), (touch, rig.best_proof(), true), "{venue:?}");
         let (bids, asks) = rig.engine.levels_len(rig.id).unwrap();
         assert!(bids == 2 && asks <= 64 * 256 + 4096, "{venue:?}: {asks}");
         assert_eq!((rig.counters().resyncs, rig.requests(5000)), (0, vec![]), "{venue:?}");
         // The next book of that instrument, and the other one, have room again.
-        assert_eq!(rig.engine.board().top_of_book(InstrumentId(1)).map(|top| top.standing.is_truncated), Some(false));
+        assert_eq!(rig.engine.board().top_of_book(InstrumentId(1)).map(|top| top.status.is_truncated), Some(false));
         let _ = rig.frame("{\"");
         rig.requests(5000);
         rig.answer();
-        assert!(!rig.top().standing.is_truncated && rig.proof() == rig.best_proof(), "{venue:?}");
+        assert!(!rig.top().status.is_truncated && rig.proof() == rig.best_proof(), "{venue:?}");
     }
 }

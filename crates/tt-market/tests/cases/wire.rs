@@ -370,7 +370,7 @@ impl Rig {
     }
 
     pub(crate) fn proof(&self) -> Proof {
-        self.top().standing.proof
+        self.top().status.proof
     }
 
     /// Best bid and offer in steps.

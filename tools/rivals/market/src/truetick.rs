@@ -76,7 +76,7 @@ impl Rig {
             let _ = self.engine.handle_frame(at(record), self.connection, &record.payload, &mut Off);
         }
         let top = self.engine.board().top_of_book(self.id).context("no book")?;
-        ensure!(top.standing.proof.is_verified(), "the book is not joined: {:?}", top.standing);
+        ensure!(top.status.proof.is_verified(), "the book is not joined: {:?}", top.status);
         Ok(())
     }
 

@@ -23,11 +23,11 @@ impl Seen {
     pub(super) fn of(board: &Board, id: InstrumentId, planted: Option<Planted>) -> Self {
         let top = board.top_of_book(id).unwrap_or_default();
         let depth = board.depth(id).unwrap_or_default();
-        let hides = planted == Some(Planted::HidesStale) && top.standing.proof == Proof::Stale;
+        let hides = planted == Some(Planted::HidesStale) && top.status.proof == Proof::Stale;
         Self {
             top,
             depth,
-            is_verified: top.standing.proof.is_verified() || hides,
+            is_verified: top.status.proof.is_verified() || hides,
             wrong_level: planted == Some(Planted::WrongLevel) && top.update_id.is_multiple_of(16),
         }
     }
@@ -65,7 +65,7 @@ impl Seen {
             let differs = if seen[0] == expected[0] { 1 } else { 0 };
             format!(
                 "{symbol} at {} is {:?}, best {best:?}, side {differs} is {:?}, at the venue {:?}",
-                self.top.update_id, self.top.standing.proof, seen[differs], expected[differs]
+                self.top.update_id, self.top.status.proof, seen[differs], expected[differs]
             )
         })
     }

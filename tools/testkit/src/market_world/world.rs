@@ -196,7 +196,7 @@ impl World<'_> {
             for (index, id) in feed.ids.iter().enumerate() {
                 let seen = Seen::of(board, *id, self.planted);
                 if !seen.is_current(feed, index) {
-                    late += &format!("{} {:?}; ", feed.listed[index].symbol, seen.top.standing.proof);
+                    late += &format!("{} {:?}; ", feed.listed[index].symbol, seen.top.status.proof);
                 }
             }
         }
@@ -401,7 +401,7 @@ impl World<'_> {
         let feed = &mut self.feeds[number];
         for index in 0..feed.listed.len() {
             let seen = Seen::of(board, feed.ids[index], self.planted);
-            let words = [seen.top.update_id, seen.top.ts_recv.0, seen.top.standing.proof as u64];
+            let words = [seen.top.update_id, seen.top.ts_recv.0, seen.top.status.proof as u64];
             let best =
                 [seen.top.bid, seen.top.ask].map(|level| level.map_or(0, |level| level.px.0 ^ level.qty.0) as u64);
             let bytes: Vec<u8> = words.iter().chain(&best).flat_map(|word| word.to_le_bytes()).collect();

@@ -82,7 +82,7 @@ fn case_m46_finer_prices_are_followed_by_the_venues_new_list_and_replayed() {
     let reader = running.reader();
     let id = InstrumentId(0);
     let top = || reader.top_of_book(id).unwrap();
-    let proof = || top().standing.proof;
+    let proof = || top().status.proof;
     let mut line = venue.established();
     line.text(&book("snapshot", coarse, checksum(coarse[0], coarse[1]), 0));
     assert!(reader.wait(SOON, || proof() == Proof::Crc), "{:?}", top());

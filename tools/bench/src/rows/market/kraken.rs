@@ -85,7 +85,7 @@ impl Operation for Verified {
         let found = self.run(index);
         ensure!(found == BOOK, "frame {index} gave {found}");
         let top = self.engine.board().top_of_book(ID).context("no book")?;
-        ensure!(top.standing.proof == Proof::Crc, "frame {index}: {:?}", top.standing);
+        ensure!(top.status.proof == Proof::Crc, "frame {index}: {:?}", top.status);
         let counters = self.engine.counters().venue(Venue::Kraken);
         // The snapshot has a checksum, too.
         ensure!(counters.crc_matches == index as u64 + 2, "{} checksums fitted at {index}", counters.crc_matches);

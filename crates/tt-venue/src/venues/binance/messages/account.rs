@@ -88,8 +88,8 @@ pub(super) fn changed_balance(object: &impl Keyed) -> Result<Balance, ParseError
 fn account_update(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
     let ts_event = time(object.need(b"E")?)?;
     let account = Object::parse(object.need(b"a")?)?;
-    fields::told_each(&account, b"B", |balance| buffer.push_balance(margin_balance(balance, ts_event)?))?;
-    fields::told_each(&account, b"P", |object| buffer.push_position(position(object, ts_event)?))?;
+    fields::optional_each(&account, b"B", |balance| buffer.push_balance(margin_balance(balance, ts_event)?))?;
+    fields::optional_each(&account, b"P", |object| buffer.push_position(position(object, ts_event)?))?;
     Ok(Event::Account)
 }
 
@@ -99,7 +99,7 @@ pub(super) fn margin_balance(object: &impl Keyed, ts_event: Nanos) -> Result<Bal
         total: Some(fields::number(object, b"wb")?),
         free: None,
         locked: None,
-        change: fields::told_number(object, b"bc")?,
+        change: fields::optional_number(object, b"bc")?,
         ts_event,
     })
 }
@@ -115,7 +115,7 @@ pub(super) fn position(object: &impl Keyed, ts_event: Nanos) -> Result<PositionU
         },
         qty: fields::number(object, b"pa")?,
         entry_px: Some(fields::amount(object, b"ep")?).filter(|px| px.mantissa != 0),
-        unrealised: fields::told_number(object, b"up")?,
+        unrealised: fields::optional_number(object, b"up")?,
         ts_event,
     })
 }
@@ -154,9 +154,9 @@ fn fill(object: &impl Keyed) -> Result<Option<Fill>, ParseError> {
         trade_id: number(object, b"t")?,
         px: json::quoted_unsigned(object.need(b"L")?)?,
         qty,
-        fee: fields::told_number(object, b"n")?,
-        fee_asset: fields::told_symbol(object, b"N")?,
-        is_maker: fields::told(object, b"m").map(json::boolean).transpose()?,
+        fee: fields::optional_number(object, b"n")?,
+        fee_asset: fields::optional_symbol(object, b"N")?,
+        is_maker: fields::optional(object, b"m").map(json::boolean).transpose()?,
     }))
 }
 
@@ -177,7 +177,7 @@ fn order_status(text: &[u8]) -> Result<OrderStatus, ParseError> {
 pub(super) fn conditional_order(object: &impl Keyed, ts_event: Nanos) -> Result<OrderUpdate, ParseError> {
     let order_id = object.need(b"aid")?;
     json::bare_u64(order_id)?;
-    let filled_qty = fields::told_amount(object, b"aq")?;
+    let filled_qty = fields::optional_amount(object, b"aq")?;
     Ok(OrderUpdate {
         symbol: Some(symbol(object)?),
         order_id: OrderId::conditional(order_id)?,

@@ -33,9 +33,9 @@ pub(super) fn order(object: &impl Keyed) -> Result<OrderUpdate, ParseError> {
         order_id: OrderId::new(fields::text(object, b"orderId")?)?,
         side: Some(fields::order_side(object, b"side", SIDES)?),
         status: status(fields::text(object, b"orderStatus")?)?,
-        limit_px: fields::told_amount(object, b"price")?,
-        qty: fields::told_amount(object, b"qty")?,
-        filled_qty: fields::told_amount(object, b"cumExecQty")?,
+        limit_px: fields::optional_amount(object, b"price")?,
+        qty: fields::optional_amount(object, b"qty")?,
+        filled_qty: fields::optional_amount(object, b"cumExecQty")?,
         fill: None,
         ts_event: fields::unix_ms(object, b"updatedTime")?,
     })
@@ -61,7 +61,7 @@ fn executions(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Par
 }
 
 pub(super) fn take_execution(object: &impl Keyed, buffer: &mut EventBuffer) -> Result<(), ParseError> {
-    match fields::told(object, b"execType") {
+    match fields::optional(object, b"execType") {
         Some(kind) if json::text(kind)? == b"Funding" => Ok(()),
         Some(_) | None => buffer.push_execution(execution(object)?),
     }
@@ -75,8 +75,8 @@ fn execution(object: &impl Keyed) -> Result<Execution, ParseError> {
         side: fields::order_side(object, b"side", SIDES)?,
         px: fields::amount(object, b"execPrice")?,
         qty: fields::amount(object, b"execQty")?,
-        fee: fields::told_number(object, b"execFee")?,
-        fee_asset: fields::told_symbol(object, b"feeCurrency")?,
+        fee: fields::optional_number(object, b"execFee")?,
+        fee_asset: fields::optional_symbol(object, b"feeCurrency")?,
         is_maker: Some(json::boolean(object.need(b"isMaker")?)?),
         ts_event: fields::unix_ms(object, b"execTime")?,
     })
@@ -90,8 +90,8 @@ fn positions(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Pars
 pub(super) fn position(object: &impl Keyed) -> Result<PositionUpdate, ParseError> {
     let size = fields::amount(object, b"size")?;
     // An empty position has no side.
-    let is_short = fields::told_order_side(object, b"side", SIDES)? == Some(OrderSide::Sell);
-    let entry_px = fields::told_amount(object, b"entryPrice")?.filter(|_| size.mantissa != 0);
+    let is_short = fields::optional_order_side(object, b"side", SIDES)? == Some(OrderSide::Sell);
+    let entry_px = fields::optional_amount(object, b"entryPrice")?.filter(|_| size.mantissa != 0);
     Ok(PositionUpdate {
         symbol: fields::symbol(object, b"symbol")?,
         leg: match json::bare_u64(object.need(b"positionIdx")?)? {
@@ -102,7 +102,7 @@ pub(super) fn position(object: &impl Keyed) -> Result<PositionUpdate, ParseError
         },
         qty: if is_short { Decimal { mantissa: -size.mantissa, ..size } } else { size },
         entry_px,
-        unrealised: fields::told_number(object, b"unrealisedPnl")?,
+        unrealised: fields::optional_number(object, b"unrealisedPnl")?,
         ts_event: fields::unix_ms(object, b"updatedTime")?,
     })
 }
@@ -119,8 +119,8 @@ pub(super) fn balance(object: &impl Keyed, ts_event: Nanos) -> Result<Balance, P
     Ok(Balance {
         asset: fields::symbol(object, b"coin")?,
         total: Some(fields::number(object, b"walletBalance")?),
-        free: fields::told_number(object, b"availableToWithdraw")?,
-        locked: fields::told_amount(object, b"locked")?,
+        free: fields::optional_number(object, b"availableToWithdraw")?,
+        locked: fields::optional_amount(object, b"locked")?,
         change: None,
         ts_event,
     })

@@ -20,16 +20,16 @@ pub(super) fn user(events: &[u8], ts_event: Nanos, buffer: &mut EventBuffer) -> 
             b"update" => false,
             _ => return Err(ParseError::WrongType),
         };
-        fields::told_each(event, b"orders", |object| buffer.push_order_update(order(object, ts_event)?))?;
+        fields::optional_each(event, b"orders", |object| buffer.push_order_update(order(object, ts_event)?))?;
         if is_snapshot {
             cover_orders(buffer)?;
         }
-        let Some(positions) = fields::told(event, b"positions") else { return Ok(()) };
+        let Some(positions) = fields::optional(event, b"positions") else { return Ok(()) };
         let positions = Object::parse(positions)?;
-        fields::told_each(&positions, b"perpetual_futures_positions", |object| {
+        fields::optional_each(&positions, b"perpetual_futures_positions", |object| {
             buffer.push_position(perpetual(object, ts_event)?)
         })?;
-        fields::told_each(&positions, b"expiring_futures_positions", |object| {
+        fields::optional_each(&positions, b"expiring_futures_positions", |object| {
             buffer.push_position(expiring(object, ts_event)?)
         })
     })?;
@@ -50,7 +50,7 @@ pub(super) fn order(object: &impl Keyed, ts_event: Nanos) -> Result<OrderUpdate,
         order_id: OrderId::new(fields::text(object, b"order_id")?)?,
         side: Some(fields::order_side(object, b"order_side", SIDES)?),
         status: status(fields::text(object, b"status")?, filled)?,
-        limit_px: fields::told_amount(object, b"limit_price")?,
+        limit_px: fields::optional_amount(object, b"limit_price")?,
         qty: Some(qty),
         filled_qty: Some(filled),
         fill: None,
@@ -77,8 +77,8 @@ fn perpetual(object: &Object<'_>, ts_event: Nanos) -> Result<PositionUpdate, Par
         symbol: product(object)?,
         leg: PositionLeg::Net,
         qty: fields::number(object, b"net_size")?,
-        entry_px: fields::told_amount(object, b"entry_vwap")?,
-        unrealised: fields::told_number(object, b"unrealized_pnl")?,
+        entry_px: fields::optional_amount(object, b"entry_vwap")?,
+        unrealised: fields::optional_number(object, b"unrealized_pnl")?,
         ts_event,
     })
 }
@@ -95,8 +95,8 @@ fn expiring(object: &Object<'_>, ts_event: Nanos) -> Result<PositionUpdate, Pars
         symbol: product(object)?,
         leg: PositionLeg::Net,
         qty,
-        entry_px: fields::told_amount(object, b"entry_price")?,
-        unrealised: fields::told_number(object, b"unrealized_pnl")?,
+        entry_px: fields::optional_amount(object, b"entry_price")?,
+        unrealised: fields::optional_number(object, b"unrealized_pnl")?,
         ts_event,
     })
 }

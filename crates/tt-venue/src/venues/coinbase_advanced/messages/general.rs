@@ -138,10 +138,10 @@ pub(super) fn trade(object: &impl Keyed) -> Result<Trade, ParseError> {
 pub(super) fn ticker(object: &impl Keyed, ts_event: Nanos) -> Result<Ticker, ParseError> {
     Ok(Ticker {
         symbol: product(object)?,
-        bid_px: fields::told_amount(object, b"best_bid")?,
-        bid_qty: fields::told_amount(object, b"best_bid_quantity")?,
-        ask_px: fields::told_amount(object, b"best_ask")?,
-        ask_qty: fields::told_amount(object, b"best_ask_quantity")?,
+        bid_px: fields::optional_amount(object, b"best_bid")?,
+        bid_qty: fields::optional_amount(object, b"best_bid_quantity")?,
+        ask_px: fields::optional_amount(object, b"best_ask")?,
+        ask_qty: fields::optional_amount(object, b"best_ask_quantity")?,
         last_px: Some(fields::amount(object, b"price")?),
         ts_event,
         ..Ticker::default()

@@ -145,9 +145,9 @@ pub(super) fn book_order(kind: &[u8], object: &impl Keyed) -> Result<Option<Book
             let qty = json::quoted_unsigned(object.need(b"remaining_size")?)?;
             (OrderAction::Add, Some(json::quoted_unsigned(object.need(b"price")?)?), qty)
         }
-        b"done" if fields::told(object, b"price").is_some() => (OrderAction::Delete, None, Decimal::default()),
-        b"change" => match fields::told_amount(object, b"new_size")? {
-            Some(qty) => (OrderAction::Change, fields::told_amount(object, b"new_price")?, qty),
+        b"done" if fields::optional(object, b"price").is_some() => (OrderAction::Delete, None, Decimal::default()),
+        b"change" => match fields::optional_amount(object, b"new_size")? {
+            Some(qty) => (OrderAction::Change, fields::optional_amount(object, b"new_price")?, qty),
             None => return Ok(None),
         },
         _ => return Ok(None),
@@ -208,11 +208,11 @@ fn trade(object: &Object<'_>) -> Result<Trade, ParseError> {
 fn ticker(object: &Object<'_>) -> Result<Ticker, ParseError> {
     Ok(Ticker {
         symbol: symbol(object)?,
-        bid_px: fields::told_amount(object, b"best_bid")?,
+        bid_px: fields::optional_amount(object, b"best_bid")?,
         // The sizes came later than the feed itself.
-        bid_qty: fields::told_amount(object, b"best_bid_size")?,
-        ask_px: fields::told_amount(object, b"best_ask")?,
-        ask_qty: fields::told_amount(object, b"best_ask_size")?,
+        bid_qty: fields::optional_amount(object, b"best_bid_size")?,
+        ask_px: fields::optional_amount(object, b"best_ask")?,
+        ask_qty: fields::optional_amount(object, b"best_ask_size")?,
         last_px: Some(fields::amount(object, b"price")?),
         ts_event: time(object)?,
         ..Ticker::default()

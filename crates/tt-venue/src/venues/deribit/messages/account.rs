@@ -34,7 +34,7 @@ pub(super) fn order_answer(result: &Object<'_>, buffer: &mut EventBuffer) -> Opt
     let raw = result.get(b"order")?;
     Some(Object::parse(raw).and_then(|object| {
         buffer.push_order_update(order(&object)?)?;
-        fields::told_each(result, b"trades", |object| buffer.push_execution(execution(object)?))?;
+        fields::optional_each(result, b"trades", |object| buffer.push_execution(execution(object)?))?;
         Ok(Event::Account)
     }))
 }
@@ -45,16 +45,16 @@ fn one_or_many(raw: &[u8], mut each: impl FnMut(&Object<'_>) -> Result<(), Parse
 }
 
 fn changes(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
-    fields::told_each(object, b"orders", |object| buffer.push_order_update(order(object)?))?;
-    fields::told_each(object, b"trades", |object| buffer.push_execution(execution(object)?))?;
-    fields::told_each(object, b"positions", |object| buffer.push_position(position(object)?))?;
+    fields::optional_each(object, b"orders", |object| buffer.push_order_update(order(object)?))?;
+    fields::optional_each(object, b"trades", |object| buffer.push_execution(execution(object)?))?;
+    fields::optional_each(object, b"positions", |object| buffer.push_position(position(object)?))?;
     Ok(Event::Account)
 }
 
 pub(super) fn order(object: &impl Keyed) -> Result<OrderUpdate, ParseError> {
-    let filled_qty = fields::told_amount(object, b"filled_amount")?;
+    let filled_qty = fields::optional_amount(object, b"filled_amount")?;
     // A market order has the text `market_price` for a price.
-    let limit_px = match fields::told(object, b"price") {
+    let limit_px = match fields::optional(object, b"price") {
         Some([b'"', ..]) => Some(Decimal::default()),
         Some(raw) => Some(json::bare_unsigned(raw)?),
         None => None,
@@ -92,9 +92,9 @@ pub(super) fn execution(object: &impl Keyed) -> Result<Execution, ParseError> {
         side: fields::order_side(object, b"direction", SIDES)?,
         px: fields::amount(object, b"price")?,
         qty: fields::amount(object, b"amount")?,
-        fee: fields::told_number(object, b"fee")?,
-        fee_asset: fields::told_symbol(object, b"fee_currency")?,
-        is_maker: match fields::told(object, b"liquidity") {
+        fee: fields::optional_number(object, b"fee")?,
+        fee_asset: fields::optional_symbol(object, b"fee_currency")?,
+        is_maker: match fields::optional(object, b"liquidity") {
             Some(word) => Some(json::text(word)? == b"M"),
             None => None,
         },
@@ -110,9 +110,9 @@ pub(super) fn position(object: &impl Keyed) -> Result<PositionUpdate, ParseError
         symbol: fields::symbol(object, b"instrument_name")?,
         leg: PositionLeg::Net,
         qty: Decimal { mantissa: if is_short { -mantissa } else { mantissa }, ..size },
-        entry_px: fields::told_amount(object, b"average_price")?.filter(|_| mantissa != 0),
-        unrealised: fields::told_number(object, b"floating_profit_loss")?,
-        ts_event: fields::told_unix_ms(object, b"creation_timestamp")?,
+        entry_px: fields::optional_amount(object, b"average_price")?.filter(|_| mantissa != 0),
+        unrealised: fields::optional_number(object, b"floating_profit_loss")?,
+        ts_event: fields::optional_unix_ms(object, b"creation_timestamp")?,
     })
 }
 
@@ -120,8 +120,8 @@ pub(super) fn portfolio(object: &impl Keyed, buffer: &mut EventBuffer) -> Result
     buffer.push_balance(Balance {
         asset: fields::symbol(object, b"currency")?,
         total: Some(fields::number(object, b"balance")?),
-        free: fields::told_number(object, b"available_funds")?,
-        locked: fields::told_amount(object, b"locked_balance")?,
+        free: fields::optional_number(object, b"available_funds")?,
+        locked: fields::optional_amount(object, b"locked_balance")?,
         change: None,
         ts_event: Nanos(0),
     })?;

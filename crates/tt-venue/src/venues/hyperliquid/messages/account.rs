@@ -78,8 +78,8 @@ pub(super) fn execution(object: &impl Keyed) -> Result<Execution, ParseError> {
         side: fields::order_side(object, b"side", SIDES)?,
         px: fields::amount(object, b"px")?,
         qty: fields::amount(object, b"sz")?,
-        fee: fields::told_number(object, b"fee")?,
-        fee_asset: fields::told_symbol(object, b"feeToken")?,
+        fee: fields::optional_number(object, b"fee")?,
+        fee_asset: fields::optional_symbol(object, b"feeToken")?,
         is_maker: Some(!json::boolean(object.need(b"crossed")?)?),
         ts_event: time(object, b"time")?,
     })
@@ -117,12 +117,12 @@ pub(super) fn clearinghouse(object: &Object<'_>, buffer: &mut EventBuffer) -> Re
 }
 
 pub(super) fn clearinghouse_state(state: &impl Keyed, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
-    let ts_event = fields::told_unix_ms(state, b"time")?;
+    let ts_event = fields::optional_unix_ms(state, b"time")?;
     let margin = Object::parse(state.need(b"marginSummary")?)?;
     buffer.push_balance(Balance {
         asset: Symbol::new(MARGIN_ASSET)?,
         total: Some(fields::number(&margin, b"accountValue")?),
-        free: fields::told_number(state, b"withdrawable")?,
+        free: fields::optional_number(state, b"withdrawable")?,
         locked: Some(fields::number(&margin, b"totalMarginUsed")?),
         change: None,
         ts_event,
@@ -140,8 +140,8 @@ pub(super) fn position(object: &impl Keyed, ts_event: Nanos) -> Result<PositionU
         symbol: symbol(object)?,
         leg: PositionLeg::Net,
         qty,
-        entry_px: fields::told_amount(object, b"entryPx")?,
-        unrealised: fields::told_number(object, b"unrealizedPnl")?,
+        entry_px: fields::optional_amount(object, b"entryPx")?,
+        unrealised: fields::optional_number(object, b"unrealizedPnl")?,
         ts_event,
     })
 }

@@ -129,7 +129,7 @@ pub(super) fn contract(symbol: Symbol, state: &impl Keyed) -> Result<Ticker, Par
         symbol,
         mark_px: Some(fields::amount(state, b"markPx")?),
         index_px: Some(fields::amount(state, b"oraclePx")?),
-        mid_px: fields::told_amount(state, b"midPx")?,
+        mid_px: fields::optional_amount(state, b"midPx")?,
         funding_rate: Some(fields::number(state, b"funding")?),
         open_interest: Some(fields::amount(state, b"openInterest")?),
         ..Ticker::default()

@@ -16,7 +16,7 @@ pub(super) fn executions(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result
 }
 
 pub(super) fn take_execution(object: &impl Keyed, buffer: &mut EventBuffer) -> Result<(), ParseError> {
-    match fields::told(object, b"order_status") {
+    match fields::optional(object, b"order_status") {
         Some(word) => buffer.push_order_update(order(object, json::text(word)?)?),
         // An execution of the past, of which the snapshot can bring fifty.
         None => buffer.push_execution(execution(object)?),
@@ -45,20 +45,20 @@ fn order(object: &impl Keyed, word: &[u8]) -> Result<OrderUpdate, ParseError> {
         _ => return Err(ParseError::WrongType),
     };
     Ok(OrderUpdate {
-        symbol: fields::told_symbol(object, b"symbol")?,
+        symbol: fields::optional_symbol(object, b"symbol")?,
         order_id: OrderId::new(fields::text(object, b"order_id")?)?,
-        side: fields::told_order_side(object, b"side", SIDES)?,
+        side: fields::optional_order_side(object, b"side", SIDES)?,
         status,
-        limit_px: fields::told_amount(object, b"limit_price")?,
-        qty: fields::told_amount(object, b"order_qty")?,
-        filled_qty: fields::told_amount(object, b"cum_qty")?,
-        fill: if fields::told(object, b"last_qty").is_some() { Some(fill(object)?) } else { None },
+        limit_px: fields::optional_amount(object, b"limit_price")?,
+        qty: fields::optional_amount(object, b"order_qty")?,
+        filled_qty: fields::optional_amount(object, b"cum_qty")?,
+        fill: if fields::optional(object, b"last_qty").is_some() { Some(fill(object)?) } else { None },
         ts_event: fields::rfc3339(object, b"timestamp")?,
     })
 }
 
 fn fill(object: &impl Keyed) -> Result<Fill, ParseError> {
-    let (fee, fee_asset) = match fields::told(object, b"fees") {
+    let (fee, fee_asset) = match fields::optional(object, b"fees") {
         Some(raw) => only_fee(raw)?,
         None => (None, None),
     };
@@ -68,7 +68,7 @@ fn fill(object: &impl Keyed) -> Result<Fill, ParseError> {
         qty: fields::amount(object, b"last_qty")?,
         fee,
         fee_asset,
-        is_maker: match fields::told(object, b"liquidity_ind") {
+        is_maker: match fields::optional(object, b"liquidity_ind") {
             Some(word) => Some(json::text(word)? == b"m"),
             None => None,
         },
@@ -114,7 +114,7 @@ pub(super) fn balance(object: &impl Keyed) -> Result<Balance, ParseError> {
         total: Some(fields::number(object, b"balance")?),
         free: None,
         locked: None,
-        change: fields::told_number(object, b"amount")?,
+        change: fields::optional_number(object, b"amount")?,
         ts_event: fields::told_rfc3339(object, b"timestamp")?,
     })
 }

@@ -118,7 +118,7 @@ pub(super) fn book_orders(kind: &[u8], object: &impl Keyed) -> Result<BookOrders
 
 /// An order of a snapshot names no event.
 pub(super) fn book_order(object: &impl Keyed, side: OrderSide) -> Result<BookOrder, ParseError> {
-    let action = match fields::told(object, b"event").map(json::text).transpose()? {
+    let action = match fields::optional(object, b"event").map(json::text).transpose()? {
         None | Some(b"add") => OrderAction::Add,
         Some(b"modify") => OrderAction::Change,
         Some(b"delete") => OrderAction::Delete,

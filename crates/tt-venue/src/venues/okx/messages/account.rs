@@ -28,14 +28,14 @@ fn orders(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseEr
 }
 
 pub(super) fn order(object: &impl Keyed) -> Result<OrderUpdate, ParseError> {
-    let filled_qty = fields::told_amount(object, b"accFillSz")?.unwrap_or_default();
+    let filled_qty = fields::optional_amount(object, b"accFillSz")?.unwrap_or_default();
     Ok(OrderUpdate {
         symbol: Some(fields::symbol(object, b"instId")?),
         order_id: OrderId::new(fields::text(object, b"ordId")?)?,
         side: Some(fields::order_side(object, b"side", SIDES)?),
         status: status(fields::text(object, b"state")?)?,
         // A market order has no price.
-        limit_px: Some(fields::told_amount(object, b"px")?.unwrap_or_default()),
+        limit_px: Some(fields::optional_amount(object, b"px")?.unwrap_or_default()),
         qty: Some(fields::amount(object, b"sz")?),
         filled_qty: Some(filled_qty),
         fill: fill(object, filled_qty)?,
@@ -45,10 +45,10 @@ pub(super) fn order(object: &impl Keyed) -> Result<OrderUpdate, ParseError> {
 
 /// The last execution; the fee of all of them is its own where it is the only one.
 fn fill(object: &impl Keyed, filled_qty: Decimal) -> Result<Option<Fill>, ParseError> {
-    let qty = fields::told_amount(object, b"fillSz")?.filter(|qty| qty.mantissa != 0);
-    let (Some(qty), Some(trade_id)) = (qty, fields::told(object, b"tradeId")) else { return Ok(None) };
+    let qty = fields::optional_amount(object, b"fillSz")?.filter(|qty| qty.mantissa != 0);
+    let (Some(qty), Some(trade_id)) = (qty, fields::optional(object, b"tradeId")) else { return Ok(None) };
     let is_only_one = fields::difference(filled_qty, qty).is_ok_and(|rest| rest.mantissa == 0);
-    let (paid, asset): (&[u8], &[u8]) = match fields::told(object, b"fillFee") {
+    let (paid, asset): (&[u8], &[u8]) = match fields::optional(object, b"fillFee") {
         Some(_) => (b"fillFee", b"fillFeeCcy"),
         None if is_only_one => (b"fee", b"feeCcy"),
         None => (b"", b""),
@@ -58,9 +58,9 @@ fn fill(object: &impl Keyed, filled_qty: Decimal) -> Result<Option<Fill>, ParseE
         px: fields::amount(object, b"fillPx")?,
         qty,
         // The venue counts what is paid as negative.
-        fee: fields::told_number(object, paid)?.map(|fee| Decimal { mantissa: -fee.mantissa, ..fee }),
-        fee_asset: fields::told_symbol(object, asset)?,
-        is_maker: match fields::told(object, b"execType") {
+        fee: fields::optional_number(object, paid)?.map(|fee| Decimal { mantissa: -fee.mantissa, ..fee }),
+        fee_asset: fields::optional_symbol(object, asset)?,
+        is_maker: match fields::optional(object, b"execType") {
             Some(word) => Some(json::text(word)? == b"M"),
             None => None,
         },
@@ -98,8 +98,8 @@ pub(super) fn conditional_order(object: &impl Keyed) -> Result<OrderUpdate, Pars
             _ => return Err(ParseError::WrongType),
         },
         limit_px: None,
-        qty: fields::told_amount(object, b"sz")?,
-        filled_qty: fields::told_amount(object, b"actualSz")?,
+        qty: fields::optional_amount(object, b"sz")?,
+        filled_qty: fields::optional_amount(object, b"actualSz")?,
         fill: None,
         ts_event: fields::unix_ms(object, b"uTime")?,
     })
@@ -116,8 +116,8 @@ pub(super) fn balance(object: &impl Keyed) -> Result<Balance, ParseError> {
     Ok(Balance {
         asset: fields::symbol(object, b"ccy")?,
         total: Some(fields::number(object, b"cashBal")?),
-        free: fields::told_number(object, b"availBal")?,
-        locked: fields::told_amount(object, b"frozenBal")?,
+        free: fields::optional_number(object, b"availBal")?,
+        locked: fields::optional_amount(object, b"frozenBal")?,
         change: None,
         ts_event: fields::unix_ms(object, b"uTime")?,
     })
@@ -143,18 +143,18 @@ pub(super) fn position(object: &impl Keyed) -> Result<PositionUpdate, ParseError
         symbol: fields::symbol(object, b"instId")?,
         leg,
         qty: if is_short { Decimal { mantissa: -qty.mantissa, ..qty } } else { qty },
-        entry_px: fields::told_amount(object, b"avgPx")?.filter(|_| qty.mantissa != 0),
-        unrealised: fields::told_number(object, b"upl")?,
+        entry_px: fields::optional_amount(object, b"avgPx")?.filter(|_| qty.mantissa != 0),
+        unrealised: fields::optional_number(object, b"upl")?,
         ts_event: fields::unix_ms(object, b"uTime")?,
     })
 }
 
 /// A snapshot of several pages lists all positions.
 pub(super) fn cover_positions(outer: &impl Keyed, buffer: &mut EventBuffer) -> Result<(), ParseError> {
-    if let Some(kind) = fields::told(outer, b"eventType")
+    if let Some(kind) = fields::optional(outer, b"eventType")
         && json::text(kind)? == b"snapshot"
     {
-        let is_last = fields::told(outer, b"lastPage").is_none_or(|last| last == b"true");
+        let is_last = fields::optional(outer, b"lastPage").is_none_or(|last| last == b"true");
         buffer.cover_positions(if is_last { Coverage::All } else { Coverage::Part })?;
     }
     Ok(())

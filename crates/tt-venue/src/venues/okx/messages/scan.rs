@@ -28,11 +28,11 @@ fn order_book(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event
     }
     let mut levels = Levels::default();
     cursor.literal(b",\"data\":[{\"asks\":[")?;
-    cursor.quoted_levels_of_four(&mut levels, buffer)?;
+    cursor.okx_levels(&mut levels, buffer)?;
     let middle = buffer.mark();
     levels.set_asks(0, middle);
     cursor.literal(b",\"bids\":[")?;
-    cursor.quoted_levels_of_four(&mut levels, buffer)?;
+    cursor.okx_levels(&mut levels, buffer)?;
     levels.set_bids(middle, buffer.mark());
     cursor.literal(b",\"ts\":\"")?;
     let ts_event = cursor.quoted_unix_ms()?;

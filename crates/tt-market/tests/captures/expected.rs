@@ -1,7 +1,7 @@
 //! What a JSON library with exact numbers reads from the rarer messages and those of an account, in the words of
 //! `parsers::shown`. A line is written once, with a place for each field that it shows: `{code:key}`.
 
-use crate::oracles::{amount, number, rfc3339, told};
+use crate::oracles::{amount, number, optional_amount, rfc3339};
 use crate::parsers::plain;
 use serde_json::Value;
 use tt_model::Decimal;
@@ -41,7 +41,7 @@ fn field(code: &str, value: Option<&Value>) -> Option<String> {
         "d" => side(value?, ["Buy", "Sell"]),
         "x" => side(value?, ["Sell", "Buy"]),
         "n" => amount(value),
-        "a" => told(value),
+        "a" => optional_amount(value),
         "N" => number(value?),
         "A" => untold().or_else(|| number(value?)),
         "m" => {
@@ -133,9 +133,9 @@ fn coinbase_exchange(value: &Value) -> Option<String> {
     let order = match value.get("type")?.as_str()? {
         "received" => String::new(),
         "open" => line(value, "Add {d:side} {i:order_id} {n:price} {n:remaining_size};")?,
-        "done" if told(value.get("price")).as_deref() == Some("-") => String::new(),
+        "done" if optional_amount(value.get("price")).as_deref() == Some("-") => String::new(),
         "done" => line(value, "Delete {d:side} {i:order_id} - 0e-0;")?,
-        "change" if told(value.get("new_size"))? == "-" => String::new(),
+        "change" if optional_amount(value.get("new_size"))? == "-" => String::new(),
         "change" => line(value, "Change {d:side} {i:order_id} {a:new_price} {n:new_size};")?,
         _ => return None,
     };
@@ -274,7 +274,7 @@ fn bybit(value: &Value) -> Option<String> {
         "position" => {
             let entry = |one: &Value| {
                 let size = amount(one.get("size"))?;
-                let entry = if size == "0e-0" { "-".to_owned() } else { told(one.get("entryPrice"))? };
+                let entry = if size == "0e-0" { "-".to_owned() } else { optional_amount(one.get("entryPrice"))? };
                 let size =
                     if side(one.get("side")?, ["", "-"])? == "-" && size != "0e-0" { format!("-{size}") } else { size };
                 let leg = ["Net", "Long", "Short"].get(usize::try_from(one.get("positionIdx")?.as_u64()?).ok()?)?;
@@ -343,7 +343,7 @@ fn okx(value: &Value) -> Option<String> {
         "positions" => {
             let entry = |one: &Value| {
                 let qty = number(one.get("pos")?)?;
-                let entry = if qty == "0e-0" { "-".to_owned() } else { told(one.get("avgPx"))? };
+                let entry = if qty == "0e-0" { "-".to_owned() } else { optional_amount(one.get("avgPx"))? };
                 line(one, &format!("position {{s:instId}} Net {qty} {entry} {{A:upl}} {{m:uTime}};"))
             };
             account(data.as_array()?.iter().map(entry).collect())
@@ -373,7 +373,7 @@ fn okx_bar(text: &str) -> Option<u64> {
 
 /// An order's price and executed quantity are zero where they are untold; so is an execution that has no number.
 fn okx_order(one: &Value) -> Option<String> {
-    let zero = |key: &str| told(one.get(key)).map(|number| if number == "-" { "0e-0".to_owned() } else { number });
+    let zero = |key: &str| optional_amount(one.get(key)).map(|number| if number == "-" { "0e-0".to_owned() } else { number });
     let numbers = format!("{} {{n:sz}} {}", zero("px")?, zero("accFillSz")?);
     let order =
         line(one, &format!("order {{s:instId}} {{i:ordId}} {{d:side}} PartiallyFilled {numbers} {{m:uTime}};"))?;

@@ -45,14 +45,14 @@ struct Queue {
 
 /// All resting orders of all books. It never grows.
 #[derive(Debug)]
-pub(crate) struct Resting {
+pub(crate) struct L3Books {
     orders: Arena<Order>,
     by_id: Index,
     queues: Arena<Queue>,
     by_px: Index,
 }
 
-impl Resting {
+impl L3Books {
     pub(crate) fn new(orders_max: usize) -> Self {
         Self {
             orders: Arena::new(orders_max),
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn orders_come_and_go_as_in_a_plain_list() {
-        let mut resting = Resting::new(64);
+        let mut books = L3Books::new(64);
         let mut plain: Vec<(Place, u64, i64)> = Vec::new();
         let mut seed = 5_u64;
         for _ in 0..20_000 {
@@ -344,14 +344,14 @@ mod tests {
                     if let Some(known) = known {
                         plain.remove(known);
                     }
-                    assert_eq!(resting.add(at, id, qty), if full { Err(DropReason::BookOrdersFull) } else { Ok(()) });
+                    assert_eq!(books.add(at, id, qty), if full { Err(DropReason::BookOrdersFull) } else { Ok(()) });
                     if !full {
                         plain.push((at, number, qty));
                     }
                 }
                 8..11 => {
                     let expected = if known.is_some() { Ok(()) } else { Err(DropReason::UnknownOrder) };
-                    assert_eq!(resting.resize(book, &id, qty), expected);
+                    assert_eq!(books.resize(book, &id, qty), expected);
                     if let Some(known) = known {
                         let (at, _, before) = plain[known];
                         if qty == 0 || qty > before {
@@ -365,24 +365,24 @@ mod tests {
                     }
                 }
                 15 if seed >> 55 & 15 == 0 => {
-                    resting.clear(book);
+                    books.clear(book);
                     plain.retain(|(at, _, _)| at.book != book);
                 }
                 14 => {
-                    resting.delete_level(&at);
+                    books.delete_level(&at);
                     plain.retain(|(other, _, _)| *other != at);
                 }
                 _ => {
-                    resting.delete(book, &id);
+                    books.delete(book, &id);
                     plain.retain(|(at, other, _)| at.book != book || *other != number);
                 }
             }
             let expected: Vec<i64> =
                 plain.iter().filter(|(other, _, _)| *other == at).map(|(_, _, qty)| *qty).collect();
-            assert_eq!(resting.quantities(&at).collect::<Vec<_>>(), expected);
-            assert_eq!(resting.qty(&at), expected.iter().sum::<i64>());
+            assert_eq!(books.quantities(&at).collect::<Vec<_>>(), expected);
+            assert_eq!(books.qty(&at), expected.iter().sum::<i64>());
             let found = plain.iter().find(|(at, other, _)| at.book == book && *other == number);
-            assert_eq!(resting.find(book, &id), found.map(|(at, _, qty)| (*at, *qty)));
+            assert_eq!(books.find(book, &id), found.map(|(at, _, qty)| (*at, *qty)));
         }
     }
 }
