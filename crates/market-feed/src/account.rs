@@ -19,7 +19,7 @@ use tt_venue::rules::{AccountStream, LoginTime, TokenRequest, TokenSource};
 use zeroize::Zeroizing;
 
 use super::dial::LastRead;
-use super::rest::{self, Ask};
+use super::rest::{self, RestRequest};
 use super::settings::FeedConfig;
 use super::socket::{self, Socket};
 
@@ -36,7 +36,7 @@ const WORDS_MAX: usize = 200;
 
 /// Why there is no stream.
 #[derive(Debug)]
-pub(super) enum NotEntered {
+pub(super) enum LoginError {
     /// The venue does not believe it, or does not offer it: asking again would not help.
     Refused(String),
     /// The venue was not reached, or fell silent.
@@ -44,7 +44,7 @@ pub(super) enum NotEntered {
 }
 
 /// A connection that the venue knows the owner of, with everything asked for and acknowledged.
-pub(super) struct Entered {
+pub(super) struct LoggedIn {
     pub(super) socket: Socket,
     pub(super) last_read: LastRead,
     /// What came before the last acknowledgement, in order; the acknowledgements are among it.
@@ -76,7 +76,7 @@ impl Renewal {
     /// # Errors
     /// The venue's words, or why it was not reached.
     pub(super) async fn renew(self, clock: Clock) -> Result<(), String> {
-        rest::ask(&self.uri, with_headers(Ask::put(), self.headers), clock)
+        rest::send(&self.uri, with_headers(RestRequest::put(), self.headers), clock)
             .await
             .map(drop)
             .map_err(|failed| failed.reason)
@@ -100,21 +100,21 @@ fn is_at_venue(feed: &FeedConfig) -> bool {
 /// Opens the account's stream of `feed`, logs in, and asks for its topics. Each answer is waited for.
 ///
 /// # Errors
-/// See [`NotEntered`].
-pub(super) async fn enter(feed: &FeedConfig, account: &Credentials, clock: Clock) -> Result<Entered, NotEntered> {
+/// See [`LoginError`].
+pub(super) async fn login(feed: &FeedConfig, account: &Credentials, clock: Clock) -> Result<LoggedIn, LoginError> {
     let rules = feed.venue.rules();
-    let refused = |error: anyhow::Error| NotEntered::Refused(format!("{error:#}"));
+    let refused = |error: anyhow::Error| LoginError::Refused(format!("{error:#}"));
     let address = address(feed).map_err(refused)?;
-    let Some(stream) = rules.account else { return Err(NotEntered::Refused("no stream of an account".to_owned())) };
+    let Some(stream) = rules.account else { return Err(LoginError::Refused("no stream of an account".to_owned())) };
     let proof = Proof::make(feed, &stream, account, clock).await?;
     let (socket, last_read) =
-        socket::open(&address, clock).await.map_err(|error| NotEntered::Unreached(format!("{error:#}")))?;
+        socket::open(&address, clock).await.map_err(|error| LoginError::Unreached(format!("{error:#}")))?;
     let standard = Capacity::default();
     let buffer = EventBuffer::new(standard.frame_levels, standard.frame_entries);
-    let mut threshold =
-        Threshold { rules, socket, buffer, early: Vec::new(), answer_max: feed.timing.answer_max, last_id: 0 };
+    let mut exchange =
+        LoginExchange { rules, socket, buffer, early: Vec::new(), answer_max: feed.timing.answer_max, last_id: 0 };
     if !stream.message.is_empty() {
-        threshold.ask(&proof.fill(stream.message), 1).await?;
+        exchange.request(&proof.fill(stream.message), 1).await?;
     }
     let quoted: Vec<String> = feed.symbols.iter().map(|symbol| format!("\"{symbol}\"")).collect();
     let texts: Vec<String> = stream
@@ -127,15 +127,15 @@ pub(super) async fn enter(feed: &FeedConfig, account: &Credentials, clock: Clock
         if rules.response.is_per_topic || rules.request.grouping != tt_venue::rules::Grouping::Topics { 1 } else { 16 };
     for chunk in texts.chunks(at_once) {
         let request = proof.fill(stream.request).replace("{topics}", &chunk.join(","));
-        threshold.ask(&request, chunk.len()).await?;
-        threshold.check(chunk)?;
+        exchange.request(&request, chunk.len()).await?;
+        exchange.check(chunk)?;
     }
-    let Threshold { socket, early, .. } = threshold;
-    Ok(Entered { socket, last_read, early, topics: texts.len(), renewal: Renewal::new(feed, &stream, &proof) })
+    let LoginExchange { socket, early, .. } = exchange;
+    Ok(LoggedIn { socket, last_read, early, topics: texts.len(), renewal: Renewal::new(feed, &stream, &proof) })
 }
 
 /// A connection before everything was acknowledged.
-struct Threshold {
+struct LoginExchange {
     rules: &'static Rules,
     socket: Socket,
     buffer: EventBuffer,
@@ -144,34 +144,34 @@ struct Threshold {
     last_id: u64,
 }
 
-impl Threshold {
+impl LoginExchange {
     /// Sends a request and waits for its one answer.
-    async fn ask(&mut self, text: &str, topics: usize) -> Result<(), NotEntered> {
+    async fn request(&mut self, text: &str, topics: usize) -> Result<(), LoginError> {
         self.last_id += 1;
         let request = Zeroizing::new(text.replace("{id}", &self.last_id.to_string()));
         let sent = self.socket.send(Message::text(request.as_str())).await;
-        sent.map_err(|error| NotEntered::Unreached(error.to_string()))?;
+        sent.map_err(|error| LoginError::Unreached(error.to_string()))?;
         let answer_max = self.answer_max;
-        let late = |_| NotEntered::Unreached(format!("no answer to the account's request for {topics} topics"));
+        let late = |_| LoginError::Unreached(format!("no answer to the account's request for {topics} topics"));
         tokio::time::timeout(answer_max, self.answer()).await.map_err(late)?
     }
 
-    async fn answer(&mut self) -> Result<(), NotEntered> {
+    async fn answer(&mut self) -> Result<(), LoginError> {
         loop {
             let message = self.socket.next().await.context("the venue closed the connection");
             let message = message.and_then(|message| Ok(message?));
-            let text = match message.map_err(|error| NotEntered::Unreached(error.to_string()))? {
+            let text = match message.map_err(|error| LoginError::Unreached(error.to_string()))? {
                 Message::Text(text) => text.as_str().to_owned(),
                 Message::Close(reason) => {
                     let reason = reason.map_or_else(String::new, |close| close.to_string());
-                    return Err(NotEntered::Refused(format!("the venue closed the connection: {reason}")));
+                    return Err(LoginError::Refused(format!("the venue closed the connection: {reason}")));
                 }
                 Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
             };
             let venue = tt_venue::Venue::find(self.rules.name);
             let read = venue.map(|venue| venue.parse(text.as_bytes(), &mut self.buffer));
             match read {
-                Some(Err(ParseError::Rejected)) => return Err(NotEntered::Refused(self.words(&text))),
+                Some(Err(ParseError::Rejected)) => return Err(LoginError::Refused(self.words(&text))),
                 Some(Ok(Event::Control(Control::Accepted | Control::LoggedIn))) => {
                     self.keep(text);
                     return Ok(());
@@ -182,12 +182,12 @@ impl Threshold {
     }
 
     /// Whether the last answer lists each of `topics`, where the venue's answers do.
-    fn check(&self, topics: &[String]) -> Result<(), NotEntered> {
+    fn check(&self, topics: &[String]) -> Result<(), LoginError> {
         let Some((pointer, answer)) = self.rules.response.accepted.zip(self.early.last()) else { return Ok(()) };
         let answer: Value = serde_json::from_str(answer).unwrap_or_default();
         let listed = answer.pointer(pointer).map(Value::to_string).unwrap_or_default();
         match topics.iter().find(|topic| !listed.contains(topic.as_str())) {
-            Some(topic) => Err(NotEntered::Refused(format!("{topic} was not accepted"))),
+            Some(topic) => Err(LoginError::Refused(format!("{topic} was not accepted"))),
             None => Ok(()),
         }
     }
@@ -218,8 +218,8 @@ impl Proof {
         stream: &AccountStream,
         account: &Credentials,
         clock: Clock,
-    ) -> Result<Self, NotEntered> {
-        let refused = |error: anyhow::Error| NotEntered::Refused(format!("{error:#}"));
+    ) -> Result<Self, LoginError> {
+        let refused = |error: anyhow::Error| LoginError::Refused(format!("{error:#}"));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time = match stream.time {
             LoginTime::Seconds => now.as_secs().to_string(),
@@ -276,18 +276,19 @@ impl Proof {
 /// Names and values of a request's headers.
 type Headers = Vec<(HeaderName, String)>;
 
-fn with_headers(ask: Ask, headers: Headers) -> Ask {
-    headers.into_iter().fold(ask, |ask, (name, value)| ask.header(name, value))
+fn with_headers(request: RestRequest, headers: Headers) -> RestRequest {
+    headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
 }
 
 /// The token by REST: at its own host, or at the one that stands for the venue.
-async fn by_rest(feed: &FeedConfig, request: &TokenRequest, proof: &Proof, clock: Clock) -> Result<String, NotEntered> {
-    let refused = |error: anyhow::Error| NotEntered::Refused(format!("{error:#}"));
+async fn by_rest(feed: &FeedConfig, request: &TokenRequest, proof: &Proof, clock: Clock) -> Result<String, LoginError> {
+    let refused = |error: anyhow::Error| LoginError::Refused(format!("{error:#}"));
     let uri = token_uri(feed, request).map_err(refused)?;
-    let ask = with_headers(Ask::post(request.content_type, proof.fill_plain(request.body)), proof.headers(request));
-    let answer = rest::ask(&uri, ask, clock).await.map_err(|failed| {
+    let token_request =
+        with_headers(RestRequest::post(request.content_type, proof.fill_plain(request.body)), proof.headers(request));
+    let answer = rest::send(&uri, token_request, clock).await.map_err(|failed| {
         let told = format!("{uri}: {}", failed.reason);
-        if failed.is_final { NotEntered::Refused(told) } else { NotEntered::Unreached(told) }
+        if failed.is_final { LoginError::Refused(told) } else { LoginError::Unreached(told) }
     })?;
     found(&answer.body, request.pointer).map_err(refused)
 }

@@ -1,7 +1,7 @@
 //! One feed: a thread, its engine, and one connection after the other.
 
 mod connection;
-mod line;
+mod link;
 mod relisting;
 
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use tt_os::clock::unix_now;
 use tt_venue::Symbol;
 
 use super::backoff::Backoff;
+use super::frame_timings::FrameTimings;
 use super::instruments::Instruments;
 use super::intake::Intake;
-use super::ledger::Ledger;
-use super::published::{Changed, FeedStatus, Published};
 use super::settings::FeedConfig;
+use super::status::{ChangeSignal, FeedStatus, SharedStatus};
 use connection::Ended;
 use relisting::Relisting;
 
@@ -31,10 +31,10 @@ pub(super) struct Feed {
     pub(super) instruments: Vec<InstrumentId>,
     pub(super) intake: Intake,
     pub(super) clock: Clock,
-    pub(super) ledger: Ledger,
+    pub(super) timings: FrameTimings,
     pub(super) status: FeedStatus,
-    pub(super) published: Arc<Published>,
-    pub(super) changed: Changed,
+    pub(super) shared_status: Arc<SharedStatus>,
+    pub(super) change_signal: ChangeSignal,
     /// Messages that told of each instrument of the engine.
     pub(super) messages: Arc<[AtomicU64]>,
     /// Its place among the feeds.
@@ -45,7 +45,13 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    pub(super) fn new(config: FeedConfig, intake: Intake, ledger: Ledger, clock: Clock, changed: Changed) -> Self {
+    pub(super) fn new(
+        config: FeedConfig,
+        intake: Intake,
+        timings: FrameTimings,
+        clock: Clock,
+        change_signal: ChangeSignal,
+    ) -> Self {
         let find = |symbol: &String| {
             let symbol = Symbol::new(symbol.as_bytes()).ok()?;
             intake.engine().find_instrument(config.venue, &symbol)
@@ -57,10 +63,10 @@ impl Feed {
             instruments,
             intake,
             clock,
-            ledger,
+            timings,
             status: FeedStatus::default(),
-            published: Arc::new(Published::default()),
-            changed,
+            shared_status: Arc::new(SharedStatus::default()),
+            change_signal,
             messages,
             index: 0,
             shown: Arc::new(Instruments::new()),
@@ -125,8 +131,8 @@ impl Feed {
     /// Shows status, times and counters.
     pub(super) fn publish(&mut self) {
         self.intake.publish_counters();
-        self.published.publish_status(&self.status);
-        self.published.publish_times(self.ledger.times());
-        self.changed.tell();
+        self.shared_status.publish_status(&self.status);
+        self.shared_status.publish_times(self.timings.times());
+        self.change_signal.notify();
     }
 }

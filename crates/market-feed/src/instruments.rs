@@ -96,7 +96,7 @@ impl Instruments {
     }
 
     /// What `look` sees of the instruments and their boards while no steps change; it looks again where they did.
-    pub(super) fn steady<T>(&self, mut look: impl FnMut(&[Instrument]) -> T) -> T {
+    pub(super) fn consistent<T>(&self, mut look: impl FnMut(&[Instrument]) -> T) -> T {
         loop {
             let before = self.changes.load(Acquire);
             if before.is_multiple_of(2) {
@@ -150,7 +150,7 @@ mod tests {
                 done.store(true, Release);
             });
             while !done.load(Acquire) {
-                let (step, px) = instruments.steady(|list| (list[0].tick_size, px.load(Relaxed)));
+                let (step, px) = instruments.consistent(|list| (list[0].tick_size, px.load(Relaxed)));
                 assert_eq!(px, 10_u64.pow(u32::from(step.decimals)));
             }
         });

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::hash::Hasher as _;
 
-use tt_journal::Tape;
+use tt_journal::RecordSender;
 use tt_journal::recording::RecordKind;
 use tt_market::DropReason;
 use tt_market::{AddError, Applied, Board, BookUpdate, ConnectionId, Engine, Position, Request};
@@ -13,7 +13,7 @@ use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::Venue;
 use twox_hash::XxHash3_64;
 
-use super::recorded::{EngineRecord, InstrumentRecord, PositionRecord, StepsRecord, ToldInstrument};
+use super::record_format::{EngineRecord, InstrumentRecord, InstrumentSetup, PositionRecord, StepsRecord};
 
 /// Connections whose numbers are known: what arrives late is of one of the last.
 const CONNECTIONS_KEPT: usize = 8;
@@ -49,7 +49,7 @@ impl StateHash {
 pub(super) struct Intake {
     engine: Engine,
     board: Board,
-    tape: Option<Tape>,
+    sender: Option<RecordSender>,
     /// Whether hashes are kept.
     is_hashed: bool,
     requests: VecDeque<Request>,
@@ -60,21 +60,21 @@ pub(super) struct Intake {
 }
 
 impl Intake {
-    /// `record` describes `engine` to whoever replays the recording that `tape` goes into.
+    /// `record` describes `engine` to whoever replays the recording that `sender` goes into.
     pub(super) fn new(
         engine: Engine,
-        mut tape: Option<Tape>,
+        mut sender: Option<RecordSender>,
         is_hashed: bool,
         record: &EngineRecord,
         now: Nanos,
     ) -> Self {
-        if let Some(tape) = &mut tape {
-            tape.record(now.0, RecordKind::Engine, 0, &record.to_bytes());
+        if let Some(sender) = &mut sender {
+            sender.record(now.0, RecordKind::Engine, 0, &record.to_bytes());
         }
-        let is_hashed = is_hashed || tape.is_some();
+        let is_hashed = is_hashed || sender.is_some();
         let board = engine.board();
         let (requests, connections) = (VecDeque::new(), VecDeque::new());
-        Self { engine, board, tape, is_hashed, requests, connections, opened: 0, books: 0, inputs: 0 }
+        Self { engine, board, sender, is_hashed, requests, connections, opened: 0, books: 0, inputs: 0 }
     }
 
     pub(super) const fn engine(&self) -> &Engine {
@@ -88,19 +88,19 @@ impl Intake {
 
     fn note(&mut self, now: Nanos, kind: RecordKind, subject: u32, body: &[u8]) {
         self.inputs += 1;
-        if let Some(tape) = &mut self.tape {
-            tape.record(now.0, kind, subject, body);
+        if let Some(sender) = &mut self.sender {
+            sender.record(now.0, kind, subject, body);
         }
     }
 
     pub(super) fn add_instrument(
         &mut self,
-        told: &ToldInstrument,
+        setup: &InstrumentSetup,
         name: &str,
         now: Nanos,
     ) -> Result<InstrumentId, AddError> {
-        let added = told.tell(&mut self.engine)?;
-        self.note(now, RecordKind::Instrument, added.0, &InstrumentRecord::new(told, name).to_bytes());
+        let added = setup.add_to(&mut self.engine)?;
+        self.note(now, RecordKind::Instrument, added.0, &InstrumentRecord::new(setup, name).to_bytes());
         Ok(added)
     }
 
@@ -248,20 +248,20 @@ impl Intake {
     /// As [`checkpoint`](Self::checkpoint); nothing comes after.
     pub(super) fn end(&mut self, now: Nanos) {
         self.write_hash(RecordKind::End, now);
-        self.tape = None;
+        self.sender = None;
     }
 
     fn write_hash(&mut self, kind: RecordKind, now: Nanos) {
-        let Some(mut tape) = self.tape.take() else { return };
-        tape.record(now.0, kind, 0, &self.state_hash().to_bytes());
-        self.tape = Some(tape);
+        let Some(mut sender) = self.sender.take() else { return };
+        sender.record(now.0, kind, 0, &self.state_hash().to_bytes());
+        self.sender = Some(sender);
     }
 
     /// Hands what is written down to the recorder.
     #[inline]
     pub(super) fn flush(&mut self) {
-        if let Some(tape) = &mut self.tape {
-            tape.flush();
+        if let Some(sender) = &mut self.sender {
+            sender.flush();
         }
     }
 }

@@ -10,7 +10,7 @@ use tt_meter::Clock;
 use tt_venue::listing::{ListRequest, Listing};
 
 use super::dial::Target;
-use super::rest::{self, Answer, Ask};
+use super::rest::{self, Response, RestRequest};
 use super::settings::FeedConfig;
 use super::socket;
 
@@ -83,17 +83,17 @@ pub(super) async fn list(feed: &FeedConfig, clock: Clock) -> Result<Listed, NotL
             for symbols in feed.symbols.chunks(SYMBOLS_PER_REQUEST) {
                 let quoted: Vec<String> = symbols.iter().map(|symbol| format!("%22{symbol}%22")).collect();
                 let path = path.replace("{symbols}", &quoted.join(","));
-                listed.add(feed, &path, Ask::get(), clock).await?;
+                listed.add(feed, &path, RestRequest::get(), clock).await?;
             }
         }
         ListRequest::Get(paths) => {
             for path in paths {
-                listed.add(feed, path, Ask::get(), clock).await?;
+                listed.add(feed, path, RestRequest::get(), clock).await?;
             }
         }
         ListRequest::Post(path, bodies) => {
             for body in bodies {
-                listed.add(feed, path, Ask::post("application/json", (*body).to_owned()), clock).await?;
+                listed.add(feed, path, RestRequest::post("application/json", (*body).to_owned()), clock).await?;
             }
         }
         ListRequest::Message(request) => {
@@ -104,9 +104,15 @@ pub(super) async fn list(feed: &FeedConfig, clock: Clock) -> Result<Listed, NotL
 }
 
 impl Listed {
-    async fn add(&mut self, feed: &FeedConfig, path: &str, asked: Ask, clock: Clock) -> Result<(), NotListed> {
+    async fn add(
+        &mut self,
+        feed: &FeedConfig,
+        path: &str,
+        request: RestRequest,
+        clock: Clock,
+    ) -> Result<(), NotListed> {
         let uri = feed.rest_uri(path)?;
-        let answer = rest_answer(&uri, asked, clock).await?;
+        let answer = rest_answer(&uri, request, clock).await?;
         let listings = (feed.venue.rules().instruments.parse)(&answer.body)
             .with_context(|| format!("{uri}: not a list of instruments"))?;
         self.entries.extend(listings);
@@ -115,8 +121,8 @@ impl Listed {
     }
 }
 
-async fn rest_answer(uri: &Uri, asked: Ask, clock: Clock) -> Result<Answer, NotListed> {
-    rest::ask(uri, asked, clock).await.map_err(|failed| {
+async fn rest_answer(uri: &Uri, request: RestRequest, clock: Clock) -> Result<Response, NotListed> {
+    rest::send(uri, request, clock).await.map_err(|failed| {
         let error = anyhow::anyhow!("{uri}: {}", failed.reason);
         if failed.is_final {
             NotListed::Refused(error)

@@ -1,4 +1,4 @@
-//! Published state, read from any thread.
+//! SharedStatus state, read from any thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,9 +9,9 @@ use tt_meter::Calibration;
 use tt_model::InstrumentId;
 use tt_venue::Venue;
 
+use super::frame_timings::Times;
 use super::instruments::{Instrument, Instruments};
-use super::ledger::Times;
-use super::published::{Changed, FeedStatus, Published};
+use super::status::{ChangeSignal, FeedStatus, SharedStatus};
 
 /// One feed as other threads see it.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct FeedView {
     pub(super) venue: Venue,
     pub(super) url: String,
     pub(super) board: Board,
-    pub(super) published: Arc<Published>,
+    pub(super) shared_status: Arc<SharedStatus>,
     pub(super) messages: Arc<[AtomicU64]>,
 }
 
@@ -32,7 +32,7 @@ struct View {
     feeds: Vec<FeedView>,
     instruments: Arc<Instruments>,
     calibration: Calibration,
-    changed: Changed,
+    change_signal: ChangeSignal,
 }
 
 impl Reader {
@@ -40,13 +40,13 @@ impl Reader {
         feeds: Vec<FeedView>,
         instruments: Arc<Instruments>,
         calibration: Calibration,
-        changed: Changed,
+        change_signal: ChangeSignal,
     ) -> Self {
-        Self(Arc::new(View { feeds, instruments, calibration, changed }))
+        Self(Arc::new(View { feeds, instruments, calibration, change_signal }))
     }
 
     /// All instruments, in the order of their ids. A venue may make steps finer later, while the book is not proved:
-    /// [`Reader::steady`] reads steps and what is counted in them together.
+    /// [`Reader::consistent`] reads steps and what is counted in them together.
     #[must_use]
     pub fn instruments(&self) -> &[Instrument] {
         self.0.instruments.newest()
@@ -54,8 +54,8 @@ impl Reader {
 
     /// What `look` sees of the instruments and whatever it reads of them, all in the same steps: it looks again where
     /// they became finer meanwhile.
-    pub fn steady<T>(&self, look: impl FnMut(&[Instrument]) -> T) -> T {
-        self.0.instruments.steady(look)
+    pub fn consistent<T>(&self, look: impl FnMut(&[Instrument]) -> T) -> T {
+        self.0.instruments.consistent(look)
     }
 
     /// How many feeds there are.
@@ -79,7 +79,7 @@ impl Reader {
     /// Where there is no such feed.
     #[must_use]
     pub fn status(&self, index: usize) -> FeedStatus {
-        self.0.feeds[index].published.status()
+        self.0.feeds[index].shared_status.status()
     }
 
     /// A feed's counters, at most 50 ms old.
@@ -96,7 +96,7 @@ impl Reader {
     #[must_use]
     pub fn times(&self) -> Times {
         let mut all = Times::default();
-        self.0.feeds.iter().for_each(|feed| all.merge(&feed.published.times()));
+        self.0.feeds.iter().for_each(|feed| all.merge(&feed.shared_status.times()));
         all
     }
 
@@ -150,12 +150,12 @@ impl Reader {
 
     /// Blocks until `is_so`, looked at whenever a feed has published something; `false` after `most`.
     pub fn wait(&self, most: Duration, is_so: impl FnMut() -> bool) -> bool {
-        self.0.changed.wait(Instant::now() + most, is_so)
+        self.0.change_signal.wait(Instant::now() + most, is_so)
     }
 
     /// As [`Reader::wait`], until a moment.
     pub fn wait_until(&self, deadline: Instant, is_so: impl FnMut() -> bool) -> bool {
-        self.0.changed.wait(deadline, is_so)
+        self.0.change_signal.wait(deadline, is_so)
     }
 
     /// Whether every instrument's book is verified.

@@ -28,13 +28,13 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 /// What is asked of a venue, beside its address.
 #[derive(Debug)]
-pub(super) struct Ask {
+pub(super) struct RestRequest {
     method: Method,
     headers: Vec<(HeaderName, String)>,
     body: String,
 }
 
-impl Ask {
+impl RestRequest {
     /// A request without a body.
     pub(super) const fn get() -> Self {
         Self { method: Method::GET, headers: Vec::new(), body: String::new() }
@@ -59,7 +59,7 @@ impl Ask {
 
 /// What a venue answers.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Response {
     /// The body.
     pub(super) body: Bytes,
     /// The venue's time, to the second (`Date`).
@@ -88,38 +88,38 @@ impl Failed {
 /// # Errors
 /// No connection, no answer in time, a status other than 200, or a body longer than 8 MiB.
 pub(super) async fn get(uri: &Uri, clock: Clock) -> Result<Bytes, Failed> {
-    ask(uri, Ask::get(), clock).await.map(|answer| answer.body)
+    send(uri, RestRequest::get(), clock).await.map(|response| response.body)
 }
 
-/// The answer of `uri` to `asked`.
+/// The answer of `uri` to `request`.
 ///
 /// # Errors
 /// As [`get`].
-pub(super) async fn ask(uri: &Uri, asked: Ask, clock: Clock) -> Result<Answer, Failed> {
-    match tokio::time::timeout(ANSWER_MAX, exchange(uri, asked, clock)).await {
+pub(super) async fn send(uri: &Uri, request: RestRequest, clock: Clock) -> Result<Response, Failed> {
+    match tokio::time::timeout(ANSWER_MAX, exchange(uri, request, clock)).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Failed::new("no answer within 15 s")),
     }
 }
 
-async fn exchange(uri: &Uri, asked: Ask, clock: Clock) -> Result<Answer, Failed> {
+async fn exchange(uri: &Uri, request: RestRequest, clock: Clock) -> Result<Response, Failed> {
     let (wire, _) = dial(uri, clock).await.map_err(|error| Failed::new(format!("{error:#}")))?;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(wire)).await.map_err(Failed::new)?;
     let host = uri.authority().map_or("", |authority| authority.as_str());
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut request = Request::builder()
-        .method(asked.method)
+    let mut http = Request::builder()
+        .method(request.method)
         .uri(path)
         .header(header::HOST, host)
         .header(header::CONNECTION, "close")
         .header(header::USER_AGENT, concat!("truetick/", env!("CARGO_PKG_VERSION")));
-    for (name, value) in asked.headers {
-        request = request.header(name, value);
+    for (name, value) in request.headers {
+        http = http.header(name, value);
     }
-    let request = request.body(Full::new(Bytes::from(asked.body))).map_err(Failed::new)?;
+    let http = http.body(Full::new(Bytes::from(request.body))).map_err(Failed::new)?;
     let answer = async move {
-        let response = sender.send_request(request).await.map_err(Failed::new)?;
+        let response = sender.send_request(http).await.map_err(Failed::new)?;
         let status = response.status();
         if status != StatusCode::OK {
             let mut failed = refused(status, response.headers());
@@ -132,7 +132,7 @@ async fn exchange(uri: &Uri, asked: Ask, clock: Clock) -> Result<Answer, Failed>
         }
         let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await;
-        Ok(Answer { body: body.map_err(Failed::new)?.to_bytes(), date })
+        Ok(Response { body: body.map_err(Failed::new)?.to_bytes(), date })
     };
     let driven = async move {
         // An error here reaches the answer, too.

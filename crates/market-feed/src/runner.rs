@@ -1,4 +1,4 @@
-//! Running feeds: their start and their end.
+//! Starts and stops feeds.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -15,15 +15,15 @@ use tt_venue::listing::Listing;
 use tt_venue::rules::JoinRule;
 
 use super::feed::Feed;
+use super::frame_timings::FrameTimings;
 use super::instruments::{Instrument, Instruments};
 use super::intake::Intake;
-use super::ledger::Ledger;
 use super::listing::{self, NotListed};
-use super::published::Changed;
 use super::reader::{FeedView, Reader};
-use super::recorded::{EngineRecord, ToldInstrument};
+use super::record_format::{EngineRecord, InstrumentSetup};
 use super::recorder;
 use super::settings::{FeedConfig, MarketConfig, RecordingConfig};
+use super::status::ChangeSignal;
 use super::topics::symbols_max;
 
 /// The timeframes of candles; zero for none.
@@ -32,9 +32,9 @@ pub(super) const TIMEFRAMES: [Nanos; 4] = [Nanos::from_secs(1), Nanos::from_secs
 /// Pages of 64 price steps for each instrument's book, at least.
 const PAGES_PER_INSTRUMENT: usize = 1024;
 
-/// A running market engine. Dropping it without [`Running::stop`] leaves its threads to the end of the process.
+/// A running market engine. Dropping it without [`Runner::stop`] leaves its threads to the end of the process.
 #[derive(Debug)]
-pub struct Running {
+pub struct Runner {
     reader: Reader,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
@@ -48,7 +48,7 @@ pub struct Running {
 ///
 /// # Errors
 /// A venue cannot be reached, does not list a symbol, or a thread cannot be started.
-pub fn start(config: MarketConfig) -> anyhow::Result<Running> {
+pub fn start(config: MarketConfig) -> anyhow::Result<Runner> {
     let calibration = *tt_os::clock::calibration();
     let parts = parts(&config)?;
     let listings = runtime()?.block_on(listings(&parts, calibration.clock))?;
@@ -87,8 +87,8 @@ pub(super) fn launch(
     listings: Vec<Vec<Listing>>,
     calibration: Calibration,
     config: &MarketConfig,
-) -> anyhow::Result<Running> {
-    let changed = Changed::default();
+) -> anyhow::Result<Runner> {
+    let change_signal = ChangeSignal::default();
     let (stop, stopping) = watch::channel(false);
     let opened = config.recording.as_ref().map(|recording: &RecordingConfig| recorder::open(recording, unix_now()));
     let (recorder, reopened) = opened.transpose()?.unzip();
@@ -98,9 +98,9 @@ pub(super) fn launch(
     let shown = Arc::new(Instruments::new());
     for (part, listings) in parts.into_iter().zip(listings) {
         let capacity = capacity(&part);
-        let tape = recorder.as_ref().map(|recorder| recorder.tape(views.len() as u16));
+        let sender = recorder.as_ref().map(|recorder| recorder.sender(views.len() as u16));
         let record = EngineRecord::new(part.venue, &capacity);
-        let mut intake = Intake::new(Engine::new(capacity), tape, false, &record, unix_now());
+        let mut intake = Intake::new(Engine::new(capacity), sender, false, &record, unix_now());
         for listing in listings {
             let local = add(&mut intake, &part, &listing, unix_now())?;
             instruments.push(Instrument {
@@ -115,16 +115,16 @@ pub(super) fn launch(
             });
         }
         value(&mut intake, &part, unix_now())?;
-        let ledger = Ledger::new(calibration.clock, config.sample_one_in);
+        let timings = FrameTimings::new(calibration.clock, config.sample_one_in);
         let (venue, url, board) = (part.venue, part.streams.to_string(), intake.engine().board());
-        let mut feed = Feed::new(part, intake, ledger, calibration.clock, changed.clone());
+        let mut feed = Feed::new(part, intake, timings, calibration.clock, change_signal.clone());
         (feed.index, feed.shown) = (views.len(), Arc::clone(&shown));
-        let (published, messages) = (Arc::clone(&feed.published), Arc::clone(&feed.messages));
-        views.push(FeedView { venue, url, board, published, messages });
+        let (shared_status, messages) = (Arc::clone(&feed.shared_status), Arc::clone(&feed.messages));
+        views.push(FeedView { venue, url, board, shared_status, messages });
         feeds.push(feed);
     }
     shown.begin(instruments);
-    let reader = Reader::new(views, shown, calibration, changed);
+    let reader = Reader::new(views, shown, calibration, change_signal);
     let mut threads = Vec::with_capacity(feeds.len());
     for feed in feeds {
         let stopping = stopping.clone();
@@ -132,10 +132,10 @@ pub(super) fn launch(
         let thread = thread::Builder::new().name(name).spawn(move || feed.run(stopping));
         threads.push(thread.context("market: thread")?);
     }
-    Ok(Running { reader, stop, threads, recorder, reopened: reopened.flatten() })
+    Ok(Runner { reader, stop, threads, recorder, reopened: reopened.flatten() })
 }
 
-impl Running {
+impl Runner {
     /// What other threads read with.
     #[must_use]
     pub fn reader(&self) -> Reader {
@@ -217,7 +217,7 @@ fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) ->
         candles: CandleSource::Trades,
     };
     let has_choice = matches!(part.venue.rules().join, JoinRule::Both(_));
-    let told = ToldInstrument { spec, unit: listing.unit, join_by_rest: part.join_by_rest && has_choice };
-    let added = intake.add_instrument(&told, &listing.name, now);
+    let setup = InstrumentSetup { spec, unit: listing.unit, join_by_rest: part.join_by_rest && has_choice };
+    let added = intake.add_instrument(&setup, &listing.name, now);
     added.map_err(|error| anyhow::anyhow!("market: {} cannot be followed: {error:?}", listing.symbol))
 }

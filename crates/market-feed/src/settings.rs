@@ -69,7 +69,7 @@ pub struct FeedConfig {
 
 /// One of the WebSockets that a feed needs.
 #[derive(Clone, Debug)]
-pub(super) struct LineConfig {
+pub(super) struct LinkConfig {
     /// Its address.
     pub(super) streams: Uri,
     /// What is asked for on it.
@@ -188,16 +188,16 @@ impl FeedConfig {
     }
 
     /// The WebSockets that the topics need, the one of the books first.
-    pub(super) fn lines(&self) -> Vec<LineConfig> {
-        let mut lines = vec![LineConfig { streams: self.streams.clone(), topics: Vec::new() }];
+    pub(super) fn links(&self) -> Vec<LinkConfig> {
+        let mut links = vec![LinkConfig { streams: self.streams.clone(), topics: Vec::new() }];
         for topic in self.topics() {
             let streams = topic.streams.map_or_else(|| self.streams.clone(), |elsewhere| self.elsewhere(elsewhere));
-            match lines.iter_mut().find(|line| line.streams == streams) {
-                Some(line) => line.topics.push(topic),
-                None => lines.push(LineConfig { streams, topics: vec![topic] }),
+            match links.iter_mut().find(|link| link.streams == streams) {
+                Some(link) => link.topics.push(topic),
+                None => links.push(LinkConfig { streams, topics: vec![topic] }),
             }
         }
-        lines
+        links
     }
 
     /// Another WebSocket of the venue: at its own address, or at the same path of the host that stands for it.
@@ -234,16 +234,16 @@ mod tests {
     fn candles_of_okx_need_a_socket_of_their_own() {
         let symbols = vec!["BTC-USDT".to_owned()];
         let mut feed = FeedConfig::public(Venue::Okx, symbols.clone());
-        assert_eq!(feed.lines().len(), 1);
+        assert_eq!(feed.links().len(), 1);
         feed.also.push(TopicKind::Candles);
-        let lines = feed.lines();
-        assert_eq!((lines.len(), lines[1].topics.len()), (2, 1));
-        assert_eq!(lines[1].streams, "wss://ws.okx.com:8443/ws/v5/business");
+        let links = feed.links();
+        assert_eq!((links.len(), links[1].topics.len()), (2, 1));
+        assert_eq!(links[1].streams, "wss://ws.okx.com:8443/ws/v5/business");
         feed.streams = "ws://127.0.0.1:7/ws/v5/public".parse().unwrap();
-        assert_eq!(feed.lines()[1].streams, "ws://127.0.0.1:7/ws/v5/business");
+        assert_eq!(feed.links()[1].streams, "ws://127.0.0.1:7/ws/v5/business");
         let mut feed = FeedConfig::public(Venue::Kraken, symbols);
         feed.also.push(TopicKind::Candles);
-        assert_eq!(feed.lines().len(), 1);
+        assert_eq!(feed.links().len(), 1);
         assert!(feed.check().is_ok());
         feed.join_by_rest = true;
         assert!(feed.check().is_err());

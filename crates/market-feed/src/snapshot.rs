@@ -8,8 +8,8 @@ use tt_venue::BookLevel;
 use tt_venue::event::AggressorSide;
 
 use super::format::level_text;
+use super::frame_timings::{Row, Times};
 use super::instruments::Instrument;
-use super::ledger::{Row, Times};
 use super::reader::Reader;
 use super::runner::TIMEFRAMES;
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
@@ -24,11 +24,11 @@ impl Reader {
         let times = self.times();
         let counters: Vec<VenueCounters> = (0..self.feeds_len()).map(|feed| self.counters(feed)).collect();
         MarketStatus {
-            ledger: ledger(&counters),
+            ledger: accounting(&counters),
             stages: stages(&times, self.calibration(), one_in),
             feeds: counters.iter().enumerate().map(|(index, counters)| self.feed_shown(index, counters)).collect(),
-            books: self.steady(|list| list.iter().map(|listed| self.book_shown(listed, now)).collect()),
-            ingest: ingest(&times, self.calibration()),
+            books: self.consistent(|list| list.iter().map(|listed| self.book_row(listed, now)).collect()),
+            ingest: ingest_rows(&times, self.calibration()),
         }
     }
 
@@ -43,11 +43,11 @@ impl Reader {
             gaps: counters.gaps,
             resyncs: counters.resyncs,
             reconnects: status.reconnects(),
-            account: account_shown(counters),
+            account: account_counts(counters),
         }
     }
 
-    fn book_shown(&self, listed: &Instrument, now: Nanos) -> Book {
+    fn book_row(&self, listed: &Instrument, now: Nanos) -> Book {
         let top = self.top_of_book(listed.id).unwrap_or_default();
         let depth = self.depth(listed.id).unwrap_or_default();
         let text = |levels: &[BookLevel]| {
@@ -124,13 +124,13 @@ impl Reader {
 
 /// What an account told.
 #[must_use]
-pub const fn account_shown(counters: &VenueCounters) -> Account {
+pub const fn account_counts(counters: &VenueCounters) -> Account {
     let VenueCounters { order_updates, executions, balances, positions, .. } = *counters;
     Account { order_updates, executions, balances, positions }
 }
 
 /// Frames of all feeds: what was applied, and why the others were dropped.
-fn ledger(counters: &[VenueCounters]) -> Accounting {
+fn accounting(counters: &[VenueCounters]) -> Accounting {
     let sum = |of: &dyn Fn(&VenueCounters) -> u64| counters.iter().map(of).sum::<u64>();
     let drops = DropReason::ALL
         .into_iter()
@@ -154,7 +154,7 @@ fn stages(times: &Times, calibration: &Calibration, one_in: u32) -> Stages {
 
 /// The rows of the published result, from live traffic.
 #[must_use]
-pub fn ingest(times: &Times, calibration: &Calibration) -> Vec<IngestRow> {
+pub fn ingest_rows(times: &Times, calibration: &Calibration) -> Vec<IngestRow> {
     let row = |row: Row| IngestRow { name: row.name(), quantiles: quantiles(&times.rows[row as usize], calibration) };
     Row::ALL.into_iter().map(row).collect()
 }

@@ -10,7 +10,7 @@ use tt_venue::listing::Listing;
 
 use super::backoff::Backoff;
 use super::listing::{self, NotListed};
-use super::runner::{Running, launch, part_name, parts, runtime};
+use super::runner::{Runner, launch, part_name, parts, runtime};
 use super::settings::{FeedConfig, MarketConfig};
 
 /// A venue that could not be reached, and is tried again.
@@ -32,7 +32,7 @@ pub enum StartupStep {
     /// A venue could not be reached. The next call waits, then tries it again.
     Unreached(Unreached),
     /// Every venue listed its instruments, and the feeds run.
-    Running(Running),
+    Started(Runner),
     /// The given future completed first.
     Ended,
 }
@@ -46,14 +46,14 @@ pub enum StartupStep {
 /// # fn main() -> anyhow::Result<()> {
 /// let feeds = vec![FeedConfig::public(Venue::Kraken, vec!["BTC/USD".to_owned()])];
 /// let mut startup = Startup::new(MarketConfig { feeds, ..MarketConfig::default() })?;
-/// let running = loop {
+/// let runner = loop {
 ///     match startup.advance(std::future::pending())? {
 ///         StartupStep::Unreached(venue) => eprintln!("{}: {}", venue.url, venue.error),
-///         StartupStep::Running(running) => break running,
+///         StartupStep::Started(runner) => break runner,
 ///         StartupStep::Ended => return Ok(()),
 ///     }
 /// };
-/// running.stop();
+/// runner.stop();
 /// # Ok(())
 /// # }
 /// ```
@@ -104,7 +104,7 @@ impl Startup {
             Some(Some(unreached)) => Ok(StartupStep::Unreached(unreached)),
             Some(None) => {
                 let (parts, listings) = (std::mem::take(&mut self.parts), std::mem::take(&mut self.listings));
-                launch(parts, listings, self.calibration, &self.config).map(StartupStep::Running)
+                launch(parts, listings, self.calibration, &self.config).map(StartupStep::Started)
             }
         }
     }

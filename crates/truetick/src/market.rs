@@ -98,7 +98,7 @@ fn follow(market: MarketConfig, shutdown: &Shutdown, as_json: bool, most: Option
             StartupStep::Unreached(unreached) => {
                 stdout::print(&table::connecting(&unreached, as_json)).context("standard output")?;
             }
-            StartupStep::Running(running) => break running,
+            StartupStep::Started(running) => break running,
             StartupStep::Ended => {
                 anyhow::ensure!(shutdown.is_requested(), "market: no venue was reached within --seconds");
                 return Ok(());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use hyper::Uri;
-use market_feed::{FeedConfig, MarketConfig, Reader, RecordingConfig, Running, Startup, StartupStep, Unreached};
+use market_feed::{FeedConfig, MarketConfig, Reader, RecordingConfig, Runner, Startup, StartupStep, Unreached};
 use serde_json::json;
 use tt_journal::Progress;
 use tt_venue::Venue;
@@ -129,7 +129,7 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
 }
 
 /// Starts the feeds; `None` if the end is requested first.
-fn start(market: MarketConfig, shutdown: &Shutdown) -> Result<Option<Running>> {
+fn start(market: MarketConfig, shutdown: &Shutdown) -> Result<Option<Runner>> {
     let mut ended = pin!(shutdown.clone().requested());
     let mut startup = Startup::new(market)?;
     loop {
@@ -137,7 +137,7 @@ fn start(market: MarketConfig, shutdown: &Shutdown) -> Result<Option<Running>> {
             StartupStep::Unreached(Unreached { venue, url, error, .. }) => {
                 eprintln!("record: {} at {url} cannot be reached: {error}", venue.name());
             }
-            StartupStep::Running(running) => return Ok(Some(running)),
+            StartupStep::Started(running) => return Ok(Some(running)),
             StartupStep::Ended => return Ok(None),
         }
     }

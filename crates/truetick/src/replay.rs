@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tt_journal::recording::TailFault;
 use tt_journal::{ReadError, RecordingReader};
 
-use market_feed::{Replaying, Run, hash_of};
+use market_feed::{Replay, Run, hash_runs};
 use tt_os::progress::ProgressLine;
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
@@ -133,7 +133,7 @@ fn replay(
     shutdown: &Shutdown,
 ) -> anyhow::Result<Replayed> {
     let started = Instant::now();
-    let mut replaying = Replaying::default();
+    let mut replay = Replay::default();
     let mut progress = ProgressLine::new("replay");
     let mut first_ns = None;
     let mut is_cut_short = false;
@@ -156,11 +156,11 @@ fn replay(
                 break;
             }
         }
-        replaying.take(&entry)?;
+        replay.take(&entry)?;
     }
     progress.end();
     Ok(Replayed {
-        runs: replaying.finish(),
+        runs: replay.finish(),
         records: reader.records(),
         bytes: reader.valid_bytes(),
         len,
@@ -202,7 +202,7 @@ fn as_text(shown: &str, replayed: &Replayed) -> String {
     if replayed.is_cut_short {
         let _ = writeln!(text, "ended by a signal");
     }
-    let _ = writeln!(text, "{:016x} {}", hash_of(&replayed.runs), verdict(replayed));
+    let _ = writeln!(text, "{:016x} {}", hash_runs(&replayed.runs), verdict(replayed));
     text
 }
 
@@ -227,7 +227,7 @@ fn as_json(shown: &str, replayed: &Replayed) -> Value {
     };
     json!({
         "file": shown, "records": replayed.records, "bytes": replayed.bytes, "file_bytes": replayed.len,
-        "seconds": replayed.seconds, "tail": replayed.tail.map(TailFault::text), "hash": hex(hash_of(&replayed.runs)),
+        "seconds": replayed.seconds, "tail": replayed.tail.map(TailFault::text), "hash": hex(hash_runs(&replayed.runs)),
         "runs": replayed.runs.iter().map(run).collect::<Vec<_>>(), "right": replayed.is_right(),
     })
 }

@@ -85,7 +85,7 @@ struct Running {
     turn: turn_server::Running,
     venues: Arc<sim::Running>,
     faults: faults::Running,
-    market: market_feed::Running,
+    market: market_feed::Runner,
     demo: demo::Running,
 }
 
@@ -205,7 +205,7 @@ impl QuoteSource for BookQuotes {
     fn quote(&self, instrument: InstrumentId) -> Option<Quote> {
         // An instrument whose steps have become finer has no quote.
         let listed = self.listed.get(instrument.0 as usize)?;
-        let top = self.reader.steady(|list| {
+        let top = self.reader.consistent(|list| {
             let now = list.get(instrument.0 as usize)?;
             let is_same = (now.tick_size, now.lot_size) == (listed.tick_size, listed.lot_size);
             self.reader.top_of_book(instrument).filter(|_| is_same)
@@ -221,7 +221,7 @@ impl QuoteSource for BookQuotes {
 
 fn state(
     turn: &turn_server::Running,
-    market: &market_feed::Running,
+    market: &market_feed::Runner,
     demo: &demo::Running,
     ice_servers: tt_status::turn::IceServers,
 ) -> State {

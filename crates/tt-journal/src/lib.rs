@@ -17,7 +17,7 @@ pub use container::{Format, read_container};
 pub use cryptofeed::{CryptofeedReader, Direction, Line};
 pub use gz_lines::{GzLines, JsonLines};
 pub use recording::reader::{Entry, RecordingReader};
-pub use recording::recorder::{Failure, Progress, Recorder, RecorderConfig, Store, Tape};
+pub use recording::recorder::{Failure, Progress, RecordSender, Recorder, RecorderConfig, Store};
 pub use recording::reopen::{Reopened, create, reopen};
 
 /// One recorded frame or REST body.

@@ -156,22 +156,22 @@ fn record_beyond_failure(store: impl Store) -> (Recorder, Vec<Failure>) {
     let (sender, receiver): (Sender<Failure>, Receiver<Failure>) = channel();
     let config = RecorderConfig { block_bytes: 4096, blocks: 4, ..RecorderConfig::default() };
     let recorder = Recorder::start(store, config, move |failure| sender.send(failure.clone()).unwrap()).unwrap();
-    let mut tape = recorder.tape(0);
+    let mut sender = recorder.sender(0);
     let first = loop {
-        tape.record(1, RecordKind::Frame, 0, &[9; 900]);
-        tape.flush();
+        sender.record(1, RecordKind::Frame, 0, &[9; 900]);
+        sender.flush();
         if let Ok(failure) = receiver.try_recv() {
             break failure;
         }
     };
     // The engine goes on; nothing more is taken.
-    while !tape.has_stopped() {
+    while !sender.has_stopped() {
         std::thread::yield_now();
     }
     for _ in 0..100 {
-        tape.record(2, RecordKind::Frame, 0, &[9; 900]);
+        sender.record(2, RecordKind::Frame, 0, &[9; 900]);
     }
-    drop(tape);
+    drop(sender);
     (recorder, [first].into_iter().chain(receiver.try_iter()).collect())
 }
 
@@ -286,11 +286,11 @@ fn a_stuck_disk_never_holds_the_engine_up_and_what_is_missing_is_said() {
     let config = RecorderConfig { block_bytes: 4096, blocks: 4, ..RecorderConfig::default() };
     let store = Stuck { go: wait, seen: Arc::clone(&seen) };
     let recorder = Recorder::start(store, config, |failure| panic!("{failure:?}")).unwrap();
-    let mut tape = recorder.tape(3);
+    let mut sender = recorder.sender(3);
     // Many times what the blocks hold, while the disk takes nothing: this returns.
     for i in 0..1000 {
-        tape.record(i, RecordKind::Frame, 1, &[1; 500]);
-        tape.flush();
+        sender.record(i, RecordKind::Frame, 1, &[1; 500]);
+        sender.flush();
     }
     let stuck = recorder.progress();
     assert!(stuck.dropped_full > 900 && stuck.offered == 1000, "{stuck:?}");
@@ -302,13 +302,13 @@ fn a_stuck_disk_never_holds_the_engine_up_and_what_is_missing_is_said() {
     let mut last = 1000;
     loop {
         let dropped = recorder.progress().dropped_full;
-        tape.record(last, RecordKind::Frame, 1, b"after");
+        sender.record(last, RecordKind::Frame, 1, b"after");
         last += 1;
         if recorder.progress().dropped_full == dropped {
             break;
         }
     }
-    drop(tape);
+    drop(sender);
     let progress = recorder.finish();
     assert!(progress.closes() && progress.failure.is_none(), "{progress:?}");
     let (found, tail, _) = read_all(&seen.lock().unwrap());
@@ -332,12 +332,12 @@ fn a_file_of_several_tapes_holds_each_in_its_order() {
     let recorder = Recorder::start(create(&path, 1).unwrap(), RecorderConfig::default(), |_| {}).unwrap();
     std::thread::scope(|scope| {
         for feed in 0..4 {
-            let mut tape = recorder.tape(feed);
+            let mut sender = recorder.sender(feed);
             scope.spawn(move || {
                 for i in 0..5000_u64 {
-                    tape.record(i, RecordKind::Frame, 0, &i.to_le_bytes());
+                    sender.record(i, RecordKind::Frame, 0, &i.to_le_bytes());
                     if i % 64 == 0 {
-                        tape.flush();
+                        sender.flush();
                     }
                 }
             });
@@ -365,12 +365,12 @@ fn packed_blocks_hold_the_same_records_and_are_kept_or_cut_whole() {
         let path = folder.path().join(format!("{packed}.ttj"));
         let config = RecorderConfig { packed, block_bytes: 2048, ..RecorderConfig::default() };
         let recorder = Recorder::start(create(&path, 1).unwrap(), config, |failure| panic!("{failure:?}")).unwrap();
-        let mut tape = recorder.tape(2);
+        let mut sender = recorder.sender(2);
         for i in 0..100 {
-            tape.record(i, RecordKind::Frame, 7, &frame(i));
+            sender.record(i, RecordKind::Frame, 7, &frame(i));
         }
-        tape.record(100, RecordKind::Timeout, 0, b"");
-        drop(tape);
+        sender.record(100, RecordKind::Timeout, 0, b"");
+        drop(sender);
         let progress = recorder.finish();
         let bytes = fs::read(&path).unwrap();
         assert_eq!((progress.written, progress.bytes as usize), (101, bytes.len() - HEADER_BYTES));

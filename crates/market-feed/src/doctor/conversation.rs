@@ -53,7 +53,7 @@ pub(super) async fn follow(
     }
     prove(report, feed, visit).await?;
     keep_alive(report, feed, visit).await?;
-    let lags = visit.seen.sorted_lags_ns();
+    let lags = visit.observations.sorted_lags_ns();
     let of = feed.venue.name();
     report.begin(Step::Clock, of);
     let (least, most) = skew::bounds(dated, lags.first().copied());
@@ -185,8 +185,9 @@ async fn updates(
         }
     };
     let kinds: serde_json::Map<_, _> =
-        visit.seen.kinds.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect();
-    let finding = finding.fact("frames", visit.seen.frames).fact("bytes", visit.seen.bytes).fact("kinds", kinds);
+        visit.observations.kinds.iter().map(|(kind, count)| ((*kind).to_owned(), (*count).into())).collect();
+    let finding =
+        finding.fact("frames", visit.observations.frames).fact("bytes", visit.observations.bytes).fact("kinds", kinds);
     Ok(report.end(Step::Updates, of, &finding)?)
 }
 
@@ -234,11 +235,11 @@ async fn prove(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit<'_>
     let told = format!("{}; {}", shown.join(", "), told.join("; "));
     let is_unproved = visit.followed.iter().any(|book| !proof(book).is_some_and(Proof::is_verified));
     let finding = if counters.crc_mismatches > 0 {
-        let checksum = visit.seen.dropped.get(&DropReason::ChecksumMismatch);
+        let checksum = visit.observations.dropped.get(&DropReason::ChecksumMismatch);
         let finding = Finding::failed(told, PROOF_ADVICE);
         checksum.map_or_else(|| Finding::failed("", ""), |odd| finding.excerpt("does not fit", &odd.first))
     } else if counters.gaps > 0 {
-        let frame = visit.seen.gap.clone().unwrap_or_default();
+        let frame = visit.observations.gap.clone().unwrap_or_default();
         Finding::failed(told, PROOF_ADVICE).excerpt("after a gap", &frame)
     } else if contradicted > 0 || is_unproved {
         match waited {
@@ -266,7 +267,7 @@ async fn keep_alive(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visi
     let of = feed.venue.name();
     let rule = feed.venue.rules().keep_alive;
     report.begin(Step::KeepAlive, of);
-    let (pongs, accepted) = (visit.seen.pongs, visit.seen.accepted);
+    let (pongs, accepted) = (visit.observations.pongs, visit.observations.accepted);
     let (message, name) = match (rule.ping, rule.pong) {
         (Some((text, _)), _) => (Message::text(text), text),
         (None, Some(text)) => (Message::text(text), text),
@@ -276,8 +277,10 @@ async fn keep_alive(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visi
     let sent = Instant::now();
     let answered = match visit.send(message).await {
         Ok(()) => {
-            wait(report, visit, PONG_MAX, |visit| visit.seen.pongs > pongs || asks && visit.seen.accepted > accepted)
-                .await
+            wait(report, visit, PONG_MAX, |visit| {
+                visit.observations.pongs > pongs || asks && visit.observations.accepted > accepted
+            })
+            .await
         }
         Err(reason) => Err(Ended::Lost(reason)),
     };
@@ -289,7 +292,7 @@ async fn keep_alive(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visi
             amiss(report, ended, Finding::failed(told, "the venue's way to keep a connection alive may have changed"))
         }
     };
-    report.end(Step::KeepAlive, of, &finding.fact("pings_of_the_venue", visit.seen.pings))?;
+    report.end(Step::KeepAlive, of, &finding.fact("pings_of_the_venue", visit.observations.pings))?;
     Ok(())
 }
 
@@ -315,7 +318,7 @@ fn lag(sorted_ns: &[i64], clock_is_right: bool) -> Finding {
 fn frames(report: &mut Report<'_>, feed: &FeedConfig, visit: &Visit<'_>) -> anyhow::Result<()> {
     let of = feed.venue.name();
     report.begin(Step::Frames, of);
-    let seen = &visit.seen;
+    let seen = &visit.observations;
     let misread = || seen.dropped.iter().filter(|(fault, _)| fault.is_malformed() || MISREAD.contains(fault));
     let unread: u64 = misread().map(|(_, odd)| odd.count).sum();
     let general: u64 = seen.general.values().map(|odd| odd.count).sum();

@@ -15,7 +15,7 @@ use super::report::{Finding, Observer, Report, Summary};
 use super::skew::Dated;
 use super::step::Step;
 use super::visit::Visit;
-use crate::account::{self, NotEntered};
+use crate::account::{self, LoginError};
 use crate::dial::{Target, dial};
 use crate::listing::{self, NotListed};
 use crate::settings::FeedConfig;
@@ -79,14 +79,14 @@ async fn login(report: &mut Report<'_>, feed: &FeedConfig, clock: Clock) -> anyh
         report.end(Step::Login, of, &Finding::skipped("no account: --account-file FILE"))?;
         return Ok(());
     };
-    let entered = tokio::time::timeout(report.left(LOGIN_MAX), account::enter(feed, credentials, clock)).await;
+    let entered = tokio::time::timeout(report.left(LOGIN_MAX), account::login(feed, credentials, clock)).await;
     let finding = match entered {
         Ok(Ok(entered)) => Finding::ok(format!("logged in, {} topics acknowledged", entered.topics)),
-        Ok(Err(NotEntered::Refused(reason))) => Finding::failed(
+        Ok(Err(LoginError::Refused(reason))) => Finding::failed(
             reason,
             "are key, secret and passphrase this venue's, may the key read, may it be used from this address, and is this machine's clock right?",
         ),
-        Ok(Err(NotEntered::Unreached(reason))) => {
+        Ok(Err(LoginError::Unreached(reason))) => {
             Finding::failed(reason, "the account's stream is at an address of its own, which may be out of reach alone")
         }
         Err(_) => Finding::failed("no answer in time", "the venue is slow, or silent to strangers: try again"),

@@ -21,7 +21,7 @@ use tt_venue::Symbol;
 use tt_venue::event::{Event, EventBuffer};
 use tt_venue::listing::Listing;
 
-use super::seen::Seen;
+use super::observations::Observations;
 use crate::rest;
 use crate::settings::FeedConfig;
 use crate::socket::Socket;
@@ -73,7 +73,7 @@ pub(super) struct Visit<'a> {
     pub(super) refusals: Vec<Refusal>,
     /// Why snapshots could not be fetched.
     pub(super) not_fetched: Option<String>,
-    pub(super) seen: Seen,
+    pub(super) observations: Observations,
     pub(super) last_heard: Instant,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Visit<'a> {
             followed,
             refusals: Vec::new(),
             not_fetched: None,
-            seen: Seen::default(),
+            observations: Observations::default(),
             last_heard: moment,
         })
     }
@@ -204,8 +204,8 @@ impl<'a> Visit<'a> {
         match message {
             Message::Text(text) => self.take_frame(text.as_str()),
             Message::Binary(bytes) => self.take_frame(&String::from_utf8_lossy(&bytes)),
-            Message::Ping(_) => self.seen.pings += 1,
-            Message::Pong(_) => self.seen.pongs += 1,
+            Message::Ping(_) => self.observations.pings += 1,
+            Message::Pong(_) => self.observations.pongs += 1,
             Message::Close(reason) => {
                 let reason = reason.map_or_else(String::new, |close| close.to_string());
                 return Err(format!("the venue closed the connection: {reason}"));
@@ -219,7 +219,7 @@ impl<'a> Visit<'a> {
         let now = unix_now();
         let venue = self.feed.venue;
         let read = venue.parse(text.as_bytes(), &mut self.buffer);
-        self.seen.note(venue, text, read.as_ref().map_err(|fault| *fault), self.buffer.is_general());
+        self.observations.note(venue, text, read.as_ref().map_err(|fault| *fault), self.buffer.is_general());
         if self.requests.is_answer(text)
             && let Some(refusal) = self.requests.take(text)
         {
@@ -229,15 +229,15 @@ impl<'a> Visit<'a> {
         let applied = self.engine.handle_frame(now, self.connection, text.as_bytes(), &mut Off);
         let (gaps, lag_ns) = (self.counters().gaps, self.counters().lag_signed_ns());
         if gaps > before.gaps {
-            self.seen.gap.get_or_insert_with(|| text.to_owned());
+            self.observations.gap.get_or_insert_with(|| text.to_owned());
         }
         if lag_ns != before.lag_signed_ns() {
-            self.seen.lag(lag_ns);
+            self.observations.lag(lag_ns);
         }
         match (applied, &read) {
             // What is refused is told by its request.
             (Err(DropReason::Rejected), _) => {}
-            (Err(fault), _) => self.seen.drop(fault, text),
+            (Err(fault), _) => self.observations.drop(fault, text),
             (
                 Ok(Applied::Book { instrument: id, update: BookUpdate::Snapshot | BookUpdate::Delta }),
                 Ok(Event::BookDelta(_) | Event::BookSnapshot(_)),
@@ -298,7 +298,7 @@ impl<'a> Visit<'a> {
         match fetched {
             Ok(body) => {
                 if let Err(fault) = self.engine.handle_snapshot(now, instrument, &body, &mut Off) {
-                    self.seen.drop(fault, &String::from_utf8_lossy(&body));
+                    self.observations.drop(fault, &String::from_utf8_lossy(&body));
                 }
             }
             Err(failed) => {

@@ -16,9 +16,9 @@ use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
 
 use super::Feed;
-use super::line::{self, Line, Next, Received};
+use super::link::{self, Link, Next, Received};
 use super::relisting;
-use crate::account::{self, NotEntered, Renewal};
+use crate::account::{self, LoginError, Renewal};
 use crate::backoff::Backoff;
 use crate::credentials::Credentials;
 use crate::rest;
@@ -53,9 +53,9 @@ type Fetched = (InstrumentId, Result<Bytes, rest::Failed>);
 struct Connection<'a> {
     feed: &'a mut Feed,
     /// The first one carries the books.
-    lines: Vec<Line>,
-    /// The line that is listened to first, so that none waits for another for ever.
-    next_line: usize,
+    links: Vec<Link>,
+    /// The link that is listened to first, so that none waits for another for ever.
+    next_link: usize,
     fetches: FuturesUnordered<Pin<Box<dyn Future<Output = Fetched>>>>,
     /// Books whose snapshots wait until the venue has answered all requests: one from before its updates cannot join.
     held: Vec<InstrumentId>,
@@ -72,9 +72,9 @@ struct Connection<'a> {
 pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backoff: &mut Backoff) -> Ended {
     let (fetches, held, fetch_not_before) = (FuturesUnordered::new(), Vec::new(), Instant::now());
     let (renewal, renewing, relisting) = (None, FuturesUnordered::new(), FuturesUnordered::new());
-    let lines = Vec::new();
+    let links = Vec::new();
     let mut connection =
-        Connection { feed, lines, next_line: 0, fetches, held, fetch_not_before, renewal, renewing, relisting };
+        Connection { feed, links, next_link: 0, fetches, held, fetch_not_before, renewal, renewing, relisting };
     let opened = tokio::select! {
         _ = stop.wait_for(|stop| *stop) => Err(Ended::Stopped),
         opened = connection.open() => opened.map_err(Ended::Lost),
@@ -89,11 +89,11 @@ pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backof
 
 impl Connection<'_> {
     async fn open(&mut self) -> Result<(), String> {
-        for config in self.feed.config.lines() {
-            self.lines.push(line::open(self.feed, &config).await?);
+        for config in self.feed.config.links() {
+            self.links.push(link::open(self.feed, &config).await?);
         }
         if let Some(account) = self.feed.config.account.clone() {
-            self.enter(&account).await?;
+            self.login(&account).await?;
         }
         self.feed.status.connections += 1;
         Ok(())
@@ -101,17 +101,17 @@ impl Connection<'_> {
 
     /// Opens the account's own stream. Where the venue refuses it, the books are followed nevertheless, and it is tried
     /// again with the next connection.
-    async fn enter(&mut self, account: &Credentials) -> Result<(), String> {
-        let early = match account::enter(&self.feed.config, account, self.feed.clock).await {
-            Ok(mut entered) => {
-                let early = std::mem::take(&mut entered.early);
-                self.renewal = entered.renewal.take().map(|renewal| (Instant::now() + renewal.every, renewal));
-                let books = self.lines.first().map(|line| line.id);
-                self.lines.push(line::entered(self.feed, entered, books)?);
+    async fn login(&mut self, account: &Credentials) -> Result<(), String> {
+        let early = match account::login(&self.feed.config, account, self.feed.clock).await {
+            Ok(mut login) => {
+                let early = std::mem::take(&mut login.early);
+                self.renewal = login.renewal.take().map(|renewal| (Instant::now() + renewal.every, renewal));
+                let books = self.links.first().map(|link| link.id);
+                self.links.push(link::of_account(self.feed, login, books)?);
                 early
             }
-            Err(NotEntered::Unreached(reason)) => return Err(format!("the account's stream: {reason}")),
-            Err(NotEntered::Refused(reason)) => {
+            Err(LoginError::Unreached(reason)) => return Err(format!("the account's stream: {reason}")),
+            Err(LoginError::Refused(reason)) => {
                 let venue = self.feed.config.venue.name();
                 tracing::warn!(venue, reason, "market: the account is refused");
                 self.feed.status.refuse(Refusal { subject: "account".to_owned(), reason });
@@ -119,19 +119,19 @@ impl Connection<'_> {
             }
         };
         for text in early {
-            let received = self.feed.ledger.received();
-            self.take_bytes(self.lines.len() - 1, text.as_bytes(), received);
+            let received = self.feed.timings.received();
+            self.take_bytes(self.links.len() - 1, text.as_bytes(), received);
         }
         Ok(())
     }
 
     async fn close(&mut self, ended: &Ended) {
         let now = unix_now();
-        for line in &self.lines {
-            self.feed.intake.close_connection(line.id, now);
+        for link in &self.links {
+            self.feed.intake.close_connection(link.id, now);
         }
-        for line in &mut self.lines {
-            line.close(matches!(ended, Ended::Stopped)).await;
+        for link in &mut self.links {
+            link.close(matches!(ended, Ended::Stopped)).await;
         }
     }
 
@@ -166,13 +166,13 @@ impl Connection<'_> {
                     }
                     Ok(())
                 }
-                next = line::next(&mut self.lines, self.next_line) => match next {
-                    Next::Due(index) => match self.lines[index].unsent.pop() {
-                        Some(request) => self.lines[index].send(request).await,
+                next = link::next(&mut self.links, self.next_link) => match next {
+                    Next::Due(index) => match self.links[index].unsent.pop() {
+                        Some(request) => self.links[index].send(request).await,
                         None => Ok(()),
                     },
                     Next::Received(index, received) => {
-                        self.next_line = index + 1;
+                        self.next_link = index + 1;
                         self.take_turn(index, received).await
                     }
                 },
@@ -186,13 +186,13 @@ impl Connection<'_> {
     /// Tells the engine which books follow, before the venue knows: no update comes before the engine can take it.
     async fn follow_books(&mut self) -> Result<(), String> {
         let now = unix_now();
-        let Some(books) = self.lines.first().map(|line| line.id) else { return Ok(()) };
+        let Some(books) = self.links.first().map(|link| link.id) else { return Ok(()) };
         for instrument in self.feed.instruments.clone() {
             if let Err(error) = self.feed.intake.subscribe(books, instrument, now) {
                 tracing::error!(?error, instrument = instrument.0, "market: the engine does not follow");
             }
         }
-        self.feed.changed.tell();
+        self.feed.change_signal.notify();
         // The engine keeps updates for a snapshot from the moment that it has asked for one.
         self.serve_requests().await
     }
@@ -200,28 +200,28 @@ impl Connection<'_> {
     /// Lays out the requests that make the venue send.
     fn prepare_requests(&mut self) {
         let config = &self.feed.config;
-        for (index, line) in self.lines.iter_mut().enumerate() {
-            line.unsent = line.requests.subscribe(&config.symbols);
+        for (index, link) in self.links.iter_mut().enumerate() {
+            link.unsent = link.requests.subscribe(&config.symbols);
             if let Some(listen_key) = config.listen_key.as_ref().filter(|_| index == 0) {
-                line.unsent.extend(line.requests.subscribe_orders(listen_key));
+                link.unsent.extend(link.requests.subscribe_orders(listen_key));
             }
-            line.unsent.extend(config.venue.rules().keep_alive.enable.map(str::to_owned));
-            line.unsent.reverse();
+            link.unsent.extend(config.venue.rules().keep_alive.enable.map(str::to_owned));
+            link.unsent.reverse();
         }
     }
 
-    /// Takes a frame of a line and those that are there already.
+    /// Takes a frame of a link and those that are there already.
     async fn take_turn(&mut self, index: usize, first: Received) -> Result<(), String> {
         let mut next = Some(first);
         let mut taken = 0;
         while let Some(frame) = next {
-            let received = self.feed.ledger.received();
+            let received = self.feed.timings.received();
             let frame = frame.ok_or("the venue closed the connection")?;
-            let frame = frame.map_err(|error| self.lines[index].fail(&error))?;
+            let frame = frame.map_err(|error| self.links[index].fail(&error))?;
             if matches!(frame, Message::Pong(_)) {
-                self.lines[index].answered();
+                self.links[index].answered();
             } else {
-                self.lines[index].heard();
+                self.links[index].heard();
             }
             match frame {
                 Message::Text(text) => self.take_frame(index, text.as_str(), received),
@@ -236,16 +236,16 @@ impl Connection<'_> {
             self.serve_requests().await?;
             taken += 1;
             // What is taken out of the socket must be handled: a turn ends before the next one is, not after.
-            next = if taken < FRAMES_PER_TURN { self.lines[index].socket.next().now_or_never() } else { None };
+            next = if taken < FRAMES_PER_TURN { self.links[index].socket.next().now_or_never() } else { None };
         }
         self.feed.intake.flush();
-        self.feed.changed.tell();
+        self.feed.change_signal.notify();
         Ok(())
     }
 
     fn take_frame(&mut self, index: usize, text: &str, received: tt_meter::Stamp) {
         self.take_bytes(index, text.as_bytes(), received);
-        let requests = &mut self.lines[index].requests;
+        let requests = &mut self.links[index].requests;
         if requests.is_answer(text)
             && let Some(refusal) = requests.take(text)
         {
@@ -256,15 +256,15 @@ impl Connection<'_> {
     }
 
     fn take_bytes(&mut self, index: usize, bytes: &[u8], received: tt_meter::Stamp) {
-        let (feed, line) = (&mut *self.feed, &self.lines[index]);
+        let (feed, link) = (&mut *self.feed, &self.links[index]);
         feed.status.frames += 1;
-        let applied = feed.intake.handle_frame(unix_now(), line.id, bytes, &mut feed.ledger);
+        let applied = feed.intake.handle_frame(unix_now(), link.id, bytes, &mut feed.timings);
         feed.count_message(applied);
         if applied.is_err() {
             self.look_at_steps(applied);
         }
-        let (feed, line) = (&mut *self.feed, &self.lines[index]);
-        feed.ledger.visible(received, line.last_read.stamp(), applied.ok());
+        let (feed, link) = (&mut *self.feed, &self.links[index]);
+        feed.timings.visible(received, link.last_read.stamp(), applied.ok());
     }
 
     /// Asks for the venue's list where what was dropped is finer than the steps that are known.
@@ -284,23 +284,23 @@ impl Connection<'_> {
                 Request::FetchSnapshot { instrument } => self.held.push(instrument),
                 Request::Resubscribe { instrument, connection } => {
                     let symbol = self.symbol(instrument);
-                    // What was asked for on behalf of a connection that is gone finds no line.
-                    if let Some(line) = self.line(connection) {
-                        for text in line.requests.resubscribe(&symbol) {
-                            line.send(text).await?;
+                    // What was asked for on behalf of a connection that is gone finds no link.
+                    if let Some(link) = self.link(connection) {
+                        for text in link.requests.resubscribe(&symbol) {
+                            link.send(text).await?;
                         }
                     }
                 }
                 Request::Reconnect { connection } => {
-                    if self.line(connection).is_some() {
+                    if self.link(connection).is_some() {
                         return Err("silent for too long".to_owned());
                     }
                 }
                 Request::Pong { connection } => {
                     let Some(answer) = self.feed.config.venue.rules().keep_alive.pong else { continue };
-                    // Which of two lines was asked is not known.
-                    for line in self.lines.iter_mut().filter(|line| line.id == connection) {
-                        line.send(answer.to_owned()).await?;
+                    // Which of two links was asked is not known.
+                    for link in self.links.iter_mut().filter(|link| link.id == connection) {
+                        link.send(answer.to_owned()).await?;
                     }
                 }
             }
@@ -308,8 +308,8 @@ impl Connection<'_> {
         Ok(())
     }
 
-    fn line(&mut self, connection: ConnectionId) -> Option<&mut Line> {
-        self.lines.iter_mut().find(|line| line.id == connection)
+    fn link(&mut self, connection: ConnectionId) -> Option<&mut Link> {
+        self.links.iter_mut().find(|link| link.id == connection)
     }
 
     fn symbol(&self, instrument: InstrumentId) -> String {
@@ -341,7 +341,7 @@ impl Connection<'_> {
             Ok(body) => {
                 feed.status.snapshots += 1;
                 // A body that does not help is counted and asked for again by the engine.
-                let taken = feed.intake.handle_snapshot(now, instrument, &body, &mut feed.ledger);
+                let taken = feed.intake.handle_snapshot(now, instrument, &body, &mut feed.timings);
                 self.look_at_steps(taken);
             }
             Err(failed) => {
@@ -354,7 +354,7 @@ impl Connection<'_> {
                 feed.intake.snapshot_failed(instrument, now);
             }
         }
-        self.feed.changed.tell();
+        self.feed.change_signal.notify();
     }
 
     /// Deadlines and numbers.
@@ -364,10 +364,10 @@ impl Connection<'_> {
             *at = now + renewal.every;
             self.renewing.push(Box::pin(renewal.clone().renew(self.feed.clock)));
         }
-        for line in &mut self.lines {
-            line.beat(now).await?;
+        for link in &mut self.links {
+            link.beat(now).await?;
         }
-        if !self.feed.status.connected && self.lines.iter().all(Line::is_settled) {
+        if !self.feed.status.connected && self.links.iter().all(Link::is_settled) {
             self.feed.status.connected = true;
             backoff.succeed();
             for instrument in std::mem::take(&mut self.held) {
@@ -382,11 +382,11 @@ impl Connection<'_> {
         self.feed.intake.flush();
         self.serve_requests().await?;
         self.feed.intake.publish_counters();
-        self.feed.published.publish_status(&self.feed.status);
+        self.feed.shared_status.publish_status(&self.feed.status);
         if count.is_multiple_of(BEATS_PER_REPORT) {
-            self.feed.published.publish_times(self.feed.ledger.times());
+            self.feed.shared_status.publish_times(self.feed.timings.times());
         }
-        self.feed.changed.tell();
+        self.feed.change_signal.notify();
         Ok(())
     }
 }

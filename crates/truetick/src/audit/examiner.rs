@@ -18,7 +18,7 @@ use super::finding::Findings;
 use super::instrument::{Order, Watched};
 use super::skew::Skew;
 use super::steps::Digits;
-use market_feed::ToldInstrument as Listed;
+use market_feed::InstrumentSetup;
 
 /// Instruments of one feed.
 const INSTRUMENTS_MAX: usize = 1024;
@@ -284,7 +284,7 @@ impl Examiner {
         let unit = Decimal::new(1, 0);
         let candles = CandleSource::Trades;
         let spec = InstrumentSpec { venue: self.venue, symbol, tick_size: unit, lot_size: unit, depth_max, candles };
-        let id = self.add(&Listed { spec, unit: ContractUnit::Base, join_by_rest: false })?;
+        let id = self.add_instrument(&InstrumentSetup { spec, unit: ContractUnit::Base, join_by_rest: false })?;
         let connection = self.open(now)?;
         self.engine.subscribe(connection, id, now).ok()?;
         self.poll(now);
@@ -295,8 +295,8 @@ impl Examiner {
         Some(id)
     }
 
-    fn add(&mut self, listed: &Listed) -> Option<InstrumentId> {
-        let (spec, added) = (listed.spec, listed.tell(&mut self.engine).ok());
+    fn add_instrument(&mut self, listed: &InstrumentSetup) -> Option<InstrumentId> {
+        let (spec, added) = (listed.spec, listed.add_to(&mut self.engine).ok());
         if added.is_none() {
             self.note("too_many_instruments", true, "more instruments than the audit follows");
         }
@@ -345,9 +345,9 @@ impl Examiner {
     }
 
     /// Adds an instrument of the recording, with its steps.
-    pub(super) fn add_recorded(&mut self, listed: &Listed) -> anyhow::Result<()> {
+    pub(super) fn add_recorded(&mut self, listed: &InstrumentSetup) -> anyhow::Result<()> {
         let spec = listed.spec;
-        let id = self.add(listed).with_context(|| format!("{} cannot be followed", spec.symbol))?;
+        let id = self.add_instrument(listed).with_context(|| format!("{} cannot be followed", spec.symbol))?;
         let watched = &mut self.watched[id.0 as usize];
         (watched.px, watched.qty) = (Digits::of(spec.tick_size), Digits::of(spec.lot_size));
         Ok(())

@@ -14,7 +14,7 @@ use tt_venue::{Origin, Symbol, Venue};
 
 use super::examiner::Examiner;
 use super::finding::Findings;
-use market_feed::{Replaying, Run, recorded_instrument, recorded_steps, recorded_venue};
+use market_feed::{Replay, Run, parse_instrument, parse_steps, parse_venue};
 use tt_os::progress::ProgressLine;
 use tt_os::shutdown::Shutdown;
 
@@ -74,7 +74,7 @@ struct Examination<'a> {
     held: Vec<(u64, Record)>,
     answers: std::vec::IntoIter<Answer>,
     answer: Option<Answer>,
-    replaying: Option<Replaying>,
+    replay: Option<Replay>,
     findings: Findings,
     records: u64,
     /// Bytes read of all files, and their total length.
@@ -94,7 +94,7 @@ pub(super) fn examine(parts: &[PathBuf], venue: Option<Venue>, shutdown: &Shutdo
         held: Vec::new(),
         answers: Vec::new().into_iter(),
         answer: None,
-        replaying: None,
+        replay: None,
         findings: Findings::default(),
         records: 0,
         bytes: &bytes,
@@ -252,12 +252,12 @@ impl Examination<'_> {
     /// Audits truetick's own recording: it contains connections and instruments, and its hashes are compared.
     fn recording(&mut self, source: &mut dyn BufRead) -> Result<(), Failed> {
         let mut reader = RecordingReader::new(source)?;
-        self.replaying.get_or_insert_default();
+        self.replay.get_or_insert_default();
         while let Some(entry) = reader.read()? {
             self.step()?;
             let number = self.records;
-            let taken = match &mut self.replaying {
-                Some(replaying) => replaying.take(&entry),
+            let taken = match &mut self.replay {
+                Some(replay) => replay.take(&entry),
                 None => Ok(()),
             };
             if let Err(error) = taken.and_then(|()| self.entry(number, &entry)) {
@@ -276,7 +276,7 @@ impl Examination<'_> {
     fn entry(&mut self, number: u64, entry: &Entry<'_>) -> anyhow::Result<()> {
         let (head, now) = (entry.head, Nanos(entry.head.ts_ns));
         if head.kind == RecordKind::Engine {
-            let examiner = Examiner::new(recorded_venue(entry.body)?, true);
+            let examiner = Examiner::new(parse_venue(entry.body)?, true);
             self.feeds.push((head.feed, examiner));
             return Ok(());
         }
@@ -284,9 +284,9 @@ impl Examination<'_> {
         let Some((_, examiner)) = self.feeds.iter_mut().rev().find(|feed| feed.0 == head.feed) else { return Ok(()) };
         let id = InstrumentId(head.subject);
         match head.kind {
-            RecordKind::Instrument => examiner.add_recorded(&recorded_instrument(entry.body)?)?,
+            RecordKind::Instrument => examiner.add_recorded(&parse_instrument(entry.body)?)?,
             RecordKind::Refined => {
-                let (tick_size, lot_size) = recorded_steps(entry.body)?;
+                let (tick_size, lot_size) = parse_steps(entry.body)?;
                 examiner.refine(id, tick_size, lot_size);
             }
             RecordKind::Opened => examiner.open_recorded(head.subject, now),
@@ -317,7 +317,7 @@ impl Examination<'_> {
     }
 
     fn finish(mut self, format: Format) -> Result<Examined, Failed> {
-        let runs = self.replaying.take().map(Replaying::finish).unwrap_or_default();
+        let runs = self.replay.take().map(Replay::finish).unwrap_or_default();
         for run in &runs {
             let text = "state hashes of the live engine that differ in the replay";
             self.findings.add("state_differs", run.differing, true, run.first_differing, text);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use market_feed::{Instrument, Reader, Unreached, account_shown, ingest, level_text};
+use market_feed::{Instrument, Reader, Unreached, account_counts, ingest_rows, level_text};
 use serde_json::json;
 use tt_market::TopOfBook;
 use tt_model::{InstrumentId, Nanos};
@@ -104,7 +104,7 @@ fn lag_ns(reader: &Reader, listed: &Instrument) -> Option<i64> {
 
 /// An instrument's top of book, and price and quantity of its best bid and offer.
 fn best(reader: &Reader, id: InstrumentId) -> (TopOfBook, [Option<(String, String)>; 2]) {
-    reader.steady(|list| {
+    reader.consistent(|list| {
         let top = reader.top_of_book(id).unwrap_or_default();
         let text = |level, listed: &Instrument| level_text(level, listed.tick_size, listed.lot_size);
         (top, [top.bid, top.ask].map(|side| side.zip(list.get(id.0 as usize)).map(|(level, of)| text(level, of))))
@@ -161,7 +161,7 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> Strin
             status.reconnects(),
             counters.lag_signed_ns() as f64 / 1e6,
         );
-        let Account { order_updates, executions, balances, positions } = account_shown(&counters);
+        let Account { order_updates, executions, balances, positions } = account_counts(&counters);
         if order_updates + executions + balances + positions > 0 {
             let _ = writeln!(
                 out,
@@ -174,7 +174,7 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> Strin
         }
     }
     let _ = writeln!(out, "{frames_per_s:.0} frames/s");
-    for row in ingest(&reader.times(), reader.calibration()) {
+    for row in ingest_rows(&reader.times(), reader.calibration()) {
         let Some(times) = row.quantiles else { continue };
         let text = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
         let (p50, p99, p999) = (times.p50_ns, text(times.p99_ns), text(times.p999_ns));
@@ -207,11 +207,11 @@ fn lines(reader: &Reader, now: Nanos, rates: &Rates) -> String {
             "applied": counters.applied, "dropped": counters.drops_total(), "gaps": counters.gaps,
             "resyncs": counters.resyncs, "reconnects": status.reconnects(), "lag_ns": counters.lag_signed_ns(),
             "refused": status.refusals.iter().map(|refusal| [&refusal.subject, &refusal.reason]).collect::<Vec<_>>(),
-            "last_error": status.last_error, "account": account_shown(&counters),
+            "last_error": status.last_error, "account": account_counts(&counters),
         });
         let _ = writeln!(out, "{line}");
     }
-    let timed = ingest(&reader.times(), reader.calibration());
+    let timed = ingest_rows(&reader.times(), reader.calibration());
     for row in timed.iter().filter(|row| row.quantiles.is_some()) {
         let _ = writeln!(out, "{}", json!({"row": row}));
     }

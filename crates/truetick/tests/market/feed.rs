@@ -49,7 +49,7 @@ fn feed(sim: &sim::Running, venue: Venue) -> FeedConfig {
     feed
 }
 
-fn follow(feeds: Vec<FeedConfig>) -> market::Running {
+fn follow(feeds: Vec<FeedConfig>) -> market::Runner {
     market::start(MarketConfig { feeds, sample_one_in: 8, ..MarketConfig::default() }).unwrap()
 }
 

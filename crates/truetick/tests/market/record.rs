@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use market_feed::{self as market, FeedConfig, MarketConfig, OpenPosition, RecordingConfig, Replaying, Run};
+use market_feed::{self as market, FeedConfig, MarketConfig, OpenPosition, RecordingConfig, Replay, Run};
 use serde_json::Value;
 use sim::{Fault, Venue as SimVenue};
 use tempfile::TempDir;
@@ -318,7 +318,7 @@ fn runs_tell_what_they_went_through() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("day.ttj");
     record_a_bad_day(&path);
-    let mut replaying = Replaying::default();
+    let mut replaying = Replay::default();
     let mut reader = RecordingReader::new(BufReader::new(File::open(&path).unwrap())).unwrap();
     while let Some(entry) = reader.read().unwrap() {
         replaying.take(&entry).unwrap();

@@ -1,6 +1,6 @@
 //! Writes a recording on a separate thread, so that the sender never waits for the disk.
 //!
-//! Each [`Tape`] fills blocks from a fixed pool and sends them to the thread through a bounded queue. If no block is
+//! Each [`RecordSender`] fills blocks from a fixed pool and sends them to the thread through a bounded queue. If no block is
 //! free, records are dropped and counted, and a `Lost` record takes their place. If the disk fails, recording stops,
 //! `on_failure` is called once, and later records are dropped and counted. Records offered = written + dropped, by
 //! name, always.
@@ -40,7 +40,7 @@ pub struct RecorderConfig {
     pub sync_every: Duration,
     /// Bytes of a block.
     pub block_bytes: usize,
-    /// Blocks of each tape.
+    /// Blocks of each sender.
     pub blocks: usize,
     /// Whether blocks are compressed with LZ4.
     pub packed: bool,
@@ -115,7 +115,7 @@ struct Block {
     back: Sender<Vec<u8>>,
 }
 
-/// A running recorder. Dropping it without [`finish`](Self::finish) leaves the thread to end when the last tape is gone.
+/// A running recorder. Dropping it without [`finish`](Self::finish) leaves the thread to end when the last sender is gone.
 #[derive(Debug)]
 pub struct Recorder {
     shared: Arc<Shared>,
@@ -126,7 +126,7 @@ pub struct Recorder {
 
 /// One feed's way into a recording.
 #[derive(Debug)]
-pub struct Tape {
+pub struct RecordSender {
     feed: u16,
     shared: Arc<Shared>,
     sender: SyncSender<Block>,
@@ -168,9 +168,9 @@ impl Recorder {
 
     /// A way in for `feed`.
     #[must_use]
-    pub fn tape(&self, feed: u16) -> Tape {
+    pub fn sender(&self, feed: u16) -> RecordSender {
         let block = || Vec::with_capacity(self.config.block_bytes);
-        Tape {
+        RecordSender {
             feed,
             shared: Arc::clone(&self.shared),
             sender: self.sender.clone(),
@@ -190,7 +190,7 @@ impl Recorder {
         self.shared.progress()
     }
 
-    /// Waits until everything of the tapes, which must be gone, is written and synced.
+    /// Waits until everything of the senders, which must be gone, is written and synced.
     #[must_use]
     pub fn finish(self) -> Progress {
         drop(self.sender);
@@ -221,7 +221,7 @@ impl Shared {
     }
 }
 
-impl Tape {
+impl RecordSender {
     /// Writes down one record. It never waits: a record that finds no room is dropped and counted.
     pub fn record(&mut self, ts_ns: u64, kind: RecordKind, subject: u32, body: &[u8]) {
         self.shared.offered.fetch_add(1, Relaxed);
@@ -293,7 +293,7 @@ impl Tape {
     }
 }
 
-impl Drop for Tape {
+impl Drop for RecordSender {
     /// The last block may wait for the thread: nothing is served any more.
     fn drop(&mut self) {
         self.write_lost(self.ts_last_ns);
@@ -348,7 +348,7 @@ impl<S: Store> Writer<S> {
         self.shared.written.fetch_add(block.offered, Relaxed);
         self.shared.bytes.fetch_add(bytes.len() as u64, Relaxed);
         block.bytes.clear();
-        // A tape that is gone wants nothing back.
+        // A sender that is gone wants nothing back.
         let _ = block.back.send(block.bytes);
         Ok(())
     }
@@ -358,7 +358,7 @@ impl<S: Store> Writer<S> {
         self.store.sync()
     }
 
-    /// Takes what is still on its way, so that it is counted, until the last tape is gone.
+    /// Takes what is still on its way, so that it is counted, until the last sender is gone.
     fn stop(&self, failure: Failure, receiver: &Receiver<Block>) {
         self.shared.fail(failure);
         while let Ok(mut block) = receiver.recv() {

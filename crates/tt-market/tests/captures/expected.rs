@@ -373,7 +373,8 @@ fn okx_bar(text: &str) -> Option<u64> {
 
 /// An order's price and executed quantity are zero where they are untold; so is an execution that has no number.
 fn okx_order(one: &Value) -> Option<String> {
-    let zero = |key: &str| optional_amount(one.get(key)).map(|number| if number == "-" { "0e-0".to_owned() } else { number });
+    let zero =
+        |key: &str| optional_amount(one.get(key)).map(|number| if number == "-" { "0e-0".to_owned() } else { number });
     let numbers = format!("{} {{n:sz}} {}", zero("px")?, zero("accFillSz")?);
     let order =
         line(one, &format!("order {{s:instId}} {{i:ordId}} {{d:side}} PartiallyFilled {numbers} {{m:uTime}};"))?;

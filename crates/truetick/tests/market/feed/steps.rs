@@ -109,7 +109,7 @@ fn case_m46_finer_prices_are_followed_by_the_venues_new_list_and_replayed() {
         line.text(&book("snapshot", fine, checksum(fine[0], fine[1]), 3));
         reader.wait(Duration::from_secs(1), || proof() == Proof::Crc);
     }
-    let (listed, seen) = reader.steady(|list| (list[0].tick_size, top()));
+    let (listed, seen) = reader.consistent(|list| (list[0].tick_size, top()));
     let level = |px, qty| Some(BookLevel { px: tt_model::Price(px), qty: tt_model::Qty(qty) });
     assert_eq!(
         (listed, seen.bid, seen.ask),

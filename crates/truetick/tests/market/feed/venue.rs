@@ -57,7 +57,7 @@ impl Hostile {
     }
 
     /// A client of it, once it has been told of the instrument.
-    pub(crate) fn followed(&self, change: impl FnOnce(&mut FeedConfig)) -> market::Running {
+    pub(crate) fn followed(&self, change: impl FnOnce(&mut FeedConfig)) -> market::Runner {
         self.recorded(None, change)
     }
 
@@ -66,7 +66,7 @@ impl Hostile {
         &self,
         recording: Option<RecordingConfig>,
         change: impl FnOnce(&mut FeedConfig),
-    ) -> market::Running {
+    ) -> market::Runner {
         let streams = format!("ws://{}/v2", self.listener.local_addr().unwrap()).parse().unwrap();
         let mut feed = FeedConfig::at(Venue::Kraken, streams, vec![SYMBOL.to_owned()]);
         feed.timing.backoff_min = Duration::from_millis(10);

@@ -1,4 +1,4 @@
-//! What attackers send, from ten thousand addresses at a steady rate.
+//! What attackers send, from ten thousand addresses at a consistent rate.
 
 use std::collections::VecDeque;
 use std::io::{IoSlice, Read, Write};

@@ -24,7 +24,7 @@ const ROWS: [(LiveRow, &str); 2] =
 /// A simulator and a feed client that follows it, from the first block to the last.
 pub(super) struct EndToEnd {
     /// Before the simulator, so that it ends first.
-    market: market_feed::Running,
+    market: market_feed::Runner,
     sim: sim::Running,
     seen: [BTreeMap<(u64, u64), u64>; 2],
     samples: [Samples; 2],

@@ -12,7 +12,7 @@ use tt_venue::Venue;
 use twox_hash::XxHash3_64;
 
 use super::intake::{Intake, StateHash};
-use super::recorded::{EngineRecord, InstrumentRecord, PositionRecord, recorded_steps};
+use super::record_format::{EngineRecord, InstrumentRecord, PositionRecord, parse_steps};
 
 /// One engine's part of a recording: from its making to its end, or to the end of the file.
 #[derive(Clone, Debug)]
@@ -60,14 +60,14 @@ struct Feed {
 
 /// Replays records in their order.
 #[derive(Default)]
-pub struct Replaying {
+pub struct Replay {
     feeds: Vec<Feed>,
     /// Runs after which the same feed began again.
     done: Vec<Run>,
     records: u64,
 }
 
-impl Replaying {
+impl Replay {
     /// Takes the next record.
     ///
     /// # Errors
@@ -91,11 +91,11 @@ impl Replaying {
         match head.kind {
             RecordKind::Instrument => {
                 let record = InstrumentRecord::of(entry.body)?;
-                let added = intake.add_instrument(&record.told()?, &record.name, now);
+                let added = intake.add_instrument(&record.setup()?, &record.name, now);
                 ensure!(added == Ok(InstrumentId(head.subject)), "instrument {}: {added:?}", head.subject);
             }
             RecordKind::Refined => {
-                let (tick_size, lot_size) = recorded_steps(entry.body)?;
+                let (tick_size, lot_size) = parse_steps(entry.body)?;
                 let refined = intake.refine(InstrumentId(head.subject), tick_size, lot_size, now);
                 ensure!(refined.is_ok(), "steps of instrument {}: {refined:?}", head.subject);
             }
@@ -191,7 +191,7 @@ impl Feed {
 
 /// One hash of all runs.
 #[must_use]
-pub fn hash_of(runs: &[Run]) -> u64 {
+pub fn hash_runs(runs: &[Run]) -> u64 {
     let mut hasher = XxHash3_64::with_seed(0);
     for run in runs {
         for word in [u64::from(run.feed), run.inputs, run.state_hash, run.books_hash] {

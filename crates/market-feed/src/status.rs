@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ledger::Times;
+use super::frame_timings::Times;
 use super::topics::Refusal;
 
 /// Waiters look again after this long even if nobody tells them.
@@ -48,12 +48,12 @@ impl FeedStatus {
 
 /// What a feed publishes. The feed's thread never waits for a reader: what is locked at the moment is told next time.
 #[derive(Debug, Default)]
-pub(super) struct Published {
+pub(super) struct SharedStatus {
     status: Mutex<FeedStatus>,
     times: Mutex<Times>,
 }
 
-impl Published {
+impl SharedStatus {
     pub(super) fn status(&self) -> FeedStatus {
         lock(&self.status).clone()
     }
@@ -77,9 +77,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells waiting threads that something changed, and costs nothing while nobody waits.
+/// Tells waiting threads that something signal, and costs nothing while nobody waits.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Changed(Arc<Waiters>);
+pub(super) struct ChangeSignal(Arc<Waiters>);
 
 #[derive(Debug, Default)]
 struct Waiters {
@@ -88,9 +88,9 @@ struct Waiters {
     condition: Condvar,
 }
 
-impl Changed {
-    /// Something changed.
-    pub(super) fn tell(&self) {
+impl ChangeSignal {
+    /// Something signal.
+    pub(super) fn notify(&self) {
         if self.0.count.load(SeqCst) > 0 {
             let _held = lock(&self.0.lock);
             self.0.condition.notify_all();
@@ -139,15 +139,15 @@ mod tests {
 
     #[test]
     fn case_m42_a_waiter_that_panics_is_gone_and_the_others_are_told() {
-        let changed = Changed::default();
-        let waiter = changed.clone();
+        let signal = ChangeSignal::default();
+        let waiter = signal.clone();
         let panicked = std::thread::spawn(move || {
             waiter.wait(Instant::now() + Duration::from_secs(60), || panic!("as this test wants it"))
         });
         assert!(panicked.join().is_err());
-        assert_eq!(changed.0.count.load(SeqCst), 0, "nobody waits, and telling costs nothing again");
+        assert_eq!(signal.0.count.load(SeqCst), 0, "nobody waits, and telling costs nothing again");
         let is_so = Arc::new(AtomicUsize::new(0));
-        let (waiter, seen) = (changed.clone(), Arc::clone(&is_so));
+        let (waiter, seen) = (signal.clone(), Arc::clone(&is_so));
         let other = std::thread::spawn(move || {
             waiter.wait(Instant::now() + Duration::from_secs(60), || seen.fetch_add(1, SeqCst) > 2)
         });
@@ -155,9 +155,9 @@ mod tests {
             std::thread::yield_now();
         }
         while !other.is_finished() {
-            changed.tell();
+            signal.notify();
         }
         assert!(other.join().unwrap());
-        assert_eq!(changed.0.count.load(SeqCst), 0);
+        assert_eq!(signal.0.count.load(SeqCst), 0);
     }
 }

@@ -14,10 +14,10 @@ use tt_os::clock::unix_now;
 use tt_venue::rules::{Numbering, Topic};
 
 use super::Feed;
-use crate::account::Entered;
+use crate::account::LoggedIn;
 use crate::dial::LastRead;
 use crate::liveness::{Liveness, Look};
-use crate::settings::LineConfig;
+use crate::settings::LinkConfig;
 use crate::socket::{self, Socket};
 use crate::topics::Requests;
 
@@ -30,7 +30,7 @@ const NO_CONNECTION: &str = "the engine holds no more connections";
 pub(super) type Received = Option<Result<Message, tungstenite::Error>>;
 
 /// An open WebSocket with what was asked on it.
-pub(super) struct Line {
+pub(super) struct Link {
     pub(super) id: ConnectionId,
     pub(super) socket: Socket,
     pub(super) last_read: LastRead,
@@ -49,21 +49,21 @@ pub(super) struct Line {
 ///
 /// # Errors
 /// It cannot be opened, or the engine holds no more connections; in words.
-pub(super) async fn open(feed: &mut Feed, config: &LineConfig) -> Result<Line, String> {
+pub(super) async fn open(feed: &mut Feed, config: &LinkConfig) -> Result<Link, String> {
     let opened = socket::open_packed(&config.streams, feed.config.compressed, feed.clock).await;
     let (socket, last_read) = opened.map_err(|error| format!("{error:#}"))?;
     let venue = feed.config.venue;
     let id = feed.intake.open_connection(venue, &config.streams.to_string(), unix_now());
     let id = id.map_err(|_| NO_CONNECTION.to_owned())?;
-    Ok(line(feed, id, (socket, last_read), config.topics.clone()))
+    Ok(link(feed, id, (socket, last_read), config.topics.clone()))
 }
 
-/// The line of an account's own stream. Where messages are not numbered by connection, it counts as one with the line of
+/// The link of an account's own stream. Where messages are not numbered by connection, it counts as one with the link of
 /// the `books`: an account may be silent for hours.
 ///
 /// # Errors
 /// The engine holds no more connections; in words.
-pub(super) fn entered(feed: &mut Feed, entered: Entered, books: Option<ConnectionId>) -> Result<Line, String> {
+pub(super) fn of_account(feed: &mut Feed, login: LoggedIn, books: Option<ConnectionId>) -> Result<Link, String> {
     let venue = feed.config.venue;
     let shared = books.filter(|_| venue.rules().numbering != Numbering::Connection);
     let id = match shared {
@@ -73,14 +73,14 @@ pub(super) fn entered(feed: &mut Feed, entered: Entered, books: Option<Connectio
             opened.map_err(|_| NO_CONNECTION.to_owned())?
         }
     };
-    Ok(line(feed, id, (entered.socket, entered.last_read), Vec::new()))
+    Ok(link(feed, id, (login.socket, login.last_read), Vec::new()))
 }
 
-fn line(feed: &Feed, id: ConnectionId, (socket, last_read): (Socket, LastRead), topics: Vec<&'static Topic>) -> Line {
+fn link(feed: &Feed, id: ConnectionId, (socket, last_read): (Socket, LastRead), topics: Vec<&'static Topic>) -> Link {
     let (venue, depth, timing) = (feed.config.venue, feed.config.depth, feed.config.timing);
     let mut request_times = tokio::time::interval(Duration::from_nanos(venue.rules().request_gap.0));
     request_times.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    Line {
+    Link {
         id,
         socket,
         last_read,
@@ -94,7 +94,7 @@ fn line(feed: &Feed, id: ConnectionId, (socket, last_read): (Socket, LastRead), 
     }
 }
 
-impl Line {
+impl Link {
     pub(super) async fn send(&mut self, text: String) -> Result<(), String> {
         self.socket.send(Message::text(text)).await.map_err(|error| error.to_string())
     }
@@ -132,7 +132,7 @@ impl Line {
     /// Looks after what is due.
     ///
     /// # Errors
-    /// The line is of no more use; in words.
+    /// The link is of no more use; in words.
     pub(super) async fn beat(&mut self, now: Instant) -> Result<(), String> {
         match self.liveness.look(self.opened.elapsed()) {
             Look::Alive => {}
@@ -152,7 +152,7 @@ impl Line {
     }
 }
 
-/// What comes next on one of several lines, by its index.
+/// What comes next on one of several links, by its index.
 pub(super) enum Next {
     /// The time of its next request has come.
     Due(usize),
@@ -160,16 +160,16 @@ pub(super) enum Next {
     Received(usize, Received),
 }
 
-/// Waits for what comes next on `lines`; `first` is listened to first.
-pub(super) async fn next(lines: &mut [Line], first: usize) -> Next {
+/// Waits for what comes next on `links`; `first` is listened to first.
+pub(super) async fn next(links: &mut [Link], first: usize) -> Next {
     poll_fn(|cx| {
-        for step in 0..lines.len() {
-            let index = (first + step) % lines.len();
-            let line = &mut lines[index];
-            if !line.unsent.is_empty() && line.request_times.poll_tick(cx).is_ready() {
+        for step in 0..links.len() {
+            let index = (first + step) % links.len();
+            let link = &mut links[index];
+            if !link.unsent.is_empty() && link.request_times.poll_tick(cx).is_ready() {
                 return Poll::Ready(Next::Due(index));
             }
-            if let Poll::Ready(received) = line.socket.poll_next_unpin(cx) {
+            if let Poll::Ready(received) = link.socket.poll_next_unpin(cx) {
                 return Poll::Ready(Next::Received(index, received));
             }
         }

@@ -15,14 +15,14 @@ const LAGS_MAX: usize = 1 << 20;
 
 /// Frames of one kind that are odd in one way: how many, and the first of them.
 #[derive(Debug)]
-pub(super) struct Odd {
+pub(super) struct Oddity {
     pub(super) count: u64,
     pub(super) first: String,
 }
 
 /// What has arrived on a connection.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Observations {
     /// WebSocket messages with text or bytes.
     pub(super) frames: u64,
     /// Bytes of those.
@@ -30,11 +30,11 @@ pub(super) struct Seen {
     /// Frames by what they tell.
     pub(super) kinds: BTreeMap<&'static str, u64>,
     /// Frames that were dropped.
-    pub(super) dropped: BTreeMap<DropReason, Odd>,
+    pub(super) dropped: BTreeMap<DropReason, Oddity>,
     /// Frames whose keys came in another order than the venue's usual one.
-    pub(super) general: BTreeMap<&'static str, Odd>,
+    pub(super) general: BTreeMap<&'static str, Oddity>,
     /// Frames with a key that the venue does not document.
-    pub(super) unknown: BTreeMap<String, Odd>,
+    pub(super) unknown: BTreeMap<String, Oddity>,
     /// The frame after which an update was missing.
     pub(super) gap: Option<String>,
     /// The venue's pings by WebSocket frames.
@@ -46,7 +46,7 @@ pub(super) struct Seen {
     lags_ns: Vec<i64>,
 }
 
-impl Seen {
+impl Observations {
     /// Takes note of a frame: what it was read as, and whether in the usual form.
     pub(super) fn note(&mut self, venue: Venue, text: &str, read: Result<&Event, ParseError>, is_general: bool) {
         self.frames += 1;
@@ -87,8 +87,8 @@ impl Seen {
     }
 }
 
-fn count<K: Ord>(odd: &mut BTreeMap<K, Odd>, key: K, text: &str) {
-    odd.entry(key).or_insert_with(|| Odd { count: 0, first: text.to_owned() }).count += 1;
+fn count<K: Ord>(odd: &mut BTreeMap<K, Oddity>, key: K, text: &str) {
+    odd.entry(key).or_insert_with(|| Oddity { count: 0, first: text.to_owned() }).count += 1;
 }
 
 /// What a frame tells, by name.

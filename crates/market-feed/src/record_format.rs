@@ -66,7 +66,7 @@ enum ContractRecord {
 
 /// An instrument as a recording adds it to an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToldInstrument {
+pub struct InstrumentSetup {
     /// Venue, symbol, steps, depth and candles.
     pub spec: InstrumentSpec,
     /// What one contract is.
@@ -75,12 +75,12 @@ pub struct ToldInstrument {
     pub join_by_rest: bool,
 }
 
-impl ToldInstrument {
+impl InstrumentSetup {
     /// Tells it to `engine`.
     ///
     /// # Errors
     /// The engine's own.
-    pub fn tell(&self, engine: &mut Engine) -> Result<InstrumentId, AddError> {
+    pub fn add_to(&self, engine: &mut Engine) -> Result<InstrumentId, AddError> {
         let id = engine.add_instrument(self.spec)?;
         engine.set_contract_unit(id, self.unit)?;
         if self.join_by_rest {
@@ -171,8 +171,8 @@ impl EngineRecord {
 }
 
 impl InstrumentRecord {
-    pub(super) fn new(told: &ToldInstrument, name: &str) -> Self {
-        let ToldInstrument { spec, unit, join_by_rest } = told;
+    pub(super) fn new(setup: &InstrumentSetup, name: &str) -> Self {
+        let InstrumentSetup { spec, unit, join_by_rest } = setup;
         let contract = match *unit {
             ContractUnit::Base => None,
             ContractUnit::Linear(size) => Some(ContractRecord::Linear(size.to_string())),
@@ -199,7 +199,7 @@ impl InstrumentRecord {
         serde_json::from_slice(body).context("the record of an instrument")
     }
 
-    pub(super) fn told(&self) -> Result<ToldInstrument> {
+    pub(super) fn setup(&self) -> Result<InstrumentSetup> {
         let symbol = Symbol::new(self.symbol.as_bytes());
         let spec = InstrumentSpec {
             venue: venue(&self.venue)?,
@@ -214,7 +214,7 @@ impl InstrumentRecord {
             Some(ContractRecord::Linear(size)) => ContractUnit::Linear(parse(size)?),
             Some(ContractRecord::Inverse(size)) => ContractUnit::Inverse(parse(size)?),
         };
-        Ok(ToldInstrument { spec, unit, join_by_rest: self.join_by_rest })
+        Ok(InstrumentSetup { spec, unit, join_by_rest: self.join_by_rest })
     }
 }
 
@@ -252,7 +252,7 @@ impl PositionRecord {
 ///
 /// # Errors
 /// It is no such body, or of a venue that is not known.
-pub fn recorded_venue(body: &[u8]) -> Result<Venue> {
+pub fn parse_venue(body: &[u8]) -> Result<Venue> {
     EngineRecord::of(body)?.venue()
 }
 
@@ -260,15 +260,15 @@ pub fn recorded_venue(body: &[u8]) -> Result<Venue> {
 ///
 /// # Errors
 /// It is no such body.
-pub fn recorded_instrument(body: &[u8]) -> Result<ToldInstrument> {
-    InstrumentRecord::of(body)?.told()
+pub fn parse_instrument(body: &[u8]) -> Result<InstrumentSetup> {
+    InstrumentRecord::of(body)?.setup()
 }
 
 /// The price step and the quantity step, from the body of a record that makes them finer.
 ///
 /// # Errors
 /// It is no such body.
-pub fn recorded_steps(body: &[u8]) -> Result<(Decimal, Decimal)> {
+pub fn parse_steps(body: &[u8]) -> Result<(Decimal, Decimal)> {
     let record: StepsRecord = serde_json::from_slice(body).context("the record of steps")?;
     Ok((parse(&record.tick_size)?, parse(&record.lot_size)?))
 }
@@ -325,14 +325,14 @@ mod tests {
             (ContractUnit::Linear(Decimal::new(10, 4)), true),
             (ContractUnit::Inverse(Decimal::new(100, 0)), false),
         ] {
-            let told = ToldInstrument { spec, unit, join_by_rest };
-            let record = InstrumentRecord::of(&InstrumentRecord::new(&told, "PEPE").to_bytes()).unwrap();
-            assert_eq!(record.told().unwrap(), told);
+            let setup = InstrumentSetup { spec, unit, join_by_rest };
+            let record = InstrumentRecord::of(&InstrumentRecord::new(&setup, "PEPE").to_bytes()).unwrap();
+            assert_eq!(record.setup().unwrap(), setup);
         }
         // As it was written before there were contracts and joins to tell of.
         let before = br#"{"venue":"okx","symbol":"BTC-USDT","name":"BTC/USDT","tick_size":"0.1","lot_size":"1e-8","depth_max":400,"candles":"trades"}"#;
-        let told = InstrumentRecord::of(before).unwrap().told().unwrap();
-        assert_eq!((told.unit, told.join_by_rest), (ContractUnit::Base, false));
+        let setup = InstrumentRecord::of(before).unwrap().setup().unwrap();
+        assert_eq!((setup.unit, setup.join_by_rest), (ContractUnit::Base, false));
         let entry_px = Decimal::new(-6_180_050, 2);
         let position = Position { instrument: InstrumentId(1), account: 9, lots: -4, entry_px };
         let record = PositionRecord::of(&PositionRecord::new(&position).to_bytes()).unwrap();

@@ -81,7 +81,7 @@ impl Times {
 
 /// The probe of one feed: the sampler of stages, and on every so manieth pass the two parts of the published rows.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct FrameTimings {
     clock: Clock,
     sampler: Sampler,
     every: u32,
@@ -91,7 +91,7 @@ pub(super) struct Ledger {
     rows: Box<[Histogram; Row::ALL.len()]>,
 }
 
-impl Ledger {
+impl FrameTimings {
     pub(super) fn new(clock: Clock, one_in: u32) -> Self {
         let every = if one_in == 0 { 64 } else { one_in };
         Self {
@@ -154,7 +154,7 @@ const fn state_row(applied: Applied) -> Option<Row> {
     }
 }
 
-impl Probe for Ledger {
+impl Probe for FrameTimings {
     #[inline]
     fn begin(&mut self) {
         self.sampler.begin();
