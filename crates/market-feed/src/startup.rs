@@ -44,7 +44,7 @@ pub enum StartupStep {
 /// use tt_venue::Venue;
 ///
 /// # fn main() -> anyhow::Result<()> {
-/// let feeds = vec![FeedConfig::public(Venue::Kraken, vec!["BTC/USD".to_owned()])];
+/// let feeds = vec![FeedConfig::public(Venue::ALL[0], vec!["BTCUSDT".to_owned()])];
 /// let mut startup = Startup::new(MarketConfig { feeds, ..MarketConfig::default() })?;
 /// let runner = loop {
 ///     match startup.advance(std::future::pending())? {

@@ -326,7 +326,7 @@ fn a_stuck_disk_never_holds_the_engine_up_and_what_is_missing_is_said() {
 }
 
 #[test]
-fn a_file_of_several_tapes_holds_each_in_its_order() {
+fn a_file_of_several_senders_holds_each_in_its_order() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("feeds.ttj");
     let recorder = Recorder::start(create(&path, 1).unwrap(), RecorderConfig::default(), |_| {}).unwrap();

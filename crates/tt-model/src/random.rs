@@ -56,7 +56,7 @@ impl SplitMix64 {
         self.below(len as u64) as usize
     }
 
-    /// Returns `N` bytes, each from a number of its own.
+    /// Returns `N` bytes, one number each.
     #[inline]
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         core::array::from_fn(|_| self.next_u64() as u8)

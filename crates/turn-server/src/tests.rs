@@ -8,11 +8,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::commands::WorkerCommand;
 
-#[allow(dead_code, reason = "each test uses its part of it")]
-#[path = "../../truetick/tests/turn/client.rs"]
-mod client;
-
-use client::Client;
+use testkit::turn_client::Client;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -12,6 +12,8 @@ mod minimal;
 mod requirement;
 #[cfg(feature = "worlds")]
 mod trace;
+#[cfg(feature = "turn-client")]
+pub mod turn_client;
 #[cfg(feature = "worlds")]
 pub mod turn_world;
 

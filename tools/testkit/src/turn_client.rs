@@ -198,7 +198,7 @@ impl Client {
     pub fn receive_icmp(&mut self) -> (SocketAddr, u8, u16, [u8; 4]) {
         let (kind, answer) = parse(&self.receive());
         assert_eq!(kind, DATA_INDICATION);
-        assert!(answer.bytes(DATA).is_none(), "RFC 8656 section 11.5: ICMP stands in place of DATA");
+        assert!(answer.bytes(DATA).is_none(), "RFC 8656 section 11.5: ICMP replaces DATA");
         let icmp = answer.bytes(ICMP).unwrap();
         assert_eq!((icmp.len(), &icmp[..2]), (8, &[0, 0][..]));
         let type_and_code = u16::from_be_bytes([icmp[2], icmp[3]]);

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use testkit::{Requirement, require};
 
-use crate::client::Client;
 use crate::server::{PASSWORD, Server, USER};
 use flood::{Came, Kind};
 use network::{HONEST, Network, SERVER, Side};
+use testkit::turn_client::Client;
 
 const CHANNEL: u16 = 0x4001;
 /// The flood that is measured.

@@ -12,9 +12,9 @@ use sha1::Sha1;
 use tempfile::TempDir;
 
 use crate::certificates::Certificates;
-use crate::client::Client;
 use crate::server::Server;
 use crate::stream_client::{StreamClient, connect, connect_tls};
+use testkit::turn_client::Client;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const CHANNEL: u16 = 0x4000;

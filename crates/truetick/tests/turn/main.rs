@@ -4,7 +4,6 @@
 
 mod cases;
 mod certificates;
-mod client;
 mod clients;
 mod floods;
 mod kept_keys;

@@ -14,8 +14,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha1::Sha1;
 
-use crate::client::Client;
 use crate::server::{PASSWORD, Server, USER};
+use testkit::turn_client::Client;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const CHANNEL: u16 = 0x4001;
@@ -124,12 +124,13 @@ fn rfc_r084_both_families_from_clients_of_either() {
     let mut clients = Vec::new();
     for listen in &server.listen {
         let mut dual = Client::new(*listen, USER, PASSWORD);
-        let told = dual.allocate_with(&[(crate::client::ADDITIONAL_ADDRESS_FAMILY, &[2, 0, 0, 0])]).unwrap();
+        let told = dual.allocate_with(&[(testkit::turn_client::ADDITIONAL_ADDRESS_FAMILY, &[2, 0, 0, 0])]).unwrap();
         assert!(matches!(told.relayed[..], [SocketAddr::V4(_), SocketAddr::V6(_)]), "{:?}", told.relayed);
         for relayed in told.relayed {
             let family = if relayed.is_ipv4() { 1 } else { 2 };
             let mut single = Client::new(*listen, USER, PASSWORD);
-            let own = single.allocate_with(&[(crate::client::REQUESTED_ADDRESS_FAMILY, &[family, 0, 0, 0])]).unwrap();
+            let own =
+                single.allocate_with(&[(testkit::turn_client::REQUESTED_ADDRESS_FAMILY, &[family, 0, 0, 0])]).unwrap();
             assert_eq!((own.relayed.len(), own.relayed[0].is_ipv4()), (1, relayed.is_ipv4()));
             for (client, relayed, number) in
                 [(&mut dual, relayed, CHANNEL + u16::from(family)), (&mut single, own.relayed[0], CHANNEL)]
@@ -183,15 +184,15 @@ fn rfc_r086_case_a50_a_reserved_port_is_claimed_from_any_five_tuple() {
     let mut clients = Vec::new();
     for _ in 0..6 {
         let mut holder = Client::new(server.listen[0], USER, PASSWORD);
-        let told = holder.allocate_with(&[(crate::client::EVEN_PORT, &[0x80])]).unwrap();
+        let told = holder.allocate_with(&[(testkit::turn_client::EVEN_PORT, &[0x80])]).unwrap();
         let (even, token) = (told.relayed[0], told.token.unwrap());
         assert_eq!(even.port() % 2, 0);
         let mut claimer = Client::new(server.listen[0], USER, PASSWORD);
-        let claimed = claimer.allocate_with(&[(crate::client::RESERVATION_TOKEN, &token)]).unwrap();
+        let claimed = claimer.allocate_with(&[(testkit::turn_client::RESERVATION_TOKEN, &token)]).unwrap();
         assert_eq!(claimed.relayed, [SocketAddr::new(even.ip(), even.port() + 1)]);
         assert_eq!(claimed.token, None);
         let mut late = Client::new(server.listen[0], USER, PASSWORD);
-        assert_eq!(late.allocate_with(&[(crate::client::RESERVATION_TOKEN, &token)]).err(), Some(508), "used");
+        assert_eq!(late.allocate_with(&[(testkit::turn_client::RESERVATION_TOKEN, &token)]).err(), Some(508), "used");
         // Whoever has it relays on it, at whichever worker.
         let peer = peer(even);
         assert_eq!(claimer.permit(peer.local_addr().unwrap()), 0);

@@ -11,12 +11,12 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use sha1::Sha1;
 
-use crate::client::{
-    ALLOCATE, Answer, BINDING, CHANNEL_BIND, CHANNEL_NUMBER, COOKIE, CREATE_PERMISSION, DATA, DATA_INDICATION,
-    LIFETIME, MESSAGE_INTEGRITY, NONCE, REALM, REFRESH, REQUESTED_TRANSPORT, SEND_INDICATION, USERNAME,
+use crate::server::{PASSWORD, USER};
+use testkit::turn_client::{
+    ALLOCATE, BINDING, CHANNEL_BIND, CHANNEL_NUMBER, COOKIE, CREATE_PERMISSION, DATA, DATA_INDICATION, LIFETIME,
+    MESSAGE_INTEGRITY, NONCE, REALM, REFRESH, REQUESTED_TRANSPORT, Response, SEND_INDICATION, USERNAME,
     XOR_MAPPED_ADDRESS, XOR_PEER_ADDRESS, XOR_RELAYED_ADDRESS, parse, put, xored,
 };
-use crate::server::{PASSWORD, USER};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -149,7 +149,7 @@ impl<S: Read + Write> StreamClient<S> {
         self.message(BINDING, &|_| Vec::new(), false)
     }
 
-    fn request(&mut self, method: u16, attributes: &dyn Fn([u8; 12]) -> Vec<(u16, Vec<u8>)>) -> Answer {
+    fn request(&mut self, method: u16, attributes: &dyn Fn([u8; 12]) -> Vec<(u16, Vec<u8>)>) -> Response {
         if self.nonce.is_empty() {
             let first = self.ask(ALLOCATE, &|_| Vec::new(), false);
             assert_eq!(first.code, 401);
@@ -159,7 +159,7 @@ impl<S: Read + Write> StreamClient<S> {
         self.ask(method, attributes, true)
     }
 
-    fn ask(&mut self, kind: u16, attributes: &dyn Fn([u8; 12]) -> Vec<(u16, Vec<u8>)>, is_signed: bool) -> Answer {
+    fn ask(&mut self, kind: u16, attributes: &dyn Fn([u8; 12]) -> Vec<(u16, Vec<u8>)>, is_signed: bool) -> Response {
         let message = self.message(kind, attributes, is_signed);
         self.send(&message);
         let bytes = self.receive().expect("an answer");

@@ -62,7 +62,7 @@ fn shown(server: &Server, path: &str, suits: impl Fn(&Value) -> bool) -> Value {
 
 /// The server serves a stranger over UDP and over TCP: no case has hurt it.
 fn probe(server: &Server) {
-    let mut client = crate::client::Client::new(server.listen[0], USER, crate::server::PASSWORD);
+    let mut client = testkit::turn_client::Client::new(server.listen[0], USER, crate::server::PASSWORD);
     assert_eq!(client.binding(), client.socket.local_addr().unwrap());
     let mut client = crate::stream_client::StreamClient::new(crate::stream_client::connect(server.tcp[0]));
     assert_eq!(client.binding(), client.stream.local_addr().unwrap());

@@ -1,7 +1,7 @@
 //! What the log says: one record a line, few of a kind, no secret.
 
 use super::operated::{Operated, wait};
-use crate::client::Client;
+use testkit::turn_client::Client;
 
 /// Names that would break a line, a terminal, a format string or JSON.
 const HOSTILE: [&str; 6] = ["a\r\nb", "a\u{1b}[2Jb", "%s%n", "a\0b", "a\"b\\", "a\u{9b}b\u{202e}"];

@@ -12,7 +12,7 @@ use nix::sched::{CloneFlags, setns};
 use super::operated::{Operated, PATIENCE};
 use testkit::{Requirement, require};
 
-use crate::client::Client;
+use testkit::turn_client::Client;
 
 /// Namespaces of one test; gone when dropped.
 struct Network {

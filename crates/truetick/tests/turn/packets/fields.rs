@@ -10,8 +10,8 @@ use tt_net::{Inbox, Outbox, Outgoing, Poller, UdpSocket};
 use super::{CHANNEL, PATIENCE, wait_for_drops};
 use testkit::{Requirement, require};
 
-use crate::client::Client;
 use crate::server::{PASSWORD, Server, USER};
+use testkit::turn_client::Client;
 
 /// A client with a channel to a peer, and the server with its control plane.
 struct Relayed {

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use super::{CHANNEL, wait_for_drops};
-use crate::client::Client;
 use crate::server::{PASSWORD, Server, USER};
+use testkit::turn_client::Client;
 
 /// A client with an allocation, and its relayed address.
 fn allocated(server: SocketAddr) -> (Client, SocketAddr) {

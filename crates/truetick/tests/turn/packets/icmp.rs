@@ -3,8 +3,8 @@
 use std::net::UdpSocket;
 
 use super::{CHANNEL, wait_for_drops};
-use crate::client::Client;
 use crate::server::{PASSWORD, Server, USER};
+use testkit::turn_client::Client;
 
 #[test]
 fn rfc_r107_a_closed_port_of_a_peer_is_told_to_the_client() {

@@ -3,8 +3,8 @@
 use std::net::Shutdown;
 
 use super::{count, peer, probe, read_to_end, shown, start};
-use crate::client::{COOKIE, XOR_MAPPED_ADDRESS, parse};
 use crate::stream_client::{StreamClient, connect};
+use testkit::turn_client::{COOKIE, XOR_MAPPED_ADDRESS, parse};
 
 #[test]
 fn case_a70_a_stream_in_single_bytes_is_the_same_stream() {

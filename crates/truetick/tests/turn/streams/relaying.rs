@@ -10,9 +10,9 @@ use zeroize::Zeroizing;
 
 use super::{count, peer, probe, shown, start};
 use crate::certificates::Certificates;
-use crate::client::Client;
 use crate::server::{PASSWORD, Server, USER};
 use crate::stream_client::{PATIENCE, StreamClient, connect, connect_tls};
+use testkit::turn_client::Client;
 
 const CHANNEL: u16 = 0x4001;
 const SIZES: [usize; 9] = [0, 1, 2, 3, 4, 160, 1_201, 9_000, 65_507];
