@@ -14,7 +14,7 @@ pub(crate) const VERDICTS_KEPT: usize = 64;
 const VERDICT_WORDS: usize = 8;
 
 /// Words of a row's cell: exposure and limits.
-const STANDING_WORDS: usize = 8;
+const STATUS_WORDS: usize = 8;
 
 /// Reasons that are counted, by bit.
 pub(crate) const REASONS: usize = Breach::NAMES.len();
@@ -203,7 +203,7 @@ impl AccountStatus {
         })
     }
 
-    fn to_words(self) -> [u64; STANDING_WORDS] {
+    fn to_words(self) -> [u64; STATUS_WORDS] {
         [
             self.position.cast_unsigned(),
             u64::from(self.open_orders),
@@ -216,7 +216,7 @@ impl AccountStatus {
         ]
     }
 
-    fn from_words(words: [u64; STANDING_WORDS]) -> Self {
+    fn from_words(words: [u64; STATUS_WORDS]) -> Self {
         let [position, open_orders, qty_max, notional_max, long, short, open_qty, open_orders_max] = words;
         Self {
             position: position.cast_signed(),
@@ -249,7 +249,7 @@ pub struct Board {
     tally: Reader<TALLY_WORDS>,
     pushes: Reader<2>,
     verdicts: TableReader<VERDICT_WORDS>,
-    account_statuses: TableReader<STANDING_WORDS>,
+    account_statuses: TableReader<STATUS_WORDS>,
     timings: Arc<Mutex<Timings>>,
 }
 
@@ -258,7 +258,7 @@ pub(crate) struct BoardWriter {
     rows: Vec<(u16, InstrumentId, Option<Limits>)>,
     tally: Writer<TALLY_WORDS>,
     verdicts: TableWriter<VERDICT_WORDS>,
-    account_statuses: TableWriter<STANDING_WORDS>,
+    account_statuses: TableWriter<STATUS_WORDS>,
     timings: Arc<Mutex<Timings>>,
 }
 
@@ -267,13 +267,13 @@ pub(crate) fn board(rows: Vec<BoardRow>, ring_slots: usize, sample_one_in: u32) 
     let (tally_writer, tally) = seqlock::cell([0; TALLY_WORDS]);
     let (pushes_writer, pushes) = seqlock::cell([0; 2]);
     let (verdicts_writer, verdicts) = seqlock::table(VERDICTS_KEPT, [0; VERDICT_WORDS]);
-    let (standings_writer, account_statuses) = seqlock::table(rows.len(), [0; STANDING_WORDS]);
+    let (statuses_writer, account_statuses) = seqlock::table(rows.len(), [0; STATUS_WORDS]);
     let timings = Arc::new(Mutex::new(Timings::default()));
     let writer = BoardWriter {
         rows: rows.iter().map(|row| (row.account, row.instrument, row.limits)).collect(),
         tally: tally_writer,
         verdicts: verdicts_writer,
-        account_statuses: standings_writer,
+        account_statuses: statuses_writer,
         timings: Arc::clone(&timings),
     };
     (
@@ -304,14 +304,14 @@ impl BoardWriter {
         self.tally.store(&tally.to_words());
     }
 
-    /// Sets the limits of a row; the next [`store_standings`](Self::store_standings) publishes them.
+    /// Sets the limits of a row; the next [`store_account_statuses`](Self::store_account_statuses) publishes them.
     pub(crate) fn set_limits(&mut self, account: u16, instrument: InstrumentId, limits: &Limits) {
         for row in self.rows.iter_mut().filter(|row| (row.0, row.1) == (account, instrument)) {
             row.2 = Some(*limits);
         }
     }
 
-    pub(crate) fn store_standings(&mut self, exposure: impl Fn(u16, InstrumentId) -> Option<Exposure>) {
+    pub(crate) fn store_account_statuses(&mut self, exposure: impl Fn(u16, InstrumentId) -> Option<Exposure>) {
         for (index, (account, instrument, limits)) in self.rows.iter().enumerate() {
             let exposure = exposure(*account, *instrument).unwrap_or_default();
             self.account_statuses.store(index, &AccountStatus::of(&exposure, limits.as_ref()).to_words());

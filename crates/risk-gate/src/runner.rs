@@ -65,7 +65,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
     let (writer, pushes, board) = board(rows, intents.capacity(), sample_one_in);
     let (control, changes) = Control::new(gate.controls());
     let stop = Arc::new(AtomicBool::new(false));
-    let runner = Runner {
+    let mut runner = Runner {
         gate,
         intents: intents_out,
         updates: updates_out,
@@ -80,6 +80,8 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
         tally: Tally::ZERO,
         unpublished: 0,
     };
+    // A reader that comes before the thread's first pass sees the limits.
+    runner.publish();
     let thread = thread::Builder::new().name("gate".into()).spawn(move || {
         pin(cpu);
         runner.run();
@@ -158,7 +160,6 @@ struct Runner {
 
 impl Runner {
     fn run(mut self) {
-        self.publish();
         loop {
             match self.next() {
                 Wake::Intent(intent) => {
@@ -257,7 +258,7 @@ impl Runner {
     fn publish(&mut self) {
         self.unpublished = 0;
         self.writer.store_tally(&self.tally);
-        self.writer.store_standings(|account, instrument| self.gate.exposure(account, instrument));
+        self.writer.store_account_statuses(|account, instrument| self.gate.exposure(account, instrument));
         self.writer.try_store_timings(self.probe.stages(), &self.journey);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tt_model::{Breach, Decimal, InstrumentId, Nanos, Notional, OrderIntent, OrderSide, Price, Qty, Verdict};
 use tt_os::clock::unix_now;
@@ -133,6 +134,9 @@ fn limit_set(set: i64) -> Limits {
     }
 }
 
+/// How long a test waits before it fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// One thread changes limits, one sends intents, one reads the board. Every verdict and every row that is read follows
 /// from one set of limits; a mixture of two would accept or reject differently and would show in the row.
 #[test]
@@ -141,7 +145,7 @@ fn case_k04_a_change_of_limits_is_seen_whole_by_every_thread() {
     let (running, mut ports) = start_with(vec![row(0, BTC, limit_set(0))], None);
     let (control, board) = (running.control(), running.board());
     let first_version = control.switches().limits_version();
-    let done = AtomicBool::new(false);
+    let (done, met) = (AtomicBool::new(false), [const { AtomicBool::new(false) }; 2]);
     let expected_rows: Vec<_> = [0, 1]
         .map(limit_set)
         .map(|of| {
@@ -151,11 +155,17 @@ fn case_k04_a_change_of_limits_is_seen_whole_by_every_thread() {
         .into();
     thread::scope(|scope| {
         scope.spawn(|| {
-            for change in 1..=CHANGES {
+            let started = Instant::now();
+            let mut change = 0;
+            // Until each thread has met both sets, however the threads are scheduled.
+            let has_missing = || met.iter().any(|met| !met.load(Ordering::Acquire));
+            while change < CHANGES || (has_missing() && started.elapsed() < PATIENCE) {
+                change += 1;
                 let version = control.set_limits(0, BTC, &limit_set(i64::from(change % 2))).expect("the gate runs");
                 assert_eq!(version, first_version + change);
             }
             done.store(true, Ordering::Release);
+            assert!(!has_missing(), "not every thread met both sets: {met:?}");
         });
         scope.spawn(|| {
             let mut seen = [0_u32; 2];
@@ -165,8 +175,8 @@ fn case_k04_a_change_of_limits_is_seen_whole_by_every_thread() {
                 let read = (maxima, status.notional_max, status.open_orders_max);
                 let set = expected_rows.iter().position(|expected| *expected == read);
                 seen[set.unwrap_or_else(|| panic!("a mixture of two sets: {read:?}"))] += 1;
+                met[0].store(seen.iter().all(|count| *count > 0), Ordering::Release);
             }
-            assert!(seen.iter().all(|count| *count > 0), "{seen:?}");
         });
         let mut by_set: BTreeMap<u32, u32> = BTreeMap::new();
         let mut last_version = 0;
@@ -188,8 +198,8 @@ fn case_k04_a_change_of_limits_is_seen_whole_by_every_thread() {
                 last_version = verdict.limits_version;
                 *by_set.entry(in_force).or_default() += 1;
             }
+            met[1].store(by_set.len() == 2 && by_set.values().all(|count| *count > 10), Ordering::Release);
         }
-        assert!(by_set.len() == 2 && by_set.values().all(|count| *count > 10), "{by_set:?}");
     });
     running.stop();
 }
