@@ -45,8 +45,10 @@ drop_reasons! {
     BindingIndication = "binding_indication";
     /// The source's budget of Binding responses is used up.
     BindingBudget = "binding_budget";
-    /// The source's budget of unauthenticated error responses is used up.
+    /// The budgets of unauthenticated error responses, in total and of the source, are used up.
     ErrorBudget = "error_budget";
+    /// The user's budget of responses to wrong reservation tokens is used up.
+    TokenBudget = "token_budget";
     /// An indication or ChannelData of a client without an allocation.
     NoAllocation = "no_allocation";
     /// A Send indication without a usable XOR-PEER-ADDRESS or DATA.

@@ -12,7 +12,9 @@ use zeroize::Zeroize;
 use crate::base64;
 use crate::flow::{bits_v6, canonical};
 
-/// Length of a nonce: the nonce cookie, six characters for the time of issue, sixteen for the code.
+/// Length of a nonce: the nonce cookie, three characters for the time of issue, twelve for the code.
+///
+/// It is short, so that a 401 to a request of 28 bytes (REQUESTED-TRANSPORT alone) has at most three times its bytes.
 pub(crate) const NONCE_LEN: usize = COOKIE_LEN + TIME_LEN + CODE_LEN;
 /// Start of the nonce cookie (RFC 8489 section 9.2); four characters of security features follow.
 const COOKIE_START: &[u8; 9] = b"obMatJos2";
@@ -21,8 +23,11 @@ const COOKIE_LEN: usize = COOKIE_START.len() + 4;
 const PASSWORD_ALGORITHMS: u32 = 1 << 5;
 /// Bit 1: USERHASH is supported.
 const USERNAME_ANONYMITY: u32 = 1 << 4;
-const TIME_LEN: usize = 6;
-const CODE_LEN: usize = 16;
+/// 18 bits of the time of issue, which repeat every three days. The code covers the whole time.
+const TIME_LEN: usize = 3;
+const TIME_MASK: u64 = (1 << (6 * TIME_LEN)) - 1;
+/// 72 bits.
+const CODE_LEN: usize = 12;
 /// Tolerated difference between the clocks of a fleet, in seconds.
 const AHEAD_MAX_S: u64 = 5;
 const INITIAL: [u32; 8] =
@@ -91,7 +96,7 @@ impl NonceKey {
         let mut nonce = [0; NONCE_LEN];
         nonce[..13].copy_from_slice(cookie);
         for (place, digit) in nonce[13..13 + TIME_LEN].iter_mut().enumerate() {
-            *digit = base64::digit((issued_s >> (30 - 6 * place)) as u32);
+            *digit = base64::digit((issued_s >> (6 * (TIME_LEN - 1 - place))) as u32);
         }
         let mut code = [0; 12];
         for (space, word) in code.as_chunks_mut::<4>().0.iter_mut().zip(state) {
@@ -152,8 +157,8 @@ impl Nonces {
     #[inline]
     pub(crate) fn is_fresh(&self, nonce: &[u8], unix_s: u64, client: SocketAddr) -> bool {
         let Ok(nonce) = <&Nonce>::try_from(nonce) else { return false };
-        let Some(issued_s) = issue_time(nonce) else { return false };
-        if issued_s > unix_s + AHEAD_MAX_S || unix_s.saturating_sub(issued_s) >= self.lifetime_s {
+        let Some(issued_s) = issue_time(nonce, unix_s) else { return false };
+        if unix_s.saturating_sub(issued_s) >= self.lifetime_s {
             return false;
         }
         let made_with = |key: &NonceKey| same(&key.nonce(issued_s, client, &self.cookie), nonce);
@@ -161,10 +166,13 @@ impl Nonces {
     }
 }
 
-/// Returns the time of issue in a nonce, if it has the right form.
+/// Returns the last time before `unix_s`, or little after it, that a nonce can be of, if it has the right form.
 #[inline]
-fn issue_time(nonce: &Nonce) -> Option<u64> {
-    nonce[13..13 + TIME_LEN].iter().try_fold(0, |time, digit| Some(time << 6 | u64::from(base64::value(*digit)?)))
+fn issue_time(nonce: &Nonce, unix_s: u64) -> Option<u64> {
+    let digits = &nonce[COOKIE_LEN..COOKIE_LEN + TIME_LEN];
+    let low = digits.iter().try_fold(0, |time, digit| Some(time << 6 | u64::from(base64::value(*digit)?)))?;
+    let latest = unix_s.saturating_add(AHEAD_MAX_S);
+    latest.checked_sub(latest.wrapping_sub(low) & TIME_MASK)
 }
 
 /// Compares two nonces, the code in constant time. The rest is not secret.
@@ -172,7 +180,10 @@ fn issue_time(nonce: &Nonce) -> Option<u64> {
 fn same(a: &Nonce, b: &Nonce) -> bool {
     let (open_a, code_a) = a.split_at(NONCE_LEN - CODE_LEN);
     let (open_b, code_b) = b.split_at(NONCE_LEN - CODE_LEN);
-    let words = |code: &[u8]| code.first_chunk::<CODE_LEN>().map_or(0, |code| u128::from_ne_bytes(*code));
+    let words = |code: &[u8]| {
+        let [a, b, c] = [0, 4, 8].map(|at| code[at..].first_chunk::<4>().map_or(0, |word| u32::from_ne_bytes(*word)));
+        u128::from(a) | u128::from(b) << 32 | u128::from(c) << 64
+    };
     let difference = words(code_a) ^ words(code_b);
     open_a == open_b && bool::from((difference as u64 | (difference >> 64) as u64).ct_eq(&0))
 }
@@ -225,7 +236,7 @@ mod tests {
         text.extend(b"obMatJos2gAAA");
         let code = Sha256::digest(&text);
         let digits: Vec<u8> = code[..12].chunks(3).flat_map(|c| crate::base64::group(c[0], c[1], c[2])).collect();
-        assert_eq!(&nonce[19..], &digits[..]);
+        assert_eq!(&nonce[16..], &digits[..12]);
         assert!(nonce.starts_with(b"obMatJos2gAAA"));
     }
 
@@ -261,7 +272,7 @@ mod tests {
                 assert_eq!(ours.is_fresh(&changed, 500, at), other == nonce[place], "{place} {other}");
             }
         }
-        assert!(!ours.is_fresh(&nonce[..34], 500, at));
+        assert!(!ours.is_fresh(&nonce[..27], 500, at));
     }
 
     /// The cookies of RFC 8656 section 20's examples.

@@ -16,9 +16,13 @@ use crate::output::WorkerId;
 use crate::rejection::RejectReason;
 use crate::relay::RelayId;
 use crate::slab::NO_INDEX;
-use budget::Budgets;
+use budget::{Budgets, ExcessBudget, source_key};
 use meter::Meters;
 use registry::{Adjusted, Registry, fold};
+
+/// A response of at most so many times its request needs no budget: QUIC's bound for addresses that have not been
+/// validated (RFC 9000 section 8).
+const AMPLIFICATION_FREE: usize = 3;
 
 /// Limits over all workers together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +35,17 @@ pub struct Quotas {
     ///
     /// After an idle second, one second's worth may pass at once. Excess payloads are dropped.
     pub bytes_per_second_per_user: u64,
-    /// Unauthenticated error responses to one source address.
-    pub error_replies: Budget,
-    /// Binding responses to one source address.
+    /// Bytes by which unauthenticated error responses over UDP exceed three times their requests, to all sources.
+    /// Within it sources have no limit.
+    pub error_excess: Budget,
+    /// The same bytes to one source once the total is used up.
+    pub error_excess_per_source: Budget,
+    /// Binding responses to one source.
     pub binding_replies: Budget,
+    /// Responses to wrong reservation tokens of one user.
+    pub token_guesses: Budget,
+    /// Length of the prefix that makes an IPv6 source, in bits. An IPv4 source is one address.
+    pub ipv6_prefix_bits: u8,
 }
 
 impl Default for Quotas {
@@ -43,8 +54,11 @@ impl Default for Quotas {
             allocations_per_user: u32::MAX,
             allocations_total: u32::MAX,
             bytes_per_second_per_user: u64::MAX,
-            error_replies: Budget { per_second: 10, burst: 256 },
+            error_excess: Budget { per_second: 1 << 20, burst: 1 << 20 },
+            error_excess_per_source: Budget { per_second: 64 << 10, burst: 256 << 10 },
             binding_replies: Budget::UNLIMITED,
+            token_guesses: Budget { per_second: 10, burst: 256 },
+            ipv6_prefix_bits: 64,
         }
     }
 }
@@ -80,8 +94,9 @@ pub struct Shared {
     /// The worker, plus one, that reserved the relay of a token.
     tokens: Registry,
     meters: Meters,
-    error_replies: Budgets,
+    error_excess: ExcessBudget,
     binding_replies: Budgets,
+    token_guesses: Budgets,
 }
 
 impl Shared {
@@ -100,8 +115,9 @@ impl Shared {
             relayed: Registry::new(allocations.saturating_mul(2)),
             tokens: Registry::new(allocations.div_ceil(2)),
             meters: Meters::new(quotas.bytes_per_second_per_user, allocations),
-            error_replies: Budgets::new(quotas.error_replies),
+            error_excess: ExcessBudget::new(quotas.error_excess, quotas.error_excess_per_source),
             binding_replies: Budgets::new(quotas.binding_replies),
+            token_guesses: Budgets::new(quotas.token_guesses),
         }
     }
 
@@ -238,14 +254,29 @@ impl Shared {
         self.relayed.get(self.addr_key(addr)).map(RelayEnd::of_bits)
     }
 
+    /// Takes an error response of `len` bytes to a request of `request_len` bytes from the budgets of unproven sources.
+    /// Only what exceeds three times the request counts.
     #[inline]
-    pub(crate) fn spend_error_reply(&self, now: Nanos, source: IpAddr) -> bool {
-        self.error_replies.spend(now, source, self.seed)
+    pub(crate) fn spend_error_reply(&self, now: Nanos, source: IpAddr, len: usize, request_len: usize) -> bool {
+        match len.saturating_sub(AMPLIFICATION_FREE * request_len) {
+            0 => true,
+            excess => self.error_excess.spend(now, self.source_key(source), excess as u64),
+        }
     }
 
     #[inline]
     pub(crate) fn spend_binding_reply(&self, now: Nanos, source: IpAddr) -> bool {
-        self.binding_replies.spend(now, source, self.seed)
+        self.binding_replies.spend(now, self.source_key(source), 1)
+    }
+
+    /// Takes one response to a wrong reservation token from the user's budget.
+    pub(crate) fn spend_token_guess(&self, now: Nanos, user: u64) -> bool {
+        self.token_guesses.spend(now, fold(&[user], self.seed), 1)
+    }
+
+    #[inline]
+    fn source_key(&self, source: IpAddr) -> u64 {
+        source_key(source, self.quotas.ipv6_prefix_bits, self.seed)
     }
 
     fn flow_key(&self, flow: &FlowKey) -> u64 {

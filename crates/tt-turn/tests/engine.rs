@@ -32,6 +32,8 @@ mod reload;
 mod reservations;
 #[path = "engine/sha256.rs"]
 mod sha256;
+#[path = "engine/strangers.rs"]
+mod strangers;
 #[path = "engine/streams.rs"]
 mod streams;
 #[path = "engine/time_limited.rs"]

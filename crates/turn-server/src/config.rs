@@ -222,6 +222,8 @@ impl TurnConfig {
             "{} must be from 1 to {ALLOCATIONS_MAX}",
             named("allocations_max")
         );
+        let prefix_bits = self.quotas.ipv6_prefix_bits;
+        ensure!((1..=128).contains(&prefix_bits), "{} must be from 1 to 128", named("quotas.ipv6_prefix_bits"));
         let realm_length = self.realm.chars().count();
         ensure!(
             (1..=REALM_CHARACTERS_MAX).contains(&realm_length),

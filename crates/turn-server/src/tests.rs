@@ -81,7 +81,6 @@ fn case_a83_a_workers_panic_is_its_own() {
 fn only_the_whole_name_and_the_whole_password_are_accepted() {
     let mut config = TurnConfig::on("127.0.0.1:0".parse().unwrap());
     config.workers = 1;
-    config.quotas.error_replies.burst = 10_000;
     config.users.push(User::parse("ann:former").unwrap());
     let running = start(&config).unwrap();
     let server = running.listen()[0];

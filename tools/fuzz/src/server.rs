@@ -109,7 +109,7 @@ impl World {
     fn new(settings: u8) -> Self {
         let quotas = Quotas {
             allocations_per_user: u32::from(settings & 3) + 1,
-            error_replies: if settings & 4 == 0 { Budget::UNLIMITED } else { Quotas::default().error_replies },
+            error_excess: if settings & 4 == 0 { Budget::UNLIMITED } else { Budget { per_second: 1, burst: 100 } },
             ..Quotas::default()
         };
         let capacity = Capacity {

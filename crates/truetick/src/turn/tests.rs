@@ -79,12 +79,13 @@ fn what_makes_no_sense_is_refused_in_one_line() {
 #[test]
 fn quotas_of_the_file_are_in_force_and_printed_again() {
     let file = "[turn]\nlisten = [\"127.0.0.1:0\"]\n[turn.quotas]\nuser_allocations = 3\nuser_bytes_per_second = 5000\n\
-                permissions_per_allocation = 7\nchannels_per_allocation = 2\nerror_replies_burst = 0\n\
+                permissions_per_allocation = 7\nchannels_per_allocation = 2\nerror_excess_bytes_per_source = 0\n\
                 binding_replies_per_second = 9\n";
     let config = config(&[], file).unwrap();
     assert_eq!((config.quotas.allocations_per_user, config.quotas.bytes_per_second_per_user), (3, 5_000));
     assert_eq!((config.caps.permissions, config.caps.channels), (7, 2));
-    assert_eq!((config.quotas.error_replies.per_second, config.quotas.error_replies.burst), (10, 0));
+    assert_eq!(config.quotas.error_excess, Quotas::default().error_excess);
+    assert_eq!((config.quotas.error_excess_per_source.per_second, config.quotas.error_excess_per_source.burst), (0, 0));
     assert_eq!((config.quotas.binding_replies.per_second, config.quotas.binding_replies.burst), (9, 9));
     let printed = config.effective(&Config::parse(file).unwrap().turn).quotas;
     assert_eq!((printed.quotas(), printed.caps()), (config.quotas, config.caps));

@@ -11,6 +11,7 @@ mod operators;
 mod packets;
 mod relay;
 mod server;
+mod strangers;
 mod stream_client;
 mod streams;
 #[allow(dead_code, reason = "each test target uses a part of it")]

@@ -6,6 +6,6 @@ mod drain;
 mod logs;
 mod namespaces;
 mod nonces;
-mod operated;
+pub(crate) mod operated;
 mod reload;
 mod unit;

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use tt_meter::{Probe, Stage};
 
 use super::{Request, Server};
-use tt_model::IpFamily;
+use tt_model::{IpFamily, Transport};
 
 use crate::config::{DontFragment, FingerprintUse};
 use crate::credential::{Answer, User};
@@ -61,10 +61,10 @@ impl Server {
         } else {
             self.decide(request, &user)
         };
-        // A client that guesses tokens gets no more responses than one without credentials.
+        // A user that guesses tokens has a budget of responses.
         let guesses = decided.as_ref().is_err_and(|rejection| rejection.reason == Some(RejectReason::Token));
-        if guesses && !self.shared.spend_error_reply(request.now, canonical(request.from.client).ip()) {
-            return Err(DropReason::ErrorBudget);
+        if guesses && !self.shared.spend_token_guess(request.now, user.quota_key) {
+            return Err(DropReason::TokenBudget);
         }
         let class = if decided.is_ok() { Class::Success } else { Class::Error };
         let mut reply = Emitter::begin(out, request.method, class, request.message.transaction_id());
@@ -114,7 +114,10 @@ impl Server {
         }
     }
 
-    /// Writes an error response to a client that is not authenticated, within the budget of its source.
+    /// Writes an error response to a client that is not authenticated.
+    ///
+    /// Over TCP and TLS, and on a flow with a live allocation, it always does: the client is known to receive it. Over
+    /// UDP the source may be forged, so that what exceeds three times the request has a budget.
     ///
     /// A 401 or 438 contains what a client needs to try again: REALM, NONCE and PASSWORD-ALGORITHMS, nothing else (RFC
     /// 8489 section 9.2.4).
@@ -126,13 +129,6 @@ impl Server {
         probe: &mut P,
     ) -> Result<Output, DropReason> {
         let client = canonical(request.from.client);
-        if !self.shared.spend_error_reply(request.now, client.ip()) {
-            return Err(DropReason::ErrorBudget);
-        }
-        let has_code = request.message.has(Known::Integrity) || request.message.has(Known::IntegritySha256);
-        if has_code && error != ErrorCode::StaleNonce {
-            self.push_rejected(request, error.into());
-        }
         let mut reply = Emitter::begin(out, request.method, Class::Error, request.message.transaction_id());
         self.put_error(&mut reply, request, error);
         if matches!(error, ErrorCode::Unauthenticated | ErrorCode::StaleNonce) {
@@ -147,7 +143,17 @@ impl Server {
         if self.wants_fingerprint(&request.message) {
             reply.fingerprint();
         }
-        close(reply, Rejection::from(error).into())
+        let reply = reply.finish().ok_or(DropReason::OutBuffer)?;
+        let (len, request_len) = (reply.len(), request.message.bytes().len());
+        let is_proven = request.from.transport != Transport::Udp || request.allocation.is_some();
+        if !is_proven && !self.shared.spend_error_reply(request.now, client.ip(), len, request_len) {
+            return Err(DropReason::ErrorBudget);
+        }
+        let has_code = request.message.has(Known::Integrity) || request.message.has(Known::IntegritySha256);
+        if has_code && error != ErrorCode::StaleNonce {
+            self.push_rejected(request, error.into());
+        }
+        Ok(Output::Reply { len, status: Rejection::from(error).into() })
     }
 
     /// Queues an event for a rejected request.

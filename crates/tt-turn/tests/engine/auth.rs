@@ -53,18 +53,17 @@ fn case_a28_integrity_of_a_wrong_length() {
     }
 }
 
+/// A flood of requests so short that their answers have more than three times their bytes.
 #[test]
 fn case_a30_a42_unauthenticated_replies_have_a_budget() {
-    let quotas = Quotas { error_replies: Budget { per_second: 10, burst: 10 }, ..Quotas::default() };
+    let none = Budget { per_second: 0, burst: 0 };
+    // 28 bytes beyond three times those of the request, ten times a second.
+    let own = Budget { per_second: 280, burst: 280 };
+    let quotas = Quotas { error_excess: none, error_excess_per_source: own, ..Quotas::default() };
     let mut world = World::with(world::config(), quotas, world::capacity(), world::secrets(1));
-    let forged = |world: &mut World, from| {
+    let bare = |world: &mut World, from| {
         let tid = world.tid();
-        let request = Writer::new(ALLOCATE, 0, tid)
-            .attr(wire::USERNAME, b"alice")
-            .attr(REALM, b"example.org")
-            .attr(NONCE, b"garbage")
-            .integrity(b"forged");
-        world.client(from, &request.0)
+        world.client(from, &Writer::new(ALLOCATE, 0, tid).0)
     };
     // 10,000 a second for three seconds from one address and many ports.
     let (mut answered, mut dropped) = (0, 0);
@@ -73,9 +72,9 @@ fn case_a30_a42_unauthenticated_replies_have_a_budget() {
             world.now.0 += 1_000_000;
         }
         let from = std::net::SocketAddr::new([192, 0, 2, 7].into(), 1_024 + (step % 5_000) as u16);
-        match forged(&mut world, from) {
+        match bare(&mut world, from) {
             Out::Reply(bytes) => {
-                assert_eq!(Reading::of(&bytes).code(), 401);
+                assert_eq!((Reading::of(&bytes).code(), bytes.len()), (401, 88));
                 answered += 1;
             }
             Out::Drop(DropReason::ErrorBudget) => dropped += 1,
@@ -90,9 +89,14 @@ fn case_a30_a42_unauthenticated_replies_have_a_budget() {
     }
     assert!((30..=40).contains(&answered), "{answered}");
     assert_eq!(answered + dropped, 30_000);
-    // Others lose nothing.
+    // Others lose nothing, and the same address gets every answer to a request with credentials.
     for host in 0..50u8 {
-        assert!(matches!(forged(&mut world, std::net::SocketAddr::new([198, 51, 100, host].into(), 9)), Out::Reply(_)));
+        let other = std::net::SocketAddr::new([198, 51, 100, host].into(), 9);
+        assert!(matches!(bare(&mut world, other), Out::Reply(_)));
+        let tid = world.tid();
+        let forged = Writer::new(ALLOCATE, 0, tid).attr(wire::USERNAME, b"alice").attr(REALM, b"example.org");
+        let forged = forged.attr(NONCE, b"garbage").integrity(b"forged").0;
+        assert_eq!(world.client(addr("192.0.2.7:9"), &forged).reply().code(), 401);
     }
     assert_eq!(world.server.allocations(), 0);
 }
@@ -235,7 +239,9 @@ fn case_a43_replies_to_strangers_are_small() {
     assert!(matches!(ratio(&mut world, FROM, &binding), (0, r) if r <= 1.6));
     assert!(matches!(ratio(&mut world, "[2001:db8::1]:1", &binding), (0, r) if r <= 2.2));
     // Realm of eleven characters, as in the RFC's examples; the smallest request there is.
-    assert!(matches!(ratio(&mut world, FROM, &Writer::new(ALLOCATE, 0, tid).0), (401, r) if r <= 5.0));
+    assert!(matches!(ratio(&mut world, FROM, &Writer::new(ALLOCATE, 0, tid).0), (401, r) if r <= 4.4));
+    let first = Writer::new(ALLOCATE, 0, tid).attr(wire::TRANSPORT, &UDP).0;
+    assert!(matches!(ratio(&mut world, FROM, &first), (401, r) if r <= 3.15));
     let stale = world.unsigned(addr("192.0.2.1:2"), "alice", REFRESH, &[]).integrity(&key("alice")).0;
     assert!(matches!(ratio(&mut world, FROM, &stale), (438, r) if r <= 1.2));
 }

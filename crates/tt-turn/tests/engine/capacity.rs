@@ -59,7 +59,7 @@ impl Ground {
         }
     }
 
-    fn nonce(&mut self, flow: &FiveTuple) -> [u8; 35] {
+    fn nonce(&mut self, flow: &FiveTuple) -> [u8; 28] {
         let mut bytes = [0; 20];
         let request = Emitter::begin(&mut bytes, Method::Refresh, Class::Request, [9; 12]).finish().expect("room");
         let reply = self.server.handle_client(self.now, flow, request, &mut self.out, &mut Off);
@@ -69,7 +69,7 @@ impl Ground {
         nonce.try_into().expect("the nonce's length")
     }
 
-    fn ask(&mut self, flow: &FiveTuple, nonce: &[u8; 35], method: Method, fill: impl Fn(&mut Emitter<'_>)) -> bool {
+    fn ask(&mut self, flow: &FiveTuple, nonce: &[u8; 28], method: Method, fill: impl Fn(&mut Emitter<'_>)) -> bool {
         self.count += 1;
         let mut tid = [1; 12];
         tid[..8].copy_from_slice(&self.count.to_be_bytes());

@@ -133,7 +133,7 @@ fn rfc_r076_case_a48_a_token_counts_once_and_for_a_while() {
 
 #[test]
 fn case_a48_guessing_tokens_gets_few_answers() {
-    let quotas = Quotas { error_replies: Budget { per_second: 10, burst: 20 }, ..world::quotas() };
+    let quotas = Quotas { token_guesses: Budget { per_second: 10, burst: 20 }, ..world::quotas() };
     let mut world = world_with_pair(quotas);
     let made = token(&reserve(&mut world, addr(FROM)));
     let nonce_request = world.unsigned(addr(OTHER), "alice", ALLOCATE, &[(TRANSPORT, UDP.to_vec())]);
@@ -148,7 +148,7 @@ fn case_a48_guessing_tokens_gets_few_answers() {
         }
         match world.client(addr(OTHER), &writer.integrity(&key("alice")).0) {
             Out::Drop(reason) => {
-                assert_eq!(reason, DropReason::ErrorBudget);
+                assert_eq!(reason, DropReason::TokenBudget);
                 dropped += 1;
             }
             out @ (Out::Reply(_)

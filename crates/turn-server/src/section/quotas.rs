@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use tt_turn::config::Capacity;
 use tt_turn::shared::{Budget, Quotas};
 
+/// The burst of error replies to one source, in seconds of their rate.
+const SOURCE_BURST_S: u32 = 4;
+
 /// Quotas of each user, each allocation and each source. An absent key has its default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -18,14 +21,17 @@ pub struct QuotasSection {
     pub permissions_per_allocation: Option<NonZero<u32>>,
     /// Live channels of one allocation.
     pub channels_per_allocation: Option<NonZero<u32>>,
-    /// Error replies per second to one unauthenticated source.
-    pub error_replies_per_second: Option<u32>,
-    /// Burst of error replies to one unauthenticated source.
-    pub error_replies_burst: Option<u32>,
+    /// Bytes per second by which unauthenticated error replies over UDP may exceed three times their requests, to all
+    /// sources. Within it sources have no limit.
+    pub error_excess_bytes_per_second: Option<u32>,
+    /// The same bytes per second to one source once the total is used up; four times as many at once.
+    pub error_excess_bytes_per_source: Option<u32>,
     /// Binding responses per second to one source [default: unlimited].
     pub binding_replies_per_second: Option<u32>,
     /// Burst of Binding responses to one source [default: the number per second].
     pub binding_replies_burst: Option<u32>,
+    /// Length of the prefix that makes an IPv6 source, bits.
+    pub ipv6_prefix_bits: Option<u8>,
 }
 
 /// Limits of one allocation.
@@ -49,17 +55,20 @@ impl QuotasSection {
     #[must_use]
     pub fn quotas(&self) -> Quotas {
         let default = Quotas::default();
-        let errors = default.error_replies;
+        let total = self.error_excess_bytes_per_second;
+        let per_source = self.error_excess_bytes_per_source;
         let per_second = self.binding_replies_per_second;
         Quotas {
             allocations_per_user: self.user_allocations.map_or(default.allocations_per_user, NonZero::get),
             bytes_per_second_per_user: self
                 .user_bytes_per_second
                 .map_or(default.bytes_per_second_per_user, NonZero::get),
-            error_replies: Budget {
-                per_second: self.error_replies_per_second.unwrap_or(errors.per_second),
-                burst: self.error_replies_burst.unwrap_or(errors.burst),
-            },
+            error_excess: total.map_or(default.error_excess, |per_second| Budget { per_second, burst: per_second }),
+            error_excess_per_source: per_source.map_or(default.error_excess_per_source, |per_second| Budget {
+                per_second,
+                burst: per_second.saturating_mul(SOURCE_BURST_S),
+            }),
+            ipv6_prefix_bits: self.ipv6_prefix_bits.unwrap_or(default.ipv6_prefix_bits),
             binding_replies: per_second.map_or(default.binding_replies, |per_second| Budget {
                 per_second,
                 burst: self.binding_replies_burst.unwrap_or(per_second),
@@ -87,10 +96,11 @@ impl QuotasSection {
             user_bytes_per_second: NonZero::new(quotas.bytes_per_second_per_user).filter(|most| most.get() != u64::MAX),
             permissions_per_allocation: NonZero::new(caps.permissions),
             channels_per_allocation: NonZero::new(caps.channels),
-            error_replies_per_second: Some(quotas.error_replies.per_second),
-            error_replies_burst: Some(quotas.error_replies.burst),
+            error_excess_bytes_per_second: Some(quotas.error_excess.per_second),
+            error_excess_bytes_per_source: Some(quotas.error_excess_per_source.per_second),
             binding_replies_per_second: binding.map(|budget| budget.per_second),
             binding_replies_burst: binding.map(|budget| budget.burst),
+            ipv6_prefix_bits: Some(quotas.ipv6_prefix_bits),
         }
     }
 }

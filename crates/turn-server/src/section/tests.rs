@@ -37,15 +37,18 @@ fn every_quota_is_copied_to_its_own_field() {
         user_bytes_per_second: NonZero::new(22),
         permissions_per_allocation: NonZero::new(23),
         channels_per_allocation: NonZero::new(24),
-        error_replies_per_second: Some(25),
-        error_replies_burst: Some(26),
+        error_excess_bytes_per_second: Some(25),
+        error_excess_bytes_per_source: Some(26),
         binding_replies_per_second: Some(27),
         binding_replies_burst: Some(28),
+        ipv6_prefix_bits: Some(29),
     };
     let (quotas, caps) = (section.quotas(), section.caps());
     assert_eq!((quotas.allocations_per_user, quotas.bytes_per_second_per_user), (21, 22));
     assert_eq!((caps.permissions, caps.channels), (23, 24));
-    assert_eq!((quotas.error_replies.per_second, quotas.error_replies.burst), (25, 26));
+    assert_eq!((quotas.error_excess.per_second, quotas.error_excess.burst), (25, 25));
+    assert_eq!((quotas.error_excess_per_source.per_second, quotas.error_excess_per_source.burst), (26, 104));
+    assert_eq!(quotas.ipv6_prefix_bits, 29);
     assert_eq!((quotas.binding_replies.per_second, quotas.binding_replies.burst), (27, 28));
     assert_eq!(QuotasSection::of(&quotas, caps), section);
 }

@@ -29,6 +29,16 @@ pub(super) enum Done {
     Drop(DropReason),
 }
 
+impl Done {
+    /// Bytes of a response, 0 of anything else.
+    pub(super) fn reply_len(&self) -> usize {
+        match self {
+            Self::Reply { bytes, .. } => bytes.len(),
+            Self::ToPeer { .. } | Self::ToClient { .. } | Self::HandOver(_) | Self::Drop(_) => 0,
+        }
+    }
+}
+
 /// How much a worker holds: what unauthenticated input must not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tables {
@@ -64,12 +74,16 @@ impl Host {
             config.password_algorithms = PasswordAlgorithms::Md5;
         }
         config.peer_policy = policy(&[]);
-        let error_replies =
-            rules.error_budget.map_or(Budget::UNLIMITED, |(per_second, burst)| Budget { per_second, burst });
+        let none = Budget { per_second: 0, burst: 0 };
+        let (error_excess, error_excess_per_source) = match rules.error_budget {
+            Some((per_second, burst)) => (none, Budget { per_second, burst }),
+            None => (Budget::UNLIMITED, none),
+        };
         let quotas = Quotas {
             allocations_per_user: rules.allocations_per_user,
             allocations_total: rules.allocations_total,
-            error_replies,
+            error_excess,
+            error_excess_per_source,
             ..Quotas::default()
         };
         let capacity = Capacity {

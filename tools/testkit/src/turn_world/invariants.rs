@@ -36,8 +36,10 @@ pub(super) enum Lesson {
     Nothing,
     /// A request of this user was granted; an Allocate with what it has now.
     Granted(usize, Option<Grant>),
-    /// An error went to a stranger, perhaps with a nonce, or to somebody who guesses at tokens.
+    /// An error went to a stranger, perhaps with a nonce.
     Refused(Option<Vec<u8>>),
+    /// This user guessed a wrong token.
+    Guessed(usize),
 }
 
 /// One datagram's arrival, as far as the checks are concerned.
@@ -190,7 +192,7 @@ fn answer(
         }
         None if code == 0 => Ok(Lesson::Nothing),
         None => Ok(Lesson::Refused(reply.get(wire::NONCE).map(<[u8]>::to_vec))),
-        Some(_) if code == 508 && codes.is_guess => Ok(Lesson::Refused(None)),
+        Some(Proven { user, .. }) if code == 508 && codes.is_guess => Ok(Lesson::Guessed(user)),
         Some(_) if code != 0 => Ok(Lesson::Nothing),
         Some(Proven { user, .. }) => granted(delivery, model, user, (&request, &reply)),
     }

@@ -234,6 +234,8 @@ pub(super) struct Model {
     held_by_worker: Vec<u32>,
     nonces: BTreeMap<SocketAddr, Vec<Issued>>,
     buckets: BTreeMap<IpAddr, Bucket>,
+    /// Of wrong tokens, by user.
+    guesses: Vec<Bucket>,
     /// As if all addresses shared one.
     all_buckets: Bucket,
     pub(super) seen: BTreeSet<Flow>,
@@ -273,6 +275,7 @@ impl Model {
             held_by_worker: vec![0; workers],
             nonces: BTreeMap::new(),
             buckets: BTreeMap::new(),
+            guesses: vec![Bucket::default(); users],
             all_buckets: Bucket::default(),
             seen: BTreeSet::new(),
             wall_jump_ns: 0,
@@ -288,6 +291,7 @@ impl Model {
         let fresh = Self::new(self.rules, 0, self.pools.len() as u16);
         let before = std::mem::replace(self, fresh);
         self.held_by_user = vec![0; users.len()];
+        self.guesses = vec![Bucket::default(); users.len()];
         self.users = users;
         self.seen = before.seen;
         self.wall_jump_ns = before.wall_jump_ns;
@@ -360,10 +364,11 @@ impl Model {
         }
     }
 
-    /// Errors to strangers have a budget: silence is right where it may be spent.
+    /// What errors to strangers exceed three times their requests by has a budget: silence is right where it may be
+    /// spent. A request with credentials is long enough, and over a stream the client is proven.
     fn unproven(&self, now: Nanos, flow: &Flow, codes: Codes) -> Codes {
         let is_error = !codes.allow(0);
-        Codes { or_silence: is_error && self.budget_may_be_spent(now, flow.client.ip()), ..codes }
+        Codes { or_silence: is_error && self.may_be_held_back(now, flow), ..codes }
     }
 
     /// RFC 8489 section 9.2.4, in its order.
@@ -375,7 +380,7 @@ impl Model {
         let (true, Some(realm), Some(nonce)) =
             (name.is_some() || hash.is_some(), message.get(wire::REALM), message.get(wire::NONCE))
         else {
-            return self.unproven(now, flow, Codes::one(400));
+            return Codes::one(400);
         };
         let (list, choice) = (message.get(wire::PASSWORD_ALGORITHMS), message.get(wire::PASSWORD_ALGORITHM));
         let chosen = [Algorithm::Md5, Algorithm::Sha256].into_iter().find(|known| choice == Some(&known.value()));
@@ -385,7 +390,7 @@ impl Model {
             // A nonce without the feature offers no algorithms.
             chosen if !offers_algorithms(nonce) => chosen.unwrap_or(Algorithm::Md5),
             Some(chosen) if self.rules.offers_sha256 && list == Some(OFFER) => chosen,
-            Some(_) | None => return self.unproven(now, flow, Codes::one(400)),
+            Some(_) | None => return Codes::one(400),
         };
         let user = self.users.iter().position(|user| match name {
             Some(name) => user.name == name,
@@ -393,7 +398,7 @@ impl Model {
         });
         let is_signed = |user: &usize| message.is_signed_by(self.users[*user].keys.of(algorithm));
         let Some(user) = user.filter(|user| realm == REALM.as_bytes() && is_signed(user)) else {
-            return self.unproven(now, flow, Codes::one(401));
+            return Codes::one(401);
         };
         let proven = Some(Proven { user, algorithm, is_modern });
         let decided = || match unknown_required(message) {
@@ -401,7 +406,7 @@ impl Model {
             false => self.decide(now, worker, flow, user, message),
         };
         match self.nonce(now, flow.client, nonce) {
-            Alive::No => self.unproven(now, flow, Codes::one(438)),
+            Alive::No => Codes::one(438),
             Alive::Maybe => Codes { user: proven, or_silence: true, ..decided().and(438) },
             Alive::Yes => Codes { user: proven, ..decided() },
         }

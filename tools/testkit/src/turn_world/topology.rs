@@ -109,7 +109,7 @@ pub(super) struct Rules {
     pub(super) allocations: u32,
     pub(super) permissions: u32,
     pub(super) channels: u32,
-    /// Unauthenticated error replies to one address: a second, and at once.
+    /// Bytes of unauthenticated error replies beyond three times the request, to one address: a second, and at once.
     pub(super) error_budget: Option<(u32, u32)>,
     /// How long a relay rests behind an allocation.
     pub(super) rest_s: u64,
@@ -247,7 +247,7 @@ fn rules(draw: &mut Draw, features: &Features, clients: u32, workers: u16) -> Ru
         permissions: if tight { allocations } else { room * 8 },
         channels: if tight { allocations } else { room * 8 },
         // A crowd behind few addresses would have to wait for its nonces.
-        error_budget: (features.budget && clients <= 100).then_some((10, 256)),
+        error_budget: (features.budget && clients <= 100).then_some((320, 8_192)),
         rest_s: draw.pick(&[0, 1, 10]),
         offers_sha256: draw.chance(3, 4),
         keeps_nonce_key: draw.chance(1, 2),

@@ -321,8 +321,16 @@ impl<'s> World<'s> {
                 if let Some(nonce) = nonce {
                     self.model.learn_nonce(self.now, flow.client, &nonce);
                 }
-                if !self.model.spend(self.now, flow.client.ip()) {
+                let answered = done.iter().map(Done::reply_len).sum();
+                if !self.model.spend(self.now, &place, (bytes.len(), answered)) {
                     let what = format!("more error replies to {} than the budget has", flow.client.ip());
+                    return Err(Failure { invariant: 4, what, at: self.now });
+                }
+            }
+            Lesson::Guessed(user) => {
+                self.tally.refused += 1;
+                if !self.model.spend_guess(self.now, user) {
+                    let what = format!("user {user} has guessed at more tokens than the budget has");
                     return Err(Failure { invariant: 4, what, at: self.now });
                 }
             }

@@ -79,7 +79,7 @@ impl Model {
                 fits = pool.values().any(|found| found.addr.is_ipv4() == is_ipv4 && found.partner.is_some());
             }
             Wanted::Reserved(token) => {
-                let or_silence = self.budget_may_be_spent(now, flow.client.ip());
+                let or_silence = self.guess_may_be_held_back(now);
                 let guess = Codes { is_guess: true, or_silence, ..Codes::one(508) };
                 let held = self.reservations.get(&token).map(|held| (held, held.alive(now)));
                 match held {

@@ -7,7 +7,7 @@ use tt_model::Nanos;
 
 use super::{
     Alive, Bucket, CHANNEL_LIFETIME, Claim, Flow, LATE, Leg, Model, PERMISSION_LIFETIME, RelayPlace, Reservation,
-    Waiting, place,
+    Waiting, alive, place,
 };
 use crate::turn_world::wire::{self, Reading};
 
@@ -305,34 +305,66 @@ impl Model {
         self.families[worker][usize::from(addr.is_ipv6())] = true;
     }
 
-    /// Whether the budget of error replies of `ip`, or of an address that shares its bucket, may be spent.
-    pub(super) fn budget_may_be_spent(&self, now: Nanos, ip: IpAddr) -> bool {
+    /// Whether a reply without credentials to a flow may find its budget, or that of an address that shares its bucket,
+    /// used up.
+    pub(super) fn may_be_held_back(&self, now: Nanos, flow: &Flow) -> bool {
         let Some((per_second, burst)) = self.rules.error_budget else { return false };
+        let is_live = self.claims.get(flow).is_some_and(|claim| alive(claim.expires(), now) == Alive::Yes);
+        if flow.transport != UDP || is_live {
+            return false;
+        }
         let interval = Nanos::PER_SECOND / u64::from(per_second);
         let depth = interval * u64::from(burst);
         let taken = |bucket: &Bucket| bucket.saturating_sub(now).0;
+        let ip = flow.client.ip();
         let others: u64 =
             self.buckets.iter().filter(|(of, _)| **of != network(ip)).map(|(_, bucket)| taken(bucket)).sum();
         let own = self.buckets.get(&network(ip)).map_or(0, taken);
         // Addresses that share a bucket share its rate too: together they recover more slowly than each alone.
         let slack = if taken(&self.all_buckets) + interval > depth { depth / 4 } else { 0 };
-        own + others + slack + interval > depth
+        own + others + slack + interval * EXCESS_MAX > depth
     }
 
     /// An error reply went to a stranger; false where there cannot have been budget for it.
-    pub(in super::super) fn spend(&mut self, now: Nanos, ip: IpAddr) -> bool {
+    pub(in super::super) fn spend(&mut self, now: Nanos, flow: &Flow, (asked, answered): (usize, usize)) -> bool {
         let Some((per_second, burst)) = self.rules.error_budget else { return true };
+        let excess = answered.saturating_sub(3 * asked) as u64;
+        // Where the claim has ended at about this time, the server may have seen it or not.
+        if excess == 0 || flow.transport != UDP || self.claims.contains_key(flow) {
+            return true;
+        }
         let interval = Nanos::PER_SECOND / u64::from(per_second);
         if self.buckets.len() > 4_096 {
             self.buckets.retain(|_, bucket| *bucket > now);
         }
-        self.all_buckets = self.all_buckets.max(now).saturating_add(Nanos(interval));
-        let bucket = self.buckets.entry(network(ip)).or_default();
-        let full_at = (*bucket).max(now).saturating_add(Nanos(interval));
+        self.all_buckets = self.all_buckets.max(now).saturating_add(Nanos(interval * excess));
+        let bucket = self.buckets.entry(network(flow.client.ip())).or_default();
+        let full_at = (*bucket).max(now).saturating_add(Nanos(interval * excess));
         *bucket = full_at;
         full_at.saturating_sub(now).0 <= interval * u64::from(burst)
     }
+
+    /// Whether the answer to a wrong token may find its user's budget, or that of another with its bucket, used up.
+    pub(super) fn guess_may_be_held_back(&self, now: Nanos) -> bool {
+        let taken: u64 = self.guesses.iter().map(|bucket| bucket.saturating_sub(now).0).sum();
+        taken + 2 * GUESS_INTERVAL > GUESS_INTERVAL * GUESS_BURST
+    }
+
+    /// A user guessed a wrong token; false where there cannot have been budget for it.
+    pub(in super::super) fn spend_guess(&mut self, now: Nanos, user: usize) -> bool {
+        let full_at = self.guesses[user].max(now).saturating_add(Nanos(GUESS_INTERVAL));
+        self.guesses[user] = full_at;
+        full_at.saturating_sub(now).0 <= GUESS_INTERVAL * GUESS_BURST
+    }
 }
+
+/// The most bytes that an error reply without credentials has beyond three times its request.
+const EXCESS_MAX: u64 = 64;
+/// The transport of a [`Flow`].
+const UDP: u8 = 0;
+/// Answers to wrong tokens of one user: ten a second, and 256 at once.
+const GUESS_INTERVAL: u64 = Nanos::PER_SECOND / 10;
+const GUESS_BURST: u64 = 256;
 
 /// Whose budget: an IPv4 address, or the first half of an IPv6 address.
 fn network(ip: IpAddr) -> IpAddr {
