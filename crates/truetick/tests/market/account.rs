@@ -54,11 +54,11 @@ fn own_orders_come_after_a_login_at_every_simulated_venue() {
     let running = market::start(MarketConfig { feeds, sample_one_in: 8, ..MarketConfig::default() }).unwrap();
     let reader = running.reader();
     for (index, (venue, ..)) in VENUES.into_iter().enumerate() {
-        let told = || reader.counters(index).order_updates >= 10;
-        assert!(reader.wait(SOON, told), "{}: {:?}", venue.name(), reader.status(index));
+        let received = || reader.counters(index).order_updates >= 10;
+        assert!(reader.wait(SOON, received), "{}: {:?}", venue.name(), reader.status(index));
         assert_eq!(reader.status(index).refusals, [], "{}", venue.name());
     }
-    assert!(reader.wait(SOON, || reader.all_verified()), "books are proved beside it");
+    assert!(reader.wait(SOON, || reader.all_verified()), "books are verified meanwhile");
     running.stop();
     for (index, (venue, ..)) in VENUES.into_iter().enumerate() {
         let counters = reader.counters(index);
@@ -74,7 +74,7 @@ fn own_orders_come_after_a_login_at_every_simulated_venue() {
 }
 
 #[test]
-fn a_refused_login_is_told_in_the_venues_words_and_costs_the_books_nothing() {
+fn a_rejected_login_reports_the_venues_error_and_books_continue() {
     let sim = simulator();
     let folder = tempfile::tempdir().unwrap();
     for venue in VENUES {
@@ -90,8 +90,8 @@ fn a_refused_login_is_told_in_the_venues_words_and_costs_the_books_nothing() {
         let running = market::start(config).unwrap();
         let reader = running.reader();
         assert!(reader.wait(SOON, || reader.all_verified()), "{}: {:?}", venue.0.name(), reader.status(0));
-        let told = || !reader.status(0).refusals.is_empty();
-        assert!(reader.wait(SOON, told), "{}: {:?}", venue.0.name(), reader.status(0));
+        let received = || !reader.status(0).refusals.is_empty();
+        assert!(reader.wait(SOON, received), "{}: {:?}", venue.0.name(), reader.status(0));
         let status = reader.status(0);
         let words = match venue.1 {
             SimVenue::BinanceSpot => "Signature for this request is not valid",
@@ -103,7 +103,7 @@ fn a_refused_login_is_told_in_the_venues_words_and_costs_the_books_nothing() {
         };
         assert_eq!((status.refusals.len(), status.refusals[0].subject.as_str()), (1, "account"), "{status:?}");
         assert!(status.refusals[0].reason.contains(words), "{}: {status:?}", venue.0.name());
-        assert!(!format!("{status:?}").contains(secret), "a secret is told");
+        assert!(!format!("{status:?}").contains(secret), "a secret is printed");
         // Neither the books nor the login are tried again and again.
         assert!(reader.wait(SOON, || reader.counters(0).deltas > 500));
         assert_eq!((reader.status(0).connections, reader.counters(0).order_updates), (1, 0), "{}", venue.0.name());
@@ -130,7 +130,7 @@ fn the_doctor_logs_in() {
         let steps = shown.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let login = steps.into_iter().find(|step| step["step"] == "login").unwrap();
         assert_eq!(login["outcome"], outcome, "{login}");
-        assert!(!shown.contains(secret) || secret == "wrong", "a secret is told");
+        assert!(!shown.contains(secret) || secret == "wrong", "a secret is printed");
     }
     fs::set_permissions(folder.path().join("account.toml"), fs::Permissions::from_mode(0o644)).unwrap();
     let path = folder.path().join("account.toml");

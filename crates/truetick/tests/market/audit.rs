@@ -77,7 +77,7 @@ fn captures_of_binance_agree_with_their_tickers() {
 }
 
 #[test]
-fn captures_of_many_symbols_join_the_answers_beside_them() {
+fn captures_of_many_symbols_join_the_responses_of_their_http_file() {
     let Some(folder) = require_captures() else { return };
     for (file, venue, deltas) in [("spot_multi.ws", "binance_spot", 176), ("usdm_multi.ws", "binance_usdm", 756)] {
         let (value, status) = audit(&[&folder.join("binance").join(file)], &[]);
@@ -198,7 +198,7 @@ fn what_was_done_to_a_recording_is_found_by_name() {
             records.retain(|record| !record.payload.starts_with(b"{\"lastUpdateId\""))
         }),
         ("crossed", |records, _, _| {
-            // Where a ticker stands beside the update, it is the ticker that tells.
+            // If a ticker has the same update id, the ticker detects it.
             let is_ticker = |at: usize| records[at].payload.windows(10).any(|text| text == b"bookTicker");
             let lone = books(records).into_iter().find(|at| !is_ticker(at - 1) && !is_ticker(at + 1));
             let at = lone.unwrap();
@@ -257,18 +257,18 @@ fn a_wrong_digit_is_found_by_ticker_or_checksum() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_a_status_of_its_own() {
+fn rejects_files_that_are_no_recording_with_status_2() {
     let folder = TempDir::new().unwrap();
-    let (absent, text, nobody) =
-        (folder.path().join("absent"), folder.path().join("text"), folder.path().join("nobody"));
+    let (absent, text, unknown) =
+        (folder.path().join("absent"), folder.path().join("text"), folder.path().join("unknown"));
     fs::write(&text, "dear diary").unwrap();
-    fs::write(&nobody, "17 {\"a\":1}\n18 {\"a\":2}\n").unwrap();
-    for path in [&absent, &text, &nobody] {
+    fs::write(&unknown, "17 {\"a\":1}\n18 {\"a\":2}\n").unwrap();
+    for path in [&absent, &text, &unknown] {
         let (value, status) = audit(&[path], &[]);
         assert_eq!((status, &value["right"]), (2, &Value::Bool(false)), "{value}");
         assert!(value["unreadable"].is_string(), "{value}");
     }
-    // Beside one that is right, too.
+    // Together with a valid one, too.
     let right = recordings().join("kraken_btcusd_depth25.cbcap");
     assert_eq!(audit(&[&right, &text], &[]).1, 2);
 }
@@ -309,7 +309,7 @@ fn our_own_recording_is_right_and_without_an_update_it_is_not() {
     if std::env::var_os("TRUETICK_RECORD").is_some() {
         fs::write(recordings().join(LACKING), lacking()).unwrap();
     }
-    assert!(fs::read(recordings().join(LACKING)).unwrap() == lacking(), "TRUETICK_RECORD=1 makes it anew");
+    assert!(fs::read(recordings().join(LACKING)).unwrap() == lacking(), "TRUETICK_RECORD=1 writes it again");
     let (value, status) = audit(&[&recordings().join(WHOLE)], &[]);
     assert_eq!((status, found(&value)), (0, Vec::new()), "{value}");
     assert_eq!(value["feeds"].as_array().unwrap().len(), 3);

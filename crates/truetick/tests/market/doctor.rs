@@ -65,15 +65,15 @@ fn the_built_in_simulator_is_examined_and_shown() {
         &["--venue", "kraken", "--seconds", "0"],
     ] {
         let output = run(arguments);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
-        let is_line = told.lines().count() == 1 || told.starts_with("error: invalid value");
-        assert!(is_line && output.stdout.is_empty(), "{arguments:?}: {told}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        let is_line = message.lines().count() == 1 || message.starts_with("error: invalid value");
+        assert!(is_line && output.stdout.is_empty(), "{arguments:?}: {message}");
     }
 }
 
 #[test]
-fn a_refused_port_and_an_unknown_name_are_told_apart() {
+fn distinguishes_a_refused_port_from_an_unknown_name() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let refused = format!("ws://{free}/stream");
     let unknown = "ws://venue.invalid/stream".to_owned();
@@ -97,7 +97,7 @@ fn a_symbol_that_is_not_listed_and_a_depth_that_is_refused_are_named() {
     let url = address(&sim, Venue::Kraken, "/v2");
     let failed = Patient::visit(&["--venue", "kraken", "--url", &url, "--symbols", "BTCUSD"]).failure("instruments");
     assert!(failed["text"].as_str().unwrap().contains("BTCUSD"), "{failed}");
-    assert!(failed["advice"].as_str().unwrap().contains("BTC/USD"), "what is meant is told: {failed}");
+    assert!(failed["advice"].as_str().unwrap().contains("BTC/USD"), "the advice names it: {failed}");
     let failed = Patient::visit(&["--venue", "kraken", "--url", &url, "--depth", "27"]).failure("subscribe");
     assert!(failed["text"].as_str().unwrap().contains("Subscription depth not supported"), "{failed}");
     assert!(failed["advice"].as_str().unwrap().contains("[10, 25, 100, 500, 1000]"), "{failed}");

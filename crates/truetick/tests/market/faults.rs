@@ -25,7 +25,7 @@ const VENUES: [Venue; 6] =
 struct Simulator {
     child: Child,
     feeds: Vec<FeedConfig>,
-    /// Faults that it told of, by venue.
+    /// Reported faults, by venue.
     caused: Arc<[AtomicU64; VENUES.len()]>,
 }
 
@@ -38,8 +38,8 @@ impl Simulator {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut told = lines.map_while(Result::ok).map(|line| serde_json::from_str::<Value>(&line).unwrap());
-        let feeds = told.by_ref().take(VENUES.len()).zip(VENUES).map(|(line, venue)| {
+        let mut reports = lines.map_while(Result::ok).map(|line| serde_json::from_str::<Value>(&line).unwrap());
+        let feeds = reports.by_ref().take(VENUES.len()).zip(VENUES).map(|(line, venue)| {
             assert_eq!(line["venue"], venue.name());
             let symbols = vec![line["symbols"][0].as_str().unwrap().to_owned()];
             let mut feed = FeedConfig::at(venue, line["streams"].as_str().unwrap().parse().unwrap(), symbols);
@@ -51,7 +51,7 @@ impl Simulator {
         let caused: Arc<[AtomicU64; VENUES.len()]> = Arc::default();
         let (counts, kind) = (Arc::clone(&caused), kind.to_owned());
         thread::spawn(move || {
-            for line in told.filter(|line| line["fault"] == kind) {
+            for line in reports.filter(|line| line["fault"] == kind) {
                 let at = VENUES.iter().position(|venue| line["venue"] == venue.name()).unwrap();
                 counts[at].fetch_add(1, Relaxed);
             }
@@ -177,7 +177,7 @@ fn silent_venues_are_left_and_found_again() {
 }
 
 #[test]
-fn numbers_that_begin_anew_are_another_epoch_where_the_venue_has_any() {
+fn restarted_numbers_are_a_new_epoch_if_the_venue_has_epochs() {
     noticed("reset", true, |seen| match seen.venue {
         Venue::Okx | Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse | Venue::Deribit => {
             seen.counters.epochs > 0

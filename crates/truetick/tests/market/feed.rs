@@ -182,7 +182,7 @@ fn counters_close_when_a_feed_stops() {
         assert_eq!(counters.frames, status.frames + status.snapshots, "every frame that arrived was handed in");
     }
     for listed in reader.instruments() {
-        assert_eq!(proof(&reader, listed), Proof::Stale, "a book that nobody follows is not proved");
+        assert_eq!(proof(&reader, listed), Proof::Stale, "a book that is not followed is not verified");
     }
     let times = reader.times();
     for row in [market::Row::EndToEnd, market::Row::StateBookDelta, market::Row::Parse] {
@@ -241,7 +241,7 @@ fn a_dropped_binance_frame_makes_the_book_stale_and_is_mended_by_one_resync() {
         let after = reader.counters(0);
         assert_eq!((after.gaps - before.gaps, after.resyncs - before.resyncs), (1, 1));
         assert_eq!(reader.status(0).snapshots_failed, 1);
-        assert_eq!(reader.status(0).connections, 1, "a gap is no reason to connect anew");
+        assert_eq!(reader.status(0).connections, 1, "a gap is no reason to reconnect");
         running.stop();
         sim.stop();
     }
@@ -316,11 +316,11 @@ fn okx_joins_by_rest_and_has_its_candles_from_a_second_socket() {
     assert!(reader.wait(SOON, || reader.status(0).snapshots >= 2), "not by REST: {:?}", reader.status(0));
     assert_eq!((sim.stats(SimVenue::Okx).open, reader.status(0).connections), (2, 1));
     let minute = 1;
-    let told = || {
+    let message = || {
         let of = |listed: &Instrument| reader.board(listed.id).and_then(|(board, id)| board.venue_candle(id, minute));
         reader.instruments().iter().all(|listed| of(listed).is_some_and(|candle| candle.high_px.mantissa > 0))
     };
-    assert!(reader.wait(SOON, told), "{:?}", reader.counters(0));
+    assert!(reader.wait(SOON, message), "{:?}", reader.counters(0));
     // A gap asks for another snapshot by REST.
     let snapshots = reader.status(0).snapshots;
     sim.fault(SimVenue::Okx, 0, Fault::Drop);
@@ -337,16 +337,17 @@ fn okx_joins_by_rest_and_has_its_candles_from_a_second_socket() {
 }
 
 #[test]
-fn what_a_venue_does_not_have_is_told_before_it_is_asked() {
+fn reports_what_a_venue_lacks_before_requesting_it() {
     let sim = simulator(1, 0.0);
     let mut without = feed(&sim, Venue::Kraken);
     without.also = vec![TopicKind::Liquidations];
     let mut by_rest = feed(&sim, Venue::Kraken);
     by_rest.join_by_rest = true;
-    for (config, told) in [(without, "kraken has no topic liquidations"), (by_rest, "kraken has no snapshots by REST")]
+    for (config, message) in
+        [(without, "kraken has no topic liquidations"), (by_rest, "kraken has no snapshots by REST")]
     {
         let refused = market::start(MarketConfig { feeds: vec![config], ..MarketConfig::default() }).unwrap_err();
-        assert!(refused.to_string().contains(told), "{refused}");
+        assert!(refused.to_string().contains(message), "{refused}");
     }
     assert_eq!(sim.stats(SimVenue::Kraken).opened, 0);
     sim.stop();
@@ -365,8 +366,8 @@ fn own_orders_arrive_and_mark_prices_value_a_position() {
     let running = follow(vec![spot, usdm]);
     let reader = running.reader();
     let perpetual = reader.instruments()[1].id;
-    let told = || (0..2).all(|feed| reader.counters(feed).order_updates > 10) && reader.counters(1).mark_prices > 0;
-    assert!(reader.wait(SOON, told), "{:?}", reader.counters(1));
+    let message = || (0..2).all(|feed| reader.counters(feed).order_updates > 10) && reader.counters(1).mark_prices > 0;
+    assert!(reader.wait(SOON, message), "{:?}", reader.counters(1));
     let (board, _) = reader.board(perpetual).unwrap();
     let whole = |decimal: Decimal| decimal.mantissa as f64 / 10_f64.powi(i32::from(decimal.decimals));
     let valued = reader.wait(SOON, || {
@@ -390,7 +391,7 @@ fn own_orders_arrive_and_mark_prices_value_a_position() {
 }
 
 #[test]
-fn case_m31_what_the_venue_refuses_is_told_by_symbol() {
+fn case_m31_reports_rejected_subscriptions_by_symbol() {
     let sim = simulator(2, 0.0);
     let mut config = feed(&sim, Venue::Kraken);
     config.depth = 27;
@@ -461,7 +462,7 @@ impl Client {
     /// The next line of which `is_it` holds.
     fn line(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
         let lines = self.printed.by_ref().map(|line| serde_json::from_str(&line.unwrap()).unwrap());
-        lines.into_iter().find(is_it).expect("it goes on until it is told")
+        lines.into_iter().find(is_it).expect("it runs until it is reported")
     }
 }
 
@@ -478,9 +479,9 @@ fn a_venue_that_comes_later_is_waited_for() {
         // A port that was free a moment ago.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut client = Client::start(venue, symbol, &format!("ws://127.0.0.1:{port}{path}"));
-        let told = client.line(|line| line["connected"] == false);
-        assert!(told["last_error"].as_str().unwrap().contains("refused"), "{told}");
-        assert!((1..=30_000).contains(&told["retry_in_ms"].as_u64().unwrap()), "{told}");
+        let message = client.line(|line| line["connected"] == false);
+        assert!(message["last_error"].as_str().unwrap().contains("refused"), "{message}");
+        assert!((1..=30_000).contains(&message["retry_in_ms"].as_u64().unwrap()), "{message}");
         let mut ports = [0; sim::Venue::COUNT];
         ports[if venue == "kraken" { sim::Venue::Kraken } else { sim::Venue::BinanceSpot } as usize] = port;
         let config = sim::Config { ports, instruments: 1, rate_hz: 200.0, ..sim::Config::default() };
@@ -495,7 +496,7 @@ fn a_venue_that_comes_later_is_waited_for() {
 fn a_venue_that_will_never_be_there_is_not_waited_for() {
     let sim = simulator(1, 0.0);
     let (spot, kraken) = (sim.address(SimVenue::BinanceSpot), sim.address(SimVenue::Kraken));
-    for (venue, symbol, url, told) in [
+    for (venue, symbol, url, message) in [
         ("binance-spot", "BTCUSDT", "ftp://127.0.0.1/stream".to_owned(), "ftp is no scheme"),
         ("binance-spot", "NOPEUSDT", format!("ws://{spot}/stream"), "400 Bad Request"),
         ("kraken", "NOPE/USD", format!("ws://{kraken}/v2"), "kraken does not list NOPE/USD"),
@@ -506,7 +507,7 @@ fn a_venue_that_will_never_be_there_is_not_waited_for() {
         let ended = command.output().unwrap();
         let error = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(1), "{error}");
-        assert!(error.lines().count() == 1 && error.contains(told), "{error}");
+        assert!(error.lines().count() == 1 && error.contains(message), "{error}");
     }
     sim.stop();
 }
@@ -520,8 +521,8 @@ fn a_depth_is_the_venues_usual_one_or_one_that_it_has() {
         client.line(|line| line["proof"] == "crc" || line["proof"] == "sequence" || line["proof"] == "oracle");
     }
     sim.stop();
-    // Nobody is there: what the venue has not is refused before it is looked for.
-    for (venue, depth, told) in [
+    // No venue listens: unsupported options are rejected before connecting.
+    for (venue, depth, message) in [
         ("bybit-linear", "25", "market: bybit_linear has no depth 25: 1, 50, 200, 1000"),
         ("kraken", "50", "market: kraken has no depth 50: 10, 25, 100, 500, 1000"),
         ("deribit", "10", "market: deribit is asked for no depth"),
@@ -530,7 +531,7 @@ fn a_depth_is_the_venues_usual_one_or_one_that_it_has() {
         for first in [&["market"][..], &["record", "--out", "/nowhere/at/all"][..]] {
             let ended = Command::new(env!("CARGO_BIN_EXE_truetick")).args(first).args(asked).output().unwrap();
             let error = String::from_utf8(ended.stderr).unwrap();
-            assert!(ended.status.code() == Some(1) && error.contains(told), "{error}");
+            assert!(ended.status.code() == Some(1) && error.contains(message), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is recorded goes in again and comes to the same: after faults of the venue, after a kill, on a full disk.
+//! A replay reaches the recorded state: after faults of the venue, after a kill, on a full disk.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -119,7 +119,7 @@ fn record_a_bad_day(path: &Path) {
 }
 
 #[test]
-fn case_m45_a_replay_comes_to_the_state_of_the_live_engine_each_time() {
+fn case_m45_a_replay_reaches_the_state_of_the_live_engine_each_time() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("day.ttj");
     record_a_bad_day(&path);
@@ -149,12 +149,16 @@ fn a_recording_of_two_sockets_and_a_join_by_rest_is_audited_as_it_was() {
     assert!(reader.wait(SOON, || reader.counters(0).frames > 500));
     running.stop();
     sim.stop();
-    let told = |(head, body): &(RecordHead, Vec<u8>)| {
+    let is_setup = |(head, body): &(RecordHead, Vec<u8>)| {
         let is = |text: &str| String::from_utf8_lossy(body).contains(text);
         (head.kind == RecordKind::Instrument && is("\"join_by_rest\":true"))
             || (head.kind == RecordKind::Opened && is("business"))
     };
-    assert_eq!(records(&path).iter().filter(|record| told(record)).count(), 3, "two instruments and a second socket");
+    assert_eq!(
+        records(&path).iter().filter(|record| is_setup(record)).count(),
+        3,
+        "two instruments and a second socket"
+    );
     let audited = truetick(&["audit", "--json", path.to_str().unwrap()]);
     let text = String::from_utf8(audited.stdout).unwrap();
     assert_eq!(audited.status.code(), Some(0), "{text}");
@@ -163,7 +167,7 @@ fn a_recording_of_two_sockets_and_a_join_by_rest_is_audited_as_it_was() {
 }
 
 #[test]
-fn case_m45_a_recording_without_one_of_its_inputs_is_told_from_the_true_one() {
+fn case_m45_detects_a_recording_without_one_of_its_inputs() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("day.ttj");
     record_a_bad_day(&path);
@@ -221,7 +225,7 @@ fn case_m44_a_killed_recorder_leaves_what_can_be_replayed_and_gone_on_with() {
     // SIGKILL: nothing is flushed, nothing is closed.
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(fs::metadata(&path).unwrap().len() >= written, "what was told as written is there");
+    assert!(fs::metadata(&path).unwrap().len() >= written, "what was reported as written is there");
     let (killed, status) = replayed(&path);
     assert_eq!(status, Some(0), "{killed}");
     let tail = &killed["tail"];
@@ -314,7 +318,7 @@ fn a_lost_connection_is_no_fault_of_the_recording() {
 }
 
 #[test]
-fn runs_tell_what_they_went_through() {
+fn runs_report_their_inputs() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("day.ttj");
     record_a_bad_day(&path);

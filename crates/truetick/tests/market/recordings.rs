@@ -74,7 +74,7 @@ fn krakens_recording_fits_every_checksum() {
     assert_eq!((counters.crc_matches, counters.resyncs, proof), (235, 0, Proof::Crc));
 }
 
-/// The rows of books as they were when the recordings were made a test: a version that comes to other books says why.
+/// The rows of books as they were when the recordings were made a test: a version with other books states the reason.
 #[test]
 fn case_m45_recordings_make_the_books_that_they_always_made() {
     let binance = |name: &str| GzLines::open(&path(name)).unwrap().collect::<Result<Vec<_>, _>>().unwrap();

@@ -24,11 +24,11 @@ fn usage_error(arguments: &[&str]) -> String {
 /// Returns the one line that `arguments` fail with, without the program's name.
 fn refusal(arguments: &[&str], status: i32) -> String {
     let output = truetick(arguments);
-    let told = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {told}");
-    assert_eq!(told.lines().count(), 1, "{arguments:?}: {told}");
+    let output_text = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {output_text}");
+    assert_eq!(output_text.lines().count(), 1, "{arguments:?}: {output_text}");
     assert_eq!(output.stdout, b"", "{arguments:?} printed although it failed");
-    told.trim_end().strip_prefix("truetick: ").expect("the line begins with the program's name").to_owned()
+    output_text.trim_end().strip_prefix("truetick: ").expect("the line begins with the program's name").to_owned()
 }
 
 fn written(folder: &Path, text: &str) -> String {
@@ -49,7 +49,7 @@ fn every_command_explains_itself() {
     let listed = overview.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     // A long explanation goes on below, further in.
     let listed = listed.filter(|line| !line.starts_with("   "));
-    assert_eq!(listed.count(), COMMANDS.len() + 1, "help and nothing else beside the known commands\n{overview}");
+    assert_eq!(listed.count(), COMMANDS.len() + 1, "only help in addition to the known commands\n{overview}");
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn a_configuration_that_is_not_there_is_named() {
             "doctor" => &["--venue", "kraken"],
             _ => &[],
         };
-        let told = refusal(&[&["--config", "no/such/file.toml", command], wanted].concat(), 1);
-        assert!(told.starts_with("cannot read no/such/file.toml: "), "{told}");
+        let output_text = refusal(&[&["--config", "no/such/file.toml", command], wanted].concat(), 1);
+        assert!(output_text.starts_with("cannot read no/such/file.toml: "), "{output_text}");
     }
 }
 
@@ -91,16 +91,16 @@ fn a_configuration_that_is_not_there_is_named() {
 fn an_unknown_key_is_named_with_file_and_line() {
     let folder = tempfile::tempdir().expect("folder");
     let path = written(folder.path(), "[turn]\nrealm = \"example.org\"\nrelms = \"example.org\"\n");
-    let told = refusal(&["serve", "--config", &path], 1);
-    assert!(told.starts_with(&format!("{path}, line 3: unknown field `relms`")), "{told}");
+    let output_text = refusal(&["serve", "--config", &path], 1);
+    assert!(output_text.starts_with(&format!("{path}, line 3: unknown field `relms`")), "{output_text}");
 }
 
 #[test]
 fn what_is_not_toml_is_named_with_its_line() {
     let folder = tempfile::tempdir().expect("folder");
     let path = written(folder.path(), "[turn]\nrealm = \n");
-    let told = refusal(&["turn", "--config", &path], 1);
-    assert!(told.starts_with(&format!("{path}, line 2: ")), "{told}");
+    let output_text = refusal(&["turn", "--config", &path], 1);
+    assert!(output_text.starts_with(&format!("{path}, line 2: ")), "{output_text}");
 }
 
 /// A server that the test started; it does not outlive the test.
@@ -173,7 +173,7 @@ fn a_reader_that_has_gone_is_no_failure() {
         let ended = child.wait_with_output().expect("it ends");
         assert_eq!((ended.status.code(), &ended.stderr[..]), (Some(0), &b""[..]), "{arguments:?}");
     }
-    // Nobody listens at the discard port: there is something to tell at once, and nobody to tell it to.
+    // The discard port is closed: the command prints at once, and its output is closed.
     let (reader, writer) = std::io::pipe().expect("pipe");
     drop(reader);
     let mut market = Command::new(env!("CARGO_BIN_EXE_truetick"));
@@ -186,23 +186,24 @@ fn a_reader_that_has_gone_is_no_failure() {
 fn an_address_in_use_is_named() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
     let addr = taken.local_addr().expect("bound").to_string();
-    let told = refusal(&[&QUIET[..], &["turn", "--listen", &addr]].concat(), 1);
-    assert!(told.contains(&addr) && told.contains("in use"), "{told}");
+    let output_text = refusal(&[&QUIET[..], &["turn", "--listen", &addr]].concat(), 1);
+    assert!(output_text.contains(&addr) && output_text.contains("in use"), "{output_text}");
 
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
     let addr = taken.local_addr().expect("bound").to_string();
-    let told = refusal(&[&QUIET[..], &["turn", "--listen", "127.0.0.1:0", "--http", &addr]].concat(), 1);
-    assert!(told.contains(&addr) && told.contains("in use"), "{told}");
+    let output_text = refusal(&[&QUIET[..], &["turn", "--listen", "127.0.0.1:0", "--http", &addr]].concat(), 1);
+    assert!(output_text.contains(&addr) && output_text.contains("in use"), "{output_text}");
 }
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
     for flag in ["--user-file", "--auth-secret-file"] {
-        let told = refusal(&[&QUIET[..], &["turn", "--listen", "127.0.0.1:0", flag, "no/such/file"]].concat(), 1);
-        assert!(told.contains("no/such/file"), "{told}");
+        let output_text =
+            refusal(&[&QUIET[..], &["turn", "--listen", "127.0.0.1:0", flag, "no/such/file"]].concat(), 1);
+        assert!(output_text.contains("no/such/file"), "{output_text}");
     }
-    let told = refusal(&["risk", "--limits", "no/such/file"], 1);
-    assert!(told.contains("no/such/file"), "{told}");
+    let output_text = refusal(&["risk", "--limits", "no/such/file"], 1);
+    assert!(output_text.contains("no/such/file"), "{output_text}");
 }
 
 #[test]

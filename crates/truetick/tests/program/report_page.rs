@@ -27,11 +27,11 @@ fn result() -> &'static Path {
     static RESULT: OnceLock<PathBuf> = OnceLock::new();
     RESULT.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
-        let mut told = String::new();
+        let mut message = String::new();
         for _ in 0..TRIES {
             let _ = std::fs::remove_dir_all(&folder);
             std::fs::create_dir_all(&folder).expect("a folder");
-            // A lock of its own: a bench that somebody else runs does not matter here.
+            // A separate lock: another bench on this machine does not matter here.
             let run = Command::new(env!("CARGO_BIN_EXE_truetick"))
                 .args(["bench", "ring", "--quick", "--ablation", "--out"])
                 .arg(&folder)
@@ -41,9 +41,9 @@ fn result() -> &'static Path {
             if folder.join("report.html").is_file() {
                 return folder;
             }
-            told = String::from_utf8_lossy(&run.stderr).into_owned();
+            message = String::from_utf8_lossy(&run.stderr).into_owned();
         }
-        panic!("no report: {told}");
+        panic!("no report: {message}");
     })
 }
 
@@ -56,9 +56,9 @@ fn play(chromium: &Path, url: &str, name: &str) -> Value {
     let mut command = Command::new("node");
     command.current_dir(folder()).arg("report.mjs").arg(chromium).arg(url).arg(result()).arg(name);
     let output = command.output().expect("node starts");
-    let told = String::from_utf8_lossy(&output.stdout);
-    let seen = serde_json::from_str(&told);
-    seen.unwrap_or_else(|error| panic!("{error}: {told}{}", String::from_utf8_lossy(&output.stderr)))
+    let message = String::from_utf8_lossy(&output.stdout);
+    let seen = serde_json::from_str(&message);
+    seen.unwrap_or_else(|error| panic!("{error}: {message}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
 fn rows(value: &Value) -> &[Value] {
@@ -84,7 +84,7 @@ fn shows(shown: &Value, ns: &Value) {
     let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
     let half = 0.5001 * 10_f64.powi(-(digits as i32));
     let number: f64 = number.parse().unwrap_or_else(|_| panic!("no time: {shown}"));
-    assert!((number - ns / scale).abs() <= half, "{shown} stands for {ns} ns");
+    assert!((number - ns / scale).abs() <= half, "{shown} represents {ns} ns");
 }
 
 /// Everything that was played with shows the report's own numbers.
@@ -99,8 +99,8 @@ fn check(seen: &Value, report: &Value) {
         let shown = &seen["placements"][text(&class["placement"])];
         for way in rows(&class["ways"]) {
             if way["layout"] == "sequence_in_slot_resting" {
-                let told = text(&shown["hop"]).split_once("without that, one line takes ").expect("a sentence").1;
-                shows(&told.split_once(". ").expect("its end").0.into(), &way["p50"]["value"]);
+                let message = text(&shown["hop"]).split_once("without that, one line takes ").expect("a sentence").1;
+                shows(&message.split_once(". ").expect("its end").0.into(), &way["p50"]["value"]);
                 continue;
             }
             shows(&shown["ways"][text(&way["layout"])]["whole"], &way["p50"]["value"]);
@@ -174,21 +174,21 @@ fn check_spread(spread: &Value, classes: &[Value]) {
         let shown = &spread["tables"][text(of)];
         let mut stalls = 0;
         for class in classes {
-            let Some(told) = rows(&class["distributions"]).iter().find(|one| one["name"] == *of) else { continue };
+            let Some(message) = rows(&class["distributions"]).iter().find(|one| one["name"] == *of) else { continue };
             let quantiles = &shown["quantiles"][text(&class["placement"])];
-            let bucketed: u64 = rows(&told["buckets"]).iter().filter_map(|bucket| bucket["count"].as_u64()).sum();
-            assert_eq!(Some(bucketed), told["n"].as_u64(), "{of}");
-            assert_eq!(text(&quantiles["samples"]).replace(',', ""), told["n"].to_string());
+            let bucketed: u64 = rows(&message["buckets"]).iter().filter_map(|bucket| bucket["count"].as_u64()).sum();
+            assert_eq!(Some(bucketed), message["n"].as_u64(), "{of}");
+            assert_eq!(text(&quantiles["samples"]).replace(',', ""), message["n"].to_string());
             for (name, key) in
                 [("min", "min_ns"), ("p50", "p50_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"), ("max", "max_ns")]
             {
-                if told[key].is_null() {
+                if message[key].is_null() {
                     assert_eq!(quantiles[name], "n/a");
                 } else {
-                    shows(&quantiles[name], &told[key]);
+                    shows(&quantiles[name], &message[key]);
                 }
             }
-            stalls += rows(&told["causes"]).iter().filter_map(|cause| cause["count"].as_u64()).sum::<u64>();
+            stalls += rows(&message["causes"]).iter().filter_map(|cause| cause["count"].as_u64()).sum::<u64>();
         }
         let counted = rows(&shown["causes"]).iter().filter_map(|cause| cause[1].as_str());
         assert_eq!(counted.map(|count| count.replace(',', "").parse::<u64>().expect("a count")).sum::<u64>(), stalls);

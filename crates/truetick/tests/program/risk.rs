@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 const LIMITS: &str = include_str!("../../../../deploy/limits.toml");
 
-/// Each event beside the reasons of its verdict; `-` for an event without one.
+/// Each event with the reasons of its verdict; `-` for an event without one.
 const EVENTS: &[(&str, &str)] = &[
     (
         r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"100.00","qty":"0.1"}}"#,
@@ -85,11 +85,11 @@ fn what_makes_no_sense_is_named_with_its_line() {
         ("{\"cancel\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"qty\":\"1\"}}", "missing field `client_id`"),
         ("{\"order\":1}", "line 1: "),
     ];
-    for (events, told) in cases {
+    for (events, message) in cases {
         let output = judged(folder.path(), events, &[]);
         let error = String::from_utf8(output.stderr).expect("UTF-8");
         assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }
 
@@ -135,7 +135,7 @@ fn case_k07_k08_the_limits_file_switches_them_and_they_are_on_without_a_word() {
 #[test]
 fn what_could_not_be_remembered_is_refused_at_the_start() {
     let folder = tempfile::tempdir().expect("folder");
-    for (from, to, told) in [
+    for (from, to, message) in [
         ("id_window_ms = 600000", "id_window_ms = 8640000000", "id_window_ms"),
         ("open_orders_max = 10", "open_orders_max = 5000", "open_orders_max = 5000"),
     ] {
@@ -146,6 +146,6 @@ fn what_could_not_be_remembered_is_refused_at_the_start() {
             command.args(["risk", "--events", "/dev/null", "--limits"]).arg(&path).output().expect("it starts");
         let error = String::from_utf8(output.stderr).expect("UTF-8");
         assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }

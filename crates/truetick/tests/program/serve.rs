@@ -206,8 +206,8 @@ fn the_credential_is_fresh_each_time_and_ready_to_paste() {
         // The banner's block is the same value, as JSON.
         let (_, block) = served.banner.split_once("{ \"iceServers\"").expect("a block");
         let (block, _) = block.split_once("\n\n").expect("its end");
-        let told: Value = serde_json::from_str(&format!("{{ \"iceServers\"{block}")).expect("JSON");
-        assert_eq!(told, servers);
+        let message: Value = serde_json::from_str(&format!("{{ \"iceServers\"{block}")).expect("JSON");
+        assert_eq!(message, servers);
         servers["iceServers"][0]["credential"].to_string()
     };
     assert_ne!(credential(), credential());
@@ -229,7 +229,7 @@ fn signals_end_it_with_a_closing_sum() {
 }
 
 #[test]
-fn nobody_has_to_read_what_it_prints() {
+fn a_closed_standard_output_does_not_stop_it() {
     let status = Served::start(&["--fault-every", "0"]).end_unread();
     assert!(status.success(), "{status}");
 }
@@ -238,28 +238,28 @@ fn nobody_has_to_read_what_it_prints() {
 fn refusal(flags: &[&str]) -> (String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
     let output = command.args(["--log-level", "error", "serve"]).args(flags).output().expect("the binary starts");
-    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    let message = String::from_utf8(output.stderr).expect("UTF-8");
     // The errors of clap end with usage and suggestions.
-    assert!(output.status.code() == Some(2) || told.lines().count() == 1, "{told}");
+    assert!(output.status.code() == Some(2) || message.lines().count() == 1, "{message}");
     assert_eq!(output.stdout, b"");
-    (told, output.status.code())
+    (message, output.status.code())
 }
 
 #[test]
 fn what_cannot_start_says_why_in_one_line() {
     let served = Served::start(&[]);
     let http = served.http.to_string();
-    let (told, status) = refusal(&["--turn-listen", "127.0.0.1:0", "--http", &http]);
-    assert!(told.contains(&http) && status == Some(1), "{told}");
+    let (message, status) = refusal(&["--turn-listen", "127.0.0.1:0", "--http", &http]);
+    assert!(message.contains(&http) && status == Some(1), "{message}");
     let server = served.json("/api/v1/turn/allocations")["listens"][0].to_string();
     let turn = server.trim_matches('"').trim_start_matches("udp ");
-    let (told, status) = refusal(&["--http", "127.0.0.1:0", "--turn-listen", turn]);
-    assert!(told.contains(turn) && status == Some(1), "{told}");
+    let (message, status) = refusal(&["--http", "127.0.0.1:0", "--turn-listen", turn]);
+    assert!(message.contains(turn) && status == Some(1), "{message}");
     for (flags, named) in
         [(["--rate=-1", "--http=127.0.0.1:0"], "--rate"), (["--fault-every=-1", "--http=127.0.0.1:0"], "--fault-every")]
     {
-        let (told, status) = refusal(&flags);
-        assert!(told.contains(named) && status == Some(1), "{told}");
+        let (message, status) = refusal(&flags);
+        assert!(message.contains(named) && status == Some(1), "{message}");
     }
     for flags in [["--intents=0", "--lan"], ["--instruments=0", "--lan"], ["--turn-listen=127.0.0.1:0", "--lan"]] {
         assert_eq!(refusal(&flags).1, Some(2), "{flags:?}");

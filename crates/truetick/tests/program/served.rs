@@ -30,7 +30,7 @@ pub(crate) struct Answer {
 }
 
 impl Served {
-    /// Starts it with `flags` beside those that take free ports, and waits for the last line of its banner.
+    /// Starts it on free ports with additional `flags`, and waits for the last line of its banner.
     pub(crate) fn start(flags: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_truetick"))
             .args(["--log-level", "error", "serve", "--http", "127.0.0.1:0", "--turn-listen", "127.0.0.1:0"])

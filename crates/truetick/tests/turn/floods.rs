@@ -1,4 +1,4 @@
-//! The built binary under floods from ten thousand source addresses, in a network of its own.
+//! The built binary under floods from ten thousand source addresses, in a separate network namespace.
 //!
 //! Meanwhile an old client's relay carries on, a new client is let in, and the server's memory stays as it was.
 
@@ -43,7 +43,7 @@ fn start() -> Server {
     Server::start(&["--listen", &listen, "--relay-ip", &ip, "--allow-peer", &honest, "--workers", "4"])
 }
 
-/// Runs a flood beside honest clients, and holds all of them to what they were promised.
+/// Runs a flood together with honest clients, and checks the guarantees of all clients.
 fn require_withstood(kind: Kind, over: Over) -> Option<Came> {
     let flood = match over {
         Over::Udp => flood::udp,
@@ -83,7 +83,7 @@ fn require_withstood(kind: Kind, over: Over) -> Option<Came> {
     assert!(came.sent > 1_000, "no flood: {came:?}");
     assert!(grown <= RESIDENT_GROWTH_MAX, "resident memory grew by {grown} B");
     assert!(let_in <= LET_IN, "a new client waited {let_in:?}");
-    assert!(echoes.sent >= 1_000, "too few to tell a loss of one in a thousand: {echoes:?}");
+    assert!(echoes.sent >= 1_000, "too few to detect a loss of one in a thousand: {echoes:?}");
     assert!(echoes.lost() * 1_000 <= echoes.sent, "the old client's relay lost {} of {}", echoes.lost(), echoes.sent);
     server.stop();
     Some(came)

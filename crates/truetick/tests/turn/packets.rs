@@ -13,7 +13,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(20);
 const CHANNEL: u16 = 0x4001;
 
-/// Waits until the server, which tells so at `http`, has dropped `count` datagrams as `name`.
+/// Waits until the server reports at `http` that it has dropped `count` datagrams as `name`.
 fn wait_for_drops(http: SocketAddr, name: &str, count: u64) {
     let started = Instant::now();
     loop {

@@ -124,9 +124,9 @@ fn rfc_r084_both_families_from_clients_of_either() {
     let mut clients = Vec::new();
     for listen in &server.listen {
         let mut dual = Client::new(*listen, USER, PASSWORD);
-        let told = dual.allocate_with(&[(testkit::turn_client::ADDITIONAL_ADDRESS_FAMILY, &[2, 0, 0, 0])]).unwrap();
-        assert!(matches!(told.relayed[..], [SocketAddr::V4(_), SocketAddr::V6(_)]), "{:?}", told.relayed);
-        for relayed in told.relayed {
+        let granted = dual.allocate_with(&[(testkit::turn_client::ADDITIONAL_ADDRESS_FAMILY, &[2, 0, 0, 0])]).unwrap();
+        assert!(matches!(granted.relayed[..], [SocketAddr::V4(_), SocketAddr::V6(_)]), "{:?}", granted.relayed);
+        for relayed in granted.relayed {
             let family = if relayed.is_ipv4() { 1 } else { 2 };
             let mut single = Client::new(*listen, USER, PASSWORD);
             let own =
@@ -184,8 +184,8 @@ fn rfc_r086_case_a50_a_reserved_port_is_claimed_from_any_five_tuple() {
     let mut clients = Vec::new();
     for _ in 0..6 {
         let mut holder = Client::new(server.listen[0], USER, PASSWORD);
-        let told = holder.allocate_with(&[(testkit::turn_client::EVEN_PORT, &[0x80])]).unwrap();
-        let (even, token) = (told.relayed[0], told.token.unwrap());
+        let granted = holder.allocate_with(&[(testkit::turn_client::EVEN_PORT, &[0x80])]).unwrap();
+        let (even, token) = (granted.relayed[0], granted.token.unwrap());
         assert_eq!(even.port() % 2, 0);
         let mut claimer = Client::new(server.listen[0], USER, PASSWORD);
         let claimed = claimer.allocate_with(&[(testkit::turn_client::RESERVATION_TOKEN, &token)]).unwrap();
@@ -273,7 +273,7 @@ fn rfc_r014_replies_of_a_wildcard_listener_leave_from_the_address_that_was_asked
 }
 
 #[test]
-fn clients_are_told_the_external_address_and_ports_of_the_range() {
+fn clients_receive_the_external_address_and_ports_of_the_range() {
     let flags = "--listen 127.0.0.1:0 --external-ip 192.0.2.9 --relay-ports 45000-45999 --workers 1";
     let server = Server::start(&flags.split(' ').collect::<Vec<_>>());
     // All of them live to the end: the port of one that is gone might be given to the next, and its allocation with it.
@@ -287,7 +287,7 @@ fn clients_are_told_the_external_address_and_ports_of_the_range() {
             relayed.port()
         })
         .collect();
-    assert_eq!(ports.len(), 40, "each allocation has a port of its own");
+    assert_eq!(ports.len(), 40, "each allocation has a separate port");
     let neighbours = ports.iter().zip(ports.iter().skip(1)).filter(|(a, b)| *b - *a == 1).count();
     assert!(neighbours < 10, "drawn at random, 40 of 1,000 ports are not in a row: {ports:?}");
 }
@@ -308,7 +308,7 @@ fn what_comes_late_for_one_allocation_never_reaches_the_next() {
     for _ in 0..7 {
         peer.send_to(b"late", relayed).unwrap();
     }
-    // An answer that nobody asked for would come here; waiting for it is how the time passes.
+    // An unexpected reply would arrive here; the wait lets the time pass.
     second.socket.set_read_timeout(Some(Duration::from_millis(250))).unwrap();
     let started = Instant::now();
     loop {
@@ -408,7 +408,7 @@ fn what_keeps_it_from_starting_is_one_line() {
     std::fs::write(&loose, "ann:secret\n").unwrap();
     std::fs::set_permissions(&loose, std::fs::Permissions::from_mode(0o644)).unwrap();
     let loose = loose.to_str().unwrap();
-    for (flags, told) in [
+    for (flags, expected) in [
         (["--listen", &taken], "cannot listen on udp"),
         (["--relay-ip", "192.0.2.200"], "cannot bind a relay socket on 192.0.2.200"),
         (["--user-file", loose], "chmod 600"),
@@ -419,6 +419,6 @@ fn what_keeps_it_from_starting_is_one_line() {
             Command::new(env!("CARGO_BIN_EXE_truetick")).arg("turn").args(listen).args(flags).output().unwrap();
         let line = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
-        assert!(line.contains(told) && !line.contains("secret\n"), "{line}");
+        assert!(line.contains(expected) && !line.contains("secret\n"), "{line}");
     }
 }

@@ -20,7 +20,7 @@ use testkit::turn_client::{
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client on a connection of its own.
+/// A client on a separate connection.
 pub(crate) struct StreamClient<S> {
     pub(crate) stream: S,
     username: String,
@@ -144,7 +144,7 @@ impl<S: Read + Write> StreamClient<S> {
         self.stream.flush().unwrap();
     }
 
-    /// A Binding request with a transaction of its own.
+    /// A Binding request with a new transaction id.
     pub(crate) fn binding_request(&mut self) -> Vec<u8> {
         self.message(BINDING, &|_| Vec::new(), false)
     }

@@ -80,7 +80,7 @@ impl Deed {
             }
             Self::ClockBackwards => *wrong[at].ts_ns() -= 1_000_000_000,
             Self::Crossed => {
-                // A ticker of the same update would tell first.
+                // A ticker of the same update would detect it first.
                 let texts: Vec<String> = frames.iter().map(text).collect();
                 let has_ticker = |id: &str| texts.iter().any(|text| text.contains("bookTicker") && text.contains(id));
                 let lone = books.iter().find(|at| !has_ticker(id(&texts[**at])));
@@ -134,7 +134,7 @@ fn write_gz(path: &Path, frames: &[Record]) -> PathBuf {
     path.to_owned()
 }
 
-/// cryptofeed's frames, and the REST answer in the file beside.
+/// cryptofeed's frames, and the REST response in the other file.
 fn write_ws(path: &Path, frames: &[Record], address: &str) -> PathBuf {
     let mut text = format!("{address} <-> {}\n", seconds(frames[0].ts_ns));
     for Record { ts_ns, payload } in frames {

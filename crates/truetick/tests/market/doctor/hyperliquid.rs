@@ -1,4 +1,4 @@
-//! A venue that proves nothing, lists its instruments when asked by POST, and sends what nobody documented.
+//! A venue that proves nothing, lists its instruments when asked by POST, and sends undocumented messages.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -58,12 +58,12 @@ async fn open(upgrade: WebSocketUpgrade) -> Response {
 }
 
 fn start() -> SocketAddr {
-    let (told, address) = std::sync::mpsc::channel();
+    let (message, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            told.send(listener.local_addr().unwrap()).unwrap();
+            message.send(listener.local_addr().unwrap()).unwrap();
             axum::serve(listener, Router::new().route("/info", post(lists)).route("/ws", any(open))).await.unwrap();
         });
     });
@@ -71,7 +71,7 @@ fn start() -> SocketAddr {
 }
 
 #[test]
-fn a_venue_without_proofs_passes_and_its_news_are_told() {
+fn a_venue_without_proofs_passes_and_new_messages_are_reported() {
     let url = format!("ws://{}/ws", start());
     let (steps, verdict, status) =
         Patient::visit(&["--venue", "hyperliquid", "--url", &url, "--updates", "5"]).finish();

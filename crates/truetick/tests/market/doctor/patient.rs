@@ -55,7 +55,7 @@ impl Patient {
         Self::trusting(None, arguments)
     }
 
-    /// As [`visit`](Self::visit), with an authority that is trusted beside the usual ones.
+    /// As [`visit`](Self::visit), with an additional trusted authority.
     pub(crate) fn trusting(authority: Option<&Path>, arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
         command.args(["--log-level", "off", "doctor", "--json"]).args(arguments).stdout(Stdio::piped());

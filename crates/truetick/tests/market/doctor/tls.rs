@@ -46,13 +46,13 @@ impl Authority {
 
 /// TLS in front of `venue`, until the sender is dropped.
 fn front(config: ServerConfig, venue: SocketAddr) -> (SocketAddr, oneshot::Sender<()>) {
-    let (told, address) = std::sync::mpsc::channel();
+    let (message, address) = std::sync::mpsc::channel();
     let (stop, mut stopped) = oneshot::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            told.send(listener.local_addr().unwrap()).unwrap();
+            message.send(listener.local_addr().unwrap()).unwrap();
             let acceptor = TlsAcceptor::from(Arc::new(config));
             loop {
                 let (stream, _) = tokio::select! {

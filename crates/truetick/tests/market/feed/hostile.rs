@@ -49,7 +49,7 @@ fn case_m24_broken_frames_close_the_connection_with_their_code() {
         ("a long ping", frame(FINAL | PING, &[b'x'; 126]), PROTOCOL),
         ("an end without a beginning", frame(FINAL, b"{}"), PROTOCOL),
         ("no UTF-8", frame(FINAL | TEXT, b"{\"channel\":\"\xff\xfe\"}"), INVALID),
-        // One byte more than 16 MiB is told, and none is waited for.
+        // One byte more than 16 MiB is message, and none is waited for.
         ("a long frame", vec![FINAL | TEXT, 127, 0, 0, 0, 0, 1, 0, 0, 1], TOO_LONG),
         ("long fragments", [frame(TEXT, &nine_mebibytes), frame(FINAL, &nine_mebibytes)].concat(), TOO_LONG),
     ];
@@ -85,7 +85,7 @@ fn case_m24_fragments_with_control_frames_between_and_every_length_are_read() {
         frame(TEXT, one),
         frame(FINAL | PING, b"first"),
         frame(0, two),
-        frame(FINAL | 10, b"a pong that nobody asked for"),
+        frame(FINAL | 10, b"a pong without a ping"),
         frame(FINAL | PING, b"second"),
         frame(0, b""),
         frame(FINAL, three),
@@ -123,7 +123,7 @@ fn case_m25_a_packed_message_is_read_and_a_bomb_ends_at_the_cap() {
     let running = venue.followed(|feed| feed.compressed = true);
     venue.extra_head = "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover\r\n";
     let reader = running.reader();
-    // The one that was not told of packing yet, and is upgraded now.
+    // The one without compression so far, which is upgraded now.
     for id in 1..=2 {
         let mut line = venue.established();
         assert!(line.head.contains("permessage-deflate"), "{}", line.head);
@@ -168,7 +168,7 @@ fn case_m26_a_head_of_20_megabytes_is_refused_at_its_cap() {
 }
 
 #[test]
-fn case_m27_a_flood_of_pings_is_read_through_though_nobody_takes_the_pongs() {
+fn case_m27_a_flood_of_pings_is_read_although_no_pong_is_taken() {
     const PINGS: usize = 200_000;
     let venue = Hostile::new();
     let running = venue.followed(|_| {});

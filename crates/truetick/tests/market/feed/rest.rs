@@ -11,7 +11,7 @@ use tt_venue::Venue;
 
 use super::{SOON, SimVenue, feed, follow, simulator};
 
-/// Answers requests for snapshots as it is told, and has the simulator answer all else.
+/// Answers requests for snapshots as it is message, and has the simulator answer all else.
 struct BadDay {
     addr: SocketAddr,
     /// When each snapshot was asked for.
@@ -68,7 +68,7 @@ fn case_m47_refusals_and_broken_answers_are_waited_out_without_a_hot_loop() {
         answer.extend(body);
         answer
     };
-    // The beginning of a gzip stream, as a proxy may send that nobody asked.
+    // The beginning of a gzip stream, as a proxy may send unrequested.
     let gzip = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xab, 0x56];
     let mut cut_off = of("200 OK", br#"{"lastUpdateId":5,"bids":[["1.0","2.0"]],"asks":[]}"#);
     cut_off.truncate(cut_off.len() - 20);

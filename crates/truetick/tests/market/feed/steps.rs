@@ -60,8 +60,8 @@ fn asked_for_a_book(line: &mut Line) {
     }
 }
 
-/// What a command tells of the recording.
-fn told(command: &str, path: &Path) -> Value {
+/// The JSON output of a command on the recording.
+fn output_of(command: &str, path: &Path) -> Value {
     let done = Command::new(env!("CARGO_BIN_EXE_truetick")).args([command, "--json"]).arg(path).output().unwrap();
     let text = String::from_utf8_lossy(&done.stdout);
     serde_json::from_str(&text)
@@ -123,10 +123,10 @@ fn case_m46_finer_prices_are_followed_by_the_venues_new_list_and_replayed() {
     let progress = running.stop().unwrap();
     assert!(progress.closes() && progress.dropped() == 0, "{progress:?}");
 
-    let replayed = told("replay", &path);
+    let replayed = output_of("replay", &path);
     assert_eq!((&replayed["right"], &replayed["runs"][0]["differing"]), (&json!(true), &json!(0)), "{replayed}");
     assert!(replayed["runs"][0]["has_ended"] == true, "{replayed}");
-    let audited = &told("audit", &path)["feeds"][0];
+    let audited = &output_of("audit", &path)["feeds"][0];
     let (counters, watched) = (&audited["counters"], &audited["instruments"][0]);
     assert_eq!((&counters["crc_matches"], &counters["crc_mismatches"]), (&json!(3), &json!(0)), "{audited}");
     assert_eq!((&watched["refined"], &watched["tick_size"]), (&json!(1), &json!("0.01")), "{audited}");

@@ -47,7 +47,7 @@ pub(crate) fn trade(id: u64) -> String {
 /// The venue.
 pub(crate) struct Hostile {
     listener: TcpListener,
-    /// What its answer says beside what it has to.
+    /// Additional headers of its response.
     pub(crate) extra_head: &'static str,
 }
 
@@ -56,7 +56,7 @@ impl Hostile {
         Self { listener: TcpListener::bind("127.0.0.1:0").unwrap(), extra_head: "" }
     }
 
-    /// A client of it, once it has been told of the instrument.
+    /// A client, after it has subscribed the instrument.
     pub(crate) fn followed(&self, change: impl FnOnce(&mut FeedConfig)) -> market::Runner {
         self.recorded(None, change)
     }

@@ -15,7 +15,7 @@ fn refresh(caller: &mut Caller, nonce: &[u8], key: &[u8]) -> Reading {
     caller.exchange(&request.attr(NONCE, nonce).integrity(key).0)
 }
 
-/// Asserts an answer to a stranger: it tells realm and nonce, and nothing of who asked or who answers.
+/// Asserts a reply to an unauthenticated client: it contains realm and nonce, and neither user nor software.
 fn is_challenge(reply: &Reading, code: u16) {
     assert_eq!((reply.code(), reply.get(REALM)), (code, Some(&b"truetick"[..])), "{reply:?}");
     let nonce = reply.get(NONCE).unwrap();
@@ -117,7 +117,7 @@ pub(super) fn case_a37_a38_an_unknown_user_looks_like_a_wrong_password() {
 }
 
 #[test]
-pub(super) fn case_a13_a14_a15_what_stands_behind_integrity() {
+pub(super) fn case_a13_a14_a15_ignores_attributes_after_integrity() {
     let stage = Stage::new();
     let mut caller = stage.caller();
     let relayed = caller.allocate();

@@ -163,7 +163,7 @@ pub(super) fn case_a11_a12_the_first_of_two_counts() {
     let twice = caller.request(REFRESH).attr(LIFETIME, &900u32.to_be_bytes()).attr(LIFETIME, &[0; 4]);
     assert_eq!(caller.ask(twice).lifetime(), Some(900));
     let request = caller.request(REFRESH);
-    let named = caller.named(request).attr(wire::USERNAME, b"nobody").integrity(&caller.key());
+    let named = caller.named(request).attr(wire::USERNAME, b"stranger").integrity(&caller.key());
     assert_eq!(caller.exchange(&named.0).code(), 0);
     stage.probe();
 }
@@ -296,7 +296,7 @@ pub(super) fn case_a25_addresses_of_a_bad_family_or_length() {
 }
 
 #[test]
-pub(super) fn rfc_r004_r013_a_binding_tells_where_it_came_from() {
+pub(super) fn rfc_r004_r013_a_binding_reports_its_source() {
     let stage = Stage::new();
     for mut caller in [stage.caller(), stage.caller_v6(), stage.caller_from("127.0.0.9".parse().unwrap())] {
         let local = caller.socket.local_addr().unwrap();

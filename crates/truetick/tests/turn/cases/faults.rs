@@ -159,7 +159,7 @@ fn case_a80_receiving_and_waiting_fail_for_a_while() {
     }
 }
 
-/// The sockets that were bound ahead are allocated; who waits for one more is told 508, until there are more.
+/// The sockets that were bound ahead are allocated; further requests get 508 until there are more.
 #[test]
 fn case_a80_sockets_cannot_be_had() {
     let Some(()) = require_strace() else { return };

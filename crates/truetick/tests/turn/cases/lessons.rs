@@ -26,10 +26,10 @@ fn listening(pid: u32) -> Vec<String> {
 }
 
 #[test]
-fn fault_f01_no_listener_that_nobody_asked_for() {
+fn fault_f01_no_listener_without_configuration() {
     let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "4", "--no-tcp"]);
     assert_eq!(listening(server.id()), Vec::<String>::new());
-    // Without that flag, clients over TCP are taken at the addresses of `--listen`, and nobody anywhere else.
+    // Without that flag, TCP clients are accepted at the addresses of `--listen` only.
     let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "4"]);
     let at: BTreeSet<_> = server.tcp.iter().map(|addr| format!("0100007F:{:04X}", addr.port())).collect();
     assert_eq!(listening(server.id()).into_iter().collect::<BTreeSet<_>>(), at);

@@ -9,7 +9,7 @@ use testkit::{Requirement, require};
 use crate::server::Server;
 use crate::wire::{self, ALLOCATE};
 
-/// How often `needle` stands in memory that the process can write to.
+/// How often `needle` occurs in writable memory of the process.
 fn found(pid: u32, needle: &[u8]) -> Option<usize> {
     let mut memory = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;

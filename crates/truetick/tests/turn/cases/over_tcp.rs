@@ -44,8 +44,8 @@ fn case_a25_addresses_of_a_bad_family_or_length_over_tcp() {
 }
 
 #[test]
-fn rfc_r004_r013_a_binding_tells_where_it_came_from_over_tcp() {
-    over_tcp(codec::rfc_r004_r013_a_binding_tells_where_it_came_from);
+fn rfc_r004_r013_a_binding_reports_its_source_over_tcp() {
+    over_tcp(codec::rfc_r004_r013_a_binding_reports_its_source);
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn case_a37_a38_an_unknown_user_looks_like_a_wrong_password_over_tcp() {
 }
 
 #[test]
-fn case_a13_a14_a15_what_stands_behind_integrity_over_tcp() {
-    over_tcp(authentication::case_a13_a14_a15_what_stands_behind_integrity);
+fn case_a13_a14_a15_ignores_attributes_after_integrity_over_tcp() {
+    over_tcp(authentication::case_a13_a14_a15_ignores_attributes_after_integrity);
 }
 
 #[test]

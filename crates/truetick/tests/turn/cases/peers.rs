@@ -133,7 +133,7 @@ fn case_a63_disguised_peers_of_an_ipv4_allocation() {
     stage.probe();
 }
 
-/// Even where loopback is opened, the server's own ports and relay ports that serve nobody stay closed.
+/// Even where loopback is opened, the server's own ports and unused relay ports stay closed.
 #[test]
 fn case_a63_our_own_listeners_and_idle_relays() {
     let stage = Stage::new();
@@ -161,7 +161,7 @@ fn case_a63_our_own_listeners_and_idle_relays() {
     assert_eq!(two.bind(0x4000, first), 437);
     let mut third = stage.caller();
     third.allocate();
-    assert_eq!(third.bind(0x4000, second), 403, "it serves nobody any more");
+    assert_eq!(third.bind(0x4000, second), 403, "it is unused now");
 }
 
 /// What a client finds who asks for everything that is closed: the networks behind the server, and cloud metadata.
@@ -196,7 +196,7 @@ fn a_scan_of_every_closed_range_finds_nothing() {
 }
 
 #[test]
-fn case_a64_a_range_holds_its_ends_and_nothing_beside() {
+fn case_a64_a_range_contains_its_ends_and_nothing_else() {
     // 2001:db8::5 to 2001:db8:0:1::3 in prefixes, in a neighbourhood that is otherwise open.
     let mut prefixes = Vec::new();
     let last = "2a00:db8:0:1::3".parse::<Ipv6Addr>().unwrap().to_bits();
@@ -231,7 +231,7 @@ fn case_a64_a_range_holds_its_ends_and_nothing_beside() {
 
 #[test]
 fn case_a57_peers_in_tunnels() {
-    // Opened by name, and closed all the same: RFC 8656 section 21.4 leaves no choice.
+    // Allowed explicitly, but still denied: RFC 8656 section 21.4 leaves no choice.
     let mut scanner = Scanner::new(&["--allow-peer", "2001::/32", "--allow-peer", "2002::/16"]);
     for tunnel in ["2002:808:808::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2", "2001::1", "2002::"] {
         scanner.is_closed(tunnel.parse().unwrap());

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::stage::{Caller, Peer, Stage, UDP};
 use crate::wire::{self, CHANNEL_BIND, CHANNEL_NUMBER, CREATE_PERMISSION, DATA, PEER_ADDRESS, Reading, SEND};
 
-/// Permissions of one allocation, unless told otherwise.
+/// Permissions of one allocation by default.
 const PERMISSIONS_MAX: u16 = 256;
 
 fn allocated(stage: &Stage) -> (Caller, SocketAddr, Peer) {
@@ -53,7 +53,7 @@ fn case_a62_one_permission_too_many() {
     assert_eq!(caller.permit(host(PERMISSIONS_MAX)), 508);
     assert_eq!(caller.bind(0x4000, host(PERMISSIONS_MAX)), 508);
     assert_eq!(caller.permit(host(7)), 0, "one that it has is refreshed");
-    // Another allocation has room of its own.
+    // Another allocation has a separate limit.
     assert_eq!(stage.caller().allocate_and_permit(host(PERMISSIONS_MAX)), 0);
     stage.probe();
 }

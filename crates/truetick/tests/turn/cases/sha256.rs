@@ -62,9 +62,9 @@ pub(super) fn rfc_r045_r052_case_a26_a37_the_challenge_offers_the_algorithms() {
     let nonce = caller.fresh_nonce();
     let base = |caller: &mut Caller| caller.request(REFRESH).attr(wire::REALM, REALM.as_bytes()).attr(NONCE, &nonce);
     let bare = caller.request(REFRESH);
-    let unknown = base(&mut caller).attr(wire::USERNAME, b"nobody").integrity(b"x");
+    let unknown = base(&mut caller).attr(wire::USERNAME, b"stranger").integrity(b"x");
     let wrong = base(&mut caller).attr(wire::USERNAME, b"ann").integrity(b"x");
-    let hash = wire::userhash("nobody", REALM);
+    let hash = wire::userhash("stranger", REALM);
     let hashed = base(&mut caller).attr(wire::USERHASH, &hash).integrity(b"x");
     let short_hash = base(&mut caller).attr(wire::USERHASH, &hash[..31]).integrity(b"x");
     for request in [bare, unknown, wrong, hashed, short_hash] {

@@ -134,7 +134,7 @@ impl Stage {
     }
 }
 
-/// A client of the server, with a socket of its own.
+/// A client of the server, with a separate socket.
 pub(crate) struct Caller {
     pub(crate) socket: Way,
     sent: Rc<Cell<u64>>,

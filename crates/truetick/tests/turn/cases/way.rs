@@ -101,7 +101,7 @@ impl Way {
         }
     }
 
-    /// Whether nothing waits to be read, and nobody has hung up.
+    /// Whether nothing is readable and the connection is open.
     pub(crate) fn hears_nothing(&self) -> bool {
         let heard = match self {
             Self::Udp(socket) => {

@@ -35,8 +35,8 @@ fn relays_both_ways(transport: &str, certificates: &Certificates) {
         .env("SSL_CERT_FILE", certificates.authority_file())
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["there"], result["payloads"], "{result}");
     assert_eq!(result["back"], result["payloads"], "{result}");

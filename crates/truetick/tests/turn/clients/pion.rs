@@ -29,8 +29,8 @@ fn built() -> &'static Result<PathBuf, String> {
     BUILT.get_or_init(|| {
         let modules = go(&["mod", "download"]).map_err(|_| "go is not installed".to_owned())?;
         if !modules.status.success() {
-            let told = String::from_utf8_lossy(&modules.stderr).lines().next().unwrap_or_default().to_owned();
-            return Err(format!("go cannot bring the modules: {told}"));
+            let message = String::from_utf8_lossy(&modules.stderr).lines().next().unwrap_or_default().to_owned();
+            return Err(format!("go cannot bring the modules: {message}"));
         }
         let client = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pion-client");
         let build = go(&["build", "-o", client.to_str().unwrap(), "."]).unwrap();
@@ -64,7 +64,7 @@ fn pion_with_a_wrong_password_allocates_nothing() {
     let Some(client) = require(Requirement::Program, built().as_ref()) else { return };
     let server = Server::start(FLAGS);
     let output = run(client, &server, "wrong");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && told.contains("allocate") && told.contains("401"), "{told}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && message.contains("allocate") && message.contains("401"), "{message}");
     server.stop();
 }

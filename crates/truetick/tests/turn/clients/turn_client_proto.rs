@@ -99,7 +99,7 @@ impl Caller {
         })
     }
 
-    /// Sends a payload to `peer`, by the channel where there is one.
+    /// Sends a payload to `peer`, over the channel if there is one.
     fn relay(&mut self, peer: SocketAddr, payload: &[u8]) {
         let now = self.now();
         let built = self.client.send_to(TransportType::Udp, peer, payload, now).unwrap().expect("over UDP at once");

@@ -1,9 +1,9 @@
 //! Debian's `turnutils_uclient`: 4 clients, 50 payloads each, every one of which must come back. And its little sister
 //! `turnutils_stunclient`.
 //!
-//! uclient binds channel numbers up to 0x7FFF, so the server is told to take them. `-c` keeps it from asking for a second,
+//! uclient binds channel numbers up to 0x7FFF, so the server must accept them. `-c` keeps it from asking for a second,
 //! reserved port for RTCP. Of its modes that are about UDP these are not here, because there is nothing that they could
-//! ask for: `-Z` (two families at once under a number of its own, 0x8032, that is not RFC 8656's), `-M` (mobility), `-J`
+//! ask for: `-Z` (two families at once with the private number 0x8032, that is not RFC 8656's), `-M` (mobility), `-J`
 //! (third-party authorisation) and `-I` (a relay without permissions); and `-O` and `-h`, which never end.
 
 use std::net::{SocketAddr, UdpSocket};
@@ -23,7 +23,7 @@ const FLAGS: &[&str] =
 
 /// The same with relayed addresses of both families.
 const BOTH_FAMILIES: &[&str] = &["--relay-ip", "127.0.0.1", "--relay-ip", "::1", "--allow-peer", "::1/128"];
-/// How long uclient may go on with `-R`, which never ends once it has mangled a request so that nobody may answer it.
+/// Time limit of uclient with `-R`, which never ends after it has sent a request that must not be answered.
 const MANGLES_FOR: Duration = Duration::from_secs(8);
 
 /// A command with `clients` clients that send what the test counts.
@@ -72,7 +72,7 @@ fn loses_nothing_on(more: &[&str], mode: &[&str]) {
 }
 
 /// Runs `mode`, in which uclient also sends what a server must not take, and holds it to its report.
-fn relays_beside_faults(mode: &[&str]) {
+fn relays_despite_faults(mode: &[&str]) {
     let Some(_) = require_coturn("turnutils_uclient") else { return };
     let server = Server::start(FLAGS);
     let payloads = CLIENTS * PAYLOADS_EACH;
@@ -187,17 +187,17 @@ fn uclient_with_a_second_port_for_rtcp() {
 
 #[test]
 fn uclient_sends_faulty_requests_too() {
-    relays_beside_faults(&["-y", "-N"]);
+    relays_despite_faults(&["-y", "-N"]);
 }
 
 #[test]
 fn uclient_asks_for_permissions_and_channels_again_and_again() {
-    relays_beside_faults(&["-y", "-G"]);
+    relays_despite_faults(&["-y", "-G"]);
 }
 
 #[test]
 fn uclient_leaves_without_a_word_and_comes_back() {
-    relays_beside_faults(&["-y", "-B"]);
+    relays_despite_faults(&["-y", "-B"]);
 }
 
 #[test]
@@ -230,8 +230,8 @@ fn stunclient_learns_its_address() {
     let port = server.listen[0].port().to_string();
     let output = Command::new(program).args(["-L", "127.0.0.9", "-p", &port, "127.0.0.1"]).output();
     let output = output.unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && told.contains("UDP reflexive addr: 127.0.0.9:"), "{told}");
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && output_text.contains("UDP reflexive addr: 127.0.0.9:"), "{output_text}");
     server.stop();
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn udp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
     came
 }
 
-/// The same over TCP: each message on a connection of its own, which is reset when its turn is over.
+/// The same over TCP: each message on a new connection, which is reset afterwards.
 pub(crate) fn tcp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
     let started = Instant::now();
     let (mut came, mut number, mut open) = (Came::default(), 0, VecDeque::new());

@@ -90,6 +90,6 @@ impl Drop for Network {
 fn ip(line: &str) -> Result<(), String> {
     let output = Command::new("ip").args(line.split(' ')).output();
     let output = output.map_err(|error| format!("no program ip (Debian package iproute2): {error}"))?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(format!("ip {line}: {}", told.trim())) }
+    let message = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(format!("ip {line}: {}", message.trim())) }
 }

@@ -27,7 +27,7 @@ fn the_list_wants_the_token_and_the_counts_do_not() {
 }
 
 #[test]
-fn without_a_token_configured_nobody_sees_single_allocations() {
+fn without_a_token_single_allocations_are_not_available() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[turn]\nlisten = [\"127.0.0.1:0\"]\n[http]\nlisten = \"127.0.0.1:0\"\n";
     std::fs::write(folder.path().join("truetick.toml"), text).unwrap();

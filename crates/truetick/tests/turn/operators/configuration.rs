@@ -19,15 +19,15 @@ fn written(folder: &Path, name: &str, text: &str, mode: u32) -> String {
 /// What `turn` says of a configuration that it does not start with, without the program's name; the same with
 /// `--check-config`, with `--print-config`, and where it would serve.
 fn refusal(config: &str) -> String {
-    let told = ["--check-config", "--print-config", "--rfc5766-channel-numbers"].map(|flag| {
+    let message = ["--check-config", "--print-config", "--rfc5766-channel-numbers"].map(|flag| {
         let output = truetick(&["turn", "--config", config, flag]);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), told.lines().count()), (Some(1), 1), "{flag}: {told}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), message.lines().count()), (Some(1), 1), "{flag}: {message}");
         assert_eq!(output.stdout, b"", "{flag} printed although it failed");
-        told.trim_end().strip_prefix("truetick: ").unwrap().to_owned()
+        message.trim_end().strip_prefix("truetick: ").unwrap().to_owned()
     });
-    assert!(told.iter().all(|line| *line == told[0]), "{told:?}");
-    told[0].clone()
+    assert!(message.iter().all(|line| *line == message[0]), "{message:?}");
+    message[0].clone()
 }
 
 /// A82: nothing that makes no sense is started with, and file, line and key are named.
@@ -38,8 +38,8 @@ fn case_a82_a_bad_value_names_file_line_and_key() {
     let wrong = written(folder.path(), "wrong", "ann:secret-of-ann\n\nbob\n", 0o600);
     let loose_line = format!("user_file = [\"{loose}\"]");
     let wrong_line = format!("user_file = [\n  \"{wrong}\"\n]");
-    let loose_told = format!("turn.user_file: {loose} holds secrets and others than its owner may use it (mode 640)");
-    let wrong_told = format!("turn.user_file: {wrong}, line 3: a user must be NAME:PASSWORD");
+    let loose_error = format!("turn.user_file: {loose} holds secrets and others than its owner may use it (mode 640)");
+    let wrong_error = format!("turn.user_file: {wrong}, line 3: a user must be NAME:PASSWORD");
     let cases = [
         ("listen = [\"127.0.0.1:65536\"]", 0, "turn.listen: invalid socket address"),
         ("listen = [\"127.0.0.1:-1\"]", 0, "turn.listen: invalid socket address"),
@@ -57,21 +57,24 @@ fn case_a82_a_bad_value_names_file_line_and_key() {
         ("relay_ip = [\"127.0.0.1\"]\nexternal_ip = [\"::1\"]", 1, "turn.external_ip ::1 and relay address"),
         ("relms = \"a\"", 0, "unknown field `relms`"),
         ("realm = ", 0, "string values must be quoted"),
-        ("user = [\"nobody\"]", 0, "turn.user: a user must be NAME:PASSWORD"),
-        (&loose_line, 0, loose_told.as_str()),
-        (&wrong_line, 1, wrong_told.as_str()),
+        ("user = [\"ann\"]", 0, "turn.user: a user must be NAME:PASSWORD"),
+        (&loose_line, 0, loose_error.as_str()),
+        (&wrong_line, 1, wrong_error.as_str()),
     ];
     for (lines, offset, expected) in cases {
         let text = format!("# a comment\n\n[turn]\n{lines}\n[http]\n");
         let config = written(folder.path(), "truetick.toml", &text, 0o600);
-        let told = refusal(&config);
+        let message = refusal(&config);
         let expected = format!("{config}, line {}: {expected}", 4 + offset);
-        assert!(told.starts_with(&expected) && !told.contains("secret-of-ann"), "{lines}: {told}\nnot {expected}");
+        assert!(
+            message.starts_with(&expected) && !message.contains("secret-of-ann"),
+            "{lines}: {message}\nnot {expected}"
+        );
     }
 }
 
 #[test]
-fn a_good_configuration_is_told_so_and_nothing_is_bound() {
+fn a_valid_configuration_is_reported_and_nothing_is_bound() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let text = format!("[turn]\nlisten = [\"{}\"]\nuser = [\"ann:secret\"]\n", taken.local_addr().unwrap());

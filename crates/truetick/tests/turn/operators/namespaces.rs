@@ -20,7 +20,7 @@ struct Network {
 }
 
 impl Network {
-    /// Makes a namespace for each of `sides`; an error is the reason for a skip. In `lines` of `ip`, `{side}` stands
+    /// Makes a namespace for each of `sides`; an error is the reason for a skip. In `lines` of `ip`, `{side}` is
     /// for a namespace's name.
     fn make(sides: &[&str], lines: &[&str]) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -57,11 +57,11 @@ impl Network {
         command.args(["netns", "exec", &self.names[number], "nft", "-f", "-"]).stdin(Stdio::piped());
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         let mut child = child.map_err(|error| error.to_string())?;
-        // Where there is no nft, nobody reads it.
+        // Without nft the output is not used.
         let _ = child.stdin.take().unwrap().write_all(rules.as_bytes());
         let output = child.wait_with_output().map_err(|error| error.to_string())?;
-        let told = String::from_utf8_lossy(&output.stderr);
-        if output.status.success() { Ok(()) } else { Err(format!("nft (Debian package nftables): {}", told.trim())) }
+        let message = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() { Ok(()) } else { Err(format!("nft (Debian package nftables): {}", message.trim())) }
     }
 }
 
@@ -76,8 +76,8 @@ impl Drop for Network {
 fn ip(line: &str) -> Result<(), String> {
     let output = Command::new("ip").args(line.split(' ')).output();
     let output = output.map_err(|error| format!("no program ip (Debian package iproute2): {error}"))?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(format!("ip {line}: {}", told.trim())) }
+    let message = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(format!("ip {line}: {}", message.trim())) }
 }
 
 /// A router between 10.77.0.0/24, where the server is, and 11.0.0.0/24: 11.0.0.10 there is 10.77.0.2 here.
@@ -164,7 +164,7 @@ fn rfc_r014_replies_of_a_multi_homed_server_leave_from_the_address_that_was_aske
     let server = network.on(0, || Operated::start_on("0.0.0.0:3478", "relay_ip = [\"11.1.0.2\"]\nno_tcp = true"));
     network.on(1, || {
         for asked in ["11.1.0.2:3478", "11.2.0.2:3478"] {
-            // Its socket hears nobody but the address that it has asked.
+            // Its socket receives only from the address that it queried.
             let mut client = Client::on("11.1.0.1".parse().unwrap(), asked.parse().unwrap(), "ann", "ann-secret");
             assert_eq!(client.binding(), client.socket.local_addr().unwrap());
             let relayed = client.allocate().unwrap();

@@ -37,7 +37,7 @@ impl Relayed {
         Self { server, client, relayed, peer, poller, inbox: Inbox::new(64, 65_536) }
     }
 
-    /// The traffic class and hop limit of the one datagram that comes to the peer.
+    /// The traffic class and hop limit of the one datagram that reaches the peer.
     fn at_peer(&mut self) -> (u8, u8) {
         self.inbox.clear();
         assert_eq!(self.poller.wait(Some(PATIENCE)).unwrap(), [0]);
@@ -111,7 +111,7 @@ fn case_a77_what_has_no_hop_left_is_dropped_and_counted() {
         assert_eq!(world.client.binding(), world.client.socket.local_addr().unwrap());
         world.set_client_hops(64);
         world.client.send_channel(CHANNEL, b"onward");
-        assert_eq!(world.at_peer(), (0, 63), "the first that comes to the peer");
+        assert_eq!(world.at_peer(), (0, 63), "the first that reaches the peer");
         let farewell = world.server.stop();
         assert_eq!(farewell.dropped, 200, "{}", farewell.line);
     }
@@ -144,7 +144,7 @@ fn require_raw(from: SocketAddr, to: SocketAddr) -> Option<Socket> {
 
 #[test]
 fn rfc_r114_df_is_set_where_the_client_asks_for_it_and_nowhere_else() {
-    // On an address of its own, for a raw socket has no port.
+    // On a separate address, because a raw socket has no port.
     let mut world = Relayed::new("127.0.77.1:0");
     let (peer, client) = (world.peer.local_addr(), world.client.socket.local_addr().unwrap());
     let Some(mut to_peer) = require_raw(world.relayed, peer) else { return };
@@ -182,7 +182,7 @@ fn the_second_socket_of_a_relay_takes_nothing_from_the_first() {
     }
     // Nor are its ICMP errors lost.
     let closed = StdSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    world.client.send_whole(closed, b"to nobody");
+    world.client.send_whole(closed, b"to a closed port");
     assert_eq!(world.client.receive_icmp(), (closed, 3, 3, [0; 4]));
     world.client.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     assert_eq!(world.client.refresh(0), 0);

@@ -1,4 +1,4 @@
-//! What the network tells of datagrams to peers.
+//! ICMP errors about datagrams to peers.
 
 use std::net::UdpSocket;
 
@@ -7,7 +7,7 @@ use crate::server::{PASSWORD, Server, USER};
 use testkit::turn_client::Client;
 
 #[test]
-fn rfc_r107_a_closed_port_of_a_peer_is_told_to_the_client() {
+fn rfc_r107_reports_a_closed_port_of_a_peer_to_the_client() {
     for (listen, kind, code) in [("127.0.0.1:0", 3, 3), ("[::1]:0", 1, 4)] {
         let server = Server::start(&["--listen", listen, "--allow-peer", "127.0.0.0/8", "--allow-peer", "::1/128"]);
         let mut client = Client::new(server.listen[0], USER, PASSWORD);
@@ -17,8 +17,8 @@ fn rfc_r107_a_closed_port_of_a_peer_is_told_to_the_client() {
         open.set_read_timeout(Some(super::PATIENCE)).unwrap();
         assert_eq!((client.bind_channel(CHANNEL, closed), client.permit(open.local_addr().unwrap())), (0, 0));
         for number in 0..20u8 {
-            client.send_channel(CHANNEL, b"to nobody");
-            // RFC 8656 section 18.13: type, code, and error data of 0 where there is no MTU to tell.
+            client.send_channel(CHANNEL, b"to a closed port");
+            // RFC 8656 section 18.13: type, code, and error data of 0 without an MTU.
             assert_eq!(client.receive_icmp(), (closed, kind, code, [0; 4]), "{listen}");
             client.send_indication(open.local_addr().unwrap(), &[number]);
             let mut bytes = [0; 8];
@@ -31,7 +31,7 @@ fn rfc_r107_a_closed_port_of_a_peer_is_told_to_the_client() {
 }
 
 #[test]
-fn rfc_r107_of_an_error_without_a_permission_nobody_hears() {
+fn rfc_r107_an_error_without_a_permission_is_not_reported() {
     let server = Server::start(&["--listen", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8", "--http", "127.0.0.1:0"]);
     let mut client = Client::new(server.listen[0], USER, PASSWORD);
     client.allocate().unwrap();

@@ -84,11 +84,7 @@ fn all_sources_together_have_so_many_connections_and_allocations_keep_theirs() {
     for stream in &mut silent {
         assert_eq!(read_to_end(stream), b"");
     }
-    assert_eq!(
-        read_to_end(&mut connect_from([127, 0, 0, 9], server.tcp[0])),
-        b"",
-        "an allocation makes room for nobody"
-    );
+    assert_eq!(read_to_end(&mut connect_from([127, 0, 0, 9], server.tcp[0])), b"", "an allocation frees no place");
     let streams = shown(&server, "streams", |streams| count(&streams["refused"], "connections") > 0);
     let counts = (count(&streams["ended"], "displaced"), count(&streams["refused"], "connections"));
     assert_eq!((counts, &streams["open"]), ((5, 1), &5.into()), "{streams}");

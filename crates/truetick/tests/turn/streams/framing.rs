@@ -89,7 +89,7 @@ fn case_a05_a_stun_length_at_the_end_of_its_range_is_no_other_message() {
     }
     let streams = shown(&server, "streams", |streams| streams["open"] == 0);
     assert_eq!(count(&streams["ended"], "too_long"), 3, "{streams}");
-    // With an allocation it is waited for, whole, and what is in it is no message of its own.
+    // With an allocation it is waited for, whole, and its content is not a separate message.
     let mut client = StreamClient::new(connect(server.tcp[0]));
     client.allocate().unwrap();
     let hidden = client.binding_request();

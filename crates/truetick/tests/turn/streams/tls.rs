@@ -50,8 +50,8 @@ fn a_client_names_stun_or_nothing_as_its_protocol() {
         assert_eq!(client.stream.conn.alpn_protocol(), agreed);
     }
     let refused = connect_tls(server.tls[0], &certificates.client(rustls::ALL_VERSIONS, &["h2", "http/1.1"]));
-    let told = refused.err().unwrap().to_string();
-    assert!(told.contains("NoApplicationProtocol"), "{told}");
+    let message = refused.err().unwrap().to_string();
+    assert!(message.contains("NoApplicationProtocol"), "{message}");
     probe(&server);
 }
 
@@ -118,7 +118,7 @@ fn rfc_r019_only_suites_with_forward_secrecy_and_no_old_cipher() {
     for suite in [0x009C, 0x002F, 0x000A, 0x0009, 0x0005, 0xC007, 0xC008] {
         assert_eq!(alert(&answer_to(&[suite])), 40, "{suite:x}");
     }
-    // The same hello with one that has forward secrecy beside them is answered with that one.
+    // The same hello with an additional suite with forward secrecy selects that one.
     let mut stream = connect(server.tls[0]);
     stream.write_all(&hello(0x0303, &[0x009C, 0x0005, ECDHE_ECDSA_AES128_GCM])).unwrap();
     let mut answer = [0; 128];
@@ -163,10 +163,10 @@ fn a_renewed_certificate_is_for_new_handshakes_and_old_connections_live_on() {
     let new = StreamClient::new(connect_tls(addr, &client).unwrap());
     assert_eq!(shown_to(&new), renewed);
     assert_eq!(old.refresh(600), 0, "the old connection and its allocation live on");
-    // One that cannot be used changes nothing, and is told by its name.
+    // An unusable one changes nothing, and the error names it.
     std::fs::write(certificates.key(), "no key").unwrap();
-    let told = format!("{:#}", running.reload_certificates().unwrap_err());
-    assert!(told.contains("key.pem") && told.contains("private key"), "{told}");
+    let message = format!("{:#}", running.reload_certificates().unwrap_err());
+    assert!(message.contains("key.pem") && message.contains("private key"), "{message}");
     let new = StreamClient::new(connect_tls(addr, &client).unwrap());
     assert_eq!(shown_to(&new), renewed);
     assert_eq!(old.refresh(600), 0);

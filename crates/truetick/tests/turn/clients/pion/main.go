@@ -1,6 +1,6 @@
 // Two clients of pion's library, each with an allocation, send payloads from relay to relay and back.
 //
-// Usage: pion-client SERVER USER PASSWORD PAYLOADS. What came back stands in one line of JSON.
+// Usage: pion-client SERVER USER PASSWORD PAYLOADS. Prints one line of JSON with the echoed payloads.
 package main
 
 import (
@@ -52,13 +52,13 @@ func main() {
 			matched++
 		}
 	}
-	told := result{
+	outcome := result{
 		Mapped: mapped.String(), Local: callerConn.LocalAddr().String(),
 		Caller: callerRelay.LocalAddr().String(), Callee: calleeRelay.LocalAddr().String(), Matched: matched,
 	}
 	exitOn("release", callerRelay.Close())
 	exitOn("release", calleeRelay.Close())
-	exitOn("result", json.NewEncoder(os.Stdout).Encode(told))
+	exitOn("result", json.NewEncoder(os.Stdout).Encode(outcome))
 }
 
 func client(server, user, password string) (*turn.Client, net.PacketConn) {
