@@ -16,6 +16,7 @@ mod minimise;
 mod model;
 mod operators;
 mod planted;
+mod reports;
 mod script;
 mod topology;
 mod travel;

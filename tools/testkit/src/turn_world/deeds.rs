@@ -85,6 +85,7 @@ impl World<'_> {
             Deed::Steer => self.steering = draw.next(),
             Deed::Drain => self.drain(),
             Deed::DenyPeer { peer } => return self.deny_peer(peer),
+            Deed::ToggleListener { peer } => return self.toggle_listener(&mut draw, peer),
             Deed::RotateNonceKey => self.rotate_nonce_key(),
             Deed::Icmp => self.icmp(&mut draw),
         }

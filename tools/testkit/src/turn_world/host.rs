@@ -8,6 +8,7 @@ use tt_meter::Off;
 use tt_model::{ByteRange, FiveTuple, IpFamily, Nanos};
 use tt_turn::config::{Capacity, Config, PasswordAlgorithms};
 use tt_turn::credential::Secrets;
+use tt_turn::event::Event;
 use tt_turn::policy::PeerPolicy;
 use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId};
 use tt_turn::shared::{Budget, Quotas, Shared};
@@ -73,7 +74,7 @@ impl Host {
         if !rules.offers_sha256 {
             config.password_algorithms = PasswordAlgorithms::Md5;
         }
-        config.peer_policy = policy(&[]);
+        config.peer_policy = policy(&[], &[]);
         let none = Budget { per_second: 0, burst: 0 };
         let (error_excess, error_excess_per_source) = match rules.error_budget {
             Some((per_second, burst)) => (none, Budget { per_second, burst }),
@@ -197,11 +198,21 @@ impl Host {
         }
     }
 
-    /// These peers are denied too from now on.
-    pub(super) fn replace_policy(&mut self, denied: &[IpAddr]) {
+    /// These peers are denied too from now on, and these listeners of this host.
+    pub(super) fn replace_policy(&mut self, denied: &[IpAddr], listeners: &[SocketAddr]) {
         for worker in &mut self.workers {
-            worker.replace_policy(policy(denied));
+            worker.replace_policy(policy(denied, listeners));
         }
+    }
+
+    /// What a worker reports next.
+    pub(super) fn event(&mut self, worker: u16) -> Option<Event> {
+        self.workers[usize::from(worker)].poll_event()
+    }
+
+    /// Whether a worker had more to report at once than it keeps, which it counts.
+    pub(super) fn has_lost_events(&self, worker: u16) -> bool {
+        self.workers[usize::from(worker)].events_lost() > 0
     }
 
     /// A relay is told of an ICMP error.
@@ -327,10 +338,11 @@ fn keep(
     }
 }
 
-fn policy(denied: &[IpAddr]) -> PeerPolicy {
+fn policy(denied: &[IpAddr], listeners: &[SocketAddr]) -> PeerPolicy {
     let mut policy = PeerPolicy::new();
     policy.deny_listener(listener(true));
     policy.deny_listener(listener(false));
+    listeners.iter().for_each(|listener| policy.deny_listener(*listener));
     for ip in denied {
         let bits = if ip.is_ipv4() { 32 } else { 128 };
         policy.deny(format!("{ip}/{bits}").parse().expect("one address"));

@@ -2,7 +2,8 @@
 //!
 //! 1. nothing is relayed without a live permission for that address;
 //! 2. a relayed address belongs to one allocation;
-//! 3. the ledger closes: what came in went out or was dropped by name, what was made lives or was freed;
+//! 3. the ledger closes: what came in went out or was dropped by name, what was made lives or was freed, and what
+//!    ended reports the bytes that it relayed;
 //! 4. every answer is to a request, at most one for a delivery, never to an address that was not seen;
 //! 5. input that proves nothing changes no table;
 //! 6. payloads come out as they went in, and at the right door;

@@ -8,6 +8,7 @@ mod decide;
 mod ledger;
 mod policy;
 mod relaying;
+mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::{IpAddr, SocketAddr};
@@ -21,6 +22,7 @@ pub(super) use codes::Codes;
 pub(super) use decide::{Wanted, wanted};
 pub(super) use ledger::Grant;
 use policy::Policy;
+pub(super) use traffic::{Bytes, Ended};
 
 /// How late a timer may be.
 pub(super) const LATE: Nanos = Nanos::from_secs(1);
@@ -105,6 +107,10 @@ pub(super) struct Claim {
     pub(super) legs: [Option<Leg>; 2],
     /// The token in its reply.
     pub(super) token: Option<u64>,
+    /// The first relayed address that it got.
+    pub(super) relayed: SocketAddr,
+    pub(super) to_peers: Bytes,
+    pub(super) to_client: Bytes,
 }
 
 /// A family's place among two.
@@ -224,6 +230,8 @@ pub(super) struct Model {
     pub(super) families: Vec<[bool; 2]>,
     /// Relays whose allocation was ended by request; the server says so within the same call.
     retiring: BTreeSet<RelayPlace>,
+    /// Allocations whose end the server has to report within the same call.
+    pub(super) ended: Vec<Ended>,
     pub(super) reservations: BTreeMap<u64, Reservation>,
     reserved: BTreeMap<RelayPlace, u64>,
     by_expiry: BTreeSet<(Nanos, Flow, usize)>,
@@ -265,6 +273,7 @@ impl Model {
             pools: vec![BTreeMap::new(); workers],
             families: vec![[false; 2]; workers],
             retiring: BTreeSet::new(),
+            ended: Vec::new(),
             reservations: BTreeMap::new(),
             reserved: BTreeMap::new(),
             by_expiry: BTreeSet::new(),

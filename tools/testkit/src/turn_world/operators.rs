@@ -1,5 +1,7 @@
 //! Actions of operators on a running server, and ICMP errors from the network.
 
+use std::net::SocketAddr;
+
 use tt_model::{FiveTuple, Nanos};
 use tt_turn::relay::{IcmpError, RelayId};
 
@@ -27,8 +29,30 @@ impl World<'_> {
         self.pass()?;
         let ip = self.script.topology.peers[peer].ip();
         self.model.deny(self.now, ip);
-        self.host.replace_policy(self.model.also_denied());
+        self.host.replace_policy(self.model.also_denied(), self.model.listeners());
         (0..self.script.topology.workers).try_for_each(|worker| self.settle(worker))
+    }
+
+    /// The host opens a listener on a peer's address and port, or closes it: permissions and channels stay, and
+    /// nothing is relayed while it is open. Peers do not know of it and go on to send.
+    pub(super) fn toggle_listener(&mut self, draw: &mut Draw, peer: usize) -> Result<(), Failure> {
+        if !self.is_up {
+            return Ok(());
+        }
+        self.pass()?;
+        let is_foreign = |peer: &SocketAddr| self.script.topology.peers.contains(peer);
+        let bound: Vec<_> = self.model.bound(self.now).into_iter().filter(|(peer, _)| is_foreign(peer)).collect();
+        let peer = match bound.len() {
+            0 => self.script.topology.peers[peer],
+            len => bound[draw.below(len as u64) as usize].0,
+        };
+        self.model.toggle_listener(peer);
+        self.host.replace_policy(self.model.also_denied(), self.model.listeners());
+        (0..self.script.topology.workers).try_for_each(|worker| self.settle(worker))?;
+        for (_, relayed) in bound.into_iter().filter(|(bound, _)| *bound == peer).take(8) {
+            self.send_to_relay(peer, relayed, b"does not know of the listener".to_vec());
+        }
+        Ok(())
     }
 
     /// Nonces of the key before stay good, those of the key before that do not.
@@ -68,6 +92,7 @@ impl World<'_> {
         invariants::error(&delivery, expected.as_ref(), &done)?;
         invariants::unproven(&delivery, before, self.host.tables(worker))?;
         self.settle(worker)?;
+        done.iter().for_each(|done| self.count_to_client(done));
         self.route(done);
         Ok(())
     }

@@ -64,6 +64,10 @@ pub(super) enum Deed {
     DenyPeer {
         peer: usize,
     },
+    /// The host listens on a peer's address and port from now on, or no longer.
+    ToggleListener {
+        peer: usize,
+    },
     RotateNonceKey,
     /// An ICMP error about something that a relay may have sent.
     Icmp,
@@ -263,6 +267,7 @@ fn faults(draw: &mut Draw, topology: &Topology, actions: &mut Vec<Action>) {
         (features.steer, 4, Deed::Steer),
         (features.drain, 1, Deed::Drain),
         (features.reload, 3, Deed::DenyPeer { peer }),
+        (features.reload, 6, Deed::ToggleListener { peer }),
         (features.rotate, 3, Deed::RotateNonceKey),
         (features.icmp, clients * 2, Deed::Icmp),
     ] {

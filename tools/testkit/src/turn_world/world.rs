@@ -305,6 +305,7 @@ impl<'s> World<'s> {
                 invariants::check(&delivery, &self.model, &second, &done)?
             }
         };
+        done.iter().for_each(|done| self.count(worker, &expected, done));
         if !matches!(expected, Expected::Answer(Codes { user: Some(_), .. })) {
             invariants::unproven(&delivery, before, self.host.tables(worker))?;
         }
@@ -365,6 +366,7 @@ impl<'s> World<'s> {
         self.note(&delivery, &expected, &done);
         invariants::check(&delivery, &self.model, &expected, &done)?;
         invariants::unproven(&delivery, before, self.host.tables(relay.0))?;
+        done.iter().for_each(|done| self.count_to_client(done));
         self.settle(relay.0)?;
         self.route(done);
         Ok(())
@@ -411,6 +413,7 @@ impl<'s> World<'s> {
             let rest = Nanos::from_secs(self.script.topology.rules.rest_s);
             self.later(rest, Event::Rested { starts: self.starts, relay });
         }
+        self.hear_reports(worker)?;
         invariants::ledger(self.now, &self.host, &self.model, worker)
     }
 

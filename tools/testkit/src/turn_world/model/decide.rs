@@ -175,7 +175,7 @@ impl Model {
             return codes.and(443);
         }
         let own_relay = if self.policy.is_own(peer.ip()) { self.may_reach(now, peer) } else { Alive::Yes };
-        if peer.port() == 0 || !self.may_permit(peer.ip()) || own_relay == Alive::No {
+        if self.policy.denies_port(peer) || !self.may_permit(peer.ip()) || own_relay == Alive::No {
             return codes.and(403);
         }
         if own_relay == Alive::Maybe {

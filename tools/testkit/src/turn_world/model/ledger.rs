@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use tt_model::Nanos;
 
 use super::{
-    Alive, Bucket, CHANNEL_LIFETIME, Claim, Flow, LATE, Leg, Model, PERMISSION_LIFETIME, RelayPlace, Reservation,
-    Waiting, alive, place,
+    Alive, Bucket, Bytes, CHANNEL_LIFETIME, Claim, Ended, Flow, LATE, Leg, Model, PERMISSION_LIFETIME, RelayPlace,
+    Reservation, Waiting, alive, place,
 };
 use crate::turn_world::wire::{self, Reading};
 
@@ -146,7 +146,17 @@ impl Model {
         self.serial += 1;
         let worker = grant.relays[0].0.0;
         let token = grant.reserved.map(|(_, _, token)| token);
-        let mut claim = Claim { serial: self.serial, user, tid: request.tid, worker, legs: [None, None], token };
+        let mut claim = Claim {
+            serial: self.serial,
+            user,
+            tid: request.tid,
+            worker,
+            legs: [None, None],
+            token,
+            relayed: grant.relays[0].1,
+            to_peers: Bytes::default(),
+            to_client: Bytes::default(),
+        };
         for (relay, relayed) in grant.relays {
             self.take(relay);
             let at = place(relayed.is_ipv4());
@@ -202,6 +212,8 @@ impl Model {
             self.channels[worker].live -= u32::from(now < *expires);
         }
         if is_last {
+            let Claim { worker: of, relayed, to_peers, to_client, .. } = *claim;
+            self.ended.push(Ended { flow: *flow, worker: of, user, relayed, to_peers, to_client });
             self.claims.remove(flow);
             self.held_by_user[user] -= 1;
             self.held_by_worker[worker] -= 1;
@@ -259,6 +271,29 @@ impl Model {
                 held.live -= u32::from(now < expires);
             }
         }
+    }
+
+    /// A listener is opened on a peer's address and port, or closed again: permissions and channels stay.
+    pub(in super::super) fn toggle_listener(&mut self, peer: SocketAddr) {
+        match self.policy.listeners.iter().position(|listener| *listener == peer) {
+            Some(at) => {
+                self.policy.listeners.remove(at);
+            }
+            None => self.policy.listeners.push(peer),
+        }
+    }
+
+    /// Listeners on addresses of peers.
+    pub(in super::super) fn listeners(&self) -> &[SocketAddr] {
+        &self.policy.listeners
+    }
+
+    /// The peers of live channels, and the relayed address of each.
+    pub(in super::super) fn bound(&self, now: Nanos) -> Vec<(SocketAddr, SocketAddr)> {
+        let legs = self.claims.values().flat_map(Claim::legs).filter(|leg| now < leg.expires);
+        let channels = legs.flat_map(|leg| leg.channels.values().map(move |channel| (channel, leg.relayed)));
+        let live = channels.filter(|((_, expires), _)| now < *expires);
+        live.map(|((peer, _), relayed)| (*peer, relayed)).collect()
     }
 
     /// What the operator denies beside the built-in list.

@@ -1,6 +1,6 @@
 //! Which peers may be reached: everything but special-purpose networks, which are written here as text.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::super::topology::relay_ip;
 
@@ -15,6 +15,8 @@ pub(super) struct Policy {
     denied: Vec<(bool, u128, u128)>,
     /// Peers that the operator denies in addition.
     pub(super) also: Vec<IpAddr>,
+    /// Addresses and ports of peers on which the host listens.
+    pub(super) listeners: Vec<SocketAddr>,
 }
 
 impl Policy {
@@ -26,11 +28,17 @@ impl Policy {
             let mask = u128::MAX << (128 - bits);
             Some((ip.is_ipv4(), number(ip) & mask, mask))
         };
-        Self { denied: DENIED.split_whitespace().filter_map(range).collect(), also: Vec::new() }
+        let denied = DENIED.split_whitespace().filter_map(range).collect();
+        Self { denied, also: Vec::new(), listeners: Vec::new() }
     }
 
     pub(super) fn is_own(&self, ip: IpAddr) -> bool {
         ip.to_canonical() == relay_ip(true) || ip == relay_ip(false)
+    }
+
+    /// Whether the port of an address that is not denied is.
+    pub(super) fn denies_port(&self, peer: SocketAddr) -> bool {
+        peer.port() == 0 || self.listeners.contains(&peer)
     }
 
     pub(super) fn denies(&self, ip: IpAddr) -> bool {

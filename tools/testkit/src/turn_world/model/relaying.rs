@@ -87,7 +87,7 @@ impl Model {
             let leg = claim.and_then(|claim| claim.leg_of(peer));
             return leg.map_or(Alive::No, |leg| alive(leg.expires, now));
         }
-        if peer.port() == 0 || self.policy.denies(peer.ip()) { Alive::No } else { Alive::Yes }
+        if self.policy.denies_port(peer) || self.policy.denies(peer.ip()) { Alive::No } else { Alive::Yes }
     }
 }
 
