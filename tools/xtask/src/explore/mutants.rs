@@ -11,6 +11,8 @@ use crate::test::Steps;
 
 /// Of a hundred viable mutants, how many have to be caught.
 const CAUGHT_MIN: usize = 85;
+/// Arguments for the tests: those that judge the machine would catch a mutant, or fail without one, by chance.
+const TEST_ARGUMENTS: [&str; 4] = ["--", "--", "--skip", "timing::"];
 
 /// Which mutants to run.
 pub(super) struct Draw<'a> {
@@ -52,9 +54,11 @@ pub(super) fn run(steps: &Steps, report: &mut Report, draw: &Draw) -> anyhow::Re
     let pattern = format!("^({})$", drawn.iter().map(|name| escaped(name)).collect::<Vec<_>>().join("|"));
     let folder = steps.root.join("target/explore");
     let mut command = steps.command("cargo", &["mutants", "--no-config", "--no-shuffle", "--colors", "never"]);
-    command.args(["--package", draw.package, "--re", &pattern, "--output"]).arg(&folder);
+    command.args(["--package", draw.package, "--re", &pattern, "--output"]).arg(&folder).args(TEST_ARGUMENTS);
     let status = command.status().context("cargo mutants")?;
-    report_outcomes(report, &folder.join("mutants.out/outcomes.json"), &status.to_string())
+    let ran = report_outcomes(report, &folder.join("mutants.out/outcomes.json"), &status.to_string())?;
+    ensure!(ran == drawn.len(), "{ran} of the {} drawn mutants ran", drawn.len());
+    Ok(())
 }
 
 /// The mutants of what the last commits and the working tree changed, until `end`.
@@ -68,14 +72,18 @@ pub(super) fn run_changed(steps: &Steps, report: &mut Report, end: Instant) -> a
     std::fs::write(&file, diff.stdout)?;
     let seconds = end.saturating_duration_since(Instant::now()).as_secs();
     let mut command = steps.command("timeout", &[&format!("{seconds}"), "cargo", "mutants", "--no-config"]);
-    command.args(["--colors", "never", "--in-diff"]).arg(&file).arg("--output").arg(&folder);
+    command.args(["--colors", "never", "--in-diff"]).arg(&file).arg("--output").arg(&folder).args(TEST_ARGUMENTS);
     let finished = steps.finish("explore-mutants", &mut command);
     let status = finished.status.map_or_else(|| "ended".to_owned(), |status| status.to_string());
-    report_outcomes(report, &folder.join("mutants.out/outcomes.json"), &status)
+    report_outcomes(report, &folder.join("mutants.out/outcomes.json"), &status).map(|_| ())
 }
 
-fn report_outcomes(report: &mut Report, file: &Path, status: &str) -> anyhow::Result<()> {
-    let Ok(text) = std::fs::read(file) else { return report.line(&format!("- mutants: no outcome, {status}")) };
+/// Reports the results, and returns how many mutants have one.
+fn report_outcomes(report: &mut Report, file: &Path, status: &str) -> anyhow::Result<usize> {
+    let Ok(text) = std::fs::read(file) else {
+        report.line(&format!("- mutants: no outcome, {status}"))?;
+        return Ok(0);
+    };
     let outcomes = outcomes(&serde_json::from_slice(&text).context("outcomes.json")?);
     let viable = outcomes.caught + outcomes.survivors.len();
     let is_enough = outcomes.caught * 100 >= viable * CAUGHT_MIN;
@@ -85,7 +93,10 @@ fn report_outcomes(report: &mut Report, file: &Path, status: &str) -> anyhow::Re
         outcomes.caught, outcomes.unviable
     ))?;
     outcomes.survivors.iter().try_for_each(|name| report.line(&format!("  - survived: {name}")))?;
-    if is_enough { Ok(()) } else { report.finding("fewer than 85 of 100 viable mutants were caught", "") }
+    if !is_enough {
+        report.finding("fewer than 85 of 100 viable mutants were caught", "")?;
+    }
+    Ok(viable + outcomes.unviable)
 }
 
 fn outcomes(json: &Value) -> Outcomes {
@@ -115,11 +126,9 @@ fn drawn<'a>(all: &[&'a str], draw: &Draw) -> Vec<&'a str> {
     drawn
 }
 
-/// `name` as a regular expression.
+/// `name` as a regular expression. Only what has a meaning is escaped: `\<` is the beginning of a word.
 fn escaped(name: &str) -> String {
-    name.chars()
-        .flat_map(|c| (!c.is_alphanumeric() && c.is_ascii() && c != ' ').then_some('\\').into_iter().chain([c]))
-        .collect()
+    name.chars().flat_map(|c| "\\.+*?()|[]{}^$".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 #[cfg(test)]
@@ -138,7 +147,8 @@ mod tests {
 
     #[test]
     fn names_match_themselves_only() {
-        assert_eq!(escaped("a/b.rs:1:2: replace + with -"), "a\\/b\\.rs\\:1\\:2\\: replace \\+ with \\-");
+        assert_eq!(escaped("a/b.rs:1:2: replace + with -"), "a/b\\.rs:1:2: replace \\+ with -");
+        assert_eq!(escaped("replace f -> Option<[u8; 2]> with x"), "replace f -> Option<\\[u8; 2\\]> with x");
     }
 
     #[test]
