@@ -16,6 +16,8 @@ mod dual;
 mod hairpin;
 #[path = "engine/icmp.rs"]
 mod icmp;
+#[path = "engine/identities.rs"]
+mod identities;
 #[path = "engine/kept_keys.rs"]
 mod kept_keys;
 #[path = "engine/operators.rs"]

@@ -9,6 +9,7 @@ mod draw;
 pub mod market_world;
 #[cfg(feature = "worlds")]
 mod minimal;
+mod partial;
 mod requirement;
 #[cfg(feature = "worlds")]
 mod trace;
@@ -18,4 +19,5 @@ pub mod turn_client;
 pub mod turn_world;
 
 pub use cpu_time::cpu_time;
+pub use partial::partial;
 pub use requirement::{Requirement, find_browser, find_program, require, require_captures, two_cpus};

@@ -84,6 +84,29 @@ fn time_limited_credentials() {
     assert_eq!(refresh(&mut world, &valid, &rest_password(b"new secret", &valid)), 401);
 }
 
+/// Every proper prefix and suffix of a secret, a password and a name, and each with a byte changed, is rejected.
+#[test]
+fn only_the_whole_secret_the_whole_password_and_the_whole_name_are_accepted() {
+    const SECRET: &str = "a-secret-of-24-characters";
+    let mut world = world_knowing(&[b"another secret", SECRET.as_bytes()]);
+    let name = format!("{}:alice", WALL_S + 3_000);
+    let password = rest_password(SECRET.as_bytes(), &name);
+    let codes = |world: &mut World, name: &str, password: &str| {
+        [refresh(world, name.as_bytes(), password), refresh_sha256(world, name, password)]
+    };
+    assert_eq!(codes(&mut world, &name, &password), [437, 437]);
+    for wrong in testkit::partial(SECRET) {
+        assert_eq!(codes(&mut world, &name, &rest_password(wrong.as_bytes(), &name)), [401, 401], "secret {wrong}");
+    }
+    for wrong in testkit::partial(&password) {
+        assert_eq!(codes(&mut world, &name, &wrong), [401, 401], "password {wrong}");
+    }
+    for wrong in testkit::partial(&name) {
+        assert_eq!(codes(&mut world, &wrong, &password), [401, 401], "name {wrong}");
+    }
+    assert_eq!(codes(&mut world, &name, &password), [437, 437]);
+}
+
 #[test]
 fn a_verified_name_is_not_derived_again() {
     let mut world = world_knowing(&[b"old secret", b"new secret"]);
