@@ -10,6 +10,7 @@ mod readers;
 mod sequences;
 mod sizes;
 mod texts;
+mod venues;
 mod wire;
 
 use tt_market::DropReason;
