@@ -12,4 +12,5 @@ pub fn run(data: &[u8]) {
     message.extend([0x5A; 12]);
     message.extend(body);
     crate::codec::read(&message);
+    crate::receiver::ask(data);
 }

@@ -7,6 +7,7 @@ use tt_turn::credential::long_term_key;
 
 use crate::choices::Choices;
 use crate::naive::{self, FINGERPRINT, INTEGRITY, INTEGRITY_SHA256};
+use crate::receiver;
 
 const KEY: (&str, &str, &str) = ("alice", "example.org", "correct horse");
 const METHODS: [Method; 7] = [
@@ -23,11 +24,13 @@ const CLASSES: [Class; 4] = [Class::Request, Class::Indication, Class::Success, 
 /// Reads `data` as a message, then writes a message that `data` describes.
 pub fn run(data: &[u8]) {
     read(data);
+    receiver::ask(data);
     write(&mut Choices(data));
 }
 
-/// Compares every answer of the reader with the plain one's.
+/// Compares every answer of the reader, and what an engine does with the message, with the plain reading.
 pub(crate) fn read(bytes: &[u8]) {
+    receiver::receive(bytes);
     let (Ok(message), expected) = (Message::parse(bytes), naive::read(bytes)) else {
         assert!(naive::read(bytes).is_none(), "refused: {bytes:02x?}");
         return;

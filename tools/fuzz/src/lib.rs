@@ -15,6 +15,7 @@ pub mod http;
 pub mod inflate;
 mod naive;
 pub mod policy;
+mod receiver;
 pub mod recordings;
 pub mod server;
 

@@ -5,6 +5,8 @@ use tt_journal::RecordingReader;
 use crate::choices::Choices;
 
 const HEADER_LEN: usize = 24;
+/// Bytes that choose the damage.
+const HARM_LEN: usize = 8;
 const HEAD_LEN: usize = 24;
 const BODY_MAX: usize = 16 << 20;
 const PACKED: u8 = 128;
@@ -18,9 +20,10 @@ type Record = (u64, u16, u8, u32, Vec<u8>);
 /// # Panics
 /// The readings disagree.
 pub fn run(data: &[u8]) {
-    let mut choices = Choices(data);
-    let mut file = recording(&mut choices);
-    damage(&mut file, &mut choices);
+    // First, since the recording takes all that follows.
+    let (harm, data) = data.split_at(data.len().min(HARM_LEN));
+    let mut file = recording(&mut Choices(data));
+    damage(&mut file, &mut Choices(harm));
     let expected = expected(&file);
     let Ok(mut reader) = RecordingReader::new(file.as_slice()) else {
         assert!(expected.is_none(), "a valid header is rejected");
