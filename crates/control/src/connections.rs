@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 
 /// Connections that may be open at once; one more is closed as it comes.
 const CONNECTIONS_MAX: usize = 256;
-/// How long a request's head may take, from the connection or the last answer on.
+/// Time limit for a request's head, from the connection or the last response.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 /// Bytes of a request's head at most.
 const HEAD_LEN_MAX: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! What every request passes: the checks against other sites in the user's browser, and the headers of every answer.
+//! Checks of every request against other sites in the user's browser, and headers of every response.
 
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
 //! Live streams: snapshots for listeners, and server-sent events for the page.
 //!
-//! One task takes the snapshots for all of them, four times a second and only while somebody listens; a listener
+//! One task takes the snapshots for all of them, four times a second and only while a client listens; a listener
 //! that is slow misses snapshots, never gets old ones.
 
 use std::convert::Infallible;
@@ -21,7 +21,7 @@ use crate::snapshot::Snapshot;
 use crate::state::{App, Shared};
 use tt_status::Reading;
 
-/// How often a snapshot is taken while somebody listens.
+/// Interval between two snapshots while a client listens.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {

@@ -29,7 +29,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/api/v1/internal/engine/ingest-metrics", get(ingest))
 }
 
-/// Which books are asked for; without a word, all.
+/// Query parameters that select books [default: all].
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Which {
     venue: Option<String>,
@@ -103,7 +103,7 @@ pub(crate) fn new_trades(market: &MarketStatus, which: &Which, seen: &mut SeenTr
     market.books.iter().filter(|book| which.takes(book)).filter_map(&mut row).collect()
 }
 
-/// What can be asked for.
+/// The available books with their steps.
 fn listed(market: &MarketStatus, which: &Which) -> Value {
     let row = |book: &Book| {
         json!({

@@ -148,7 +148,7 @@ impl Exposition {
         self.single(&name("_unsent_bytes_total"), "counter", help, of.unsent_bytes as f64);
     }
 
-    /// What an operator watches. Labels are codes, names from closed lists, and the configuration's own rules.
+    /// Metrics for operators. Labels are codes, names from closed lists, and rules of the configuration.
     fn operation(&mut self, turn: &TurnStatus) {
         self.single("truetick_turn_draining", "gauge", "1 during a drain.", f64::from(turn.draining));
         let down = turn.workers_down as f64;

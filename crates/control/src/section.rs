@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The default address of the control plane.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9641);
 
-/// Where the page, the metrics and the JSON interfaces are served.
+/// Address of the page, the metrics and the JSON API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpSection {

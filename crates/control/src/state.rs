@@ -1,4 +1,4 @@
-//! What the control plane shows, and what every route has access to.
+//! The state that the control plane serves.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tt_status::turn::{AllocationAdmin, IceServers, TurnStatus};
 use crate::snapshot::Latest;
 use crate::token::ApiToken;
 
-/// What the control plane shows. A part without a reading is shown as absent.
+/// The state that the control plane serves. A part without a reading is reported as absent.
 #[derive(Default)]
 pub struct State {
     /// The machine and this process.
@@ -41,7 +41,7 @@ pub struct Admin {
     pub token: Option<ApiToken>,
 }
 
-/// What every route has access to.
+/// The state shared by all routes.
 pub(crate) struct Shared {
     pub(crate) state: State,
     pub(crate) latest: Latest,

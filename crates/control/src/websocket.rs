@@ -46,7 +46,7 @@ async fn ws_trades(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> 
     })
 }
 
-/// What `of` makes of each snapshot is sent; `null` is not.
+/// Sends the value that `of` returns for each snapshot, unless it is `null`.
 fn ws(
     shared: &Shared,
     which: Which,

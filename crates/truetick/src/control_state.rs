@@ -1,4 +1,4 @@
-//! What the control plane is given: the API token and the status of the machine.
+//! State for the control plane: the API token and the status of the machine.
 
 use std::path::Path;
 use std::sync::Arc;

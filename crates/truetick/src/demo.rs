@@ -16,7 +16,7 @@ use risk_gate::{Board, BoardRow, GateConfig, QuoteSource};
 /// Slots of each ring of the gate.
 const RING_SLOTS: usize = 1024;
 
-/// What the demonstration trades.
+/// Configuration of the demonstration.
 pub(crate) struct DemoConfig {
     /// The instruments.
     pub(crate) instruments: Vec<DemoInstrument>,

@@ -187,7 +187,7 @@ struct Moment {
     number: u64,
 }
 
-/// What came of an event: a verdict where it was an intent.
+/// Result of an event: a verdict if it was an intent.
 fn apply<'a>(
     gate: &mut Gate,
     limits: &'a LimitsFile,

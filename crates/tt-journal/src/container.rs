@@ -1,4 +1,4 @@
-//! What a file is, from its content: packed or not, and in whose format.
+//! Detection of a file's compression and format from its content.
 
 use crate::ReadError;
 use crate::recording::MAGIC;

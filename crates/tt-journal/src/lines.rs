@@ -6,7 +6,7 @@ use std::io::{BufRead, Read as _};
 /// Bytes of the longest line: a whole book with its envelope.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 
-/// What was read.
+/// Result of reading a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A line with its end, which is not kept.

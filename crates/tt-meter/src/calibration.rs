@@ -48,7 +48,7 @@ impl Scale {
     }
 }
 
-/// What is known of a clock before it times anything.
+/// The calibration of a clock: its scale and the cost of a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Calibration {
     /// The clock.
@@ -85,7 +85,7 @@ impl Calibration {
         tightest(self.clock, os_ns)
     }
 
-    /// How far the scale is off between two [`pair`](Self::pair)s, in parts per million of the OS clock.
+    /// Returns the drift between two [`pair`](Self::pair)s, in parts per million of the OS clock.
     #[must_use]
     pub fn drift_ppm(&self, first: (u64, u64), last: (u64, u64)) -> f64 {
         let os_ns = last.1.saturating_sub(first.1) as f64;

@@ -16,7 +16,7 @@ impl Stamp {
     }
 }
 
-/// Where stamps come from.
+/// The source of timestamps.
 #[derive(Clone, Copy, Debug)]
 pub enum Clock {
     /// The machine's own counter: the TSC on x86-64, the virtual counter on 64-bit Arm.

@@ -23,7 +23,7 @@ impl Histogram {
     const SUB_BITS: u32 = 5;
     const SUB: usize = 1 << Self::SUB_BITS;
     const VALUE_BITS: u32 = 40;
-    /// How many buckets there are.
+    /// Number of buckets.
     pub const BUCKETS: usize = (Self::VALUE_BITS - Self::SUB_BITS + 1) as usize * Self::SUB;
 
     /// Empty.
@@ -53,7 +53,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many values were recorded.
+    /// Returns the number of recorded values.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count

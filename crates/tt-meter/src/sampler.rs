@@ -5,13 +5,13 @@ use crate::{Calibration, Clock, Histogram, Probe, Stage, Stamp};
 /// The sum over the sampled passes of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageTotal {
-    /// How often the stage was stamped.
+    /// Number of samples of the stage.
     pub count: u64,
     /// Cycles in all, one read of the clock included each time.
     pub cycles: u64,
 }
 
-/// What a [`Sampler`] has seen: a copy of it is a snapshot, and two of different workers merge.
+/// The samples of a [`Sampler`]. A copy is a snapshot; those of several workers can be merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stages {
     /// Passes in all, sampled or not.
@@ -94,7 +94,7 @@ impl Sampler {
         }
     }
 
-    /// What has been seen since it was made.
+    /// Returns the samples so far.
     #[must_use]
     pub const fn stages(&self) -> &Stages {
         &self.seen

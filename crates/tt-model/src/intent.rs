@@ -28,7 +28,7 @@ pub struct OrderIntent {
     pub kind: IntentKind,
     /// Buy or sell.
     pub side: OrderSide,
-    /// How long the order stays.
+    /// The time in force.
     pub tif: TimeInForce,
     /// Reduce-only, post-only, close-position.
     pub flags: IntentFlags,
@@ -124,7 +124,7 @@ impl OrderIntent {
     }
 }
 
-/// What an intent asks for.
+/// The kind of an order intent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum IntentKind {
@@ -148,7 +148,7 @@ pub enum OrderSide {
     Sell = 1,
 }
 
-/// How long an order stays.
+/// The time in force of an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TimeInForce {

@@ -36,7 +36,7 @@ pub enum Transport {
     Tls,
 }
 
-/// What identifies a client's flow: its address, the server's address that it talks to, and the transport protocol
+/// The five-tuple of a client's flow: client address, server address and transport protocol
 /// (RFC 8656 section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FiveTuple {

@@ -1,4 +1,4 @@
-//! How many sockets the process may have.
+//! The limit of open files.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// Raises the number of descriptors that the process may have to the most that it may allow itself, and returns it.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn raise_descriptor_limit() -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {

@@ -102,7 +102,7 @@ impl IoFault {
     }
 }
 
-/// How many system calls failed, by class.
+/// Counts of failed system calls, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts([u64; IoFault::ALL.len()]);
 
@@ -112,13 +112,13 @@ impl FaultCounts {
         self.0[fault as usize] += 1;
     }
 
-    /// How many of class `fault` were counted.
+    /// Returns the count of class `fault`.
     #[must_use]
     pub const fn of(&self, fault: IoFault) -> u64 {
         self.0[fault as usize]
     }
 
-    /// How many were counted in all.
+    /// Returns the sum of all counts.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()

@@ -9,7 +9,7 @@ use crate::{IoFault, UdpSocket};
 /// An ICMP error about a datagram that a socket has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcmpReport {
-    /// Where the datagram was sent: the destination in the message's inner headers. Its family is the ICMP version's.
+    /// The destination in the message's inner headers. Its family is that of the ICMP version.
     pub destination: SocketAddr,
     /// ICMP's type.
     pub kind: u8,

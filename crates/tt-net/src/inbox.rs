@@ -161,7 +161,7 @@ impl Inbox {
         self.places.is_empty()
     }
 
-    /// How many more arrivals it can take.
+    /// Returns the number of free slots.
     #[must_use]
     pub fn room(&self) -> usize {
         self.slots.len() - self.origins.len()

@@ -1,4 +1,4 @@
-//! Where a thread runs.
+//! CPU affinity of a thread.
 
 use nix::{
     errno::Errno,
@@ -12,7 +12,7 @@ const THIS_THREAD: Pid = Pid::from_raw(0);
 /// The numbers of the CPUs that the calling thread may run on, rising.
 ///
 /// # Errors
-/// What the system call says.
+/// The error of the system call.
 pub fn available() -> Result<Vec<usize>, Errno> {
     let set = sched_getaffinity(THIS_THREAD)?;
     Ok((0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect())
@@ -32,7 +32,7 @@ pub fn pin(cpu: usize) -> Result<(), Errno> {
 /// The CPU that the calling thread runs on. Read it again after a measurement: a change voids what was measured.
 ///
 /// # Errors
-/// What the system call says.
+/// The error of the system call.
 pub fn current() -> Result<usize, Errno> {
     sched_getcpu()
 }

@@ -1,4 +1,4 @@
-//! Where the time of one CPU went, from `/proc/stat`.
+//! Time of one CPU by use, from `/proc/stat`.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ impl CpuTimes {
         Self::of_stat(&fs::read_to_string("/proc/stat").ok()?, cpu)
     }
 
-    /// What was added since `earlier`.
+    /// Returns the difference from `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

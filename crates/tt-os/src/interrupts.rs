@@ -9,8 +9,8 @@ const PART: usize = 16 * 1024;
 /// Lines beyond this many are not counted.
 const LINES_MAX: usize = 4096;
 
-/// How often each interrupt came on one CPU. It keeps the file open and its buffer, so that reading it again is cheap: some
-/// ten microseconds on a small machine, much more on one with many CPUs.
+/// A reader of the interrupt counts of one CPU. It keeps the file open and its buffer, so that reading it again is
+/// cheap: some ten microseconds on a small machine, much more on one with many CPUs.
 #[derive(Debug)]
 pub struct Interrupts {
     file: File,
@@ -110,7 +110,7 @@ fn number_in(rest: &[u8], column: usize) -> Option<u64> {
     (at > first && rest.get(at).is_none_or(|byte| *byte == b' ')).then_some(number)
 }
 
-/// Where the word ends that begins at `at` or after spaces from there.
+/// Returns the end of the word at `at`, after leading spaces.
 fn end_of_word(rest: &[u8], mut at: usize) -> Option<usize> {
     while *rest.get(at)? == b' ' {
         at += 1;

@@ -1,4 +1,4 @@
-//! What machine this is, for the reader of a result.
+//! Description of the machine.
 
 use std::fs;
 

@@ -22,7 +22,7 @@ pub fn lock_all() -> Result<(), Errno> {
 /// Lets the kernel move pages out again, and stops filling those of later before they are touched.
 ///
 /// # Errors
-/// What the system call says.
+/// The error of the system call.
 pub fn unlock_all() -> Result<(), Errno> {
     munlockall()
 }

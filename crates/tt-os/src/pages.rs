@@ -12,9 +12,9 @@ pub const SMALL: usize = 4096;
 /// Which pages memory is asked to lie on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageSize {
-    /// Of 4 KiB, never merged (`MADV_NOHUGEPAGE`).
+    /// 4 KiB pages, never merged (`MADV_NOHUGEPAGE`).
     Small,
-    /// Of 2 MiB where the kernel has them (`MADV_HUGEPAGE`).
+    /// 2 MiB pages, if the kernel has them (`MADV_HUGEPAGE`).
     Huge,
 }
 

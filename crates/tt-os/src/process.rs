@@ -70,7 +70,7 @@ impl Watch {
     /// Watches the process; `None` if it is gone already.
     ///
     /// # Errors
-    /// What `pidfd_open(2)` says, but for `ESRCH`.
+    /// The error of `pidfd_open(2)`, except `ESRCH`.
     pub fn new(identity: Identity) -> Result<Option<Self>, Errno> {
         let Some(number) = i32::try_from(identity.number()).ok().and_then(Pid::from_raw) else { return Ok(None) };
         let process = match pidfd_open(number, PidfdFlags::empty()) {

@@ -1,4 +1,4 @@
-//! What the machine did while something was measured.
+//! Load of the machine during a measurement.
 
 use crate::machine::value_of;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -9,9 +9,9 @@ use std::fs;
 pub struct Readings {
     /// Time of all CPUs together, in the kernel's USER_HZ (1/100 s).
     pub cpu_total: u64,
-    /// Of it, time that the hypervisor gave to others.
+    /// Part of it stolen by the hypervisor.
     pub cpu_steal: u64,
-    /// Of it, idle time.
+    /// Part of it idle.
     pub cpu_idle: u64,
     /// Microseconds in which some task waited for a CPU; `None` where the kernel has no pressure readings.
     pub pressure_cpu_us: Option<u64>,
@@ -42,7 +42,7 @@ impl Readings {
         readings
     }
 
-    /// What was added since `earlier`.
+    /// Returns the difference from `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let pressure = self.pressure_cpu_us.zip(earlier.pressure_cpu_us);

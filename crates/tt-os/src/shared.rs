@@ -33,7 +33,7 @@ pub enum Refused {
     NotSealed,
     /// The file is too small, or no whole number of words.
     Size,
-    /// What a system call says.
+    /// The error of a system call.
     Os(Errno),
 }
 

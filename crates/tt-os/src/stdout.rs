@@ -17,7 +17,7 @@ pub fn print(text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-/// What a command that prints has come to, where it is no failure that the reader has seen enough.
+/// Returns the result of a command that prints, without the error of a closed pipe.
 ///
 /// # Errors
 /// Every other failure.

@@ -26,7 +26,7 @@ pub struct ThreadCounts {
 }
 
 impl ThreadCounts {
-    /// What was added since `earlier`.
+    /// Returns the difference from `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let waited = self.waited_ns.zip(earlier.waited_ns);

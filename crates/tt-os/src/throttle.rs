@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the control group of this process allows and has taken away.
+/// CPU limit and throttling of this process's control group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Throttle {
     /// CPUs' worth of time that the group may use; `None` without a bound, or where there is no group.
@@ -29,8 +29,8 @@ impl Throttle {
     }
 }
 
-/// Where the group's CPU bounds may stand: `N:controllers:path`, version 2 having number 0 and no controllers. In a
-/// container the path may be that outside of it, and the files at the top.
+/// Returns the folders that may contain the limits of `groups`, lines of `N:controllers:path`; version 2 has no
+/// controllers. In a container the path may be that outside of it, and the files at the top.
 fn folders(groups: &str) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for line in groups.lines() {

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::machine::value_of;
 
-/// What this process uses. A value that `/proc` does not show is 0.
+/// Resource usage of this process. A value that `/proc` does not contain is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessUsage {
     /// Resident memory, bytes.

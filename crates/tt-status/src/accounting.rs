@@ -9,21 +9,21 @@ use crate::distribution::Bucket;
 pub struct Count {
     /// The name.
     pub name: &'static str,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 
-/// What came in and what became of each of them: `in = out + drops`, exactly.
+/// Inputs and their outcomes: `in = out + drops`, exactly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Accounting {
-    /// What is counted, a plural noun.
+    /// The counted unit, a plural noun.
     pub unit: &'static str,
-    /// How many came in.
+    /// Inputs.
     #[serde(rename = "in")]
     pub input: u64,
-    /// How many were answered, forwarded, applied or decided.
+    /// Inputs that were answered, forwarded, applied or decided.
     pub out: u64,
-    /// How many were dropped.
+    /// Dropped inputs.
     pub dropped: u64,
     /// Whether `in = out + dropped`.
     pub closes: bool,

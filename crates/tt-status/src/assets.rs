@@ -1,4 +1,4 @@
-//! What the figures run on in a browser: scripts and styles inside the binary, nothing from outside.
+//! Scripts and styles of the figures, embedded in the binary.
 
 /// A file that a page loads, or that `report.html` holds.
 #[derive(Clone, Copy, Debug)]

@@ -36,7 +36,7 @@ pub struct Distribution {
     pub buckets: Vec<Bucket>,
     /// From here on a sample is a stall, nanoseconds.
     pub stall_from_ns: f64,
-    /// How many stalls each cause has; the sum is the number of samples from `stall_from_ns` on.
+    /// Stalls by cause; their sum is the number of samples of at least `stall_from_ns`.
     pub causes: Vec<Cause>,
     /// The longest stalls, longest first.
     pub stalls: Vec<StallMark>,
@@ -45,9 +45,9 @@ pub struct Distribution {
 /// Samples from `low_ns` to below `high_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bucket {
-    /// Where it begins, nanoseconds.
+    /// Lower bound, nanoseconds.
     pub low_ns: f64,
-    /// Where it ends, nanoseconds.
+    /// Upper bound, nanoseconds.
     pub high_ns: f64,
     /// Samples.
     pub count: u64,
@@ -58,7 +58,7 @@ pub struct Bucket {
 pub struct Cause {
     /// `interrupt`, `preemption`, `steal`, `page_fault`, `frequency`, `unknown`.
     pub cause: String,
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// All of them together, nanoseconds.
     pub total_ns: f64,
@@ -67,13 +67,13 @@ pub struct Cause {
 /// One stall.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StallMark {
-    /// How long it was, nanoseconds.
+    /// Duration, nanoseconds.
     pub ns: f64,
     /// Its cause, by the name that [`Cause`] has.
     pub cause: String,
 }
 
-/// What is known of a distribution whose samples are gone.
+/// A distribution whose samples were not kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Binned<'a> {
     /// Rising, of any width.
@@ -232,7 +232,7 @@ mod tests {
         assert!(distribution.buckets.len() < 130, "{} buckets", distribution.buckets.len());
     }
 
-    /// What was binned finely lies on the same grid as what was not, and no stall is left without a cause.
+    /// Fine and coarse bins use the same grid, and every stall has a cause.
     #[test]
     fn binned_samples_lie_on_the_same_grid() {
         let samples: Vec<f64> = (0..5_000_u32).map(|n| f64::from(5 + n % 300) * 10.0).collect();

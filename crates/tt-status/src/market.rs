@@ -32,7 +32,7 @@ impl MarketStatus {
 pub struct Feed {
     /// The venue.
     pub venue: &'static str,
-    /// Where it connects.
+    /// The WebSocket address.
     pub url: String,
     /// Whether it is connected.
     pub connected: bool,
@@ -102,13 +102,13 @@ pub struct Book {
     pub spread_bps: Option<f64>,
     /// The last update that was applied.
     pub update_id: u64,
-    /// How the book was last verified.
+    /// The proof of the last verification.
     pub proof: &'static str,
     /// The update at which it was verified.
     pub proof_update_id: u64,
-    /// How long ago it was verified, milliseconds; absent where it never was.
+    /// Time since the last verification, milliseconds; absent if there was none.
     pub proof_age_ms: Option<f64>,
-    /// How long ago the last update came, milliseconds.
+    /// Time since the last update, milliseconds.
     pub age_ms: Option<f64>,
     /// The running candle of each timeframe, mirrored from trades.
     #[serde(skip)]
@@ -138,9 +138,9 @@ pub struct Trade {
     pub px: String,
     /// The quantity.
     pub qty: String,
-    /// Who took liquidity: `buy` or `sell`.
+    /// The side that took liquidity: `buy` or `sell`.
     pub aggressor: &'static str,
-    /// Whether it is older than a trade that came before it.
+    /// Whether it is older than a trade received before it.
     pub is_late: bool,
     /// The venue's time, nanoseconds of the Unix epoch.
     pub event_unix_ns: u64,
@@ -165,7 +165,7 @@ pub struct Candle {
     pub close: String,
     /// The traded quantity.
     pub volume: String,
-    /// How many trades made it.
+    /// Number of trades.
     pub trades: u64,
 }
 

@@ -1,11 +1,11 @@
-//! What was timed, as nanoseconds for readers.
+//! Sampled times in nanoseconds.
 
 use tt_meter::{Calibration, Histogram, Stage, Stages};
 
 use crate::accounting::{self, Quantiles};
 use crate::distribution::Bucket;
 
-/// What a sampler has seen, in nanoseconds and without the clock's cost; one pass of `one_in` was sampled.
+/// Times of a sampler in nanoseconds, without the clock's cost; one pass in `one_in` was sampled.
 #[must_use]
 pub fn stages(seen: &Stages, one_in: u32, calibration: &Calibration) -> accounting::Stages {
     let mean = |stage: Stage| accounting::StageMean {

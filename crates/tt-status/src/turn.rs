@@ -12,7 +12,7 @@ use crate::accounting::{Accounting, Count, Stages};
 /// The TURN server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TurnStatus {
-    /// Where it listens, with the transport.
+    /// Listener addresses with their transport.
     pub listens: Vec<String>,
     /// The realm of its credentials.
     pub realm: String,
@@ -61,7 +61,7 @@ pub struct Streams {
     pub refused: Vec<Count>,
     /// Ended since the start, by reason.
     pub ended: Vec<Count>,
-    /// Whole messages that came in; the ledger counts them with the datagrams.
+    /// Received messages; `ledger` counts them as datagrams.
     pub messages_in: u64,
     /// Bytes that still waited to be sent when their connection ended.
     pub unsent_bytes: u64,
@@ -70,12 +70,12 @@ pub struct Streams {
 /// System calls that failed, of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CallErrors {
-    /// What they were for.
+    /// The system call.
     pub call: &'static str,
     /// Why they failed.
     #[serde(rename = "fault")]
     pub error: &'static str,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 
@@ -84,7 +84,7 @@ pub struct CallErrors {
 pub struct CodeCount {
     /// The code.
     pub code: u16,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct CodeCount {
 pub struct RuleCount {
     /// The rule with its range.
     pub rule: String,
-    /// How many.
+    /// Their number.
     pub count: u64,
 }
 
@@ -148,7 +148,7 @@ pub struct Allocations {
     pub to_clients_bytes: u64,
 }
 
-/// What a browser needs to use the TURN server: the value of `RTCPeerConnection`'s `iceServers`.
+/// Credential of the TURN server for a browser: the value of `RTCPeerConnection`'s `iceServers`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IceServers {
     /// The servers.
@@ -199,11 +199,11 @@ impl std::error::Error for NoReply {}
 pub struct AllocationPage {
     /// The allocations.
     pub rows: Vec<LiveAllocation>,
-    /// Where the next page starts, if there is one.
+    /// The start of the next page, if there is one.
     pub next: Option<AllocationCursor>,
 }
 
-/// Where a page of the list starts. Its text form is `WORKER.SLOT`.
+/// The start of a page of the list. Its text form is `WORKER.SLOT`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocationCursor {
     /// Index of the worker.

@@ -25,7 +25,7 @@ const ITERATIONS: u64 = 64;
 /// Returns the arguments that make this program call [`run_traced`] with a row and a number of operations.
 pub type TraceeArguments = fn(row: &str, iterations: u64) -> Vec<String>;
 
-/// What `truetick bench count` counts, and what it compares with.
+/// Options of `truetick bench count`.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Only rows whose name contains this text.

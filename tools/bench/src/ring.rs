@@ -29,7 +29,7 @@ use crate::rows::ring::lines::Lines;
 use machine::Granted;
 use rounds::{Rounds, Sizes};
 
-/// What the run does not measure.
+/// Returns what the run does not measure.
 const NOT_MEASURED: [&str; 3] = [
     "hardware counters (none on most virtual machines)",
     "a distance between cores other than those that the host chose",
@@ -138,7 +138,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a cache line's way costs, in as many rounds.
+/// Measures the transfer of a cache line, in as many rounds.
 fn lines(cpus: [usize; 2], rounds: usize, calibration: &Calibration) -> anyhow::Result<Lines> {
     let mut lines = Lines::new(cpus);
     for round in 0..rounds {

@@ -112,7 +112,7 @@ fn spin<P>(
     (jitter, stamps, planted)
 }
 
-/// What became of planted stalls.
+/// Results of injected stalls.
 #[derive(Debug, Default)]
 struct Judgement {
     /// The thread ran when they came.
@@ -121,7 +121,7 @@ struct Judgement {
     named: usize,
     /// The thread stood still already when they came.
     late: usize,
-    /// What else they were taken for, or that they were not seen.
+    /// Other causes that were reported, or none.
     mistaken: BTreeMap<Option<StallCause>, usize>,
 }
 

@@ -13,7 +13,7 @@ pub const API_SECRET: &str = "c2VjcmV0IG9mIHRoZSBzaW11bGF0b3I=";
 /// Its passphrase, where the venue wants one.
 pub const PASSPHRASE: &str = "sim passphrase";
 
-/// What Kraken gives for a signed request.
+/// Kraken's response to a signed request.
 pub(crate) const TOKEN: &str = "1Dwc4lzSwNWOAwkMdqhssNNFhs1ed606d1WcF3XfEMw";
 
 /// Whether `signature` is the HMAC-SHA256 of `text` in hex.

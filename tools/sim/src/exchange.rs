@@ -71,7 +71,7 @@ pub(crate) struct Exchange {
     /// The time of a venue in virtual time; the system's where there is none.
     clock_us: Option<u64>,
     connections: HashMap<u64, Connection>,
-    /// Who asked for the account's own orders.
+    /// Subscribers of the account's own orders.
     private: Vec<Subscriber>,
     orders: Orders,
     next_market: usize,

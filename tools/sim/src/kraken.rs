@@ -86,7 +86,7 @@ impl Printer<'_> {
         self.book("snapshot", window, window)
     }
 
-    /// What leads a client from `old` to `new`; `None` where nothing in the window changed.
+    /// Returns the update from `old` to `new`; `None` if the window did not change.
     ///
     /// A level that a better one pushed out of the window is not named: the client cuts its book itself.
     pub(crate) fn book_update(&self, old: &Window, new: &Window, script: &Script) -> Option<String> {

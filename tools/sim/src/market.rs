@@ -14,7 +14,7 @@ const HISTORY_STEPS: usize = 4096;
 /// How old a stale snapshot is.
 const STALE_STEPS: usize = 200;
 
-/// What can be asked of an instrument.
+/// Topics of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Topic {
     /// Best bid and offer at each change (`bookTicker`; Kraken's `ticker`).
@@ -33,7 +33,7 @@ pub(crate) enum Topic {
     Candle,
 }
 
-/// Who asked, and how the answer is addressed.
+/// A subscriber, and the address of its responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subscriber {
     pub(crate) connection: u64,
@@ -140,7 +140,7 @@ pub(crate) struct Market {
     pub(crate) faults: VecDeque<Fault>,
     /// The frame that waits for its successor after [`Fault::Swap`].
     pub(crate) swapped: HashMap<Topic, String>,
-    /// What the subscribers of each depth hold.
+    /// The book of the subscribers of each depth.
     pub(crate) windows: HashMap<u32, Window>,
     /// The numbers of the book of each depth, where the venue gives any.
     pub(crate) chains: HashMap<u32, Chain>,
@@ -230,7 +230,7 @@ impl Market {
     }
 }
 
-/// What leads from `old` to `new`, with the quantity 0 for what is no longer there. Best first, as both are.
+/// Returns the changes from `old` to `new`, with quantity 0 for deleted levels, best first.
 pub(crate) fn changes(old: &Window, new: &Window) -> Window {
     [Side::Bid, Side::Ask].map(|side| {
         let is_better = |one: i64, other: i64| if side == Side::Bid { one > other } else { one < other };

@@ -12,7 +12,7 @@ use crate::{
     server,
 };
 
-/// What a client of an [`Offline`] venue has received and not yet taken.
+/// Frames received by a client of an [`Offline`] venue and not yet read.
 #[derive(Debug)]
 pub struct Received {
     connection: u64,

@@ -1,4 +1,4 @@
-//! What one client would have received, without sockets and with virtual time: the same on every machine.
+//! Frames that one client receives, without sockets and in virtual time: the same on every machine.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ pub struct RecordedFrame {
     pub text: String,
 }
 
-/// What a recording is made of.
+/// Parameters of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordingConfig {
     /// The venue.

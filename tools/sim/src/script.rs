@@ -85,7 +85,7 @@ pub struct Trade {
     pub maker: Side,
 }
 
-/// What one step of the script changed.
+/// Changes of one step of the script.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
     /// The update id of the first change.

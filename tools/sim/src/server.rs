@@ -22,7 +22,7 @@ use crate::{
 };
 use connection::Answer;
 
-/// What the requests to one venue share.
+/// State shared by the requests to one venue.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) exchange: Arc<Mutex<Exchange>>,
@@ -37,7 +37,7 @@ impl Shared {
     }
 }
 
-/// What `venue` makes of a request on its socket.
+/// Handles a request on the socket of `venue`.
 pub(crate) const fn answer(venue: Venue) -> Answer {
     match venue {
         Venue::BinanceSpot | Venue::BinanceUsdm => binance::answer_wrapped,

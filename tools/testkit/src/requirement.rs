@@ -1,4 +1,4 @@
-//! What a test needs and not every machine has.
+//! Requirements of tests that not every machine meets.
 
 use std::env;
 use std::fmt::{self, Display};

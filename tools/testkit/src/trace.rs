@@ -1,4 +1,4 @@
-//! What happened, as one number: the same for the same seed, wherever and however often it is played.
+//! A hash of a run's events: equal for equal seeds on every machine.
 
 use tt_model::Nanos;
 

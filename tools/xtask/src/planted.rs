@@ -54,7 +54,7 @@ impl Planted {
         source.matches(&self.from).count() == 1
     }
 
-    /// What is changed, in one line.
+    /// The change, in one line.
     pub(crate) fn describe(&self) -> String {
         format!("{}: {:?} for {:?} in {}", self.target, self.to, self.from, self.file)
     }

@@ -102,7 +102,7 @@ const LOAD_RUNS: usize = 3;
 /// Arguments of `cargo xtask qualify`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// What to run [default: list the names and their last results].
+    /// Name to run [default: list the names and their last results].
     #[arg(value_parser = QUALIFICATIONS.iter().map(|it| it.name).collect::<Vec<_>>())]
     name: Option<String>,
     /// Seeds of turn-seeds and market-seeds.

@@ -13,7 +13,7 @@ pub(crate) enum World {
     Market(Arguments),
 }
 
-/// What to play.
+/// Arguments of a simulation.
 #[derive(Debug, clap::Args)]
 #[group(id = "what", multiple = true)]
 pub(crate) struct Arguments {

@@ -13,7 +13,7 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Skip {
     pub(crate) name: String,
-    /// What was missing, in testkit's words; the suite's name if a whole suite is skipped.
+    /// The missing requirement, in testkit's words; the suite's name if a whole suite is skipped.
     pub(crate) requirement: String,
     pub(crate) reason: String,
 }
@@ -43,7 +43,7 @@ pub(crate) struct TestRun {
     /// With its modules.
     pub(crate) name: String,
     pub(crate) result: TestResult,
-    /// What a skipped test lacked, in testkit's words.
+    /// The missing requirement of a skipped test, in testkit's words.
     pub(crate) requirement: String,
 }
 

@@ -29,7 +29,7 @@ pub(crate) use process::Steps;
 use skips::AllowedSkips;
 use suites::{SUITES, Suite, Tier};
 
-/// What the suites share.
+/// State shared by the suites.
 struct Workplace {
     steps: Steps,
     /// Packages and components may be installed.

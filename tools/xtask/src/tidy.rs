@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// What is a violation in CI only: work in progress may leave it open.
+/// Violations in CI only; notes elsewhere.
 fn notes(tree: &Tree) -> Vec<Violation> {
     let mut notes = crate::conformance::unlisted_tests(tree);
     notes.extend(ratchet::slack(tree));

@@ -16,7 +16,7 @@ pub struct Entry<'a> {
     pub body: &'a [u8],
 }
 
-/// Where a record is.
+/// The location of a record.
 enum Found {
     /// In the file as it is.
     Bare(RecordHead),

@@ -61,7 +61,7 @@ pub struct Failure {
     pub reason: String,
 }
 
-/// How far a recording has got.
+/// Progress of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Records offered.
@@ -184,7 +184,7 @@ impl Recorder {
         }
     }
 
-    /// How far it has got.
+    /// Returns the progress.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.shared.progress()

@@ -7,10 +7,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-/// What was found in a recording that is gone on with.
+/// The content of a reopened recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reopened {
-    /// Whole records that stay.
+    /// Complete records that remain.
     pub records: u64,
     /// Bytes that stay.
     pub kept_bytes: u64,

@@ -139,7 +139,7 @@ impl Connection {
         self.server
     }
 
-    /// What it has shown itself to be.
+    /// Returns the security of the connection.
     #[must_use]
     pub fn security(&self) -> Security {
         match &self.layer {
@@ -337,7 +337,7 @@ impl Queue {
         self.sent == self.bytes.len()
     }
 
-    /// What waits.
+    /// The unsent bytes.
     fn front(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }

@@ -89,7 +89,7 @@ fn whole_or_part(bytes: &[u8], len: usize, padding: usize) -> Framed {
 #[derive(Debug)]
 pub struct StreamFramer {
     held: Vec<u8>,
-    /// Where in `held` the next message begins.
+    /// The start of the next message in `held`.
     at: usize,
     /// Bytes of padding that are yet to come.
     padding: usize,

@@ -13,7 +13,7 @@ use super::Connection;
 const BACKLOG: i32 = 1_024;
 /// Bytes that the kernel takes ahead of what it has sent. The rest waits in the connection's own queue, which is bounded.
 const UNSENT_MAX: u32 = 64 << 10;
-/// How long sent bytes may stay unacknowledged before the kernel gives a connection up.
+/// Time after which the kernel closes a connection with unacknowledged bytes.
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
 
 /// A non-blocking listening TCP socket that knows the address it is bound to.
@@ -28,7 +28,7 @@ impl StreamListener {
     /// port for all of them.
     ///
     /// # Errors
-    /// What the kernel says: `EADDRINUSE` also where the other holder would share the port.
+    /// `EADDRINUSE`, even if the other socket would share the port, and other errors of the kernel.
     pub fn listeners(addr: SocketAddr, count: usize) -> io::Result<Vec<Self>> {
         let mut sockets: Vec<Self> = Vec::with_capacity(count);
         let mut addr = addr;

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// How the kernel treats packets that are longer than an MTU (`IP_MTU_DISCOVER`).
+/// The kernel's treatment of packets longer than an MTU (`IP_MTU_DISCOVER`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum MtuDiscovery {

@@ -9,7 +9,7 @@ use super::header::empty_header;
 use crate::ancillary::{self, Ancillary, Control};
 use crate::sockaddr::SockAddr;
 
-/// What the kernel wrote about one slot.
+/// The kernel's result for one slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arrival {
     /// Bytes of the datagram that are in the slot.

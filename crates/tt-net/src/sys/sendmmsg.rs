@@ -22,7 +22,7 @@ pub(crate) struct Departures {
     receivers: Box<[(SockAddr, usize)]>,
     controls: Box<[(Control, usize)]>,
     iovecs: Vec<libc::iovec>,
-    /// Where the pieces of each departure end.
+    /// The end of the pieces of each departure.
     ends: Box<[usize]>,
     headers: Box<[libc::mmsghdr]>,
 }

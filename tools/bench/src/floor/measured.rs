@@ -19,14 +19,14 @@ const POINT_CHUNKS: usize = 9;
 /// Figures that V100 published for its machine, nanoseconds.
 const V100: [(&str, f64); 4] = [("l1_hit", 1.0), ("dram", 40.0), ("mutex_free", 25.0), ("system_call", 150.0)];
 
-/// What was measured.
+/// The measured rows.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
     pub(super) clocks: Vec<ClockRow>,
     pub(super) transfers: Vec<TransferRow>,
     pub(super) costs: Vec<CostRow>,
     pub(super) latencies: Vec<LatencyRow>,
-    /// What could not be measured, with the reason.
+    /// Rows that could not be measured, with the reason.
     pub(super) failed: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a reader must know before any figure, and what there is no figure for.
+//! Warnings of a floor run, and the list of what was not measured.
 
 use crate::machine::Jitter;
 use crate::report::Environment;
@@ -53,7 +53,7 @@ fn bad_clock(clocksource: &str, flags: &str) -> Vec<String> {
     warnings
 }
 
-/// What this run says nothing of.
+/// Returns what this run does not measure.
 pub(super) fn not_measured(measured: &Measured, jitter: &[Jitter], options: &Options) -> Vec<String> {
     let mut missing: Vec<String> = measured.failed.clone();
     if options.jitter.is_some() {

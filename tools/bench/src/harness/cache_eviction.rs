@@ -27,7 +27,7 @@ pub(crate) fn displace() {
     black_box(sum);
 }
 
-/// What [`displace`] does, for a reader of the result.
+/// Description of [`displace`] for the report.
 pub(crate) fn how() -> String {
     let mib = size_of_val(words()) >> 20;
     format!("cold: before each operation a word of every cache line of {mib} MiB is read, twice the last cache")

@@ -9,7 +9,7 @@ use tt_os::readings::Readings;
 
 use tt_os::clock::monotonic_raw_ns;
 
-/// What was read before the first block.
+/// Readings before the first block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
     readings: Readings,

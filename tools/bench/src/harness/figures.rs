@@ -1,4 +1,4 @@
-//! What the benches know for the figures of `report.html`.
+//! Data of the benches for the figures of `report.html`.
 
 use crate::machine::Placement;
 use crate::report::{Bootstrap, Class, Estimate, Figures, Samples};
@@ -13,7 +13,7 @@ pub(crate) const PLACEMENTS: [Placement; 4] =
 /// From here on a sample is a stall.
 pub(crate) const STALL_FROM_NS: f64 = 1_000.0;
 
-/// What a bench adds to the figures.
+/// Contribution of a bench to the figures.
 #[derive(Debug)]
 pub(crate) struct Sketch<'a> {
     /// Drawn from it.
@@ -46,7 +46,7 @@ impl Sketch<'_> {
     }
 }
 
-/// What all of `benches` know, nearest cores first.
+/// Returns the data of all `benches`, nearest cores first.
 pub(crate) fn of(
     benches: &[Box<dyn Bench>],
     bootstrap: &Bootstrap,

@@ -37,7 +37,7 @@ pub(crate) trait Operation {
     /// Takes the state back to where input 0 is next. Called before the first input, never timed.
     fn rewind(&mut self) {}
 
-    /// What a reader should know of the inputs.
+    /// A note on the inputs.
     fn note(&self) -> Option<String> {
         None
     }
@@ -60,7 +60,7 @@ pub(crate) struct Label {
     pub(crate) name: &'static str,
     /// `turn`, `ring` or `market`.
     pub(crate) engine: &'static str,
-    /// What is timed, for a reader of the result.
+    /// Description of the timed operation.
     pub(crate) what: &'static str,
     /// Figures that others published.
     pub(crate) published: Vec<Published>,
@@ -73,7 +73,7 @@ pub(crate) struct Label {
 pub(crate) struct Finished {
     /// Its figures.
     pub(crate) row: Row,
-    /// What they were made of.
+    /// The source of the inputs.
     pub(crate) samples: Samples,
 }
 

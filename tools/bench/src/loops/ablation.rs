@@ -24,7 +24,7 @@ use tt_risk::Limits;
 /// Nanoseconds from one order to the next on the gate's clock.
 const STEP_NS: u64 = 100;
 
-/// What every build is run with.
+/// Input of every build.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildPlan {
     /// The producer's CPU and the consumer's, where the build pins.
@@ -43,7 +43,7 @@ pub struct BuildPlan {
     pub time_max_ns: u64,
 }
 
-/// What a build's run gave. The work's answer is 1 for an order that it accepts, so that all builds have one checksum.
+/// Result of a build's run. The work's result is 1 for an order that it accepts, so that all builds have one checksum.
 #[derive(Clone, Debug)]
 pub struct BuildRun {
     /// The run; its samples are in cycles of `scale`.

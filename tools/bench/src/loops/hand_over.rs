@@ -22,7 +22,7 @@ use tt_sync::spsc::{Consumer, Producer};
 pub trait Sends: Send {
     /// Appends `terms`; `false` where there is no room.
     fn send(&mut self, terms: OrderTerms) -> bool;
-    /// What an idle sender does to have the next slot at hand.
+    /// The action of an idle sender to keep the next slot in its cache.
     fn hold_next(&mut self) {}
 }
 
@@ -71,7 +71,7 @@ impl Stamps for Clock {
     }
 }
 
-/// What the producer does while it has no event.
+/// The producer's action while it has no event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idle {
     /// Nothing.
@@ -89,7 +89,7 @@ pub enum Pace {
     PerSecond(f64),
 }
 
-/// What a run is made of.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// The two threads.
@@ -100,7 +100,7 @@ pub struct Plan {
     pub events: usize,
     /// When the next event is sent.
     pub pace: Pace,
-    /// What the producer does in between.
+    /// The producer's wait between events.
     pub idle: Idle,
     /// How often stamps and work are timed alone after that; the work is called twice as often once more.
     pub alone: usize,
@@ -130,7 +130,7 @@ impl Clocks<Clock> {
     }
 }
 
-/// What one run gave.
+/// Result of one run.
 #[derive(Clone, Debug)]
 pub struct HandOver {
     /// Half a round trip of a cache line between the same two threads before the run and after it, in cycles of the
@@ -153,9 +153,9 @@ pub struct HandOver {
     pub full: u64,
     /// From the first recorded event's stamp to the last one's end, in the stamps' cycles.
     pub span_cycles: u64,
-    /// What the watches saw, where there were any.
+    /// Stalls that the watches found, if there were any.
     pub watched: Option<Watched>,
-    /// What two stamps with nothing between them read, in the stamps' cycles; 0 where nothing was timed alone.
+    /// Cycles between two consecutive timestamps; 0 if nothing was timed alone.
     pub clock_cycles: f64,
     /// The work alone, in the stamps' cycles: its event at hand, stamps around it that let nothing overlap, their own
     /// share taken off.
@@ -176,7 +176,7 @@ impl HandOver {
     }
 }
 
-/// What kept the threads of a run, and the events that it kept.
+/// Stalls of the threads of a run, and the delayed events.
 #[derive(Clone, Debug)]
 pub struct Watched {
     /// The sender's core.
@@ -201,7 +201,7 @@ pub struct Slow {
 }
 
 impl Watched {
-    /// What kept `slow`: the stall of either core that covers most of it; `None` where none was seen meanwhile.
+    /// Returns the cause of `slow`: the stall of either core that covers most of it; `None` without one.
     #[must_use]
     pub fn cause_of(&self, slow: &Slow, scale: Scale) -> Option<StallCause> {
         let covered = |jitter: &Jitter, stall: &Stall| {
@@ -319,7 +319,7 @@ struct Probes {
     scale: Scale,
 }
 
-/// What a probe between threads that are not pinned may take.
+/// Time limit of a probe between unpinned threads.
 const PROBE_MAX_NS: u64 = 20_000_000;
 
 impl Probes {

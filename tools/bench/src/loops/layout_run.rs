@@ -60,7 +60,7 @@ impl Layout {
         }
     }
 
-    /// What it is, in a few words.
+    /// A short description.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ pub struct LayoutPlan {
     pub stream_events: u64,
 }
 
-/// What one run of a layout gave.
+/// Result of one run of a layout.
 #[derive(Clone, Debug)]
 pub struct LayoutRun {
     /// Half a round trip of a cache line between the same two threads before the run, in cycles.

@@ -7,7 +7,7 @@ use tt_meter::{Clock, Scale};
 use tt_model::{OrderIntent, OrderTerms};
 use tt_sync::spsc::ring;
 
-/// What a run may take; two pinned threads that get their CPUs need a hundredth of it.
+/// Time limit of a run, a hundred times what two pinned threads need.
 const TIME_MAX_NS: u64 = 20_000_000_000;
 
 /// One run: short, so that the cores stay where they are.
@@ -21,11 +21,11 @@ pub struct RingPlan {
     pub warmup: usize,
     /// Events that are recorded.
     pub events: usize,
-    /// What the producer does in between.
+    /// The producer's wait between events.
     pub idle: Idle,
 }
 
-/// What one run gave.
+/// Result of one run.
 #[derive(Clone, Debug)]
 pub struct RingRun {
     /// Half a round trip of a cache line between the same two threads before the run, in cycles.

@@ -16,7 +16,7 @@ const PAIRS: u32 = 64;
 
 /// A clock, and what it says at the same moment as `CLOCK_MONOTONIC_RAW`.
 pub struct ClockSource<'a> {
-    /// What a read costs.
+    /// Cost of one read.
     pub cost: Measurement<'a>,
     /// It counts the time that passes, so that its drift means something.
     pub is_wall_time: bool,

@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::thread;
 use tt_meter::{Clock, Scale};
 
-/// What to spin.
+/// Parameters of a spin.
 #[derive(Clone, Copy, Debug)]
 pub struct JitterPlan {
     /// How long, nanoseconds.
@@ -21,7 +21,7 @@ pub struct JitterPlan {
 /// Spins on all of `cpus` at once.
 ///
 /// # Errors
-/// What pinning says, and `EAGAIN` if a thread was found elsewhere afterwards, which voids what it saw.
+/// The error of pinning; `EAGAIN` if a thread was moved, which voids its result.
 ///
 /// # Panics
 /// If a thread does.

@@ -1,4 +1,4 @@
-//! What the kernel and the library below a program take: calls, faults, switches, locks, memory, a datagram's round trip.
+//! Costs of kernel and libc: calls, faults, switches, locks, memory, a datagram's round trip.
 
 use crate::machine::chase::errno_of;
 use crate::machine::measurement::{Block, Measurement, chunks, mean_ns};
@@ -67,7 +67,7 @@ pub fn kernel(calibration: &Calibration, cpus: [usize; 2], huge: bool) -> Vec<Me
     rows
 }
 
-/// What one thread takes by itself.
+/// Costs of one thread.
 fn alone(calibration: &Calibration) -> Vec<Measurement<'_>> {
     let free = Mutex::new(0_u64);
     let allocated = |bytes: usize| {

@@ -1,4 +1,4 @@
-//! What is timed in blocks of chunks, so that many things can be timed in turn and share what disturbs the machine.
+//! Measurements in blocks of chunks, so that many can alternate and share disturbances.
 
 use nix::errno::Errno;
 use std::fmt;
@@ -11,7 +11,7 @@ pub type Block = Result<Vec<f64>, Errno>;
 pub struct Measurement<'a> {
     /// In a table of results.
     pub name: &'static str,
-    /// What exactly is timed.
+    /// Description of the timed operation.
     pub what: String,
     /// Operations between two stamps.
     pub batch: u32,
@@ -31,7 +31,7 @@ impl<'a> Measurement<'a> {
     /// Times one block.
     ///
     /// # Errors
-    /// What the OS says about what is timed.
+    /// The OS error of the operation.
     pub fn block(&mut self) -> Block {
         (self.block)()
     }

@@ -32,7 +32,7 @@ impl Spacing {
     }
 }
 
-/// What one run gave.
+/// Result of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SharingRun {
     /// Half a round trip of a cache line between the same two threads before the run, in cycles.

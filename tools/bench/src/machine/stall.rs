@@ -8,7 +8,7 @@ mod watch;
 
 pub use watch::{Jitter, StallWatch, WatchPlan};
 
-/// What kept a thread from running.
+/// The cause of a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StallCause {
     /// The CPU served an interrupt.
@@ -59,11 +59,11 @@ pub struct Stall {
     pub length_ns: u64,
     /// The CPU.
     pub cpu: usize,
-    /// What it came from.
+    /// The cause.
     pub cause: StallCause,
 }
 
-/// What the kernel of this machine can testify to.
+/// Sources of evidence that the kernel of this machine provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Witness {
     /// The CPU's interrupts can be read.
@@ -76,7 +76,7 @@ pub struct Witness {
     pub frequency: bool,
 }
 
-/// What the kernel counted over one stall.
+/// The kernel's counts during one stall.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// Nanoseconds of the stall.

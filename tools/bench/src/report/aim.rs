@@ -1,4 +1,4 @@
-//! What a row is to reach, and what one of its operations holds.
+//! Aims of rows, and the unit of their operations.
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ impl Row {
 /// How many parts the operations of a row have: levels of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizes {
-    /// What is counted.
+    /// The unit.
     pub what: String,
     /// Operations.
     pub n: usize,

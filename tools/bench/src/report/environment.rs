@@ -13,7 +13,7 @@ pub struct Environment {
     pub build: Build,
     /// The clock.
     pub timing: Timing,
-    /// What else happened.
+    /// Disturbances during the run.
     pub disturbance: Disturbance,
     /// Seed of inputs and resampling.
     pub seed: u64,
@@ -66,7 +66,7 @@ pub struct Build {
 pub struct Timing {
     /// Cycles of the counter in a second.
     pub counter_hz: f64,
-    /// What one read of the clock costs, nanoseconds. It is part of what is timed, once a chunk.
+    /// Cost of one read of the clock, nanoseconds. Each chunk includes one read.
     pub read_ns: f64,
     /// Smallest step between two different readings, nanoseconds.
     pub step_ns: f64,
@@ -117,7 +117,7 @@ impl Build {
 }
 
 impl Environment {
-    /// What a reader must be warned of before any figure, one line each.
+    /// Returns warnings, one line each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();

@@ -1,4 +1,4 @@
-//! What the figures of `report.html` and of the page are drawn from: plain values, in the shape of the JSON.
+//! Data of the figures of `report.html` and of the page, as in the JSON.
 //!
 //! Whoever measures fills one [`Figures`]. What was not measured stays empty (a vector without entries, `None`), and
 //! the figure says so in its place; nothing is made up. All times are in nanoseconds, every [`Estimate`] has the 95 %
@@ -33,7 +33,7 @@ impl Figures {
     }
 }
 
-/// What was measured while the two cores were in one placement.
+/// Measurements of one placement of the two cores.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Class {
     /// `siblings`, `same_cache`, `across_caches`, or `moved` for runs whose two probes disagree.
@@ -83,7 +83,7 @@ pub struct Sharing {
     pub own_lines: Estimate,
     /// Bytes between the two counters where each has its own line.
     pub apart_bytes: u32,
-    /// What an increment is.
+    /// Description of an increment.
     pub what: String,
 }
 
@@ -92,7 +92,7 @@ pub struct Sharing {
 pub struct AblationStep {
     /// `core affinity`.
     pub name: String,
-    /// What the code does with the step and without it.
+    /// Description of the code with and without the step.
     pub what: String,
     /// The median with this step and all before it.
     pub cumulative: Option<Estimate>,
@@ -100,7 +100,7 @@ pub struct AblationStep {
     pub without: Option<Estimate>,
     /// The published median after this step.
     pub published_ns: Option<f64>,
-    /// What the step does on this machine, in words.
+    /// The effect of the step on this machine, as text.
     pub verdict: String,
 }
 

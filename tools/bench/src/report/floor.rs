@@ -1,4 +1,4 @@
-//! What `truetick floor` found out: one value, from which text, JSON, CSV and pages are made.
+//! The result of `truetick floor`, the source of text, JSON, CSV and pages.
 
 mod text;
 
@@ -20,7 +20,7 @@ pub struct FloorResult {
     pub resamples: u32,
     /// The machine, the build and what disturbed the run.
     pub environment: Environment,
-    /// What a reader must know before any figure.
+    /// Warnings to read before the figures.
     pub warnings: Vec<String>,
     /// The clocks.
     pub clocks: Vec<ClockRow>,
@@ -34,7 +34,7 @@ pub struct FloorResult {
     pub jitter: Vec<JitterRow>,
 }
 
-/// What a clock costs and is worth.
+/// Cost and resolution of a clock.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClockRow {
     /// `counter_end`, `monotonic`.
@@ -80,12 +80,12 @@ pub struct TransferClass {
     pub ns: f64,
 }
 
-/// What one thing takes.
+/// Cost of one operation.
 #[derive(Clone, Debug, Serialize)]
 pub struct CostRow {
     /// `system_call`.
     pub name: String,
-    /// What exactly is timed.
+    /// Description of the timed operation.
     pub what: String,
     /// Operations between two stamps.
     pub batch: u32,
@@ -97,14 +97,14 @@ pub struct CostRow {
     pub ns: Estimate,
     /// Nanoseconds: the mean of the chunks, what disturbed the machine included.
     pub mean_ns: Estimate,
-    /// What V100 stated, nanoseconds.
+    /// The figure published by V100, nanoseconds.
     pub v100_ns: Option<f64>,
 }
 
 /// One size of a curve.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct LatencyRow {
-    /// What is loaded from.
+    /// The size of the loaded memory.
     pub bytes: usize,
     /// Nanoseconds of a load, on pages of 4 KiB.
     pub small_pages_ns: f64,
@@ -112,7 +112,7 @@ pub struct LatencyRow {
     pub huge_pages_ns: Option<f64>,
 }
 
-/// What kept a spinning core from spinning.
+/// Stalls of a spinning core.
 #[derive(Clone, Debug, Serialize)]
 pub struct JitterRow {
     /// The CPU.
@@ -155,7 +155,7 @@ pub struct LongStall {
     pub at_s: f64,
     /// How long it lasted, nanoseconds.
     pub length_ns: u64,
-    /// What it came from.
+    /// The cause.
     pub cause: String,
 }
 

@@ -1,4 +1,4 @@
-//! What `truetick bench ring` found out: one value, from which text, JSON, CSV and pages are made.
+//! The result of `truetick bench ring`, the source of text, JSON, CSV and pages.
 
 mod ablation_plot;
 mod ablation_text;
@@ -22,9 +22,9 @@ pub struct RingResult {
     pub resamples: u32,
     /// The machine, the build and what disturbed the run.
     pub environment: Environment,
-    /// What a reader must know before any figure.
+    /// Warnings to read before the figures.
     pub warnings: Vec<String>,
-    /// What was asked for, and what of it was in force.
+    /// Requested and effective settings.
     pub settings: Settings,
     /// Latencies: one event in flight, then each open loop.
     pub loops: Vec<Loop>,
@@ -51,7 +51,7 @@ impl RingResult {
     }
 }
 
-/// What a run was made with.
+/// Settings of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Settings {
     /// Recorded events of the one-in-flight loop, all runs together.
@@ -68,7 +68,7 @@ pub struct Settings {
     pub locked_memory: String,
     /// How many bytes of the process lie on huge pages, and the kernel's setting.
     pub huge_pages: String,
-    /// What the producer does while it has no event.
+    /// The producer's action while it has no event.
     pub idle: String,
     /// How much the consumer's counter is ahead of the producer's, nanoseconds, mean over the runs. It is part of every
     /// latency between the two.
@@ -94,7 +94,7 @@ pub enum LoopKind {
 pub struct Loop {
     /// `one_in_flight`, `watched` (the same with both threads watched for stalls), `open_1000000` (events a second).
     pub name: String,
-    /// What the times are.
+    /// The unit of the times.
     pub kind: LoopKind,
     /// Events a second that were asked for, open loop only.
     pub offered_per_s: Option<f64>,
@@ -178,7 +178,7 @@ pub struct Run {
     pub achieved_pct: Option<f64>,
     /// The run's median, nanoseconds.
     pub p50_ns: f64,
-    /// What two stamps with nothing between them read, nanoseconds.
+    /// Time between two consecutive timestamps, nanoseconds.
     pub clock_ns: f64,
     /// The consumer's work alone on the same core, nanoseconds.
     pub work_ns: f64,
@@ -218,7 +218,7 @@ pub struct Alone {
 pub struct Control {
     /// `evaluator_removed`, `delay_added`, `delay_before_push`.
     pub name: &'static str,
-    /// What was changed.
+    /// The change.
     pub what: String,
     /// Change of the median.
     pub p50_moved_ns: Estimate,
@@ -324,7 +324,7 @@ pub struct AblationStep {
     pub number: u8,
     /// `naive_clock`, `rdtsc`, ...
     pub name: &'static str,
-    /// What the switch turns on.
+    /// The effect of the switch.
     pub what: &'static str,
     /// NullRing's chart; `None` for the steps that only its text has.
     pub published_p50_ns: Option<f64>,
@@ -334,7 +334,7 @@ pub struct AblationStep {
     pub change_ns: Option<Estimate>,
     /// The final build without this step; `None` where that is the final build.
     pub without: Option<StepFigures>,
-    /// What leaving the step out of the final build adds; positive where the step helps.
+    /// Time added by the final build without the step; positive if the step helps.
     pub alone_ns: Option<Estimate>,
     /// Whether the step helps on this machine.
     pub verdict: Verdict,

@@ -4,7 +4,7 @@ use tt_status::distribution::{SAMPLES_ABOVE_MIN, rank};
 
 use crate::report::{Aim, Bootstrap, Estimate, Samples, Sizes};
 
-/// What a row's figures count.
+/// The unit of a row's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds; less is better.
@@ -166,9 +166,9 @@ pub struct Row {
     pub name: String,
     /// The engine: `turn`, `ring`, `market`.
     pub engine: String,
-    /// What the figures count.
+    /// The unit of the figures.
     pub unit: Unit,
-    /// What was timed, in one sentence.
+    /// One sentence about the timed operation.
     pub what: String,
     /// Operations timed.
     pub n: u64,
@@ -182,28 +182,28 @@ pub struct Row {
     pub ci95: [f64; 2],
     /// The distribution, where each operation was timed by itself.
     pub quantiles: Option<Quantiles>,
-    /// What others published; the first is the one that the row is judged by.
+    /// Published figures of others; the row is judged by the first.
     pub published: Vec<Published>,
-    /// What it is to reach.
+    /// Its aim.
     pub aims: Vec<Aim>,
     /// How many parts an operation has, where that decides its time.
     pub sizes: Option<Sizes>,
     /// User instructions of one operation, where counted.
     pub instructions: Option<f64>,
-    /// What a reader should know.
+    /// A note.
     pub notes: Vec<String>,
 }
 
-/// What a row is, apart from its figures.
+/// A row without its figures.
 #[derive(Clone, Copy, Debug)]
 pub struct RowText<'a> {
     /// The operation.
     pub name: &'a str,
     /// The engine.
     pub engine: &'a str,
-    /// What was timed.
+    /// The timed operation.
     pub what: &'a str,
-    /// What the figures count.
+    /// The unit of the figures.
     pub unit: Unit,
 }
 

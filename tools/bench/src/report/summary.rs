@@ -9,7 +9,7 @@ use crate::report::{Bootstrap, Environment, Estimate, Mark, Published, Row, Size
 /// All rows of a run with their environment.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was run: `all`, `turn`, `ring`, `market`.
+    /// The benches that ran: `all`, `turn`, `ring`, `market`.
     pub title: String,
     /// A quick run has fewer samples and wider intervals, and says so wherever it is printed.
     pub quick: bool,

@@ -18,7 +18,7 @@ const ORDERS: usize = 1 << 14;
 /// Recorded events of a run, and those before them: some milliseconds, so that the cores stay where they are.
 const EVENTS: usize = 5_000;
 const WARMUP: usize = 1_000;
-/// What a run may take, nanoseconds: two threads on one CPU get an event through in some milliseconds.
+/// Time limit of a run, nanoseconds. Two threads on one CPU need milliseconds per event.
 const TIME_MAX_NS: u64 = 50_000_000;
 /// Pairs of runs below which nothing is said of a change.
 const PAIRS_MIN: usize = 3;

@@ -1,4 +1,4 @@
-//! What the OS grants a run: priority, locked memory, huge pages.
+//! OS privileges of a run: priority, locked memory, huge pages.
 
 use std::fs;
 use std::thread;
@@ -8,7 +8,7 @@ use crate::loops::ablation::Step;
 /// The `SCHED_FIFO` level that is asked for: above ordinary work, below the kernel's own threads.
 const LEVEL: u8 = 50;
 
-/// What was asked for and what came of it.
+/// A request to the OS and its result.
 #[derive(Debug)]
 pub(super) struct Granted {
     /// The level, where it is granted.

@@ -20,7 +20,7 @@ use crate::rows::ring::reference::Reference;
 
 /// Different orders; a run sends them over and over.
 const ORDERS: usize = 1 << 16;
-/// What the delay of the control is, nanoseconds.
+/// Delay of the control, nanoseconds.
 const DELAY_NS: f64 = 50.0;
 /// Samples of each time measured alone, per run.
 const ALONE: usize = 2048;
@@ -35,7 +35,7 @@ const TIME_MAX_NS: u64 = 20_000_000_000;
 /// Default rates of the open loops, events per second.
 const RATES: [u32; 3] = [100_000, 1_000_000, 5_000_000];
 
-/// What one run is of.
+/// The subject of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Variant {
     /// One in flight, the gate judges every event: the shipped build.
@@ -181,7 +181,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// What both cores do when nothing is asked of them; the consumer's is kept.
+    /// Idle behavior of both cores; the consumer's is kept.
     fn spin(&mut self) -> anyhow::Result<()> {
         let Some(cpus) = self.sizes.threads.cpus else { return Ok(()) };
         let plan = JitterPlan { span_ns: SPIN_NS, threshold_ns: STALL_NS, stalls_max: 1_024 };
@@ -319,7 +319,7 @@ fn read(intent: &OrderIntent) -> u64 {
     intent.client_id
 }
 
-/// What the recorded events of a run add up to.
+/// Sums over the recorded events of a run.
 fn checksum(orders: &[OrderTerms], variant: Variant, sizes: &Sizes) -> u64 {
     let plan = sizes.plan(variant);
     let mut reference = Reference::default();

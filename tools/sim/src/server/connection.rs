@@ -15,10 +15,10 @@ pub(super) const REQUEST_BYTES_MAX: usize = 64 << 10;
 /// Frames that are written before the socket is flushed.
 const BATCH_FRAMES: usize = 256;
 
-/// What a venue makes of a request's text: it answers through [`Exchange::send`](crate::exchange::Exchange::send).
+/// Handles a request's text; replies go through [`Exchange::send`](crate::exchange::Exchange::send).
 pub(crate) type Answer = fn(&mut Exchange, u64, &str);
 
-/// What a venue does each second: whether the connection goes on.
+/// Runs once a second; returns whether the connection continues.
 pub(super) type Beat = fn(&mut Exchange, u64) -> bool;
 
 /// Serves `socket` until either end closes it.

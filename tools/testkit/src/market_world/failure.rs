@@ -1,4 +1,4 @@
-//! What must hold, and what is said when it does not.
+//! Invariants and their failure messages.
 
 use tt_model::Nanos;
 
@@ -17,6 +17,6 @@ pub struct Failure {
     pub invariant: u8,
     /// When it broke, from the beginning of the run.
     pub at: Nanos,
-    /// What was found.
+    /// The failure.
     pub what: String,
 }

@@ -1,4 +1,4 @@
-//! What happens to frames between the venue and the client.
+//! Faults of frames between the venue and the client.
 
 use std::collections::VecDeque;
 
@@ -29,7 +29,7 @@ pub(super) enum What {
     End,
 }
 
-/// What a reader must not see after a frame was taken.
+/// States that must not be published after a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     /// Nothing is wrong with the frame.
@@ -57,7 +57,7 @@ impl Layer {
         Some((steps, What::Frame { bytes, kind: Kind::Update(index), claim: Claim::Marred }))
     }
 
-    /// What becomes of an update: what arrives of it, in order. `update_id` is the script's.
+    /// Returns the frames that arrive for an update, in order. `update_id` is the script's.
     pub(super) fn pass(
         &mut self,
         venue: Venue,

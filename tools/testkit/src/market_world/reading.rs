@@ -1,4 +1,4 @@
-//! What a reader sees after each thing that happens, and whether it may.
+//! Checks what a reader sees after each event.
 
 use sim::Venue;
 use tt_market::{Board, Depth, Proof, TopOfBook};

@@ -1,4 +1,4 @@
-//! What the engine asks for, and the snapshots that answer it.
+//! Requests of the engine, and the snapshots in reply.
 
 use tt_market::{ConnectionId, Request};
 use tt_model::{InstrumentId, Nanos};

@@ -1,4 +1,4 @@
-//! What a seed means: the venues, their pace, and what goes wrong when.
+//! Scripts: the venues, their pace, and the faults of a seed.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Action {
     pub(super) draw: u64,
 }
 
-/// What can go wrong.
+/// Kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     /// A book's next frame suffers it on the way.
@@ -45,7 +45,7 @@ pub(super) enum Deed {
     Skew(u64),
 }
 
-/// What can happen to a frame.
+/// Faults of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ill {
     /// It is lost.
@@ -96,7 +96,7 @@ pub struct Script {
 const KINDS: usize = 18;
 
 impl Script {
-    /// What `seed` means.
+    /// Returns the script of `seed`.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut draw = Draw::new(mix(seed, 0x6d61_726b_6574));

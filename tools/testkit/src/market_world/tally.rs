@@ -1,8 +1,8 @@
-//! What runs came to.
+//! Totals of runs.
 
 macro_rules! tally {
     ($($(#[doc = $doc:literal])+ $name:ident,)+) => {
-        /// What a run came to, or many together.
+        /// Totals of one run or many.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Tally {
             $($(#[doc = $doc])+ pub $name: u64,)+

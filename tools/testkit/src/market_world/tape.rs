@@ -29,7 +29,7 @@ enum Input {
     Poll,
 }
 
-/// What went in, and what was published in between.
+/// Inputs, and the states published between them.
 #[derive(Debug, Default)]
 struct Tape {
     inputs: Vec<(Nanos, Input)>,

@@ -28,7 +28,7 @@ pub(super) const fn is_numbered(venue: Venue) -> bool {
     }
 }
 
-/// What Deribit wants to hear when it asks for a sign of life.
+/// Reply to Deribit's heartbeat request.
 pub(super) const SIGN_OF_LIFE: &str = r#"{"jsonrpc":"2.0","id":2,"method":"public/test","params":{}}"#;
 
 fn quoted(names: &[String]) -> String {
@@ -75,7 +75,7 @@ pub(super) fn subscribe(venue: Venue, prefix: &str, listed: &[&Instrument]) -> V
     }
 }
 
-/// What a frame is to a book.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Changed levels of the instrument with that index.
@@ -86,7 +86,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// What `frame` is to the books of `listed`.
+/// Returns the kind of `frame` and its instrument in `listed`.
 pub(super) fn kind(venue: Venue, frame: &str, listed: &[Instrument]) -> Kind {
     let (book, snapshot) = match venue {
         Venue::BinanceSpot | Venue::BinanceUsdm => ("\"depthUpdate\"", None),

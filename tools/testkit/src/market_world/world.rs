@@ -32,11 +32,11 @@ const REPLAYED_ONE_IN: u64 = 4;
 pub struct Outcome {
     /// All that happened, as one number.
     pub hash: u64,
-    /// What it came to.
+    /// The result.
     pub tally: Tally,
     /// The first broken invariant.
     pub failure: Option<Failure>,
-    /// What happened, a line each, where it was asked for.
+    /// Event lines, if requested.
     pub lines: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct World<'a> {
     pub(super) given: Vec<u64>,
     /// Gaps that the faults made in books that stood as verified, by feed.
     pub(super) gaps_made: Vec<u64>,
-    /// What may be the cause of a request, by feed.
+    /// Possible causes of a request, by feed.
     pub(super) causes: Vec<u64>,
     pub(super) asked: Vec<u64>,
     pub(super) failure: Option<Failure>,
@@ -394,7 +394,7 @@ impl World<'_> {
         }
     }
 
-    /// What a reader sees of the feed's books.
+    /// Returns the published state of the feed's books.
     pub(super) fn look(&mut self, number: usize) {
         let board = self.engine.board();
         let mut untrue = None;

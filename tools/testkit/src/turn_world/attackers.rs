@@ -63,7 +63,7 @@ impl World<'_> {
         }
     }
 
-    /// What somebody on the path makes of a client's datagram.
+    /// Returns a client's datagram as altered on the path.
     pub(super) fn append(&mut self, client: usize, bytes: Vec<u8>) -> Vec<u8> {
         if self.clients[client].appends_left == 0 || !is_request(&bytes) {
             return bytes;

@@ -20,7 +20,7 @@ pub(super) fn user_name(number: usize) -> Vec<u8> {
     format!("user{number}").into_bytes()
 }
 
-/// What is wrong with a request, on purpose.
+/// Deliberate defects of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
     None,
@@ -85,7 +85,7 @@ impl Keys {
     }
 }
 
-/// What a request is proved with.
+/// Credentials of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Proof<'a> {
     pub(super) user: usize,
@@ -233,7 +233,7 @@ pub(super) enum Goal {
     Reached,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Answered {
     pub(super) method: u16,
@@ -247,7 +247,7 @@ pub(super) struct Client {
     pub(super) addr: SocketAddr,
     pub(super) nonce: Vec<u8>,
     offer: Vec<u8>,
-    /// What it believes to have.
+    /// State that the client expects the server to have.
     pub(super) relayed: Option<SocketAddr>,
     /// The address of the other family, where it has two.
     pub(super) other: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! What clients and faults do.
+//! Actions of clients and faults.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,7 +15,7 @@ use super::wire::{self, Reading, Writer};
 use super::world::World;
 use crate::draw::{Draw, mix};
 
-/// What ends after a while.
+/// Temporary conditions.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Clear {
     Weather(Path, Ill),
@@ -342,7 +342,7 @@ impl World<'_> {
     }
 }
 
-/// What a client sends to a peer to see it come back.
+/// Payload that a client sends to an echoing peer.
 fn proof(client: &Client, number: usize) -> Vec<u8> {
     [&b"relayed?"[..], &(number as u64).to_be_bytes(), &client.addr.port().to_be_bytes()].concat()
 }

@@ -1,4 +1,4 @@
-//! What will happen, in the order of time.
+//! The queue of events, in the order of time.
 
 use std::net::SocketAddr;
 

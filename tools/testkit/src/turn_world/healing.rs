@@ -1,4 +1,4 @@
-//! What dies, what comes back, and what must be true when the faults are over.
+//! Recovery: restarts, and the checks after the faults have stopped.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! What must hold whenever the engine has done something.
+//! Invariants after every call of the engine.
 //!
 //! 1. nothing is relayed without a live permission for that address;
 //! 2. a relayed address belongs to one allocation;
@@ -25,13 +25,13 @@ use super::wire::{self, Reading};
 pub struct Failure {
     /// Its number, 1 to 10.
     pub invariant: u8,
-    /// What was seen.
+    /// Returns the result.
     pub what: String,
     /// When, in virtual time.
     pub at: Nanos,
 }
 
-/// What the model has to learn of an answer.
+/// Facts that the model takes from a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lesson {
     Nothing,

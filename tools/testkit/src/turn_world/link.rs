@@ -19,10 +19,10 @@ pub(super) struct Weather {
     pub(super) mtu: usize,
 }
 
-/// What arrives, and how much later.
+/// An arrival with its delay.
 pub(super) type Arrival = (Nanos, Vec<u8>);
 
-/// What becomes of a datagram under way, as up to two arrivals.
+/// Returns up to two arrivals of a datagram.
 pub(super) fn carry(draw: &mut Draw, weather: &Weather, bytes: Vec<u8>) -> [Option<Arrival>; 2] {
     let lost = weather.is_parted
         || (weather.mtu > 0 && bytes.len() > weather.mtu)

@@ -132,7 +132,7 @@ impl Claim {
         self.legs().map(|leg| leg.expires).max().unwrap_or_default()
     }
 
-    /// What the number is bound to, dead or alive.
+    /// Returns the peer of the channel number, expired or not.
     pub(super) fn channel(&self, number: u16) -> Option<(SocketAddr, Nanos)> {
         self.legs().find_map(|leg| leg.channels.get(&number).copied())
     }
@@ -174,7 +174,7 @@ pub(super) struct User {
     pub(super) keys: Keys,
 }
 
-/// Who sent a request, and how that was shown.
+/// The sender of a request, and its authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Proven {
     pub(super) user: usize,
@@ -190,7 +190,7 @@ pub(super) struct Held {
     pub(super) held: u32,
 }
 
-/// What must become of a datagram.
+/// The expected result of a datagram.
 #[derive(Clone, Debug)]
 pub(super) enum Expected<'a> {
     Silence,
@@ -247,7 +247,7 @@ pub(super) struct Model {
     /// As if all addresses shared one.
     all_buckets: Bucket,
     pub(super) seen: BTreeSet<Flow>,
-    /// What the wall clock is off by, in nanoseconds.
+    /// Offset of the wall clock, nanoseconds.
     pub(super) wall_jump_ns: i64,
     serial: u64,
     /// No new allocations.
@@ -354,7 +354,7 @@ impl Model {
         self.reservations.get(&token).map(|held| held.relay.0)
     }
 
-    /// What must become of a datagram that arrives at the server.
+    /// Returns the expected result of a datagram to the server.
     pub(super) fn expect_of_client<'a>(&self, now: Nanos, worker: u16, flow: &Flow, bytes: &'a [u8]) -> Expected<'a> {
         if bytes.first().is_some_and(|first| (0x40..0x50).contains(first)) {
             return self.channel_data(now, flow, bytes);

@@ -1,4 +1,4 @@
-//! What is done in a run: a list that the seed writes, and of which the minimiser strikes out.
+//! Scripts: a list of actions that the seed generates and the minimiser shortens.
 
 use std::fmt;
 
@@ -120,7 +120,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// What `seed` means.
+    /// Returns the script of `seed`.
     #[must_use]
     pub fn of(seed: u64, size: Size) -> Self {
         let mut draw = Draw::new(mix(seed, 0x7475_726E));

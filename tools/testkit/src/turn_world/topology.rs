@@ -1,4 +1,4 @@
-//! Who is there, and by what rules: drawn from the seed before anything happens.
+//! Topology: hosts and rules, drawn from the seed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -20,7 +20,7 @@ pub(super) fn relay_ip(is_ipv4: bool) -> IpAddr {
     if is_ipv4 { Ipv4Addr::new(198, 41, 0, 9).into() } else { Ipv6Addr::new(0x2A00, 9, 0, 0, 0, 0, 0, 9).into() }
 }
 
-/// What may happen in a run: each with even odds, so that no fault hides another (swarm testing).
+/// Faults that a run may have, each enabled with even odds, so that none hides another (swarm testing).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Features {
     pub(super) loss: bool,
@@ -95,7 +95,7 @@ impl Features {
     }
 }
 
-/// What the operator chose: the engine is configured with it, and the reference model judges by it.
+/// The operator's configuration, for the engine and the reference model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub(super) lifetime_default_s: u32,

@@ -117,7 +117,7 @@ impl Writer {
     }
 }
 
-/// What a password is hashed with (RFC 8489 section 18.5.1).
+/// Password algorithm (RFC 8489 section 18.5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Algorithm {
     Md5,

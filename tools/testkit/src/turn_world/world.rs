@@ -31,7 +31,7 @@ pub enum Telling {
     Lines,
 }
 
-/// What was counted in a run.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Events of virtual time.
@@ -54,14 +54,14 @@ pub struct Tally {
     pub virtual_s: u64,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The hash of everything that happened.
     pub hash: u64,
     /// The first broken invariant.
     pub failure: Option<Failure>,
-    /// What was counted.
+    /// The counts.
     pub tally: Tally,
     /// The lines, where they were asked for.
     pub lines: Vec<String>,
@@ -91,7 +91,7 @@ pub(super) struct World<'s> {
     pub(super) weather: Weather,
     pub(super) weather_of: Vec<Weather>,
     pub(super) weather_of_peers: Weather,
-    /// What ends when: weather, squeezes, send errors.
+    /// End times of faults: link faults, squeezes, send errors.
     pub(super) clears: Vec<super::deeds::Clear>,
     pub(super) links: Vec<Draw>,
     pub(super) peer_link: Draw,

@@ -11,7 +11,7 @@ pub(super) struct List {
     pub(super) entries: Vec<Entry>,
 }
 
-/// What a list says of one id.
+/// The entry of one id in a list.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     pub(super) id: String,
@@ -25,7 +25,7 @@ pub(super) struct Entry {
     pub(super) inapplicable: Option<String>,
     /// Why it is not met.
     pub(super) waiver: Option<String>,
-    /// What no test shows yet.
+    /// Parts without a test.
     pub(super) open: Option<String>,
     /// The part that does not hold.
     pub(super) except: Option<String>,

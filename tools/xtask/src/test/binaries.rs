@@ -137,7 +137,7 @@ impl Binaries {
 }
 
 impl Binary {
-    /// What to run for the tests of `group`.
+    /// Returns the commands for the tests of `group`.
     fn jobs(&self, group: Group) -> Vec<Job<'_>> {
         let modules = MODULES.iter().filter(|module| self.package == module.package && self.target == module.target);
         let (mut jobs, mut before) = (Vec::new(), Vec::new());

@@ -12,7 +12,7 @@ use crate::tally::Tally;
 
 const FLOORS: &str = "tools/fuzz/coverage.toml";
 
-/// What a corpus has to reach.
+/// Required coverage of a corpus.
 #[derive(Debug, PartialEq)]
 struct Floor {
     target: String,

@@ -6,7 +6,7 @@ use crate::tally::{Outcome, Tally};
 
 /// Features, and sets of them, that users build.
 const BUILDS: [&str; 5] = ["turn", "market", "risk", "simulate", "bench"];
-/// What an operator's build must not contain: WebSocket clients, plots, benches, simulated venues, market code.
+/// Crates that an operator's build must not contain: WebSocket clients, plots, benches, simulated venues, market code.
 const NOT_OPERATORS: [&str; 7] = ["tungstenite", "plotters", "bench", "sim", "tt-venue", "tt-market", "market-feed"];
 
 pub(super) fn run(place: &Workplace) -> Outcome {

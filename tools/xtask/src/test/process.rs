@@ -25,9 +25,9 @@ pub(crate) struct Steps {
 pub(crate) struct Finished {
     /// `None`: it could not be started, or ran too long.
     pub(crate) status: Option<ExitStatus>,
-    /// What it wrote to both outputs.
+    /// Its output on both streams.
     pub(crate) output: String,
-    /// What its tests recorded as skipped.
+    /// Skips recorded by its tests.
     pub(crate) skips: String,
 }
 

@@ -4,7 +4,7 @@ use super::Workplace;
 use super::suites::{libtest, present};
 use crate::tally::{Outcome, Tally};
 
-/// What the address sanitizer watches: every crate with unsafe code, and the engine that strangers talk to.
+/// Crates under the address sanitizer: all with unsafe code, and the TURN engine.
 const SANITIZED: &[&str] = &["tt-meter", "tt-sync", "tt-simd", "tt-os", "tt-net", "tt-turn"];
 const HOST_TARGET: &str = "x86_64-unknown-linux-gnu";
 

@@ -9,7 +9,7 @@ use crate::tally::Skip;
 
 const FILE: &str = "tools/xtask/skips.toml";
 
-/// What may be skipped, with the reasons.
+/// Allowed skips with their reasons.
 pub(crate) struct AllowedSkips(BTreeMap<String, String>);
 
 impl AllowedSkips {

@@ -82,7 +82,7 @@ const OPTIMISED: &[(&str, &str, &str)] = &[
     ("tt-turn", "engine", "capacity"),
     ("tt-turn", "engine", "timing"),
 ];
-/// What builds without an OS.
+/// Crates that build without an OS.
 const NO_OS: &[&str] = &["tt-model", "tt-meter", "tt-sync", "tt-simd", "tt-turn", "tt-venue", "tt-market", "tt-risk"];
 const NO_OS_TARGET: &str = "x86_64-unknown-none";
 const AARCH64_TARGET: &str = "aarch64-unknown-linux-gnu";

@@ -1,4 +1,4 @@
-//! What the suites need from the machine: found, or installed where that is allowed.
+//! Tools that the suites need: found, or installed if that is allowed.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -17,7 +17,7 @@ const FOLDER: &str = "crates/tt-sync/src/";
 const ROOT: &str = "crates/tt-sync/src/lib.rs";
 /// Orderings that no proof needs: file, what the line holds, reason.
 const KEPT: &[(&str, &str, &str)] = &[];
-/// What the copy's root gets.
+/// Code added to the root of the copy.
 const SWITCH: &str = "
 /// Orderings that a variable of the environment weakens.
 pub(crate) mod weakened {
@@ -121,7 +121,7 @@ fn judge(weakening: &Weakening, source: &str, verdict: &Verdict) -> Tally {
     }
 }
 
-/// What the proofs say.
+/// Result of the proofs.
 enum Verdict {
     Passed,
     /// The first proof that failed.
@@ -162,7 +162,7 @@ fn first_failure(output: &str) -> Option<&str> {
     named.or_else(|| output.lines().find_map(|line| line.strip_prefix("thread '")?.split('\'').next()))
 }
 
-/// What an ordering may be weakened to.
+/// Returns the weaker orderings of an ordering.
 fn weaker(strong: &str) -> (&'static str, &'static [&'static str]) {
     match strong {
         "Acquire" => ("Acquire", &["Relaxed"]),

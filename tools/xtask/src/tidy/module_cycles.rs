@@ -86,7 +86,7 @@ struct RootPath {
     name: Option<String>,
 }
 
-/// What one file declares and refers to.
+/// Declarations and references of one file.
 #[derive(Debug, Default)]
 struct Module {
     modules: Vec<String>,

@@ -12,7 +12,7 @@ const TERMS: &[&str] = &["channeldata", "channel_data", "dataindication", "data_
 /// File names that are reserved too.
 const FILES: &[&str] = &["mod", "types", "misc"];
 
-/// What introduces a name that the rule is about.
+/// Keywords that introduce a checked name.
 const INTRODUCERS: &[&str] = &["struct", "enum", "union", "trait", "type", "mod"];
 
 /// Faults of the whole tree.

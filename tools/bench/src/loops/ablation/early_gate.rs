@@ -7,13 +7,13 @@ use std::ops::{Add, Mul, Neg, Sub};
 use tt_model::{IntentFlags, IntentKind, OrderIntent, OrderSide};
 use tt_risk::Rate;
 
-/// What prices and quantities are computed with.
+/// The type of prices and quantities.
 pub(super) trait Number:
     Copy + PartialOrd + Default + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
 {
     /// A whole number.
     fn whole(value: i64) -> Self;
-    /// What an order's word holds.
+    /// The content of an order's word.
     fn of_word(word: i64) -> Self;
     /// Whether this is a multiple of `step`.
     fn is_multiple(self, step: Self) -> bool;
@@ -263,7 +263,7 @@ impl<N: Number> EarlyGate<N> {
     }
 }
 
-/// What the checks look at.
+/// The input of the checks.
 struct Order<N> {
     side: usize,
     is_limit: bool,

@@ -63,7 +63,7 @@ impl Step {
         }
     }
 
-    /// What the switch turns on, and what it was before.
+    /// The effect of the switch, and the code without it.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {

@@ -24,7 +24,7 @@ pub(super) struct Sending<'a, C, S> {
 pub(super) struct Sent {
     /// How often there was no room.
     pub(super) full: u64,
-    /// What kept this thread, where it was watched.
+    /// Stalls of this thread, if it was watched.
     pub(super) jitter: Option<Jitter>,
 }
 

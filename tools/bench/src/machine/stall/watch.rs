@@ -18,7 +18,7 @@ const DISTURBED_NS: u64 = 2_000;
 /// How often a disturbed reading is repeated.
 const REREADS: u32 = 3;
 
-/// What to watch for.
+/// Parameters of a watch.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchPlan {
     /// The CPU that the thread is pinned to.
@@ -29,7 +29,7 @@ pub struct WatchPlan {
     pub stalls_max: usize,
 }
 
-/// What a watch saw.
+/// Result of a watch.
 #[derive(Clone, Debug)]
 pub struct Jitter {
     /// The CPU.
@@ -182,7 +182,7 @@ impl StallWatch {
         self.last
     }
 
-    /// What was seen.
+    /// Returns the result.
     #[must_use]
     pub fn finish(mut self) -> Jitter {
         let end = self.clock.end();
@@ -234,7 +234,7 @@ impl StallWatch {
         self.renew(asked);
     }
 
-    /// What the kernel counted since the baseline, which becomes the moment of asking.
+    /// Returns the kernel's counts since the baseline, and sets the baseline to now.
     fn ask(&mut self, length: u64) -> (Evidence, Stamp) {
         let asked = self.clock.end();
         let wall_ns = self.scale.ns(asked.since(self.baseline));

@@ -1,4 +1,4 @@
-//! What the rows are to reach.
+//! Aims of the market rows.
 
 use crate::report::{Aim, Statistic};
 

@@ -51,7 +51,7 @@ where
 }
 
 impl Capture {
-    /// What the frames are, for a reader of the result.
+    /// Description of the frames.
     pub(super) const fn origin(&self) -> &'static str {
         if self.is_captured { "captured frames" } else { "the simulator's recording" }
     }

@@ -18,7 +18,7 @@ const POSITIONS: usize = 3;
 /// Inputs at least, where frames are made or used again for another instrument.
 const INPUTS: usize = 1 << 16;
 
-/// What kind of frame is applied.
+/// The kind of the applied frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// With the candle of one timeframe.
@@ -67,7 +67,7 @@ impl Kind {
     }
 }
 
-/// What a frame must have done.
+/// Checks the effect of a frame.
 enum Expected {
     Ticker([Pair; 2]),
     /// The mark price in units of `1e-8`.

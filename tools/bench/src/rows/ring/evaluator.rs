@@ -41,9 +41,9 @@ pub(crate) fn eight_checks() -> Label {
     )
 }
 
-/// What needs no memory, and the check of client ids.
+/// The checks without memory, and the check of client ids.
 pub(crate) const IDS: u64 = Limits::PLAIN.0 | Breach::DUP_ID.0;
-/// What needs no memory, and the check of own orders.
+/// The checks without memory, and the check of own orders.
 pub(crate) const OWN: u64 = Limits::PLAIN.0 | Breach::SELF_MATCH.0;
 
 /// The row of a profile that remembers orders.
@@ -95,7 +95,7 @@ pub(crate) const fn reference_px(instrument: u32) -> i64 {
     100_000 + 1_000 * instrument as i64
 }
 
-/// What every gate of these rows knows.
+/// Input of every gate of these rows.
 pub(crate) const GATE_SETUP: GateSetup = GateSetup {
     accounts: ACCOUNTS,
     instruments: INSTRUMENTS,

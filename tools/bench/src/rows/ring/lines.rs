@@ -1,4 +1,4 @@
-//! What a cache line's way costs: an event through two layouts of a ring, and two counters on one line.
+//! Cost of a cache-line transfer: an event through two ring layouts, and two counters on one line.
 
 use crate::loops::{Idle, LayoutPlan, RingPlan, read_whole, run_layout, run_ring};
 use crate::machine::{Placement, SharingRun, Spacing, middle, run_sharing};

@@ -6,7 +6,7 @@ use tt_model::{Breach, IntentKind, OrderIntent, OrderSide};
 
 use super::evaluator::{COLLAR_BPS, ID_WINDOW_NS, LIMITS, reference_px};
 
-/// What every account has open in every instrument: buys, sells, orders. No order is ever filled.
+/// Open buys, sells and orders of each account and instrument. No order is ever filled.
 #[derive(Debug, Default)]
 pub(crate) struct Reference {
     open: HashMap<(u16, u32), ([i128; 2], u32)>,
@@ -61,7 +61,7 @@ impl Reference {
     }
 }
 
-/// What is remembered of single orders: when ids were used, and the best prices that rest. No order ever leaves.
+/// Memory of single orders: times of ids, and the best resting prices. No order ever leaves.
 #[derive(Debug, Default)]
 pub(crate) struct Remembered {
     used_ns: HashMap<(u16, u64), u64>,

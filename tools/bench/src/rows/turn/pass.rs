@@ -15,7 +15,7 @@ use crate::harness::plan::Plan;
 /// Live allocations while a pass is timed.
 const LIVE: u32 = 10_000;
 
-/// What varies between the rows of a pass.
+/// The variants of a pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variant {
     pub(super) name: &'static str,

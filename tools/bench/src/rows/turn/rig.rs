@@ -95,7 +95,7 @@ impl Rig {
         }
     }
 
-    /// What the server answers to `client`.
+    /// Returns the server's reply to `client`.
     pub(super) fn reply_to(&mut self, client: u32, datagram: &[u8]) -> anyhow::Result<Vec<u8>> {
         match self.server.handle_client(NOW, &five_tuple(client), datagram, &mut self.out, &mut Off) {
             Output::Reply { len, .. } => Ok(self.out[..len].to_vec()),

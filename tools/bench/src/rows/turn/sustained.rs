@@ -24,7 +24,7 @@ const CHANNEL: u16 = 0x4000;
 /// Payload of relayed packets: a voice packet.
 const PAYLOAD: usize = 160;
 
-/// What a core does, over and over: datagrams of clients and packets of peers in random order.
+/// The load of a core: datagrams of clients and packets of peers in random order.
 struct Core {
     rig: Rig,
     steps: Vec<Step>,
