@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use tt_market::{Board, Depth, TickerState, TopOfBook, TradePrint, VenueCounters};
+use tt_market::board::{Board, Depth, TickerState, TopOfBook, TradePrint};
+use tt_market::counters::VenueCounters;
 use tt_meter::Calibration;
 use tt_model::InstrumentId;
 use tt_venue::Venue;

@@ -3,7 +3,9 @@
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
-use tt_market::{AddError, CandleSource, Capacity, Engine, InstrumentSpec, Position};
+use tt_market::candle::CandleSource;
+use tt_market::mark::Position;
+use tt_market::{AddError, Capacity, Engine, InstrumentSpec};
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::listing::ContractUnit;
 use tt_venue::{Symbol, Venue};

@@ -6,7 +6,9 @@ use std::thread::{self, JoinHandle};
 use anyhow::Context as _;
 use tokio::sync::watch;
 use tt_journal::{Progress, Recorder, Reopened};
-use tt_market::{CandleSource, Capacity, Engine, InstrumentSpec, Position};
+use tt_market::candle::CandleSource;
+use tt_market::mark::Position;
+use tt_market::{Capacity, Engine, InstrumentSpec};
 use tt_meter::{Calibration, Clock};
 use tt_model::{InstrumentId, Nanos};
 use tt_os::clock::unix_now;
@@ -187,7 +189,7 @@ fn value(intake: &mut Intake, part: &FeedConfig, now: Nanos) -> anyhow::Result<(
         let instrument = instrument.with_context(|| format!("market: a position in {}, not followed", open.symbol))?;
         let position = Position { instrument, account: 0, lots: open.lots, entry_px: open.entry_px };
         let taken = intake.set_position(slot, position, now);
-        taken.map_err(|error| anyhow::anyhow!("market: the position in {}: {error:?}", open.symbol))?;
+        taken.map_err(|error| anyhow::anyhow!("market: the position in {}: {error}", open.symbol))?;
     }
     Ok(())
 }
@@ -219,5 +221,5 @@ fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) ->
     let has_choice = matches!(part.venue.rules().join, JoinRule::Both(_));
     let setup = InstrumentSetup { spec, unit: listing.unit, join_by_rest: part.join_by_rest && has_choice };
     let added = intake.add_instrument(&setup, &listing.name, now);
-    added.map_err(|error| anyhow::anyhow!("market: {} cannot be followed: {error:?}", listing.symbol))
+    added.map_err(|error| anyhow::anyhow!("market: {} cannot be followed: {error}", listing.symbol))
 }

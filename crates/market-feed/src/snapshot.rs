@@ -1,7 +1,8 @@
 //! The market engine as the control plane shows it.
 
 use tt_market::DropReason;
-use tt_market::{TradePrint, VenueCounters};
+use tt_market::board::TradePrint;
+use tt_market::counters::VenueCounters;
 use tt_meter::{Calibration, Histogram, Stage};
 use tt_model::{Nanos, Price};
 use tt_venue::BookLevel;

@@ -17,19 +17,24 @@ use crate::backlog::Backlog;
 use crate::board::{self, Board, BoardWriter};
 use crate::book::PageSlab;
 use crate::connection::Connections;
+use crate::counters::Counters;
 use crate::drop_reason::DropReason;
 use crate::fills::Fills;
 use crate::instrument::Instrument;
 use crate::l3_book::L3Books;
 use crate::listing::Listings;
+use crate::mark::Position;
 use crate::mark::PositionOrigin;
+use crate::orders::OrderState;
 use crate::orders::Orders;
 use crate::positions::Positions;
 use crate::quote::Quote;
 use crate::symbol_table::SymbolTable;
-use crate::{Capacity, ConnectionId, Counters, InstrumentSpec, OrderState, Position};
+use crate::{Capacity, ConnectionId, InstrumentSpec};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::error::Error;
+use core::fmt;
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::Venue;
 use tt_venue::event::{Balance, EventBuffer, OrderId};
@@ -113,7 +118,7 @@ pub enum Request {
     },
 }
 
-/// Why something could not be added to an engine.
+/// The error of adding something to an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddError {
     /// The capacity is used up.
@@ -127,6 +132,20 @@ pub enum AddError {
     /// The connection is not open.
     Closed,
 }
+
+impl fmt::Display for AddError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the engine's capacity is used up",
+            Self::SymbolTaken => "the symbol exists already",
+            Self::BadSize => "a size is not positive, or the depth is below the levels of the venue's checksum",
+            Self::BadInstrument => "no such instrument at this venue",
+            Self::Closed => "the connection is not open",
+        })
+    }
+}
+
+impl Error for AddError {}
 
 /// All market state of one thread.
 #[derive(Debug)]

@@ -1,28 +1,66 @@
 //! Exchange frames to market state, without an OS: books that carry their proof, tickers, candles, mark prices,
 //! positions and own orders.
 //!
-//! The loop of the caller, for each connection on one thread:
+//! One thread owns an [`Engine`] and calls it with frames and times; other threads read its [`Board`](board::Board).
+//! Time is an argument: nanoseconds of the Unix epoch. After [`Engine::new`] nothing is allocated. Numbers are integers:
+//! a [`Decimal`](tt_model::Decimal) as the venue wrote it, then whole steps of the instrument; the engine rejects what
+//! does not fit exactly.
 //!
-//! ```text
-//! let connection = engine.open_connection(venue, now)?;    a new epoch: frames of the old connection are dropped
-//! engine.subscribe(connection, instrument, now)?;          the book is `Syncing`
-//! loop {
-//!     engine.handle_frame(ts_recv, connection, frame, probe)   Ok(what changed) or Err(why it was dropped)
-//!     while let Some(request) = engine.poll_request(now)       fetch a snapshot, or subscribe again
-//!         engine.handle_snapshot(now, instrument, body, probe) or engine.snapshot_failed(instrument, now)
-//!     engine.handle_timeout(now)                               at least ten times a second: silence, retries
-//! }
-//! engine.close_connection(connection, now)                 its books are `Stale` before the next read
+//! ```
+//! use tt_market::candle::CandleSource;
+//! use tt_market::{Applied, BookUpdate, Capacity, Engine, InstrumentSpec, Proof, Request};
+//! use tt_meter::Off;
+//! use tt_model::{Decimal, Nanos};
+//! use tt_venue::{Symbol, Venue};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let update = |id: u64, bid: &str| {
+//!     let head = format!(r#""e":"depthUpdate","E":1700000000000,"s":"BTCUSDT","U":{id},"u":{id}"#);
+//!     format!(r#"{{{head},"b":[["60000.00","{bid}"]],"a":[]}}"#)
+//! };
+//! let venue = Venue::of_frame(update(8, "2").as_bytes()).expect("one venue sends such frames");
+//! let mut engine = Engine::new(Capacity { instruments: 1, ..Capacity::default() });
+//! let instrument = engine.add_instrument(InstrumentSpec {
+//!     venue,
+//!     symbol: Symbol::new(b"BTCUSDT")?,
+//!     tick_size: Decimal::new(1, 2),
+//!     lot_size: Decimal::new(1, 5),
+//!     depth_max: None,
+//!     candles: CandleSource::Trades,
+//! })?;
+//! let board = engine.board(); // Clone it for other threads.
+//!
+//! // A connection. The engine requests what it needs, here a snapshot, which the caller fetches.
+//! let mut now = Nanos::from_millis(1_700_000_000_000);
+//! let connection = engine.open_connection(venue, now)?;
+//! engine.subscribe(connection, instrument, now)?;
+//! assert_eq!(engine.poll_request(now), Some(Request::FetchSnapshot { instrument }));
+//!
+//! // Until it arrives, the book is `Syncing` and updates are buffered.
+//! let applied = engine.handle_frame(now, connection, update(8, "2").as_bytes(), &mut Off);
+//! assert_eq!(applied, Ok(Applied::Book { instrument, update: BookUpdate::Buffered }));
+//! now = now.saturating_add(Nanos::from_millis(30));
+//! let body = br#"{"lastUpdateId":7,"bids":[["60000.00","1"]],"asks":[["60000.01","3"]]}"#;
+//! engine.handle_snapshot(now, instrument, body, &mut Off)?;
+//! let top = board.top_of_book(instrument).expect("an instrument of this engine");
+//! assert_eq!((top.update_id, top.status.proof), (8, Proof::Sequence));
+//!
+//! // Update 9 is lost: the book is stale at once, what follows is buffered, and another snapshot is due.
+//! let applied = engine.handle_frame(now, connection, update(10, "4").as_bytes(), &mut Off);
+//! assert_eq!(applied, Ok(Applied::Book { instrument, update: BookUpdate::Buffered }));
+//! assert_eq!(board.top_of_book(instrument).map(|top| top.status.proof), Some(Proof::Stale));
+//! now = now.saturating_add(Nanos::from_secs(5));
+//! assert_eq!(engine.poll_request(now), Some(Request::FetchSnapshot { instrument }));
+//!
+//! // At least ten times a second: silence and retries. At its end, the connection's books are stale.
+//! engine.handle_timeout(now);
+//! engine.close_connection(connection, now);
+//! # Ok(())
+//! # }
 //! ```
 //!
-//! Time is an argument: nanoseconds of the Unix epoch, never read here. After `Engine::new` nothing is allocated.
-//! Numbers are integers from the first digit on: a [`Decimal`](tt_model::Decimal) as the venue wrote it, then whole steps of the
-//! instrument; what does not fit exactly is rejected.
-//!
-//! The ten nouns: a [`Venue`](tt_venue::Venue) sends frames over a connection ([`ConnectionId`]); a frame parses into an [`Event`](tt_venue::event::Event)
-//! whose levels stand in the [`EventBuffer`](tt_venue::event::EventBuffer); a [`Symbol`](tt_venue::Symbol) leads to the instrument ([`InstrumentSpec`]); its book has a
-//! [`BookStatus`] with a [`Proof`]; other threads read the [`Board`]; a dropped frame has one [`DropReason`], and
-//! [`VenueCounters`] close: frames = applied + drops.
+//! Every dropped frame has one [`DropReason`], and `frames = applied + drops` holds after every call
+//! ([`VenueCounters`](counters::VenueCounters)).
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -30,21 +68,21 @@
 extern crate alloc;
 
 mod backlog;
-mod board;
+pub mod board;
 mod book;
-mod candle;
+pub mod candle;
 mod capacity;
 mod connection;
 mod continuity;
-mod counters;
+pub mod counters;
 mod drop_reason;
 mod engine;
-mod fills;
+pub mod fills;
 mod instrument;
 mod l3_book;
 mod listing;
-mod mark;
-mod orders;
+pub mod mark;
+pub mod orders;
 mod positions;
 mod proof;
 mod quote;
@@ -52,19 +90,12 @@ mod scale;
 mod seen_trades;
 mod state_hash;
 mod symbol_table;
-mod venue_state;
+pub mod venue_state;
 
-pub use board::{Board, DEPTH, Depth, TRADES, TickerState, TopOfBook, TradePrint};
 pub use book::BookSide;
-pub use candle::{Candle, CandleSource, TIMEFRAMES_MAX};
 pub use capacity::Capacity;
 pub use connection::ConnectionId;
-pub use counters::{CLOCKS_APART_MAX, Counters, VenueCounters};
 pub use drop_reason::DropReason;
 pub use engine::{AddError, Applied, BookUpdate, Engine, Request};
-pub use fills::FillState;
 pub use instrument::InstrumentSpec;
-pub use mark::{Contract, Mark, Position, PositionMark};
-pub use orders::OrderState;
 pub use proof::{BookStatus, Proof};
-pub use venue_state::{LiquidationState, VenueCandleState};

@@ -1,6 +1,6 @@
 //! Positions in their slots, and which of them belong to an instrument.
 
-use crate::Position;
+use crate::mark::Position;
 use alloc::vec::Vec;
 use tt_model::InstrumentId;
 
@@ -85,7 +85,7 @@ impl Positions {
 #[cfg(test)]
 mod tests {
     use super::Positions;
-    use crate::Position;
+    use crate::mark::Position;
     use alloc::vec::Vec;
     use proptest::prelude::*;
     use tt_model::{Decimal, InstrumentId};

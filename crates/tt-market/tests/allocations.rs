@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
 use allocation_counter::measure;
-use tt_market::{CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec};
+use tt_market::candle::CandleSource;
+use tt_market::{Capacity, ConnectionId, Engine, InstrumentSpec};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::{Symbol, Venue};

@@ -4,7 +4,8 @@
 
 use allocation_counter::measure;
 use tt_market::DropReason;
-use tt_market::{CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec};
+use tt_market::candle::CandleSource;
+use tt_market::{Capacity, ConnectionId, Engine, InstrumentSpec};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::{Symbol, Venue};

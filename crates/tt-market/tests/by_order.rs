@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tt_market::DropReason;
-use tt_market::{
-    AddError, Applied, Board, BookUpdate, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request,
-};
+use tt_market::board::Board;
+use tt_market::candle::CandleSource;
+use tt_market::{AddError, Applied, BookUpdate, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::{Symbol, Venue};

@@ -11,9 +11,9 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use hyper::body::Bytes;
 use tokio_tungstenite::tungstenite::Message;
 use tt_market::DropReason;
-use tt_market::{
-    Applied, BookUpdate, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Request, VenueCounters,
-};
+use tt_market::candle::CandleSource;
+use tt_market::counters::VenueCounters;
+use tt_market::{Applied, BookUpdate, Capacity, ConnectionId, Engine, InstrumentSpec, Request};
 use tt_meter::{Clock, Off};
 use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
@@ -94,7 +94,7 @@ impl<'a> Visit<'a> {
         let mut followed = Vec::with_capacity(listings.len());
         let now = unix_now();
         let opened = engine.open_connection(feed.venue, now);
-        let connection = opened.map_err(|error| anyhow::anyhow!("no connection: {error:?}"))?;
+        let connection = opened.map_err(|error| anyhow::anyhow!("no connection: {error}"))?;
         for listing in listings {
             let symbol = Symbol::new(listing.symbol.as_bytes());
             let symbol = symbol.map_err(|fault| anyhow::anyhow!("{}: {}", listing.symbol, fault.name()))?;
@@ -107,7 +107,7 @@ impl<'a> Visit<'a> {
                 candles: CandleSource::Trades,
             };
             let added = engine.add_instrument(spec).and_then(|id| engine.subscribe(connection, id, now).map(|()| id));
-            let id = added.map_err(|error| anyhow::anyhow!("{} cannot be followed: {error:?}", listing.symbol))?;
+            let id = added.map_err(|error| anyhow::anyhow!("{} cannot be followed: {error}", listing.symbol))?;
             followed.push(Followed { symbol: listing.symbol.clone(), id, updates: 0 });
         }
         let topics = feed.venue.rules().default_topics().collect();

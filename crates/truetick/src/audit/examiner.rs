@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use anyhow::Context as _;
 use tt_market::DropReason;
-use tt_market::{
-    Applied, Board, BookUpdate, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request,
-    VenueCounters,
-};
+use tt_market::board::Board;
+use tt_market::candle::CandleSource;
+use tt_market::counters::VenueCounters;
+use tt_market::{Applied, BookUpdate, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{Event, EventBuffer, Levels};

@@ -2,7 +2,8 @@
 
 use std::hash::Hasher as _;
 
-use tt_market::{BookSide, TopOfBook};
+use tt_market::BookSide;
+use tt_market::board::TopOfBook;
 use tt_meter::Histogram;
 use tt_venue::Symbol;
 use tt_venue::event::{BookDelta, Level, Levels};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use market_feed::{Instrument, Reader, Unreached, account_counts, ingest_rows, level_text};
 use serde_json::json;
-use tt_market::TopOfBook;
+use tt_market::board::TopOfBook;
 use tt_model::{InstrumentId, Nanos};
 
 use tt_os::clock::unix_now;

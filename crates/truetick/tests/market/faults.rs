@@ -10,7 +10,8 @@ use std::time::Duration;
 use market_feed::{self as market, FeedConfig, FeedStatus, MarketConfig, Reader};
 use serde_json::Value;
 use tt_market::DropReason;
-use tt_market::{Proof, VenueCounters};
+use tt_market::Proof;
+use tt_market::counters::VenueCounters;
 use tt_venue::Venue;
 
 /// Everything that is waited for happens within this time, also on a busy machine.

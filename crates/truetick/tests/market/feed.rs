@@ -161,7 +161,8 @@ fn every_book_published_as_proved_equals_the_true_one() {
         });
         assert!(at_rest, "{}: {:?}, true: {:?}", listed.symbol, reader.top_of_book(listed.id), truth.touch());
     }
-    let sum = |of: fn(&tt_market::VenueCounters) -> u64| (0..3).map(|feed| of(&reader.counters(feed))).sum::<u64>();
+    let sum =
+        |of: fn(&tt_market::counters::VenueCounters) -> u64| (0..3).map(|feed| of(&reader.counters(feed))).sum::<u64>();
     assert_eq!((sum(|venue| venue.gaps), sum(|venue| venue.resyncs)), (0, 0));
     assert!(sum(|venue| venue.oracle_matches) > 0 && sum(|venue| venue.crc_matches) > 0);
     running.stop();

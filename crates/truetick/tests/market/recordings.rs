@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use tt_journal::{CbcapReader, GzLines, Record};
-use tt_market::{CandleSource, Capacity, Engine, InstrumentSpec, Proof, Request, VenueCounters};
+use tt_market::candle::CandleSource;
+use tt_market::counters::VenueCounters;
+use tt_market::{Capacity, Engine, InstrumentSpec, Proof, Request};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::{Symbol, Venue};

@@ -2,8 +2,9 @@
 
 use super::{Applied, Engine};
 use crate::drop_reason::DropReason;
+use crate::fills::FillState;
 use crate::mark::PositionOrigin;
-use crate::{FillState, Position, PositionMark};
+use crate::mark::{Position, PositionMark};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::Venue;

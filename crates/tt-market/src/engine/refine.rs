@@ -90,9 +90,10 @@ impl Engine {
             }
             candle.volume = factors.qty(candle.volume)?;
         }
-        let of_it = |position: &&mut crate::Position| position.instrument == id;
-        let fits =
-            |position: &crate::Position| position.instrument != id || position.lots.checked_mul(factors.qty).is_some();
+        let of_it = |position: &&mut crate::mark::Position| position.instrument == id;
+        let fits = |position: &crate::mark::Position| {
+            position.instrument != id || position.lots.checked_mul(factors.qty).is_some()
+        };
         if !self.positions.iter().flatten().all(fits) {
             return Err(AddError::BadSize);
         }

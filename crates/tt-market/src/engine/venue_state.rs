@@ -2,7 +2,7 @@
 
 use super::{Applied, Engine};
 use crate::drop_reason::DropReason;
-use crate::{LiquidationState, VenueCandleState};
+use crate::venue_state::{LiquidationState, VenueCandleState};
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::Venue;
 use tt_venue::event::{Liquidation, VenueCandle};

@@ -120,7 +120,7 @@ impl Follower {
 
     /// Trade, quantity and fee of every execution.
     fn fills(&self) -> Vec<String> {
-        let shown = |fill: &tt_market::FillState| {
+        let shown = |fill: &tt_market::fills::FillState| {
             format!("{} {} {}", fill.fill.trade_id, plain(fill.fill.qty), maybe(fill.fill.fee))
         };
         self.engine.fills().map(shown).collect()

@@ -5,9 +5,10 @@ use std::path::Path;
 use testkit::require_captures;
 use tt_journal::{CbcapReader, GzLines, Record};
 use tt_market::DropReason;
-use tt_market::{
-    Applied, Board, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Request, TopOfBook, VenueCounters,
-};
+use tt_market::board::{Board, TopOfBook};
+use tt_market::candle::CandleSource;
+use tt_market::counters::VenueCounters;
+use tt_market::{Applied, Capacity, ConnectionId, Engine, InstrumentSpec, Request};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::{Symbol, Venue};

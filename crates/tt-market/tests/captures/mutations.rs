@@ -9,7 +9,8 @@ use crate::truth::{Book, Truth, Update, is_binance};
 use std::fmt::Write;
 use std::ops::Range;
 use tt_market::DropReason;
-use tt_market::{Applied, Board, Capacity, ConnectionId, Engine, InstrumentSpec, Request};
+use tt_market::board::Board;
+use tt_market::{Applied, Capacity, ConnectionId, Engine, InstrumentSpec, Request};
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
 

@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tt_journal::Record;
 use tt_market::DropReason;
-use tt_market::{
-    Applied, BookUpdate, Capacity, ConnectionId, Counters, Engine, InstrumentSpec, Proof, Request, VenueCounters,
-};
+use tt_market::counters::{Counters, VenueCounters};
+use tt_market::{Applied, BookUpdate, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::{Symbol, Venue};

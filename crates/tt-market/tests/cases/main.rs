@@ -14,10 +14,10 @@ mod venues;
 mod wire;
 
 use tt_market::DropReason;
-use tt_market::{
-    AddError, Applied, BookUpdate, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Position, Proof,
-    Request, TopOfBook,
-};
+use tt_market::board::TopOfBook;
+use tt_market::candle::CandleSource;
+use tt_market::mark::Position;
+use tt_market::{AddError, Applied, BookUpdate, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{OrderId, OrderStatus};

@@ -1,7 +1,8 @@
 //! Clocks (M38), trades told again (M40), and readers that are slow (M41).
 
 use super::{Bench, MS};
-use tt_market::{Applied, DropReason, Proof, TRADES};
+use tt_market::board::TRADES;
+use tt_market::{Applied, DropReason, Proof};
 use tt_model::Nanos;
 use tt_venue::{Symbol, Venue};
 

@@ -2,7 +2,10 @@
 
 use std::mem::swap;
 
-use tt_market::{Applied, CandleSource, ConnectionId, DropReason, InstrumentSpec, Proof, TopOfBook, VenueCounters};
+use tt_market::board::TopOfBook;
+use tt_market::candle::CandleSource;
+use tt_market::counters::VenueCounters;
+use tt_market::{Applied, ConnectionId, DropReason, InstrumentSpec, Proof};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId};
 use tt_venue::event::OrderId;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tt_market::DropReason;
-use tt_market::{
-    Applied, CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request, TopOfBook, VenueCounters,
-};
+use tt_market::board::TopOfBook;
+use tt_market::candle::CandleSource;
+use tt_market::counters::VenueCounters;
+use tt_market::{Applied, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::rules::{JoinRule, Numbering};

@@ -3,7 +3,9 @@
 use std::hint::black_box;
 
 use anyhow::{Context as _, anyhow, ensure};
-use tt_market::{Applied, BookUpdate, CandleSource, Capacity, ConnectionId, DEPTH, Engine, InstrumentSpec, Request};
+use tt_market::{Applied, BookUpdate, Capacity, ConnectionId, Engine, InstrumentSpec, Request};
+use tt_market::board::DEPTH;
+use tt_market::candle::CandleSource;
 use tt_meter::{Off, Probe, Stage, Stamp};
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{BookTicker, Event, EventBuffer};

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use sim::{Instrument, Offline, Received, Venue};
-use tt_market::{CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec};
+use tt_market::candle::CandleSource;
+use tt_market::{Capacity, ConnectionId, Engine, InstrumentSpec};
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::Symbol;
 

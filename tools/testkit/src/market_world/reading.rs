@@ -1,7 +1,8 @@
 //! Checks what a reader sees after each event.
 
 use sim::Venue;
-use tt_market::{Board, Depth, Proof, TopOfBook};
+use tt_market::Proof;
+use tt_market::board::{Board, Depth, TopOfBook};
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::BookLevel;
 

@@ -3,7 +3,9 @@
 use std::hash::{DefaultHasher, Hasher as _};
 
 use tt_market::DropReason;
-use tt_market::{Applied, Board, ConnectionId, Counters, Engine, InstrumentSpec, Request, VenueCounters};
+use tt_market::board::Board;
+use tt_market::counters::{Counters, VenueCounters};
+use tt_market::{Applied, ConnectionId, Engine, InstrumentSpec, Request};
 use tt_meter::Off;
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::Venue;

@@ -2,7 +2,8 @@
 
 use crate::report::Sizes;
 use anyhow::{Context as _, anyhow, ensure};
-use tt_market::{CandleSource, Capacity, ConnectionId, Engine, InstrumentSpec, Proof};
+use tt_market::candle::CandleSource;
+use tt_market::{Capacity, ConnectionId, Engine, InstrumentSpec, Proof};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::{Symbol, Venue};

@@ -12,7 +12,7 @@ use super::rig::{json, level};
 use super::source::{Capture, is_of, is_snapshot};
 
 /// Published levels of each side.
-const SHOWN: usize = tt_market::DEPTH;
+const SHOWN: usize = tt_market::board::DEPTH;
 
 /// Price and quantity in steps.
 pub(super) type Pair = (i64, i64);
