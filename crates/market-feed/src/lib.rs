@@ -1,7 +1,35 @@
 //! Market-data feeds: venue connections, REST requests, recording and replay around [`tt_market::Engine`].
 //!
-//! Each connection has a thread with its own runtime, on which the engine is called in place, frame by frame. Other
-//! threads read what it publishes through a [`Reader`].
+//! Each feed has a thread with its own runtime, on which the engine is called in place, frame by frame. Other threads
+//! read what it publishes through a [`Reader`] and never make it wait.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use market_feed::{FeedConfig, MarketConfig, start};
+//! use tt_venue::Venue;
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! // A simulated venue on loopback. For the real one: `FeedConfig::public(venue, symbols)`.
+//! let simulator = sim::start(sim::Config { instruments: 1, ..sim::Config::default() })?;
+//! let simulated = sim::Venue::ALL[2];
+//! let venue = Venue::find(simulated.name()).expect("a venue of this name");
+//! let streams = format!("ws://{}{}", simulator.address(simulated), simulated.streams_path()).parse()?;
+//! let symbols = simulator.instruments(simulated).into_iter().map(|listed| listed.symbol).collect();
+//! let feed = FeedConfig::at(venue, streams, symbols);
+//!
+//! let runner = start(MarketConfig { feeds: vec![feed], ..MarketConfig::default() })?;
+//! let reader = runner.reader();
+//! assert!(reader.wait(Duration::from_secs(30), || reader.all_verified()));
+//! for instrument in reader.instruments() {
+//!     let top = reader.top_of_book(instrument.id).expect("a followed instrument");
+//!     println!("{} {:?} {:?} {}", instrument.name, top.bid, top.ask, top.status.proof.name());
+//! }
+//! runner.stop();
+//! simulator.stop();
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 

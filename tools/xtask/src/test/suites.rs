@@ -48,7 +48,7 @@ pub(crate) const SUITES: &[Suite] = &[
     full("docs", "the documentation builds without a warning", docs),
     short("unit", "tests inside of libraries and programs", |place| group(place, Group::Unit)),
     short("integration", "tests in tests folders: engines, captures, the whole program", integration),
-    short("examples", "examples in the documentation", examples),
+    short("examples", "examples in the documentation, and as programs", examples),
     full("clients", "TURN clients of others relay: turnutils_uclient, aioice, Chromium", clients),
     full("go-client", "pion's client relays", |place| group(place, Group::Go)),
     full("browser", "a browser clicks through the page", browser),
@@ -171,10 +171,23 @@ fn group(place: &Workplace, group: Group) -> Outcome {
     })
 }
 
+/// The examples that end by themselves, by package.
+const EXAMPLES: [(&str, &str); 3] = [("tt-turn", "udp_server"), ("risk-gate", "intents"), ("market-feed", "follow")];
+
 fn examples(place: &Workplace) -> Outcome {
     let mut command =
         place.steps.command("cargo", &["test", "--workspace", "--locked", "--doc", "--", "--show-output"]);
-    libtest(place, "examples", &mut command)
+    let mut tally = match libtest(place, "examples", &mut command) {
+        Outcome::Ran(tally) => tally,
+        Outcome::Skipped(reason) => return Outcome::Skipped(reason),
+    };
+    for (package, name) in EXAMPLES {
+        let arguments = ["run", "--quiet", "--locked", "--package", package, "--example", name];
+        if let Outcome::Ran(ran) = one(place, name, &mut place.steps.command("cargo", &arguments)) {
+            tally.add(ran);
+        }
+    }
+    Outcome::Ran(tally)
 }
 
 /// The tests themselves record what they skip.
