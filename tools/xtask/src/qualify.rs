@@ -83,7 +83,7 @@ const QUALIFICATIONS: &[Qualification] = &[
     },
 ];
 
-/// The crates that are to be published.
+/// The crates that are to be published, and those that they depend on.
 const PUBLISHED: &[&str] = &[
     "tt-model",
     "tt-meter",
@@ -95,6 +95,10 @@ const PUBLISHED: &[&str] = &[
     "tt-risk",
     "market-feed",
     "turn-server",
+    "tt-os",
+    "tt-net",
+    "tt-journal",
+    "tt-status",
 ];
 const LOAD_PROCESSES: usize = 4;
 const LOAD_RUNS: usize = 3;
