@@ -86,9 +86,8 @@ const OPTIMISED: &[(&str, &str, &str)] = &[
 const NO_OS: &[&str] = &["tt-model", "tt-meter", "tt-sync", "tt-simd", "tt-turn", "tt-venue", "tt-market", "tt-risk"];
 const NO_OS_TARGET: &str = "x86_64-unknown-none";
 const AARCH64_TARGET: &str = "aarch64-unknown-linux-gnu";
-/// Crates that need TLS, and with it a C compiler.
-const ON_TLS: &[&str] = &["tt-net", "sim", "fuzz", "truetick", "xtask"];
 const AARCH64_COMPILER: &str = "aarch64-linux-gnu-gcc";
+const AARCH64_PACKAGES: &str = "gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
 
 /// Exit status of a command that had nothing to check, and of one that could not finish on this machine.
 const NOT_CHECKED: [i32; 2] = [2, 3];
@@ -260,18 +259,39 @@ fn no_os(place: &Workplace) -> Outcome {
     one(place, "no-os", &mut command)
 }
 
-/// TLS compiles C, even for a type check: without a compiler for it, the crates that need it are left out.
+/// A dependency that compiles C needs a C compiler for the target, even for a type check. Without one, the crates that
+/// depend on it are skipped by name.
 fn aarch64(place: &Workplace) -> Outcome {
     if let Err(reason) = place.bring_target(AARCH64_TARGET) {
         return Outcome::Skipped(reason);
     }
     let mut command = place.steps.command("cargo", &["check", "--workspace", "--locked", "--target", AARCH64_TARGET]);
-    if !tools::is_on_path(AARCH64_COMPILER) {
-        let packages = "Debian packages gcc-aarch64-linux-gnu and libc6-dev-arm64-cross";
-        println!("      without {}: {AARCH64_COMPILER} is absent ({packages})", ON_TLS.join(", "));
-        command.args(ON_TLS.iter().flat_map(|name| ["--exclude", name]));
+    let Err(reason) = place.bring_program(AARCH64_COMPILER, AARCH64_PACKAGES) else {
+        return one(place, "aarch64", &mut command);
+    };
+    let left_out = crates_with_c(place);
+    command.args(left_out.iter().flat_map(|name| ["--exclude", name]));
+    match one(place, "aarch64", &mut command) {
+        Outcome::Ran(mut tally) => {
+            tally.add(Tally::skip("aarch64", &format!("{}: {reason}", left_out.join(", "))));
+            Outcome::Ran(tally)
+        }
+        skipped @ Outcome::Skipped(_) => skipped,
     }
-    one(place, "aarch64", &mut command)
+}
+
+/// The crates of the workspace that depend on the crate `cc`, other than through tests.
+fn crates_with_c(place: &Workplace) -> Vec<String> {
+    let arguments = ["tree", "--workspace", "--locked", "--invert", "cc", "--edges", "normal,build"];
+    let mut command = place.steps.command("cargo", &arguments);
+    command.args(["--target", AARCH64_TARGET, "--prefix", "none", "--format", "{p}"]);
+    let output = place.steps.finish("tree", &mut command).output;
+    // A package of the workspace is printed as `name v0.1.0 (/its/folder)`.
+    let local = output.lines().filter(|line| line.contains(" (/"));
+    let mut names: Vec<String> = local.filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// In a separate target folder: other flags in the main one would rebuild everything.

@@ -23,21 +23,24 @@ pub(crate) fn is_on_path(program: &str) -> bool {
 }
 
 impl Workplace {
-    /// Makes sure that `program` is installed, from Debian's `package` if installing is allowed.
+    /// Makes sure that `program` is installed, from Debian's `packages` (separated by spaces) if installing is allowed.
     ///
     /// # Errors
     /// The reason for a skip.
-    pub(crate) fn bring_program(&self, program: &str, package: &str) -> Result<(), String> {
+    pub(crate) fn bring_program(&self, program: &str, packages: &str) -> Result<(), String> {
         if is_on_path(program) {
             return Ok(());
         }
         if !self.may_install || !is_on_path("apt-get") {
-            return Err(format!("{program} is not installed (Debian package {package}; --install adds it)"));
+            return Err(format!("{program} is not installed (Debian: {packages}; --install adds it)"));
         }
-        println!("      installing {package}");
-        let mut install = self.steps.command("apt-get", &["install", "--yes", "--no-install-recommends", package]);
-        self.steps.finish(&format!("install {package}"), install.env("DEBIAN_FRONTEND", "noninteractive"));
-        if is_on_path(program) { Ok(()) } else { Err(format!("{package} cannot be installed")) }
+        println!("      installing {packages}");
+        let mut install = self.steps.command("apt-get", &["install", "--yes", "--no-install-recommends"]);
+        self.steps.finish(
+            &format!("install {packages}"),
+            install.args(packages.split(' ')).env("DEBIAN_FRONTEND", "noninteractive"),
+        );
+        if is_on_path(program) { Ok(()) } else { Err(format!("{packages} cannot be installed")) }
     }
 
     /// Makes sure that the toolchain can build for `target`.
