@@ -95,8 +95,12 @@ fn check(seen: &Value, report: &Value) {
         assert!(width[0].as_u64() <= width[1].as_u64(), "{name} scrolls sideways: {width}");
     }
     let classes = rows(&report["figures"]["classes"]);
-    for class in classes.iter().filter(|class| class["placement"] != "moved") {
-        let shown = &seen["placements"][text(&class["placement"])];
+    // Only a class whose distance was measured can be chosen.
+    let offered = |class: &&Value| class["placement"] != "moved" && !class["ping_pong"].is_null();
+    let placements = seen["placements"].as_object().expect("placements");
+    assert_eq!(placements.len(), classes.iter().filter(offered).count(), "{placements:?}");
+    for class in classes.iter().filter(offered) {
+        let shown = &placements[text(&class["placement"])];
         for way in rows(&class["ways"]) {
             if way["layout"] == "sequence_in_slot_resting" {
                 let message = text(&shown["hop"]).split_once("without that, one line takes ").expect("a sentence").1;
