@@ -24,6 +24,8 @@ pub(crate) enum Group {
     Go,
     /// The whole program with a browser at its page.
     Browser,
+    /// Recipes of the documents, followed: they build crates of their own.
+    Recipes,
     /// About machine code: these need an optimised build.
     Optimised,
     /// They judge the machine, not the code.
@@ -59,6 +61,7 @@ const MODULES: &[Module] = &[
     alone(module("truetick", "tests/turn", "floods::", Group::Integration)),
     module("truetick", "tests/program", "page::", Group::Browser),
     alone(module("truetick", "tests/program", "floor::", Group::Machine)),
+    module("testkit", "tests/add_a_venue", "", Group::Recipes),
     module("tt-risk", "tests/branches", "", Group::Optimised),
     alone(module("bench", "bench", "loops::delay::tests::a_longer_delay", Group::Machine)),
     alone(module("bench", "bench", "machine::clock_source::tests::every_clock", Group::Machine)),

@@ -49,6 +49,7 @@ pub(crate) const SUITES: &[Suite] = &[
     short("unit", "tests inside of libraries and programs", |place| group(place, Group::Unit)),
     short("integration", "tests in tests folders: engines, captures, the whole program", integration),
     short("examples", "examples in the documentation, and as programs", examples),
+    full("recipes", "the recipe for a venue, followed word by word", |place| group(place, Group::Recipes)),
     full("clients", "TURN clients of others relay: turnutils_uclient, aioice, Chromium", clients),
     full("go-client", "pion's client relays", |place| group(place, Group::Go)),
     full("browser", "a browser clicks through the page", browser),
