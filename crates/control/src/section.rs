@@ -16,6 +16,9 @@ pub struct HttpSection {
     pub listen: Option<SocketAddr>,
     /// File with the API token, which the list of allocations requires.
     pub api_token_file: Option<PathBuf>,
+    /// Host names by which the page and the API may be requested, besides addresses and `localhost`. Any name reaches
+    /// `/metrics`, `/healthz` and `/readyz`.
+    pub allowed_hosts: Vec<String>,
     /// `report.json` of a bench on this machine, for the page's figures.
     pub report: Option<PathBuf>,
 }

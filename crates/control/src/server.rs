@@ -102,6 +102,6 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/v1/machine/passes", get(passes::passes))
         .route("/api/v1/machine/report", get(report::report))
         .fallback(guard::not_found)
-        .layer(middleware::from_fn(guard::guard))
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard::guard))
         .with_state(shared)
 }

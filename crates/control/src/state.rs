@@ -29,6 +29,8 @@ pub struct State {
     pub ice_servers: Option<IceServers>,
     /// Access to single allocations. Absent without a TURN server.
     pub admin: Option<Admin>,
+    /// Host names by which the page and the API may be requested, besides addresses and `localhost`.
+    pub allowed_hosts: Vec<String>,
     /// `report.json` of a bench on this machine, for the page's figures.
     pub report: Option<Arc<str>>,
 }

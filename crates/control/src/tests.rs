@@ -177,6 +177,30 @@ fn only_reading_is_possible_and_only_from_this_machine() {
     running.stop();
 }
 
+/// RFC 9110 has no answer for a request that is never finished: the oldest of them make room for a new connection.
+#[test]
+fn answers_while_a_thousand_requests_are_half_sent() {
+    let running = start_with(State::default());
+    let mut streaming = TcpStream::connect(running.listen()).unwrap();
+    streaming.write_all(format!("GET /api/v1/live HTTP/1.1\r\nHost: {}\r\n\r\n", running.listen()).as_bytes()).unwrap();
+    let mut first = [0; 12];
+    streaming.read_exact(&mut first).unwrap();
+    let half: Vec<TcpStream> = (0..1000)
+        .map(|_| {
+            let mut stream = TcpStream::connect(running.listen()).unwrap();
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: ").unwrap();
+            stream
+        })
+        .collect();
+    for _ in 0..20 {
+        assert_eq!(get(&running, "/healthz").body, "ok\n");
+    }
+    let mut more = [0; 64];
+    assert!(streaming.read(&mut more).unwrap() > 0, "a connection with a whole request is not closed for others");
+    drop(half);
+    running.stop();
+}
+
 #[test]
 fn the_live_stream_sends_snapshots_until_the_server_stops() {
     let running = start_with(State { turn: Some(Arc::new(turn)), ..State::default() });

@@ -121,6 +121,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let mut state = state(&turn, &market, &demo, ice_servers.clone());
     state.admin = Some(Admin { allocations: turn.allocation_admin(), token });
     state.report = report;
+    state.allowed_hosts.clone_from(&config.http.allowed_hosts);
     let control = control::start(http_listen, state)?;
     let faults = faults::start(Arc::clone(&venues), &sim::Venue::ALL, FAULTS.to_vec(), fault_pace, |_, _, _| {})?;
 
@@ -233,7 +234,6 @@ fn state(
         simulated: true,
         risk: Some(Arc::new(move || board.status())),
         ice_servers: Some(ice_servers),
-        admin: None,
-        report: None,
+        ..State::default()
     }
 }

@@ -42,6 +42,7 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
         machine: Some(control_state::machine()),
         turn: Some(running.reading()),
         admin: Some(Admin { allocations: running.allocation_admin(), token }),
+        allowed_hosts: config.http.allowed_hosts.clone(),
         report,
         ..State::default()
     };
