@@ -60,7 +60,7 @@ export function makeEngine(name, what) {
 
 const EXTRAS = {
   turn: ({ allocations, ledger }) => ledger.in === 0 ? "No client yet" : `${count(allocations.live)} of ${count(allocations.capacity)} live allocations, ` +
-    `${bytes(allocations.to_peers_bytes + allocations.to_clients_bytes)} of payload relayed`,
+    `${bytes(allocations.to_peers_bytes + allocations.to_clients_bytes)} relayed`,
   market: ({ books }) => `${count(books.filter(isProven).length)} of ${count(books.length)} books verified`,
   risk: ({ ledger }) => `${Math.round((100 * ledger.outcomes[0].count) / Math.max(ledger.in, 1))} % accepted since startup`,
 };
@@ -119,7 +119,7 @@ function showStages(card, { stages, pass, one_in }) {
   const terms = card.querySelector(".pass");
   if (terms.children.length === 0) list.forEach(([term]) => terms.append(make("div", {}, make("dt", {}, term), make("dd"))));
   list.forEach(([, value], index) => text(terms.children[index].lastChild, value));
-  text(card.querySelector("caption"), `Mean time of each stage; ${count(whole.n ?? 0)} samples, ${one_in === 1 ? "every input" : `one input in ${count(one_in)}`}`);
+  text(card.querySelector("caption"), `Mean time per stage; ${count(whole.n ?? 0)} samples${one_in === 1 ? "" : `, 1 in ${count(one_in)}`}`);
 }
 
 function showLedger(card, ledger) {

@@ -185,10 +185,10 @@ impl Host {
     ) -> Vec<Done> {
         let server = &mut self.workers[usize::from(worker)];
         let path = PeerPath { relay: RelayId(relay), peer };
-        let nobody = FiveTuple { client: peer, server: peer, transport: tt_model::Transport::Udp };
+        let no_client = FiveTuple { client: peer, server: peer, transport: tt_model::Transport::Udp };
         let output = server.handle_peer(now, path, bytes, &mut self.out, &mut Off);
-        let done = vec![keep(worker, &nobody, (output, bytes, &self.out), &self.addresses)];
-        self.mar(&nobody, bytes, done)
+        let done = vec![keep(worker, &no_client, (output, bytes, &self.out), &self.addresses)];
+        self.mar(&no_client, bytes, done)
     }
 
     /// The nonce key of this generation, and the one before it.
@@ -215,12 +215,12 @@ impl Host {
         self.workers[usize::from(worker)].events_lost() > 0
     }
 
-    /// A relay is told of an ICMP error.
+    /// A relay receives an ICMP error.
     pub(super) fn icmp(&mut self, now: Nanos, worker: u16, error: IcmpError) -> Vec<Done> {
         let server = &mut self.workers[usize::from(worker)];
-        let nobody = FiveTuple { client: error.peer, server: error.peer, transport: tt_model::Transport::Udp };
+        let no_client = FiveTuple { client: error.peer, server: error.peer, transport: tt_model::Transport::Udp };
         let output = server.handle_icmp(now, error, &mut self.out, &mut Off);
-        vec![keep(worker, &nobody, (output, &[], &self.out), &self.addresses)]
+        vec![keep(worker, &no_client, (output, &[], &self.out), &self.addresses)]
     }
 
     /// A client's connection is closed: every worker may have its allocation.

@@ -1,4 +1,4 @@
-//! What the model remembers of what was done: claims, their ends, and how many of everything there are.
+//! State of the model: claims, their expiry, and counts.
 
 use std::cmp::Reverse;
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +27,7 @@ enum What {
     Channel(u16, SocketAddr),
 }
 
-/// What an Allocate was granted.
+/// Result of a successful Allocate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Grant {
     pub(in super::super) relays: Vec<(RelayPlace, SocketAddr)>,
@@ -296,7 +296,7 @@ impl Model {
         live.map(|((peer, _), relayed)| (*peer, relayed)).collect()
     }
 
-    /// What the operator denies beside the built-in list.
+    /// Peers that the operator denies in addition to the built-in list.
     pub(in super::super) fn also_denied(&self) -> &[IpAddr] {
         &self.policy.also
     }
