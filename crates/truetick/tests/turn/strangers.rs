@@ -68,7 +68,7 @@ fn a_thousand_clients_of_one_address_are_challenged_within_two_transmissions() {
     assert_eq!(server.stop().dropped, 0);
 }
 
-/// Sends requests that without a use, from the address of everybody in this test, until `is_over`.
+/// Sends useless requests from the address of everybody in this test, until `is_over`.
 fn send_junk(server: SocketAddr, sent: &AtomicU64, is_over: &AtomicBool) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let started = Instant::now();
