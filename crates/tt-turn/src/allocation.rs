@@ -31,6 +31,8 @@ pub(crate) struct Allocation {
     pub(crate) token: Option<u64>,
     /// The family that the response rejects.
     pub(crate) missing: Option<(IpFamily, ErrorCode)>,
+    /// The client has sent an attribute that RFC 8489 or RFC 8656 added.
+    pub(crate) knows_rfc8656: bool,
     /// The channel of the last payload. A media stream stays on one channel.
     pub(crate) last_channel: u32,
     /// Payload bytes relayed from the client to its peers.

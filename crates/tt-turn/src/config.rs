@@ -29,6 +29,8 @@ pub struct Config {
     pub expiry_check: ExpiryCheck,
     /// Allocations of users that are removed.
     pub removed_users: RemovedUsers,
+    /// Clients that get ICMP errors.
+    pub icmp_indications: IcmpIndications,
     /// Peers that the relay may reach.
     pub peer_policy: PeerPolicy,
     /// Whether a relayed address of this server may be a peer; allowed by default.
@@ -51,10 +53,25 @@ impl Config {
             dont_fragment: DontFragment::Honoured,
             expiry_check: ExpiryCheck::AtAllocate,
             removed_users: RemovedUsers::KeepAllocations,
+            icmp_indications: IcmpIndications::Auto,
             peer_policy: PeerPolicy::new(),
             hairpin: Hairpin::Allowed,
         }
     }
+}
+
+/// Clients that get Data indications with an ICMP attribute (RFC 8656 section 11.5).
+///
+/// Clients written for RFC 5766 may fail at a Data indication without DATA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IcmpIndications {
+    /// Clients that have sent an attribute of RFC 8489 or 8656 in an authenticated request: MESSAGE-INTEGRITY-SHA256,
+    /// USERHASH, PASSWORD-ALGORITHM, PASSWORD-ALGORITHMS, ADDITIONAL-ADDRESS-FAMILY, ADDRESS-ERROR-CODE or ICMP.
+    Auto,
+    /// All clients.
+    Always,
+    /// None.
+    Never,
 }
 
 /// When the expiry of a time-limited user name is checked.

@@ -67,6 +67,8 @@ drop_reasons! {
     RelayUnallocated = "relay_unallocated";
     /// An ICMP error of a type that is not relayed (RFC 8656 section 11.5).
     IcmpType = "icmp_type";
+    /// An ICMP error for a client that has not shown that it knows the ICMP attribute.
+    IcmpClient = "icmp_client";
     /// The user's bandwidth is used up.
     UserBandwidth = "user_bandwidth";
     /// A packet from a peer that does not fit a Data indication.

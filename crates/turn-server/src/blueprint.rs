@@ -69,6 +69,7 @@ impl Blueprint {
         engine.password_algorithms = config.password_algorithms;
         engine.hairpin = config.hairpin;
         engine.expiry_check = config.expiry_check;
+        engine.icmp_indications = config.icmp_indications;
         engine.removed_users = config.removed_users;
         let nonce_key = random()?;
         let seed = getrandom::u64().context("turn: no random bytes from the system")?;

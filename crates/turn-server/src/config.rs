@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use ipnet::IpNet;
-use tt_turn::config::{ChannelNumbers, ExpiryCheck, Hairpin, PasswordAlgorithms as EngineAlgorithms, RemovedUsers};
+use tt_turn::config::{
+    ChannelNumbers, ExpiryCheck, Hairpin, IcmpIndications, PasswordAlgorithms as EngineAlgorithms, RemovedUsers,
+};
 use tt_turn::policy::{Cidr, PeerPolicy};
 use tt_turn::shared::Quotas;
 
@@ -20,6 +22,8 @@ use crate::streams::{CertificateFiles, Certificates};
 const PORT: u16 = 3478;
 /// The dynamic ports, RFC 6335, from which relayed addresses are to be taken. RFC 8656 section 7.2.
 const RELAY_PORTS: PortRange = PortRange { low: 49_152, high: 65_535 };
+/// The first port that is no system port, RFC 6335. RFC 8656 section 7.2: relayed addresses never have one below.
+const LOW_PORTS_END: u16 = 1_024;
 const REALM: &str = "truetick";
 /// The engine's bound, RFC 8489 section 14.9.
 const REALM_CHARACTERS_MAX: usize = 127;
@@ -88,6 +92,8 @@ pub struct TurnConfig {
     pub channel_numbers: ChannelNumbers,
     /// Whether a relayed address of this server may be a peer.
     pub hairpin: Hairpin,
+    /// Clients that get ICMP errors as Data indications.
+    pub icmp_indications: IcmpIndications,
     /// Time that a worker polls for the next datagram before it blocks, microseconds.
     pub busy_poll_us: u32,
     /// Maximum number of live allocations, over all workers.
@@ -130,6 +136,7 @@ impl TurnConfig {
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
             channel_numbers: ChannelNumbers::Rfc8656,
             hairpin: Hairpin::Allowed,
+            icmp_indications: IcmpIndications::Auto,
             busy_poll_us: 0,
             allocations_max: ALLOCATIONS,
             quotas: Quotas::default(),
@@ -157,6 +164,11 @@ impl TurnConfig {
         config.listen = listen;
         config.set_streams(section)?;
         config.relay_ports = section.relay_ports.unwrap_or(RELAY_PORTS);
+        ensure!(
+            config.relay_ports.low >= LOW_PORTS_END || section.relay_low_ports,
+            "{}: ports below {LOW_PORTS_END} are those of system services; --relay-low-ports accepts them",
+            section.key_sources.name("relay_ports", 0)
+        );
         if let Some(realm) = &section.realm {
             config.realm.clone_from(realm);
         }
@@ -181,6 +193,9 @@ impl TurnConfig {
         }
         if section.hairpin == Some(false) {
             config.hairpin = Hairpin::Denied;
+        }
+        if let Some(indications) = section.icmp_indications {
+            config.icmp_indications = indications.into();
         }
         config.busy_poll_us = section.busy_poll_us.unwrap_or(0);
         if let Some(seconds) = section.drain_timeout_s {
@@ -270,6 +285,8 @@ impl TurnConfig {
             quotas: QuotasSection::of(&self.quotas, self.caps),
             streams: self.streams.into(),
             hairpin: Some(self.hairpin == Hairpin::Allowed),
+            icmp_indications: Some(self.icmp_indications.into()),
+            relay_low_ports: section.relay_low_ports,
             busy_poll_us: Some(self.busy_poll_us),
             drain_timeout_s: u32::try_from(self.drain_timeout.as_secs()).ok(),
             key_sources: KeySources::default(),

@@ -54,7 +54,8 @@ pub use launch::start;
 pub use listeners::StreamAddr;
 pub use running::Running;
 pub use section::{
-    AllocationCaps, KeySources, PasswordAlgorithms, PortRange, QuotasSection, StreamLimits, StreamsSection, TurnSection,
+    AllocationCaps, IcmpIndications, KeySources, PasswordAlgorithms, PortRange, QuotasSection, StreamLimits,
+    StreamsSection, TurnSection,
 };
 pub use streams::CertificateFiles;
 

@@ -67,6 +67,10 @@ pub struct TurnSection {
     pub rfc5766_channel_numbers: bool,
     /// Whether a relayed address of this server may be a peer [default: true].
     pub hairpin: Option<bool>,
+    /// Clients that get ICMP errors as Data indications.
+    pub icmp_indications: Option<IcmpIndications>,
+    /// Accept relay ports below 1024.
+    pub relay_low_ports: bool,
     /// Time that a worker polls for the next datagram before it blocks, microseconds.
     ///
     /// `linger_us` is a deprecated alias.
@@ -129,6 +133,56 @@ impl From<tt_turn::config::PasswordAlgorithms> for PasswordAlgorithms {
             tt_turn::config::PasswordAlgorithms::Md5AndSha256 => Self::Md5AndSha256,
             tt_turn::config::PasswordAlgorithms::Md5 => Self::Md5,
             tt_turn::config::PasswordAlgorithms::Sha256 => Self::Sha256,
+        }
+    }
+}
+
+/// Clients that get ICMP errors as Data indications. RFC 8656 section 11.5.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IcmpIndications {
+    /// Clients that have shown that they know RFC 8489 or RFC 8656.
+    Auto,
+    /// All clients.
+    Always,
+    /// None.
+    Never,
+}
+
+impl IcmpIndications {
+    /// The values as they are written in the configuration file and in flags.
+    pub const NAMES: [&str; 3] = ["auto", "always", "never"];
+}
+
+impl FromStr for IcmpIndications {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            _ => Err(format!("`{text}` is not one of {}", Self::NAMES.join(", "))),
+        }
+    }
+}
+
+impl From<IcmpIndications> for tt_turn::config::IcmpIndications {
+    fn from(indications: IcmpIndications) -> Self {
+        match indications {
+            IcmpIndications::Auto => Self::Auto,
+            IcmpIndications::Always => Self::Always,
+            IcmpIndications::Never => Self::Never,
+        }
+    }
+}
+
+impl From<tt_turn::config::IcmpIndications> for IcmpIndications {
+    fn from(indications: tt_turn::config::IcmpIndications) -> Self {
+        match indications {
+            tt_turn::config::IcmpIndications::Auto => Self::Auto,
+            tt_turn::config::IcmpIndications::Always => Self::Always,
+            tt_turn::config::IcmpIndications::Never => Self::Never,
         }
     }
 }

@@ -121,6 +121,9 @@ impl World {
             relays: RELAYS,
         };
         let mut config = Config::new(REALM);
+        if settings & 4 == 0 {
+            config.icmp_indications = tt_turn::config::IcmpIndications::Always;
+        }
         if settings & 64 != 0 {
             config.password_algorithms = tt_turn::config::PasswordAlgorithms::Md5;
         }

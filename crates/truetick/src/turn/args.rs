@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
-use turn_server::{PasswordAlgorithms, PortRange, TurnSection};
+use turn_server::{IcmpIndications, PasswordAlgorithms, PortRange, TurnSection};
 
 /// Flags of `truetick turn`.
 #[derive(Debug, Default, clap::Args)]
@@ -37,6 +37,9 @@ pub struct Args {
     /// UDP ports of relay sockets [default: 49152-65535]
     #[arg(long, value_name = "LOW-HIGH")]
     pub relay_ports: Option<PortRange>,
+    /// Accept ports below 1024 in --relay-ports
+    #[arg(long)]
+    pub relay_low_ports: bool,
     /// Realm of the credentials [default: truetick]
     #[arg(long, value_name = "R")]
     pub realm: Option<String>,
@@ -83,6 +86,10 @@ pub struct Args {
     /// Deny relayed addresses of this server as peers
     #[arg(long)]
     pub no_hairpin: bool,
+    /// Clients that get ICMP errors about their peers: those that have shown that they know RFC 8489 or RFC 8656 (auto),
+    /// always or never [default: auto]
+    #[arg(long, value_name = "W", value_parser = icmp_indications())]
+    pub icmp_indications: Option<IcmpIndications>,
     /// Busy-poll for the next datagram this long before blocking, microseconds [default: 0]
     ///
     /// Blocking costs a worker a wake-up, which delays the next datagram. Busy polling lowers latency and CPU time per
@@ -112,6 +119,10 @@ pub struct Only {
     /// Print the effective configuration as TOML with passwords masked, and exit
     #[arg(long)]
     pub print_config: bool,
+}
+
+fn icmp_indications() -> impl TypedValueParser<Value = IcmpIndications> {
+    PossibleValuesParser::new(IcmpIndications::NAMES).try_map(|name| name.parse())
 }
 
 fn password_algorithms() -> impl TypedValueParser<Value = PasswordAlgorithms> {
@@ -153,6 +164,8 @@ impl Args {
             section.rfc5766_channel_numbers = true;
         });
         overlay.switch("hairpin", self.no_hairpin, |section| section.hairpin = Some(false));
+        overlay.value("icmp_indications", self.icmp_indications.as_ref(), |section| &mut section.icmp_indications);
+        overlay.switch("relay_low_ports", self.relay_low_ports, |section| section.relay_low_ports = true);
         overlay.value("busy_poll_us", self.busy_poll_us.as_ref(), |section| &mut section.busy_poll_us);
         overlay.value("drain_timeout_s", self.drain_timeout_s.as_ref(), |section| &mut section.drain_timeout_s);
     }

@@ -61,6 +61,10 @@ fn what_makes_no_sense_is_refused_in_one_line() {
             "--external-ip 192.0.2.1 and relay address ::1 have different address families",
         ),
         ("--external-ip 192.0.2.1 --external-ip 192.0.2.2", "--external-ip is given more often than --relay-ip"),
+        (
+            "--relay-ports 600-1000",
+            "--relay-ports: ports below 1024 are those of system services; --relay-low-ports accepts them",
+        ),
         ("--workers 0", "--workers must be from 1 to 256"),
         ("--allocations-max 0", "--allocations-max must be from 1 to 1048576"),
         ("--user ann", "--user: a user must be NAME:PASSWORD"),
@@ -128,7 +132,8 @@ fn every_key_of_the_section_is_in_force() {
          auth_secret_file = [\"{secrets}\"]\nnonce_key_file = \"{nonces}\"\npassword_algorithms = \"sha256\"\n\
          allow_peer = [\"10.10.0.0/16\"]\ndeny_peer = [\"10.11.0.0/16\"]\nnat64_prefix = [\"2001:db8:12::/96\"]\n\
          workers = 13\nallocations_max = 14\nrfc5766_channel_numbers = true\nhairpin = false\nbusy_poll_us = 15\n\
-         drain_timeout_s = 16\nstrict_expiry = true\nkick_removed_users = true\n"
+         drain_timeout_s = 16\nstrict_expiry = true\nkick_removed_users = true\nicmp_indications = \"never\"\n\
+         relay_low_ports = true\n"
     );
     let section = Config::parse(&text).unwrap().turn;
     let config = TurnConfig::new(&section).unwrap();

@@ -6,7 +6,7 @@ mod request;
 use tt_model::{IpFamily, Nanos};
 
 use super::reply::Granted;
-use super::{Request, Server};
+use super::{Request, Server, icmp_in};
 use crate::allocation::{Allocation, Leg};
 use crate::credential::User;
 use crate::error::ErrorCode;
@@ -69,6 +69,7 @@ impl Server {
             transaction_id: request.message.transaction_id(),
             token: choice.token(),
             missing: choice.missing,
+            knows_rfc8656: icmp_in::shows_rfc8656(&request.message),
             last_channel: NO_INDEX,
             bytes_to_peers: 0,
             bytes_to_client: 0,

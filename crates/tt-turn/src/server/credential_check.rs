@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use tt_model::Nanos;
 
+use super::icmp_in::shows_rfc8489;
 use super::{Request, Server};
 use crate::config::{ExpiryCheck, PasswordAlgorithms};
 use crate::credential::{Answer, Expiry, KeptKey, KeyPlace, LongTermKey, Name, PasswordAlgorithm, Path, User};
@@ -42,6 +43,19 @@ impl Server {
     pub(super) fn authenticate(&mut self, request: &Request<'_, '_>) -> Result<User, ErrorCode> {
         let Request { now, from, message, .. } = request;
         let Some(index) = request.allocation else { return self.credential_check(*now, from.client, message) };
+        let user = self.authenticate_owner(request, index)?;
+        if shows_rfc8489(message)
+            && let Some(allocation) = self.allocations.get_mut(index).filter(|allocation| allocation.user == user.id)
+        {
+            allocation.knows_rfc8656 = true;
+        }
+        Ok(user)
+    }
+
+    /// Authenticates a request on the flow of an allocation.
+    #[inline]
+    fn authenticate_owner(&mut self, request: &Request<'_, '_>, index: u32) -> Result<User, ErrorCode> {
+        let Request { now, from, message, .. } = request;
         let shown = self.shown(message)?;
         let unix_s = self.clock.unix_s(*now);
         let owner = self.allocations.get(index).map(|allocation| (allocation.user, allocation.quota_key));

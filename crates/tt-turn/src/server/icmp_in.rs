@@ -4,10 +4,11 @@ use tt_meter::{Probe, Stage};
 use tt_model::{ByteRange, IpFamily, Nanos};
 
 use super::Server;
+use crate::config::IcmpIndications;
 use crate::drop_reason::DropReason;
 use crate::emit::Emitter;
 use crate::flow::canonical;
-use crate::message::{Class, Method, attribute};
+use crate::message::{Class, Known, Message, Method, attribute};
 use crate::output::Output;
 use crate::relay::IcmpError;
 
@@ -34,13 +35,18 @@ impl Server {
         let allocation = self.allocations.get(index).ok_or(DropReason::RelayUnallocated)?;
         let leg = allocation.live_legs(now).find(|leg| leg.relay == error.relay);
         let leg = leg.ok_or(DropReason::RelayUnallocated)?;
-        let client = allocation.flow;
+        let (client, knows_rfc8656) = (allocation.flow, allocation.knows_rfc8656);
         if IpFamily::of(leg.relayed.ip()) != IpFamily::of(peer.ip()) {
             return Err(DropReason::NoPermission);
         }
         // The inner destination's address alone is compared, whoever sent the error.
         self.permissions.find(index, peer.ip(), now).ok_or(DropReason::NoPermission)?;
         probe.mark(Stage::LookUp);
+        match self.config.icmp_indications {
+            IcmpIndications::Always => {}
+            IcmpIndications::Auto if knows_rfc8656 => {}
+            IcmpIndications::Auto | IcmpIndications::Never => return Err(DropReason::IcmpClient),
+        }
         let transaction_id = self.next_indication();
         let mut indication = Emitter::begin(out, Method::Data, Class::Indication, transaction_id);
         indication.xor_address(attribute::XOR_PEER_ADDRESS, peer);
@@ -63,4 +69,18 @@ fn error_bytes(error: &IcmpError, is_ipv4: bool) -> Option<u32> {
         (true | false, _) => return None,
     };
     Some(if has_mtu { error.mtu } else { 0 })
+}
+
+/// Returns whether a message has an attribute that came with RFC 8489 or RFC 8656, in a place where only a client that
+/// knows it puts it.
+pub(super) fn shows_rfc8656(message: &Message<'_>) -> bool {
+    let added = [attribute::ADDITIONAL_ADDRESS_FAMILY, attribute::ADDRESS_ERROR_CODE, attribute::ICMP];
+    shows_rfc8489(message) || message.attributes().any(|(kind, _)| added.contains(&kind))
+}
+
+/// Returns whether a message has an attribute that came with RFC 8489.
+#[inline]
+pub(super) fn shows_rfc8489(message: &Message<'_>) -> bool {
+    let added = [Known::IntegritySha256, Known::UserHash, Known::PasswordAlgorithm, Known::PasswordAlgorithms];
+    added.into_iter().any(|attribute| message.has(attribute))
 }

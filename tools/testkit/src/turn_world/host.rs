@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tt_meter::Off;
 use tt_model::{ByteRange, FiveTuple, IpFamily, Nanos};
-use tt_turn::config::{Capacity, Config, PasswordAlgorithms};
+use tt_turn::config::{Capacity, Config, IcmpIndications, PasswordAlgorithms};
 use tt_turn::credential::Secrets;
 use tt_turn::event::Event;
 use tt_turn::policy::PeerPolicy;
@@ -74,6 +74,7 @@ impl Host {
         if !rules.offers_sha256 {
             config.password_algorithms = PasswordAlgorithms::Md5;
         }
+        config.icmp_indications = IcmpIndications::Always;
         config.peer_policy = policy(&[], &[]);
         let none = Budget { per_second: 0, burst: 0 };
         let (error_excess, error_excess_per_source) = match rules.error_budget {

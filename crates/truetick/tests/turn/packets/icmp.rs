@@ -9,7 +9,8 @@ use testkit::turn_client::Client;
 #[test]
 fn rfc_r107_reports_a_closed_port_of_a_peer_to_the_client() {
     for (listen, kind, code) in [("127.0.0.1:0", 3, 3), ("[::1]:0", 1, 4)] {
-        let server = Server::start(&["--listen", listen, "--allow-peer", "127.0.0.0/8", "--allow-peer", "::1/128"]);
+        let flags = ["--listen", listen, "--allow-peer", "127.0.0.0/8", "--allow-peer", "::1/128"];
+        let server = Server::start(&[&flags[..], &["--icmp-indications", "always"]].concat());
         let mut client = Client::new(server.listen[0], USER, PASSWORD);
         let relayed = client.allocate().unwrap();
         let closed = UdpSocket::bind((relayed.ip(), 0)).unwrap().local_addr().unwrap();
@@ -40,4 +41,19 @@ fn rfc_r107_an_error_without_a_permission_is_not_reported() {
     wait_for_drops(server.http.unwrap(), "no_permission", 1);
     assert_eq!(client.binding(), client.socket.local_addr().unwrap(), "the answer is the next that comes");
     assert_eq!(server.stop().dropped, 1);
+}
+
+/// This client knows nothing of RFC 8489: by default it hears of no error, and what comes next arrives.
+#[test]
+fn a_client_of_rfc_5766_survives_a_closed_peer_port() {
+    let server = Server::start(&["--listen", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8", "--http", "127.0.0.1:0"]);
+    let mut client = Client::new(server.listen[0], USER, PASSWORD);
+    let relayed = client.allocate().unwrap();
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let open = UdpSocket::bind("127.0.0.1:0").unwrap();
+    assert_eq!((client.bind_channel(CHANNEL, closed), client.permit(open.local_addr().unwrap())), (0, 0));
+    client.send_channel(CHANNEL, b"to a closed port");
+    wait_for_drops(server.http.unwrap(), "icmp_client", 1);
+    open.send_to(b"next", relayed).unwrap();
+    assert_eq!(client.receive_indication(), (open.local_addr().unwrap(), b"next".to_vec()));
 }
