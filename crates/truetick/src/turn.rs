@@ -34,6 +34,7 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     let report = config.http.report.as_deref().map(kept_report::read).transpose()?;
     if args.only.check_config {
         turn.check_certificate()?;
+        print_peers(&turn)?;
         return print_checked().map(|()| ExitCode::SUCCESS);
     }
     let signals = shutdown::signals().context("turn: cannot catch signals")?;
@@ -72,6 +73,12 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     }
     stdout::write(&farewell(&running.stop()));
     Ok(status)
+}
+
+/// Prints the effective table of peer rules, and what overlaps in them.
+fn print_peers(turn: &TurnConfig) -> anyhow::Result<()> {
+    let lines = turn.peer_table().into_iter().chain(turn.peer_overlaps()).map(|line| line + "\n");
+    stdout::ignore_broken_pipe(stdout::print(&lines.collect::<String>()).map_err(Into::into))
 }
 
 /// Prints `config` with the effective sections `turn` and `http`.

@@ -1,7 +1,7 @@
 //! Peer policy: the addresses that the relay may reach.
 //!
-//! Every range outside of the public Internet is denied; each can be allowed by a CIDR. An IPv6 address that embeds an
-//! IPv4 address is checked as both.
+//! Every range outside of the public Internet is denied; each can be allowed by a CIDR. The most specific range counts.
+//! An IPv6 address that embeds an IPv4 address is checked as both.
 
 mod builtin;
 mod cidr;
@@ -16,12 +16,12 @@ use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
 use crate::flow::canonical;
-use ranges::Ranges;
+use ranges::{Precedence, Ranges};
 
 /// A rule of the policy. Its `Display` is the text in logs and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The operator allows the range.
+    /// The range is allowed.
     Allowed(Cidr),
     /// The operator denies the range.
     Denied(Cidr),
@@ -80,18 +80,35 @@ const PORT_ZERO: RuleIndex = RuleIndex(1);
 
 /// Rules that decide which peers the relay may reach.
 ///
-/// The first match decides, in this order: tunnels and own listeners (denied); ranges that the operator allows; ranges
-/// that the operator denies; live relayed addresses of this server (allowed); other addresses of our relays (denied);
-/// the built-in list (denied).
+/// Tunnels, 0.0.0.0/8, `::` and own listeners are denied always. Of all ranges that contain an address, the operator's
+/// and the built-in ones, the most specific counts. Of two equal ones, the operator's counts before the built-in one, and
+/// a denial before an allowance. A live relayed address of this server is allowed unless the operator denies it, another
+/// address of our relays is denied unless the operator allows it.
 #[derive(Clone, Debug)]
 pub struct PeerPolicy {
     rules: Vec<Rule>,
     tunnels: Ranges,
-    allowed: Ranges,
-    denied: Ranges,
-    built_in: Ranges,
+    /// What nothing allows.
+    closed: Ranges,
+    /// The operator's ranges.
+    operator: Ranges,
+    /// The operator's ranges and the built-in ones.
+    all: Ranges,
     listeners: Vec<(SocketAddr, RuleIndex)>,
     nat64: Vec<Cidr>,
+}
+
+/// Addresses for which one rule counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The first address.
+    pub first: IpAddr,
+    /// The last address.
+    pub last: IpAddr,
+    /// Whether peers may be reached.
+    pub decision: PeerDecision,
+    /// The rule; `None` if no range contains the addresses.
+    pub rule: Option<Rule>,
 }
 
 impl Default for PeerPolicy {
@@ -107,19 +124,28 @@ impl PeerPolicy {
         let mut policy = Self {
             rules: [Rule::OwnRelay, Rule::PortZero].to_vec(),
             tunnels: Ranges::default(),
-            allowed: Ranges::default(),
-            denied: Ranges::default(),
-            built_in: Ranges::default(),
+            closed: Ranges::default(),
+            operator: Ranges::default(),
+            all: Ranges::default(),
             listeners: Vec::new(),
             nat64: Vec::new(),
         };
+        let built_in = Precedence::BuiltIn;
         for range in builtin::TUNNELS {
             let index = policy.add(Rule::Tunnel(range));
-            policy.tunnels.push(range, index);
+            policy.tunnels.push(range, PeerDecision::Denied(index), built_in, index);
+            policy.all.push(range, PeerDecision::Denied(index), built_in, index);
         }
         for range in builtin::DENIED {
             let index = policy.add(Rule::BuiltIn(range));
-            policy.built_in.push(range, index);
+            policy.all.push(range, PeerDecision::Denied(index), built_in, index);
+            if builtin::CLOSED.contains(&range) {
+                policy.closed.push(range, PeerDecision::Denied(index), built_in, index);
+            }
+        }
+        for range in builtin::ALLOWED {
+            let index = policy.add(Rule::Allowed(range));
+            policy.all.push(range, PeerDecision::Allowed, built_in, index);
         }
         policy
     }
@@ -129,16 +155,30 @@ impl PeerPolicy {
         RuleIndex(self.rules.len() - 1)
     }
 
-    /// Allows `range`, even inside of a denied range.
+    /// Allows `range`, except what a more specific range denies.
     pub fn allow(&mut self, range: Cidr) {
         let index = self.add(Rule::Allowed(range));
-        self.allowed.push(range, index);
+        for ranges in [&mut self.operator, &mut self.all] {
+            ranges.push(range, PeerDecision::Allowed, Precedence::Allowed, index);
+        }
     }
 
-    /// Denies `range`, except what is allowed.
+    /// Denies `range`, except what a more specific range allows.
     pub fn deny(&mut self, range: Cidr) {
         let index = self.add(Rule::Denied(range));
-        self.denied.push(range, index);
+        for ranges in [&mut self.operator, &mut self.all] {
+            ranges.push(range, PeerDecision::Denied(index), Precedence::Denied, index);
+        }
+    }
+
+    /// Iterates over the effective table for peers that are no addresses of this server, IPv4 first.
+    pub fn effective(&self) -> impl Iterator<Item = Stretch> {
+        self.all.stretches().map(|(first, last, found)| Stretch {
+            first,
+            last,
+            decision: found.map_or(PeerDecision::Allowed, |found| found.decision),
+            rule: found.and_then(|found| self.rules.get(found.rule.0)).copied(),
+        })
     }
 
     /// Denies an address and port on which this host listens. Nothing allows it again.
@@ -205,21 +245,18 @@ impl PeerPolicy {
     }
 
     fn decide_one(&self, ip: IpAddr, ownership: Ownership) -> PeerDecision {
-        if let Some(tunnel) = self.tunnels.find(ip) {
-            return PeerDecision::Denied(tunnel);
+        if let Some(never) = self.tunnels.find(ip).or_else(|| self.closed.find(ip)) {
+            return never.decision;
         }
-        if self.allowed.find(ip).is_some() {
-            return PeerDecision::Allowed;
+        let ranges = match ownership {
+            Ownership::LiveRelay | Ownership::IdleRelay => &self.operator,
+            Ownership::Foreign => &self.all,
+        };
+        match (ranges.find(ip), ownership) {
+            (Some(found), _) => found.decision,
+            (None, Ownership::LiveRelay | Ownership::Foreign) => PeerDecision::Allowed,
+            (None, Ownership::IdleRelay) => PeerDecision::Denied(OWN_RELAY),
         }
-        if let Some(denied) = self.denied.find(ip) {
-            return PeerDecision::Denied(denied);
-        }
-        match ownership {
-            Ownership::LiveRelay => return PeerDecision::Allowed,
-            Ownership::IdleRelay => return PeerDecision::Denied(OWN_RELAY),
-            Ownership::Foreign => {}
-        }
-        self.built_in.find(ip).map_or(PeerDecision::Allowed, PeerDecision::Denied)
     }
 }
 

@@ -11,7 +11,7 @@ use ipnet::IpNet;
 use tt_turn::config::{
     ChannelNumbers, ExpiryCheck, Hairpin, IcmpIndications, PasswordAlgorithms as EngineAlgorithms, RemovedUsers,
 };
-use tt_turn::policy::{Cidr, PeerPolicy};
+use tt_turn::policy::{Cidr, PeerDecision, PeerPolicy, Stretch};
 use tt_turn::shared::Quotas;
 
 use crate::credentials::{AuthSecret, MASK, NonceKeys, User, auth_secrets_in, nonce_keys_in, opaque_string, users_in};
@@ -309,6 +309,34 @@ impl TurnConfig {
     /// A file that cannot be read or used; the error names it.
     pub fn check_certificate(&self) -> anyhow::Result<()> {
         self.certificate.as_ref().map_or(Ok(()), |files| Certificates::read(files).map(drop))
+    }
+
+    /// Returns the effective table of the peer rules, one line for each stretch of addresses, without listeners and
+    /// addresses of relays.
+    #[must_use]
+    pub fn peer_table(&self) -> Vec<String> {
+        let policy = self.peer_policy(&[]);
+        let line = |stretch: Stretch| {
+            let decision = if stretch.decision == PeerDecision::Allowed { "allow" } else { "deny" };
+            let rule = stretch.rule.map(|rule| format!(" ({rule})")).unwrap_or_default();
+            format!("peers {}-{}: {decision}{rule}", stretch.first, stretch.last)
+        };
+        policy.effective().map(line).collect()
+    }
+
+    /// Returns a warning for each pair of an allowed and a denied range that overlap.
+    #[must_use]
+    pub fn peer_overlaps(&self) -> Vec<String> {
+        let pairs = self.allow_peers.iter().flat_map(|allow| self.deny_peers.iter().map(move |deny| (allow, deny)));
+        let overlaps = pairs.filter_map(|(allow, deny)| {
+            let (allow, deny) = (allow.trunc(), deny.trunc());
+            match (allow.contains(&deny), deny.contains(&allow)) {
+                (true, _) => Some(format!("warning: deny_peer {deny} counts inside of allow_peer {allow}")),
+                (false, true) => Some(format!("warning: allow_peer {allow} counts inside of deny_peer {deny}")),
+                (false, false) => None,
+            }
+        });
+        overlaps.collect()
     }
 
     /// Returns the peer policy. It always denies the server's own `listeners`.

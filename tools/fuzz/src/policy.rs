@@ -200,19 +200,24 @@ fn decide(choices: &mut Choices<'_>, policy: &PeerPolicy, lists: &Lists) {
         .collect();
     assert_eq!(embedded_ipv4(peer.ip(), &nat64).map(IpAddr::V4), inner, "{peer}");
     let is_open = |ip, ownership| {
-        let within = |list: &[Bits]| list.iter().any(|range| range.holds(ip));
-        if TUNNELS.iter().any(|range| Bits::parse(range).holds(ip)) {
+        let longest = |list: &[Bits]| list.iter().filter(|range| range.holds(ip)).map(|range| range.0.len()).max();
+        let published = |text: &str| longest(&text.split_whitespace().map(Bits::parse).collect::<Vec<_>>());
+        if published("2002::/16 2001::/32 0.0.0.0/8 ::/128").is_some() {
             return false;
         }
-        if within(&lists.allowed) {
-            return true;
-        }
-        !within(&lists.denied)
-            && match ownership {
-                Ownership::LiveRelay => true,
-                Ownership::IdleRelay => false,
-                Ownership::Foreign => !DENIED.split_whitespace().any(|range| Bits::parse(range).holds(ip)),
+        let (allowed, denied) = (longest(&lists.allowed), longest(&lists.denied));
+        let operator = allowed.max(denied).map(|length| (length, allowed > denied));
+        match ownership {
+            Ownership::LiveRelay => operator.is_none_or(|(_, allows)| allows),
+            Ownership::IdleRelay => operator.is_some_and(|(_, allows)| allows),
+            Ownership::Foreign => {
+                let (open, closed) = (published("0.0.0.0/0 2000::/3"), published(&format!("::/0 {DENIED}")));
+                match operator {
+                    Some((length, allows)) if Some(length) >= open.max(closed) => allows,
+                    Some(_) | None => open > closed,
+                }
             }
+        }
     };
     let expected = is_open(peer.ip(), ownership) && inner.is_none_or(|ip| is_open(ip, Ownership::Foreign));
     let judged = policy.decide_ip(peer.ip(), ownership);
@@ -260,7 +265,7 @@ fn embedded(ip: IpAddr, lists: &Lists) -> Option<IpAddr> {
     let starts = |text: &str| Bits::parse(text).holds(ip);
     if u128::from(v6) <= 1 {
         None
-    } else if starts("::/96") || starts("::ffff:0:0/96") || starts("64:ff9b::/96") {
+    } else if ["::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96"].into_iter().any(starts) {
         four([12, 13, 14, 15])
     } else if starts("2002::/16") {
         four([2, 3, 4, 5])

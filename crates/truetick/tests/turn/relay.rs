@@ -371,6 +371,13 @@ fn private_peers_are_denied_by_default_and_opened_by_range() {
     client.allocate().unwrap();
     assert_eq!(client.permit("10.1.2.3:80".parse().unwrap()), 0);
     assert_eq!(client.permit("10.2.2.3:80".parse().unwrap()), 403);
+    // The most specific range counts: one host of an allowed network stays closed.
+    let flags = ["--allow-peer", "10.0.0.0/8", "--deny-peer", "10.0.0.5/32", "--allow-peer", "0.0.0.0/0"];
+    let server = Server::start(&[&["--listen", "127.0.0.1:0"][..], &flags].concat());
+    let mut client = Client::new(server.listen[0], USER, PASSWORD);
+    client.allocate().unwrap();
+    let codes = ["10.0.0.5:80", "10.0.0.4:80", "0.0.0.0:53", "192.168.1.1:53"];
+    assert_eq!(codes.map(|peer| client.permit(peer.parse().unwrap())), [403, 0, 403, 403]);
     let server = Server::start(&["--listen", "0.0.0.0:0", "--relay-ip", "127.0.0.1", "--allow-peer", "127.0.0.0/8"]);
     let listener = SocketAddr::from(([127, 0, 0, 1], server.listen[0].port()));
     let mut client = Client::new(listener, USER, PASSWORD);

@@ -7,9 +7,7 @@ use super::cidr::{v4, v6};
 pub(super) const TUNNELS: [Cidr; 2] = [v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16), v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32)];
 
 /// The special-purpose registries of IANA, multicast, and metadata services of clouds outside of those.
-///
-/// The narrower of two ranges comes first, so that the named rule is the more specific one.
-pub(super) const DENIED: [Cidr; 36] = [
+pub(super) const DENIED: [Cidr; 37] = [
     v4([0, 0, 0, 0], 8),
     v4([10, 0, 0, 0], 8),
     v4([100, 100, 100, 200], 32),
@@ -31,6 +29,7 @@ pub(super) const DENIED: [Cidr; 36] = [
     v4([224, 0, 0, 0], 4),
     v4([255, 255, 255, 255], 32),
     v4([240, 0, 0, 0], 4),
+    v6([0, 0, 0, 0, 0, 0, 0, 0], 0),
     v6([0, 0, 0, 0, 0, 0, 0, 0], 128),
     v6([0, 0, 0, 0, 0, 0, 0, 0x1], 128),
     v6([0, 0, 0, 0, 0, 0, 0, 0], 96),
@@ -47,3 +46,9 @@ pub(super) const DENIED: [Cidr; 36] = [
     v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10),
     v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
 ];
+
+/// What IANA has assigned to global unicast (RFC 4291 section 2.4). The rest of IPv6 is denied.
+pub(super) const ALLOWED: [Cidr; 1] = [v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3)];
+
+/// "This host on this network" (RFC 1122 section 3.2.1.3): a datagram to it reaches services of this host.
+pub(super) const CLOSED: [Cidr; 2] = [v4([0, 0, 0, 0], 8), v6([0, 0, 0, 0, 0, 0, 0, 0], 128)];

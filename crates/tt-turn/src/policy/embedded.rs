@@ -4,7 +4,8 @@ use core::net::{IpAddr, Ipv4Addr};
 
 use super::Cidr;
 
-/// Returns the IPv4 address in an IPv6 address: IPv4-mapped and -compatible (RFC 4291), 6to4 (RFC 3056), Teredo (RFC
+/// Returns the IPv4 address in an IPv6 address: IPv4-mapped and -compatible (RFC 4291),
+/// IPv4-translated (SIIT, RFC 2765), 6to4 (RFC 3056), Teredo (RFC
 /// 4380), ISATAP (RFC 5214), NAT64's well-known prefix and those of `nat64` (RFC 6052).
 #[must_use]
 pub fn embedded_ipv4(ip: IpAddr, nat64: &[Cidr]) -> Option<Ipv4Addr> {
@@ -18,8 +19,8 @@ pub fn embedded_ipv4(ip: IpAddr, nat64: &[Cidr]) -> Option<Ipv4Addr> {
     match (a, b, c, d) {
         // RFC 4291 section 2.5.2 and 2.5.3: the unspecified and the loopback address embed nothing.
         (0, 0, 0, 0) if bits <= 1 => None,
-        // ::a.b.c.d and ::ffff:a.b.c.d
-        (0, 0, 0, 0) if bits >> 32 == 0 || bits >> 32 == 0xFFFF => Some(low),
+        // ::a.b.c.d, ::ffff:a.b.c.d and ::ffff:0:a.b.c.d
+        (0, 0, 0, 0) if [0, 0xFFFF, 0xFFFF_0000].contains(&(bits >> 32)) => Some(low),
         (0x2002, ..) => Some(Ipv4Addr::from_bits((bits >> 80) as u32)),
         (0x2001, 0, ..) => Some(Ipv4Addr::from_bits(!(bits as u32))),
         (0x0064, 0xFF9B, 0, 0) if bits >> 32 & 0xFFFF_FFFF == 0 => Some(low),

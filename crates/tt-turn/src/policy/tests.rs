@@ -86,13 +86,7 @@ fn the_open_internet_is_allowed_up_to_the_ranges() {
         "2606:4700::1111",
         "3ffe::1",
         "3fff:1000::",
-        "5eff:ffff::",
-        "5f01::",
-        "fbff:ffff::",
-        "fe00::",
-        "64:ff9c::",
-        "64:ff9b:2::",
-        "100:0:0:1::",
+        "3fff:ffff::",
     ] {
         assert_eq!(rule_of(&policy, open), None, "{open}");
     }
@@ -120,6 +114,7 @@ fn case_a63_every_disguise_of_a_denied_address_is_denied() {
             denied.to_string(),
             std::format!("::ffff:{denied}"),
             std::format!("::{denied}"),
+            std::format!("::ffff:0:{denied}"),
             std::format!("64:ff9b::{denied}"),
             std::format!("2002:{high:x}:{low:x}::"),
             std::format!("2001:0:101:101::{:x}:{:x}", !high & 0xFFFF, !low & 0xFFFF),
@@ -137,12 +132,14 @@ fn case_a63_every_disguise_of_a_denied_address_is_denied() {
 #[test]
 fn opened_translation_prefixes_judge_what_they_embed() {
     let mut policy = PeerPolicy::new();
-    for prefix in ["64:ff9b::/96", "::ffff:0:0/96"] {
+    for prefix in ["64:ff9b::/96", "::ffff:0:0/96", "::ffff:0:0:0/96"] {
         policy.allow(cidr(prefix));
     }
     assert_eq!(rule_of(&policy, "64:ff9b::8.8.8.8"), None);
     assert_eq!(rule_of(&policy, "64:ff9b::10.0.0.1").as_deref(), Some("deny 10.0.0.0/8 (built-in)"));
     assert_eq!(rule_of(&policy, "::ffff:127.0.0.1").as_deref(), Some("deny 127.0.0.0/8 (built-in)"));
+    assert_eq!(rule_of(&policy, "::ffff:0:8.8.8.8"), None);
+    assert_eq!(rule_of(&policy, "::ffff:0:127.0.0.1").as_deref(), Some("deny 127.0.0.0/8 (built-in)"));
     // ISATAP in a prefix that is otherwise open.
     assert_eq!(rule_of(&policy, "2a00::5efe:8.8.8.8"), None);
     assert_eq!(rule_of(&policy, "2a00::5efe:10.0.0.1").as_deref(), Some("deny 10.0.0.0/8 (built-in)"));
@@ -185,24 +182,115 @@ fn configured_nat64_prefixes_of_every_length() {
 #[test]
 fn case_a57_tunnels_stay_closed() {
     let mut policy = PeerPolicy::new();
-    policy.allow(cidr("2000::/3"));
+    for range in ["2000::/3", "2001:db8::/32", "2002::/16", "2001::/32", "2002:808:808::1"] {
+        policy.allow(cidr(range));
+    }
     assert_eq!(rule_of(&policy, "2001:db8::1"), None);
     assert_eq!(rule_of(&policy, "2002:808:808::1").as_deref(), Some("deny 2002::/16 (RFC 8656 section 21.4)"));
     assert_eq!(rule_of(&policy, "2001:0:1::1").as_deref(), Some("deny 2001::/32 (RFC 8656 section 21.4)"));
     assert!(!policy.admits_client(ip("2002:808:808::1")) && policy.admits_client(ip("2001:db8::1")));
 }
 
+/// IANA has assigned 2000::/3 alone to global unicast.
 #[test]
-fn allow_wins_over_deny_and_the_rule_is_named() {
+fn unassigned_ipv6_space_is_denied_until_it_is_allowed() {
     let mut policy = PeerPolicy::new();
-    policy.deny(cidr("8.8.0.0/16"));
-    policy.allow(cidr("8.8.8.8"));
-    policy.allow(cidr("127.0.0.0/8"));
-    assert_eq!(rule_of(&policy, "8.8.8.8"), None);
-    assert_eq!(rule_of(&policy, "8.8.8.9").as_deref(), Some("deny 8.8.0.0/16"));
-    assert_eq!(rule_of(&policy, "127.0.0.1"), None);
-    assert_eq!(rule_of(&policy, "100.100.100.200").as_deref(), Some("deny 100.100.100.200/32 (built-in)"));
-    assert_eq!(rule_of(&policy, "fd00:ec2::254").as_deref(), Some("deny fc00::/7 (built-in)"));
+    for closed in [
+        "1fff:ffff::",
+        "4000::1",
+        "5eff:ffff::",
+        "5f01::",
+        "fbff:ffff::",
+        "fe00::",
+        "64:ff9c::",
+        "64:ff9b:2::",
+        "100:0:0:1::",
+        "::1:0:0:1",
+    ] {
+        assert_eq!(rule_of(&policy, closed).as_deref(), Some("deny ::/0 (built-in)"), "{closed}");
+    }
+    policy.allow(cidr("4000::/8"));
+    assert_eq!(rule_of(&policy, "4000::1"), None);
+    assert_eq!(rule_of(&policy, "4100::1").as_deref(), Some("deny ::/0 (built-in)"));
+}
+
+/// The cases of the findings: a denial inside of an allowed range, and the other way round, in either order.
+#[test]
+fn the_most_specific_range_counts_and_on_a_tie_the_denial() {
+    let with = |rules: &[(&str, bool)]| {
+        let mut policy = PeerPolicy::new();
+        for (range, allows) in rules {
+            if *allows { policy.allow(cidr(range)) } else { policy.deny(cidr(range)) }
+        }
+        policy
+    };
+    for reversed in [false, true] {
+        let ordered = |mut rules: Vec<(&'static str, bool)>| {
+            if reversed {
+                rules.reverse();
+            }
+            with(&rules)
+        };
+        let policy = ordered(std::vec![("10.0.0.0/8", true), ("10.0.0.5/32", false)]);
+        assert_eq!(rule_of(&policy, "10.0.0.5").as_deref(), Some("deny 10.0.0.5/32"));
+        assert_eq!((rule_of(&policy, "10.0.0.4"), rule_of(&policy, "10.0.0.6")), (None, None));
+        let policy = ordered(std::vec![("10.0.0.0/8", true), ("10.1.0.0/16", false), ("10.1.2.0/24", true)]);
+        assert_eq!(rule_of(&policy, "10.1.1.3").as_deref(), Some("deny 10.1.0.0/16"));
+        assert_eq!((rule_of(&policy, "10.1.2.3"), rule_of(&policy, "10.2.2.3")), (None, None));
+        let policy = ordered(std::vec![("8.8.0.0/16", false), ("8.8.8.8", true)]);
+        assert_eq!(rule_of(&policy, "8.8.8.8"), None);
+        assert_eq!(rule_of(&policy, "8.8.8.9").as_deref(), Some("deny 8.8.0.0/16"));
+        let policy = ordered(std::vec![("192.168.0.0/16", true), ("192.168.0.0/16", false)]);
+        assert_eq!(rule_of(&policy, "192.168.1.1").as_deref(), Some("deny 192.168.0.0/16"));
+        // Between equal ranges the operator's counts, between others the more specific.
+        let policy = ordered(std::vec![("0.0.0.0/0", true), ("127.0.0.0/8", true), ("::/0", true)]);
+        assert_eq!((rule_of(&policy, "127.0.0.1"), rule_of(&policy, "4000::1")), (None, None));
+        assert_eq!(rule_of(&policy, "10.0.0.1").as_deref(), Some("deny 10.0.0.0/8 (built-in)"));
+        assert_eq!(rule_of(&policy, "100.100.100.200").as_deref(), Some("deny 100.100.100.200/32 (built-in)"));
+        assert_eq!(rule_of(&policy, "fd00:ec2::254").as_deref(), Some("deny fc00::/7 (built-in)"));
+    }
+}
+
+/// A datagram to 0.0.0.0 or to `::` reaches services of this host on loopback.
+#[test]
+fn this_host_on_this_network_stays_closed() {
+    let mut policy = PeerPolicy::new();
+    for range in ["0.0.0.0/0", "0.0.0.0/8", "0.0.0.0/32", "::/0", "::/96", "::/128", "::ffff:0:0/96"] {
+        policy.allow(cidr(range));
+    }
+    for ownership in [Ownership::Foreign, Ownership::LiveRelay, Ownership::IdleRelay] {
+        for closed in ["0.0.0.0", "0.255.255.255", "::", "::ffff:0.0.0.0", "::0.1.2.3"] {
+            assert_ne!(policy.decide_ip(ip(closed), ownership), PeerDecision::Allowed, "{closed}");
+        }
+    }
+}
+
+#[test]
+fn the_effective_table_covers_every_address_once() {
+    let mut policy = PeerPolicy::new();
+    policy.allow(cidr("10.1.0.0/16"));
+    policy.deny(cidr("8.8.8.8"));
+    let (v4, v6): (Vec<_>, Vec<_>) = policy.effective().partition(|stretch| stretch.first.is_ipv4());
+    for (stretches, first, last) in
+        [(&v4, "0.0.0.0", "255.255.255.255"), (&v6, "::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff")]
+    {
+        let ends = stretches.first().zip(stretches.last()).map(|(head, tail)| (head.first, tail.last));
+        assert_eq!(ends, Some((ip(first), ip(last))));
+        for pair in stretches.windows(2) {
+            assert!(pair[0].last < pair[1].first && pair[0].rule != pair[1].rule, "{pair:?}");
+        }
+        for stretch in stretches {
+            // Each end decides as the table says; an embedded address or a closed range may deny more.
+            for end in [stretch.first, stretch.last] {
+                let decided = policy.decide_ip(end, Ownership::Foreign);
+                assert!(decided == stretch.decision || decided != PeerDecision::Allowed, "{stretch:?}");
+            }
+        }
+    }
+    let of = |text: &str| v4.iter().find(|stretch| stretch.first == ip(text)).map(|found| (found.last, found.rule));
+    assert_eq!(of("10.1.0.0"), Some((ip("10.1.255.255"), Some(Rule::Allowed(cidr("10.1.0.0/16"))))));
+    assert_eq!(of("10.2.0.0"), Some((ip("10.255.255.255"), Some(Rule::BuiltIn(cidr("10.0.0.0/8"))))));
+    assert_eq!(of("8.8.8.8"), Some((ip("8.8.8.8"), Some(Rule::Denied(cidr("8.8.8.8"))))));
 }
 
 #[test]

@@ -82,7 +82,46 @@ fn a_valid_configuration_is_reported_and_nothing_is_bound() {
     for command in ["turn", "serve"] {
         let output = truetick(&[command, "--config", &config, "--check-config"]);
         assert!(output.status.success(), "{output:?}");
-        assert_eq!((output.stdout, output.stderr), (b"the configuration is valid\n".to_vec(), Vec::new()));
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(shown.ends_with("the configuration is valid\n") && output.stderr.is_empty(), "{shown}");
+        assert_eq!(
+            shown.contains("peers 10.0.0.0-10.255.255.255: deny (deny 10.0.0.0/8 (built-in))\n"),
+            command == "turn"
+        );
+        assert!(!shown.contains("warning"), "{shown}");
+    }
+}
+
+#[test]
+fn rfc_r088_relay_ports_below_1024_need_consent() {
+    for (ports, is_low) in [("1-65535", true), ("600-1000", true), ("1023-1023", true), ("1024-1025", false)] {
+        let flags = ["turn", "--listen", "127.0.0.1:0", "--check-config", "--relay-ports", ports];
+        let refused = truetick(&flags);
+        assert_eq!(refused.status.success(), !is_low, "{ports}");
+        let line = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(line.contains("--relay-ports: ports below 1024"), is_low, "{line}");
+        assert!(truetick(&[&flags[..], &["--relay-low-ports"]].concat()).status.success(), "{ports}");
+    }
+}
+
+#[test]
+fn overlapping_peer_rules_are_shown_as_they_count() {
+    let rules = "--allow-peer 10.0.0.0/8 --deny-peer 10.0.0.5/32 --deny-peer 8.8.0.0/16 --allow-peer 8.8.8.8/32";
+    let flags: Vec<_> = "turn --listen 127.0.0.1:0 --check-config".split(' ').chain(rules.split(' ')).collect();
+    let output = truetick(&flags);
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    for line in [
+        "peers 10.0.0.0-10.0.0.4: allow (allow 10.0.0.0/8)",
+        "peers 10.0.0.5-10.0.0.5: deny (deny 10.0.0.5/32)",
+        "peers 10.0.0.6-10.255.255.255: allow (allow 10.0.0.0/8)",
+        "peers 8.8.8.8-8.8.8.8: allow (allow 8.8.8.8/32)",
+        "peers 8.8.8.9-8.8.255.255: deny (deny 8.8.0.0/16)",
+        "peers 2000::-2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff: allow (allow 2000::/3)",
+        "warning: deny_peer 10.0.0.5/32 counts inside of allow_peer 10.0.0.0/8",
+        "warning: allow_peer 8.8.8.8/32 counts inside of deny_peer 8.8.0.0/16",
+    ] {
+        assert!(shown.lines().any(|row| row == line), "{line}: {shown}");
     }
 }
 
