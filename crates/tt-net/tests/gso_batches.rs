@@ -1,4 +1,4 @@
-//! Trains of datagrams, out and in, byte for byte and in order, over loopback.
+//! GSO and GRO batches over loopback: every byte, in order.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOPBACKS: [&str; 2] = ["127.0.0.1:0", "[::1]:0"];
 
 sockopt_impl!(
-    /// `SO_NO_CHECK`: without checksums the kernel sends no trains.
+    /// `SO_NO_CHECK`: without checksums the kernel rejects GSO batches.
     NoCheck,
     Both,
     libc::SOL_SOCKET,
@@ -80,7 +80,7 @@ fn what_leaves_together_arrives_as_the_datagrams_that_it_was() {
 }
 
 #[test]
-fn a_train_is_one_arrival_and_is_taken_apart() {
+fn a_gro_batch_is_one_arrival_and_is_split() {
     for addr in LOOPBACKS {
         let (sender, receiver) = (bind(addr), bind(addr));
         receiver.take_trains().unwrap();
@@ -113,7 +113,7 @@ fn a_train_is_one_arrival_and_is_taken_apart() {
 }
 
 #[test]
-fn without_asking_a_train_arrives_apart() {
+fn without_gro_a_batch_arrives_as_datagrams() {
     let (sender, receiver) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
     assert_eq!(send(&sender, receiver.local_addr(), &[500; 8]).datagrams, 8);
     let mut inbox = Inbox::new(16, 1_500);
@@ -140,7 +140,7 @@ fn distinguishes_the_receivers_of_one_round() {
 }
 
 #[test]
-fn fields_of_the_header_part_a_train() {
+fn header_fields_split_a_batch() {
     let (sender, receiver) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
     receiver.take_trains().unwrap();
     let mut outbox = Outbox::new(8, 64);
@@ -159,7 +159,7 @@ fn fields_of_the_header_part_a_train() {
 }
 
 #[test]
-fn a_refused_train_leaves_one_by_one() {
+fn a_rejected_batch_is_sent_one_by_one() {
     let (sender, receiver) = (bind("127.0.0.1:0"), receiver("127.0.0.1:0"));
     setsockopt(&sender, NoCheck, &true).unwrap();
     let lens = [400, 400, 400, 100, 400];
