@@ -2,11 +2,12 @@
 //! record.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 use tt_journal::recording::{BODY_BYTES_MAX, HEAD_BYTES, RecordHead, RecordKind, TailFault, encode, header, seal};
-use tt_journal::{Recorder, RecorderConfig, RecordingReader, create, reopen};
+use tt_journal::{Progress, Recorder, RecorderConfig, RecordingReader, Store, create, reopen};
 
 use super::{Owned, file_of, read_all, records};
 
@@ -121,6 +122,81 @@ fn whole_records_behind_a_spoiled_one_never_come_back() {
     }
 }
 
+/// A store that remembers the length of each block.
+struct Lengths(Arc<Mutex<Vec<usize>>>);
+
+impl io::Write for Lengths {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().push(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Store for Lengths {
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A record and the `Lost` record before it fit into a block together, or the block before them is sent.
+#[test]
+fn no_block_is_longer_than_its_bound() {
+    const BLOCK: usize = 256;
+    let long = vec![0; BODY_BYTES_MAX + 1];
+    for len in 0..BLOCK - 3 * HEAD_BYTES {
+        let lengths = Arc::new(Mutex::new(Vec::new()));
+        let config = RecorderConfig { block_bytes: BLOCK, ..RecorderConfig::default() };
+        let recorder = Recorder::start(Lengths(Arc::clone(&lengths)), config, |failure| panic!("{failure:?}")).unwrap();
+        let mut sender = recorder.sender(0);
+        for lost in [false, true, true, false] {
+            sender.record(1, RecordKind::Frame, 0, &[7; 40]);
+            if lost {
+                sender.record(1, RecordKind::Frame, 0, &long);
+            }
+            sender.record(1, RecordKind::Frame, 0, &long[..len]);
+        }
+        drop(sender);
+        let progress = recorder.finish();
+        assert!(progress.closes() && progress.dropped() == 2, "{progress:?}");
+        let lengths = lengths.lock().unwrap();
+        assert!(lengths.iter().all(|length| *length <= BLOCK), "{len}: {lengths:?}");
+    }
+}
+
+#[test]
+fn progress_that_does_not_add_up_says_so() {
+    let whole = Progress {
+        offered: 10,
+        written: 1,
+        dropped_full: 2,
+        dropped_stopped: 3,
+        dropped_long: 4,
+        ..Progress::default()
+    };
+    assert!(whole.closes() && whole.dropped() == 9);
+    for changed in [
+        Progress { offered: 11, ..whole.clone() },
+        Progress { written: 0, ..whole.clone() },
+        Progress { dropped_full: 3, ..whole.clone() },
+        Progress { dropped_stopped: 4, ..whole.clone() },
+        Progress { dropped_long: 3, ..whole.clone() },
+    ] {
+        assert!(!changed.closes(), "{changed:?}");
+    }
+}
+
+#[test]
+fn each_tail_says_what_is_wrong_with_it() {
+    let all = [TailFault::Torn, TailFault::Checksum, TailFault::Length, TailFault::Kind].map(TailFault::text);
+    for (text, word) in all.into_iter().zip(["within", "checksum", "length", "kind"]) {
+        assert!(text.contains(word), "{text}");
+    }
+}
+
 #[test]
 fn the_longest_record_is_kept_and_one_byte_more_is_named() {
     let folder = TempDir::new().unwrap();
@@ -134,6 +210,7 @@ fn the_longest_record_is_kept_and_one_byte_more_is_named() {
         sender.record(2, RecordKind::Frame, 0, &longest);
         sender.record(3, RecordKind::Frame, 0, &[&longest[..], &[1]].concat());
         sender.record(4, RecordKind::Frame, 0, b"short");
+        assert!(!sender.has_stopped());
         drop(sender);
         let progress = recorder.finish();
         assert_eq!((progress.offered, progress.written, progress.dropped_long), (4, 3, 1));
@@ -149,7 +226,7 @@ fn the_longest_record_is_kept_and_one_byte_more_is_named() {
     // A file may claim anything: one byte more is no length, whatever follows.
     let mut long = frame(1, b"");
     long[..4].copy_from_slice(&(BODY_BYTES_MAX as u32 + 1).to_le_bytes());
-    let mut reader = RecordingReader::new(std::io::Cursor::new([&header(5)[..], &long].concat())).unwrap();
+    let mut reader = RecordingReader::new(io::Cursor::new([&header(5)[..], &long].concat())).unwrap();
     assert!(reader.read().unwrap().is_none());
     assert_eq!(reader.tail(), Some(TailFault::Length));
 }

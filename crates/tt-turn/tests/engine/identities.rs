@@ -12,8 +12,8 @@ use super::world::{Out, World, addr};
 /// The client's address, the server's, and the transport between them.
 type Parts = (&'static str, &'static str, Transport);
 
-/// Five-tuples that each differ from the first one in a single part.
-const FLOWS: [Parts; 7] = [
+/// Five-tuples that each differ from the first one of their family in a single part.
+const FLOWS: [Parts; 16] = [
     ("192.0.2.1:1000", "198.41.0.9:3478", Transport::Udp),
     ("192.0.2.1:1001", "198.41.0.9:3478", Transport::Udp),
     ("192.0.2.2:1000", "198.41.0.9:3478", Transport::Udp),
@@ -21,6 +21,15 @@ const FLOWS: [Parts; 7] = [
     ("192.0.2.1:1000", "198.41.0.10:3478", Transport::Udp),
     ("192.0.2.1:1000", "198.41.0.9:3478", Transport::Tcp),
     ("192.0.2.1:1000", "198.41.0.9:3478", Transport::Tls),
+    ("[2001:db8::1]:1000", "[2001:db8:9::9]:3478", Transport::Udp),
+    ("[2001:db8::1]:1001", "[2001:db8:9::9]:3478", Transport::Udp),
+    ("[2001:db8::2]:1000", "[2001:db8:9::9]:3478", Transport::Udp),
+    ("[2001:db8:1::1]:1000", "[2001:db8:9::9]:3478", Transport::Udp),
+    ("[2001:db8::1]:1000", "[2001:db8:9::9]:3479", Transport::Udp),
+    ("[2001:db8::1]:1000", "[2001:db8:9::a]:3478", Transport::Udp),
+    ("[2001:db8::1]:1000", "[2001:db8:8::9]:3478", Transport::Udp),
+    ("[2001:db8::1]:1000", "[2001:db8:9::9]:3478", Transport::Tcp),
+    ("[2001:db8::1]:1000", "[2001:db8:9::9]:3478", Transport::Tls),
 ];
 
 /// Speaks from `parts` from now on.
@@ -105,6 +114,24 @@ fn a_nonce_of_an_address_that_differs_in_one_part_is_stale() {
         let reply = world.client(addr(from), &request.integrity(&super::world::key("alice")).0).reply();
         assert_eq!(reply.code(), code, "{from}");
     }
+}
+
+/// RFC 8489 section 5: the identifiers of two transactions differ, those of indications too.
+#[test]
+fn indications_have_transactions_of_their_own() {
+    let mut world = World::new();
+    let (from, peer) = (addr("192.0.2.1:1000"), addr("8.8.8.8:53"));
+    let (relay, _) = world.allocate(from);
+    assert_eq!(world.permit(from, peer), 0);
+    let mut ids: Vec<_> = (0..100)
+        .map(|_| {
+            let Out::ToClient { bytes, .. } = world.peer(relay, peer, b"data") else { panic!("not relayed") };
+            Reading::of(&bytes).tid
+        })
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 100);
 }
 
 /// Peers that differ in one part: the address alone is permitted, address and port are bound.

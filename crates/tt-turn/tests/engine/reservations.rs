@@ -242,6 +242,24 @@ fn what_is_reserved_counts_against_the_quota_of_who_holds_it() {
     assert_eq!(world.ask_as("bob", addr("192.0.2.1:4"), ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).code(), 0);
 }
 
+/// A claim that finds the table full moves the reservation's unit to the claimer, until the reservation ends.
+#[test]
+fn a_claim_that_fails_leaves_each_user_its_own_units() {
+    let quotas = Quotas { allocations_per_user: 2, ..world::quotas() };
+    let capacity = tt_turn::config::Capacity { allocations: 1, ..world::capacity() };
+    let mut world = World::with(world::config(), quotas, capacity, world::secrets(1));
+    world.server.add_relay_pair(relay_at(40, 60_000), relay_at(41, 60_001)).expect("a pair");
+    let made = token(&reserve(&mut world, addr(FROM)));
+    assert_eq!(claim_as(&mut world, "bob", addr(OTHER), &made).code(), 508, "the table is full");
+    world.run_s(100);
+    end(&mut world, FROM);
+    assert_eq!(world.shared.allocations(), 0);
+    world.server.add_relay_pair(relay_at(42, 61_000), relay_at(43, 61_001)).expect("a pair");
+    // Bob has both of his units again: the reservation has ended at his cost.
+    let pair = [(TRANSPORT, UDP.to_vec()), (EVEN_PORT, vec![0x80])];
+    assert_eq!(world.ask_as("bob", addr(OTHER), ALLOCATE, &pair).code(), 0);
+}
+
 #[test]
 fn registering_pairs() {
     let mut world = World::new();
