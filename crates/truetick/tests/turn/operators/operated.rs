@@ -25,6 +25,8 @@ pub(crate) struct Operated {
     child: Child,
     pub(crate) folder: TempDir,
     pub(crate) listen: SocketAddr,
+    /// Where it takes TCP, and TLS with a certificate.
+    pub(crate) tcp: Option<SocketAddr>,
     pub(crate) http: SocketAddr,
     log: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
@@ -77,7 +79,7 @@ impl Operated {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (mut listen, mut http) = (None, None);
+        let (mut listen, mut tcp, mut http) = (None, None, None);
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         loop {
             let mut line = String::new();
@@ -85,6 +87,7 @@ impl Operated {
             let line = line.trim_end();
             let after = |start: &str| line.strip_prefix(start).map(|addr| addr.parse::<SocketAddr>().unwrap());
             listen = listen.or_else(|| after("listening on udp "));
+            tcp = tcp.or_else(|| after("listening on tcp "));
             http = http.or_else(|| after("http://"));
             if line == "ready" {
                 break;
@@ -101,7 +104,7 @@ impl Operated {
             let _ = stdout.read_to_end(&mut Vec::new());
         });
         let (listen, http) = (listen.unwrap(), http.unwrap());
-        let server = Self { child, folder, listen, http, log, reader: Some(reader) };
+        let server = Self { child, folder, listen, tcp, http, log, reader: Some(reader) };
         server.wait_log("serving", 1);
         server
     }

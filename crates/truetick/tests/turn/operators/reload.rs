@@ -1,6 +1,12 @@
 //! SIGHUP: users, secrets and peer rules, without a drop, all of it or nothing.
 
+use std::net::UdpSocket;
+
+use nix::sys::signal::Signal;
+
 use super::operated::{Operated, peer, relays, wait};
+use crate::certificates::Certificates;
+use crate::stream_client::connect_tls;
 
 const KEYS: &str = "allow_peer = [\"127.0.0.0/8\"]";
 
@@ -89,4 +95,95 @@ fn what_wants_a_restart_is_named_and_the_rest_is_in_force() {
     let told = server.reload();
     assert!(told.contains("need a restart") && told.contains("turn.listen turn.workers"), "{told}");
     wait("eve is let in", || server.client("eve").allocate().is_ok());
+}
+
+/// Keys that only a start reads, each with another value than the one in force.
+const RESTART_ONLY: [(&str, &str); 13] = [
+    ("no_tcp = true", "turn.no_tcp"),
+    ("listen_tcp = [\"127.0.0.1:0\"]", "turn.listen_tcp"),
+    ("relay_ip = [\"127.0.0.1\"]", "turn.relay_ip"),
+    ("external_ip = [\"127.0.0.9\"]", "turn.external_ip"),
+    ("relay_ports = \"49200-49300\"", "turn.relay_ports"),
+    ("password_algorithms = \"md5\"", "turn.password_algorithms"),
+    ("allocations_max = 7", "turn.allocations_max"),
+    ("rfc5766_channel_numbers = true", "turn.rfc5766_channel_numbers"),
+    ("hairpin = false", "turn.hairpin"),
+    ("busy_poll_us = 1", "turn.busy_poll_us"),
+    ("quotas = { user_allocations = 1 }", "turn.quotas"),
+    ("streams = { idle_s = 7 }", "turn.streams"),
+    ("streams = { handshake_s = 7 }", "turn.streams"),
+];
+
+#[test]
+fn each_key_that_only_a_start_reads_is_named_and_changes_nothing() {
+    let server = Operated::start(KEYS, &[]);
+    for (line, key) in RESTART_ONLY {
+        server.edit(|text| text.replace("workers = 2\n", &format!("workers = 2\n{line}\n")));
+        let reported = server.reload();
+        assert!(reported.contains(&format!("restart_needed_for=\"{key}\"")), "{line}: {reported}");
+        let mut clients = [server.client("ann"), server.client("ann")];
+        let relayed = clients.each_mut().map(|client| client.allocate().unwrap());
+        assert!(relayed.iter().all(|addr| addr.ip() == server.listen.ip()), "{line}: {relayed:?}");
+        assert!(clients.each_mut().iter_mut().all(|client| client.refresh(0) == 0), "{line}");
+        server.edit(|text| text.replace(&format!("{line}\n"), ""));
+        assert!(server.reload().contains(key), "{line} is gone again");
+    }
+}
+
+#[test]
+fn a_changed_port_is_not_listened_on_before_a_restart() {
+    let server = Operated::start(KEYS, &[]);
+    // A port that was free a moment ago.
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    server.edit(|text| text.replace("listen = [\"127.0.0.1:0\"]", &format!("listen = [\"{free}\"]")));
+    let reported = server.reload();
+    assert!(reported.contains("restart_needed_for=\"turn.listen\""), "{reported}");
+    assert!(server.client("ann").allocate().is_ok(), "the old port serves on");
+    drop(UdpSocket::bind(free).expect("the new port is still free"));
+    // The start reads it.
+    server.signal(Signal::SIGINT);
+    wait("the end", || UdpSocket::bind(server.listen).is_ok());
+    let started = Operated::start_on(&free.to_string(), KEYS);
+    assert_eq!(started.listen, free);
+    assert!(started.client("ann").allocate().is_ok());
+}
+
+#[test]
+fn a_changed_drain_timeout_is_in_force_at_the_next_drain() {
+    let server = Operated::start(&format!("{KEYS}\ndrain_timeout_s = 3600"), &[]);
+    server.client("ann").allocate().unwrap();
+    server.edit(|text| text.replace("drain_timeout_s = 3600", "drain_timeout_s = 1"));
+    let reported = server.reload();
+    assert!(reported.contains("configuration reloaded") && !reported.contains("restart"), "{reported}");
+    server.signal(Signal::SIGTERM);
+    // With the time-out of before it would outlast the test's patience.
+    let (status, log) = server.ended();
+    assert_eq!(status.code(), Some(3), "{log}");
+    assert!(log.contains("timeout_s=1") && log.contains("cause=\"deadline\""), "{log}");
+}
+
+#[test]
+fn a_renewed_certificate_is_shown_after_a_reload_and_a_broken_one_changes_nothing() {
+    let certificates = Certificates::new();
+    let path = |path: std::path::PathBuf| path.display().to_string();
+    let keys = format!("cert = \"{}\"\nkey = \"{}\"", path(certificates.cert()), path(certificates.key()));
+    let server = Operated::start(&keys, &[]);
+    let client = certificates.client(rustls::ALL_VERSIONS, &[]);
+    let shown = || {
+        let stream = connect_tls(server.tcp.unwrap(), &client).unwrap();
+        stream.conn.peer_certificates().unwrap()[0].to_vec()
+    };
+    let first = shown();
+    let renewed = certificates.renew();
+    assert!(first != renewed && shown() == first, "before a reload");
+    assert!(server.reload().contains("configuration reloaded"), "{}", server.log());
+    assert_eq!(shown(), renewed);
+    // One that cannot be used keeps everything, users too.
+    std::fs::write(certificates.key(), "no key").unwrap();
+    server.rewrite("users", "eve:eve-secret\n");
+    let reported = server.reload();
+    assert!(reported.contains("not reloaded") && reported.contains("key.pem"), "{reported}");
+    assert_eq!(shown(), renewed);
+    assert_eq!(server.client("eve").allocate(), Err(401));
+    assert!(server.client("ann").allocate().is_ok());
 }
