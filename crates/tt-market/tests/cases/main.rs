@@ -9,6 +9,7 @@ mod numbers;
 mod readers;
 mod sequences;
 mod sizes;
+mod speed;
 mod texts;
 mod venues;
 mod wire;

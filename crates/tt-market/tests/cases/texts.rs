@@ -1,16 +1,15 @@
 //! Frames that are no whole JSON of the documented form, at every venue.
 
+use crate::speed;
 use crate::wire::{ASKS, BIDS, Rig, SYMBOL, Wire};
 use std::time::Duration;
-use testkit::cpu_time;
 use tt_market::Proof;
 use tt_venue::ParseError;
 use tt_venue::Venue;
 use tt_venue::event::{Event, EventBuffer};
-use tt_venue::rules::JoinRule;
 
 /// A frame of the venue's book.
-fn book_frame(venue: Venue) -> String {
+pub(crate) fn book_frame(venue: Venue) -> String {
     Wire::new(venue).delta(BIDS, ASKS)
 }
 
@@ -194,61 +193,19 @@ fn case_m22_after_a_broken_frame_no_book_of_the_connection_is_trusted() {
     }
 }
 
-/// The longest time for a megabyte of what is refused, in the release profile; without optimisation only what is linear.
-const A_MEGABYTE_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 400 } else { 1 });
-/// The same where 50,000 right levels stand before the reason: they are read first, and then once more by name.
-const LEVELS_FIRST_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } else { 60 });
-
+/// Four times as long takes four times as long; sixteen would be square.
 #[test]
-fn case_m22_a_megabyte_of_anything_is_refused_in_a_millisecond() {
-    const MEGABYTE: usize = 1_000_000;
-    let fill = |unit: &str| unit.repeat(MEGABYTE / unit.len());
-    let mut slowest = [(Duration::ZERO, String::new()), (Duration::ZERO, String::new())];
+fn case_m22_what_is_refused_takes_time_in_proportion() {
+    /// Below it the clock says nothing.
+    const LONG_ENOUGH: Duration = Duration::from_millis(4);
     for venue in Venue::ALL {
-        let frame = book_frame(venue);
-        let px: Vec<String> = (0..50_000).map(|i| format!("{}.{}", 9_000 - i / 10, 9 - i % 10)).collect();
-        let levels: Vec<_> = px.iter().map(|px| (px.as_str(), "0.125")).collect();
-        let long = Wire::new(venue).frame(venue.rules().join == JoinRule::Whole, [&levels, &[]], 100, 1);
-        let last = long.rfind("0.125").unwrap();
-        let shapes = [
-            ("brackets", fill("[")),
-            ("objects", fill("{\"a\":")),
-            ("spaces", fill(" ")),
-            ("digits", fill("9")),
-            ("text", format!("{{\"strange\":\"{}", fill("abcdefgh"))),
-            ("escapes", format!("{{\"strange\":\"{}", fill("\\u0041\\n"))),
-            ("keys", format!("{{{}", fill("\"aaaaaaaaaaaa\":1,"))),
-            ("different keys", format!("{{{}", (0..60_000).map(|i| format!("\"k{i:09}\":1,")).collect::<String>())),
-            ("levels without an end", long[..long.len() - 1].to_owned()),
-            ("levels and one brace more", format!("{long}}}")),
-            ("levels and a key that is doubled", format!("{},\"strange\":1,\"strange\":2}}", &long[..long.len() - 1])),
-            ("levels, the first one wrong", long.replacen("0.125", "0.1x5", 1)),
-            ("levels, the last one wrong", format!("{}-{}", &long[..last], &long[last..])),
-            ("a frame and a text", format!("{{\"strange\":\"{}\",{}x", fill("abcdefgh"), &frame[1..])),
-            ("a frame and a list", format!("{{\"strange\":[{}1],{}x", fill("1.25,"), &frame[1..])),
-            ("a frame and spaces", format!("{frame}{}x", fill(" "))),
-            ("no UTF-8", fill("\u{e9}") + "\""),
-        ];
-        // With a brace at the end nothing tells at once that the frame is none.
-        let closed = shapes.clone().map(|(shape, text)| (shape, text + "]}"));
-        for (shape, text) in shapes.into_iter().chain(closed) {
-            let mut buffer = EventBuffer::new(65_536, 1024);
-            let mut best = Duration::MAX;
-            for _ in 0..if cfg!(debug_assertions) { 1 } else { 7 } {
-                let start = cpu_time();
-                assert!(venue.parse(text.as_bytes(), &mut buffer).is_err(), "{venue:?} {shape}");
-                best = best.min(cpu_time() - start);
+        let (short, long) = (speed::refused(venue, 25_000), speed::refused(venue, 100_000));
+        for ((shape, short), (_, long)) in short.iter().zip(&long) {
+            let slow = speed::time_to_refuse(venue, long, 2);
+            if slow > LONG_ENOUGH {
+                let ratio = slow.as_secs_f64() / speed::time_to_refuse(venue, short, 4).as_secs_f64();
+                assert!(ratio < 10.0, "{venue:?} {shape}: {ratio:.1} times the time, {slow:?}");
             }
-            let per_megabyte = best.mul_f64(1e6 / text.len() as f64);
-            let slowest = &mut slowest[usize::from(shape.starts_with("levels"))];
-            if per_megabyte > slowest.0 {
-                *slowest = (per_megabyte, format!("{venue:?} {shape}"));
-            }
-            println!("{venue:?} {shape}: {:.3} ms/MB", per_megabyte.as_secs_f64() * 1e3);
         }
-    }
-    for (slowest, max) in slowest.iter().zip([A_MEGABYTE_MAX, LEVELS_FIRST_MAX]) {
-        println!("slowest: {} {:.3} ms/MB", slowest.1, slowest.0.as_secs_f64() * 1e3);
-        assert!(slowest.0 < max, "{slowest:?}");
     }
 }

@@ -2,7 +2,7 @@
 //! does it (Reparaz, Balasch and Verbauwhede, "Dude, is my code constant time?").
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tt_meter::Off;
 use tt_model::{FiveTuple, Transport};
@@ -118,6 +118,27 @@ fn case_a38_an_unknown_user_takes_as_long_as_a_wrong_password() {
         println!("SHA-256 {algorithms}: {found:.4?}");
         assert!(!found.is_a_leak(), "{found:?}");
     }
+}
+
+/// The longest time of a message of 16,000 empty attributes; without optimisation ten times as long.
+const SIXTEEN_THOUSAND_ATTRIBUTES_MAX: Duration =
+    Duration::from_micros(if cfg!(debug_assertions) { 2_000 } else { 200 });
+
+#[test]
+fn case_a09_sixteen_thousand_empty_attributes_take_200_microseconds_at_most() {
+    let mut world = World::new();
+    let tid = world.tid();
+    let mut message = Writer::new(wire::BINDING, 0, tid);
+    message.0.extend([0x80, 0x22, 0, 0].repeat(16_000));
+    message.set_length(64_000);
+    let times = (0..200).map(|_| {
+        let started = testkit::cpu_time();
+        assert_eq!(world.client(addr("192.0.2.1:1"), &message.0).reply().code(), 0);
+        testkit::cpu_time() - started
+    });
+    let fastest = times.min().expect("two hundred");
+    println!("16,000 empty attributes: {fastest:?}");
+    assert!(fastest < SIXTEEN_THOUSAND_ATTRIBUTES_MAX, "{fastest:?}");
 }
 
 /// The means can see a leak: a message that is longer by one block of the hash takes longer, every round.

@@ -67,7 +67,8 @@ const MODULES: &[Module] = &[
     alone(module("bench", "bench", "machine::clock_source::tests::every_clock", Group::Machine)),
     alone(module("bench", "bench", "machine::kernel::tests::what_contains", Group::Machine)),
     alone(module("bench", "tests/planted", "", Group::Machine)),
-    alone(module("tt-turn", "tests/engine", "timing::", Group::Machine)),
+    module("tt-turn", "tests/engine", "timing::", Group::Optimised),
+    module("tt-market", "tests/cases", "speed::", Group::Optimised),
 ];
 
 /// One built test binary.

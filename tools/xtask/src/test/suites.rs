@@ -76,13 +76,13 @@ pub(crate) const SUITES: &[Suite] = &[
 
 /// Package, integration test and filter of what is worth a run in the release profile.
 const OPTIMISED: &[(&str, &str, &str)] = &[
-    ("tt-market", "cases", "case_m22_a_megabyte"),
     ("tt-market", "cases", "case_m34"),
     ("tt-risk", "branches", ""),
     ("tt-sync", "items", ""),
     ("tt-turn", "engine", "capacity"),
-    ("tt-turn", "engine", "timing"),
 ];
+/// Package, integration test and module of what judges times in the release profile.
+const TIMED: &[(&str, &str, &str)] = &[("tt-market", "cases", "speed::"), ("tt-turn", "engine", "timing::")];
 /// Crates that build without an OS.
 const NO_OS: &[&str] = &["tt-model", "tt-meter", "tt-sync", "tt-simd", "tt-turn", "tt-venue", "tt-market", "tt-risk"];
 const NO_OS_TARGET: &str = "x86_64-unknown-none";
@@ -322,17 +322,22 @@ fn corpora(place: &Workplace) -> Outcome {
 }
 
 fn optimised(place: &Workplace) -> Outcome {
-    let mut tally = Tally::default();
     note(place.bring_program("objdump", "binutils"));
-    for (package, test, filter) in OPTIMISED {
+    Outcome::Ran(in_release(place, OPTIMISED))
+}
+
+/// Runs tests in the release profile; conformance knows them by their package.
+fn in_release(place: &Workplace, tests: &[(&str, &str, &str)]) -> Tally {
+    let mut tally = Tally::default();
+    for (package, test, filter) in tests {
         let arguments =
             ["test", "--release", "--locked", "--package", package, "--test", test, "--", "--show-output", filter];
-        let name = format!("optimised {package} {test}");
+        let name = format!("{package} tests/{test} in release");
         if let Outcome::Ran(ran) = libtest(place, &name, &mut place.steps.command("cargo", &arguments)) {
             tally.add(ran);
         }
     }
-    Outcome::Ran(tally)
+    tally
 }
 
 /// Seeds that are played in the optimised build, and those whose hashes a debug build has to reach too.
@@ -417,6 +422,7 @@ fn machine(place: &Workplace) -> Outcome {
         Outcome::Ran(tally) => tally,
         Outcome::Skipped(_) => Tally::default(),
     };
+    tally.add(in_release(place, TIMED));
     let folder = place.steps.root.join("target/xtask/ring-control");
     match place.program() {
         Ok(program) => {

@@ -308,3 +308,44 @@ pub(super) fn rfc_r105_r106_r112_what_a_peer_sees_and_what_it_sends() {
     }
     stage.probe();
 }
+
+/// A user far beyond its bandwidth loses the excess, under its name, and another user nothing.
+#[test]
+fn case_a76_a_users_bandwidth_bounds_its_own_payloads_alone() {
+    const BYTES_PER_SECOND: u64 = 50_000;
+    const LEN: usize = 500;
+    const ROUNDS: u64 = 600;
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("truetick.toml");
+    std::fs::write(&config, format!("[turn.quotas]\nuser_bytes_per_second = {BYTES_PER_SECOND}\n")).unwrap();
+    let stage = Stage::with(&["--config", config.to_str().unwrap(), "--user", "bob:correct horse"]);
+    let (mut heavy, _, sink) = allocated(&stage);
+    let mut light = stage.caller();
+    light.name = "bob".to_owned();
+    light.allocate();
+    let peer = stage.peer();
+    assert_eq!((heavy.permit(sink.addr()), light.permit(peer.addr())), (0, 0));
+    let before = stage.ledger();
+    let started = std::time::Instant::now();
+    for round in 0..ROUNDS {
+        heavy.send_to(sink.addr(), &[1; LEN]);
+        if round % 4 == 0 {
+            light.send_to(peer.addr(), &round.to_be_bytes());
+            assert_eq!(peer.receive().0, round.to_be_bytes(), "another user's");
+        }
+    }
+    let after = stage.ledger();
+    let seconds = started.elapsed().as_secs() + 1;
+    let dropped = after.drops["user_bandwidth"];
+    assert_eq!((after.dropped, before.dropped), (dropped, 0), "{after:?}");
+    // A second's worth at once at most, and one for each second since.
+    let carried_max = BYTES_PER_SECOND * (1 + seconds) / LEN as u64;
+    assert!(ROUNDS - dropped <= carried_max, "{dropped} of {ROUNDS} dropped in {seconds} s");
+    // The user is not shut out: with time there is bandwidth again.
+    let carried = || stage.ledger().out;
+    let (out, started) = (carried(), std::time::Instant::now());
+    while carried() == out {
+        heavy.send_to(sink.addr(), &[1; LEN]);
+        assert!(started.elapsed() < super::stage::PATIENCE, "it never sends again");
+    }
+}

@@ -1,6 +1,9 @@
 //! What the log says: one record a line, few of a kind, no secret.
 
-use super::operated::{Operated, wait};
+use std::net::UdpSocket;
+
+use super::operated::{Operated, PATIENCE, wait};
+use crate::wire::{self, Reading, Writer};
 use testkit::turn_client::Client;
 
 /// Names that would break a line, a terminal, a format string or JSON.
@@ -32,6 +35,41 @@ fn case_a24_a_hostile_name_is_one_escaped_line() {
                 assert!(line.contains(" user=\"a") || line.contains(" user=\"%s%n\""), "{line}");
             }
         }
+    }
+}
+
+/// Asks for an allocation under a name of any bytes; the error's code.
+fn allocate_as(server: &Operated, name: &[u8]) -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server.listen).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let exchange = |request: &[u8]| {
+        socket.send(request).unwrap();
+        let mut reply = [0; 2_048];
+        let length = socket.recv(&mut reply).unwrap();
+        Reading::of(&reply[..length])
+    };
+    let challenge = exchange(&Writer::new(wire::ALLOCATE, 0, [1; 12]).0);
+    let (realm, nonce) = (challenge.get(wire::REALM).unwrap(), challenge.get(wire::NONCE).unwrap());
+    let request = Writer::new(wire::ALLOCATE, 0, [2; 12]).attr(wire::TRANSPORT, &[17, 0, 0, 0]);
+    let request = request.attr(wire::USERNAME, name).attr(wire::REALM, realm).attr(wire::NONCE, nonce);
+    exchange(&request.integrity(b"whatever").0).code()
+}
+
+/// A24, the log's part: also a name that is no text, empty, or too long is exactly one line, and a short one.
+#[test]
+fn case_a24_a_name_that_is_no_text_is_one_short_line() {
+    for name in [&b""[..], b"\xFF\xFE", b"\x1B[31m\x07", &[b'a'; 513], &[b'a'; 764], &[0xC3; 508]] {
+        let server = Operated::start("", &[]);
+        let before = server.log().lines().count();
+        let code = allocate_as(&server, name);
+        assert!(matches!(code, 400 | 401), "{code} for {name:02x?}");
+        server.wait_log("request rejected", 1);
+        wait("the line's end", || server.log().ends_with('\n'));
+        let log = server.log();
+        assert_eq!(log.lines().count(), before + 1, "{log:?}");
+        let line = log.lines().last().unwrap();
+        assert!(line.len() < 1_000 && !line.chars().any(char::is_control), "{line:?}");
     }
 }
 
