@@ -1,4 +1,4 @@
-//! An account's own stream: who it is, how that is proved to the venue, and what is asked for then.
+//! An account's own stream: its address, the login, and the topics.
 
 mod signature;
 
@@ -31,7 +31,7 @@ const EXPIRY: Duration = Duration::from_secs(10);
 /// Frames that may come between a request and its answer.
 const EARLY_MAX: usize = 10_000;
 
-/// Characters of the venue's words that are told.
+/// Maximum number of characters of the venue's error text.
 const WORDS_MAX: usize = 200;
 
 /// Why there is no stream.
@@ -83,7 +83,7 @@ impl Renewal {
     }
 }
 
-/// Where the account's stream of `feed` is: at the venue, or at the same path of the host that stands for it.
+/// Address of the account's stream: the venue's, or the same path of the host that replaces the venue.
 ///
 /// # Errors
 /// The venue has none.
@@ -280,15 +280,15 @@ fn with_headers(request: RestRequest, headers: Headers) -> RestRequest {
     headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
 }
 
-/// The token by REST: at its own host, or at the one that stands for the venue.
+/// The token by REST: from its own host, or from the one that replaces the venue.
 async fn by_rest(feed: &FeedConfig, request: &TokenRequest, proof: &Proof, clock: Clock) -> Result<String, LoginError> {
     let refused = |error: anyhow::Error| LoginError::Refused(format!("{error:#}"));
     let uri = token_uri(feed, request).map_err(refused)?;
     let token_request =
         with_headers(RestRequest::post(request.content_type, proof.fill_plain(request.body)), proof.headers(request));
     let answer = rest::send(&uri, token_request, clock).await.map_err(|failed| {
-        let told = format!("{uri}: {}", failed.reason);
-        if failed.is_final { LoginError::Refused(told) } else { LoginError::Unreached(told) }
+        let message = format!("{uri}: {}", failed.reason);
+        if failed.is_final { LoginError::Refused(message) } else { LoginError::Unreached(message) }
     })?;
     found(&answer.body, request.pointer).map_err(refused)
 }
@@ -353,9 +353,9 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_token_is_told_in_the_venues_words() {
-        let told = found(br#"{"error":["EAPI:Invalid key"]}"#, "/result/token").unwrap_err();
-        assert!(told.to_string().contains("EAPI:Invalid key"));
+    fn an_answer_without_a_token_is_an_error_with_the_venues_text() {
+        let message = found(br#"{"error":["EAPI:Invalid key"]}"#, "/result/token").unwrap_err();
+        assert!(message.to_string().contains("EAPI:Invalid key"));
         assert_eq!(found(br#"{"error":[],"result":{"token":"t"}}"#, "/result/token").unwrap(), "t");
     }
 }

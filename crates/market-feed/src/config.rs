@@ -28,11 +28,11 @@ pub struct FeedSection {
     pub symbols: Vec<String>,
     /// WebSocket address instead of the venue's own.
     pub url: Option<String>,
-    /// REST address instead of the venue's own; the host of `url` unless told otherwise.
+    /// REST address instead of the venue's own. Default: the host of `url`.
     pub rest_url: Option<String>,
-    /// Levels of each side, where the venue wants to know; the venue's usual number unless told otherwise.
+    /// Levels of each side, if the venue offers a choice. Default: the venue's usual number.
     pub depth: Option<u32>,
-    /// Topics beside the usual ones: `candles`, `mark-price`, `liquidations` and so on.
+    /// Topics in addition to the usual ones: `candles`, `mark-price`, `liquidations` and so on.
     #[serde(default)]
     pub also: Vec<String>,
     /// Whether books join snapshots by REST if the venue offers both.

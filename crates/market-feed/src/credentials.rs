@@ -18,7 +18,7 @@ pub struct Credentials {
     pub(super) passphrase: Zeroizing<String>,
 }
 
-/// As it stands in the file.
+/// As written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -34,7 +34,7 @@ impl Credentials {
     ///
     /// # Errors
     /// The file cannot be read, others may read it, or it holds something else; the error names the file, and nothing
-    /// that stands in it.
+    /// of its content.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = secret_file::read(path)?;
         // The library's error would show the line.

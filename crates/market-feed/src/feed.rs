@@ -35,7 +35,7 @@ pub(super) struct Feed {
     pub(super) status: FeedStatus,
     pub(super) shared_status: Arc<SharedStatus>,
     pub(super) change_signal: ChangeSignal,
-    /// Messages that told of each instrument of the engine.
+    /// Messages of each instrument of the engine.
     pub(super) messages: Arc<[AtomicU64]>,
     /// Its place among the feeds.
     pub(super) index: usize,
@@ -111,7 +111,7 @@ impl Feed {
         }
     }
 
-    /// Counts a message for the instrument that it told of; of several, for the first.
+    /// Counts a message for its instrument; for the first of several.
     pub(super) fn count_message(&self, applied: Result<Applied, DropReason>) {
         let engine = self.intake.engine();
         let id = match applied {

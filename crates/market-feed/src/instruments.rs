@@ -78,7 +78,7 @@ impl Instruments {
         self.lists[self.newest.load(Acquire)].get().map_or(&[], Vec::as_slice)
     }
 
-    /// Has `change` change the steps in the list and in an engine, which nobody sees by halves; `false`, and nothing is
+    /// Has `change` change the steps in the list and in an engine, which no reader sees by halves; `false`, and nothing is
     /// done, where there is no room for another list.
     pub(super) fn change(&self, change: impl FnOnce(&mut [Instrument])) -> bool {
         let _alone = self.changing.lock().unwrap_or_else(PoisonError::into_inner);

@@ -132,7 +132,7 @@ async fn rest_answer(uri: &Uri, request: RestRequest, clock: Clock) -> Result<Re
     })
 }
 
-/// No WebSocket, or none that tells the instruments.
+/// No WebSocket, or none that lists the instruments.
 fn unreached(error: anyhow::Error) -> NotListed {
     match error.downcast_ref::<tungstenite::Error>() {
         Some(tungstenite::Error::Http(answer)) if rest::is_final(answer.status()) => NotListed::Refused(error),

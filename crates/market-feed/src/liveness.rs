@@ -2,7 +2,7 @@
 //!
 //! The venue's rules bound how long a connection may be silent; most speak far more often. What is quiet for several
 //! times its usual spacing is asked by a ping, which every WebSocket has to answer (RFC 6455 section 5.5.2), and is
-//! given up if nothing comes then. Spacing is learned anew all the time, so that a quiet night makes no alarm.
+//! given up if nothing comes then. Spacing is learned continuously, so that a quiet night makes no alarm.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) enum Look {
 pub(super) struct Liveness {
     /// The venue's own bound.
     most: Duration,
-    /// When the venue last said something of its own accord.
+    /// When the venue last sent a message that is not a response.
     last: Duration,
     /// When it last said or answered anything.
     last_sign: Duration,
@@ -76,7 +76,7 @@ impl Liveness {
         Some(usual.saturating_mul(MULTIPLE).max(ASK_MIN).min(self.most))
     }
 
-    /// How it stands at `now`.
+    /// The state at `now`.
     pub(super) fn look(&mut self, now: Duration) -> Look {
         let silent = now.saturating_sub(self.last);
         if silent > self.most {

@@ -107,7 +107,7 @@ impl Reader {
         &self.0.calibration
     }
 
-    /// Messages that told of an instrument since the start.
+    /// Messages of an instrument since the start.
     #[must_use]
     pub fn messages(&self, id: InstrumentId) -> u64 {
         let Some(instrument) = self.instruments().get(id.0 as usize) else { return 0 };

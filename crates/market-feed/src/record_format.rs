@@ -78,7 +78,7 @@ pub struct InstrumentSetup {
 }
 
 impl InstrumentSetup {
-    /// Tells it to `engine`.
+    /// Adds it to `engine`.
     ///
     /// # Errors
     /// The engine's own.
@@ -331,7 +331,7 @@ mod tests {
             let record = InstrumentRecord::of(&InstrumentRecord::new(&setup, "PEPE").to_bytes()).unwrap();
             assert_eq!(record.setup().unwrap(), setup);
         }
-        // As it was written before there were contracts and joins to tell of.
+        // As it was written before there were contracts and joins.
         let before = br#"{"venue":"okx","symbol":"BTC-USDT","name":"BTC/USDT","tick_size":"0.1","lot_size":"1e-8","depth_max":400,"candles":"trades"}"#;
         let setup = InstrumentRecord::of(before).unwrap().setup().unwrap();
         assert_eq!((setup.unit, setup.join_by_rest), (ContractUnit::Base, false));

@@ -22,8 +22,8 @@ pub(super) fn open(recording: &RecordingConfig, now: Nanos) -> anyhow::Result<(R
     let config =
         RecorderConfig { sync_every: recording.sync_every, packed: recording.packed, ..RecorderConfig::default() };
     let shown = path.display().to_string();
-    let tell = move |failure: &Failure| {
+    let report = move |failure: &Failure| {
         tracing::error!(path = shown, reason = failure.reason, "recording stopped; the market engine goes on");
     };
-    Ok((Recorder::start(file, config, tell).context("cannot start the recorder's thread")?, reopened))
+    Ok((Recorder::start(file, config, report).context("cannot start the recorder's thread")?, reopened))
 }

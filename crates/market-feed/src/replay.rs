@@ -28,7 +28,7 @@ pub struct Run {
     pub inputs: u64,
     /// WebSocket frames among them.
     pub frames: u64,
-    /// Hashes that were recorded beside them.
+    /// Hashes that were recorded with them.
     pub checkpoints: u64,
     /// Those that the replay has not come to.
     pub differing: u64,
@@ -88,7 +88,7 @@ impl Replay {
         let feed = self.feeds.iter_mut().find(|feed| feed.run.feed == head.feed).context("a feed that never began")?;
         let intake = &mut feed.intake;
         let connection = || intake.connection(head.subject).context("a connection that was never opened");
-        // What the engine makes of an input is its own affair, then as now; the hashes tell whether it is the same.
+        // The engine may reject an input, then as now; the hashes show whether the result is the same.
         match head.kind {
             RecordKind::Instrument => {
                 let record = InstrumentRecord::of(entry.body)?;

@@ -14,7 +14,7 @@ use super::dial::dial;
 /// The longest response body. A book of 5,000 levels per side is about 400 kB.
 const BODY_BYTES_MAX: usize = 8 << 20;
 
-/// The longest body of a refusal that is told, in bytes.
+/// The longest error body that is reported, in bytes.
 const WORDS_MAX: usize = 1024;
 
 /// An answer comes within this time, or the request has failed.
@@ -26,7 +26,7 @@ const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
 /// No host is asked to stay away for longer than this.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
-/// What is asked of a venue, beside its address.
+/// A request to a venue, without its address.
 #[derive(Debug)]
 pub(super) struct RestRequest {
     method: Method,

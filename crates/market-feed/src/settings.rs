@@ -17,7 +17,7 @@ use super::topics::topic_name;
 pub struct MarketConfig {
     /// The venues' feeds.
     pub feeds: Vec<FeedConfig>,
-    /// One pass in so many is timed; 0 stands for one in 64.
+    /// One pass in so many is timed; 0 means one in 64.
     pub sample_one_in: u32,
     /// The recording that everything is written to that goes into the engines.
     pub recording: Option<RecordingConfig>,
@@ -49,7 +49,7 @@ pub struct FeedConfig {
     pub symbols: Vec<String>,
     /// Levels of each side that are asked for, where the venue wants to know (its rules' `depths`).
     pub depth: u32,
-    /// Topics that are asked for beside the usual ones.
+    /// Topics in addition to the usual ones.
     pub also: Vec<TopicKind>,
     /// Whether books join snapshots by REST where the venue offers both; else those on the socket.
     pub join_by_rest: bool,
@@ -72,7 +72,7 @@ pub struct FeedConfig {
 pub(super) struct LinkConfig {
     /// Its address.
     pub(super) streams: Uri,
-    /// What is asked for on it.
+    /// Its topics.
     pub(super) topics: Vec<&'static Topic>,
 }
 
@@ -159,7 +159,7 @@ impl FeedConfig {
         Ok(())
     }
 
-    /// Looks whether the venue has what is asked for.
+    /// Checks that the venue has the requested topics.
     ///
     /// # Errors
     /// A topic that it has not, or a choice that it does not offer.
@@ -200,7 +200,7 @@ impl FeedConfig {
         links
     }
 
-    /// Another WebSocket of the venue: at its own address, or at the same path of the host that stands for it.
+    /// Another WebSocket of the venue: at its own address, or at the same path of the host that replaces it.
     pub(super) fn elsewhere(&self, streams: &'static str) -> Uri {
         let own = Uri::from_static(streams);
         if self.streams == Uri::from_static(self.venue.rules().streams) {

@@ -123,7 +123,7 @@ impl Reader {
     }
 }
 
-/// What an account told.
+/// Counts of an account's messages.
 #[must_use]
 pub const fn account_counts(counters: &VenueCounters) -> Account {
     let VenueCounters { order_updates, executions, balances, positions, .. } = *counters;

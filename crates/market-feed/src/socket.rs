@@ -78,7 +78,7 @@ pub(super) async fn upgrade(uri: &Uri, wire: Wire, is_packed: bool) -> anyhow::R
         .with_context(|| format!("{uri}"))
 }
 
-/// What the venue is told of an error of its own (RFC 6455 section 7.4.1); `None` where there is nobody to tell.
+/// Close code for an error of the venue (RFC 6455 section 7.4.1); `None` if the connection is lost.
 pub(super) fn close_code(error: &tungstenite::Error) -> Option<CloseCode> {
     let fault = if let tungstenite::Error::Io(error) = error {
         error.get_ref().and_then(|inner| inner.downcast_ref::<Fault>())
@@ -98,6 +98,6 @@ pub(super) fn close_code(error: &tungstenite::Error) -> Option<CloseCode> {
         return Some(CloseCode::Invalid);
     }
     let is_lost = |error: &ProtocolError| *error == ProtocolError::ResetWithoutClosingHandshake;
-    let is_told = matches!(error, tungstenite::Error::Protocol(error) if !is_lost(error));
-    is_told.then_some(CloseCode::Protocol)
+    let is_reported = matches!(error, tungstenite::Error::Protocol(error) if !is_lost(error));
+    is_reported.then_some(CloseCode::Protocol)
 }

@@ -1,4 +1,4 @@
-//! What a feed shows to other threads beside the engine's own board.
+//! Status of a feed for other threads, in addition to the engine's own board.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::frame_timings::Times;
 use super::topics::Refusal;
 
-/// Waiters look again after this long even if nobody tells them.
+/// Waiters check again after this long, even without a notification.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Refusals that are kept for show.
@@ -46,7 +46,7 @@ impl FeedStatus {
     }
 }
 
-/// What a feed publishes. The feed's thread never waits for a reader: what is locked at the moment is told next time.
+/// What a feed publishes. Its thread never waits for a reader: a value that is locked is published next time.
 #[derive(Debug, Default)]
 pub(super) struct SharedStatus {
     status: Mutex<FeedStatus>,
@@ -77,7 +77,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells waiting threads that something signal, and costs nothing while nobody waits.
+/// Wakes waiting threads after a change; without waiters it costs one load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ChangeSignal(Arc<Waiters>);
 
@@ -97,7 +97,7 @@ impl ChangeSignal {
         }
     }
 
-    /// Waits until `is_so`, at most until `deadline`; tells whether it is so.
+    /// Waits until `is_so`, at most until `deadline`; returns whether it is so.
     pub(super) fn wait(&self, deadline: Instant, mut is_so: impl FnMut() -> bool) -> bool {
         let _waiting = Waiting::new(&self.0);
         let mut held = lock(&self.0.lock);
@@ -138,14 +138,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn case_m42_a_waiter_that_panics_is_gone_and_the_others_are_told() {
+    fn case_m42_a_waiter_that_panics_is_gone_and_the_others_are_woken() {
         let signal = ChangeSignal::default();
         let waiter = signal.clone();
         let panicked = std::thread::spawn(move || {
             waiter.wait(Instant::now() + Duration::from_secs(60), || panic!("as this test wants it"))
         });
         assert!(panicked.join().is_err());
-        assert_eq!(signal.0.count.load(SeqCst), 0, "nobody waits, and telling costs nothing again");
+        assert_eq!(signal.0.count.load(SeqCst), 0, "no waiter is counted");
         let is_so = Arc::new(AtomicUsize::new(0));
         let (waiter, seen) = (signal.clone(), Arc::clone(&is_so));
         let other = std::thread::spawn(move || {

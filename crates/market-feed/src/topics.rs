@@ -7,7 +7,7 @@ use serde_json::Value;
 use tt_venue::Venue;
 use tt_venue::rules::{Grouping, Rules, Topic, TopicKind};
 
-/// The id of requests for pings, which nobody waits for.
+/// The id of requests for pings, whose responses are not awaited.
 const PING_ID: u64 = 0;
 
 /// A venue's refusal.
@@ -19,7 +19,7 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// Topics that can be asked for beside the usual ones, and what they are called.
+/// Topics that can be requested in addition to the usual ones, and their names.
 const NAMES: [(TopicKind, &str); 8] = [
     (TopicKind::BestLevels, "best-levels"),
     (TopicKind::Ticker, "ticker"),
@@ -54,7 +54,7 @@ pub(super) fn symbols_max(venue: Venue, topics: usize) -> usize {
 #[derive(Debug)]
 pub(super) struct Requests {
     rules: &'static Rules,
-    /// What is asked for.
+    /// The requested topics.
     topics: Vec<&'static Topic>,
     depth: u32,
     answer_max: Duration,
@@ -89,7 +89,7 @@ impl Requests {
         Some(self.message(self.rules.request.subscribe, vec![text], 1))
     }
 
-    /// The requests after which the venue sends the whole book of `symbol` anew.
+    /// The requests after which the venue sends the whole book of `symbol` again.
     pub(super) fn resubscribe(&mut self, symbol: &str) -> Vec<String> {
         let Some(book) = self.rules.topic(TopicKind::Book) else { return Vec::new() };
         let symbols = [symbol.to_owned()];

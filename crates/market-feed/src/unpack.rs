@@ -32,7 +32,7 @@ const MASKED: u8 = 0x80;
 pub enum Fault {
     /// The head of the answer has no end within 16 KiB.
     Head,
-    /// The venue uses an extension, or a parameter of one, that nobody offered (RFC 6455 section 4.1).
+    /// The venue uses an extension, or a parameter of one, that was not offered (RFC 6455 section 4.1).
     Extension,
     /// A packed frame, or what a message is unpacked to, is longer than is taken.
     TooLong,

@@ -36,7 +36,7 @@ pub enum OrderUpdate {
     Cancel(Cancel),
 }
 
-/// The caller's ends of the gate's rings. Each can move to a thread of its own.
+/// The caller's ends of the gate's rings. Each can move to its own thread.
 #[derive(Debug)]
 pub struct Ports {
     /// Sends intents to the gate. The gate ends when this is dropped.

@@ -27,7 +27,7 @@ impl BufferedDelta {
 pub(crate) struct Backlog {
     kept: Vec<BufferedDelta>,
     levels: Vec<Level>,
-    /// What each delta tells of an order, where the book is told order by order.
+    /// The order that each delta concerns, in an order-by-order book.
     orders: Vec<Option<BookOrder>>,
 }
 
@@ -53,7 +53,7 @@ impl Backlog {
         fits
     }
 
-    /// Keeps what the last kept delta tells of an order.
+    /// Keeps the order of the last kept delta.
     pub(crate) fn keep_order(&mut self, order: Option<BookOrder>) {
         if self.orders.len() < self.orders.capacity() {
             self.orders.push(order);

@@ -69,17 +69,17 @@ impl TopOfBook {
     }
 }
 
-/// A quantity of zero is one that the venue does not tell, unless there is no price either.
+/// A quantity of zero is one that the venue does not send, unless there is no price either.
 fn ticker_level(px: u64, qty: u64) -> Option<BookLevel> {
     (px != 0 || qty != 0).then_some(BookLevel { px: Price(px as i64), qty: Qty(qty as i64) })
 }
 
-/// A quantity of zero stands for no level.
+/// A quantity of zero means no level.
 fn level(px: u64, qty: u64) -> Option<BookLevel> {
     (qty != 0).then_some(BookLevel { px: Price(px as i64), qty: Qty(qty as i64) })
 }
 
-/// The best [`DEPTH`] levels of both sides. Replaced whenever one of them changes; [`TopOfBook`] tells how a book that
+/// The best [`DEPTH`] levels of both sides. Replaced whenever one of them changes; [`TopOfBook`] shows how a book that
 /// is unchanged was verified since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
@@ -168,7 +168,7 @@ impl DepthUpdate<'_> {
 /// The venue's own best bid and offer and last price, which may be ahead of the book or behind it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TickerState {
-    /// The best bid; `None` where the side is empty. Its quantity is zero where the venue tells the price alone.
+    /// The best bid; `None` if the side is empty. Its quantity is zero if the venue sends the price alone.
     pub bid: Option<BookLevel>,
     /// The best offer, likewise.
     pub ask: Option<BookLevel>,
@@ -232,7 +232,7 @@ pub struct TradePrint {
 }
 
 impl TradePrint {
-    /// The side stands in the number's highest bit.
+    /// The side is the number's highest bit.
     const SELL: u64 = 1 << 63;
 
     fn to_words(self) -> [u64; 7] {
@@ -437,7 +437,7 @@ impl Board {
         self.mark.load(id.0 as usize).map(Mark::from_words).filter(|mark| mark.ts_recv.0 != 0)
     }
 
-    /// Index price, funding and open interest where the venue tells them by its ticker; `None` before the first of them.
+    /// Index price, funding and open interest if the venue sends them in its ticker; `None` before the first of them.
     #[must_use]
     pub fn contract(&self, id: InstrumentId) -> Option<Contract> {
         self.contract.load(id.0 as usize).map(Contract::from_words).filter(|contract| contract.ts_recv.0 != 0)

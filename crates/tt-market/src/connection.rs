@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use tt_model::Nanos;
 use tt_venue::Venue;
 
-/// One opened connection. It is never given out again, so that what still arrives from a closed one is told apart.
+/// One opened connection. It is never given out again, so that what still arrives from a closed one is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectionId {
     slot: u16,
@@ -64,7 +64,7 @@ impl Connections {
         }
     }
 
-    /// Where message `number` of an open connection stands after the one before it.
+    /// Order of message `number` of an open connection relative to the one before it.
     pub(crate) fn follow(&mut self, id: ConnectionId, number: u64) -> Continuity {
         let Some(slot) = self.slots.get_mut(usize::from(id.slot)) else { return Continuity::Next };
         let continuity = match slot.next_message {

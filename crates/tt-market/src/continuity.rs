@@ -1,4 +1,4 @@
-//! Where a delta stands relative to the book.
+//! Position of a delta in the sequence of its book.
 
 use tt_model::Nanos;
 use tt_venue::event::BookDelta;
@@ -37,10 +37,10 @@ pub(crate) const fn is_numbered(numbering: Numbering, delta: &BookDelta) -> bool
 }
 
 impl Continuity {
-    /// Where a delta stands after update `last_id`, which the venue made at `last_ts` (zero where nobody knows).
+    /// Position of a delta after update `last_id`, which the venue made at `last_ts` (zero if unknown).
     ///
     /// Where numbers may fall, an old number is no proof of an old update: only the very last one is a duplicate. A time
-    /// that falls is one: what came later was applied before it, and only a snapshot tells what the book is.
+    /// that falls is one: what came later was applied before it, and only a snapshot shows what the book is.
     #[inline]
     pub(crate) fn of(numbering: Numbering, last_id: u64, last_ts: Nanos, delta: &BookDelta) -> Self {
         let follows = match numbering {

@@ -61,7 +61,7 @@ venue_counters! {
     candles,
     /// Liquidations.
     liquidations,
-    /// Own executions, each once, however often it is told.
+    /// Own executions, each once, however often the venue sends it.
     executions,
     /// Own executions that came before.
     duplicate_executions,
@@ -89,11 +89,11 @@ venue_counters! {
     resyncs,
     /// Books that became valid.
     joins,
-    /// Books that the venue itself began anew: numbers that fell, with a snapshot or along an unbroken chain.
+    /// Books that the venue itself restarted: numbers that fell, with a snapshot or along an unbroken chain.
     epochs,
     /// Checksums that fitted.
     crc_matches,
-    /// Checksums that did not fit, those included that nobody relies on any more.
+    /// Checksums that did not fit, including those that the engine no longer relies on.
     crc_mismatches,
     /// Tickers that fitted the book at the same update id.
     oracle_matches,
@@ -106,7 +106,7 @@ venue_counters! {
     /// Prices too late for their candle.
     late_prices,
     /// Venue times more than [`CLOCKS_APART_MAX`] before or after the time of receipt: one of the two clocks is wrong, or
-    /// what is told is old. It counts all the same.
+    /// the message is old. The message counts like any other.
     clocks_apart,
     /// Venue time to receive time of the last frame that has both, nanoseconds, negative where clocks disagree.
     lag_ns,

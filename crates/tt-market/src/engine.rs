@@ -283,7 +283,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Says what one unit of an instrument's quantity is; one of the base asset unless told otherwise.
+    /// Says what one unit of an instrument's quantity is; one of the base asset by default.
     ///
     /// # Errors
     /// `BadInstrument` if there is no such instrument, `BadSize` if the unit's size is not positive.

@@ -5,7 +5,7 @@ use tt_model::{InstrumentId, Nanos, OrderSide};
 use tt_venue::Venue;
 use tt_venue::event::{Fill, OrderId};
 
-/// An own execution as the venue told it.
+/// An own execution as the venue sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FillState {
     /// The venue.
@@ -14,7 +14,7 @@ pub struct FillState {
     pub instrument: Option<InstrumentId>,
     /// The venue's identifier of the order.
     pub order_id: OrderId,
-    /// Bought or sold; `None` where the venue never told.
+    /// Bought or sold; `None` if the venue never sent it.
     pub side: Option<OrderSide>,
     /// What was executed, in the venue's units.
     pub fill: Fill,
@@ -35,7 +35,7 @@ impl FillState {
     }
 }
 
-/// Where an execution stands in the ring, with its hash: the ring is looked at only where the hash is the same.
+/// Slot of an execution in the ring, with its hash: the ring is looked at only where the hash is the same.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     hash: u32,
@@ -166,6 +166,6 @@ mod tests {
         let fee = Some(Decimal::new(-7, 2));
         let last = state(kept[99].0, kept[99].1);
         assert!(!fills.note(&FillState { fill: Fill { fee, ..last.fill }, ..last }));
-        assert_eq!(fills.iter().last().unwrap().fill.fee, fee, "told later");
+        assert_eq!(fills.iter().last().unwrap().fill.fee, fee, "sent later");
     }
 }

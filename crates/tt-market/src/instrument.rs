@@ -1,4 +1,4 @@
-//! One instrument: its sizes, its book and where that stands.
+//! One instrument: its sizes, its book and the state of that.
 
 use crate::board::{DEPTH, TopOfBook};
 use crate::book::Book;
@@ -15,12 +15,12 @@ use tt_venue::listing::ContractUnit;
 use tt_venue::rules::{JoinRule, Overlap, Rules};
 use tt_venue::{BookLevel, Symbol, Venue};
 
-/// What the engine must be told of an instrument.
+/// Description of an instrument for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstrumentSpec {
     /// The venue.
     pub venue: Venue,
-    /// The venue's symbol, as it stands in its frames.
+    /// The venue's symbol, as in its frames.
     pub symbol: Symbol,
     /// The price step.
     pub tick_size: Decimal,
@@ -33,7 +33,7 @@ pub struct InstrumentSpec {
     pub candles: CandleSource,
 }
 
-/// Where a book stands.
+/// State of a book.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum BookState {
     /// Not subscribed.
@@ -47,7 +47,7 @@ pub(crate) enum BookState {
     Live,
 }
 
-/// Where a request for a snapshot stands.
+/// State of a request for a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RequestState {
     /// None is wanted.
@@ -130,11 +130,11 @@ impl SeenTickers {
     }
 }
 
-/// Checksums that do not fit within [`FITS_TO_TRUST`] of each other before nobody relies on them any more.
+/// Checksums that do not fit within [`FITS_TO_TRUST`] of each other before the engine stops relying on them.
 const MISMATCHES_MAX: u32 = 5;
 /// Checksums in a row that must fit before they are relied on again.
 const FITS_TO_TRUST: u32 = 100;
-/// While nobody relies on them, one that does not fit still asks for a new book so often: the mistake may be ours.
+/// While the engine does not rely on them, one that does not fit still asks for a new book so often: the mistake may be ours.
 const RETRY_EVERY: Nanos = Nanos::from_secs(60);
 
 /// How far the venue's own checksum can be relied on: it has been wrong by itself before, for a symbol, for hours.
@@ -178,7 +178,7 @@ pub(crate) struct Instrument {
     pub(crate) last_event: Nanos,
     /// The same of the next subscription.
     pub(crate) join_overlap: Option<Overlap>,
-    /// Whether it is told order by order.
+    /// Whether it is an order-by-order book.
     pub(crate) follows_orders: bool,
     /// Whether the next message of the book is not buffered: the first one after a subscription ([`Overlap::Follows`]).
     pub(crate) skips_next: bool,
@@ -271,7 +271,7 @@ impl Instrument {
         self.spec.depth_max.or_else(least).unwrap_or(usize::MAX)
     }
 
-    /// Keeps a ticker until the book reaches its update id; whether the book stands there already.
+    /// Keeps a ticker until the book reaches its update id; returns whether the book has reached it already.
     #[inline]
     pub(crate) fn note_ticker(&mut self, ticker: SeenTicker) -> bool {
         self.tickers.push(ticker);
@@ -328,7 +328,7 @@ impl Instrument {
         let qty = match qty {
             Some(qty) if qty.mantissa == 0 => return Ok(None),
             Some(qty) => Some(self.quantity(qty)?),
-            // Some venues tell the price alone.
+            // Some venues send the price alone.
             None => Some(known.map_or(Qty(0), |level| level.qty)),
         };
         let px = match px {
@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checksum_that_nobody_believes_still_costs_a_book_once_a_minute() {
+    fn a_distrusted_checksum_still_costs_a_book_once_a_minute() {
         let mut trust = Trust::default();
         let at = |s: u64| Nanos::from_secs(1_000 + s);
         assert!((0..5).all(|s| trust.note(false, at(s))));

@@ -1,4 +1,4 @@
-//! Orders that rest in the books which are told order by order: their levels' sums, and their rank in each.
+//! Orders of order-by-order books: their levels' sums, and their rank in each.
 
 use crate::BookSide;
 use crate::drop_reason::DropReason;
@@ -99,7 +99,7 @@ impl L3Books {
         Ok(())
     }
 
-    /// Where an order stands, and how much of it.
+    /// Place and quantity of an order.
     pub(crate) fn find(&self, book: u32, id: &OrderId) -> Option<(Place, i64)> {
         let order = self.orders.get(self.order(book, id)?);
         Some((order.at, order.qty))

@@ -15,7 +15,7 @@ struct Listing {
 pub(crate) struct Listings([Listing; Venue::COUNT]);
 
 impl Listings {
-    /// The number of the venue's list that came last, or is coming. What is told of bears it from then on.
+    /// The number of the venue's list that came last, or is coming. Entries that arrive from then on have it.
     #[inline]
     pub(crate) const fn number(&self, venue: Venue) -> u32 {
         self.0[venue as usize].number

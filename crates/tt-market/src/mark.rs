@@ -65,7 +65,7 @@ impl Mark {
     }
 }
 
-/// What a venue tells of a contract apart from its mark price, each value as it was last told.
+/// Values of a contract that a venue sends apart from its mark price, each as it last was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contract {
     /// The index price in quote currency.
@@ -76,7 +76,7 @@ pub struct Contract {
     pub funding_rate: Option<Decimal>,
     /// Contracts that are open, in the venue's unit of quantity.
     pub open_interest: Option<Decimal>,
-    /// When the next funding is paid, Unix epoch; zero where nobody told.
+    /// Time of the next funding, Unix epoch; zero if unknown.
     pub ts_next_funding: Nanos,
     /// When the last of it was received, Unix epoch.
     pub ts_recv: Nanos,
@@ -112,9 +112,9 @@ impl Contract {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PositionOrigin {
     pub(crate) leg: PositionLeg,
-    /// Whether the venue told it; else the caller set it.
+    /// Whether the venue reported it; otherwise the caller set it.
     pub(crate) is_reported: bool,
-    /// The venue's list of all positions during which, or since which, it was last told of.
+    /// The venue's list of all positions during which, or since which, it was last reported.
     pub(crate) listing: u32,
 }
 
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_told_stays_unknown() {
+    fn values_never_sent_stay_unknown() {
         let funding_rate = Some(Decimal::new(-125, 6));
         let contract = Contract { funding_rate, ts_recv: Nanos(9), ..Contract::default() };
         assert_eq!(Contract::from_words(contract.to_words()), contract);

@@ -7,7 +7,7 @@ use tt_model::{Decimal, InstrumentId, Nanos, OrderSide};
 use tt_venue::Venue;
 use tt_venue::event::{Coverage, OrderId, OrderStatus, OrderUpdate};
 
-/// An own order as the venue last told.
+/// An own order as the venue last reported it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderState {
     /// The venue.
@@ -16,7 +16,7 @@ pub struct OrderState {
     pub order_id: OrderId,
     /// The instrument; `None` where the venue never named it.
     pub instrument: Option<InstrumentId>,
-    /// Buy or sell; `None` where the venue never told.
+    /// Buy or sell; `None` if the venue never sent it.
     pub side: Option<OrderSide>,
     /// The state.
     pub status: OrderStatus,
@@ -28,7 +28,7 @@ pub struct OrderState {
     pub filled_qty: Decimal,
     /// The venue's time of the last update, Unix epoch.
     pub ts_event: Nanos,
-    /// The venue's list of all open orders during which, or since which, the order was last told of.
+    /// The venue's list of all open orders during which, or since which, the order was last reported.
     pub(crate) listing: u32,
 }
 

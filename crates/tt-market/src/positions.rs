@@ -58,7 +58,7 @@ impl Positions {
         before
     }
 
-    /// The link of the instrument's chain at which `slot` stands, or belongs.
+    /// The link of the instrument's chain at which `slot` is, or belongs.
     fn link_before(&mut self, instrument: InstrumentId, slot: usize) -> &mut u32 {
         let mut at = NONE;
         let mut next = self.first[instrument.0 as usize];

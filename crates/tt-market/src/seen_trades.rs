@@ -5,7 +5,7 @@ use tt_model::Nanos;
 /// Trades that are remembered: a venue repeats at most fifty to a new subscription.
 const TRADES: usize = 64;
 
-/// Where a trade stands among those before it.
+/// Order of a trade relative to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TradeOrder {
     /// It is the newest.
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeated_and_late_trades_are_told_apart() {
+    fn distinguishes_repeated_and_late_trades() {
         let mut seen = SeenTrades::default();
         for (id, ts, order) in [
             (10, 100, TradeOrder::Next),

@@ -8,7 +8,7 @@ use core::hash::Hasher;
 use tt_model::{Decimal, InstrumentId};
 use tt_venue::BookLevel;
 
-/// What stands before each value, so that one kind is never taken for another. A value that nobody has published is left
+/// Tag before each value, so that one kind is never taken for another. A value that was never published is left
 /// out: what a later version publishes besides leaves the hash of an older recording as it is.
 #[derive(Clone, Copy)]
 #[repr(u64)]

@@ -65,7 +65,7 @@ mod tests {
     use tt_model::InstrumentId;
     use tt_venue::{Symbol, Venue};
 
-    /// Venues name instruments by what stands first, in the middle, or last.
+    /// Venues distinguish instruments by the first, middle or last characters.
     #[test]
     fn symbols_that_differ_anywhere_lie_apart() {
         const SYMBOLS: u32 = 1_000;

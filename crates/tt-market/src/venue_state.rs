@@ -1,4 +1,4 @@
-//! What a venue tells ready-made, as published: its own candles and its last liquidation.
+//! State that a venue computes itself, as published: its own candles and its last liquidation.
 
 use tt_model::{Decimal, Nanos};
 use tt_venue::event::{AggressorSide, Liquidation, VenueCandle};

@@ -90,7 +90,7 @@
 //! - The exposure includes an accepted intent at once, in the same evaluation.
 //! - Arithmetic is exact, on integers; price times quantity has 128 bits.
 //! - Two checks store orders: a client id of an accepted order is rejected for the time of [`Gate::set_id_window`]
-//!   (`DUP_ID`), and an order that would match an open order of its own account is rejected until a [`Fill`] or
+//!   (`DUP_ID`), and an order that would match an open order of the same account is rejected until a [`Fill`] or
 //!   [`Cancel`] ends that order (`SELF_MATCH`). [`Capacity`] bounds both tables; an order that does not fit is rejected
 //!   and counted. [`Gate::evaluate_profile`] with [`Limits::PLAIN`] neither reads nor fills these tables.
 //! - A cancel only reduces risk: it is rejected only for an unknown or unpermitted instrument and counts against no rate.

@@ -15,7 +15,7 @@ pub use buffer::EventBuffer;
 pub use order_id::OrderId;
 pub use prices::{AggressorSide, Liquidation, MarkPrice, Ticker, Trade, VenueCandle};
 
-/// One parsed frame. What it lists stands in the [`EventBuffer`] that was parsed into.
+/// One parsed frame. Its lists are in the [`EventBuffer`] that it was parsed into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The venue's best bid and offer, numbered by its book.
@@ -34,7 +34,7 @@ pub enum Event {
     BookDelta(BookDelta),
     /// All levels of a book.
     BookSnapshot(BookSnapshot),
-    /// Orders of a book that is told order by order, in [`EventBuffer::book_orders`].
+    /// Orders of an order-by-order book, in [`EventBuffer::book_orders`].
     BookOrders(BookOrders),
     /// A mark price and funding rate.
     MarkPrice(MarkPrice),
@@ -43,7 +43,7 @@ pub enum Event {
     /// Anything else of the account: [`EventBuffer::executions`], [`EventBuffer::balances`],
     /// [`EventBuffer::positions`], and [`EventBuffer::order_updates`] among them.
     Account,
-    /// The state of several orders that depend on each other; each of them is told of by itself.
+    /// The state of several orders that depend on each other; each of them also has its own update.
     OrderList(OrderList),
     /// Something that changes no market state.
     Control(Control),
@@ -56,7 +56,7 @@ pub enum Control {
     Accepted,
     /// The venue knows now whose connection this is.
     LoggedIn,
-    /// The account's stream has ended, because nobody renewed the login.
+    /// The account's stream has ended, because the login was not renewed.
     LoginExpired,
     /// A sign of life.
     Heartbeat,

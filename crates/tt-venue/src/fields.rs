@@ -121,7 +121,7 @@ pub(crate) fn rfc3339(object: &impl Keyed, key: &[u8]) -> Result<Nanos, ParseErr
 }
 
 /// As [`rfc3339`], zero where it is untold.
-pub(crate) fn told_rfc3339(object: &impl Keyed, key: &[u8]) -> Result<Nanos, ParseError> {
+pub(crate) fn optional_rfc3339(object: &impl Keyed, key: &[u8]) -> Result<Nanos, ParseError> {
     optional(object, key).map_or(Ok(Nanos(0)), |raw| time::from_rfc3339(json::text(raw)?))
 }
 

@@ -50,19 +50,19 @@ async fn outcome(name: &str, issuer: &Issuer, years: [i32; 2], trusted: &Issuer)
 async fn case_m48_a_certificate_of_another_host_out_of_date_or_of_a_stranger_is_refused() {
     let (ours, stranger) = (authority("ours"), authority("a stranger"));
     assert_eq!(outcome("localhost", &ours, [2020, 2120], &ours).await, Ok(()));
-    for (name, issuer, years, told) in [
+    for (name, issuer, years, expected) in [
         ("another.example", &ours, [2020, 2120], "not valid for name"),
         ("localhost", &ours, [2020, 2021], "expired"),
         ("localhost", &ours, [2119, 2120], "not valid yet"),
         ("localhost", &stranger, [2020, 2120], "UnknownIssuer"),
     ] {
         let refused = outcome(name, issuer, years, &ours).await.unwrap_err();
-        assert!(refused.contains(told), "{told}: {refused}");
+        assert!(refused.contains(expected), "{expected}: {refused}");
     }
 }
 
 #[tokio::test]
-async fn case_m48_the_shipped_roots_know_nobody_of_this_machine() {
+async fn case_m48_the_shipped_roots_do_not_trust_this_machine() {
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();

@@ -34,14 +34,14 @@ pub(super) fn shown(connection: &ClientConnection) -> Finding {
 
 /// Why there is no TLS with `host`.
 pub(super) fn refused(error: &anyhow::Error, host: &str) -> Finding {
-    let told = format!("{error:#}");
+    let message = format!("{error:#}");
     match error.chain().find_map(|cause| cause.downcast_ref::<io::Error>()).and_then(of_tls) {
         Some(Error::InvalidCertificate(reason)) => Finding::failed(why(reason, host), advice(reason)),
         Some(Error::InvalidMessage(_)) => {
-            Finding::failed(told, "whatever listens there speaks no TLS: look at scheme and port of the address")
+            Finding::failed(message, "whatever listens there speaks no TLS: look at scheme and port of the address")
         }
         Some(_) | None => Finding::failed(
-            told,
+            message,
             "the other end and truetick have no TLS in common (1.2 and 1.3 are spoken), or a proxy is between",
         ),
     }
@@ -60,7 +60,7 @@ fn why(reason: &CertificateError, host: &str) -> String {
     } else if is_foreign(reason) {
         format!("the certificate is not for {host}: {reason}")
     } else if *reason == CertificateError::UnknownIssuer {
-        format!("the certificate of {host} is by nobody who is trusted")
+        format!("the certificate of {host} has no trusted issuer")
     } else {
         format!("the certificate of {host} is refused: {reason}")
     }

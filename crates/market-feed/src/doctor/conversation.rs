@@ -95,9 +95,9 @@ async fn subscribe(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit
         wait(report, visit, feed.timing.answer_max, |visit| visit.is_answered() || !visit.refusals.is_empty());
     let finding = match answered.await {
         Err(ended) => {
-            let told = format!("no answer to the request for {}", visit.unanswered());
+            let summary = format!("no answer to the request for {}", visit.unanswered());
             let advice = "the venue is silent, or acknowledges in another form than our rules say: see what did arrive";
-            amiss(report, ended, Finding::failed(told, advice))
+            amiss(report, ended, Finding::failed(summary, advice))
         }
         Ok(()) if visit.refusals.is_empty() => {
             let rules = feed.venue.rules();
@@ -105,7 +105,7 @@ async fn subscribe(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit
             Finding::ok(format!("{} topics of {} acknowledged", rules.default_topics().count(), symbols.join(", ")))
         }
         Ok(()) => {
-            let told: Vec<String> = visit
+            let summary: Vec<String> = visit
                 .refusals
                 .iter()
                 .map(|refusal| format!("{} refused: {}", refusal.subject, refusal.reason))
@@ -116,7 +116,7 @@ async fn subscribe(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit
             } else {
                 format!("is the symbol traded? Depths that can be asked for: {depths:?} (--depth)")
             };
-            Finding::failed(told.join("; "), advice)
+            Finding::failed(summary.join("; "), advice)
         }
     };
     Ok(report.end(Step::Subscribe, of, &finding)?)
@@ -140,13 +140,13 @@ async fn snapshot(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit<
         Err(ended) => {
             let missing = visit.followed.iter().filter(|book| !is_there(visit, book));
             let missing: Vec<&str> = missing.map(|book| book.symbol.as_str()).collect();
-            let told = format!("no first levels of {}{}", missing.join(", "), silence(visit));
+            let summary = format!("no first levels of {}{}", missing.join(", "), silence(visit));
             let late = match &visit.not_fetched {
                 Some(reason) => Finding::failed(
-                    format!("{told}; the snapshot by REST: {reason}"),
+                    format!("{summary}; the snapshot by REST: {reason}"),
                     "is the REST address right (--rest-url)? 429 or 418: too much was asked from this address, wait",
                 ),
-                None => Finding::failed(told, "a market that is closed? Take a busier symbol"),
+                None => Finding::failed(summary, "a market that is closed? Take a busier symbol"),
             };
             amiss(report, ended, late)
         }
@@ -171,17 +171,17 @@ async fn updates(
     let enough = |visit: &Visit<'_>| visit.followed.iter().all(|book| book.updates >= updates_min);
     let waited = wait(report, visit, UPDATES_MAX, enough).await;
     let counted: Vec<String> = visit.followed.iter().map(|book| format!("{} {}", book.updates, book.symbol)).collect();
-    let told = counted.join(", ");
+    let summary = counted.join(", ");
     let finding = match waited {
-        Ok(()) => Finding::ok(told),
+        Ok(()) => Finding::ok(summary),
         Err(ended) => {
-            let told = format!("{told} of {updates_min} each{}", silence(visit));
+            let summary = format!("{summary} of {updates_min} each{}", silence(visit));
             let advice = if silence(visit).is_empty() {
                 "a quiet market? Take a busier symbol, or fewer: --updates N"
             } else {
                 "the venue fell silent without a word: a half-open connection, or it wants a sign of life that our rules do not know"
             };
-            amiss(report, ended, Finding::failed(told, advice))
+            amiss(report, ended, Finding::failed(summary, advice))
         }
     };
     let kinds: serde_json::Map<_, _> =
@@ -191,7 +191,7 @@ async fn updates(
     Ok(report.end(Step::Updates, of, &finding)?)
 }
 
-/// Whether a best bid and offer of its own numbering comes with the book.
+/// Whether a separately numbered best bid and offer comes with the book.
 fn has_oracle(rules: &Rules) -> bool {
     matches!(rules.numbering, Numbering::Range | Numbering::Previous)
         && rules.default_topics().any(|topic| topic.kind == TopicKind::BestLevels)
@@ -202,8 +202,8 @@ async fn prove(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit<'_>
     let rules = feed.venue.rules();
     report.begin(Step::Proof, of);
     if !rules.is_provable() {
-        let told = "none: the venue offers nothing to prove a book with; the gate refuses on it by default";
-        report.end(Step::Proof, of, &Finding::ok(told))?;
+        let summary = "none: the venue offers nothing to prove a book with; the gate refuses on it by default";
+        report.end(Step::Proof, of, &Finding::ok(summary))?;
         return Ok(());
     }
     let board = visit.engine().board();
@@ -215,39 +215,39 @@ async fn prove(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit<'_>
     let waited = wait(report, visit, PROOF_MAX, is_proved).await;
     let counters = visit.counters();
     let contradicted = counters.dropped(DropReason::OracleMismatch);
-    let mut told = Vec::new();
+    let mut summary = Vec::new();
     if matches!(rules.checksum, Checksum::Levels(checksum) if checksum.is_always_sent)
         || counters.crc_matches + counters.crc_mismatches > 0
     {
-        told.push(format!("crc: {} fitted, {} did not", counters.crc_matches, counters.crc_mismatches));
+        summary.push(format!("crc: {} fitted, {} did not", counters.crc_matches, counters.crc_mismatches));
     }
     if rules.numbering != Numbering::None {
-        told.push(format!("sequence: {} followed, {} gaps", counters.sequence_matches, counters.gaps));
+        summary.push(format!("sequence: {} followed, {} gaps", counters.sequence_matches, counters.gaps));
     }
     if has_oracle(rules) {
-        told.push(format!("oracle: {} fitted, {contradicted} did not", counters.oracle_matches));
+        summary.push(format!("oracle: {} fitted, {contradicted} did not", counters.oracle_matches));
     }
     let shown: Vec<String> = visit
         .followed
         .iter()
         .map(|book| format!("{} {}", book.symbol, proof(book).map_or("none", Proof::name)))
         .collect();
-    let told = format!("{}; {}", shown.join(", "), told.join("; "));
+    let summary = format!("{}; {}", shown.join(", "), summary.join("; "));
     let is_unproved = visit.followed.iter().any(|book| !proof(book).is_some_and(Proof::is_verified));
     let finding = if counters.crc_mismatches > 0 {
         let checksum = visit.observations.dropped.get(&DropReason::ChecksumMismatch);
-        let finding = Finding::failed(told, PROOF_ADVICE);
+        let finding = Finding::failed(summary, PROOF_ADVICE);
         checksum.map_or_else(|| Finding::failed("", ""), |odd| finding.excerpt("does not fit", &odd.first))
     } else if counters.gaps > 0 {
         let frame = visit.observations.gap.clone().unwrap_or_default();
-        Finding::failed(told, PROOF_ADVICE).excerpt("after a gap", &frame)
+        Finding::failed(summary, PROOF_ADVICE).excerpt("after a gap", &frame)
     } else if contradicted > 0 || is_unproved {
         match waited {
-            Err(ended) => amiss(report, ended, Finding::failed(told, PROOF_ADVICE)),
-            Ok(()) => Finding::failed(told, PROOF_ADVICE),
+            Err(ended) => amiss(report, ended, Finding::failed(summary, PROOF_ADVICE)),
+            Ok(()) => Finding::failed(summary, PROOF_ADVICE),
         }
     } else {
-        Finding::ok(told)
+        Finding::ok(summary)
     };
     let finding = finding
         .fact("crc_matches", counters.crc_matches)
@@ -261,7 +261,7 @@ async fn prove(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit<'_>
 }
 
 const PROOF_ADVICE: &str = "a line that loses, or a rule of the venue that has changed: record it (`truetick record`) and look \
-     closer (`truetick audit`); the engine itself calls such a book stale and asks for it anew";
+     closer (`truetick audit`); the engine itself calls such a book stale and requests it again";
 
 async fn keep_alive(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit<'_>) -> anyhow::Result<()> {
     let of = feed.venue.name();
@@ -288,8 +288,12 @@ async fn keep_alive(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visi
     let finding = match answered {
         Ok(()) => Finding::ok(format!("{name} answered in {ms:.1} ms")).fact("round_trip_ms", ms),
         Err(ended) => {
-            let told = format!("{name} was not answered within {ms:.0} ms{}", silence(visit));
-            amiss(report, ended, Finding::failed(told, "the venue's way to keep a connection alive may have changed"))
+            let summary = format!("{name} was not answered within {ms:.0} ms{}", silence(visit));
+            amiss(
+                report,
+                ended,
+                Finding::failed(summary, "the venue's way to keep a connection alive may have changed"),
+            )
         }
     };
     report.end(Step::KeepAlive, of, &finding.fact("pings_of_the_venue", visit.observations.pings))?;
@@ -305,11 +309,11 @@ fn lag(sorted_ns: &[i64], clock_is_right: bool) -> Finding {
         return Finding::skipped("says nothing while the clocks disagree");
     }
     let ms = |ns: i64| format!("{:.1} ms", ns as f64 / 1e6);
-    let told = format!("p50 {}, p99 {}, most {} of {} frames", ms(p50), ms(p99), ms(max), sorted_ns.len());
+    let summary = format!("p50 {}, p99 {}, most {} of {} frames", ms(p50), ms(p99), ms(max), sorted_ns.len());
     let finding = if p50 > LAG_MAX_NS {
-        Finding::failed(told, "what arrives is old: a slow line, a proxy that buffers, or a clock that runs ahead")
+        Finding::failed(summary, "what arrives is old: a slow line, a proxy that buffers, or a clock that runs ahead")
     } else {
-        Finding::ok(told)
+        Finding::ok(summary)
     };
     finding.fact("p50_ns", p50).fact("p99_ns", p99).fact("max_ns", max).fact("frames", sorted_ns.len())
 }
@@ -323,15 +327,16 @@ fn frames(report: &mut Report<'_>, feed: &FeedConfig, visit: &Visit<'_>) -> anyh
     let unread: u64 = misread().map(|(_, odd)| odd.count).sum();
     let general: u64 = seen.general.values().map(|odd| odd.count).sum();
     let unknown: Vec<&str> = seen.unknown.keys().map(String::as_str).collect();
-    let mut told = vec![format!("{} frames, {unread} of them not read", seen.frames)];
+    let mut summary = vec![format!("{} frames, {unread} of them not read", seen.frames)];
     if general > 0 {
-        told.push(format!("{general} by the slower path, since their keys stand in another order than we expect"));
+        summary.push(format!("{general} by the slower path, since their keys stand in another order than we expect"));
     }
     if !unknown.is_empty() {
-        told.push(format!("keys that nobody documented: {}", unknown.join(", ")));
+        summary.push(format!("keys that are not documented: {}", unknown.join(", ")));
     }
     let advice = "the venue's format has changed: an issue with these excerpts, or a recording, mends the parser";
-    let mut finding = if unread > 0 { Finding::failed(told.join("; "), advice) } else { Finding::ok(told.join("; ")) };
+    let mut finding =
+        if unread > 0 { Finding::failed(summary.join("; "), advice) } else { Finding::ok(summary.join("; ")) };
     for (fault, odd) in misread() {
         finding = finding.excerpt(&format!("{} x {}", odd.count, fault.name()), &odd.first);
     }

@@ -87,7 +87,7 @@ async fn login(report: &mut Report<'_>, feed: &FeedConfig, clock: Clock) -> anyh
             "are key, secret and passphrase this venue's, may the key read, may it be used from this address, and is this machine's clock right?",
         ),
         Ok(Err(LoginError::Unreached(reason))) => {
-            Finding::failed(reason, "the account's stream is at an address of its own, which may be out of reach alone")
+            Finding::failed(reason, "the account's stream has another address, which may be unreachable alone")
         }
         Err(_) => Finding::failed("no answer in time", "the venue is slow, or silent to strangers: try again"),
     };
@@ -190,10 +190,11 @@ async fn upgrade<'a>(
         }
     };
     let extensions = response.headers().get(header::SEC_WEBSOCKET_EXTENSIONS).and_then(|value| value.to_str().ok());
-    let told = extensions.map_or("a WebSocket, not compressed".to_owned(), |agreed| format!("a WebSocket, {agreed}"));
+    let summary =
+        extensions.map_or("a WebSocket, not compressed".to_owned(), |agreed| format!("a WebSocket, {agreed}"));
     let visit = Visit::new(feed, listings, socket, clock);
     let finding = match &visit {
-        Ok(_) => Finding::ok(told).fact("extensions", extensions),
+        Ok(_) => Finding::ok(summary).fact("extensions", extensions),
         Err(error) => Finding::failed(format!("{error:#}"), "fewer symbols, or others"),
     };
     report.end(Step::Upgrade, &of, &finding)?;
@@ -201,7 +202,7 @@ async fn upgrade<'a>(
 }
 
 fn not_upgraded(error: &anyhow::Error) -> Finding {
-    let told = format!("{error:#}");
+    let summary = format!("{error:#}");
     match error.downcast_ref::<tungstenite::Error>() {
         Some(tungstenite::Error::Http(answer)) => {
             let advice = match answer.status() {
@@ -215,11 +216,11 @@ fn not_upgraded(error: &anyhow::Error) -> Finding {
                 _ => "the venue has no WebSocket at this path: look at the address",
             };
             let body = answer.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
-            let finding = Finding::failed(told, advice);
+            let finding = Finding::failed(summary, advice);
             if body.is_empty() { finding } else { finding.excerpt("answer", &body) }
         }
         Some(_) | None => {
-            Finding::failed(told, "a proxy that knows no WebSocket? Look at the path of the address, too")
+            Finding::failed(summary, "a proxy that knows no WebSocket? Look at the path of the address, too")
         }
     }
 }

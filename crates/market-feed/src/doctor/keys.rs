@@ -39,7 +39,7 @@ mod tests {
         ] {
             let text = String::from_utf8_lossy(&std::fs::read(folder.join(file)).unwrap()).into_owned();
             let mut frames = 0;
-            // What the client sent stands behind an arrow.
+            // Text that the client sent follows an arrow.
             for line in text.lines().filter(|line| !line.contains("<-")) {
                 let Some(frame) = line.find('{').and_then(|at| serde_json::from_str(&line[at..]).ok()) else {
                     continue;

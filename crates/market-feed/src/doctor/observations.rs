@@ -27,7 +27,7 @@ pub(super) struct Observations {
     pub(super) frames: u64,
     /// Bytes of those.
     pub(super) bytes: u64,
-    /// Frames by what they tell.
+    /// Frames by their content.
     pub(super) kinds: BTreeMap<&'static str, u64>,
     /// Frames that were dropped.
     pub(super) dropped: BTreeMap<DropReason, Oddity>,
@@ -91,7 +91,7 @@ fn count<K: Ord>(odd: &mut BTreeMap<K, Oddity>, key: K, text: &str) {
     odd.entry(key).or_insert_with(|| Oddity { count: 0, first: text.to_owned() }).count += 1;
 }
 
-/// What a frame tells, by name.
+/// The content of a frame, by name.
 const fn kind(event: &Event) -> &'static str {
     match event {
         Event::BookTicker(_) => "best_levels",

@@ -24,13 +24,13 @@ impl Dated {
     }
 }
 
-/// A clock that runs ahead by more is wrong: a date has whole seconds, and stands in a cache for a moment.
+/// A clock that runs ahead by more is wrong: a date has whole seconds, and may be cached for a moment.
 const AHEAD_MAX_NS: i64 = 2_000_000_000;
 
-/// What cannot have happened before it was told, but seems to have by more than this, shows a clock that is behind.
+/// An event that seems to arrive more than this before it happened shows a clock that is behind.
 const BEHIND_MAX_NS: i64 = 20_000_000;
 
-/// Bounds of this machine's clock minus the venue's: a frame is not received before what it tells of has happened, and
+/// Bounds of this machine's clock minus the venue's: a frame is not received before its event has happened, and
 /// a `Date` lies between question and answer.
 pub(super) fn bounds(dated: Option<Dated>, lag_least_ns: Option<i64>) -> (Option<i64>, Option<i64>) {
     let second = Duration::from_secs(1).as_nanos() as i64;
@@ -44,7 +44,7 @@ pub(super) fn judge(least_ns: Option<i64>, most_ns: Option<i64>) -> Finding {
     let shown = |ns: i64| format!("{:+.1} ms", ns as f64 / 1e6);
     let advice = "set it by NTP (`timedatectl set-ntp true`, or chrony): ages and lags are wrong until then";
     let finding = match (least_ns, most_ns) {
-        (None, None) => return Finding::skipped("the venue told no time"),
+        (None, None) => return Finding::skipped("the venue sent no time"),
         (_, Some(most)) if most < -BEHIND_MAX_NS => {
             Finding::failed(format!("this machine's clock is behind the venue's by at least {}", shown(-most)), advice)
         }
@@ -82,16 +82,16 @@ mod tests {
     #[test]
     fn true_skew_lies_within_the_bounds() {
         for skew in [-5 * SECOND, -400_000_000, 0, 3, 700_000_000, 9 * SECOND] {
-            // Frames arrive 12 ms after what they tell of.
+            // Frames arrive 12 ms after their events.
             let (least, most) = bounds(dated(skew), Some(skew + 12_000_000));
             assert!(least.unwrap() <= skew && skew <= most.unwrap(), "{skew}: {least:?} {most:?}");
-            let told = format!("{:?}", judge(least, most));
+            let judged = format!("{:?}", judge(least, most));
             let expected = match skew {
                 ..0 => "is behind the venue's",
                 0..1_000_000_000 => "is between",
                 _ => "is ahead of the venue's",
             };
-            assert!(told.contains(expected), "{skew}: {told}");
+            assert!(judged.contains(expected), "{skew}: {judged}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! One connection to a venue with an engine of its own, followed until something has been seen.
+//! One connection to a venue with its own engine, followed until something has been observed.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -235,7 +235,7 @@ impl<'a> Visit<'a> {
             self.observations.lag(lag_ns);
         }
         match (applied, &read) {
-            // What is refused is told by its request.
+            // A rejection is reported with its request.
             (Err(DropReason::Rejected), _) => {}
             (Err(fault), _) => self.observations.drop(fault, text),
             (

@@ -161,7 +161,7 @@ impl Connection<'_> {
                 }
                 Some(renewed) = self.renewing.next(), if !self.renewing.is_empty() => {
                     if let Err(reason) = renewed {
-                        // The venue tells when the login has ended for it; that makes a new connection.
+                        // The venue reports that the login has ended; that makes a new connection.
                         tracing::warn!(venue = self.feed.config.venue.name(), reason, "market: the login is not renewed");
                     }
                     Ok(())
@@ -183,7 +183,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Tells the engine which books follow, before the venue knows: no update comes before the engine can take it.
+    /// Announces to the engine which books follow, before the venue knows: no update comes before the engine can take it.
     async fn follow_books(&mut self) -> Result<(), String> {
         let now = unix_now();
         let Some(books) = self.links.first().map(|link| link.id) else { return Ok(()) };

@@ -41,7 +41,7 @@ pub(super) struct Link {
     opened: Instant,
     liveness: Liveness,
     last_ping: Instant,
-    /// What the venue is told at the end, where it has broken the rules.
+    /// Close code for the venue, if it has broken the rules.
     close_code: Option<CloseCode>,
 }
 
@@ -99,7 +99,7 @@ impl Link {
         self.socket.send(Message::text(text)).await.map_err(|error| error.to_string())
     }
 
-    /// Takes an error of the WebSocket; what it comes to, in words.
+    /// Takes an error of the WebSocket, and returns it as text.
     pub(super) fn fail(&mut self, error: &tungstenite::Error) -> String {
         self.close_code = socket::close_code(error);
         error.to_string()

@@ -1,4 +1,4 @@
-//! The venue's list anew, where what it sends turns out to be finer than the steps that are known of an instrument.
+//! Requests the venue's list again if a frame has finer numbers than the known steps of an instrument.
 
 use std::future::Future;
 use std::pin::Pin;

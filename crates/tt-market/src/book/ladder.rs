@@ -399,7 +399,7 @@ impl Ladder {
     }
 }
 
-/// The window in which the page of `key` stands where the best page belongs.
+/// The window in which the page of `key` is the best page.
 fn base_for(key: i64) -> i64 {
     ((key >> 6) - BEST_AT) & !63
 }

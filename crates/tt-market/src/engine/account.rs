@@ -40,7 +40,7 @@ impl Engine {
         self.orders.apply(venue, instrument, update)
     }
 
-    /// An execution that comes late is one all the same.
+    /// A late execution counts like any other.
     #[inline(never)]
     fn note_update_fill(&mut self, venue: Venue, instrument: Option<InstrumentId>, update: &OrderUpdate, fill: &Fill) {
         let known = self.orders.get(venue, &update.order_id);
@@ -108,8 +108,8 @@ impl Engine {
         Ok(Applied::Account)
     }
 
-    /// Takes over what the message tells of an asset. A mere change is noted, and leaves what is held to the message
-    /// that tells all of it: venues send both, in either order.
+    /// Applies an asset's balance. A change without a total is noted, and the total is left to the message
+    /// that has it: venues send both, in either order.
     fn apply_balance(&mut self, venue: Venue, update: &Balance) -> Result<(), DropReason> {
         let known = self.balances.iter_mut().find(|(of, known)| *of == venue && known.asset == update.asset);
         let Some((_, known)) = known else {
@@ -190,13 +190,13 @@ impl Engine {
         self.fills.iter()
     }
 
-    /// What the account holds of an asset, as the venue last told.
+    /// The account's balance of an asset, as the venue last sent it.
     #[must_use]
     pub fn balance(&self, venue: Venue, asset: &tt_venue::Symbol) -> Option<&Balance> {
         self.balances.iter().find(|(of, balance)| *of == venue && balance.asset == *asset).map(|(_, balance)| balance)
     }
 
-    /// The position in slot `index`, as set or as the venue last told.
+    /// The position in slot `index`, as set or as the venue last sent it.
     #[must_use]
     pub fn position(&self, index: usize) -> Option<&Position> {
         self.positions.get(index)

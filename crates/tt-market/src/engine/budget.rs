@@ -1,4 +1,4 @@
-//! How often books may be synchronised anew, and when exactly.
+//! How often books may be synchronised again, and when.
 
 use tt_model::{Nanos, SplitMix64};
 use tt_venue::rules::ResyncBudget;

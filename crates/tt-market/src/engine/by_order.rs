@@ -1,4 +1,4 @@
-//! Books that are told order by order: what happens to orders becomes changed levels, which go the way of any other
+//! Order-by-order books: what happens to orders becomes changed levels, which go the way of any other
 //! book.
 
 use super::{AddError, Applied, BookUpdate, Engine};
@@ -372,7 +372,7 @@ impl Engine {
         Ok(list)
     }
 
-    /// A level as a frame would tell it, and the decimals of its price and quantity.
+    /// A level in the form of a frame, and the decimals of its price and quantity.
     pub(super) fn level_of(&self, index: usize, place: &Place) -> Result<(Level, (u8, u8)), DropReason> {
         let instrument = &self.instruments[index];
         let (px, qty) = (instrument.px.step(), instrument.qty.step());

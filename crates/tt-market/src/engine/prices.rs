@@ -82,7 +82,7 @@ impl Engine {
         for ticker in tickers {
             match self.apply_ticker(ts_recv, venue, ticker) {
                 Ok(id) => result = Ok(Applied::Ticker(id)),
-                // A list of all instruments names those that nobody follows.
+                // A list of all instruments names some that are not followed.
                 Err(reason) if matches!(result, Ok(Applied::Control)) || reason != DropReason::UnknownSymbol => {
                     result = Err(reason);
                 }

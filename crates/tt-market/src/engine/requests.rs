@@ -16,7 +16,7 @@ const FIRST_WAIT_MAX: Nanos = Nanos::from_millis(50);
 const RETRY_DOUBLINGS: u32 = 7;
 /// How long a snapshot may take before it is asked for again.
 const SNAPSHOT_WAIT: Nanos = Nanos::from_secs(30);
-/// How long a book may stay crossed, or locked where that cannot be, before it is synchronised anew.
+/// How long a book may stay crossed, or locked where that cannot be, before it is synchronised again.
 const CROSSED_MAX: Nanos = Nanos::from_millis(500);
 
 impl Engine {
@@ -202,7 +202,7 @@ impl Engine {
         self.queue_request(index);
     }
 
-    /// A frame of the connection was lost, and nobody knows whose it was.
+    /// A frame of the connection was lost, and its instrument is unknown.
     pub(super) fn lose_connection_books(&mut self, connection: ConnectionId, now: Nanos) {
         for index in 0..self.instruments.len() {
             if self.instruments[index].connection == Some(connection) {
@@ -239,7 +239,7 @@ impl Engine {
         }
         instrument.request = RequestState::Queued;
         let id = InstrumentId(index as u32);
-        // A closed and reopened subscription may still stand in the queue; each instrument stands there once.
+        // A closed and reopened subscription may still be queued; each instrument is queued once.
         if !self.requests.contains(&id) {
             self.requests.push_back(id);
         }
@@ -264,7 +264,7 @@ impl Engine {
         }
     }
 
-    /// Keeps a delta for the join. One that does not continue the kept ones begins anew: only a row without a gap helps.
+    /// Keeps a delta for the join. One that does not continue the kept ones replaces them: only a row without a gap helps.
     pub(super) fn keep_delta(
         &mut self,
         index: usize,

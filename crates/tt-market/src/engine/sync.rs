@@ -313,7 +313,7 @@ fn fill_book(
     Ok(())
 }
 
-/// Applies levels to both sides and tells whether one of the best may have changed.
+/// Applies levels to both sides; returns whether one of the best may have changed.
 #[inline]
 fn apply_levels(
     instrument: &mut Instrument,

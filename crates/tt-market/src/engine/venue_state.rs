@@ -1,4 +1,4 @@
-//! What venues tell ready-made: their own candles, and liquidations.
+//! State that venues compute themselves: their own candles, and liquidations.
 
 use super::{Applied, Engine};
 use crate::drop_reason::DropReason;

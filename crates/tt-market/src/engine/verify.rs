@@ -84,7 +84,7 @@ impl Engine {
             return match (instrument.trust.note(fits, change.ts_recv), fits) {
                 (true, true) => Ok(Proof::Crc),
                 (true, false) => Err(DropReason::ChecksumMismatch),
-                // Nobody can tell any more whose mistake it is.
+                // The cause is unknown by now.
                 (false, _) => Ok(Proof::Unverified),
             };
         }
@@ -127,7 +127,7 @@ impl Engine {
     }
 }
 
-/// Reads the best levels anew.
+/// Reads the best levels again.
 #[inline]
 fn refresh_top(instrument: &mut Instrument, slab: &mut PageSlab) -> Result<(), DropReason> {
     for side in [BookSide::Bid, BookSide::Ask] {

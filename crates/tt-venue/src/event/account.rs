@@ -21,7 +21,7 @@ pub struct OrderUpdate {
     pub qty: Option<Decimal>,
     /// The quantity executed up to now; `None` where the update leaves it out.
     pub filled_qty: Option<Decimal>,
-    /// The execution that the update tells of, if it does.
+    /// The execution in the update, if there is one.
     pub fill: Option<Fill>,
     /// The venue's time, Unix epoch.
     pub ts_event: Nanos,
@@ -75,7 +75,7 @@ impl OrderStatus {
     }
 }
 
-/// One execution that the venue tells of apart from the order's updates.
+/// One execution that the venue sends apart from the order's updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
     /// The instrument.
@@ -105,13 +105,13 @@ pub struct Execution {
 pub struct Balance {
     /// The asset.
     pub asset: Symbol,
-    /// All of it, what is locked included; may be negative on margin. `None` where the message tells only a change.
+    /// The whole balance, including the locked part; may be negative on margin. `None` if the message has only a change.
     pub total: Option<Decimal>,
     /// What is free to use; `None` where the message leaves it out.
     pub free: Option<Decimal>,
     /// What orders and withdrawals hold; `None` where the message leaves it out.
     pub locked: Option<Decimal>,
-    /// The change that the message tells of; `None` where it leaves it out.
+    /// The change in the message; `None` if the message has none.
     pub change: Option<Decimal>,
     /// The venue's time, Unix epoch.
     pub ts_event: Nanos,
@@ -149,7 +149,7 @@ pub struct OrderList {
     pub symbol: Symbol,
     /// The venue's number of the list.
     pub list_id: u64,
-    /// How many orders it has; each is told of by itself.
+    /// The number of its orders; each also has its own update.
     pub orders: u32,
     /// Whether the list can still change.
     pub status: OrderListStatus,
@@ -169,7 +169,7 @@ pub enum OrderListStatus {
     Rejected,
 }
 
-/// A position as the venue tells it.
+/// A position as the venue sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositionUpdate {
     /// The instrument.

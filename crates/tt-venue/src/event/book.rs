@@ -103,7 +103,7 @@ pub struct BookDelta {
     pub ts_event: Nanos,
 }
 
-/// What happened to the orders of a book that is told order by order; they stand in
+/// What happened to the orders of an order-by-order book; they are in
 /// [`EventBuffer::book_orders`](crate::event::EventBuffer::book_orders).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BookOrders {

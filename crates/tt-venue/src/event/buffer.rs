@@ -109,7 +109,7 @@ impl EventBuffer {
         self.lists.as_ref().map_or(&[], |lists| &lists.book_orders)
     }
 
-    /// What the last parsed frame's trade did to the book that is told order by order.
+    /// Effect of the last parsed frame's trade on an order-by-order book.
     #[inline]
     #[must_use]
     pub fn taken_order(&self) -> Option<&BookOrders> {

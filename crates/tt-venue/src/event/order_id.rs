@@ -10,7 +10,7 @@ pub struct OrderId(Symbol);
 
 /// Marks a UUID where the length of a text would stand.
 const UUID: u64 = 0x40 << 56;
-/// Marks an order that waits for its condition, beside what stands there otherwise.
+/// Marks an order that waits for its condition, in addition to its usual type.
 const CONDITIONAL: u64 = 0x80 << 56;
 /// Where the hyphens of a UUID stand.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];

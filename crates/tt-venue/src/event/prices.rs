@@ -3,7 +3,7 @@
 use crate::symbol::Symbol;
 use tt_model::{Decimal, Nanos};
 
-/// What a venue's ticker tells, or the part of it that changed: what is `None` stays as it was.
+/// A venue's ticker, or the part of it that changed: a value of `None` stays as it was.
 ///
 /// A side of the book that has become empty has a quantity of zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

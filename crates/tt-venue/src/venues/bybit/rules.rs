@@ -52,7 +52,7 @@ pub(crate) static LINEAR: Rules = Rules {
     join: JoinRule::Socket,
     numbering: Numbering::RangeFromOne,
     checksum: Checksum::None,
-    // Contracts before their market opens, and books that begin anew, are matched by auction.
+    // Contracts before their market opens, and restarted books, are matched by auction.
     may_lock: true,
     keep_alive: KeepAlive { ping: Some((r#"{"op":"ping"}"#, Nanos::from_secs(20))), enable: None, pong: None },
     // Each ping is answered.

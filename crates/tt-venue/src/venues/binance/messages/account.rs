@@ -50,7 +50,7 @@ pub(super) fn event(kind: &[u8], object: &Object<'_>, buffer: &mut EventBuffer) 
     }
 }
 
-/// `TRADE_LITE`: what is executed, before the order's own update tells the rest.
+/// `TRADE_LITE`: an execution, sent before the order's own update.
 pub(super) fn execution(object: &impl Keyed) -> Result<Execution, ParseError> {
     Ok(Execution {
         symbol: symbol(object)?,
@@ -173,7 +173,7 @@ fn order_status(text: &[u8]) -> Result<OrderStatus, ParseError> {
     })
 }
 
-/// An order that waits for its condition. Once that is met, an order with a number of its own is placed.
+/// An order that waits for its condition. Once that is met, an order with another number is placed.
 pub(super) fn conditional_order(object: &impl Keyed, ts_event: Nanos) -> Result<OrderUpdate, ParseError> {
     let order_id = object.need(b"aid")?;
     json::bare_u64(order_id)?;

@@ -178,7 +178,7 @@ pub(super) fn mark_price(object: &impl Keyed) -> Result<MarkPrice, ParseError> {
     Ok(MarkPrice {
         symbol: symbol(object)?,
         mark_px: json::quoted_unsigned(object.need(b"p")?)?,
-        // COIN-M tells it apart from the mark price.
+        // COIN-M sends it apart from the mark price.
         index_px: object.get(b"i").map_or(Ok(Decimal::default()), json::quoted_unsigned)?,
         funding_rate,
         ts_next_funding: if next_funding == b"0" { Nanos(0) } else { time(next_funding)? },

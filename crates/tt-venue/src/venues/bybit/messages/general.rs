@@ -89,7 +89,7 @@ fn order_book(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Par
     Ok(book(is_delta, symbol, update_id, levels, ts_event))
 }
 
-/// A book whose numbers begin anew is a whole one, whatever it is called: the service was restarted.
+/// A book whose numbers start again is a whole one, whatever its type says: the service was restarted.
 #[inline]
 pub(super) fn book(is_delta: bool, symbol: Symbol, update_id: u64, levels: Levels, ts_event: Nanos) -> Event {
     if is_delta && update_id != 1 {

@@ -64,7 +64,7 @@ fn lists(
     fields::each(events, |event| fields::each(event.need(name)?, &mut each))
 }
 
-/// A message tells of one book.
+/// A message concerns one book.
 fn book(events: &[u8], last_id: u64, ts_event: Nanos, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
     let mut elements = Elements::parse(events)?;
     let event = Object::parse(elements.need()?)?;

@@ -68,7 +68,7 @@ fn updates(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Levels> 
     Some(levels)
 }
 
-/// Keeps the levels of one side, and tells whether there were others.
+/// Keeps the levels of one side; returns whether there were others.
 #[inline(always)]
 fn updates_of(
     cursor: &mut Cursor<'_>,

@@ -71,7 +71,7 @@ fn lists<'a>(cursor: &mut Cursor<'a>, name: &[u8], mut each: impl FnMut(&mut Cur
     })
 }
 
-/// Own orders; a message that tells of positions is left to the general path.
+/// Own orders; a message with positions is left to the general path.
 fn user(cursor: &mut Cursor<'_>, ts_event: Nanos, buffer: &mut EventBuffer) -> Option<Event> {
     cursor.list(|cursor| {
         cursor.literal(b"{")?;

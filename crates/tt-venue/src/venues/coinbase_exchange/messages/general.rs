@@ -184,7 +184,7 @@ pub(crate) fn parse_snapshot(body: &[u8], buffer: &mut EventBuffer) -> Result<Bo
         last_id: json::bare_u64(object.need(b"sequence")?)?,
         checksum: None,
         levels: Levels::default(),
-        ts_event: fields::told_rfc3339(&object, b"time")?,
+        ts_event: fields::optional_rfc3339(&object, b"time")?,
     })
 }
 

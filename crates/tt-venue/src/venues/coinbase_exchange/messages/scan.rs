@@ -76,7 +76,7 @@ fn changes(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Levels> 
     Some(levels)
 }
 
-/// Keeps the changes of one side, and tells whether there were others.
+/// Keeps the changes of one side; returns whether there were others.
 #[inline(always)]
 fn changes_of(
     cursor: &mut Cursor<'_>,
@@ -164,7 +164,7 @@ fn trade<'a>(cursor: &mut Cursor<'a>) -> Option<(Trade, &'a [u8], u64)> {
     Some((Trade { symbol, trade_id, px, qty, aggressor, in_market: true, ts_event }, maker, number))
 }
 
-/// What the trade did to the book that is told order by order.
+/// Effect of the trade on an order-by-order book.
 fn take(trade: &Trade, maker: &[u8], number: u64, buffer: &mut EventBuffer) -> Option<()> {
     let Trade { symbol, qty, ts_event, .. } = *trade;
     buffer.take_order(BookOrders { symbol, is_snapshot: false, number, checksum: None, ts_event }).ok()?;

@@ -61,7 +61,7 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
     }
 }
 
-/// The answer to a request, which may tell of an own order.
+/// The response to a request, which may contain an own order.
 fn answer(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
     if outer.get(b"error").is_some() {
         return Err(ParseError::Rejected);

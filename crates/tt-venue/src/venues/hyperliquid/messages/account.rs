@@ -30,7 +30,7 @@ pub(super) fn order(object: &impl Keyed, order: &impl Keyed) -> Result<OrderUpda
     let (qty, left) = (fields::amount(order, b"origSz")?, fields::amount(order, b"sz")?);
     let is_partly_filled = fields::difference(qty, left).is_ok_and(|filled| filled.mantissa != 0);
     let status = status(fields::text(object, b"status")?, is_partly_filled)?;
-    // A filled order may be told with the quantity that it had before.
+    // A filled order may have the quantity that it had before.
     let filled_qty = if status == OrderStatus::Filled { qty } else { fields::difference(qty, left)? };
     let order_id = order.need(b"oid")?;
     json::bare_u64(order_id)?;

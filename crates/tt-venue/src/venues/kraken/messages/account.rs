@@ -9,7 +9,7 @@ use crate::symbol::Symbol;
 
 const SIDES: [&[u8]; 2] = [b"buy", b"sell"];
 
-/// `executions`. The snapshot lists all open orders: what it leaves out ended while nobody listened.
+/// `executions`. The snapshot lists all open orders: one that is missing ended before the subscription.
 pub(super) fn executions(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
     fields::each(outer.need(b"data")?, |object| take_execution(object, buffer))?;
     executed(fields::text(outer, b"type")?, buffer)
@@ -115,6 +115,6 @@ pub(super) fn balance(object: &impl Keyed) -> Result<Balance, ParseError> {
         free: None,
         locked: None,
         change: fields::optional_number(object, b"amount")?,
-        ts_event: fields::told_rfc3339(object, b"timestamp")?,
+        ts_event: fields::optional_rfc3339(object, b"timestamp")?,
     })
 }

@@ -40,7 +40,7 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
         }
         b"level3" => level3(&outer, buffer),
         b"ohlc" => {
-            let ts_event = fields::told_rfc3339(&outer, b"timestamp")?;
+            let ts_event = fields::optional_rfc3339(&outer, b"timestamp")?;
             json::each(outer.need(b"data")?, |object| buffer.push_candle(candle(object, ts_event)?))?;
             Ok(Event::Candles)
         }
@@ -112,7 +112,7 @@ pub(super) fn book_orders(kind: &[u8], object: &impl Keyed) -> Result<BookOrders
         },
         number: 0,
         checksum: Some(checksum),
-        ts_event: fields::told_rfc3339(object, b"timestamp")?,
+        ts_event: fields::optional_rfc3339(object, b"timestamp")?,
     })
 }
 

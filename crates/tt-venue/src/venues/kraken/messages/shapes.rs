@@ -28,11 +28,11 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option
     let mut envelope = cursor.head(ENVELOPE, b"data")?;
     let event = match fields::text(&envelope, b"channel").ok()? {
         b"ohlc" => {
-            let ts_event = fields::told_rfc3339(&envelope, b"timestamp").ok()?;
+            let ts_event = fields::optional_rfc3339(&envelope, b"timestamp").ok()?;
             cursor.list(|cursor| buffer.push_candle(general::candle(&cursor.object(CANDLE)?, ts_event).ok()?).ok())?;
             // A time that follows the candles is not theirs yet.
             cursor.tail(&mut envelope)?;
-            (fields::told_rfc3339(&envelope, b"timestamp") == Ok(ts_event)).then_some(())?;
+            (fields::optional_rfc3339(&envelope, b"timestamp") == Ok(ts_event)).then_some(())?;
             cursor.end()?;
             return Some(Event::Candles);
         }

@@ -137,7 +137,7 @@ pub(super) fn position(object: &impl Keyed) -> Result<PositionUpdate, ParseError
         b"short" => PositionLeg::Short,
         _ => return Err(ParseError::WrongType),
     };
-    // The short one of two has no sign of its own.
+    // The short one of two has no sign.
     let is_short = leg == PositionLeg::Short && qty.mantissa > 0;
     Ok(PositionUpdate {
         symbol: fields::symbol(object, b"instId")?,
