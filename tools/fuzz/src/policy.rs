@@ -73,11 +73,33 @@ pub fn run(data: &[u8]) {
     for _ in 0..choices.byte() % 8 {
         add(&mut choices, &mut policy, &mut lists);
     }
+    table(&policy);
     for _ in 0..64 {
         if choices.is_spent() {
             break;
         }
         decide(&mut choices, &policy, &lists);
+    }
+}
+
+/// The effective table has every address once, in order, and denies none that the policy allows.
+fn table(policy: &PeerPolicy) {
+    assert!(policy.rules().iter().all(|rule| !rule.to_string().is_empty()));
+    let stretches: Vec<_> = policy.effective().collect();
+    for is_ipv4 in [true, false] {
+        let mut next = Some(0_u128);
+        for stretch in stretches.iter().filter(|stretch| stretch.first.is_ipv4() == is_ipv4) {
+            let [first, last] =
+                [stretch.first, stretch.last].map(|ip| u128::from_str_radix(&bits_of(ip), 2).expect("bits"));
+            assert!(next == Some(first) && first <= last && stretch.last.is_ipv4() == is_ipv4, "{stretch:?}");
+            let most = if is_ipv4 { u128::from(u32::MAX) } else { u128::MAX };
+            next = (last < most).then(|| last + 1);
+            for ip in [stretch.first, stretch.last] {
+                let is_denied = matches!(policy.decide_ip(ip, Ownership::Foreign), PeerDecision::Denied(_));
+                assert!(is_denied || stretch.decision == PeerDecision::Allowed, "{ip}: {stretch:?}");
+            }
+        }
+        assert_eq!(next, None, "the table ends before the last address");
     }
 }
 
