@@ -27,7 +27,7 @@ impl Relayed {
     fn new(listen: &str) -> Self {
         let flags =
             ["--listen", listen, "--allow-peer", "127.0.0.0/8", "--allow-peer", "::1/128", "--http", "127.0.0.1:0"];
-        let server = Server::start(&flags);
+        let server = Server::start(&[&flags[..], &["--icmp-indications", "always"]].concat());
         let mut client = Client::new(server.listen[0], USER, PASSWORD);
         let relayed = client.allocate().unwrap();
         let peer = UdpSocket::bind(SocketAddr::new(relayed.ip(), 0)).unwrap();
