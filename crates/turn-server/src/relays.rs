@@ -10,7 +10,7 @@ use tt_turn::Server;
 use tt_turn::relay::{RelayAddress, RelayDemand, RelayId};
 
 use crate::config::RelayIp;
-use crate::ready::Ready;
+use crate::ready::{Ready, ReadyQueue};
 use crate::section::PortRange;
 
 /// Quarantine of a socket between two allocations: late datagrams of the first never reach the second.
@@ -119,7 +119,7 @@ impl Relays {
     ///
     /// Binds the socket on first use and adds it to `ready`, since it may have received datagrams already. If that fails,
     /// the error is counted and the key has no socket.
-    pub(crate) fn df_key(&mut self, id: RelayId, ready: &mut VecDeque<Ready>) -> u64 {
+    pub(crate) fn df_key(&mut self, id: RelayId, ready: &mut ReadyQueue) -> u64 {
         let key = relay_key(id) | DF_KEYS;
         if let Some(Some(relay)) = self.slots.get_mut(id.0 as usize)
             && relay.df_socket.is_none()
@@ -127,7 +127,7 @@ impl Relays {
             match relay.socket.unfragmented() {
                 Ok(socket) => {
                     relay.df_socket = Some(socket);
-                    ready.push_back(Ready::first(key));
+                    ready.push(Ready::first(key));
                 }
                 Err(error) => self.counts.record(&error),
             }
@@ -346,7 +346,7 @@ pub(crate) const fn relay_of(key: u64) -> Option<RelayId> {
 }
 
 const RELAY_KEYS: u64 = 1 << 32;
-const DF_KEYS: u64 = 1 << 33;
+pub(crate) const DF_KEYS: u64 = 1 << 33;
 
 /// Binds a socket to an unpredictable port of `ports`.
 fn bind_random(ip: IpAddr, ports: PortRange) -> io::Result<UdpSocket> {

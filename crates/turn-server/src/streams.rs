@@ -427,11 +427,11 @@ pub(crate) enum StreamKey {
 const STREAM_KEYS: u64 = 1 << 62;
 const STREAM_LISTENERS: u64 = 1 << 61;
 
-const fn listener_key(index: u32) -> u64 {
+pub(crate) const fn listener_key(index: u32) -> u64 {
     STREAM_KEYS | STREAM_LISTENERS | index as u64
 }
 
-const fn connection_key(slot: u32) -> u64 {
+pub(crate) const fn connection_key(slot: u32) -> u64 {
     STREAM_KEYS | slot as u64
 }
 

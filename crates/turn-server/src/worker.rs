@@ -4,7 +4,6 @@ mod hand_off;
 mod icmp;
 mod round;
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +20,7 @@ use tt_turn::{Counters, Server};
 use crate::commands::WorkerCommand;
 use crate::counters::{WorkerCounters, WorkerStatus, add_engine};
 use crate::event_log::EventLog;
-use crate::ready::Ready;
+use crate::ready::{Ready, ReadyQueue, Side};
 use crate::relays::{Relays, relay_of};
 use crate::streams::{MESSAGE_LEN_MAX, Streams, stream_of};
 pub(crate) use hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
@@ -72,7 +71,7 @@ pub(crate) struct Worker {
     parts: Parts,
     inbox: Inbox,
     outbox: Outbox,
-    ready: VecDeque<Ready>,
+    ready: ReadyQueue,
     icmp: IcmpInbox,
     /// Relays with ICMP errors to be read.
     faulted: Vec<RelayId>,
@@ -97,7 +96,8 @@ impl Worker {
     /// Creates a worker that continues the `counts` of the one before it.
     pub(crate) fn new(parts: Parts, counts: WorkerCounters) -> Self {
         // The poller does not report datagrams that arrived before the sockets were added.
-        let ready = (0..parts.listeners.len() as u64).map(Ready::first).collect();
+        let mut ready = ReadyQueue::default();
+        (0..parts.listeners.len() as u64).for_each(|key| ready.push(Ready::first(key)));
         Self {
             before: counts.engine,
             handled: 0,
@@ -183,7 +183,7 @@ impl Worker {
         let Parts { relays, streams, server, poller, .. } = &mut self.parts;
         relays.maintain_pool(now, server, poller, &mut self.inbox);
         for key in streams.run_timers(now, server) {
-            self.ready.push_back(Ready::first(key));
+            self.ready.push(Ready::first(key));
         }
         if self.is_dirty && now >= self.publish_at {
             let Parts { status, server, .. } = &self.parts;
@@ -216,34 +216,27 @@ impl Worker {
         } else {
             Some(Duration::ZERO)
         };
-        let left = self.ready.len();
-        let ready = &mut self.ready;
         match self.parts.poller.wait(timeout) {
-            Ok(keys) => {
-                for &key in keys {
-                    // A socket that is still in the queue may become ready again.
-                    if !ready.iter().take(left).any(|waiting| waiting.key == key) {
-                        ready.push_back(Ready::first(key));
-                    }
-                }
-            }
+            Ok(keys) => keys.iter().for_each(|key| self.ready.push(Ready::first(*key))),
             Err(error) => self.counts.receive_faults.record(IoFault::of(&error)),
         }
         self.faulted.extend(self.parts.poller.faulted().iter().filter_map(|key| relay_of(*key)));
     }
 
-    /// Reads from the ready sockets in turn until all are drained or the round is full.
+    /// Reads from the ready sockets in turn until all are drained or the round is full, those of clients first.
     fn fill(&mut self, now: Nanos) {
-        while self.inbox.room() > 0
-            && let Some(mut turn) = self.ready.pop_front()
+        let mut client_turns = 0;
+        while let Some((side, room)) = self.ready.next_side(self.inbox.room(), client_turns)
+            && let Some(mut turn) = self.ready.pop(side)
         {
+            client_turns += usize::from(side == Side::Clients);
             if let Some(key) = stream_of(turn.key) {
                 let Parts { streams, server, poller, .. } = &mut self.parts;
                 let (progress, messages) = streams.take_turn(now, key, server, poller, &mut self.inbox);
                 self.counts.received += messages;
                 self.is_dirty = true;
                 if progress == Progress::More {
-                    self.ready.push_back(turn);
+                    self.ready.push(turn);
                 }
                 continue;
             }
@@ -252,20 +245,20 @@ impl Worker {
                 None => self.parts.listeners.get(turn.key as usize),
             };
             let Some(socket) = socket else { continue };
-            let want = turn.want.min(self.inbox.room());
+            let want = turn.want.min(room);
             match self.inbox.receive(socket, turn.key, want) {
                 Ok(received) => {
                     self.counts.received += received.count as u64;
                     self.counts.kernel_lost += received.lost;
                     if !received.drained {
                         turn.want = (turn.want * 2).min(READ_MAX);
-                        self.ready.push_back(turn);
+                        self.ready.push(turn);
                     }
                 }
                 // Datagrams behind the error are still queued; the other sockets are read first.
                 Err(error) => {
                     self.counts.receive_faults.record(IoFault::of(&error));
-                    self.ready.push_back(turn);
+                    self.ready.push(turn);
                     return;
                 }
             }

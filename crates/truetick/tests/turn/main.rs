@@ -11,6 +11,7 @@ mod operators;
 mod packets;
 mod relay;
 mod server;
+mod spray;
 mod strangers;
 mod stream_client;
 mod streams;

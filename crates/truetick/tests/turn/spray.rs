@@ -1,0 +1,92 @@
+//! Senders without a permission that spray every relay port: the cost of a datagram and the wait of a client do not grow
+//! with the number of relay sockets.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use testkit::turn_client::Client;
+
+use crate::server::{PASSWORD, Server, USER};
+use crate::wire::{self, Writer};
+
+/// Datagrams of each of the two senders.
+const SPRAYED: usize = 150_000;
+const SENDERS: usize = 2;
+/// Schedule of the Binding requests.
+const EVERY: Duration = Duration::from_millis(5);
+
+struct Cost {
+    user_us_per_datagram: f64,
+    binding_p50: Duration,
+}
+
+/// User CPU time of a process, in units of 10 ms (proc_pid_stat(5), field 14).
+fn user_time(process: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    Duration::from_millis(10 * fields.split(' ').nth(11).unwrap().parse::<u64>().unwrap())
+}
+
+fn spray(relays: &[SocketAddr]) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for relay in relays.iter().cycle().take(SPRAYED) {
+        socket.send_to(&[0; 32], relay).unwrap();
+    }
+}
+
+/// Sends a Binding request every 5 ms until `is_over`, and returns how long each answer took; 500 ms if there was none.
+fn probe(server: SocketAddr, is_over: &AtomicBool) -> Vec<Duration> {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server).unwrap();
+    let (mut bytes, mut waits, mut number) = ([0; 1_500], Vec::new(), 0u64);
+    while !is_over.load(Ordering::Relaxed) {
+        number += 1;
+        let mut id = [7; 12];
+        id[4..].copy_from_slice(&number.to_be_bytes());
+        let sent = Instant::now();
+        socket.send(&Writer::new(wire::BINDING, 0, id).0).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        while socket.recv(&mut bytes).is_ok() && bytes[8..20] != id {}
+        waits.push(sent.elapsed());
+        let rest = EVERY.saturating_sub(sent.elapsed());
+        if rest > Duration::ZERO {
+            thread::park_timeout(rest);
+        }
+    }
+    waits
+}
+
+fn cost_with(relays: usize) -> Cost {
+    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "1"]);
+    let mut clients: Vec<_> = (0..relays).map(|_| Client::new(server.listen[0], USER, PASSWORD)).collect();
+    let relays: Vec<_> = clients.iter_mut().map(|client| client.allocate().unwrap()).collect();
+    let (before, is_over) = (user_time(server.id()), AtomicBool::new(false));
+    let mut waits = thread::scope(|scope| {
+        let probes = scope.spawn(|| probe(server.listen[0], &is_over));
+        let senders: Vec<_> = (0..SENDERS).map(|_| scope.spawn(|| spray(&relays))).collect();
+        senders.into_iter().for_each(|sender| sender.join().unwrap());
+        is_over.store(true, Ordering::Relaxed);
+        probes.join().unwrap()
+    });
+    let user = user_time(server.id()) - before;
+    waits.sort_unstable();
+    let farewell = server.stop();
+    // Each client sent a request without credentials and one with them.
+    let handled = farewell.received - 2 * relays.len() as u64 - waits.len() as u64;
+    Cost { user_us_per_datagram: user.as_secs_f64() * 1e6 / handled as f64, binding_p50: waits[waits.len() / 2] }
+}
+
+/// The bounds of the case: 1.2 times the user CPU of a datagram, 1.5 times the median wait of a Binding.
+#[test]
+fn six_thousand_relay_sockets_cost_a_datagram_what_fifty_cost() {
+    tt_net::raise_descriptor_limit().unwrap();
+    let (few, many) = (cost_with(50), cost_with(6_000));
+    for (relays, cost) in [(50, &few), (6_000, &many)] {
+        println!("{relays} relays: {:.2} us of user CPU, Binding p50 {:?}", cost.user_us_per_datagram, cost.binding_p50);
+    }
+    let cpu = many.user_us_per_datagram / few.user_us_per_datagram;
+    let wait = many.binding_p50.as_secs_f64() / few.binding_p50.as_secs_f64();
+    assert!(cpu <= 1.2 && wait <= 1.5, "{cpu:.2} times the CPU, {wait:.2} times the wait");
+}
