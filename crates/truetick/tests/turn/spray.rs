@@ -84,7 +84,10 @@ fn six_thousand_relay_sockets_cost_a_datagram_what_fifty_cost() {
     tt_net::raise_descriptor_limit().unwrap();
     let (few, many) = (cost_with(50), cost_with(6_000));
     for (relays, cost) in [(50, &few), (6_000, &many)] {
-        println!("{relays} relays: {:.2} us of user CPU, Binding p50 {:?}", cost.user_us_per_datagram, cost.binding_p50);
+        println!(
+            "{relays} relays: {:.2} us of user CPU, Binding p50 {:?}",
+            cost.user_us_per_datagram, cost.binding_p50
+        );
     }
     let cpu = many.user_us_per_datagram / few.user_us_per_datagram;
     let wait = many.binding_p50.as_secs_f64() / few.binding_p50.as_secs_f64();
