@@ -39,6 +39,7 @@ mod credentials;
 mod event_log;
 mod launch;
 mod listeners;
+mod poll_key;
 mod ready;
 mod relays;
 mod running;

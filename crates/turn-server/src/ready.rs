@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::relays::{DF_KEYS, relay_of};
-use crate::streams::{StreamKey, stream_of};
+use crate::poll_key::{DF_KEYS, StreamKey, relay_of, stream_of};
 
 /// Initial `recvmmsg` batch of one socket.
 const READ_FIRST: usize = 4;
@@ -142,8 +141,7 @@ mod tests {
     use tt_turn::relay::RelayId;
 
     use super::*;
-    use crate::relays::relay_key;
-    use crate::streams::{connection_key, listener_key};
+    use crate::poll_key::{connection_key, listener_key, relay_key};
 
     fn popped(queue: &mut ReadyQueue, side: Side) -> Vec<u64> {
         std::iter::from_fn(|| queue.pop(side)).map(|turn| turn.key).collect()

@@ -10,6 +10,7 @@ use tt_turn::Server;
 use tt_turn::relay::{RelayAddress, RelayDemand, RelayId};
 
 use crate::config::RelayIp;
+use crate::poll_key::{DF_KEYS, relay_key, relay_of};
 use crate::ready::{Ready, ReadyQueue};
 use crate::section::PortRange;
 
@@ -334,19 +335,6 @@ impl Relays {
         Some(RelayAddress { bound, external: SocketAddr::new(self.plan.ips[relay.ip].external, bound.port()) })
     }
 }
-
-/// Returns the poll key of a relay socket. Listeners have smaller keys.
-pub(crate) const fn relay_key(id: RelayId) -> u64 {
-    RELAY_KEYS | id.0 as u64
-}
-
-/// Returns the relay of a poll key, or `None` for a listener.
-pub(crate) const fn relay_of(key: u64) -> Option<RelayId> {
-    if key & RELAY_KEYS == 0 { None } else { Some(RelayId(key as u32)) }
-}
-
-const RELAY_KEYS: u64 = 1 << 32;
-pub(crate) const DF_KEYS: u64 = 1 << 33;
 
 /// Binds a socket to an unpredictable port of `ports`.
 fn bind_random(ip: IpAddr, ports: PortRange) -> io::Result<UdpSocket> {

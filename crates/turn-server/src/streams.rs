@@ -13,6 +13,7 @@ use tt_net::stream::{Connection, Progress, Scratch, Security, StreamListener, St
 use tt_net::{Datagram, Inbox, IoFault, Poller};
 use tt_turn::Server;
 
+use crate::poll_key::{StreamKey, connection_key, listener_key};
 use crate::section::StreamLimits;
 
 pub use certificates::CertificateFiles;
@@ -412,34 +413,5 @@ impl Streams {
         self.counts.half_open -= u64::from(was_half_open);
         self.counts.open_tls -= u64::from(entry.flow.transport == Transport::Tls);
         self.vacant.push(slot);
-    }
-}
-
-/// A poll key of a listener or connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StreamKey {
-    /// The listener of this index.
-    Listener(u32),
-    /// The connection in this slot.
-    Connection(u32),
-}
-
-const STREAM_KEYS: u64 = 1 << 62;
-const STREAM_LISTENERS: u64 = 1 << 61;
-
-pub(crate) const fn listener_key(index: u32) -> u64 {
-    STREAM_KEYS | STREAM_LISTENERS | index as u64
-}
-
-pub(crate) const fn connection_key(slot: u32) -> u64 {
-    STREAM_KEYS | slot as u64
-}
-
-/// Returns the listener or connection of a poll key, or `None` for a UDP socket.
-pub(crate) const fn stream_of(key: u64) -> Option<StreamKey> {
-    match (key & STREAM_KEYS != 0, key & STREAM_LISTENERS != 0) {
-        (true, true) => Some(StreamKey::Listener(key as u32)),
-        (true, false) => Some(StreamKey::Connection(key as u32)),
-        (false, _) => None,
     }
 }

@@ -20,9 +20,10 @@ use tt_turn::{Counters, Server};
 use crate::commands::WorkerCommand;
 use crate::counters::{WorkerCounters, WorkerStatus, add_engine};
 use crate::event_log::EventLog;
+use crate::poll_key::{relay_of, stream_of};
 use crate::ready::{Ready, ReadyQueue, Side};
-use crate::relays::{Relays, relay_of};
-use crate::streams::{MESSAGE_LEN_MAX, Streams, stream_of};
+use crate::relays::Relays;
+use crate::streams::{MESSAGE_LEN_MAX, Streams};
 pub(crate) use hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
 use round::listener_of;
 

@@ -10,7 +10,7 @@ use tt_sync::spsc::{Consumer, Producer, ring};
 use tt_turn::WorkerId;
 use tt_turn::relay::RelayId;
 
-use crate::relays::relay_key;
+use crate::poll_key::relay_key;
 
 /// Payload bytes of a ring slot: a cache line less the ring's own eight bytes.
 const SLOT_LEN: usize = 56;

@@ -10,8 +10,8 @@ use tt_turn::{Fragmentation, Output, WorkerId};
 use super::hand_off::{HandOff, Target, WorkerLinks};
 use super::{HEAD_LEN_MAX, Parts, Worker};
 use crate::counters::WorkerCounters;
-use crate::relays::{relay_key, relay_of};
-use crate::streams::{Sent, stream_of};
+use crate::poll_key::{relay_key, relay_of, stream_of};
+use crate::streams::Sent;
 
 /// The longest padding of ChannelData on a stream.
 const ZEROS: [u8; 3] = [0; 3];

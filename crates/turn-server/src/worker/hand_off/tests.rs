@@ -2,7 +2,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 
 use super::*;
-use crate::relays::relay_of;
+use crate::poll_key::relay_of;
 
 fn pair() -> (WorkerLinks, InboundRings) {
     let (new_rings, arrivals) = sync_channel(1);

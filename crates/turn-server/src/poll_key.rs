@@ -1,0 +1,48 @@
+//! Keys under which the poller reports sockets.
+
+use tt_turn::relay::RelayId;
+
+/// Returns the poll key of a relay socket. Listeners have smaller keys.
+pub(crate) const fn relay_key(id: RelayId) -> u64 {
+    RELAY_KEYS | id.0 as u64
+}
+
+/// Returns the relay of a poll key, or `None` for a listener.
+pub(crate) const fn relay_of(key: u64) -> Option<RelayId> {
+    if key & RELAY_KEYS == 0 { None } else { Some(RelayId(key as u32)) }
+}
+
+const RELAY_KEYS: u64 = 1 << 32;
+/// Set in the key of a relay's second socket, which sends with a DF bit of 1.
+pub(crate) const DF_KEYS: u64 = 1 << 33;
+
+/// A poll key of a listener or connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamKey {
+    /// The listener of this index.
+    Listener(u32),
+    /// The connection in this slot.
+    Connection(u32),
+}
+
+const STREAM_KEYS: u64 = 1 << 62;
+const STREAM_LISTENERS: u64 = 1 << 61;
+
+/// Returns the poll key of the stream listener of this index.
+pub(crate) const fn listener_key(index: u32) -> u64 {
+    STREAM_KEYS | STREAM_LISTENERS | index as u64
+}
+
+/// Returns the poll key of the connection in this slot.
+pub(crate) const fn connection_key(slot: u32) -> u64 {
+    STREAM_KEYS | slot as u64
+}
+
+/// Returns the listener or connection of a poll key, or `None` for a UDP socket.
+pub(crate) const fn stream_of(key: u64) -> Option<StreamKey> {
+    match (key & STREAM_KEYS != 0, key & STREAM_LISTENERS != 0) {
+        (true, true) => Some(StreamKey::Listener(key as u32)),
+        (true, false) => Some(StreamKey::Connection(key as u32)),
+        (false, _) => None,
+    }
+}
