@@ -9,6 +9,7 @@ use crate::error::ErrorCode;
 use crate::flow::{FlowEntry, FlowKey, Flows};
 use crate::message::TransactionId;
 use crate::relay::RelayId;
+use crate::shared::Meter;
 use crate::slab::{List, Slab};
 use crate::wheel::Wheel;
 
@@ -22,8 +23,7 @@ pub(crate) struct Allocation {
     pub(crate) user: UserId,
     /// The user's place in the quota table.
     pub(crate) quota_key: u64,
-    /// The user's index in the bandwidth meters, or [`NO_INDEX`] if there is no limit.
-    pub(crate) meter: u32,
+    pub(crate) meter: Meter,
     /// The transaction of the Allocate that created it: a retransmission gets the same response (RFC 8489 section
     /// 6.3.1).
     pub(crate) transaction_id: TransactionId,

@@ -69,8 +69,14 @@ drop_reasons! {
     IcmpType = "icmp_type";
     /// An ICMP error for a client that has not shown that it knows the ICMP attribute.
     IcmpClient = "icmp_client";
-    /// The user's bandwidth is used up.
+    /// The user's bytes per second are used up.
     UserBandwidth = "user_bandwidth";
+    /// The user's packets per second are used up.
+    UserPackets = "user_packets";
+    /// The allocation's bytes per second are used up.
+    AllocationBandwidth = "allocation_bandwidth";
+    /// The bytes per second of all users together are used up.
+    TotalBandwidth = "total_bandwidth";
     /// A packet from a peer that does not fit a Data indication.
     TooLarge = "too_large";
     /// The caller's buffer is too small for the response.

@@ -11,13 +11,14 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use tt_model::Nanos;
 
+use crate::drop_reason::DropReason;
 use crate::flow::{FlowKey, bits_v6, canonical};
 use crate::output::WorkerId;
 use crate::rejection::RejectReason;
 use crate::relay::RelayId;
 use crate::slab::NO_INDEX;
 use budget::{Budgets, ExcessBudget, source_key};
-use meter::Meters;
+use meter::{Meters, empty_at, wire_len};
 use registry::{Adjusted, Registry, fold};
 
 /// A response of at most so many times its request needs no budget: QUIC's bound for addresses that have not been
@@ -31,10 +32,19 @@ pub struct Quotas {
     pub allocations_per_user: u32,
     /// Live allocations and reserved ports of all users; one more is rejected with 486.
     pub allocations_total: u32,
-    /// Payload bytes per second of all allocations of one user, both directions together; `u64::MAX` is unlimited.
+    /// Relayed bytes per second of all allocations of one user, both directions together; `u64::MAX` is unlimited.
     ///
-    /// After an idle second, one second's worth may pass at once. Excess payloads are dropped.
+    /// Bytes are those on the wire where the datagram leaves: IP header (20 or 40 bytes), UDP header (8), and to the
+    /// client also the ChannelData header or the Data indication. A stream counts as if it were UDP. A datagram between
+    /// two allocations of this server counts for both. After an idle second, one second's worth may pass at once.
+    /// Excess datagrams are dropped.
     pub bytes_per_second_per_user: u64,
+    /// Relayed packets per second of all allocations of one user, both directions together; `u64::MAX` is unlimited.
+    pub packets_per_second_per_user: u64,
+    /// The same bytes per second of one allocation; `u64::MAX` is unlimited.
+    pub bytes_per_second_per_allocation: u64,
+    /// The same bytes per second of all users together; `u64::MAX` is unlimited.
+    pub bytes_per_second_total: u64,
     /// Bytes by which unauthenticated error responses over UDP exceed three times their requests, to all sources.
     /// Within it sources have no limit.
     pub error_excess: Budget,
@@ -54,6 +64,9 @@ impl Default for Quotas {
             allocations_per_user: u32::MAX,
             allocations_total: u32::MAX,
             bytes_per_second_per_user: u64::MAX,
+            packets_per_second_per_user: u64::MAX,
+            bytes_per_second_per_allocation: u64::MAX,
+            bytes_per_second_total: u64::MAX,
             error_excess: Budget { per_second: 1 << 20, burst: 1 << 20 },
             error_excess_per_source: Budget { per_second: 64 << 10, burst: 256 << 10 },
             binding_replies: Budget::UNLIMITED,
@@ -78,6 +91,22 @@ impl RelayEnd {
 
     const fn of_bits(bits: u64) -> Self {
         Self { worker: WorkerId(bits as u16), relay: RelayId((bits >> 16) as u32) }
+    }
+}
+
+/// An allocation's part in the traffic quotas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meter {
+    /// The user's index in the meters, or [`NO_INDEX`] if nothing limits traffic.
+    user: u32,
+    /// When the allocation's own bucket is full.
+    full_at: Nanos,
+}
+
+impl Meter {
+    /// Returns the meter of a new allocation, whose bucket is empty.
+    pub(crate) const fn new(user: u32, now: Nanos) -> Self {
+        Self { user, full_at: empty_at(now) }
     }
 }
 
@@ -114,7 +143,7 @@ impl Shared {
             // An allocation has one of each family at most.
             relayed: Registry::new(allocations.saturating_mul(2)),
             tokens: Registry::new(allocations.div_ceil(2)),
-            meters: Meters::new(quotas.bytes_per_second_per_user, allocations),
+            meters: Meters::new(&quotas, allocations),
             error_excess: ExcessBudget::new(quotas.error_excess, quotas.error_excess_per_source),
             binding_replies: Budgets::new(quotas.binding_replies),
             token_guesses: Budgets::new(quotas.token_guesses),
@@ -199,10 +228,23 @@ impl Shared {
         self.meters.place(user)
     }
 
-    /// Takes a payload from the bandwidth of the user with this meter; returns `false` if it is used up.
+    /// Takes a datagram to `to`, with `len` bytes after its UDP header, from the quotas of the meter's allocation, of
+    /// its user and of the process; from all or from none.
+    ///
+    /// # Errors
+    /// The quota that is used up.
     #[inline]
-    pub(crate) fn spend_bandwidth(&self, meter: u32, now: Nanos, bytes: usize) -> bool {
-        meter == NO_INDEX || self.meters.spend(meter, now, bytes)
+    pub(crate) fn spend_traffic(
+        &self,
+        meter: &mut Meter,
+        now: Nanos,
+        to: SocketAddr,
+        len: usize,
+    ) -> Result<(), DropReason> {
+        match meter.user {
+            NO_INDEX => Ok(()),
+            user => self.meters.spend(user, &mut meter.full_at, now, wire_len(to.ip(), len)),
+        }
     }
 
     /// Publishes that `worker` owns the flow; returns `false` if the table is full.

@@ -42,6 +42,8 @@ mod streams;
 mod time_limited;
 #[path = "engine/timing.rs"]
 mod timing;
+#[path = "engine/traffic.rs"]
+mod traffic;
 #[path = "engine/vectors.rs"]
 mod vectors;
 #[path = "engine/wire.rs"]

@@ -83,10 +83,15 @@ fn what_makes_no_sense_is_refused_in_one_line() {
 #[test]
 fn quotas_of_the_file_are_in_force_and_printed_again() {
     let file = "[turn]\nlisten = [\"127.0.0.1:0\"]\n[turn.quotas]\nuser_allocations = 3\nuser_bytes_per_second = 5000\n\
+                user_packets_per_second = 100\nallocation_bytes_per_second = 4000\nbytes_per_second = 6000\n\
                 permissions_per_allocation = 7\nchannels_per_allocation = 2\nerror_excess_bytes_per_source = 0\n\
                 binding_replies_per_second = 9\n";
     let config = config(&[], file).unwrap();
     assert_eq!((config.quotas.allocations_per_user, config.quotas.bytes_per_second_per_user), (3, 5_000));
+    let Quotas { packets_per_second_per_user, bytes_per_second_per_allocation, bytes_per_second_total, .. } =
+        config.quotas;
+    let rates = (packets_per_second_per_user, bytes_per_second_per_allocation, bytes_per_second_total);
+    assert_eq!(rates, (100, 4_000, 6_000));
     assert_eq!((config.caps.permissions, config.caps.channels), (7, 2));
     assert_eq!(config.quotas.error_excess, Quotas::default().error_excess);
     assert_eq!((config.quotas.error_excess_per_source.per_second, config.quotas.error_excess_per_source.burst), (0, 0));
@@ -95,7 +100,15 @@ fn quotas_of_the_file_are_in_force_and_printed_again() {
     assert_eq!((printed.quotas(), printed.caps()), (config.quotas, config.caps));
     let defaults = self::config(&[], "[turn]\nlisten = [\"127.0.0.1:0\"]\n").unwrap();
     assert_eq!((defaults.quotas, defaults.caps.permissions, defaults.caps.channels), (Quotas::default(), 256, 64));
-    for key in ["user_allocations", "user_bytes_per_second", "permissions_per_allocation", "channels_per_allocation"] {
+    for key in [
+        "user_allocations",
+        "user_bytes_per_second",
+        "user_packets_per_second",
+        "allocation_bytes_per_second",
+        "bytes_per_second",
+        "permissions_per_allocation",
+        "channels_per_allocation",
+    ] {
         let message = format!("{:#}", Config::parse(&format!("[turn.quotas]\n{key} = 0\n")).unwrap_err());
         assert!(message.contains("line 2") && message.contains(key), "{message}");
     }

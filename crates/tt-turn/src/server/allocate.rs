@@ -13,6 +13,7 @@ use crate::error::ErrorCode;
 use crate::event::Event;
 use crate::flow::canonical;
 use crate::rejection::{RejectReason, Rejection};
+use crate::shared::Meter;
 use crate::slab::NO_INDEX;
 use relays::Choice;
 use request::{AllocateRequest, RequestedRelays};
@@ -65,7 +66,7 @@ impl Server {
             legs: choice.relays.map(|drawn| drawn.map(|drawn| Leg::new(drawn.relay, drawn.relayed, expires))),
             user: user.id,
             quota_key: user.quota_key,
-            meter,
+            meter: Meter::new(meter, request.now),
             transaction_id: request.message.transaction_id(),
             token: choice.token(),
             missing: choice.missing,

@@ -88,13 +88,12 @@ impl Server {
             // RFC 8656 section 12.5: over a stream ChannelData is padded.
             (Some(_), Transport::Tcp | Transport::Tls) | (None, _) => padded_len - payload_len,
         };
-        if client.transport == Transport::Udp && header_len + payload_len + padding > UDP_PAYLOAD_MAX {
+        let message_len = header_len + payload_len + padding;
+        if client.transport == Transport::Udp && message_len > UDP_PAYLOAD_MAX {
             return Err(DropReason::TooLarge);
         }
         let allocation = self.allocations.get_mut(index).ok_or(DropReason::RelayUnallocated)?;
-        if !self.shared.spend_bandwidth(allocation.meter, now, payload_len) {
-            return Err(DropReason::UserBandwidth);
-        }
+        self.shared.spend_traffic(&mut allocation.meter, now, client.client, message_len)?;
         allocation.bytes_to_client += payload_len as u64;
         probe.mark(Stage::Build);
         Ok(Output::ToClient { client, header_len, payload, padding_len: padding as u8 })

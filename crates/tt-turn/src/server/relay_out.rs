@@ -41,7 +41,7 @@ impl Server {
         };
         let ports = permission.ports;
         let end = self.way_to(peer, ports).map_err(|_| DropReason::PeerDenied)?;
-        self.account_to_peer(index, payload.len(), request.now)?;
+        self.account_to_peer(index, peer, payload.len(), request.now)?;
         if let Some(end) = end {
             return self.hairpin(request.now, relay, end, (payload, out), probe);
         }
@@ -53,13 +53,11 @@ impl Server {
         Ok(Output::ToPeer { relay, peer, payload, ip })
     }
 
-    /// Adds a payload to the allocation's bytes and the user's bandwidth.
+    /// Adds a payload to the allocation's bytes, and its datagram to the traffic quotas.
     #[inline]
-    fn account_to_peer(&mut self, index: u32, len: usize, now: Nanos) -> Result<(), DropReason> {
+    fn account_to_peer(&mut self, index: u32, peer: SocketAddr, len: usize, now: Nanos) -> Result<(), DropReason> {
         let allocation = self.allocations.get_mut(index).ok_or(DropReason::NoAllocation)?;
-        if !self.shared.spend_bandwidth(allocation.meter, now, len) {
-            return Err(DropReason::UserBandwidth);
-        }
+        self.shared.spend_traffic(&mut allocation.meter, now, peer, len)?;
         allocation.bytes_to_peers += len as u64;
         Ok(())
     }
@@ -101,7 +99,7 @@ impl Server {
             Ports::All => None,
             Ports::Own | Ports::AllocateRequest => self.way_to(peer, ports).map_err(|_| DropReason::PeerDenied)?,
         };
-        self.account_to_peer(index, payload.len(), now)?;
+        self.account_to_peer(index, peer, payload.len(), now)?;
         let allocation = self.allocations.get(index).ok_or(DropReason::NoAllocation)?;
         let relay = allocation.leg(IpFamily::of(peer.ip()), now).ok_or(DropReason::NoAllocation)?.relay;
         if let Some(end) = end {

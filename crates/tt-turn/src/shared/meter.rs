@@ -1,59 +1,139 @@
-//! Bandwidth of each user with an allocation.
+//! Traffic of each user with an allocation, of each allocation and of the process.
 
 use alloc::boxed::Box;
+use core::net::IpAddr;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use tt_model::Nanos;
+use tt_model::{IpFamily, Nanos};
 
+use super::Quotas;
 use super::registry::{Adjusted, Registry};
+use crate::drop_reason::DropReason;
 use crate::slab::NO_INDEX;
 
-/// Fractional bits of the time per byte.
+/// Fractional bits of the time per unit.
 const POINT: u32 = 24;
 /// Depth of a bucket: one second's worth.
 const DEPTH_NS: u64 = Nanos::PER_SECOND;
+/// UDP header (RFC 768).
+const UDP_HEADER_LEN: usize = 8;
+/// IPv4 header without options (RFC 791 section 3.1).
+const IPV4_HEADER_LEN: usize = 20;
+/// IPv6 header without extensions (RFC 8200 section 3).
+const IPV6_HEADER_LEN: usize = 40;
 
-/// Buckets of all users. Each contains the time at which it is full again.
+/// Returns the bytes on the wire of a UDP datagram to `to` with `len` bytes after the UDP header.
+#[inline]
+pub(crate) fn wire_len(to: IpAddr, len: usize) -> usize {
+    let ip_header_len = match IpFamily::of(to.to_canonical()) {
+        IpFamily::V4 => IPV4_HEADER_LEN,
+        IpFamily::V6 => IPV6_HEADER_LEN,
+    };
+    ip_header_len + UDP_HEADER_LEN + len
+}
+
+/// A rate of bytes or packets.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    /// Nanoseconds per unit, fixed-point; zero is unlimited.
+    unit_ns: u64,
+}
+
+impl Rate {
+    const fn new(per_second: u64) -> Self {
+        Self { unit_ns: (Nanos::PER_SECOND << POINT) / if per_second == 0 { 1 } else { per_second } }
+    }
+
+    const fn is_unlimited(self) -> bool {
+        self.unit_ns == 0
+    }
+
+    const fn cost_ns(self, units: u64) -> u64 {
+        let cost_ns = (units as u128 * self.unit_ns as u128) >> POINT;
+        if cost_ns > u64::MAX as u128 { u64::MAX } else { cost_ns as u64 }
+    }
+
+    /// Returns when a bucket that is full at `full_at` is full after `units` more, or `None` if it has fewer. More
+    /// units than the bucket holds pass if it is full.
+    const fn take(self, full_at: u64, now: Nanos, units: u64) -> Option<u64> {
+        let start = if full_at > now.0 { full_at } else { now.0 };
+        let later = start.saturating_add(self.cost_ns(units));
+        if self.is_unlimited() || full_at <= now.0 || later - now.0 <= DEPTH_NS { Some(later) } else { None }
+    }
+
+    /// Takes `units` from a bucket of several workers; returns `false` if it has fewer.
+    fn spend(self, bucket: &AtomicU64, now: Nanos, units: u64) -> bool {
+        let take = |full_at| self.take(full_at, now, units);
+        self.is_unlimited() || bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Undoes [`Rate::spend`].
+    fn refund(self, bucket: &AtomicU64, units: u64) {
+        if !self.is_unlimited() {
+            bucket.fetch_sub(self.cost_ns(units), Ordering::Relaxed);
+        }
+    }
+}
+
+/// Buckets of one user. Each contains the time at which it is full again.
+#[derive(Debug)]
+struct User {
+    bytes: AtomicU64,
+    packets: AtomicU64,
+}
+
+/// Buckets of all users and of the process.
 #[derive(Debug)]
 pub(crate) struct Meters {
-    /// Index of a user's bucket, plus one.
+    /// Index of a user's buckets, plus one.
     places: Registry,
-    full_at: Box<[AtomicU64]>,
-    /// One bit for each bucket, set while it is in use.
+    users: Box<[User]>,
+    /// One bit for each user's buckets, set while they are in use.
     taken: Box<[AtomicU64]>,
-    /// Nanoseconds per byte, fixed-point.
-    byte_ns: u64,
+    total: AtomicU64,
+    user_bytes: Rate,
+    user_packets: Rate,
+    allocation_bytes: Rate,
+    total_bytes: Rate,
 }
 
 impl Meters {
-    /// Creates buckets for `users` with `bytes_per_second` each; `u64::MAX` is unlimited and needs none.
-    pub(crate) fn new(bytes_per_second: u64, users: u32) -> Self {
-        let users = if bytes_per_second == u64::MAX { 0 } else { users };
+    /// Creates buckets for `users`; none if no quota limits traffic.
+    pub(crate) fn new(quotas: &Quotas, users: u32) -> Self {
+        let user_bytes = Rate::new(quotas.bytes_per_second_per_user);
+        let user_packets = Rate::new(quotas.packets_per_second_per_user);
+        let allocation_bytes = Rate::new(quotas.bytes_per_second_per_allocation);
+        let total_bytes = Rate::new(quotas.bytes_per_second_total);
+        let rates = [user_bytes, user_packets, allocation_bytes, total_bytes];
+        let users = if rates.into_iter().all(Rate::is_unlimited) { 0 } else { users };
         Self {
             places: Registry::new(users),
-            full_at: (0..users).map(|_| AtomicU64::new(0)).collect(),
+            users: (0..users).map(|_| User { bytes: AtomicU64::new(0), packets: AtomicU64::new(0) }).collect(),
             taken: (0..users.div_ceil(u64::BITS)).map(|_| AtomicU64::new(0)).collect(),
-            byte_ns: (Nanos::PER_SECOND << POINT) / bytes_per_second.max(1),
+            total: AtomicU64::new(0),
+            user_bytes,
+            user_packets,
+            allocation_bytes,
+            total_bytes,
         }
     }
 
-    /// Returns the bucket of a user, or [`NO_INDEX`] if there is no limit.
+    /// Returns the place of a user's buckets, or [`NO_INDEX`] if there is no limit.
     pub(crate) fn place(&self, user: u64) -> u32 {
-        if self.full_at.is_empty() {
+        if self.users.is_empty() {
             NO_INDEX
         } else {
             self.places.get(user).map_or(NO_INDEX, |place| (place - 1) as u32)
         }
     }
 
-    /// Assigns an empty bucket to a user; returns `false` if there is none. It is empty so that a user gains nothing
+    /// Assigns empty buckets to a user; returns `false` if there are none. They are empty so that a user gains nothing
     /// by ending and making allocations.
     pub(crate) fn enter(&self, user: u64, now: Nanos) -> bool {
-        if self.full_at.is_empty() {
+        if self.users.is_empty() {
             return true;
         }
-        let full_at = now.0.saturating_add(DEPTH_NS);
-        let Some(place) = self.take_place(full_at) else { return false };
+        let Some(place) = self.take_place(empty_at(now)) else { return false };
         if self.places.adjust(user, |_| u64::from(place) + 1) == Adjusted::Full {
             self.free_place(place);
             return false;
@@ -61,7 +141,7 @@ impl Meters {
         true
     }
 
-    /// Frees a user's bucket.
+    /// Frees a user's buckets.
     pub(crate) fn leave(&self, user: u64) {
         let mut freed = 0;
         self.places.adjust(user, |place| {
@@ -73,31 +153,44 @@ impl Meters {
         }
     }
 
-    /// Takes `bytes` from a bucket; returns `false` if it has fewer. A payload larger than the bucket passes if the
-    /// bucket is full.
-    #[inline]
-    pub(crate) fn spend(&self, place: u32, now: Nanos, bytes: usize) -> bool {
-        let Some(bucket) = self.full_at.get(place as usize) else { return true };
-        let cost_ns = (bytes as u128 * u128::from(self.byte_ns)) >> POINT;
-        let cost_ns = u64::try_from(cost_ns).unwrap_or(u64::MAX);
-        let take = |full_at: u64| {
-            let later = full_at.max(now.0).saturating_add(cost_ns);
-            (full_at <= now.0 || later - now.0 <= DEPTH_NS).then_some(later)
-        };
-        bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    /// Takes one packet of `bytes` from the buckets of its allocation, of the user at `place` and of the process; from
+    /// all or from none.
+    ///
+    /// # Errors
+    /// The quota that is used up.
+    #[inline(never)]
+    pub(crate) fn spend(&self, place: u32, allocation: &mut Nanos, now: Nanos, bytes: usize) -> Result<(), DropReason> {
+        let Some(user) = self.users.get(place as usize) else { return Ok(()) };
+        let bytes = bytes as u64;
+        let later = self.allocation_bytes.take(allocation.0, now, bytes).ok_or(DropReason::AllocationBandwidth)?;
+        if !self.user_bytes.spend(&user.bytes, now, bytes) {
+            return Err(DropReason::UserBandwidth);
+        }
+        if !self.user_packets.spend(&user.packets, now, 1) {
+            self.user_bytes.refund(&user.bytes, bytes);
+            return Err(DropReason::UserPackets);
+        }
+        if !self.total_bytes.spend(&self.total, now, bytes) {
+            self.user_packets.refund(&user.packets, 1);
+            self.user_bytes.refund(&user.bytes, bytes);
+            return Err(DropReason::TotalBandwidth);
+        }
+        *allocation = Nanos(later);
+        Ok(())
     }
 
-    fn take_place(&self, full_at: u64) -> Option<u32> {
+    fn take_place(&self, full_at: Nanos) -> Option<u32> {
         for (word, bits) in (0u32..).zip(&self.taken) {
             let first = word * u64::BITS;
             let first_free = |taken: u64| {
                 let bit = taken.trailing_ones();
-                ((first + bit) < self.full_at.len() as u32 && bit < u64::BITS).then(|| taken | 1 << bit)
+                ((first + bit) < self.users.len() as u32 && bit < u64::BITS).then(|| taken | 1 << bit)
             };
             if let Ok(before) = bits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, first_free) {
                 let place = first + before.trailing_ones();
-                if let Some(bucket) = self.full_at.get(place as usize) {
-                    bucket.store(full_at, Ordering::Relaxed);
+                if let Some(user) = self.users.get(place as usize) {
+                    user.bytes.store(full_at.0, Ordering::Relaxed);
+                    user.packets.store(full_at.0, Ordering::Relaxed);
                 }
                 return Some(place);
             }
@@ -112,9 +205,16 @@ impl Meters {
     }
 }
 
+/// Returns when a bucket that is empty at `now` is full.
+pub(crate) const fn empty_at(now: Nanos) -> Nanos {
+    now.saturating_add(Nanos(DEPTH_NS))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Meters;
+    use super::{Meters, wire_len};
+    use crate::drop_reason::DropReason;
+    use crate::shared::Quotas;
     use crate::slab::NO_INDEX;
     use tt_model::Nanos;
 
@@ -124,41 +224,49 @@ mod tests {
         Nanos(START_S * Nanos::PER_SECOND + ms * 1_000_000)
     }
 
+    fn meters(bytes_per_second_per_user: u64, users: u32) -> Meters {
+        Meters::new(&Quotas { bytes_per_second_per_user, ..Quotas::default() }, users)
+    }
+
+    fn spend(meters: &Meters, place: u32, now: Nanos, bytes: usize) -> bool {
+        meters.spend(place, &mut Nanos(0), now, bytes).is_ok()
+    }
+
     #[test]
     fn a_second_at_once_and_then_the_rate() {
-        let meters = Meters::new(100_000, 2);
+        let meters = meters(100_000, 2);
         assert!(meters.enter(7, at_ms(0)) && meters.enter(9, at_ms(0)));
         let (one, two) = (meters.place(7), meters.place(9));
-        assert!(!meters.spend(one, at_ms(9), 1_000), "it starts empty");
+        assert!(!spend(&meters, one, at_ms(9), 1_000), "it starts empty");
         let mut carried = 0;
         // After a silence twice the rate for a minute: 1,000 bytes each 5 ms.
         for step in 400..12_400 {
-            carried += u64::from(meters.spend(one, at_ms(step * 5), 1_000));
-            assert!(!step.is_multiple_of(2) || meters.spend(two, at_ms(step * 5), 1_000), "another user's");
+            carried += u64::from(spend(&meters, one, at_ms(step * 5), 1_000));
+            assert!(!step.is_multiple_of(2) || spend(&meters, two, at_ms(step * 5), 1_000), "another user's");
         }
         assert!((6_099..=6_100).contains(&carried), "{carried}");
         // Leaving and entering again gives no additional second.
         meters.leave(7);
         assert!(meters.enter(7, at_ms(62_000)));
-        assert!(!meters.spend(meters.place(7), at_ms(62_009), 1_000));
-        assert!(meters.spend(meters.place(7), at_ms(62_010), 1_000));
+        assert!(!spend(&meters, meters.place(7), at_ms(62_009), 1_000));
+        assert!(spend(&meters, meters.place(7), at_ms(62_010), 1_000));
     }
 
     #[test]
     fn what_is_larger_than_the_bucket_goes_when_it_is_full() {
-        let meters = Meters::new(1_000, 1);
+        let meters = meters(1_000, 1);
         assert!(meters.enter(7, at_ms(0)));
-        assert!(!meters.spend(0, at_ms(999), 5_000));
-        assert!(meters.spend(0, at_ms(1_000), 5_000));
-        assert!(!meters.spend(0, at_ms(4_999), 1), "four seconds' worth is owed");
-        assert!(!meters.spend(0, at_ms(5_999), 5_000));
-        assert!(meters.spend(0, at_ms(6_000), 5_000));
-        assert!(meters.spend(NO_INDEX, at_ms(0), 65_535), "nobody's");
+        assert!(!spend(&meters, 0, at_ms(999), 5_000));
+        assert!(spend(&meters, 0, at_ms(1_000), 5_000));
+        assert!(!spend(&meters, 0, at_ms(4_999), 1), "four seconds' worth is owed");
+        assert!(!spend(&meters, 0, at_ms(5_999), 5_000));
+        assert!(spend(&meters, 0, at_ms(6_000), 5_000));
+        assert!(spend(&meters, NO_INDEX, at_ms(0), 65_535), "nobody's");
     }
 
     #[test]
     fn places_come_back() {
-        let meters = Meters::new(1_000, 70);
+        let meters = meters(1_000, 70);
         for round in 0..3 {
             assert!((1..=70).all(|user| meters.enter(user, at_ms(0))));
             assert!(!meters.enter(71, at_ms(0)), "{round}");
@@ -168,8 +276,50 @@ mod tests {
             (1..=70).for_each(|user| meters.leave(user));
             assert_eq!(meters.place(1), NO_INDEX);
         }
-        let unbounded = Meters::new(u64::MAX, 70);
+        let unbounded = self::meters(u64::MAX, 70);
         assert!(unbounded.enter(1, at_ms(0)));
         assert_eq!(unbounded.place(1), NO_INDEX);
+    }
+
+    #[test]
+    fn what_one_quota_refuses_costs_no_other() {
+        let quotas = Quotas {
+            bytes_per_second_per_user: 1_000,
+            packets_per_second_per_user: 10,
+            bytes_per_second_per_allocation: 500,
+            bytes_per_second_total: 1_500,
+            ..Quotas::default()
+        };
+        let meters = Meters::new(&quotas, 2);
+        assert!(meters.enter(7, at_ms(0)) && meters.enter(9, at_ms(0)));
+        let (one, two, now) = (meters.place(7), meters.place(9), at_ms(1_000));
+        let mut allocations = [Nanos(0); 5];
+        let mut of = |place, allocation: usize, bytes| meters.spend(place, &mut allocations[allocation], now, bytes);
+        assert_eq!((of(one, 0, 500), of(one, 0, 1)), (Ok(()), Err(DropReason::AllocationBandwidth)));
+        assert_eq!((of(one, 1, 400), of(one, 2, 101)), (Ok(()), Err(DropReason::UserBandwidth)));
+        // Two packets have gone: eight more may, and the ninth costs no bytes.
+        assert!((0..8).all(|_| of(one, 2, 1) == Ok(())));
+        assert!((0..500).all(|_| of(one, 2, 1) == Err(DropReason::UserPackets)));
+        // 592 bytes of the total are left. What it refuses costs the user neither bytes nor packets.
+        assert_eq!(of(two, 3, 500), Ok(()));
+        assert!((0..100).all(|_| of(two, 4, 93) == Err(DropReason::TotalBandwidth)));
+        assert!((0..9).all(|_| of(two, 4, 10) == Ok(())));
+        assert_eq!(of(two, 4, 1), Err(DropReason::UserPackets));
+    }
+
+    #[test]
+    fn a_quota_of_the_process_alone_needs_no_users() {
+        let meters = Meters::new(&Quotas { bytes_per_second_total: 100, ..Quotas::default() }, 2);
+        assert!(meters.enter(7, at_ms(0)) && meters.enter(9, at_ms(0)));
+        let carried = (0..10).filter(|step| spend(&meters, meters.place(7 + step % 2 * 2), at_ms(0), 20)).count();
+        assert_eq!(carried, 5);
+    }
+
+    /// RFC 791 section 3.1, RFC 8200 section 3, RFC 768.
+    #[test]
+    fn headers_count() {
+        let ip = |text: &str| text.parse().expect("an address");
+        assert_eq!(["8.8.8.8", "2600::1", "::ffff:8.8.8.8"].map(|to| wire_len(ip(to), 0)), [28, 48, 28]);
+        assert_eq!(wire_len(ip("8.8.8.8"), 1_472), 1_500);
     }
 }

@@ -15,8 +15,14 @@ const SOURCE_BURST_S: u32 = 4;
 pub struct QuotasSection {
     /// Live allocations of one user, reserved ports included [default: unlimited].
     pub user_allocations: Option<NonZero<u32>>,
-    /// Payload bytes per second of one user, both directions together [default: unlimited].
+    /// Relayed bytes per second of one user, IP and UDP headers included, both directions together [default: unlimited].
     pub user_bytes_per_second: Option<NonZero<u64>>,
+    /// Relayed packets per second of one user, both directions together [default: unlimited].
+    pub user_packets_per_second: Option<NonZero<u64>>,
+    /// The same bytes per second of one allocation [default: unlimited].
+    pub allocation_bytes_per_second: Option<NonZero<u64>>,
+    /// The same bytes per second of the process [default: unlimited].
+    pub bytes_per_second: Option<NonZero<u64>>,
     /// Live permissions of one allocation.
     pub permissions_per_allocation: Option<NonZero<u32>>,
     /// Live channels of one allocation.
@@ -50,6 +56,16 @@ impl Default for AllocationCaps {
     }
 }
 
+/// Returns the rate of a key; without one it is unlimited.
+fn rate(key: Option<NonZero<u64>>) -> u64 {
+    key.map_or(u64::MAX, NonZero::get)
+}
+
+/// Returns the key of a rate.
+fn limit(rate: u64) -> Option<NonZero<u64>> {
+    NonZero::new(rate).filter(|limit| limit.get() != u64::MAX)
+}
+
 impl QuotasSection {
     /// Returns the quotas of users and sources, with defaults for absent keys.
     #[must_use]
@@ -60,9 +76,10 @@ impl QuotasSection {
         let per_second = self.binding_replies_per_second;
         Quotas {
             allocations_per_user: self.user_allocations.map_or(default.allocations_per_user, NonZero::get),
-            bytes_per_second_per_user: self
-                .user_bytes_per_second
-                .map_or(default.bytes_per_second_per_user, NonZero::get),
+            bytes_per_second_per_user: rate(self.user_bytes_per_second),
+            packets_per_second_per_user: rate(self.user_packets_per_second),
+            bytes_per_second_per_allocation: rate(self.allocation_bytes_per_second),
+            bytes_per_second_total: rate(self.bytes_per_second),
             error_excess: total.map_or(default.error_excess, |per_second| Budget { per_second, burst: per_second }),
             error_excess_per_source: per_source.map_or(default.error_excess_per_source, |per_second| Budget {
                 per_second,
@@ -93,7 +110,10 @@ impl QuotasSection {
         let binding = Some(quotas.binding_replies).filter(|budget| *budget != Budget::UNLIMITED);
         Self {
             user_allocations: NonZero::new(quotas.allocations_per_user).filter(|most| most.get() != u32::MAX),
-            user_bytes_per_second: NonZero::new(quotas.bytes_per_second_per_user).filter(|most| most.get() != u64::MAX),
+            user_bytes_per_second: limit(quotas.bytes_per_second_per_user),
+            user_packets_per_second: limit(quotas.packets_per_second_per_user),
+            allocation_bytes_per_second: limit(quotas.bytes_per_second_per_allocation),
+            bytes_per_second: limit(quotas.bytes_per_second_total),
             permissions_per_allocation: NonZero::new(caps.permissions),
             channels_per_allocation: NonZero::new(caps.channels),
             error_excess_bytes_per_second: Some(quotas.error_excess.per_second),

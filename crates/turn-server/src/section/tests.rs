@@ -35,6 +35,9 @@ fn every_quota_is_copied_to_its_own_field() {
     let section = QuotasSection {
         user_allocations: NonZero::new(21),
         user_bytes_per_second: NonZero::new(22),
+        user_packets_per_second: NonZero::new(30),
+        allocation_bytes_per_second: NonZero::new(31),
+        bytes_per_second: NonZero::new(32),
         permissions_per_allocation: NonZero::new(23),
         channels_per_allocation: NonZero::new(24),
         error_excess_bytes_per_second: Some(25),
@@ -45,6 +48,8 @@ fn every_quota_is_copied_to_its_own_field() {
     };
     let (quotas, caps) = (section.quotas(), section.caps());
     assert_eq!((quotas.allocations_per_user, quotas.bytes_per_second_per_user), (21, 22));
+    assert_eq!((quotas.packets_per_second_per_user, quotas.bytes_per_second_per_allocation), (30, 31));
+    assert_eq!(quotas.bytes_per_second_total, 32);
     assert_eq!((caps.permissions, caps.channels), (23, 24));
     assert_eq!((quotas.error_excess.per_second, quotas.error_excess.burst), (25, 25));
     assert_eq!((quotas.error_excess_per_source.per_second, quotas.error_excess_per_source.burst), (26, 104));

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use super::stage::{Caller, Peer, Stage, UDP};
 use crate::wire::{self, CHANNEL_BIND, CHANNEL_NUMBER, CREATE_PERMISSION, DATA, PEER_ADDRESS, Reading, SEND};
 
+/// IPv4 and UDP.
+const HEADERS_LEN: u64 = 20 + 8;
 /// Permissions of one allocation by default.
 const PERMISSIONS_MAX: u16 = 256;
 
@@ -323,23 +325,32 @@ fn case_a76_a_users_bandwidth_bounds_its_own_payloads_alone() {
     let mut light = stage.caller();
     light.name = "bob".to_owned();
     light.allocate();
+    let (light_since, mut light_bytes) = (std::time::Instant::now(), 0);
     let peer = stage.peer();
     assert_eq!((heavy.permit(sink.addr()), light.permit(peer.addr())), (0, 0));
     let before = stage.ledger();
     let started = std::time::Instant::now();
     for round in 0..ROUNDS {
         heavy.send_to(sink.addr(), &[1; LEN]);
-        if round % 4 == 0 {
-            light.send_to(peer.addr(), &round.to_be_bytes());
-            assert_eq!(peer.receive().0, round.to_be_bytes(), "another user's");
+        if round % 20 == 19 {
+            // No more than a receive buffer holds.
+            stage.ledger();
+            // At most half of what this user may send.
+            let quota_bytes = BYTES_PER_SECOND * light_since.elapsed().as_millis() as u64 / 2_000;
+            if light_bytes + HEADERS_LEN + 8 <= quota_bytes {
+                light_bytes += HEADERS_LEN + 8;
+                light.send_to(peer.addr(), &round.to_be_bytes());
+                assert_eq!(peer.receive().0, round.to_be_bytes(), "another user's");
+            }
         }
     }
+    assert!(light_bytes > 0);
     let after = stage.ledger();
     let seconds = started.elapsed().as_secs() + 1;
     let dropped = after.drops["user_bandwidth"];
     assert_eq!((after.dropped, before.dropped), (dropped, 0), "{after:?}");
     // A second's worth at once at most, and one for each second since.
-    let carried_max = BYTES_PER_SECOND * (1 + seconds) / LEN as u64;
+    let carried_max = BYTES_PER_SECOND * (1 + seconds) / (HEADERS_LEN + LEN as u64);
     assert!(ROUNDS - dropped <= carried_max, "{dropped} of {ROUNDS} dropped in {seconds} s");
     // The user is not shut out: with time there is bandwidth again.
     let carried = || stage.ledger().out;
@@ -348,4 +359,32 @@ fn case_a76_a_users_bandwidth_bounds_its_own_payloads_alone() {
         heavy.send_to(sink.addr(), &[1; LEN]);
         assert!(started.elapsed() < super::stage::PATIENCE, "it never sends again");
     }
+}
+
+/// Empty datagrams of a user with 1,000 B/s: each has 28 bytes on the wire.
+#[test]
+fn case_a76_empty_datagrams_have_headers() {
+    const BYTES_PER_SECOND: u64 = 1_000;
+    const COUNT: u64 = 2_000;
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("truetick.toml");
+    std::fs::write(&config, format!("[turn.quotas]\nuser_bytes_per_second = {BYTES_PER_SECOND}\n")).unwrap();
+    let stage = Stage::with(&["--config", config.to_str().unwrap()]);
+    let started = std::time::Instant::now();
+    let (mut caller, _, sink) = allocated(&stage);
+    assert_eq!(caller.bind(0x4000, sink.addr()), 0);
+    let before = stage.ledger();
+    for number in 1..=COUNT {
+        caller.send(&[0x40, 0, 0, 0]);
+        if number % 100 == 0 {
+            // No more than a receive buffer holds.
+            stage.ledger();
+        }
+    }
+    let after = stage.ledger();
+    let seconds = started.elapsed().as_secs() + 1;
+    let carried = after.out - before.out;
+    assert!(carried <= BYTES_PER_SECOND * seconds / HEADERS_LEN, "{carried} of {COUNT} arrive in {seconds} s");
+    assert_eq!(after.drops["user_bandwidth"], COUNT - carried, "{after:?}");
+    (0..carried).for_each(|_| assert!(sink.receive().0.is_empty()));
 }
