@@ -55,9 +55,10 @@ pub(super) fn tsan(place: &Workplace) -> Outcome {
     libtest(place, "tsan", command.env("RUSTFLAGS", "-Zsanitizer=thread"))
 }
 
-/// Tests about the process's own memory, which the address sanitizer's is part of: it locks nothing whoever asks, and its
-/// shadow pages violation too.
-const NOT_UNDER_ASAN: [&str; 2] = ["locked_pages_are_counted_until_they_are_unlocked", "each_small_page_faults_once"];
+/// Tests that the address sanitizer falsifies. Its shadow is part of the process's memory: it locks nothing and its pages
+/// fault too. Its checks take time.
+const NOT_UNDER_ASAN: [&str; 3] =
+    ["locked_pages_are_counted_until_they_are_unlocked", "each_small_page_faults_once", "timing::"];
 
 /// The address sanitizer, which ends with the leak sanitizer's word.
 pub(super) fn asan(place: &Workplace) -> Outcome {

@@ -81,6 +81,8 @@ const OPTIMISED: &[(&str, &str, &str)] = &[
     ("tt-sync", "items", ""),
     ("tt-turn", "engine", "capacity"),
 ];
+/// All packages of both lists: selected together in each run, so that their dependencies are built once.
+const RELEASE_PACKAGES: [&str; 4] = ["tt-market", "tt-risk", "tt-sync", "tt-turn"];
 /// Package, integration test and module of what judges times in the release profile.
 const TIMED: &[(&str, &str, &str)] = &[("tt-market", "cases", "speed::"), ("tt-turn", "engine", "timing::")];
 /// Crates that build without an OS.
@@ -330,10 +332,11 @@ fn optimised(place: &Workplace) -> Outcome {
 fn in_release(place: &Workplace, tests: &[(&str, &str, &str)]) -> Tally {
     let mut tally = Tally::default();
     for (package, test, filter) in tests {
-        let arguments =
-            ["test", "--release", "--locked", "--package", package, "--test", test, "--", "--show-output", filter];
+        let mut command = place.steps.command("cargo", &["test", "--release", "--locked"]);
+        command.args(RELEASE_PACKAGES.iter().flat_map(|package| ["--package", package]));
+        command.args(["--test", test, "--", "--show-output", filter]);
         let name = format!("{package} tests/{test} in release");
-        if let Outcome::Ran(ran) = libtest(place, &name, &mut place.steps.command("cargo", &arguments)) {
+        if let Outcome::Ran(ran) = libtest(place, &name, &mut command) {
             tally.add(ran);
         }
     }
