@@ -308,7 +308,7 @@ impl Shared {
 
     #[inline]
     pub(crate) fn spend_binding_reply(&self, now: Nanos, source: IpAddr) -> bool {
-        self.binding_replies.spend(now, self.source_key(source), 1)
+        self.binding_replies.is_unlimited() || self.binding_replies.spend(now, self.source_key(source), 1)
     }
 
     /// Takes one response to a wrong reservation token from the user's budget.

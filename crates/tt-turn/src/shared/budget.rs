@@ -68,10 +68,16 @@ impl Budgets {
         Self { buckets: (0..buckets).map(|_| AtomicU64::new(0)).collect(), rate: budget.rate() }
     }
 
+    /// Returns whether every response passes, so that no key needs to be hashed.
+    #[inline]
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.buckets.is_empty()
+    }
+
     /// Takes `units` from the bucket of a hashed key; returns `false` if it has fewer.
     #[inline]
     pub(crate) fn spend(&self, now: Nanos, key: u64, units: u64) -> bool {
-        self.buckets.is_empty() || self.rate.spend(&self.buckets[key as usize % BUCKETS], now, units)
+        self.is_unlimited() || self.rate.spend(&self.buckets[key as usize % BUCKETS], now, units)
     }
 }
 
