@@ -5,6 +5,7 @@
 mod captures;
 mod code;
 mod conformance;
+mod dist;
 mod explore;
 mod fuzz;
 mod planted;
@@ -40,6 +41,8 @@ enum Command {
     Qualify(qualify::Arguments),
     /// Download and verify the captures that docs/captures.md lists.
     Captures(captures::Arguments),
+    /// Make an artefact for other machines under target/dist.
+    Dist(dist::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Explore(arguments) => explore::run(&arguments),
         Command::Qualify(arguments) => qualify::run(&arguments),
         Command::Captures(arguments) => captures::run(&arguments),
+        Command::Dist(arguments) => dist::run(&arguments),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
