@@ -82,7 +82,7 @@ impl Default for StreamLimits {
     fn default() -> Self {
         Self {
             half_open_per_source: 20,
-            connections_per_source: 100,
+            connections_per_source: 4_096,
             connections_max: 16_384,
             handshake_s: 5,
             first_message_s: 10,

@@ -37,7 +37,8 @@ fn configuration(bounds: &str) -> (tempfile::TempDir, String) {
 
 #[test]
 fn one_source_has_so_many_connections_and_others_have_theirs() {
-    let server = start(&[]);
+    let (_folder, path) = configuration("connections_per_source = 100");
+    let server = start(&["--config", &path]);
     let silent: Vec<_> = (0..20).map(|_| connect_from([127, 0, 0, 2], server.tcp[0])).collect();
     shown(&server, "streams", |streams| streams["half_open"] == 20);
     let mut refused = connect_from([127, 0, 0, 2], server.tcp[0]);
