@@ -71,7 +71,7 @@ pub struct Received {
 impl Inbox {
     /// Creates an inbox for `capacity` arrivals of at most `datagram_len` bytes each. Memory is committed on first use.
     ///
-    /// An arrival is a datagram, or a GRO batch if the socket [receives batches](UdpSocket::take_trains); then
+    /// An arrival is a datagram, or a GRO batch if the socket [receives batches](UdpSocket::enable_gro); then
     /// `datagram_len` must be 65,536, or batches are cut.
     #[must_use]
     pub fn new(capacity: usize, datagram_len: usize) -> Self {

@@ -44,7 +44,7 @@ pub struct Outgoing {
     pub hop_limit: u8,
     /// Whether this host must not fragment it. IPv6 only; over IPv4 the socket decides, see
     /// [`UdpSocket::unfragmented`].
-    pub whole: bool,
+    pub dont_fragment: bool,
     /// Length of its head, the first bytes of the last [`Outbox::head`]; zero: none.
     pub head_len: usize,
     /// Index of the received datagram that it quotes, and the range of bytes.
@@ -65,7 +65,7 @@ pub struct Sent {
     /// Datagrams whose socket no longer exists.
     pub orphaned: u64,
     /// GSO batches that the kernel rejected; their datagrams were sent and counted one by one.
-    pub trains_refused: u64,
+    pub gso_batches_rejected: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ struct Queued {
     source: Option<IpAddr>,
     traffic_class: u8,
     hop_limit: u8,
-    whole: bool,
+    dont_fragment: bool,
     head: (u32, u32),
     quote: Option<(u32, u32, u32)>,
     padding: u8,
@@ -105,7 +105,17 @@ impl Outgoing {
     /// Creates a datagram from the first `head_len` bytes of the last [`Outbox::head`].
     #[must_use]
     pub const fn of_head(key: u64, to: SocketAddr, head_len: usize) -> Self {
-        Self { key, to, source: None, traffic_class: 0, hop_limit: 0, whole: false, head_len, quote: None, padding: 0 }
+        Self {
+            key,
+            to,
+            source: None,
+            traffic_class: 0,
+            hop_limit: 0,
+            dont_fragment: false,
+            head_len,
+            quote: None,
+            padding: 0,
+        }
     }
 }
 
@@ -149,7 +159,7 @@ impl Outbox {
             source: outgoing.source,
             traffic_class: outgoing.traffic_class,
             hop_limit: outgoing.hop_limit,
-            whole: outgoing.whole,
+            dont_fragment: outgoing.dont_fragment,
             head: (self.heads_used as u32, end as u32),
             quote: outgoing.quote.map(|(index, span)| (index as u32, span.start, span.end)),
             padding: outgoing.padding.min(ZEROS.len() as u8),
@@ -188,7 +198,7 @@ impl Outbox {
                         sent.refuse(batch, &error);
                         return;
                     }
-                    sent.trains_refused += 1;
+                    sent.gso_batches_rejected += 1;
                     let each = batch.chunks(1).map(|single| gather(single, heads, inbox));
                     singles.send(socket, each, |index, error| sent.refuse(&batch[index..=index], &error));
                 });
@@ -223,7 +233,7 @@ impl Queued {
             && self.source == next.source
             && self.traffic_class == next.traffic_class
             && self.hop_limit == next.hop_limit
-            && self.whole == next.whole
+            && self.dont_fragment == next.dont_fragment
     }
 
     fn pieces<'a>(&self, heads: &'a [u8], inbox: &'a Inbox) -> [&'a [u8]; PIECES] {
@@ -266,10 +276,9 @@ fn gather<'a>(
     heads: &'a [u8],
     inbox: &'a Inbox,
 ) -> Departure<impl Iterator<Item = &'a [u8]> + use<'a>> {
-    let Queued { to, source, traffic_class, hop_limit, whole, .. } = batch[0];
+    let Queued { to, source, traffic_class, hop_limit, dont_fragment, .. } = batch[0];
     let segment_len = if batch.len() > 1 { batch[0].len() as u16 } else { 0 };
-    let leaving =
-        Leaving { is_ipv6: to.is_ipv6(), source, traffic_class, hop_limit, dont_fragment: whole, segment_len };
+    let leaving = Leaving { is_ipv6: to.is_ipv6(), source, traffic_class, hop_limit, dont_fragment, segment_len };
     Departure { to, leaving, pieces: batch.iter().flat_map(|queued| queued.pieces(heads, inbox)) }
 }
 

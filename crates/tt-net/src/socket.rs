@@ -87,7 +87,7 @@ impl UdpSocket {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn tell_icmp(&self) -> io::Result<()> {
+    pub fn enable_icmp_errors(&self) -> io::Result<()> {
         match self.local {
             SocketAddr::V4(_) => Ok(setsockopt(&self.socket, sockopt::Ipv4RecvErr, &true)?),
             SocketAddr::V6(_) => Ok(setsockopt(&self.socket, sockopt::Ipv6RecvErr, &true)?),
@@ -116,7 +116,7 @@ impl UdpSocket {
     ///
     /// # Errors
     /// `ENOPROTOOPT` without kernel support.
-    pub fn take_trains(&self) -> io::Result<()> {
+    pub fn enable_gro(&self) -> io::Result<()> {
         Ok(setsockopt(&self.socket, sockopt::UdpGroSegment, &true)?)
     }
 

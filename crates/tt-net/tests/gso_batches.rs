@@ -67,7 +67,10 @@ fn what_leaves_together_arrives_as_the_datagrams_that_it_was() {
             // One after the other, so that no queue overflows.
             for (start, lens) in lens.chunks(40).enumerate() {
                 let sent = send(&sender, receiver.local_addr().unwrap(), lens);
-                assert_eq!((sent.datagrams, sent.trains_refused, sent.refused.total()), (lens.len() as u64, 0, 0));
+                assert_eq!(
+                    (sent.datagrams, sent.gso_batches_rejected, sent.refused.total()),
+                    (lens.len() as u64, 0, 0)
+                );
                 let mut bytes = vec![0; 65_536];
                 for (number, len) in lens.iter().enumerate() {
                     let (received, from) = receiver.recv_from(&mut bytes).unwrap();
@@ -83,7 +86,7 @@ fn what_leaves_together_arrives_as_the_datagrams_that_it_was() {
 fn a_gro_batch_is_one_arrival_and_is_split() {
     for addr in LOOPBACKS {
         let (sender, receiver) = (bind(addr), bind(addr));
-        receiver.take_trains().unwrap();
+        receiver.enable_gro().unwrap();
         for (lens, arrivals) in [
             (vec![500; 64], 1),
             (vec![500; 65], 2),
@@ -142,7 +145,7 @@ fn distinguishes_the_receivers_of_one_round() {
 #[test]
 fn header_fields_split_a_batch() {
     let (sender, receiver) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
-    receiver.take_trains().unwrap();
+    receiver.enable_gro().unwrap();
     let mut outbox = Outbox::new(8, 64);
     let fields = [(0, 64), (0, 64), (0xb8, 64), (0xb8, 63), (0xb9, 63)];
     for (traffic_class, hop_limit) in fields {
@@ -164,7 +167,7 @@ fn a_rejected_batch_is_sent_one_by_one() {
     setsockopt(&sender, NoCheck, &true).unwrap();
     let lens = [400, 400, 400, 100, 400];
     let sent = send(&sender, receiver.local_addr().unwrap(), &lens);
-    assert_eq!((sent.datagrams, sent.quoting, sent.trains_refused, sent.refused.total()), (5, 5, 1, 0));
+    assert_eq!((sent.datagrams, sent.quoting, sent.gso_batches_rejected, sent.refused.total()), (5, 5, 1, 0));
     let mut bytes = vec![0; 2_048];
     for (number, len) in lens.iter().enumerate() {
         let received = receiver.recv(&mut bytes).unwrap();

@@ -30,7 +30,7 @@ fn reports_a_closed_port_with_the_inner_destination() {
     // RFC 792 and RFC 4443: port unreachable.
     for (addr, kind, code) in [(LOOPBACKS[0], 3, 3), (LOOPBACKS[1], 1, 4)] {
         let (socket, closed) = (bind(addr), closed(addr));
-        socket.tell_icmp().unwrap();
+        socket.enable_icmp_errors().unwrap();
         let mut poller = Poller::new(1).unwrap();
         poller.add(&socket, 7).unwrap();
         let mut outbox = Outbox::new(1, 1);
@@ -49,7 +49,7 @@ fn reports_a_closed_port_with_the_inner_destination() {
 fn a_late_refusal_stops_no_batch_and_loses_nothing() {
     for addr in LOOPBACKS {
         let (socket, closed) = (bind(addr), closed(addr));
-        socket.tell_icmp().unwrap();
+        socket.enable_icmp_errors().unwrap();
         let open = StdSocket::bind(addr).unwrap();
         open.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut outbox = Outbox::new(64, 64);
@@ -79,7 +79,7 @@ fn a_late_refusal_stops_no_batch_and_loses_nothing() {
 #[test]
 fn an_unfragmented_twin_sends_from_the_same_port_and_receives_nothing() {
     let socket = bind("127.0.0.1:0");
-    socket.tell_icmp().unwrap();
+    socket.enable_icmp_errors().unwrap();
     let twin = socket.unfragmented().unwrap();
     assert_eq!(twin.local_addr(), socket.local_addr());
     let clients: Vec<_> = (0..32).map(|_| StdSocket::bind("127.0.0.1:0").unwrap()).collect();

@@ -98,7 +98,7 @@ impl Blueprint {
         for (key, listener) in (0u64..).zip(&listeners) {
             // With a smaller buffer a burst loses datagrams earlier, which is counted.
             let _ = listener.set_buffers(LISTENER_BUFFER, true);
-            listener.take_trains().context("turn: cannot enable GRO")?;
+            listener.enable_gro().context("turn: cannot enable GRO")?;
             poller.add(listener, key).context("turn: cannot poll a listener")?;
         }
         let streams = Streams::new(self.stream_plan.clone(), stream_listeners);

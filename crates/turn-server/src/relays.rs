@@ -275,8 +275,8 @@ impl Relays {
     fn keep(&mut self, ip: usize, socket: UdpSocket, poller: &Poller) -> io::Result<RelayId> {
         let Some(&id) = self.vacant.last() else { return Err(io::ErrorKind::OutOfMemory.into()) };
         socket.set_buffers(SOCKET_BUFFER, false)?;
-        socket.take_trains()?;
-        socket.tell_icmp()?;
+        socket.enable_gro()?;
+        socket.enable_icmp_errors()?;
         poller.add(&socket, relay_key(RelayId(id)))?;
         self.vacant.pop();
         self.slots[id as usize] = Some(Relay { socket, ip, df_socket: None });

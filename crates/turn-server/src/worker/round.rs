@@ -43,7 +43,7 @@ impl Worker {
         self.counts.sent_relayed += sent.quoting;
         self.counts.refused.merge(&sent.refused);
         self.counts.orphaned += sent.orphaned;
-        self.counts.gso_batches_rejected += sent.trains_refused;
+        self.counts.gso_batches_rejected += sent.gso_batches_rejected;
     }
 
     fn handle(&mut self, now: Nanos, index: usize) {
@@ -76,11 +76,14 @@ impl Worker {
         let outgoing = match output {
             Output::Reply { len, .. } => to_client(listeners, &from).map(|to| Outgoing { head_len: len, ..to }),
             Output::ToPeer { relay, peer, payload, ip } => {
-                let whole = ip.fragmentation == Fragmentation::Forbidden && df_applies(&from, peer);
-                let key =
-                    if whole && peer.is_ipv4() { relays.df_key(relay, &mut self.ready) } else { relay_key(relay) };
+                let dont_fragment = ip.fragmentation == Fragmentation::Forbidden && df_applies(&from, peer);
+                let key = if dont_fragment && peer.is_ipv4() {
+                    relays.df_key(relay, &mut self.ready)
+                } else {
+                    relay_key(relay)
+                };
                 let quote = Some((index, payload));
-                Some(Outgoing { traffic_class, hop_limit, whole, quote, ..Outgoing::of_head(key, peer, 0) })
+                Some(Outgoing { traffic_class, hop_limit, dont_fragment, quote, ..Outgoing::of_head(key, peer, 0) })
             }
             Output::ToClient { client, header_len: head_len, payload, padding_len: padding } => {
                 let quote = Some((index, payload));
