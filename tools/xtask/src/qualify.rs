@@ -1,6 +1,7 @@
 //! `cargo xtask qualify NAME`: long runs whose result is kept with its commit and date under bench/qualified.
 
 mod audit_speed;
+mod expired;
 mod soak;
 
 use std::path::Path;
@@ -64,6 +65,12 @@ const QUALIFICATIONS: &[Qualification] = &[
         run: soak::calls,
     },
     Qualification {
+        name: "expired-credentials",
+        about: "calls of aioice, pion and Chromium go on after their credentials have expired",
+        judges: &["crates/tt-turn/src", "crates/turn-server/src"],
+        run: expired::run,
+    },
+    Qualification {
         name: "packages",
         about: "each published crate builds from its package",
         judges: &["Cargo.toml", "crates"],
@@ -112,7 +119,7 @@ pub(crate) struct Arguments {
     /// Seeds of turn-seeds and market-seeds.
     #[arg(long, default_value_t = 100_000)]
     seeds: u32,
-    /// Minutes of soak and long-calls.
+    /// Minutes of soak, long-calls and expired-credentials.
     #[arg(long, default_value_t = 60)]
     minutes: u64,
 }
@@ -132,9 +139,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let root = workspace_root();
     let Some(name) = &arguments.name else {
         for it in QUALIFICATIONS {
-            println!("{:<13} {}", it.name, it.about);
+            println!("{:<19} {}", it.name, it.about);
             if let Some(Kept { commit, date, result, .. }) = read(&root, it.name) {
-                println!("{:<13} {date}, commit {commit}: {result}", "");
+                println!("{:<19} {date}, commit {commit}: {result}", "");
             }
         }
         return Ok(ExitCode::SUCCESS);

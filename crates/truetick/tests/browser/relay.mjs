@@ -3,6 +3,9 @@
 //
 // node relay.mjs CHROMIUM TURN_URL USERNAME PASSWORD [CHROMIUM_FLAG...]
 //
+// With HOLD_SECONDS in the environment the call goes on for as long, with a payload a second; in the middle of it each end
+// gets one more candidate of the other, for which it needs a permission.
+//
 // Patience ends early once both ends have gathered and neither has a candidate.
 
 import { chromium } from "playwright-core";
@@ -21,7 +24,7 @@ const args = [
 
 // Runs in the page. The answering side echoes every message; the offering side checks each echo byte by byte through
 // SHA-256 of what it sent.
-async function echoThroughRelays({ iceServers, sizes, patience_ms }) {
+async function echoThroughRelays({ iceServers, sizes, patience_ms, hold_s }) {
   const config = { iceServers, iceTransportPolicy: "relay" };
   const offerer = new RTCPeerConnection(config);
   const answerer = new RTCPeerConnection(config);
@@ -92,6 +95,26 @@ async function echoThroughRelays({ iceServers, sizes, patience_ms }) {
     channel.send(bytes);
   }
   result.completed = await Promise.race([echoes, expired]);
+  result.held = { sent: 0, matched: 0 };
+  const ends_at = performance.now() + 1000 * hold_s;
+  for (let added = false; performance.now() < ends_at; ) {
+    if (!added && performance.now() > ends_at - 500 * hold_s) {
+      added = true;
+      for (const end of [offerer, answerer]) {
+        const more = "candidate:9 1 udp 1 127.0.0.9 9 typ host";
+        await end.addIceCandidate({ candidate: more, sdpMid: "0", sdpMLineIndex: 0 });
+      }
+    }
+    const sent = crypto.getRandomValues(new Uint8Array(200));
+    result.held.sent += 1;
+    const back = new Promise((resolve) => {
+      channel.onmessage = ({ data }) => resolve(new Uint8Array(data).join() === sent.join());
+      setTimeout(() => resolve(false), patience_ms);
+    });
+    channel.send(sent);
+    result.held.matched += (await back) ? 1 : 0;
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
   result.offerer = await selectedPair(offerer);
   result.answerer = await selectedPair(answerer);
   offerer.close();
@@ -107,7 +130,7 @@ try {
   await page.goto("https://relay.test/");
   const sizes = [...Array(400).keys()].map((at) => 1 + ((at * 97) % 1200)).concat([16384, 65536, 200000, 262144]);
   const iceServers = [{ urls: url, username, credential }];
-  const result = await page.evaluate(echoThroughRelays, { iceServers, sizes, patience_ms: 30000 });
+  const result = await page.evaluate(echoThroughRelays, { iceServers, sizes, patience_ms: 30000, hold_s: Number(process.env.HOLD_SECONDS ?? 0) });
   console.log(JSON.stringify({ expected: { messages: sizes.length, bytes: sizes.reduce((a, b) => a + b) }, ...result }));
 } finally {
   await browser.close();

@@ -1,7 +1,7 @@
 //! The shipped program for an hour: `serve` with every engine, and calls through `turn`.
 
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -25,17 +25,22 @@ const TURN_PORT: &str = "13478";
 const START_MAX: Duration = Duration::from_secs(60);
 
 /// A started program; ended when dropped.
-struct Program(Child);
+pub(super) struct Program(Child);
 
 impl Program {
-    /// Starts `truetick` with `arguments` and waits until it is ready.
+    /// Builds `truetick`, starts it with `arguments` and waits until it is ready.
     fn start(root: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
         let build = ["build", "--release", "--locked", "--package", "truetick"];
         ensure!(cargo(root, &build).status().context("cargo")?.success(), "the program does not build");
+        Self::start_at(root, arguments, HTTP.parse()?)
+    }
+
+    /// Starts the built `truetick` with `arguments` and its control plane at `http`, and waits until it is ready.
+    pub(super) fn start_at(root: &Path, arguments: &[&str], http: SocketAddr) -> anyhow::Result<Self> {
         let mut command = Command::new(root.join("target/release/truetick"));
-        let program = Self(command.args(arguments).args(["--http", HTTP]).stdout(Stdio::null()).spawn()?);
+        let program = Self(command.args(arguments).args(["--http", &http.to_string()]).stdout(Stdio::null()).spawn()?);
         let started = Instant::now();
-        while !get("/readyz").is_ok_and(|status| status.contains(" 200 ")) {
+        while !get(http, "/readyz").is_ok_and(|status| status.contains(" 200 ")) {
             ensure!(started.elapsed() < START_MAX, "the program is not ready after {START_MAX:?}");
             thread::sleep(Duration::from_millis(100));
         }
@@ -57,10 +62,10 @@ impl Drop for Program {
 }
 
 /// The status line of a GET.
-fn get(path: &str) -> anyhow::Result<String> {
-    let mut stream = TcpStream::connect(HTTP)?;
+fn get(http: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(http)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {HTTP}\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {http}\r\nConnection: close\r\n\r\n")?;
     let mut response = String::new();
     stream.read_to_string(&mut response)?;
     Ok(response.lines().next().unwrap_or_default().to_owned())
@@ -72,7 +77,7 @@ pub(super) fn serve(root: &Path, arguments: &Arguments) -> anyhow::Result<String
     let (mut first, mut highest) = (None, 0);
     while started.elapsed() < length {
         thread::sleep(LOOK_EVERY);
-        let ready = get("/readyz").context("the program does not answer")?;
+        let ready = get(HTTP.parse()?, "/readyz").context("the program does not answer")?;
         ensure!(ready.contains(" 200 "), "after {:?}: {ready}", started.elapsed());
         if started.elapsed() >= WARMUP {
             let resident = program.resident_kib()?;

@@ -2,18 +2,22 @@
 
 aioice_relay.py HOST PORT USERNAME PASSWORD udp|tcp|tls
 
-Prints one line of JSON: how many payloads arrived as they were sent, and which pair carried them.
+Prints one line of JSON: how many payloads arrived as they were sent, and which pair carried them. With HOLD_SECONDS in
+the environment the call goes on for as long, with a payload a second each way.
 """
 
 import asyncio
 import hashlib
 import json
+import os
 import sys
+import time
 
 from aioice import Connection
 from aioice.ice import TransportPolicy
 
 PAYLOADS = 200
+HOLD_SECONDS = int(os.environ.get("HOLD_SECONDS", "0"))
 
 
 def payload(direction: str, number: int) -> bytes:
@@ -33,14 +37,28 @@ def pair_of(connection: Connection) -> dict:
     }
 
 
+async def passes(sender: Connection, receiver: Connection, direction: str, number: int) -> bool:
+    """Whether a payload arrives as it was sent."""
+    expected = payload(direction, number)
+    await sender.send(expected)
+    return await asyncio.wait_for(receiver.recv(), timeout=10) == expected
+
+
 async def exchange(sender: Connection, receiver: Connection, direction: str) -> int:
     """Sends one payload after the other and counts those that arrive whole and in order."""
-    arrived = 0
-    for number in range(PAYLOADS):
-        expected = payload(direction, number)
-        await sender.send(expected)
-        arrived += await asyncio.wait_for(receiver.recv(), timeout=10) == expected
-    return arrived
+    return sum([await passes(sender, receiver, direction, number) for number in range(PAYLOADS)])
+
+
+async def hold(caller: Connection, callee: Connection) -> dict:
+    """Keeps the call alive with payloads both ways and counts them."""
+    ends_at = time.monotonic() + HOLD_SECONDS
+    held = {"sent": 0, "matched": 0}
+    while time.monotonic() < ends_at:
+        for ends, direction in (((caller, callee), "there"), ((callee, caller), "back")):
+            held["matched"] += await passes(*ends, direction, held["sent"])
+            held["sent"] += 1
+        await asyncio.sleep(1)
+    return held
 
 
 async def main() -> None:
@@ -68,6 +86,7 @@ async def main() -> None:
         "payloads": PAYLOADS,
         "there": await exchange(caller, callee, "there"),
         "back": await exchange(callee, caller, "back"),
+        "held": await hold(caller, callee),
         "caller": pair_of(caller),
         "callee": pair_of(callee),
     }
@@ -75,4 +94,4 @@ async def main() -> None:
     print(json.dumps(result))
 
 
-asyncio.run(asyncio.wait_for(main(), timeout=60))
+asyncio.run(asyncio.wait_for(main(), timeout=60 + HOLD_SECONDS))

@@ -1,6 +1,7 @@
 // Two clients of pion's library, each with an allocation, send payloads from relay to relay and back.
 //
-// Usage: pion-client SERVER USER PASSWORD PAYLOADS. Prints one line of JSON with the echoed payloads.
+// Usage: pion-client SERVER USER PASSWORD PAYLOADS. Prints one line of JSON with the echoed payloads. With HOLD_SECONDS
+// in the environment the call goes on for as long, with a payload a second.
 package main
 
 import (
@@ -18,7 +19,13 @@ import (
 // Far beyond what a loaded machine needs.
 const patience = 20 * time.Second
 
+type held struct {
+	Sent    int `json:"sent"`
+	Matched int `json:"matched"`
+}
+
 type result struct {
+	Held    held   `json:"held"`
 	Mapped  string `json:"mapped"`
 	Local   string `json:"local"`
 	Caller  string `json:"caller"`
@@ -53,12 +60,26 @@ func main() {
 		}
 	}
 	outcome := result{
+		Held:   hold(callerRelay, calleeRelay.LocalAddr()),
 		Mapped: mapped.String(), Local: callerConn.LocalAddr().String(),
 		Caller: callerRelay.LocalAddr().String(), Callee: calleeRelay.LocalAddr().String(), Matched: matched,
 	}
 	exitOn("release", callerRelay.Close())
 	exitOn("release", calleeRelay.Close())
 	exitOn("result", json.NewEncoder(os.Stdout).Encode(outcome))
+}
+
+func hold(relay net.PacketConn, to net.Addr) held {
+	var seen held
+	seconds, _ := strconv.Atoi(os.Getenv("HOLD_SECONDS"))
+	endsAt := time.Now().Add(time.Duration(seconds) * time.Second)
+	for ; time.Now().Before(endsAt); seen.Sent++ {
+		if exchange(relay, to, payload(seen.Sent)) {
+			seen.Matched++
+		}
+		time.Sleep(time.Second)
+	}
+	return seen
 }
 
 func client(server, user, password string) (*turn.Client, net.PacketConn) {
