@@ -1,16 +1,21 @@
-//! Go's `github.com/pion/turn/v5` as a client: two allocations, payloads from relay to relay and back.
+//! Go's `github.com/pion/turn/v5` as a client: two allocations, payloads from relay to relay and back; and the library's
+//! own examples, whose clients end at an ICMP indication.
 //!
 //! Needs a Go that is new enough for the library, and its modules.
 
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use crate::certificates::Certificates;
 use crate::server::{PASSWORD, Server, USER};
 use serde_json::Value;
 use testkit::{Requirement, require};
 
 const PAYLOADS: u64 = 500;
+/// Pings of the library's examples.
+const PINGS: usize = 10;
 const FLAGS: &[&str] = &["--listen", "127.0.0.1:0", "--workers", "2", "--allow-peer", "127.0.0.0/8"];
 
 fn source() -> PathBuf {
@@ -23,7 +28,14 @@ fn go(arguments: &[&str]) -> std::io::Result<Output> {
     go.args(arguments).current_dir(source()).env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=readonly").output()
 }
 
-/// The built client, or why there is none.
+/// The programs in this folder and of the library.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("pion-client", "."),
+    ("pion-tcp", "github.com/pion/turn/v5/examples/turn-client/tcp"),
+    ("pion-tls", "github.com/pion/turn/v5/examples/turn-client/tls"),
+];
+
+/// The folder of the built programs, or why there is none.
 fn built() -> &'static Result<PathBuf, String> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -32,23 +44,54 @@ fn built() -> &'static Result<PathBuf, String> {
             let message = String::from_utf8_lossy(&modules.stderr).lines().next().unwrap_or_default().to_owned();
             return Err(format!("go cannot bring the modules: {message}"));
         }
-        let client = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pion-client");
-        let build = go(&["build", "-o", client.to_str().unwrap(), "."]).unwrap();
-        assert!(build.status.success(), "{}", String::from_utf8_lossy(&build.stderr));
-        Ok(client)
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        for (name, package) in PROGRAMS {
+            let build = go(&["build", "-o", folder.join(name).to_str().unwrap(), package]).unwrap();
+            assert!(build.status.success(), "{name}: {}", String::from_utf8_lossy(&build.stderr));
+        }
+        Ok(folder.to_owned())
     })
 }
 
-fn run(client: &Path, server: &Server, password: &str) -> Output {
-    let addr = server.listen[0].to_string();
-    Command::new(client).args([&addr, USER, password, &PAYLOADS.to_string()]).output().unwrap()
+fn client(folder: &Path, server: &Server, password: &str) -> Command {
+    let mut client = Command::new(folder.join("pion-client"));
+    client.args([&server.listen[0].to_string(), USER, password, &PAYLOADS.to_string()]);
+    client
+}
+
+/// A UDP port on which nobody listens, for as long as the test holds the TCP port of the same number.
+fn closed_port() -> (TcpListener, SocketAddr) {
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = holder.local_addr().unwrap();
+    (holder, addr)
+}
+
+/// Runs `example` of the library, which relays to a closed UDP port, then relays ten pings, and counts these.
+fn example_pings(example: &Path, server: &Server, flags: &[&str]) -> usize {
+    let (host, port) = (server.listen[0].ip().to_string(), server.listen[0].port().to_string());
+    let mut example = Command::new(example);
+    example.args([
+        "-host",
+        &host,
+        "-port",
+        &port,
+        "-user",
+        &format!("{USER}={PASSWORD}"),
+        "-realm",
+        "truetick",
+        "-ping",
+    ]);
+    let output = example.args(flags).output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{log}");
+    log.lines().filter(|line| line.contains("bytes from")).count()
 }
 
 #[test]
 fn pion_relays_both_ways() {
-    let Some(client) = require(Requirement::Program, built().as_ref()) else { return };
+    let Some(folder) = require(Requirement::Program, built().as_ref()) else { return };
     let server = Server::start(FLAGS);
-    let output = run(client, &server, PASSWORD);
+    let output = client(folder, &server, PASSWORD).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["matched"], PAYLOADS, "{result}");
@@ -61,10 +104,44 @@ fn pion_relays_both_ways() {
 
 #[test]
 fn pion_with_a_wrong_password_allocates_nothing() {
-    let Some(client) = require(Requirement::Program, built().as_ref()) else { return };
+    let Some(folder) = require(Requirement::Program, built().as_ref()) else { return };
     let server = Server::start(FLAGS);
-    let output = run(client, &server, "wrong");
+    let output = client(folder, &server, "wrong").output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && message.contains("allocate") && message.contains("401"), "{message}");
+    server.stop();
+}
+
+/// The library's client reads nothing more after a Data indication without DATA (RFC 8656 section 11.5).
+#[test]
+fn pion_survives_a_closed_peer_port() {
+    let Some(folder) = require(Requirement::Program, built().as_ref()) else { return };
+    let (_holder, closed) = closed_port();
+    let payloads = |flags: &[&str]| {
+        let server = Server::start(&[FLAGS, flags].concat());
+        let output = client(folder, &server, PASSWORD).env("CLOSED_PEER", closed.to_string()).output().unwrap();
+        server.stop();
+        serde_json::from_slice::<Value>(&output.stdout).ok().and_then(|result| result["matched"].as_u64())
+    };
+    assert_eq!(payloads(&[]), Some(PAYLOADS));
+    assert_ne!(payloads(&["--icmp-indications", "always"]), Some(PAYLOADS), "the closed port was not noticed");
+}
+
+#[test]
+fn pions_tcp_example_survives_a_closed_peer_port() {
+    let Some(folder) = require(Requirement::Program, built().as_ref()) else { return };
+    let server = Server::start(FLAGS);
+    assert_eq!(example_pings(&folder.join("pion-tcp"), &server, &[]), PINGS);
+    server.stop();
+}
+
+#[test]
+fn pions_tls_example_survives_a_closed_peer_port() {
+    let Some(folder) = require(Requirement::Program, built().as_ref()) else { return };
+    let certificates = Certificates::new();
+    let files = certificates.flags();
+    let server = Server::start(&[FLAGS, &files.each_ref().map(String::as_str)].concat());
+    let authority = certificates.authority_file();
+    assert_eq!(example_pings(&folder.join("pion-tls"), &server, &["-ca", authority.to_str().unwrap()]), PINGS);
     server.stop();
 }

@@ -1,7 +1,8 @@
 // Two clients of pion's library, each with an allocation, send payloads from relay to relay and back.
 //
 // Usage: pion-client SERVER USER PASSWORD PAYLOADS. Prints one line of JSON with the echoed payloads. With HOLD_SECONDS
-// in the environment the call goes on for as long, with a payload a second.
+// in the environment the call goes on for as long, with a payload a second. With CLOSED_PEER the caller first sends to that
+// address, where nobody listens.
 package main
 
 import (
@@ -52,12 +53,19 @@ func main() {
 	exitOn("permission", callee.CreatePermission(callerRelay.LocalAddr()))
 
 	go echo(calleeRelay)
+	if address := os.Getenv("CLOSED_PEER"); address != "" {
+		closed, err := net.ResolveUDPAddr("udp4", address)
+		exitOn("closed peer", err)
+		_, err = callerRelay.WriteTo([]byte("is anybody there?"), closed)
+		exitOn("closed peer", err)
+	}
 	matched := 0
 	for number := range payloads {
 		// Over the first ones the library binds its channel, so both ways of relaying are used.
-		if exchange(callerRelay, calleeRelay.LocalAddr(), payload(number)) {
-			matched++
+		if !exchange(callerRelay, calleeRelay.LocalAddr(), payload(number)) {
+			break
 		}
+		matched++
 	}
 	outcome := result{
 		Held:   hold(callerRelay, calleeRelay.LocalAddr()),
