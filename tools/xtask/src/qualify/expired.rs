@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,8 +83,13 @@ fn call(root: &Path, caller: &Caller, number: u16, seconds: u64) -> anyhow::Resu
     let server = SocketAddr::from(([127, 0, 0, 1], FIRST_PORT + 3 * number));
     let http = SocketAddr::from(([127, 0, 0, 1], FIRST_PORT + 3 * number + 1));
     let relays = format!("{}-{}", 20_000 + 100 * number, 20_099 + 100 * number);
-    let flags = ["--auth-secret", SECRET, "--allow-peer", "127.0.0.0/8", "--relay-ports", &relays];
-    let _program = Program::start_at(root, &[&["turn", "--listen", &server.to_string()], &flags[..]].concat(), http)?;
+    let secret = root.join(format!("target/xtask/secret-{number}"));
+    std::fs::create_dir_all(root.join("target/xtask"))?;
+    std::fs::write(&secret, SECRET)?;
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600))?;
+    let (listen, secret) = (server.to_string(), secret.to_string_lossy());
+    let flags = ["turn", "--listen", &listen, "--auth-secret-file", &secret, "--relay-ports", &relays];
+    let _program = Program::start_at(root, &[&flags[..], &["--allow-peer", "127.0.0.0/8"]].concat(), http)?;
     let expiry = SystemTime::now().duration_since(UNIX_EPOCH)? + CREDENTIAL;
     let user = format!("{}:{}", expiry.as_secs(), caller.name);
     let mut mac = Hmac::<Sha1>::new_from_slice(SECRET.as_bytes())?;
