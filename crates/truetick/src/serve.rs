@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use control::{Admin, HttpSection, State};
-use ipnet::IpNet;
 use market_feed::MarketConfig;
 use risk_gate::{Quote, QuoteSource};
 use tt_model::InstrumentId;
@@ -98,10 +97,9 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let fault_pace = faults::Pace { every: faults::every(args.fault_every)?, silence: Duration::ZERO };
     let http_listen = args.http.or(config.http.listen).unwrap_or(control::DEFAULT_LISTEN);
     if args.only.print_config {
-        let section = TurnConfig::printed(&turn_section(&args, config)?)?;
         let report = args.report.clone().or_else(|| config.http.report.clone());
         let http = HttpSection { listen: Some(http_listen), report, ..config.http.clone() };
-        return turn::print_config(section, http, config);
+        return turn::print_config(&turn_section(&args, config)?, http, config);
     }
     let token = control_state::api_token(None, &config.http)?;
     let credential = Credential::fresh()?;
@@ -174,8 +172,6 @@ fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<
     let mut turn = TurnConfig::new(&turn_section(args, config)?)?;
     turn.sample_one_in = SAMPLED_ONE_IN;
     turn.users.push(credential.user());
-    // Allow two clients of this server to reach each other through it, and nothing else.
-    turn.allow_peers.extend(turn.relay_ips.iter().flat_map(|relay| [relay.bound, relay.external]).map(IpNet::from));
     Ok(turn)
 }
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use control::{Admin, HttpSection, State};
 use tt_os::{shutdown, stdout};
-use turn_server::{Running, Totals, TurnConfig, TurnSection};
+use turn_server::{PeerRange, Running, Totals, TurnConfig, TurnSection};
 
 use crate::config::Config;
 use crate::{control_state, kept_report};
@@ -25,16 +25,16 @@ pub use args::{Args, Only};
 pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     let section = args.over(&config.turn);
     if args.only.print_config {
-        let section = TurnConfig::printed(&section)?;
         let http = HttpSection { listen: args.http.or(config.http.listen), ..config.http.clone() };
-        return print_config(section, http, config).map(|()| ExitCode::SUCCESS);
+        return print_config(&section, http, config).map(|()| ExitCode::SUCCESS);
     }
     let turn = TurnConfig::new(&section)?;
     let token = control_state::api_token(args.api_token_file.as_deref(), &config.http)?;
     let report = config.http.report.as_deref().map(kept_report::read).transpose()?;
     if args.only.check_config {
         turn.check_certificate()?;
-        print_peers(&turn)?;
+        let lines = peer_lines(&turn)?.into_iter().map(|line| line + "\n");
+        stdout::ignore_broken_pipe(stdout::print(&lines.collect::<String>()).map_err(Into::into))?;
         return print_checked().map(|()| ExitCode::SUCCESS);
     }
     let signals = shutdown::signals().context("turn: cannot catch signals")?;
@@ -50,6 +50,9 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     let control = args.http.or(config.http.listen).map(|addr| control::start(addr, state)).transpose()?;
     for (former, name) in section.key_sources.deprecated() {
         tracing::warn!(former, name, "deprecated key in [turn]");
+    }
+    for overlap in turn.peer_overlaps() {
+        tracing::warn!(overlap, "peer rules overlap");
     }
     if !section.user.is_empty() {
         tracing::warn!("passwords on the command line or in the configuration are for tests only; use --user-file");
@@ -75,17 +78,21 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     Ok(status)
 }
 
-/// Prints the effective table of peer rules, and what overlaps in them.
-fn print_peers(turn: &TurnConfig) -> anyhow::Result<()> {
-    let lines = turn.peer_table().into_iter().chain(turn.peer_overlaps()).map(|line| line + "\n");
-    stdout::ignore_broken_pipe(stdout::print(&lines.collect::<String>()).map_err(Into::into))
+/// Returns the effective table of peer rules, and what overlaps in them.
+fn peer_lines(turn: &TurnConfig) -> anyhow::Result<Vec<String>> {
+    let table = turn.peer_table().context("turn: cannot read the addresses of this machine")?;
+    let overlaps = turn.peer_overlaps().into_iter().map(|overlap| format!("warning: {overlap}"));
+    Ok(table.into_iter().chain(overlaps).collect())
 }
 
-/// Prints `config` with the effective sections `turn` and `http`.
-pub(crate) fn print_config(turn: TurnSection, http: HttpSection, config: &Config) -> anyhow::Result<()> {
+/// Prints `config` with the effective sections `turn` and `http`, and the table of peer rules as comments.
+pub(crate) fn print_config(turn: &TurnSection, http: HttpSection, config: &Config) -> anyhow::Result<()> {
+    let (section, turn) = TurnConfig::printed(turn)?;
     let mut config = config.clone();
-    (config.turn, config.http) = (turn, http);
-    stdout::ignore_broken_pipe(stdout::print(&config.to_toml()?).map_err(Into::into))
+    (config.turn, config.http) = (section, http);
+    let comments = peer_lines(&turn)?.into_iter().map(|line| format!("# {line}\n"));
+    let text = config.to_toml()? + "\n" + &comments.collect::<String>();
+    stdout::ignore_broken_pipe(stdout::print(&text).map_err(Into::into))
 }
 
 /// Prints the result of `--check-config`.
@@ -111,17 +118,20 @@ fn banner(config: &TurnConfig, running: &Running, http: Option<SocketAddr>) -> S
         let ports = config.relay_ports;
         let _ = writeln!(text, "relaying on {} ports {}-{}{public}", relay.bound, ports.low, ports.high);
     }
-    let nets = |nets: &[ipnet::IpNet]| nets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let ranges = |ranges: &[PeerRange]| ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let _ = writeln!(
         text,
         "peers denied by default: private, loopback, link-local, carrier-grade NAT, multicast, reserved and cloud \
-         metadata addresses, also embedded in IPv6 addresses"
+         metadata addresses, also embedded in IPv6 addresses; all addresses of this host"
     );
+    if !config.allow_own_hosts.is_empty() {
+        let _ = writeln!(text, "peers allowed of this host: {}", ranges(&config.allow_own_hosts));
+    }
     if !config.allow_peers.is_empty() {
-        let _ = writeln!(text, "peers allowed: {}", nets(&config.allow_peers));
+        let _ = writeln!(text, "peers allowed: {}", ranges(&config.allow_peers));
     }
     if !config.deny_peers.is_empty() {
-        let _ = writeln!(text, "further peers denied: {}", nets(&config.deny_peers));
+        let _ = writeln!(text, "further peers denied: {}", ranges(&config.deny_peers));
     }
     if let Some(addr) = http {
         let _ = writeln!(text, "http://{addr}");

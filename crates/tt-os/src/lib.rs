@@ -3,13 +3,14 @@
 //! - Threads: CPU affinity ([`cpu`]), real-time priority ([`priority`]), futexes ([`futex`]), counters ([`thread`]).
 //! - Memory: locked ([`memory`]), on huge pages ([`pages`]), shared by two processes ([`shared`]).
 //! - Processes: liveness ([`process`]), signals ([`shutdown`]), secret files ([`secret_file`]), the clock ([`clock`]).
-//! - The machine: hardware ([`machine`], [`caches`]), limits ([`throttle`]), load ([`readings`]), per CPU
+//! - The machine: addresses ([`addresses`]), hardware ([`machine`], [`caches`]), limits ([`throttle`]), load ([`readings`]), per CPU
 //!   ([`interrupts`], [`cpu_times`]).
 //!
 //! Nothing here is on a hot path. A function that the OS rejects returns the error, and the caller may continue.
 
 #![cfg(target_os = "linux")]
 
+pub mod addresses;
 pub mod caches;
 pub mod clock;
 pub mod cpu;

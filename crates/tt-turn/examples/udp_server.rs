@@ -16,6 +16,7 @@ use tt_model::{FiveTuple, Nanos, Transport};
 use tt_turn::codec::{Class, Emitter, HmacSha1, Message, Method, attribute};
 use tt_turn::config::{Capacity, Config};
 use tt_turn::credential::{Secrets, long_term_key};
+use tt_turn::policy::PeerRange;
 use tt_turn::relay::{PeerPath, RelayAddress, RelayDemand, RelayId};
 use tt_turn::shared::{Quotas, Shared};
 use tt_turn::{Output, Server, WorkerId};
@@ -39,7 +40,7 @@ impl Driver {
         }
         let mut config = Config::new(REALM);
         // Private addresses are denied by default; this example relays on the loopback interface.
-        config.peer_policy.allow("127.0.0.0/8".parse()?);
+        config.peer_policy.allow("127.0.0.0/8".parse::<PeerRange>()?);
         config.peer_policy.deny_listener(listener.local_addr()?);
         // Random and secret in a real server.
         let mut secrets = Secrets::new([1; 32], [2; 32]);

@@ -1,38 +1,43 @@
 //! Peer policy: the addresses that the relay may reach.
 //!
-//! Every range outside of the public Internet is denied; each can be allowed by a CIDR. The most specific range counts.
-//! An IPv6 address that embeds an IPv4 address is checked as both.
+//! Every range outside of the public Internet is denied; each can be allowed by a range of addresses and ports. The most
+//! specific range counts: the one with fewer addresses, and of equally many the one with fewer ports. The addresses of
+//! this host have their own list of allowances. An IPv6 address that embeds an IPv4 address is checked as both.
 
 mod builtin;
 mod cidr;
 mod embedded;
+mod peer_range;
 mod ranges;
 
 pub use cidr::{Cidr, CidrError};
 pub use embedded::embedded_ipv4;
+pub use peer_range::{PeerRange, PeerRangeError};
 
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
 use crate::flow::canonical;
-use ranges::{Precedence, Ranges};
+use ranges::{Block, Precedence, Ranges};
 
 /// A rule of the policy. Its `Display` is the text in logs and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// The range is allowed.
-    Allowed(Cidr),
+    Allowed(PeerRange),
     /// The operator denies the range.
-    Denied(Cidr),
+    Denied(PeerRange),
     /// The range is on the built-in list.
-    BuiltIn(Cidr),
-    /// 6to4 and Teredo, which a TURN server must not accept (RFC 8656 section 21.4). No CIDR allows them.
-    Tunnel(Cidr),
-    /// An address and port on which this host listens. No CIDR allows it.
+    BuiltIn(PeerRange),
+    /// 6to4 and Teredo, which a TURN server must not accept (RFC 8656 section 21.4). No range allows them.
+    Tunnel(PeerRange),
+    /// An address and port on which this server listens. No range allows it.
     Listener(SocketAddr),
     /// An address of our relays, on a port without an allocation.
     OwnRelay,
+    /// An address of this host.
+    OwnHost,
     /// Port zero.
     PortZero,
 }
@@ -46,6 +51,7 @@ impl fmt::Display for Rule {
             Self::Tunnel(range) => write!(f, "deny {range} (RFC 8656 section 21.4)"),
             Self::Listener(addr) => write!(f, "deny listener {addr}"),
             Self::OwnRelay => f.write_str("deny own relay address outside a live allocation"),
+            Self::OwnHost => f.write_str("deny own host"),
             Self::PortZero => f.write_str("deny port 0"),
         }
     }
@@ -77,13 +83,16 @@ pub enum Ownership {
 
 pub(crate) const OWN_RELAY: RuleIndex = RuleIndex(0);
 const PORT_ZERO: RuleIndex = RuleIndex(1);
+const OWN_HOST: RuleIndex = RuleIndex(2);
 
 /// Rules that decide which peers the relay may reach.
 ///
-/// Tunnels, 0.0.0.0/8, `::` and own listeners are denied always. Of all ranges that contain an address, the operator's
-/// and the built-in ones, the most specific counts. Of two equal ones, the operator's counts before the built-in one, and
-/// a denial before an allowance. A live relayed address of this server is allowed unless the operator denies it, another
-/// address of our relays is denied unless the operator allows it.
+/// Tunnels, 0.0.0.0/8, `::` and own listeners are denied always. Of all ranges that contain an address and a port, the
+/// operator's and the built-in ones, the one with the fewest addresses counts, and of these the one with the fewest
+/// ports. Of two equally large ones, the operator's counts before the built-in one, and a denial before an allowance.
+///
+/// A live relayed address of this server is allowed unless the operator denies it. Another address of our relays or of
+/// this host is denied unless [`PeerPolicy::open_host`] allows it; [`PeerPolicy::allow`] does not.
 #[derive(Clone, Debug)]
 pub struct PeerPolicy {
     rules: Vec<Rule>,
@@ -94,20 +103,27 @@ pub struct PeerPolicy {
     operator: Ranges,
     /// The operator's ranges and the built-in ones.
     all: Ranges,
+    /// Addresses of this host.
+    host: Ranges,
+    /// What the operator allows of this host, and the operator's denied ranges.
+    opened: Ranges,
+    has_port_rules: bool,
     listeners: Vec<(SocketAddr, RuleIndex)>,
     nat64: Vec<Cidr>,
 }
 
-/// Addresses for which one rule counts.
+/// Addresses and ports for which one rule counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     /// The first address.
     pub first: IpAddr,
     /// The last address.
     pub last: IpAddr,
+    /// The first and the last port.
+    pub ports: (u16, u16),
     /// Whether peers may be reached.
     pub decision: PeerDecision,
-    /// The rule; `None` if no range contains the addresses.
+    /// The rule; `None` if no range contains the addresses and ports.
     pub rule: Option<Rule>,
 }
 
@@ -122,28 +138,31 @@ impl PeerPolicy {
     #[must_use]
     pub fn new() -> Self {
         let mut policy = Self {
-            rules: [Rule::OwnRelay, Rule::PortZero].to_vec(),
+            rules: [Rule::OwnRelay, Rule::PortZero, Rule::OwnHost].to_vec(),
             tunnels: Ranges::default(),
             closed: Ranges::default(),
             operator: Ranges::default(),
             all: Ranges::default(),
+            host: Ranges::default(),
+            opened: Ranges::default(),
+            has_port_rules: false,
             listeners: Vec::new(),
             nat64: Vec::new(),
         };
         let built_in = Precedence::BuiltIn;
-        for range in builtin::TUNNELS {
+        for range in builtin::TUNNELS.map(PeerRange::from) {
             let index = policy.add(Rule::Tunnel(range));
             policy.tunnels.push(range, PeerDecision::Denied(index), built_in, index);
             policy.all.push(range, PeerDecision::Denied(index), built_in, index);
         }
         for range in builtin::DENIED {
-            let index = policy.add(Rule::BuiltIn(range));
-            policy.all.push(range, PeerDecision::Denied(index), built_in, index);
+            let index = policy.add(Rule::BuiltIn(range.into()));
+            policy.all.push(range.into(), PeerDecision::Denied(index), built_in, index);
             if builtin::CLOSED.contains(&range) {
-                policy.closed.push(range, PeerDecision::Denied(index), built_in, index);
+                policy.closed.push(range.into(), PeerDecision::Denied(index), built_in, index);
             }
         }
-        for range in builtin::ALLOWED {
+        for range in builtin::ALLOWED.map(PeerRange::from) {
             let index = policy.add(Rule::Allowed(range));
             policy.all.push(range, PeerDecision::Allowed, built_in, index);
         }
@@ -155,33 +174,72 @@ impl PeerPolicy {
         RuleIndex(self.rules.len() - 1)
     }
 
-    /// Allows `range`, except what a more specific range denies.
-    pub fn allow(&mut self, range: Cidr) {
+    /// Allows `range`, except what a more specific range denies, and except addresses of this host.
+    pub fn allow(&mut self, range: impl Into<PeerRange>) {
+        let range = range.into();
         let index = self.add(Rule::Allowed(range));
         for ranges in [&mut self.operator, &mut self.all] {
             ranges.push(range, PeerDecision::Allowed, Precedence::Allowed, index);
         }
+        self.has_port_rules |= !range.has_all_ports();
     }
 
     /// Denies `range`, except what a more specific range allows.
-    pub fn deny(&mut self, range: Cidr) {
+    pub fn deny(&mut self, range: impl Into<PeerRange>) {
+        let range = range.into();
         let index = self.add(Rule::Denied(range));
-        for ranges in [&mut self.operator, &mut self.all] {
+        for ranges in [&mut self.operator, &mut self.all, &mut self.opened] {
             ranges.push(range, PeerDecision::Denied(index), Precedence::Denied, index);
         }
+        self.has_port_rules |= !range.has_all_ports();
     }
 
-    /// Iterates over the effective table for peers that are no addresses of this server, IPv4 first.
+    /// Denies the addresses of `range` because they are this host's: [`PeerPolicy::allow`] does not allow them.
+    pub fn close_host(&mut self, range: impl Into<PeerRange>) {
+        self.host.push(range.into(), PeerDecision::Denied(OWN_HOST), Precedence::BuiltIn, OWN_HOST);
+    }
+
+    /// Allows what `range` has of the addresses of this host and of our relays, except what a more specific range
+    /// denies.
+    pub fn open_host(&mut self, range: impl Into<PeerRange>) {
+        let range = range.into();
+        let index = self.add(Rule::Allowed(range));
+        self.opened.push(range, PeerDecision::Allowed, Precedence::Allowed, index);
+        self.has_port_rules |= !range.has_all_ports();
+    }
+
+    /// Iterates over the effective table for peers that are no addresses of this host, IPv4 first.
     pub fn effective(&self) -> impl Iterator<Item = Stretch> {
-        self.all.stretches().map(|(first, last, found)| Stretch {
-            first,
-            last,
-            decision: found.map_or(PeerDecision::Allowed, |found| found.decision),
-            rule: found.and_then(|found| self.rules.get(found.rule.0)).copied(),
+        self.all.blocks().map(|block| self.stretch(&block, PeerDecision::Allowed, None))
+    }
+
+    /// Iterates over the effective table for the addresses of this host, IPv4 first. It counts before that of the other
+    /// peers.
+    pub fn effective_host(&self) -> impl Iterator<Item = Stretch> {
+        let own = self.host.blocks().filter(|block| block.found.is_some());
+        own.flat_map(move |own| {
+            let of_family = move |block: &Block| block.first.is_ipv4() == own.first.is_ipv4();
+            self.opened.blocks().filter(of_family).filter_map(move |block| {
+                let (first, last) = (block.first.max(own.first), block.last.min(own.last));
+                let clipped = Block { first, last, ..block };
+                let stretch = self.stretch(&clipped, PeerDecision::Denied(OWN_HOST), Some(Rule::OwnHost));
+                (first <= last).then_some(stretch)
+            })
         })
     }
 
-    /// Denies an address and port on which this host listens. Nothing allows it again.
+    fn stretch(&self, block: &Block, default: PeerDecision, default_rule: Option<Rule>) -> Stretch {
+        Stretch {
+            first: block.first,
+            last: block.last,
+            ports: block.ports,
+            decision: block.found.map_or(default, |found| found.decision),
+            rule: block.found.and_then(|found| self.rules.get(found.rule.0)).copied().or(default_rule),
+        }
+    }
+
+    /// Denies an address and port on which this server listens; an unspecified address means every one of this host.
+    /// Nothing allows it again.
     pub fn deny_listener(&mut self, listener: SocketAddr) {
         let listener = canonical(listener);
         let index = self.add(Rule::Listener(listener));
@@ -203,7 +261,7 @@ impl PeerPolicy {
     #[must_use]
     pub fn decide(&self, peer: SocketAddr, ownership: Ownership) -> PeerDecision {
         match self.decide_port(peer) {
-            PeerDecision::Allowed => self.decide_ip(peer.ip(), ownership),
+            PeerDecision::Allowed => self.decide_ports(peer.ip(), Some(peer.port()), ownership),
             denied @ PeerDecision::Denied(_) => denied,
         }
     }
@@ -215,47 +273,66 @@ impl PeerPolicy {
             return PeerDecision::Denied(PORT_ZERO);
         }
         let peer = canonical(peer);
-        match self.listeners.iter().find(|(listener, _)| *listener == peer) {
+        let mut at_port = self.listeners.iter().filter(|(listener, _)| listener.port() == peer.port());
+        match at_port.find(|(listener, _)| self.is_at(*listener, peer.ip())) {
             Some((_, rule)) => PeerDecision::Denied(*rule),
             None => PeerDecision::Allowed,
         }
     }
 
-    /// Decides about an address with any port. Ignores listeners.
+    /// Decides about an address: allowed if one of its ports is. Ignores listeners.
     #[must_use]
     pub fn decide_ip(&self, ip: IpAddr, ownership: Ownership) -> PeerDecision {
-        let outer = self.decide_one(ip, ownership);
+        self.decide_ports(ip, None, ownership)
+    }
+
+    /// Decides about one port or any port of `ip`, and of the address in it.
+    fn decide_ports(&self, ip: IpAddr, port: Option<u16>, ownership: Ownership) -> PeerDecision {
+        let outer = self.decide_one(ip, port, ownership);
         match (outer, embedded_ipv4(ip, &self.nat64)) {
-            (PeerDecision::Allowed, Some(inner)) => self.decide_one(inner.into(), Ownership::Foreign),
+            (PeerDecision::Allowed, Some(inner)) => self.decide_one(inner.into(), port, Ownership::Foreign),
             (PeerDecision::Denied(_), Some(_)) | (_, None) => outer,
         }
     }
 
-    /// Returns whether a port of `ip` is a listener's.
+    /// Returns whether ports of `ip` are decided singly: a listener has one, or a rule has ports.
     #[must_use]
-    pub fn listens_on(&self, ip: IpAddr) -> bool {
-        self.listeners.iter().any(|(listener, _)| listener.ip() == ip.to_canonical())
+    pub fn decides_by_port(&self, ip: IpAddr) -> bool {
+        let differs = |ip| [&self.operator, &self.all, &self.opened].iter().any(|ranges| ranges.differs_by_port(ip));
+        let has_rules = || differs(ip) || embedded_ipv4(ip, &self.nat64).is_some_and(|inner| differs(inner.into()));
+        self.listens_on(ip) || self.has_port_rules && has_rules()
+    }
+
+    fn listens_on(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.listeners.iter().any(|(listener, _)| self.is_at(*listener, ip))
+    }
+
+    /// Returns whether `listener` receives what is sent to its port at the canonical address `ip`.
+    fn is_at(&self, listener: SocketAddr, ip: IpAddr) -> bool {
+        listener.ip() == ip || listener.ip().is_unspecified() && self.host.find(ip, 0).is_some()
     }
 
     /// Returns whether a client with this address may have an allocation: not from 6to4 or Teredo (RFC 8656 section
     /// 21.4).
     #[must_use]
     pub fn admits_client(&self, ip: IpAddr) -> bool {
-        self.tunnels.find(ip).is_none()
+        self.tunnels.find(ip, 0).is_none()
     }
 
-    fn decide_one(&self, ip: IpAddr, ownership: Ownership) -> PeerDecision {
-        if let Some(never) = self.tunnels.find(ip).or_else(|| self.closed.find(ip)) {
+    fn decide_one(&self, ip: IpAddr, port: Option<u16>, ownership: Ownership) -> PeerDecision {
+        if let Some(never) = self.tunnels.find(ip, 0).or_else(|| self.closed.find(ip, 0)) {
             return never.decision;
         }
-        let ranges = match ownership {
-            Ownership::LiveRelay | Ownership::IdleRelay => &self.operator,
-            Ownership::Foreign => &self.all,
+        let (ranges, default) = match ownership {
+            Ownership::LiveRelay => (&self.operator, PeerDecision::Allowed),
+            Ownership::IdleRelay => (&self.opened, PeerDecision::Denied(OWN_RELAY)),
+            Ownership::Foreign if self.host.find(ip, 0).is_some() => (&self.opened, PeerDecision::Denied(OWN_HOST)),
+            Ownership::Foreign => (&self.all, PeerDecision::Allowed),
         };
-        match (ranges.find(ip), ownership) {
-            (Some(found), _) => found.decision,
-            (None, Ownership::LiveRelay | Ownership::Foreign) => PeerDecision::Allowed,
-            (None, Ownership::IdleRelay) => PeerDecision::Denied(OWN_RELAY),
+        match port {
+            Some(port) => ranges.find(ip, port).map_or(default, |found| found.decision),
+            None => ranges.decide_any(ip, default),
         }
     }
 }

@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut config = TurnConfig::on("127.0.0.1:0".parse()?);
     config.users.push(User::parse("demo:demo-password")?);
     // Loopback peers are denied by default; two clients on this machine need them.
-    config.allow_peers.push("127.0.0.0/8".parse()?);
+    config.allow_own_hosts.push("127.0.0.0/8".parse()?);
 
     let server = turn_server::start(&config)?;
     println!("turn:{}  user demo  password demo-password", server.listen()[0]);

@@ -1,17 +1,17 @@
 //! Everything that workers are built from, at the start, after a reload and after a panic.
 
+pub(crate) mod host;
 mod reload;
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
-use nix::ifaddrs::getifaddrs;
 use tt_meter::Sampler;
 use tt_model::Nanos;
 use tt_net::stream::StreamListener;
@@ -51,6 +51,9 @@ pub(crate) struct Blueprint {
     in_force: ArcSwap<InForce>,
     /// The UDP listeners.
     listen: Vec<SocketAddr>,
+    /// The addresses of this host that the workers know. Locked while new peer rules are made and sent, so that the last
+    /// ones that are sent are the newest.
+    host: Mutex<host::Ranges>,
     engine: EngineConfig,
     plan: RelayPlan,
     pub(crate) stream_plan: StreamPlan,
@@ -76,6 +79,7 @@ impl Blueprint {
         Ok(Self {
             in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key)?),
             listen: listen.to_vec(),
+            host: Mutex::new(host::read()?),
             engine,
             plan: relay_plan(config)?,
             stream_plan: stream_plan(config)?,
@@ -161,22 +165,6 @@ fn stream_plan(config: &TurnConfig) -> anyhow::Result<StreamPlan> {
 fn connections_max(config: &TurnConfig, descriptors: u64) -> u32 {
     let by_descriptors = u32::try_from(descriptors / 4).unwrap_or(u32::MAX);
     if config.takes_streams() { config.streams.connections_max.min(by_descriptors) } else { 0 }
-}
-
-/// Returns `listen`, with every address of this machine in addition to an unspecified one.
-fn every_address(listen: &[SocketAddr]) -> anyhow::Result<Vec<SocketAddr>> {
-    let mut ips: Vec<IpAddr> = Vec::new();
-    for interface in getifaddrs().context("turn: cannot read the addresses of this machine")? {
-        let Some(address) = interface.address else { continue };
-        ips.extend(address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip())));
-        ips.extend(address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())));
-    }
-    let mut all = listen.to_vec();
-    for addr in listen.iter().filter(|addr| addr.ip().is_unspecified()) {
-        let of_family = ips.iter().filter(|ip| ip.is_ipv4() == addr.is_ipv4());
-        all.extend(of_family.map(|ip| SocketAddr::new(*ip, addr.port())));
-    }
-    Ok(all)
 }
 
 fn random<const N: usize>() -> anyhow::Result<[u8; N]> {

@@ -1,5 +1,6 @@
 //! The checked configuration of a server.
 
+mod peers;
 mod streams;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,11 +12,10 @@ use ipnet::IpNet;
 use tt_turn::config::{
     ChannelNumbers, ExpiryCheck, Hairpin, IcmpIndications, PasswordAlgorithms as EngineAlgorithms, RemovedUsers,
 };
-use tt_turn::policy::{Cidr, PeerDecision, PeerPolicy, Stretch};
 use tt_turn::shared::Quotas;
 
 use crate::credentials::{AuthSecret, MASK, NonceKeys, User, auth_secrets_in, nonce_keys_in, opaque_string, users_in};
-use crate::section::{AllocationCaps, KeySources, PortRange, QuotasSection, StreamLimits, TurnSection};
+use crate::section::{AllocationCaps, KeySources, PeerRange, PortRange, QuotasSection, StreamLimits, TurnSection};
 use crate::streams::{CertificateFiles, Certificates};
 
 /// The port of STUN and TURN over UDP and TCP. RFC 8656 section 3.
@@ -81,9 +81,11 @@ pub struct TurnConfig {
     /// Password algorithms for clients.
     pub password_algorithms: EngineAlgorithms,
     /// Peers to allow although they are denied by default.
-    pub allow_peers: Vec<IpNet>,
+    pub allow_peers: Vec<PeerRange>,
     /// Peers to deny.
-    pub deny_peers: Vec<IpNet>,
+    pub deny_peers: Vec<PeerRange>,
+    /// Addresses and ports of this host that peers may have.
+    pub allow_own_hosts: Vec<PeerRange>,
     /// NAT64 prefixes in addition to the well-known one.
     pub nat64_prefixes: Vec<IpNet>,
     /// Worker threads.
@@ -132,6 +134,7 @@ impl TurnConfig {
             password_algorithms: EngineAlgorithms::Md5AndSha256,
             allow_peers: Vec::new(),
             deny_peers: Vec::new(),
+            allow_own_hosts: Vec::new(),
             nat64_prefixes: Vec::new(),
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
             channel_numbers: ChannelNumbers::Rfc8656,
@@ -184,6 +187,7 @@ impl TurnConfig {
         }
         config.allow_peers.clone_from(&section.allow_peer);
         config.deny_peers.clone_from(&section.deny_peer);
+        config.allow_own_hosts.clone_from(&section.allow_own_host);
         config.nat64_prefixes.clone_from(&section.nat64_prefix);
         config.workers = section.workers.unwrap_or(config.workers);
         config.allocations_max = section.allocations_max.unwrap_or(ALLOCATIONS);
@@ -278,6 +282,7 @@ impl TurnConfig {
             nat64_prefix: self.nat64_prefixes.clone(),
             allow_peer: self.allow_peers.clone(),
             deny_peer: self.deny_peers.clone(),
+            allow_own_host: self.allow_own_hosts.clone(),
             workers: Some(self.workers),
             allocations_max: Some(self.allocations_max),
             rfc5766_channel_numbers: self.channel_numbers == ChannelNumbers::Rfc5766,
@@ -293,14 +298,16 @@ impl TurnConfig {
         }
     }
 
-    /// Returns [`TurnConfig::effective`] of `section`, in which users with a masked password are ignored.
+    /// Returns [`TurnConfig::effective`] of `section`, in which users with a masked password are ignored, and its
+    /// configuration.
     ///
     /// # Errors
     /// As [`TurnConfig::new`].
-    pub fn printed(section: &TurnSection) -> anyhow::Result<TurnSection> {
+    pub fn printed(section: &TurnSection) -> anyhow::Result<(TurnSection, Self)> {
         let mut usable = section.clone();
         usable.user.retain(|user| user.split_once(':').is_none_or(|(_, password)| password != MASK));
-        Ok(Self::new(&usable)?.effective(section))
+        let config = Self::new(&usable)?;
+        Ok((config.effective(section), config))
     }
 
     /// Reads the certificate and its key, if there are any, without keeping them.
@@ -309,49 +316,6 @@ impl TurnConfig {
     /// A file that cannot be read or used; the error names it.
     pub fn check_certificate(&self) -> anyhow::Result<()> {
         self.certificate.as_ref().map_or(Ok(()), |files| Certificates::read(files).map(drop))
-    }
-
-    /// Returns the effective table of the peer rules, one line for each stretch of addresses, without listeners and
-    /// addresses of relays.
-    #[must_use]
-    pub fn peer_table(&self) -> Vec<String> {
-        let policy = self.peer_policy(&[]);
-        let line = |stretch: Stretch| {
-            let decision = if stretch.decision == PeerDecision::Allowed { "allow" } else { "deny" };
-            let rule = stretch.rule.map(|rule| format!(" ({rule})")).unwrap_or_default();
-            format!("peers {}-{}: {decision}{rule}", stretch.first, stretch.last)
-        };
-        policy.effective().map(line).collect()
-    }
-
-    /// Returns a warning for each pair of an allowed and a denied range that overlap.
-    #[must_use]
-    pub fn peer_overlaps(&self) -> Vec<String> {
-        let pairs = self.allow_peers.iter().flat_map(|allow| self.deny_peers.iter().map(move |deny| (allow, deny)));
-        let overlaps = pairs.filter_map(|(allow, deny)| {
-            let (allow, deny) = (allow.trunc(), deny.trunc());
-            match (allow.contains(&deny), deny.contains(&allow)) {
-                (true, _) => Some(format!("warning: deny_peer {deny} counts inside of allow_peer {allow}")),
-                (false, true) => Some(format!("warning: allow_peer {allow} counts inside of deny_peer {deny}")),
-                (false, false) => None,
-            }
-        });
-        overlaps.collect()
-    }
-
-    /// Returns the peer policy. It always denies the server's own `listeners`.
-    ///
-    /// # Panics
-    /// If an [`IpNet`] has a prefix longer than its address, which that type rules out.
-    #[must_use]
-    pub fn peer_policy(&self, listeners: &[SocketAddr]) -> PeerPolicy {
-        let cidr = |net: &IpNet| Cidr::new(net.network(), net.prefix_len()).expect("IpNet has checked the length");
-        let mut policy = PeerPolicy::new();
-        self.allow_peers.iter().for_each(|net| policy.allow(cidr(net)));
-        self.deny_peers.iter().for_each(|net| policy.deny(cidr(net)));
-        self.nat64_prefixes.iter().for_each(|net| policy.embed_nat64(cidr(net)));
-        listeners.iter().for_each(|listener| policy.deny_listener(*listener));
-        policy
     }
 }
 

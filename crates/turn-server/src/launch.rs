@@ -7,9 +7,10 @@ use std::thread;
 use anyhow::Context as _;
 use tt_net::Poller;
 use tt_net::stream::StreamListener;
+use tt_os::addresses::AddressWatch;
 use tt_turn::WorkerId;
 
-use crate::blueprint::{Blueprint, WorkerIo};
+use crate::blueprint::{Blueprint, WorkerIo, host};
 use crate::commands::{COMMANDS_MAX, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::event_log;
@@ -31,6 +32,8 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     let listen: Vec<_> = groups.iter().map(|group| group[0].local_addr()).collect();
     let has_tls = config.certificate.is_some();
     let streams: Vec<_> = stream_groups.iter().map(|(takes, group)| stream_addr(*takes, &group[0], has_tls)).collect();
+    // Before the addresses are read, so that no change is missed.
+    let address_watch = AddressWatch::new().context("turn: cannot follow the addresses of this machine")?;
     let blueprint = Arc::new(Blueprint::new(config, &listen)?);
     let (event_log, log) = event_log::start()?;
 
@@ -74,8 +77,11 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
         threads.push(thread.context("turn: cannot start a thread")?);
     }
     threads.push(log);
-    let wakers = endpoints.into_iter().map(|endpoint| endpoint.waker).collect();
+    let handles: Arc<[WorkerHandle]> = handles.into();
+    let (follower, follower_waker) = host::follow(&blueprint, address_watch, Arc::clone(&handles))?;
+    threads.push(follower);
+    let wakers = endpoints.into_iter().map(|endpoint| endpoint.waker).chain([follower_waker]).collect();
     let certificates = blueprint.stream_plan.certificates.clone();
     let stop = Arc::clone(&blueprint.stop);
-    Ok(Running { listen, streams, certificates, stop, wakers, threads, workers: handles.into(), blueprint, status })
+    Ok(Running { listen, streams, certificates, stop, wakers, threads, workers: handles, blueprint, status })
 }

@@ -55,7 +55,7 @@ pub use launch::start;
 pub use listeners::StreamAddr;
 pub use running::Running;
 pub use section::{
-    AllocationCaps, IcmpIndications, KeySources, PasswordAlgorithms, PortRange, QuotasSection, StreamLimits,
+    AllocationCaps, IcmpIndications, KeySources, PasswordAlgorithms, PeerRange, PortRange, QuotasSection, StreamLimits,
     StreamsSection, TurnSection,
 };
 pub use streams::CertificateFiles;

@@ -1,6 +1,7 @@
 //! `[turn]`
 
 mod key_sources;
+mod peer_range;
 mod quotas;
 mod streams;
 
@@ -12,6 +13,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 pub use key_sources::KeySources;
+pub use peer_range::PeerRange;
 pub use quotas::{AllocationCaps, QuotasSection};
 pub use streams::{StreamLimits, StreamsSection};
 
@@ -54,9 +56,11 @@ pub struct TurnSection {
     /// Password algorithms for clients.
     pub password_algorithms: Option<PasswordAlgorithms>,
     /// Peers to allow although they are denied by default.
-    pub allow_peer: Vec<IpNet>,
+    pub allow_peer: Vec<PeerRange>,
     /// Peers to deny.
-    pub deny_peer: Vec<IpNet>,
+    pub deny_peer: Vec<PeerRange>,
+    /// Addresses and ports of this host to allow as peers; all others are denied.
+    pub allow_own_host: Vec<PeerRange>,
     /// NAT64 prefixes of the network (RFC 6052): the peer policy applies to the IPv4 addresses in them.
     pub nat64_prefix: Vec<IpNet>,
     /// Worker threads.

@@ -35,7 +35,7 @@ fn case_a83_a_workers_panic_is_its_own() {
     config.workers = 4;
     config.restart_delay = Duration::from_secs(3);
     config.users.push(User::parse("ann:secret").unwrap());
-    config.allow_peers.push("127.0.0.0/8".parse().unwrap());
+    config.allow_own_hosts.push("127.0.0.0/8".parse().unwrap());
     let running = start(&config).unwrap();
     let peer = UdpSocket::bind("127.0.0.2:0").unwrap();
     peer.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use tt_turn::policy::{Cidr, CidrError, Ownership, PeerDecision, PeerPolicy, Rule, embedded_ipv4};
+use tt_turn::policy::{Cidr, CidrError, Ownership, PeerDecision, PeerPolicy, PeerRange, Rule, embedded_ipv4};
 
 use crate::choices::Choices;
 
@@ -106,6 +106,10 @@ fn table(policy: &PeerPolicy) {
 /// A CIDR's text: what is taken means what it says, and is printed as it was meant.
 fn texts(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(&data[..data.len().min(64)]) else { return };
+    match text.parse::<PeerRange>() {
+        Ok(range) => assert_eq!(range.to_string().parse::<PeerRange>(), Ok(range), "{text}"),
+        Err(fault) => assert!(!fault.to_string().is_empty()),
+    }
     match text.parse::<Cidr>() {
         Ok(range) => {
             let printed = range.to_string();
@@ -251,7 +255,7 @@ fn decide(choices: &mut Choices<'_>, policy: &PeerPolicy, lists: &Lists) {
     let port_is_open = peer.port() != 0 && !lists.listeners.contains(&canonical);
     assert_eq!(policy.decide_port(peer) == PeerDecision::Allowed, port_is_open, "{peer}");
     assert_eq!(policy.decide(peer, ownership) == PeerDecision::Allowed, expected && port_is_open, "{peer}");
-    assert_eq!(policy.listens_on(peer.ip()), lists.listeners.iter().any(|one| one.ip() == canonical.ip()));
+    assert_eq!(policy.decides_by_port(peer.ip()), lists.listeners.iter().any(|one| one.ip() == canonical.ip()));
     let admits = !TUNNELS.iter().any(|range| Bits::parse(range).holds(peer.ip()));
     assert_eq!(policy.admits_client(peer.ip()), admits);
 }
@@ -263,7 +267,7 @@ fn names(rule: &Rule, ip: IpAddr, inner: Option<IpAddr>) {
         Rule::Denied(range) | Rule::BuiltIn(range) | Rule::Tunnel(range) => {
             assert!(range.contains(ip) || inner.is_some_and(|ip| range.contains(ip)), "{rule} for {ip}");
         }
-        Rule::OwnRelay => {}
+        Rule::OwnRelay | Rule::OwnHost => {}
         Rule::Allowed(_) | Rule::Listener(_) | Rule::PortZero => panic!("{rule} for {ip}"),
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
-use turn_server::{IcmpIndications, PasswordAlgorithms, PortRange, TurnSection};
+use turn_server::{IcmpIndications, PasswordAlgorithms, PeerRange, PortRange, TurnSection};
 
 /// Flags of `truetick turn`.
 #[derive(Debug, Default, clap::Args)]
@@ -65,12 +65,17 @@ pub struct Args {
     /// Password algorithms for clients [default: md5-and-sha256]
     #[arg(long, value_name = "A", value_parser = password_algorithms())]
     pub password_algorithms: Option<PasswordAlgorithms>,
-    /// Peers to allow although they are denied by default; may repeat
-    #[arg(long, value_name = "CIDR")]
-    pub allow_peer: Vec<IpNet>,
-    /// Peers to deny; may repeat
-    #[arg(long, value_name = "CIDR")]
-    pub deny_peer: Vec<IpNet>,
+    /// Peers to allow although they are denied by default: an address, CIDR or range A-B, with :PORT or :LOW-HIGH for
+    /// single ports; may repeat
+    #[arg(long, value_name = "ADDRS[:PORTS]")]
+    pub allow_peer: Vec<PeerRange>,
+    /// Peers to deny, written as in --allow-peer; may repeat
+    #[arg(long, value_name = "ADDRS[:PORTS]")]
+    pub deny_peer: Vec<PeerRange>,
+    /// Addresses of this host to allow as peers, written as in --allow-peer; all others are denied, whatever --allow-peer
+    /// names; may repeat
+    #[arg(long, value_name = "ADDRS[:PORTS]")]
+    pub allow_own_host: Vec<PeerRange>,
     /// NAT64 prefix of this network, in addition to 64:ff9b::/96: the peer rules apply to the IPv4 addresses in it; may repeat
     #[arg(long, value_name = "CIDR")]
     pub nat64_prefix: Vec<IpNet>,
@@ -157,6 +162,7 @@ impl Args {
         overlay.value("password_algorithms", algorithms, |section| &mut section.password_algorithms);
         overlay.list("allow_peer", &self.allow_peer, |section| &mut section.allow_peer);
         overlay.list("deny_peer", &self.deny_peer, |section| &mut section.deny_peer);
+        overlay.list("allow_own_host", &self.allow_own_host, |section| &mut section.allow_own_host);
         overlay.list("nat64_prefix", &self.nat64_prefix, |section| &mut section.nat64_prefix);
         overlay.value("workers", self.workers.as_ref(), |section| &mut section.workers);
         overlay.value("allocations_max", self.allocations_max.as_ref(), |section| &mut section.allocations_max);

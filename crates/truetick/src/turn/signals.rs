@@ -25,6 +25,7 @@ const RELOADED: &[&str] = &[
     "nonce_key_file",
     "allow_peer",
     "deny_peer",
+    "allow_own_host",
     "nat64_prefix",
     "drain_timeout_s",
 ];

@@ -116,7 +116,7 @@ fn quotas_of_the_file_are_in_force_and_printed_again() {
 
 #[test]
 fn a_nat64_prefix_of_the_network_is_looked_into() {
-    let policy = config(&["--nat64-prefix", "2606:4700:64::/96"], "").unwrap().peer_policy(&[]);
+    let policy = config(&["--nat64-prefix", "2606:4700:64::/96"], "").unwrap().peer_policy(&[], &[]);
     let judged = |ip: &str| policy.decide_ip(ip.parse().unwrap(), tt_turn::policy::Ownership::Foreign);
     assert_eq!(judged("2606:4700:64::808:808"), tt_turn::policy::PeerDecision::Allowed);
     assert_ne!(judged("2606:4700:64::7f00:1"), tt_turn::policy::PeerDecision::Allowed);

@@ -34,7 +34,7 @@ impl Operator {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let certificates = Certificates::new();
         let files = certificates.flags();
-        let usual = ["--listen", "127.0.0.1:0", "--workers", "1", "--allow-peer", "127.0.0.0/8"];
+        let usual = ["--listen", "127.0.0.1:0", "--workers", "1", "--allow-own-host", "127.0.0.0/8"];
         let of_files = ["--auth-secret-file", path.to_str().unwrap()];
         let tls = files.each_ref().map(String::as_str);
         let server = Server::start(&[&usual[..], &of_files, &tls, flags].concat());

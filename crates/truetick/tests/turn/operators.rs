@@ -7,5 +7,6 @@ mod logs;
 mod namespaces;
 mod nonces;
 pub(crate) mod operated;
+mod own_host;
 mod reload;
 mod unit;

@@ -82,9 +82,9 @@ fn relays_both_ways_over_both_families_with_four_workers() {
         "4",
         "--http",
         "127.0.0.1:0",
-        "--allow-peer",
+        "--allow-own-host",
         "127.0.0.0/8",
-        "--allow-peer",
+        "--allow-own-host",
         "::1/128",
     ]);
     let http = server.http.unwrap();
@@ -118,7 +118,8 @@ fn relays_both_ways_over_both_families_with_four_workers() {
 #[test]
 fn rfc_r084_both_families_from_clients_of_either() {
     let flags = "--listen 127.0.0.1:0 --listen [::1]:0 --relay-ip 127.0.0.1 --relay-ip ::1 --workers 4";
-    let flags: Vec<_> = flags.split(' ').chain(["--allow-peer", "127.0.0.0/8", "--allow-peer", "::1/128"]).collect();
+    let flags: Vec<_> =
+        flags.split(' ').chain(["--allow-own-host", "127.0.0.0/8", "--allow-own-host", "::1/128"]).collect();
     let server = Server::start(&flags);
     let mut received = [0; 64];
     let mut clients = Vec::new();
@@ -180,7 +181,7 @@ fn case_a54_case_a62_quotas_of_the_configuration_hold_at_every_worker() {
 /// A token is worth the same at every worker: the kernel chooses which of the four a client's datagrams come to.
 #[test]
 fn rfc_r086_case_a50_a_reserved_port_is_claimed_from_any_five_tuple() {
-    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "4", "--allow-peer", "127.0.0.0/8"]);
+    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "4", "--allow-own-host", "127.0.0.0/8"]);
     let mut clients = Vec::new();
     for _ in 0..6 {
         let mut holder = Client::new(server.listen[0], USER, PASSWORD);
@@ -209,7 +210,7 @@ fn rfc_r086_case_a50_a_reserved_port_is_claimed_from_any_five_tuple() {
 
 #[test]
 fn rfc_r114_dscp_and_ecn_of_a_payload_are_kept_both_ways() {
-    let server = Server::start(&["--listen", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8"]);
+    let server = Server::start(&["--listen", "127.0.0.1:0", "--allow-own-host", "127.0.0.0/8"]);
     let mut client = Client::new(server.listen[0], USER, PASSWORD);
     let peer = tt_net::UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let relayed = client.allocate().unwrap();
@@ -264,7 +265,8 @@ fn every_kind_of_garbage_is_dropped_under_a_name() {
 
 #[test]
 fn rfc_r014_replies_of_a_wildcard_listener_leave_from_the_address_that_was_asked() {
-    let server = Server::start(&["--listen", "0.0.0.0:0", "--relay-ip", "127.0.0.1", "--allow-peer", "127.0.0.0/8"]);
+    let server =
+        Server::start(&["--listen", "0.0.0.0:0", "--relay-ip", "127.0.0.1", "--allow-own-host", "127.0.0.0/8"]);
     let asked = SocketAddr::from(([127, 0, 0, 77], server.listen[0].port()));
     let mut client = Client::new(asked, USER, PASSWORD);
     client.binding();
@@ -297,7 +299,7 @@ fn what_comes_late_for_one_allocation_never_reaches_the_next() {
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let ports = format!("{port}-{port}");
     let flags = ["--listen", "127.0.0.1:0", "--workers", "1", "--relay-ports", &ports];
-    let server = Server::start(&[&flags[..], &["--allow-peer", "127.0.0.0/8", "--http", "127.0.0.1:0"]].concat());
+    let server = Server::start(&[&flags[..], &["--allow-own-host", "127.0.0.0/8", "--http", "127.0.0.1:0"]].concat());
     let mut first = Client::new(server.listen[0], USER, PASSWORD);
     let relayed = first.allocate().unwrap();
     let peer = peer(relayed);
@@ -378,7 +380,8 @@ fn private_peers_are_denied_by_default_and_opened_by_range() {
     client.allocate().unwrap();
     let codes = ["10.0.0.5:80", "10.0.0.4:80", "0.0.0.0:53", "192.168.1.1:53"];
     assert_eq!(codes.map(|peer| client.permit(peer.parse().unwrap())), [403, 0, 403, 403]);
-    let server = Server::start(&["--listen", "0.0.0.0:0", "--relay-ip", "127.0.0.1", "--allow-peer", "127.0.0.0/8"]);
+    let server =
+        Server::start(&["--listen", "0.0.0.0:0", "--relay-ip", "127.0.0.1", "--allow-own-host", "127.0.0.0/8"]);
     let listener = SocketAddr::from(([127, 0, 0, 1], server.listen[0].port()));
     let mut client = Client::new(listener, USER, PASSWORD);
     client.allocate().unwrap();

@@ -16,7 +16,7 @@ use crate::stream_client::PATIENCE;
 
 /// Four workers on loopback that let relays reach loopback.
 const FLAGS: [&str; 8] =
-    ["--listen", "127.0.0.1:0", "--workers", "4", "--allow-peer", "127.0.0.0/8", "--http", "127.0.0.1:0"];
+    ["--listen", "127.0.0.1:0", "--workers", "4", "--allow-own-host", "127.0.0.0/8", "--http", "127.0.0.1:0"];
 
 fn start(flags: &[&str]) -> Server {
     Server::start(&[&FLAGS[..], flags].concat())

@@ -67,6 +67,17 @@ impl Cidr {
         }
     }
 
+    /// Parses `text` and clears the bits after the prefix.
+    pub(super) fn truncated(text: &str) -> Result<Self, CidrError> {
+        let (ip, prefix_bits) = parts(text)?;
+        let mask = mask(prefix_bits);
+        let network = match ip {
+            IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & (mask >> 96) as u32).into(),
+            IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & mask).into(),
+        };
+        Ok(Self { network, prefix_bits })
+    }
+
     /// Returns the first address of the range.
     #[must_use]
     pub const fn network(&self) -> IpAddr {
@@ -88,24 +99,29 @@ const fn mask(prefix_bits: u8) -> u128 {
     }
 }
 
+/// Reads the address and the length of the prefix.
+fn parts(text: &str) -> Result<(IpAddr, u8), CidrError> {
+    let (address, prefix) = match text.split_once('/') {
+        Some((address, prefix)) => (address, Some(prefix)),
+        None => (text, None),
+    };
+    let network: IpAddr = address.parse().map_err(|_| CidrError::Address)?;
+    let width = if network.is_ipv4() { 32 } else { 128 };
+    match prefix {
+        Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let bits = prefix.parse().map_err(|_| CidrError::Prefix)?;
+            if bits > width { Err(CidrError::Prefix) } else { Ok((network, bits)) }
+        }
+        Some(_) => Err(CidrError::Prefix),
+        None => Ok((network, width)),
+    }
+}
+
 impl FromStr for Cidr {
     type Err = CidrError;
 
     fn from_str(text: &str) -> Result<Self, CidrError> {
-        let (address, prefix) = match text.split_once('/') {
-            Some((address, prefix)) => (address, Some(prefix)),
-            None => (text, None),
-        };
-        let network: IpAddr = address.parse().map_err(|_| CidrError::Address)?;
-        let width = if network.is_ipv4() { 32 } else { 128 };
-        let prefix_bits = match prefix {
-            Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => {
-                prefix.parse().map_err(|_| CidrError::Prefix)?
-            }
-            Some(_) => return Err(CidrError::Prefix),
-            None => width,
-        };
-        Self::new(network, prefix_bits)
+        parts(text).and_then(|(network, prefix_bits)| Self::new(network, prefix_bits))
     }
 }
 

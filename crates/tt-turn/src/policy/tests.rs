@@ -11,6 +11,10 @@ fn cidr(text: &str) -> Cidr {
     text.parse().expect("a range")
 }
 
+fn range(text: &str) -> PeerRange {
+    text.parse().expect("a range with or without ports")
+}
+
 fn rule_of(policy: &PeerPolicy, text: &str) -> Option<String> {
     match policy.decide_ip(ip(text), Ownership::Foreign) {
         PeerDecision::Allowed => None,
@@ -277,7 +281,8 @@ fn the_effective_table_covers_every_address_once() {
         let ends = stretches.first().zip(stretches.last()).map(|(head, tail)| (head.first, tail.last));
         assert_eq!(ends, Some((ip(first), ip(last))));
         for pair in stretches.windows(2) {
-            assert!(pair[0].last < pair[1].first && pair[0].rule != pair[1].rule, "{pair:?}");
+            let is_next = pair[0].last < pair[1].first || pair[0].ports.1 < pair[1].ports.0;
+            assert!(is_next && pair[0].rule != pair[1].rule, "{pair:?}");
         }
         for stretch in stretches {
             // Each end decides as the table says; an embedded address or a closed range may deny more.
@@ -288,9 +293,9 @@ fn the_effective_table_covers_every_address_once() {
         }
     }
     let of = |text: &str| v4.iter().find(|stretch| stretch.first == ip(text)).map(|found| (found.last, found.rule));
-    assert_eq!(of("10.1.0.0"), Some((ip("10.1.255.255"), Some(Rule::Allowed(cidr("10.1.0.0/16"))))));
-    assert_eq!(of("10.2.0.0"), Some((ip("10.255.255.255"), Some(Rule::BuiltIn(cidr("10.0.0.0/8"))))));
-    assert_eq!(of("8.8.8.8"), Some((ip("8.8.8.8"), Some(Rule::Denied(cidr("8.8.8.8"))))));
+    assert_eq!(of("10.1.0.0"), Some((ip("10.1.255.255"), Some(Rule::Allowed(range("10.1.0.0/16"))))));
+    assert_eq!(of("10.2.0.0"), Some((ip("10.255.255.255"), Some(Rule::BuiltIn(range("10.0.0.0/8"))))));
+    assert_eq!(of("8.8.8.8"), Some((ip("8.8.8.8"), Some(Rule::Denied(range("8.8.8.8"))))));
 }
 
 #[test]
@@ -303,11 +308,151 @@ fn own_relays_are_reachable_while_they_live_and_listeners_never() {
     assert_eq!(policy.decide(relay, Ownership::IdleRelay), PeerDecision::Denied(OWN_RELAY));
     policy.allow(cidr("127.0.0.1"));
     assert_eq!(policy.decide(relay, Ownership::Foreign), PeerDecision::Allowed);
+    assert_eq!(policy.decide(relay, Ownership::IdleRelay), PeerDecision::Denied(OWN_RELAY));
+    policy.open_host(cidr("127.0.0.1"));
+    assert_eq!(policy.decide(relay, Ownership::IdleRelay), PeerDecision::Allowed);
     assert!(matches!(policy.decide(listener, Ownership::Foreign), PeerDecision::Denied(_)));
     let mapped: SocketAddr = "[::ffff:127.0.0.1]:3478".parse().expect("an address");
     assert!(matches!(policy.decide(mapped, Ownership::Foreign), PeerDecision::Denied(_)));
     let closed: SocketAddr = "8.8.8.8:0".parse().expect("an address");
     assert_eq!(policy.decide(closed, Ownership::Foreign), PeerDecision::Denied(PORT_ZERO));
+}
+
+fn decide(policy: &PeerPolicy, text: &str) -> PeerDecision {
+    policy.decide(text.parse().expect("an address and port"), Ownership::Foreign)
+}
+
+/// The own host is opened by its own rules only; the operator's denials count among those.
+#[test]
+fn own_addresses_are_denied_whatever_is_allowed() {
+    let mut policy = PeerPolicy::new();
+    for allowed in ["0.0.0.0/0", "10.0.0.5", "127.0.0.0/8", "10.0.0.5:80", "::1", "64:ff9b::/96", "2001:db8::5"] {
+        policy.allow(range(allowed));
+    }
+    for own in ["10.0.0.5", "127.0.0.0/8", "::1", "2001:db8::5", "8.8.8.8"] {
+        policy.close_host(range(own));
+    }
+    for closed in ["10.0.0.5", "127.0.0.1", "127.9.9.9", "::1", "64:ff9b::10.0.0.5", "2001:db8::5", "8.8.8.8"] {
+        assert_eq!(rule_of(&policy, closed).as_deref(), Some("deny own host"), "{closed}");
+        let peer = SocketAddr::new(ip(closed), 80);
+        assert_eq!(policy.decide(peer, Ownership::Foreign), PeerDecision::Denied(OWN_HOST), "{closed}");
+        let live = policy.decide(peer, Ownership::LiveRelay) == PeerDecision::Allowed;
+        assert_eq!(live, !closed.starts_with("64:"), "a live relayed address: {closed}");
+    }
+    assert_eq!((rule_of(&policy, "9.9.9.9"), rule_of(&policy, "64:ff9b::9.9.9.9")), (None, None));
+    policy.open_host(range("10.0.0.5:5000-5010"));
+    policy.open_host(range("127.0.0.0/8"));
+    policy.deny(range("127.0.0.1:53"));
+    policy.deny(range("127.0.0.2"));
+    for (peer, is_open) in [
+        ("10.0.0.5:4999", false),
+        ("10.0.0.5:5000", true),
+        ("10.0.0.5:5010", true),
+        ("10.0.0.5:5011", false),
+        ("127.0.0.1:52", true),
+        ("127.0.0.1:53", false),
+        ("127.0.0.2:52", false),
+        ("[::1]:5000", false),
+    ] {
+        assert_eq!(decide(&policy, peer) == PeerDecision::Allowed, is_open, "{peer}");
+    }
+    assert_eq!(rule_of(&policy, "10.0.0.5"), None, "one of its ports is open");
+    assert!(policy.decides_by_port(ip("10.0.0.5")) && !policy.decides_by_port(ip("10.0.0.6")));
+    let own: Vec<_> = policy.effective_host().filter(|stretch| stretch.first == ip("10.0.0.5")).collect();
+    let ports: Vec<_> = own.iter().map(|stretch| (stretch.ports, stretch.rule)).collect();
+    let allowed = Some(Rule::Allowed(range("10.0.0.5:5000-5010")));
+    let closed = Some(Rule::OwnHost);
+    assert_eq!(ports, [((0, 4_999), closed), ((5_000, 5_010), allowed), ((5_011, 65_535), closed)]);
+    assert!(own.iter().all(|stretch| stretch.last == stretch.first));
+}
+
+/// Fewer addresses count before fewer ports; on a tie the denial counts.
+#[test]
+fn of_rules_with_ports_the_fewer_addresses_count_and_then_the_fewer_ports() {
+    let rules: [(&str, bool); 8] = [
+        ("10.0.0.0/8", true),
+        ("10.0.0.0/8:0-1023", false),
+        ("10.0.0.0/8:80", true),
+        ("10.1.0.0/16", true),
+        ("10.2.0.0/16:5000-6000", false),
+        ("10.3.0.0-10.3.0.9:7000-7999", false),
+        ("8.8.8.8:53", false),
+        ("[2001:db8::/32]:443", true),
+    ];
+    for reversed in [false, true] {
+        let mut policy = PeerPolicy::new();
+        let ordered: Vec<_> = if reversed { rules.iter().rev().collect() } else { rules.iter().collect() };
+        for (text, allows) in ordered {
+            if *allows { policy.allow(range(text)) } else { policy.deny(range(text)) }
+        }
+        for (peer, rule) in [
+            ("10.0.0.1:1023", Some("deny 10.0.0.0/8:0-1023")),
+            ("10.0.0.1:1024", None),
+            ("10.0.0.1:80", None),
+            ("10.0.0.1:81", Some("deny 10.0.0.0/8:0-1023")),
+            ("10.1.0.1:1000", None),
+            ("10.2.0.1:1000", Some("deny 10.0.0.0/8:0-1023")),
+            ("10.2.0.1:5000", Some("deny 10.2.0.0/16:5000-6000")),
+            ("10.2.0.1:6001", None),
+            ("10.3.0.9:7999", Some("deny 10.3.0.0-10.3.0.9:7000-7999")),
+            ("10.3.0.10:7999", None),
+            ("8.8.8.8:53", Some("deny 8.8.8.8/32:53")),
+            ("8.8.8.8:54", None),
+            ("[2001:db8::1]:443", None),
+            ("[2001:db8::1]:444", Some("deny 2001:db8::/32 (built-in)")),
+            ("[2002:a00:1::1]:80", Some("deny 2002::/16 (RFC 8656 section 21.4)")),
+        ] {
+            let denied = match decide(&policy, peer) {
+                PeerDecision::Allowed => None,
+                PeerDecision::Denied(index) => Some(policy.rules()[index.0].to_string()),
+            };
+            assert_eq!(denied.as_deref(), rule, "{peer}");
+        }
+        assert_eq!(rule_of(&policy, "8.8.8.8"), None, "a permission is for the address");
+    }
+    let mut policy = PeerPolicy::new();
+    policy.allow(range("10.0.0.0/8:80"));
+    policy.deny(range("10.0.0.0/8:80"));
+    assert_ne!(decide(&policy, "10.0.0.1:80"), PeerDecision::Allowed);
+    assert!(rule_of(&policy, "10.0.0.1").is_some(), "no port is open");
+}
+
+#[test]
+fn peer_ranges_print_as_they_are_written() {
+    for text in [
+        "10.0.0.0/8",
+        "10.0.0.1/32",
+        "10.0.0.1-10.0.0.9",
+        "10.0.0.0/8:0-1023",
+        "10.0.0.1-10.0.0.9:53",
+        "0.0.0.0/0",
+        "::/0",
+        "2001:db8::/32",
+        "[2001:db8::/32]:0-1023",
+        "2001:db8::1-2001:db8::ff",
+        "[2001:db8::1-2001:db8::ff]:7",
+    ] {
+        assert_eq!(range(text).to_string(), text);
+    }
+    assert_eq!(range("10.0.0.1"), range("10.0.0.1/32"));
+    assert_eq!(range("10.0.0.1/8"), range("10.0.0.0/8"));
+    assert_eq!(range("10.0.0.0-10.0.0.255"), range("10.0.0.0/24"));
+    assert_eq!(range("10.0.0.0/8:0-65535"), range("10.0.0.0/8"));
+    for (text, error) in [
+        ("", PeerRangeError::Address),
+        ("10.0.0.0/33", PeerRangeError::Prefix),
+        ("10.0.0.9-10.0.0.1", PeerRangeError::Order),
+        ("10.0.0.9-2001:db8::1", PeerRangeError::Order),
+        ("10.0.0.9:", PeerRangeError::Ports),
+        ("10.0.0.9:2-1", PeerRangeError::Ports),
+        ("10.0.0.9:65536", PeerRangeError::Ports),
+        ("10.0.0.9:+1", PeerRangeError::Ports),
+        ("[2001:db8::1]", PeerRangeError::Ports),
+        ("[2001:db8::1", PeerRangeError::Address),
+        ("ten", PeerRangeError::Address),
+    ] {
+        assert_eq!(text.parse::<PeerRange>(), Err(error), "{text}");
+    }
 }
 
 #[test]

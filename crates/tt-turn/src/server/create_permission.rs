@@ -131,7 +131,7 @@ impl Server {
             (Ports::All, policy.decide_ip(ip, Ownership::Foreign))
         };
         match verdict {
-            PeerDecision::Allowed if policy.listens_on(ip) => Ok(Ports::AllocateRequest),
+            PeerDecision::Allowed if policy.decides_by_port(ip) => Ok(Ports::AllocateRequest),
             PeerDecision::Allowed => Ok(ports),
             PeerDecision::Denied(rule) => Err(rule),
         }

@@ -78,7 +78,7 @@ fn case_a75_without_hairpin_the_other_relayed_address_is_refused() {
         if opened {
             // Services on the same host may be allowed; another allocation is not one of them.
             let mut policy = PeerPolicy::new();
-            policy.allow(Cidr::new("198.41.0.0".parse().unwrap(), 16).unwrap());
+            policy.open_host(Cidr::new("198.41.0.0".parse().unwrap(), 16).unwrap());
             config.peer_policy = policy;
         }
         let mut world = World::with(config, world::quotas(), world::capacity(), world::secrets(1));
@@ -100,7 +100,7 @@ fn case_a75_without_hairpin_the_other_relayed_address_is_refused() {
 #[test]
 fn case_a75_an_opened_address_of_our_own_is_handed_over_too() {
     let mut policy = PeerPolicy::new();
-    policy.allow(Cidr::new("198.41.0.0".parse().unwrap(), 16).unwrap());
+    policy.open_host(Cidr::new("198.41.0.0".parse().unwrap(), 16).unwrap());
     let config = Config { peer_policy: policy, ..world::config() };
     let mut world = World::with(config, world::quotas(), world::capacity(), world::secrets(1));
     let [(a, relayed_a), (b, relayed_b)] = two_clients(&mut world);

@@ -82,7 +82,7 @@ fn a_peer_that_new_rules_deny_is_cut_off_and_one_that_they_allow_is_reached() {
     assert_eq!(world.permit(client, comes), 403);
     let built_in = |world: &World| {
         let range: Cidr = Cidr::new("10.0.0.0".parse().expect("an address"), 8).expect("a range");
-        world.server.policy_hits().find(|(rule, _)| **rule == Rule::BuiltIn(range)).map(|(_, hits)| hits)
+        world.server.policy_hits().find(|(rule, _)| **rule == Rule::BuiltIn(range.into())).map(|(_, hits)| hits)
     };
     assert_eq!(built_in(&world), Some(1));
 

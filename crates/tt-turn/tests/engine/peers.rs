@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use tt_turn::DropReason;
+use tt_turn::policy::{PeerPolicy, PeerRange};
 use tt_turn::relay::{RelayAddress, RelayId};
 
 use super::wire::{self, CREATE_PERMISSION};
@@ -67,11 +68,38 @@ fn case_a63_every_verb_refuses_every_denied_peer() {
     world.probe();
 }
 
+/// A permission has no port (RFC 8656 section 9): rules with ports are applied to ChannelBind and to every datagram.
+#[test]
+fn rules_with_ports_hold_for_channels_and_for_datagrams_both_ways() {
+    let mut config = world::config();
+    config.peer_policy.deny("8.8.8.0/24:0-1023".parse::<PeerRange>().expect("a range"));
+    let mut world = World::with(config, world::quotas(), world::capacity(), world::secrets(1));
+    let client = addr("192.0.2.1:1");
+    let (relay, _) = world.allocate(client);
+    let (closed, open) = (addr("8.8.8.8:1023"), addr("8.8.8.8:1024"));
+    assert_eq!((world.permit(client, closed), world.permit(client, open)), (0, 0));
+    assert_eq!((world.bind(client, 0x4000, closed), world.bind(client, 0x4000, open)), (403, 0));
+    assert!(matches!(world.channel_data(client, 0x4000, b"x"), Out::ToPeer { .. }));
+    assert!(matches!(world.send(client, open, b"x"), Out::ToPeer { .. }));
+    assert_eq!(world.send(client, closed, b"x"), Out::Drop(DropReason::PeerDenied));
+    assert!(matches!(world.peer(relay, open, b"x"), Out::ToClient { .. }));
+    assert_eq!(world.peer(relay, closed, b"x"), Out::Drop(DropReason::PeerDenied));
+    let hits = world.server.policy_hits().find(|(rule, _)| rule.to_string() == "deny 8.8.8.0/24:0-1023");
+    assert_eq!(hits.map(|(_, hits)| hits), Some(3));
+    // A reload that closes the port of a bound channel ends its traffic, not the permission.
+    let mut policy = PeerPolicy::new();
+    policy.deny("8.8.8.8:1024".parse::<PeerRange>().expect("a range"));
+    world.server.replace_policy(policy);
+    assert_eq!(world.channel_data(client, 0x4000, b"x"), Out::Drop(DropReason::PeerDenied));
+    assert!(matches!(world.send(client, closed, b"x"), Out::ToPeer { .. }));
+    world.probe();
+}
+
 #[test]
 fn opened_ranges_are_reached() {
     let mut config = world::config();
-    config.peer_policy.allow("127.0.0.0/8".parse().expect("a range"));
-    config.peer_policy.allow("fd00::/8".parse().expect("a range"));
+    config.peer_policy.allow("127.0.0.0/8".parse::<PeerRange>().expect("a range"));
+    config.peer_policy.allow("fd00::/8".parse::<PeerRange>().expect("a range"));
     config.peer_policy.deny_listener(addr("127.0.0.1:9641"));
     let (mut world, v4, v6) = dual_world(config);
     assert_eq!(world.permit(v4, addr("127.0.0.1:5")), 0);

@@ -1,7 +1,7 @@
 //! Changes while the server runs: new users, secrets and peer rules, and a new engine after a panic.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, PoisonError};
 
 use tt_turn::config::Capacity;
 use tt_turn::credential::Secrets;
@@ -13,7 +13,7 @@ use crate::config::TurnConfig;
 use crate::relays::Relays;
 use crate::worker::Parts;
 
-use super::{Blueprint, every_address, random};
+use super::{Blueprint, host, random};
 
 /// What a reload replaces. Of users and shared secrets only the derived keys are kept (RFC 8656 section 6).
 #[derive(Debug)]
@@ -51,16 +51,16 @@ impl InForce {
 }
 
 impl Blueprint {
-    /// Returns the peer rules of `config` with the current addresses of this machine.
-    fn policy(&self, config: &TurnConfig) -> anyhow::Result<PeerPolicy> {
-        Ok(config.peer_policy(&every_address(&self.listen)?))
+    /// Returns the peer rules of `config` for a host with these ranges of addresses.
+    pub(super) fn policy(&self, config: &TurnConfig, host: &[(IpAddr, IpAddr)]) -> PeerPolicy {
+        config.peer_policy(&self.listen, host)
     }
 
     /// Creates an engine with the current users, secrets and peer rules.
     pub(crate) fn engine(&self, id: WorkerId) -> anyhow::Result<Server> {
         let in_force = self.in_force.load();
         let mut engine = self.engine.clone();
-        engine.peer_policy = self.policy(&in_force.config)?;
+        engine.peer_policy = self.policy(&in_force.config, &host::read()?);
         // The kernel spreads clients unevenly, so every worker has room for as many allocations as sockets.
         let caps = in_force.config.caps;
         let capacity = Capacity {
@@ -77,9 +77,10 @@ impl Blueprint {
     /// A system call failed; the old ones stay in force.
     pub(crate) fn reload(&self, config: TurnConfig, handles: &[WorkerHandle]) -> anyhow::Result<()> {
         let in_force = InForce::new(config, self.nonce_key)?;
+        let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = host::read()?;
         let command = |_: &WorkerHandle| -> anyhow::Result<WorkerCommand> {
-            let (secrets, policy) = (in_force.secrets()?, self.policy(&in_force.config)?);
-            Ok(WorkerCommand::reload(secrets, policy))
+            Ok(WorkerCommand::reload(in_force.secrets()?, self.policy(&in_force.config, &known)))
         };
         let commands = handles.iter().map(command).collect::<anyhow::Result<Vec<_>>>()?;
         // A worker that restarts from here on uses the new ones.

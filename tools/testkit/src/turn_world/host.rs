@@ -345,8 +345,7 @@ fn policy(denied: &[IpAddr], listeners: &[SocketAddr]) -> PeerPolicy {
     policy.deny_listener(listener(false));
     listeners.iter().for_each(|listener| policy.deny_listener(*listener));
     for ip in denied {
-        let bits = if ip.is_ipv4() { 32 } else { 128 };
-        policy.deny(format!("{ip}/{bits}").parse().expect("one address"));
+        policy.deny(*ip);
     }
     policy
 }

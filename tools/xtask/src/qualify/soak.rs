@@ -95,7 +95,7 @@ pub(super) fn serve(root: &Path, arguments: &Arguments) -> anyhow::Result<String
 
 pub(super) fn calls(root: &Path, arguments: &Arguments) -> anyhow::Result<String> {
     let listen = format!("127.0.0.1:{TURN_PORT}");
-    let flags = ["turn", "--listen", &listen, "--user", "ann:secret", "--allow-peer", "127.0.0.0/8"];
+    let flags = ["turn", "--listen", &listen, "--user", "ann:secret", "--allow-own-host", "127.0.0.0/8"];
     let _program = Program::start(root, &flags)?;
     let payloads = arguments.minutes * 60 * 1_000 / PAYLOAD_EVERY_MS;
     let mut reports = Vec::new();

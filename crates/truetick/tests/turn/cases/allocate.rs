@@ -64,7 +64,7 @@ fn case_a45_families() {
     stage.probe();
     // Served with IPv4 alone, and with IPv6 alone.
     let flags = ["--listen", "127.0.0.1:0", "--workers", "4", "--http", "127.0.0.1:0", "--relay-ip", "127.0.0.1"];
-    let flags = [&flags[..], &["--allow-peer", "127.0.0.0/8"]].concat();
+    let flags = [&flags[..], &["--allow-own-host", "127.0.0.0/8"]].concat();
     let stage = Stage::of(Server::start(&flags));
     refused(&stage, &[(440, &[(ADDRESS_FAMILY, &V6)])]);
     stage.probe();

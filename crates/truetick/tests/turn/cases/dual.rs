@@ -56,7 +56,8 @@ pub(super) fn rfc_r084_r090_r094_case_a59_both_families_and_then_one() {
 
 #[test]
 fn rfc_r082_r083_what_is_only_half_to_be_had() {
-    let flags = ["--listen", "127.0.0.1:0", "--workers", "4", "--http", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8"];
+    let flags =
+        ["--listen", "127.0.0.1:0", "--workers", "4", "--http", "127.0.0.1:0", "--allow-own-host", "127.0.0.0/8"];
     let stage = Stage::of(Server::start(&flags));
     let mut caller = stage.caller();
     let request = caller.request(ALLOCATE).attr(TRANSPORT, &UDP).attr(ADDITIONAL_FAMILY, &V4);

@@ -172,7 +172,7 @@ fn case_a80_sockets_cannot_be_had() {
         ("epoll_ctl", "ENOMEM", "no_buffers"),
     ] {
         let flags = ["--listen", "127.0.0.1:0", "--workers", "1", "--http", "127.0.0.1:0"];
-        let stage = Stage::of(Server::start(&[&flags[..], &["--allow-peer", "127.0.0.0/8"]].concat()));
+        let stage = Stage::of(Server::start(&[&flags[..], &["--allow-own-host", "127.0.0.0/8"]].concat()));
         let injection = Injection::start(&stage, 1, call, error, "1+");
         let mut callers = Vec::new();
         let refused = loop {

@@ -37,7 +37,7 @@ fn rfc_r063_keys_are_kept_and_passwords_are_not() {
     };
     let users = file("users", "benjamin-the-sleepless:a-password-like-no-other\n");
     let secrets = file("secrets", "a-secret-like-no-other-one\n");
-    let on = ["--listen", "127.0.0.1:0", "--workers", "4", "--http", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8"];
+    let on = ["--listen", "127.0.0.1:0", "--workers", "4", "--http", "127.0.0.1:0", "--allow-own-host", "127.0.0.0/8"];
     let stage = Stage::of(Server::start(&[&on[..], &["--user-file", &users, "--auth-secret-file", &secrets]].concat()));
     let mut caller = stage.caller();
     "benjamin-the-sleepless".clone_into(&mut caller.name);

@@ -38,7 +38,7 @@ impl Stage {
     }
 
     pub(crate) fn with(flags: &[&str]) -> Self {
-        let open = ["--allow-peer", "127.0.0.0/8", "--allow-peer", "::1/128"];
+        let open = ["--allow-own-host", "127.0.0.0/8", "--allow-own-host", "::1/128"];
         Self::closed(&[&open[..], flags].concat())
     }
 

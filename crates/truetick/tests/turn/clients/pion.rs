@@ -16,7 +16,7 @@ use testkit::{Requirement, require};
 const PAYLOADS: u64 = 500;
 /// Pings of the library's examples.
 const PINGS: usize = 10;
-const FLAGS: &[&str] = &["--listen", "127.0.0.1:0", "--workers", "2", "--allow-peer", "127.0.0.0/8"];
+const FLAGS: &[&str] = &["--listen", "127.0.0.1:0", "--workers", "2", "--allow-own-host", "127.0.0.0/8"];
 
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/turn/clients/pion")

@@ -142,7 +142,7 @@ fn signed(datagrams: &[Vec<u8>]) -> Vec<Vec<u16>> {
 }
 
 fn relays_both_ways(configure: impl Fn(&mut TurnConfig)) -> (Caller, Server) {
-    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "2", "--allow-peer", "127.0.0.0/8"]);
+    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "2", "--allow-own-host", "127.0.0.0/8"]);
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     peer.set_read_timeout(Some(DEADLINE)).unwrap();
     let peer_addr = peer.local_addr().unwrap();

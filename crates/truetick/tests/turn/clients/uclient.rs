@@ -19,10 +19,10 @@ use crate::server::{PASSWORD, Server, USER};
 const CLIENTS: u32 = 4;
 const PAYLOADS_EACH: u32 = 50;
 const FLAGS: &[&str] =
-    &["--listen", "127.0.0.1:0", "--workers", "2", "--allow-peer", "127.0.0.0/8", "--rfc5766-channel-numbers"];
+    &["--listen", "127.0.0.1:0", "--workers", "2", "--allow-own-host", "127.0.0.0/8", "--rfc5766-channel-numbers"];
 
 /// The same with relayed addresses of both families.
-const BOTH_FAMILIES: &[&str] = &["--relay-ip", "127.0.0.1", "--relay-ip", "::1", "--allow-peer", "::1/128"];
+const BOTH_FAMILIES: &[&str] = &["--relay-ip", "127.0.0.1", "--relay-ip", "::1", "--allow-own-host", "::1/128"];
 /// Time limit of uclient with `-R`, which never ends after it has sent a request that must not be answered.
 const MANGLES_FOR: Duration = Duration::from_secs(8);
 

@@ -40,7 +40,7 @@ fn without_a_token_single_allocations_are_not_available() {
 
 #[test]
 fn pages_hold_every_allocation_once_with_what_hangs_on_it() {
-    let server = Operated::start("allow_peer = [\"127.0.0.0/8\"]", &[]);
+    let server = Operated::start("allow_own_host = [\"127.0.0.0/8\"]", &[]);
     let near = peer();
     let mut clients: Vec<_> = (0..7).map(|_| server.client("ann")).collect();
     let mut relayed: Vec<String> = clients.iter_mut().map(|client| client.allocate().unwrap().to_string()).collect();
@@ -72,7 +72,7 @@ fn pages_hold_every_allocation_once_with_what_hangs_on_it() {
 
 #[test]
 fn an_allocation_that_is_ended_relays_no_more_and_the_others_do() {
-    let server = Operated::start("allow_peer = [\"127.0.0.0/8\"]", &[]);
+    let server = Operated::start("allow_own_host = [\"127.0.0.0/8\"]", &[]);
     let near = peer();
     let mut clients = [server.client("ann"), server.client("bob")];
     let relayed = clients.each_mut().map(|client| client.allocate().unwrap());

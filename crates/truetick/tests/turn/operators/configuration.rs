@@ -48,8 +48,8 @@ fn case_a82_a_bad_value_names_file_line_and_key() {
         ("relay_ports = \"50000-49999\"", 0, "turn.relay_ports: `50000-49999` is not a port range"),
         ("relay_ports = \"1-65536\"", 0, "turn.relay_ports: `1-65536` is not a port range"),
         ("relay_ports = \"-1-5\"", 0, "turn.relay_ports: `-1-5` is not a port range"),
-        ("allow_peer = [\"10.0.0.0/33\"]", 0, "turn.allow_peer: invalid IP address"),
-        ("deny_peer = [\"ten/8\"]", 0, "turn.deny_peer: invalid IP address"),
+        ("allow_peer = [\"10.0.0.0/33\"]", 0, "turn.allow_peer: `10.0.0.0/33`: no prefix length"),
+        ("deny_peer = [\"ten/8\"]", 0, "turn.deny_peer: `ten/8`: not an IP address"),
         ("workers = -1", 0, "turn.workers: invalid value"),
         ("workers = 0", 0, "turn.workers must be from 1 to 256"),
         ("realm = \"\"", 0, "turn.realm must have from 1 to 127 characters"),
@@ -106,11 +106,16 @@ fn rfc_r088_relay_ports_below_1024_need_consent() {
 
 #[test]
 fn overlapping_peer_rules_are_shown_as_they_count() {
-    let rules = "--allow-peer 10.0.0.0/8 --deny-peer 10.0.0.5/32 --deny-peer 8.8.0.0/16 --allow-peer 8.8.8.8/32";
-    let flags: Vec<_> = "turn --listen 127.0.0.1:0 --check-config".split(' ').chain(rules.split(' ')).collect();
-    let output = truetick(&flags);
-    assert!(output.status.success(), "{output:?}");
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let rules = "--allow-peer 10.0.0.0/8 --deny-peer 10.0.0.5/32 --deny-peer 8.8.0.0/16 --allow-peer 8.8.8.8/32 \
+                 --deny-peer 9.0.0.0/8:0-1023 --allow-peer 9.0.0.0/8:80 --allow-own-host 127.0.0.1-127.0.0.9:5000 \
+                 --deny-peer 127.0.0.9";
+    let show = |flag| {
+        let flags: Vec<_> = ["turn", "--listen", "127.0.0.1:0", flag].into_iter().chain(rules.split(' ')).collect();
+        let output = truetick(&flags);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (shown, printed) = (show("--check-config"), show("--print-config"));
     for line in [
         "peers 10.0.0.0-10.0.0.4: allow (allow 10.0.0.0/8)",
         "peers 10.0.0.5-10.0.0.5: deny (deny 10.0.0.5/32)",
@@ -118,10 +123,20 @@ fn overlapping_peer_rules_are_shown_as_they_count() {
         "peers 8.8.8.8-8.8.8.8: allow (allow 8.8.8.8/32)",
         "peers 8.8.8.9-8.8.255.255: deny (deny 8.8.0.0/16)",
         "peers 2000::-2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff: allow (allow 2000::/3)",
+        "peers 9.0.0.0-9.255.255.255 ports 0-79: deny (deny 9.0.0.0/8:0-1023)",
+        "peers 9.0.0.0-9.255.255.255 ports 80-80: allow (allow 9.0.0.0/8:80)",
+        "peers 9.0.0.0-9.255.255.255 ports 1024-65535: allow",
+        "own host 127.0.0.1-127.0.0.8 ports 5000-5000: allow (allow 127.0.0.1-127.0.0.9:5000)",
+        "own host 127.0.0.9-127.0.0.9: deny (deny 127.0.0.9/32)",
+        "own host 127.0.0.10-127.255.255.255: deny (deny own host)",
+        "warning: allow_peer 9.0.0.0/8:80 counts inside of deny_peer 9.0.0.0/8:0-1023",
+        "warning: deny_peer 127.0.0.9/32 counts inside of allow_own_host 127.0.0.1-127.0.0.9:5000",
         "warning: deny_peer 10.0.0.5/32 counts inside of allow_peer 10.0.0.0/8",
         "warning: allow_peer 8.8.8.8/32 counts inside of deny_peer 8.8.0.0/16",
     ] {
         assert!(shown.lines().any(|row| row == line), "{line}: {shown}");
+        let comment = format!("# {line}");
+        assert!(printed.lines().any(|row| row == comment), "{line}: {printed}");
     }
 }
 

@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 
 use super::operated::{Operated, peer, relays, wait};
 
-const KEYS: &str = "allow_peer = [\"127.0.0.0/8\"]\ndrain_timeout_s = 600";
+const KEYS: &str = "allow_own_host = [\"127.0.0.0/8\"]\ndrain_timeout_s = 600";
 
 /// A79: Allocate is answered 403, Refresh and data go on, `/readyz` is red, and it ends with the last allocation.
 #[test]

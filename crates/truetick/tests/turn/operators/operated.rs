@@ -141,9 +141,9 @@ impl Operated {
     pub(crate) fn reload(&self) -> String {
         let before = self.log().lines().count();
         self.signal(Signal::SIGHUP);
-        let told = || self.log().lines().skip(before).find(|line| line.contains("reloaded")).map(str::to_owned);
-        wait("a record of the reload", || told().is_some());
-        told().unwrap()
+        let logged = || self.log().lines().skip(before).find(|line| line.contains("reloaded")).map(str::to_owned);
+        wait("a record of the reload", || logged().is_some());
+        logged().unwrap()
     }
 
     pub(crate) fn ask(&self, method: &str, path: &str, token: Option<&str>) -> Answer {

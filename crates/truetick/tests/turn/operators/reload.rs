@@ -8,7 +8,7 @@ use super::operated::{Operated, peer, relays, wait};
 use crate::certificates::Certificates;
 use crate::stream_client::connect_tls;
 
-const KEYS: &str = "allow_peer = [\"127.0.0.0/8\"]";
+const KEYS: &str = "allow_own_host = [\"127.0.0.0/8\"]";
 
 #[test]
 fn users_come_and_go_while_allocations_relay_on() {
@@ -62,9 +62,9 @@ fn a_peer_that_new_rules_deny_is_cut_off() {
     assert_eq!(client.refresh(600), 0);
     near.set_nonblocking(true).unwrap();
     assert_eq!(near.recv_from(&mut [0; 64]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
-    let counted = "\ntruetick_turn_peers_denied_total{rule=\"deny 127.0.0.0/8 (built-in)\"} ";
+    let counted = "\ntruetick_turn_peers_denied_total{rule=\"deny own host\"} ";
     wait("the rule's count", || server.ask("GET", "/metrics", None).body.contains(counted));
-    server.edit(|text| text.replace("allow_peer = []", "allow_peer = [\"127.0.0.0/8\"]"));
+    server.edit(|text| text.replace("allow_own_host = []", "allow_own_host = [\"127.0.0.0/8\"]"));
     server.reload();
     wait("the peer is allowed again", || client.permit(near_addr) == 0);
 }

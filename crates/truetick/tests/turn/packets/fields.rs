@@ -25,8 +25,16 @@ struct Relayed {
 
 impl Relayed {
     fn new(listen: &str) -> Self {
-        let flags =
-            ["--listen", listen, "--allow-peer", "127.0.0.0/8", "--allow-peer", "::1/128", "--http", "127.0.0.1:0"];
+        let flags = [
+            "--listen",
+            listen,
+            "--allow-own-host",
+            "127.0.0.0/8",
+            "--allow-own-host",
+            "::1/128",
+            "--http",
+            "127.0.0.1:0",
+        ];
         let server = Server::start(&[&flags[..], &["--icmp-indications", "always"]].concat());
         let mut client = Client::new(server.listen[0], USER, PASSWORD);
         let relayed = client.allocate().unwrap();

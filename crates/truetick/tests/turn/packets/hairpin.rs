@@ -84,8 +84,15 @@ fn case_a75_one_in_is_one_out_for_each_hop_and_permissions_are_asked() {
 
 #[test]
 fn case_a75_a_user_may_forbid_it() {
-    let server =
-        Server::start(&["--listen", "127.0.0.1:0", "--workers", "1", "--no-hairpin", "--allow-peer", "127.0.0.0/8"]);
+    let server = Server::start(&[
+        "--listen",
+        "127.0.0.1:0",
+        "--workers",
+        "1",
+        "--no-hairpin",
+        "--allow-own-host",
+        "127.0.0.0/8",
+    ]);
     let ((mut a, relayed_a), (mut b, relayed_b)) = (allocated(server.listen[0]), allocated(server.listen[0]));
     assert_eq!((a.bind_channel(CHANNEL, relayed_b), b.bind_channel(CHANNEL, relayed_a)), (403, 403));
     assert_eq!((a.permit(relayed_b), b.permit(relayed_a)), (0, 0), "the address is opened, with every other port");

@@ -9,7 +9,7 @@ use testkit::turn_client::Client;
 #[test]
 fn rfc_r107_reports_a_closed_port_of_a_peer_to_the_client() {
     for (listen, kind, code) in [("127.0.0.1:0", 3, 3), ("[::1]:0", 1, 4)] {
-        let flags = ["--listen", listen, "--allow-peer", "127.0.0.0/8", "--allow-peer", "::1/128"];
+        let flags = ["--listen", listen, "--allow-own-host", "127.0.0.0/8", "--allow-own-host", "::1/128"];
         let server = Server::start(&[&flags[..], &["--icmp-indications", "always"]].concat());
         let mut client = Client::new(server.listen[0], USER, PASSWORD);
         let relayed = client.allocate().unwrap();
@@ -33,7 +33,8 @@ fn rfc_r107_reports_a_closed_port_of_a_peer_to_the_client() {
 
 #[test]
 fn rfc_r107_an_error_without_a_permission_is_not_reported() {
-    let server = Server::start(&["--listen", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8", "--http", "127.0.0.1:0"]);
+    let server =
+        Server::start(&["--listen", "127.0.0.1:0", "--allow-own-host", "127.0.0.0/8", "--http", "127.0.0.1:0"]);
     let mut client = Client::new(server.listen[0], USER, PASSWORD);
     client.allocate().unwrap();
     let closed = UdpSocket::bind("127.0.0.9:0").unwrap().local_addr().unwrap();
@@ -46,7 +47,8 @@ fn rfc_r107_an_error_without_a_permission_is_not_reported() {
 /// This client knows nothing of RFC 8489: by default it hears of no error, and what comes next arrives.
 #[test]
 fn a_client_of_rfc_5766_survives_a_closed_peer_port() {
-    let server = Server::start(&["--listen", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8", "--http", "127.0.0.1:0"]);
+    let server =
+        Server::start(&["--listen", "127.0.0.1:0", "--allow-own-host", "127.0.0.0/8", "--http", "127.0.0.1:0"]);
     let mut client = Client::new(server.listen[0], USER, PASSWORD);
     let relayed = client.allocate().unwrap();
     let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

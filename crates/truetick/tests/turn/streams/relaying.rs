@@ -165,7 +165,7 @@ fn case_a72_a_client_that_stops_reading_loses_its_own_messages_only() {
         "127.0.0.1:0",
         "--workers",
         "1",
-        "--allow-peer",
+        "--allow-own-host",
         "127.0.0.0/8",
         "--http",
         "127.0.0.1:0",
