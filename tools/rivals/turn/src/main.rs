@@ -95,6 +95,9 @@ struct Flags {
     /// The truetick to measure [default: built from this workspace]
     #[arg(long)]
     truetick: Option<PathBuf>,
+    /// Another coturn to measure, such as /opt/coturn/bin/turnserver: stock, tuned, and multiplexed where it can
+    #[arg(long, value_name = "PATH")]
+    coturn: Option<PathBuf>,
     /// Take what was built before as it is
     #[arg(long)]
     no_build: bool,
@@ -124,7 +127,7 @@ fn measure(flags: &Flags) -> anyhow::Result<()> {
     let (rounds, run_ms, memory_rounds) = if flags.quick { (3, 250, 1) } else { (10, 400, 3) };
     let campaign = Campaign {
         rows: chosen_rows(flags)?,
-        contestants: chosen_servers(&flags.servers)?,
+        contestants: chosen_servers(flags)?,
         rounds: flags.rounds.unwrap_or(rounds),
         duration: Duration::from_millis(flags.run_ms.unwrap_or(run_ms)),
         counts_calls: !flags.no_calls,
@@ -146,7 +149,7 @@ fn places(flags: &Flags) -> anyhow::Result<Places> {
     let built = target.join("turn-relay");
     std::fs::create_dir_all(&built)?;
     let truetick = flags.truetick.clone().unwrap_or_else(|| built.join("workspace/release/truetick"));
-    Ok(Places { port: rivals::free_port()?, root, built, truetick })
+    Ok(Places { port: rivals::free_port()?, root, built, truetick, coturn: flags.coturn.clone() })
 }
 
 fn chosen_rows(flags: &Flags) -> anyhow::Result<Vec<Row>> {
@@ -163,9 +166,10 @@ fn chosen_rows(flags: &Flags) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn chosen_servers(names: &[String]) -> anyhow::Result<Vec<Contestant>> {
+fn chosen_servers(flags: &Flags) -> anyhow::Result<Vec<Contestant>> {
+    let names = &flags.servers;
     if names.is_empty() {
-        return Ok(rivals::ALL.to_vec());
+        return Ok(rivals::ALL.into_iter().filter(|one| flags.coturn.is_some() || !one.is_other()).collect());
     }
     let named = |name: &String| Contestant::of_name(name).with_context(|| format!("there is no server {name}"));
     names.iter().map(named).collect()

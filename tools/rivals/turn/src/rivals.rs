@@ -27,13 +27,22 @@ pub(crate) enum Contestant {
     Pion,
     /// No protocol at all: what comes in goes back.
     Echo,
+    /// The coturn of `--coturn`, with the settings of [`Self::Coturn`].
+    Other,
+    /// The same with the settings of [`Self::CoturnTuned`].
+    OtherTuned,
+    /// The same with one relay socket for all allocations of a thread.
+    OtherMultiplexed,
 }
 
-pub(crate) const ALL: [Contestant; 7] = [
+pub(crate) const ALL: [Contestant; 10] = [
     Contestant::Truetick,
     Contestant::Coturn,
     Contestant::CoturnAgain,
     Contestant::CoturnTuned,
+    Contestant::Other,
+    Contestant::OtherTuned,
+    Contestant::OtherMultiplexed,
     Contestant::TurnRs,
     Contestant::Pion,
     Contestant::Echo,
@@ -49,7 +58,12 @@ pub(crate) struct Places {
     /// What was built for the bench.
     pub(crate) built: PathBuf,
     pub(crate) truetick: PathBuf,
+    /// Another coturn to measure.
+    pub(crate) coturn: Option<PathBuf>,
 }
+
+/// Debian's coturn.
+const DEBIANS: &str = "turnserver";
 
 impl Contestant {
     pub(crate) fn name(self) -> &'static str {
@@ -58,6 +72,9 @@ impl Contestant {
             Self::Coturn => "coturn",
             Self::CoturnAgain => "coturn_again",
             Self::CoturnTuned => "coturn_tuned",
+            Self::Other => "other_coturn",
+            Self::OtherTuned => "other_tuned",
+            Self::OtherMultiplexed => "other_multiplexed",
             Self::TurnRs => "turn_rs",
             Self::Pion => "pion",
             Self::Echo => "echo",
@@ -66,6 +83,11 @@ impl Contestant {
 
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         ALL.into_iter().find(|contestant| contestant.name() == name)
+    }
+
+    /// Whether it is the coturn of `--coturn`.
+    pub(crate) fn is_other(self) -> bool {
+        matches!(self, Self::Other | Self::OtherTuned | Self::OtherMultiplexed)
     }
 
     /// A separate address, so that no relay port is in use.
@@ -94,8 +116,15 @@ impl Contestant {
                 command.args(["--user", &format!("{USER}:{PASSWORD}")]);
                 command
             }
-            Self::Coturn | Self::CoturnAgain => coturn(&ip, port, STOCK),
-            Self::CoturnTuned => coturn(&ip, port, TUNED),
+            Self::Coturn | Self::CoturnAgain => coturn(Path::new(DEBIANS), &ip, port, STOCK),
+            Self::CoturnTuned => coturn(Path::new(DEBIANS), &ip, port, TUNED),
+            Self::Other => coturn(other(places)?, &ip, port, STOCK),
+            Self::OtherTuned => coturn(other(places)?, &ip, port, TUNED),
+            Self::OtherMultiplexed => {
+                let shared = (port + 1).to_string();
+                let more = [TUNED, &[MULTIPLEX, "--multiplex-peer-port", &shared, "--udp-gso"]].concat();
+                coturn(other(places)?, &ip, port, &more)
+            }
             Self::TurnRs => {
                 let config = places.built.join(format!("turn-rs-{ip}.toml"));
                 std::fs::write(&config, turn_rs_config(&ip, port))?;
@@ -121,8 +150,14 @@ impl Contestant {
     pub(crate) fn version(self, places: &Places) -> Result<String, String> {
         match self {
             Self::Truetick => first_line(Command::new(&places.truetick).arg("--version")),
-            Self::Coturn | Self::CoturnAgain | Self::CoturnTuned => {
-                first_line(Command::new("turnserver").arg("--version")).map(|version| format!("coturn {version}"))
+            Self::Coturn | Self::CoturnAgain | Self::CoturnTuned => coturn_version(Path::new(DEBIANS)),
+            Self::Other | Self::OtherTuned => coturn_version(other(places).map_err(|error| error.to_string())?),
+            Self::OtherMultiplexed => {
+                let program = other(places).map_err(|error| error.to_string())?;
+                if !options(program).iter().any(|option| option == MULTIPLEX) {
+                    return Err(format!("this coturn has no {MULTIPLEX}"));
+                }
+                coturn_version(program)
             }
             Self::TurnRs if turn_rs(places).is_file() => Ok(format!("turn-server {TURN_RS} (crates.io, feature udp)")),
             Self::TurnRs => Err("not built: turn-relay prepare".into()),
@@ -131,6 +166,9 @@ impl Contestant {
         }
     }
 }
+
+/// The option of one relay socket for all allocations.
+const MULTIPLEX: &str = "--multiplex-peer";
 
 /// One relay thread.
 const STOCK: &[&str] = &["-m", "1"];
@@ -157,14 +195,34 @@ pub(crate) fn free_port() -> anyhow::Result<u16> {
     PORTS.into_iter().find(is_free).context("no port is free")
 }
 
-fn coturn(ip: &str, port: u16, more: &[&str]) -> Command {
-    let mut command = Command::new("turnserver");
+fn other(places: &Places) -> anyhow::Result<&Path> {
+    places.coturn.as_deref().context("no --coturn PATH")
+}
+
+fn coturn_version(program: &Path) -> Result<String, String> {
+    first_line(Command::new(program).arg("--version")).map(|version| format!("coturn {version}"))
+}
+
+/// The long options in the help of the coturn at `program`.
+fn options(program: &Path) -> Vec<String> {
+    let help = Command::new(program).arg("--help").stdin(Stdio::null()).output();
+    let text = help.map(|output| [output.stdout, output.stderr].concat()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let words = text.split(|part: char| part.is_whitespace() || part == ',' || part == '=');
+    words.filter(|word| word.starts_with("--")).map(str::to_owned).collect()
+}
+
+/// Starts the coturn at `program`, without what its version no longer has.
+fn coturn(program: &Path, ip: &str, port: u16, more: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    let known = options(program);
+    let has = |option: &&&str| !option.starts_with("--") || known.iter().any(|it| it == *option);
     command.args(["-n", "--lt-cred-mech", "--allow-loopback-peers", "--cli-password", PASSWORD]);
     command.args(["-L", ip, "-E", ip, "-p", &port.to_string(), "-r", REALM]);
     command.args(["-u", &format!("{USER}:{PASSWORD}"), "--log-file", "stdout", "--pidfile", "/dev/null"]);
     // The command line interface is a TCP listener on one address; several servers take turns here.
     command.args(["--cli-ip", ip]);
-    command.args(DEBIAN).args(more);
+    command.args(DEBIAN.iter().chain(more).filter(has));
     command
 }
 

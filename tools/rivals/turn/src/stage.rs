@@ -14,12 +14,12 @@ use crate::rows::Way;
 use crate::stun::{self, Request};
 use crate::traffic::{End, Faces, Flow, Form, Traffic};
 
-/// The address of every peer.
-const PEER: Ipv4Addr = Ipv4Addr::new(127, 0, 2, 1);
 /// The address that servers are asked from whether they are there.
 const ASKER: Ipv4Addr = Ipv4Addr::new(127, 0, 3, 1);
 /// Clients' addresses; each is used once in a server's life, because coturn remembers five-tuples for a while.
 const CLIENTS: std::ops::Range<u32> = 0x7f40_0000..0x7f80_0000;
+/// Peers' addresses: one for each client, because a server may tell its allocations apart by their peers.
+const PEERS: std::ops::Range<u32> = 0x7f80_0000..0x7fc0_0000;
 const CHANNEL: u16 = 0x4000;
 /// Setting: how long a server may take to be there.
 const START_MAX: Duration = Duration::from_secs(10);
@@ -43,6 +43,11 @@ pub(crate) struct Running {
 pub(crate) struct Paths {
     pub(crate) flows: Vec<Flow>,
     pub(crate) clients: Vec<Client>,
+}
+
+/// The address of the peer of the client at `ip`.
+fn peer_of(ip: Ipv4Addr) -> Ipv4Addr {
+    Ipv4Addr::from_bits(ip.to_bits() - CLIENTS.start + PEERS.start)
 }
 
 impl Generator {
@@ -118,10 +123,10 @@ impl Generator {
         Ok(paths)
     }
 
-    /// A client with an allocation, and a channel to the generator's peer.
+    /// A client with an allocation, and a channel to its peer.
     pub(crate) fn client(&mut self, server: &Running) -> anyhow::Result<Client> {
         let ip = self.address();
-        let peer = SocketAddrV4::new(PEER, self.faces.peer.port);
+        let peer = SocketAddrV4::new(peer_of(ip), self.faces.peer.port);
         let mut client = Client::allocate(&mut self.faces.client, ip, server.address)?;
         client.bind_channel(&mut self.faces.client, CHANNEL, peer)?;
         Ok(client)
@@ -154,9 +159,9 @@ impl Generator {
     /// From a client's address straight to the peer, without a server: what the generator can do at most.
     pub(crate) fn straight(&mut self) -> Flow {
         let source = self.address();
-        let to = SocketAddrV4::new(PEER, self.faces.peer.port);
+        let to = SocketAddrV4::new(peer_of(source), self.faces.peer.port);
         let from = SocketAddrV4::new(source, self.faces.client.port);
-        Flow { source, to, channel: None, from, at: PEER, channel_there: None }
+        Flow { source, to, channel: None, from, at: *to.ip(), channel_there: None }
     }
 
     fn there_and_back(&mut self, server: SocketAddrV4) -> Flow {
@@ -165,18 +170,18 @@ impl Generator {
     }
 
     fn to_and_from_peer(&self, client: &Client, way: Way) -> Flow {
-        let channel = Some(CHANNEL);
+        let (channel, peer) = (Some(CHANNEL), peer_of(client.ip));
         if way == Way::ToPeer {
             let (to, from) = (client.server, client.relayed);
-            return Flow { source: client.ip, to, channel, from, at: PEER, channel_there: None };
+            return Flow { source: client.ip, to, channel, from, at: peer, channel_there: None };
         }
         let (to, from) = (client.relayed, client.server);
-        Flow { source: PEER, to, channel: None, from, at: client.ip, channel_there: channel }
+        Flow { source: peer, to, channel: None, from, at: client.ip, channel_there: channel }
     }
 
     /// The traffic of `flows`.
     pub(crate) fn traffic(&mut self, flows: Vec<Flow>, form: Form, train: usize) -> Traffic<'_> {
-        let end_at = |at: Ipv4Addr| if at == PEER { End::Peer } else { End::Client };
+        let end_at = |at: Ipv4Addr| if PEERS.contains(&at.to_bits()) { End::Peer } else { End::Client };
         let (sender, receiver) = (end_at(flows[0].source), end_at(flows[0].at));
         let Self { faces, pool, .. } = self;
         Traffic { flows, form, sender, receiver, train, pool, faces, scratch: Vec::with_capacity(1 << 16) }
