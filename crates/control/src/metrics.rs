@@ -143,6 +143,10 @@ impl Exposition {
         self.counts(&name("_refused_total"), "bound", "Rejected connections, by limit.", &of.refused);
         self.counts(&name("_ended_total"), "reason", "Connections ended, by reason.", &of.ended);
         self.single(&name("_handshakes_total"), "counter", "TLS handshakes completed.", of.handshakes as f64);
+        let (help, resumed) = ("TLS handshakes that resumed an earlier session.", of.handshakes_resumed as f64);
+        self.single(&name("_handshakes_resumed_total"), "counter", help, resumed);
+        let (help, in_progress) = ("TLS handshakes in progress.", of.handshakes_in_progress as f64);
+        self.single(&name("_handshakes_in_progress"), "gauge", help, in_progress);
         self.single(&name("_messages_in_total"), "counter", "Messages over TCP and TLS.", of.messages_in as f64);
         let help = "Unsent bytes of ended connections.";
         self.single(&name("_unsent_bytes_total"), "counter", help, of.unsent_bytes as f64);

@@ -66,6 +66,14 @@ impl Poller {
         Ok(self.epoll.delete(socket)?)
     }
 
+    /// Removes a listener or a connection, which another poller may serve from now on.
+    ///
+    /// # Errors
+    /// `ENOENT`.
+    pub fn remove_stream(&self, stream: &impl AsFd) -> io::Result<()> {
+        Ok(self.epoll.delete(stream)?)
+    }
+
     /// Blocks until a socket becomes readable, a [`Waker`] is used or `timeout` expires (rounded up to milliseconds;
     /// `None`: never), and returns the keys of the readable sockets: none on a wake-up or timeout.
     ///

@@ -5,7 +5,9 @@ mod framing;
 mod listener;
 mod tls;
 
-pub use connection::{Connection, Progress, Scratch, Security, StreamEnd, StreamRules, Taken};
+pub use connection::{
+    Connection, HandshakeProgress, Progress, Resumption, Scratch, Security, StreamEnd, StreamRules, Taken,
+};
 pub use framing::{Framed, FramingFault, StreamFramer, Turn, frame};
 pub use listener::StreamListener;
 pub use tls::{TlsFault, TlsIdentity};

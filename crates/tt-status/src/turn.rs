@@ -57,6 +57,10 @@ pub struct Streams {
     pub accepted: u64,
     /// TLS handshakes completed.
     pub handshakes: u64,
+    /// Those of them that resumed an earlier session.
+    pub handshakes_resumed: u64,
+    /// TLS handshakes that have begun or wait to begin.
+    pub handshakes_in_progress: u64,
     /// Not taken, by the bound that was reached.
     pub refused: Vec<Count>,
     /// Ended since the start, by reason.

@@ -27,7 +27,7 @@ use crate::counters::WorkerStatus;
 use crate::event_log::EventLog;
 use crate::relays::{RelayPlan, Relays};
 use crate::section::StreamLimits;
-use crate::streams::{Certificates, Sources, StreamPlan, Streams, Takes};
+use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, Takes};
 use crate::worker::{InboundRings, Parts, WorkerEndpoint, WorkerLinks};
 use reload::InForce;
 
@@ -66,7 +66,7 @@ pub(crate) struct Blueprint {
 }
 
 impl Blueprint {
-    pub(crate) fn new(config: &TurnConfig, listen: &[SocketAddr]) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: &TurnConfig, listen: &[SocketAddr], handshakes: HandshakePool) -> anyhow::Result<Self> {
         let mut engine = EngineConfig::new(&config.realm);
         engine.channel_numbers = config.channel_numbers;
         engine.password_algorithms = config.password_algorithms;
@@ -82,7 +82,7 @@ impl Blueprint {
             host: Mutex::new(host::read()?),
             engine,
             plan: relay_plan(config)?,
-            stream_plan: stream_plan(config)?,
+            stream_plan: stream_plan(config, handshakes)?,
             shared: Arc::new(Shared::new(config.quotas, config.allocations_max, seed)),
             nonce_key,
             stop: Arc::new(AtomicBool::new(false)),
@@ -105,7 +105,7 @@ impl Blueprint {
             listener.enable_gro().context("turn: cannot enable GRO")?;
             poller.add(listener, key).context("turn: cannot poll a listener")?;
         }
-        let streams = Streams::new(self.stream_plan.clone(), stream_listeners);
+        let streams = Streams::new(self.stream_plan.clone(), stream_listeners, id, poller.waker());
         streams.register(&poller).context("turn: cannot poll a listener")?;
         let mut server = self.engine(id)?;
         let mut relays = Relays::new(self.plan.clone());
@@ -150,14 +150,15 @@ fn relay_plan(config: &TurnConfig) -> anyhow::Result<RelayPlan> {
 }
 
 /// Returns what the connections of all workers share. The number of descriptors bounds the connections.
-fn stream_plan(config: &TurnConfig) -> anyhow::Result<StreamPlan> {
+fn stream_plan(config: &TurnConfig, handshakes: HandshakePool) -> anyhow::Result<StreamPlan> {
     let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
     let connections_max = connections_max(config, descriptors);
     let certificates = config.certificate.as_ref().map(Certificates::read).transpose().context("turn")?;
     Ok(StreamPlan {
         limits: StreamLimits { connections_max, ..config.streams },
         certificates: certificates.map(Arc::new),
-        sources: Arc::new(Sources::default()),
+        sources: Arc::new(Sources::new(config.quotas.ipv6_prefix_bits)),
+        handshakes,
     })
 }
 

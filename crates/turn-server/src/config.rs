@@ -28,6 +28,7 @@ const REALM: &str = "truetick";
 /// The engine's bound, RFC 8489 section 14.9.
 const REALM_CHARACTERS_MAX: usize = 127;
 const WORKERS_MAX: usize = 256;
+const HANDSHAKE_THREADS_MAX: u32 = 64;
 /// One second: with longer gaps between datagrams, a wake-up does not matter.
 const BUSY_POLL_US_MAX: u32 = 1_000_000;
 const ALLOCATIONS: u32 = 8_192;
@@ -243,6 +244,14 @@ impl TurnConfig {
         );
         let prefix_bits = self.quotas.ipv6_prefix_bits;
         ensure!((1..=128).contains(&prefix_bits), "{} must be from 1 to 128", named("quotas.ipv6_prefix_bits"));
+        let streams = &self.streams;
+        let handshakes_max = named("streams.handshakes_max");
+        ensure!(streams.handshakes_max >= 1, "{handshakes_max} must be at least 1");
+        let handshake_threads = named("streams.handshake_threads");
+        ensure!(
+            (1..=HANDSHAKE_THREADS_MAX).contains(&streams.handshake_threads),
+            "{handshake_threads} must be from 1 to {HANDSHAKE_THREADS_MAX}"
+        );
         let realm_length = self.realm.chars().count();
         ensure!(
             (1..=REALM_CHARACTERS_MAX).contains(&realm_length),

@@ -241,6 +241,8 @@ impl Totals {
             half_open: of.half_open,
             accepted: of.accepted,
             handshakes: of.handshakes,
+            handshakes_resumed: of.handshakes_resumed,
+            handshakes_in_progress: of.handshakes_in_progress,
             refused: rejected.to_vec(),
             ended: ended.to_vec(),
             messages_in: of.messages_in,

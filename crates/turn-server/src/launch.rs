@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 use tt_net::Poller;
@@ -16,7 +16,7 @@ use crate::config::TurnConfig;
 use crate::event_log;
 use crate::listeners::{Listeners, listens, stream_addr};
 use crate::running::{Running, StatusReader};
-use crate::streams::Takes;
+use crate::streams::{HandshakePool, HandshakeThread, Takes};
 use crate::supervisor::supervise;
 use crate::worker::{InboundRings, WorkerEndpoint};
 
@@ -34,7 +34,8 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     let streams: Vec<_> = stream_groups.iter().map(|(takes, group)| stream_addr(*takes, &group[0], has_tls)).collect();
     // Before the addresses are read, so that no change is missed.
     let address_watch = AddressWatch::new().context("turn: cannot follow the addresses of this machine")?;
-    let blueprint = Arc::new(Blueprint::new(config, &listen)?);
+    let (pool, handshake_threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
+    let blueprint = Arc::new(Blueprint::new(config, &listen, pool.clone())?);
     let (event_log, log) = event_log::start()?;
 
     let (mut worker_ios, mut endpoints) = (Vec::new(), Vec::new());
@@ -76,12 +77,25 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
         let thread = named.spawn(move || supervise(parts, &blueprint));
         threads.push(thread.context("turn: cannot start a thread")?);
     }
+    threads.extend(start_handshakes(handshake_threads, &blueprint)?);
     threads.push(log);
     let handles: Arc<[WorkerHandle]> = handles.into();
     let (follower, follower_waker) = host::follow(&blueprint, address_watch, Arc::clone(&handles))?;
     threads.push(follower);
-    let wakers = endpoints.into_iter().map(|endpoint| endpoint.waker).chain([follower_waker]).collect();
+    let wakers = endpoints.into_iter().map(|endpoint| endpoint.waker).chain(pool.wakers()).chain([follower_waker]);
+    let wakers = wakers.collect();
     let certificates = blueprint.stream_plan.certificates.clone();
     let stop = Arc::clone(&blueprint.stop);
     Ok(Running { listen, streams, certificates, stop, wakers, threads, workers: handles, blueprint, status })
+}
+
+/// Starts the threads of TLS handshakes, if there is a certificate.
+fn start_handshakes(threads: Vec<HandshakeThread>, blueprint: &Blueprint) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let Some(certificates) = &blueprint.stream_plan.certificates else { return Ok(Vec::new()) };
+    let start = |(number, handshakes): (usize, HandshakeThread)| {
+        let (certificates, stop) = (Arc::clone(certificates), Arc::clone(&blueprint.stop));
+        let thread = thread::Builder::new().name(format!("turn-tls-{number}"));
+        thread.spawn(move || handshakes.run(&certificates, &stop)).context("turn: cannot start a thread")
+    };
+    threads.into_iter().enumerate().map(start).collect()
 }

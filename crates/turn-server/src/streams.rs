@@ -2,6 +2,8 @@
 
 mod certificates;
 mod counts;
+mod hand_over;
+mod handshakes;
 mod sources;
 
 use std::collections::{BTreeSet, HashMap};
@@ -10,8 +12,8 @@ use std::sync::Arc;
 
 use tt_model::{FiveTuple, Nanos, Transport};
 use tt_net::stream::{Connection, Progress, Scratch, Security, StreamListener, StreamRules, Taken};
-use tt_net::{Datagram, Inbox, IoFault, Poller};
-use tt_turn::Server;
+use tt_net::{Datagram, Inbox, IoFault, Poller, Waker};
+use tt_turn::{Server, WorkerId};
 
 use crate::poll_key::{StreamKey, connection_key, listener_key};
 use crate::section::StreamLimits;
@@ -19,6 +21,8 @@ use crate::section::StreamLimits;
 pub use certificates::CertificateFiles;
 pub(crate) use certificates::Certificates;
 pub(crate) use counts::{End, RejectReason, StreamCounts};
+pub(crate) use handshakes::{HandshakePool, HandshakeThread};
+use handshakes::{Handshakes, Ticket};
 pub(crate) use sources::Sources;
 
 /// Connections that are examined for one that can be displaced.
@@ -45,6 +49,7 @@ pub(crate) struct StreamPlan {
     pub(crate) limits: StreamLimits,
     pub(crate) certificates: Option<Arc<Certificates>>,
     pub(crate) sources: Arc<Sources>,
+    pub(crate) handshakes: HandshakePool,
 }
 
 /// Result of queueing a message for a client.
@@ -73,7 +78,12 @@ enum Stage {
 
 #[derive(Debug)]
 struct Entry {
-    connection: Connection,
+    /// Absent during the TLS handshake.
+    connection: Option<Connection>,
+    /// Distinguishes it from earlier connections of its slot.
+    serial: u64,
+    /// The key of its source.
+    source: u128,
     /// The transport is known after the first byte.
     flow: FiveTuple,
     takes: Takes,
@@ -100,16 +110,31 @@ pub(crate) struct Streams {
     deadlines: BTreeSet<(Nanos, u32)>,
     dirty: Vec<u32>,
     ending: Vec<(u32, End)>,
+    /// Sources, serials and slots of half-open connections.
+    half_open: BTreeSet<(u128, u64, u32)>,
+    worker: WorkerId,
+    serial: u64,
+    handshakes: Handshakes,
     accept_again_at: Option<Nanos>,
     scratch: Scratch,
     pub(crate) counts: StreamCounts,
 }
 
 impl Streams {
-    pub(crate) fn new(plan: StreamPlan, listeners: Vec<(StreamListener, Takes)>) -> Self {
+    /// Creates the streams of `worker`. A complete TLS handshake wakes it with `waker`.
+    pub(crate) fn new(
+        plan: StreamPlan,
+        listeners: Vec<(StreamListener, Takes)>,
+        worker: WorkerId,
+        waker: Waker,
+    ) -> Self {
         Self {
+            handshakes: Handshakes::new(plan.handshakes.clone(), waker),
             plan,
             listeners,
+            worker,
+            serial: 0,
+            half_open: BTreeSet::new(),
             slots: Vec::new(),
             vacant: Vec::new(),
             flows: HashMap::new(),
@@ -140,7 +165,7 @@ impl Streams {
     ) -> (Progress, u64) {
         match key {
             StreamKey::Listener(index) => (self.accept(now, index, server, poller), 0),
-            StreamKey::Connection(slot) => self.receive(now, slot, server, inbox),
+            StreamKey::Connection(slot) => self.receive(now, slot, server, poller, inbox),
         }
     }
 
@@ -156,7 +181,8 @@ impl Streams {
     pub(crate) fn send(&mut self, flow: &FiveTuple, pieces: &[&[u8]]) -> Sent {
         let Some(&slot) = self.flows.get(flow) else { return Sent::Gone };
         let Some(entry) = self.slots[slot as usize].as_mut() else { return Sent::Gone };
-        match entry.connection.send(pieces, self.plan.limits.queue_bytes) {
+        let Some(connection) = entry.connection.as_mut() else { return Sent::Gone };
+        match connection.send(pieces, self.plan.limits.queue_bytes) {
             Taken::Full => Sent::Full,
             Taken::Queued => {
                 if !entry.is_dirty {
@@ -193,7 +219,7 @@ impl Streams {
         for slot in std::mem::take(&mut self.dirty) {
             let Some(entry) = self.slots[slot as usize].as_mut() else { continue };
             entry.is_dirty = false;
-            if let Err(end) = entry.connection.flush() {
+            if let Some(Err(end)) = entry.connection.as_mut().map(Connection::flush) {
                 self.end_later(slot, End::of(end));
             }
         }
@@ -239,16 +265,27 @@ impl Streams {
     /// Counts the connection against the limits. If all places are taken, an idle connection is closed to make room, so that
     /// idle connections cannot lock out others.
     fn find_room(&mut self, now: Nanos, connection: &Connection, server: &mut Server) -> Result<(), RejectReason> {
-        let source = connection.client().ip();
-        let admitted = self.plan.sources.admit(source, &self.plan.limits);
-        match admitted {
-            Err(RejectReason::Connections) => {
-                let victim = self.find_displaceable(now, server).ok_or(RejectReason::Connections)?;
-                self.close(now, victim, End::Displaced, server);
-                self.plan.sources.admit(source, &self.plan.limits)
+        let source = self.plan.sources.key(connection.client().ip());
+        let rejected = match self.plan.sources.admit(source, &self.plan.limits) {
+            Ok(()) => return Ok(()),
+            Err(reason) => reason,
+        };
+        let victim = match rejected {
+            RejectReason::Connections => {
+                let sources = self.plan.sources.with_most_half_open();
+                let half_open = sources.into_iter().find_map(|source| self.oldest_half_open(source));
+                half_open.or_else(|| self.find_displaceable(now, server))
             }
-            Err(RejectReason::SourceHalfOpen | RejectReason::SourceConnections) | Ok(()) => admitted,
-        }
+            RejectReason::SourceConnections => self.oldest_half_open(source),
+            RejectReason::SourceHalfOpen => None,
+        };
+        self.close(now, victim.ok_or(rejected)?, End::Displaced, server);
+        self.plan.sources.admit(source, &self.plan.limits)
+    }
+
+    fn oldest_half_open(&self, source: u128) -> Option<u32> {
+        let first = self.half_open.range((source, 0, 0)..).next();
+        first.filter(|(of, ..)| *of == source).map(|(.., slot)| *slot)
     }
 
     /// Returns a connection without an allocation and without a message in this round, among those with the first deadlines.
@@ -264,7 +301,7 @@ impl Streams {
     }
 
     fn admit(&mut self, now: Nanos, connection: Connection, takes: Takes, poller: &Poller) {
-        let source = connection.client().ip();
+        let source = self.plan.sources.key(connection.client().ip());
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
@@ -281,29 +318,47 @@ impl Streams {
         self.counts.accepted += 1;
         self.counts.open += 1;
         self.counts.half_open += 1;
-        let (stage, last_message_at) = (Stage::New, now);
-        let entry =
-            Entry { connection, flow, takes, stage, last_message_at, deadline, is_dirty: false, is_ending: false };
-        self.slots[slot as usize] = Some(entry);
+        self.serial += 1;
+        let serial = self.serial;
+        self.half_open.insert((source, serial, slot));
+        self.slots[slot as usize] = Some(Entry {
+            connection: Some(connection),
+            serial,
+            source,
+            flow,
+            takes,
+            stage: Stage::New,
+            last_message_at: now,
+            deadline,
+            is_dirty: false,
+            is_ending: false,
+        });
     }
 
-    fn receive(&mut self, now: Nanos, slot: u32, server: &mut Server, inbox: &mut Inbox) -> (Progress, u64) {
+    fn receive(
+        &mut self,
+        now: Nanos,
+        slot: u32,
+        server: &mut Server,
+        poller: &Poller,
+        inbox: &mut Inbox,
+    ) -> (Progress, u64) {
         let Some(entry) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
             return (Progress::Drained, 0);
         };
         if entry.is_ending {
             return (Progress::Drained, 0);
         }
-        let identity = self.plan.certificates.as_deref().map(Certificates::current);
         let is_allocated = entry.stage == Stage::Established && server.has_allocation(now, &entry.flow);
         let rules = StreamRules {
-            identity: identity.as_deref().map(Arc::as_ref),
+            tls: self.plan.certificates.is_some(),
             plain: entry.takes == Takes::Both,
             message_len_max: if is_allocated { MESSAGE_LEN_MAX } else { self.plan.limits.first_message_bytes },
         };
         let FiveTuple { client, server: local, .. } = entry.flow;
+        let Some(connection) = entry.connection.as_mut() else { return (Progress::Drained, 0) };
         let mut count = 0;
-        let received = entry.connection.receive(&rules, &mut self.scratch, inbox.room(), |message| {
+        let received = connection.receive(rules, &mut self.scratch, inbox.room(), |message| {
             count += 1;
             // The inbox has room for this many messages of this length.
             inbox.insert(Datagram {
@@ -320,11 +375,15 @@ impl Streams {
         if count > 0 {
             entry.last_message_at = now;
         }
-        if entry.connection.has_waiting() && !entry.is_dirty {
+        if connection.has_waiting() && !entry.is_dirty {
             entry.is_dirty = true;
             self.dirty.push(slot);
         }
-        self.advance(now, slot, server);
+        if connection.security() == Security::Handshake {
+            self.begin_handshake(now, slot, poller);
+        } else if entry.stage != Stage::Established && connection.has_begun() {
+            self.establish(now, slot, server);
+        }
         match received {
             Ok(progress) => (progress, count),
             Err(end) => {
@@ -334,35 +393,22 @@ impl Streams {
         }
     }
 
-    /// Updates stage and deadline of a connection after a read.
-    fn advance(&mut self, now: Nanos, slot: u32, server: &mut Server) {
+    /// Counts the first message of a connection.
+    fn establish(&mut self, now: Nanos, slot: u32, server: &mut Server) {
         let Some(entry) = self.slots[slot as usize].as_mut() else { return };
-        let limits = &self.plan.limits;
-        let later = |seconds| now.saturating_add(Nanos::from_secs(seconds));
-        let security = entry.connection.security();
-        let mut deadline = entry.deadline;
-        if entry.stage == Stage::New && matches!(security, Security::Handshake | Security::Tls) {
-            entry.stage = Stage::Handshake;
-            entry.flow.transport = Transport::Tls;
-            self.counts.open_tls += 1;
-            deadline = deadline.min(later(limits.handshake_s));
+        entry.stage = Stage::Established;
+        self.counts.half_open -= 1;
+        self.half_open.remove(&(entry.source, entry.serial, slot));
+        self.plan.sources.establish(entry.source);
+        // A new connection may have the addresses of one whose reset has not been read yet.
+        if self.flows.insert(entry.flow, slot).is_some() {
+            server.close_flow(now, &entry.flow);
         }
-        if entry.stage == Stage::Handshake && security == Security::Tls {
-            entry.stage = Stage::TlsReady;
-            self.counts.handshakes += 1;
-            deadline = later(limits.first_message_s);
-        }
-        if entry.stage != Stage::Established && entry.connection.has_begun() {
-            entry.stage = Stage::Established;
-            self.counts.half_open -= 1;
-            self.plan.sources.establish(entry.flow.client.ip());
-            // A new connection may have the addresses of one whose reset has not been read yet.
-            if self.flows.insert(entry.flow, slot).is_some() {
-                server.close_flow(now, &entry.flow);
-            }
-            deadline = later(limits.idle_s);
-        }
-        if deadline != entry.deadline {
+        self.set_deadline(slot, now.saturating_add(Nanos::from_secs(self.plan.limits.idle_s)));
+    }
+
+    fn set_deadline(&mut self, slot: u32, deadline: Nanos) {
+        if let Some(entry) = self.slots[slot as usize].as_mut() {
             self.deadlines.remove(&(entry.deadline, slot));
             self.deadlines.insert((deadline, slot));
             entry.deadline = deadline;
@@ -375,7 +421,8 @@ impl Streams {
         let idle = Nanos::from_secs(self.plan.limits.idle_s);
         let end = match entry.stage {
             Stage::New | Stage::TlsReady => Some(End::FirstMessageDeadline),
-            Stage::Handshake => Some(End::HandshakeDeadline),
+            // The handshake's thread closes it, which follows.
+            Stage::Handshake => None,
             Stage::Established if entry.last_message_at.saturating_add(idle) > now => None,
             Stage::Established if server.has_allocation(now, &entry.flow) => None,
             Stage::Established => Some(End::Idle),
@@ -398,16 +445,22 @@ impl Streams {
     }
 
     fn close(&mut self, now: Nanos, slot: u32, end: End, server: &mut Server) {
-        let Some(mut entry) = self.slots[slot as usize].take() else { return };
+        let Some(entry) = self.slots[slot as usize].take() else { return };
         let was_half_open = entry.stage != Stage::Established;
         if self.flows.get(&entry.flow) == Some(&slot) {
             server.close_flow(now, &entry.flow);
             self.flows.remove(&entry.flow);
         }
-        self.counts.unsent_bytes += entry.connection.waiting_len() as u64;
-        entry.connection.close();
+        if let Some(mut connection) = entry.connection {
+            self.counts.unsent_bytes += connection.waiting_len() as u64;
+            connection.close();
+        } else {
+            self.handshakes.cancel(Ticket { serial: entry.serial, worker: self.worker.0, slot });
+        }
         self.deadlines.remove(&(entry.deadline, slot));
-        self.plan.sources.leave(entry.flow.client.ip(), was_half_open);
+        self.half_open.remove(&(entry.source, entry.serial, slot));
+        self.plan.sources.leave(entry.source, was_half_open);
+        self.counts.handshakes_in_progress -= u64::from(entry.stage == Stage::Handshake);
         self.counts.ended[end as usize] += 1;
         self.counts.open -= 1;
         self.counts.half_open -= u64::from(was_half_open);

@@ -124,6 +124,7 @@ impl Worker {
             let now = self.now();
             self.run_timers(now);
             self.wait(now);
+            self.take_handshakes(now);
             self.inbox.clear();
             self.handled = 0;
             self.take_icmp(now);
@@ -222,6 +223,15 @@ impl Worker {
             Err(error) => self.counts.receive_faults.record(IoFault::of(&error)),
         }
         self.faulted.extend(self.parts.poller.faulted().iter().filter_map(|key| relay_of(*key)));
+    }
+
+    /// Takes back the connections whose TLS handshakes have ended.
+    fn take_handshakes(&mut self, now: Nanos) {
+        let Parts { streams, poller, .. } = &mut self.parts;
+        for key in streams.take_handshakes(now, poller) {
+            self.ready.push(Ready::first(key));
+            self.is_dirty = true;
+        }
     }
 
     /// Reads from the ready sockets in turn until all are drained or the round is full, those of clients first.

@@ -6,6 +6,7 @@ mod cases;
 mod certificates;
 mod clients;
 mod floods;
+mod handshake_loops;
 mod kept_keys;
 mod operators;
 mod packets;

@@ -37,7 +37,7 @@ fn spray(relays: &[SocketAddr]) {
 }
 
 /// Sends a Binding request every 5 ms until `is_over`, and returns how long each answer took; 500 ms if there was none.
-fn probe(server: SocketAddr, is_over: &AtomicBool) -> Vec<Duration> {
+pub(crate) fn probe(server: SocketAddr, is_over: &AtomicBool) -> Vec<Duration> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server).unwrap();
     let (mut bytes, mut waits, mut number) = ([0; 1_500], Vec::new(), 0u64);

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod framing;
+mod handshakes;
 mod relaying;
 mod tls;
 

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustls::ServerConnection;
+use rustls::{HandshakeKind, ServerConnection};
 
 use super::framing::{Framed, FramingFault, StreamFramer, Turn, frame};
 use super::tls::TlsIdentity;
@@ -15,6 +15,8 @@ use crate::IoFault;
 const TLS_HANDSHAKE: u8 = 0x16;
 /// Bytes that are read in one call, and about as many are encrypted before they are sent: a TLS record's.
 const CHUNK: usize = 16 << 10;
+/// Bytes that TLS decrypts at a time: a client with much to say does not make it hold more.
+const DECRYPTED_MAX: usize = 4 << 10;
 /// Calls of read(2) in one turn of a connection, so that one client does not keep the others waiting.
 const READS: usize = 4;
 
@@ -36,6 +38,8 @@ pub struct Connection {
 enum Layer {
     Undecided,
     Plain,
+    /// The first byte is that of a TLS handshake, and none of it has been read.
+    Greeted,
     Tls(Box<ServerConnection>),
 }
 
@@ -54,9 +58,9 @@ pub enum Security {
 
 /// The protocols that a listener accepts.
 #[derive(Clone, Copy, Debug)]
-pub struct StreamRules<'a> {
-    /// The certificate, if TLS is accepted.
-    pub identity: Option<&'a TlsIdentity>,
+pub struct StreamRules {
+    /// Whether TLS is accepted.
+    pub tls: bool,
     /// Whether plain TCP is accepted.
     pub plain: bool,
     /// The longest accepted message, bytes.
@@ -70,6 +74,26 @@ pub enum Progress {
     Drained,
     /// More is buffered, here or in the kernel: call again.
     More,
+}
+
+/// Result of [`Connection::shake_hands`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandshakeProgress {
+    /// The client's turn; the poller returns the key when more arrives.
+    Waiting,
+    /// More has arrived: call again.
+    More,
+    /// The handshake is complete. Messages that came with its end wait for [`Connection::receive`].
+    Done(Resumption),
+}
+
+/// The kind of a complete handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumption {
+    /// With a signature of the certificate's key.
+    Full,
+    /// With the ticket of an earlier session.
+    Resumed,
 }
 
 /// Why a connection ended.
@@ -145,6 +169,7 @@ impl Connection {
         match &self.layer {
             Layer::Undecided => Security::Undecided,
             Layer::Plain => Security::Plain,
+            Layer::Greeted => Security::Handshake,
             Layer::Tls(tls) if tls.is_handshaking() => Security::Handshake,
             Layer::Tls(_) => Security::Tls,
         }
@@ -170,17 +195,24 @@ impl Connection {
 
     /// Reads and hands at most `room` messages to `take`, the earliest first. What TLS has to answer goes out.
     ///
+    /// Reads nothing during a TLS handshake, not even the first byte: [`Connection::shake_hands`] does.
+    ///
     /// # Errors
     /// [`StreamEnd`]: everything that came before it has been handed over, and the connection is to be dropped.
     pub fn receive(
         &mut self,
-        rules: &StreamRules<'_>,
+        rules: StreamRules,
         scratch: &mut Scratch,
         room: usize,
         mut take: impl FnMut(&[u8]),
     ) -> Result<Progress, StreamEnd> {
         let mut room = room;
         self.hand_over(&[], rules, &mut room, &mut take)?;
+        if !self.decide(rules)? {
+            return Ok(Progress::Drained);
+        }
+        // The client may have sent messages with the end of its handshake.
+        self.hand_over_decrypted(&mut scratch.plain, rules, &mut room, &mut take)?;
         for _ in 0..READS {
             if room == 0 {
                 return Ok(Progress::More);
@@ -188,14 +220,7 @@ impl Connection {
             if self.is_over {
                 return Err(StreamEnd::Client);
             }
-            let len = match self.socket.read(&mut scratch.wire) {
-                Ok(0) => return Err(StreamEnd::Client),
-                Ok(len) => len,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Progress::Drained),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(end_of(&error)),
-            };
-            self.decide(scratch.wire[0], rules)?;
+            let Some(len) = read(&mut self.socket, &mut scratch.wire)? else { return Ok(Progress::Drained) };
             if matches!(self.layer, Layer::Tls(_)) {
                 self.decrypt(&scratch.wire[..len], &mut scratch.plain, rules, &mut room, &mut take)?;
             } else {
@@ -257,62 +282,119 @@ impl Connection {
         }
     }
 
-    /// RFC 8656 section 12, table 3: neither STUN nor ChannelData begins as a TLS handshake does.
-    fn decide(&mut self, first: u8, rules: &StreamRules<'_>) -> Result<(), StreamEnd> {
-        if !matches!(self.layer, Layer::Undecided) {
-            return Ok(());
+    /// Continues the TLS handshake with what has arrived. The caller need not be the thread that relays: a signature
+    /// takes up to milliseconds.
+    ///
+    /// # Errors
+    /// [`StreamEnd`]: the connection is to be dropped. The alert has been sent.
+    pub fn shake_hands(
+        &mut self,
+        identity: &TlsIdentity,
+        scratch: &mut Scratch,
+    ) -> Result<HandshakeProgress, StreamEnd> {
+        if matches!(self.layer, Layer::Greeted) {
+            self.layer = Layer::Tls(Box::new(identity.begin().map_err(|_| StreamEnd::Tls)?));
         }
-        self.layer = match (first == TLS_HANDSHAKE, rules.identity) {
-            (true, Some(identity)) => Layer::Tls(Box::new(identity.begin().map_err(|_| StreamEnd::Tls)?)),
-            (true, None) => return Err(StreamEnd::NoCertificate),
+        for _ in 0..READS {
+            let Layer::Tls(tls) = &mut self.layer else { return Err(StreamEnd::Tls) };
+            if !encrypted_left(tls, &mut self.socket)? {
+                return Ok(HandshakeProgress::Waiting);
+            }
+            if !tls.is_handshaking() {
+                return Ok(HandshakeProgress::Done(match tls.handshake_kind() {
+                    Some(HandshakeKind::Resumed) => Resumption::Resumed,
+                    Some(HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest) | None => Resumption::Full,
+                }));
+            }
+            match read(&mut self.socket, &mut scratch.wire)? {
+                Some(len) => self.process(&scratch.wire[..len])?,
+                None => return Ok(HandshakeProgress::Waiting),
+            }
+        }
+        Ok(HandshakeProgress::More)
+    }
+
+    /// Looks at the first byte without reading it; false if there is none, or during a TLS handshake. RFC 8656 section
+    /// 12, table 3: neither STUN nor ChannelData begins as a TLS handshake does.
+    fn decide(&mut self, rules: StreamRules) -> Result<bool, StreamEnd> {
+        match &self.layer {
+            Layer::Undecided => {}
+            Layer::Greeted => return Ok(false),
+            Layer::Plain => return Ok(true),
+            Layer::Tls(tls) => return Ok(!tls.is_handshaking()),
+        }
+        let mut first = [0];
+        match retry(|| self.socket.peek(&mut first))? {
+            None => return Ok(false),
+            Some(0) => return Err(StreamEnd::Client),
+            Some(_) => {}
+        }
+        self.layer = match (first[0] == TLS_HANDSHAKE, rules.tls) {
+            (true, true) => Layer::Greeted,
+            (true, false) => return Err(StreamEnd::NoCertificate),
             (false, _) if rules.plain => Layer::Plain,
             (false, _) => return Err(StreamEnd::NotStun),
         };
-        Ok(())
+        Ok(matches!(self.layer, Layer::Plain))
     }
 
     fn decrypt(
         &mut self,
-        mut wire: &[u8],
+        wire: &[u8],
         plain: &mut [u8],
-        rules: &StreamRules<'_>,
+        rules: StreamRules,
         room: &mut usize,
         take: &mut impl FnMut(&[u8]),
     ) -> Result<(), StreamEnd> {
-        while !wire.is_empty() {
-            let Layer::Tls(tls) = &mut self.layer else { return Ok(()) };
+        // TLS holds decrypted bytes of one call at most.
+        for wire in wire.chunks(DECRYPTED_MAX) {
+            self.process(wire)?;
+            self.hand_over_decrypted(plain, rules, room, take)?;
+        }
+        Ok(())
+    }
+
+    /// Gives TLS what has arrived, and sends what it has to answer.
+    fn process(&mut self, mut wire: &[u8]) -> Result<(), StreamEnd> {
+        let Layer::Tls(tls) = &mut self.layer else { return Ok(()) };
+        while !wire.is_empty() && !self.is_over {
             tls.read_tls(&mut wire).map_err(|_| StreamEnd::Tls)?;
-            let state = match tls.process_new_packets() {
-                Ok(state) => state,
+            match tls.process_new_packets() {
+                Ok(state) => self.is_over = state.peer_has_closed(),
                 Err(_) => {
                     // The alert that says why; the connection ends whether it leaves or not.
                     let _ = tls.write_tls(&mut self.socket);
                     return Err(StreamEnd::Tls);
                 }
-            };
+            }
             encrypted_left(tls, &mut self.socket)?;
-            loop {
-                let Layer::Tls(tls) = &mut self.layer else { return Ok(()) };
-                match tls.reader().read(plain) {
-                    Ok(0) => break,
-                    Ok(len) => self.hand_over(&plain[..len], rules, room, take)?,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(_) => return Err(StreamEnd::Tls),
-                }
-            }
-            if state.peer_has_closed() {
-                self.is_over = true;
-                return Ok(());
-            }
         }
         Ok(())
+    }
+
+    fn hand_over_decrypted(
+        &mut self,
+        plain: &mut [u8],
+        rules: StreamRules,
+        room: &mut usize,
+        take: &mut impl FnMut(&[u8]),
+    ) -> Result<(), StreamEnd> {
+        loop {
+            let Layer::Tls(tls) = &mut self.layer else { return Ok(()) };
+            match tls.reader().read(plain) {
+                Ok(0) => return Ok(()),
+                Ok(len) => self.hand_over(&plain[..len], rules, room, take)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(_) => return Err(StreamEnd::Tls),
+            }
+        }
     }
 
     /// Gives `take` the whole messages, as long as there is room, and keeps the rest.
     fn hand_over(
         &mut self,
         mut fresh: &[u8],
-        rules: &StreamRules<'_>,
+        rules: StreamRules,
         room: &mut usize,
         take: &mut impl FnMut(&[u8]),
     ) -> Result<(), StreamEnd> {
@@ -375,6 +457,26 @@ fn encrypted_left(tls: &mut ServerConnection, socket: &mut TcpStream) -> Result<
         }
     }
     Ok(true)
+}
+
+/// Reads once; `None` if nothing has arrived.
+fn read(socket: &mut TcpStream, bytes: &mut [u8]) -> Result<Option<usize>, StreamEnd> {
+    match retry(|| socket.read(bytes))? {
+        Some(0) => Err(StreamEnd::Client),
+        len => Ok(len),
+    }
+}
+
+/// Repeats `call` while a signal interrupts it; `None` if it would block.
+fn retry(mut call: impl FnMut() -> io::Result<usize>) -> Result<Option<usize>, StreamEnd> {
+    loop {
+        match call() {
+            Ok(len) => return Ok(Some(len)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(end_of(&error)),
+        }
+    }
 }
 
 fn end_of(error: &io::Error) -> StreamEnd {

@@ -54,9 +54,11 @@ impl TlsIdentity {
         let mut config =
             builder.map_err(unusable)?.with_no_client_auth().with_single_cert(chain, key).map_err(unusable)?;
         config.alpn_protocols = ALPN.map(<[u8]>::to_vec).to_vec();
-        // A relay's connections are few and long: resumption would cost memory for each and gain nothing.
+        // Tickets hold the sessions, at the clients: a client that returns costs no signature, and here no memory. Their
+        // key belongs to this certificate: with another one every client checks that one.
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.send_tls13_tickets = 0;
+        config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(unusable)?;
+        config.send_tls13_tickets = 1;
         Ok(Self(Arc::new(config)))
     }
 

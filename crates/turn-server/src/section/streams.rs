@@ -12,6 +12,10 @@ pub struct StreamsSection {
     pub connections_per_source: Option<u32>,
     /// Connections of all sources.
     pub connections_max: Option<u32>,
+    /// TLS handshakes in progress.
+    pub handshakes_max: Option<u32>,
+    /// Threads for TLS handshakes.
+    pub handshake_threads: Option<u32>,
     /// Time for a TLS handshake, seconds.
     pub handshake_s: Option<u64>,
     /// Time for the first whole message, seconds.
@@ -30,6 +34,8 @@ impl From<StreamLimits> for StreamsSection {
             half_open_per_source: Some(limits.half_open_per_source),
             connections_per_source: Some(limits.connections_per_source),
             connections_max: Some(limits.connections_max),
+            handshakes_max: Some(limits.handshakes_max),
+            handshake_threads: Some(limits.handshake_threads),
             handshake_s: Some(limits.handshake_s),
             first_message_s: Some(limits.first_message_s),
             idle_s: Some(limits.idle_s),
@@ -48,6 +54,8 @@ impl StreamsSection {
             half_open_per_source: self.half_open_per_source.unwrap_or(default.half_open_per_source),
             connections_per_source: self.connections_per_source.unwrap_or(default.connections_per_source),
             connections_max: self.connections_max.unwrap_or(default.connections_max),
+            handshakes_max: self.handshakes_max.unwrap_or(default.handshakes_max),
+            handshake_threads: self.handshake_threads.unwrap_or(default.handshake_threads),
             handshake_s: self.handshake_s.unwrap_or(default.handshake_s),
             first_message_s: self.first_message_s.unwrap_or(default.first_message_s),
             idle_s: self.idle_s.unwrap_or(default.idle_s),
@@ -60,12 +68,16 @@ impl StreamsSection {
 /// Limits of connections over TCP and TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Connections of one source without a whole message yet. An IPv6 source is its first 64 bits.
+    /// Connections of one source without a whole message yet. The length of an IPv6 source's prefix is a quota.
     pub half_open_per_source: u32,
     /// Connections of one source.
     pub connections_per_source: u32,
     /// Connections of all sources, over all workers.
     pub connections_max: u32,
+    /// TLS handshakes in progress, of all sources. More wait; a source with fewer takes the place of one with more.
+    pub handshakes_max: u32,
+    /// Threads for TLS handshakes, besides the workers and with a lower priority.
+    pub handshake_threads: u32,
     /// Time for a TLS handshake, seconds.
     pub handshake_s: u64,
     /// Time for the first whole message, seconds.
@@ -81,9 +93,11 @@ pub struct StreamLimits {
 impl Default for StreamLimits {
     fn default() -> Self {
         Self {
-            half_open_per_source: 20,
+            half_open_per_source: 4_096,
             connections_per_source: 4_096,
             connections_max: 16_384,
+            handshakes_max: 1_024,
+            handshake_threads: 1,
             handshake_s: 5,
             first_message_s: 10,
             idle_s: 60,

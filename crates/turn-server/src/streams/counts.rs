@@ -54,12 +54,14 @@ pub(crate) enum End {
     Idle = 9,
     /// It had no allocation and was closed to make room for a new connection.
     Displaced = 10,
-    /// Its worker panicked.
+    /// Its worker or its handshake panicked.
     Panic = 11,
+    /// Its source had most of the TLS handshakes in progress, and another source needed one.
+    HandshakeDisplaced = 12,
 }
 
 impl End {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Client,
         Self::Reset,
         Self::NotStun,
@@ -72,6 +74,7 @@ impl End {
         Self::Idle,
         Self::Displaced,
         Self::Panic,
+        Self::HandshakeDisplaced,
     ];
 
     pub(super) const fn of(end: StreamEnd) -> Self {
@@ -101,6 +104,7 @@ impl End {
             Self::Idle => "idle",
             Self::Displaced => "displaced",
             Self::Panic => "panic",
+            Self::HandshakeDisplaced => "handshake_displaced",
         }
     }
 }
@@ -122,6 +126,10 @@ pub(crate) struct StreamCounts {
     pub(crate) half_open: u64,
     /// Completed TLS handshakes.
     pub(crate) handshakes: u64,
+    /// Those of them with the ticket of an earlier session.
+    pub(crate) handshakes_resumed: u64,
+    /// TLS handshakes that have begun or wait to begin.
+    pub(crate) handshakes_in_progress: u64,
     /// Received whole messages.
     pub(crate) messages_in: u64,
     /// Bytes in send queues when their connection ended.
@@ -140,6 +148,8 @@ impl StreamCounts {
         self.open_tls += other.open_tls;
         self.half_open += other.half_open;
         self.handshakes += other.handshakes;
+        self.handshakes_resumed += other.handshakes_resumed;
+        self.handshakes_in_progress += other.handshakes_in_progress;
         self.messages_in += other.messages_in;
         self.unsent_bytes += other.unsent_bytes;
         self.faults.merge(&other.faults);

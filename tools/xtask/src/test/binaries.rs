@@ -59,6 +59,7 @@ const MODULES: &[Module] = &[
     module("truetick", "tests/turn", "clients::pion::", Group::Go),
     module("truetick", "tests/turn", "clients::", Group::Clients),
     alone(module("truetick", "tests/turn", "floods::", Group::Integration)),
+    alone(module("truetick", "tests/turn", "handshake_loops::", Group::Machine)),
     alone(module("truetick", "tests/turn", "spray::", Group::Machine)),
     module("truetick", "tests/program", "page::", Group::Browser),
     alone(module("truetick", "tests/program", "floor::", Group::Machine)),
@@ -249,7 +250,10 @@ mod tests {
         assert_eq!(jobs("test", "turn", Group::Clients), one("clients:: --skip clients::pion::"));
         assert_eq!(jobs("test", "turn", Group::Go), one("clients::pion::"));
         let all = jobs("test", "turn", Group::Integration);
-        assert_eq!(all[0].0, "--skip clients::pion:: --skip clients:: --skip floods:: --skip spray::");
+        assert_eq!(
+            all[0].0,
+            "--skip clients::pion:: --skip clients:: --skip floods:: --skip handshake_loops:: --skip spray::"
+        );
         assert_eq!(all[1..], [("floods::".to_owned(), true)]);
         let branches = of_message(&message("tt-risk", "test", "branches", true)).unwrap();
         assert_eq!((branches.jobs(Group::Optimised).len(), branches.jobs(Group::Integration).len()), (1, 0));

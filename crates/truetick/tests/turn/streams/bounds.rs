@@ -17,7 +17,7 @@ use crate::server::Server;
 use crate::stream_client::{PATIENCE, StreamClient, connect, connect_tls};
 
 /// A connection to `server` from the address `host` of loopback.
-fn connect_from(host: [u8; 4], server: SocketAddr) -> TcpStream {
+pub(super) fn connect_from(host: [u8; 4], server: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.set_reuse_address(true).unwrap();
     socket.bind(&loopback(host).into()).unwrap();
@@ -27,7 +27,7 @@ fn connect_from(host: [u8; 4], server: SocketAddr) -> TcpStream {
 }
 
 /// A configuration file with `bounds` of streams.
-fn configuration(bounds: &str) -> (tempfile::TempDir, String) {
+pub(super) fn configuration(bounds: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("truetick.toml");
     std::fs::write(&path, format!("[turn.streams]\n{bounds}\n")).unwrap();
@@ -37,7 +37,7 @@ fn configuration(bounds: &str) -> (tempfile::TempDir, String) {
 
 #[test]
 fn one_source_has_so_many_connections_and_others_have_theirs() {
-    let (_folder, path) = configuration("connections_per_source = 100");
+    let (_folder, path) = configuration("connections_per_source = 100\nhalf_open_per_source = 20");
     let server = start(&["--config", &path]);
     let silent: Vec<_> = (0..20).map(|_| connect_from([127, 0, 0, 2], server.tcp[0])).collect();
     shown(&server, "streams", |streams| streams["half_open"] == 20);
@@ -53,7 +53,7 @@ fn one_source_has_so_many_connections_and_others_have_theirs() {
     let mut refused = connect_from([127, 0, 0, 3], server.tcp[0]);
     assert_eq!(read_to_end(&mut refused), b"", "100 are enough");
     let streams = shown(&server, "streams", |streams| {
-        streams["open"] == 120 && count(&streams["refused"], "source_connections") > 0
+        streams["open"] == 120 && streams["half_open"] == 20 && count(&streams["refused"], "source_connections") > 0
     });
     assert_eq!(streams["half_open"], 20, "{streams}");
     let refusals =
@@ -211,7 +211,8 @@ fn resident(server: &Server) -> u64 {
 fn case_a71_idle_connections_cost_little_each() {
     let certificates = Certificates::new();
     let files = certificates.flags();
-    let (_folder, path) = configuration("first_message_s = 600\nhandshake_s = 600\nidle_s = 600");
+    let (_folder, path) =
+        configuration("first_message_s = 600\nhandshake_s = 600\nidle_s = 600\nhandshakes_max = 10000");
     let flags = [&FLAGS[..], &files.each_ref().map(String::as_str), &["--config", &path]].concat();
     // The server takes a quarter of its descriptors for connections; each end here is one, too.
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use super::{Connection, Progress, Scratch, Security, StreamEnd, StreamRules, Taken};
+use super::{Connection, HandshakeProgress, Progress, Resumption, Scratch, Security, StreamEnd, StreamRules, Taken};
 use crate::Poller;
 use crate::stream::{StreamListener, TlsIdentity};
 
@@ -45,15 +45,36 @@ impl Host {
 
     /// Reads until a message has come or the connection is over.
     fn hear(&mut self, connection: &mut Connection) -> (Vec<Vec<u8>>, Option<StreamEnd>) {
-        let rules = StreamRules { identity: self.identity.as_ref(), plain: true, message_len_max: 1_000 };
+        let rules = StreamRules { tls: self.identity.is_some(), plain: true, message_len_max: 1_000 };
         let mut messages = Vec::new();
         loop {
-            let got = connection.receive(&rules, &mut self.scratch, 64, |message| messages.push(message.to_vec()));
+            let got = connection.receive(rules, &mut self.scratch, 64, |message| messages.push(message.to_vec()));
             match got {
                 Err(end) => return (messages, Some(end)),
                 Ok(_) if !messages.is_empty() => return (messages, None),
                 Ok(Progress::More) => {}
                 Ok(Progress::Drained) => {
+                    self.poller.wait(Some(PATIENCE)).unwrap();
+                }
+            }
+        }
+    }
+}
+
+impl Host {
+    /// Shakes hands with a client of TLS.
+    fn shake_hands(&mut self, connection: &mut Connection) -> Result<Resumption, StreamEnd> {
+        let identity = self.identity.clone().unwrap();
+        let rules = StreamRules { tls: true, plain: true, message_len_max: 1_000 };
+        while connection.security() == Security::Undecided {
+            connection.receive(rules, &mut self.scratch, 64, |_| panic!("a message before the handshake"))?;
+            self.poller.wait(Some(Duration::from_millis(1))).unwrap();
+        }
+        loop {
+            match connection.shake_hands(&identity, &mut self.scratch)? {
+                HandshakeProgress::Done(resumption) => return Ok(resumption),
+                HandshakeProgress::More => {}
+                HandshakeProgress::Waiting => {
                     self.poller.wait(Some(PATIENCE)).unwrap();
                 }
             }
@@ -159,6 +180,7 @@ fn detects_tls_by_its_first_byte() {
         answer
     });
     let mut connection = host.accept();
+    assert_eq!(host.shake_hands(&mut connection), Ok(Resumption::Full));
     let (messages, end) = host.hear(&mut connection);
     assert_eq!((messages.concat(), end), (BINDING.repeat(2), None));
     assert_eq!(connection.security(), Security::Tls);
@@ -171,4 +193,44 @@ fn detects_tls_by_its_first_byte() {
     plain.write_all(BINDING).unwrap();
     assert_eq!(host.hear(&mut connection).0, [BINDING]);
     assert_eq!(connection.security(), Security::Plain);
+}
+
+/// A client's second session costs no signature; messages with the end of its handshake are not lost.
+#[test]
+fn a_client_that_returns_resumes_its_session_and_speaks_at_once() {
+    let (identity, config) = certificate();
+    let (_, other) = certificate();
+    let mut host = Host::new(Some(identity));
+    let config = Arc::new(config);
+    for (kind, connections) in [(Resumption::Full, 1), (Resumption::Resumed, 2)] {
+        for _ in 0..connections {
+            let socket = TcpStream::connect(host.addr()).unwrap();
+            socket.set_read_timeout(Some(PATIENCE)).unwrap();
+            let tls = ClientConnection::new(Arc::clone(&config), ServerName::try_from("localhost").unwrap()).unwrap();
+            let client = std::thread::spawn(move || {
+                let mut client = StreamOwned::new(tls, socket);
+                client.write_all(&BINDING.repeat(1_000)).unwrap();
+                client.read_exact(&mut [0; 3]).unwrap();
+            });
+            let mut connection = host.accept();
+            assert_eq!(host.shake_hands(&mut connection), Ok(kind));
+            let mut messages = Vec::new();
+            while messages.len() < 1_000 {
+                let (more, end) = host.hear(&mut connection);
+                assert_eq!(end, None);
+                messages.extend(more);
+            }
+            assert_eq!(messages, vec![BINDING.to_vec(); 1_000]);
+            connection.send(&[b"yes"], 64);
+            connection.flush().unwrap();
+            client.join().unwrap();
+        }
+    }
+    // A client that does not trust the certificate ends it.
+    let socket = TcpStream::connect(host.addr()).unwrap();
+    let tls = ClientConnection::new(Arc::new(other), ServerName::try_from("localhost").unwrap()).unwrap();
+    let client = std::thread::spawn(move || StreamOwned::new(tls, socket).write_all(BINDING).unwrap_err());
+    let mut connection = host.accept();
+    assert_eq!(host.shake_hands(&mut connection), Err(StreamEnd::Tls));
+    client.join().unwrap();
 }
