@@ -18,7 +18,7 @@ use crate::traffic::{End, Faces, Flow, Form, Traffic};
 const ASKER: Ipv4Addr = Ipv4Addr::new(127, 0, 3, 1);
 /// Clients' addresses; each is used once in a server's life, because coturn remembers five-tuples for a while.
 const CLIENTS: std::ops::Range<u32> = 0x7f40_0000..0x7f80_0000;
-/// Peers' addresses: one for each client, because a server may tell its allocations apart by their peers.
+/// Peers' addresses: one for each client, because a server may distinguish its allocations by their peers.
 const PEERS: std::ops::Range<u32> = 0x7f80_0000..0x7fc0_0000;
 const CHANNEL: u16 = 0x4000;
 /// Setting: how long a server may take to be there.
