@@ -29,6 +29,8 @@ pub struct Config {
     pub expiry_check: ExpiryCheck,
     /// Allocations of users that are removed.
     pub removed_users: RemovedUsers,
+    /// Channels whose permission has expired.
+    pub lapsed_permissions: LapsedPermissions,
     /// Clients that get ICMP errors.
     pub icmp_indications: IcmpIndications,
     /// Peers that the relay may reach.
@@ -53,6 +55,7 @@ impl Config {
             dont_fragment: DontFragment::Honoured,
             expiry_check: ExpiryCheck::AtAllocate,
             removed_users: RemovedUsers::KeepAllocations,
+            lapsed_permissions: LapsedPermissions::ChannelRelays,
             icmp_indications: IcmpIndications::Auto,
             peer_policy: PeerPolicy::new(),
             hairpin: Hairpin::Allowed,
@@ -90,6 +93,18 @@ pub enum RemovedUsers {
     KeepAllocations,
     /// They end at once.
     EndAllocations,
+}
+
+/// Channels whose permission has expired: a permission lives 300 s, a channel 600 s (RFC 8656 sections 9 and 12).
+///
+/// Clients that refresh the channel alone, such as aioice, would lose their peer for the rest of its lifetime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LapsedPermissions {
+    /// The channel relays to and from its peer, if the policy still allows it. Other ports of the peer's address need a
+    /// permission.
+    ChannelRelays,
+    /// The channel relays nothing until there is a permission again, as RFC 8656 sections 9 and 11.3 read.
+    ChannelStops,
 }
 
 /// Whether the peer of an allocation may be the relayed address of another.

@@ -72,6 +72,7 @@ impl Blueprint {
         engine.password_algorithms = config.password_algorithms;
         engine.hairpin = config.hairpin;
         engine.expiry_check = config.expiry_check;
+        engine.lapsed_permissions = config.lapsed_permissions;
         engine.icmp_indications = config.icmp_indications;
         engine.removed_users = config.removed_users;
         let nonce_key = random()?;

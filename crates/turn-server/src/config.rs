@@ -10,7 +10,8 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use ipnet::IpNet;
 use tt_turn::config::{
-    ChannelNumbers, ExpiryCheck, Hairpin, IcmpIndications, PasswordAlgorithms as EngineAlgorithms, RemovedUsers,
+    ChannelNumbers, ExpiryCheck, Hairpin, IcmpIndications, LapsedPermissions, PasswordAlgorithms as EngineAlgorithms,
+    RemovedUsers,
 };
 use tt_turn::shared::Quotas;
 
@@ -77,6 +78,8 @@ pub struct TurnConfig {
     pub nonce_keys: Option<NonceKeys>,
     /// When the expiry of a time-limited credential is checked.
     pub expiry_check: ExpiryCheck,
+    /// Channels whose permission has expired.
+    pub lapsed_permissions: LapsedPermissions,
     /// Allocations of users and secrets that a reload removes.
     pub removed_users: RemovedUsers,
     /// Password algorithms for clients.
@@ -131,6 +134,7 @@ impl TurnConfig {
             auth_secrets: Vec::new(),
             nonce_keys: None,
             expiry_check: ExpiryCheck::AtAllocate,
+            lapsed_permissions: LapsedPermissions::ChannelRelays,
             removed_users: RemovedUsers::KeepAllocations,
             password_algorithms: EngineAlgorithms::Md5AndSha256,
             allow_peers: Vec::new(),
@@ -179,6 +183,9 @@ impl TurnConfig {
         config.read_credentials(section)?;
         if section.strict_expiry {
             config.expiry_check = ExpiryCheck::EveryRequest;
+        }
+        if section.strict_permissions {
+            config.lapsed_permissions = LapsedPermissions::ChannelStops;
         }
         if section.kick_removed_users {
             config.removed_users = RemovedUsers::EndAllocations;
@@ -287,6 +294,7 @@ impl TurnConfig {
             auth_secret_file: section.auth_secret_file.clone(),
             nonce_key_file: section.nonce_key_file.clone(),
             strict_expiry: self.expiry_check == ExpiryCheck::EveryRequest,
+            strict_permissions: self.lapsed_permissions == LapsedPermissions::ChannelStops,
             kick_removed_users: self.removed_users == RemovedUsers::EndAllocations,
             nat64_prefix: self.nat64_prefixes.clone(),
             allow_peer: self.allow_peers.clone(),

@@ -51,6 +51,8 @@ pub struct TurnSection {
     pub nonce_key_file: Option<PathBuf>,
     /// Check the expiry of time-limited credentials in every request, not only when an allocation is made.
     pub strict_expiry: bool,
+    /// Relay on a channel only while its peer has a permission (RFC 8656 section 9), not as long as it is bound.
+    pub strict_permissions: bool,
     /// End the allocations of users and secrets that a reload removes.
     pub kick_removed_users: bool,
     /// Password algorithms for clients.

@@ -59,6 +59,9 @@ pub struct Args {
     /// Check the expiry of time-limited credentials in every request [default: when an allocation is made]
     #[arg(long)]
     pub strict_expiry: bool,
+    /// Relay on a channel only while its peer has a permission (RFC 8656 section 9) [default: while it is bound]
+    #[arg(long)]
+    pub strict_permissions: bool,
     /// End the allocations of users and secrets that a reload removes [default: they continue]
     #[arg(long)]
     pub kick_removed_users: bool,
@@ -157,6 +160,7 @@ impl Args {
         overlay.list("auth_secret_file", &self.auth_secret_file, |section| &mut section.auth_secret_file);
         overlay.value("nonce_key_file", self.nonce_key_file.as_ref(), |section| &mut section.nonce_key_file);
         overlay.switch("strict_expiry", self.strict_expiry, |section| section.strict_expiry = true);
+        overlay.switch("strict_permissions", self.strict_permissions, |section| section.strict_permissions = true);
         overlay.switch("kick_removed_users", self.kick_removed_users, |section| section.kick_removed_users = true);
         let algorithms = self.password_algorithms.as_ref();
         overlay.value("password_algorithms", algorithms, |section| &mut section.password_algorithms);

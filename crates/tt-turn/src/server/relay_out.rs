@@ -6,6 +6,7 @@ use tt_meter::{Probe, Stage};
 use tt_model::{ByteRange, FiveTuple, IpFamily, Nanos};
 
 use super::{Request, Server};
+use crate::config::LapsedPermissions;
 use crate::drop_reason::DropReason;
 use crate::flow::FlowKey;
 use crate::message::{Known, XorAddress};
@@ -109,19 +110,23 @@ impl Server {
         Ok(Output::ToPeer { relay, peer, payload, ip: IpFields::from_client(from.transport) })
     }
 
-    /// Returns the channel's peer and the ports of its permission, if that is live.
+    /// Returns the channel's peer and the ports of its permission.
+    ///
+    /// Without a live permission the policy decides about each datagram.
     #[inline]
     pub(super) fn channel_peer(&mut self, channel: u32, now: Nanos) -> Result<(SocketAddr, Ports), DropReason> {
         let bound = self.channels.get(channel).ok_or(DropReason::ChannelUnbound)?;
         let (allocation, peer) = (bound.allocation, bound.peer);
         let ports = match self.permissions.recall(bound.permission, allocation, peer.ip(), now) {
             Some(permission) => permission.ports,
-            None => {
-                let found = self.permissions.find(allocation, peer.ip(), now);
-                let (place, permission) = found.ok_or(DropReason::NoPermission)?;
-                self.channels.remember(channel, place);
-                permission.ports
-            }
+            None => match (self.permissions.find(allocation, peer.ip(), now), self.config.lapsed_permissions) {
+                (Some((place, permission)), _) => {
+                    self.channels.remember(channel, place);
+                    permission.ports
+                }
+                (None, LapsedPermissions::ChannelRelays) => Ports::AllocateRequest,
+                (None, LapsedPermissions::ChannelStops) => return Err(DropReason::NoPermission),
+            },
         };
         Ok((peer, ports))
     }

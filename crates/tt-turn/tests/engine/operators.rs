@@ -93,7 +93,7 @@ fn a_peer_that_new_rules_deny_is_cut_off_and_one_that_they_allow_is_reached() {
     assert_eq!(built_in(&world), Some(1), "a rule that stays keeps its count");
     let payload = b"x".to_vec();
     assert_eq!(world.channel_data(client, 0x4000, b"x"), Out::ToPeer { relay, peer: stays, payload });
-    assert_eq!(world.channel_data(client, 0x4001, b"x"), Out::Drop(DropReason::NoPermission));
+    assert_eq!(world.channel_data(client, 0x4001, b"x"), Out::Drop(DropReason::PeerDenied));
     assert_eq!(world.send(client, goes, b"x"), Out::Drop(DropReason::NoPermission));
     assert!(matches!(world.peer(relay, goes, b"x"), Out::Drop(_)), "nothing comes from there either");
     assert_eq!(world.bind(client, 0x4001, goes), 403);

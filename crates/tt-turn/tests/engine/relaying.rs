@@ -1,7 +1,7 @@
 //! Permissions, channels and data: cases A61 to A75.
 
 use tt_turn::DropReason;
-use tt_turn::config::{Capacity, ChannelNumbers};
+use tt_turn::config::{Capacity, ChannelNumbers, Config, LapsedPermissions};
 use tt_turn::relay::RelayId;
 
 use super::wire::{self, CHANNEL_BIND, CHANNEL_NUMBER, CREATE_PERMISSION, DATA, PEER_ADDRESS, Reading, Writer};
@@ -160,7 +160,9 @@ fn rfc5766_numbers_where_they_are_admitted() {
 
 #[test]
 fn case_a67_channel_and_permission_lifetimes() {
-    let (mut world, relay) = world_with_allocation();
+    let config = Config { lapsed_permissions: LapsedPermissions::ChannelStops, ..world::config() };
+    let mut world = World::with(config, world::quotas(), world::capacity(), world::secrets(1));
+    let (relay, _) = world.allocate(addr(FROM));
     let (from, peer) = (addr(FROM), peer_host(1));
     assert_eq!(world.ask(from, wire::REFRESH, &[(wire::LIFETIME, 3_600u32.to_be_bytes().to_vec())]).code(), 0);
     assert_eq!(world.bind(from, 0x4000, peer), 0);
@@ -179,6 +181,29 @@ fn case_a67_channel_and_permission_lifetimes() {
     assert_eq!(world.channel_data(from, 0x4000, b"x"), Out::Drop(DropReason::ChannelUnbound));
     let Out::ToClient { bytes, .. } = world.peer(relay, peer, b"x") else { panic!("not relayed") };
     assert_eq!(Reading::of(&bytes).method, wire::DATA_METHOD, "unbound: a Data indication again");
+}
+
+/// aioice refreshes its channels every 500 s and asks for no permission.
+#[test]
+fn a_channel_relays_to_its_peer_without_a_permission() {
+    let (mut world, relay) = world_with_allocation();
+    let (from, peer) = (addr(FROM), peer_host(1));
+    assert_eq!(world.ask(from, wire::REFRESH, &[(wire::LIFETIME, 3_600u32.to_be_bytes().to_vec())]).code(), 0);
+    assert_eq!(world.bind(from, 0x4000, peer), 0);
+    for _ in 0..3 {
+        world.run_s(500);
+        let payload = b"x".to_vec();
+        assert_eq!(world.channel_data(from, 0x4000, b"x"), Out::ToPeer { relay, peer, payload });
+        assert!(matches!(world.peer(relay, peer, b"x"), Out::ToClient { .. }));
+        // The address has no permission: neither its other ports nor Send indications relay.
+        let other = std::net::SocketAddr::new(peer.ip(), peer.port() + 1);
+        assert_eq!(world.peer(relay, other, b"x"), Out::Drop(DropReason::NoPermission));
+        assert_eq!(world.send(from, peer, b"x"), Out::Drop(DropReason::NoPermission));
+        assert_eq!(world.bind(from, 0x4000, peer), 0, "its refresh");
+    }
+    world.run_s(600);
+    assert_eq!(world.channel_data(from, 0x4000, b"x"), Out::Drop(DropReason::ChannelUnbound));
+    assert_eq!(world.peer(relay, peer, b"x"), Out::Drop(DropReason::NoPermission));
 }
 
 #[test]

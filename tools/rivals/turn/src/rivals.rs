@@ -107,7 +107,7 @@ impl Contestant {
                     "1",
                     "--allocations-max",
                     "16384",
-                    "--allow-peer",
+                    "--allow-own-host",
                     "127.0.0.0/8",
                     "--realm",
                     REALM,

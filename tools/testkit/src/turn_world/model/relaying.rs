@@ -21,7 +21,7 @@ impl Model {
         to_peer(sure, leg, peer, payload)
     }
 
-    /// RFC 8656 section 12.6.
+    /// RFC 8656 section 12.6; without a permission too, the default of `LapsedPermissions`.
     pub(super) fn channel_data<'a>(&self, now: Nanos, flow: &Flow, bytes: &'a [u8]) -> Expected<'a> {
         let (Some(claim), Some((number, payload))) = (self.claims.get(flow), wire::channel_payload(bytes)) else {
             return Expected::Silence;
@@ -30,10 +30,7 @@ impl Model {
         let Some((peer, expires, leg)) = bound.and_then(|(peer, end)| Some((peer, end, claim.leg_of(peer)?))) else {
             return Expected::Silence;
         };
-        let sure = alive(leg.expires, now)
-            .min(alive(expires, now))
-            .min(leg.permission(peer.ip(), now))
-            .min(self.may_reach(now, peer));
+        let sure = alive(leg.expires, now).min(alive(expires, now)).min(self.may_reach(now, peer));
         to_peer(sure, leg, peer, payload)
     }
 
@@ -48,8 +45,11 @@ impl Model {
         let Some((flow, leg)) = flow.and_then(|flow| Some((flow, self.claims.get(flow)?.leg_of(peer)?))) else {
             return Expected::Silence;
         };
-        let sure = alive(leg.expires, now).min(leg.permission(peer.ip(), now)).min(self.may_reach(now, peer));
         let channels = leg.channels_of(peer).map(|(number, expires)| (number, alive(expires, now)));
+        // A channel relays without a permission (the default of `LapsedPermissions`).
+        let bound = leg.channels_of(peer).map(|(_, expires)| alive(expires, now)).max().unwrap_or(Alive::No);
+        let permitted = leg.permission(peer.ip(), now).max(bound);
+        let sure = alive(leg.expires, now).min(permitted).min(self.may_reach(now, peer));
         match sure {
             Alive::No => Expected::Silence,
             Alive::Maybe | Alive::Yes => Expected::ToClient { sure, flow: *flow, channels: channels.collect(), peer },
