@@ -15,6 +15,7 @@ use market_feed::config::MarketSection;
 #[cfg(feature = "risk")]
 use risk_gate::config::RiskSection;
 use serde::{Deserialize, Serialize};
+use tt_os::regular_file::{self, Contents};
 #[cfg(feature = "turn")]
 use turn_server::TurnSection;
 
@@ -47,7 +48,8 @@ impl Config {
     /// # Errors
     /// The file cannot be read, or [`Config::parse`] fails; the error names the file.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = regular_file::read(path).and_then(Contents::text);
+        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
         Self::of(Source::new(Some(path), &text), &text)
     }
 

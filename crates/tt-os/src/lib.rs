@@ -2,7 +2,8 @@
 //!
 //! - Threads: CPU affinity ([`cpu`]), real-time priority ([`priority`]), futexes ([`futex`]), counters ([`thread`]).
 //! - Memory: locked ([`memory`]), on huge pages ([`pages`]), shared by two processes ([`shared`]).
-//! - Processes: liveness ([`process`]), signals ([`shutdown`]), secret files ([`secret_file`]), the clock ([`clock`]).
+//! - Processes: liveness ([`process`]), signals ([`shutdown`]), the clock ([`clock`]).
+//! - Files: regular ones ([`regular_file`]), those with secrets ([`secret_file`]).
 //! - The machine: addresses ([`addresses`]), hardware ([`machine`], [`caches`]), limits ([`throttle`]), load ([`readings`]), per CPU
 //!   ([`interrupts`], [`cpu_times`]).
 //!
@@ -24,6 +25,7 @@ pub mod priority;
 pub mod process;
 pub mod progress;
 pub mod readings;
+pub mod regular_file;
 pub mod secret_file;
 pub mod shared;
 pub mod shutdown;

@@ -1,10 +1,18 @@
 //! Files with secrets, which only their owner may read.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::{error, fmt, fs, io};
+use std::{env, error, fmt, io};
 
 use zeroize::Zeroizing;
+
+use crate::regular_file::{self, Contents};
+
+/// Permissions of group and others.
+const NOT_OWNER: u32 = 0o077;
+/// Permissions of others, and those of the group to change the file.
+const OTHERS: u32 = 0o037;
+/// Where systemd puts the credentials of a unit (systemd.exec(5)).
+const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
 /// A file with secrets cannot be used. The text names the file and holds nothing of its contents.
 #[derive(Debug)]
@@ -53,17 +61,31 @@ impl error::Error for SecretFileError {
     }
 }
 
-/// Reads the file at `path`; the text is wiped from memory when it is dropped.
+/// Reads the regular file at `path`; the text is wiped from memory when it is dropped.
 ///
 /// # Errors
-/// [`SecretFileError::Read`], or [`SecretFileError::Permissions`] if anyone but the owner has a permission on the file.
+/// [`SecretFileError::Read`], also if the file is not regular, is not UTF-8 or its file system does not respond, or
+/// [`SecretFileError::Permissions`] if anyone but the owner has a permission on the file. A credential of systemd may be
+/// readable by its group: systemd lets the unit's user read it by an access control list, whose mask these bits show.
 pub fn read(path: &Path) -> Result<Zeroizing<String>, SecretFileError> {
-    let cannot_read = |source| SecretFileError::Read { path: path.to_owned(), source };
-    let mode = fs::metadata(path).map_err(cannot_read)?.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(SecretFileError::Permissions { path: path.to_owned(), mode });
-    }
-    Ok(Zeroizing::new(fs::read_to_string(path).map_err(cannot_read)?))
+    let is_credential = env::var_os(CREDENTIALS).is_some_and(|folder| path.starts_with(folder));
+    let text = checked(path, if is_credential { OTHERS } else { NOT_OWNER })?.text();
+    text.map_err(|source| SecretFileError::Read { path: path.to_owned(), source })
+}
+
+/// Reads the private key at `path`, which its group may read, such as Debian's `ssl-cert`.
+///
+/// # Errors
+/// [`SecretFileError::Read`], or [`SecretFileError::Permissions`] if others may use the file or the group may change it.
+pub fn read_private_key(path: &Path) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
+    checked(path, OTHERS).map(|contents| contents.bytes)
+}
+
+fn checked(path: &Path, forbidden: u32) -> Result<Contents, SecretFileError> {
+    let contents = regular_file::read(path);
+    let contents = contents.map_err(|source| SecretFileError::Read { path: path.to_owned(), source })?;
+    let mode = contents.mode;
+    if mode & forbidden == 0 { Ok(contents) } else { Err(SecretFileError::Permissions { path: path.to_owned(), mode }) }
 }
 
 /// Reads the first line of the file at `path` that is neither empty nor a comment (`#`).
@@ -84,7 +106,9 @@ pub fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 
@@ -96,6 +120,10 @@ mod tests {
             fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
             let error = read(file.path()).unwrap_err().to_string();
             assert!(error.contains("chmod 600") && !error.contains("the: secret"), "{error}");
+        }
+        for (mode, is_usable) in [(0o600, true), (0o640, true), (0o660, false), (0o644, false), (0o604, false)] {
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_private_key(file.path()).is_ok(), is_usable, "{mode:o}");
         }
         fs::set_permissions(file.path(), fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(*read_first_line(file.path()).unwrap(), "the: secret");

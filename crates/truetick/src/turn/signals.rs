@@ -35,6 +35,7 @@ pub(super) struct SignalLoop<'a> {
     pub(super) running: &'a Running,
     pub(super) args: &'a Args,
     pub(super) file: Option<PathBuf>,
+    /// The configuration that the server started with.
     pub(super) config: Config,
     pub(super) drain_timeout: Duration,
 }
@@ -100,7 +101,7 @@ impl SignalLoop<'_> {
         }
     }
 
-    /// Returns the changed keys that need a restart.
+    /// Returns the keys that have another value than at the start and need a restart.
     fn try_reload(&mut self) -> anyhow::Result<Vec<String>> {
         let config = match &self.file {
             Some(path) => Config::read(path)?,
@@ -115,7 +116,7 @@ impl SignalLoop<'_> {
         let drain_timeout = turn.drain_timeout;
         self.running.reload_certificates()?;
         self.running.reload(turn).context("turn")?;
-        (self.config, self.drain_timeout) = (config, drain_timeout);
+        self.drain_timeout = drain_timeout;
         Ok(ignored)
     }
 

@@ -1,6 +1,7 @@
 //! An authority for tests, and certificates for 127.0.0.1 that it has signed.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -38,6 +39,7 @@ impl Certificates {
         let leaf = params.signed_by(&key, &self.authority).unwrap();
         fs::write(self.cert(), leaf.pem()).unwrap();
         fs::write(self.key(), key.serialize_pem()).unwrap();
+        fs::set_permissions(self.key(), fs::Permissions::from_mode(0o600)).unwrap();
         leaf.der().to_vec()
     }
 

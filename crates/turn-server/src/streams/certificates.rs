@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use arc_swap::{ArcSwap, Guard};
 use tt_net::stream::TlsIdentity;
-use zeroize::Zeroizing;
+use tt_os::{regular_file, secret_file};
 
 /// The files of a certificate chain, server certificate first, and of its private key, both PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +50,8 @@ impl Certificates {
 
 fn read(files: &CertificateFiles) -> anyhow::Result<TlsIdentity> {
     let CertificateFiles { cert, key } = files;
-    let chain = std::fs::read(cert).with_context(|| format!("--cert: cannot read {}", cert.display()))?;
-    let secret = std::fs::read(key).with_context(|| format!("--key: cannot read {}", key.display()))?;
-    let identity = TlsIdentity::from_pem(&chain, &Zeroizing::new(secret));
+    let chain = regular_file::read(cert).with_context(|| format!("--cert: cannot read {}", cert.display()))?.bytes;
+    let secret = secret_file::read_private_key(key).context("--key")?;
+    let identity = TlsIdentity::from_pem(&chain, &secret);
     identity.with_context(|| format!("--cert {} with --key {}", cert.display(), key.display()))
 }

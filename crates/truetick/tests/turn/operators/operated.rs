@@ -118,6 +118,11 @@ impl Operated {
         write_secret(&self.folder, name, text);
     }
 
+    /// The folder of the configuration and of the secrets.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     /// Changes the configuration's text.
     pub(crate) fn edit(&self, change: impl FnOnce(String) -> String) {
         let path = self.folder.path().join("truetick.toml");

@@ -1,8 +1,11 @@
 //! SIGHUP: users, secrets and peer rules, without a drop, all of it or nothing.
 
 use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt as _;
 
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 use super::operated::{Operated, peer, relays, wait};
 use crate::certificates::Certificates;
@@ -85,6 +88,43 @@ fn a_fault_in_any_file_keeps_what_is_in_force_and_is_one_record() {
     assert!(!server.log().contains("-secret"), "{}", server.log());
 }
 
+/// A pipe has no end until somebody writes to it, so reading it would hold up the signals.
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_an_error_and_holds_up_nothing() {
+    let server = Operated::start(KEYS, &[]);
+    let users = server.folder().join("users");
+    std::fs::remove_file(&users).unwrap();
+    mkfifo(&users, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+    let reported = server.reload();
+    assert!(reported.contains("not reloaded") && reported.contains("users: not a regular file"), "{reported}");
+    assert!(server.client("ann").allocate().is_ok());
+    let flags = ["turn", "--listen", "127.0.0.1:0", "--user-file", users.to_str().unwrap()];
+    let started = std::process::Command::new(env!("CARGO_BIN_EXE_truetick")).args(flags).output().unwrap();
+    let line = String::from_utf8(started.stderr).unwrap();
+    assert!(started.status.code() == Some(1) && line.contains("users: not a regular file"), "{line}");
+    server.signal(Signal::SIGINT);
+    assert!(server.ended().0.success());
+}
+
+#[test]
+fn a_private_key_that_others_may_read_is_rejected() {
+    let certificates = Certificates::new();
+    let set = |mode| std::fs::set_permissions(certificates.key(), std::fs::Permissions::from_mode(mode)).unwrap();
+    let keys = format!("cert = \"{}\"\nkey = \"{}\"", certificates.cert().display(), certificates.key().display());
+    set(0o640);
+    let server = Operated::start(&keys, &[]);
+    set(0o644);
+    let reported = server.reload();
+    assert!(reported.contains("not reloaded") && reported.contains("key.pem holds secrets"), "{reported}");
+    let flags = certificates.flags();
+    for check in [&["--check-config"][..], &[]] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_truetick"));
+        let output = command.args(["turn", "--listen", "127.0.0.1:0"]).args(&flags).args(check).output().unwrap();
+        let line = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && line.contains("(mode 644); chmod 600 it"), "{line}");
+    }
+}
+
 #[test]
 fn what_wants_a_restart_is_named_and_the_rest_is_in_force() {
     let server = Operated::start(KEYS, &[]);
@@ -125,8 +165,11 @@ fn each_key_that_only_a_start_reads_is_named_and_changes_nothing() {
         let relayed = clients.each_mut().map(|client| client.allocate().unwrap());
         assert!(relayed.iter().all(|addr| addr.ip() == server.listen.ip()), "{line}: {relayed:?}");
         assert!(clients.each_mut().iter_mut().all(|client| client.refresh(0) == 0), "{line}");
+        let again = server.reload();
+        assert!(again.contains(&format!("restart_needed_for=\"{key}\"")), "{line} unchanged: {again}");
         server.edit(|text| text.replace(&format!("{line}\n"), ""));
-        assert!(server.reload().contains(key), "{line} is gone again");
+        let back = server.reload();
+        assert!(back.contains("configuration reloaded") && !back.contains("restart"), "{line} is gone: {back}");
     }
 }
 
