@@ -4,7 +4,8 @@ mod args;
 mod signals;
 
 use std::fmt::Write as _;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -32,7 +33,9 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     let token = control_state::api_token(args.api_token_file.as_deref(), &config.http)?;
     let report = config.http.report.as_deref().map(kept_report::read).transpose()?;
     if args.only.check_config {
-        turn.check_certificate()?;
+        turn_server::check(&turn)?;
+        let http = args.http.or(config.http.listen);
+        http.map_or(Ok(()), |addr| check_http(addr).with_context(|| format!("cannot listen on {addr}")))?;
         let lines = peer_lines(&turn)?.into_iter().map(|line| line + "\n");
         stdout::ignore_broken_pipe(stdout::print(&lines.collect::<String>()).map_err(Into::into))?;
         return print_checked().map(|()| ExitCode::SUCCESS);
@@ -76,6 +79,11 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     }
     stdout::write(&farewell(&running.stop()));
     Ok(status)
+}
+
+/// Checks that the control plane can listen on `addr`.
+fn check_http(addr: SocketAddr) -> io::Result<()> {
+    TcpListener::bind(addr).map(drop)
 }
 
 /// Returns the effective table of peer rules, and what overlaps in them.

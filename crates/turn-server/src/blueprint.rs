@@ -1,5 +1,6 @@
 //! Everything that workers are built from, at the start, after a reload and after a panic.
 
+pub(crate) mod check;
 pub(crate) mod host;
 mod reload;
 
@@ -33,6 +34,8 @@ use reload::InForce;
 
 /// Descriptors that are not relay sockets: files, listeners, HTTP connections.
 const DESCRIPTORS_KEPT: u64 = 128;
+/// A relay has a second socket once its client sends with DONT-FRAGMENT.
+const DESCRIPTORS_PER_RELAY: u64 = 2;
 /// Receive buffer of a listener in bytes, if the system allows it.
 const LISTENER_BUFFER: usize = 4 << 20;
 
@@ -145,7 +148,7 @@ fn relay_plan(config: &TurnConfig) -> anyhow::Result<RelayPlan> {
     let ports = u64::from(config.relay_ports.high - config.relay_ports.low) + 1;
     let by_ports = (ports * ips / workers).max(ips);
     let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
-    let by_descriptors = (descriptors.saturating_sub(kept) / workers).max(ips);
+    let by_descriptors = (descriptors.saturating_sub(kept) / DESCRIPTORS_PER_RELAY / workers).max(ips);
     let sockets_max = by_ports.min(by_descriptors).min(u64::from(config.allocations_max) * ips);
     Ok(RelayPlan { ips: config.relay_ips.clone(), ports: config.relay_ports, sockets_max: sockets_max as u32 })
 }

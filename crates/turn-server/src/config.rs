@@ -17,7 +17,7 @@ use tt_turn::shared::Quotas;
 
 use crate::credentials::{AuthSecret, MASK, NonceKeys, User, auth_secrets_in, nonce_keys_in, opaque_string, users_in};
 use crate::section::{AllocationCaps, KeySources, PeerRange, PortRange, QuotasSection, StreamLimits, TurnSection};
-use crate::streams::{CertificateFiles, Certificates};
+use crate::streams::CertificateFiles;
 
 /// The port of STUN and TURN over UDP and TCP. RFC 8656 section 3.
 const PORT: u16 = 3478;
@@ -325,14 +325,6 @@ impl TurnConfig {
         usable.user.retain(|user| user.split_once(':').is_none_or(|(_, password)| password != MASK));
         let config = Self::new(&usable)?;
         Ok((config.effective(section), config))
-    }
-
-    /// Reads the certificate and its key, if there are any, without keeping them.
-    ///
-    /// # Errors
-    /// A file that cannot be read or used; the error names it.
-    pub fn check_certificate(&self) -> anyhow::Result<()> {
-        self.certificate.as_ref().map_or(Ok(()), |files| Certificates::read(files).map(drop))
     }
 }
 

@@ -48,6 +48,7 @@ mod streams;
 mod supervisor;
 mod worker;
 
+pub use blueprint::check::check;
 pub use config::{RelayIp, TurnConfig};
 pub use counters::Totals;
 pub use credentials::{AuthSecret, NonceKeys, User};
