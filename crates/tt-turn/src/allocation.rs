@@ -21,8 +21,10 @@ pub(crate) struct Allocation {
     /// Its relayed addresses by [`IpFamily`], at least one.
     pub(crate) legs: [Option<Leg>; 2],
     pub(crate) user: UserId,
-    /// The user's place in the quota table.
+    /// The user's key in the quota table.
     pub(crate) quota_key: u64,
+    /// The user's account in the pools.
+    pub(crate) account: u32,
     pub(crate) meter: Meter,
     /// The transaction of the Allocate that created it: a retransmission gets the same response (RFC 8489 section
     /// 6.3.1).

@@ -167,6 +167,11 @@ pub enum ChannelNumbers {
     Rfc5766,
 }
 
+/// Permissions of each allocation that no other allocation can take.
+pub const PERMISSIONS_GUARANTEED: u32 = 16;
+/// Channels of each allocation that no other allocation can take.
+pub const CHANNELS_GUARANTEED: u32 = 8;
+
 /// Size of every table of a worker; all are allocated by [`Server::new`](crate::Server::new).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {

@@ -46,6 +46,18 @@ reject_reasons! {
     UserQuota = "user_quota", AllocationQuotaReached;
     /// 486: all users together have the maximum number.
     TotalQuota = "total_quota", AllocationQuotaReached;
+    /// 486: the remaining allocations are for users who have fewer.
+    AllocationsShare = "allocations_share", AllocationQuotaReached;
+    /// 486: the remaining relay ports are for users who have fewer; those that rest after use count.
+    PortsShare = "ports_share", AllocationQuotaReached;
+    /// 486: the remaining reservations are for users who have fewer.
+    ReservationsShare = "reservations_share", AllocationQuotaReached;
+    /// 486: the user creates allocations too fast.
+    AllocationRate = "allocation_rate", AllocationQuotaReached;
+    /// 508: the remaining permissions are for users who have fewer.
+    PermissionsShare = "permissions_share", InsufficientCapacity;
+    /// 508: the remaining channels are for users who have fewer.
+    ChannelsShare = "channels_share", InsufficientCapacity;
     /// 508: the pool has no relay of the family, or none with an even port.
     RelayPool = "relay_pool", InsufficientCapacity;
     /// 508: the pool has no pair of relays on adjacent ports.
@@ -56,15 +68,15 @@ reject_reasons! {
     TokenElsewhere = "token_elsewhere", InsufficientCapacity;
     /// 508: the maximum number of ports is reserved.
     Reservations = "reservations", InsufficientCapacity;
-    /// 508: the worker's table of allocations is full.
+    /// 508: the pool, or the worker's table, of allocations is full.
     Allocations = "allocations", InsufficientCapacity;
     /// 508: the allocation has the maximum number of permissions.
     PermissionsPerAllocation = "permissions_per_allocation", InsufficientCapacity;
-    /// 508: the worker's table of permissions is full.
+    /// 508: the pool, or the worker's table, of permissions is full.
     Permissions = "permissions", InsufficientCapacity;
     /// 508: the allocation has the maximum number of channels.
     ChannelsPerAllocation = "channels_per_allocation", InsufficientCapacity;
-    /// 508: the worker's table of channels is full.
+    /// 508: the pool, or the worker's table, of channels is full.
     Channels = "channels", InsufficientCapacity;
 }
 

@@ -57,7 +57,8 @@ pub struct IcmpError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayDemand {
     /// The allocation on this relay has ended. Keep the socket idle for some seconds, drain it, then register it (or a
-    /// socket on another port) with [`Server::add_relay`](crate::Server::add_relay).
+    /// socket on another port) with [`Server::add_relay`](crate::Server::add_relay), or close it and call
+    /// [`Server::end_rest`](crate::Server::end_rest). Until then it counts as a port of its last user.
     Retire(RelayId),
 }
 
@@ -107,6 +108,8 @@ enum Duty {
 struct Relay {
     address: RelayAddress,
     duty: Duty,
+    /// The user, by quota key, whose allocation it rests after; zero if none.
+    payer: u64,
     /// The relay on the next port, if this is the even port of a pair.
     next_port: u32,
 }
@@ -129,7 +132,7 @@ pub(crate) struct Relays {
 impl Relays {
     pub(crate) fn new(capacity: u32, draws: Draws) -> Self {
         let address = RelayAddress { bound: UNREGISTERED, external: UNREGISTERED };
-        let unused = Relay { address, duty: Duty::None, next_port: NO_INDEX };
+        let unused = Relay { address, duty: Duty::None, payer: 0, next_port: NO_INDEX };
         Self {
             relays: vec![unused; capacity as usize].into_boxed_slice(),
             pools: [Pool::new(capacity), Pool::new(capacity)],
@@ -178,7 +181,7 @@ impl Relays {
     }
 
     fn register(&mut self, id: RelayId, address: RelayAddress, next_port: u32) -> IpFamily {
-        self.relays[id.0 as usize] = Relay { address, duty: Duty::Waiting, next_port };
+        self.relays[id.0 as usize] = Relay { address, duty: Duty::Waiting, payer: 0, next_port };
         let family = IpFamily::of(address.external.ip());
         match family {
             IpFamily::V4 => self.has_v4 = true,
@@ -269,12 +272,24 @@ impl Relays {
         self.pools[family as usize].pairs.push(even.0);
     }
 
-    /// Takes a relay out of service and queues it for the driver.
-    pub(crate) fn retire(&mut self, id: RelayId) {
+    /// Takes a relay out of service and queues it for the driver. Until its rest ends `payer` pays for it.
+    pub(crate) fn retire(&mut self, id: RelayId, payer: u64) {
         if let Some(relay) = self.relays.get_mut(id.0 as usize) {
             relay.duty = Duty::Retired;
+            relay.payer = payer;
             self.retired.push_back(id.0);
         }
+    }
+
+    /// Returns the user who paid for the rest of a relay, once.
+    pub(crate) fn end_rest(&mut self, id: RelayId) -> Option<u64> {
+        let relay = self.relays.get_mut(id.0 as usize)?;
+        Some(core::mem::take(&mut relay.payer)).filter(|payer| *payer != 0)
+    }
+
+    /// Returns the number of relays that may be registered.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.relays.len() as u32
     }
 
     pub(crate) fn take_retired(&mut self) -> Option<RelayId> {
@@ -381,7 +396,7 @@ mod tests {
                 let drawn = relays.draw(IpFamily::V4, port).expect("a relay");
                 relays.assign(drawn.relay, 0);
                 assert_eq!((relays.serving(drawn.relay), relays.pooled(IpFamily::V4)), (Some(0), 7));
-                relays.retire(drawn.relay);
+                relays.retire(drawn.relay, 0);
                 let id = relays.take_retired().expect("the same");
                 relays.add(id, RelayAddress { bound: drawn.relayed, external: drawn.relayed }).expect("a relay");
                 assert_ne!(relays.draw_token(), 0);

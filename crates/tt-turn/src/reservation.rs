@@ -67,13 +67,6 @@ impl Reservations {
         true
     }
 
-    /// Moves the reservation of `token` to another user's quota.
-    pub(crate) fn change_payer(&mut self, token: u64, quota_key: u64) {
-        if let Some(reservation) = self.index(token).and_then(|index| self.records.get_mut(index)) {
-            reservation.quota_key = quota_key;
-        }
-    }
-
     /// Removes the reservation of `token`.
     pub(crate) fn release(&mut self, token: u64) -> Option<Reservation> {
         let index = self.index(token)?;

@@ -9,6 +9,7 @@ mod credential_check;
 mod expiry;
 mod icmp_in;
 mod listing;
+mod pooled;
 mod refresh;
 mod relay_in;
 mod relay_out;
@@ -39,7 +40,7 @@ use crate::permission::Permissions;
 use crate::policy::Rule;
 use crate::relay::{Draws, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayError, RelayId, Relays};
 use crate::reservation::Reservations;
-use crate::shared::Shared;
+use crate::shared::{Charge, Shared};
 use allocate::reservation_token;
 use clock::WallClock;
 use listing::Origins;
@@ -140,6 +141,7 @@ impl Server {
     /// # Errors
     /// [`RelayError`] if the number is too large or in use, or the addresses do not fit; nothing changes.
     pub fn add_relay(&mut self, id: RelayId, address: RelayAddress) -> Result<(), RelayError> {
+        self.end_rest(id);
         self.add_own(address)?;
         self.relays.add(id, address)
     }
@@ -156,8 +158,17 @@ impl Server {
         even: (RelayId, RelayAddress),
         odd: (RelayId, RelayAddress),
     ) -> Result<(), RelayError> {
+        self.end_rest(even.0);
+        self.end_rest(odd.0);
         self.add_own(even.1)?;
         self.relays.add_pair(even, odd)
+    }
+
+    /// Ends the rest of a retired relay: its port is free for all users. [`Server::add_relay`] does it too.
+    pub fn end_rest(&mut self, id: RelayId) {
+        if let Some(payer) = self.relays.end_rest(id) {
+            self.shared.refund(payer, Charge::RESTING);
+        }
     }
 
     fn add_own(&mut self, address: RelayAddress) -> Result<(), RelayError> {

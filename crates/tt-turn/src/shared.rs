@@ -1,13 +1,17 @@
 //! State that all workers share: quotas, budgets, owners of flows and relayed addresses.
 
+mod accounts;
 mod budget;
 mod meter;
+mod rate;
 pub(crate) mod registry;
 
+pub(crate) use accounts::Pool;
+pub use accounts::Pools;
 pub use budget::Budget;
 
 use core::net::{IpAddr, SocketAddr};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use tt_model::Nanos;
 
@@ -17,6 +21,7 @@ use crate::output::WorkerId;
 use crate::rejection::RejectReason;
 use crate::relay::RelayId;
 use crate::slab::NO_INDEX;
+use accounts::{Accounts, Share, Shortage};
 use budget::{Budgets, ExcessBudget, source_key};
 use meter::{Meters, empty_at, wire_len};
 use registry::{Adjusted, Registry, fold};
@@ -32,6 +37,11 @@ pub struct Quotas {
     pub allocations_per_user: u32,
     /// Live allocations and reserved ports of all users; one more is rejected with 486.
     pub allocations_total: u32,
+    /// The part of each of the [`Pools`] that one user may hold while no other user holds anything, in percent, from 1
+    /// to 100. Of what others leave every user gets the same part. 100 is no limit.
+    pub user_share_percent: u8,
+    /// Allocations of one user; one more is rejected with 486.
+    pub user_allocation_rate: Budget,
     /// Relayed bytes per second of all allocations of one user, both directions together; `u64::MAX` is unlimited.
     ///
     /// Bytes are those on the wire where the datagram leaves: IP header (20 or 40 bytes), UDP header (8), and to the
@@ -63,6 +73,8 @@ impl Default for Quotas {
         Self {
             allocations_per_user: u32::MAX,
             allocations_total: u32::MAX,
+            user_share_percent: 75,
+            user_allocation_rate: Budget { per_second: 50, burst: 200 },
             bytes_per_second_per_user: u64::MAX,
             packets_per_second_per_user: u64::MAX,
             bytes_per_second_per_allocation: u64::MAX,
@@ -94,6 +106,30 @@ impl RelayEnd {
     }
 }
 
+/// Units of the pools for an allocation and its reservation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Charge {
+    /// The allocation, and a reserved port.
+    pub(crate) allocations: u32,
+    /// Its relays, and a reserved one.
+    pub(crate) ports: u32,
+    /// A reserved port.
+    pub(crate) reservations: u32,
+}
+
+impl Charge {
+    /// A relay after its allocation or reservation.
+    pub(crate) const RESTING: Self = Self { allocations: 0, ports: 1, reservations: 0 };
+
+    const fn references(self) -> u32 {
+        self.allocations + self.ports + self.reservations
+    }
+
+    const fn parts(self) -> [(Pool, u32); 3] {
+        [(Pool::Allocations, self.allocations), (Pool::Ports, self.ports), (Pool::Reservations, self.reservations)]
+    }
+}
+
 /// An allocation's part in the traffic quotas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meter {
@@ -115,14 +151,14 @@ impl Meter {
 pub struct Shared {
     quotas: Quotas,
     seed: u64,
-    allocations: AtomicU32,
     draining: AtomicBool,
-    users: Registry,
+    accounts: Accounts,
     flows: Registry,
     relayed: Registry,
     /// The worker, plus one, that reserved the relay of a token.
     tokens: Registry,
     meters: Meters,
+    allocation_rates: Budgets,
     error_excess: ExcessBudget,
     binding_replies: Budgets,
     token_guesses: Budgets,
@@ -130,20 +166,29 @@ pub struct Shared {
 
 impl Shared {
     /// Creates tables for `allocations` live allocations over all workers, hashed with `seed`, which must be random
-    /// and secret.
+    /// and secret. Pools have no limit but the tables of each worker.
     #[must_use]
     pub fn new(quotas: Quotas, allocations: u32, seed: u64) -> Self {
+        Self::with_pools(quotas, allocations, Pools::UNLIMITED, seed)
+    }
+
+    /// As [`Shared::new`], with pools that all workers share.
+    #[must_use]
+    pub fn with_pools(quotas: Quotas, allocations: u32, pools: Pools, seed: u64) -> Self {
+        let pools = Pools { allocations: pools.allocations.min(quotas.allocations_total), ..pools };
+        // A user with an account holds a port at least.
+        let users = if pools.ports == u32::MAX { allocations.saturating_mul(2) } else { pools.ports };
         Self {
             quotas,
             seed,
-            allocations: AtomicU32::new(0),
             draining: AtomicBool::new(false),
-            users: Registry::new(allocations),
+            accounts: Accounts::new(users, pools, Share::new(quotas.user_share_percent)),
             flows: Registry::new(allocations),
             // An allocation has one of each family at most.
             relayed: Registry::new(allocations.saturating_mul(2)),
             tokens: Registry::new(allocations.div_ceil(2)),
-            meters: Meters::new(&quotas, allocations),
+            meters: Meters::new(&quotas, users),
+            allocation_rates: Budgets::new(quotas.user_allocation_rate),
             error_excess: ExcessBudget::new(quotas.error_excess, quotas.error_excess_per_source),
             binding_replies: Budgets::new(quotas.binding_replies),
             token_guesses: Budgets::new(quotas.token_guesses),
@@ -159,7 +204,7 @@ impl Shared {
     /// Returns the number of live allocations and reserved ports over all workers.
     #[must_use]
     pub fn allocations(&self) -> u32 {
-        self.allocations.load(Ordering::Relaxed)
+        self.accounts.used(Pool::Allocations)
     }
 
     /// Stops new allocations on all workers: an Allocate is rejected with 403.
@@ -180,52 +225,84 @@ impl Shared {
         self.seed
     }
 
-    /// Takes `units` of the total and of the user's quota, all or none, and returns the user's meter.
+    /// Takes the units of `charge` for a user, all or none, and returns the user's account. A user's first account
+    /// starts with empty traffic buckets, so that a user gains nothing by ending and making allocations.
     ///
     /// # Errors
-    /// The quota that is used up.
-    pub(crate) fn take_quota(&self, now: Nanos, user: u64, units: u32) -> Result<u32, RejectReason> {
-        let (total, own) = (self.quotas.allocations_total, u64::from(self.quotas.allocations_per_user));
-        let more = |live: u32| live.checked_add(units).filter(|more| *more <= total);
-        if self.allocations.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-            return Err(RejectReason::TotalQuota);
-        }
-        let mut taken = Err(RejectReason::UserQuota);
-        let adjusted =
-            self.users.adjust(user, |used| match used.checked_add(units.into()).filter(|more| *more <= own) {
-                // No other thread changes this user: the entry is locked.
-                Some(_) if used == 0 && !self.meters.enter(user, now) => {
-                    taken = Err(RejectReason::Allocations);
-                    used
-                }
-                Some(more) => {
-                    taken = Ok(self.meters.place(user));
-                    more
-                }
-                None => used,
-            });
-        let taken = if adjusted == Adjusted::Full { Err(RejectReason::Allocations) } else { taken };
-        if taken.is_err() {
-            self.allocations.fetch_sub(units, Ordering::Relaxed);
-        }
-        taken
-    }
-
-    /// Returns units to both quotas.
-    pub(crate) fn return_quota(&self, user: u64, units: u32) {
-        self.users.adjust(user, |used| {
-            let left = used.saturating_sub(units.into());
-            if left == 0 && used > 0 {
-                self.meters.leave(user);
+    /// The quota or pool that is used up.
+    pub(crate) fn charge(&self, now: Nanos, user: u64, charge: Charge) -> Result<u32, RejectReason> {
+        let references = charge.references();
+        let opened = self.accounts.open(user, references, |place| self.meters.empty(place, now));
+        let account = opened.ok_or(RejectReason::Allocations)?;
+        let parts = charge.parts();
+        for (index, (pool, units)) in parts.into_iter().enumerate() {
+            if let Err(reason) = self.take(account, pool, units) {
+                parts[..index].iter().for_each(|(pool, units)| self.accounts.give(account, *pool, *units));
+                self.accounts.close(user, references);
+                return Err(reason);
             }
-            left
-        });
-        self.allocations.fetch_sub(units, Ordering::Relaxed);
+        }
+        Ok(account)
     }
 
-    /// Returns the meter of a user who has units.
-    pub(crate) fn meter(&self, user: u64) -> u32 {
-        self.meters.place(user)
+    /// Returns the units of `charge`.
+    pub(crate) fn refund(&self, user: u64, charge: Charge) {
+        let Some(account) = self.accounts.place(user) else { return };
+        for (pool, units) in charge.parts() {
+            self.accounts.give(account, pool, units);
+        }
+        self.accounts.close(user, charge.references());
+    }
+
+    /// Takes units of a pool for an account.
+    ///
+    /// # Errors
+    /// The quota or pool that is used up.
+    pub(crate) fn take(&self, account: u32, pool: Pool, units: u32) -> Result<(), RejectReason> {
+        if units == 0 {
+            return Ok(());
+        }
+        let most = if pool == Pool::Allocations { self.quotas.allocations_per_user } else { u32::MAX };
+        self.accounts.take(account, pool, units, most).map_err(|shortage| match (pool, shortage) {
+            (_, Shortage::Quota) => RejectReason::UserQuota,
+            (Pool::Allocations, Shortage::Empty) if self.is_total_reached(units) => RejectReason::TotalQuota,
+            (Pool::Allocations, Shortage::Empty) => RejectReason::Allocations,
+            (Pool::Allocations, Shortage::Share) => RejectReason::AllocationsShare,
+            (Pool::Ports, Shortage::Empty) => RejectReason::RelayPool,
+            (Pool::Ports, Shortage::Share) => RejectReason::PortsShare,
+            (Pool::Reservations, Shortage::Empty) => RejectReason::Reservations,
+            (Pool::Reservations, Shortage::Share) => RejectReason::ReservationsShare,
+            (Pool::Permissions, Shortage::Empty) => RejectReason::Permissions,
+            (Pool::Permissions, Shortage::Share) => RejectReason::PermissionsShare,
+            (Pool::Channels, Shortage::Empty) => RejectReason::Channels,
+            (Pool::Channels, Shortage::Share) => RejectReason::ChannelsShare,
+        })
+    }
+
+    /// Returns units of a pool from an account.
+    pub(crate) fn give(&self, account: u32, pool: Pool, units: u32) {
+        if units > 0 {
+            self.accounts.give(account, pool, units);
+        }
+    }
+
+    fn is_total_reached(&self, units: u32) -> bool {
+        self.allocations().checked_add(units).is_none_or(|more| more > self.quotas.allocations_total)
+    }
+
+    /// Takes one allocation from the rate of a user.
+    pub(crate) fn spend_allocation(&self, now: Nanos, user: u64) -> bool {
+        self.allocation_rates.spend(now, fold(&[user], self.seed), 1)
+    }
+
+    /// Returns the account of a user who holds something.
+    pub(crate) fn account(&self, user: u64) -> Option<u32> {
+        self.accounts.place(user)
+    }
+
+    /// Returns the meter of a new allocation of an account.
+    pub(crate) fn meter(&self, account: u32, now: Nanos) -> Meter {
+        Meter::new(self.meters.place(account), now)
     }
 
     /// Takes a datagram to `to`, with `len` bytes after its UDP header, from the quotas of the meter's allocation, of

@@ -1,6 +1,5 @@
 //! Records in numbered slots, all allocated at the start.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// No record: the end of a list, or nothing remembered.
@@ -17,23 +16,33 @@ impl List {
     pub(crate) const EMPTY: Self = Self { head: NO_INDEX, len: 0 };
 }
 
-/// A fixed number of slots. The last freed slot is used first, so that few records stay in cache.
+/// A fixed number of slots. The last freed slot is used first, so that few records stay in cache. Memory of slots that
+/// were never used is not touched.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    places: Box<[Option<T>]>,
+    /// The slots that were used.
+    places: Vec<Option<T>>,
     free: Vec<u32>,
+    capacity: usize,
 }
 
 impl<T> Slab<T> {
     pub(crate) fn new(capacity: u32) -> Self {
-        Self { places: (0..capacity).map(|_| None).collect(), free: (0..capacity).rev().collect() }
+        let capacity = capacity as usize;
+        Self { places: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity), capacity }
     }
 
     /// Stores `record`, or returns `None` if all slots are in use.
     pub(crate) fn insert(&mut self, record: T) -> Option<u32> {
-        let index = self.free.pop()?;
-        self.places[index as usize] = Some(record);
-        Some(index)
+        if let Some(index) = self.free.pop() {
+            self.places[index as usize] = Some(record);
+            return Some(index);
+        }
+        if self.places.len() == self.capacity {
+            return None;
+        }
+        self.places.push(Some(record));
+        Some(self.places.len() as u32 - 1)
     }
 
     pub(crate) fn remove(&mut self, index: u32) -> Option<T> {
@@ -80,6 +89,6 @@ impl<T> Slab<T> {
 
     /// Returns the number of free slots.
     pub(crate) fn room(&self) -> usize {
-        self.free.len()
+        self.capacity - self.len()
     }
 }

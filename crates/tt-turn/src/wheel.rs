@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 
 use tt_model::Nanos;
 
@@ -14,7 +15,8 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Wheel {
     heads: Box<[u32]>,
-    links: Box<[Link]>,
+    /// Of the indices that were set; memory of the others is not touched.
+    links: Vec<Link>,
     occupied: [u64; SECONDS as usize / 64],
     len: usize,
     /// No entry is before this second.
@@ -29,12 +31,14 @@ struct Link {
     place: u32,
 }
 
+const UNSET: Link = Link { next: NONE, previous: NONE, place: NONE };
+
 impl Wheel {
     /// Creates a wheel for the indices below `capacity`.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             heads: vec![NONE; SECONDS as usize].into_boxed_slice(),
-            links: vec![Link { next: NONE, previous: NONE, place: NONE }; capacity].into_boxed_slice(),
+            links: Vec::with_capacity(capacity),
             occupied: [0; SECONDS as usize / 64],
             len: 0,
             cursor_s: 0,
@@ -53,6 +57,9 @@ impl Wheel {
         if let Some(link) = self.links.get_mut(head as usize) {
             link.previous = index;
         }
+        while self.links.len() <= index as usize {
+            self.links.push(UNSET);
+        }
         self.links[index as usize] = Link { next: head, previous: NONE, place: place as u32 };
         self.heads[place] = index;
         self.occupied[place / 64] |= 1 << (place % 64);
@@ -61,7 +68,7 @@ impl Wheel {
 
     /// Removes `index` from the wheel.
     pub(crate) fn clear(&mut self, index: u32) {
-        let Link { next, previous, place } = self.links[index as usize];
+        let Some(&Link { next, previous, place }) = self.links.get(index as usize) else { return };
         if place == NONE {
             return;
         }

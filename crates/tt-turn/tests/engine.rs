@@ -24,6 +24,8 @@ mod kept_keys;
 mod operators;
 #[path = "engine/peers.rs"]
 mod peers;
+#[path = "engine/pools.rs"]
+mod pools;
 #[path = "engine/rejections.rs"]
 mod rejections;
 #[path = "engine/relaying.rs"]

@@ -20,7 +20,7 @@ use tt_net::{Poller, UdpSocket, raise_descriptor_limit};
 use tt_os::clock;
 use tt_turn::WorkerId;
 use tt_turn::config::Config as EngineConfig;
-use tt_turn::shared::Shared;
+use tt_turn::shared::{Pools, Shared};
 
 use crate::commands::WorkerCommand;
 use crate::config::TurnConfig;
@@ -59,6 +59,7 @@ pub(crate) struct Blueprint {
     host: Mutex<host::Ranges>,
     engine: EngineConfig,
     plan: RelayPlan,
+    pools: Pools,
     pub(crate) stream_plan: StreamPlan,
     pub(crate) shared: Arc<Shared>,
     nonce_key: [u8; 32],
@@ -79,15 +80,18 @@ impl Blueprint {
         engine.icmp_indications = config.icmp_indications;
         engine.removed_users = config.removed_users;
         let nonce_key = random()?;
+        let plan = relay_plan(config)?;
+        let pools = pools(config, &plan);
         let seed = getrandom::u64().context("turn: no random bytes from the system")?;
         Ok(Self {
             in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key)?),
             listen: listen.to_vec(),
             host: Mutex::new(host::read()?),
             engine,
-            plan: relay_plan(config)?,
+            shared: Arc::new(Shared::with_pools(config.quotas, config.allocations_max, pools, seed)),
+            plan,
+            pools,
             stream_plan: stream_plan(config, handshakes)?,
-            shared: Arc::new(Shared::new(config.quotas, config.allocations_max, seed)),
             nonce_key,
             stop: Arc::new(AtomicBool::new(false)),
             restart_delay: config.restart_delay,
@@ -141,16 +145,42 @@ impl fmt::Debug for Blueprint {
     }
 }
 
-/// Returns the share of one worker: of the ports, of the descriptors and of the allocations.
+/// Relay sockets per allocation and address: one in use and one that rests.
+const SOCKETS_PER_ALLOCATION: u64 = 2;
+
+/// Returns the sockets that ports, descriptors and allocations allow.
 fn relay_plan(config: &TurnConfig) -> anyhow::Result<RelayPlan> {
     let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
     let (workers, ips) = (config.workers as u64, config.relay_ips.len() as u64);
     let ports = u64::from(config.relay_ports.high - config.relay_ports.low) + 1;
-    let by_ports = (ports * ips / workers).max(ips);
     let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
-    let by_descriptors = (descriptors.saturating_sub(kept) / DESCRIPTORS_PER_RELAY / workers).max(ips);
-    let sockets_max = by_ports.min(by_descriptors).min(u64::from(config.allocations_max) * ips);
-    Ok(RelayPlan { ips: config.relay_ips.clone(), ports: config.relay_ports, sockets_max: sockets_max as u32 })
+    let by_descriptors = descriptors.saturating_sub(kept) / DESCRIPTORS_PER_RELAY;
+    let sockets =
+        (ports * ips).min(by_descriptors).min(u64::from(config.allocations_max) * SOCKETS_PER_ALLOCATION * ips);
+    let of_worker = (sockets / workers).max(ips);
+    Ok(RelayPlan {
+        ips: config.relay_ips.clone(),
+        ports: config.relay_ports,
+        sockets_total: (of_worker * workers) as u32,
+        sockets_max: of_worker as u32,
+    })
+}
+
+/// Permissions and channels per allocation, on average, beyond the guaranteed ones.
+const POOLED_PER_ALLOCATION: u32 = 4;
+/// Maximum number of reserved ports.
+const RESERVATIONS_MAX: u32 = 1_024;
+
+/// Returns the pools that the users of all workers share.
+fn pools(config: &TurnConfig, plan: &RelayPlan) -> Pools {
+    let allocations = config.allocations_max.min(plan.sockets_total);
+    Pools {
+        allocations,
+        ports: plan.sockets_total,
+        reservations: (plan.sockets_total / 2).clamp(1, RESERVATIONS_MAX),
+        permissions: allocations.saturating_mul(POOLED_PER_ALLOCATION),
+        channels: allocations.saturating_mul(POOLED_PER_ALLOCATION),
+    }
 }
 
 /// Returns what the connections of all workers share. The number of descriptors bounds the connections.

@@ -259,6 +259,8 @@ impl TurnConfig {
             (1..=HANDSHAKE_THREADS_MAX).contains(&streams.handshake_threads),
             "{handshake_threads} must be from 1 to {HANDSHAKE_THREADS_MAX}"
         );
+        let share = self.quotas.user_share_percent;
+        ensure!((1..=100).contains(&share), "{} must be from 1 to 100", named("user_share_percent"));
         let realm_length = self.realm.chars().count();
         ensure!(
             (1..=REALM_CHARACTERS_MAX).contains(&realm_length),

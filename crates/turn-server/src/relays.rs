@@ -39,7 +39,9 @@ pub(crate) struct RelayPlan {
     pub(crate) ips: Vec<RelayIp>,
     /// The ports, shared with the other workers.
     pub(crate) ports: PortRange,
-    /// Maximum number of sockets of this worker, over all addresses.
+    /// Maximum number of sockets of all workers, over all addresses.
+    pub(crate) sockets_total: u32,
+    /// Maximum number of sockets of one worker, over all addresses.
     pub(crate) sockets_max: u32,
 }
 
@@ -286,6 +288,7 @@ impl Relays {
 
     /// Discards what a socket received in quarantine, then returns it to the pool or closes it if the pool is full.
     fn end_quarantine(&mut self, id: RelayId, server: &mut Server, poller: &Poller, inbox: &mut Inbox) {
+        server.end_rest(id);
         let Some(relay) = self.slots[id.0 as usize].as_ref() else { return };
         inbox.clear();
         loop {

@@ -110,6 +110,7 @@ impl World {
         let quotas = Quotas {
             allocations_per_user: u32::from(settings & 3) + 1,
             error_excess: if settings & 4 == 0 { Budget::UNLIMITED } else { Budget { per_second: 1, burst: 100 } },
+            user_allocation_rate: Budget::UNLIMITED,
             ..Quotas::default()
         };
         let capacity = Capacity {

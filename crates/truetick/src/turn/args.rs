@@ -88,6 +88,13 @@ pub struct Args {
     /// Maximum number of live allocations, over all workers [default: 8192]
     #[arg(long, value_name = "N")]
     pub allocations_max: Option<u32>,
+    /// Part of ports, allocations, reservations, permissions and channels that one user may hold while no other user holds
+    /// any, percent; 100 is no limit [default: 75]
+    #[arg(long, value_name = "N")]
+    pub user_share_percent: Option<u8>,
+    /// Allocations per second of one user, four times as many at once; 0 is no limit [default: 50]
+    #[arg(long, value_name = "N")]
+    pub user_allocations_per_second: Option<u32>,
     /// Accept channel numbers up to 0x7FFF, as in RFC 5766, for older clients
     #[arg(long)]
     pub rfc5766_channel_numbers: bool,
@@ -170,6 +177,10 @@ impl Args {
         overlay.list("nat64_prefix", &self.nat64_prefix, |section| &mut section.nat64_prefix);
         overlay.value("workers", self.workers.as_ref(), |section| &mut section.workers);
         overlay.value("allocations_max", self.allocations_max.as_ref(), |section| &mut section.allocations_max);
+        let quotas = (self.user_share_percent.as_ref(), self.user_allocations_per_second.as_ref());
+        overlay.value("user_share_percent", quotas.0, |section| &mut section.quotas.user_share_percent);
+        overlay
+            .value("user_allocations_per_second", quotas.1, |section| &mut section.quotas.user_allocations_per_second);
         overlay.switch("rfc5766_channel_numbers", self.rfc5766_channel_numbers, |section| {
             section.rfc5766_channel_numbers = true;
         });

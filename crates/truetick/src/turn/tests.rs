@@ -66,6 +66,8 @@ fn what_makes_no_sense_is_refused_in_one_line() {
             "--relay-ports: ports below 1024 are those of system services; --relay-low-ports accepts them",
         ),
         ("--workers 0", "--workers must be from 1 to 256"),
+        ("--user-share-percent 0", "--user-share-percent must be from 1 to 100"),
+        ("--user-share-percent 101", "--user-share-percent must be from 1 to 100"),
         ("--allocations-max 0", "--allocations-max must be from 1 to 1048576"),
         ("--user ann", "--user: a user must be NAME:PASSWORD"),
         ("--user-file /nowhere", "--user-file: cannot read /nowhere: No such file or directory (os error 2)"),
@@ -85,7 +87,7 @@ fn quotas_of_the_file_are_in_force_and_printed_again() {
     let file = "[turn]\nlisten = [\"127.0.0.1:0\"]\n[turn.quotas]\nuser_allocations = 3\nuser_bytes_per_second = 5000\n\
                 user_packets_per_second = 100\nallocation_bytes_per_second = 4000\nbytes_per_second = 6000\n\
                 permissions_per_allocation = 7\nchannels_per_allocation = 2\nerror_excess_bytes_per_source = 0\n\
-                binding_replies_per_second = 9\n";
+                binding_replies_per_second = 9\nuser_share_percent = 40\nuser_allocations_per_second = 6\n";
     let config = config(&[], file).unwrap();
     assert_eq!((config.quotas.allocations_per_user, config.quotas.bytes_per_second_per_user), (3, 5_000));
     let Quotas { packets_per_second_per_user, bytes_per_second_per_allocation, bytes_per_second_total, .. } =
@@ -96,6 +98,8 @@ fn quotas_of_the_file_are_in_force_and_printed_again() {
     assert_eq!(config.quotas.error_excess, Quotas::default().error_excess);
     assert_eq!((config.quotas.error_excess_per_source.per_second, config.quotas.error_excess_per_source.burst), (0, 0));
     assert_eq!((config.quotas.binding_replies.per_second, config.quotas.binding_replies.burst), (9, 9));
+    let rate = config.quotas.user_allocation_rate;
+    assert_eq!((config.quotas.user_share_percent, rate.per_second, rate.burst), (40, 6, 24));
     let printed = config.effective(&Config::parse(file).unwrap().turn).quotas;
     assert_eq!((printed.quotas(), printed.caps()), (config.quotas, config.caps));
     let defaults = self::config(&[], "[turn]\nlisten = [\"127.0.0.1:0\"]\n").unwrap();
@@ -151,6 +155,8 @@ fn every_key_of_the_section_is_in_force() {
     let section = Config::parse(&text).unwrap().turn;
     let config = TurnConfig::new(&section).unwrap();
     assert_eq!((config.users.len(), config.auth_secrets.len(), config.nonce_keys.is_some()), (2, 1, true));
+    let rate = config.quotas.user_allocation_rate;
+    assert_eq!((config.quotas.user_share_percent, rate.per_second, rate.burst), (40, 6, 24));
     let printed = config.effective(&section);
     let expected = TurnSection {
         user: vec!["ann:<masked>".to_owned()],

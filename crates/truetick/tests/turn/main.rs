@@ -10,6 +10,7 @@ mod handshake_loops;
 mod kept_keys;
 mod operators;
 mod packets;
+mod pools;
 mod relay;
 mod server;
 mod spray;

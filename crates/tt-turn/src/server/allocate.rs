@@ -13,7 +13,6 @@ use crate::error::ErrorCode;
 use crate::event::Event;
 use crate::flow::canonical;
 use crate::rejection::{RejectReason, Rejection};
-use crate::shared::Meter;
 use crate::slab::NO_INDEX;
 use relays::Choice;
 use request::{AllocateRequest, RequestedRelays};
@@ -54,9 +53,9 @@ impl Server {
         asked: &AllocateRequest,
         choice: &Choice,
     ) -> Result<Granted, RejectReason> {
-        let meter = self.take_units(request.now, user.quota_key, choice)?;
+        let account = self.charge(request.now, user.quota_key, choice)?;
         if let Err(reason) = self.make_known(request, user.quota_key, choice) {
-            self.return_units(user.quota_key, choice);
+            self.refund(user.quota_key, choice);
             return Err(reason);
         }
         let lifetime_s = self.lifetime_s(asked.lifetime_s);
@@ -66,7 +65,8 @@ impl Server {
             legs: choice.relays.map(|drawn| drawn.map(|drawn| Leg::new(drawn.relay, drawn.relayed, expires))),
             user: user.id,
             quota_key: user.quota_key,
-            meter: Meter::new(meter, request.now),
+            account,
+            meter: self.shared.meter(account, request.now),
             transaction_id: request.message.transaction_id(),
             token: choice.token(),
             missing: choice.missing,
@@ -77,7 +77,7 @@ impl Server {
         };
         let Some(index) = self.allocations.insert(request.now, allocation) else {
             self.make_unknown(request, choice);
-            self.return_units(user.quota_key, choice);
+            self.refund(user.quota_key, choice);
             return Err(RejectReason::Allocations);
         };
         for drawn in choice.relays.iter().flatten() {
@@ -89,6 +89,7 @@ impl Server {
         if let Some(claimed) = choice.claimed {
             self.reservations.release(claimed.token);
             self.shared.withdraw_token(claimed.token);
+            self.shared.refund(claimed.quota_key, Self::freed_by_claim(&claimed, user.quota_key));
         }
         let (user, relayed) = (self.user_name(&request.message), choice.relays.iter().flatten().next());
         if let Some(relayed) = relayed.map(|drawn| drawn.relayed) {

@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 
 use tt_model::{IpFamily, Nanos};
 
+use super::pooled::Units;
 use super::reply::Granted;
 use super::{Request, Server};
 use crate::channel::Pair;
@@ -38,6 +39,8 @@ impl Server {
         if bound.is_none() {
             self.room_for_a_channel(index)?;
         }
+        let units = Units { permissions: u32::from(new_permission), channels: u32::from(bound.is_none()) };
+        self.take_pooled(index, units)?;
         let permission = self.install_permission(request, index, peer.ip(), ports)?;
         let leg = self.allocations.leg_mut(index, IpFamily::of(peer.ip())).ok_or(ErrorCode::AllocationMismatch)?;
         let channel = self

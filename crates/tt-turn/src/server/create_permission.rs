@@ -4,9 +4,10 @@ use core::net::{IpAddr, SocketAddr};
 
 use tt_model::{IpFamily, Nanos};
 
+use super::pooled::Units;
 use super::reply::Granted;
 use super::{Request, Server};
-use crate::config::Hairpin;
+use crate::config::{Hairpin, PERMISSIONS_GUARANTEED};
 use crate::credential::User;
 use crate::error::ErrorCode;
 use crate::message::{Message, XorAddress, attribute};
@@ -30,11 +31,9 @@ impl Server {
         if asked == 0 {
             return Err(ErrorCode::BadRequest.into());
         }
-        match self.permissions_fit(index, added) {
-            Ok(()) => {}
-            // An address that occurs twice was counted twice: clients name each candidate with its port.
-            Err(_) if asked > 1 => self.install_distinct(request, index)?,
-            Err(reason) => return Err(reason.into()),
+        // An address that occurs twice was counted twice: clients name each candidate with its port.
+        if self.permissions_fit(index, added).is_err() || !self.is_guaranteed(index, added) {
+            self.install_distinct(request, index)?;
         }
         for peer in peers(&request.message).flatten() {
             let ports = self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
@@ -51,7 +50,8 @@ impl Server {
                 continue;
             }
             let ports = self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;
-            if let Err(reason) = self.permissions_fit(index, 1) {
+            let units = Units { permissions: 1, channels: 0 };
+            if let Err(reason) = self.permissions_fit(index, 1).and_then(|()| self.take_pooled(index, units)) {
                 self.withdraw_latest(index, installed);
                 return Err(reason.into());
             }
@@ -69,6 +69,7 @@ impl Server {
                 // A list grows at its head.
                 self.permissions.remove(leg.permissions.head, &mut leg.permissions);
             }
+            self.give_pooled(index, Units { permissions: count, channels: 0 });
         }
     }
 
@@ -83,6 +84,12 @@ impl Server {
             return Err(RejectReason::Permissions);
         }
         Ok(())
+    }
+
+    /// Returns whether `added` more permissions are among those that the allocation is guaranteed.
+    fn is_guaranteed(&self, allocation: u32, added: usize) -> bool {
+        let used = self.allocations.get(allocation).map_or(0, |allocation| allocation.used().0);
+        added == 0 || used as usize + added <= PERMISSIONS_GUARANTEED as usize
     }
 
     pub(super) fn install_permission(

@@ -3,9 +3,11 @@
 use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use super::Server;
+use super::pooled::Units;
 use crate::allocation::Allocation;
 use crate::event::Event;
 use crate::flow::FlowKey;
+use crate::shared::Charge;
 use crate::slab::NO_INDEX;
 
 impl Server {
@@ -37,9 +39,9 @@ impl Server {
     pub(super) fn end_reservations(&mut self, now: Nanos) {
         while let Some(expired) = self.reservations.release_due(now) {
             self.shared.withdraw_token(expired.token);
-            self.shared.return_quota(expired.quota_key, 1);
+            self.shared.refund(expired.quota_key, Charge { allocations: 1, ports: 0, reservations: 1 });
             // A client knows its address: packets from peers must not reach the next client.
-            self.relays.retire(expired.relay);
+            self.relays.retire(expired.relay, expired.quota_key);
         }
     }
 
@@ -48,6 +50,7 @@ impl Server {
         let family = self.channels.get(channel).map(|channel| IpFamily::of(channel.peer.ip()));
         if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
             self.channels.remove(channel, &mut leg.channels);
+            self.give_pooled(allocation, Units { permissions: 0, channels: 1 });
         }
     }
 
@@ -79,6 +82,7 @@ impl Server {
         let family = self.permissions.get(permission).map(|permission| IpFamily::of(permission.ip));
         if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
             self.permissions.remove(permission, &mut leg.permissions);
+            self.give_pooled(allocation, Units { permissions: 1, channels: 0 });
         }
     }
 
@@ -89,7 +93,7 @@ impl Server {
         }
         let Some(allocation) = self.allocations.remove(index) else { return };
         self.shared.withdraw_flow(&FlowKey::of(&allocation.flow));
-        self.shared.return_quota(allocation.quota_key, 1);
+        self.shared.refund(allocation.quota_key, Charge { allocations: 1, ports: 0, reservations: 0 });
         self.counters.allocations_ended += 1;
         if let Some((user, relayed)) = self.origins.whose(index) {
             let Allocation { flow, bytes_to_peers, bytes_to_client, .. } = allocation;
@@ -120,13 +124,16 @@ impl Server {
     fn end_leg(&mut self, index: u32, family: IpFamily) {
         let leg = self.allocations.get_mut(index).and_then(|allocation| allocation.legs[family as usize].take());
         let Some(mut leg) = leg else { return };
+        let Some(payer) = self.allocations.get(index).map(|allocation| allocation.quota_key) else { return };
+        let ended = Units { permissions: leg.permissions.len, channels: leg.channels.len };
         while leg.channels.head != NO_INDEX {
             self.channels.remove(leg.channels.head, &mut leg.channels);
         }
         while leg.permissions.head != NO_INDEX {
             self.permissions.remove(leg.permissions.head, &mut leg.permissions);
         }
-        self.relays.retire(leg.relay);
+        self.give_pooled(index, ended);
+        self.relays.retire(leg.relay, payer);
         self.shared.withdraw_relayed(leg.relayed);
     }
 }

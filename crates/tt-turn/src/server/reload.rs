@@ -7,6 +7,7 @@ use tt_model::Nanos;
 use super::Server;
 use crate::event::Event;
 use crate::policy::PeerPolicy;
+use crate::relay::RelayId;
 
 impl Server {
     /// Replaces the peer policy. Walks every permission, and allocates memory.
@@ -43,6 +44,9 @@ impl Server {
             self.end_allocation(index);
         }
         self.end_reservations(Nanos(u64::MAX));
+        for index in 0..self.relays.capacity() {
+            self.end_rest(RelayId(index));
+        }
     }
 
     /// Returns the next event. Call until `None` after every round. [`Server::events_lost`] counts those that found

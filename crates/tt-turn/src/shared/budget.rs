@@ -2,10 +2,11 @@
 
 use alloc::boxed::Box;
 use core::net::IpAddr;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::AtomicU64;
 
 use tt_model::Nanos;
 
+use super::rate::Rate;
 use super::registry::fold;
 
 /// Buckets of a budget. Keys with the same bucket share its rate.
@@ -25,33 +26,11 @@ impl Budget {
     pub const UNLIMITED: Self = Self { per_second: u32::MAX, burst: u32::MAX };
 
     fn rate(self) -> Rate {
-        let interval_ns = Nanos::PER_SECOND / u64::from(self.per_second.max(1));
-        let depth_ns = if self.per_second == 0 { 0 } else { interval_ns.saturating_mul(u64::from(self.burst)) };
-        Rate { interval_ns, depth_ns }
+        Rate::new(self.per_second.into(), self.burst.into())
     }
 
     fn is_unlimited(self) -> bool {
         self.per_second == u32::MAX
-    }
-}
-
-/// A budget as times: of one unit, and of a whole burst.
-#[derive(Clone, Copy, Debug)]
-struct Rate {
-    interval_ns: u64,
-    depth_ns: u64,
-}
-
-impl Rate {
-    /// Takes `units` from a bucket, which contains the time at which it is full again; returns `false` if it has fewer.
-    #[inline]
-    fn spend(self, bucket: &AtomicU64, now: Nanos, units: u64) -> bool {
-        let cost_ns = self.interval_ns.saturating_mul(units);
-        let take = |full_at: u64| {
-            let later = full_at.max(now.0).saturating_add(cost_ns);
-            (later - now.0 <= self.depth_ns).then_some(later)
-        };
-        bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 }
 

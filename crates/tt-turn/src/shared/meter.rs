@@ -7,12 +7,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use tt_model::{IpFamily, Nanos};
 
 use super::Quotas;
-use super::registry::{Adjusted, Registry};
+use super::rate::Rate;
 use crate::drop_reason::DropReason;
 use crate::slab::NO_INDEX;
 
-/// Fractional bits of the time per unit.
-const POINT: u32 = 24;
 /// Depth of a bucket: one second's worth.
 const DEPTH_NS: u64 = Nanos::PER_SECOND;
 /// UDP header (RFC 768).
@@ -32,49 +30,6 @@ pub(crate) fn wire_len(to: IpAddr, len: usize) -> usize {
     ip_header_len + UDP_HEADER_LEN + len
 }
 
-/// A rate of bytes or packets.
-#[derive(Clone, Copy, Debug)]
-struct Rate {
-    /// Nanoseconds per unit, fixed-point; zero is unlimited.
-    unit_ns: u64,
-}
-
-impl Rate {
-    const fn new(per_second: u64) -> Self {
-        Self { unit_ns: (Nanos::PER_SECOND << POINT) / if per_second == 0 { 1 } else { per_second } }
-    }
-
-    const fn is_unlimited(self) -> bool {
-        self.unit_ns == 0
-    }
-
-    const fn cost_ns(self, units: u64) -> u64 {
-        let cost_ns = (units as u128 * self.unit_ns as u128) >> POINT;
-        if cost_ns > u64::MAX as u128 { u64::MAX } else { cost_ns as u64 }
-    }
-
-    /// Returns when a bucket that is full at `full_at` is full after `units` more, or `None` if it has fewer. More
-    /// units than the bucket holds pass if it is full.
-    const fn take(self, full_at: u64, now: Nanos, units: u64) -> Option<u64> {
-        let start = if full_at > now.0 { full_at } else { now.0 };
-        let later = start.saturating_add(self.cost_ns(units));
-        if self.is_unlimited() || full_at <= now.0 || later - now.0 <= DEPTH_NS { Some(later) } else { None }
-    }
-
-    /// Takes `units` from a bucket of several workers; returns `false` if it has fewer.
-    fn spend(self, bucket: &AtomicU64, now: Nanos, units: u64) -> bool {
-        let take = |full_at| self.take(full_at, now, units);
-        self.is_unlimited() || bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
-    }
-
-    /// Undoes [`Rate::spend`].
-    fn refund(self, bucket: &AtomicU64, units: u64) {
-        if !self.is_unlimited() {
-            bucket.fetch_sub(self.cost_ns(units), Ordering::Relaxed);
-        }
-    }
-}
-
 /// Buckets of one user. Each contains the time at which it is full again.
 #[derive(Debug)]
 struct User {
@@ -85,11 +40,7 @@ struct User {
 /// Buckets of all users and of the process.
 #[derive(Debug)]
 pub(crate) struct Meters {
-    /// Index of a user's buckets, plus one.
-    places: Registry,
     users: Box<[User]>,
-    /// One bit for each user's buckets, set while they are in use.
-    taken: Box<[AtomicU64]>,
     total: AtomicU64,
     user_bytes: Rate,
     user_packets: Rate,
@@ -100,16 +51,14 @@ pub(crate) struct Meters {
 impl Meters {
     /// Creates buckets for `users`; none if no quota limits traffic.
     pub(crate) fn new(quotas: &Quotas, users: u32) -> Self {
-        let user_bytes = Rate::new(quotas.bytes_per_second_per_user);
-        let user_packets = Rate::new(quotas.packets_per_second_per_user);
-        let allocation_bytes = Rate::new(quotas.bytes_per_second_per_allocation);
-        let total_bytes = Rate::new(quotas.bytes_per_second_total);
+        let user_bytes = rate(quotas.bytes_per_second_per_user);
+        let user_packets = rate(quotas.packets_per_second_per_user);
+        let allocation_bytes = rate(quotas.bytes_per_second_per_allocation);
+        let total_bytes = rate(quotas.bytes_per_second_total);
         let rates = [user_bytes, user_packets, allocation_bytes, total_bytes];
         let users = if rates.into_iter().all(Rate::is_unlimited) { 0 } else { users };
         Self {
-            places: Registry::new(users),
             users: (0..users).map(|_| User { bytes: AtomicU64::new(0), packets: AtomicU64::new(0) }).collect(),
-            taken: (0..users.div_ceil(u64::BITS)).map(|_| AtomicU64::new(0)).collect(),
             total: AtomicU64::new(0),
             user_bytes,
             user_packets,
@@ -118,38 +67,16 @@ impl Meters {
         }
     }
 
-    /// Returns the place of a user's buckets, or [`NO_INDEX`] if there is no limit.
-    pub(crate) fn place(&self, user: u64) -> u32 {
-        if self.users.is_empty() {
-            NO_INDEX
-        } else {
-            self.places.get(user).map_or(NO_INDEX, |place| (place - 1) as u32)
-        }
+    /// Returns the place of the buckets of the user with `account`, or [`NO_INDEX`] if there is no limit.
+    pub(crate) fn place(&self, account: u32) -> u32 {
+        if self.users.is_empty() { NO_INDEX } else { account }
     }
 
-    /// Assigns empty buckets to a user; returns `false` if there are none. They are empty so that a user gains nothing
-    /// by ending and making allocations.
-    pub(crate) fn enter(&self, user: u64, now: Nanos) -> bool {
-        if self.users.is_empty() {
-            return true;
-        }
-        let Some(place) = self.take_place(empty_at(now)) else { return false };
-        if self.places.adjust(user, |_| u64::from(place) + 1) == Adjusted::Full {
-            self.free_place(place);
-            return false;
-        }
-        true
-    }
-
-    /// Frees a user's buckets.
-    pub(crate) fn leave(&self, user: u64) {
-        let mut freed = 0;
-        self.places.adjust(user, |place| {
-            freed = place;
-            0
-        });
-        if freed > 0 {
-            self.free_place((freed - 1) as u32);
+    /// Empties the buckets of a new account.
+    pub(crate) fn empty(&self, account: u32, now: Nanos) {
+        if let Some(user) = self.users.get(account as usize) {
+            user.bytes.store(empty_at(now).0, Ordering::Relaxed);
+            user.packets.store(empty_at(now).0, Ordering::Relaxed);
         }
     }
 
@@ -162,15 +89,16 @@ impl Meters {
     pub(crate) fn spend(&self, place: u32, allocation: &mut Nanos, now: Nanos, bytes: usize) -> Result<(), DropReason> {
         let Some(user) = self.users.get(place as usize) else { return Ok(()) };
         let bytes = bytes as u64;
-        let later = self.allocation_bytes.take(allocation.0, now, bytes).ok_or(DropReason::AllocationBandwidth)?;
-        if !self.user_bytes.spend(&user.bytes, now, bytes) {
+        let later =
+            self.allocation_bytes.take_or_owe(allocation.0, now, bytes).ok_or(DropReason::AllocationBandwidth)?;
+        if !self.user_bytes.spend_or_owe(&user.bytes, now, bytes) {
             return Err(DropReason::UserBandwidth);
         }
-        if !self.user_packets.spend(&user.packets, now, 1) {
+        if !self.user_packets.spend_or_owe(&user.packets, now, 1) {
             self.user_bytes.refund(&user.bytes, bytes);
             return Err(DropReason::UserPackets);
         }
-        if !self.total_bytes.spend(&self.total, now, bytes) {
+        if !self.total_bytes.spend_or_owe(&self.total, now, bytes) {
             self.user_packets.refund(&user.packets, 1);
             self.user_bytes.refund(&user.bytes, bytes);
             return Err(DropReason::TotalBandwidth);
@@ -178,31 +106,11 @@ impl Meters {
         *allocation = Nanos(later);
         Ok(())
     }
+}
 
-    fn take_place(&self, full_at: Nanos) -> Option<u32> {
-        for (word, bits) in (0u32..).zip(&self.taken) {
-            let first = word * u64::BITS;
-            let first_free = |taken: u64| {
-                let bit = taken.trailing_ones();
-                ((first + bit) < self.users.len() as u32 && bit < u64::BITS).then(|| taken | 1 << bit)
-            };
-            if let Ok(before) = bits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, first_free) {
-                let place = first + before.trailing_ones();
-                if let Some(user) = self.users.get(place as usize) {
-                    user.bytes.store(full_at.0, Ordering::Relaxed);
-                    user.packets.store(full_at.0, Ordering::Relaxed);
-                }
-                return Some(place);
-            }
-        }
-        None
-    }
-
-    fn free_place(&self, place: u32) {
-        if let Some(bits) = self.taken.get((place / u64::BITS) as usize) {
-            bits.fetch_and(!(1 << (place % u64::BITS)), Ordering::Relaxed);
-        }
-    }
+/// Returns a rate with a burst of one second's worth; `u64::MAX` is unlimited.
+fn rate(per_second: u64) -> Rate {
+    if per_second == u64::MAX { Rate::UNLIMITED } else { Rate::new(per_second, per_second) }
 }
 
 /// Returns when a bucket that is empty at `now` is full.
@@ -235,8 +143,8 @@ mod tests {
     #[test]
     fn a_second_at_once_and_then_the_rate() {
         let meters = meters(100_000, 2);
-        assert!(meters.enter(7, at_ms(0)) && meters.enter(9, at_ms(0)));
-        let (one, two) = (meters.place(7), meters.place(9));
+        (0..2).for_each(|account| meters.empty(account, at_ms(0)));
+        let (one, two) = (meters.place(0), meters.place(1));
         assert!(!spend(&meters, one, at_ms(9), 1_000), "it starts empty");
         let mut carried = 0;
         // After a silence twice the rate for a minute: 1,000 bytes each 5 ms.
@@ -245,17 +153,16 @@ mod tests {
             assert!(!step.is_multiple_of(2) || spend(&meters, two, at_ms(step * 5), 1_000), "another user's");
         }
         assert!((6_099..=6_100).contains(&carried), "{carried}");
-        // Leaving and entering again gives no additional second.
-        meters.leave(7);
-        assert!(meters.enter(7, at_ms(62_000)));
-        assert!(!spend(&meters, meters.place(7), at_ms(62_009), 1_000));
-        assert!(spend(&meters, meters.place(7), at_ms(62_010), 1_000));
+        // A new account gives no additional second.
+        meters.empty(one, at_ms(62_000));
+        assert!(!spend(&meters, one, at_ms(62_009), 1_000));
+        assert!(spend(&meters, one, at_ms(62_010), 1_000));
     }
 
     #[test]
     fn what_is_larger_than_the_bucket_goes_when_it_is_full() {
         let meters = meters(1_000, 1);
-        assert!(meters.enter(7, at_ms(0)));
+        meters.empty(0, at_ms(0));
         assert!(!spend(&meters, 0, at_ms(999), 5_000));
         assert!(spend(&meters, 0, at_ms(1_000), 5_000));
         assert!(!spend(&meters, 0, at_ms(4_999), 1), "four seconds' worth is owed");
@@ -265,20 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn places_come_back() {
-        let meters = meters(1_000, 70);
-        for round in 0..3 {
-            assert!((1..=70).all(|user| meters.enter(user, at_ms(0))));
-            assert!(!meters.enter(71, at_ms(0)), "{round}");
-            let mut places: std::vec::Vec<_> = (1..=70).map(|user| meters.place(user)).collect();
-            places.sort_unstable();
-            assert!(places.into_iter().eq(0..70));
-            (1..=70).for_each(|user| meters.leave(user));
-            assert_eq!(meters.place(1), NO_INDEX);
-        }
-        let unbounded = self::meters(u64::MAX, 70);
-        assert!(unbounded.enter(1, at_ms(0)));
-        assert_eq!(unbounded.place(1), NO_INDEX);
+    fn without_limits_there_are_no_buckets() {
+        assert_eq!(meters(u64::MAX, 70).place(1), NO_INDEX);
+        assert_eq!(meters(1, 70).place(1), 1);
     }
 
     #[test]
@@ -291,8 +187,8 @@ mod tests {
             ..Quotas::default()
         };
         let meters = Meters::new(&quotas, 2);
-        assert!(meters.enter(7, at_ms(0)) && meters.enter(9, at_ms(0)));
-        let (one, two, now) = (meters.place(7), meters.place(9), at_ms(1_000));
+        (0..2).for_each(|account| meters.empty(account, at_ms(0)));
+        let (one, two, now) = (meters.place(0), meters.place(1), at_ms(1_000));
         let mut allocations = [Nanos(0); 5];
         let mut of = |place, allocation: usize, bytes| meters.spend(place, &mut allocations[allocation], now, bytes);
         assert_eq!((of(one, 0, 500), of(one, 0, 1)), (Ok(()), Err(DropReason::AllocationBandwidth)));
@@ -310,8 +206,7 @@ mod tests {
     #[test]
     fn a_quota_of_the_process_alone_needs_no_users() {
         let meters = Meters::new(&Quotas { bytes_per_second_total: 100, ..Quotas::default() }, 2);
-        assert!(meters.enter(7, at_ms(0)) && meters.enter(9, at_ms(0)));
-        let carried = (0..10).filter(|step| spend(&meters, meters.place(7 + step % 2 * 2), at_ms(0), 20)).count();
+        let carried = (0..10).filter(|step| spend(&meters, meters.place(step % 2), at_ms(0), 20)).count();
         assert_eq!(carried, 5);
     }
 

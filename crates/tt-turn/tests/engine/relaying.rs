@@ -99,7 +99,7 @@ fn one_channel_too_many() {
 }
 
 #[test]
-fn room_of_all_allocations_together_is_508() {
+fn a_full_table_of_the_worker_is_508() {
     let capacity = Capacity { permissions: 1, channels: 1, ..world::capacity() };
     let mut world = World::with(world::config(), world::quotas(), capacity, world::secrets(1));
     let (one, two) = (addr("192.0.2.1:1"), addr("192.0.2.1:2"));

@@ -87,7 +87,7 @@ pub(crate) fn config() -> Config {
 }
 
 pub(crate) fn quotas() -> Quotas {
-    Quotas { error_excess: Budget::UNLIMITED, ..Quotas::default() }
+    Quotas { error_excess: Budget::UNLIMITED, user_allocation_rate: Budget::UNLIMITED, ..Quotas::default() }
 }
 
 pub(crate) fn capacity() -> Capacity {

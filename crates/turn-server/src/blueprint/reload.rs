@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError};
 
-use tt_turn::config::Capacity;
+use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED};
 use tt_turn::credential::Secrets;
 use tt_turn::policy::PeerPolicy;
 use tt_turn::{Server, WorkerId};
@@ -61,12 +61,16 @@ impl Blueprint {
         let in_force = self.in_force.load();
         let mut engine = self.engine.clone();
         engine.peer_policy = self.policy(&in_force.config, &host::read()?);
-        // The kernel spreads clients unevenly, so every worker has room for as many allocations as sockets.
-        let caps = in_force.config.caps;
+        // The kernel spreads clients unevenly, so every worker has room for as many allocations as sockets, for what each
+        // is guaranteed, and for everything in the pools.
+        let (caps, allocations) = (in_force.config.caps, self.plan.sockets_max.min(self.pools.allocations));
         let capacity = Capacity {
+            allocations,
+            permissions: allocations.saturating_mul(PERMISSIONS_GUARANTEED).saturating_add(self.pools.permissions),
             permissions_per_allocation: caps.permissions,
+            channels: allocations.saturating_mul(CHANNELS_GUARANTEED).saturating_add(self.pools.channels),
             channels_per_allocation: caps.channels,
-            ..Capacity::for_allocations(self.plan.sockets_max)
+            relays: self.plan.sockets_max,
         };
         Ok(Server::new(engine, capacity, Arc::clone(&self.shared), id, in_force.secrets()?))
     }

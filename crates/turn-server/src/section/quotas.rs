@@ -9,12 +9,22 @@ use tt_turn::shared::{Budget, Quotas};
 /// The burst of error replies to one source, in seconds of their rate.
 const SOURCE_BURST_S: u32 = 4;
 
+/// The burst of allocations of one user, in seconds of their rate.
+const ALLOCATIONS_BURST_S: u32 = 4;
+
 /// Quotas of each user, each allocation and each source. An absent key has its default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QuotasSection {
     /// Live allocations of one user, reserved ports included [default: unlimited].
     pub user_allocations: Option<NonZero<u32>>,
+    /// The part of ports, allocations, reservations, permissions and channels that one user may hold while no other user
+    /// holds any, percent. Of what others leave every user gets the same part; 100 is no limit.
+    pub user_share_percent: Option<u8>,
+    /// Allocations per second of one user; 0 is no limit.
+    pub user_allocations_per_second: Option<u32>,
+    /// Burst of allocations of one user [default: four times the number per second].
+    pub user_allocations_burst: Option<u32>,
     /// Relayed bytes per second of one user, IP and UDP headers included, both directions together [default: unlimited].
     pub user_bytes_per_second: Option<NonZero<u64>>,
     /// Relayed packets per second of one user, both directions together [default: unlimited].
@@ -76,6 +86,8 @@ impl QuotasSection {
         let per_second = self.binding_replies_per_second;
         Quotas {
             allocations_per_user: self.user_allocations.map_or(default.allocations_per_user, NonZero::get),
+            user_share_percent: self.user_share_percent.unwrap_or(default.user_share_percent),
+            user_allocation_rate: self.allocation_rate(default.user_allocation_rate),
             bytes_per_second_per_user: rate(self.user_bytes_per_second),
             packets_per_second_per_user: rate(self.user_packets_per_second),
             bytes_per_second_per_allocation: rate(self.allocation_bytes_per_second),
@@ -94,6 +106,12 @@ impl QuotasSection {
         }
     }
 
+    fn allocation_rate(&self, default: Budget) -> Budget {
+        let per_second = self.user_allocations_per_second.unwrap_or(default.per_second);
+        let burst = self.user_allocations_burst.unwrap_or(per_second.saturating_mul(ALLOCATIONS_BURST_S));
+        if per_second == 0 { Budget::UNLIMITED } else { Budget { per_second, burst } }
+    }
+
     /// Returns the limits of one allocation, with defaults for absent keys.
     #[must_use]
     pub fn caps(&self) -> AllocationCaps {
@@ -107,9 +125,13 @@ impl QuotasSection {
     /// Returns the section for `quotas` and `caps`. Unlimited quotas are absent.
     #[must_use]
     pub fn of(quotas: &Quotas, caps: AllocationCaps) -> Self {
+        let rate = Some(quotas.user_allocation_rate).filter(|budget| *budget != Budget::UNLIMITED);
         let binding = Some(quotas.binding_replies).filter(|budget| *budget != Budget::UNLIMITED);
         Self {
             user_allocations: NonZero::new(quotas.allocations_per_user).filter(|most| most.get() != u32::MAX),
+            user_share_percent: Some(quotas.user_share_percent),
+            user_allocations_per_second: Some(rate.map_or(0, |budget| budget.per_second)),
+            user_allocations_burst: rate.map(|budget| budget.burst),
             user_bytes_per_second: limit(quotas.bytes_per_second_per_user),
             user_packets_per_second: limit(quotas.packets_per_second_per_user),
             allocation_bytes_per_second: limit(quotas.bytes_per_second_per_allocation),

@@ -38,6 +38,9 @@ fn every_limit_of_streams_is_copied_to_its_own_field() {
 fn every_quota_is_copied_to_its_own_field() {
     let section = QuotasSection {
         user_allocations: NonZero::new(21),
+        user_share_percent: Some(33),
+        user_allocations_per_second: Some(34),
+        user_allocations_burst: Some(35),
         user_bytes_per_second: NonZero::new(22),
         user_packets_per_second: NonZero::new(30),
         allocation_bytes_per_second: NonZero::new(31),
@@ -52,6 +55,8 @@ fn every_quota_is_copied_to_its_own_field() {
     };
     let (quotas, caps) = (section.quotas(), section.caps());
     assert_eq!((quotas.allocations_per_user, quotas.bytes_per_second_per_user), (21, 22));
+    assert_eq!(quotas.user_share_percent, 33);
+    assert_eq!((quotas.user_allocation_rate.per_second, quotas.user_allocation_rate.burst), (34, 35));
     assert_eq!((quotas.packets_per_second_per_user, quotas.bytes_per_second_per_allocation), (30, 31));
     assert_eq!(quotas.bytes_per_second_total, 32);
     assert_eq!((caps.permissions, caps.channels), (23, 24));

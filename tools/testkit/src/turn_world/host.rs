@@ -86,6 +86,8 @@ impl Host {
             allocations_total: rules.allocations_total,
             error_excess,
             error_excess_per_source,
+            user_share_percent: 100,
+            user_allocation_rate: Budget::UNLIMITED,
             ..Quotas::default()
         };
         let capacity = Capacity {

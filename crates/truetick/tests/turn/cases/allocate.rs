@@ -103,7 +103,7 @@ fn case_a49_even_ports_come_back() {
     // A worker keeps at most 128 sockets waiting (turn-server's relays.rs).
     const ROUNDS: u64 = 10 * 128;
     let flags = ["--listen", "127.0.0.1:0", "--workers", "1", "--http", "127.0.0.1:0"];
-    let stage = Stage::of(Server::start(&flags));
+    let stage = Stage::of(Server::start(&[&flags[..], &["--user-allocations-per-second", "0"]].concat()));
     let pooled = || stage.get("/api/v1/turn/allocations")["allocations"].clone();
     let mut ports = BTreeSet::new();
     let mut caller = stage.caller();

@@ -8,7 +8,7 @@ use crate::error::ErrorCode;
 use crate::rejection::RejectReason;
 use crate::relay::Drawn;
 use crate::reservation::{self, Reservation};
-use crate::shared::RelayEnd;
+use crate::shared::{Charge, RelayEnd};
 
 /// Relays chosen for a new allocation.
 #[derive(Clone, Copy, Debug)]
@@ -35,9 +35,15 @@ impl Choice {
         self.next.map(|(_, token)| token)
     }
 
-    /// Returns the units of quota of the allocation and its reservation.
-    fn units(&self) -> u32 {
-        if self.next.is_some() { 2 } else { 1 }
+    /// Returns the units of the allocation and its reservation. The units of a reservation that its own user claims
+    /// become those of the allocation.
+    fn charge(&self, user: u64) -> Charge {
+        let reserved = u32::from(self.next.is_some());
+        let relays = self.relays.iter().flatten().count() as u32;
+        match self.claimed {
+            Some(claimed) if claimed.quota_key == user => Charge::default(),
+            Some(_) | None => Charge { allocations: 1 + reserved, ports: relays + reserved, reservations: reserved },
+        }
     }
 }
 
@@ -88,28 +94,31 @@ impl Server {
         }
     }
 
-    /// Takes the quota of `user`, and returns the user's meter. A claimed reservation is already counted: the same
-    /// user pays nothing, another user pays instead.
-    pub(super) fn take_units(&self, now: Nanos, user: u64, choice: &Choice) -> Result<u32, RejectReason> {
-        match choice.claimed {
-            Some(claimed) if claimed.quota_key == user => Ok(self.shared.meter(user)),
-            Some(claimed) => {
-                let taken = self.shared.take_quota(now, user, 1);
-                if taken.is_ok() {
-                    self.shared.return_quota(claimed.quota_key, 1);
-                }
-                taken
-            }
-            None => self.shared.take_quota(now, user, choice.units()),
+    /// Charges `user` for the choice, and returns the user's account.
+    pub(super) fn charge(&self, now: Nanos, user: u64, choice: &Choice) -> Result<u32, RejectReason> {
+        let charge = choice.charge(user);
+        if charge == Charge::default() {
+            return self.shared.account(user).ok_or(RejectReason::Allocations);
         }
+        let account = self.shared.charge(now, user, charge)?;
+        if !self.shared.spend_allocation(now, user) {
+            self.shared.refund(user, charge);
+            return Err(RejectReason::AllocationRate);
+        }
+        Ok(account)
     }
 
-    /// Undoes [`Server::take_units`]. A reservation that stays counts against its claimer.
-    pub(super) fn return_units(&mut self, user: u64, choice: &Choice) {
-        match choice.claimed {
-            Some(claimed) if claimed.quota_key != user => self.reservations.change_payer(claimed.token, user),
-            Some(_) => {}
-            None => self.shared.return_quota(user, choice.units()),
+    /// Undoes [`Server::charge`].
+    pub(super) fn refund(&self, user: u64, choice: &Choice) {
+        self.shared.refund(user, choice.charge(user));
+    }
+
+    /// Returns what the user who reserved the relay of `claimed` does not pay any more once `claimer` has it.
+    pub(super) fn freed_by_claim(claimed: &Reservation, claimer: u64) -> Charge {
+        if claimed.quota_key == claimer {
+            Charge { allocations: 0, ports: 0, reservations: 1 }
+        } else {
+            Charge { allocations: 1, ports: 1, reservations: 1 }
         }
     }
 

@@ -37,7 +37,7 @@ impl Rig {
         config.fingerprint = FingerprintUse::Always;
         config.software = software.then(|| "truetick".to_owned());
         let quotas =
-            Quotas { error_excess: Budget::UNLIMITED, binding_replies: Budget::UNLIMITED, ..Quotas::default() };
+            Quotas { error_excess: Budget::UNLIMITED, user_allocation_rate: Budget::UNLIMITED, ..Quotas::default() };
         let shared = Arc::new(Shared::new(quotas, capacity.allocations, 1));
         let mut secrets = Secrets::new([7; 32], [9; 32]);
         secrets.add_user(USER.as_bytes(), REALM, PASSWORD.as_bytes());

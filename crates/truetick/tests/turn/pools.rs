@@ -1,0 +1,123 @@
+//! One user against the pools that all users share, on the built binary: another user's first ten of everything.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use testkit::turn_client::{Client, EVEN_PORT};
+
+use crate::server::{PASSWORD, Server, USER};
+
+/// The second user.
+const BOB: &str = "bob";
+const BOB_PASSWORD: &str = "pa55";
+/// The first ten of everything.
+const FIRST: u16 = 10;
+const CHURNERS: usize = 4;
+
+fn start(flags: &[&str]) -> Server {
+    let bob = format!("{BOB}:{BOB_PASSWORD}");
+    let all = ["--listen", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8", "--user", &bob];
+    Server::start(&[&all[..], flags].concat())
+}
+
+fn attacker(server: SocketAddr) -> Client {
+    Client::new(server, USER, PASSWORD)
+}
+
+fn peer(number: u16) -> SocketAddr {
+    SocketAddr::new([127, 1, (number / 250) as u8, 1 + (number % 250) as u8].into(), 9_000 + number)
+}
+
+/// Asserts that bob gets his first ten allocations, permissions, channels and reservations.
+fn assert_bob_is_served(server: SocketAddr) {
+    let mut clients: Vec<_> = (0..FIRST).map(|_| Client::new(server, BOB, BOB_PASSWORD)).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.allocate().err(), None, "allocation {number}");
+    }
+    let client = &mut clients[0];
+    for number in 0..FIRST {
+        assert_eq!(client.permit(peer(number)), 0, "permission {number}");
+    }
+    for number in 0..FIRST {
+        assert_eq!(client.bind_channel(0x4000 + number, peer(number)), 0, "channel {number}");
+    }
+    for number in 0..FIRST / 2 {
+        let mut client = Client::new(server, BOB, BOB_PASSWORD);
+        assert_eq!(client.allocate_with(&[(EVEN_PORT, &[0x80])]).err(), None, "reservation {number}");
+    }
+}
+
+/// Four clients of one user, each with one allocation at most, in a loop.
+#[test]
+fn one_user_leaves_the_first_ten_of_everything_to_another() {
+    let server = start(&[]);
+    let listener = server.listen[0];
+    let (is_over, refused) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..CHURNERS {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let mut client = attacker(listener);
+                    match client.allocate() {
+                        Ok(_) => assert_eq!(client.refresh(0), 0),
+                        Err(_) => {
+                            refused.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
+        }
+        while refused.load(Ordering::Relaxed) < 2_000 {
+            thread::yield_now();
+        }
+        let served = thread::scope(|scope| scope.spawn(|| assert_bob_is_served(listener)).join());
+        is_over.store(true, Ordering::Relaxed);
+        served.unwrap();
+    });
+}
+
+/// 300 allocations with as many permissions and channels as one may have.
+#[test]
+fn permissions_of_one_user_leave_the_first_ten_to_another() {
+    let server = start(&["--user-allocations-per-second", "0"]);
+    let mut clients: Vec<_> = (0..300).map(|_| attacker(server.listen[0])).collect();
+    let mut refused = 0;
+    for client in &mut clients {
+        client.allocate().unwrap();
+        for number in 0..240 {
+            let code = client.permit(peer(number));
+            assert!(matches!(code, 0 | 508), "{code}");
+            if code == 508 {
+                refused += 1;
+                break;
+            }
+        }
+    }
+    assert!(refused > 100, "{refused}: the pool is not used up");
+    assert_bob_is_served(server.listen[0]);
+}
+
+#[test]
+fn a_small_server_leaves_the_first_ten_to_another_user() {
+    let server = start(&["--allocations-max", "64"]);
+    let mut clients: Vec<_> = (0..64).map(|_| attacker(server.listen[0])).collect();
+    let made = clients.iter_mut().filter_map(|client| client.allocate().ok()).count();
+    assert_eq!(made, 48, "three quarters");
+    for client in &mut clients[..made] {
+        for number in 0..240 {
+            let code = client.permit(peer(number));
+            assert!(matches!(code, 0 | 508), "{code}");
+        }
+    }
+    let mut clients: Vec<_> = (0..FIRST).map(|_| Client::new(server.listen[0], BOB, BOB_PASSWORD)).collect();
+    for client in &mut clients {
+        assert_eq!(client.allocate().err(), None);
+        for number in 0..FIRST {
+            assert_eq!(client.permit(peer(number)), 0, "permission {number}");
+        }
+        for number in 0..8 {
+            assert_eq!(client.bind_channel(0x4000 + number, peer(number)), 0, "channel {number}");
+        }
+    }
+}
