@@ -59,7 +59,7 @@ fn client(folder: &Path, server: &Server, password: &str) -> Command {
     client
 }
 
-/// A UDP port on which nobody listens, for as long as the test holds the TCP port of the same number.
+/// A UDP port without a listener, for as long as the test holds the TCP port of the same number.
 fn closed_port() -> (TcpListener, SocketAddr) {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = holder.local_addr().unwrap();

@@ -2,7 +2,7 @@
 //
 // Usage: pion-client SERVER USER PASSWORD PAYLOADS. Prints one line of JSON with the echoed payloads. With HOLD_SECONDS
 // in the environment the call goes on for as long, with a payload a second. With CLOSED_PEER the caller first sends to that
-// address, where nobody listens.
+// address, which has no listener.
 package main
 
 import (
