@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -134,6 +135,28 @@ impl UdpSocket {
         }
         self.socket.set_recv_buffer_size(bytes)?;
         self.socket.set_send_buffer_size(bytes)
+    }
+
+    /// Sets the size of the receive buffer to `bytes`, or the kernel's minimum if that is more.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.socket.set_recv_buffer_size(bytes)
+    }
+
+    /// Discards up to `most` datagrams that have arrived, and pending errors. Returns the number of datagrams, or of
+    /// batches with GRO.
+    pub fn discard(&self, most: usize) -> u64 {
+        let mut discarded = 0;
+        for _ in 0..most {
+            match self.socket.recv(&mut [MaybeUninit::uninit()]) {
+                Ok(_) => discarded += 1,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {}
+            }
+        }
+        discarded
     }
 
     /// The local address of a datagram received for `destination`.

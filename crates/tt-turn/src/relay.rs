@@ -62,6 +62,38 @@ pub enum RelayDemand {
     Retire(RelayId),
 }
 
+/// Relays that an Allocate needs and the pool of the worker lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayNeed {
+    /// Whether it needs them by [`IpFamily`].
+    families: [bool; 2],
+    /// The ports that it needs.
+    pub port: PortNeed,
+}
+
+impl RelayNeed {
+    pub(crate) const fn new(families: [bool; 2], port: PortNeed) -> Self {
+        Self { families, port }
+    }
+
+    /// Returns whether it needs relays of the family.
+    #[must_use]
+    pub const fn has(self, family: IpFamily) -> bool {
+        self.families[family as usize]
+    }
+}
+
+/// Ports that an Allocate needs (RFC 8656 section 18.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortNeed {
+    /// Any port.
+    Any,
+    /// An even port.
+    Even,
+    /// An even port and the next one.
+    Pair,
+}
+
 /// Reason why a relay was not registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayError {
@@ -183,10 +215,7 @@ impl Relays {
     fn register(&mut self, id: RelayId, address: RelayAddress, next_port: u32) -> IpFamily {
         self.relays[id.0 as usize] = Relay { address, duty: Duty::Waiting, payer: 0, next_port };
         let family = IpFamily::of(address.external.ip());
-        match family {
-            IpFamily::V4 => self.has_v4 = true,
-            IpFamily::V6 => self.has_v6 = true,
-        }
+        self.serve(family);
         family
     }
 
@@ -272,6 +301,37 @@ impl Relays {
         self.pools[family as usize].pairs.push(even.0);
     }
 
+    /// Adds a family for which relays may be registered later.
+    pub(crate) fn serve(&mut self, family: IpFamily) {
+        match family {
+            IpFamily::V4 => self.has_v4 = true,
+            IpFamily::V6 => self.has_v6 = true,
+        }
+    }
+
+    /// Returns whether a relay is in use, reserved or in the pool.
+    pub(crate) fn is_registered(&self, id: RelayId) -> bool {
+        self.relays.get(id.0 as usize).is_some_and(|relay| relay.duty != Duty::None)
+    }
+
+    /// Removes an unused relay from its pool; returns `false` if it is not in one.
+    pub(crate) fn withdraw(&mut self, id: RelayId) -> bool {
+        for pool in &mut self.pools {
+            let pair =
+                pool.pairs.iter().position(|even| *even == id.0 || self.relays[*even as usize].next_port == id.0);
+            if let Some(even) = pair.map(|at| pool.pairs.swap_remove(at)) {
+                let odd = core::mem::replace(&mut self.relays[even as usize].next_port, NO_INDEX);
+                pool.singles.extend([even, odd]);
+            }
+            if let Some(at) = pool.singles.iter().position(|single| *single == id.0) {
+                pool.singles.swap_remove(at);
+                self.relays[id.0 as usize].duty = Duty::None;
+                return true;
+            }
+        }
+        false
+    }
+
     /// Takes a relay out of service and queues it for the driver. Until its rest ends `payer` pays for it.
     pub(crate) fn retire(&mut self, id: RelayId, payer: u64) {
         if let Some(relay) = self.relays.get_mut(id.0 as usize) {
@@ -318,6 +378,17 @@ impl Relays {
     pub(crate) fn pooled(&self, family: IpFamily) -> usize {
         let pool = &self.pools[family as usize];
         pool.singles.len() + 2 * pool.pairs.len()
+    }
+
+    /// Returns whether the pool has a relay of `family` on such a port.
+    pub(crate) fn has(&self, family: IpFamily, port: PortNeed) -> bool {
+        let pool = &self.pools[family as usize];
+        let is_even = |id: &u32| self.relays[*id as usize].address.external.port().is_multiple_of(2);
+        match port {
+            PortNeed::Any => self.pooled(family) > 0,
+            PortNeed::Even => !pool.pairs.is_empty() || pool.singles.iter().any(is_even),
+            PortNeed::Pair => !pool.pairs.is_empty(),
+        }
     }
 
     /// Returns the number of free pairs of `family`.

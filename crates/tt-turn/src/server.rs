@@ -12,6 +12,7 @@ mod listing;
 mod pooled;
 mod refresh;
 mod relay_in;
+mod relay_need;
 mod relay_out;
 mod reload;
 mod reply;

@@ -18,15 +18,16 @@ use tt_model::Nanos;
 use tt_net::stream::StreamListener;
 use tt_net::{Poller, UdpSocket, raise_descriptor_limit};
 use tt_os::clock;
-use tt_turn::WorkerId;
 use tt_turn::config::Config as EngineConfig;
 use tt_turn::shared::{Pools, Shared};
+use tt_turn::{Server, WorkerId};
 
 use crate::commands::WorkerCommand;
 use crate::config::TurnConfig;
 use crate::counters::WorkerStatus;
 use crate::event_log::EventLog;
-use crate::relays::{RelayPlan, Relays};
+use crate::relay_pool::{RelayPlan, RelayPool};
+use crate::relays::Relays;
 use crate::section::StreamLimits;
 use crate::streams::{Certificates, HandshakePool, Sources, StreamPlan, Streams, Takes};
 use crate::worker::{InboundRings, Parts, WorkerEndpoint, WorkerLinks};
@@ -58,7 +59,7 @@ pub(crate) struct Blueprint {
     /// ones that are sent are the newest.
     host: Mutex<host::Ranges>,
     engine: EngineConfig,
-    plan: RelayPlan,
+    pub(crate) relay_pool: Arc<RelayPool>,
     pools: Pools,
     pub(crate) stream_plan: StreamPlan,
     pub(crate) shared: Arc<Shared>,
@@ -89,7 +90,7 @@ impl Blueprint {
             host: Mutex::new(host::read()?),
             engine,
             shared: Arc::new(Shared::with_pools(config.quotas, config.allocations_max, pools, seed)),
-            plan,
+            relay_pool: Arc::new(RelayPool::new(plan)),
             pools,
             stream_plan: stream_plan(config, handshakes)?,
             nonce_key,
@@ -116,10 +117,8 @@ impl Blueprint {
         let streams = Streams::new(self.stream_plan.clone(), stream_listeners, id, poller.waker());
         streams.register(&poller).context("turn: cannot poll a listener")?;
         let mut server = self.engine(id)?;
-        let mut relays = Relays::new(self.plan.clone());
-        relays
-            .fill(&mut server, &poller)
-            .map_err(|(addr, error)| anyhow::anyhow!("turn: cannot bind a relay socket on {}: {error}", addr.ip()))?;
+        self.bind_relays()?;
+        let relays = self.relays(&mut server)?;
         Ok(Parts {
             server,
             listeners,
@@ -139,6 +138,27 @@ impl Blueprint {
     }
 }
 
+impl Blueprint {
+    /// Binds the first relay sockets of every address.
+    ///
+    /// # Errors
+    /// An address on which no socket can be bound.
+    fn bind_relays(&self) -> anyhow::Result<()> {
+        let filled = self.relay_pool.fill();
+        filled.map_err(|(addr, error)| anyhow::anyhow!("turn: cannot bind a relay socket on {}: {error}", addr.ip()))
+    }
+
+    /// Creates the relays of the worker with this engine.
+    ///
+    /// # Errors
+    /// Too many addresses.
+    fn relays(&self, server: &mut Server) -> anyhow::Result<Relays> {
+        let relays = Relays::new(Arc::clone(&self.relay_pool));
+        relays.announce(server).context("turn")?;
+        Ok(relays)
+    }
+}
+
 impl fmt::Debug for Blueprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Blueprint").field("listen", &self.listen).finish_non_exhaustive()
@@ -151,19 +171,14 @@ const SOCKETS_PER_ALLOCATION: u64 = 2;
 /// Returns the sockets that ports, descriptors and allocations allow.
 fn relay_plan(config: &TurnConfig) -> anyhow::Result<RelayPlan> {
     let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
-    let (workers, ips) = (config.workers as u64, config.relay_ips.len() as u64);
+    let ips = config.relay_ips.len() as u64;
     let ports = u64::from(config.relay_ports.high - config.relay_ports.low) + 1;
     let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
     let by_descriptors = descriptors.saturating_sub(kept) / DESCRIPTORS_PER_RELAY;
     let sockets =
         (ports * ips).min(by_descriptors).min(u64::from(config.allocations_max) * SOCKETS_PER_ALLOCATION * ips);
-    let of_worker = (sockets / workers).max(ips);
-    Ok(RelayPlan {
-        ips: config.relay_ips.clone(),
-        ports: config.relay_ports,
-        sockets_total: (of_worker * workers) as u32,
-        sockets_max: of_worker as u32,
-    })
+    let sockets_max = sockets.max(ips) as u32;
+    Ok(RelayPlan { ips: config.relay_ips.clone(), ports: config.relay_ports, sockets_max })
 }
 
 /// Permissions and channels per allocation, on average, beyond the guaranteed ones.
@@ -173,11 +188,11 @@ const RESERVATIONS_MAX: u32 = 1_024;
 
 /// Returns the pools that the users of all workers share.
 fn pools(config: &TurnConfig, plan: &RelayPlan) -> Pools {
-    let allocations = config.allocations_max.min(plan.sockets_total);
+    let allocations = config.allocations_max.min(plan.sockets_max);
     Pools {
         allocations,
-        ports: plan.sockets_total,
-        reservations: (plan.sockets_total / 2).clamp(1, RESERVATIONS_MAX),
+        ports: plan.sockets_max,
+        reservations: (plan.sockets_max / 2).clamp(1, RESERVATIONS_MAX),
         permissions: allocations.saturating_mul(POOLED_PER_ALLOCATION),
         channels: allocations.saturating_mul(POOLED_PER_ALLOCATION),
     }

@@ -41,6 +41,7 @@ mod launch;
 mod listeners;
 mod poll_key;
 mod ready;
+mod relay_pool;
 mod relays;
 mod running;
 mod section;

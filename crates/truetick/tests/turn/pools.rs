@@ -17,7 +17,7 @@ const CHURNERS: usize = 4;
 
 fn start(flags: &[&str]) -> Server {
     let bob = format!("{BOB}:{BOB_PASSWORD}");
-    let all = ["--listen", "127.0.0.1:0", "--allow-peer", "127.0.0.0/8", "--user", &bob];
+    let all = ["--listen", "127.0.0.1:0", "--user", &bob];
     Server::start(&[&all[..], flags].concat())
 }
 
@@ -26,7 +26,7 @@ fn attacker(server: SocketAddr) -> Client {
 }
 
 fn peer(number: u16) -> SocketAddr {
-    SocketAddr::new([127, 1, (number / 250) as u8, 1 + (number % 250) as u8].into(), 9_000 + number)
+    SocketAddr::new([8, 9, (number / 250) as u8, 1 + (number % 250) as u8].into(), 9_000 + number)
 }
 
 /// Asserts that bob gets his first ten allocations, permissions, channels and reservations.
@@ -120,4 +120,16 @@ fn a_small_server_leaves_the_first_ten_to_another_user() {
             assert_eq!(client.bind_channel(0x4000 + number, peer(number)), 0, "channel {number}");
         }
     }
+}
+
+/// Each of the allocations is that of another client, and the kernel spreads them unevenly over the workers.
+#[test]
+fn as_many_allocations_succeed_as_there_are_ports() {
+    let flags = ["--relay-ports", "21000-21049", "--workers", "8", "--user-share-percent", "100"];
+    let server = start(&flags);
+    let mut clients: Vec<_> = (0..50).map(|_| attacker(server.listen[0])).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.allocate().err(), None, "allocation {number}");
+    }
+    assert_eq!(attacker(server.listen[0]).allocate().err(), Some(508));
 }

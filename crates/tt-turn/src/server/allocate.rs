@@ -15,8 +15,7 @@ use crate::flow::canonical;
 use crate::rejection::{RejectReason, Rejection};
 use crate::slab::NO_INDEX;
 use relays::Choice;
-use request::{AllocateRequest, RequestedRelays};
-pub(super) use request::{family, lifetime, reservation_token};
+pub(super) use request::{AllocateRequest, RequestedRelays, family, lifetime, reservation_token};
 
 impl Server {
     /// Handles an Allocate; checks in the order of RFC 8656 section 7.2.

@@ -1,18 +1,16 @@
 //! Everything that a start does except serving.
 
 use anyhow::Context as _;
-use tt_net::Poller;
 use tt_turn::WorkerId;
 
 use crate::config::TurnConfig;
 use crate::listeners::Listeners;
-use crate::relays::Relays;
 use crate::streams::HandshakePool;
 
 use super::Blueprint;
 
 /// Checks that [`start`](crate::start) would succeed: reads the certificate, binds the listeners and the first relay
-/// sockets of every worker, and releases them.
+/// sockets, and releases them.
 ///
 /// # Errors
 /// As [`start`](crate::start).
@@ -21,15 +19,10 @@ pub fn check(config: &TurnConfig) -> anyhow::Result<()> {
     let listen: Vec<_> = listeners.udp.iter().map(|group| group[0].local_addr()).collect();
     let (pool, _threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
     let blueprint = Blueprint::new(config, &listen, pool)?;
-    let mut workers = Vec::with_capacity(config.workers);
+    blueprint.bind_relays()?;
     for id in 0..u16::try_from(config.workers).unwrap_or(u16::MAX) {
-        let poller = Poller::new(1).context("turn: cannot poll sockets")?;
-        let (mut engine, mut relays) = (blueprint.engine(WorkerId(id))?, Relays::new(blueprint.plan.clone()));
-        relays
-            .fill(&mut engine, &poller)
-            .map_err(|(addr, error)| anyhow::anyhow!("turn: cannot bind a relay socket on {}: {error}", addr.ip()))?;
-        workers.push((poller, relays));
+        blueprint.relays(&mut blueprint.engine(WorkerId(id))?)?;
     }
-    drop((workers, listeners));
+    drop(listeners);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Changes while the server runs: new users, secrets and peer rules, and a new engine after a panic.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
 
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED};
@@ -10,7 +10,6 @@ use tt_turn::{Server, WorkerId};
 
 use crate::commands::{WorkerCommand, WorkerHandle};
 use crate::config::TurnConfig;
-use crate::relays::Relays;
 use crate::worker::Parts;
 
 use super::{Blueprint, host, random};
@@ -61,16 +60,17 @@ impl Blueprint {
         let in_force = self.in_force.load();
         let mut engine = self.engine.clone();
         engine.peer_policy = self.policy(&in_force.config, &host::read()?);
-        // The kernel spreads clients unevenly, so every worker has room for as many allocations as sockets, for what each
-        // is guaranteed, and for everything in the pools.
-        let (caps, allocations) = (in_force.config.caps, self.plan.sockets_max.min(self.pools.allocations));
+        // The kernel spreads clients unevenly, so every worker has room for all allocations, for what each is
+        // guaranteed, and for everything in the pools.
+        let (caps, allocations) =
+            (in_force.config.caps, self.relay_pool.plan().sockets_max.min(self.pools.allocations));
         let capacity = Capacity {
             allocations,
             permissions: allocations.saturating_mul(PERMISSIONS_GUARANTEED).saturating_add(self.pools.permissions),
             permissions_per_allocation: caps.permissions,
             channels: allocations.saturating_mul(CHANNELS_GUARANTEED).saturating_add(self.pools.channels),
             channels_per_allocation: caps.channels,
-            relays: self.plan.sockets_max,
+            relays: self.relay_pool.plan().sockets_max,
         };
         Ok(Server::new(engine, capacity, Arc::clone(&self.shared), id, in_force.secrets()?))
     }
@@ -101,14 +101,10 @@ impl Blueprint {
     /// A system call failed.
     pub(crate) fn renew(&self, parts: &mut Parts) -> anyhow::Result<()> {
         let mut server = self.engine(parts.server.worker())?;
-        let mut relays = Relays::new(self.plan.clone());
+        let mut relays = self.relays(&mut server)?;
         relays.counts.late = parts.relays.counts.late;
         relays.counts.no_free_port = parts.relays.counts.no_free_port;
         relays.counts.faults = parts.relays.counts.faults;
-        // Close the old sockets before new ones are bound.
-        parts.relays = Relays::new(self.plan.clone());
-        let filled = relays.fill(&mut server, &parts.poller);
-        filled.map_err(|(addr, error): (SocketAddr, _)| anyhow::anyhow!("{}: {error}", addr.ip()))?;
         (parts.server, parts.relays) = (server, relays);
         parts.streams.close_all();
         Ok(())

@@ -52,17 +52,12 @@ impl Worker {
             self.counts.truncated += 1;
             return;
         }
-        let Parts { server, listeners, relays, streams, sampler, links, .. } = &mut self.parts;
+        let streams = &self.parts.streams;
         let head = self.outbox.head();
         let transport = stream_of(datagram.key).map_or(Transport::Udp, |key| streams.transport(key));
         let from = FiveTuple { client: datagram.from, server: datagram.to, transport };
-        let output = match relay_of(datagram.key) {
-            Some(relay) => {
-                let path = PeerPath { relay, peer: datagram.from };
-                server.handle_peer(now, path, datagram.bytes, head, sampler)
-            }
-            None => server.handle_client(now, &from, datagram.bytes, head, sampler),
-        };
+        let output = pass_to_engine(&mut self.parts, now, &from, &datagram, head);
+        let Parts { listeners, relays, streams, links, .. } = &mut self.parts;
         if let Some((client, pieces)) = of_stream(from, &output, head, datagram.bytes) {
             self.counts.sent_by_stream(streams.send(&client, &pieces), &output);
             return;
@@ -130,6 +125,23 @@ impl WorkerCounters {
         self.queue_full += u64::from(sent == Sent::Full);
         self.connection_gone += u64::from(sent == Sent::Gone);
     }
+}
+
+/// Passes a datagram to the engine. An Allocate gets the relay sockets that it needs from the pool of the process.
+fn pass_to_engine(parts: &mut Parts, now: Nanos, from: &FiveTuple, datagram: &Datagram<'_>, head: &mut [u8]) -> Output {
+    let Parts { server, relays, sampler, poller, .. } = parts;
+    if let Some(relay) = relay_of(datagram.key) {
+        return server.handle_peer(now, PeerPath { relay, peer: datagram.from }, datagram.bytes, head, sampler);
+    }
+    let need = server.relay_need(now, from, datagram.bytes);
+    if let Some(need) = need {
+        relays.lend(now, need, server, poller);
+    }
+    let output = server.handle_client(now, from, datagram.bytes, head, sampler);
+    if need.is_some() {
+        relays.settle(server, poller);
+    }
+    output
 }
 
 /// Returns the client over TCP or TLS that `output` is for, and the bytes; `None` if it is not for a connection.

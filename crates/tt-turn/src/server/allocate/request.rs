@@ -13,14 +13,14 @@ const RESERVE_NEXT: u8 = 0x80;
 
 /// Attributes of an Allocate request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AllocateRequest {
-    pub(super) relays: RequestedRelays,
-    pub(super) lifetime_s: Option<u32>,
+pub(in crate::server) struct AllocateRequest {
+    pub(in crate::server) relays: RequestedRelays,
+    pub(in crate::server) lifetime_s: Option<u32>,
 }
 
 /// Relayed addresses that an Allocate requests.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum RequestedRelays {
+pub(in crate::server) enum RequestedRelays {
     /// The one reserved under this token.
     Reserved(u64),
     /// One of a family.
@@ -33,7 +33,7 @@ pub(super) enum RequestedRelays {
 
 impl AllocateRequest {
     /// Reads the request; items 3 and 5 to 9 in the order of RFC 8656 section 7.2.
-    pub(super) fn read(message: &Message<'_>) -> Result<Self, ErrorCode> {
+    pub(in crate::server) fn read(message: &Message<'_>) -> Result<Self, ErrorCode> {
         match message.value(Known::RequestedTransport) {
             Some([PROTOCOL_UDP, _, _, _]) => {}
             Some([_, _, _, _]) => return Err(ErrorCode::UnsupportedTransportProtocol),
