@@ -17,6 +17,7 @@ pub mod clock;
 pub mod cpu;
 pub mod cpu_times;
 pub mod futex;
+pub mod heap;
 pub mod interrupts;
 pub mod machine;
 pub mod memory;

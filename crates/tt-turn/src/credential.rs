@@ -1,5 +1,6 @@
 //! Users with passwords, and shared secrets of the TURN REST API.
 
+mod directory;
 mod kept_key;
 mod key;
 mod time_limited;
@@ -8,18 +9,17 @@ pub(crate) use kept_key::{KeptKey, KeptKeys};
 pub(crate) use key::PasswordAlgorithm;
 pub use key::{LongTermKey, long_term_key, user_hash};
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::hash::Hasher;
 
-use foldhash::SharedSeed;
-use foldhash::fast::FoldHasher;
 use sha2::{Digest, Sha256};
+use tt_model::ByteRange;
 use zeroize::Zeroize;
 
 use crate::base64;
 use crate::integrity::HmacSha1;
-use crate::table::Table;
+use crate::shared::Shared;
+use directory::{Directory, NameSeeds, StaticUser, hash_key};
 use key::UserKeys;
 use time_limited::{Derived, DerivedKeys, TimeLimited};
 
@@ -31,14 +31,14 @@ pub struct Secrets {
     pub(crate) seed: [u8; 32],
     pub(crate) nonce_key: [u8; 32],
     pub(crate) nonce_key_previous: Option<[u8; 32]>,
-    users: Vec<StaticUser>,
+    users: Arc<Directory>,
     auth_secrets: Vec<HmacSha1>,
 }
 
 impl core::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Secrets")
-            .field("users", &self.users.len())
+            .field("users", &self.users.all.len())
             .field("auth_secrets", &self.auth_secrets.len())
             .finish_non_exhaustive()
     }
@@ -59,10 +59,10 @@ impl Secrets {
     /// for all workers (and all servers that accept each other's nonces).
     #[must_use]
     pub fn new(seed: [u8; 32], nonce_key: [u8; 32]) -> Self {
-        Self { seed, nonce_key, nonce_key_previous: None, users: Vec::new(), auth_secrets: Vec::new() }
+        Self { seed, nonce_key, nonce_key_previous: None, users: Arc::default(), auth_secrets: Vec::new() }
     }
 
-    /// Returns a copy with another seed, for another worker.
+    /// Returns a copy with another seed, for another worker. Both share the users.
     #[must_use]
     pub fn with_seed(&self, seed: [u8; 32]) -> Self {
         let mut seeded = self.clone();
@@ -75,19 +75,39 @@ impl Secrets {
         self.nonce_key_previous = Some(nonce_key_previous);
     }
 
+    /// Makes room for `count` more users, so that memory for half of them is not held twice meanwhile.
+    pub fn reserve(&mut self, count: usize) {
+        Arc::make_mut(&mut self.users).all.reserve_exact(count);
+    }
+
     /// Adds a user. `name` and `password` must be prepared as OpaqueString (RFC 8265).
     ///
     /// `realm` must be that of the configuration. Of two users with one name, the first counts. Stores keys, not the
     /// password (RFC 8656 section 6).
     pub fn add_user(&mut self, name: &[u8], realm: &str, password: &[u8]) {
-        self.users.push(StaticUser {
-            name: name.into(),
+        let users = Arc::make_mut(&mut self.users);
+        users.indexed_with = None;
+        let start = users.names.len() as u32;
+        users.names.extend_from_slice(name);
+        users.all.push(StaticUser {
+            name: ByteRange::new(start, users.names.len() as u32),
             id: UserId::of(name),
             hash: user_hash(name, realm.as_bytes()),
             quota_key: 0,
             index: 0,
             keys: UserKeys::new(name, realm.as_bytes(), password),
         });
+    }
+
+    /// Indexes the users for servers of `shared`.
+    ///
+    /// All servers with these secrets and their copies then share one index, and
+    /// [`Server::replace_secrets`](crate::Server::replace_secrets) takes a time that does not grow with the number of
+    /// users. Without this, each server makes a copy with an index.
+    pub fn index(&mut self, shared: &Shared) {
+        if self.users.indexed_with != Some(shared.seed()) {
+            Arc::make_mut(&mut self.users).index(shared.seed(), &self.seed);
+        }
     }
 
     /// Adds a shared secret of the TURN REST API.
@@ -98,19 +118,6 @@ impl Secrets {
     pub fn add_auth_secret(&mut self, secret: &[u8]) {
         self.auth_secrets.push(HmacSha1::new(secret));
     }
-}
-
-#[derive(Clone, Debug)]
-struct StaticUser {
-    name: Box<[u8]>,
-    id: UserId,
-    /// USERHASH of the name.
-    hash: [u8; 32],
-    /// Key of the user's quota, set by [`Credentials`].
-    quota_key: u64,
-    /// The user's index there.
-    index: u32,
-    keys: UserKeys,
 }
 
 /// Identity of a user: 128 bits of a SHA-256, which do not change when the secrets are replaced.
@@ -197,21 +204,14 @@ pub(crate) struct Expiry {
 /// ends at some user's record, whose key is verified and whose name is compared, without effect.
 #[derive(Debug)]
 pub(crate) struct Credentials {
-    /// All users, or one that no name matches.
-    users: Vec<StaticUser>,
-    by_name: Table<u64, u32>,
-    by_hash: Table<u64, u32>,
+    users: Arc<Directory>,
     /// Each with its digest.
     auth_secrets: Vec<(HmacSha1, u64)>,
     derived: DerivedKeys,
     /// Number of keys derived from a shared secret.
     derivations: u64,
-    names_seed: u64,
-    shared_seed: SharedSeed,
+    seeds: NameSeeds,
 }
-
-/// Table entries for each user: collisions could be measured by their time.
-const ROOM_EACH: usize = 4;
 
 impl Credentials {
     /// Prepares `secrets` for look-ups.
@@ -220,38 +220,17 @@ impl Credentials {
     /// names are cached.
     pub(crate) fn new(secrets: &Secrets, names_seed: u64, names_kept: u32) -> Self {
         let names_kept = if secrets.auth_secrets.is_empty() { 0 } else { names_kept.max(1) as usize };
-        let room = ROOM_EACH * secrets.users.len();
-        let mut credentials = Self {
-            users: secrets.users.clone(),
-            by_name: Table::new(room, names_seed),
-            by_hash: Table::new(room, names_seed.rotate_left(17)),
+        let mut users = Arc::clone(&secrets.users);
+        if users.indexed_with != Some(names_seed) {
+            Arc::make_mut(&mut users).index(names_seed, &secrets.seed);
+        }
+        Self {
+            users,
             auth_secrets: secrets.auth_secrets.iter().map(|secret| (secret.clone(), digest(secret))).collect(),
             derived: DerivedKeys::new(names_kept),
             derivations: 0,
-            names_seed,
-            shared_seed: SharedSeed::from_u64(names_seed.rotate_left(9)),
-        };
-        for (index, user) in (0u32..).zip(&secrets.users) {
-            let key = credentials.name_key(&user.name);
-            if credentials.by_name.get(&key).is_none() {
-                let stored =
-                    credentials.by_name.insert(key, index) && credentials.by_hash.insert(hash_key(&user.hash), index);
-                debug_assert!(stored, "the tables have room for every user");
-            }
-            let user = &mut credentials.users[index as usize];
-            (user.quota_key, user.index) = (key, index);
+            seeds: NameSeeds::new(names_seed),
         }
-        if credentials.users.is_empty() {
-            credentials.users.push(StaticUser {
-                name: Box::default(),
-                id: UserId(0),
-                hash: [0; 32],
-                quota_key: 0,
-                index: 0,
-                keys: UserKeys::of_no_user(&secrets.seed),
-            });
-        }
-        credentials
     }
 
     /// Returns whether USERHASH can be resolved: RFC 8489's username anonymity.
@@ -265,9 +244,7 @@ impl Credentials {
     }
 
     fn name_key(&self, name: &[u8]) -> u64 {
-        let mut hasher = FoldHasher::with_seed(self.names_seed, &self.shared_seed);
-        hasher.write(name);
-        hasher.finish().max(1)
+        self.seeds.key(name)
     }
 
     /// Returns the user whose key satisfies `verify`. A time-limited name must not have expired, unless it is exempt.
@@ -320,14 +297,14 @@ impl Credentials {
         if kept.secret != 0 {
             return self.auth_secrets.iter().any(|(_, digest)| *digest == kept.secret);
         }
-        let index = self.by_name.get(&kept.name_key);
-        index.and_then(|index| self.users.get(*index as usize)).is_some_and(|user| user.id == kept.user)
+        let index = self.users.by_name.get(&kept.name_key);
+        index.and_then(|index| self.users.all.get(*index as usize)).is_some_and(|user| user.id == kept.user)
     }
 
     /// Returns the key that the user was verified by, unless an allocation keeps it.
     pub(crate) fn key_of(&self, user: &User) -> Option<&LongTermKey> {
         match user.key {
-            KeyPlace::Static(index, algorithm) => Some(self.users.get(index as usize)?.keys.of(algorithm)),
+            KeyPlace::Static(index, algorithm) => Some(self.users.all.get(index as usize)?.keys.of(algorithm)),
             KeyPlace::Derived(place) => self.derived.at(place).map(|derived| &derived.key),
             KeyPlace::Kept(_) => None,
         }
@@ -337,7 +314,7 @@ impl Credentials {
     pub(crate) fn kept_key(&self, user: &User) -> Option<KeptKey> {
         match user.key {
             KeyPlace::Static(index, algorithm) => {
-                let known = self.users.get(index as usize)?;
+                let known = self.users.all.get(index as usize)?;
                 Some(KeptKey {
                     key: known.keys.of(algorithm).clone(),
                     algorithm,
@@ -365,31 +342,32 @@ impl Credentials {
     #[inline]
     fn named(&self, name: &[u8]) -> Option<(&StaticUser, bool)> {
         let key = self.name_key(name);
-        let (index, is_found) = self.by_name.get_or(&key, self.decoy(key));
-        let user = self.users.get(index as usize)?;
+        let (index, is_found) = self.users.by_name.get_or(&key, self.decoy(key));
+        let user = self.users.all.get(index as usize)?;
         // A name that is not there is compared with itself: that takes as long.
-        let _ = core::hint::black_box(user.name.first().copied());
-        let known = core::hint::black_box(if is_found { &user.name } else { name });
+        let of_user = self.users.name(user);
+        let _ = core::hint::black_box(of_user.first().copied());
+        let known = core::hint::black_box(if is_found { of_user } else { name });
         Some((user, (*known == *name) & is_found))
     }
 
     fn hashed(&self, hash: &[u8]) -> Option<(&StaticUser, bool)> {
         let whole: Option<&[u8; 32]> = hash.try_into().ok().filter(|_| self.understands_hashes());
         let key = whole.map_or(1, hash_key);
-        let (index, is_found) = self.by_hash.get_or(&key, self.decoy(key));
-        let user = self.users.get(index as usize)?;
+        let (index, is_found) = self.users.by_hash.get_or(&key, self.decoy(key));
+        let user = self.users.all.get(index as usize)?;
         Some((user, (whole == Some(&user.hash)) & is_found))
     }
 
     /// Returns some user's index, always the same for a key.
     #[inline]
     fn decoy(&self, key: u64) -> u32 {
-        (((key >> 32) * self.users.len() as u64) >> 32) as u32
+        (((key >> 32) * self.users.all.len() as u64) >> 32) as u32
     }
 
     /// Returns the name behind a USERHASH.
     pub(crate) fn name_of(&self, hash: &[u8]) -> Option<&[u8]> {
-        self.hashed(hash).filter(|(_, is_known)| *is_known).map(|(user, _)| &*user.name)
+        self.hashed(hash).filter(|(_, is_known)| *is_known).map(|(user, _)| self.users.name(user))
     }
 
     /// Returns the user of a time-limited name, by its cached key or by one derived from each secret.
@@ -425,7 +403,47 @@ fn digest(secret: &HmacSha1) -> u64 {
     secret.mac(b"digest").first_chunk().map_or(1, |first| u64::from_be_bytes(*first).max(1))
 }
 
-/// Returns the table key of a USERHASH.
-fn hash_key(hash: &[u8; 32]) -> u64 {
-    hash.first_chunk().map_or(1, |first| u64::from_be_bytes(*first).max(1))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::{Quotas, Shared};
+
+    const REALM: &str = "example.org";
+
+    fn named(credentials: &Credentials, name: &str) -> bool {
+        credentials.named(name.as_bytes()).is_some_and(|(_, is_known)| is_known)
+    }
+
+    #[test]
+    fn indexed_users_are_shared_by_every_worker() {
+        let shared = Shared::new(Quotas::default(), 8, 7);
+        let mut secrets = Secrets::new([1; 32], [2; 32]);
+        for name in ["ann", "bob"] {
+            secrets.add_user(name.as_bytes(), REALM, b"secret");
+        }
+        secrets.index(&shared);
+        let workers: Vec<_> =
+            (0..4).map(|seed| Credentials::new(&secrets.with_seed([seed; 32]), shared.seed(), 8)).collect();
+        for worker in &workers {
+            assert!(Arc::ptr_eq(&worker.users, &secrets.users));
+            assert!(named(worker, "ann") && named(worker, "bob") && !named(worker, "carol") && !named(worker, ""));
+        }
+        // A user who is added later is not in their index.
+        secrets.add_user(b"carol", REALM, b"secret");
+        let later = Credentials::new(&secrets, shared.seed(), 8);
+        assert!(named(&later, "ann") && named(&later, "carol") && !named(&workers[0], "carol"));
+        assert_eq!(Arc::strong_count(&workers[0].users), 4);
+    }
+
+    #[test]
+    fn an_index_without_users_knows_none_and_takes_users_later() {
+        let shared = Shared::new(Quotas::default(), 8, 7);
+        let mut secrets = Secrets::new([1; 32], [2; 32]);
+        secrets.index(&shared);
+        let none = Credentials::new(&secrets, shared.seed(), 8);
+        assert!(!named(&none, "") && !named(&none, "ann") && none.users.all.len() == 1);
+        secrets.add_user(b"ann", REALM, b"secret");
+        let one = Credentials::new(&secrets, shared.seed(), 8);
+        assert!(!named(&one, "") && named(&one, "ann") && one.users.all.len() == 1);
+    }
 }

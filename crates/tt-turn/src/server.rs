@@ -125,16 +125,20 @@ impl Server {
         self.clock.set(now, unix_s);
     }
 
-    /// Replaces users, secrets and nonce keys; the seed stays. Allocates memory.
+    /// Replaces users, secrets and nonce keys; the seed stays. Allocates memory; see [`Secrets::index`].
     ///
     /// Allocations stay, keep their keys and can be refreshed. With [`RemovedUsers::EndAllocations`], those whose user
     /// or shared secret is not among the new secrets end at once.
-    pub fn replace_secrets(&mut self, secrets: &Secrets) {
-        self.credentials = Credentials::new(secrets, self.shared.seed(), self.capacity.allocations);
+    ///
+    /// Returns the credentials before, for a thread that has time to free them.
+    pub fn replace_secrets(&mut self, secrets: &Secrets) -> impl Send + use<> {
+        let credentials = Credentials::new(secrets, self.shared.seed(), self.capacity.allocations);
+        let before = core::mem::replace(&mut self.credentials, credentials);
         self.nonces = nonces(&self.config, secrets, &self.credentials);
         if self.config.removed_users == RemovedUsers::EndAllocations {
             self.end_removed_users();
         }
+        before
     }
 
     /// Adds a bound relay socket to the pool.

@@ -49,7 +49,7 @@ struct Bucket<K, V> {
 
 /// Open addressing with linear probing. A removal moves the following run up, so that a million inserts and removals
 /// at full capacity leave the table as it was.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Table<K, V> {
     buckets: Box<[Bucket<K, V>]>,
     len: usize,

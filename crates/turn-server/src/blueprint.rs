@@ -84,12 +84,13 @@ impl Blueprint {
         let plan = relay_plan(config)?;
         let pools = pools(config, &plan);
         let seed = getrandom::u64().context("turn: no random bytes from the system")?;
+        let shared = Arc::new(Shared::with_pools(config.quotas, config.allocations_max, pools, seed));
         Ok(Self {
-            in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key)?),
+            in_force: ArcSwap::from_pointee(InForce::new(config.clone(), nonce_key, &shared)?),
             listen: listen.to_vec(),
             host: Mutex::new(host::read()?),
             engine,
-            shared: Arc::new(Shared::with_pools(config.quotas, config.allocations_max, pools, seed)),
+            shared,
             relay_pool: Arc::new(RelayPool::new(plan)),
             pools,
             stream_plan: stream_plan(config, handshakes)?,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{Sender, SyncSender};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -22,6 +22,9 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 /// A command that a worker executes with its engine.
 pub(crate) struct WorkerCommand(Box<Command>);
 
+/// What a reload has replaced in a worker.
+pub(crate) struct Retired(#[expect(dead_code, reason = "it is only freed")] Box<dyn Send>);
+
 type Command = dyn FnOnce(&mut Server, Nanos) + Send;
 
 impl WorkerCommand {
@@ -30,10 +33,12 @@ impl WorkerCommand {
         Self(Box::new(run))
     }
 
-    /// Replaces users, secrets and peer rules.
-    pub(crate) fn reload(secrets: Secrets, policy: PeerPolicy) -> Self {
+    /// Replaces users, secrets and peer rules, and sends `retired` what was replaced: to free it takes longer than a worker
+    /// may pause.
+    pub(crate) fn reload(secrets: Secrets, policy: PeerPolicy, retired: Sender<Retired>) -> Self {
         Self::new(move |server, _| {
-            server.replace_secrets(&secrets);
+            // Without a receiver the worker frees it.
+            let _ = retired.send(Retired(Box::new(server.replace_secrets(&secrets))));
             server.replace_policy(policy);
         })
     }

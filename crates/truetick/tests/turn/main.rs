@@ -17,6 +17,7 @@ mod spray;
 mod strangers;
 mod stream_client;
 mod streams;
+mod user_files;
 #[allow(dead_code, reason = "each test target uses a part of it")]
 #[path = "../../../tt-turn/tests/engine/wire.rs"]
 mod wire;

@@ -1,11 +1,15 @@
 //! Changes while the server runs: new users, secrets and peer rules, and a new engine after a panic.
 
 use std::net::IpAddr;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
+use tt_os::heap;
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED};
 use tt_turn::credential::Secrets;
 use tt_turn::policy::PeerPolicy;
+use tt_turn::shared::Shared;
 use tt_turn::{Server, WorkerId};
 
 use crate::commands::{WorkerCommand, WorkerHandle};
@@ -13,6 +17,9 @@ use crate::config::TurnConfig;
 use crate::worker::Parts;
 
 use super::{Blueprint, host, random};
+
+/// How long a reload waits for the workers to replace the users.
+const RETIRED_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a reload replaces. Of users and shared secrets only the derived keys are kept (RFC 8656 section 6).
 #[derive(Debug)]
@@ -27,18 +34,20 @@ impl InForce {
     ///
     /// # Errors
     /// The system returns no random bytes.
-    pub(crate) fn new(config: TurnConfig, nonce_key: [u8; 32]) -> anyhow::Result<Self> {
+    pub(crate) fn new(config: TurnConfig, nonce_key: [u8; 32], shared: &Shared) -> anyhow::Result<Self> {
         let keys = config.nonce_keys.as_ref();
         let mut secrets = Secrets::new(random()?, keys.map_or(nonce_key, |keys| *keys.current));
         if let Some(previous) = keys.and_then(|keys| keys.previous.as_deref()) {
             secrets.accept_nonce_key(*previous);
         }
+        secrets.reserve(config.users.len());
         for user in &config.users {
             secrets.add_user(user.name.as_bytes(), &config.realm, user.password.as_bytes());
         }
         for secret in &config.auth_secrets {
             secrets.add_auth_secret(secret.0.as_bytes());
         }
+        secrets.index(shared);
         let config = TurnConfig { users: Vec::new(), auth_secrets: Vec::new(), nonce_keys: None, ..config };
         Ok(Self { config, secrets })
     }
@@ -80,18 +89,27 @@ impl Blueprint {
     /// # Errors
     /// A system call failed; the old ones stay in force.
     pub(crate) fn reload(&self, config: TurnConfig, handles: &[WorkerHandle]) -> anyhow::Result<()> {
-        let in_force = InForce::new(config, self.nonce_key)?;
+        let in_force = InForce::new(config, self.nonce_key, &self.shared)?;
         let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         *known = host::read()?;
+        let (retire, retired) = channel();
         let command = |_: &WorkerHandle| -> anyhow::Result<WorkerCommand> {
-            Ok(WorkerCommand::reload(in_force.secrets()?, self.policy(&in_force.config, &known)))
+            let (secrets, policy) = (in_force.secrets()?, self.policy(&in_force.config, &known));
+            Ok(WorkerCommand::reload(secrets, policy, retire.clone()))
         };
         let commands = handles.iter().map(command).collect::<anyhow::Result<Vec<_>>>()?;
         // A worker that restarts from here on uses the new ones.
-        self.in_force.store(Arc::new(in_force));
+        let before = self.in_force.swap(Arc::new(in_force));
         for (handle, command) in handles.iter().zip(commands) {
             handle.send(command);
         }
+        drop(known);
+        // This thread frees the old users, after every worker has replaced them; one that is down is not waited for.
+        let deadline = Instant::now() + RETIRED_WITHIN;
+        let next = |_| retired.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
+        let all: Vec<_> = handles.iter().map_while(next).collect();
+        drop((before, all));
+        heap::trim();
         Ok(())
     }
 

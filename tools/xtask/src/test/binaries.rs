@@ -61,6 +61,7 @@ const MODULES: &[Module] = &[
     alone(module("truetick", "tests/turn", "floods::", Group::Integration)),
     alone(module("truetick", "tests/turn", "handshake_loops::", Group::Machine)),
     alone(module("truetick", "tests/turn", "spray::", Group::Machine)),
+    alone(module("truetick", "tests/turn", "user_files::", Group::Machine)),
     module("truetick", "tests/program", "page::", Group::Browser),
     alone(module("truetick", "tests/program", "floor::", Group::Machine)),
     module("testkit", "tests/add_a_venue", "", Group::Recipes),
@@ -252,7 +253,7 @@ mod tests {
         let all = jobs("test", "turn", Group::Integration);
         assert_eq!(
             all[0].0,
-            "--skip clients::pion:: --skip clients:: --skip floods:: --skip handshake_loops:: --skip spray::"
+            "--skip clients::pion:: --skip clients:: --skip floods:: --skip handshake_loops:: --skip spray:: --skip user_files::"
         );
         assert_eq!(all[1..], [("floods::".to_owned(), true)]);
         let branches = of_message(&message("tt-risk", "test", "branches", true)).unwrap();

@@ -129,6 +129,11 @@ impl Operated {
         fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
     }
 
+    /// The process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
