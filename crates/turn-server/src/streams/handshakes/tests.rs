@@ -1,6 +1,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt as _;
 
 use tt_model::Nanos;
 use tt_net::Inbox;
@@ -37,6 +38,7 @@ impl Stage {
         let files = CertificateFiles { cert: folder.path().join("cert"), key: folder.path().join("key") };
         std::fs::write(&files.cert, made.cert.pem()).unwrap();
         std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
+        std::fs::set_permissions(&files.key, std::fs::Permissions::from_mode(0o600)).unwrap();
         let limits = StreamLimits::default();
         let (pool, mut threads) = HandshakePool::new(&limits).unwrap();
         let certificates = Some(Arc::new(Certificates::read(&files).unwrap()));
