@@ -133,6 +133,7 @@ impl Blueprint {
             event_log,
             status: Arc::new(WorkerStatus::default()),
             stop: Arc::clone(&self.stop),
+            dscp_allow: self.in_force.load().config.dscp_allow,
             busy_poll: Nanos(u64::from(self.in_force.load().config.busy_poll_us) * 1_000),
             epoch: self.epoch,
         })

@@ -16,7 +16,9 @@ use tt_turn::config::{
 use tt_turn::shared::Quotas;
 
 use crate::credentials::{AuthSecret, MASK, NonceKeys, User, auth_secrets_in, nonce_keys_in, opaque_string, users_in};
-use crate::section::{AllocationCaps, KeySources, PeerRange, PortRange, QuotasSection, StreamLimits, TurnSection};
+use crate::section::{
+    AllocationCaps, DscpSet, KeySources, PeerRange, PortRange, QuotasSection, StreamLimits, TurnSection,
+};
 use crate::streams::CertificateFiles;
 
 /// The port of STUN and TURN over UDP and TCP. RFC 8656 section 3.
@@ -100,6 +102,8 @@ pub struct TurnConfig {
     pub hairpin: Hairpin,
     /// Clients that get ICMP errors as Data indications.
     pub icmp_indications: IcmpIndications,
+    /// DSCP values that relayed datagrams may have; others become 0.
+    pub dscp_allow: DscpSet,
     /// Time that a worker polls for the next datagram before it blocks, microseconds.
     pub busy_poll_us: u32,
     /// Maximum number of live allocations, over all workers.
@@ -145,6 +149,7 @@ impl TurnConfig {
             channel_numbers: ChannelNumbers::Rfc8656,
             hairpin: Hairpin::Allowed,
             icmp_indications: IcmpIndications::Auto,
+            dscp_allow: DscpSet::default(),
             busy_poll_us: 0,
             allocations_max: ALLOCATIONS,
             quotas: Quotas::default(),
@@ -209,6 +214,7 @@ impl TurnConfig {
         if let Some(indications) = section.icmp_indications {
             config.icmp_indications = indications.into();
         }
+        config.dscp_allow = section.dscp_allow.unwrap_or_default();
         config.busy_poll_us = section.busy_poll_us.unwrap_or(0);
         if let Some(seconds) = section.drain_timeout_s {
             config.drain_timeout = Duration::from_secs(seconds.into());
@@ -310,6 +316,7 @@ impl TurnConfig {
             streams: self.streams.into(),
             hairpin: Some(self.hairpin == Hairpin::Allowed),
             icmp_indications: Some(self.icmp_indications.into()),
+            dscp_allow: Some(self.dscp_allow),
             relay_low_ports: section.relay_low_ports,
             busy_poll_us: Some(self.busy_poll_us),
             drain_timeout_s: u32::try_from(self.drain_timeout.as_secs()).ok(),

@@ -57,8 +57,8 @@ pub use launch::start;
 pub use listeners::StreamAddr;
 pub use running::Running;
 pub use section::{
-    AllocationCaps, IcmpIndications, KeySources, PasswordAlgorithms, PeerRange, PortRange, QuotasSection, StreamLimits,
-    StreamsSection, TurnSection,
+    AllocationCaps, DscpSet, IcmpIndications, KeySources, PasswordAlgorithms, PeerRange, PortRange, QuotasSection,
+    StreamLimits, StreamsSection, TurnSection,
 };
 pub use streams::CertificateFiles;
 

@@ -1,5 +1,6 @@
 //! `[turn]`
 
+mod dscp;
 mod key_sources;
 mod peer_range;
 mod quotas;
@@ -12,6 +13,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+pub use dscp::DscpSet;
 pub use key_sources::KeySources;
 pub use peer_range::PeerRange;
 pub use quotas::{AllocationCaps, QuotasSection};
@@ -75,6 +77,8 @@ pub struct TurnSection {
     pub hairpin: Option<bool>,
     /// Clients that get ICMP errors as Data indications.
     pub icmp_indications: Option<IcmpIndications>,
+    /// DSCP values that relayed datagrams may have.
+    pub dscp_allow: Option<DscpSet>,
     /// Accept relay ports below 1024.
     pub relay_low_ports: bool,
     /// Time that a worker polls for the next datagram before it blocks, microseconds.

@@ -23,6 +23,7 @@ use crate::event_log::EventLog;
 use crate::poll_key::{relay_of, stream_of};
 use crate::ready::{Ready, ReadyQueue, Side};
 use crate::relays::Relays;
+use crate::section::DscpSet;
 use crate::streams::{MESSAGE_LEN_MAX, Streams};
 pub(crate) use hand_off::{InboundRings, WorkerEndpoint, WorkerLinks};
 use round::listener_of;
@@ -62,6 +63,8 @@ pub(crate) struct Parts {
     pub(crate) stop: Arc<AtomicBool>,
     /// How long it polls without blocking after the last datagram.
     pub(crate) busy_poll: Nanos,
+    /// DSCP values that relayed datagrams may have.
+    pub(crate) dscp_allow: DscpSet,
     /// Origin of the engines' clock, the same for all workers.
     pub(crate) epoch: Instant,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
-use turn_server::{IcmpIndications, PasswordAlgorithms, PeerRange, PortRange, TurnSection};
+use turn_server::{DscpSet, IcmpIndications, PasswordAlgorithms, PeerRange, PortRange, TurnSection};
 
 /// Flags of `truetick turn`.
 #[derive(Debug, Default, clap::Args)]
@@ -105,6 +105,10 @@ pub struct Args {
     /// always or never [default: auto]
     #[arg(long, value_name = "W", value_parser = icmp_indications())]
     pub icmp_indications: Option<IcmpIndications>,
+    /// DSCP values (0 to 63) that relayed datagrams keep, as 0,10,46, all or none; others become 0 [default: those of
+    /// RFC 8837, which WebRTC uses]
+    #[arg(long, value_name = "LIST")]
+    pub dscp_allow: Option<DscpSet>,
     /// Busy-poll for the next datagram this long before blocking, microseconds [default: 0]
     ///
     /// Blocking costs a worker a wake-up, which delays the next datagram. Busy polling lowers latency and CPU time per
@@ -186,6 +190,7 @@ impl Args {
         });
         overlay.switch("hairpin", self.no_hairpin, |section| section.hairpin = Some(false));
         overlay.value("icmp_indications", self.icmp_indications.as_ref(), |section| &mut section.icmp_indications);
+        overlay.value("dscp_allow", self.dscp_allow.as_ref(), |section| &mut section.dscp_allow);
         overlay.switch("relay_low_ports", self.relay_low_ports, |section| section.relay_low_ports = true);
         overlay.value("busy_poll_us", self.busy_poll_us.as_ref(), |section| &mut section.busy_poll_us);
         overlay.value("drain_timeout_s", self.drain_timeout_s.as_ref(), |section| &mut section.drain_timeout_s);

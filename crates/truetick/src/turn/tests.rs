@@ -150,7 +150,7 @@ fn every_key_of_the_section_is_in_force() {
          allow_peer = [\"10.10.0.0/16\"]\ndeny_peer = [\"10.11.0.0/16\"]\nnat64_prefix = [\"2001:db8:12::/96\"]\n\
          workers = 13\nallocations_max = 14\nrfc5766_channel_numbers = true\nhairpin = false\nbusy_poll_us = 15\n\
          drain_timeout_s = 16\nstrict_expiry = true\nkick_removed_users = true\nstrict_permissions = true\nicmp_indications = \"never\"\n\
-         relay_low_ports = true\n"
+         relay_low_ports = true\nallow_own_host = [\"10.12.0.1:17\"]\ndscp_allow = \"0,18\"\n"
     );
     let section = Config::parse(&text).unwrap().turn;
     let config = TurnConfig::new(&section).unwrap();

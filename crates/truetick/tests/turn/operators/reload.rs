@@ -138,7 +138,7 @@ fn what_wants_a_restart_is_named_and_the_rest_is_in_force() {
 }
 
 /// Keys that only a start reads, each with another value than the one in force.
-const RESTART_ONLY: [(&str, &str); 13] = [
+const RESTART_ONLY: [(&str, &str); 14] = [
     ("no_tcp = true", "turn.no_tcp"),
     ("listen_tcp = [\"127.0.0.1:0\"]", "turn.listen_tcp"),
     ("relay_ip = [\"127.0.0.1\"]", "turn.relay_ip"),
@@ -149,6 +149,7 @@ const RESTART_ONLY: [(&str, &str); 13] = [
     ("rfc5766_channel_numbers = true", "turn.rfc5766_channel_numbers"),
     ("hairpin = false", "turn.hairpin"),
     ("busy_poll_us = 1", "turn.busy_poll_us"),
+    ("dscp_allow = \"0,8\"", "turn.dscp_allow"),
     ("quotas = { user_allocations = 1 }", "turn.quotas"),
     ("streams = { idle_s = 7 }", "turn.streams"),
     ("streams = { handshake_s = 7 }", "turn.streams"),

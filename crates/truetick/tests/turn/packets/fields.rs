@@ -25,6 +25,10 @@ struct Relayed {
 
 impl Relayed {
     fn new(listen: &str) -> Self {
+        Self::with(listen, &[])
+    }
+
+    fn with(listen: &str, more: &[&str]) -> Self {
         let flags = [
             "--listen",
             listen,
@@ -35,7 +39,7 @@ impl Relayed {
             "--http",
             "127.0.0.1:0",
         ];
-        let server = Server::start(&[&flags[..], &["--icmp-indications", "always"]].concat());
+        let server = Server::start(&[&flags[..], &["--icmp-indications", "always"], more].concat());
         let mut client = Client::new(server.listen[0], USER, PASSWORD);
         let relayed = client.allocate().unwrap();
         let peer = UdpSocket::bind(SocketAddr::new(relayed.ip(), 0)).unwrap();
@@ -97,6 +101,24 @@ fn rfc_r114_a_relay_takes_one_hop_and_no_mark_away() {
             assert_eq!(world.client.receive_channel(), (CHANNEL, b"back".to_vec()));
         }
         assert_eq!(world.server.stop().dropped, 0);
+    }
+}
+
+/// DSCP 46 and 10 are WebRTC's (RFC 8837), CS7 is the network's; ECN stays.
+#[test]
+fn a_relayed_datagram_keeps_the_marks_that_the_operator_allows() {
+    for (flags, kept) in [
+        (&[][..], [0xba, 0x29, 0x02]),
+        (&["--dscp-allow", "all"], [0xba, 0x29, 0xe2]),
+        (&["--dscp-allow", "10,56"], [0x02, 0x29, 0xe2]),
+        (&["--dscp-allow", "none"], [0x02, 0x01, 0x02]),
+    ] {
+        let mut world = Relayed::with(LOOPBACKS[0], flags);
+        for (sent, kept) in [0xba, 0x29, 0xe2].into_iter().zip(kept) {
+            SockRef::from(&world.client.socket).set_tos_v4(sent).unwrap();
+            world.client.send_channel(CHANNEL, b"marked");
+            assert_eq!(world.at_peer().0, kept, "{flags:?} {sent:#x}");
+        }
     }
 }
 
