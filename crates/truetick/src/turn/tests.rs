@@ -155,8 +155,6 @@ fn every_key_of_the_section_is_in_force() {
     let section = Config::parse(&text).unwrap().turn;
     let config = TurnConfig::new(&section).unwrap();
     assert_eq!((config.users.len(), config.auth_secrets.len(), config.nonce_keys.is_some()), (2, 1, true));
-    let rate = config.quotas.user_allocation_rate;
-    assert_eq!((config.quotas.user_share_percent, rate.per_second, rate.burst), (40, 6, 24));
     let printed = config.effective(&section);
     let expected = TurnSection {
         user: vec!["ann:<masked>".to_owned()],
