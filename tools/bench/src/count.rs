@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 use anyhow::{Context as _, bail, ensure};
 use nix::sys::personality::{self, Persona};
@@ -76,22 +78,53 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     };
     let mut counted = Baseline { rustc, rows: BTreeMap::new() };
     let mut grown = Vec::new();
-    for entry in entries.iter().filter(|entry| entry.counted) {
-        let count = count(entry.name, options.tracee)?;
-        let before = kept.as_ref().and_then(|kept| kept.rows.get(entry.name)).copied();
+    let names: Vec<&str> = entries.iter().filter(|entry| entry.counted).map(|entry| entry.name).collect();
+    count_all(&names, options.tracee, |name, count| {
+        let before = kept.as_ref().and_then(|kept| kept.rows.get(name)).copied();
         let growth = before.map(|before| count / before - 1.0);
         let text = growth.map_or_else(String::new, |growth| format!("  {:+.1} %", growth * 100.0));
-        stdout::write(&format!("{:<30} {count:>10.1}{text}\n", entry.name));
+        stdout::write(&format!("{name:<30} {count:>10.1}{text}\n"));
         if growth.is_some_and(|growth| growth > GROWTH_MAX) {
-            grown.push(entry.name);
+            grown.push(name.to_owned());
         }
-        counted.rows.insert(entry.name.to_owned(), count);
-    }
+        counted.rows.insert(name.to_owned(), count);
+    })?;
     if let Some(folder) = &options.write {
         keep(folder, &class, counted)?;
     }
     ensure!(grown.is_empty(), "more instructions than kept, by more than 3 %: {}", grown.join(", "));
     Ok(())
+}
+
+/// Counts `rows` on every CPU and gives each count to `done`, in the order of `rows`.
+fn count_all(rows: &[&str], tracee: TraceeArguments, mut done: impl FnMut(&str, f64)) -> anyhow::Result<()> {
+    let next = AtomicUsize::new(0);
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        let (sender, counts) = mpsc::channel();
+        for _ in 0..workers {
+            let (sender, next) = (sender.clone(), &next);
+            // A child is traced by the thread that has started it.
+            scope.spawn(move || {
+                while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let counted = count(row, tracee);
+                    if sender.send((*row, counted)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut early = BTreeMap::new();
+        for row in rows {
+            while !early.contains_key(row) {
+                let (name, counted) = counts.recv().context("a counting thread has ended")?;
+                early.insert(name, counted?);
+            }
+            done(row, early[row]);
+        }
+        Ok(())
+    })
 }
 
 fn keep(folder: &Path, class: &str, mut counted: Baseline) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! From the client to its peers: Send indications and ChannelData (RFC 8656 sections 11.2 and 12.6).
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use tt_meter::{Probe, Stage};
 use tt_model::{ByteRange, FiveTuple, IpFamily, Nanos};
@@ -119,16 +119,27 @@ impl Server {
         let (allocation, peer) = (bound.allocation, bound.peer);
         let ports = match self.permissions.recall(bound.permission, allocation, peer.ip(), now) {
             Some(permission) => permission.ports,
-            None => match (self.permissions.find(allocation, peer.ip(), now), self.config.lapsed_permissions) {
-                (Some((place, permission)), _) => {
-                    self.channels.remember(channel, place);
-                    permission.ports
-                }
-                (None, LapsedPermissions::ChannelRelays) => Ports::AllocateRequest,
-                (None, LapsedPermissions::ChannelStops) => return Err(DropReason::NoPermission),
-            },
+            None => self.recall_again(channel, (allocation, peer.ip()), now)?,
         };
         Ok((peer, ports))
+    }
+
+    /// Finds the permission of a channel's peer anew.
+    #[inline(never)]
+    fn recall_again(
+        &mut self,
+        channel: u32,
+        (allocation, peer): (u32, IpAddr),
+        now: Nanos,
+    ) -> Result<Ports, DropReason> {
+        match (self.permissions.find(allocation, peer, now), self.config.lapsed_permissions) {
+            (Some((place, permission)), _) => {
+                self.channels.remember(channel, place);
+                Ok(permission.ports)
+            }
+            (None, LapsedPermissions::ChannelRelays) => Ok(Ports::AllocateRequest),
+            (None, LapsedPermissions::ChannelStops) => Err(DropReason::NoPermission),
+        }
     }
 
     /// Gives a payload from `relay` to the relay of an allocation of this server, as if it came through the network.
