@@ -161,6 +161,8 @@ impl Exposition {
         self.single("truetick_turn_worker_panics_total", "counter", "Panics of workers.", panics);
         let lost = turn.kernel_lost as f64;
         self.single("truetick_turn_kernel_lost_total", "counter", "Datagrams that the kernel dropped.", lost);
+        let help = "Events missing in the log, by the queue that was full.";
+        self.counts("truetick_turn_events_lost_total", "queue", help, &turn.events_lost);
         self.family("truetick_turn_faults_total", "counter", "Failed system calls.");
         for fault in &turn.faults {
             let labels = [("call", fault.call), ("fault", fault.error)];

@@ -76,6 +76,7 @@ fn turn() -> TurnStatus {
         workers_down: 0,
         panics: 0,
         kernel_lost: 7,
+        events_lost: vec![Count { name: "engine", count: 8 }, Count { name: "log", count: 9 }],
         faults: vec![CallErrors { call: "receive", error: "no_buffers", count: 2 }],
         errors: vec![CodeCount { code: 403, count: 5 }],
         refusals: vec![Count { name: "user_quota", count: 4 }],
@@ -150,6 +151,8 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     assert_eq!(value("truetick_turn_connections_ended_total{reason=\"idle\"}"), 6.0);
     assert_eq!(value("truetick_turn_datagrams_dropped_total{reason=\"peer \\\"denied\\\"\"}"), 1.0);
     assert_eq!(value("truetick_turn_kernel_lost_total"), 7.0);
+    assert_eq!(value("truetick_turn_events_lost_total{queue=\"engine\"}"), 8.0);
+    assert_eq!(value("truetick_turn_events_lost_total{queue=\"log\"}"), 9.0);
     assert_eq!(value("truetick_turn_faults_total{call=\"receive\",fault=\"no_buffers\"}"), 2.0);
     assert_eq!(value("truetick_turn_errors_total{code=\"403\"}"), 5.0);
     assert_eq!(value("truetick_turn_refused_total{reason=\"user_quota\"}"), 4.0);

@@ -34,6 +34,8 @@ pub struct TurnStatus {
     pub panics: u64,
     /// Datagrams that the kernel dropped because a receive buffer was full; not part of `ledger`.
     pub kernel_lost: u64,
+    /// Events that are missing in the log, by the queue that was full.
+    pub events_lost: Vec<Count>,
     /// System calls that failed.
     pub faults: Vec<CallErrors>,
     /// Error replies by code.

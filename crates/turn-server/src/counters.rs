@@ -41,6 +41,8 @@ pub(crate) struct WorkerCounters {
     pub(crate) hand_offs_lost: u64,
     /// Datagrams that the kernel dropped because a receive buffer was full.
     pub(crate) kernel_lost: u64,
+    /// Events for the log that found the engine's queue full.
+    pub(crate) events_lost: u64,
     /// Failed receive and poll calls, by error.
     pub(crate) receive_faults: FaultCounts,
     /// Relay sockets.
@@ -152,6 +154,7 @@ impl Totals {
         sum.panic_lost += other.panic_lost;
         sum.hand_offs_lost += other.hand_offs_lost;
         sum.kernel_lost += other.kernel_lost;
+        sum.events_lost += other.events_lost;
         sum.receive_faults.merge(&other.receive_faults);
         sum.queue_full += other.queue_full;
         sum.connection_gone += other.connection_gone;
@@ -174,6 +177,12 @@ impl Totals {
     #[must_use]
     pub const fn kernel_lost(&self) -> u64 {
         self.counts.kernel_lost
+    }
+
+    /// Returns the events for the log that found the queue of an engine full.
+    #[must_use]
+    pub const fn events_lost(&self) -> u64 {
+        self.counts.events_lost
     }
 
     /// Returns the GSO batches rejected by the kernel (`UDP_SEGMENT`); their datagrams were sent one by one.

@@ -1,8 +1,10 @@
 //! Log events of the engines, rate-limited by class and written by a thread of their own.
 
-use std::sync::Arc;
+use std::collections::{HashMap, hash_map};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -14,8 +16,10 @@ use crate::commands::transport_name;
 
 /// Entries that may wait to be written.
 const ENTRIES_MAX: usize = 256;
-/// One rejected request per error code is logged in this time; the others are counted.
+/// One rejected request per source and error code is logged in this time; the others are counted.
 const WINDOW: Duration = Duration::from_secs(10);
+/// Sources and error codes that are followed; rejected requests of others are counted by error code only.
+const CLASSES_MAX: usize = 4_096;
 
 /// One event that waits to be written.
 #[derive(Debug)]
@@ -33,43 +37,104 @@ pub(crate) struct EventLog {
     limits: Arc<Limits>,
 }
 
-/// The rate limit of each class.
-#[derive(Debug)]
-struct Limits {
-    epoch: Instant,
-    classes: [Class; ErrorCode::ALL.len()],
-}
+/// Reads the number of events that found the queue full.
+#[derive(Clone, Debug)]
+pub(crate) struct LogLoss(Arc<Limits>);
 
-#[derive(Debug, Default)]
-struct Class {
-    /// Time of the last admitted event in nanoseconds since the epoch, plus one; zero for none.
-    admitted: AtomicU64,
-    suppressed: AtomicU64,
-}
-
-impl Class {
-    /// Admits an event if the window since the last one is over, and returns the number suppressed in between.
-    fn admit(&self, at_ns: u64) -> Option<u64> {
-        let last = self.admitted.load(Ordering::Relaxed);
-        let is_over = last == 0 || at_ns.saturating_sub(last) >= WINDOW.as_nanos() as u64;
-        if is_over && self.admitted.compare_exchange(last, at_ns + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            return Some(self.suppressed.swap(0, Ordering::Relaxed));
-        }
-        self.suppressed.fetch_add(1, Ordering::Relaxed);
-        None
+impl LogLoss {
+    pub(crate) fn events(&self) -> u64 {
+        self.0.lost.load(Ordering::Relaxed)
     }
 }
 
+/// The rate limits of rejected requests.
+#[derive(Debug)]
+struct Limits {
+    epoch: Instant,
+    classes: Mutex<Classes>,
+    /// Rejected requests of sources that are not followed, by error code.
+    others: [AtomicU64; ErrorCode::ALL.len()],
+    /// Entries that found the queue full.
+    lost: AtomicU64,
+}
+
+/// A source and the index of an error code.
+type ClassKey = (IpAddr, usize);
+
+#[derive(Debug, Default)]
+struct Classes(HashMap<ClassKey, Class>);
+
+#[derive(Debug)]
+struct Class {
+    admitted_ns: u64,
+    suppressed: u64,
+}
+
+impl Classes {
+    /// Admits an event if the window since the last one of its class is over, and returns the number suppressed in
+    /// between.
+    ///
+    /// # Errors
+    /// Too many classes: the event is counted nowhere.
+    fn admit(&mut self, key: ClassKey, at_ns: u64) -> Result<Option<u64>, TooMany> {
+        let is_full = self.0.len() >= CLASSES_MAX;
+        match self.0.entry(key) {
+            hash_map::Entry::Vacant(_) if is_full => Err(TooMany),
+            hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(Class { admitted_ns: at_ns, suppressed: 0 });
+                Ok(Some(0))
+            }
+            hash_map::Entry::Occupied(mut occupied) => {
+                let class = occupied.get_mut();
+                if at_ns.saturating_sub(class.admitted_ns) < WINDOW.as_nanos() as u64 {
+                    class.suppressed += 1;
+                    return Ok(None);
+                }
+                class.admitted_ns = at_ns;
+                Ok(Some(std::mem::take(&mut class.suppressed)))
+            }
+        }
+    }
+
+    /// Removes the classes whose window has ended, and returns those with suppressed events.
+    fn take_ended(&mut self, at_ns: u64, age_min: Duration) -> Vec<(ClassKey, u64)> {
+        let is_ended = |class: &Class| at_ns.saturating_sub(class.admitted_ns) >= age_min.as_nanos() as u64;
+        let ended = self.0.extract_if(|_, class| is_ended(class)).map(|(key, class)| (key, class.suppressed));
+        ended.filter(|(_, suppressed)| *suppressed > 0).collect()
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct TooMany;
+
 impl Limits {
+    fn new() -> Self {
+        Self { epoch: Instant::now(), classes: Mutex::default(), others: Default::default(), lost: AtomicU64::new(0) }
+    }
+
     fn at_ns(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX - 1)
+        u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the number suppressed before, if an event of this class is to be logged. Never waits.
+    fn admit(&self, source: IpAddr, code: ErrorCode) -> Option<u64> {
+        // While the log's thread holds the lock the event is counted as one of the others.
+        let admitted = match self.classes.try_lock() {
+            Ok(mut classes) => classes.admit((source, code as usize), self.at_ns()),
+            Err(TryLockError::Poisoned(classes)) => classes.into_inner().admit((source, code as usize), self.at_ns()),
+            Err(TryLockError::WouldBlock) => Err(TooMany),
+        };
+        admitted.unwrap_or_else(|TooMany| {
+            self.others[code as usize].fetch_add(1, Ordering::Relaxed);
+            None
+        })
     }
 }
 
 /// Starts the thread that writes. It ends when all clones of the handle are dropped.
 pub(crate) fn start() -> anyhow::Result<(EventLog, JoinHandle<()>)> {
     let (to, from) = sync_channel(ENTRIES_MAX);
-    let limits = Arc::new(Limits { epoch: Instant::now(), classes: Default::default() });
+    let limits = Arc::new(Limits::new());
     let event_log = EventLog { to, limits: Arc::clone(&limits) };
     let thread = thread::Builder::new().name("turn-log".into()).spawn(move || write_all(&from, &limits));
     Ok((event_log, thread.context("turn: cannot start a thread")?))
@@ -80,33 +145,48 @@ impl EventLog {
     pub(crate) fn push(&self, worker: WorkerId, event: Event) {
         let suppressed = match &event {
             Event::Allocated { .. } | Event::Ended { .. } => tracing::enabled!(tracing::Level::DEBUG).then_some(0),
-            Event::Rejected { code, .. } => self.limits.classes[*code as usize].admit(self.limits.at_ns()),
+            Event::Rejected { code, client, .. } => self.limits.admit(client.ip(), *code),
         };
-        if let Some(suppressed) = suppressed {
-            let _ = self.to.try_send(Entry { worker, event, suppressed });
+        if let Some(suppressed) = suppressed
+            && self.to.try_send(Entry { worker, event, suppressed }).is_err()
+        {
+            self.limits.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Returns a reader of the number of lost events, which does not keep the log open.
+    pub(crate) fn loss(&self) -> LogLoss {
+        LogLoss(Arc::clone(&self.limits))
     }
 }
 
 fn write_all(from: &Receiver<Entry>, limits: &Limits) {
+    let mut flush_at = Instant::now() + WINDOW;
     loop {
-        match from.recv_timeout(WINDOW) {
+        match from.recv_timeout(flush_at.saturating_duration_since(Instant::now())) {
             Ok(entry) => write(&entry),
-            Err(RecvTimeoutError::Timeout) => log_suppressed(limits, WINDOW),
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return log_suppressed(limits, Duration::ZERO),
+        }
+        if Instant::now() >= flush_at {
+            log_suppressed(limits, WINDOW);
+            flush_at = Instant::now() + WINDOW;
         }
     }
 }
 
 /// Logs the number of suppressed events of each class whose window has ended.
 fn log_suppressed(limits: &Limits, age_min: Duration) {
-    for (error, class) in ErrorCode::ALL.iter().zip(&limits.classes) {
-        let age_ns = limits.at_ns().saturating_sub(class.admitted.load(Ordering::Relaxed));
-        if age_ns >= age_min.as_nanos() as u64 {
-            let suppressed = class.suppressed.swap(0, Ordering::Relaxed);
-            if suppressed > 0 {
-                tracing::info!(code = error.code(), suppressed, "more requests rejected");
-            }
+    let at_ns = limits.at_ns();
+    let ended = limits.classes.lock().unwrap_or_else(PoisonError::into_inner).take_ended(at_ns, age_min);
+    for ((source, code), suppressed) in ended {
+        let code = ErrorCode::ALL[code].code();
+        tracing::info!(%source, code, suppressed, "more requests rejected");
+    }
+    for (error, others) in ErrorCode::ALL.iter().zip(&limits.others) {
+        let suppressed = others.swap(0, Ordering::Relaxed);
+        if suppressed > 0 {
+            tracing::info!(code = error.code(), suppressed, "more requests of other sources rejected");
         }
     }
 }
@@ -127,10 +207,12 @@ fn write(entry: &Entry) {
         Event::Rejected { method, code, client, peer, reason, rule, user } => {
             let peer = peer.map(|peer| peer.to_string());
             let rule = rule.map(|rule| rule.to_string());
+            // A filter reads source and code: they come before text of the client.
             tracing::info!(
+                source = %client.ip(),
+                code = code.code(),
                 worker,
                 method = ?method,
-                code = code.code(),
                 error = ?code,
                 reason = reason.map(RejectReason::name),
                 rule = rule.as_deref(),
@@ -153,14 +235,30 @@ fn name(user: &UserName) -> String {
 mod tests {
     use super::*;
 
+    const SECOND: u64 = 1_000_000_000;
+
     #[test]
     fn admits_one_event_per_class_and_window_and_counts_the_rest() {
-        let class = Class::default();
-        let second = 1_000_000_000;
-        assert_eq!(class.admit(0), Some(0));
-        assert!((1..=9_999).all(|step| class.admit(step * second / 1_000).is_none()));
-        assert_eq!(class.admit(11 * second), Some(9_999));
-        assert_eq!(class.admit(20 * second), None);
-        assert_eq!(class.admit(21 * second + 1), Some(1));
+        let (mut classes, key) = (Classes::default(), (IpAddr::from([192, 0, 2, 1]), 3));
+        assert_eq!(classes.admit(key, 0), Ok(Some(0)));
+        assert!((1..=9_999).all(|step| classes.admit(key, step * SECOND / 1_000) == Ok(None)));
+        assert_eq!(classes.admit((key.0, 4), SECOND), Ok(Some(0)), "another code");
+        assert_eq!(classes.admit((IpAddr::from([192, 0, 2, 2]), 3), SECOND), Ok(Some(0)), "another source");
+        assert_eq!(classes.admit(key, 11 * SECOND), Ok(Some(9_999)));
+        assert_eq!(classes.admit(key, 20 * SECOND), Ok(None));
+        assert_eq!(classes.take_ended(12 * SECOND, WINDOW), [], "nothing was suppressed of the two that ended");
+        assert_eq!(classes.take_ended(21 * SECOND, WINDOW), [(key, 1)]);
+        assert!(classes.0.is_empty());
+    }
+
+    #[test]
+    fn sources_without_number_are_counted_by_code_until_places_are_free() {
+        let limits = Limits::new();
+        let source = |number: u32| IpAddr::from(number.to_be_bytes());
+        let admitted = (0..5_000).filter(|number| limits.admit(source(*number), ErrorCode::ALL[2]).is_some()).count();
+        assert_eq!(admitted, CLASSES_MAX);
+        assert_eq!(limits.others[2].load(Ordering::Relaxed), 5_000 - CLASSES_MAX as u64);
+        limits.classes.lock().unwrap().take_ended(u64::MAX, WINDOW);
+        assert_eq!(limits.admit(source(4_999), ErrorCode::ALL[2]), Some(0));
     }
 }

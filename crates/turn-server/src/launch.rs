@@ -68,6 +68,7 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
         allocations_max: config.allocations_max,
         sample_one_in: config.sample_one_in,
         shared: Arc::clone(&blueprint.shared),
+        log_loss: event_log.loss(),
     };
     let mut threads = Vec::with_capacity(config.workers);
     for (number, parts) in workers.into_iter().enumerate() {

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use tt_net::Waker;
 use tt_os::clock;
+use tt_status::accounting::Count;
 use tt_status::turn::{AllocationAdmin, CallErrors, TurnStatus};
 use tt_status::{Reading, timing};
 use tt_turn::shared::Shared;
@@ -15,6 +16,7 @@ use crate::blueprint::Blueprint;
 use crate::commands::{WorkerHandle, WorkerHandles};
 use crate::config::TurnConfig;
 use crate::counters::{self, Totals, WorkerStatus};
+use crate::event_log::LogLoss;
 use crate::listeners::StreamAddr;
 use crate::streams::Certificates;
 
@@ -41,6 +43,7 @@ pub(crate) struct StatusReader {
     pub(crate) allocations_max: u32,
     pub(crate) sample_one_in: u32,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) log_loss: LogLoss,
 }
 
 impl Running {
@@ -150,6 +153,10 @@ impl StatusReader {
             workers_down: self.each().filter(|worker| worker.is_down.load(Ordering::Relaxed)).count(),
             panics: self.each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
             kernel_lost: totals.kernel_lost(),
+            events_lost: vec![
+                Count { name: "engine", count: totals.events_lost() },
+                Count { name: "log", count: self.log_loss.events() },
+            ],
             faults: call_errors(&totals),
             errors: totals.errors(),
             refusals: totals.refusals(),

@@ -86,6 +86,8 @@ pub(crate) struct Worker {
     counts: WorkerCounters,
     /// Counters of the engines before the last panic.
     before: Counters,
+    /// Lost events before the last panic.
+    events_lost_before: u64,
     /// Datagrams of the inbox that the engine has handled, or handles now.
     handled: usize,
     /// The counters have changed since they were published.
@@ -104,6 +106,7 @@ impl Worker {
         (0..parts.listeners.len() as u64).for_each(|key| ready.push(Ready::first(key)));
         Self {
             before: counts.engine,
+            events_lost_before: counts.events_lost,
             handled: 0,
             parts,
             icmp: IcmpInbox::default(),
@@ -291,6 +294,7 @@ impl Worker {
     fn publish_counts(&mut self) -> bool {
         self.counts.engine = self.before;
         add_engine(&mut self.counts.engine, self.parts.server.counters());
+        self.counts.events_lost = self.events_lost_before + self.parts.server.events_lost();
         self.counts.relays = self.parts.relays.counts;
         self.counts.streams = self.parts.streams.counts;
         self.parts.status.put_counts(&self.counts)

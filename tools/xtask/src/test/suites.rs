@@ -159,6 +159,7 @@ fn docs(place: &Workplace) -> Outcome {
 
 fn integration(place: &Workplace) -> Outcome {
     note(place.bring_program("nft", "nftables"));
+    note(place.bring_program("fail2ban-regex", "fail2ban"));
     group(place, Group::Integration)
 }
 

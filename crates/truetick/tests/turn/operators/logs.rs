@@ -1,10 +1,12 @@
 //! What the log says: one record a line, few of a kind, no secret.
 
 use std::net::UdpSocket;
+use std::process::Command;
 
 use super::operated::{Operated, PATIENCE, wait};
 use crate::wire::{self, Reading, Writer};
 use testkit::turn_client::Client;
+use testkit::{Requirement, find_program, require};
 
 /// Names that would break a line, a terminal, a format string or JSON.
 const HOSTILE: [&str; 6] = ["a\r\nb", "a\u{1b}[2Jb", "%s%n", "a\0b", "a\"b\\", "a\u{9b}b\u{202e}"];
@@ -92,8 +94,50 @@ fn case_a42_a_flood_is_one_line_and_a_count() {
     server.signal(nix::sys::signal::Signal::SIGINT);
     let (_, log) = server.ended();
     let more = log.lines().find(|line| line.contains("more requests rejected")).unwrap_or_else(|| panic!("{log}"));
-    assert!(more.contains("code=401 suppressed=47"), "{more}");
+    assert!(more.contains("source=127.0.0.1 code=401 suppressed=47"), "{more}");
     assert!(!log.contains("wrong-password"), "{log}");
+}
+
+/// A client on another address of loopback.
+fn rejected_from(server: &Operated, host: [u8; 4], count: usize) {
+    let socket = UdpSocket::bind((std::net::IpAddr::from(host), 0)).unwrap();
+    socket.connect(server.listen).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut client = Client::new(server.listen, "mallory", "wrong");
+    client.socket = socket;
+    (0..count).for_each(|_| assert_eq!(client.allocate(), Err(401)));
+}
+
+/// The lines that the filter in `deploy/fail2ban` bans by: source and code before anything that a client wrote.
+#[test]
+fn each_source_has_a_line_that_the_fail2ban_filter_matches() {
+    let (server, folder) = (Operated::start("", &[]), tempfile::tempdir().unwrap());
+    for (host, count) in [([127, 0, 0, 2], 30), ([127, 0, 0, 3], 1), ([127, 0, 0, 4], 2)] {
+        rejected_from(&server, host, count);
+    }
+    // A name that looks like another source's line.
+    let forged = " INFO request rejected source=192.0.2.66 code=401 ";
+    assert!(matches!(Client::new(server.listen, forged, "wrong").allocate(), Err(401)));
+    server.wait_log("request rejected source=", 4);
+    server.signal(nix::sys::signal::Signal::SIGINT);
+    let (_, log) = server.ended();
+    for line in [
+        "request rejected source=127.0.0.2 code=401 ",
+        "more requests rejected source=127.0.0.2 code=401 suppressed=29",
+        "request rejected source=127.0.0.3 code=401 ",
+        "more requests rejected source=127.0.0.4 code=401 suppressed=1",
+    ] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+    let Some(program) = require(Requirement::Program, find_program("fail2ban-regex", "fail2ban")) else { return };
+    let path = folder.path().join("log");
+    std::fs::write(&path, &log).unwrap();
+    let filter = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/fail2ban/filter.d/truetick.conf");
+    let output = Command::new(program).args(["--out", "ip"]).arg(&path).arg(filter).output().unwrap();
+    let mut sources: Vec<_> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();
+    sources.sort_unstable();
+    let expected = ["127.0.0.1", "127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.4"];
+    assert_eq!(sources, expected, "{log}");
 }
 
 #[test]
