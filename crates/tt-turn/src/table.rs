@@ -41,11 +41,8 @@ impl<const N: usize> Key for [u64; N] {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Bucket<K, V> {
-    key: K,
-    value: V,
-}
+/// A key and its value. A tuple of integers that are zero is memory that the allocator gives without touching it.
+type Bucket<K, V> = (K, V);
 
 /// Open addressing with linear probing. A removal moves the following run up, so that a million inserts and removals
 /// at full capacity leave the table as it was.
@@ -63,7 +60,7 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
     pub(crate) fn new(capacity: usize, seed: u64) -> Self {
         let size = (capacity + capacity / 2 + 1).next_power_of_two();
         Self {
-            buckets: vec![Bucket { key: K::EMPTY, value: V::default() }; size].into_boxed_slice(),
+            buckets: vec![(K::EMPTY, V::default()); size].into_boxed_slice(),
             len: 0,
             capacity,
             seed,
@@ -84,7 +81,7 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
         let mask = self.buckets.len() - 1;
         let mut at = self.home(key);
         loop {
-            let found = &self.buckets[at & mask].key;
+            let found = &self.buckets[at & mask].0;
             if found == key {
                 return Ok(at & mask);
             }
@@ -101,10 +98,10 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
         let mask = self.buckets.len() - 1;
         let mut at = self.home(key);
         loop {
-            let bucket = &self.buckets[at & mask];
-            let is_found = bucket.key == *key;
-            if is_found | (bucket.key == K::EMPTY) {
-                return ([other, bucket.value][usize::from(is_found)], is_found);
+            let (held, value) = &self.buckets[at & mask];
+            let is_found = held == key;
+            if is_found | (*held == K::EMPTY) {
+                return ([other, *value][usize::from(is_found)], is_found);
             }
             at += 1;
         }
@@ -118,17 +115,17 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
 
     #[inline]
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
-        self.find(key).ok().map(|at| &self.buckets[at].value)
+        self.find(key).ok().map(|at| &self.buckets[at].1)
     }
 
     /// Sets the value of `key`; returns `false` if the table is full.
     #[must_use]
     pub(crate) fn insert(&mut self, key: K, value: V) -> bool {
         match self.find(&key) {
-            Ok(at) => self.buckets[at].value = value,
+            Ok(at) => self.buckets[at].1 = value,
             Err(_) if self.len == self.capacity => return false,
             Err(at) => {
-                self.buckets[at] = Bucket { key, value };
+                self.buckets[at] = (key, value);
                 self.len += 1;
             }
         }
@@ -137,22 +134,22 @@ impl<K: Key, V: Copy + Default> Table<K, V> {
 
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         let mut hole = self.find(key).ok()?;
-        let value = self.buckets[hole].value;
+        let value = self.buckets[hole].1;
         let mask = self.buckets.len() - 1;
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
             let candidate = self.buckets[at];
-            if candidate.key == K::EMPTY {
+            if candidate.0 == K::EMPTY {
                 break;
             }
-            let from_home = at.wrapping_sub(self.home(&candidate.key)) & mask;
+            let from_home = at.wrapping_sub(self.home(&candidate.0)) & mask;
             if from_home >= at.wrapping_sub(hole) & mask {
                 self.buckets[hole] = candidate;
                 hole = at;
             }
         }
-        self.buckets[hole].key = K::EMPTY;
+        self.buckets[hole].0 = K::EMPTY;
         self.len -= 1;
         Some(value)
     }

@@ -124,7 +124,7 @@ impl Server {
         Ok((peer, ports))
     }
 
-    /// Finds the permission of a channel's peer anew.
+    /// Searches the permission of a channel's peer.
     #[inline(never)]
     fn recall_again(
         &mut self,
