@@ -75,6 +75,12 @@ drop_reasons! {
     UserPackets = "user_packets";
     /// The allocation's bytes per second are used up.
     AllocationBandwidth = "allocation_bandwidth";
+    /// The bytes per second of the source are used up.
+    SourceBandwidth = "source_bandwidth";
+    /// The packets per second of the source are used up.
+    SourcePackets = "source_packets";
+    /// The remaining bytes per second of all users together are for users who send less.
+    TotalShare = "total_share";
     /// The bytes per second of all users together are used up.
     TotalBandwidth = "total_bandwidth";
     /// A packet from a peer that does not fit a Data indication.

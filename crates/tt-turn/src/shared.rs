@@ -9,6 +9,7 @@ pub(crate) mod registry;
 pub(crate) use accounts::Pool;
 pub use accounts::Pools;
 pub use budget::Budget;
+pub(crate) use meter::Meter;
 
 use core::net::{IpAddr, SocketAddr};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +24,7 @@ use crate::relay::RelayId;
 use crate::slab::NO_INDEX;
 use accounts::{Accounts, Share, Shortage};
 use budget::{Budgets, ExcessBudget, source_key};
-use meter::{Meters, empty_at, wire_len};
+use meter::{Meters, wire_len};
 use registry::{Adjusted, Registry, fold};
 
 /// A response of at most so many times its request needs no budget: QUIC's bound for addresses that have not been
@@ -51,9 +52,15 @@ pub struct Quotas {
     pub bytes_per_second_per_user: u64,
     /// Relayed packets per second of all allocations of one user, both directions together; `u64::MAX` is unlimited.
     pub packets_per_second_per_user: u64,
+    /// The same bytes per second of all allocations of one source, the client's address; `u64::MAX` is unlimited.
+    pub bytes_per_second_per_source: u64,
+    /// The same packets per second of one source; `u64::MAX` is unlimited.
+    pub packets_per_second_per_source: u64,
     /// The same bytes per second of one allocation; `u64::MAX` is unlimited.
     pub bytes_per_second_per_allocation: u64,
     /// The same bytes per second of all users together; `u64::MAX` is unlimited.
+    ///
+    /// Users who send more than `100 - user_share_percent` percent of it leave as much of the bucket to others.
     pub bytes_per_second_total: u64,
     /// Bytes by which unauthenticated error responses over UDP exceed three times their requests, to all sources.
     /// Within it sources have no limit.
@@ -77,6 +84,8 @@ impl Default for Quotas {
             user_allocation_rate: Budget { per_second: 50, burst: 200 },
             bytes_per_second_per_user: u64::MAX,
             packets_per_second_per_user: u64::MAX,
+            bytes_per_second_per_source: u64::MAX,
+            packets_per_second_per_source: u64::MAX,
             bytes_per_second_per_allocation: u64::MAX,
             bytes_per_second_total: u64::MAX,
             error_excess: Budget { per_second: 1 << 20, burst: 1 << 20 },
@@ -127,22 +136,6 @@ impl Charge {
 
     const fn parts(self) -> [(Pool, u32); 3] {
         [(Pool::Allocations, self.allocations), (Pool::Ports, self.ports), (Pool::Reservations, self.reservations)]
-    }
-}
-
-/// An allocation's part in the traffic quotas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Meter {
-    /// The user's index in the meters, or [`NO_INDEX`] if nothing limits traffic.
-    user: u32,
-    /// When the allocation's own bucket is full.
-    full_at: Nanos,
-}
-
-impl Meter {
-    /// Returns the meter of a new allocation, whose bucket is empty.
-    pub(crate) const fn new(user: u32, now: Nanos) -> Self {
-        Self { user, full_at: empty_at(now) }
     }
 }
 
@@ -300,9 +293,9 @@ impl Shared {
         self.accounts.place(user)
     }
 
-    /// Returns the meter of a new allocation of an account.
-    pub(crate) fn meter(&self, account: u32, now: Nanos) -> Meter {
-        Meter::new(self.meters.place(account), now)
+    /// Returns the meter of a new allocation of an account, for a client at `source`.
+    pub(crate) fn meter(&self, account: u32, source: IpAddr, now: Nanos) -> Meter {
+        self.meters.meter(account, self.source_key(source), now)
     }
 
     /// Takes a datagram to `to`, with `len` bytes after its UDP header, from the quotas of the meter's allocation, of
@@ -320,7 +313,7 @@ impl Shared {
     ) -> Result<(), DropReason> {
         match meter.user {
             NO_INDEX => Ok(()),
-            user => self.meters.spend(user, &mut meter.full_at, now, wire_len(to.ip(), len)),
+            _ => self.meters.spend(meter, now, wire_len(to.ip(), len)),
         }
     }
 

@@ -108,6 +108,8 @@ fn quotas_of_the_file_are_in_force_and_printed_again() {
         "user_allocations",
         "user_bytes_per_second",
         "user_packets_per_second",
+        "source_bytes_per_second",
+        "source_packets_per_second",
         "allocation_bytes_per_second",
         "bytes_per_second",
         "permissions_per_allocation",

@@ -65,7 +65,7 @@ impl Server {
             user: user.id,
             quota_key: user.quota_key,
             account,
-            meter: self.shared.meter(account, request.now),
+            meter: self.shared.meter(account, canonical(request.from.client).ip(), request.now),
             transaction_id: request.message.transaction_id(),
             token: choice.token(),
             missing: choice.missing,

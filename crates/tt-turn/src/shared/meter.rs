@@ -30,22 +30,52 @@ pub(crate) fn wire_len(to: IpAddr, len: usize) -> usize {
     ip_header_len + UDP_HEADER_LEN + len
 }
 
+/// Buckets of sources. Sources with the same bucket share its rate.
+const SOURCE_BUCKETS: usize = 1 << 14;
+
+/// An allocation's part in the traffic quotas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meter {
+    /// The user's index in the meters, or [`NO_INDEX`] if nothing limits traffic.
+    pub(super) user: u32,
+    /// The bucket of the client's address.
+    source: u32,
+    /// When the allocation's own bucket is full.
+    full_at: Nanos,
+}
+
 /// Buckets of one user. Each contains the time at which it is full again.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct User {
+    bytes: AtomicU64,
+    packets: AtomicU64,
+    /// Bytes, by the rate below which a user takes little of the total.
+    little: AtomicU64,
+}
+
+/// Buckets of one source.
+#[derive(Debug, Default)]
+struct Source {
     bytes: AtomicU64,
     packets: AtomicU64,
 }
 
-/// Buckets of all users and of the process.
+/// Buckets of all users, of all sources and of the process.
 #[derive(Debug)]
 pub(crate) struct Meters {
     users: Box<[User]>,
+    sources: Box<[Source]>,
     total: AtomicU64,
     user_bytes: Rate,
     user_packets: Rate,
+    source_bytes: Rate,
+    source_packets: Rate,
     allocation_bytes: Rate,
     total_bytes: Rate,
+    /// The part of the total that other users leave to a user who sends no more than that.
+    little_bytes: Rate,
+    /// The same part as time of the total's bucket.
+    rest_ns: u64,
 }
 
 impl Meters {
@@ -53,23 +83,34 @@ impl Meters {
     pub(crate) fn new(quotas: &Quotas, users: u32) -> Self {
         let user_bytes = rate(quotas.bytes_per_second_per_user);
         let user_packets = rate(quotas.packets_per_second_per_user);
+        let (source_bytes, source_packets) =
+            (rate(quotas.bytes_per_second_per_source), rate(quotas.packets_per_second_per_source));
         let allocation_bytes = rate(quotas.bytes_per_second_per_allocation);
         let total_bytes = rate(quotas.bytes_per_second_total);
-        let rates = [user_bytes, user_packets, allocation_bytes, total_bytes];
+        let rates = [user_bytes, user_packets, source_bytes, source_packets, allocation_bytes, total_bytes];
         let users = if rates.into_iter().all(Rate::is_unlimited) { 0 } else { users };
+        let limits_sources = !(source_bytes.is_unlimited() && source_packets.is_unlimited());
+        let others_percent = u64::from(100 - quotas.user_share_percent.min(100));
         Self {
-            users: (0..users).map(|_| User { bytes: AtomicU64::new(0), packets: AtomicU64::new(0) }).collect(),
+            users: (0..users).map(|_| User::default()).collect(),
+            sources: (0..if limits_sources { SOURCE_BUCKETS } else { 1 }).map(|_| Source::default()).collect(),
             total: AtomicU64::new(0),
             user_bytes,
             user_packets,
+            source_bytes,
+            source_packets,
             allocation_bytes,
             total_bytes,
+            little_bytes: rate(quotas.bytes_per_second_total / 100 * others_percent),
+            rest_ns: DEPTH_NS / 100 * others_percent,
         }
     }
 
-    /// Returns the place of the buckets of the user with `account`, or [`NO_INDEX`] if there is no limit.
-    pub(crate) fn place(&self, account: u32) -> u32 {
-        if self.users.is_empty() { NO_INDEX } else { account }
+    /// Returns the meter of a new allocation of an account, for a client whose address has the hashed key `source`. The
+    /// allocation's bucket is empty.
+    pub(crate) fn meter(&self, account: u32, source: u64, now: Nanos) -> Meter {
+        let user = if self.users.is_empty() { NO_INDEX } else { account };
+        Meter { user, source: (source % self.sources.len() as u64) as u32, full_at: empty_at(now) }
     }
 
     /// Empties the buckets of a new account.
@@ -77,34 +118,53 @@ impl Meters {
         if let Some(user) = self.users.get(account as usize) {
             user.bytes.store(empty_at(now).0, Ordering::Relaxed);
             user.packets.store(empty_at(now).0, Ordering::Relaxed);
+            user.little.store(empty_at(now).0, Ordering::Relaxed);
         }
     }
 
-    /// Takes one packet of `bytes` from the buckets of its allocation, of the user at `place` and of the process; from
-    /// all or from none.
+    /// Takes one packet of `bytes` from the buckets of its allocation, of its user, of its source and of the process;
+    /// from all or from none.
     ///
     /// # Errors
     /// The quota that is used up.
     #[inline(never)]
-    pub(crate) fn spend(&self, place: u32, allocation: &mut Nanos, now: Nanos, bytes: usize) -> Result<(), DropReason> {
-        let Some(user) = self.users.get(place as usize) else { return Ok(()) };
+    pub(crate) fn spend(&self, meter: &mut Meter, now: Nanos, bytes: usize) -> Result<(), DropReason> {
+        let users = self.users.get(meter.user as usize);
+        let Some((user, source)) = users.zip(self.sources.get(meter.source as usize)) else { return Ok(()) };
         let bytes = bytes as u64;
-        let later =
-            self.allocation_bytes.take_or_owe(allocation.0, now, bytes).ok_or(DropReason::AllocationBandwidth)?;
-        if !self.user_bytes.spend_or_owe(&user.bytes, now, bytes) {
-            return Err(DropReason::UserBandwidth);
+        let later = self.allocation_bytes.take_or_owe(meter.full_at.0, now, bytes);
+        let later = later.ok_or(DropReason::AllocationBandwidth)?;
+        let parts = [
+            (self.user_bytes, &user.bytes, bytes, DropReason::UserBandwidth),
+            (self.user_packets, &user.packets, 1, DropReason::UserPackets),
+            (self.source_bytes, &source.bytes, bytes, DropReason::SourceBandwidth),
+            (self.source_packets, &source.packets, 1, DropReason::SourcePackets),
+        ];
+        let refund =
+            |count: usize| parts[..count].iter().for_each(|(rate, bucket, units, _)| rate.refund(bucket, *units));
+        for (index, (rate, bucket, units, reason)) in parts.iter().enumerate() {
+            if !rate.spend_or_owe(bucket, now, *units) {
+                refund(index);
+                return Err(*reason);
+            }
         }
-        if !self.user_packets.spend_or_owe(&user.packets, now, 1) {
-            self.user_bytes.refund(&user.bytes, bytes);
-            return Err(DropReason::UserPackets);
-        }
-        if !self.total_bytes.spend_or_owe(&self.total, now, bytes) {
-            self.user_packets.refund(&user.packets, 1);
-            self.user_bytes.refund(&user.bytes, bytes);
-            return Err(DropReason::TotalBandwidth);
-        }
-        *allocation = Nanos(later);
+        self.spend_total(user, now, bytes).inspect_err(|_| refund(parts.len()))?;
+        meter.full_at = Nanos(later);
         Ok(())
+    }
+
+    /// Takes `bytes` from the total. Users who send much leave a part of it to those who send little.
+    fn spend_total(&self, user: &User, now: Nanos, bytes: u64) -> Result<(), DropReason> {
+        if self.total_bytes.is_unlimited() {
+            return Ok(());
+        }
+        let sends_little = self.rest_ns == 0 || self.little_bytes.note(&user.little, now, bytes);
+        let rest_ns = if sends_little { 0 } else { self.rest_ns };
+        if self.total_bytes.spend_leaving(&self.total, now, bytes, rest_ns) {
+            return Ok(());
+        }
+        let is_left = self.total_bytes.take(self.total.load(Ordering::Relaxed), now, bytes).is_some();
+        Err(if is_left && !sends_little { DropReason::TotalShare } else { DropReason::TotalBandwidth })
     }
 }
 
@@ -114,13 +174,13 @@ fn rate(per_second: u64) -> Rate {
 }
 
 /// Returns when a bucket that is empty at `now` is full.
-pub(crate) const fn empty_at(now: Nanos) -> Nanos {
+const fn empty_at(now: Nanos) -> Nanos {
     now.saturating_add(Nanos(DEPTH_NS))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Meters, wire_len};
+    use super::{Meter, Meters, wire_len};
     use crate::drop_reason::DropReason;
     use crate::shared::Quotas;
     use crate::slab::NO_INDEX;
@@ -136,15 +196,19 @@ mod tests {
         Meters::new(&Quotas { bytes_per_second_per_user, ..Quotas::default() }, users)
     }
 
-    fn spend(meters: &Meters, place: u32, now: Nanos, bytes: usize) -> bool {
-        meters.spend(place, &mut Nanos(0), now, bytes).is_ok()
+    fn meter(meters: &Meters, account: u32) -> Meter {
+        Meter { full_at: Nanos(0), ..meters.meter(account, 0, Nanos(0)) }
+    }
+
+    fn spend(meters: &Meters, account: u32, now: Nanos, bytes: usize) -> bool {
+        meters.spend(&mut meter(meters, account), now, bytes).is_ok()
     }
 
     #[test]
     fn a_second_at_once_and_then_the_rate() {
         let meters = meters(100_000, 2);
         (0..2).for_each(|account| meters.empty(account, at_ms(0)));
-        let (one, two) = (meters.place(0), meters.place(1));
+        let (one, two) = (0, 1);
         assert!(!spend(&meters, one, at_ms(9), 1_000), "it starts empty");
         let mut carried = 0;
         // After a silence twice the rate for a minute: 1,000 bytes each 5 ms.
@@ -168,13 +232,13 @@ mod tests {
         assert!(!spend(&meters, 0, at_ms(4_999), 1), "four seconds' worth is owed");
         assert!(!spend(&meters, 0, at_ms(5_999), 5_000));
         assert!(spend(&meters, 0, at_ms(6_000), 5_000));
-        assert!(spend(&meters, NO_INDEX, at_ms(0), 65_535), "nobody's");
+        assert!(spend(&meters, 7, at_ms(0), 65_535), "no user's");
     }
 
     #[test]
     fn without_limits_there_are_no_buckets() {
-        assert_eq!(meters(u64::MAX, 70).place(1), NO_INDEX);
-        assert_eq!(meters(1, 70).place(1), 1);
+        assert_eq!(meters(u64::MAX, 70).meter(1, 0, at_ms(0)).user, NO_INDEX);
+        assert_eq!(meters(1, 70).meter(1, 0, at_ms(0)).user, 1);
     }
 
     #[test]
@@ -184,13 +248,17 @@ mod tests {
             packets_per_second_per_user: 10,
             bytes_per_second_per_allocation: 500,
             bytes_per_second_total: 1_500,
+            user_share_percent: 100,
             ..Quotas::default()
         };
         let meters = Meters::new(&quotas, 2);
         (0..2).for_each(|account| meters.empty(account, at_ms(0)));
-        let (one, two, now) = (meters.place(0), meters.place(1), at_ms(1_000));
-        let mut allocations = [Nanos(0); 5];
-        let mut of = |place, allocation: usize, bytes| meters.spend(place, &mut allocations[allocation], now, bytes);
+        let (one, two, now) = (0, 1, at_ms(1_000));
+        let mut allocations = [0, 0, 0, 1, 1].map(|account| meter(&meters, account));
+        let mut of = |account, allocation: usize, bytes| {
+            assert_eq!(allocations[allocation].user, account);
+            meters.spend(&mut allocations[allocation], now, bytes)
+        };
         assert_eq!((of(one, 0, 500), of(one, 0, 1)), (Ok(()), Err(DropReason::AllocationBandwidth)));
         assert_eq!((of(one, 1, 400), of(one, 2, 101)), (Ok(()), Err(DropReason::UserBandwidth)));
         // Two packets have gone: eight more may, and the ninth costs no bytes.
@@ -205,9 +273,56 @@ mod tests {
 
     #[test]
     fn a_quota_of_the_process_alone_needs_no_users() {
-        let meters = Meters::new(&Quotas { bytes_per_second_total: 100, ..Quotas::default() }, 2);
-        let carried = (0..10).filter(|step| spend(&meters, meters.place(step % 2), at_ms(0), 20)).count();
+        let meters =
+            Meters::new(&Quotas { bytes_per_second_total: 100, user_share_percent: 100, ..Quotas::default() }, 2);
+        let carried = (0..10).filter(|step| spend(&meters, step % 2, at_ms(0), 20)).count();
         assert_eq!(carried, 5);
+    }
+
+    /// Users 0 to 4 send ten times the total; user 5 sends a tenth of it, and loses nothing.
+    #[test]
+    fn users_who_send_much_leave_a_part_of_the_total() {
+        const TOTAL: u64 = 1_000_000;
+        for heavy in [1, 5] {
+            let meters = Meters::new(&Quotas { bytes_per_second_total: TOTAL, ..Quotas::default() }, 6);
+            (0..6).for_each(|account| meters.empty(account, at_ms(0)));
+            let (mut carried, mut lost) = (0, 0);
+            for ms in 1..=20_000 {
+                for step in 0..10 {
+                    carried += 1_000 * u64::from(spend(&meters, step % heavy, at_ms(ms), 1_000));
+                }
+                if ms % 10 == 0 {
+                    lost += u64::from(!spend(&meters, 5, at_ms(ms), 1_000));
+                }
+            }
+            assert_eq!(lost, 0, "{heavy}");
+            // The rest is used: 0.9 of the total, and the burst.
+            assert!((18_000_000..=19_100_000).contains(&carried), "{heavy}: {carried}");
+        }
+        let meters = Meters::new(&Quotas { bytes_per_second_total: TOTAL, ..Quotas::default() }, 2);
+        let mut of = meter(&meters, 0);
+        let refused = (0..2_000).find_map(|_| meters.spend(&mut of, at_ms(0), 1_000).err());
+        assert_eq!(refused, Some(DropReason::TotalShare));
+    }
+
+    #[test]
+    fn sources_have_bytes_and_packets() {
+        let quotas = Quotas {
+            bytes_per_second_per_source: 1_000,
+            packets_per_second_per_source: 10,
+            bytes_per_second_per_user: 5_000,
+            ..Quotas::default()
+        };
+        let meters = Meters::new(&quotas, 4);
+        let [mut one, mut same, mut other] =
+            [(0, 7), (1, 7), (2, 8)].map(|(account, source)| meters.meter(account, source, Nanos(0)));
+        let now = at_ms(1_000);
+        assert_eq!(meters.spend(&mut one, now, 900), Ok(()));
+        assert_eq!(meters.spend(&mut same, now, 101), Err(DropReason::SourceBandwidth), "two users of one source");
+        assert!((0..9).all(|_| meters.spend(&mut same, now, 1) == Ok(())));
+        assert_eq!(meters.spend(&mut one, now, 1), Err(DropReason::SourcePackets));
+        assert_eq!(meters.spend(&mut other, now, 1_000), Ok(()));
+        assert_eq!(meters.spend(&mut other, at_ms(1_100), 100), Ok(()));
     }
 
     /// RFC 791 section 3.1, RFC 8200 section 3, RFC 768.

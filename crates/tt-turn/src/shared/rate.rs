@@ -69,6 +69,25 @@ impl Rate {
         self.is_unlimited() || bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
+    /// As [`Rate::spend_or_owe`], but leaves `rest_ns` of an empty bucket's time for others.
+    #[inline]
+    pub(crate) fn spend_leaving(self, bucket: &AtomicU64, now: Nanos, units: u64, rest_ns: u64) -> bool {
+        let most_ns = self.depth_ns.saturating_sub(rest_ns);
+        let take = |full_at| {
+            self.take_or_owe(full_at, now, units).filter(|later| full_at <= now.0 || later - now.0 <= most_ns)
+        };
+        self.is_unlimited() || bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Adds `units` to a bucket in any case, and returns whether it had them. It owes one bucket at most.
+    #[inline]
+    pub(crate) fn note(self, bucket: &AtomicU64, now: Nanos, units: u64) -> bool {
+        let later = |full_at: u64| full_at.max(now.0).saturating_add(self.cost_ns(units));
+        let most = now.0.saturating_add(self.depth_ns.saturating_mul(2));
+        let noted = bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| Some(later(full_at).min(most)));
+        noted.is_ok_and(|full_at| later(full_at) - now.0 <= self.depth_ns)
+    }
+
     /// Undoes [`Rate::spend`] or [`Rate::spend_or_owe`].
     pub(crate) fn refund(self, bucket: &AtomicU64, units: u64) {
         if !self.is_unlimited() {

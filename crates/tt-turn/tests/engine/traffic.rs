@@ -125,7 +125,11 @@ fn case_a76_packets_per_second_are_one_users() {
 fn case_a76_the_total_is_that_of_all_users_and_workers() {
     const BYTES: u64 = 10_000;
     const LEN: u64 = 400;
-    let shared = Arc::new(Shared::new(Quotas { bytes_per_second_total: BYTES, ..world::quotas() }, 64, 3));
+    let shared = Arc::new(Shared::new(
+        Quotas { bytes_per_second_total: BYTES, user_share_percent: 100, ..world::quotas() },
+        64,
+        3,
+    ));
     let (client, peer) = (addr(CLIENT), addr(PEER));
     let mut workers: Vec<_> = [(0, "alice"), (1, "bob")]
         .into_iter()

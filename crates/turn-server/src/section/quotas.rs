@@ -29,6 +29,10 @@ pub struct QuotasSection {
     pub user_bytes_per_second: Option<NonZero<u64>>,
     /// Relayed packets per second of one user, both directions together [default: unlimited].
     pub user_packets_per_second: Option<NonZero<u64>>,
+    /// The same bytes per second of one source, the address of clients [default: unlimited].
+    pub source_bytes_per_second: Option<NonZero<u64>>,
+    /// Relayed packets per second of one source, both directions together [default: unlimited].
+    pub source_packets_per_second: Option<NonZero<u64>>,
     /// The same bytes per second of one allocation [default: unlimited].
     pub allocation_bytes_per_second: Option<NonZero<u64>>,
     /// The same bytes per second of the process [default: unlimited].
@@ -90,6 +94,8 @@ impl QuotasSection {
             user_allocation_rate: self.allocation_rate(default.user_allocation_rate),
             bytes_per_second_per_user: rate(self.user_bytes_per_second),
             packets_per_second_per_user: rate(self.user_packets_per_second),
+            bytes_per_second_per_source: rate(self.source_bytes_per_second),
+            packets_per_second_per_source: rate(self.source_packets_per_second),
             bytes_per_second_per_allocation: rate(self.allocation_bytes_per_second),
             bytes_per_second_total: rate(self.bytes_per_second),
             error_excess: total.map_or(default.error_excess, |per_second| Budget { per_second, burst: per_second }),
@@ -134,6 +140,8 @@ impl QuotasSection {
             user_allocations_burst: rate.map(|budget| budget.burst),
             user_bytes_per_second: limit(quotas.bytes_per_second_per_user),
             user_packets_per_second: limit(quotas.packets_per_second_per_user),
+            source_bytes_per_second: limit(quotas.bytes_per_second_per_source),
+            source_packets_per_second: limit(quotas.packets_per_second_per_source),
             allocation_bytes_per_second: limit(quotas.bytes_per_second_per_allocation),
             bytes_per_second: limit(quotas.bytes_per_second_total),
             permissions_per_allocation: NonZero::new(caps.permissions),

@@ -43,6 +43,8 @@ fn every_quota_is_copied_to_its_own_field() {
         user_allocations_burst: Some(35),
         user_bytes_per_second: NonZero::new(22),
         user_packets_per_second: NonZero::new(30),
+        source_bytes_per_second: NonZero::new(36),
+        source_packets_per_second: NonZero::new(37),
         allocation_bytes_per_second: NonZero::new(31),
         bytes_per_second: NonZero::new(32),
         permissions_per_allocation: NonZero::new(23),
@@ -56,6 +58,7 @@ fn every_quota_is_copied_to_its_own_field() {
     let (quotas, caps) = (section.quotas(), section.caps());
     assert_eq!((quotas.allocations_per_user, quotas.bytes_per_second_per_user), (21, 22));
     assert_eq!(quotas.user_share_percent, 33);
+    assert_eq!((quotas.bytes_per_second_per_source, quotas.packets_per_second_per_source), (36, 37));
     assert_eq!((quotas.user_allocation_rate.per_second, quotas.user_allocation_rate.burst), (34, 35));
     assert_eq!((quotas.packets_per_second_per_user, quotas.bytes_per_second_per_allocation), (30, 31));
     assert_eq!(quotas.bytes_per_second_total, 32);
