@@ -39,8 +39,8 @@ impl Driver {
             socket.set_nonblocking(true)?;
         }
         let mut config = Config::new(REALM);
-        // Private addresses are denied by default; this example relays on the loopback interface.
-        config.peer_policy.allow("127.0.0.0/8".parse::<PeerRange>()?);
+        // Addresses of this host are denied by default; this example relays on the loopback interface.
+        config.peer_policy.open_host("127.0.0.0/8".parse::<PeerRange>()?);
         config.peer_policy.deny_listener(listener.local_addr()?);
         // Random and secret in a real server.
         let mut secrets = Secrets::new([1; 32], [2; 32]);

@@ -235,7 +235,8 @@ fn decide(choices: &mut Choices<'_>, policy: &PeerPolicy, lists: &Lists) {
         let operator = allowed.max(denied).map(|length| (length, allowed > denied));
         match ownership {
             Ownership::LiveRelay => operator.is_none_or(|(_, allows)| allows),
-            Ownership::IdleRelay => operator.is_some_and(|(_, allows)| allows),
+            // A port of this host: `allow_peer` does not open it.
+            Ownership::IdleRelay => false,
             Ownership::Foreign => {
                 let (open, closed) = (published("0.0.0.0/0 2000::/3"), published(&format!("::/0 {DENIED}")));
                 match operator {

@@ -42,7 +42,16 @@ struct Grants {
     expires: Nanos,
     relayed: Vec<SocketAddr>,
     permissions: BTreeMap<IpAddr, Nanos>,
-    channels: BTreeMap<u16, SocketAddr>,
+    /// Peers, and when the binding ends.
+    channels: BTreeMap<u16, (SocketAddr, Nanos)>,
+}
+
+impl Grants {
+    /// A permission for the address, or a channel to the peer (`LapsedPermissions::ChannelRelays`).
+    fn permits(&self, peer: SocketAddr, now: Nanos) -> bool {
+        let is_permitted = self.permissions.get(&peer.ip()).is_some_and(|until| *until > now);
+        is_permitted || self.channels.values().any(|(to, until)| *to == peer && *until > now)
+    }
 }
 
 struct World {
@@ -227,9 +236,7 @@ impl World {
             // The peer is another client's relayed address, or its own: permitted by that one too.
             Output::ToClient { client: FiveTuple { client: addr, .. }, .. } => {
                 let from = &self.grants[&client].relayed;
-                let permits = |grants: &Grants| {
-                    from.iter().any(|own| grants.permissions.get(&own.ip()).is_some_and(|until| *until > self.now))
-                };
+                let permits = |grants: &Grants| from.iter().any(|own| grants.permits(*own, self.now));
                 let end = self.grants.iter().find(|(end, _)| client_addr(**end) == addr);
                 assert!(end.is_some_and(|(_, grants)| permits(grants)), "{addr} has not permitted client {client}");
                 Came::Nothing
@@ -248,8 +255,8 @@ impl World {
 
     /// A peer without a permission must not be reached.
     fn check_permission(&self, client: u8, peer: SocketAddr) {
-        let until = self.grants.get(&client).and_then(|grants| grants.permissions.get(&peer.ip()));
-        assert!(until.is_some_and(|until| *until > self.now), "{peer} without a permission of client {client}");
+        let is_permitted = self.grants.get(&client).is_some_and(|grants| grants.permits(peer, self.now));
+        assert!(is_permitted, "{peer} without a permission of client {client}");
         assert_ne!(peer.ip(), IpAddr::from([10, 0, 0, 1]), "a private peer");
         assert_ne!(peer.port(), 0);
     }
@@ -360,7 +367,8 @@ impl World {
         let datagram = [&number.to_be_bytes()[..], &length.to_be_bytes(), &payload].concat();
         match self.hand_in(client, &datagram) {
             Came::ToPeer(to, carried) => {
-                assert_eq!(Some(&to), self.grants.get(&client).and_then(|grants| grants.channels.get(&number)));
+                let bound = self.grants.get(&client).and_then(|grants| grants.channels.get(&number));
+                assert_eq!(Some(to), bound.map(|(to, _)| *to));
                 assert_eq!(carried, payload[..usize::from(length)]);
             }
             Came::Nothing => {}
@@ -399,7 +407,7 @@ impl World {
             }
             None => {
                 let number = u16::from_be_bytes([bytes[0], bytes[1]]);
-                assert_eq!(self.grants[&client].channels.get(&number), Some(&peer));
+                assert_eq!(self.grants[&client].channels.get(&number).map(|(to, _)| *to), Some(peer));
                 bytes[4..4 + usize::from(u16::from_be_bytes([bytes[2], bytes[3]]))].to_vec()
             }
         };

@@ -180,7 +180,8 @@ impl World {
                 if let (0x009, Some(number), Some(peer)) = (asked.method, asked.get(0x000C), peers.first()) {
                     let number = u16::from_be_bytes([number.value[0], number.value[1]]);
                     assert!((0x4000..=0x7FFF).contains(&number));
-                    grants.channels.insert(number, *peer);
+                    let bound_until = self.now.saturating_add(Nanos::from_secs(600));
+                    grants.channels.insert(number, (*peer, bound_until));
                 }
             }
         }

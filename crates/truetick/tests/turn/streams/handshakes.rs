@@ -55,7 +55,9 @@ fn a_source_with_fewer_handshakes_takes_the_place_of_one_with_more() {
     }
     probe(&server);
     let streams = shown(&server, "streams", |streams| displaced(streams) > before);
-    assert!(before <= 6 && displaced(&streams) <= before + 5, "{streams}");
+    // From eight places of one source to two of each: four to the second, then two each to the third and the fourth. Each
+    // of the five clients had none and took one.
+    assert!(displaced(&streams) <= 4 + 2 + 2 + 5, "{streams}");
     assert_eq!(count(&streams["refused"], "source_half_open"), 0, "{streams}");
     let name = "truetick_turn_connections_handshakes_in_progress";
     assert!((385..400).contains(&metric(&server, name)));
