@@ -14,6 +14,7 @@ pub mod framing;
 pub mod http;
 pub mod inflate;
 mod naive;
+mod peer_ranges;
 pub mod policy;
 mod receiver;
 pub mod recordings;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use tt_turn::policy::{Cidr, CidrError, Ownership, PeerDecision, PeerPolicy, PeerRange, Rule, embedded_ipv4};
 
 use crate::choices::Choices;
+use crate::peer_ranges;
 
 /// IANA's special-purpose registries, multicast, and clouds' metadata, as they are published.
 const DENIED: &str = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 \
@@ -68,6 +69,7 @@ struct Lists {
 /// Makes a policy of `data`, and asks it about addresses of `data`.
 pub fn run(data: &[u8]) {
     texts(data);
+    peer_ranges::run(data);
     let mut choices = Choices(data);
     let (mut policy, mut lists) = (PeerPolicy::new(), Lists::default());
     for _ in 0..choices.byte() % 8 {
