@@ -2,7 +2,7 @@
 
 mod certificates;
 mod counts;
-mod hand_over;
+mod handshake_transfer;
 mod handshakes;
 mod sources;
 

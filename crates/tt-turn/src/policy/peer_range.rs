@@ -115,6 +115,14 @@ impl PeerRange {
         shares_addresses && self.first_port <= other.last_port && other.first_port <= self.last_port
     }
 
+    /// Returns the number of addresses and of ports after the first. Of two rules that contain a peer, the one with the
+    /// smaller size counts.
+    #[must_use]
+    pub fn size(&self) -> (u128, u16) {
+        let (first, last) = self.bits();
+        (last - first, self.last_port - self.first_port)
+    }
+
     /// Returns the bits of the bounds, right-aligned.
     pub(super) fn bits(&self) -> (u128, u128) {
         (bits(self.first), bits(self.last))

@@ -115,7 +115,7 @@ pub(super) struct Block {
 impl Ranges {
     pub(super) fn push(&mut self, range: PeerRange, decision: PeerDecision, precedence: Precedence, rule: RuleIndex) {
         let ((first, last), ports) = (range.bits(), range.ports());
-        let found = Match { rule, decision, size: (last - first, ports.1 - ports.0), precedence };
+        let found = Match { rule, decision, size: range.size(), precedence };
         let is_ipv4 = range.addresses().0.is_ipv4();
         let segments = if is_ipv4 { &mut self.v4 } else { &mut self.v6 };
         cut(segments, first);

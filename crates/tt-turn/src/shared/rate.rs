@@ -65,8 +65,7 @@ impl Rate {
     /// As [`Rate::spend`], but more units than a bucket holds pass if it is full.
     #[inline]
     pub(crate) fn spend_or_owe(self, bucket: &AtomicU64, now: Nanos, units: u64) -> bool {
-        let take = |full_at| self.take_or_owe(full_at, now, units);
-        self.is_unlimited() || bucket.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        self.spend_leaving(bucket, now, units, 0)
     }
 
     /// As [`Rate::spend_or_owe`], but leaves `rest_ns` of an empty bucket's time for others.

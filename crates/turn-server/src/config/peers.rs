@@ -38,7 +38,7 @@ impl TurnConfig {
         let denied = self.deny_peers.iter().map(|range| range.engine());
         let pairs = denied.flat_map(|deny| allowed.iter().map(move |(key, allow)| (*key, *allow, deny)));
         let overlaps = pairs.filter(|(_, allow, deny)| allow.overlaps(deny));
-        let warning = |(key, allow, deny): (&str, PeerRange, PeerRange)| match size(&allow) < size(&deny) {
+        let warning = |(key, allow, deny): (&str, PeerRange, PeerRange)| match allow.size() < deny.size() {
             true => format!("{key} {allow} counts inside of deny_peer {deny}"),
             false => format!("deny_peer {deny} counts inside of {key} {allow}"),
         };
@@ -68,14 +68,4 @@ impl TurnConfig {
         own.filter_map(|(first, last)| PeerRange::new(first, last).ok()).for_each(|range| policy.close_host(range));
         policy
     }
-}
-
-/// Number of addresses and of ports after the first: the smaller range counts.
-fn size(range: &PeerRange) -> (u128, u16) {
-    let bits = |ip| match ip {
-        IpAddr::V4(ip) => u128::from(ip.to_bits()),
-        IpAddr::V6(ip) => ip.to_bits(),
-    };
-    let ((first, last), (low, high)) = (range.addresses(), range.ports());
-    (bits(last) - bits(first), high - low)
 }
