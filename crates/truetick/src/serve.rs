@@ -124,7 +124,10 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let faults = faults::start(Arc::clone(&venues), &sim::Venue::ALL, FAULTS.to_vec(), fault_pace, |_, _, _| {})?;
 
     let running = Running { control, turn, venues, faults, market, demo };
-    stdout::write(&summary::banner(&running, &turn_config, &ice_servers));
+    let banner = summary::banner(&running, &turn_config, &ice_servers);
+    // The passwords of `[turn]` leave memory; only derived keys are kept.
+    drop(turn_config);
+    stdout::write(&banner);
     shutdown.wait().context("serve: cannot wait for signals")?;
     stdout::write(&running.stop());
     Ok(())

@@ -60,17 +60,14 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     if !section.user.is_empty() {
         tracing::warn!("passwords on the command line or in the configuration are for tests only; use --user-file");
     }
-    stdout::write(&banner(&turn, &running, control.as_ref().map(control::Running::listen)));
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), workers = turn.workers, "serving");
-    let signal_loop = SignalLoop {
-        running: &running,
-        args: &args,
-        file: config.path(),
-        config: config.clone(),
-        drain_timeout: turn.drain_timeout,
-    };
-    // Drop the passwords; only derived keys are kept.
+    let banner = banner(&turn, &running, control.as_ref().map(control::Running::listen));
+    let (workers, drain_timeout) = (turn.workers, turn.drain_timeout);
+    // The passwords leave memory before the server says that it serves; only derived keys are kept.
     drop(turn);
+    stdout::write(&banner);
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), workers, "serving");
+    let signal_loop =
+        SignalLoop { running: &running, args: &args, file: config.path(), config: config.clone(), drain_timeout };
     let status = signal_loop.run(&signals);
     // Restore the default handler: the next signal kills the process.
     drop(signals);
