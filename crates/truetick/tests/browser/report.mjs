@@ -82,7 +82,10 @@ async function spread(page) {
   await press(page, "#figure-spread", "Tail");
   const tail = await plotted(page);
   await press(page, "#figure-spread", "All");
-  const box = await page.locator("#figure-spread .u-over").boundingBox();
+  // The mouse reaches only what is in the window; the chart may be below its edge.
+  const chart = page.locator("#figure-spread .u-over");
+  await chart.scrollIntoViewIfNeeded();
+  const box = await chart.boundingBox();
   await page.mouse.move(box.x + box.width * 0.2, box.y + 50);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.5, box.y + 60, { steps: 4 });

@@ -172,7 +172,7 @@ fn check_spread(spread: &Value, classes: &[Value]) {
     let ([low, high], zoomed, tail, dragged) = (range("whole"), range("zoomed"), range("tail"), range("dragged"));
     assert!(low < zoomed[0] && zoomed[1] < high, "{spread}");
     assert!(low < tail[0] && tail[0] < tail[1], "{spread}");
-    assert!(low < dragged[0] && dragged[1] < high, "{spread}");
+    assert!(low < dragged[0] && dragged[1] < high, "{low}..{high}, dragged to {dragged:?}");
     assert_ne!(spread["histogram"], spread["above"], "both views are the same picture");
     for of in rows(&spread["radios"]) {
         let shown = &spread["tables"][text(of)];
