@@ -117,6 +117,24 @@ impl Tally {
         })
     }
 
+    /// Reads what [`to_json`](Self::to_json) returned: no runs, and of a skip what is printed.
+    pub(crate) fn from_json(value: &serde_json::Value) -> Option<Self> {
+        let texts = |key: &str| -> Option<Vec<String>> {
+            value[key].as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+        };
+        let skip = |text: String| {
+            let (name, reason) = text.split_once(": ")?;
+            Some(Skip { name: name.to_owned(), requirement: name.to_owned(), reason: reason.to_owned() })
+        };
+        Some(Self {
+            passed: value["passed"].as_u64()?,
+            failed: value["failed"].as_u64()?,
+            skipped: texts("skipped")?.into_iter().map(skip).collect::<Option<_>>()?,
+            failures: texts("failures")?,
+            runs: Vec::new(),
+        })
+    }
+
     /// Counts the output of libtest; `skips` are the records of `testkit::require` in this run.
     ///
     /// `origin` goes before the names of tests that failed; its first word is their package.

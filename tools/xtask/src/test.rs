@@ -4,6 +4,7 @@
 //! install nothing. Whatever is missing is skipped by name and reason. With `CI` in the environment a skip is a failure
 //! unless tools/xtask/skips.toml lists it.
 
+mod background;
 mod binaries;
 mod budgets;
 mod corpora;
@@ -24,6 +25,7 @@ use anyhow::Context as _;
 
 use crate::in_ci;
 use crate::tally::{Outcome, Tally, TestRun};
+use background::Background;
 use binaries::Binaries;
 pub(crate) use process::Steps;
 use skips::AllowedSkips;
@@ -100,7 +102,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let chosen: Vec<&Suite> = SUITES.iter().filter(|suite| arguments.selects(suite)).collect();
     let started = Instant::now();
     let mut records = Vec::new();
+    let mut background = None;
     for (index, suite) in chosen.iter().enumerate() {
+        if arguments.all {
+            background = Background::start_before(suite.name, &place)?.or(background);
+            if Background::runs(suite.name) {
+                if let Some(background) = background.take() {
+                    println!("[{}/{}] in the background of the suites before:", index + 1, chosen.len());
+                    records.extend(background.finish());
+                }
+                continue;
+            }
+        }
         println!("[{}/{}] {}: {}", index + 1, chosen.len(), suite.name, suite.about);
         records.push(measure(suite, &place, &allowed));
     }
