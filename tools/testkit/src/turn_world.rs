@@ -6,6 +6,7 @@
 
 mod attackers;
 mod clients;
+mod credentials;
 mod deeds;
 mod event;
 mod healing;

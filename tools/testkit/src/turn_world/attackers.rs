@@ -94,8 +94,8 @@ impl World<'_> {
                 )
             }
         };
-        let bytes = ask
-            .write(draw.bytes(), &Proof { user, keys: &self.model.users[user].keys, ..self.clients[victim].proof() });
+        let credential = self.credential(user, 3_600);
+        let bytes = ask.write(draw.bytes(), &Proof { credential: &credential, ..self.clients[victim].proof() });
         if flow.transport == Transport::Udp {
             self.inject(draw, flow, bytes);
         }
@@ -117,7 +117,8 @@ impl World<'_> {
                 3 => {
                     let mut ask = Ask::allocate(true);
                     ask.flaw = Flaw::WrongKey;
-                    ask.write(tid, &Proof::legacy(0, &self.model.users[0].keys, b"obMatJos2AAAAAAAAAAAAAAAAAAAAAAAAAA"))
+                    let nonce = b"obMatJos2AAAAAAAAAAAAAAAAAAAAAAAAAA";
+                    ask.write(tid, &Proof::legacy(&self.model.users[0].credential, nonce))
                 }
                 _ => wire::on_channel(0x4000, &draw.bytes::<32>(), false),
             };

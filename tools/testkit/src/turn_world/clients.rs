@@ -5,20 +5,16 @@ use std::net::SocketAddr;
 
 use tt_model::{FiveTuple, Transport};
 
+use super::credentials::Credential;
 use super::topology::{Place, REALM, Speech, listener};
 use super::wire::{self, Algorithm, Key, Reading, TransactionId, Writer};
 use crate::draw::{Draw, mix};
 
-pub(super) const PASSWORD: &str = "correct horse";
 /// A request is sent so often (RFC 8489 section 6.2.1).
 const SENDS_MAX: u8 = 7;
 /// Rounds of 401 or 438 that a client follows.
 const ROUNDS_MAX: u8 = 3;
 const ASKS_MAX: usize = 16;
-
-pub(super) fn user_name(number: usize) -> Vec<u8> {
-    format!("user{number}").into_bytes()
-}
 
 /// Deliberate defects of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,32 +60,10 @@ pub(super) enum Value {
     Address(SocketAddr),
 }
 
-/// Both keys of a user.
-#[derive(Clone)]
-pub(super) struct Keys {
-    pub(super) md5: Key,
-    pub(super) sha256: Key,
-}
-
-impl Keys {
-    pub(super) fn new(name: &[u8]) -> Self {
-        let of = |algorithm| Key::new(algorithm, name, REALM, PASSWORD);
-        Self { md5: of(Algorithm::Md5), sha256: of(Algorithm::Sha256) }
-    }
-
-    pub(super) fn of(&self, algorithm: Algorithm) -> &Key {
-        match algorithm {
-            Algorithm::Md5 => &self.md5,
-            Algorithm::Sha256 => &self.sha256,
-        }
-    }
-}
-
 /// Credentials of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Proof<'a> {
-    pub(super) user: usize,
-    pub(super) keys: &'a Keys,
+    pub(super) credential: &'a Credential,
     pub(super) speech: Speech,
     /// Empty where there is none yet.
     pub(super) nonce: &'a [u8],
@@ -99,12 +73,17 @@ pub(super) struct Proof<'a> {
 
 impl<'a> Proof<'a> {
     /// As a client of RFC 5389 proves it.
-    pub(super) fn legacy(user: usize, keys: &'a Keys, nonce: &'a [u8]) -> Self {
-        Self { user, keys, speech: Speech::Legacy, nonce, offer: &[] }
+    pub(super) fn legacy(credential: &'a Credential, nonce: &'a [u8]) -> Self {
+        Self { credential, speech: Speech::Legacy, nonce, offer: &[] }
     }
 
     fn is_offered(&self) -> bool {
         !self.offer.is_empty()
+    }
+
+    /// Whether USERHASH is understood.
+    fn hides_name(&self) -> bool {
+        self.speech == Speech::Anonymous && self.is_offered() && wire::features(self.nonce) & wire::ANONYMITY != 0
     }
 
     fn algorithm(&self) -> Option<Algorithm> {
@@ -148,7 +127,7 @@ impl Ask {
 
     /// The bytes for a user.
     pub(super) fn write(&self, tid: TransactionId, proof: &Proof<'_>) -> Vec<u8> {
-        let Proof { user, nonce, .. } = *proof;
+        let Proof { credential, nonce, .. } = *proof;
         let mut writer = Writer::new(self.method, wire::REQUEST, tid);
         for (kind, value) in &self.attributes {
             writer = match value {
@@ -162,14 +141,14 @@ impl Ask {
         if self.method == wire::BINDING || (nonce.is_empty() && self.flaw == Flaw::None) {
             return if self.has_fingerprint { writer.fingerprint().0 } else { writer.0 };
         }
-        let name = if self.flaw == Flaw::UnknownUser { b"stranger".to_vec() } else { user_name(user) };
+        let name = if self.flaw == Flaw::UnknownUser { b"stranger".to_vec() } else { credential.name.clone() };
         let realm = if self.flaw == Flaw::WrongRealm { "example.net" } else { REALM };
         let strange = [nonce, b"x"].concat();
         let nonce = if self.flaw == Flaw::StrangeNonce { &strange } else { nonce };
         if self.flaw != Flaw::NoUsername {
-            writer = match proof.speech {
-                Speech::Anonymous if proof.is_offered() => writer.attr(wire::USERHASH, &wire::user_hash(&name, REALM)),
-                Speech::Legacy | Speech::Modern(_) | Speech::Anonymous => writer.attr(wire::USERNAME, &name),
+            writer = match proof.hides_name() {
+                true => writer.attr(wire::USERHASH, &wire::user_hash(&name, REALM)),
+                false => writer.attr(wire::USERNAME, &name),
             };
         }
         if self.flaw != Flaw::NoRealm {
@@ -196,8 +175,8 @@ impl Ask {
             | Flaw::UnknownAttribute
             | Flaw::StrippedOffer
             | Flaw::Tail => match proof.algorithm() {
-                None => writer.integrity(&proof.keys.md5),
-                Some(algorithm) => writer.integrity_sha256(proof.keys.of(algorithm)),
+                None => writer.integrity(&credential.keys.md5),
+                Some(algorithm) => writer.integrity_sha256(credential.keys.of(algorithm)),
             },
         };
         if self.flaw == Flaw::Tail {
@@ -265,14 +244,16 @@ pub(super) struct Client {
     pub(super) timer: u32,
     /// A stream was cut and must be connected again.
     pub(super) is_cut: bool,
-    keys: Keys,
+    credential: Credential,
+    /// What the application has got meanwhile: for the next request.
+    renewed: Option<Credential>,
     asks: VecDeque<Ask>,
     pending: Option<Pending>,
     tids: Draw,
 }
 
 impl Client {
-    pub(super) fn new(place: Place, addr: SocketAddr, keys: Keys, seed: u64) -> Self {
+    pub(super) fn new(place: Place, addr: SocketAddr, credential: Credential, seed: u64) -> Self {
         Self {
             place,
             addr,
@@ -288,7 +269,8 @@ impl Client {
             appends_left: 0,
             timer: 0,
             is_cut: false,
-            keys,
+            credential,
+            renewed: None,
             asks: VecDeque::new(),
             pending: None,
             tids: Draw::new(mix(seed, 0x7469_6473)),
@@ -305,12 +287,17 @@ impl Client {
     }
 
     pub(super) fn proof(&self) -> Proof<'_> {
-        let Self { place, keys, nonce, offer, .. } = self;
-        Proof { user: place.user, keys, speech: place.speech, nonce, offer }
+        let Self { place, credential, nonce, offer, .. } = self;
+        Proof { credential, speech: place.speech, nonce, offer }
     }
 
     pub(super) fn tid(&mut self) -> TransactionId {
         self.tids.bytes()
+    }
+
+    /// The application has got another credential.
+    pub(super) fn renew(&mut self, credential: Credential) {
+        self.renewed = Some(credential);
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -354,6 +341,9 @@ impl Client {
 
     fn begin(&mut self, ask: Ask, rounds: u8) -> Vec<u8> {
         let tid = self.tid();
+        if let Some(renewed) = self.renewed.take() {
+            self.credential = renewed;
+        }
         let bytes = ask.write(tid, &self.proof());
         self.timer += 1;
         self.pending = Some(Pending { ask, tid, bytes: bytes.clone(), sends: 1, rounds });
@@ -390,7 +380,7 @@ impl Client {
         let code = answer.code()?;
         // RFC 8489 section 9.2.5: an answer that should be signed and is not is as good as lost.
         let is_bare = matches!(code, 400 | 401 | 420 | 438) || answer.method == wire::BINDING;
-        let key = self.proof().algorithm().map_or(&self.keys.md5, |algorithm| self.keys.of(algorithm));
+        let key = self.credential.keys.of(self.proof().algorithm().unwrap_or(Algorithm::Md5));
         if !is_bare && !answer.is_signed_by(key) {
             return None;
         }

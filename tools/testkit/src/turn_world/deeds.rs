@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use tt_model::Nanos;
 
 use super::clients::{Answered, Ask, Client, Flaw, Goal, Step, Value, echo};
+use super::credentials::Credential;
 use super::event::Event;
 use super::host::Host;
 use super::invariants::Failure;
@@ -88,6 +89,10 @@ impl World<'_> {
             Deed::ToggleListener { peer } => return self.toggle_listener(&mut draw, peer),
             Deed::RotateNonceKey => self.rotate_nonce_key(),
             Deed::Icmp => self.icmp(&mut draw),
+            Deed::Renew { client } => {
+                let lasts_s = draw.pick(&[-600, 5, 60, 600, 3_600, 86_400]);
+                self.renew(client, lasts_s);
+            }
         }
         Ok(())
     }
@@ -219,7 +224,23 @@ impl World<'_> {
         }
     }
 
+    /// A credential of a user, which lasts so long if it ends at all.
+    pub(super) fn credential(&self, user: usize, lasts_s: i64) -> Credential {
+        match self.script.topology.rules.is_limited(user) {
+            true => Credential::limited(user, self.model.unix_s(self.now).saturating_add_signed(lasts_s)),
+            false => self.model.users[user].credential.clone(),
+        }
+    }
+
+    pub(super) fn renew(&mut self, client: usize, lasts_s: i64) {
+        let credential = self.credential(self.clients[client].place.user, lasts_s);
+        self.clients[client].renew(credential);
+    }
+
     fn finish(&mut self, client: usize, answered: &Answered) {
+        if answered.code == Some(401) {
+            self.renew(client, 3_600);
+        }
         match self.clients[client].advance(answered) {
             Some(step) => self.take(client, step),
             None => self.ask_next(client),

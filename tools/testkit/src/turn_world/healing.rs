@@ -67,6 +67,7 @@ impl World<'_> {
         for client in 0..self.clients.len() {
             self.clients[client].forget_asks();
             self.clients[client].appends_left = 0;
+            self.renew(client, 30 * 86_400);
             if !self.clients[client].place.is_thief && !super::deeds::is_barred(&self.clients[client].place) {
                 self.clients[client].goal = Goal::Seek { is_permitted: false };
                 self.pursue(client);

@@ -1,23 +1,23 @@
 //! The server's machine: the real engine, its workers, relay sockets and clocks.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tt_meter::Off;
 use tt_model::{ByteRange, FiveTuple, IpFamily, Nanos};
-use tt_turn::config::{Capacity, Config, IcmpIndications, PasswordAlgorithms};
+use tt_turn::config::{Capacity, Config, ExpiryCheck, IcmpIndications, LapsedPermissions, PasswordAlgorithms};
 use tt_turn::credential::Secrets;
 use tt_turn::event::Event;
-use tt_turn::policy::PeerPolicy;
+use tt_turn::policy::{Cidr, PeerPolicy, PeerRange};
 use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId};
 use tt_turn::shared::{Budget, Quotas, Shared};
 use tt_turn::{Counters, DropReason, Output, Server, WorkerId};
 
-use super::clients::{PASSWORD, user_name};
+use super::credentials::{PASSWORD, SECRET, user_name};
 use super::model::RelayPlace;
 use super::planted::Planted;
-use super::topology::{REALM, Topology, WALL_S, listener, relay_ip};
+use super::topology::{PeerRule, PeerRuleKind, REALM, Topology, WALL_S, listener, relay_ip};
 use crate::draw::mix;
 
 /// What the engine did with a datagram, with the bytes kept.
@@ -75,7 +75,13 @@ impl Host {
             config.password_algorithms = PasswordAlgorithms::Md5;
         }
         config.icmp_indications = IcmpIndications::Always;
-        config.peer_policy = policy(&[], &[]);
+        if rules.strict_expiry {
+            config.expiry_check = ExpiryCheck::EveryRequest;
+        }
+        if rules.strict_permissions {
+            config.lapsed_permissions = LapsedPermissions::ChannelStops;
+        }
+        config.peer_policy = policy(&topology.peer_rules, &[]);
         let none = Budget { per_second: 0, burst: 0 };
         let (error_excess, error_excess_per_source) = match rules.error_budget {
             Some((per_second, burst)) => (none, Budget { per_second, burst }),
@@ -201,10 +207,10 @@ impl Host {
         }
     }
 
-    /// These peers are denied too from now on, and these listeners of this host.
-    pub(super) fn replace_policy(&mut self, denied: &[IpAddr], listeners: &[SocketAddr]) {
+    /// These rules count from now on, and these listeners of this host.
+    pub(super) fn replace_policy(&mut self, rules: &[PeerRule], listeners: &[SocketAddr]) {
         for worker in &mut self.workers {
-            worker.replace_policy(policy(denied, listeners));
+            worker.replace_policy(policy(rules, listeners));
         }
     }
 
@@ -341,13 +347,20 @@ fn keep(
     }
 }
 
-fn policy(denied: &[IpAddr], listeners: &[SocketAddr]) -> PeerPolicy {
+fn policy(rules: &[PeerRule], listeners: &[SocketAddr]) -> PeerPolicy {
     let mut policy = PeerPolicy::new();
     policy.deny_listener(listener(true));
     policy.deny_listener(listener(false));
     listeners.iter().for_each(|listener| policy.deny_listener(*listener));
-    for ip in denied {
-        policy.deny(*ip);
+    for rule in rules {
+        let range = PeerRange::from(Cidr::new(rule.ip, rule.prefix_bits as u8).expect("a prefix"));
+        let range = range.with_ports(rule.ports.0, rule.ports.1).expect("ports in order");
+        match rule.kind {
+            PeerRuleKind::Allow => policy.allow(range),
+            PeerRuleKind::Deny => policy.deny(range),
+            PeerRuleKind::CloseHost => policy.close_host(range),
+            PeerRuleKind::OpenHost => policy.open_host(range),
+        }
     }
     policy
 }
@@ -359,8 +372,11 @@ fn secrets(topology: &Topology, (seed, starts): (u64, u64), nonce_start: u64, wo
     if generation > 0 {
         secrets.accept_nonce_key(nonce_key(generation - 1));
     }
-    for user in 0..topology.users {
+    for user in (0..topology.users).filter(|user| !topology.rules.is_limited(*user)) {
         secrets.add_user(&user_name(user), REALM, PASSWORD.as_bytes());
+    }
+    if topology.rules.limited_from < topology.users {
+        secrets.add_auth_secret(SECRET);
     }
     secrets
 }

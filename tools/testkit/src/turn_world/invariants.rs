@@ -176,7 +176,7 @@ fn answer(
     if request.has(wire::FINGERPRINT) != reply.has(wire::FINGERPRINT) {
         return fail(9, "FINGERPRINT, or none, against the request's");
     }
-    let proven = codes.user.filter(|_| code != 438);
+    let proven = codes.user.filter(|_| !matches!(code, 401 | 438));
     if !is_signed(model, proven, &request, &reply) {
         return fail(9, "signed with a wrong key, or not at all");
     }
@@ -201,14 +201,14 @@ fn answer(
 
 /// RFC 8489 section 9.2.4: an answer to somebody known is signed as the request was, to a stranger not at all.
 fn is_signed(model: &Model, proven: Option<Proven>, request: &Reading<'_>, reply: &Reading<'_>) -> bool {
-    let Some(Proven { user, algorithm, is_modern }) = proven else {
+    let Some(Proven { algorithm, is_modern, .. }) = proven else {
         return !reply.has(wire::INTEGRITY) && !reply.has(wire::INTEGRITY_SHA256);
     };
-    let key = model.users[user].keys.of(algorithm);
+    let (has_sha1, has_sha256) = model.signatures(request, reply, algorithm);
     match (is_modern, request.has(wire::INTEGRITY_SHA256)) {
-        (true, true) => reply.has(wire::INTEGRITY_SHA256) && reply.is_signed_by(key),
-        (true, false) => reply.has_sha1_of(key),
-        (false, _) => reply.has_sha1_of(key) && !reply.has(wire::INTEGRITY_SHA256),
+        (true, true) => has_sha256,
+        (true, false) => has_sha1,
+        (false, _) => has_sha1 && !reply.has(wire::INTEGRITY_SHA256),
     }
 }
 

@@ -8,6 +8,7 @@ mod decide;
 mod ledger;
 mod policy;
 mod relaying;
+mod sender;
 mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -15,8 +16,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use tt_model::{FiveTuple, Nanos, Transport};
 
-use super::clients::Keys;
-use super::topology::{REALM, Rules, WALL_S};
+use super::credentials::Credential;
+use super::topology::{PeerRule, REALM, Rules, WALL_S};
 use super::wire::{self, Algorithm, Reading, TransactionId};
 pub(super) use codes::Codes;
 pub(super) use decide::{Wanted, wanted};
@@ -100,6 +101,8 @@ impl Leg {
 pub(super) struct Claim {
     pub(super) serial: u64,
     pub(super) user: usize,
+    /// The user's name in the request that made it.
+    pub(super) name: Vec<u8>,
     pub(super) tid: TransactionId,
     /// The worker that has it.
     pub(super) worker: u16,
@@ -169,9 +172,9 @@ pub(super) struct Waiting {
 
 /// A user.
 pub(super) struct User {
-    pub(super) name: Vec<u8>,
+    /// Of one with a password.
+    pub(super) credential: Credential,
     hash: [u8; 32],
-    pub(super) keys: Keys,
 }
 
 /// The sender of a request, and its authentication.
@@ -257,16 +260,16 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn new(rules: Rules, users: usize, workers: u16) -> Self {
+    pub(super) fn new(rules: Rules, peer_rules: &[PeerRule], users: usize, workers: u16) -> Self {
         let user = |number: usize| {
-            let name = super::clients::user_name(number);
-            User { keys: Keys::new(&name), hash: wire::user_hash(&name, REALM), name }
+            let credential = Credential::lasting(number);
+            User { hash: wire::user_hash(&credential.name, REALM), credential }
         };
         let workers = usize::from(workers);
         Self {
             rules,
             users: (0..users).map(user).collect(),
-            policy: Policy::new(),
+            policy: Policy::new(peer_rules),
             claims: BTreeMap::new(),
             by_relay: BTreeMap::new(),
             relayed: BTreeMap::new(),
@@ -297,7 +300,7 @@ impl Model {
     /// The server died and came back: nothing is left but its nonces, where it keeps its key.
     pub(super) fn restart(&mut self) {
         let users = std::mem::take(&mut self.users);
-        let fresh = Self::new(self.rules, 0, self.pools.len() as u16);
+        let fresh = Self::new(self.rules, self.policy.configured(), 0, self.pools.len() as u16);
         let before = std::mem::replace(self, fresh);
         self.held_by_user = vec![0; users.len()];
         self.guesses = vec![Bucket::default(); users.len()];
@@ -313,6 +316,11 @@ impl Model {
 
     fn wall_ns(&self, now: Nanos) -> i64 {
         (WALL_S * Nanos::PER_SECOND + now.0) as i64 + self.wall_jump_ns
+    }
+
+    /// The wall clock, in seconds of Unix time.
+    pub(super) fn unix_s(&self, now: Nanos) -> u64 {
+        self.wall_ns(now) as u64 / Nanos::PER_SECOND
     }
 
     /// A nonce that was given to a client.
@@ -397,17 +405,18 @@ impl Model {
         let algorithm = match chosen {
             _ if !is_modern => Algorithm::Md5,
             // A nonce without the feature offers no algorithms.
-            chosen if !offers_algorithms(nonce) => chosen.unwrap_or(Algorithm::Md5),
+            chosen if wire::features(nonce) & wire::ALGORITHMS == 0 => chosen.unwrap_or(Algorithm::Md5),
             Some(chosen) if self.rules.offers_sha256 && list == Some(OFFER) => chosen,
             Some(_) | None => return Codes::one(400),
         };
-        let user = self.users.iter().position(|user| match name {
-            Some(name) => user.name == name,
-            None => hash == Some(&user.hash),
-        });
-        let is_signed = |user: &usize| message.is_signed_by(self.users[*user].keys.of(algorithm));
-        let Some(user) = user.filter(|user| realm == REALM.as_bytes() && is_signed(user)) else {
+        let sender = self.sender(message).filter(|sender| realm == REALM.as_bytes() && sender.has_signed(algorithm));
+        let Some((user, is_valid)) = sender.map(|sender| (sender.user, self.is_valid(now, flow, &sender))) else {
             return Codes::one(401);
+        };
+        let expired = match is_valid {
+            Alive::No => return Codes::one(401),
+            Alive::Maybe => Codes::one(401),
+            Alive::Yes => Codes::default(),
         };
         let proven = Some(Proven { user, algorithm, is_modern });
         let decided = || match unknown_required(message) {
@@ -415,19 +424,11 @@ impl Model {
             false => self.decide(now, worker, flow, user, message),
         };
         match self.nonce(now, flow.client, nonce) {
-            Alive::No => Codes::one(438),
-            Alive::Maybe => Codes { user: proven, or_silence: true, ..decided().and(438) },
-            Alive::Yes => Codes { user: proven, ..decided() },
+            Alive::No => Codes::one(438).and_all(&expired),
+            Alive::Maybe => Codes { user: proven, or_silence: true, ..decided().and(438).and_all(&expired) },
+            Alive::Yes => Codes { user: proven, ..decided().and_all(&expired) },
         }
     }
-}
-
-/// RFC 8489 section 9.2: the nonce cookie, and the first bit of the security features behind it.
-fn offers_algorithms(nonce: &[u8]) -> bool {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let features = nonce.strip_prefix(b"obMatJos2").filter(|rest| rest.len() >= 4).and_then(<[u8]>::first);
-    let value = features.and_then(|digit| DIGITS.iter().position(|known| known == digit));
-    value.is_some_and(|value| value >= 32)
 }
 
 /// RFC 8489 section 6.3.1: attributes below 0x8000 that the server does not know.

@@ -29,7 +29,7 @@ impl World<'_> {
         self.pass()?;
         let ip = self.script.topology.peers[peer].ip();
         self.model.deny(self.now, ip);
-        self.host.replace_policy(self.model.also_denied(), self.model.listeners());
+        self.host.replace_policy(self.model.peer_rules(), self.model.listeners());
         (0..self.script.topology.workers).try_for_each(|worker| self.settle(worker))
     }
 
@@ -47,7 +47,7 @@ impl World<'_> {
             len => bound[draw.below(len as u64) as usize].0,
         };
         self.model.toggle_listener(peer);
-        self.host.replace_policy(self.model.also_denied(), self.model.listeners());
+        self.host.replace_policy(self.model.peer_rules(), self.model.listeners());
         (0..self.script.topology.workers).try_for_each(|worker| self.settle(worker))?;
         for (_, relayed) in bound.into_iter().filter(|(bound, _)| *bound == peer).take(8) {
             self.send_to_relay(peer, relayed, b"does not know of the listener".to_vec());

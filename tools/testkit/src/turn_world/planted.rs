@@ -2,7 +2,8 @@
 
 use tt_model::FiveTuple;
 
-use super::clients::{Ask, Keys, Proof, user_name};
+use super::clients::{Ask, Proof};
+use super::credentials::Credential;
 use super::host::Done;
 use super::wire::{self, Reading};
 
@@ -51,11 +52,11 @@ impl Planted {
 pub(super) fn forge(flow: &FiveTuple, bytes: &[u8], mut ask: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     let request =
         Reading::of(bytes).filter(|request| request.method == wire::ALLOCATE && !request.has(wire::INTEGRITY))?;
-    let keys = Keys::new(&user_name(0));
+    let credential = Credential::lasting(0);
     let allocate = Ask::allocate(flow.client.is_ipv4());
-    let refusal = ask(&allocate.write(request.tid, &Proof::legacy(0, &keys, &[])))?;
+    let refusal = ask(&allocate.write(request.tid, &Proof::legacy(&credential, &[])))?;
     let nonce = Reading::of(&refusal)?.get(wire::NONCE)?.to_vec();
-    Some(allocate.write(request.tid, &Proof::legacy(0, &keys, &nonce)))
+    Some(allocate.write(request.tid, &Proof::legacy(&credential, &nonce)))
 }
 
 /// What a server with the fault does in place of `done`; `count` goes up with each datagram.

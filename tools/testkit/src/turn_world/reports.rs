@@ -3,7 +3,6 @@
 use tt_model::Nanos;
 use tt_turn::event::Event;
 
-use super::clients::user_name;
 use super::host::Done;
 use super::invariants::Failure;
 use super::model::{Alive, Expected, Flow};
@@ -52,7 +51,7 @@ impl World<'_> {
             return fail(now, format!("{event:?} of what lives"));
         };
         let is_right = ended.relayed == *relayed
-            && user.as_bytes() == user_name(ended.user)
+            && user.as_bytes() == ended.name
             && ended.to_peers.allow(*bytes_to_peers)
             && ended.to_client.allow(*bytes_to_client);
         if is_right { Ok(()) } else { fail(now, format!("{event:?} is not {ended:?}")) }

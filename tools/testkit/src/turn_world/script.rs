@@ -4,7 +4,7 @@ use std::fmt;
 
 use tt_model::Nanos;
 
-use super::topology::{Size, Topology};
+use super::topology::{CALLS_S, Size, Topology};
 use crate::draw::{Draw, mix};
 
 /// One deed at one time. `draw` decides its particulars, so that they stay when other actions are struck out.
@@ -71,6 +71,10 @@ pub(super) enum Deed {
     RotateNonceKey,
     /// An ICMP error about something that a relay may have sent.
     Icmp,
+    /// The client's application gets it another credential, which ends sooner or later.
+    Renew {
+        client: usize,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +183,8 @@ fn clients(draw: &mut Draw, topology: &Topology, actions: &mut Vec<Action>) {
         }
         for _ in 0..draw.between(3, deeds_max) {
             let when = at(draw, start_ms, end_ms);
-            let deed = match draw.weighted(&[45, 12, 12, 10, 8, 3, 3, 2]) {
+            let renews = u64::from(topology.rules.is_limited(topology.clients[client].user)) * 4;
+            let deed = match draw.weighted(&[45, 12, 12, 10, 8, 3, 3, 2, renews]) {
                 0 => Deed::Say { client },
                 1 => Deed::Ask { client, request: Request::Permit },
                 2 => Deed::Ask { client, request: Request::Bind },
@@ -187,10 +192,26 @@ fn clients(draw: &mut Draw, topology: &Topology, actions: &mut Vec<Action>) {
                 4 => Deed::Ask { client, request: Request::Allocate },
                 5 => Deed::Ask { client, request: Request::Binding },
                 6 => Deed::Ask { client, request: Request::Close },
+                8 => Deed::Renew { client },
                 _ if topology.features.rebind => Deed::Rebind { client },
                 _ => Deed::Say { client },
             };
             put(draw, when, deed);
+        }
+        if topology.duration_s == CALLS_S && topology.clients.len() <= 12 && draw.chance(1, 2) {
+            keep(draw, client, (start_ms, end_ms), actions);
+        }
+    }
+}
+
+/// A call that goes on for all of the time.
+fn keep(draw: &mut Draw, client: usize, (start_ms, end_ms): (u64, u64), actions: &mut Vec<Action>) {
+    for (request, each_s) in [(Some(Request::Refresh), 450), (Some(Request::Permit), 250), (None, 150)] {
+        let deed = request.map_or(Deed::Say { client }, |request| Deed::Ask { client, request });
+        let mut next_ms = start_ms;
+        while next_ms < end_ms {
+            actions.push(Action { at: at(draw, next_ms, next_ms), deed, draw: draw.next() });
+            next_ms += draw.between(each_s * 900, each_s * 1_100);
         }
     }
 }

@@ -8,6 +8,8 @@ use super::wire::Algorithm;
 use crate::draw::Draw;
 
 pub(super) const REALM: &str = "example.org";
+/// The longest world: calls go on long after credentials of an hour have ended.
+pub(super) const CALLS_S: u64 = 10_800;
 /// Unix time at which every world begins.
 pub(super) const WALL_S: u64 = 1_800_000_000;
 
@@ -54,6 +56,8 @@ pub(super) struct Features {
     pub(super) pairs: bool,
     pub(super) small_tables: bool,
     pub(super) small_quotas: bool,
+    pub(super) limited_names: bool,
+    pub(super) peer_rules: bool,
 }
 
 impl Features {
@@ -91,6 +95,8 @@ impl Features {
             pairs: on(),
             small_tables: on() && on(),
             small_quotas: on() && on(),
+            limited_names: on(),
+            peer_rules: on(),
         }
     }
 }
@@ -117,6 +123,76 @@ pub(super) struct Rules {
     pub(super) offers_sha256: bool,
     /// A restarted server keeps its nonce key.
     pub(super) keeps_nonce_key: bool,
+    /// Users from this number on have no password, but names that end.
+    pub(super) limited_from: usize,
+    /// A name that has ended ends its allocations.
+    pub(super) strict_expiry: bool,
+    /// A channel relays nothing without a permission.
+    pub(super) strict_permissions: bool,
+}
+
+impl Rules {
+    pub(super) fn is_limited(&self, user: usize) -> bool {
+        user >= self.limited_from
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PeerRuleKind {
+    Allow,
+    Deny,
+    /// The addresses are the host's own.
+    CloseHost,
+    /// Of the host's own, these may be reached.
+    OpenHost,
+}
+
+/// A rule of the operator about peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PeerRule {
+    pub(super) kind: PeerRuleKind,
+    pub(super) ip: IpAddr,
+    pub(super) prefix_bits: u32,
+    pub(super) ports: (u16, u16),
+}
+
+impl PeerRule {
+    /// Every port of an address is denied.
+    pub(super) fn deny(ip: IpAddr) -> Self {
+        let prefix_bits = if ip.is_ipv4() { 32 } else { 128 };
+        Self { kind: PeerRuleKind::Deny, ip, prefix_bits, ports: (0, u16::MAX) }
+    }
+
+    /// About peers of the world, but for the echoing one, and about our own address.
+    fn drawn(draw: &mut Draw) -> Self {
+        const NETWORKS: [(&str, [u32; 4]); 4] = [
+            ("8.8.0.0", [24, 30, 31, 32]),
+            ("10.1.0.0", [16, 24, 31, 32]),
+            ("2600::", [112, 126, 127, 128]),
+            ("fd00::", [8, 64, 127, 128]),
+        ];
+        const PORTS: [(u16, u16); 6] =
+            [(0, u16::MAX), (0, u16::MAX), (9_001, 9_001), (9_000, 9_002), (9_002, u16::MAX), (1, 9_001)];
+        let first = |bits: u128, number: u64, rest: u32| (bits + u128::from(number)) >> rest << rest;
+        let (network, lengths) = draw.pick(&NETWORKS);
+        let (prefix_bits, number) = (draw.pick(&lengths), draw.below(4));
+        let ip = match network.parse().expect("an address") {
+            IpAddr::V4(ip) => Ipv4Addr::from_bits(first(ip.to_bits().into(), number, 32 - prefix_bits) as u32).into(),
+            IpAddr::V6(ip) => Ipv6Addr::from_bits(first(ip.to_bits(), number, 128 - prefix_bits)).into(),
+        };
+        let (prefix_bits, ip, ports) = match draw.below(8) {
+            0 => (32, relay_ip(true), draw.pick(&[(9, 9), (10_000, 10_003)])),
+            _ => (prefix_bits, ip, draw.pick(&PORTS)),
+        };
+        let kind = match draw.below(8) {
+            0 | 1 => PeerRuleKind::OpenHost,
+            2 | 3 => PeerRuleKind::Deny,
+            // All its ports are the host's.
+            4 => return Self { kind: PeerRuleKind::CloseHost, ip, prefix_bits, ports: (0, u16::MAX) },
+            _ => PeerRuleKind::Allow,
+        };
+        Self { kind, ip, prefix_bits, ports }
+    }
 }
 
 /// How a client proves who it is.
@@ -140,6 +216,8 @@ pub(super) struct Place {
     pub(super) speech: Speech,
     /// Has valid credentials and no good intentions: nothing is promised to it.
     pub(super) is_thief: bool,
+    /// How long its first credential lasts, if it is one that ends.
+    pub(super) credential_s: u64,
 }
 
 /// The whole of it.
@@ -154,6 +232,8 @@ pub(super) struct Topology {
     pub(super) clients: Vec<Place>,
     /// Where peers listen.
     pub(super) peers: Vec<SocketAddr>,
+    /// Rules about peers that are configured.
+    pub(super) peer_rules: Vec<PeerRule>,
     pub(super) duration_s: u64,
 }
 
@@ -189,13 +269,16 @@ impl Topology {
                     21..=200 => draw.between(20, 60),
                     _ => draw.between(1, 20),
                 };
-                (features, clients, draw.pick(&[20, 120, 700, 1_500, 4_000]))
+                (features, clients, draw.pick(&[20, 120, 700, 1_500, 4_000, CALLS_S]))
             }
             Size::Calm { clients, duration_s } => (Features::default(), u64::from(clients), duration_s),
         };
         let users = draw.between(1, 8) as usize;
         let workers = draw.between(1, 8) as u16;
-        let rules = rules(draw, &features, clients as u32, workers);
+        let rules = Rules {
+            limited_from: limited_from(draw, &features, users),
+            ..rules(draw, &features, clients as u32, workers)
+        };
         let relays = if features.squeeze && draw.chance(1, 2) {
             draw.between(1, (clients * 2 / u64::from(workers)).max(2)) as u32
         } else {
@@ -215,8 +298,26 @@ impl Topology {
                 peers.extend((0..draw.between(1, 3)).map(|port| SocketAddr::new(ip, 9_000 + port as u16)));
             }
         }
+        let mut peer_rules = Vec::new();
+        if features.peer_rules {
+            // Peers that are denied without a rule.
+            let more = ["10.1.0.0:9001", "10.1.0.1:9002", "[fd00::1]:9001"];
+            peers.extend(more.map(|peer| peer.parse::<SocketAddr>().expect("an address")));
+            peer_rules.extend((0..draw.between(1, 6)).map(|_| PeerRule::drawn(draw)));
+        }
         let relays_v6 = if features.ipv6 { relays } else { 0 };
-        Self { features, rules, workers, relays_v4: relays, relays_v6, users, clients: places, peers, duration_s }
+        Self {
+            features,
+            rules,
+            workers,
+            relays_v4: relays,
+            relays_v6,
+            users,
+            clients: places,
+            peers,
+            peer_rules,
+            duration_s,
+        }
     }
 }
 
@@ -251,7 +352,15 @@ fn rules(draw: &mut Draw, features: &Features, clients: u32, workers: u16) -> Ru
         rest_s: draw.pick(&[0, 1, 10]),
         offers_sha256: draw.chance(3, 4),
         keeps_nonce_key: draw.chance(1, 2),
+        limited_from: usize::MAX,
+        strict_expiry: draw.chance(1, 4),
+        strict_permissions: draw.chance(1, 4),
     }
+}
+
+/// The first user whose names end; the first of all has a password.
+fn limited_from(draw: &mut Draw, features: &Features, users: usize) -> usize {
+    if features.limited_names && users > 1 { draw.between(1, users as u64 - 1) as usize } else { usize::MAX }
 }
 
 fn place(draw: &mut Draw, features: &Features, users: usize, nats: u64) -> Place {
@@ -263,7 +372,8 @@ fn place(draw: &mut Draw, features: &Features, users: usize, nats: u64) -> Place
         // A client behind 6to4, which is never served.
         Ipv6Addr::new(0x2002, 1, 0, 0, 0, 0, 0, nat as u16).into()
     } else {
-        Ipv6Addr::new(0x2001, 0xDB8, 0, nat as u16, 0, 0, 0, 1).into()
+        // Two neighbours have one network.
+        Ipv6Addr::new(0x2001, 0xDB8, 0, nat as u16 / 2, 0, 0, 0, 1 + nat as u16 % 2).into()
     };
     let transport = match draw.below(8) {
         0 if features.streams => Transport::Tls,
@@ -282,5 +392,6 @@ fn place(draw: &mut Draw, features: &Features, users: usize, nats: u64) -> Place
         user: draw.below(users as u64) as usize,
         speech,
         is_thief: features.thief && draw.chance(1, 8),
+        credential_s: draw.pick(&[5, 60, 600, 3_600, 86_400]),
     }
 }

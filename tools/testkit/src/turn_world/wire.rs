@@ -165,6 +165,18 @@ impl Key {
     }
 }
 
+/// The offer of algorithms, of [`features`].
+pub(super) const ALGORITHMS: u8 = 32;
+/// USERHASH is understood, of [`features`].
+pub(super) const ANONYMITY: u8 = 16;
+
+/// RFC 8489 section 9.2: the first six security features behind the nonce cookie.
+pub(super) fn features(nonce: &[u8]) -> u8 {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let features = nonce.strip_prefix(b"obMatJos2").filter(|rest| rest.len() >= 4).and_then(<[u8]>::first);
+    features.and_then(|digit| DIGITS.iter().position(|known| known == digit)).unwrap_or(0) as u8
+}
+
 /// USERHASH of a name (RFC 8489 section 14.4).
 pub(super) fn user_hash(name: &[u8], realm: &str) -> [u8; 32] {
     Sha256::digest([name, b":", realm.as_bytes()].concat()).into()

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use tt_model::{FiveTuple, Nanos};
 
 use super::clients::Client;
+use super::credentials::Credential;
 use super::event::{Entry, Event};
 use super::healing::LIVENESS;
 use super::host::{Done, Host};
@@ -15,6 +16,7 @@ use super::link::Weather;
 use super::model::{Codes, Expected, Flow, Model, RelayPlace};
 use super::planted::Planted;
 use super::script::Script;
+use super::topology::WALL_S;
 use super::wire::{self, Reading};
 use crate::draw::{Draw, mix};
 use crate::trace::Trace;
@@ -111,7 +113,7 @@ pub(super) struct World<'s> {
 impl<'s> World<'s> {
     fn new(script: &'s Script, planted: Option<Planted>, telling: Telling) -> Self {
         let (seed, topology) = (script.seed, &script.topology);
-        let model = Model::new(topology.rules, topology.users, topology.workers);
+        let model = Model::new(topology.rules, &topology.peer_rules, topology.users, topology.workers);
         let mut host = Host::start(topology, seed, 0, Nanos(0), 0);
         host.planted = planted;
         let mut clients = Vec::with_capacity(topology.clients.len());
@@ -119,8 +121,11 @@ impl<'s> World<'s> {
         for (number, place) in topology.clients.iter().enumerate() {
             let addr = SocketAddr::new(place.ip, 20_000 + number as u16);
             mappings.insert(addr, number);
-            let keys = model.users[place.user].keys.clone();
-            clients.push(Client::new(*place, addr, keys, mix(seed, number as u64)));
+            let credential = match topology.rules.is_limited(place.user) {
+                true => Credential::limited(place.user, WALL_S + place.credential_s),
+                false => Credential::lasting(place.user),
+            };
+            clients.push(Client::new(*place, addr, credential, mix(seed, number as u64)));
         }
         let links = (0..clients.len()).map(|number| Draw::new(mix(seed ^ 0x6C69_6E6B, number as u64))).collect();
         let mut world = Self {

@@ -141,7 +141,7 @@ impl Model {
             match peer {
                 None => faults = faults.and(400),
                 Some(peer) if family(now, claim, peer) == Alive::No => faults = faults.and(443),
-                Some(peer) if !self.may_permit(peer.ip()) => faults = faults.and(403),
+                Some(peer) if !self.policy.may_permit(peer.ip()) => faults = faults.and(403),
                 Some(peer) => ips.push(peer.ip()),
             }
         }
@@ -174,11 +174,11 @@ impl Model {
         if family(now, claim, peer) == Alive::No {
             return codes.and(443);
         }
-        let own_relay = if self.policy.is_own(peer.ip()) { self.may_reach(now, peer) } else { Alive::Yes };
-        if self.policy.denies_port(peer) || !self.may_permit(peer.ip()) || own_relay == Alive::No {
+        let reached = self.may_reach(now, peer);
+        if reached == Alive::No {
             return codes.and(403);
         }
-        if own_relay == Alive::Maybe {
+        if reached == Alive::Maybe {
             codes = codes.and(403);
         }
         codes.and_all(&self.room(now, claim, &[peer.ip()], Some(number)))
@@ -202,10 +202,6 @@ impl Model {
         fits.more(&known, channels, self.rules.channels_per_allocation)
             .more(&known, self.channels[worker], self.rules.channels)
             .codes()
-    }
-
-    fn may_permit(&self, ip: IpAddr) -> bool {
-        self.policy.is_own(ip) || !self.policy.denies(ip)
     }
 
     /// RFC 8656 section 7.2: at least the default, at most the maximum.

@@ -9,6 +9,7 @@ use super::{
     Alive, Bucket, Bytes, CHANNEL_LIFETIME, Claim, Ended, Flow, LATE, Leg, Model, PERMISSION_LIFETIME, RelayPlace,
     Reservation, Waiting, alive, place,
 };
+use crate::turn_world::topology::PeerRule;
 use crate::turn_world::wire::{self, Reading};
 
 /// The end of a permission or a channel, or the moment at which it must be gone.
@@ -146,9 +147,11 @@ impl Model {
         self.serial += 1;
         let worker = grant.relays[0].0.0;
         let token = grant.reserved.map(|(_, _, token)| token);
+        let name = self.sender(request).map(|sender| sender.name.to_vec()).unwrap_or_default();
         let mut claim = Claim {
             serial: self.serial,
             user,
+            name,
             tid: request.tid,
             worker,
             legs: [None, None],
@@ -212,9 +215,9 @@ impl Model {
             self.channels[worker].live -= u32::from(now < *expires);
         }
         if is_last {
-            let Claim { worker: of, relayed, to_peers, to_client, .. } = *claim;
-            self.ended.push(Ended { flow: *flow, worker: of, user, relayed, to_peers, to_client });
-            self.claims.remove(flow);
+            if let Some(Claim { worker, name, relayed, to_peers, to_client, .. }) = self.claims.remove(flow) {
+                self.ended.push(Ended { flow: *flow, worker, name, relayed, to_peers, to_client });
+            }
             self.held_by_user[user] -= 1;
             self.held_by_worker[worker] -= 1;
         }
@@ -260,15 +263,18 @@ impl Model {
         self.ends.push(Reverse(End { at: expires, expires, flow: *flow, serial: claim.serial, what }));
     }
 
-    /// The operator denies a peer: its permissions are gone.
+    /// The operator denies a peer: what permissions are denied now are gone.
     pub(in super::super) fn deny(&mut self, now: Nanos, ip: IpAddr) {
-        self.policy.also.push(ip);
+        self.policy.rules.push(PeerRule::deny(ip));
         for claim in self.claims.values_mut() {
             let held = &mut self.permissions[usize::from(claim.worker)];
-            let gone = claim.legs.iter_mut().flatten().filter_map(|leg| leg.permissions.remove(&ip));
-            for expires in gone {
-                held.held -= 1;
-                held.live -= u32::from(now < expires);
+            for leg in claim.legs.iter_mut().flatten() {
+                leg.permissions.retain(|ip, expires| {
+                    let stays = self.policy.may_permit(*ip);
+                    held.held -= u32::from(!stays);
+                    held.live -= u32::from(!stays && now < *expires);
+                    stays
+                });
             }
         }
     }
@@ -296,9 +302,9 @@ impl Model {
         live.map(|((peer, _), relayed)| (*peer, relayed)).collect()
     }
 
-    /// Peers that the operator denies in addition to the built-in list.
-    pub(in super::super) fn also_denied(&self) -> &[IpAddr] {
-        &self.policy.also
+    /// The operator's rules.
+    pub(in super::super) fn peer_rules(&self) -> &[PeerRule] {
+        &self.policy.rules
     }
 
     /// The server says that a relay is free: false where its allocation should live on.

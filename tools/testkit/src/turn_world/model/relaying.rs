@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use tt_model::Nanos;
 use tt_turn::relay::IcmpError;
 
+use super::policy::Ownership;
 use super::{Alive, Expected, Flow, Leg, Model, RelayPlace, alive, unknown_required};
 use crate::turn_world::wire::{self, Reading};
 
@@ -21,7 +22,7 @@ impl Model {
         to_peer(sure, leg, peer, payload)
     }
 
-    /// RFC 8656 section 12.6; without a permission too, the default of `LapsedPermissions`.
+    /// RFC 8656 section 12.6; without a permission too, unless the operator wants one.
     pub(super) fn channel_data<'a>(&self, now: Nanos, flow: &Flow, bytes: &'a [u8]) -> Expected<'a> {
         let (Some(claim), Some((number, payload))) = (self.claims.get(flow), wire::channel_payload(bytes)) else {
             return Expected::Silence;
@@ -30,7 +31,8 @@ impl Model {
         let Some((peer, expires, leg)) = bound.and_then(|(peer, end)| Some((peer, end, claim.leg_of(peer)?))) else {
             return Expected::Silence;
         };
-        let sure = alive(leg.expires, now).min(alive(expires, now)).min(self.may_reach(now, peer));
+        let permitted = if self.rules.strict_permissions { leg.permission(peer.ip(), now) } else { Alive::Yes };
+        let sure = alive(leg.expires, now).min(alive(expires, now)).min(permitted).min(self.may_reach(now, peer));
         to_peer(sure, leg, peer, payload)
     }
 
@@ -46,8 +48,9 @@ impl Model {
             return Expected::Silence;
         };
         let channels = leg.channels_of(peer).map(|(number, expires)| (number, alive(expires, now)));
-        // A channel relays without a permission (the default of `LapsedPermissions`).
+        // A channel relays without a permission, unless the operator wants one.
         let bound = leg.channels_of(peer).map(|(_, expires)| alive(expires, now)).max().unwrap_or(Alive::No);
+        let bound = if self.rules.strict_permissions { Alive::No } else { bound };
         let permitted = leg.permission(peer.ip(), now).max(bound);
         let sure = alive(leg.expires, now).min(permitted).min(self.may_reach(now, peer));
         match sure {
@@ -82,12 +85,20 @@ impl Model {
 
     /// Whether packets may be exchanged with the peer: by the policy, and among our own only with a live relay.
     pub(super) fn may_reach(&self, now: Nanos, peer: SocketAddr) -> Alive {
-        if self.policy.is_own(peer.ip()) {
-            let claim = self.relayed.get(&peer).and_then(|flow| self.claims.get(flow));
-            let leg = claim.and_then(|claim| claim.leg_of(peer));
-            return leg.map_or(Alive::No, |leg| alive(leg.expires, now));
+        if self.policy.denies_port(peer) {
+            return Alive::No;
         }
-        if self.policy.denies_port(peer) || self.policy.denies(peer.ip()) { Alive::No } else { Alive::Yes }
+        let allows = |ownership| self.policy.allows(peer.ip(), peer.port(), ownership);
+        if !self.policy.is_own(peer.ip()) {
+            return if allows(Ownership::Foreign) { Alive::Yes } else { Alive::No };
+        }
+        let claim = self.relayed.get(&peer).and_then(|flow| self.claims.get(flow));
+        let leg = claim.and_then(|claim| claim.leg_of(peer));
+        match (leg.map_or(Alive::No, |leg| alive(leg.expires, now)), allows(Ownership::Live), allows(Ownership::Idle)) {
+            (Alive::Yes, true, _) | (Alive::No, _, true) | (Alive::Maybe, true, true) => Alive::Yes,
+            (Alive::Yes, false, _) | (Alive::No, _, false) | (Alive::Maybe, false, false) => Alive::No,
+            (Alive::Maybe, _, _) => Alive::Maybe,
+        }
     }
 }
 

@@ -23,11 +23,11 @@ impl Bytes {
 }
 
 /// An allocation that ended, until the server reports it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in super::super) struct Ended {
     pub(in super::super) flow: Flow,
     pub(in super::super) worker: u16,
-    pub(in super::super) user: usize,
+    pub(in super::super) name: Vec<u8>,
     /// Its first relayed address.
     pub(in super::super) relayed: SocketAddr,
     pub(in super::super) to_peers: Bytes,
