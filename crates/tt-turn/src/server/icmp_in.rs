@@ -55,6 +55,8 @@ impl Server {
         let ([t0, t1], [m0, m1, m2, m3]) = (type_and_code.to_be_bytes(), mtu.to_be_bytes());
         indication.attribute(attribute::ICMP, &[0, 0, t0, t1, m0, m1, m2, m3]);
         let header_len = indication.finish().map(<[u8]>::len).ok_or(DropReason::OutBuffer)?;
+        let allocation = self.allocations.get_mut(index).ok_or(DropReason::RelayUnallocated)?;
+        self.shared.spend_traffic(&mut allocation.meter, now, client.client, header_len)?;
         probe.mark(Stage::Build);
         Ok(Output::ToClient { client, header_len, payload: ByteRange::EMPTY, padding_len: 0 })
     }

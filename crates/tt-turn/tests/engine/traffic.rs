@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tt_model::Transport;
 use tt_turn::DropReason;
-use tt_turn::relay::{RelayAddress, RelayId};
+use tt_turn::config::{Config, IcmpIndications};
+use tt_turn::relay::{IcmpError, RelayAddress, RelayId};
 use tt_turn::shared::{Quotas, Shared};
 
 use super::wire::{self, ADDITIONAL_FAMILY, ALLOCATE, CREATE_PERMISSION, TRANSPORT};
@@ -93,6 +94,30 @@ fn case_a76_headers_count_in_both_directions_and_families() {
             assert_eq!(world.server.counters().dropped(DropReason::UserBandwidth), tally.drops);
         }
     }
+}
+
+/// A user who sends to a closed port gets an error for each datagram, which is longer than an empty one.
+#[test]
+fn case_a76_errors_of_peers_count() {
+    const BYTES: u64 = 1_000;
+    let config = Config { icmp_indications: IcmpIndications::Always, ..world::config() };
+    let quotas = Quotas { bytes_per_second_per_user: BYTES, ..world::quotas() };
+    let mut world = World::with(config, quotas, world::capacity(), world::secrets(1));
+    let (client, peer) = (addr(CLIENT), addr(PEER));
+    let (relay, _) = world.allocate(client);
+    assert_eq!(world.permit(client, peer), 0);
+    let mut tally = Tally::default();
+    for _ in 0..STEPS {
+        step(&mut world);
+        let sent = world.send(client, peer, b"");
+        tally.add(&sent, DropReason::UserBandwidth);
+        if matches!(sent, Out::ToPeer { .. }) {
+            let error = IcmpError { relay, peer, kind: 3, code: 3, mtu: 0 };
+            tally.add(&world.icmp(error), DropReason::UserBandwidth);
+        }
+    }
+    assert!((SECONDS * BYTES - 100..=SECONDS * BYTES).contains(&tally.bytes), "{tally:?}");
+    assert_eq!(world.server.counters().dropped(DropReason::UserBandwidth), tally.drops);
 }
 
 #[test]
