@@ -163,13 +163,13 @@ impl PeerRule {
         Self { kind: PeerRuleKind::Deny, ip, prefix_bits, ports: (0, u16::MAX) }
     }
 
-    /// About peers of the world, but for the echoing one, and about our own address.
-    fn drawn(draw: &mut Draw) -> Self {
+    /// About peers of the world, but for the echoing one, or about our own address.
+    fn drawn(draw: &mut Draw, before: Option<Self>) -> Self {
         const NETWORKS: [(&str, [u32; 4]); 4] = [
             ("8.8.0.0", [24, 30, 31, 32]),
-            ("10.1.0.0", [16, 24, 31, 32]),
+            ("10.0.0.0", [8, 16, 31, 32]),
             ("2600::", [112, 126, 127, 128]),
-            ("fd00::", [8, 64, 127, 128]),
+            ("fd00::", [7, 8, 127, 128]),
         ];
         const PORTS: [(u16, u16); 6] =
             [(0, u16::MAX), (0, u16::MAX), (9_001, 9_001), (9_000, 9_002), (9_002, u16::MAX), (1, 9_001)];
@@ -180,13 +180,19 @@ impl PeerRule {
             IpAddr::V4(ip) => Ipv4Addr::from_bits(first(ip.to_bits().into(), number, 32 - prefix_bits) as u32).into(),
             IpAddr::V6(ip) => Ipv6Addr::from_bits(first(ip.to_bits(), number, 128 - prefix_bits)).into(),
         };
-        let (prefix_bits, ip, ports) = match draw.below(8) {
-            0 => (32, relay_ip(true), draw.pick(&[(9, 9), (10_000, 10_003)])),
+        let own = [(9, 9), (10_000, 10_003), (10_000, 10_100)];
+        let (prefix_bits, ip, ports) = match (draw.below(6), before) {
+            (0, _) => (32, relay_ip(true), draw.pick(&own)),
+            // The same addresses once more: ports, or the kind of the rule, make the difference.
+            (1..=3, Some(before)) => {
+                let ports = if draw.chance(1, 2) { before.ports } else { draw.pick(&PORTS) };
+                (before.prefix_bits, before.ip, ports)
+            }
             _ => (prefix_bits, ip, draw.pick(&PORTS)),
         };
         let kind = match draw.below(8) {
-            0 | 1 => PeerRuleKind::OpenHost,
-            2 | 3 => PeerRuleKind::Deny,
+            0 => PeerRuleKind::OpenHost,
+            1..=3 => PeerRuleKind::Deny,
             // All its ports are the host's.
             4 => return Self { kind: PeerRuleKind::CloseHost, ip, prefix_bits, ports: (0, u16::MAX) },
             _ => PeerRuleKind::Allow,
@@ -301,9 +307,11 @@ impl Topology {
         let mut peer_rules = Vec::new();
         if features.peer_rules {
             // Peers that are denied without a rule.
-            let more = ["10.1.0.0:9001", "10.1.0.1:9002", "[fd00::1]:9001"];
+            let more = ["10.0.0.0:9001", "10.0.0.1:9002", "[fd00::1]:9001"];
             peers.extend(more.map(|peer| peer.parse::<SocketAddr>().expect("an address")));
-            peer_rules.extend((0..draw.between(1, 6)).map(|_| PeerRule::drawn(draw)));
+            for _ in 0..draw.between(1, 8) {
+                peer_rules.push(PeerRule::drawn(draw, peer_rules.last().copied()));
+            }
         }
         let relays_v6 = if features.ipv6 { relays } else { 0 };
         Self {

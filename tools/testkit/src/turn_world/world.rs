@@ -349,7 +349,7 @@ impl<'s> World<'s> {
     /// What must become of a payload that is expected to go to a relay of the same worker: it arrives there at once.
     fn second_hop<'b>(&self, worker: u16, first: &Expected<'b>) -> Option<(FiveTuple, &'b [u8], Expected<'static>)> {
         let Expected::ToPeer { sure: first, relay, peer, payload } = first else { return None };
-        let end = self.host.relay_on(*peer).filter(|end| end.0 == worker)?;
+        let end = self.host.relay_on(*peer).filter(|end| end.0 == worker && self.model.is_relayed(*peer))?;
         let from = Host::relay_addr(&self.script.topology, *relay);
         let mut second = self.model.expect_of_peer(self.now, end, from);
         if let Expected::ToClient { sure, .. } = &mut second {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use super::super::topology::{PeerRule, PeerRuleKind, relay_ip};
+use super::super::topology::{PeerRule, PeerRuleKind, listener, relay_ip};
 
 const DENIED: &str = "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 168.63.129.16/32 169.254.0.0/16 172.16.0.0/12 \
     192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 \
@@ -77,7 +77,7 @@ impl Policy {
 
     /// Whether nothing allows the port.
     pub(super) fn denies_port(&self, peer: SocketAddr) -> bool {
-        peer.port() == 0 || self.listeners.contains(&peer)
+        peer.port() == 0 || peer == listener(peer.is_ipv4()) || self.listeners.contains(&peer)
     }
 
     /// Whether a permission may be made: one port of the address is allowed.

@@ -83,6 +83,11 @@ impl Model {
         (sure != Alive::No).then_some((value, expected))
     }
 
+    /// Whether an allocation has the relayed address.
+    pub(in crate::turn_world) fn is_relayed(&self, addr: SocketAddr) -> bool {
+        self.relayed.contains_key(&addr)
+    }
+
     /// Whether packets may be exchanged with the peer: by the policy, and among our own only with a live relay.
     pub(super) fn may_reach(&self, now: Nanos, peer: SocketAddr) -> Alive {
         if self.policy.denies_port(peer) {
