@@ -36,7 +36,7 @@ impl Model {
                     (of(id).filter(|user| self.rules.is_limited(*user))?, Some((expiry_s, name)))
                 }
             },
-            // Nobody knows the names that a secret may be used with, so that no hash of them is understood.
+            // The names that a secret may be used with are not known, so that no hash of them is understood.
             None if self.rules.is_limited(self.users.len() - 1) => return None,
             None => {
                 let hash = message.get(wire::USERHASH)?;
