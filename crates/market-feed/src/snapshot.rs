@@ -97,6 +97,7 @@ impl Reader {
                 AggressorSide::Sell => "sell",
             },
             is_late: print.is_late,
+            is_history: print.is_history,
             event_unix_ns: print.ts_event.0,
             recv_unix_ns: print.ts_recv.0,
         };

@@ -225,6 +225,8 @@ pub struct TradePrint {
     pub aggressor: AggressorSide,
     /// Whether it is older than a trade that came before it: it is no last price.
     pub is_late: bool,
+    /// Whether the venue repeated it to a new subscription: it was made before.
+    pub is_history: bool,
     /// The venue's time of the trade, Unix epoch.
     pub ts_event: Nanos,
     /// When the frame was received, Unix epoch.
@@ -237,8 +239,8 @@ impl TradePrint {
 
     fn to_words(self) -> [u64; 7] {
         let sell = if self.aggressor == AggressorSide::Sell { Self::SELL } else { 0 };
-        let late = u64::from(self.is_late);
-        [self.number | sell, self.trade_id, self.px.0 as u64, self.qty.0 as u64, self.ts_event.0, self.ts_recv.0, late]
+        let flags = u64::from(self.is_late) | u64::from(self.is_history) << 1;
+        [self.number | sell, self.trade_id, self.px.0 as u64, self.qty.0 as u64, self.ts_event.0, self.ts_recv.0, flags]
     }
 
     fn from_words(words: [u64; 7]) -> Self {
@@ -248,7 +250,8 @@ impl TradePrint {
             px: Price(words[2] as i64),
             qty: Qty(words[3] as i64),
             aggressor: if words[0] & Self::SELL == 0 { AggressorSide::Buy } else { AggressorSide::Sell },
-            is_late: words[6] != 0,
+            is_late: words[6] & 1 != 0,
+            is_history: words[6] & 2 != 0,
             ts_event: Nanos(words[4]),
             ts_recv: Nanos(words[5]),
         }

@@ -43,6 +43,9 @@ venue_counters! {
     tickers,
     /// Trades applied.
     trades,
+    /// Trades made before a subscription that repeats them, and not seen yet; they are in their candles, and not in
+    /// `trades`.
+    history_trades,
     /// Trades that came before, as a new subscription repeats them; not applied again.
     duplicate_trades,
     /// Trades older than one that came before; they are in their candles' quantity and range, and set no last price.

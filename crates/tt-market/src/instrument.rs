@@ -244,7 +244,7 @@ impl Instrument {
             checksum: 0,
             trust: Trust::default(),
             tickers: SeenTickers::default(),
-            trades: SeenTrades::default(),
+            trades: SeenTrades::new(rules.trade_ids),
             trade_count: 0,
             mark: None,
             contract: Contract::default(),

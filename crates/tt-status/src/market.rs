@@ -142,6 +142,8 @@ pub struct Trade {
     pub aggressor: &'static str,
     /// Whether it is older than a trade received before it.
     pub is_late: bool,
+    /// Whether the venue repeated it to a new subscription: it was made before.
+    pub is_history: bool,
     /// The venue's time, nanoseconds of the Unix epoch.
     pub event_unix_ns: u64,
     /// When the frame was received, nanoseconds of the Unix epoch.

@@ -22,7 +22,7 @@ pub use login::{
     AccountStream, Hash, KeyEncoding, LoginTime, Signature, SignatureEncoding, SignedText, TokenRequest, TokenSource,
 };
 pub use requests::{Grouping, RequestRule, ResponseRule};
-pub use sequence::{JoinRule, Numbering, Overlap};
+pub use sequence::{JoinRule, Numbering, Overlap, TradeIds};
 pub use topics::{Topic, TopicKind};
 
 /// Everything that is particular to a venue except the form of its messages.
@@ -58,6 +58,8 @@ pub struct Rules {
     pub join: JoinRule,
     /// How updates of a book are numbered.
     pub numbering: Numbering,
+    /// How trades are numbered.
+    pub trade_ids: TradeIds,
     /// The checksum that book frames carry.
     pub checksum: Checksum,
     /// Whether best bid and offer may be equal for longer than one message: before and in an auction.

@@ -163,7 +163,7 @@ impl Engine {
             }
         }
         probe.mark(Stage::Validate);
-        let (mut duplicates, mut late) = (0, 0);
+        let (mut duplicates, mut late, mut history) = (0, 0, 0);
         for trade in trades {
             if !trade.in_market {
                 continue;
@@ -183,12 +183,22 @@ impl Engine {
                     qty,
                     aggressor: trade.aggressor,
                     is_late: order == TradeOrder::Late,
+                    is_history: trade.is_history,
                     ts_event: trade.ts_event,
                     ts_recv,
                 };
                 self.writer.store_trade(InstrumentId(index as u32), &print);
             }
             match order {
+                TradeOrder::Next if trade.is_history => {
+                    history += 1;
+                    self.quotes[index].last_px = px;
+                    self.mirror_history(index, ts_recv, trade.ts_event, (px, qty));
+                }
+                TradeOrder::Late if trade.is_history => {
+                    history += 1;
+                    self.mirror_late(index, trade.ts_event, px, qty);
+                }
                 TradeOrder::Next => {
                     self.quotes[index].last_px = px;
                     self.mirror(index, CandleSource::Trades, ts_recv, trade.ts_event, (px, qty));
@@ -202,7 +212,8 @@ impl Engine {
             }
         }
         let counters = self.counters.venue_mut(venue);
-        counters.trades += trades.len() as u64 - duplicates;
+        counters.trades += trades.len() as u64 - duplicates - history;
+        counters.history_trades += history;
         counters.duplicate_trades += duplicates;
         counters.late_trades += late;
         probe.mark(Stage::Build);
@@ -219,6 +230,14 @@ impl Engine {
         self.counters.venue_mut(venue).note_lag(ts_recv, ts_event);
         if has_candles {
             self.mirror_candles(index, venue, ts_recv, ts_event, price);
+        }
+    }
+
+    /// As `mirror`, for a trade from before the subscription: when it was made says nothing of the way here.
+    fn mirror_history(&mut self, index: usize, ts_recv: Nanos, ts_event: Nanos, price: (Price, Qty)) {
+        let quote = &self.quotes[index];
+        if quote.candles == CandleSource::Trades && self.timeframes > 0 {
+            self.mirror_candles(index, quote.venue, ts_recv, ts_event, price);
         }
     }
 

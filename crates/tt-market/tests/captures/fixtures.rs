@@ -155,11 +155,11 @@ fn kraken_trades_of_one_frame_make_one_candle() {
     let (first, buffer) = event(Venue::Kraken, &text);
     assert_eq!((first, buffer.trades().len()), (Event::Trades, expected.len()));
     for (trade, expected) in buffer.trades().iter().zip(expected) {
-        let Trade { symbol: name, trade_id, px, qty, aggressor, in_market, ts_event } = *trade;
+        let Trade { symbol: name, trade_id, px, qty, aggressor, in_market, is_history, ts_event } = *trade;
         assert_eq!((name, trade_id), (symbol(&expected["symbol"]), expected["trade_id"].as_u64().unwrap()));
         assert_eq!([plain(px), plain(qty)], [number(expected, "price"), number(expected, "qty")]);
         let side = if expected["side"] == "buy" { AggressorSide::Buy } else { AggressorSide::Sell };
-        assert_eq!((aggressor, in_market, ts_event), (side, true, rfc3339(expected)));
+        assert_eq!((aggressor, in_market, is_history, ts_event), (side, true, false, rfc3339(expected)));
     }
     let ts = rfc3339(&expected[0]);
     let mut feed = follow(Venue::Kraken, symbol(&expected[0]["symbol"]), CandleSource::Trades, ts);

@@ -161,13 +161,15 @@ fn snapshot_head(symbol: &str) -> String {
 pub(crate) fn kraken_prices(value: &Value) -> Option<String> {
     let data = value.get("data")?.as_array()?;
     if value.get("channel")?.as_str()? == "trade" {
+        let past = if value.get("type").is_some_and(|kind| kind == "snapshot") { "history " } else { "" };
         return data
             .iter()
             .map(|one| {
                 let numbers = [bare(one.get("price"))?, bare(one.get("qty"))?];
                 let side = aggressor(one.get("side"), "buy", "sell")?;
                 let id = one.get("trade_id")?.as_u64()?;
-                Some(trade(name(one.get("symbol"))?, id, numbers, side, rfc3339(one.get("timestamp"))?))
+                let trade = trade(name(one.get("symbol"))?, id, numbers, side, rfc3339(one.get("timestamp"))?);
+                Some(format!("{past}{trade}"))
             })
             .collect();
     }
@@ -216,7 +218,10 @@ pub(crate) fn coinbase_exchange(value: &Value) -> Option<String> {
             let side = aggressor(value.get("side"), "sell", "buy")?;
             let ns = rfc3339(value.get("time"))?;
             let trade = trade(symbol()?, value.get("trade_id")?.as_u64()?, numbers, side, ns);
-            if value.get("type")? == "last_match" || value.get("maker_order_id").is_none() {
+            if value.get("type")? == "last_match" {
+                return Some(format!("history {trade}"));
+            }
+            if value.get("maker_order_id").is_none() {
                 return Some(trade);
             }
             Some(trade + &crate::expected::taken(value)?)
@@ -265,17 +270,16 @@ pub(crate) fn coinbase_advanced(value: &Value) -> Option<String> {
             }
             Some(out)
         }
-        "market_trades" => entries("trades")?
-            .iter()
-            .map(|one| {
-                let numbers = [quoted(one.get("price"))?, quoted(one.get("size"))?];
-                // The venue names the maker's side.
-                let side = aggressor(one.get("side"), "SELL", "BUY")?;
-                let id = one.get("trade_id")?;
-                let id = id.as_u64().or_else(|| digits(id))?;
-                Some(trade(name(one.get("product_id"))?, id, numbers, side, rfc3339(one.get("time"))?))
-            })
-            .collect(),
+        "market_trades" => {
+            let mut out = String::new();
+            for event in value.get("events")?.as_array()? {
+                let past = if event.get("type").is_some_and(|kind| kind == "snapshot") { "history " } else { "" };
+                for one in event.get("trades")?.as_array()? {
+                    out += &format!("{past}{}", advanced_trade(one)?);
+                }
+            }
+            Some(out)
+        }
         "ticker" | "ticker_batch" => {
             let lines: Option<Vec<_>> = entries("tickers")?
                 .iter()
@@ -305,6 +309,15 @@ pub(crate) fn coinbase_advanced(value: &Value) -> Option<String> {
         "heartbeats" | "subscriptions" | "status" => Some(OTHER.to_owned()),
         _ => None,
     }
+}
+
+fn advanced_trade(one: &Value) -> Option<String> {
+    let numbers = [quoted(one.get("price"))?, quoted(one.get("size"))?];
+    // The venue names the maker's side.
+    let side = aggressor(one.get("side"), "SELL", "BUY")?;
+    let id = one.get("trade_id")?;
+    let id = id.as_u64().or_else(|| digits(id))?;
+    Some(trade(name(one.get("product_id"))?, id, numbers, side, rfc3339(one.get("time"))?))
 }
 
 fn candle(symbol: &str, timeframe: u64, ts_open: u64, numbers: &[String]) -> String {

@@ -67,7 +67,8 @@ fn shown(event: &Event, buffer: &EventBuffer) -> String {
         Event::Trades => {
             for t in buffer.trades() {
                 let (px, qty, side) = (plain(t.px), plain(t.qty), t.aggressor);
-                write!(out, "trade {} {} {px} {qty} {side:?} {};", t.symbol, t.trade_id, t.ts_event.0).unwrap();
+                let past = if t.is_history { "history " } else { "" };
+                write!(out, "{past}trade {} {} {px} {qty} {side:?} {};", t.symbol, t.trade_id, t.ts_event.0).unwrap();
             }
             out.push_str(&buffer.taken_order().map_or_else(String::new, |update| orders(update, buffer)));
         }

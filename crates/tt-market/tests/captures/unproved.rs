@@ -166,8 +166,9 @@ fn every_coinbase_exchange_frame_is_applied_and_its_ten_books_are_those_of_the_m
     let counters = follower.counters();
     assert_eq!(
         (counters.deltas, counters.snapshots, counters.tickers, counters.trades, counters.controls),
-        (9719, 10, 107, 107, 3)
+        (9719, 10, 107, 97, 3)
     );
+    assert_eq!(counters.history_trades, 10, "the last match of each product");
     assert_eq!((counters.frames, counters.applied, counters.drops_total()), (9946, 9946, 0));
     assert_eq!((counters.resyncs, counters.joins), (0, 10));
     // One snapshot has a quantity of eight whole digits, which no scanner reads.
@@ -200,7 +201,7 @@ fn every_hyperliquid_frame_is_applied_and_the_book_is_the_last_one_sent() {
     }
     let counters = follower.counters();
     assert_eq!((counters.frames, counters.applied, counters.snapshots), (55, 55, 46));
-    assert_eq!((counters.trades + counters.duplicate_trades, counters.joins), (trades, 1));
+    assert_eq!((counters.trades + counters.duplicate_trades + counters.history_trades, counters.joins), (trades, 1));
     assert_eq!((counters.general, counters.resyncs), (0, 0));
 }
 

@@ -116,6 +116,69 @@ fn case_m40_trades_told_again_after_a_reconnect_count_once_and_late_ones_are_fla
     assert_eq!(bench.last_px(), 0, "trades are no ticker");
 }
 
+/// Coinbase Advanced repeats the last hundred trades to each subscription, the newest first.
+fn advanced_trades(sequence: u64, kind: &str, ids: impl Iterator<Item = u64>) -> String {
+    let trade = |id: u64| {
+        let at = format!("2023-11-14T22:13:{:02}.{:03}000Z", 20 + id / 1000, id % 1000);
+        format!(
+            "{{\"product_id\":\"BTCUSDT\",\"trade_id\":\"{id}\",\"price\":\"10.0\",\"size\":\"0.5\",\"time\":\"{at}\",\"side\":\"BUY\"}}"
+        )
+    };
+    let trades = ids.map(trade).collect::<Vec<_>>().join(",");
+    let head = "\"channel\":\"market_trades\",\"timestamp\":\"2023-11-14T22:13:22.000000Z\"";
+    format!("{{{head},\"sequence_num\":{sequence},\"events\":[{{\"type\":\"{kind}\",\"trades\":[{trades}]}}]}}")
+}
+
+#[test]
+fn case_m40_a_hundred_repeated_trades_count_once_over_three_connections() {
+    let mut bench = Bench::new(Venue::CoinbaseAdvanced);
+    // The minute of the trades.
+    for connection in 0..3 {
+        bench.frame(&advanced_trades(0, "snapshot", (1..=100).rev())).unwrap();
+        let counters = *bench.engine.counters().venue(Venue::CoinbaseAdvanced);
+        assert_eq!((counters.trades, counters.history_trades), (0, 100), "connection {connection}");
+        assert_eq!((counters.duplicate_trades, counters.clocks_apart), (100 * connection, 0));
+        let candle = bench.engine.board().candle(bench.id, 0).unwrap();
+        assert_eq!((candle.volume.0, candle.updates), (100 * 500, 100), "connection {connection}");
+        bench.engine.close_connection(bench.connection, bench.now);
+        bench.connection = bench.engine.open_connection(Venue::CoinbaseAdvanced, bench.now).unwrap();
+        bench.engine.subscribe(bench.connection, bench.id, bench.now).unwrap();
+    }
+    // Two trades were made between the connections; the next one is live.
+    bench.frame(&advanced_trades(0, "snapshot", (3..=102).rev())).unwrap();
+    bench.frame(&advanced_trades(1, "update", 103..104)).unwrap();
+    let counters = *bench.engine.counters().venue(Venue::CoinbaseAdvanced);
+    assert_eq!((counters.trades, counters.history_trades, counters.late_trades), (1, 102, 0));
+    let trades = bench.engine.board().trades(bench.id);
+    let last: Vec<_> = trades[trades.len() - 3..].iter().map(|one| (one.trade_id, one.is_history)).collect();
+    assert_eq!(last, [(102, true), (101, true), (103, false)]);
+    let candle = bench.engine.board().candle(bench.id, 0).unwrap();
+    assert_eq!(candle.volume.0, 103 * 500);
+}
+
+/// Identifiers that are text are held against each other as well.
+#[test]
+fn case_m40_trades_with_text_identifiers_count_once() {
+    let mut bench = Bench::new(Venue::BybitLinear);
+    let trades = |from: u64| {
+        let trade = |n: u64| {
+            let id = format!("{:08x}-39a7-459e-97bf-{:012x}", n.wrapping_mul(0x9e37_79b9) & 0xffff_ffff, n);
+            format!(
+                "{{\"T\":{},\"s\":\"BTCUSDT\",\"S\":\"Buy\",\"v\":\"0.5\",\"p\":\"10.0\",\"i\":\"{id}\",\"BT\":false}}",
+                MS + n / 10
+            )
+        };
+        let list = (from..from + 200).map(trade).collect::<Vec<_>>().join(",");
+        format!("{{\"topic\":\"publicTrade.BTCUSDT\",\"type\":\"snapshot\",\"ts\":{MS},\"data\":[{list}]}}")
+    };
+    for _ in 0..3 {
+        bench.frame(&trades(1)).unwrap();
+    }
+    bench.frame(&trades(101)).unwrap();
+    let counters = *bench.engine.counters().venue(Venue::BybitLinear);
+    assert_eq!((counters.trades, counters.duplicate_trades), (300, 500));
+}
+
 /// Every reader keeps its own place: what went by between two looks is known to the trade, and nobody waited.
 #[test]
 fn case_m41_a_slow_reader_of_trades_knows_exactly_what_it_missed() {

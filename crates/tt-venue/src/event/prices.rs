@@ -51,6 +51,8 @@ pub struct Trade {
     pub aggressor: AggressorSide,
     /// Whether the trade was made in the market; insurance fund and liquidation prints are not, and make no candle.
     pub in_market: bool,
+    /// Whether the venue repeats it to a new subscription: it was made before.
+    pub is_history: bool,
     /// The venue's time of the trade, Unix epoch.
     pub ts_event: Nanos,
 }

@@ -43,3 +43,12 @@ pub enum Numbering {
     /// Each message of a connection has the number after the previous one, whatever its topic.
     Connection,
 }
+
+/// How a venue numbers the trades of an instrument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TradeIds {
+    /// Each has about the number after the one before.
+    Counted,
+    /// Anyhow: hashes, or one count for all instruments.
+    Scattered,
+}

@@ -8,7 +8,7 @@ use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
     Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules, Snapshot,
-    Tested, Topic, TopicKind,
+    Tested, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -63,6 +63,7 @@ pub(crate) static SPOT: Rules = Rules {
     response: RESPONSE,
     join: JoinRule::Rest(Overlap::Next),
     numbering: Numbering::Range,
+    trade_ids: TradeIds::Counted,
     checksum: Checksum::None,
     may_lock: false,
     keep_alive: KEEP_ALIVE,

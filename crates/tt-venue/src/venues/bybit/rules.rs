@@ -5,7 +5,7 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
+    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -51,6 +51,7 @@ pub(crate) static LINEAR: Rules = Rules {
     },
     join: JoinRule::Socket,
     numbering: Numbering::RangeFromOne,
+    trade_ids: TradeIds::Scattered,
     checksum: Checksum::None,
     // Contracts before their market opens, and restarted books, are matched by auction.
     may_lock: true,

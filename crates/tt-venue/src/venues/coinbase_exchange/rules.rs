@@ -7,7 +7,7 @@ use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
     Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules, Snapshot,
-    Tested, Topic, TopicKind,
+    Tested, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -48,6 +48,7 @@ pub(crate) static RULES: Rules = Rules {
     },
     join: JoinRule::Socket,
     numbering: Numbering::None,
+    trade_ids: TradeIds::Counted,
     checksum: Checksum::None,
     // A product may be in auction mode.
     may_lock: true,

@@ -5,7 +5,7 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
+    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -49,6 +49,7 @@ pub(crate) static RULES: Rules = Rules {
     },
     join: JoinRule::Socket,
     numbering: Numbering::Chain,
+    trade_ids: TradeIds::Counted,
     checksum: Checksum::None,
     may_lock: false,
     keep_alive: KeepAlive {

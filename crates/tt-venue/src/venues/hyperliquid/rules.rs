@@ -5,7 +5,7 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
+    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -50,6 +50,7 @@ pub(crate) static RULES: Rules = Rules {
     },
     join: JoinRule::Whole,
     numbering: Numbering::None,
+    trade_ids: TradeIds::Scattered,
     checksum: Checksum::None,
     may_lock: false,
     // The venue closes what has been silent for a minute.

@@ -5,7 +5,7 @@ use super::{checksum, detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
+    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -48,6 +48,7 @@ pub(crate) static RULES: Rules = Rules {
     },
     join: JoinRule::Socket,
     numbering: Numbering::Times,
+    trade_ids: TradeIds::Counted,
     checksum: Checksum::Levels(checksum::OF_LEVELS),
     may_lock: false,
     keep_alive: KeepAlive {

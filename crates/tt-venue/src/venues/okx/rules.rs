@@ -7,7 +7,7 @@ use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
     Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules, Snapshot,
-    Tested, Topic, TopicKind,
+    Tested, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -66,6 +66,7 @@ pub(crate) static RULES: Rules = Rules {
     },
     join: JoinRule::Both(Overlap::Follows),
     numbering: Numbering::Chain,
+    trade_ids: TradeIds::Counted,
     // All zeros since June 2026.
     checksum: Checksum::Levels(checksum::OF_LEVELS),
     // New listings begin with a call auction.

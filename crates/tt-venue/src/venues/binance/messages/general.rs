@@ -118,6 +118,7 @@ fn print(object: &impl Keyed, id: &[u8], in_market: bool) -> Result<Trade, Parse
         qty: json::quoted_unsigned(object.need(b"q")?)?,
         aggressor: if buyer_is_maker { AggressorSide::Sell } else { AggressorSide::Buy },
         in_market,
+        is_history: false,
         ts_event: time(object.need(b"T")?)?,
     })
 }

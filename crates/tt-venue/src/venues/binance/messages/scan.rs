@@ -155,7 +155,7 @@ fn trade(cursor: &mut Cursor<'_>) -> Option<Trade> {
         cursor.literal(b",\"M\":")?;
         cursor.boolean()?;
     }
-    Some(Trade { symbol, trade_id, px, qty, aggressor, in_market, ts_event })
+    Some(Trade { symbol, trade_id, px, qty, aggressor, in_market, is_history: false, ts_event })
 }
 
 #[inline(always)]

@@ -116,6 +116,7 @@ fn trade(object: &Object<'_>) -> Result<Trade, ParseError> {
         aggressor: side(object)?,
         // Block trades are agreed on elsewhere.
         in_market: !object.get(b"BT").map_or(Ok(false), json::boolean)?,
+        is_history: false,
         ts_event: milliseconds(object.need(b"T")?)?,
     })
 }

@@ -36,7 +36,7 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
     match json::text(topic)? {
         b"l2_data" => book(events, sequence, ts_event, buffer),
         b"market_trades" => {
-            lists(events, b"trades", |object| buffer.push_trade(trade(object)?))?;
+            trades(events, buffer)?;
             Ok(Event::Trades)
         }
         b"ticker" | b"ticker_batch" => {
@@ -53,6 +53,19 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
         b"status" => Ok(Event::Control(Control::Status)),
         _ => Err(ParseError::UnknownTopic),
     }
+}
+
+/// A subscription repeats the last hundred of each product.
+fn trades(events: &[u8], buffer: &mut EventBuffer) -> Result<(), ParseError> {
+    fields::each(events, |event| {
+        let is_history = fields::optional(event, b"type").is_some_and(is_history);
+        fields::each(event.need(b"trades")?, |object| buffer.push_trade(Trade { is_history, ..trade(object)? }))
+    })
+}
+
+/// Whether an event is the answer to a subscription.
+pub(super) fn is_history(kind: &[u8]) -> bool {
+    json::text(kind) == Ok(b"snapshot")
 }
 
 /// Calls `each` with every object of the list of that name in every event.
@@ -130,6 +143,7 @@ pub(super) fn trade(object: &impl Keyed) -> Result<Trade, ParseError> {
             _ => return Err(ParseError::WrongType),
         },
         in_market: true,
+        is_history: false,
         ts_event: fields::rfc3339(object, b"time")?,
     })
 }

@@ -1,7 +1,7 @@
 //! Coinbase Advanced's prices and the messages of an account, in the order of keys in which they are sent.
 
 use super::{account, general};
-use crate::event::{Control, Event, EventBuffer};
+use crate::event::{Control, Event, EventBuffer, Trade};
 use crate::fields::{self, Keyed};
 use crate::json;
 use crate::scan::{Cursor, keys};
@@ -32,9 +32,7 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option
     buffer.number_message(number).ok()?;
     let event = match fields::text(&envelope, b"channel").ok()? {
         b"market_trades" => {
-            lists(&mut cursor, b"trades", |cursor| {
-                buffer.push_trade(general::trade(&cursor.object(TRADE)?).ok()?).ok()
-            })?;
+            trades(&mut cursor, buffer)?;
             Event::Trades
         }
         b"ticker" | b"ticker_batch" => {
@@ -59,6 +57,19 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option
     cursor.tail(&mut envelope)?;
     cursor.end()?;
     Some(event)
+}
+
+fn trades(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<()> {
+    cursor.list(|cursor| {
+        cursor.literal(b"{")?;
+        let mut event = cursor.head(EVENT, b"trades")?;
+        let is_history = general::is_history(event.get(b"type")?);
+        cursor.list(|cursor| {
+            let trade = general::trade(&cursor.object(TRADE)?).ok()?;
+            buffer.push_trade(Trade { is_history, ..trade }).ok()
+        })?;
+        cursor.tail(&mut event)
+    })
 }
 
 /// Calls `each` before every element of the list of that name in every event.

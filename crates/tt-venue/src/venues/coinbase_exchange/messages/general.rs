@@ -25,7 +25,7 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
         b"l2update" => book_delta(&object, buffer).map(Event::BookDelta),
         b"snapshot" => book_snapshot(&object, buffer).map(Event::BookSnapshot),
         kind @ (b"match" | b"last_match") => {
-            buffer.push_trade(trade(&object)?)?;
+            buffer.push_trade(Trade { is_history: kind == b"last_match", ..trade(&object)? })?;
             // The last one before the subscription took its order before.
             if kind == b"match" && object.get(b"maker_order_id").is_some() {
                 buffer.take_order(book_orders(&object)?)?;
@@ -201,6 +201,7 @@ fn trade(object: &Object<'_>) -> Result<Trade, ParseError> {
             _ => return Err(ParseError::WrongType),
         },
         in_market: true,
+        is_history: false,
         ts_event: time(object)?,
     })
 }

@@ -25,7 +25,7 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Option
             cursor.literal(b"last_match\",\"trade_id\":")?;
         }
         let (trade, maker, number) = trade(&mut cursor)?;
-        buffer.push_trade(trade).ok()?;
+        buffer.push_trade(Trade { is_history: is_last, ..trade }).ok()?;
         if !is_last {
             take(&trade, maker, number, buffer)?;
         }
@@ -161,7 +161,7 @@ fn trade<'a>(cursor: &mut Cursor<'a>) -> Option<(Trade, &'a [u8], u64)> {
     let number = cursor.whole()?;
     cursor.literal(b",\"time\":\"")?;
     let ts_event = cursor.rfc3339()?;
-    Some((Trade { symbol, trade_id, px, qty, aggressor, in_market: true, ts_event }, maker, number))
+    Some((Trade { symbol, trade_id, px, qty, aggressor, in_market: true, is_history: false, ts_event }, maker, number))
 }
 
 /// Effect of the trade on an order-by-order book.

@@ -177,7 +177,7 @@ pub(super) fn trade(object: &impl Keyed, buffer: &mut EventBuffer) -> Result<(),
     // A block trade is agreed on elsewhere.
     let in_market = object.get(b"block_trade_id").is_none();
     let trade_id = json::bare_u64(object.need(b"trade_seq")?)?;
-    buffer.push_trade(Trade { symbol, trade_id, px, qty, aggressor, in_market, ts_event })
+    buffer.push_trade(Trade { symbol, trade_id, px, qty, aggressor, in_market, is_history: false, ts_event })
 }
 
 /// `chart.trades.BTC-PERPETUAL.1`: the candle names neither its instrument nor its length.

@@ -89,6 +89,7 @@ fn trade(object: &Object<'_>) -> Result<Trade, ParseError> {
             _ => return Err(ParseError::WrongType),
         },
         in_market: true,
+        is_history: false,
         ts_event: time(object, b"time")?,
     })
 }

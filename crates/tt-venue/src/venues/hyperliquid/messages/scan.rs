@@ -95,7 +95,7 @@ fn trades(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<()> {
             cursor.text()?;
             cursor.literal(b",\"tid\":")?;
             let trade_id = cursor.whole()?;
-            Trade { symbol, trade_id, px, qty, aggressor, in_market: true, ts_event }
+            Trade { symbol, trade_id, px, qty, aggressor, in_market: true, is_history: false, ts_event }
         } else {
             cursor.literal(b",\"hash\":\"")?;
             cursor.text()?;
@@ -109,7 +109,7 @@ fn trades(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<()> {
             let trade_id = cursor.whole()?;
             cursor.literal(b",\"time\":")?;
             let ts_event = cursor.unix_ms()?;
-            Trade { symbol, trade_id, px, qty, aggressor, in_market: true, ts_event }
+            Trade { symbol, trade_id, px, qty, aggressor, in_market: true, is_history: false, ts_event }
         };
         cursor.literal(b",\"users\":[\"")?;
         cursor.text()?;

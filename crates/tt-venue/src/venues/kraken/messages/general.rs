@@ -32,10 +32,8 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
             Ok(Event::Tickers)
         }
         b"trade" => {
-            let mut elements = Elements::parse(outer.need(b"data")?)?;
-            while let Some(element) = elements.next()? {
-                buffer.push_trade(trade(&Object::parse(element)?)?)?;
-            }
+            let is_history = outer.get(b"type").is_some_and(|kind| json::text(kind) == Ok(b"snapshot"));
+            json::each(outer.need(b"data")?, |object| buffer.push_trade(Trade { is_history, ..trade(object)? }))?;
             Ok(Event::Trades)
         }
         b"level3" => level3(&outer, buffer),
@@ -179,6 +177,7 @@ fn trade(object: &Object<'_>) -> Result<Trade, ParseError> {
             OrderSide::Sell => AggressorSide::Sell,
         },
         in_market: true,
+        is_history: false,
         ts_event: time::from_rfc3339(json::text(object.need(b"timestamp")?)?)?,
     })
 }

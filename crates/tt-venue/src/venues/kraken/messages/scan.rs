@@ -88,7 +88,11 @@ fn signed(cursor: &mut Cursor<'_>) -> Option<()> {
 }
 
 fn trades(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<()> {
-    cursor.text()?;
+    // The last trades before the subscription.
+    let is_history = cursor.passes(b"snapshot\"");
+    if !is_history {
+        cursor.text()?;
+    }
     cursor.literal(b",\"data\":[")?;
     loop {
         cursor.literal(b"{\"symbol\":\"")?;
@@ -111,7 +115,7 @@ fn trades(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<()> {
         cursor.literal(b",\"timestamp\":\"")?;
         let ts_event = cursor.rfc3339()?;
         cursor.literal(b"}")?;
-        buffer.push_trade(Trade { symbol, trade_id, px, qty, aggressor, in_market: true, ts_event }).ok()?;
+        buffer.push_trade(Trade { symbol, trade_id, px, qty, aggressor, in_market: true, is_history, ts_event }).ok()?;
         if !cursor.passes(b",") {
             cursor.literal(b"]}")?;
             return cursor.end();

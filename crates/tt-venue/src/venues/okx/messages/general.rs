@@ -178,6 +178,7 @@ fn trade(object: &Object<'_>) -> Result<Trade, ParseError> {
         qty: json::quoted_unsigned(object.need(b"sz")?)?,
         aggressor: side(object)?,
         in_market: true,
+        is_history: false,
         ts_event: milliseconds(object)?,
     })
 }
