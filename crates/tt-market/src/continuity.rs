@@ -1,6 +1,5 @@
 //! Position of a delta in the sequence of its book.
 
-use tt_model::Nanos;
 use tt_venue::event::BookDelta;
 use tt_venue::rules::{Numbering, Overlap};
 
@@ -30,23 +29,21 @@ pub(crate) enum Join {
 #[inline]
 pub(crate) const fn is_numbered(numbering: Numbering, delta: &BookDelta) -> bool {
     match numbering {
-        Numbering::None | Numbering::Times => false,
+        Numbering::None => false,
         Numbering::Chain => delta.previous_id.is_some(),
         Numbering::Range | Numbering::RangeFromOne | Numbering::Previous | Numbering::Connection => true,
     }
 }
 
 impl Continuity {
-    /// Position of a delta after update `last_id`, which the venue made at `last_ts` (zero if unknown).
+    /// Position of a delta after update `last_id`.
     ///
-    /// Where numbers may fall, an old number is no proof of an old update: only the very last one is a duplicate. A time
-    /// that falls is one: what came later was applied before it, and only a snapshot shows what the book is.
+    /// Where numbers may fall, an old number is no proof of an old update: only the very last one is a duplicate. Times
+    /// are no numbers: venues do not promise that they rise.
     #[inline]
-    pub(crate) fn of(numbering: Numbering, last_id: u64, last_ts: Nanos, delta: &BookDelta) -> Self {
+    pub(crate) fn of(numbering: Numbering, last_id: u64, delta: &BookDelta) -> Self {
         let follows = match numbering {
             Numbering::None | Numbering::Connection => return Self::Next,
-            Numbering::Times if delta.ts_event < last_ts && delta.ts_event.0 != 0 => return Self::Gap,
-            Numbering::Times => return Self::Next,
             Numbering::Range | Numbering::RangeFromOne => {
                 delta.first_id == last_id.wrapping_add(1) && delta.last_id >= delta.first_id
             }
@@ -57,7 +54,7 @@ impl Continuity {
         };
         let is_old = match numbering {
             Numbering::Range | Numbering::Previous => delta.last_id <= last_id,
-            Numbering::RangeFromOne | Numbering::Chain | Numbering::None | Numbering::Times | Numbering::Connection => {
+            Numbering::RangeFromOne | Numbering::Chain | Numbering::None | Numbering::Connection => {
                 delta.last_id == last_id
             }
         };
@@ -88,28 +85,5 @@ impl Join {
         } else {
             Self::TooNew
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tt_venue::Symbol;
-    use tt_venue::event::Levels;
-
-    #[test]
-    fn times_that_fall_are_a_gap_and_times_that_stand_or_are_absent_are_none() {
-        let delta = |ms: u64| BookDelta {
-            symbol: Symbol::new(b"BTC/USD").expect("short"),
-            first_id: 0,
-            last_id: 0,
-            previous_id: None,
-            ts_event: Nanos::from_millis(ms),
-            checksum: None,
-            levels: Levels::default(),
-        };
-        let after = |last_ms, ms| Continuity::of(Numbering::Times, 7, Nanos::from_millis(last_ms), &delta(ms));
-        assert_eq!([after(5, 6), after(5, 5), after(5, 0), after(0, 5)], [Continuity::Next; 4]);
-        assert_eq!(after(6, 5), Continuity::Gap);
     }
 }

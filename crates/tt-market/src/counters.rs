@@ -88,6 +88,8 @@ venue_counters! {
     discarded,
     /// Gaps found in a book's update ids.
     gaps,
+    /// Deltas whose venue time was before that of the delta before; they count like any other.
+    times_fell,
     /// Requests for a new snapshot.
     resyncs,
     /// Books that became valid.

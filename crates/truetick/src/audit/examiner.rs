@@ -12,6 +12,7 @@ use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{Event, EventBuffer, Levels};
 use tt_venue::listing::ContractUnit;
+use tt_venue::rules::Numbering;
 use tt_venue::{Symbol, Venue};
 
 use super::finding::Findings;
@@ -214,6 +215,14 @@ impl Examiner {
                 match watched.order(delta, numbering, frame) {
                     Order::Next => {}
                     Order::Duplicate => self.note("duplicate", true, "an update occurs twice"),
+                    // Whether the book is right, the checksum of the same frame says.
+                    Order::Late if delta.checksum.is_some() && numbering == Numbering::None => {
+                        self.note(
+                            "time_fell",
+                            false,
+                            "the venue's time of an update is before that of the update before",
+                        );
+                    }
                     Order::Late => self.note("reordered", true, "an update follows a later one"),
                 }
             }

@@ -103,7 +103,7 @@ impl Watched {
 
     /// Returns the position of a delta: by its id, or by the venue's time without ids.
     pub(super) fn order(&mut self, delta: &BookDelta, numbering: Numbering, frame: &[u8]) -> Order {
-        if matches!(numbering, Numbering::None | Numbering::Times) {
+        if numbering == Numbering::None {
             return self.order_by_time(delta.ts_event.0, frame);
         }
         // A keep-alive repeats the id and changes nothing.

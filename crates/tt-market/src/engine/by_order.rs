@@ -178,9 +178,7 @@ impl Engine {
         let instrument = &self.instruments[index];
         let last_id = instrument.top.update_id;
         let follows = match instrument.state {
-            BookState::Live => {
-                Continuity::of(instrument.rules.numbering, last_id, instrument.last_event, &delta) == Continuity::Next
-            }
+            BookState::Live => Continuity::of(instrument.rules.numbering, last_id, &delta) == Continuity::Next,
             BookState::Joining(overlap) => Join::of(overlap, last_id, &delta) == Join::Next,
             BookState::Awaiting | BookState::Idle => false,
         };

@@ -277,7 +277,7 @@ impl Engine {
         let backlog = &mut self.backlogs[slot];
         let counters = self.counters.venue_mut(venue);
         if let Some(last) = backlog.last() {
-            match Continuity::of(instrument.rules.numbering, last.last_id, last.ts_event, delta) {
+            match Continuity::of(instrument.rules.numbering, last.last_id, delta) {
                 Continuity::Next => {}
                 Continuity::Duplicate => return Err(DropReason::Duplicate),
                 Continuity::Gap => {

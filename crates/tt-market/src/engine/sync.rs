@@ -34,7 +34,7 @@ impl Engine {
         match instrument.state {
             BookState::Live => {
                 let (last_id, numbering) = (instrument.top.update_id, instrument.rules.numbering);
-                match Continuity::of(numbering, last_id, instrument.last_event, delta) {
+                match Continuity::of(numbering, last_id, delta) {
                     // A venue that was restarted goes on from a lower number.
                     Continuity::Next => counters.epochs += u64::from(delta.last_id < last_id && delta.last_id != 0),
                     Continuity::Duplicate => return Err(DropReason::Duplicate),
@@ -59,6 +59,8 @@ impl Engine {
             BookState::Idle => return Err(DropReason::AwaitingSnapshot),
         }
         probe.mark(Stage::Validate);
+        let has_fallen = delta.ts_event < instrument.last_event && delta.ts_event.0 != 0;
+        counters.times_fell += u64::from(has_fallen);
         instrument.last_event = delta.ts_event;
         let applied = apply_levels(instrument, &mut self.slab, &delta.levels, levels);
         probe.mark(Stage::Build);
@@ -77,6 +79,7 @@ impl Engine {
                 checksum: delta.checksum,
                 touches_top,
                 follows: true,
+                has_fallen: has_fallen && !is_numbered,
             };
             self.show_book(index, change)
         });
@@ -141,6 +144,7 @@ impl Engine {
             checksum: snapshot.checksum,
             touches_top: true,
             follows: false,
+            has_fallen: false,
         };
         let result = result.and_then(|()| {
             self.set_live(index);
@@ -185,6 +189,7 @@ impl Engine {
             checksum: None,
             touches_top: true,
             follows: false,
+            has_fallen: false,
         };
         let replayed = self.replay(index, overlap, snapshot.last_id)?;
         let instrument = &mut self.instruments[index];

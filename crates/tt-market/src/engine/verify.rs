@@ -22,6 +22,9 @@ pub(super) struct Change {
     pub(super) touches_top: bool,
     /// Whether it followed the update before it; a snapshot on the socket follows nothing.
     pub(super) follows: bool,
+    /// Whether nothing but its time orders it, and the time is before that of the update before: its checksum is that of
+    /// the book as it was then.
+    pub(super) has_fallen: bool,
 }
 
 impl Engine {
@@ -82,6 +85,7 @@ impl Engine {
             counters.crc_matches += u64::from(fits);
             counters.crc_mismatches += u64::from(!fits);
             return match (instrument.trust.note(fits, change.ts_recv), fits) {
+                (true, true) if change.has_fallen => Ok(Proof::Unverified),
                 (true, true) => Ok(Proof::Crc),
                 (true, false) => Err(DropReason::ChecksumMismatch),
                 // The cause is unknown by now.

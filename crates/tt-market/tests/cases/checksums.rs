@@ -120,3 +120,28 @@ fn case_m12_okx_signed_sums_of_25_levels() {
     golden(&asks(7)[..3], 1_028_994_504);
     is_golden(Venue::Okx, steps, &texts(&bids[..2]), &[], -1_258_625_551_i32 as u32);
 }
+
+/// Kraken does not promise that its times rise: the checksum of the same frame decides.
+#[test]
+fn a_time_that_falls_costs_no_book_whose_checksum_fits() {
+    let mut rig = Rig::live(Venue::Kraken);
+    let earlier = |frame: String| {
+        assert!(frame.contains("T22:13:20."), "{frame}");
+        frame.replace("T22:13:20.", "T22:12:20.")
+    };
+    rig.delta(&[("9.8", "1.000")], &[]).unwrap();
+    let frame = rig.wire.delta(&[("9.7", "2.000")], &[]);
+    rig.frame(&earlier(frame)).unwrap();
+    assert_eq!(rig.proof(), Proof::Unverified, "its checksum is of then");
+    rig.delta(&[("9.7", "2.500")], &[]).unwrap();
+    assert_eq!(rig.proof(), Proof::Crc);
+    assert_eq!((rig.counters().times_fell, rig.counters().gaps, rig.counters().resyncs), (1, 0, 0));
+    assert_eq!(rig.levels()[0], [(100, 1000), (99, 2000), (98, 1000), (97, 2500)]);
+    // Where it does not fit, the book is lost as ever.
+    let frame = rig.wire.delta(&[("9.6", "1.000")], &[]);
+    let at = frame.find("\"checksum\":").unwrap() + 11;
+    let digit = if &frame[at..=at] == "1" { "2" } else { "1" };
+    let wrong = format!("{}{digit}{}", &frame[..at], &frame[at + 1..]);
+    assert_eq!(rig.frame(&earlier(wrong)), Err(DropReason::ChecksumMismatch));
+    assert_eq!((rig.proof(), rig.counters().times_fell), (Proof::Stale, 2));
+}

@@ -30,8 +30,6 @@ pub enum Overlap {
 pub enum Numbering {
     /// Without numbers.
     None,
-    /// Without numbers; the times of a book's updates never decrease.
-    Times,
     /// An update begins with the number after the previous one.
     Range,
     /// As `Range`, and numbers may start again with a snapshot.

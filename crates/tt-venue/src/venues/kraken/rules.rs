@@ -47,7 +47,8 @@ pub(crate) static RULES: Rules = Rules {
         subject: &["/symbol"],
     },
     join: JoinRule::Socket,
-    numbering: Numbering::Times,
+    // Its times say nothing: "do not sort by timestamp" (docs.kraken.com, book guide). The checksum is the proof.
+    numbering: Numbering::None,
     trade_ids: TradeIds::Counted,
     checksum: Checksum::Levels(checksum::OF_LEVELS),
     may_lock: false,
