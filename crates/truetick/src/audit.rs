@@ -7,6 +7,7 @@ mod report;
 mod skew;
 mod source;
 mod steps;
+mod timers;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

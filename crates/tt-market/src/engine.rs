@@ -267,6 +267,19 @@ impl Engine {
         Ok(())
     }
 
+    /// Cuts the sides of the instrument's book to `depth_max` levels from its next snapshot on.
+    ///
+    /// # Errors
+    /// `BadInstrument` if there is no such instrument, `BadSize` as of [`add_instrument`](Self::add_instrument).
+    pub fn set_depth_max(&mut self, id: InstrumentId, depth_max: Option<usize>) -> Result<(), AddError> {
+        let instrument = self.instruments.get_mut(id.0 as usize).ok_or(AddError::BadInstrument)?;
+        if depth_max.is_some_and(|depth| depth < instrument.rules.checksum.levels().max(1)) {
+            return Err(AddError::BadSize);
+        }
+        instrument.spec.depth_max = depth_max;
+        Ok(())
+    }
+
     /// Puts `position` into slot `index`, or empties the slot. It is valued at the next mark price.
     ///
     /// # Errors

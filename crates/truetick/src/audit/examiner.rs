@@ -15,10 +15,11 @@ use tt_venue::listing::ContractUnit;
 use tt_venue::rules::Numbering;
 use tt_venue::{Symbol, Venue};
 
-use super::finding::Findings;
+use super::finding::{Findings, is_wrong};
 use super::instrument::{Order, Watched};
 use super::skew::Skew;
 use super::steps::Digits;
+use super::timers::Timers;
 use market_feed::InstrumentSetup;
 
 /// Instruments of one feed.
@@ -62,6 +63,9 @@ pub(super) struct Examiner {
     pub(super) last_ns: u64,
     pub(super) has_receive_times: bool,
     pub(super) bytes: u64,
+    /// Frames that the general reader read.
+    general: u64,
+    timers: Timers,
     /// The current record.
     record: u64,
 }
@@ -86,12 +90,15 @@ impl Examiner {
             last_ns: 0,
             has_receive_times: false,
             bytes: 0,
+            general: 0,
+            timers: Timers::default(),
             record: 0,
         }
     }
 
-    pub(super) fn counters(&self) -> &VenueCounters {
-        self.engine.counters().venue(self.venue)
+    /// The engine's counters, with those of the parser: the examiner parses.
+    pub(super) fn counters(&self) -> VenueCounters {
+        VenueCounters { bytes: self.bytes, general: self.general, ..*self.engine.counters().venue(self.venue) }
     }
 
     /// Returns the proof of an instrument's book.
@@ -128,6 +135,7 @@ impl Examiner {
         self.receive(ts_ns);
         let mut buffer = std::mem::take(&mut self.buffer);
         let event = self.venue.parse(frame, &mut buffer);
+        self.general += u64::from(buffer.is_general());
         let ts_event = event.as_ref().map_or(0, ts_event_of);
         if ts_ns != 0 && ts_event != 0 {
             self.skew.record(ts_ns, ts_event);
@@ -139,8 +147,14 @@ impl Examiner {
             self.buffer = buffer;
             return;
         };
-        let gaps = self.counters().gaps;
-        let crossed = self.counters().crossed;
+        if !self.has_setup && self.timers.is_silent(now, self.venue.rules().silence_max) {
+            self.note(
+                "silence",
+                false,
+                "no frame for longer than the venue promises; the connection may have been lost",
+            );
+        }
+        let VenueCounters { gaps, crossed, .. } = self.counters();
         let result = match &event {
             Ok(event) => {
                 self.prepare(event, &buffer, frame, now);
@@ -150,13 +164,28 @@ impl Examiner {
             Err(_) => self.engine.handle_frame(now, connection, frame, &mut Off),
         };
         self.buffer = buffer;
-        if self.counters().gaps > gaps {
+        // The frame that is dropped for it is a finding by itself.
+        if self.counters().gaps > gaps && result != Err(DropReason::Gap) {
             self.note("gap", true, "updates are missing");
         }
         if self.counters().crossed > crossed {
             self.note("crossed", true, "the best bid is above the best ask after a whole message");
         }
         self.conclude(result);
+        // A recording of truetick holds the times of its timers.
+        if !self.has_setup && self.timers.are_due(now) {
+            self.handle_timeout(now);
+        }
+        self.poll(now);
+    }
+
+    /// Runs the engine's timers.
+    pub(super) fn handle_timeout(&mut self, now: Nanos) {
+        let resyncs = self.counters().resyncs;
+        self.engine.handle_timeout(now);
+        let lost = self.counters().resyncs - resyncs;
+        let text = "a book stayed crossed, or locked outside of an auction, for more than 500 ms";
+        self.findings.add("crossed_too_long", lost, true, Some(self.record), text);
         self.poll(now);
     }
 
@@ -206,17 +235,18 @@ impl Examiner {
     fn prepare(&mut self, event: &Event, buffer: &EventBuffer, frame: &[u8], now: Nanos) {
         match event {
             Event::BookDelta(delta) => {
-                let Some(id) = self.watch(delta.symbol, None, now) else { return };
+                let Some(id) = self.watch_delta(delta.symbol, now) else { return };
                 self.see(id, |watched| watched.see_levels(&delta.levels, buffer.levels()));
                 let top = self.board.top_of_book(id).unwrap_or_default();
                 let numbering = self.venue.rules().numbering;
+                // Where times alone order the updates, the checksum of the same frame decides.
+                let is_checked = numbering == Numbering::None && top.status.proof != Proof::Stale;
                 let watched = &mut self.watched[id.0 as usize];
                 watched.measure(delta, buffer.levels(), &top);
                 match watched.order(delta, numbering, frame) {
                     Order::Next => {}
                     Order::Duplicate => self.note("duplicate", true, "an update occurs twice"),
-                    // Whether the book is right, the checksum of the same frame says.
-                    Order::Late if delta.checksum.is_some() && numbering == Numbering::None => {
+                    Order::Late if is_checked && delta.checksum.is_some() => {
                         self.note(
                             "time_fell",
                             false,
@@ -228,12 +258,13 @@ impl Examiner {
             }
             Event::BookSnapshot(snapshot) => {
                 let Some(symbol) = snapshot.symbol else { return };
-                let Some(id) = self.watch(symbol, Some(&snapshot.levels), now) else { return };
+                let Some(id) = self.watch(symbol, now) else { return };
+                self.limit_depth(id, &snapshot.levels);
                 self.see(id, |watched| watched.see_levels(&snapshot.levels, buffer.levels()));
                 self.watched[id.0 as usize].restart();
             }
             Event::BookTicker(ticker) => {
-                let Some(id) = self.watch(ticker.symbol, None, now) else { return };
+                let Some(id) = self.watch(ticker.symbol, now) else { return };
                 self.see(id, |watched| {
                     [ticker.bid_px, ticker.ask_px].into_iter().for_each(|px| watched.px.see_one(px));
                     [ticker.bid_qty, ticker.ask_qty].into_iter().for_each(|qty| watched.qty.see_one(qty));
@@ -241,7 +272,7 @@ impl Examiner {
             }
             Event::Tickers => {
                 for ticker in buffer.tickers() {
-                    let Some(id) = self.watch(ticker.symbol, None, now) else { continue };
+                    let Some(id) = self.watch(ticker.symbol, now) else { continue };
                     self.see(id, |watched| {
                         let prices = [ticker.bid_px, ticker.ask_px, ticker.last_px];
                         prices.into_iter().flatten().for_each(|px| watched.px.see_one(px));
@@ -252,7 +283,7 @@ impl Examiner {
             }
             Event::Trades => {
                 for trade in buffer.trades().iter().filter(|trade| trade.in_market) {
-                    let Some(id) = self.watch(trade.symbol, None, now) else { continue };
+                    let Some(id) = self.watch(trade.symbol, now) else { continue };
                     self.see(id, |watched| {
                         watched.px.see_one(trade.px);
                         watched.qty.see_one(trade.qty);
@@ -260,7 +291,7 @@ impl Examiner {
                 }
             }
             Event::MarkPrice(mark) => {
-                let _ = self.watch(mark.symbol, None, now);
+                let _ = self.watch(mark.symbol, now);
             }
             Event::Candles
             | Event::Liquidations
@@ -272,27 +303,24 @@ impl Examiner {
         }
     }
 
-    /// Returns the instrument of a symbol; adds and subscribes a new one. An instrument with a limited depth is added
-    /// with its snapshot, which shows the depth.
-    fn watch(&mut self, symbol: Symbol, snapshot: Option<&Levels>, now: Nanos) -> Option<InstrumentId> {
+    /// As `watch`, but a book of limited depth begins with its snapshot.
+    fn watch_delta(&mut self, symbol: Symbol, now: Nanos) -> Option<InstrumentId> {
+        let known = self.engine.find_instrument(self.venue, &symbol);
+        if self.venue.rules().truncates { known } else { self.watch(symbol, now) }
+    }
+
+    /// Returns the instrument of a symbol; adds and subscribes a new one.
+    fn watch(&mut self, symbol: Symbol, now: Nanos) -> Option<InstrumentId> {
         if let Some(id) = self.engine.find_instrument(self.venue, &symbol) {
             return Some(id);
         }
         if self.has_setup {
             return None;
         }
-        let rules = self.venue.rules();
-        let depth_max = match (rules.truncates, snapshot) {
-            (true, None) => return None,
-            (true, Some(levels)) => {
-                let seen = levels.bids().len().max(levels.asks().len());
-                rules.depths.iter().map(|depth| *depth as usize).find(|depth| *depth >= seen)
-            }
-            (false, _) => None,
-        };
         let unit = Decimal::new(1, 0);
         let candles = CandleSource::Trades;
-        let spec = InstrumentSpec { venue: self.venue, symbol, tick_size: unit, lot_size: unit, depth_max, candles };
+        let spec =
+            InstrumentSpec { venue: self.venue, symbol, tick_size: unit, lot_size: unit, depth_max: None, candles };
         let id = self.add_instrument(&InstrumentSetup { spec, unit: ContractUnit::Base, join_by_rest: false })?;
         let connection = self.open(now)?;
         self.engine.subscribe(connection, id, now).ok()?;
@@ -302,6 +330,19 @@ impl Examiner {
             self.join(id, now, &body);
         }
         Some(id)
+    }
+
+    /// Limits the depth of a book to the least of the venue's depths that holds its snapshot.
+    fn limit_depth(&mut self, id: InstrumentId, levels: &Levels) {
+        let rules = self.venue.rules();
+        if self.has_setup || !rules.truncates || self.watched[id.0 as usize].has_depth {
+            return;
+        }
+        self.watched[id.0 as usize].has_depth = true;
+        let seen = levels.bids().len().max(levels.asks().len());
+        let depth_max = rules.depths.iter().map(|depth| *depth as usize).find(|depth| *depth >= seen);
+        // The venue's own depths are none that the engine rejects.
+        let _ = self.engine.set_depth_max(id, depth_max);
     }
 
     fn add_instrument(&mut self, listed: &InstrumentSetup) -> Option<InstrumentId> {
@@ -347,8 +388,14 @@ impl Examiner {
 
     fn poll(&mut self, now: Nanos) {
         while let Some(request) = self.engine.poll_request(now) {
-            if let Request::FetchSnapshot { instrument } = request {
-                self.wanted.push_back(instrument);
+            match request {
+                Request::FetchSnapshot { instrument } if !self.wanted.contains(&instrument) => {
+                    self.wanted.push_back(instrument);
+                }
+                Request::Reconnect { .. } => {
+                    self.note("silence", false, "a connection was silent for longer than the venue promises");
+                }
+                Request::FetchSnapshot { .. } | Request::Resubscribe { .. } | Request::Pong { .. } => {}
             }
         }
     }
@@ -430,25 +477,6 @@ impl Examiner {
         let truncated = self.counters().levels_dropped;
         self.findings.add("levels_dropped", truncated, false, None, "levels beyond the audit's capacity");
     }
-}
-
-/// Whether a drop reason is an error of the recording.
-fn is_wrong(fault: DropReason) -> bool {
-    // Expected: updates that a join skips, unsupported topics, and deltas before their snapshot. A duplicate update is
-    // a separate finding.
-    !matches!(
-        fault,
-        DropReason::Superseded
-            | DropReason::UnknownTopic
-            | DropReason::UnknownSymbol
-            | DropReason::UnexpectedSnapshot
-            | DropReason::AwaitingSnapshot
-            | DropReason::SnapshotTooOld
-            | DropReason::Duplicate
-            | DropReason::Rejected
-            | DropReason::VenueError
-            | DropReason::OrdersFull
-    )
 }
 
 /// The venue's time of an event, zero where it has none.

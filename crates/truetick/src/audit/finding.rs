@@ -1,6 +1,7 @@
 //! Findings of an audit.
 
 use serde::Serialize;
+use tt_market::DropReason;
 
 /// One kind of finding, with its count and first record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -40,4 +41,23 @@ impl Findings {
     pub(super) fn all(&self) -> &[Finding] {
         &self.0
     }
+}
+
+/// Whether a drop reason is an error of the recording.
+pub(super) fn is_wrong(fault: DropReason) -> bool {
+    // Expected: updates that a join skips, unsupported topics, and deltas before their snapshot. A duplicate update is
+    // a separate finding.
+    !matches!(
+        fault,
+        DropReason::Superseded
+            | DropReason::UnknownTopic
+            | DropReason::UnknownSymbol
+            | DropReason::UnexpectedSnapshot
+            | DropReason::AwaitingSnapshot
+            | DropReason::SnapshotTooOld
+            | DropReason::Duplicate
+            | DropReason::Rejected
+            | DropReason::VenueError
+            | DropReason::OrdersFull
+    )
 }

@@ -34,6 +34,8 @@ pub(super) struct Watched {
     pub(super) qty: Digits,
     /// Number of changes to finer steps.
     pub(super) refined: u64,
+    /// Whether a snapshot has shown the depth of the book.
+    pub(super) has_depth: bool,
     pub(super) deltas: u64,
     pub(super) snapshots: u64,
     /// Applied book messages.
@@ -58,6 +60,7 @@ impl Watched {
             px: digits,
             qty: digits,
             refined: 0,
+            has_depth: false,
             deltas: 0,
             snapshots: 0,
             applied: 0,

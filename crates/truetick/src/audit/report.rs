@@ -136,7 +136,7 @@ fn write_feed(text: &mut String, feed: &Examiner) {
         (feed.has_receive_times, feed.skew.quantile(500_000), feed.skew.min().zip(feed.skew.max()))
     {
         let ms = |ns: i64| ns as f64 / 1e6;
-        let _ = writeln!(text, "  venue to receipt: min {:.1}, p50 {:.1}, max {:.1} ms", ms(min), ms(p50), ms(max));
+        let _ = writeln!(text, "  venue to receipt: min {:.1}, p50 {}, max {:.1} ms", ms(min), ms(p50), ms(max));
     }
     let _ = writeln!(
         text,

@@ -39,15 +39,15 @@ impl Skew {
         self.early.count()
     }
 
-    /// The `per_million`-quantile in nanoseconds.
+    /// The `per_million`-quantile in nanoseconds, to two digits: a bucket is 3 % wide.
     pub(super) fn quantile(&self, per_million: u32) -> Option<i64> {
         let (early, count) = (self.early.count(), self.count());
         let rank = u128::from(count) * u128::from(per_million) / 1_000_000;
         let share = |rank: u128, of: u64| (rank * 1_000_000 / u128::from(of.max(1))).min(1_000_000) as u32;
         if rank < u128::from(early) {
-            self.early.quantile(1_000_000 - share(rank, early), 0).map(|ns| -(ns as i64))
+            self.early.quantile(1_000_000 - share(rank, early), 0).map(|ns| -(two_digits(ns) as i64))
         } else {
-            self.late.quantile(share(rank - u128::from(early), self.late.count()), 0).map(|ns| ns as i64)
+            self.late.quantile(share(rank - u128::from(early), self.late.count()), 0).map(|ns| two_digits(ns) as i64)
         }
     }
 
@@ -60,9 +60,29 @@ impl Skew {
     }
 }
 
+/// Rounds to the two digits that a bucket of the histogram knows.
+const fn two_digits(ns: u64) -> u64 {
+    let mut unit = 1;
+    while ns / unit >= 100 {
+        unit *= 10;
+    }
+    (ns + unit / 2) / unit * unit
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantiles_have_no_digit_that_their_buckets_do_not_know() {
+        assert_eq!([0, 9, 99, 149, 150, 995, 1_266_946_888].map(two_digits), [0, 9, 99, 150, 150, 1000, 1_300_000_000]);
+        let mut skew = Skew::default();
+        for ns in 0..100 {
+            skew.record(1_000_000_000, 2_266_946_888 + ns);
+        }
+        assert_eq!((skew.quantile(500_000), skew.quantile(990_000)), (Some(-1_300_000_000), Some(-1_300_000_000)));
+        assert_eq!((skew.min(), skew.max()), (Some(-1_266_946_987), Some(-1_266_946_888)), "as they were");
+    }
 
     #[test]
     fn quantiles_cross_zero() {

@@ -300,6 +300,7 @@ impl Examination<'_> {
                 let symbol = examiner.symbol(id);
                 examiner.snapshot(number, head.ts_ns, symbol, entry.body);
             }
+            RecordKind::Timeout => examiner.handle_timeout(now),
             RecordKind::Closed => examiner.close(head.subject, now),
             RecordKind::Lost => {
                 let count = entry.body.first_chunk().map_or(0, |count| u64::from_le_bytes(*count));
@@ -309,7 +310,6 @@ impl Examination<'_> {
             RecordKind::Engine
             | RecordKind::Position
             | RecordKind::SnapshotFailed
-            | RecordKind::Timeout
             | RecordKind::Checkpoint
             | RecordKind::End => {}
         }

@@ -1,6 +1,7 @@
 //! `truetick audit --json` on captures, on the simulator's recordings, and on what was done to them.
 
 mod formats;
+mod repairs;
 
 use std::fs::{self, File};
 use std::io::{BufReader, Write as _};

@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// Takes one event that the caller parsed into `buffer`: all of [`handle_frame`](Self::handle_frame) but the
-    /// parsing.
+    /// parsing and what is counted of it, `bytes` and `general`.
     ///
     /// # Errors
     /// As [`handle_frame`](Self::handle_frame).
