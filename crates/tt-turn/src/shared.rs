@@ -200,6 +200,18 @@ impl Shared {
         self.accounts.used(Pool::Allocations)
     }
 
+    /// Returns the units of each pool in use, over all workers and users.
+    #[must_use]
+    pub fn used(&self) -> Pools {
+        Pools {
+            allocations: self.accounts.used(Pool::Allocations),
+            ports: self.accounts.used(Pool::Ports),
+            reservations: self.accounts.used(Pool::Reservations),
+            permissions: self.accounts.used(Pool::Permissions),
+            channels: self.accounts.used(Pool::Channels),
+        }
+    }
+
     /// Stops new allocations on all workers: an Allocate is rejected with 403.
     ///
     /// Live allocations continue and may be refreshed. RFC 8656 section 7.2 lets a server choose the clients that it

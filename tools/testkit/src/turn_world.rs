@@ -1,6 +1,6 @@
 //! The TURN world: the real engine in virtual time, with clients, peers, attackers and faults that one seed decides.
 //!
-//! A seed writes a [`Script`], a topology and a list of actions; [`play`] plays it against the engine and checks the ten
+//! A seed writes a [`Script`], a topology and a list of actions; [`play`] plays it against the engine and checks the
 //! invariants of [`Failure`] after each datagram against a reference model. Nothing reads a clock, hashes at random or
 //! waits: a seed gives the same hash each time. [`minimise`] strikes actions out of a script that fails.
 
@@ -12,7 +12,10 @@ mod event;
 mod healing;
 mod host;
 mod invariants;
+mod lessons;
+mod limits;
 mod link;
+mod metering;
 mod minimise;
 mod model;
 mod operators;

@@ -133,16 +133,28 @@ impl World<'_> {
             Request::Refresh => Ask::new(wire::REFRESH, refresh(draw)),
             Request::Close => Ask::close(),
             Request::Permit => {
-                let peers = if is_flawed { draw.below(4) } else { draw.between(1, 3) };
-                let peer =
-                    |world: &Self, draw: &mut Draw| (wire::PEER_ADDRESS, Value::Address(world.peer(draw, client)));
+                let most = if features.shares { 12 } else { 3 };
+                let peers = if is_flawed { draw.below(4) } else { draw.between(1, most) };
+                let peer = |world: &Self, draw: &mut Draw| {
+                    // So many that the allocation's own permissions are too few.
+                    let peer = match features.shares && draw.chance(1, 2) {
+                        true => SocketAddr::new([8, 8, 1, draw.below(40) as u8].into(), 9_000),
+                        false => world.peer(draw, client),
+                    };
+                    (wire::PEER_ADDRESS, Value::Address(peer))
+                };
                 Ask::new(wire::CREATE_PERMISSION, (0..peers).map(|_| peer(self, draw)).collect())
             }
             Request::Bind => {
-                let number =
-                    if is_flawed { draw.pick(&[0, 0x3FFF, 0x5000, 0x7FFF]) } else { 0x4000 + draw.below(5) as u16 };
+                let number = if is_flawed {
+                    draw.pick(&[0, 0x3FFF, 0x5000, 0x7FFF])
+                } else {
+                    0x4000 + draw.below(if features.shares { 20 } else { 5 }) as u16
+                };
                 let value = [number.to_be_bytes(), [0; 2]].concat();
-                let peer = Value::Address(self.peer(draw, client));
+                let many = SocketAddr::new([8, 8, 1, draw.below(40) as u8].into(), 9_000);
+                let is_many = features.shares && draw.chance(2, 3);
+                let peer = Value::Address(if is_many { many } else { self.peer(draw, client) });
                 Ask::new(
                     wire::CHANNEL_BIND,
                     vec![(wire::CHANNEL_NUMBER, Value::Bytes(value)), (wire::PEER_ADDRESS, peer)],

@@ -100,6 +100,7 @@ impl World<'_> {
             match (client.goal, client.refusal) {
                 (Goal::Reached, _) => self.tally.reached += 1,
                 (Goal::Seek { .. }, Some(486 | 508)) => self.tally.excused += 1,
+                (Goal::Seek { .. }, _) if self.limited.contains(&client.place.user) => self.tally.excused += 1,
                 (Goal::Seek { .. }, refusal) => {
                     let what = format!(
                         "client {number} ({}) does not relay, {:?}, relayed {:?}, refused {refusal:?}",
@@ -116,6 +117,7 @@ impl World<'_> {
     /// Everything has expired: nothing may be left of it.
     pub(super) fn judge_emptiness(&mut self) -> Result<(), Failure> {
         self.pass()?;
+        self.judge_units()?;
         for worker in 0..self.script.topology.workers {
             invariants::ledger(self.now, &self.host, &self.model, worker)?;
             let tables = self.host.tables(worker);

@@ -15,6 +15,7 @@ use tt_turn::shared::{Budget, Quotas, Shared};
 use tt_turn::{Counters, DropReason, Output, Server, WorkerId};
 
 use super::credentials::{PASSWORD, SECRET, user_name};
+use super::limits;
 use super::model::RelayPlace;
 use super::planted::Planted;
 use super::topology::{PeerRule, PeerRuleKind, REALM, Topology, WALL_S, listener, relay_ip};
@@ -92,9 +93,7 @@ impl Host {
             allocations_total: rules.allocations_total,
             error_excess,
             error_excess_per_source,
-            user_share_percent: 100,
-            user_allocation_rate: Budget::UNLIMITED,
-            ..Quotas::default()
+            ..limits::quotas(&rules.rates, &rules.shares)
         };
         let capacity = Capacity {
             allocations: rules.allocations,
@@ -105,7 +104,7 @@ impl Host {
             relays: topology.relays_v4 + topology.relays_v6,
         };
         let all = rules.allocations * u32::from(topology.workers);
-        let shared = Arc::new(Shared::new(quotas, all, mix(seed, starts)));
+        let shared = Arc::new(Shared::with_pools(quotas, all, rules.shares.pools, mix(seed, starts)));
         let nonce_start = if rules.keeps_nonce_key { 0 } else { starts };
         let workers = (0..topology.workers)
             .map(|worker| {

@@ -6,9 +6,11 @@
 mod codes;
 mod decide;
 mod ledger;
+mod meter;
 mod policy;
 mod relaying;
 mod sender;
+mod shares;
 mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -22,6 +24,7 @@ use super::wire::{self, Algorithm, Reading, TransactionId};
 pub(super) use codes::Codes;
 pub(super) use decide::{Wanted, wanted};
 pub(super) use ledger::Grant;
+use meter::Meter;
 use policy::Policy;
 pub(super) use traffic::{Bytes, Ended};
 
@@ -232,7 +235,13 @@ pub(super) struct Model {
     /// Families of which there ever was a relay, by worker: IPv4, IPv6.
     pub(super) families: Vec<[bool; 2]>,
     /// Relays whose allocation was ended by request; the server says so within the same call.
-    retiring: BTreeSet<RelayPlace>,
+    retiring: BTreeMap<RelayPlace, usize>,
+    /// Relays behind an allocation or a reservation, and who had them.
+    resting: BTreeMap<RelayPlace, usize>,
+    /// Traffic that the limits have let pass.
+    pub(super) meter: Meter,
+    /// When a user's budget of allocations is full again: surely not before, and surely by then.
+    allocated: Vec<[Bucket; 2]>,
     /// Allocations whose end the server has to report within the same call.
     pub(super) ended: Vec<Ended>,
     pub(super) reservations: BTreeMap<u64, Reservation>,
@@ -252,7 +261,8 @@ pub(super) struct Model {
     pub(super) seen: BTreeSet<Flow>,
     /// Offset of the wall clock, nanoseconds.
     pub(super) wall_jump_ns: i64,
-    serial: u64,
+    /// Of the last allocation.
+    pub(super) serial: u64,
     /// No new allocations.
     pub(super) is_draining: bool,
     /// Of the nonce key.
@@ -275,7 +285,10 @@ impl Model {
             relayed: BTreeMap::new(),
             pools: vec![BTreeMap::new(); workers],
             families: vec![[false; 2]; workers],
-            retiring: BTreeSet::new(),
+            retiring: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            meter: Meter::new(rules.rates, rules.shares.percent),
+            allocated: vec![[Bucket::default(); 2]; users],
             ended: Vec::new(),
             reservations: BTreeMap::new(),
             reserved: BTreeMap::new(),
@@ -304,6 +317,7 @@ impl Model {
         let before = std::mem::replace(self, fresh);
         self.held_by_user = vec![0; users.len()];
         self.guesses = vec![Bucket::default(); users.len()];
+        self.allocated = vec![[Bucket::default(); 2]; users.len()];
         self.users = users;
         self.seen = before.seen;
         self.wall_jump_ns = before.wall_jump_ns;

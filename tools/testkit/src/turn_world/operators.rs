@@ -89,7 +89,10 @@ impl World<'_> {
         let expected = self.model.expect_of_error(self.now, worker, &error);
         let done = self.host.icmp(self.now, worker, error);
         self.note(&delivery, &expected.clone().map_or(Expected::Silence, |(_, expected)| expected), &done);
-        invariants::error(&delivery, expected.as_ref(), &done)?;
+        let indication = expected.as_ref().map_or(&Expected::Silence, |(_, expected)| expected);
+        if !self.meter(indication, None, (&done, 0))? {
+            invariants::error(&delivery, expected.as_ref(), &done)?;
+        }
         invariants::unproven(&delivery, before, self.host.tables(worker))?;
         self.settle(worker)?;
         done.iter().for_each(|done| self.count_to_client(done));

@@ -5,6 +5,7 @@ use tt_turn::event::Event;
 
 use super::host::Done;
 use super::invariants::Failure;
+use super::metering::is_limit;
 use super::model::{Alive, Expected, Flow};
 use super::world::World;
 
@@ -16,7 +17,7 @@ impl World<'_> {
             let sure = match done {
                 Done::ToPeer { .. } | Done::ToClient { .. } => Alive::Yes,
                 // It left one allocation, and the other one had no permission for it.
-                Done::Drop(_) | Done::Reply { .. } | Done::HandOver(_) if is_hairpin => *sure,
+                Done::Drop(reason) if is_hairpin && !is_limit(*reason) => *sure,
                 Done::Drop(_) | Done::Reply { .. } | Done::HandOver(_) => Alive::Maybe.min(*sure),
             };
             self.model.sent_to_peer(*relay, payload.len(), sure);

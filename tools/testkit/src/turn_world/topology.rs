@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tt_model::Transport;
 
+use super::limits::{Rates, Shares};
 use super::wire::Algorithm;
 use crate::draw::Draw;
 
@@ -58,6 +59,8 @@ pub(super) struct Features {
     pub(super) small_quotas: bool,
     pub(super) limited_names: bool,
     pub(super) peer_rules: bool,
+    pub(super) rates: bool,
+    pub(super) shares: bool,
 }
 
 impl Features {
@@ -97,6 +100,8 @@ impl Features {
             small_quotas: on() && on(),
             limited_names: on(),
             peer_rules: on(),
+            rates: on() && on(),
+            shares: on() && on(),
         }
     }
 }
@@ -129,6 +134,8 @@ pub(super) struct Rules {
     pub(super) strict_expiry: bool,
     /// A channel relays nothing without a permission.
     pub(super) strict_permissions: bool,
+    pub(super) rates: Rates,
+    pub(super) shares: Shares,
 }
 
 impl Rules {
@@ -291,6 +298,8 @@ impl Topology {
             // Ports are 16 bits wide, also for a crowd.
             (clients as u32 + 4).min(clients as u32 * 2 / u32::from(workers) + 400)
         };
+        let features = Features { shares: features.shares && clients <= 100, ..features };
+        let rules = if features.shares { shared(draw, rules, clients as u32, (relays, workers)) } else { rules };
         let nats = draw.between(1, clients);
         let places = (0..clients).map(|_| place(draw, &features, users, nats)).collect();
         let mut peers: Vec<SocketAddr> = Vec::new();
@@ -363,12 +372,28 @@ fn rules(draw: &mut Draw, features: &Features, clients: u32, workers: u16) -> Ru
         limited_from: usize::MAX,
         strict_expiry: draw.chance(1, 4),
         strict_permissions: draw.chance(1, 4),
+        rates: if features.rates { Rates::drawn(draw) } else { Rates::NONE },
+        shares: Shares::NONE,
     }
 }
 
 /// The first user whose names end; the first of all has a password.
 fn limited_from(draw: &mut Draw, features: &Features, users: usize) -> usize {
     if features.limited_names && users > 1 { draw.between(1, users as u64 - 1) as usize } else { usize::MAX }
+}
+
+/// Tables with room for what the pools allow.
+fn shared(draw: &mut Draw, rules: Rules, clients: u32, (relays, workers): (u32, u16)) -> Rules {
+    let room = clients * 2 + 8;
+    Rules {
+        shares: Shares::drawn(draw, clients, relays * u32::from(workers)),
+        permissions_per_allocation: 64,
+        channels_per_allocation: 64,
+        allocations: room,
+        permissions: room * 64,
+        channels: room * 64,
+        ..rules
+    }
 }
 
 fn place(draw: &mut Draw, features: &Features, users: usize, nats: u64) -> Place {

@@ -1,7 +1,7 @@
 //! The run: virtual time, from event to event.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 use tt_model::{FiveTuple, Nanos};
@@ -105,6 +105,10 @@ pub(super) struct World<'s> {
     pub(super) send_errors: u64,
     pub(super) is_up: bool,
     pub(super) is_healed: bool,
+    /// Calls of the engine.
+    settled: u64,
+    /// Users whose traffic was limited after the faults had stopped.
+    pub(super) limited: BTreeSet<usize>,
     pub(super) starts: u64,
     pub(super) trace: Trace,
     pub(super) tally: Tally,
@@ -151,6 +155,8 @@ impl<'s> World<'s> {
             send_errors: 0,
             is_up: true,
             is_healed: false,
+            settled: 0,
+            limited: BTreeSet::new(),
             starts: 0,
             trace: Trace::new(telling == Telling::Lines),
             tally: Tally::default(),
@@ -303,7 +309,10 @@ impl<'s> World<'s> {
             self.later(Nanos(20_000), handed);
             return self.settle(worker);
         }
-        let lesson = match self.second_hop(worker, &expected) {
+        let second = self.second_hop(worker, &expected);
+        let is_limited = self.meter(&expected, second.as_ref().map(|(_, _, second)| second), (&done, bytes.len()))?;
+        let lesson = match second {
+            _ if is_limited => Lesson::Nothing,
             None => invariants::check(&delivery, &self.model, &expected, &done)?,
             Some((no_client, bytes, second)) => {
                 let delivery = Delivery { now: self.now, worker, flow: &no_client, bytes };
@@ -314,33 +323,7 @@ impl<'s> World<'s> {
         if !matches!(expected, Expected::Answer(Codes { user: Some(_), .. })) {
             invariants::unproven(&delivery, before, self.host.tables(worker))?;
         }
-        match lesson {
-            Lesson::Nothing => {}
-            Lesson::Granted(user, grant) => {
-                self.tally.granted += 1;
-                if let Some(request) = Reading::of(bytes) {
-                    self.model.learn(self.now, &place, user, &request, grant);
-                }
-            }
-            Lesson::Refused(nonce) => {
-                self.tally.refused += 1;
-                if let Some(nonce) = nonce {
-                    self.model.learn_nonce(self.now, flow.client, &nonce);
-                }
-                let answered = done.iter().map(Done::reply_len).sum();
-                if !self.model.spend(self.now, &place, (bytes.len(), answered)) {
-                    let what = format!("more error replies to {} than the budget has", flow.client.ip());
-                    return Err(Failure { invariant: 4, what, at: self.now });
-                }
-            }
-            Lesson::Guessed(user) => {
-                self.tally.refused += 1;
-                if !self.model.spend_guess(self.now, user) {
-                    let what = format!("user {user} has guessed at more tokens than the budget has");
-                    return Err(Failure { invariant: 4, what, at: self.now });
-                }
-            }
-        }
+        self.learn_from(&delivery, (&expected, &done), lesson)?;
         self.settle(worker)?;
         self.route(done);
         Ok(())
@@ -369,7 +352,9 @@ impl<'s> World<'s> {
         let expected = self.model.expect_of_peer(self.now, relay, from);
         let done = self.host.peer(self.now, relay, from, bytes);
         self.note(&delivery, &expected, &done);
-        invariants::check(&delivery, &self.model, &expected, &done)?;
+        if !self.meter(&expected, None, (&done, bytes.len()))? {
+            invariants::check(&delivery, &self.model, &expected, &done)?;
+        }
         invariants::unproven(&delivery, before, self.host.tables(relay.0))?;
         done.iter().for_each(|done| self.count_to_client(done));
         self.settle(relay.0)?;
@@ -419,7 +404,19 @@ impl<'s> World<'s> {
             self.later(rest, Event::Rested { starts: self.starts, relay });
         }
         self.hear_reports(worker)?;
+        self.settled += 1;
+        if self.settled.is_multiple_of(16) {
+            self.judge_units()?;
+        }
         invariants::ledger(self.now, &self.host, &self.model, worker)
+    }
+
+    /// What users hold of the pools is what the server has given out of them.
+    pub(super) fn judge_units(&self) -> Result<(), Failure> {
+        match self.model.lost_units(self.now, &self.host.shared.used()) {
+            None => Ok(()),
+            Some(what) => Err(Failure { invariant: 3, what, at: self.now }),
+        }
     }
 
     pub(super) fn rested(&mut self, starts: u64, relay: RelayPlace) {

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use tt_model::Nanos;
 
 use super::policy::is_tunnel;
+use super::shares::{Pool, beyond_channels, beyond_permissions};
 use super::{Alive, Claim, Codes, Flow, Held, Model, alive, place};
 use crate::turn_world::wire::{self, Reading};
 
@@ -66,6 +67,7 @@ impl Model {
     fn allocate_new(&self, now: Nanos, worker: u16, flow: &Flow, user: usize, wanted: Wanted) -> Codes {
         let pool = &self.pools[usize::from(worker)];
         let mut units = 1;
+        let (mut ports, mut reserves) = (1, 0);
         let (mut fits, mut doubts) = (true, Codes::default());
         match wanted {
             Wanted::One { is_ipv4, .. } | Wanted::Pair { is_ipv4 } if !self.serves(worker, is_ipv4) => {
@@ -73,9 +75,12 @@ impl Model {
             }
             Wanted::Both { .. } if !self.serves(worker, true) => return Codes::one(440),
             Wanted::One { is_ipv4, even } => fits = self.waits(worker, is_ipv4, even),
-            Wanted::Both { even } => fits = self.waits(worker, true, even) || self.waits(worker, false, even),
+            Wanted::Both { even } => {
+                ports = [true, false].into_iter().filter(|is_ipv4| self.waits(worker, *is_ipv4, even)).count() as u32;
+                fits = ports > 0;
+            }
             Wanted::Pair { is_ipv4 } => {
-                units = 2;
+                (units, ports, reserves) = (2, 2, 1);
                 fits = pool.values().any(|found| found.addr.is_ipv4() == is_ipv4 && found.partner.is_some());
             }
             Wanted::Reserved(token) => {
@@ -88,6 +93,7 @@ impl Model {
                     // Whoever reserved it has paid; where another user claims it, the cost moves to that user.
                     Some((held, is_alive)) => {
                         units = u32::from(held.user != user);
+                        ports = units;
                         if is_alive == Alive::Maybe {
                             doubts = doubts.and_all(&guess);
                         }
@@ -108,11 +114,12 @@ impl Model {
                 |flow: &&Flow| self.claims.get(flow).is_some_and(|claim| claim.expires() <= now && counts(claim));
             flows.into_iter().filter(counts).count() as u32
         };
+        let (must, may) = self.shortages(now, user, [units, ports, reserves]);
+        (refusals, doubts) = (refusals.and_all(&must), doubts.and_all(&may));
         let reserved = |counts: &dyn Fn(usize) -> bool| {
             let dead = self.reservations.values().filter(|held| held.alive(now) != Alive::Yes && counts(held.user));
             dead.count() as u32
         };
-        let total = (self.claims.len() + self.reservations.len()) as u32;
         let mut bound = |held: u32, (sure, own): (u32, u32), units: u32, bound: u32, code: u16| {
             if held - sure + units > bound {
                 refusals = refusals.and(code);
@@ -124,11 +131,6 @@ impl Model {
         let of_worker = |claim: &Claim| claim.worker == worker;
         let dead = expired(&of_user) + reserved(&|of| of == user);
         bound(self.held_by_user[user], (dead, own(&of_user)), units, self.rules.allocations_per_user, 486);
-        // A unit that changes hands is counted twice for a moment.
-        let changes_hands = units == 1 && matches!(wanted, Wanted::Reserved(_));
-        let (dead, freed) = (expired(&|_| true) + reserved(&|_| true), own(&|_| true));
-        let dead = dead + u32::from(changes_hands);
-        bound(total, (dead, freed), units, self.rules.allocations_total, 486);
         let held = self.held_by_worker[usize::from(worker)];
         bound(held, (expired(&of_worker), own(&of_worker)), 1, self.rules.allocations, 508);
         if refusals.list().is_empty() { Codes::one(0).and_all(&doubts) } else { refusals.and_all(&doubts) }
@@ -196,10 +198,18 @@ impl Model {
         let fits = Fits { now, codes: Codes::default() }
             .more(&known, permissions, self.rules.permissions_per_allocation)
             .more(&known, self.permissions[worker], self.rules.permissions);
+        let units = |pool, (has, known): (Held, &[Option<Nanos>])| {
+            let beyond = if pool == Pool::Channels { beyond_channels } else { beyond_permissions };
+            let absent = known.iter().filter(|end| end.is_none()).count() as u32;
+            let fresh = known.iter().filter(|end| end.is_none_or(|end| end <= now)).count() as u32;
+            self.runs_short(now, claim.user, pool, (beyond(has.live, absent), beyond(has.held, fresh)))
+        };
+        let fits = fits.pooled(units(Pool::Permissions, (permissions, &known)));
         let Some(number) = channel else { return fits.codes() };
         let known = [claim.channel(number).map(|(_, expires)| expires)];
         let channels = own(&mut claim.legs().flat_map(|leg| leg.channels.values().map(|(_, expires)| *expires)));
-        fits.more(&known, channels, self.rules.channels_per_allocation)
+        fits.pooled(units(Pool::Channels, (channels, &known)))
+            .more(&known, channels, self.rules.channels_per_allocation)
             .more(&known, self.channels[worker], self.rules.channels)
             .codes()
     }
@@ -231,6 +241,13 @@ impl Fits {
         // A bound that is surely passed outweighs one that may be.
         let sure = |codes: &Codes| codes.allow(508) && !codes.allow(0);
         Self { codes: if sure(&self.codes) { self.codes } else { codes }, ..self }
+    }
+
+    /// The same for what all users share.
+    fn pooled(self, (must, may): (bool, bool)) -> Self {
+        let is_sure = self.codes.allow(508) && !self.codes.allow(0);
+        let codes = if must || is_sure { Codes::one(508) } else { self.codes };
+        Self { codes: if may && !codes.allow(508) { Codes::one(0).and(508) } else { codes }, ..self }
     }
 
     fn codes(self) -> Codes {

@@ -118,15 +118,19 @@ impl Model {
             let leg = self.claims.get_mut(flow).and_then(|claim| claim.legs[at].as_mut());
             let Some(leg) = leg.filter(|leg| now < leg.expires) else { continue };
             if request.number(wire::LIFETIME) == Some(0) {
-                self.end_leg(now, flow, at).into_iter().for_each(|leg| {
-                    self.retiring.insert(leg.relay);
-                });
+                self.retire_leg(now, flow, at);
             } else {
                 self.by_expiry.remove(&(leg.expires, *flow, at));
                 leg.expires = now.saturating_add(Nanos::from_secs(u64::from(lifetime_s)));
                 self.by_expiry.insert((leg.expires, *flow, at));
             }
         }
+    }
+
+    /// Whether the user has paid for what is granted: the port was its own reservation.
+    pub(in super::super) fn pays_already(&self, user: usize, grant: &Grant) -> bool {
+        let held = grant.claimed.and_then(|token| self.reservations.get(&token));
+        held.is_some_and(|held| held.user == user)
     }
 
     fn claim(&mut self, now: Nanos, flow: &Flow, user: usize, request: &Reading<'_>, grant: Grant) {
@@ -178,6 +182,8 @@ impl Model {
         self.held_by_user[user] += 1;
         self.held_by_worker[usize::from(worker)] += 1;
         self.claims.insert(*flow, claim);
+        let is_first = grant.claimed.is_none() && self.has_nothing_else(user, flow);
+        self.meter.begin(now, user, self.serial, is_first);
     }
 
     /// Takes a relay out of its pool; its partner waits alone from now on.
@@ -192,9 +198,15 @@ impl Model {
     /// The flow's allocation ends: its connection is closed, or another one takes its place.
     pub(in super::super) fn close(&mut self, now: Nanos, flow: &Flow) {
         for at in [0, 1] {
-            if let Some(leg) = self.end_leg(now, flow, at) {
-                self.retiring.insert(leg.relay);
-            }
+            self.retire_leg(now, flow, at);
+        }
+    }
+
+    /// One relayed address ends by request; its relay is given up within the same call.
+    fn retire_leg(&mut self, now: Nanos, flow: &Flow, at: usize) {
+        let user = self.claims.get(flow).map(|claim| claim.user);
+        if let Some((leg, user)) = self.end_leg(now, flow, at).zip(user) {
+            self.retiring.insert(leg.relay, user);
         }
     }
 
@@ -215,6 +227,7 @@ impl Model {
             self.channels[worker].live -= u32::from(now < *expires);
         }
         if is_last {
+            self.meter.end(claim.serial);
             if let Some(Claim { worker, name, relayed, to_peers, to_client, .. }) = self.claims.remove(flow) {
                 self.ended.push(Ended { flow: *flow, worker, name, relayed, to_peers, to_client });
             }
@@ -309,16 +322,19 @@ impl Model {
 
     /// The server says that a relay is free: false where its allocation should live on.
     pub(in super::super) fn retired(&mut self, now: Nanos, relay: RelayPlace) -> bool {
-        if self.retiring.remove(&relay) {
+        if let Some(user) = self.retiring.remove(&relay) {
+            self.resting.insert(relay, user);
             return true;
         }
         if let Some(token) = self.reserved.get(&relay).copied() {
             let Some(held) = self.reservations.get(&token).filter(|held| held.alive(now) != Alive::Yes) else {
                 return false;
             };
-            self.held_by_user[held.user] -= 1;
+            let user = held.user;
+            self.held_by_user[user] -= 1;
             self.reservations.remove(&token);
             self.reserved.remove(&relay);
+            self.resting.insert(relay, user);
             return true;
         }
         let Some(flow) = self.by_relay.get(&relay).copied() else { return false };
@@ -326,7 +342,9 @@ impl Model {
             let leg = self.claims.get(&flow).and_then(|claim| claim.legs[*at].as_ref());
             leg.is_some_and(|leg| leg.relay == relay && leg.expires <= now)
         });
-        at.is_some_and(|at| self.end_leg(now, &flow, at).is_some())
+        let user = self.claims.get(&flow).map(|claim| claim.user);
+        let ended = at.and_then(|at| self.end_leg(now, &flow, at)).zip(user);
+        ended.is_some_and(|(leg, user)| self.resting.insert(leg.relay, user).is_none())
     }
 
     /// When the next allocation ends.
@@ -342,6 +360,7 @@ impl Model {
     /// The driver registered a relay.
     pub(in super::super) fn relay_added(&mut self, relay: RelayPlace, addr: SocketAddr, partner: Option<u32>) {
         let worker = usize::from(relay.0);
+        self.resting.remove(&relay);
         self.pools[worker].insert(relay.1, Waiting { addr, partner });
         self.families[worker][usize::from(addr.is_ipv6())] = true;
     }
@@ -385,6 +404,26 @@ impl Model {
         full_at.saturating_sub(now).0 <= interval * u64::from(burst)
     }
 
+    /// Whether a user's budget of allocations, or that of another with its bucket, may be used up.
+    pub(super) fn may_allocate_too_fast(&self, now: Nanos) -> bool {
+        let Some((per_second, burst)) = self.rules.shares.allocation_rate else { return false };
+        let interval = Nanos::PER_SECOND / u64::from(per_second);
+        let taken: u64 = self.allocated.iter().map(|[_, bucket]| bucket.saturating_sub(now).0).sum();
+        taken + 2 * interval > interval * u64::from(burst)
+    }
+
+    /// A user has got an allocation, or found no room; false where there cannot have been budget.
+    pub(in super::super) fn spend_allocation(&mut self, now: Nanos, user: usize, is_granted: bool) -> bool {
+        let Some((per_second, burst)) = self.rules.shares.allocation_rate else { return true };
+        let interval = Nanos::PER_SECOND / u64::from(per_second);
+        let [sure, most] = &mut self.allocated[user];
+        *most = (*most).max(now).saturating_add(Nanos(interval));
+        if is_granted {
+            *sure = (*sure).max(now).saturating_add(Nanos(interval));
+        }
+        sure.saturating_sub(now).0 <= interval * u64::from(burst)
+    }
+
     /// Whether the answer to a wrong token may find its user's budget, or that of another with its bucket, used up.
     pub(super) fn guess_may_be_held_back(&self, now: Nanos) -> bool {
         let taken: u64 = self.guesses.iter().map(|bucket| bucket.saturating_sub(now).0).sum();
@@ -408,7 +447,7 @@ const GUESS_INTERVAL: u64 = Nanos::PER_SECOND / 10;
 const GUESS_BURST: u64 = 256;
 
 /// Whose budget: an IPv4 address, or the first half of an IPv6 address.
-fn network(ip: IpAddr) -> IpAddr {
+pub(super) fn network(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(_) => ip,
         IpAddr::V6(ip) => std::net::Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),

@@ -83,7 +83,8 @@ impl Policy {
     /// Whether a permission may be made: one port of the address is allowed.
     pub(super) fn may_permit(&self, ip: IpAddr) -> bool {
         let ends = self.rules.iter().flat_map(|rule| [rule.ports.0, rule.ports.1, rule.ports.1.saturating_add(1)]);
-        let any = |ownership| ends.clone().chain([1]).any(|port| self.allows(ip, port, ownership));
+        // Port 0 is never reached, but belongs to an address.
+        let any = |ownership| ends.clone().chain([0]).any(|port| self.allows(ip, port, ownership));
         if self.is_own(ip) { any(Ownership::Live) || any(Ownership::Idle) } else { any(Ownership::Foreign) }
     }
 
