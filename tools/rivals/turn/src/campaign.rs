@@ -122,14 +122,15 @@ impl Rounds<'_> {
             let server = self.start(contestant);
             servers.insert(contestant.name(), server);
         }
-        for row in rows.iter().filter(|row| row.work != Work::Memory) {
+        for row in rows.iter().filter(|row| !row.work.needs_a_fresh_server()) {
             for contestant in shuffled(&mut self.order, contestants) {
                 let record = one(&mut self.generator, row, contestant, &servers[contestant.name()], plan);
                 self.keep(row, contestant, round, record)?;
             }
         }
         drop(servers);
-        for row in rows.iter().filter(|row| row.work == Work::Memory && with_memory && !counts_calls) {
+        let is_due = |row: &&Row| row.work != Work::Memory || (with_memory && !counts_calls);
+        for row in rows.iter().filter(|row| row.work.needs_a_fresh_server()).filter(is_due) {
             for contestant in shuffled(&mut self.order, contestants) {
                 let server = self.start(contestant);
                 let record = one(&mut self.generator, row, contestant, &server, plan);

@@ -16,6 +16,7 @@ mod process;
 mod record;
 mod rivals;
 mod rows;
+mod spray;
 mod stage;
 mod stun;
 mod summary;

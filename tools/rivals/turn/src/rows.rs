@@ -14,6 +14,8 @@ pub(crate) const CYCLES_AT_ONCE: usize = 16;
 pub(crate) const CYCLES_OF_A_RUN: u64 = 2_500;
 /// Setting: allocations of the memory row.
 pub(crate) const MANY: usize = 10_000;
+/// Setting: allocations of the rows of senders without a permission.
+const SPRAYED: [usize; 2] = [50, 6_000];
 
 /// A way through a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +33,17 @@ pub(crate) enum Work {
     Traffic { way: Way, payload_len: usize, flows: usize, train: usize, pace: Pace },
     /// 401, Allocate, Refresh with lifetime 0.
     Cycle,
+    /// Datagrams without a permission to the relayed addresses of so many allocations.
+    Spray { relays: usize },
     /// Resident memory of many allocations, each with one channel.
     Memory,
+}
+
+impl Work {
+    /// Whether each run needs a fresh server: ports that rest after the rows before would be missing.
+    pub(crate) fn needs_a_fresh_server(self) -> bool {
+        matches!(self, Self::Spray { .. } | Self::Memory)
+    }
 }
 
 /// One row.
@@ -77,6 +88,9 @@ pub(crate) fn all() -> Vec<Row> {
         let payload_len = if way == Way::Binding { 0 } else { 160 };
         let work = Work::Traffic { way, payload_len, flows: 10, train: 1, pace: open };
         add(format!("open_{word}"), work, None, way == Way::ToPeer);
+    }
+    for relays in SPRAYED {
+        add(format!("spray_{relays}"), Work::Spray { relays }, None, true);
     }
     add("cycle".into(), Work::Cycle, Some(0.35), true);
     add("memory".into(), Work::Memory, Some(0.15), true);

@@ -132,6 +132,15 @@ impl Generator {
         Ok(client)
     }
 
+    /// Clients with allocations, without permissions.
+    pub(crate) fn allocations(&mut self, server: &Running, count: usize) -> anyhow::Result<Vec<Client>> {
+        let allocate = |_| {
+            let ip = self.address();
+            Client::allocate(&mut self.faces.client, ip, server.address)
+        };
+        (0..count).map(allocate).collect()
+    }
+
     /// Two clients with allocations, and a channel each to the other's relayed address.
     fn pair(&mut self, server: &Running) -> anyhow::Result<[Client; 2]> {
         let ips = [self.address(), self.address()];

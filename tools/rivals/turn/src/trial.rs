@@ -12,6 +12,7 @@ use crate::process::{CallCount, deferred_ns};
 use crate::record::Record;
 use crate::rivals::Contestant;
 use crate::rows::{CYCLES_AT_ONCE, CYCLES_OF_A_RUN, MANY, Way, Work};
+use crate::spray;
 use crate::stage::{Generator, Running};
 use crate::traffic::Form;
 
@@ -30,7 +31,8 @@ const ALONE_FOR: Duration = Duration::from_millis(300);
 pub(crate) fn refusal(contestant: Contestant, work: Work) -> Option<&'static str> {
     match (contestant, work) {
         (Contestant::TurnRs, Work::Traffic { way: Way::ToPeer | Way::FromPeer, .. }) => Some("no relay to a peer"),
-        (Contestant::Echo, Work::Cycle | Work::Memory) => Some("no allocations"),
+        (Contestant::TurnRs, Work::Spray { .. }) => Some("no relay to a peer"),
+        (Contestant::Echo, Work::Cycle | Work::Spray { .. } | Work::Memory) => Some("no allocations"),
         _ => None,
     }
 }
@@ -75,6 +77,15 @@ pub(crate) fn run(generator: &mut Generator, server: &Running, work: Work, plan:
             let warm_up = go(CYCLES_OF_A_RUN / 10)?;
             ensure!(warm_up.delivered > 0, "no cycle completed");
             measure(server, plan, |_| go(CYCLES_OF_A_RUN))
+        }
+        Work::Spray { relays } => {
+            let clients = generator.allocations(server, relays)?;
+            let relayed: Vec<_> = clients.iter().map(|client| client.relayed).collect();
+            let mut go = |duration| spray::run(generator, server.address, &relayed, duration);
+            go(WARM_UP)?;
+            let record = measure(server, plan, go)?;
+            generator.release(clients)?;
+            Ok(record)
         }
         Work::Memory => memory(generator, server),
     }
