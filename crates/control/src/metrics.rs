@@ -163,6 +163,10 @@ impl Exposition {
         self.single("truetick_turn_kernel_lost_total", "counter", "Datagrams that the kernel dropped.", lost);
         let help = "Events missing in the log, by the queue that was full.";
         self.counts("truetick_turn_events_lost_total", "queue", help, &turn.events_lost);
+        if !turn.records.is_empty() {
+            let help = "Lines of allocation records, by what became of them.";
+            self.counts("truetick_turn_records_total", "outcome", help, &turn.records);
+        }
         self.family("truetick_turn_faults_total", "counter", "Failed system calls.");
         for fault in &turn.faults {
             let labels = [("call", fault.call), ("fault", fault.error)];

@@ -4,14 +4,14 @@ mod args;
 mod signals;
 
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use control::{Admin, HttpSection, State};
 use tt_os::{shutdown, stdout};
-use turn_server::{PeerRange, Running, Totals, TurnConfig, TurnSection};
+use turn_server::{PeerRange, RecordOutput, Running, Totals, TurnConfig, TurnSection};
 
 use crate::config::Config;
 use crate::{control_state, kept_report};
@@ -60,11 +60,12 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     if !section.user.is_empty() {
         tracing::warn!("passwords on the command line or in the configuration are for tests only; use --user-file");
     }
+    let announce = if turn.cdr == Some(RecordOutput::Stdout) { announce_on_stderr } else { stdout::write };
     let banner = banner(&turn, &running, control.as_ref().map(control::Running::listen));
     let (workers, drain_timeout) = (turn.workers, turn.drain_timeout);
     // The passwords leave memory before the server says that it serves; only derived keys are kept.
     drop(turn);
-    stdout::write(&banner);
+    announce(&banner);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), workers, "serving");
     let signal_loop =
         SignalLoop { running: &running, args: &args, file: config.path(), config: config.clone(), drain_timeout };
@@ -74,8 +75,13 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     if let Some(control) = control {
         control.stop();
     }
-    stdout::write(&farewell(&running.stop()));
+    announce(&farewell(&running.stop()));
     Ok(status)
+}
+
+/// Prints `text` on standard error: standard output has the allocation records.
+fn announce_on_stderr(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Checks that the control plane can listen on `addr`.

@@ -36,6 +36,8 @@ pub struct TurnStatus {
     pub kernel_lost: u64,
     /// Events that are missing in the log, by the queue that was full.
     pub events_lost: Vec<Count>,
+    /// Lines of allocation records, by what became of them; empty without records.
+    pub records: Vec<Count>,
     /// System calls that failed.
     pub faults: Vec<CallErrors>,
     /// Error replies by code.
@@ -121,7 +123,7 @@ pub struct LiveAllocation {
     pub relayed: SocketAddr,
     /// The IPv6 one of a dual allocation.
     pub relayed_second: Option<SocketAddr>,
-    /// The user's name, its first 63 bytes.
+    /// The user's name.
     pub user: String,
     /// Seconds since it was made.
     pub age_s: u64,

@@ -61,7 +61,8 @@ impl Driver {
     fn run_once(&mut self) -> Result<(), Box<dyn Error>> {
         let (mut datagram, mut out) = ([0; 2_048], [0; 2_048]);
         let now = self.now();
-        self.server.set_wall_clock(now, SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs());
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        self.server.set_wall_clock(now, Nanos(unix.as_nanos() as u64));
         while let Ok((len, client)) = self.listener.recv_from(&mut datagram) {
             let flow = FiveTuple { client, server: self.listener.local_addr()?, transport: Transport::Udp };
             let output = self.server.handle_client(now, &flow, &datagram[..len], &mut out, &mut Off);

@@ -41,6 +41,10 @@ pub(crate) struct Allocation {
     pub(crate) bytes_to_peers: u64,
     /// Payload bytes relayed from the peers to the client.
     pub(crate) bytes_to_client: u64,
+    /// Payloads relayed from the client to its peers.
+    pub(crate) packets_to_peers: u64,
+    /// Payloads relayed from the peers to the client.
+    pub(crate) packets_to_client: u64,
 }
 
 /// One relayed address of an allocation, with its permissions and channels (RFC 8656 section 8.1).

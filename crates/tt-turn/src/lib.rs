@@ -60,7 +60,7 @@
 //! let relay_addr: SocketAddr = "198.51.100.1:50000".parse()?;
 //! server.add_relay(RelayId(0), RelayAddress { bound: relay_addr, external: relay_addr })?;
 //! let now = Nanos::from_secs(1);
-//! server.set_wall_clock(now, 1_800_000_000);
+//! server.set_wall_clock(now, Nanos::from_secs(1_800_000_000));
 //!
 //! let flow = FiveTuple {
 //!     client: "192.0.2.1:40000".parse()?,

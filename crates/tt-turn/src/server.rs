@@ -105,7 +105,7 @@ impl Server {
             permissions: Permissions::new(capacity.permissions, seed.rotate_left(13)),
             channels: Channels::new(capacity.channels, seed.rotate_left(26)),
             origins: Origins::new(capacity.allocations),
-            events: Events::new(),
+            events: Events::new(capacity.allocations),
             own_ips: Vec::with_capacity(OWN_IPS_MAX),
             indication: u128::from(draws.next()) << 32,
             relays: Relays::new(capacity.relays, draws),
@@ -118,11 +118,11 @@ impl Server {
         }
     }
 
-    /// Sets the wall clock to `unix_s` seconds at `now`, for nonces and time-limited credentials.
+    /// Sets the wall clock to `unix` since 1970 at `now`, for nonces, time-limited credentials and the times of events.
     ///
-    /// Call it at the start and every few seconds. Allocations do not depend on it.
-    pub fn set_wall_clock(&mut self, now: Nanos, unix_s: u64) {
-        self.clock.set(now, unix_s);
+    /// Call it at the start and every few seconds. The lifetimes of allocations do not depend on it.
+    pub fn set_wall_clock(&mut self, now: Nanos, unix: Nanos) {
+        self.clock.set(now, unix);
     }
 
     /// Replaces users, secrets and nonce keys; the seed stays. Allocates memory; see [`Secrets::index`].
@@ -131,12 +131,12 @@ impl Server {
     /// or shared secret is not among the new secrets end at once.
     ///
     /// Returns the credentials before, for a thread that has time to free them.
-    pub fn replace_secrets(&mut self, secrets: &Secrets) -> impl Send + use<> {
+    pub fn replace_secrets(&mut self, now: Nanos, secrets: &Secrets) -> impl Send + use<> {
         let credentials = Credentials::new(secrets, self.shared.seed(), self.capacity.allocations);
         let before = core::mem::replace(&mut self.credentials, credentials);
         self.nonces = nonces(&self.config, secrets, &self.credentials);
         if self.config.removed_users == RemovedUsers::EndAllocations {
-            self.end_removed_users();
+            self.end_removed_users(now);
         }
         before
     }

@@ -12,6 +12,8 @@ mod closing;
 mod codec;
 #[path = "engine/dual.rs"]
 mod dual;
+#[path = "engine/events.rs"]
+mod events;
 #[path = "engine/hairpin.rs"]
 mod hairpin;
 #[path = "engine/icmp.rs"]

@@ -26,6 +26,7 @@ use crate::commands::WorkerCommand;
 use crate::config::TurnConfig;
 use crate::counters::WorkerStatus;
 use crate::event_log::EventLog;
+use crate::records::RecordSender;
 use crate::relay_pool::{RelayPlan, RelayPool};
 use crate::relays::Relays;
 use crate::section::StreamLimits;
@@ -106,7 +107,7 @@ impl Blueprint {
         id: WorkerId,
         worker_io: WorkerIo,
         endpoints: Vec<WorkerEndpoint>,
-        event_log: EventLog,
+        (event_log, records): (EventLog, Option<RecordSender>),
     ) -> anyhow::Result<Parts> {
         let WorkerIo { poller, listeners, stream_listeners, inbound, commands } = worker_io;
         for (key, listener) in (0u64..).zip(&listeners) {
@@ -131,6 +132,7 @@ impl Blueprint {
             inbound,
             commands,
             event_log,
+            records,
             status: Arc::new(WorkerStatus::default()),
             stop: Arc::clone(&self.stop),
             dscp_allow: self.in_force.load().config.dscp_allow,

@@ -11,6 +11,7 @@ use tt_model::{Nanos, Transport};
 use tt_net::Waker;
 use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, LiveAllocation, NoReply, ReplyFuture};
 use tt_turn::credential::Secrets;
+use tt_turn::event::EndReason;
 use tt_turn::policy::PeerPolicy;
 use tt_turn::{LiveAllocation as EngineAllocation, Server};
 
@@ -36,9 +37,9 @@ impl WorkerCommand {
     /// Replaces users, secrets and peer rules, and sends `retired` what was replaced: to free it takes longer than a worker
     /// may pause.
     pub(crate) fn reload(secrets: Secrets, policy: PeerPolicy, retired: Sender<Retired>) -> Self {
-        Self::new(move |server, _| {
+        Self::new(move |server, now| {
             // Without a receiver the worker frees it.
-            let _ = retired.send(Retired(Box::new(server.replace_secrets(&secrets))));
+            let _ = retired.send(Retired(Box::new(server.replace_secrets(now, &secrets))));
             server.replace_policy(policy);
         })
     }
@@ -138,7 +139,7 @@ impl WorkerHandles {
             let ended = worker.ask(move |server, now| {
                 let found = server.live_allocations().find(|live| has_relayed_addr(live, relayed));
                 let flow = found.map(|live| live.flow);
-                flow.is_some_and(|flow| server.close_flow(now, &flow))
+                flow.is_some_and(|flow| server.end_flow(now, &flow, EndReason::Operator))
             });
             if ended.await? {
                 return Ok(true);

@@ -17,7 +17,7 @@ use tt_turn::shared::Quotas;
 
 use crate::credentials::{AuthSecret, MASK, NonceKeys, User, auth_secrets_in, nonce_keys_in, opaque_string, users_in};
 use crate::section::{
-    AllocationCaps, DscpSet, KeySources, PeerRange, PortRange, QuotasSection, StreamLimits, TurnSection,
+    AllocationCaps, DscpSet, KeySources, PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits, TurnSection,
 };
 use crate::streams::CertificateFiles;
 
@@ -112,6 +112,8 @@ pub struct TurnConfig {
     pub quotas: Quotas,
     /// Limits of each allocation.
     pub caps: AllocationCaps,
+    /// Output of allocation records.
+    pub cdr: Option<RecordOutput>,
     /// Time that a drain may take; zero stops at once.
     pub drain_timeout: Duration,
     /// Delay between a panic of a worker and its restart. It doubles up to 8 s while panics repeat.
@@ -154,6 +156,7 @@ impl TurnConfig {
             allocations_max: ALLOCATIONS,
             quotas: Quotas::default(),
             caps: AllocationCaps::default(),
+            cdr: None,
             drain_timeout: DRAIN_TIMEOUT,
             restart_delay: RESTART_DELAY,
             sample_one_in: SAMPLED_ONE_IN,
@@ -216,6 +219,7 @@ impl TurnConfig {
         }
         config.dscp_allow = section.dscp_allow.unwrap_or_default();
         config.busy_poll_us = section.busy_poll_us.unwrap_or(0);
+        config.cdr.clone_from(&section.cdr);
         if let Some(seconds) = section.drain_timeout_s {
             config.drain_timeout = Duration::from_secs(seconds.into());
         }
@@ -319,6 +323,7 @@ impl TurnConfig {
             dscp_allow: Some(self.dscp_allow),
             relay_low_ports: section.relay_low_ports,
             busy_poll_us: Some(self.busy_poll_us),
+            cdr: self.cdr.clone(),
             drain_timeout_s: u32::try_from(self.drain_timeout.as_secs()).ok(),
             key_sources: KeySources::default(),
         }

@@ -41,8 +41,8 @@ pub(crate) struct WorkerCounters {
     pub(crate) hand_offs_lost: u64,
     /// Datagrams that the kernel dropped because a receive buffer was full.
     pub(crate) kernel_lost: u64,
-    /// Events for the log that found the engine's queue full.
-    pub(crate) events_lost: u64,
+    /// Events that found a queue of the engine full.
+    pub(crate) events_lost: LostEvents,
     /// Failed receive and poll calls, by error.
     pub(crate) receive_faults: FaultCounts,
     /// Relay sockets.
@@ -53,6 +53,15 @@ pub(crate) struct WorkerCounters {
     pub(crate) connection_gone: u64,
     /// Connections over TCP and TLS.
     pub(crate) streams: StreamCounts,
+}
+
+/// Events that found a queue of the engine full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LostEvents {
+    /// Rejected requests, for the log.
+    pub(crate) rejected: u64,
+    /// Beginnings and ends of allocations, for records.
+    pub(crate) allocations: u64,
 }
 
 /// Status of one worker that other threads can read. The worker never waits for a reader.
@@ -154,7 +163,8 @@ impl Totals {
         sum.panic_lost += other.panic_lost;
         sum.hand_offs_lost += other.hand_offs_lost;
         sum.kernel_lost += other.kernel_lost;
-        sum.events_lost += other.events_lost;
+        sum.events_lost.rejected += other.events_lost.rejected;
+        sum.events_lost.allocations += other.events_lost.allocations;
         sum.receive_faults.merge(&other.receive_faults);
         sum.queue_full += other.queue_full;
         sum.connection_gone += other.connection_gone;
@@ -179,9 +189,9 @@ impl Totals {
         self.counts.kernel_lost
     }
 
-    /// Returns the events for the log that found the queue of an engine full.
+    /// Returns the events that found a queue of an engine full.
     #[must_use]
-    pub const fn events_lost(&self) -> u64 {
+    pub(crate) const fn events_lost(&self) -> LostEvents {
         self.counts.events_lost
     }
 

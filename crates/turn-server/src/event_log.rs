@@ -1,7 +1,7 @@
 //! Log events of the engines, rate-limited by class and written by a thread of their own.
 
 use std::collections::{HashMap, hash_map};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -9,7 +9,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use tt_turn::event::{Event, UserName};
+use tt_model::FiveTuple;
+use tt_turn::event::{AllocationEvent, RejectedRequest, UserName};
 use tt_turn::{ErrorCode, RejectReason, WorkerId};
 
 use crate::commands::transport_name;
@@ -21,13 +22,22 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// Sources and error codes that are followed; rejected requests of others are counted by error code only.
 const CLASSES_MAX: usize = 4_096;
 
+/// Bytes of a user name in a log event.
+const NAME_LEN_MAX: usize = 63;
+
 /// One event that waits to be written.
 #[derive(Debug)]
 struct Entry {
     worker: WorkerId,
     event: Event,
-    /// Events of this class that were suppressed before this one.
-    suppressed: u64,
+}
+
+#[derive(Debug)]
+enum Event {
+    /// The beginning of an allocation, or its end with the bytes to the peers and to the client.
+    Allocation { flow: FiveTuple, relayed: Option<SocketAddr>, user: UserName, end: Option<(u64, u64)> },
+    /// `suppressed` events of this class came before this one.
+    Rejected { request: RejectedRequest, suppressed: u64 },
 }
 
 /// Handle of the log for workers. Clones share one queue.
@@ -141,15 +151,25 @@ pub(crate) fn start() -> anyhow::Result<(EventLog, JoinHandle<()>)> {
 }
 
 impl EventLog {
-    /// Queues `event` unless its level is disabled, its class is rate-limited or the queue is full. Never waits.
-    pub(crate) fn push(&self, worker: WorkerId, event: Event) {
-        let suppressed = match &event {
-            Event::Allocated { .. } | Event::Ended { .. } => tracing::enabled!(tracing::Level::DEBUG).then_some(0),
-            Event::Rejected { code, client, .. } => self.limits.admit(client.ip(), *code),
-        };
-        if let Some(suppressed) = suppressed
-            && self.to.try_send(Entry { worker, event, suppressed }).is_err()
-        {
+    /// Queues the beginning or the end of an allocation, unless its level is disabled or the queue is full. Never waits.
+    pub(crate) fn push(&self, worker: WorkerId, event: &AllocationEvent) {
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let (start, end) = (&event.start, &event.end);
+            let end = end.as_ref().map(|end| (end.bytes_to_peers, end.bytes_to_client));
+            let (flow, relayed, user) = (start.flow, start.first_relayed(), start.user);
+            self.send(worker, Event::Allocation { flow, relayed, user, end });
+        }
+    }
+
+    /// Queues a rejected request, unless its class is rate-limited or the queue is full. Never waits.
+    pub(crate) fn push_rejected(&self, worker: WorkerId, request: RejectedRequest) {
+        if let Some(suppressed) = self.limits.admit(request.client.ip(), request.code) {
+            self.send(worker, Event::Rejected { request, suppressed });
+        }
+    }
+
+    fn send(&self, worker: WorkerId, event: Event) {
+        if self.to.try_send(Entry { worker, event }).is_err() {
             self.limits.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -194,17 +214,20 @@ fn log_suppressed(limits: &Limits, age_min: Duration) {
 fn write(entry: &Entry) {
     let worker = entry.worker.0;
     match &entry.event {
-        Event::Allocated { flow, relayed, user } => {
-            let transport = transport_name(flow.transport);
-            tracing::debug!(worker, user = name(user), client = %flow.client, transport, %relayed, "allocation created");
+        Event::Allocation { flow, relayed, user, end } => {
+            let (user, client, transport) = (name(user), flow.client, transport_name(flow.transport));
+            let relayed = relayed.map(tracing::field::display);
+            match end {
+                None => tracing::debug!(worker, user, %client, transport, relayed, "allocation created"),
+                Some((bytes_to_peers, bytes_to_client)) => {
+                    tracing::debug!(
+                        worker, user, %client, relayed, bytes_to_peers, bytes_to_client, "allocation ended"
+                    );
+                }
+            }
         }
-        Event::Ended { flow, relayed, user, bytes_to_peers, bytes_to_client } => {
-            let client = flow.client;
-            tracing::debug!(
-                worker, user = name(user), %client, %relayed, bytes_to_peers, bytes_to_client, "allocation ended"
-            );
-        }
-        Event::Rejected { method, code, client, peer, reason, rule, user } => {
+        Event::Rejected { request, suppressed } => {
+            let RejectedRequest { method, code, client, peer, reason, rule, user } = request;
             let peer = peer.map(|peer| peer.to_string());
             let rule = rule.map(|rule| rule.to_string());
             // A filter reads source and code: they come before text of the client.
@@ -219,16 +242,17 @@ fn write(entry: &Entry) {
                 user = name(user),
                 %client,
                 peer = peer.as_deref(),
-                suppressed = entry.suppressed,
+                suppressed,
                 "request rejected"
             );
         }
     }
 }
 
-/// Returns the name as text with invalid UTF-8 replaced. The log output escapes control characters.
+/// Returns the beginning of the name as text with invalid UTF-8 replaced. The log output escapes control characters.
 fn name(user: &UserName) -> String {
-    String::from_utf8_lossy(user.as_bytes()).into_owned()
+    let bytes = user.as_bytes();
+    String::from_utf8_lossy(&bytes[..bytes.len().min(NAME_LEN_MAX)]).into_owned()
 }
 
 #[cfg(test)]

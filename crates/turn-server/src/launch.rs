@@ -15,6 +15,7 @@ use crate::commands::{COMMANDS_MAX, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::event_log;
 use crate::listeners::{Listeners, listens, stream_addr};
+use crate::records;
 use crate::running::{Running, StatusReader};
 use crate::streams::{HandshakePool, HandshakeThread, Takes};
 use crate::supervisor::supervise;
@@ -37,6 +38,10 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     let (pool, handshake_threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
     let blueprint = Arc::new(Blueprint::new(config, &listen, pool.clone())?);
     let (event_log, log) = event_log::start()?;
+    let (records, record_counts, record_thread) = match config.cdr.as_ref().map(records::start).transpose()? {
+        Some((sender, counts, thread)) => (Some(sender), Some(counts), Some(thread)),
+        None => (None, None, None),
+    };
 
     let (mut worker_ios, mut endpoints) = (Vec::new(), Vec::new());
     let mut handles = Vec::with_capacity(config.workers);
@@ -59,7 +64,12 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     }
     let mut workers = Vec::with_capacity(config.workers);
     for (id, worker_io) in (0u16..).zip(worker_ios) {
-        workers.push(blueprint.worker(WorkerId(id), worker_io, endpoints.clone(), event_log.clone())?);
+        workers.push(blueprint.worker(
+            WorkerId(id),
+            worker_io,
+            endpoints.clone(),
+            (event_log.clone(), records.clone()),
+        )?);
     }
     let status = StatusReader {
         workers: workers.iter().map(|parts| Arc::clone(&parts.status)).collect(),
@@ -69,6 +79,7 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
         sample_one_in: config.sample_one_in,
         shared: Arc::clone(&blueprint.shared),
         log_loss: event_log.loss(),
+        records: record_counts,
     };
     let mut threads = Vec::with_capacity(config.workers);
     for (number, parts) in workers.into_iter().enumerate() {
@@ -80,6 +91,7 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     }
     threads.extend(start_handshakes(handshake_threads, &blueprint)?);
     threads.push(log);
+    threads.extend(record_thread);
     let handles: Arc<[WorkerHandle]> = handles.into();
     let (follower, follower_waker) = host::follow(&blueprint, address_watch, Arc::clone(&handles))?;
     threads.push(follower);

@@ -41,6 +41,7 @@ mod launch;
 mod listeners;
 mod poll_key;
 mod ready;
+mod records;
 mod relay_pool;
 mod relays;
 mod running;
@@ -58,7 +59,7 @@ pub use listeners::StreamAddr;
 pub use running::Running;
 pub use section::{
     AllocationCaps, DscpSet, IcmpIndications, KeySources, PasswordAlgorithms, PeerRange, PortRange, QuotasSection,
-    StreamLimits, StreamsSection, TurnSection,
+    RecordOutput, StreamLimits, StreamsSection, TurnSection,
 };
 pub use streams::CertificateFiles;
 

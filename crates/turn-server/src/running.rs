@@ -18,6 +18,7 @@ use crate::config::TurnConfig;
 use crate::counters::{self, Totals, WorkerStatus};
 use crate::event_log::LogLoss;
 use crate::listeners::StreamAddr;
+use crate::records::RecordCounts;
 use crate::streams::Certificates;
 
 /// A running server. Without [`Running::stop`] its threads run until the process ends.
@@ -44,6 +45,7 @@ pub(crate) struct StatusReader {
     pub(crate) sample_one_in: u32,
     pub(crate) shared: Arc<Shared>,
     pub(crate) log_loss: LogLoss,
+    pub(crate) records: Option<Arc<RecordCounts>>,
 }
 
 impl Running {
@@ -154,14 +156,27 @@ impl StatusReader {
             panics: self.each().map(|worker| worker.panics.load(Ordering::Relaxed)).sum(),
             kernel_lost: totals.kernel_lost(),
             events_lost: vec![
-                Count { name: "engine", count: totals.events_lost() },
+                Count { name: "engine", count: totals.events_lost().rejected },
                 Count { name: "log", count: self.log_loss.events() },
             ],
+            records: self.records(&totals),
             faults: call_errors(&totals),
             errors: totals.errors(),
             refusals: totals.refusals(),
             denied: counters::rules(self.each()),
         }
+    }
+}
+
+impl StatusReader {
+    /// Returns the numbers of allocation records.
+    fn records(&self, totals: &Totals) -> Vec<Count> {
+        let Some(records) = &self.records else { return Vec::new() };
+        vec![
+            Count { name: "written", count: records.written() },
+            Count { name: "write_failed", count: records.write_failed() },
+            Count { name: "queue_full", count: records.given_up() + totals.events_lost().allocations },
+        ]
     }
 }
 

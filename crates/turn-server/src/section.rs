@@ -4,6 +4,7 @@ mod dscp;
 mod key_sources;
 mod peer_range;
 mod quotas;
+mod record_output;
 mod streams;
 
 use std::net::{IpAddr, SocketAddr};
@@ -17,6 +18,7 @@ pub use dscp::DscpSet;
 pub use key_sources::KeySources;
 pub use peer_range::PeerRange;
 pub use quotas::{AllocationCaps, QuotasSection};
+pub use record_output::RecordOutput;
 pub use streams::{StreamLimits, StreamsSection};
 
 /// Configuration of the TURN server. A key has the name of the flag of `truetick turn`, with `_` for `-`.
@@ -88,6 +90,8 @@ pub struct TurnSection {
     pub busy_poll_us: Option<u32>,
     /// Time that a drain after SIGTERM may take, seconds; 0 stops at once.
     pub drain_timeout_s: Option<u32>,
+    /// Output of allocation records: a file, `stdout` or `journald`.
+    pub cdr: Option<RecordOutput>,
     /// `[turn.quotas]`
     pub quotas: QuotasSection,
     /// `[turn.streams]`

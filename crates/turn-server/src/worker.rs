@@ -14,14 +14,16 @@ use tt_meter::Sampler;
 use tt_model::Nanos;
 use tt_net::stream::Progress;
 use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller, UdpSocket};
+use tt_turn::event::EndReason;
 use tt_turn::relay::RelayId;
 use tt_turn::{Counters, Server};
 
 use crate::commands::WorkerCommand;
-use crate::counters::{WorkerCounters, WorkerStatus, add_engine};
+use crate::counters::{LostEvents, WorkerCounters, WorkerStatus, add_engine};
 use crate::event_log::EventLog;
 use crate::poll_key::{relay_of, stream_of};
 use crate::ready::{Ready, ReadyQueue, Side};
+use crate::records::{Entry, RecordSender};
 use crate::relays::Relays;
 use crate::section::DscpSet;
 use crate::streams::{MESSAGE_LEN_MAX, Streams};
@@ -44,6 +46,9 @@ const READ_MAX: usize = 32;
 /// Intervals at which the engine gets the wall-clock time, and at which the status is published.
 const WALL_CLOCK_EVERY: Nanos = Nanos::from_secs(1);
 const PUBLISH_EVERY: Nanos = Nanos::from_millis(100);
+/// Interval at which a worker tries again to queue records, and how long it tries at its end.
+const RECORDS_RETRY: Duration = Duration::from_millis(2);
+const RECORDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Everything that a worker owns, created before its thread starts.
 #[derive(Debug)]
@@ -59,6 +64,7 @@ pub(crate) struct Parts {
     pub(crate) inbound: InboundRings,
     pub(crate) commands: Receiver<WorkerCommand>,
     pub(crate) event_log: EventLog,
+    pub(crate) records: Option<RecordSender>,
     pub(crate) status: Arc<WorkerStatus>,
     pub(crate) stop: Arc<AtomicBool>,
     /// How long it polls without blocking after the last datagram.
@@ -87,7 +93,9 @@ pub(crate) struct Worker {
     /// Counters of the engines before the last panic.
     before: Counters,
     /// Lost events before the last panic.
-    events_lost_before: u64,
+    events_lost_before: LostEvents,
+    /// An event that found the queue of records full.
+    unsent: Option<Entry>,
     /// Datagrams of the inbox that the engine has handled, or handles now.
     handled: usize,
     /// The counters have changed since they were published.
@@ -107,6 +115,7 @@ impl Worker {
         Self {
             before: counts.engine,
             events_lost_before: counts.events_lost,
+            unsent: None,
             handled: 0,
             parts,
             icmp: IcmpInbox::default(),
@@ -143,8 +152,11 @@ impl Worker {
                 }
             }
             self.is_dirty |= self.parts.streams.flush_and_close(now, &mut self.parts.server);
-            self.log_events();
+            self.pass_events();
         }
+        let now = self.now();
+        self.parts.server.end_all(now, EndReason::Shutdown);
+        self.pass_all_events();
         self.publish_counts();
         self.parts.status.put_stages(&self.parts.sampler);
     }
@@ -154,18 +166,52 @@ impl Worker {
     pub(crate) fn into_parts(mut self) -> (Parts, WorkerCounters) {
         let unsent = BATCH - self.outbox.room();
         self.counts.panic_lost += (self.inbox.len() - self.handled.min(self.inbox.len()) + unsent) as u64;
-        let server = &mut self.parts.server;
-        if catch_unwind(AssertUnwindSafe(|| server.end_all())).is_err() {
+        let (now, server) = (self.now(), &mut self.parts.server);
+        if catch_unwind(AssertUnwindSafe(|| server.end_all(now, EndReason::WorkerFailed))).is_err() {
             tracing::error!("the engine panicked again while its allocations were ended");
         }
+        self.pass_all_events();
         self.publish_counts();
         (self.parts, self.counts)
     }
 
-    fn log_events(&mut self) {
-        let Parts { server, event_log, .. } = &mut self.parts;
-        while let Some(event) = server.poll_event() {
-            event_log.push(server.worker(), event);
+    /// Passes the events of the engine to the log and to the records. What finds the queue of records full stays in
+    /// the engine.
+    fn pass_events(&mut self) {
+        let Parts { server, event_log, records, .. } = &mut self.parts;
+        let worker = server.worker();
+        while let Some(rejected) = server.poll_rejected() {
+            event_log.push_rejected(worker, rejected);
+        }
+        loop {
+            let entry = match (self.unsent.take(), &records) {
+                (Some(unsent), _) => unsent,
+                (None, _) => {
+                    let Some(event) = server.poll_event() else { return };
+                    event_log.push(worker, &event);
+                    Entry { worker, number: self.before.allocations_made + event.start.number, event }
+                }
+            };
+            if let Some(records) = records {
+                self.unsent = records.push(entry);
+                if self.unsent.is_some() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Passes all events of the engine at the end of the worker, and waits for the records some time.
+    fn pass_all_events(&mut self) {
+        let deadline = Instant::now() + RECORDS_WITHIN;
+        self.pass_events();
+        while self.unsent.is_some() && Instant::now() < deadline {
+            std::thread::park_timeout(RECORDS_RETRY);
+            self.pass_events();
+        }
+        if let (Some(_), Some(records)) = (self.unsent.take(), &self.parts.records) {
+            let rest = std::iter::from_fn(|| self.parts.server.poll_event()).count();
+            records.give_up(1 + rest as u64);
         }
     }
 
@@ -176,8 +222,8 @@ impl Worker {
     /// Does what is due at `now`: commands, timers, the relay pool and the published status.
     fn run_timers(&mut self, now: Nanos) {
         if now >= self.wall_clock_at {
-            let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-            self.parts.server.set_wall_clock(now, unix_s);
+            let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            self.parts.server.set_wall_clock(now, Nanos(u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX)));
             self.wall_clock_at = now.saturating_add(WALL_CLOCK_EVERY);
         }
         while let Ok(command) = self.parts.commands.try_recv() {
@@ -219,6 +265,7 @@ impl Worker {
                 self.parts.streams.next_wake(),
                 self.is_dirty.then_some(self.publish_at),
                 Some(self.wall_clock_at),
+                self.unsent.is_some().then(|| now.saturating_add(Nanos(RECORDS_RETRY.as_nanos() as u64))),
             ];
             due.into_iter().flatten().min().map(|due| Duration::from_nanos(due.saturating_sub(now).0))
         } else {
@@ -294,7 +341,9 @@ impl Worker {
     fn publish_counts(&mut self) -> bool {
         self.counts.engine = self.before;
         add_engine(&mut self.counts.engine, self.parts.server.counters());
-        self.counts.events_lost = self.events_lost_before + self.parts.server.events_lost();
+        let server = &self.parts.server;
+        self.counts.events_lost.rejected = self.events_lost_before.rejected + server.rejected_lost();
+        self.counts.events_lost.allocations = self.events_lost_before.allocations + server.events_lost();
         self.counts.relays = self.parts.relays.counts;
         self.counts.streams = self.parts.streams.counts;
         self.parts.status.put_counts(&self.counts)

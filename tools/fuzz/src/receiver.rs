@@ -145,7 +145,7 @@ impl Engine {
         secrets.add_user(NAME.as_bytes(), REALM, PASSWORD.as_bytes());
         let shared = Arc::new(Shared::new(quotas, capacity.allocations, 42));
         let mut server = Server::new(Config::new(REALM), capacity, shared, WorkerId(0), secrets);
-        server.set_wall_clock(NOW, WALL_S);
+        server.set_wall_clock(NOW, Nanos::from_secs(WALL_S));
         let mut engine = Self { server, transactions: 0, out: vec![0xEE; 1_500] };
         // One of IPv6 alone, so that the second client gets one address of two.
         for relay in 0..4_u16 {

@@ -13,6 +13,7 @@ use tt_meter::Off;
 use tt_model::{FiveTuple, IpFamily, Nanos, Transport};
 use tt_turn::config::{Capacity, Config};
 use tt_turn::credential::Secrets;
+use tt_turn::event::EndReason;
 use tt_turn::policy::{Cidr, PeerPolicy};
 use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId};
 use tt_turn::shared::{Budget, Quotas, Shared};
@@ -153,7 +154,7 @@ impl World {
         let shared = Arc::new(Shared::new(quotas, capacity.allocations, 42));
         let mut server = Server::new(config, capacity, shared, WorkerId(0), secrets);
         let now = Nanos::from_secs(5_000);
-        server.set_wall_clock(now, 1_800_000_000);
+        server.set_wall_clock(now, Nanos::from_secs(1_800_000_000));
         let mut world = Self {
             server,
             now,
@@ -301,7 +302,7 @@ impl World {
                 self.server.replace_policy(policy);
             }
             1 => {
-                self.server.end_all();
+                self.server.end_all(self.now, EndReason::Shutdown);
                 self.grants.clear();
                 assert_eq!((self.server.allocations(), self.server.permissions(), self.server.channels()), (0, 0, 0));
             }
@@ -310,7 +311,7 @@ impl World {
                 assert_eq!(listed.len(), self.server.allocations());
             }
             _ => {
-                while self.server.poll_event().is_some() {}
+                while self.server.poll_event().is_some() || self.server.poll_rejected().is_some() {}
                 assert!(self.server.policy_hits().count() > 2);
             }
         }

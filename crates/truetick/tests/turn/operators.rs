@@ -8,5 +8,6 @@ mod namespaces;
 mod nonces;
 pub(crate) mod operated;
 mod own_host;
+mod records;
 mod reload;
 mod unit;

@@ -10,7 +10,7 @@ use super::{Request, Server, icmp_in};
 use crate::allocation::{Allocation, Leg};
 use crate::credential::User;
 use crate::error::ErrorCode;
-use crate::event::Event;
+use crate::event::{AllocationEvent, AllocationStart, EndReason};
 use crate::flow::canonical;
 use crate::rejection::{RejectReason, Rejection};
 use crate::slab::NO_INDEX;
@@ -31,7 +31,7 @@ impl Server {
         }
         let asked = self.read_request(request)?;
         if let Some(expired) = self.allocations.find_expired(&request.flow, request.now) {
-            self.end_allocation(expired);
+            self.end_allocation(expired, request.now, EndReason::Expired);
         }
         if !self.allocations.has_room() {
             return Err(RejectReason::Allocations.into());
@@ -73,6 +73,8 @@ impl Server {
             last_channel: NO_INDEX,
             bytes_to_peers: 0,
             bytes_to_client: 0,
+            packets_to_peers: 0,
+            packets_to_client: 0,
         };
         let Some(index) = self.allocations.insert(request.now, allocation) else {
             self.make_unknown(request, choice);
@@ -90,11 +92,15 @@ impl Server {
             self.shared.withdraw_token(claimed.token);
             self.shared.refund(claimed.quota_key, Self::freed_by_claim(&claimed, user.quota_key));
         }
-        let (user, relayed) = (self.user_name(&request.message), choice.relays.iter().flatten().next());
-        if let Some(relayed) = relayed.map(|drawn| drawn.relayed) {
-            self.origins.set(index, request.now, user, relayed);
-            self.events.push(Event::Allocated { flow: *request.from, relayed, user });
-        }
+        let start = AllocationStart {
+            number: self.counters.allocations_made,
+            flow: *request.from,
+            user: self.user_name(&request.message),
+            relayed: choice.relays.map(|drawn| drawn.map(|drawn| drawn.relayed)),
+            at: self.clock.unix(request.now),
+        };
+        self.origins.set(index, request.now, start);
+        self.events.push(AllocationEvent { start, end: None });
         self.counters.allocations_made += 1;
         Ok(Granted::Allocation {
             relayed: choice.relays.map(|drawn| drawn.map(|drawn| drawn.relayed)),

@@ -100,9 +100,12 @@ impl Server {
         ports: Ports,
     ) -> Result<u32, ErrorCode> {
         let leg = self.allocations.leg_mut(index, IpFamily::of(ip)).ok_or(ErrorCode::AllocationMismatch)?;
-        self.permissions
-            .install(request.now, (index, &mut leg.permissions), ip, ports)
-            .ok_or(ErrorCode::InsufficientCapacity)
+        let before = leg.permissions.len;
+        let installed = self.permissions.install(request.now, (index, &mut leg.permissions), ip, ports);
+        if leg.permissions.len > before {
+            self.origins.add_peer(index, SocketAddr::new(ip, 0));
+        }
+        installed.ok_or(ErrorCode::InsufficientCapacity)
     }
 
     /// Checks that the allocation has a relayed address of the peer's family; 443 if not (RFC 8656 section 10.2).

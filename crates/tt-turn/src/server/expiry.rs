@@ -4,8 +4,7 @@ use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use super::Server;
 use super::pooled::Units;
-use crate::allocation::Allocation;
-use crate::event::Event;
+use crate::event::{AllocationEnd, AllocationEvent, EndReason};
 use crate::flow::FlowKey;
 use crate::shared::Charge;
 use crate::slab::NO_INDEX;
@@ -58,9 +57,14 @@ impl Server {
     ///
     /// A later connection between the same addresses belongs to another client.
     pub fn close_flow(&mut self, now: Nanos, flow: &FiveTuple) -> bool {
+        self.end_flow(now, flow, EndReason::ConnectionClosed)
+    }
+
+    /// Ends the allocation of a flow for `reason`. Returns whether there was one.
+    pub fn end_flow(&mut self, now: Nanos, flow: &FiveTuple, reason: EndReason) -> bool {
         let found = self.flow_allocation(now, flow);
         if let Some(allocation) = found {
-            self.end_allocation(allocation);
+            self.end_allocation(allocation, now, reason);
         }
         found.is_some()
     }
@@ -87,41 +91,51 @@ impl Server {
     }
 
     /// Ends an allocation with its permissions and channels (RFC 8656 sections 9 and 12).
-    pub(super) fn end_allocation(&mut self, index: u32) {
+    pub(super) fn end_allocation(&mut self, index: u32, now: Nanos, reason: EndReason) {
         for family in [IpFamily::V4, IpFamily::V6] {
-            self.end_leg(index, family);
+            self.end_leg(index, family, now);
         }
         let Some(allocation) = self.allocations.remove(index) else { return };
         self.shared.withdraw_flow(&FlowKey::of(&allocation.flow));
         self.shared.refund(allocation.quota_key, Charge { allocations: 1, ports: 0, reservations: 0 });
         self.counters.allocations_ended += 1;
-        if let Some((user, relayed)) = self.origins.whose(index) {
-            let Allocation { flow, bytes_to_peers, bytes_to_client, .. } = allocation;
-            self.events.push(Event::Ended { flow, relayed, user, bytes_to_peers, bytes_to_client });
+        if let Some(origin) = self.origins.get(index) {
+            let end = AllocationEnd {
+                at: self.clock.unix(now).max(origin.start.at),
+                released: origin.released,
+                duration: now.saturating_sub(origin.made),
+                reason,
+                bytes_to_peers: allocation.bytes_to_peers,
+                bytes_to_client: allocation.bytes_to_client,
+                packets_to_peers: allocation.packets_to_peers,
+                packets_to_client: allocation.packets_to_client,
+                peers: origin.peers,
+            };
+            self.events.push(AllocationEvent { start: origin.start, end: Some(end) });
         }
     }
 
     /// Ends one relayed address of an allocation, and the allocation if it was the last. The other family's
     /// permissions and channels stay (RFC 8656 section 8.1).
     pub(super) fn end_family(&mut self, index: u32, family: IpFamily, now: Nanos) {
-        self.end_leg(index, family);
+        self.end_leg(index, family, now);
         if !self.allocations.settle(index, now) {
-            self.end_allocation(index);
+            self.end_allocation(index, now, EndReason::Deleted);
         }
     }
 
     fn end_expired_legs(&mut self, index: u32, now: Nanos) {
         for family in [IpFamily::V4, IpFamily::V6] {
             if self.allocations.leg_mut(index, family).is_some_and(|leg| leg.expires <= now) {
-                self.end_leg(index, family);
+                self.end_leg(index, family, now);
             }
         }
         if !self.allocations.settle(index, now) {
-            self.end_allocation(index);
+            self.end_allocation(index, now, EndReason::Expired);
         }
     }
 
-    fn end_leg(&mut self, index: u32, family: IpFamily) {
+    fn end_leg(&mut self, index: u32, family: IpFamily, now: Nanos) {
         let leg = self.allocations.get_mut(index).and_then(|allocation| allocation.legs[family as usize].take());
         let Some(mut leg) = leg else { return };
         let Some(payer) = self.allocations.get(index).map(|allocation| allocation.quota_key) else { return };
@@ -135,5 +149,6 @@ impl Server {
         self.give_pooled(index, ended);
         self.relays.retire(leg.relay, payer);
         self.shared.withdraw_relayed(leg.relayed);
+        self.origins.release(index, family, self.clock.unix(now));
     }
 }

@@ -1,13 +1,12 @@
 //! List of live allocations for the control plane.
 
-use alloc::boxed::Box;
-use alloc::vec;
+use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use tt_model::{FiveTuple, Nanos};
+use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use super::Server;
-use crate::event::UserName;
+use crate::event::{AllocationStart, Peers, UserName};
 use crate::message::{Known, Message};
 
 /// One allocation, for a log or a list.
@@ -55,7 +54,7 @@ impl Server {
                 flow: allocation.flow,
                 relayed: first.relayed,
                 relayed_second: second.map(|leg| leg.relayed),
-                user: origin.user.as_bytes(),
+                user: origin.start.user.as_bytes(),
                 made: origin.made,
                 expires: second.map_or(first.expires, |leg| leg.expires.max(first.expires)),
                 permissions,
@@ -73,38 +72,52 @@ impl Server {
     }
 }
 
-/// Creation time, user and address of each allocation, by its index; separate from the data that every datagram reads.
+/// What the events of each allocation need, by its index; separate from the data that every datagram reads.
 #[derive(Debug)]
 pub(super) struct Origins {
-    kept: Box<[Origin]>,
+    /// Grows up to the highest index in use, so that memory that is never used is not touched.
+    kept: Vec<Origin>,
 }
 
+/// Creation and peers of one allocation.
 #[derive(Clone, Copy, Debug)]
-struct Origin {
-    made: Nanos,
-    user: UserName,
-    relayed: SocketAddr,
+pub(super) struct Origin {
+    pub(super) made: Nanos,
+    pub(super) start: AllocationStart,
+    /// Wall-clock times at which relayed addresses have ended.
+    pub(super) released: [Nanos; 2],
+    pub(super) peers: Peers,
 }
 
 impl Origins {
     pub(super) fn new(allocations: u32) -> Self {
-        let relayed = SocketAddr::from(([0; 4], 0));
-        let unused = Origin { made: Nanos(0), user: UserName::new(&[]), relayed };
-        Self { kept: vec![unused; allocations as usize].into_boxed_slice() }
+        Self { kept: Vec::with_capacity(allocations as usize) }
     }
 
-    pub(super) fn set(&mut self, index: u32, made: Nanos, user: UserName, relayed: SocketAddr) {
-        if let Some(kept) = self.kept.get_mut(index as usize) {
-            *kept = Origin { made, user, relayed };
+    pub(super) fn set(&mut self, index: u32, made: Nanos, start: AllocationStart) {
+        let origin = Origin { made, start, released: [start.at; 2], peers: Peers::new() };
+        match self.kept.get_mut(index as usize) {
+            Some(kept) => *kept = origin,
+            // The table of allocations uses its slots in order.
+            None => self.kept.push(origin),
         }
     }
 
-    /// Returns the user and the first relayed address of an allocation.
-    pub(super) fn whose(&self, index: u32) -> Option<(UserName, SocketAddr)> {
-        self.get(index).map(|origin| (origin.user, origin.relayed))
+    /// Stores the wall-clock time at which a relayed address ended.
+    pub(super) fn release(&mut self, index: u32, family: IpFamily, unix: Nanos) {
+        if let Some(origin) = self.kept.get_mut(index as usize) {
+            origin.released[family as usize] = unix.max(origin.start.at);
+        }
     }
 
-    fn get(&self, index: u32) -> Option<&Origin> {
+    /// Adds a peer with a new permission (port 0) or a new channel.
+    pub(super) fn add_peer(&mut self, index: u32, peer: SocketAddr) {
+        if let Some(origin) = self.kept.get_mut(index as usize) {
+            origin.peers.add(peer);
+        }
+    }
+
+    pub(super) fn get(&self, index: u32) -> Option<&Origin> {
         self.kept.get(index as usize)
     }
 }

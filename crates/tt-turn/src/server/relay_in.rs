@@ -95,6 +95,7 @@ impl Server {
         let allocation = self.allocations.get_mut(index).ok_or(DropReason::RelayUnallocated)?;
         self.shared.spend_traffic(&mut allocation.meter, now, client.client, message_len)?;
         allocation.bytes_to_client += payload_len as u64;
+        allocation.packets_to_client += 1;
         probe.mark(Stage::Build);
         Ok(Output::ToClient { client, header_len, payload, padding_len: padding as u8 })
     }

@@ -60,6 +60,7 @@ impl Server {
         let allocation = self.allocations.get_mut(index).ok_or(DropReason::NoAllocation)?;
         self.shared.spend_traffic(&mut allocation.meter, now, peer, len)?;
         allocation.bytes_to_peers += len as u64;
+        allocation.packets_to_peers += 1;
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use tt_model::Nanos;
 
 use super::Server;
-use crate::event::Event;
+use crate::event::{AllocationEvent, EndReason, RejectedRequest};
 use crate::policy::PeerPolicy;
 use crate::relay::RelayId;
 
@@ -29,19 +29,19 @@ impl Server {
     }
 
     /// Ends the allocations whose user or shared secret is not configured any more.
-    pub(super) fn end_removed_users(&mut self) {
+    pub(super) fn end_removed_users(&mut self, now: Nanos) {
         for index in 0..self.capacity.allocations {
             if self.kept_keys.get(index).is_some_and(|kept| !self.credentials.knows(kept)) {
-                self.end_allocation(index);
+                self.end_allocation(index, now, EndReason::UserRemoved);
             }
         }
     }
 
     /// Ends every allocation before the server is dropped, so that quotas and addresses are free for the other
     /// workers.
-    pub fn end_all(&mut self) {
+    pub fn end_all(&mut self, now: Nanos, reason: EndReason) {
         for index in 0..self.capacity.allocations {
-            self.end_allocation(index);
+            self.end_allocation(index, now, reason);
         }
         self.end_reservations(Nanos(u64::MAX));
         for index in 0..self.relays.capacity() {
@@ -49,15 +49,27 @@ impl Server {
         }
     }
 
-    /// Returns the next event. Call until `None` after every round. [`Server::events_lost`] counts those that found
-    /// the queue full.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    /// Returns the next beginning or end of an allocation. Call until `None` after every round of at most 1,024
+    /// requests, then none is lost: the queue has room for those and for the end of every allocation in the table.
+    pub fn poll_event(&mut self) -> Option<AllocationEvent> {
         self.events.take()
     }
 
-    /// Returns the number of events that were lost because the queue was full.
+    /// Returns the number of beginnings and ends that were lost because the queue was full.
     #[must_use]
     pub fn events_lost(&self) -> u64 {
-        self.events.lost
+        self.events.allocations_lost
+    }
+
+    /// Returns the next rejected request. Call until `None` after every round. [`Server::rejected_lost`] counts those
+    /// that found the queue full.
+    pub fn poll_rejected(&mut self) -> Option<RejectedRequest> {
+        self.events.take_rejected()
+    }
+
+    /// Returns the number of rejected requests that were lost because the queue was full.
+    #[must_use]
+    pub fn rejected_lost(&self) -> u64 {
+        self.events.rejected_lost
     }
 }

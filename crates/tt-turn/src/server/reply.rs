@@ -12,7 +12,7 @@ use crate::credential::{Answer, User};
 use crate::drop_reason::DropReason;
 use crate::emit::Emitter;
 use crate::error::ErrorCode;
-use crate::event::Event;
+use crate::event::RejectedRequest;
 use crate::flow::canonical;
 use crate::message::{Class, Known, Message, Method, XorAddress, attribute, family_number};
 use crate::output::{Output, ReplyStatus};
@@ -161,7 +161,7 @@ impl Server {
         let message = &request.message;
         let peer = message.value(Known::XorPeerAddress);
         let rule = rejection.rule.and_then(|rule| self.config.peer_policy.rules().get(rule.0));
-        self.events.push(Event::Rejected {
+        self.events.push_rejected(RejectedRequest {
             method: request.method,
             code: rejection.code,
             client: request.from.client,

@@ -252,7 +252,7 @@ fn case_a81_the_wall_clock_moves_nothing_but_nonces() {
     let from = addr(FROM);
     world.allocate(from);
     for day in [WALL_S + 86_400, WALL_S - 86_400] {
-        world.server.set_wall_clock(world.now, day);
+        world.server.set_wall_clock(world.now, tt_model::Nanos::from_secs(day));
         assert_eq!(world.ask(from, REFRESH, &[]).code(), 0);
     }
     world.run_s(599);

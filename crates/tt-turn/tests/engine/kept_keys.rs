@@ -181,7 +181,7 @@ fn removed_users_keep_their_allocations_unless_they_are_to_be_ended() {
             assert_eq!(code(&mut world, credential, from, ALLOCATE), 0);
         }
         // dave and the old secret go; carol's password changes.
-        world.server.replace_secrets(&with_user(b"after"));
+        world.server.replace_secrets(world.now, &with_user(b"after"));
         assert_eq!(world.server.allocations(), left);
         let refreshed = credentials.each_ref().map(|(credential, from)| code(&mut world, credential, from, REFRESH));
         let gone = if left == 4 { 0 } else { 401 };

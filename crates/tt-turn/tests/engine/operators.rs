@@ -1,7 +1,7 @@
 //! What an operator does to a running server, and what the machine's clock does to it.
 
 use tt_turn::codec::Method;
-use tt_turn::event::Event;
+use tt_turn::event::EndReason;
 use tt_turn::policy::{Cidr, PeerPolicy, Rule};
 use tt_turn::{DropReason, ErrorCode};
 
@@ -46,7 +46,7 @@ fn case_a81_the_wall_clock_jumps_a_day_and_no_allocation_notices() {
         assert_eq!(world.bind(client, 0x4000, peer), 0);
         let nonce = world.nonce(client);
         world.run_s(200);
-        world.server.set_wall_clock(world.now, jumped_s);
+        world.server.set_wall_clock(world.now, tt_model::Nanos::from_secs(jumped_s));
         world.run_s(90);
         assert_eq!(world.server.allocations(), 1);
         let payload = b"on".to_vec();
@@ -115,43 +115,27 @@ fn events_name_the_request_and_the_user() {
     assert_eq!(world.client(client, &wrong).reply().code(), 401);
     assert_eq!(world.ask(client, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
     let events: Vec<_> = std::iter::from_fn(|| world.server.poll_event()).collect();
-    let [Event::Allocated { relayed: made, user, .. }, denied, unknown, Event::Ended { relayed: ended, .. }] =
-        events[..]
-    else {
-        panic!("{events:?}")
-    };
-    assert_eq!((made, ended, user.as_bytes()), (relayed, relayed, &b"alice"[..]));
-    match denied {
-        Event::Rejected {
-            method: Method::CreatePermission,
-            code: ErrorCode::Forbidden,
-            reason,
-            rule,
-            peer: of,
-            ..
-        } => {
-            assert_eq!(of, Some(peer));
-            assert_eq!(rule.map(|rule| rule.to_string()), Some("deny 10.0.0.0/8 (built-in)".to_owned()));
-            assert_eq!(reason, Some(tt_turn::RejectReason::PeerDenied));
-        }
-        Event::Allocated { .. } | Event::Ended { .. } | Event::Rejected { .. } => panic!("{denied:?}"),
-    }
-    match unknown {
-        Event::Rejected { code: ErrorCode::Unauthenticated, rule: None, user, .. } => {
-            assert_eq!(format!("{user:?}"), r#""al\r\n\"ice""#);
-        }
-        Event::Allocated { .. } | Event::Ended { .. } | Event::Rejected { .. } => panic!("{unknown:?}"),
-    }
+    let [made, ended] = &events[..] else { panic!("{events:?}") };
+    assert_eq!((made.start, made.end), (ended.start, None));
+    assert_eq!((made.start.first_relayed(), made.start.user.as_bytes()), (Some(relayed), &b"alice"[..]));
+    assert_eq!(ended.end.map(|end| end.reason), Some(EndReason::Deleted));
+    let rejected: Vec<_> = std::iter::from_fn(|| world.server.poll_rejected()).collect();
+    let [denied, unknown] = &rejected[..] else { panic!("{rejected:?}") };
+    assert_eq!((denied.method, denied.code, denied.peer), (Method::CreatePermission, ErrorCode::Forbidden, Some(peer)));
+    assert_eq!(denied.rule.map(|rule| rule.to_string()), Some("deny 10.0.0.0/8 (built-in)".to_owned()));
+    assert_eq!(denied.reason, Some(tt_turn::RejectReason::PeerDenied));
+    assert_eq!((unknown.code, unknown.rule), (ErrorCode::Unauthenticated, None));
+    assert_eq!(format!("{:?}", unknown.user), r#""al\r\n\"ice""#);
 }
 
 #[test]
-fn unread_events_are_bounded_and_counted() {
+fn unread_rejections_are_bounded_and_counted() {
     let mut world = World::new();
     for _ in 0..200 {
         assert_eq!(world.ask(addr("192.0.2.1:1"), REFRESH, &[]).code(), 437);
     }
-    let kept = std::iter::from_fn(|| world.server.poll_event()).count() as u64;
-    assert_eq!((kept, world.server.events_lost()), (128, 72));
+    let kept = std::iter::from_fn(|| world.server.poll_rejected()).count() as u64;
+    assert_eq!((kept, world.server.rejected_lost()), (128, 72));
 }
 
 #[test]
@@ -160,7 +144,7 @@ fn an_engine_that_is_given_up_leaves_nothing_with_the_others() {
     for number in 1..=5 {
         assert_eq!(allocate_code(&mut world, &format!("192.0.2.{number}:1")), 0);
     }
-    world.server.end_all();
+    world.server.end_all(world.now, EndReason::Shutdown);
     assert_eq!((world.server.allocations(), world.shared.allocations()), (0, 0));
     assert_eq!(world.server.counters().allocations_ended, 5);
     world.probe();

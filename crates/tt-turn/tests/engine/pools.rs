@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED};
+use tt_turn::event::EndReason;
 use tt_turn::relay::{RelayAddress, RelayDemand, RelayId};
 use tt_turn::shared::{Budget, Pools, Quotas, Shared};
 use tt_turn::{RejectReason, Server};
@@ -238,8 +239,9 @@ fn workers_share_the_pools() {
         assert_eq!(allocate(&mut worlds[0], "bob", number), 0);
         assert_eq!(end(&mut worlds[0], "bob", number), 0);
     }
-    worlds[0].server.end_all();
-    worlds[1].server.end_all();
+    for world in &mut worlds {
+        world.server.end_all(world.now, EndReason::Shutdown);
+    }
     assert_eq!(shared.allocations(), 0);
     let mut fresh = World::sharing(world::config(), capacity(), world::secrets(1), &shared, 0);
     add_relays(&mut fresh.server, 2 * SIZE);

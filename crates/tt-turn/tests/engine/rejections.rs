@@ -3,7 +3,6 @@
 use tt_model::IpFamily;
 use tt_turn::RejectReason;
 use tt_turn::config::{Capacity, Config};
-use tt_turn::event::Event;
 use tt_turn::policy::Rule;
 use tt_turn::shared::Quotas;
 
@@ -14,12 +13,8 @@ const FROM: &str = "192.0.2.1:1";
 
 /// Why requests were refused since the last call, the last one's reason and rule.
 fn last_refusal(world: &mut World) -> (Option<RejectReason>, Option<Rule>) {
-    let events = std::iter::from_fn(|| world.server.poll_event());
-    let refused = events.filter_map(|event| match event {
-        Event::Rejected { reason, rule, .. } => Some((reason, rule)),
-        Event::Allocated { .. } | Event::Ended { .. } => None,
-    });
-    refused.last().unwrap_or_default()
+    let rejected = std::iter::from_fn(|| world.server.poll_rejected());
+    rejected.last().map(|rejected| (rejected.reason, rejected.rule)).unwrap_or_default()
 }
 
 fn rejected_for(world: &mut World, refusal: RejectReason, count: u64) {
@@ -46,7 +41,7 @@ fn quotas_are_named() {
     assert_eq!(world.ask(addr("192.0.2.1:2"), wire::REFRESH, &[]).code(), 437);
     assert_eq!(last_refusal(&mut world), (None, None));
     assert_eq!(world.ask(addr("192.0.2.1:1"), wire::REFRESH, &[]).code(), 0);
-    assert_eq!(world.server.poll_event(), None);
+    assert_eq!(world.server.poll_rejected(), None);
 }
 
 #[test]

@@ -332,7 +332,7 @@ fn rfc_r027_r046_userhash_replaces_the_name_while_every_user_is_known() {
     // With a secret of time-limited names a hash may be that of any name, and so is not offered and not resolved.
     let mut secrets = world::secrets(1);
     secrets.add_auth_secret(b"secret");
-    world.server.replace_secrets(&secrets);
+    world.server.replace_secrets(world.now, &secrets);
     let (nonce, code) = hashed(&mut world, "alice");
     assert!(nonce.starts_with(b"obMatJos2g") && code == 401);
     assert_eq!(ask(&mut world, REFRESH, &[]).code(), 0);
@@ -353,7 +353,7 @@ fn case_a37_the_key_of_another_user_is_rejected() {
         }
     }
     // Without users it is unknown as well.
-    world.server.replace_secrets(&Secrets::new([1; 32], [77; 32]));
+    world.server.replace_secrets(world.now, &Secrets::new([1; 32], [77; 32]));
     for name in ["alice", ""] {
         let request = world.unsigned(from(), name, REFRESH, &[]).integrity(&[1; 32]);
         assert_eq!(answer(&mut world, &request).code(), 401);
@@ -416,10 +416,10 @@ fn rfc_r025_case_a24_names_of_any_bytes_get_an_answer() {
     let name = "n".repeat(508);
     let mut secrets = Secrets::new([1; 32], [77; 32]);
     secrets.add_user(name.as_bytes(), REALM, PASSWORD.as_bytes());
-    world.server.replace_secrets(&secrets);
+    world.server.replace_secrets(world.now, &secrets);
     let request = world.unsigned(from(), &name, REFRESH, &[]).integrity(&md5_key(&name, REALM, PASSWORD));
     assert_eq!(answer(&mut world, &request).code(), 437);
-    world.server.replace_secrets(&world::secrets(1));
+    world.server.replace_secrets(world.now, &world::secrets(1));
     world.probe();
 }
 

@@ -85,7 +85,7 @@ fn junk_in_the_name_of_an_address_takes_nothing_from_its_clients() {
     // The nonce of the live call is of an earlier key: the next request of it gets 438.
     let mut secrets = tt_turn::credential::Secrets::new([1; 32], [78; 32]);
     secrets.add_user(b"alice", REALM, world::PASSWORD.as_bytes());
-    world.server.replace_secrets(&secrets);
+    world.server.replace_secrets(world.now, &secrets);
     let start = world.now;
     let (mut junk, mut served) = (0u64, [0u32; 3]);
     for ms in 0..10_000u64 {

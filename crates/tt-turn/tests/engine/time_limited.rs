@@ -133,7 +133,7 @@ fn a_verified_name_is_not_derived_again() {
     assert_eq!(world.server.key_derivations(), derived);
     let later = format!("{}:alice", WALL_S + 1_000);
     assert_eq!(refresh_sha256(&mut world, &later, &rest_password(b"new secret", &later)), 437);
-    world.server.replace_secrets(&refreshed);
+    world.server.replace_secrets(world.now, &refreshed);
     assert_eq!(refresh_sha256(&mut world, &later, &rest_password(b"new secret", &later)), 401);
     assert_eq!(refresh_sha256(&mut world, &later, &rest_password(b"newest secret", &later)), 437);
 }

@@ -137,7 +137,7 @@ impl World {
     ) -> Self {
         let mut server = Server::new(config, capacity, Arc::clone(shared), WorkerId(worker), secrets);
         let now = Nanos::from_secs(5_000);
-        server.set_wall_clock(now, WALL_S);
+        server.set_wall_clock(now, Nanos::from_secs(WALL_S));
         let (listener, transport) = (addr("198.41.0.9:3478"), Transport::Udp);
         Self {
             server,

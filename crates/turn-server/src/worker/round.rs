@@ -44,6 +44,8 @@ impl Worker {
         self.counts.refused.merge(&sent.refused);
         self.counts.orphaned += sent.orphaned;
         self.counts.gso_batches_rejected += sent.gso_batches_rejected;
+        // Between two batches of replies the queue of events has room.
+        self.pass_events();
     }
 
     fn handle(&mut self, now: Nanos, index: usize) {

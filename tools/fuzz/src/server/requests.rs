@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use tt_model::Nanos;
-use tt_turn::event::Event;
 
 use super::{
     Came, Grants, INTERESTING, METHODS, PASSWORD, PASSWORD_ALGORITHM, PASSWORD_ALGORITHMS, PERMISSION_S, REALM, SHA256,
@@ -101,11 +100,8 @@ impl World {
         let (request, peers) = self.written(client, user, choices);
         let asked = naive::read(&request).expect("a message");
         let came = self.hand_in(client, &request);
-        let events = std::iter::from_fn(|| self.server.poll_event());
-        let refused = events.last().and_then(|event| match event {
-            Event::Rejected { reason, .. } => reason,
-            Event::Allocated { .. } | Event::Ended { .. } => None,
-        });
+        let rejected = std::iter::from_fn(|| self.server.poll_rejected());
+        let refused = rejected.last().and_then(|rejected| rejected.reason);
         let Came::Reply(bytes) = came else { return };
         let reply = self.reply(&request, &bytes);
         match reply.code() {

@@ -37,7 +37,7 @@ impl World<'_> {
         self.starts += 1;
         let (planted, jump) = (self.host.planted, self.model.wall_jump_ns);
         self.host = Host::start(&self.script.topology, self.script.seed, self.starts, self.now, jump);
-        self.host.rotate(&self.script.topology, self.model.generation);
+        self.host.rotate(self.now, &self.script.topology, self.model.generation);
         self.host.planted = planted;
         self.is_up = true;
         self.register_relays();

@@ -8,7 +8,7 @@ use tt_meter::Off;
 use tt_model::{ByteRange, FiveTuple, IpFamily, Nanos};
 use tt_turn::config::{Capacity, Config, ExpiryCheck, IcmpIndications, LapsedPermissions, PasswordAlgorithms};
 use tt_turn::credential::Secrets;
-use tt_turn::event::Event;
+use tt_turn::event::AllocationEvent;
 use tt_turn::policy::{Cidr, PeerPolicy, PeerRange};
 use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId};
 use tt_turn::shared::{Budget, Quotas, Shared};
@@ -110,7 +110,7 @@ impl Host {
             .map(|worker| {
                 let secrets = secrets(topology, (seed, starts), nonce_start, worker, 0);
                 let mut server = Server::new(config.clone(), capacity, Arc::clone(&shared), WorkerId(worker), secrets);
-                server.set_wall_clock(now, wall_s(now, wall_jump_ns));
+                server.set_wall_clock(now, unix(now, wall_jump_ns));
                 server
             })
             .collect();
@@ -168,7 +168,7 @@ impl Host {
 
     pub(super) fn set_wall_clock(&mut self, now: Nanos, wall_jump_ns: i64) {
         for worker in &mut self.workers {
-            worker.set_wall_clock(now, wall_s(now, wall_jump_ns));
+            worker.set_wall_clock(now, unix(now, wall_jump_ns));
         }
     }
 
@@ -200,9 +200,9 @@ impl Host {
     }
 
     /// The nonce key of this generation, and the one before it.
-    pub(super) fn rotate(&mut self, topology: &Topology, generation: u64) {
+    pub(super) fn rotate(&mut self, now: Nanos, topology: &Topology, generation: u64) {
         for (number, worker) in (0..).zip(&mut self.workers) {
-            worker.replace_secrets(&secrets(topology, self.seeds, self.nonce_start, number, generation));
+            worker.replace_secrets(now, &secrets(topology, self.seeds, self.nonce_start, number, generation));
         }
     }
 
@@ -214,7 +214,7 @@ impl Host {
     }
 
     /// What a worker reports next.
-    pub(super) fn event(&mut self, worker: u16) -> Option<Event> {
+    pub(super) fn event(&mut self, worker: u16) -> Option<AllocationEvent> {
         self.workers[usize::from(worker)].poll_event()
     }
 
@@ -388,6 +388,6 @@ fn key(seed: u64, number: u64) -> [u8; 32] {
     key
 }
 
-fn wall_s(now: Nanos, wall_jump_ns: i64) -> u64 {
-    ((WALL_S * Nanos::PER_SECOND + now.0) as i64 + wall_jump_ns) as u64 / Nanos::PER_SECOND
+fn unix(now: Nanos, wall_jump_ns: i64) -> Nanos {
+    Nanos(((WALL_S * Nanos::PER_SECOND + now.0) as i64 + wall_jump_ns) as u64)
 }

@@ -59,7 +59,7 @@ impl World<'_> {
     pub(super) fn rotate_nonce_key(&mut self) {
         if self.is_up {
             self.model.generation += 1;
-            self.host.rotate(&self.script.topology, self.model.generation);
+            self.host.rotate(self.now, &self.script.topology, self.model.generation);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the server reports of allocations that ended: whose they were, and how much they relayed.
 
 use tt_model::Nanos;
-use tt_turn::event::Event;
+use tt_turn::event::AllocationEvent;
 
 use super::host::Done;
 use super::invariants::Failure;
@@ -46,15 +46,15 @@ impl World<'_> {
         }
     }
 
-    fn hear_report(&mut self, now: Nanos, event: &Event) -> Result<(), Failure> {
-        let Event::Ended { flow, relayed, user, bytes_to_peers, bytes_to_client } = event else { return Ok(()) };
-        let Some(ended) = self.model.take_ended(&Flow::of(flow)) else {
+    fn hear_report(&mut self, now: Nanos, event: &AllocationEvent) -> Result<(), Failure> {
+        let (start, Some(end)) = (&event.start, &event.end) else { return Ok(()) };
+        let Some(ended) = self.model.take_ended(&Flow::of(&start.flow)) else {
             return fail(now, format!("{event:?} of what lives"));
         };
-        let is_right = ended.relayed == *relayed
-            && user.as_bytes() == ended.name
-            && ended.to_peers.allow(*bytes_to_peers)
-            && ended.to_client.allow(*bytes_to_client);
+        let is_right = start.first_relayed() == Some(ended.relayed)
+            && start.user.as_bytes() == ended.name
+            && ended.to_peers.allow(end.bytes_to_peers)
+            && ended.to_client.allow(end.bytes_to_client);
         if is_right { Ok(()) } else { fail(now, format!("{event:?} is not {ended:?}")) }
     }
 }

@@ -55,7 +55,13 @@ impl Operated {
     }
 
     fn with(listen: &str, keys: &str, flags: &[&str]) -> Self {
+        Self::start_in(Self::configured(listen, keys), flags)
+    }
+
+    /// Makes a folder with a configuration for `listen`, with `keys` in `[turn]`. In `keys`, `{folder}` is its path.
+    pub(crate) fn configured(listen: &str, keys: &str) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
+        let keys = keys.replace("{folder}", folder.path().to_str().unwrap());
         write_secret(&folder, "users", "ann:ann-secret\nbob:bob-secret\n");
         write_secret(&folder, "token", &format!("{TOKEN}\n"));
         let path = |name| folder.path().join(name).display().to_string();
@@ -66,13 +72,25 @@ impl Operated {
             path("token")
         );
         fs::write(path("truetick.toml"), text).unwrap();
-        Self::start_in(folder, flags)
+        folder
     }
 
     /// The same in a folder that has everything.
     pub(crate) fn start_in(folder: TempDir, flags: &[&str]) -> Self {
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_truetick")), folder, flags)
+    }
+
+    /// The same after `lines` of a shell in a new mount namespace.
+    pub(crate) fn start_after(lines: &str, folder: TempDir) -> Self {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-ec", &format!("{lines}\nexec \"$0\" \"$@\"")]);
+        command.arg(env!("CARGO_BIN_EXE_truetick"));
+        Self::start_by(command, folder, &[])
+    }
+
+    fn start_by(mut command: Command, folder: TempDir, flags: &[&str]) -> Self {
         let config = folder.path().join("truetick.toml");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_truetick"))
+        let mut child = command
             .args(flags)
             .args(["turn", "--config", config.to_str().unwrap()])
             .stdout(Stdio::piped())
@@ -165,6 +183,14 @@ impl Operated {
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         Answer { status: head.split(' ').nth(1).unwrap().parse().unwrap(), body: body.to_owned() }
+    }
+
+    /// Its folder after its end.
+    pub(crate) fn ended_with_folder(mut self) -> TempDir {
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
+        let (_, log) = self.ended();
+        assert!(!log.contains("panicked"), "{log}");
+        folder
     }
 
     /// Its status at its end, and the whole log.

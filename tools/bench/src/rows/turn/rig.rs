@@ -42,7 +42,7 @@ impl Rig {
         let mut secrets = Secrets::new([7; 32], [9; 32]);
         secrets.add_user(USER.as_bytes(), REALM, PASSWORD.as_bytes());
         let mut server = Server::new(config, capacity, shared, WorkerId(0), secrets);
-        server.set_wall_clock(NOW, UNIX_S);
+        server.set_wall_clock(NOW, Nanos::from_secs(UNIX_S));
         Self { server, key: wire::long_term_key(USER, REALM, PASSWORD), out: vec![0; 1_500] }
     }
 

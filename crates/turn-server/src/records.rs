@@ -1,0 +1,162 @@
+//! Allocation records: one JSON line at the beginning and one at the end of every allocation, written by a thread of
+//! their own.
+//!
+//! A worker never waits for the disk. While the thread is behind, events wait in the queue of the engine, which has
+//! room for the end of every allocation. Events that find that queue full, and lines that cannot be written, are
+//! counted.
+
+mod line;
+mod sink;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tt_turn::WorkerId;
+use tt_turn::event::AllocationEvent;
+
+use crate::section::RecordOutput;
+use line::LineWriter;
+pub(crate) use sink::Sink;
+
+/// Events that may wait for the thread.
+const ENTRIES_MAX: usize = 256;
+/// Bytes of lines that are written at once.
+const BATCH_LEN: usize = 64 << 10;
+/// Interval of log events while the output fails.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+/// One event on its way to the thread.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) worker: WorkerId,
+    /// Number of the allocation in this worker, also after a restart of the worker.
+    pub(crate) number: u64,
+    pub(crate) event: AllocationEvent,
+}
+
+/// Handle for workers. Clones share one queue.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordSender {
+    to: SyncSender<Entry>,
+    counts: Arc<RecordCounts>,
+}
+
+/// Numbers of lines.
+#[derive(Debug, Default)]
+pub(crate) struct RecordCounts {
+    written: AtomicU64,
+    write_failed: AtomicU64,
+    /// Those that a worker gave up at its end.
+    given_up: AtomicU64,
+}
+
+impl RecordCounts {
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn write_failed(&self) -> u64 {
+        self.write_failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn given_up(&self) -> u64 {
+        self.given_up.load(Ordering::Relaxed)
+    }
+}
+
+impl RecordSender {
+    /// Queues an event, or returns it if the queue is full. Never waits.
+    #[must_use]
+    pub(crate) fn push(&self, entry: Entry) -> Option<Entry> {
+        match self.to.try_send(entry) {
+            Ok(()) => None,
+            Err(TrySendError::Full(entry)) => Some(entry),
+            Err(TrySendError::Disconnected(_)) => {
+                self.give_up(1);
+                None
+            }
+        }
+    }
+
+    /// Counts events that no record is written for.
+    pub(crate) fn give_up(&self, events: u64) {
+        self.counts.given_up.fetch_add(events, Ordering::Relaxed);
+    }
+}
+
+/// Opens the output and starts the thread that writes. It ends when all clones of the handle are dropped.
+///
+/// # Errors
+/// The output cannot be opened.
+pub(crate) fn start(output: &RecordOutput) -> anyhow::Result<(RecordSender, Arc<RecordCounts>, JoinHandle<()>)> {
+    let sink = Sink::open(output).with_context(|| format!("turn: --cdr: cannot open {output}"))?;
+    let run = getrandom::u64().context("turn: no random bytes from the system")?;
+    let (to, from) = sync_channel(ENTRIES_MAX);
+    let counts = Arc::new(RecordCounts::default());
+    let mut writer = Writer { sink, counts: Arc::clone(&counts), failing: None };
+    let thread =
+        thread::Builder::new().name("turn-records".into()).spawn(move || writer.run(&from, LineWriter { run }));
+    let thread = thread.context("turn: cannot start a thread")?;
+    Ok((RecordSender { to, counts: Arc::clone(&counts) }, counts, thread))
+}
+
+/// The thread that writes.
+struct Writer {
+    sink: Sink,
+    counts: Arc<RecordCounts>,
+    failing: Option<Failure>,
+}
+
+/// An output that fails.
+struct Failure {
+    logged_at: Instant,
+    lost: u64,
+}
+
+impl Writer {
+    fn run(&mut self, from: &Receiver<Entry>, lines: LineWriter) {
+        let mut batch = String::with_capacity(BATCH_LEN);
+        while let Ok(first) = from.recv() {
+            batch.clear();
+            lines.write(&mut batch, &first);
+            while batch.len() < BATCH_LEN
+                && let Ok(next) = from.try_recv()
+            {
+                lines.write(&mut batch, &next);
+            }
+            self.write(&batch);
+        }
+    }
+
+    fn write(&mut self, batch: &str) {
+        let all = batch.lines().count() as u64;
+        let (lost, error) = match self.sink.write(batch) {
+            Ok(()) => (0, None),
+            Err(failed) => (failed.lost, Some(failed.error)),
+        };
+        self.counts.written.fetch_add(all - lost, Ordering::Relaxed);
+        self.counts.write_failed.fetch_add(lost, Ordering::Relaxed);
+        match (error, &mut self.failing) {
+            (Some(error), None) => {
+                tracing::error!(%error, lost, "allocation records cannot be written");
+                self.failing = Some(Failure { logged_at: Instant::now(), lost });
+            }
+            (Some(error), Some(failing)) => {
+                failing.lost += lost;
+                if failing.logged_at.elapsed() >= LOG_EVERY {
+                    failing.logged_at = Instant::now();
+                    tracing::error!(%error, lost = failing.lost, "allocation records cannot be written");
+                }
+            }
+            (None, Some(failing)) => {
+                tracing::warn!(lost = failing.lost, "allocation records are written again");
+                self.failing = None;
+            }
+            (None, None) => {}
+        }
+    }
+}
