@@ -64,7 +64,7 @@ const GLOBAL: &str = "Global options";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run all engines and the page at http://127.0.0.1:9641 on simulated venues
+    /// Run all engines and the page at http://127.0.0.1:9641, on simulated or configured venues
     #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
     Serve(serve::Args),
     /// Run the STUN/TURN server over UDP, TCP and TLS
@@ -72,7 +72,7 @@ enum Command {
     Turn(Box<turn::Args>),
     /// Follow order books of a venue and print them with their proofs
     #[cfg(feature = "market")]
-    Market(market::Args),
+    Market(Box<market::Args>),
     /// Check each step of connecting to a venue
     #[cfg(feature = "market")]
     Doctor(Box<doctor::Args>),
@@ -151,7 +151,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
         Command::Serve(args) => serve::run(args, &config).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "market")]
-        Command::Market(args) => market::run(args, &config).map(|()| ExitCode::SUCCESS),
+        Command::Market(args) => market::run(&args, &config).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "market")]
         Command::Doctor(args) => doctor::run(*args, &config),
         #[cfg(feature = "risk")]

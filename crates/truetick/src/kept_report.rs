@@ -34,7 +34,7 @@ pub(crate) fn read(path: &Path) -> Result<Arc<str>> {
 }
 
 /// Reads the newest report in the folders of `results`, which are named after their dates, and skips unreadable ones.
-#[cfg(all(feature = "market", feature = "risk"))]
+#[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
 pub(crate) fn newest(results: &Path, file: &str) -> Option<Arc<str>> {
     let folders = fs::read_dir(results).ok()?.filter_map(Result::ok).map(|entry| entry.path().join(file));
     let mut paths: Vec<std::path::PathBuf> = folders.filter(|path| path.is_file()).collect();

@@ -12,7 +12,7 @@ pub mod config;
 pub mod audit;
 #[cfg(feature = "bench")]
 pub mod bench;
-#[cfg(feature = "turn")]
+#[cfg(any(feature = "market", feature = "turn"))]
 mod control_state;
 #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
 mod demo;
@@ -22,7 +22,7 @@ pub mod doctor;
 mod faults;
 #[cfg(feature = "bench")]
 pub mod floor;
-#[cfg(feature = "turn")]
+#[cfg(any(feature = "market", feature = "turn"))]
 mod kept_report;
 #[cfg(feature = "market")]
 pub mod market;

@@ -1,22 +1,28 @@
 //! `truetick market`: order books, tickers and candles from a venue's feeds, each book with its proof.
 
+mod launch;
 mod options;
+mod page;
 mod table;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use hyper::Uri;
-use market_feed::{Credentials, FeedConfig, MarketConfig, Startup, StartupStep};
+use market_feed::{Credentials, FeedConfig, MarketConfig, Unreached};
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
 use tt_venue::Venue;
 
 use crate::config::Config;
 
+pub(crate) use launch::launch;
 pub use options::SubscribeOptions;
+pub(crate) use table::connecting;
+
+use page::Page;
 
 /// Flags of `truetick market`.
 #[derive(Debug, clap::Args)]
@@ -45,6 +51,9 @@ pub struct Args {
     /// Pin the connection's thread to this CPU
     #[arg(long, value_name = "N")]
     cpu: Option<usize>,
+    /// Serve the page, metrics, JSON API and WebSocket streams at this address [default: none, or `listen` in `[http]`]
+    #[arg(long, value_name = "ADDR:PORT")]
+    http: Option<SocketAddr>,
     /// Print JSON lines instead of a table
     #[arg(long)]
     json: bool,
@@ -71,19 +80,26 @@ pub(crate) fn venue_of_name(name: &str) -> Result<Venue, String> {
 ///
 /// # Errors
 /// Invalid flags or configuration, or a missing system resource.
-pub fn run(args: Args, config: &Config) -> anyhow::Result<()> {
+pub fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
     let feeds = match args.venue {
-        Some(venue) => vec![feed_of(&args, venue)?],
+        Some(venue) => vec![feed_of(args, venue)?],
         None => config.market.feeds()?,
     };
     anyhow::ensure!(!feeds.is_empty(), "no venue: use --venue and --symbols, or [[market.feeds]] in --config");
+    let page = Page::new(args.http, &config.http)?;
     let most = args.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
     let market = MarketConfig { feeds, ..MarketConfig::default() };
-    stdout::ignore_broken_pipe(follow(market, &shutdown, args.json, most))
+    stdout::ignore_broken_pipe(follow(market, page, &shutdown, args.json, most))
 }
 
-fn follow(market: MarketConfig, shutdown: &Shutdown, as_json: bool, most: Option<Duration>) -> anyhow::Result<()> {
+fn follow(
+    market: MarketConfig,
+    page: Option<Page>,
+    shutdown: &Shutdown,
+    as_json: bool,
+    most: Option<Duration>,
+) -> anyhow::Result<()> {
     let started = Instant::now();
     let ended = async {
         match most {
@@ -91,22 +107,20 @@ fn follow(market: MarketConfig, shutdown: &Shutdown, as_json: bool, most: Option
             None => shutdown.clone().requested().await,
         }
     };
-    let mut ended = pin!(ended);
-    let mut startup = Startup::new(market)?;
-    let running = loop {
-        match startup.advance(ended.as_mut())? {
-            StartupStep::Unreached(unreached) => {
-                stdout::print(&table::connecting(&unreached, as_json)).context("standard output")?;
-            }
-            StartupStep::Started(running) => break running,
-            StartupStep::Ended => {
-                anyhow::ensure!(shutdown.is_requested(), "market: no venue was reached within --seconds");
-                return Ok(());
-            }
-        }
+    let unreached = |unreached: &Unreached| stdout::print(&connecting(unreached, as_json));
+    let Some(running) = launch(market, ended, unreached)? else {
+        anyhow::ensure!(shutdown.is_requested(), "market: no venue was reached within --seconds");
+        return Ok(());
     };
+    let control = page.map(|page| page.serve(&running)).transpose()?;
+    if let Some(control) = &control {
+        stdout::print(&table::served(control.listen(), as_json)).context("standard output")?;
+    }
     let left = most.map(|most| most.saturating_sub(started.elapsed()));
     let shown = table::show(&running.reader(), shutdown, as_json, left);
+    if let Some(control) = control {
+        control.stop();
+    }
     running.stop();
     shown.context("standard output")
 }

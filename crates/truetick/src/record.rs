@@ -3,17 +3,16 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
-use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use hyper::Uri;
-use market_feed::{FeedConfig, MarketConfig, Reader, RecordingConfig, Runner, Startup, StartupStep, Unreached};
+use market_feed::{FeedConfig, MarketConfig, Reader, RecordingConfig, Unreached};
 use serde_json::json;
 use tt_journal::Progress;
 use tt_venue::Venue;
 
-use crate::market::{self, SubscribeOptions};
+use crate::market::{self, SubscribeOptions, launch};
 use crate::simulated_venues as venues;
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
@@ -128,25 +127,12 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
     Ok((vec![feed], None))
 }
 
-/// Starts the feeds; `None` if the end is requested first.
-fn start(market: MarketConfig, shutdown: &Shutdown) -> Result<Option<Runner>> {
-    let mut ended = pin!(shutdown.clone().requested());
-    let mut startup = Startup::new(market)?;
-    loop {
-        match startup.advance(ended.as_mut())? {
-            StartupStep::Unreached(Unreached { venue, url, error, .. }) => {
-                eprintln!("record: {} at {url} cannot be reached: {error}", venue.name());
-            }
-            StartupStep::Started(running) => return Ok(Some(running)),
-            StartupStep::Ended => return Ok(None),
-        }
-    }
-}
-
 fn follow(market: MarketConfig, args: &Args, shutdown: &Shutdown, most: Option<Duration>) -> Result<Option<Progress>> {
-    let Some(running) = start(market, shutdown)? else {
-        return Ok(None);
+    let unreached = |Unreached { venue, url, error, .. }: &Unreached| {
+        eprintln!("record: {} at {url} cannot be reached: {error}", venue.name());
+        Ok(())
     };
+    let Some(running) = launch(market, shutdown.clone().requested(), unreached)? else { return Ok(None) };
     if let Some(reopened) = running.reopened() {
         let why = reopened.tail.map_or_else(String::new, |tail| format!(": {}", tail.text()));
         let (records, cut) = (reopened.records, reopened.cut_bytes);

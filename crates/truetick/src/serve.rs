@@ -1,4 +1,4 @@
-//! `truetick serve`: all engines and the page, on simulated venues.
+//! `truetick serve`: all engines and the page, on the configured feeds or on simulated venues.
 //!
 //! ```text
 //! browsers --UDP, TCP---> TURN server                                  \
@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use control::{Admin, HttpSection, State};
-use market_feed::MarketConfig;
+use market_feed::{MarketConfig, Unreached};
 use risk_gate::{Quote, QuoteSource};
 use tt_model::InstrumentId;
 use turn_server::{TurnConfig, TurnSection};
 
 use crate::config::Config;
 use crate::demo::{self, DemoConfig, DemoInstrument};
+use crate::market::{connecting, launch};
 use crate::{control_state, faults, kept_report, results, simulated_venues as venues, turn};
 use tt_os::clock::unix_now;
 use tt_os::shutdown::Shutdown;
@@ -55,15 +56,16 @@ pub struct Args {
     /// Listen and relay on this machine's non-loopback addresses too
     #[arg(long, conflicts_with = "turn_listen")]
     lan: bool,
-    /// Book updates per second and simulated venue, over all its instruments
-    #[arg(long, value_name = "PER_SECOND", default_value_t = 200.0)]
-    rate: f64,
-    /// Instruments per simulated venue
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    instruments: u32,
-    /// Interval between injected faults (an update lost, repeated, swapped, or with a changed digit); 0: none
-    #[arg(long, value_name = "SECONDS", default_value_t = 15.0)]
-    fault_every: f64,
+    /// Book updates per second and simulated venue, over all its instruments [default: 200]
+    #[arg(long, value_name = "PER_SECOND")]
+    rate: Option<f64>,
+    /// Instruments per simulated venue [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    instruments: Option<u32>,
+    /// Interval between injected faults of simulated venues (an update lost, repeated, swapped, or with a changed
+    /// digit); 0: none [default: 15]
+    #[arg(long, value_name = "SECONDS")]
+    fault_every: Option<f64>,
     /// Order intents per second of the demonstration strategy
     #[arg(long, value_name = "PER_SECOND", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     intents: u32,
@@ -82,8 +84,8 @@ pub struct Args {
 struct Running {
     control: control::Running,
     turn: turn_server::Running,
-    venues: Arc<sim::Running>,
-    faults: faults::Running,
+    /// Without configured feeds.
+    simulated: Option<SimulatedVenues>,
     market: market_feed::Runner,
     demo: demo::Running,
 }
@@ -93,8 +95,8 @@ struct Running {
 /// # Errors
 /// An invalid flag, an address in use, or a missing system resource.
 pub fn run(args: Args, config: &Config) -> Result<()> {
-    ensure!(args.rate.is_finite() && args.rate >= 0.0, "--rate must be zero or more, not {}", args.rate);
-    let fault_pace = faults::Pace { every: faults::every(args.fault_every)?, silence: Duration::ZERO };
+    let feeds = config.market.feeds()?;
+    let simulation = if feeds.is_empty() { Some(Simulation::new(&args)?) } else { no_simulation(&args)? };
     let http_listen = args.http.or(config.http.listen).unwrap_or(control::DEFAULT_LISTEN);
     if args.only.print_config {
         let report = args.report.clone().or_else(|| config.http.report.clone());
@@ -111,19 +113,20 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let shutdown = Shutdown::on_signals().context("serve: cannot catch signals")?;
 
     let turn = turn_server::start(&turn_config)?;
-    let venues = Arc::new(venues::start(args.instruments, args.rate, args.seed)?);
-    let feeds = venues::feeds(&venues)?;
-    let market = market_feed::start(MarketConfig { feeds, sample_one_in: SAMPLED_ONE_IN, ..MarketConfig::default() })?;
+    let simulated = simulation.map(|simulation| simulation.start(args.seed)).transpose()?;
+    let feeds = simulated.as_ref().map_or(Ok(feeds), |simulated| venues::feeds(&simulated.venues))?;
+    let market = MarketConfig { feeds, sample_one_in: SAMPLED_ONE_IN, ..MarketConfig::default() };
+    let unreached = |unreached: &Unreached| stdout::print(&connecting(unreached, false));
+    let Some(market) = launch(market, shutdown.clone().requested(), unreached)? else { return Ok(()) };
     let demo = demo::start(demo_config(&args, &market.reader()))?;
     let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));
     let mut state = state(&turn, &market, &demo, ice_servers.clone());
+    state.simulated = simulated.is_some();
     state.admin = Some(Admin { allocations: turn.allocation_admin(), token });
     state.report = report;
     state.allowed_hosts.clone_from(&config.http.allowed_hosts);
     let control = control::start(http_listen, state)?;
-    let faults = faults::start(Arc::clone(&venues), &sim::Venue::ALL, FAULTS.to_vec(), fault_pace, |_, _, _| {})?;
-
-    let running = Running { control, turn, venues, faults, market, demo };
+    let running = Running { control, turn, simulated, market, demo };
     let banner = summary::banner(&running, &turn_config, &ice_servers);
     // The passwords of `[turn]` leave memory; only derived keys are kept.
     drop(turn_config);
@@ -136,17 +139,63 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
 impl Running {
     /// Stops everything, sources before sinks, and returns the final accounting.
     fn stop(self) -> String {
-        self.faults.stop();
+        let venues = self.simulated.map(|simulated| {
+            simulated.faults.stop();
+            simulated.venues
+        });
         self.control.stop();
         let risk = self.demo.board();
         self.demo.stop();
         let reader = self.market.reader();
         self.market.stop();
         // The last reference: the simulator's thread ends here.
-        drop(self.venues);
+        drop(venues);
         let turn = self.turn.stop().accounting();
         summary::farewell(&[turn, reader.snapshot(unix_now(), SAMPLED_ONE_IN).ledger, risk.status().ledger])
     }
+}
+
+/// The simulator's flags.
+struct Simulation {
+    rate: f64,
+    instruments: u32,
+    fault_pace: faults::Pace,
+}
+
+impl Simulation {
+    fn new(args: &Args) -> Result<Self> {
+        let rate = args.rate.unwrap_or(200.0);
+        ensure!(rate.is_finite() && rate >= 0.0, "--rate must be zero or more, not {rate}");
+        let every = faults::every(args.fault_every.unwrap_or(15.0))?;
+        let fault_pace = faults::Pace { every, silence: Duration::ZERO };
+        Ok(Self { rate, instruments: args.instruments.unwrap_or(3), fault_pace })
+    }
+
+    fn start(self, seed: u64) -> Result<SimulatedVenues> {
+        let venues = Arc::new(venues::start(self.instruments, self.rate, seed)?);
+        let faults = (FAULTS.to_vec(), self.fault_pace);
+        let faults = faults::start(Arc::clone(&venues), &sim::Venue::ALL, faults.0, faults.1, |_, _, _| {})?;
+        Ok(SimulatedVenues { venues, faults })
+    }
+}
+
+/// Venues on loopback, and the faults that befall them.
+struct SimulatedVenues {
+    venues: Arc<sim::Running>,
+    faults: faults::Running,
+}
+
+/// Feeds are configured: flags of the simulator do not apply.
+fn no_simulation(args: &Args) -> Result<Option<Simulation>> {
+    let flags = [
+        ("--rate", args.rate.is_some()),
+        ("--instruments", args.instruments.is_some()),
+        ("--fault-every", args.fault_every.is_some()),
+    ];
+    for (flag, is_present) in flags {
+        ensure!(!is_present, "{flag} is for simulated venues, but [[market.feeds]] in --config has others");
+    }
+    Ok(None)
 }
 
 /// Reads the configured report, or the newest one of a bench.
@@ -230,7 +279,6 @@ fn state(
         machine: Some(control_state::machine()),
         turn: Some(turn.reading()),
         market: Some(Arc::new(move || reader.snapshot(unix_now(), SAMPLED_ONE_IN))),
-        simulated: true,
         risk: Some(Arc::new(move || board.status())),
         ice_servers: Some(ice_servers),
         ..State::default()

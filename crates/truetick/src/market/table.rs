@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use market_feed::{Instrument, Reader, Unreached, account_counts, ingest_rows, level_text};
@@ -55,7 +56,7 @@ pub(super) fn show(reader: &Reader, shutdown: &Shutdown, as_json: bool, most: Op
 }
 
 /// Returns the line of a venue that cannot be reached yet, in the form of `show`.
-pub(super) fn connecting(unreached: &Unreached, as_json: bool) -> String {
+pub(crate) fn connecting(unreached: &Unreached, as_json: bool) -> String {
     let Unreached { venue, url, error, wait } = unreached;
     if as_json {
         let line = json!({
@@ -65,6 +66,12 @@ pub(super) fn connecting(unreached: &Unreached, as_json: bool) -> String {
         return format!("{line}\n");
     }
     format!("{:13} connecting: {error}; again in {:.1} s; {url}\n", venue.name(), wait.as_secs_f64())
+}
+
+/// Returns the line with the address of the page, in the form of `show`.
+pub(super) fn served(listen: SocketAddr, as_json: bool) -> String {
+    let page = format!("http://{listen}/");
+    if as_json { format!("{}\n", json!({ "page": page })) } else { format!("The page: {page}\n") }
 }
 
 /// Message counts of each instrument at the last samples.

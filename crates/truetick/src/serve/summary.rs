@@ -15,7 +15,13 @@ pub(super) fn banner(running: &Running, turn: &turn_server::TurnConfig, ice_serv
     let relays: Vec<_> = turn.relay_ips.iter().map(|relay| relay.external.to_string()).collect();
     let _ = writeln!(text, "  turn    {listens}, relaying on {}", relays.join(", "));
     let reader = running.market.reader();
-    let _ = writeln!(text, "  market  {} books of {} simulated venues", reader.instruments().len(), reader.feeds_len());
+    let (books, feeds) = (reader.instruments().len(), reader.feeds_len());
+    let _ = match running.simulated {
+        Some(_) => {
+            writeln!(text, "  market  {books} books of {feeds} simulated venues; no [[market.feeds]] in --config")
+        }
+        None => writeln!(text, "  market  {books} books of {feeds} configured feeds"),
+    };
     for index in 0..reader.feeds_len() {
         let (venue, url) = reader.feed(index);
         let _ = writeln!(text, "          {} {url}", venue.name());

@@ -32,9 +32,14 @@ pub(crate) struct Answer {
 impl Served {
     /// Starts it on free ports with additional `flags`, and waits for the last line of its banner.
     pub(crate) fn start(flags: &[&str]) -> Self {
+        Self::of(&[&["serve", "--http", "127.0.0.1:0", "--turn-listen", "127.0.0.1:0"], flags].concat())
+    }
+
+    /// Starts the program with `arguments`, and waits for the line with its page.
+    pub(crate) fn of(arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_truetick"))
-            .args(["--log-level", "error", "serve", "--http", "127.0.0.1:0", "--turn-listen", "127.0.0.1:0"])
-            .args(flags)
+            .args(["--log-level", "error"])
+            .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
             .expect("the binary starts");
