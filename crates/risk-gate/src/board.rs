@@ -58,22 +58,15 @@ pub struct Tally {
     pub updates: u64,
     /// Fills and cancels that did not match what was open.
     pub update_errors: u64,
-    /// Verdicts that did not fit into their ring.
-    pub verdicts_lost: u64,
+    /// Intents that were not evaluated, because there was no room for their verdicts.
+    pub unjudged: u64,
     /// Reasons in rejected intents, by bit; an intent can have several.
     pub reasons: [u64; REASONS],
 }
 
 impl Tally {
-    pub(crate) const ZERO: Self = Self {
-        intents: 0,
-        accepted: 0,
-        rejected: 0,
-        updates: 0,
-        update_errors: 0,
-        verdicts_lost: 0,
-        reasons: [0; REASONS],
-    };
+    pub(crate) const ZERO: Self =
+        Self { intents: 0, accepted: 0, rejected: 0, updates: 0, update_errors: 0, unjudged: 0, reasons: [0; REASONS] };
 
     pub(crate) fn count(&mut self, verdict: &Verdict) {
         self.intents += 1;
@@ -96,7 +89,7 @@ impl Tally {
             self.rejected,
             self.updates,
             self.update_errors,
-            self.verdicts_lost,
+            self.unjudged,
         ]);
         reasons.copy_from_slice(&self.reasons);
         words
@@ -105,10 +98,10 @@ impl Tally {
     fn from_words(words: &[u64; TALLY_WORDS]) -> Self {
         let mut reasons = [0; REASONS];
         reasons.copy_from_slice(&words[6..]);
-        let [intents, accepted, rejected, updates, update_errors, verdicts_lost] = words[..6] else {
+        let [intents, accepted, rejected, updates, update_errors, unjudged] = words[..6] else {
             return Self::ZERO;
         };
-        Self { intents, accepted, rejected, updates, update_errors, verdicts_lost, reasons }
+        Self { intents, accepted, rejected, updates, update_errors, unjudged, reasons }
     }
 }
 

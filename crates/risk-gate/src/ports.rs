@@ -43,7 +43,7 @@ pub struct Ports {
     pub intents: IntentSender,
     /// Sends fills and cancels to the gate.
     pub updates: UpdateSender,
-    /// Receives a verdict for each intent, in order.
+    /// Receives a verdict for each intent, in order. While its ring is full, the gate evaluates nothing.
     pub verdicts: VerdictReceiver,
 }
 
@@ -122,16 +122,27 @@ impl VerdictReceiver {
 
     /// Returns the oldest verdict, if there is one.
     pub fn poll(&mut self) -> Option<Verdict> {
-        self.ring.pop()
+        let verdict = self.ring.pop();
+        self.made_room(verdict.is_some());
+        verdict
     }
 
     /// Sleeps until there is a verdict and returns it; `None` once the gate has ended and all verdicts were returned.
     pub fn wait(&mut self) -> Option<Verdict> {
-        self.wait.wait(&mut self.ring, |ring| match ring.pop() {
+        let verdict = self.wait.wait(&mut self.ring, |ring| match ring.pop() {
             Some(verdict) => Some(Some(verdict)),
             // The last verdicts may have been pushed after the first look.
             None if ring.is_abandoned() => Some(ring.pop()),
             None => None,
-        })
+        });
+        self.made_room(verdict.is_some());
+        verdict
+    }
+
+    /// The gate may wait for room.
+    fn made_room(&self, has_popped: bool) {
+        if has_popped {
+            self.wait.wake(self.ring.other_wake_word());
+        }
     }
 }

@@ -116,7 +116,8 @@ impl Running {
         self.control.clone()
     }
 
-    /// Evaluates the intents that are in the ring, then ends the thread and waits for it.
+    /// Evaluates the intents that are in the ring, as far as there is room for their verdicts, then ends the thread and
+    /// waits for it.
     pub fn stop(self) {
         self.stop.store(true, Ordering::Release);
         self.join();
@@ -135,6 +136,8 @@ enum Wake {
     Intent(OrderIntent),
     Update(OrderUpdate),
     Change(LimitsChange),
+    /// There is room for a verdict again, or their receiver is gone.
+    Room,
     /// The ring of intents is empty and its sender is gone, or the gate is to stop.
     End,
     /// The thread has been idle since the last publication.
@@ -170,6 +173,7 @@ impl Runner {
                 Wake::Update(update) => self.apply(update),
                 Wake::Change(change) => self.change_limits(&change),
                 Wake::Idle => self.publish(),
+                Wake::Room => {}
                 Wake::End => break,
             }
             if self.unpublished >= EVENTS_PER_PUBLISH {
@@ -177,13 +181,44 @@ impl Runner {
             }
         }
         self.apply_updates();
+        while self.intents.pop().is_some() {
+            self.tally.unjudged += 1;
+        }
         self.publish();
         self.verdicts.close();
         self.wait.wake(self.verdicts.other_wake_word());
     }
 
-    /// Waits for the next event.
+    /// Waits for the next event. No intent is taken without room for its verdict: an order that was accepted and whose
+    /// verdict is lost would count as open for ever.
     fn next(&mut self) -> Wake {
+        if self.has_room() || self.verdicts.is_abandoned() { self.next_event() } else { self.wait_for_room() }
+    }
+
+    fn has_room(&self) -> bool {
+        self.verdicts.occupancy() < self.verdicts.capacity()
+    }
+
+    fn wait_for_room(&mut self) -> Wake {
+        let Self { verdicts, updates, changes, stop, unpublished, .. } = self;
+        self.wait.wait(verdicts, |verdicts| {
+            if verdicts.occupancy() < verdicts.capacity() || verdicts.is_abandoned() {
+                return Some(Wake::Room);
+            }
+            if stop.load(Ordering::Acquire) {
+                return Some(Wake::End);
+            }
+            if let Some(update) = updates.pop() {
+                return Some(Wake::Update(update));
+            }
+            if let Ok(change) = changes.try_recv() {
+                return Some(Wake::Change(change));
+            }
+            (*unpublished > 0).then_some(Wake::Idle)
+        })
+    }
+
+    fn next_event(&mut self) -> Wake {
         let Self { intents, updates, changes, stop, unpublished, .. } = self;
         self.wait.wait(intents, |intents| {
             // The order matters: whatever was pushed before the end is still evaluated.
@@ -239,6 +274,11 @@ impl Runner {
     }
 
     fn evaluate(&mut self, intent: &OrderIntent) {
+        self.unpublished += 1;
+        if !self.has_room() {
+            self.tally.unjudged += 1;
+            return;
+        }
         if let Some(quotes) = &self.quotes {
             // Without a quote there is no reference price, whatever there was before.
             let mark = quotes.quote(intent.instrument).unwrap_or_default().mark();
@@ -250,9 +290,9 @@ impl Runner {
         self.journey.record(journey_ns);
         self.tally.count(&verdict);
         self.writer.store_verdict(&verdict, intent, journey_ns);
-        self.tally.verdicts_lost += u64::from(self.verdicts.push(verdict).is_err());
+        // There was room before the evaluation, and only this thread pushes.
+        let _ = self.verdicts.push(verdict);
         self.wait.wake(self.verdicts.other_wake_word());
-        self.unpublished += 1;
     }
 
     fn publish(&mut self) {

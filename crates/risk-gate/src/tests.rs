@@ -278,7 +278,7 @@ fn two_accounts_in_one_gate_have_their_own_limits_exposures_and_switches() {
     }
     let tally = board.tally();
     assert_eq!((tally.intents, tally.accepted, tally.rejected), (11, 6, 5));
-    assert_eq!((tally.updates, tally.update_errors, tally.verdicts_lost), (3, 1, 0));
+    assert_eq!((tally.updates, tally.update_errors, tally.unjudged), (3, 1, 0));
     let status = board.status();
     let accounts: Vec<_> = status.verdicts.iter().map(|verdict| (verdict.account, &*verdict.symbol)).collect();
     assert_eq!(accounts[..2], [(0, "C1/USDT"), (1, "C1/USDT")]);
@@ -305,6 +305,57 @@ fn a_full_ring_of_intents_is_counted_and_nothing_is_lost() {
     running.stop();
     assert_eq!(board.tally().intents, pushed);
     assert_eq!(ports.verdicts.wait(), None, "the gate has ended");
+}
+
+/// An order whose verdict is lost must not reserve anything.
+#[test]
+fn a_full_ring_of_verdicts_holds_the_intents_back() {
+    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], None);
+    let board = running.board();
+    // One ring of verdicts, one of intents, and the one that the gate may have taken.
+    let mut sent = 0;
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while sent < 128 {
+        match ports.intents.send(buy(0, BTC, 1)) {
+            Ok(()) => sent += 1,
+            Err(_) => thread::yield_now(),
+        }
+        assert!(Instant::now() < deadline, "{sent} sent");
+    }
+    while board.tally().intents < 64 {
+        thread::yield_now();
+        assert!(Instant::now() < deadline, "{:?}", board.tally());
+    }
+    // What takes risk off still passes.
+    let first = ports.verdicts.wait().expect("the gate runs");
+    let cancel = Cancel { account: 0, instrument: BTC, client_id: first.client_id, side: OrderSide::Buy, qty: Qty(1) };
+    ports.updates.send(OrderUpdate::Cancel(cancel)).unwrap();
+    let mut verdicts = vec![first.client_id];
+    while verdicts.len() < 100 {
+        verdicts.push(ports.verdicts.wait().expect("the gate runs").client_id);
+    }
+    assert!(verdicts.is_sorted(), "{verdicts:?}");
+    running.stop();
+    verdicts.extend(std::iter::from_fn(|| ports.verdicts.poll()).map(|verdict| verdict.client_id));
+    let tally = board.tally();
+    assert_eq!((tally.intents, tally.intents + tally.unjudged), (verdicts.len() as u64, 128));
+    assert_eq!((tally.updates, tally.update_errors), (1, 0));
+    let open = board.account_statuses().next().unwrap().1.open_orders;
+    assert_eq!(u64::from(open), verdicts.len() as u64 - 1, "each open order has a verdict");
+}
+
+#[test]
+fn intents_are_not_judged_without_a_receiver_of_verdicts() {
+    let (running, ports) = start_with(vec![row(0, BTC, WIDE)], None);
+    let Ports { mut intents, updates: _updates, verdicts } = ports;
+    drop(verdicts);
+    let board = running.board();
+    let sent = (0..1_000).filter(|_| intents.send(buy(0, BTC, 1)).is_ok()).count() as u64;
+    drop(intents);
+    running.join();
+    let tally = board.tally();
+    assert_eq!(tally.intents + tally.unjudged, sent);
+    assert!(tally.intents <= 64, "{tally:?}");
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn the_mix_is_accepted_and_rejected_for_different_reasons() {
     running.stop();
     let (risk, tally) = (board.status(), board.tally());
     assert_eq!((risk.ring.pushed, risk.ring.popped), (risk.ledger.input, risk.ledger.input));
-    assert_eq!((tally.update_errors, tally.verdicts_lost), (0, 0));
+    assert_eq!((tally.update_errors, tally.unjudged), (0, 0));
 }
 
 #[test]
