@@ -1,10 +1,12 @@
 //! Limits in TOML, and the gate that they make.
 
-use std::collections::HashSet;
+mod contradictions;
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 use tt_model::{Breach, Decimal, InstrumentId, Notional, Price, Qty};
 use tt_risk::{Capacity, Exposure, Gate, InstrumentLimits, Limits, Rate};
 
@@ -26,9 +28,9 @@ pub struct LimitsFile {
     #[serde(default = "ten_minutes_ms")]
     id_window_ms: u64,
     #[serde(rename = "instrument")]
-    instruments: Vec<Instrument>,
+    instruments: Vec<Spanned<Instrument>>,
     #[serde(rename = "account")]
-    accounts: Vec<Account>,
+    accounts: Vec<Spanned<Account>>,
 }
 
 /// `{ per_second = 50, burst = 10 }`
@@ -57,7 +59,7 @@ pub struct Instrument {
 struct Account {
     account: u16,
     rate: RateEntry,
-    limits: Vec<LimitsEntry>,
+    limits: Vec<Spanned<LimitsEntry>>,
 }
 
 /// `[[account.limits]]`; the keys are those of [`Limits`].
@@ -181,7 +183,7 @@ impl LimitsFile {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// The file cannot be read, is not TOML, or has an unknown key; the error names the file.
+    /// The file cannot be read, or [`LimitsFile::parse`] rejects it; the error names the file.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         Self::parse(&text).with_context(|| path.display().to_string())
@@ -190,9 +192,24 @@ impl LimitsFile {
     /// Reads limits from TOML.
     ///
     /// # Errors
-    /// `text` is not TOML, or has an unknown key; the error names the line.
+    /// `text` is not TOML, has an unknown key, a repeated block, or limits that contradict each other; the error
+    /// names the line, and both values.
     pub fn parse(text: &str) -> Result<Self> {
-        toml::from_str(text).map_err(|error| anyhow!("{error}"))
+        let file: Self = toml::from_str(text).map_err(|error| anyhow!("{error}"))?;
+        file.check(text)?;
+        Ok(file)
+    }
+
+    fn instruments(&self) -> impl Iterator<Item = &Instrument> {
+        self.instruments.iter().map(Spanned::get_ref)
+    }
+
+    fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.accounts.iter().map(Spanned::get_ref)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &LimitsEntry> {
+        self.accounts().flat_map(|account| &account.limits).map(Spanned::get_ref)
     }
 
     /// Returns the instrument with `symbol`, and its id.
@@ -200,7 +217,7 @@ impl LimitsFile {
     /// # Errors
     /// No instrument has that symbol.
     pub fn find(&self, symbol: &str) -> Result<(InstrumentId, &Instrument)> {
-        let mut numbered = (0..).zip(&self.instruments);
+        let mut numbered = (0..).zip(self.instruments());
         let found = numbered.find(|(_, instrument)| instrument.symbol == symbol);
         let (number, instrument) = found.with_context(|| format!("no instrument `{symbol}`"))?;
         Ok((InstrumentId(number), instrument))
@@ -223,22 +240,21 @@ impl LimitsFile {
         }
         for (account, instrument, limits, exposure) in &settings.limits {
             let set = gate.set_limits(*account, *instrument, limits).map(drop);
-            set.and_then(|()| gate.restore(*account, *instrument, exposure))
-                .with_context(|| format!("account {account}, {}", self.instruments[instrument.0 as usize].symbol))?;
+            set.and_then(|()| gate.restore(*account, *instrument, exposure)).with_context(|| {
+                format!("account {account}, {}", self.instruments[instrument.0 as usize].get_ref().symbol)
+            })?;
         }
         Ok(gate)
     }
 
     fn settings(&self) -> Result<Settings> {
         let instruments = u32::try_from(self.instruments.len()).context("too many instruments")?;
-        let accounts =
-            self.accounts.iter().map(|account| account.account).max().map_or(0, |last| last.saturating_add(1));
+        let accounts = self.accounts().map(|account| account.account).max().map_or(0, |last| last.saturating_add(1));
         ensure!(accounts <= ACCOUNTS_MAX, "account numbers are 0 to {}", ACCOUNTS_MAX - 1);
-        self.check_unique()?;
         let (client_ids, own_orders) = (self.client_ids(accounts)?, self.own_orders()?);
         let mut limits = Vec::new();
-        for account in &self.accounts {
-            for entry in &account.limits {
+        for account in self.accounts() {
+            for entry in account.limits.iter().map(Spanned::get_ref) {
                 let place = || format!("account {}, {}", account.account, entry.symbol);
                 let (instrument, known) = self.find(&entry.symbol).with_context(place)?;
                 let position = entry.position.as_deref().map_or(Ok(Qty(0)), |text| known.qty(text));
@@ -250,26 +266,10 @@ impl LimitsFile {
             capacity: Capacity { accounts, instruments, client_ids, own_orders },
             global_rate: self.global_rate.into(),
             id_window_ns: self.id_window_ms.saturating_mul(1_000_000),
-            instruments: self.instruments.iter().map(Instrument::all_accounts).collect(),
-            account_rates: self.accounts.iter().map(|account| (account.account, account.rate.into())).collect(),
+            instruments: self.instruments().map(Instrument::all_accounts).collect(),
+            account_rates: self.accounts().map(|account| (account.account, account.rate.into())).collect(),
             limits,
         })
-    }
-
-    fn check_unique(&self) -> Result<()> {
-        let mut symbols = HashSet::new();
-        for Instrument { symbol, .. } in &self.instruments {
-            ensure!(symbols.insert(symbol), "instrument {symbol} is listed twice");
-        }
-        let mut accounts = HashSet::new();
-        for Account { account, limits, .. } in &self.accounts {
-            ensure!(accounts.insert(account), "account {account} is listed twice");
-            let mut symbols = HashSet::new();
-            for LimitsEntry { symbol, .. } in limits {
-                ensure!(symbols.insert(symbol), "account {account}: limits of {symbol} are listed twice");
-            }
-        }
-        Ok(())
     }
 
     /// Returns the number of client ids that the fastest account can use within the window.
@@ -278,11 +278,10 @@ impl LimitsFile {
             let per_window = u128::from(rate.per_second) * u128::from(self.id_window_ms) / 1000;
             per_window + u128::from(rate.burst)
         };
-        let ids = self.accounts.iter().map(|account| within(account.rate)).max().unwrap_or(0);
+        let ids = self.accounts().map(|account| within(account.rate)).max().unwrap_or(0);
         let total = ids.saturating_mul(accounts.into());
-        let mut entries = self.accounts.iter().flat_map(|account| &account.limits);
         ensure!(
-            total <= CLIENT_IDS_MAX.into() || !entries.any(|entry| entry.reject_duplicate_ids),
+            total <= CLIENT_IDS_MAX.into() || !self.entries().any(|entry| entry.reject_duplicate_ids),
             "id_window_ms = {}: the accounts' rates need {total} stored client ids, more than {CLIENT_IDS_MAX}; shorten \
              the window, lower a rate, or set reject_duplicate_ids = false",
             self.id_window_ms
@@ -292,14 +291,13 @@ impl LimitsFile {
 
     /// Returns the largest number of open orders of an account in an instrument.
     fn own_orders(&self) -> Result<u16> {
-        let entries = || self.accounts.iter().flat_map(|account| &account.limits);
-        let checked = entries().filter(|entry| entry.reject_self_match).map(|entry| entry.open_orders_max);
+        let checked = self.entries().filter(|entry| entry.reject_self_match).map(|entry| entry.open_orders_max);
         let most = checked.max().unwrap_or(0);
         ensure!(
             most <= OWN_ORDERS_MAX,
             "open_orders_max = {most}: with reject_self_match the maximum is {OWN_ORDERS_MAX}"
         );
-        let wanted = entries().map(|entry| entry.open_orders_max).max().unwrap_or(0);
+        let wanted = self.entries().map(|entry| entry.open_orders_max).max().unwrap_or(0);
         Ok(wanted.min(OWN_ORDERS_MAX) as u16)
     }
 
@@ -441,15 +439,42 @@ limits = []
     }
 
     #[test]
-    fn an_account_or_a_symbol_that_is_listed_twice_is_an_error() {
-        for (from, to, named) in [
-            ("account = 3", "account = 1", "account 1"),
-            ("symbol = \"ETH/USDT\"\npx_step", "symbol = \"BTC/USDT\"\npx_step", "BTC/USDT"),
-            ("symbol = \"ETH/USDT\"\npx_decimals", "symbol = \"BTC/USDT\"\npx_decimals", "BTC/USDT"),
+    fn what_contradicts_itself_is_an_error_with_line_and_values() {
+        for (from, to, error) in [
+            ("account = 3", "account = 1", "line 48: account 1: listed twice, first in line 18"),
+            (
+                "symbol = \"BTC/USDT\"\npx_step",
+                "symbol = \"ETH/USDT\"\npx_step",
+                "line 35: account 1: limits of ETH/USDT: listed twice, first in line 21",
+            ),
+            (
+                "symbol = \"ETH/USDT\"\npx_decimals",
+                "symbol = \"BTC/USDT\"\npx_decimals",
+                "line 11: instrument BTC/USDT: listed twice, first in line 4",
+            ),
+            ("collar_bps = 67", "collar_bps = 10000", "line 11: instrument ETH/USDT: collar_bps = 10000 is above 9999"),
+            (
+                "qty_min = \"0.0003\"",
+                "qty_min = \"0.00041\"",
+                "line 21: account 1: limits of ETH/USDT: `0.00041` is not a decimal number with at most 4 decimals",
+            ),
+            (
+                "qty_min = \"0.0003\"",
+                "qty_min = \"0.0005\"",
+                "line 21: account 1: limits of ETH/USDT: qty_min = 0.0005 is above qty_max = 0.0004",
+            ),
+            (
+                "notional_min = \"0.0000025\"",
+                "notional_min = \"0.0000027\"",
+                "line 35: account 1: limits of BTC/USDT: notional_min = 0.0000027 is above notional_max = 0.0000026",
+            ),
         ] {
             assert!(TEXT.contains(from), "{from}");
-            let error = LimitsFile::parse(&TEXT.replacen(from, to, 1)).unwrap().gate().unwrap_err();
-            assert!(format!("{error:#}").contains(named) && format!("{error:#}").contains("twice"), "{error:#}");
+            let found = LimitsFile::parse(&TEXT.replacen(from, to, 1)).unwrap_err();
+            assert_eq!(format!("{found:#}"), error);
         }
+        let equal = TEXT.replacen("qty_min = \"0.0003\"", "qty_min = \"0.0004\"", 1);
+        let equal = equal.replacen("collar_bps = 67", "collar_bps = 9999", 1);
+        LimitsFile::parse(&equal).unwrap().gate().unwrap();
     }
 }
