@@ -1,4 +1,4 @@
-//! `/api/v1/turn/allocations`: counts for every request, single allocations for requests with the API token.
+//! `/api/v1/turn/allocations` and `/api/v1/turn/users`: counts for every request, single allocations for requests with the API token.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use axum::extract::{Path as Named, Query};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{delete, get};
 use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::json;
@@ -34,6 +34,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/api/v1/turn/allocations", get(list))
         .route("/api/v1/turn/allocations/{relayed}", get(one).delete(end))
+        .route("/api/v1/turn/users/{name}", delete(end_user))
 }
 
 /// Returns counts; with a token or query parameters, the list as well.
@@ -95,6 +96,22 @@ async fn end(app: App, headers: HeaderMap, relayed: Named<String>) -> Response {
             json_of(&json!({ "ended": relayed }))
         }
         Ok(false) => rejected(StatusCode::NOT_FOUND, "no live allocation has this relayed address"),
+        Err(NoReply) => no_reply(),
+    }
+}
+
+/// Ends the allocations of a user.
+async fn end_user(app: App, headers: HeaderMap, name: Named<String>) -> Response {
+    let admin = match authorized(&app, &headers) {
+        Ok(admin) => admin,
+        Err(rejection) => return *rejection,
+    };
+    match admin.end_user(name.0.clone()).await {
+        Ok(0) => rejected(StatusCode::NOT_FOUND, "this user has no live allocation"),
+        Ok(allocations) => {
+            tracing::info!(user = %name.0, allocations, "allocations of a user ended over the API");
+            json_of(&json!({ "user": name.0, "ended": allocations }))
+        }
         Err(NoReply) => no_reply(),
     }
 }

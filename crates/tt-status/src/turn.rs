@@ -185,6 +185,10 @@ pub trait AllocationAdmin: Send + Sync {
 
     /// Ends the live allocation with the relayed address `relayed`. Returns false if there is none.
     fn end(&self, relayed: SocketAddr) -> ReplyFuture<'_, bool>;
+
+    /// Ends the live allocations of a user on all workers, and returns their number. `user` is a name, or the id in
+    /// time-limited names.
+    fn end_user(&self, user: String) -> ReplyFuture<'_, u64>;
 }
 
 /// The reply of the workers to one call of [`AllocationAdmin`].

@@ -149,6 +149,21 @@ impl WorkerHandles {
     }
 }
 
+impl WorkerHandles {
+    async fn end_user(&self, user: String) -> Result<u64, NoReply> {
+        let user: Arc<str> = user.into();
+        let mut ended = Ok(0);
+        for worker in self.workers.iter() {
+            let user = Arc::clone(&user);
+            let reply = worker.ask(move |server, now| server.end_user(now, user.as_bytes(), EndReason::Operator));
+            // The other workers end theirs, also if one does not reply.
+            let reply = reply.await;
+            ended = ended.and_then(|sum: u64| Ok(sum + u64::from(reply?)));
+        }
+        ended
+    }
+}
+
 impl AllocationAdmin for WorkerHandles {
     fn page(&self, from: AllocationCursor, rows_max: usize) -> ReplyFuture<'_, AllocationPage> {
         Box::pin(self.page(from, rows_max))
@@ -160,6 +175,10 @@ impl AllocationAdmin for WorkerHandles {
 
     fn end(&self, relayed: SocketAddr) -> ReplyFuture<'_, bool> {
         Box::pin(self.end(relayed))
+    }
+
+    fn end_user(&self, user: String) -> ReplyFuture<'_, u64> {
+        Box::pin(self.end_user(user))
     }
 }
 

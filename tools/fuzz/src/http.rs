@@ -14,10 +14,11 @@ use crate::choices::Choices;
 
 const TOKEN: &str = "a-token-that-is-secret";
 const ALLOCATION: &str = "/api/v1/turn/allocations/192.0.2.1:50000";
+const USER: &str = "/api/v1/turn/users/ann";
 const METHODS: &[&str] = &["GET", "DELETE", "HEAD", "POST", "PUT", "OPTIONS", "PATCH", "BREW"];
 const PATHS: &[&str] = &[
     ALLOCATION,
-    ALLOCATION,
+    USER,
     "/",
     "/metrics",
     "/healthz",
@@ -54,6 +55,11 @@ impl AllocationAdmin for Allocations {
     fn end(&self, _relayed: SocketAddr) -> ReplyFuture<'_, bool> {
         REACHED.fetch_add(1, Ordering::SeqCst);
         Box::pin(async { Ok(true) })
+    }
+
+    fn end_user(&self, _user: String) -> ReplyFuture<'_, u64> {
+        REACHED.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { Ok(1) })
     }
 }
 
@@ -98,10 +104,15 @@ fn request(choices: &mut Choices) {
     let reached = REACHED.load(Ordering::SeqCst);
     let response = send((text + "\r\n").as_bytes(), Ending::Open);
     assert!(response.starts_with("HTTP/1.1 "), "{method} {path}: {response}");
-    let is_served = path == ALLOCATION && ["GET", "HEAD", "DELETE"].contains(&method);
+    let served: &[&str] = match path {
+        ALLOCATION => &["GET", "HEAD", "DELETE"],
+        USER => &["DELETE"],
+        _ => &[],
+    };
+    let is_served = served.contains(&method);
     let expected = u32::from(is_served && is_token && host < OWN_HOSTS && !is_foreign);
     let reached = REACHED.load(Ordering::SeqCst) - reached;
-    if path == ALLOCATION {
+    if [ALLOCATION, USER].contains(&path) {
         assert_eq!(reached, expected, "{method} {path} {bearer:?} {}", HOSTS[host]);
     }
     assert!(is_token || reached == 0, "{method} {path} {bearer:?}");

@@ -69,6 +69,22 @@ impl Server {
         found.is_some()
     }
 
+    /// Ends the allocations of a user for `reason`, and returns their number. Walks the whole table.
+    ///
+    /// `user` is the name of a user, or the id of time-limited names, `expiry:id`; a time-limited name without an id is
+    /// one user.
+    pub fn end_user(&mut self, now: Nanos, user: &[u8], reason: EndReason) -> u32 {
+        let mut ended = 0;
+        for index in 0..self.capacity.allocations {
+            let is_live = self.allocations.get(index).is_some();
+            if is_live && self.origins.get(index).is_some_and(|origin| is_user(origin.start.user.as_bytes(), user)) {
+                self.end_allocation(index, now, reason);
+                ended += 1;
+            }
+        }
+        ended
+    }
+
     /// Returns whether the flow has a live allocation at `now`.
     #[must_use]
     pub fn has_allocation(&self, now: Nanos, flow: &FiveTuple) -> bool {
@@ -151,4 +167,11 @@ impl Server {
         self.shared.withdraw_relayed(leg.relayed);
         self.origins.release(index, family, self.clock.unix(now));
     }
+}
+
+/// Returns whether `name` as in USERNAME is that of `user`: the name, or a time-limited one of that id. A name without
+/// an expiry has no colon.
+fn is_user(name: &[u8], user: &[u8]) -> bool {
+    let id = name.iter().position(|byte| *byte == b':').map_or(name, |colon| &name[colon + 1..]);
+    name == user || id == user
 }

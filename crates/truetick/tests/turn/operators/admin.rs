@@ -1,7 +1,15 @@
-//! `/api/v1/turn/allocations`: the list, one, and the end of one.
+//! `/api/v1/turn/allocations` and `/api/v1/turn/users`: the list, one, the end of one, and of all of a user.
 
+use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde_json::json;
+use sha1::Sha1;
+use testkit::turn_client::Client;
 
 use super::operated::{Operated, PATIENCE, TOKEN, peer, relays, wait};
 
@@ -87,6 +95,59 @@ fn an_allocation_that_is_ended_relays_no_more_and_the_others_do() {
     relays(&mut clients[1], 0x4000, &near, b"goes on");
     server.wait_log("allocation ended over the API", 1);
     assert!(clients[0].allocate().is_ok(), "the user's quota is free again");
+}
+
+#[test]
+fn all_allocations_of_a_user_end_at_once_on_all_workers() {
+    let server = Operated::start("allow_own_host = [\"127.0.0.0/8\"]\ncdr = \"{folder}/records\"", &[]);
+    let near = peer();
+    let mut of_ann: Vec<_> = (0..16).map(|_| server.client("ann")).collect();
+    let mut bob = server.client("bob");
+    for client in of_ann.iter_mut().chain([&mut bob]) {
+        client.allocate().unwrap();
+        assert_eq!(client.bind_channel(0x4000, near.local_addr().unwrap()), 0);
+    }
+    let listed = server.ask("GET", PATH, Some(TOKEN)).json();
+    let workers: HashSet<_> = listed["list"].as_array().unwrap().iter().map(|row| row["worker"].as_u64()).collect();
+    assert_eq!(workers.len(), 2, "the kernel spreads clients over the workers");
+    for token in [None, Some("wrong")] {
+        assert_eq!(server.ask("DELETE", "/api/v1/turn/users/ann", token).status, 401);
+    }
+    for other in ["an", "ann%20", "annb", "%00", "ann-secret"] {
+        assert_eq!(server.ask("DELETE", &format!("/api/v1/turn/users/{other}"), Some(TOKEN)).status, 404, "{other}");
+    }
+    let answer = server.ask("DELETE", "/api/v1/turn/users/%61nn", Some(TOKEN));
+    assert_eq!((answer.status, answer.json()), (200, json!({ "user": "ann", "ended": 16 })));
+    assert_eq!(server.ask("DELETE", "/api/v1/turn/users/ann", Some(TOKEN)).status, 404);
+    for client in &mut of_ann {
+        assert_eq!(client.refresh(600), 437);
+    }
+    relays(&mut bob, 0x4000, &near, b"goes on");
+    server.wait_log("allocations of a user ended over the API", 1);
+    let ended =
+        || std::fs::read_to_string(server.folder().join("records")).unwrap().matches("\"reason\":\"operator\"").count();
+    wait("the records of the ends", || ended() == 16);
+    assert!(of_ann[0].allocate().is_ok(), "the user's quota is free again");
+}
+
+/// The id in time-limited names is the user, whatever the expiry.
+#[test]
+fn allocations_of_a_time_limited_user_end_by_the_id() {
+    let server = Operated::start("auth_secret_file = [\"{folder}/token\"]", &[]);
+    let client = |name: &str| {
+        let mut mac = Hmac::<Sha1>::new_from_slice(TOKEN.as_bytes()).unwrap();
+        mac.update(name.as_bytes());
+        Client::new(server.listen, name, &BASE64.encode(mac.finalize().into_bytes()))
+    };
+    let mut clients = ["4000000000:carol", "4000000001:carol", "4000000000:carola", "4000000000:a:carol"].map(client);
+    for client in &mut clients {
+        client.allocate().unwrap();
+    }
+    let answer = server.ask("DELETE", "/api/v1/turn/users/carol", Some(TOKEN));
+    assert_eq!((answer.status, answer.json()), (200, json!({ "user": "carol", "ended": 2 })));
+    assert_eq!(clients.each_mut().map(|client| client.refresh(600)), [437, 437, 0, 0]);
+    assert_eq!(server.ask("DELETE", "/api/v1/turn/users/a:carol", Some(TOKEN)).status, 200);
+    assert_eq!(clients[3].refresh(600), 437);
 }
 
 #[test]
