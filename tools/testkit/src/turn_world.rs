@@ -22,6 +22,7 @@ mod operators;
 mod planted;
 mod reports;
 mod script;
+mod stream;
 mod topology;
 mod travel;
 mod wire;

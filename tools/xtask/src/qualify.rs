@@ -32,7 +32,7 @@ const QUALIFICATIONS: &[Qualification] = &[
     Qualification {
         name: "turn-seeds",
         about: "100,000 seeds of the TURN world",
-        judges: &["crates/tt-turn/src", "tools/testkit/src/turn_world"],
+        judges: &["crates/tt-turn/src", "crates/tt-net/src/stream", "tools/testkit/src/turn_world"],
         run: |root, arguments| seeds(root, "turn_world", arguments),
     },
     Qualification {

@@ -101,14 +101,18 @@ impl World<'_> {
         }
     }
 
-    /// Very many datagrams in a second, from one address or from many.
+    /// Very many datagrams in a second, from one address, from many, or in the name of a client's address.
     pub(super) fn flood(&mut self, draw: &mut Draw) {
-        let (kind, is_one) = (draw.below(5), draw.chance(1, 2));
+        let (kind, from) = (draw.below(5), draw.below(3));
+        let victim = draw.below(self.clients.len() as u64) as usize;
         for _ in 0..draw.between(50, 400) {
-            let host = if is_one { 1 } else { draw.below(1 << 16) as u32 };
-            let ip = Ipv4Addr::from_bits(0x6440_0000 + host);
-            let client = SocketAddr::new(ip.into(), draw.between(1_024, 65_535) as u16);
-            let flow = FiveTuple { client, server: listener(true), transport: Transport::Udp };
+            let ip = match from {
+                0 => Ipv4Addr::from_bits(0x6440_0001).into(),
+                1 => Ipv4Addr::from_bits(0x6440_0000 + draw.below(1 << 16) as u32).into(),
+                _ => self.clients[victim].addr.ip(),
+            };
+            let client = SocketAddr::new(ip, draw.between(1_024, 65_535) as u16);
+            let flow = FiveTuple { client, server: listener(ip.is_ipv4()), transport: Transport::Udp };
             let tid = draw.bytes();
             let bytes = match kind {
                 0 => Writer::new(wire::BINDING, wire::REQUEST, tid).0,

@@ -322,8 +322,8 @@ impl Client {
     pub(super) fn rebind(&mut self, addr: SocketAddr) {
         self.addr = addr;
         self.is_cut = false;
-        self.nonce.clear();
         if self.is_stream() {
+            self.nonce.clear();
             self.relayed = None;
             self.pending = None;
             self.timer += 1;

@@ -53,7 +53,12 @@ impl World<'_> {
                 self.clients[client].queue(ask);
                 self.ask_next(client);
             }
-            Deed::Say { client } => self.say(&mut draw, client),
+            Deed::Say { client } => {
+                let most = if self.script.topology.features.rates { 8 } else { 1 };
+                for _ in 0..draw.between(1, most) {
+                    self.say(&mut draw, client);
+                }
+            }
             Deed::Rebind { client } => self.rebind(client),
             Deed::PeerSays { peer } => self.peer_says(&mut draw, peer),
             Deed::Spoof { victim } => self.spoof(&mut draw, victim),
@@ -127,7 +132,8 @@ impl World<'_> {
             Request::Binding => Ask::new(wire::BINDING, Vec::new()),
             Request::Allocate => {
                 let holder = draw.below(self.clients.len() as u64) as usize;
-                let token = self.clients[holder].token.clone().filter(|_| draw.chance(1, 3));
+                let token =
+                    self.clients[holder].token.clone().filter(|_| draw.chance(1 + u64::from(features.shares), 3));
                 Ask::new(wire::ALLOCATE, allocate(draw, &features, is_flawed, token))
             }
             Request::Refresh => Ask::new(wire::REFRESH, refresh(draw)),

@@ -6,6 +6,7 @@ use tt_model::{FiveTuple, Nanos};
 use tt_turn::relay::IcmpError;
 
 use super::model::RelayPlace;
+use super::stream::Way;
 
 /// Something that will happen.
 #[derive(Debug)]
@@ -42,6 +43,20 @@ pub(super) enum Event {
     Rested {
         starts: u64,
         relay: RelayPlace,
+    },
+    /// What a connection was given to send sets out.
+    Flush {
+        client: usize,
+        way: Way,
+        number: u64,
+    },
+    /// Bytes of a connection.
+    Piece {
+        client: usize,
+        flow: FiveTuple,
+        way: Way,
+        number: u64,
+        bytes: Vec<u8>,
     },
     /// A stream is closed, by whomever.
     Closed {

@@ -23,8 +23,11 @@ impl World<'_> {
         self.trace.say(self.now, || "the server crashes".to_owned());
         self.is_up = false;
         self.model.restart();
-        for client in self.clients.iter_mut().filter(|client| client.is_stream()) {
-            client.is_cut = true;
+        for (client, stream) in self.clients.iter_mut().zip(&mut self.streams) {
+            if client.is_stream() {
+                client.is_cut = true;
+                stream.restart(self.now);
+            }
         }
         self.later(down, Event::Restart);
     }
@@ -63,7 +66,12 @@ impl World<'_> {
             self.crash(Nanos(0));
             self.restart();
         }
-        self.streams.fill([self.now; 2]);
+        if let Some((per_second, burst)) = self.script.topology.rules.error_budget {
+            // Who sent in the name of a client has used up its budget.
+            let full = self.now.saturating_add(Nanos::from_secs(u64::from(burst / per_second) + 1));
+            self.until(full)?;
+        }
+        self.streams.iter_mut().for_each(|stream| stream.restart(self.now));
         for client in 0..self.clients.len() {
             self.clients[client].forget_asks();
             self.clients[client].appends_left = 0;
@@ -87,6 +95,8 @@ impl World<'_> {
             | Event::AtClient { .. }
             | Event::AtPeer { .. }
             | Event::Patience { .. }
+            | Event::Flush { .. }
+            | Event::Piece { .. }
             | Event::Closed { .. }
             | Event::Icmp { .. }
             | Event::Restart

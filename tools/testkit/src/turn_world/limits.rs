@@ -26,7 +26,7 @@ impl Rates {
     };
 
     pub(super) fn drawn(draw: &mut Draw) -> Self {
-        let mut rate = |rates: &[u64]| if draw.chance(1, 3) { draw.pick(rates) } else { u64::MAX };
+        let mut rate = |rates: &[u64]| if draw.chance(1, 2) { draw.pick(rates) } else { u64::MAX };
         Self {
             user_bytes: rate(&[100, 300, 1_000, 10_000]),
             user_packets: rate(&[1, 3, 10]),

@@ -198,6 +198,14 @@ fn clients(draw: &mut Draw, topology: &Topology, actions: &mut Vec<Action>) {
             };
             put(draw, when, deed);
         }
+        if topology.features.shares && draw.chance(1, 2) {
+            // More than an allocation has for itself.
+            for number in 0..14 {
+                let request = if number < 3 { Request::Permit } else { Request::Bind };
+                let when = at(draw, start_ms, start_ms + 20_000);
+                put(draw, when, Deed::Ask { client, request });
+            }
+        }
         if topology.duration_s == CALLS_S && topology.clients.len() <= 12 && draw.chance(1, 2) {
             keep(draw, client, (start_ms, end_ms), actions);
         }

@@ -197,7 +197,11 @@ impl PeerRule {
             }
             _ => (prefix_bits, ip, draw.pick(&PORTS)),
         };
+        // Where a rule has the same range, the order of the two decides.
+        let contrary = before.filter(|before| (before.ip, before.ports) == (ip, ports) && draw.chance(3, 4));
         let kind = match draw.below(8) {
+            _ if contrary.is_some_and(|before| before.kind == PeerRuleKind::Allow) => PeerRuleKind::Deny,
+            _ if contrary.is_some_and(|before| before.kind == PeerRuleKind::Deny) => PeerRuleKind::Allow,
             0 => PeerRuleKind::OpenHost,
             1..=3 => PeerRuleKind::Deny,
             // All its ports are the host's.

@@ -6,9 +6,10 @@ use tt_model::{FiveTuple, Nanos};
 
 use super::event::Event;
 use super::host::{Done, Host};
-use super::link::{Weather, carry};
+use super::link::carry;
 use super::model::RelayPlace;
 use super::planted::Planted;
+use super::stream::Way;
 use super::topology::relay_ip;
 use super::world::{CAPTURED_MAX, World};
 
@@ -39,7 +40,7 @@ impl World<'_> {
         let Some(client) = self.mappings.get(&flow.client).copied() else { return };
         let is_lost = self.is_healed && client == 0 && self.host.planted == Some(Planted::LosesAnswers);
         if !is_lost && !self.sending_fails() {
-            self.travel(client, 1, bytes, |bytes| Event::AtClient { flow, bytes });
+            self.travel(client, Way::ToClient, bytes, |bytes| Event::AtClient { flow, bytes });
         }
     }
 
@@ -51,28 +52,20 @@ impl World<'_> {
             self.captured.pop_front();
         }
         let bytes = self.append(client, bytes);
-        self.travel(client, 0, bytes, |bytes| Event::AtServer { flow, bytes });
+        self.travel(client, Way::ToServer, bytes, |bytes| Event::AtServer { flow, bytes });
     }
 
-    /// Over a client's link; `way` is 0 to the server and 1 to the client.
-    fn travel(&mut self, client: usize, way: usize, bytes: Vec<u8>, event: impl Fn(Vec<u8>) -> Event) {
+    /// Over a client's link.
+    fn travel(&mut self, client: usize, way: Way, bytes: Vec<u8>, event: impl Fn(Vec<u8>) -> Event) {
         let weather = super::deeds::worse(&self.weather, &self.weather_of[client]);
-        let draw = &mut self.links[client];
         if self.clients[client].is_stream() {
-            if weather.is_parted {
-                self.cut(client);
-                return;
-            }
-            // The kernel mends everything but time.
-            let slow = Weather { delay_ms: weather.delay_ms, ..Weather::default() };
-            if let [Some((delay, bytes)), _] = carry(draw, &slow, bytes) {
-                let at = self.streams[client][way].max(self.now.saturating_add(delay));
-                self.streams[client][way] = at;
-                self.later(at.saturating_sub(self.now), event(bytes));
+            match weather.is_parted {
+                true => self.cut(client),
+                false => self.write(client, way, &bytes),
             }
             return;
         }
-        for (delay, bytes) in carry(draw, &weather, bytes).into_iter().flatten() {
+        for (delay, bytes) in carry(&mut self.links[client], &weather, bytes).into_iter().flatten() {
             self.later(delay, event(bytes));
         }
     }
@@ -81,6 +74,7 @@ impl World<'_> {
     pub(super) fn cut(&mut self, client: usize) {
         let flow = self.clients[client].flow();
         self.clients[client].is_cut = true;
+        self.streams[client].restart(self.now);
         self.later(Nanos(1), Event::Closed { flow });
     }
 

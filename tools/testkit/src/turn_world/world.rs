@@ -16,6 +16,7 @@ use super::link::Weather;
 use super::model::{Codes, Expected, Flow, Model, RelayPlace};
 use super::planted::Planted;
 use super::script::Script;
+use super::stream::Stream;
 use super::topology::WALL_S;
 use super::wire::{self, Reading};
 use crate::draw::{Draw, mix};
@@ -97,8 +98,8 @@ pub(super) struct World<'s> {
     pub(super) clears: Vec<super::deeds::Clear>,
     pub(super) links: Vec<Draw>,
     pub(super) peer_link: Draw,
-    /// When a stream's last segment arrives: at the server, at the client.
-    pub(super) streams: Vec<[Nanos; 2]>,
+    /// Of clients over TCP and TLS.
+    pub(super) streams: Vec<Stream>,
     pub(super) captured: VecDeque<(FiveTuple, Vec<u8>)>,
     pub(super) steering: u64,
     pub(super) squeezes: u32,
@@ -147,7 +148,7 @@ impl<'s> World<'s> {
             clears: Vec::new(),
             links,
             peer_link: Draw::new(mix(seed, 0x7065_6572)),
-            streams: vec![[Nanos(0); 2]; clients.len()],
+            streams: clients.iter().map(|_| Stream::default()).collect(),
             clients,
             captured: VecDeque::new(),
             steering: 0,
@@ -254,6 +255,10 @@ impl<'s> World<'s> {
             Event::AtPeer { peer, from, bytes } => self.peer_receives(peer, from, bytes),
             Event::Patience { client, timer } => self.lose_patience(client, timer),
             Event::Rested { starts, relay } => self.rested(starts, relay),
+            Event::Flush { client, way, number } => self.flush(client, way, number),
+            Event::Piece { client, flow, way, number, bytes } => {
+                return self.piece(client, (&flow, number), way, &bytes);
+            }
             Event::Closed { flow } if self.is_up => return self.close(&flow),
             Event::Closed { .. } => {}
             Event::Restart => self.restart(),
@@ -263,7 +268,7 @@ impl<'s> World<'s> {
     }
 
     /// Which worker the kernel gives a flow's datagrams to; streams stay where they were accepted.
-    fn steer(&self, flow: &FiveTuple) -> u16 {
+    pub(super) fn steer(&self, flow: &FiveTuple) -> u16 {
         let ip = match flow.client.ip() {
             IpAddr::V4(ip) => u64::from(ip.to_bits()),
             IpAddr::V6(ip) => ip.to_bits() as u64 ^ (ip.to_bits() >> 64) as u64,
@@ -289,7 +294,7 @@ impl<'s> World<'s> {
     }
 
     /// A worker handles a client's datagram, and everything about that is checked.
-    fn serve(&mut self, worker: u16, flow: &FiveTuple, bytes: &[u8], hops: u8) -> Result<(), Failure> {
+    pub(super) fn serve(&mut self, worker: u16, flow: &FiveTuple, bytes: &[u8], hops: u8) -> Result<(), Failure> {
         self.pass()?;
         self.tally.delivered += 1;
         let delivery = Delivery { now: self.now, worker, flow, bytes };
