@@ -65,7 +65,7 @@ fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Por
         gate.set_account_rate(account, Rate::UNLIMITED).unwrap();
         for instrument in [InstrumentId(0), InstrumentId(1)] {
             gate.set_instrument_limits(instrument, &instrument_limits).unwrap();
-            gate.set_reference(instrument, &Quote { ts_recv: Nanos(u64::MAX >> 1), ..quote() }.mark()).unwrap();
+            gate.set_reference(instrument, &quote().mark()).unwrap();
             gate.restore(account, instrument, &Exposure::default()).unwrap();
         }
     }

@@ -53,7 +53,7 @@ breaches! {
     COLLAR_REF = 16;
     /// The price is too aggressive against the best opposite price.
     COLLAR_TOUCH = 17;
-    /// The market state is too old.
+    /// The market state is too old, or its time is after the gate's.
     MD_STALE = 18;
     /// The book has no proof that the policy accepts.
     BOOK_UNVERIFIED = 19;

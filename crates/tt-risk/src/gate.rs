@@ -297,9 +297,9 @@ impl Gate {
             .add(self.global_rate.is_early(now_ns), Breach::RATE_GLOBAL)
             .add(market.rate.is_early(now_ns), Breach::RATE_INSTRUMENT)
             .add(account_rate.is_early(now_ns), Breach::RATE_ACCOUNT)
-            .add(now_ns >= market.stale_at_ns, Breach::MD_STALE);
+            .add(market.is_stale(now_ns), Breach::MD_STALE);
         let ended = (now_ns.cast_signed() >> 63).cast_unsigned() & RATES;
-        let found = checks.found | now.mask() | ended | row.state.barred | market.unverified | kills;
+        let found = checks.found | now.mask() | ended | row.state.barred | market.unverified() | kills;
         let found = found | slots.found(&row.state.own, intent);
         let reasons = found & concerns;
         let rejecting = reasons & row.limits.enabled;

@@ -25,6 +25,15 @@ pub struct Mark {
     pub is_verified: bool,
 }
 
+impl Mark {
+    /// Maximum time of a mark after the gate's time, nanoseconds; two threads may read the clock in another order. A mark
+    /// beyond it has the reason `MD_STALE`.
+    pub const AHEAD_MAX_NS: u64 = 1_000_000;
+}
+
+/// In [`Market::fresh_ns`]: the book is not verified.
+const UNVERIFIED: u64 = 1 << 63;
+
 /// An instrument in the form that the evaluation reads: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
@@ -33,10 +42,10 @@ pub(crate) struct Market {
     /// Lowest price of the collar, and the number of prices in it.
     pub(crate) px_low: i64,
     pub(crate) px_count: u64,
-    /// Time at which the mark becomes too old; zero without a mark.
-    pub(crate) stale_at_ns: u64,
-    /// `BOOK_UNVERIFIED` if the book is not verified.
-    pub(crate) unverified: u64,
+    /// Earliest time at which the mark is not from the future.
+    fresh_from_ns: u64,
+    /// From then until the mark is too old, zero without a mark; and [`UNVERIFIED`].
+    fresh_ns: u64,
     pub(crate) rate: Bucket,
 }
 
@@ -44,14 +53,8 @@ const _: () = assert!(size_of::<Market>() == 64);
 
 impl Market {
     /// An instrument without mark, limits or rate: every order is rejected.
-    pub(crate) const UNKNOWN: Self = Self {
-        ref_px: 0,
-        px_low: 0,
-        px_count: 0,
-        stale_at_ns: 0,
-        unverified: Breach::BOOK_UNVERIFIED.0,
-        rate: Bucket::CLOSED,
-    };
+    pub(crate) const UNKNOWN: Self =
+        Self { ref_px: 0, px_low: 0, px_count: 0, fresh_from_ns: 0, fresh_ns: UNVERIFIED, rate: Bucket::CLOSED };
 
     /// Sets `mark`, and the collar and expiry that `limits` give it.
     pub(crate) fn set(&mut self, mark: &Mark, limits: &InstrumentLimits) {
@@ -61,8 +64,22 @@ impl Market {
         }
         (self.px_low, self.px_count) = band(mark.ref_px.0, limits.collar_bps);
         self.ref_px = mark.ref_px.0;
-        self.stale_at_ns = mark.ts_ns.saturating_add(limits.mark_age_max_ns).saturating_add(1);
-        self.unverified = u64::from(!mark.is_verified) * Breach::BOOK_UNVERIFIED.0;
+        self.fresh_from_ns = mark.ts_ns.saturating_sub(Mark::AHEAD_MAX_NS);
+        let stale_at_ns = mark.ts_ns.saturating_add(limits.mark_age_max_ns).saturating_add(1);
+        self.fresh_ns = (stale_at_ns - self.fresh_from_ns).min(UNVERIFIED - 1) | u64::from(!mark.is_verified) << 63;
+    }
+
+    /// Whether the mark is too old at `now_ns`, or from the future.
+    #[inline(always)]
+    pub(crate) const fn is_stale(&self, now_ns: u64) -> bool {
+        // Before `fresh_from_ns` the difference wraps, and is longer than any time.
+        now_ns.wrapping_sub(self.fresh_from_ns) >= self.fresh_ns & !UNVERIFIED
+    }
+
+    /// `BOOK_UNVERIFIED` if the book is not verified.
+    #[inline(always)]
+    pub(crate) const fn unverified(&self) -> u64 {
+        (self.fresh_ns >> 63) * Breach::BOOK_UNVERIFIED.0
     }
 }
 

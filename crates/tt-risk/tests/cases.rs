@@ -89,6 +89,15 @@ fn case_k02_a_stale_absent_or_unproven_book_is_refused() {
     assert_accepted(gate.evaluate(NOW + 1_000, &buy(10_000, 20), &mut Off));
     assert_rejected(gate.evaluate(NOW + 1_001, &buy(10_000, 20), &mut Off), &["MD_STALE"]);
 
+    // A mark of the future would never be too old.
+    gate.set_reference(BTC, &Mark { ts_ns: NOW + 1_000_000, ..MARK }).unwrap();
+    assert_accepted(judge(&mut gate, &buy(10_000, 20)));
+    gate.set_reference(BTC, &Mark { ts_ns: NOW + 1_000_001, ..MARK }).unwrap();
+    assert_rejected(judge(&mut gate, &buy(10_000, 20)), &["MD_STALE"]);
+    assert_accepted(gate.evaluate(NOW + 1, &buy(10_000, 20), &mut Off));
+    gate.set_reference(BTC, &Mark { ts_ns: u64::MAX, ..MARK }).unwrap();
+    assert_rejected(judge(&mut gate, &buy(10_000, 20)), &["MD_STALE"]);
+
     gate.set_reference(BTC, &Mark { is_verified: false, ..MARK }).unwrap();
     assert_rejected(judge(&mut gate, &buy(10_000, 20)), &["BOOK_UNVERIFIED"]);
 

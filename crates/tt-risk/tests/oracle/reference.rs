@@ -63,9 +63,11 @@ impl Reference {
         match mark {
             Some(mark) => {
                 let age_max = i128::from(self.instrument.mark_age_max_ns);
-                // The gate keeps the end of a mark's life in 64 bits.
-                let end = (i128::from(mark.ts_ns) + age_max).min(i128::from(u64::MAX) - 1);
-                if i128::from(now) > end {
+                let (now, stamp) = (i128::from(now), i128::from(mark.ts_ns));
+                // The gate keeps the end of a mark's life in 64 bits, and its length in 63.
+                let longest = (stamp - 1_000_000).max(0) + i128::from(i64::MAX) - 1;
+                let end = (stamp + age_max).min(i128::from(u64::MAX) - 1).min(longest);
+                if now > end || stamp > now + 1_000_000 {
                     found = found.union(Breach::MD_STALE);
                 }
                 if !mark.is_verified {
