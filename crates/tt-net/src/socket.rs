@@ -113,6 +113,15 @@ impl UdpSocket {
         Ok(second)
     }
 
+    /// Returns a second descriptor of this socket: both send and receive the same, and the last one closes it.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        let overflow_seen = Cell::new(self.overflow_seen.get());
+        Ok(Self { socket: self.socket.try_clone()?, local: self.local, overflow_seen })
+    }
+
     /// Enables GRO: the kernel returns batches of datagrams (`UDP_GRO`), which an [`Inbox`](crate::Inbox) splits.
     ///
     /// # Errors

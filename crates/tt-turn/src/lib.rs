@@ -131,7 +131,6 @@ mod permission;
 pub mod policy;
 mod rejection;
 pub mod relay;
-mod reservation;
 mod server;
 pub mod shared;
 mod slab;

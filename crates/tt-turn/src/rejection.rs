@@ -58,14 +58,12 @@ reject_reasons! {
     PermissionsShare = "permissions_share", InsufficientCapacity;
     /// 508: the remaining channels are for users who have fewer.
     ChannelsShare = "channels_share", InsufficientCapacity;
-    /// 508: the pool has no relay of the family, or none with an even port.
+    /// 508: the pool has no relay of the family, or none with an even port; or the socket of a token cannot be added.
     RelayPool = "relay_pool", InsufficientCapacity;
     /// 508: the pool has no pair of relays on adjacent ports.
     RelayPairs = "relay_pairs", InsufficientCapacity;
     /// 508: the reservation token is unknown, used or expired.
     Token = "token", InsufficientCapacity;
-    /// 508: a client on a connection claims a relay of another worker; a connection cannot change its worker.
-    TokenElsewhere = "token_elsewhere", InsufficientCapacity;
     /// 508: the maximum number of ports is reserved.
     Reservations = "reservations", InsufficientCapacity;
     /// 508: the pool, or the worker's table, of allocations is full.

@@ -1,5 +1,7 @@
 //! Relay sockets: bound by the driver, chosen by the engine.
 
+mod reservation;
+
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -12,6 +14,9 @@ use sha2::{Digest, Sha256};
 use tt_model::IpFamily;
 
 use crate::slab::NO_INDEX;
+
+pub(crate) use reservation::Reservations;
+pub use reservation::{Reservation, ReservationEnd};
 
 /// The driver's number of a relay socket, below [`Capacity::relays`](crate::config::Capacity).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,25 +67,19 @@ pub enum RelayDemand {
     Retire(RelayId),
 }
 
-/// Relays that an Allocate needs and the pool of the worker lacks.
+/// Relays that an Allocate needs and the worker lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RelayNeed {
-    /// Whether it needs them by [`IpFamily`].
-    families: [bool; 2],
-    /// The ports that it needs.
-    pub port: PortNeed,
-}
-
-impl RelayNeed {
-    pub(crate) const fn new(families: [bool; 2], port: PortNeed) -> Self {
-        Self { families, port }
-    }
-
-    /// Returns whether it needs relays of the family.
-    #[must_use]
-    pub const fn has(self, family: IpFamily) -> bool {
-        self.families[family as usize]
-    }
+pub enum RelayNeed {
+    /// Free ones, for [`Server::add_relay`](crate::Server::add_relay) or
+    /// [`Server::add_relay_pair`](crate::Server::add_relay_pair).
+    Free {
+        /// Whether it needs them by [`IpFamily`].
+        families: [bool; 2],
+        /// The ports that it needs.
+        port: PortNeed,
+    },
+    /// The one reserved under this token, for [`Server::add_reserved`](crate::Server::add_reserved).
+    Reserved(u64),
 }
 
 /// Ports that an Allocate needs (RFC 8656 section 18.7).
@@ -130,7 +129,7 @@ enum Duty {
     None,
     /// Its allocation has ended; the driver has not polled it yet.
     Retired,
-    /// In the pool of its family, or reserved.
+    /// In the pool of its family, reserved, or added for the Allocate that claims it.
     Waiting,
     /// Serves the allocation of this index.
     Serving(u32),
@@ -204,7 +203,7 @@ impl Relays {
         Ok(())
     }
 
-    fn check(&self, id: RelayId, address: RelayAddress) -> Result<(), RelayError> {
+    pub(crate) fn check(&self, id: RelayId, address: RelayAddress) -> Result<(), RelayError> {
         let relay = self.relays.get(id.0 as usize).ok_or(RelayError::Number)?;
         if address.bound.is_ipv4() != address.external.is_ipv4() {
             return Err(RelayError::Family);
@@ -217,6 +216,18 @@ impl Relays {
         let family = IpFamily::of(address.external.ip());
         self.serve(family);
         family
+    }
+
+    /// Registers a relay that is in no pool.
+    pub(crate) fn register_reserved(&mut self, id: RelayId, address: RelayAddress) {
+        self.register(id, address, NO_INDEX);
+    }
+
+    /// Makes the number of a relay that is in no pool free.
+    pub(crate) fn unregister(&mut self, id: RelayId) {
+        if let Some(relay) = self.relays.get_mut(id.0 as usize) {
+            relay.duty = Duty::None;
+        }
     }
 
     /// Returns whether a relay of the family was ever registered.

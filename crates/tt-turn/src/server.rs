@@ -16,6 +16,7 @@ mod relay_need;
 mod relay_out;
 mod reload;
 mod reply;
+mod reserved;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -24,7 +25,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use tt_meter::{Probe, Stage};
-use tt_model::{FiveTuple, IpFamily, Nanos, Transport};
+use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use crate::allocation::Allocations;
 use crate::channel::Channels;
@@ -39,10 +40,8 @@ use crate::nonce::{Nonces, SecurityFeatures};
 use crate::output::{Output, WorkerId};
 use crate::permission::Permissions;
 use crate::policy::Rule;
-use crate::relay::{Draws, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayError, RelayId, Relays};
-use crate::reservation::Reservations;
+use crate::relay::{Draws, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayError, RelayId, Relays, Reservations};
 use crate::shared::{Charge, Shared};
-use allocate::reservation_token;
 use clock::WallClock;
 use listing::Origins;
 
@@ -109,7 +108,7 @@ impl Server {
             own_ips: Vec::with_capacity(OWN_IPS_MAX),
             indication: u128::from(draws.next()) << 32,
             relays: Relays::new(capacity.relays, draws),
-            reservations: Reservations::new(capacity.relays, seed.rotate_left(39)),
+            reservations: Reservations::new(capacity.relays),
             counters: Counters::default(),
             config,
             capacity,
@@ -328,8 +327,7 @@ impl Server {
         if method == Method::Binding {
             return self.binding(&request, out, probe);
         }
-        let owner = self.other_owner(&request.flow, allocation).or_else(|| self.token_holder(&request));
-        if let Some(owner) = owner {
+        if let Some(owner) = self.other_owner(&request.flow, allocation) {
             return Ok(Output::HandOff(owner));
         }
         if method == Method::Send { self.send(&request, out, probe) } else { self.request(&request, out, probe) }
@@ -353,17 +351,6 @@ impl Server {
             Some(_) => None,
             None => self.shared.flow_owner(flow).filter(|owner| *owner != self.worker),
         }
-    }
-
-    /// Returns the other worker that reserved the relay which an Allocate claims by its token: the flow moves to that
-    /// worker. A connection cannot change its worker.
-    #[inline]
-    fn token_holder(&self, request: &Request<'_, '_>) -> Option<WorkerId> {
-        let claims = request.method == Method::Allocate
-            && request.allocation.is_none()
-            && request.from.transport == Transport::Udp;
-        let token = claims.then(|| reservation_token(&request.message)).flatten()?;
-        self.shared.token_owner(token).filter(|owner| *owner != self.worker)
     }
 }
 

@@ -27,6 +27,9 @@ use budget::{Budgets, ExcessBudget, source_key};
 use meter::{Meters, wire_len};
 use registry::{Adjusted, Registry, fold};
 
+/// States of a token in the registry; zero is none.
+const TOKEN_OPEN: u64 = 1;
+const TOKEN_CLAIMED: u64 = 2;
 /// A response of at most so many times its request needs no budget: QUIC's bound for addresses that have not been
 /// validated (RFC 9000 section 8).
 const AMPLIFICATION_FREE: usize = 3;
@@ -115,6 +118,17 @@ impl RelayEnd {
     }
 }
 
+/// The state of a token before it is claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenClaim {
+    /// No worker had claimed it.
+    Open,
+    /// A worker claims it, and may give it back.
+    Claimed,
+    /// It is used up, has expired, or never was.
+    Unknown,
+}
+
 /// Units of the pools for an allocation and its reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charge {
@@ -148,7 +162,7 @@ pub struct Shared {
     accounts: Accounts,
     flows: Registry,
     relayed: Registry,
-    /// The worker, plus one, that reserved the relay of a token.
+    /// Open and claimed reservation tokens.
     tokens: Registry,
     meters: Meters,
     allocation_rates: Budgets,
@@ -350,10 +364,25 @@ impl Shared {
         self.relayed.adjust(self.addr_key(relayed), |_| 0);
     }
 
-    /// Publishes that `worker` reserved the relay of `token`; returns `false` if the table is full.
-    pub(crate) fn publish_token(&self, token: u64, worker: WorkerId) -> bool {
-        let owner = u64::from(worker.0) + 1;
-        self.tokens.adjust(fold(&[token], self.seed), |_| owner) != Adjusted::Full
+    /// Publishes the token of a reserved relay; returns `false` if the table is full, or has it.
+    pub(crate) fn publish_token(&self, token: u64) -> bool {
+        let publish = |before| if before == 0 { TOKEN_OPEN } else { before };
+        self.tokens.adjust(fold(&[token], self.seed), publish) == Adjusted::From(0)
+    }
+
+    /// Claims the relay of `token`: of several workers that do, one gets [`TokenClaim::Open`].
+    pub(crate) fn claim_token(&self, token: u64) -> TokenClaim {
+        let claim = |before| if before == TOKEN_OPEN { TOKEN_CLAIMED } else { before };
+        match self.tokens.adjust(fold(&[token], self.seed), claim) {
+            Adjusted::From(TOKEN_OPEN) => TokenClaim::Open,
+            Adjusted::From(TOKEN_CLAIMED) => TokenClaim::Claimed,
+            Adjusted::From(_) | Adjusted::Full => TokenClaim::Unknown,
+        }
+    }
+
+    /// Undoes [`Shared::claim_token`] of the worker that got it.
+    pub(crate) fn reopen_token(&self, token: u64) {
+        self.tokens.adjust(fold(&[token], self.seed), |_| TOKEN_OPEN);
     }
 
     /// Withdraws the token.
@@ -361,9 +390,9 @@ impl Shared {
         self.tokens.adjust(fold(&[token], self.seed), |_| 0);
     }
 
-    /// Returns the worker that reserved the relay of `token`.
-    pub(crate) fn token_owner(&self, token: u64) -> Option<WorkerId> {
-        self.tokens.get(fold(&[token], self.seed)).map(|owner| WorkerId((owner - 1) as u16))
+    /// Returns whether `token` may be claimed.
+    pub(crate) fn is_token_open(&self, token: u64) -> bool {
+        self.tokens.get(fold(&[token], self.seed)) == Some(TOKEN_OPEN)
     }
 
     /// Returns the worker that has the flow's allocation.

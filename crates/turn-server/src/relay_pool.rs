@@ -1,5 +1,7 @@
 //! Relay sockets that no worker uses, and the number of all: one pool for the process.
 
+mod reserved;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,6 +13,7 @@ use tt_net::UdpSocket;
 
 use crate::config::RelayIp;
 use crate::section::PortRange;
+use reserved::ReservedSockets;
 
 /// Delay before sockets are bound again after a failure (no descriptors, no free port).
 const RETRY: Nanos = Nanos::from_secs(1);
@@ -43,11 +46,13 @@ pub(crate) struct BoundSocket {
     pub(crate) ip: usize,
 }
 
-/// The idle relay sockets of all workers. Used when an allocation begins and when its socket has rested, never per
+/// The idle and the reserved relay sockets of all workers. Used when an allocation begins and when its socket has rested, never per
 /// datagram.
 #[derive(Debug)]
 pub(crate) struct RelayPool {
     plan: RelayPlan,
+    /// Those that a token reserves.
+    pub(crate) reserved: ReservedSockets,
     sockets: Mutex<Sockets>,
     needs_refill: AtomicBool,
 }
@@ -56,7 +61,7 @@ pub(crate) struct RelayPool {
 struct Sockets {
     /// By address, then by port.
     idle: Vec<BTreeMap<u16, UdpSocket>>,
-    /// All sockets: idle, allocated and resting.
+    /// All sockets: idle, allocated, reserved and resting.
     open: u32,
     retry_at: Nanos,
     pairs_retry_at: Nanos,
@@ -66,7 +71,8 @@ impl RelayPool {
     pub(crate) fn new(plan: RelayPlan) -> Self {
         let idle = plan.ips.iter().map(|_| BTreeMap::new()).collect();
         let sockets = Sockets { idle, open: 0, retry_at: Nanos(0), pairs_retry_at: Nanos(0) };
-        Self { plan, sockets: Mutex::new(sockets), needs_refill: AtomicBool::new(false) }
+        let reserved = ReservedSockets::default();
+        Self { plan, reserved, sockets: Mutex::new(sockets), needs_refill: AtomicBool::new(false) }
     }
 
     pub(crate) fn plan(&self) -> &RelayPlan {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use tt_model::{IpFamily, Nanos};
 use tt_net::{FaultCounts, Inbox, IoFault, Poller, UdpSocket};
 use tt_turn::Server;
-use tt_turn::relay::{PortNeed, RelayAddress, RelayDemand, RelayError, RelayId, RelayNeed};
+use tt_turn::relay::{
+    PortNeed, RelayAddress, RelayDemand, RelayError, RelayId, RelayNeed, Reservation, ReservationEnd,
+};
 
 use crate::poll_key::{DF_KEYS, relay_key, relay_of};
 use crate::ready::{Ready, ReadyQueue};
@@ -18,6 +20,8 @@ use crate::relay_pool::{BoundSocket, Ports, RelayPool};
 const QUARANTINE: Nanos = Nanos::from_secs(5);
 /// Receive buffer of a relay socket in bytes, if the system allows it: one burst of a peer.
 const SOCKET_BUFFER: usize = 1 << 20;
+/// Delay before the end of a reservation is tried again, if another worker is about to claim it.
+const RETRY: Nanos = Nanos::from_secs(1);
 /// Datagrams that are discarded at once from a socket that was idle. Its receive buffer holds fewer.
 const DISCARDED_MAX: usize = 64;
 
@@ -66,6 +70,8 @@ pub(crate) struct Relays {
     vacant: Vec<u32>,
     /// Sockets that the engine got for the current Allocate.
     lent: Vec<RelayId>,
+    /// The reserved socket that the engine got for it, and its token. The pool has another descriptor.
+    lent_reserved: Option<(RelayId, u64)>,
     quarantined: VecDeque<(Nanos, RelayId)>,
     pub(crate) counts: RelayCounts,
 }
@@ -78,6 +84,7 @@ impl Relays {
             slots: (0..sockets_max).map(|_| None).collect(),
             vacant: (0..sockets_max).rev().collect(),
             lent: Vec::new(),
+            lent_reserved: None,
             quarantined: VecDeque::new(),
             counts: RelayCounts::default(),
         }
@@ -128,10 +135,19 @@ impl Relays {
 
     /// Adds what an Allocate needs to the engine, if the pool has it. Call [`Relays::settle`] after the Allocate.
     pub(crate) fn lend(&mut self, now: Nanos, need: RelayNeed, server: &mut Server, poller: &Poller) {
-        let ports = if need.port == PortNeed::Any { Ports::Any } else { Ports::Even };
-        for family in IpFamily::ALL.into_iter().filter(|family| need.has(*family)) {
-            let lent = match need.port {
-                PortNeed::Any | PortNeed::Even => self.lend_one(now, family, ports, (server, poller)),
+        let (families, port) = match need {
+            RelayNeed::Free { families, port } => (families, port),
+            RelayNeed::Reserved(token) => {
+                if let Err(error) = self.lend_reserved(token, (server, poller)) {
+                    self.counts.record(&error);
+                }
+                return;
+            }
+        };
+        for family in IpFamily::ALL.into_iter().filter(|family| families[*family as usize]) {
+            let lent = match port {
+                PortNeed::Any => self.lend_one(now, family, Ports::Any, (server, poller)),
+                PortNeed::Even => self.lend_one(now, family, Ports::Even, (server, poller)),
                 PortNeed::Pair => self.lend_pair(now, family, (server, poller)),
             };
             if let Err(error) = lent {
@@ -165,15 +181,44 @@ impl Relays {
         Ok(())
     }
 
-    /// Prepares the lent sockets that the engine uses, and returns the others to the pool.
+    fn lend_reserved(&mut self, token: u64, (server, poller): (&mut Server, &Poller)) -> io::Result<()> {
+        let Some((bound, reservation)) = self.pool.reserved.lend(token)? else { return Ok(()) };
+        let Some(id) = self.vacant.last().copied().map(RelayId) else { return Ok(()) };
+        self.counts.late += bound.socket.discard(DISCARDED_MAX);
+        poller.add(&bound.socket, relay_key(id))?;
+        self.occupy(id, bound);
+        self.lent_reserved = Some((id, token));
+        if let Err(fault) = server.add_reserved(id, reservation) {
+            tracing::error!(?fault, relay = id.0, "the engine rejected a reserved relay socket");
+        }
+        Ok(())
+    }
+
+    /// Prepares the lent sockets that the engine uses, and returns the others to the pool. Call it before the response
+    /// is sent: a reserved socket is then where every worker finds it.
     pub(crate) fn settle(&mut self, server: &mut Server, poller: &Poller) {
+        while let Some((id, reservation)) = server.poll_reservation() {
+            if let Some(bound) = self.vacate(id, poller) {
+                self.pool.reserved.put(bound, reservation, reservation.expires());
+            }
+        }
+        if let Some((id, token)) = self.lent_reserved.take() {
+            if server.withdraw_relay(id) || !server.has_relay(id) {
+                self.vacate(id, poller);
+            } else {
+                // The descriptor of the worker is the only one from now on.
+                self.pool.reserved.take(token);
+                if let Some(socket) = self.socket(id) {
+                    let _ = socket.set_buffers(SOCKET_BUFFER, false);
+                }
+            }
+        }
         while let Some(id) = self.lent.pop() {
             let Some(Some(relay)) = self.slots.get(id.0 as usize) else { continue };
             if server.withdraw_relay(id) || !server.has_relay(id) {
-                if let Err(error) = poller.remove(&relay.socket) {
-                    self.counts.record(&error);
+                if let Some(bound) = self.vacate(id, poller) {
+                    self.pool.give(bound);
                 }
-                self.give_back(id);
             } else {
                 // A smaller buffer loses datagrams of a burst earlier, which is counted.
                 let _ = relay.socket.set_buffers(SOCKET_BUFFER, false);
@@ -183,6 +228,9 @@ impl Relays {
 
     /// Quarantines retired sockets, and returns sockets after their quarantine to the pool, which is refilled.
     pub(crate) fn maintain_pool(&mut self, now: Nanos, server: &mut Server, poller: &Poller, inbox: &mut Inbox) {
+        while let Some((bound, reservation)) = self.pool.reserved.take_due(now) {
+            self.end_reservation(now, bound, reservation, (server, poller));
+        }
         while let Some(RelayDemand::Retire(id)) = server.poll_relay() {
             // Not polled during quarantine: datagrams stay in the kernel's bounded queue.
             if let Some(Err(error)) = self.socket(id).map(|socket| poller.remove(socket)) {
@@ -207,7 +255,32 @@ impl Relays {
 
     /// Returns when [`Relays::maintain_pool`] must be called next.
     pub(crate) fn next_wake(&self) -> Option<Nanos> {
-        self.quarantined.front().map(|(until, _)| *until)
+        let rested = self.quarantined.front().map(|(until, _)| *until);
+        [rested, self.pool.reserved.next_at()].into_iter().flatten().min()
+    }
+
+    /// Ends a reservation whose time is over, whichever worker made it. Its socket rests here.
+    fn end_reservation(
+        &mut self,
+        now: Nanos,
+        bound: BoundSocket,
+        reservation: Reservation,
+        (server, poller): (&mut Server, &Poller),
+    ) {
+        let id = self.vacant.last().copied().map(RelayId);
+        match id.map(|id| (id, server.end_reservation(now, id, &reservation))) {
+            Some((id, Ok(ReservationEnd::Retired))) => {
+                if let Err(error) = poller.add(&bound.socket, relay_key(id)) {
+                    self.counts.record(&error);
+                }
+                self.occupy(id, bound);
+            }
+            // The worker that has claimed it has another descriptor.
+            Some((_, Ok(ReservationEnd::Claimed))) => {}
+            Some((_, Ok(ReservationEnd::Pending) | Err(_))) | None => {
+                self.pool.reserved.put(bound, reservation, now.saturating_add(RETRY));
+            }
+        }
     }
 
     /// Discards what a socket received in quarantine, then returns it to the pool.
@@ -236,19 +309,36 @@ impl Relays {
     /// Discards what an idle socket received, polls it under a free id, and adds it to the lent ones.
     fn keep(&mut self, bound: BoundSocket, poller: &Poller) -> io::Result<Option<(RelayId, RelayAddress)>> {
         self.counts.late += bound.socket.discard(DISCARDED_MAX);
-        let polled = self.vacant.last().map(|id| (*id, poller.add(&bound.socket, relay_key(RelayId(*id)))));
+        let polled = self.vacant.last().map(|id| (RelayId(*id), poller.add(&bound.socket, relay_key(RelayId(*id)))));
         let Some((id, Ok(()))) = polled else {
             self.pool.give(bound);
             return polled.map_or(Ok(None), |(_, polled)| polled.map(|()| None));
         };
-        self.vacant.pop();
+        let local = bound.socket.local_addr();
+        let external = SocketAddr::new(self.pool.plan().ips[bound.ip].external, local.port());
+        self.occupy(id, bound);
+        self.lent.push(id);
+        Ok(Some((id, RelayAddress { bound: local, external })))
+    }
+
+    /// Gives a socket the last vacant number.
+    fn occupy(&mut self, id: RelayId, bound: BoundSocket) {
         let BoundSocket { socket, ip } = bound;
-        let local = socket.local_addr();
-        let external = SocketAddr::new(self.pool.plan().ips[ip].external, local.port());
-        self.slots[id as usize] = Some(Relay { socket, ip, df_socket: None });
+        debug_assert_eq!(self.vacant.last(), Some(&id.0), "the number is the last vacant one");
+        self.vacant.pop();
+        self.slots[id.0 as usize] = Some(Relay { socket, ip, df_socket: None });
         self.counts.bound += 1;
-        self.lent.push(RelayId(id));
-        Ok(Some((RelayId(id), RelayAddress { bound: local, external })))
+    }
+
+    /// Takes a polled socket from its number.
+    fn vacate(&mut self, id: RelayId, poller: &Poller) -> Option<BoundSocket> {
+        let Relay { socket, ip, .. } = self.slots.get_mut(id.0 as usize).and_then(Option::take)?;
+        if let Err(error) = poller.remove(&socket) {
+            self.counts.record(&error);
+        }
+        self.vacant.push(id.0);
+        self.counts.bound -= 1;
+        Some(BoundSocket { socket, ip })
     }
 
     fn give_back(&mut self, id: RelayId) {
@@ -262,7 +352,8 @@ impl Relays {
 
 impl Drop for Relays {
     fn drop(&mut self) {
-        let open = self.slots.drain(..).flatten().count();
+        // A panic may leave a lent reserved socket, which the pool has and counts.
+        let open = self.slots.drain(..).flatten().count() - usize::from(self.lent_reserved.is_some());
         self.pool.forget(open as u32);
     }
 }

@@ -15,7 +15,7 @@ use tt_turn::config::{Capacity, Config};
 use tt_turn::credential::Secrets;
 use tt_turn::event::EndReason;
 use tt_turn::policy::{Cidr, PeerPolicy};
-use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId};
+use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId, RelayNeed, Reservation, ReservationEnd};
 use tt_turn::shared::{Budget, Quotas, Shared};
 use tt_turn::{Output, Server, WorkerId};
 
@@ -63,6 +63,8 @@ struct World {
     nonces: BTreeMap<u8, Vec<u8>>,
     /// The last RESERVATION-TOKEN.
     token: Vec<u8>,
+    /// Relays that a token reserves.
+    reserved: Vec<(RelayId, Reservation)>,
     /// What the server offers, as it stood in a 401.
     offer: Option<Vec<u8>>,
     out: Vec<u8>,
@@ -163,6 +165,7 @@ impl World {
             nonces: BTreeMap::new(),
             offer: None,
             token: Vec::new(),
+            reserved: Vec::new(),
             out: vec![0xEE; 1_500],
         };
         world.register((0..RELAYS).map(RelayId).collect());
@@ -220,6 +223,14 @@ impl World {
         while self.server.poll_timeout().is_some_and(|at| at <= self.now) {
             self.server.handle_timeout(self.now);
         }
+        for (id, held) in std::mem::take(&mut self.reserved) {
+            if held.expires() > self.now {
+                assert_eq!(self.server.end_reservation(self.now, id, &held), Ok(ReservationEnd::Pending));
+                self.reserved.push((id, held));
+            } else {
+                assert_eq!(self.server.end_reservation(self.now, id, &held), Ok(ReservationEnd::Retired));
+            }
+        }
         let (now, server) = (self.now, &self.server);
         assert!(server.poll_timeout().is_none_or(|at| at > now), "a timeout that was handled stays due");
     }
@@ -229,8 +240,25 @@ impl World {
         FiveTuple { client: client_addr(client), server, transport: Transport::Udp }
     }
 
+    /// The engine, with the reserved relays that a driver adds and takes.
+    fn handle_client(&mut self, client: u8, datagram: &[u8]) -> Output {
+        let flow = Self::flow(client);
+        let asked = match self.server.relay_need(self.now, &flow, datagram) {
+            Some(RelayNeed::Reserved(token)) => token,
+            Some(RelayNeed::Free { .. }) | None => 0,
+        };
+        let lent = self.reserved.iter().position(|(_, held)| held.token() == asked).map(|at| self.reserved.remove(at));
+        if let Some((id, held)) = lent {
+            self.server.add_reserved(id, held).expect("its number is free");
+        }
+        let output = self.server.handle_client(self.now, &flow, datagram, &mut self.out, &mut Off);
+        self.reserved.extend(std::iter::from_fn(|| self.server.poll_reservation()));
+        self.reserved.extend(lent.filter(|(id, _)| self.server.withdraw_relay(*id)));
+        output
+    }
+
     fn hand_in(&mut self, client: u8, datagram: &[u8]) -> Came {
-        let output = self.server.handle_client(self.now, &Self::flow(client), datagram, &mut self.out, &mut Off);
+        let output = self.handle_client(client, datagram);
         let came = match output {
             Output::Reply { len, .. } => Came::Reply(self.out[..len].to_vec()),
             Output::ToPeer { peer, payload, .. } => Came::ToPeer(peer, datagram[payload.to_range()].to_vec()),

@@ -14,8 +14,8 @@ use sha1::Sha1;
 use crate::server::{PASSWORD, USER};
 use testkit::turn_client::{
     ALLOCATE, BINDING, CHANNEL_BIND, CHANNEL_NUMBER, COOKIE, CREATE_PERMISSION, DATA, DATA_INDICATION, LIFETIME,
-    MESSAGE_INTEGRITY, NONCE, REALM, REFRESH, REQUESTED_TRANSPORT, Response, SEND_INDICATION, USERNAME,
-    XOR_MAPPED_ADDRESS, XOR_PEER_ADDRESS, XOR_RELAYED_ADDRESS, parse, put, xored,
+    MESSAGE_INTEGRITY, NONCE, REALM, REFRESH, REQUESTED_TRANSPORT, RESERVATION_TOKEN, Response, SEND_INDICATION,
+    USERNAME, XOR_MAPPED_ADDRESS, XOR_PEER_ADDRESS, XOR_RELAYED_ADDRESS, parse, put, xored,
 };
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,6 +71,16 @@ impl<S: Read + Write> StreamClient<S> {
     pub(crate) fn allocate(&mut self) -> Result<SocketAddr, u16> {
         let answer = self.request(ALLOCATE, &|_| vec![(REQUESTED_TRANSPORT, vec![17, 0, 0, 0])]);
         if answer.code == 0 { Ok(answer.address(XOR_RELAYED_ADDRESS).unwrap()) } else { Err(answer.code) }
+    }
+
+    /// Allocates with an attribute more, and returns the relayed address and the token of a reservation, or the code.
+    pub(crate) fn allocate_with(&mut self, kind: u16, value: &[u8]) -> Result<(SocketAddr, Option<Vec<u8>>), u16> {
+        let attributes = |_| vec![(REQUESTED_TRANSPORT, vec![17, 0, 0, 0]), (kind, value.to_vec())];
+        let answer = self.request(ALLOCATE, &attributes);
+        if answer.code != 0 {
+            return Err(answer.code);
+        }
+        Ok((answer.address(XOR_RELAYED_ADDRESS).unwrap(), answer.bytes(RESERVATION_TOKEN).map(<[u8]>::to_vec)))
     }
 
     pub(crate) fn refresh(&mut self, lifetime_s: u32) -> u16 {

@@ -4,6 +4,7 @@ mod bounds;
 mod framing;
 mod handshakes;
 mod relaying;
+mod reservations;
 mod tls;
 
 use std::io::{Read, Write};

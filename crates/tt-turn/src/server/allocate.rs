@@ -15,7 +15,7 @@ use crate::flow::canonical;
 use crate::rejection::{RejectReason, Rejection};
 use crate::slab::NO_INDEX;
 use relays::Choice;
-pub(super) use request::{AllocateRequest, RequestedRelays, family, lifetime, reservation_token};
+pub(super) use request::{AllocateRequest, RequestedRelays, family, lifetime};
 
 impl Server {
     /// Handles an Allocate; checks in the order of RFC 8656 section 7.2.
@@ -53,7 +53,7 @@ impl Server {
         choice: &Choice,
     ) -> Result<Granted, RejectReason> {
         let account = self.charge(request.now, user.quota_key, choice)?;
-        if let Err(reason) = self.make_known(request, user.quota_key, choice) {
+        if let Err(reason) = self.make_known(request, choice) {
             self.refund(user.quota_key, choice);
             return Err(reason);
         }
@@ -87,10 +87,13 @@ impl Server {
         if let Some(key) = self.credentials.kept_key(user) {
             self.kept_keys.keep(index, key);
         }
-        if let Some(claimed) = choice.claimed {
-            self.reservations.release(claimed.token);
+        if let Some((relay, claimed)) = choice.claimed {
+            self.reservations.take_back(relay);
             self.shared.withdraw_token(claimed.token);
             self.shared.refund(claimed.quota_key, Self::freed_by_claim(&claimed, user.quota_key));
+        }
+        if let Some((relay, reservation)) = self.reservation(request.now, user.quota_key, choice) {
+            self.reservations.push_made(relay, reservation);
         }
         let start = AllocationStart {
             number: self.counters.allocations_made,

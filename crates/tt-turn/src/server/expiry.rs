@@ -1,4 +1,4 @@
-//! Expiry of allocations, permissions, channels and reservations.
+//! Expiry of allocations, permissions and channels.
 
 use tt_model::{FiveTuple, IpFamily, Nanos};
 
@@ -13,9 +13,8 @@ impl Server {
     /// Returns when to call [`Server::handle_timeout`], if at all.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Nanos> {
-        let own = [self.allocations.next_at(), self.reservations.next_at()];
-        let times = [self.permissions.next_at(), self.channels.next_at()].into_iter().chain(own);
-        times.flatten().min()
+        let times = [self.allocations.next_at(), self.permissions.next_at(), self.channels.next_at()];
+        times.into_iter().flatten().min()
     }
 
     /// Ends what has expired at `now`, and frees its records, quota and relay.
@@ -30,17 +29,6 @@ impl Server {
         }
         while let Some(allocation) = self.allocations.take_due(now) {
             self.end_expired_legs(allocation, now);
-        }
-        self.end_reservations(now);
-    }
-
-    /// Ends the reservations that have expired at `now`.
-    pub(super) fn end_reservations(&mut self, now: Nanos) {
-        while let Some(expired) = self.reservations.release_due(now) {
-            self.shared.withdraw_token(expired.token);
-            self.shared.refund(expired.quota_key, Charge { allocations: 1, ports: 0, reservations: 1 });
-            // A client knows its address: packets from peers must not reach the next client.
-            self.relays.retire(expired.relay, expired.quota_key);
         }
     }
 

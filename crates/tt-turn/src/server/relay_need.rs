@@ -12,8 +12,8 @@ use crate::relay::{PortChoice, PortNeed, RelayAddress, RelayError, RelayId, Rela
 const ALLOCATE_REQUEST: [u8; 2] = [0x00, 0x03];
 
 impl Server {
-    /// Returns the relays that the pool of this worker lacks for a datagram from a client: an Allocate with
-    /// credentials on a flow without an allocation. Changes and counts nothing.
+    /// Returns the relays that this worker lacks for a datagram from a client: an Allocate with credentials on a flow
+    /// without an allocation. Changes and counts nothing.
     ///
     /// A driver whose workers share sockets adds them before [`Server::handle_client`], and removes those that are not
     /// in use by [`Server::withdraw_relay`] after it.
@@ -28,20 +28,19 @@ impl Server {
             return None;
         }
         let lacks = |family, port| self.relays.serves(family) && !self.relays.has(family, port);
-        let one = |family, port| {
-            let families = [IpFamily::V4, IpFamily::V6].map(|of| of == family && lacks(family, port));
-            RelayNeed::new(families, port)
-        };
-        let need = match AllocateRequest::read(&message).ok()?.relays {
-            RequestedRelays::Reserved(_) => return None,
+        let one = |family, port| ([IpFamily::V4, IpFamily::V6].map(|of| of == family && lacks(family, port)), port);
+        let (families, port) = match AllocateRequest::read(&message).ok()?.relays {
+            RequestedRelays::Reserved(token) => {
+                return self.shared.is_token_open(token).then_some(RelayNeed::Reserved(token));
+            }
             RequestedRelays::One { family, port } => one(family, port.into()),
             RequestedRelays::Pair(family) => one(family, PortNeed::Pair),
             RequestedRelays::Both { port } => {
                 let port = port.into();
-                RelayNeed::new([IpFamily::V4, IpFamily::V6].map(|family| lacks(family, port)), port)
+                ([IpFamily::V4, IpFamily::V6].map(|family| lacks(family, port)), port)
             }
         };
-        IpFamily::ALL.into_iter().any(|family| need.has(family)).then_some(need)
+        families.contains(&true).then_some(RelayNeed::Free { families, port })
     }
 
     /// Adds an address on which relays may be registered later. Its ports do not matter.
@@ -54,14 +53,19 @@ impl Server {
         Ok(())
     }
 
-    /// Returns whether an allocation, a reservation or the pool has the relay.
+    /// Returns whether an allocation or the pool has the relay.
     #[must_use]
     pub fn has_relay(&self, id: RelayId) -> bool {
         self.relays.is_registered(id)
     }
 
-    /// Removes a relay that no allocation uses and no token reserves. Returns `false` if there is none in the pool.
+    /// Removes a relay of the pool, or one that [`Server::add_reserved`] added and no Allocate claimed. Returns `false`
+    /// if it is neither.
     pub fn withdraw_relay(&mut self, id: RelayId) -> bool {
+        if self.reservations.take_back(id) {
+            self.relays.unregister(id);
+            return true;
+        }
         self.relays.withdraw(id)
     }
 }

@@ -38,12 +38,12 @@ impl Server {
     }
 
     /// Ends every allocation before the server is dropped, so that quotas and addresses are free for the other
-    /// workers.
+    /// workers. Reservations are the driver's, and stay.
     pub fn end_all(&mut self, now: Nanos, reason: EndReason) {
         for index in 0..self.capacity.allocations {
             self.end_allocation(index, now, reason);
         }
-        self.end_reservations(Nanos(u64::MAX));
+        self.end_untaken_reservations();
         for index in 0..self.relays.capacity() {
             self.end_rest(RelayId(index));
         }

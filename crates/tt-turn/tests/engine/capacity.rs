@@ -7,7 +7,7 @@ use tt_meter::Off;
 use tt_model::{FiveTuple, IpFamily, Nanos, Transport};
 use tt_turn::codec::{Class, Emitter, HmacSha1, Method, attribute};
 use tt_turn::config::Capacity;
-use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId};
+use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId, ReservationEnd};
 use tt_turn::shared::{Quotas, Shared};
 use tt_turn::{Output, ReplyStatus, Server, WorkerId};
 
@@ -196,15 +196,21 @@ fn rarities(ground: &mut Ground, round: u64) {
     let reply = tt_turn::codec::Message::parse(&ground.out[..length]).expect("a message");
     let token = reply.attributes().find(|(kind, _)| *kind == attribute::RESERVATION_TOKEN).expect("a token").1;
     let token: [u8; 8] = token.try_into().expect("8 bytes");
+    let (id, reservation) = ground.server.poll_reservation().expect("a reserved relay");
     if round.is_multiple_of(2) {
+        ground.server.add_reserved(id, reservation).expect("its number is free");
         let nonce = ground.nonce(&claimer);
         assert!(ground.ask(&claimer, &nonce, Method::Allocate, |it| {
             it.attribute(attribute::REQUESTED_TRANSPORT, &[17, 0, 0, 0]);
             it.attribute(attribute::RESERVATION_TOKEN, &token);
         }));
+        assert!(!ground.server.withdraw_relay(id), "it is claimed");
     }
     ground.now = ground.now.saturating_add(Nanos::from_secs(601));
     ground.server.handle_timeout(ground.now);
+    if !round.is_multiple_of(2) {
+        assert_eq!(ground.server.end_reservation(ground.now, id, &reservation), Ok(ReservationEnd::Retired));
+    }
     assert_eq!((ground.server.allocations(), ground.server.poll_timeout()), (0, None));
     let mut pair = None;
     while let Some(RelayDemand::Retire(id)) = ground.server.poll_relay() {

@@ -1,16 +1,17 @@
 //! Four workers that share quotas and know whose flow is whose.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
 use tt_model::Transport;
-use tt_turn::relay::{PeerPath, RelayAddress, RelayId};
-use tt_turn::shared::{Quotas, Shared};
+use tt_turn::relay::{PeerPath, RelayAddress, RelayDemand, RelayId, ReservationEnd};
+use tt_turn::shared::{Pools, Quotas, Shared};
 use tt_turn::{DropReason, RejectReason, WorkerId};
 
 use super::reservations::{self, relay_at};
 use super::wire::{self, ALLOCATE, LIFETIME, REFRESH, TRANSPORT, Writer};
-use super::world::{self, Out, UDP, World, addr, key};
+use super::world::{self, Out, Reserved, UDP, World, addr, key};
 
 const WORKERS: u16 = 4;
 
@@ -18,7 +19,7 @@ fn worker(shared: &Arc<Shared>, number: u16) -> World {
     let mut world = World::sharing(world::config(), world::capacity(), world::secrets(number as u8), shared, number);
     for relay in 0..32 {
         let port = 50_000 + number * 100 + relay as u16;
-        let bound = std::net::SocketAddr::new([198, 41, 0, 9].into(), port);
+        let bound = SocketAddr::new([198, 41, 0, 9].into(), port);
         world.server.add_relay(RelayId(relay), RelayAddress { bound, external: bound }).expect("a relay");
     }
     world
@@ -89,9 +90,9 @@ fn the_total_holds_through_churn() {
                     if round % 5 == 4 {
                         world.run_s(100);
                     }
-                    while let Some(tt_turn::relay::RelayDemand::Retire(id)) = world.server.poll_relay() {
+                    while let Some(RelayDemand::Retire(id)) = world.server.poll_relay() {
                         let port = 50_000 + number * 100 + id.0 as u16;
-                        let bound = std::net::SocketAddr::new([198, 41, 0, 9].into(), port);
+                        let bound = SocketAddr::new([198, 41, 0, 9].into(), port);
                         world.server.add_relay(id, RelayAddress { bound, external: bound }).expect("a relay");
                     }
                 }
@@ -144,77 +145,193 @@ fn a_nonce_of_one_worker_counts_at_another() {
     assert_eq!(two.client(from, &request).reply().code(), 0);
 }
 
-/// Everything that an Allocate with a token meets when its relay is another worker's.
+/// Four workers of one process: each finds the reserved relays of all.
+fn workers_with_pairs(shared: &Arc<Shared>) -> Vec<World> {
+    let reserved = Reserved::default();
+    let with_pairs = |number: u16| {
+        let mut world = worker(shared, number);
+        for relay in (40..64).step_by(2) {
+            let [even, odd] = [relay, relay + 1].map(|relay: u16| relay_at(u32::from(relay), pair_port(number, relay)));
+            world.server.add_relay_pair(even, odd).expect("a pair");
+        }
+        world.reserved = Arc::clone(&reserved);
+        world
+    };
+    (0..WORKERS).map(with_pairs).collect()
+}
+
+fn pair_port(worker: u16, relay: u16) -> u16 {
+    60_000 + worker * 100 + relay - 40
+}
+
+fn claim_request(world: &mut World, user: &str, from: SocketAddr, token: &[u8]) -> Vec<u8> {
+    let attrs = [(TRANSPORT, UDP.to_vec()), (wire::RESERVATION_TOKEN, token.to_vec())];
+    world.unsigned(from, user, ALLOCATE, &attrs).integrity(&key(user)).0
+}
+
+/// Reserved at one worker, claimed at each over each transport: the relay moves to the worker of the flow.
 #[test]
-fn rfc_r086_case_a50_a_token_is_claimed_at_the_worker_that_holds_the_relay() {
+fn rfc_r086_case_a50_a_token_is_claimed_at_every_worker_over_every_transport() {
     let shared = Arc::new(Shared::new(world::quotas(), 256, 3));
-    let mut workers: Vec<_> = (0..WORKERS).map(|number| worker(&shared, number)).collect();
-    for (number, world) in (0u16..).zip(&mut workers) {
-        let pair = |relay: u16| relay_at(u32::from(40 + relay), 60_000 + number * 100 + relay);
-        world.server.add_relay_pair(pair(0), pair(1)).expect("a pair");
-    }
-    let holder = addr("192.0.2.1:1");
-    let made = reservations::token(&reservations::reserve(&mut workers[1], holder));
-    for claims_at in [0u16, 2, 3] {
-        let from = addr(&format!("192.0.2.2:{claims_at}"));
-        let world = &mut workers[usize::from(claims_at)];
-        let attrs = [(TRANSPORT, UDP.to_vec()), (wire::RESERVATION_TOKEN, made.clone())];
-        let request = world.unsigned(from, "alice", ALLOCATE, &attrs).integrity(&key("alice")).0;
-        assert_eq!(world.client(from, &request), Out::HandOff(WorkerId(1)));
-        // A connection does not change workers.
-        world.transport = Transport::Tcp;
-        let stream = world.unsigned(from, "alice", ALLOCATE, &attrs).integrity(&key("alice")).0;
-        assert_eq!(world.client(from, &stream).reply().code(), 508);
-        assert_eq!(world.server.counters().rejected(RejectReason::TokenElsewhere), 1);
-        world.transport = Transport::Udp;
-        if claims_at == 3 {
-            let reply = workers[1].client(from, &request).reply();
-            assert_eq!(reply.address(wire::RELAYED_ADDRESS), Some(addr("198.41.0.9:60101")));
-            // The flow is the holder's worker's from now on; a retransmission finds its way.
-            assert_eq!(workers[3].client(from, &request), Out::HandOff(WorkerId(1)));
-            assert_eq!(workers[1].client(from, &request).reply().bytes, reply.bytes);
-            assert_eq!(workers[0].client(from, &[0x40, 0, 0, 0]), Out::HandOff(WorkerId(1)));
+    let mut workers = workers_with_pairs(&shared);
+    let peer = addr("8.8.8.8:53");
+    for (round, transport) in (0u16..).zip([Transport::Udp, Transport::Tcp, Transport::Tls]) {
+        for claims_at in 0..WORKERS {
+            let (holds, other) = ((claims_at + round) % WORKERS, (claims_at + 1) % WORKERS);
+            let reply =
+                reservations::reserve(&mut workers[usize::from(holds)], addr(&format!("192.0.2.1:{claims_at}{round}")));
+            let (made, even) = (reservations::token(&reply), reply.address(wire::RELAYED_ADDRESS).expect("an address"));
+            let (from, reserved) =
+                (addr(&format!("192.0.2.2:{claims_at}{round}")), addr(&format!("198.41.0.9:{}", even.port() + 1)));
+            let world = &mut workers[usize::from(claims_at)];
+            world.transport = transport;
+            let request = claim_request(world, "alice", from, &made);
+            let reply = world.client(from, &request).reply();
+            assert_eq!((reply.code(), reply.address(wire::RELAYED_ADDRESS)), (0, Some(reserved)));
+            assert_eq!(world.client(from, &request).reply().bytes, reply.bytes, "sent again");
+            assert_eq!(world.permit(from, peer), 0);
+            let Out::ToPeer { relay, .. } = world.send(from, peer, b"x") else { panic!("not relayed") };
+            assert!(matches!(world.peer(relay, peer, b"y"), Out::ToClient { client, .. } if client == from));
+            world.transport = Transport::Udp;
+            // Used up, and the flow is this worker's.
+            let world = &mut workers[usize::from(other)];
+            let late = addr(&format!("192.0.2.3:{claims_at}{round}"));
+            let before = world.server.counters().rejected(RejectReason::Token);
+            assert_eq!(reservations::claim_as(world, "alice", late, &made).code(), 508);
+            assert_eq!(world.server.counters().rejected(RejectReason::Token), before + 1);
+            world.transport = transport;
+            assert_eq!(world.client(from, &request), Out::HandOff(WorkerId(claims_at)));
+            world.transport = Transport::Udp;
         }
     }
-    // Used up: no worker has it, and each responds itself.
-    for (number, world) in (0u16..).zip(&mut workers) {
-        let from = addr(&format!("192.0.2.3:{number}"));
-        assert_eq!(reservations::claim_as(world, "alice", from, &made).code(), 508);
-        assert_eq!(world.server.counters().rejected(RejectReason::Token), 1);
-    }
-    assert_eq!(shared.allocations(), 2);
+    assert_eq!(shared.allocations(), 2 * 3 * u32::from(WORKERS));
+    workers.iter_mut().for_each(|world| world.run_s(4_000));
+    assert_eq!(shared.allocations(), 0);
 }
 
 /// Tokens raced for by all workers: each is claimed once, and every unit comes back.
 #[test]
 fn case_a48_case_a50_a_token_is_claimed_once_whoever_races_for_it() {
-    for round in 0..10u64 {
+    for round in 0..20u64 {
         let shared = Arc::new(Shared::new(world::quotas(), 256, round));
-        let mut holder = worker(&shared, 0);
-        holder.server.add_relay_pair(relay_at(40, 60_000), relay_at(41, 60_001)).expect("a pair");
-        let made = reservations::token(&reservations::reserve(&mut holder, addr("192.0.2.1:1")));
+        let mut workers = workers_with_pairs(&shared);
+        let made = reservations::token(&reservations::reserve(&mut workers[0], addr("192.0.2.1:1")));
         let barrier = Arc::new(Barrier::new(usize::from(WORKERS)));
-        let rivals: Vec<_> = (1..=WORKERS)
-            .map(|number| {
-                let (shared, barrier, made) = (Arc::clone(&shared), Arc::clone(&barrier), made.clone());
+        let rivals: Vec<_> = (0u16..)
+            .zip(workers)
+            .map(|(number, mut world)| {
+                let (barrier, made) = (Arc::clone(&barrier), made.clone());
                 thread::spawn(move || {
-                    let mut world = worker(&shared, number);
                     let from = addr(&format!("192.0.2.{number}:7"));
-                    let attrs = [(TRANSPORT, UDP.to_vec()), (wire::RESERVATION_TOKEN, made)];
-                    let request = world.unsigned(from, "alice", ALLOCATE, &attrs).integrity(&key("alice")).0;
+                    world.transport = Transport::Tcp;
+                    let request = claim_request(&mut world, "alice", from, &made);
                     barrier.wait();
-                    let out = world.client(from, &request);
-                    assert_eq!(out, Out::HandOff(WorkerId(0)));
-                    (from, request)
+                    let code = world.client(from, &request).reply().code();
+                    (code, world)
                 })
             })
             .collect();
-        let asked: Vec<_> = rivals.into_iter().map(|rival| rival.join().expect("ends")).collect();
-        let codes: Vec<_> = asked.iter().map(|(from, request)| holder.client(*from, request).reply().code()).collect();
-        assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1);
-        assert_eq!(codes.iter().filter(|code| **code == 508).count(), 3);
-        holder.run_s(4_000);
-        assert_eq!((shared.allocations(), holder.server.poll_timeout()), (0, None));
+        let (codes, mut workers): (Vec<_>, Vec<_>) =
+            rivals.into_iter().map(|rival| rival.join().expect("ends")).unzip();
+        assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+        assert_eq!(codes.iter().filter(|code| **code == 508).count(), 3, "{codes:?}");
+        workers.iter_mut().for_each(|world| world.run_s(4_000));
+        assert_eq!(shared.allocations(), 0);
+        assert!(workers.iter().all(|world| world.server.poll_timeout().is_none()));
+    }
+}
+
+/// A claim in a reservation's last nanosecond races with its end at another worker: one of them has the relay.
+#[test]
+fn case_a50_a_token_is_claimed_or_ends() {
+    for round in 0..40u64 {
+        let shared = Arc::new(Shared::new(world::quotas(), 256, round));
+        let mut workers = workers_with_pairs(&shared);
+        let made = reservations::token(&reservations::reserve(&mut workers[0], addr("192.0.2.1:1")));
+        let (_, reservation) = *workers[0].reserved.lock().unwrap().values().next().expect("a reservation");
+        let (mut claims, mut ends) = (workers.remove(1), workers.remove(1));
+        claims.transport = Transport::Tcp;
+        claims.now = tt_model::Nanos(reservation.expires().0 - 1);
+        ends.now = reservation.expires();
+        let from = addr("192.0.2.2:7");
+        let request = claim_request(&mut claims, "bob", from, &made);
+        let lent = claims.lend(from, &request);
+        let number = RelayId(36);
+        assert_eq!(
+            ends.server.end_reservation(claims.now, number, &reservation),
+            Ok(ReservationEnd::Pending),
+            "too early"
+        );
+        let barrier = Barrier::new(2);
+        let (code, end) = thread::scope(|scope| {
+            let claim = scope.spawn(|| {
+                barrier.wait();
+                claims.handle(from, &request).reply().code()
+            });
+            barrier.wait();
+            let end = ends.server.end_reservation(ends.now, number, &reservation).expect("a free number");
+            (claim.join().expect("ends"), end)
+        });
+        match (code, end) {
+            (0, ReservationEnd::Claimed | ReservationEnd::Pending) => {
+                let late = ends.server.end_reservation(ends.now, number, &reservation);
+                assert_eq!((late, ends.server.poll_relay()), (Ok(ReservationEnd::Claimed), None));
+            }
+            (508, ReservationEnd::Retired) => {
+                assert_eq!(ends.server.poll_relay(), Some(RelayDemand::Retire(number)));
+                ends.server.end_rest(number);
+            }
+            other => panic!("{other:?}"),
+        }
+        claims.settle(lent, &request);
+        workers[0].reserved.lock().unwrap().clear();
+        [&mut workers[0], &mut claims].into_iter().for_each(|world| world.run_s(4_000));
+        assert_eq!(shared.allocations(), 0);
+    }
+}
+
+/// A claim that is rejected leaves the token to another one, at another worker; and every unit is paid for once.
+#[test]
+fn a_rejected_claim_leaves_the_token_valid_at_every_worker() {
+    let pools = Pools { allocations: 3, ports: 3, reservations: 1, ..Pools::UNLIMITED };
+    let quotas = Quotas { allocations_per_user: 2, user_share_percent: 100, ..world::quotas() };
+    let shared = Arc::new(Shared::with_pools(quotas, 64, pools, 3));
+    let mut workers = workers_with_pairs(&shared);
+    for round in 0..36u16 {
+        let (holds, claims) = (usize::from(round % WORKERS), usize::from(round / 3 % WORKERS));
+        let holder = addr(&format!("192.0.2.1:{}", 1_000 + round));
+        let reply = reservations::reserve(&mut workers[holds], holder);
+        assert_eq!(reply.code(), 0, "round {round}: a unit is missing");
+        let made = reservations::token(&reply);
+        // One unit of three is left: bob has it, and none for a claim.
+        let from = addr(&format!("192.0.2.2:{}", 1_000 + round));
+        let world = &mut workers[claims];
+        world.transport = Transport::Tls;
+        assert_eq!(world.ask_as("bob", from, ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).code(), 0);
+        let second = addr(&format!("192.0.2.3:{}", 1_000 + round));
+        assert!(matches!(reservations::claim_as(world, "bob", second, &made).code(), 486 | 508));
+        assert_eq!(world.ask_as("bob", from, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
+        rest(world);
+        // The same user's units become those of the allocation; another user pays, and the holder does not.
+        let user = if round % 2 == 0 { "alice" } else { "bob" };
+        if round % 5 > 0 {
+            assert_eq!(reservations::claim_as(world, user, second, &made).code(), 0);
+            assert_eq!(world.ask_as(user, second, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
+        }
+        rest(world);
+        world.transport = Transport::Udp;
+        assert_eq!(workers[holds].ask(holder, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
+        workers.iter_mut().for_each(|world| world.pass_s(61));
+        workers[claims].run_s(0);
+        workers.iter_mut().for_each(rest);
+        assert_eq!(shared.allocations(), 0);
+    }
+}
+
+/// The driver's rest of retired relays, and their return to where they were bound.
+fn rest(world: &mut World) {
+    while let Some(RelayDemand::Retire(id)) = world.server.poll_relay() {
+        world.server.end_rest(id);
     }
 }
 

@@ -1,13 +1,14 @@
 //! A server in virtual time with a client's means of asking it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tt_meter::Off;
 use tt_model::{ByteRange, FiveTuple, Nanos, Transport};
 use tt_turn::config::{Capacity, Config};
 use tt_turn::credential::Secrets;
-use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayId};
+use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayId, RelayNeed, Reservation, ReservationEnd};
 use tt_turn::shared::{Budget, Quotas, Shared};
 use tt_turn::{DropReason, IpFields, Output, ReplyStatus, Server, WorkerId};
 
@@ -70,8 +71,12 @@ impl Out {
     }
 }
 
+/// The reserved relays of all workers, and the number that each had, by their tokens.
+pub(crate) type Reserved = Arc<Mutex<BTreeMap<u64, (RelayId, Reservation)>>>;
+
 pub(crate) struct World {
     pub(crate) server: Server,
+    pub(crate) reserved: Reserved,
     pub(crate) shared: Arc<Shared>,
     pub(crate) now: Nanos,
     pub(crate) listener: SocketAddr,
@@ -112,6 +117,12 @@ pub(crate) fn key(name: &str) -> [u8; 16] {
     wire::md5_key(name, REALM, PASSWORD)
 }
 
+/// The relay's number, or another one that is free.
+fn vacant(server: &Server, id: RelayId) -> RelayId {
+    let all = (0..capacity().relays).map(RelayId);
+    std::iter::once(id).chain(all).find(|id| !server.has_relay(*id)).expect("a free number")
+}
+
 impl World {
     pub(crate) fn new() -> Self {
         Self::with(config(), quotas(), capacity(), secrets(1))
@@ -141,6 +152,7 @@ impl World {
         let (listener, transport) = (addr("198.41.0.9:3478"), Transport::Udp);
         Self {
             server,
+            reserved: Reserved::default(),
             shared: Arc::clone(shared),
             now,
             listener,
@@ -168,6 +180,40 @@ impl World {
         while self.server.poll_timeout().is_some_and(|at| at <= self.now) {
             self.server.handle_timeout(self.now);
         }
+        let mut reserved = self.reserved.lock().expect("no panic");
+        reserved.retain(|_, (id, reservation)| {
+            if reservation.expires() > self.now {
+                return true;
+            }
+            let id = vacant(&self.server, *id);
+            let end = self.server.end_reservation(self.now, id, reservation).expect("a free number");
+            assert_eq!(end, ReservationEnd::Retired);
+            false
+        });
+    }
+
+    /// Adds the relay that an Allocate claims, as a driver does.
+    pub(crate) fn lend(&mut self, from: SocketAddr, datagram: &[u8]) -> Option<RelayId> {
+        let need = self.server.relay_need(self.now, &self.flow(from), datagram);
+        let Some(RelayNeed::Reserved(token)) = need else { return None };
+        let (id, reservation) = self.reserved.lock().expect("no panic").get(&token).copied()?;
+        let id = vacant(&self.server, id);
+        self.server.add_reserved(id, reservation).expect("a free number");
+        Some(id)
+    }
+
+    /// Takes the relays that an Allocate has reserved, and the one that was lent for it, unless it is claimed.
+    pub(crate) fn settle(&mut self, lent: Option<RelayId>, datagram: &[u8]) {
+        let mut reserved = self.reserved.lock().expect("no panic");
+        while let Some((id, reservation)) = self.server.poll_reservation() {
+            assert!(!self.server.has_relay(id));
+            reserved.insert(reservation.token(), (id, reservation));
+        }
+        if lent.is_some_and(|id| !self.server.withdraw_relay(id)) {
+            let token =
+                Reading::of(datagram).get(wire::RESERVATION_TOKEN).map(|token| token.try_into().expect("8 bytes"));
+            reserved.remove(&u64::from_be_bytes(token.expect("a token")));
+        }
     }
 
     pub(crate) fn flow(&self, from: SocketAddr) -> FiveTuple {
@@ -175,6 +221,14 @@ impl World {
     }
 
     pub(crate) fn client(&mut self, from: SocketAddr, datagram: &[u8]) -> Out {
+        let lent = self.lend(from, datagram);
+        let out = self.handle(from, datagram);
+        self.settle(lent, datagram);
+        out
+    }
+
+    /// The engine alone, without the relays that a driver adds and takes.
+    pub(crate) fn handle(&mut self, from: SocketAddr, datagram: &[u8]) -> Out {
         let flow = self.flow(from);
         self.out.fill(0xEE);
         let output = self.server.handle_client(self.now, &flow, datagram, &mut self.out, &mut Off);

@@ -65,7 +65,7 @@ pub(super) enum Event {
     /// The network reports to a relay why its datagram was dropped.
     Icmp {
         error: IcmpError,
-        worker: u16,
+        relay: RelayPlace,
     },
     Restart,
     Clear {

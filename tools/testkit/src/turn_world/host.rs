@@ -10,7 +10,7 @@ use tt_turn::config::{Capacity, Config, ExpiryCheck, IcmpIndications, LapsedPerm
 use tt_turn::credential::Secrets;
 use tt_turn::event::AllocationEvent;
 use tt_turn::policy::{Cidr, PeerPolicy, PeerRange};
-use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId};
+use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId, RelayNeed, Reservation, ReservationEnd};
 use tt_turn::shared::{Budget, Quotas, Shared};
 use tt_turn::{Counters, DropReason, Output, Server, WorkerId};
 
@@ -51,12 +51,41 @@ pub(super) struct Tables {
     pub(super) shared: u32,
 }
 
+/// The relay sockets of all workers. A relay has the same number at every worker.
+struct Relays {
+    /// Relays that each worker starts with.
+    each: u32,
+    addresses: BTreeMap<SocketAddr, RelayPlace>,
+    /// Reserved ones, by token: no worker has them.
+    reserved: BTreeMap<u64, Reservation>,
+    /// The worker of each that was reserved and is another worker's now.
+    moved: BTreeMap<RelayPlace, u16>,
+}
+
+impl Relays {
+    fn id(&self, (worker, relay): RelayPlace) -> RelayId {
+        RelayId(u32::from(worker) * self.each + relay)
+    }
+
+    fn place(&self, id: RelayId) -> RelayPlace {
+        ((id.0 / self.each) as u16, id.0 % self.each)
+    }
+
+    fn worker(&self, place: RelayPlace) -> u16 {
+        self.moved.get(&place).copied().unwrap_or(place.0)
+    }
+
+    fn reserved_id(&self, reservation: &Reservation) -> RelayId {
+        self.id(self.addresses[&reservation.address().bound])
+    }
+}
+
 pub(super) struct Host {
     workers: Vec<Server>,
     pub(super) shared: Arc<Shared>,
     nonce_start: u64,
     seeds: (u64, u64),
-    addresses: BTreeMap<SocketAddr, RelayPlace>,
+    relays: Relays,
     out: Vec<u8>,
     pub(super) planted: Option<Planted>,
     plant: u64,
@@ -101,7 +130,7 @@ impl Host {
             permissions_per_allocation: rules.permissions_per_allocation,
             channels: rules.channels,
             channels_per_allocation: rules.channels_per_allocation,
-            relays: topology.relays_v4 + topology.relays_v6,
+            relays: (topology.relays_v4 + topology.relays_v6) * u32::from(topology.workers),
         };
         let all = rules.allocations * u32::from(topology.workers);
         let shared = Arc::new(Shared::with_pools(quotas, all, rules.shares.pools, mix(seed, starts)));
@@ -119,7 +148,12 @@ impl Host {
             shared,
             nonce_start,
             seeds: (seed, starts),
-            addresses: BTreeMap::new(),
+            relays: Relays {
+                each: topology.relays_v4 + topology.relays_v6,
+                addresses: BTreeMap::new(),
+                reserved: BTreeMap::new(),
+                moved: BTreeMap::new(),
+            },
             out: vec![0xEE; 1_500],
             planted: None,
             plant: 0,
@@ -144,9 +178,12 @@ impl Host {
             Some(Planted::SharedAddress) if place.1 % 4 >= 2 => Self::relay_addr(topology, (place.0, place.1 - 2)),
             Some(_) | None => bound,
         };
-        let address = RelayAddress { bound: given, external: given };
-        self.workers[usize::from(place.0)].add_relay(RelayId(place.1), address).expect("the relay was free");
-        self.addresses.insert(bound, place);
+        let (address, id) = (RelayAddress { bound: given, external: given }, self.relays.id(place));
+        if let Some(worker) = self.relays.moved.remove(&place) {
+            self.workers[usize::from(worker)].end_rest(id);
+        }
+        self.workers[usize::from(place.0)].add_relay(id, address).expect("the relay was free");
+        self.relays.addresses.insert(bound, place);
         bound
     }
 
@@ -154,8 +191,8 @@ impl Host {
     pub(super) fn add_pair(&mut self, topology: &Topology, worker: u16, even: u32, odd: u32) -> SocketAddr {
         let [first, second] = [even, odd].map(|relay| {
             let bound = Self::relay_addr(topology, (worker, relay));
-            self.addresses.insert(bound, (worker, relay));
-            (RelayId(relay), RelayAddress { bound, external: bound })
+            self.relays.addresses.insert(bound, (worker, relay));
+            (self.relays.id((worker, relay)), RelayAddress { bound, external: bound })
         });
         self.workers[usize::from(worker)].add_relay_pair(first, second).expect("the relays were free");
         first.1.bound
@@ -163,7 +200,17 @@ impl Host {
 
     /// The relay that listens on an address.
     pub(super) fn relay_on(&self, addr: SocketAddr) -> Option<RelayPlace> {
-        self.addresses.get(&addr).copied()
+        self.relays.addresses.get(&addr).copied()
+    }
+
+    /// The worker that has a relay: the first one, or the one that a token was claimed at.
+    pub(super) fn worker_of(&self, place: RelayPlace) -> u16 {
+        self.relays.worker(place)
+    }
+
+    /// The engines' number of a relay.
+    pub(super) fn relay_id(&self, place: RelayPlace) -> RelayId {
+        self.relays.id(place)
     }
 
     pub(super) fn set_wall_clock(&mut self, now: Nanos, wall_jump_ns: i64) {
@@ -178,24 +225,33 @@ impl Host {
             self.trust(now, worker, flow, bytes);
         }
         let server = &mut self.workers[usize::from(worker)];
+        let lent = match server.relay_need(now, flow, bytes) {
+            Some(RelayNeed::Reserved(token)) => self.relays.reserved.get(&token).copied(),
+            Some(RelayNeed::Free { .. }) | None => None,
+        };
+        let lent = lent.map(|reservation| (self.relays.reserved_id(&reservation), reservation));
+        if let Some((id, reservation)) = lent {
+            server.add_reserved(id, reservation).expect("the number was free");
+        }
         let output = server.handle_client(now, flow, bytes, &mut self.out, &mut Off);
-        let done = vec![keep(worker, flow, (output, bytes, &self.out), &self.addresses)];
+        while let Some((_, reservation)) = server.poll_reservation() {
+            self.relays.reserved.insert(reservation.token(), reservation);
+        }
+        if let Some((id, reservation)) = lent.filter(|(id, _)| !server.withdraw_relay(*id)) {
+            self.relays.reserved.remove(&reservation.token());
+            self.relays.moved.insert(self.relays.place(id), worker);
+        }
+        let done = vec![keep(flow, (output, bytes, &self.out), &self.relays)];
         self.mar(flow, bytes, done)
     }
 
     /// A datagram arrives at a relay.
-    pub(super) fn peer(
-        &mut self,
-        now: Nanos,
-        (worker, relay): RelayPlace,
-        peer: SocketAddr,
-        bytes: &[u8],
-    ) -> Vec<Done> {
-        let server = &mut self.workers[usize::from(worker)];
-        let path = PeerPath { relay: RelayId(relay), peer };
+    pub(super) fn peer(&mut self, now: Nanos, relay: RelayPlace, peer: SocketAddr, bytes: &[u8]) -> Vec<Done> {
+        let server = &mut self.workers[usize::from(self.relays.worker(relay))];
+        let path = PeerPath { relay: self.relays.id(relay), peer };
         let no_client = FiveTuple { client: peer, server: peer, transport: tt_model::Transport::Udp };
         let output = server.handle_peer(now, path, bytes, &mut self.out, &mut Off);
-        let done = vec![keep(worker, &no_client, (output, bytes, &self.out), &self.addresses)];
+        let done = vec![keep(&no_client, (output, bytes, &self.out), &self.relays)];
         self.mar(&no_client, bytes, done)
     }
 
@@ -228,7 +284,7 @@ impl Host {
         let server = &mut self.workers[usize::from(worker)];
         let no_client = FiveTuple { client: error.peer, server: error.peer, transport: tt_model::Transport::Udp };
         let output = server.handle_icmp(now, error, &mut self.out, &mut Off);
-        vec![keep(worker, &no_client, (output, &[], &self.out), &self.addresses)]
+        vec![keep(&no_client, (output, &[], &self.out), &self.relays)]
     }
 
     /// A client's connection is closed: every worker may have its allocation.
@@ -241,7 +297,8 @@ impl Host {
     /// When a worker wants its timer, and which.
     pub(super) fn next_timeout(&self) -> Option<(Nanos, u16)> {
         let timeouts = self.workers.iter().filter_map(|server| Some((server.poll_timeout()?, server.worker().0)));
-        let due = timeouts.min()?;
+        let ends = self.relays.reserved.values().map(|held| (held.expires(), self.ends_at(held)));
+        let due = timeouts.chain(ends).min()?;
         match self.planted {
             Some(Planted::LateTimers | Planted::HoardsPermissions) => Some((due.0.max(self.snoozed_until), due.1)),
             Some(_) | None => Some(due),
@@ -260,12 +317,26 @@ impl Host {
             return;
         }
         self.workers[usize::from(worker)].handle_timeout(now);
+        let is_due = |held: &&Reservation| held.expires() <= now && self.ends_at(held) == worker;
+        for held in self.relays.reserved.values().filter(is_due).copied().collect::<Vec<_>>() {
+            let id = self.relays.reserved_id(&held);
+            let end = self.workers[usize::from(worker)].end_reservation(now, id, &held);
+            assert_eq!(end, Ok(ReservationEnd::Retired), "no other worker claims it");
+            self.relays.reserved.remove(&held.token());
+            self.relays.moved.insert(self.relays.place(id), worker);
+        }
+    }
+
+    /// The worker that ends a reservation: not the one that made it, if there are several.
+    fn ends_at(&self, held: &Reservation) -> u16 {
+        let (maker, _) = self.relays.addresses[&held.address().bound];
+        (maker + 1) % self.workers.len() as u16
     }
 
     /// A relay of the worker that has served.
     pub(super) fn retired(&mut self, worker: u16) -> Option<RelayPlace> {
         let RelayDemand::Retire(relay) = self.workers[usize::from(worker)].poll_relay()?;
-        Some((worker, relay.0))
+        Some(self.relays.place(relay))
     }
 
     pub(super) fn counters(&self, worker: u16) -> Counters {
@@ -317,17 +388,12 @@ impl Host {
 }
 
 /// What a caller does after `datagram`, with `out` as the engine left it.
-fn keep(
-    worker: u16,
-    from: &FiveTuple,
-    (output, datagram, out): (Output, &[u8], &[u8]),
-    addresses: &BTreeMap<SocketAddr, RelayPlace>,
-) -> Done {
+fn keep(from: &FiveTuple, (output, datagram, out): (Output, &[u8], &[u8]), relays: &Relays) -> Done {
     let quoted = |payload: ByteRange| &datagram[payload.to_range()];
     match output {
         Output::Reply { len, .. } => Done::Reply { to: *from, bytes: out[..len].to_vec() },
         Output::ToPeer { relay, peer, payload, ip: _ } => {
-            Done::ToPeer { relay: (worker, relay.0), peer, payload: quoted(payload).to_vec() }
+            Done::ToPeer { relay: relays.place(relay), peer, payload: quoted(payload).to_vec() }
         }
         Output::ToClient { client, header_len, payload, padding_len } => Done::ToClient {
             client,
@@ -337,8 +403,10 @@ fn keep(
         },
         // Between workers a payload takes its time, as between hosts.
         Output::ToWorker { worker, path, payload } => {
-            let end = addresses.iter().find(|(_, place)| **place == (worker.0, path.relay.0));
-            let (peer, relay) = (*end.expect("a relay of the worker").0, addresses[&path.peer]);
+            let end = relays.place(path.relay);
+            assert_eq!(relays.worker(end), worker.0, "another worker's relay");
+            let end = relays.addresses.iter().find(|(_, place)| **place == end);
+            let (peer, relay) = (*end.expect("a relay of the worker").0, relays.addresses[&path.peer]);
             Done::ToPeer { relay, peer, payload: quoted(payload).to_vec() }
         }
         Output::HandOff(worker) => Done::HandOver(worker.0),

@@ -261,7 +261,10 @@ fn allocated(
             return delivery.fail(9, "another token than before");
         }
         let relays = again.legs().map(|leg| (leg.relay, leg.relayed)).collect();
-        return Ok(Lesson::Granted(user, Some(Grant { relays, reserved: None, claimed: None })));
+        return Ok(Lesson::Granted(
+            user,
+            Some(Grant { relays, worker: delivery.worker, reserved: None, claimed: None }),
+        ));
     }
     if lifetime_s != Some(model.lifetime_s(asked_s)) {
         return delivery.fail(7, format!("lifetime {lifetime_s:?} of {asked_s:?}"));
@@ -287,7 +290,8 @@ fn grant(
     if let Wanted::Reserved(claimed) = asked {
         let held = model.reservations.get(&claimed).filter(|held| [held.relayed] == relayed);
         let held = held.ok_or((2, "not what was reserved"))?;
-        return Ok(Grant { relays: vec![(held.relay, held.relayed)], reserved: None, claimed: Some(claimed) });
+        let relays = vec![(held.relay, held.relayed)];
+        return Ok(Grant { relays, worker, reserved: None, claimed: Some(claimed) });
     }
     let place = |addr: &SocketAddr| {
         let waiting = pool.iter().find(|(_, waiting)| waiting.addr == *addr);
@@ -319,7 +323,7 @@ fn grant(
     if !is_right || token.is_some() != reserved.is_some() {
         return Err((9, "not what was asked for"));
     }
-    Ok(Grant { relays, reserved, claimed: None })
+    Ok(Grant { relays, worker, reserved, claimed: None })
 }
 
 /// (5): a datagram that proved nothing, and what the tables were before it.

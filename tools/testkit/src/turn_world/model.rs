@@ -74,7 +74,7 @@ pub(super) fn alive(expires: Nanos, now: Nanos) -> Alive {
     }
 }
 
-/// A relay of the server: worker and number.
+/// A relay of the server: the worker that has it first, and its number there.
 pub(super) type RelayPlace = (u16, u32);
 
 /// One relayed address of an allocation, and what lives and dies with it.
@@ -368,12 +368,6 @@ impl Model {
     /// Which worker has the flow's allocation, sure or not.
     pub(super) fn owner(&self, flow: &Flow) -> Option<u16> {
         self.claims.get(flow).map(|claim| claim.worker)
-    }
-
-    /// Which worker holds the port that an Allocate wants to claim.
-    pub(super) fn holder(&self, bytes: &[u8]) -> Option<u16> {
-        let token = Reading::of(bytes)?.get(wire::RESERVATION_TOKEN)?.try_into().ok().map(u64::from_be_bytes)?;
-        self.reservations.get(&token).map(|held| held.relay.0)
     }
 
     /// Returns the expected result of a datagram to the server.

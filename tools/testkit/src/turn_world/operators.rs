@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 
 use tt_model::{FiveTuple, Nanos};
-use tt_turn::relay::{IcmpError, RelayId};
+use tt_turn::relay::IcmpError;
 
 use super::event::Event;
 use super::host::Host;
 use super::invariants::{self, Delivery, Failure};
-use super::model::Expected;
+use super::model::{Expected, RelayPlace};
 use super::world::World;
 use crate::draw::Draw;
 
@@ -67,7 +67,7 @@ impl World<'_> {
     pub(super) fn icmp(&mut self, draw: &mut Draw) {
         let relayed = self.any_relayed(draw);
         let peer = draw.pick(&self.script.topology.peers);
-        let Some((worker, relay)) = self.host.relay_on(relayed) else { return };
+        let Some(relay) = self.host.relay_on(relayed) else { return };
         let kinds: &[(u8, u8)] = if peer.is_ipv4() {
             &[(3, 4), (3, 1), (3, 3), (11, 0), (5, 0), (8, 0)]
         } else {
@@ -75,18 +75,19 @@ impl World<'_> {
         };
         let (kind, code) = draw.pick(kinds);
         let mtu = draw.between(0, 1_500) as u32;
-        let error = IcmpError { relay: RelayId(relay), peer, kind, code, mtu };
-        self.later(Nanos(draw.between(1_000_000, 20_000_000)), Event::Icmp { error, worker });
+        let error = IcmpError { relay: self.host.relay_id(relay), peer, kind, code, mtu };
+        self.later(Nanos(draw.between(1_000_000, 20_000_000)), Event::Icmp { error, relay });
     }
 
     /// The server receives an ICMP error, and its reaction is checked.
-    pub(super) fn learn_of_error(&mut self, worker: u16, error: IcmpError) -> Result<(), Failure> {
+    pub(super) fn learn_of_error(&mut self, relay: RelayPlace, error: IcmpError) -> Result<(), Failure> {
         self.pass()?;
+        let worker = self.host.worker_of(relay);
         let peer = error.peer;
         let no_client = FiveTuple { client: peer, server: peer, transport: tt_model::Transport::Udp };
         let delivery = Delivery { now: self.now, worker, flow: &no_client, bytes: &[error.kind, error.code] };
         let before = self.host.tables(worker);
-        let expected = self.model.expect_of_error(self.now, worker, &error);
+        let expected = self.model.expect_of_error(self.now, relay, &error);
         let done = self.host.icmp(self.now, worker, error);
         self.note(&delivery, &expected.clone().map_or(Expected::Silence, |(_, expected)| expected), &done);
         let indication = expected.as_ref().map_or(&Expected::Silence, |(_, expected)| expected);

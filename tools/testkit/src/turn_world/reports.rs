@@ -13,7 +13,7 @@ impl World<'_> {
     /// Adds what was done with a client's datagram to what its allocation must report.
     pub(super) fn count(&mut self, worker: u16, expected: &Expected<'_>, done: &Done) {
         if let Expected::ToPeer { sure, relay, peer, payload } = expected {
-            let is_hairpin = self.host.relay_on(*peer).is_some_and(|end| end.0 == worker);
+            let is_hairpin = self.host.relay_on(*peer).is_some_and(|end| self.host.worker_of(end) == worker);
             let sure = match done {
                 Done::ToPeer { .. } | Done::ToClient { .. } => Alive::Yes,
                 // It left one allocation, and the other one had no permission for it.

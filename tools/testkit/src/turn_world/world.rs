@@ -249,7 +249,7 @@ impl<'s> World<'s> {
                 return self.serve(worker, &flow, &bytes, hops);
             }
             Event::AtRelay { relay, from, bytes } if self.is_up => return self.receive(relay, from, &bytes),
-            Event::Icmp { error, worker } if self.is_up => return self.learn_of_error(worker, error),
+            Event::Icmp { error, relay } if self.is_up => return self.learn_of_error(relay, error),
             Event::AtServer { .. } | Event::HandedOver { .. } | Event::AtRelay { .. } | Event::Icmp { .. } => {}
             Event::AtClient { flow, bytes } => self.client_receives(&flow, &bytes),
             Event::AtPeer { peer, from, bytes } => self.peer_receives(peer, from, bytes),
@@ -304,7 +304,7 @@ impl<'s> World<'s> {
         let done = self.host.client(self.now, worker, flow, bytes);
         self.note(&delivery, &expected, &done);
         if let [Done::HandOver(owner)] = done[..]
-            && self.model.owner(&place).or_else(|| self.model.holder(bytes)) == Some(owner)
+            && self.model.owner(&place) == Some(owner)
             && owner != worker
             && hops < 2
         {
@@ -337,7 +337,8 @@ impl<'s> World<'s> {
     /// What must become of a payload that is expected to go to a relay of the same worker: it arrives there at once.
     fn second_hop<'b>(&self, worker: u16, first: &Expected<'b>) -> Option<(FiveTuple, &'b [u8], Expected<'static>)> {
         let Expected::ToPeer { sure: first, relay, peer, payload } = first else { return None };
-        let end = self.host.relay_on(*peer).filter(|end| end.0 == worker && self.model.is_relayed(*peer))?;
+        let end = self.host.relay_on(*peer);
+        let end = end.filter(|end| self.host.worker_of(*end) == worker && self.model.is_relayed(*peer))?;
         let from = Host::relay_addr(&self.script.topology, *relay);
         let mut second = self.model.expect_of_peer(self.now, end, from);
         if let Expected::ToClient { sure, .. } = &mut second {
@@ -352,17 +353,18 @@ impl<'s> World<'s> {
         self.pass()?;
         self.tally.delivered += 1;
         let no_client = FiveTuple { client: from, server: from, transport: tt_model::Transport::Udp };
-        let delivery = Delivery { now: self.now, worker: relay.0, flow: &no_client, bytes };
-        let before = self.host.tables(relay.0);
+        let worker = self.host.worker_of(relay);
+        let delivery = Delivery { now: self.now, worker, flow: &no_client, bytes };
+        let before = self.host.tables(worker);
         let expected = self.model.expect_of_peer(self.now, relay, from);
         let done = self.host.peer(self.now, relay, from, bytes);
         self.note(&delivery, &expected, &done);
         if !self.meter(&expected, None, (&done, bytes.len()))? {
             invariants::check(&delivery, &self.model, &expected, &done)?;
         }
-        invariants::unproven(&delivery, before, self.host.tables(relay.0))?;
+        invariants::unproven(&delivery, before, self.host.tables(worker))?;
         done.iter().for_each(|done| self.count_to_client(done));
-        self.settle(relay.0)?;
+        self.settle(worker)?;
         self.route(done);
         Ok(())
     }

@@ -9,6 +9,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use testkit::{Requirement, find_program, require};
@@ -18,13 +19,16 @@ use crate::server::{PASSWORD, Server, USER};
 
 const CLIENTS: u32 = 4;
 const PAYLOADS_EACH: u32 = 50;
-const FLAGS: &[&str] =
-    &["--listen", "127.0.0.1:0", "--workers", "2", "--allow-own-host", "127.0.0.0/8", "--rfc5766-channel-numbers"];
+const FLAGS: &[&str] = &["--listen", "127.0.0.1:0", "--allow-own-host", "127.0.0.0/8", "--rfc5766-channel-numbers"];
 
 /// The same with relayed addresses of both families.
 const BOTH_FAMILIES: &[&str] = &["--relay-ip", "127.0.0.1", "--relay-ip", "::1", "--allow-own-host", "::1/128"];
 /// Time limit of uclient with `-R`, which never ends after it has sent a request that must not be answered.
 const MANGLES_FOR: Duration = Duration::from_secs(8);
+
+fn start(workers: &str, more: &[&str]) -> Server {
+    Server::start(&[FLAGS, &["--workers", workers], more].concat())
+}
 
 /// A command with `clients` clients that send what the test counts.
 fn command(server: &Server, password: &str, clients: u32, mode: &[&str]) -> Command {
@@ -63,7 +67,7 @@ fn loses_nothing(mode: &[&str]) {
 /// The same on a server with `more` flags.
 fn loses_nothing_on(more: &[&str], mode: &[&str]) {
     let Some(_) = require_coturn("turnutils_uclient") else { return };
-    let server = Server::start(&[FLAGS, more].concat());
+    let server = start("2", more);
     let payloads = CLIENTS * PAYLOADS_EACH;
     is_whole(&uclient(&server, PASSWORD, mode), payloads);
     let farewell = server.stop();
@@ -74,7 +78,7 @@ fn loses_nothing_on(more: &[&str], mode: &[&str]) {
 /// Runs `mode`, in which uclient also sends what a server must not take, and holds it to its report.
 fn relays_despite_faults(mode: &[&str]) {
     let Some(_) = require_coturn("turnutils_uclient") else { return };
-    let server = Server::start(FLAGS);
+    let server = start("2", &[]);
     let payloads = CLIENTS * PAYLOADS_EACH;
     is_whole(&uclient(&server, PASSWORD, mode), payloads);
     let farewell = server.stop();
@@ -96,11 +100,36 @@ fn uclient_send_indications_between_clients() {
 #[test]
 fn uclient_claims_reserved_ports() {
     let Some(_) = require_coturn("turnutils_uclient") else { return };
-    let server = Server::start(FLAGS);
+    let server = start("2", &[]);
     let payloads = CLIENTS * PAYLOADS_EACH;
     is_whole(&command(&server, PASSWORD, CLIENTS, &["-y"]).output().unwrap(), payloads);
     let farewell = server.stop();
     assert_eq!(farewell.dropped, 0, "{}", farewell.line);
+}
+
+/// The same on connections, which the kernel spreads over the workers: ten times in a row, each way at the same time.
+#[test]
+fn rfc_r086_uclient_claims_reserved_ports_over_tcp_and_tls_ten_times_in_a_row() {
+    let Some(_) = require_coturn("turnutils_uclient") else { return };
+    let certificates = Certificates::new();
+    let (files, authority) = (certificates.flags(), certificates.authority_file());
+    let tls = ["-t", "-S", "-y", "-E", authority.to_str().unwrap()];
+    let ten_times = |workers: &str, mode: &[&str]| {
+        let server = start(workers, &files.each_ref().map(String::as_str));
+        for _ in 0..10 {
+            is_whole(&command(&server, PASSWORD, CLIENTS, mode).output().unwrap(), CLIENTS * PAYLOADS_EACH);
+        }
+        let farewell = server.stop();
+        assert_eq!(farewell.dropped, 0, "{}", farewell.line);
+    };
+    thread::scope(|scope| {
+        let ten_times = &ten_times;
+        for workers in ["1", "2", "8"] {
+            for mode in [&["-t", "-y"][..], &tls] {
+                scope.spawn(move || ten_times(workers, mode));
+            }
+        }
+    });
 }
 
 #[test]
@@ -146,7 +175,7 @@ fn uclient_over_tls_with_an_authority_of_the_tests() {
 #[test]
 fn uclient_with_a_wrong_password_gets_nowhere() {
     let Some(_) = require_coturn("turnutils_uclient") else { return };
-    let server = Server::start(FLAGS);
+    let server = start("2", &[]);
     let output = uclient(&server, "wrong", &["-y"]);
     assert!(!output.status.success());
     let report = String::from_utf8_lossy(&output.stdout);
@@ -178,7 +207,7 @@ fn uclient_asks_not_to_fragment() {
 #[test]
 fn uclient_with_a_second_port_for_rtcp() {
     let Some(_) = require_coturn("turnutils_uclient") else { return };
-    let server = Server::start(FLAGS);
+    let server = start("2", &[]);
     // Without `-c` it asks for an even port and the next one, and draws the second allocation with the token.
     let output = command(&server, PASSWORD, CLIENTS, &["-y"]).output().unwrap();
     is_whole(&output, CLIENTS * PAYLOADS_EACH);
@@ -203,7 +232,7 @@ fn uclient_leaves_without_a_word_and_comes_back() {
 #[test]
 fn uclient_mangles_what_it_sends() {
     let Some(_) = require_coturn("turnutils_uclient") else { return };
-    let server = Server::start(FLAGS);
+    let server = start("2", &[]);
     let started = Instant::now();
     let mut mangling: Vec<Child> = (0..CLIENTS)
         .map(|_| {
@@ -226,7 +255,7 @@ fn uclient_mangles_what_it_sends() {
 #[test]
 fn stunclient_learns_its_address() {
     let Some(program) = require_coturn("turnutils_stunclient") else { return };
-    let server = Server::start(FLAGS);
+    let server = start("2", &[]);
     let port = server.listen[0].port().to_string();
     let output = Command::new(program).args(["-L", "127.0.0.9", "-p", &port, "127.0.0.1"]).output();
     let output = output.unwrap();

@@ -6,9 +6,8 @@ use super::super::{Request, Server};
 use super::request::{AllocateRequest, RequestedRelays};
 use crate::error::ErrorCode;
 use crate::rejection::RejectReason;
-use crate::relay::Drawn;
-use crate::reservation::{self, Reservation};
-use crate::shared::{Charge, RelayEnd};
+use crate::relay::{Drawn, RelayId, Reservation};
+use crate::shared::{Charge, RelayEnd, TokenClaim};
 
 /// Relays chosen for a new allocation.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +18,8 @@ pub(super) struct Choice {
     pub(super) missing: Option<(IpFamily, ErrorCode)>,
     /// The next port, to be reserved under a token.
     pub(super) next: Option<(Drawn, u64)>,
-    /// The claimed reservation.
-    pub(super) claimed: Option<Reservation>,
+    /// The claimed reservation and its relay.
+    pub(super) claimed: Option<(RelayId, Reservation)>,
 }
 
 impl Choice {
@@ -41,7 +40,7 @@ impl Choice {
         let reserved = u32::from(self.next.is_some());
         let relays = self.relays.iter().flatten().count() as u32;
         match self.claimed {
-            Some(claimed) if claimed.quota_key == user => Charge::default(),
+            Some((_, claimed)) if claimed.quota_key == user => Charge::default(),
             Some(_) | None => Charge { allocations: 1 + reserved, ports: relays + reserved, reservations: reserved },
         }
     }
@@ -52,12 +51,17 @@ impl Server {
     pub(super) fn choose(&mut self, now: Nanos, asked: &AllocateRequest) -> Result<Choice, RejectReason> {
         match asked.relays {
             RequestedRelays::Reserved(token) => {
-                let Some(claimed) = self.reservations.find(token, now) else {
-                    let elsewhere = self.shared.token_owner(token).is_some_and(|owner| owner != self.worker);
-                    return Err(if elsewhere { RejectReason::TokenElsewhere } else { RejectReason::Token });
+                let Some((relay, reservation)) = self.reservations.lent(token) else {
+                    // The driver adds the relay of a token that is open, if the system lets it.
+                    let is_lost = self.shared.is_token_open(token);
+                    return Err(if is_lost { RejectReason::RelayPool } else { RejectReason::Token });
                 };
-                let drawn = Drawn { relay: claimed.relay, relayed: claimed.relayed, parted: None };
-                Ok(Choice { claimed: Some(claimed), ..Choice::of(IpFamily::of(claimed.relayed.ip()), drawn) })
+                if reservation.expires <= now || self.shared.claim_token(token) != TokenClaim::Open {
+                    return Err(RejectReason::Token);
+                }
+                let relayed = reservation.address.external;
+                let drawn = Drawn { relay, relayed, parted: None };
+                Ok(Choice { claimed: Some((relay, reservation)), ..Choice::of(IpFamily::of(relayed.ip()), drawn) })
             }
             RequestedRelays::One { family, port } => {
                 self.relays.draw(family, port).map(|drawn| Choice::of(family, drawn)).ok_or(RejectReason::RelayPool)
@@ -86,7 +90,7 @@ impl Server {
     /// Undoes [`Server::choose`].
     pub(super) fn give_back(&mut self, choice: &Choice) {
         match (choice.relays, choice.next, choice.claimed) {
-            (_, _, Some(_)) => {}
+            (_, _, Some((_, reservation))) => self.shared.reopen_token(reservation.token),
             ([Some(even), _] | [_, Some(even)], Some((odd, _)), None) => {
                 self.relays.put_pair_back(even.relay, odd.relay);
             }
@@ -123,12 +127,7 @@ impl Server {
     }
 
     /// Publishes flow, relayed addresses and token: all or none.
-    pub(super) fn make_known(
-        &mut self,
-        request: &Request<'_, '_>,
-        quota_key: u64,
-        choice: &Choice,
-    ) -> Result<(), RejectReason> {
+    pub(super) fn make_known(&mut self, request: &Request<'_, '_>, choice: &Choice) -> Result<(), RejectReason> {
         let mut known = self.shared.publish_flow(&request.flow, self.worker);
         for drawn in choice.relays.iter().flatten() {
             known = known
@@ -138,14 +137,18 @@ impl Server {
             self.make_unknown(request, choice);
             return Err(RejectReason::Allocations);
         }
-        let Some((drawn, token)) = choice.next else { return Ok(()) };
-        let expires = request.now.saturating_add(reservation::LIFETIME);
-        let held = Reservation { token, relay: drawn.relay, relayed: drawn.relayed, quota_key, expires };
-        if !self.shared.publish_token(token, self.worker) || !self.reservations.hold(request.now, held) {
+        if choice.token().is_some_and(|token| !self.shared.publish_token(token)) {
             self.make_unknown(request, choice);
             return Err(RejectReason::Reservations);
         }
         Ok(())
+    }
+
+    /// Returns the relay that the choice reserves, and its reservation.
+    pub(super) fn reservation(&self, now: Nanos, quota_key: u64, choice: &Choice) -> Option<(RelayId, Reservation)> {
+        let (drawn, token) = choice.next?;
+        let address = self.relays.address(drawn.relay)?;
+        Some((drawn.relay, Reservation::new(now, token, address, quota_key)))
     }
 
     /// Undoes [`Server::make_known`].
@@ -156,7 +159,6 @@ impl Server {
         }
         if let Some(token) = choice.token() {
             self.shared.withdraw_token(token);
-            self.reservations.release(token);
         }
     }
 }

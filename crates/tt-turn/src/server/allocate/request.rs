@@ -74,7 +74,7 @@ fn wanted(message: &Message<'_>) -> Result<RequestedRelays, ErrorCode> {
 }
 
 /// Returns RESERVATION-TOKEN, if it is present and has its length.
-pub(in crate::server) fn reservation_token(message: &Message<'_>) -> Option<u64> {
+fn reservation_token(message: &Message<'_>) -> Option<u64> {
     let token = message.value(Known::ReservationToken)?;
     <[u8; 8]>::try_from(token).ok().map(u64::from_be_bytes)
 }

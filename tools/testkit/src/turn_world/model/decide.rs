@@ -89,8 +89,7 @@ impl Model {
                 let held = self.reservations.get(&token).map(|held| (held, held.alive(now)));
                 match held {
                     None | Some((_, Alive::No)) => return guess,
-                    Some((held, _)) if held.relay.0 != worker => return Codes::one(508).and_all(&guess),
-                    // Whoever reserved it has paid; where another user claims it, the cost moves to that user.
+                    // RFC 8656 section 7.2: at every worker and over every transport. Whoever reserved it has paid; where another user claims it, the cost moves to that user.
                     Some((held, is_alive)) => {
                         units = u32::from(held.user != user);
                         ports = units;

@@ -32,6 +32,8 @@ enum What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Grant {
     pub(in super::super) relays: Vec<(RelayPlace, SocketAddr)>,
+    /// The worker that answered: the allocation's.
+    pub(in super::super) worker: u16,
     /// The next port in reserve, and its token.
     pub(in super::super) reserved: Option<(RelayPlace, SocketAddr, u64)>,
     /// The token that was claimed.
@@ -149,7 +151,7 @@ impl Model {
             self.held_by_user[held.user] -= 1;
         }
         self.serial += 1;
-        let worker = grant.relays[0].0.0;
+        let worker = grant.worker;
         let token = grant.reserved.map(|(_, _, token)| token);
         let name = self.sender(request).map(|sender| sender.name.to_vec()).unwrap_or_default();
         let mut claim = Claim {

@@ -63,7 +63,7 @@ impl Model {
     pub(in crate::turn_world) fn expect_of_error(
         &self,
         now: Nanos,
-        worker: u16,
+        relay: RelayPlace,
         error: &IcmpError,
     ) -> Option<([u8; 8], Expected<'static>)> {
         let peer = error.peer;
@@ -73,8 +73,8 @@ impl Model {
             (true, 11) | (false, 1 | 3) => false,
             _ => return None,
         };
-        let flow = self.by_relay.get(&(worker, error.relay.0))?;
-        let leg = self.claims.get(flow)?.leg_of(peer).filter(|leg| leg.relay.1 == error.relay.0)?;
+        let flow = self.by_relay.get(&relay)?;
+        let leg = self.claims.get(flow)?.leg_of(peer).filter(|leg| leg.relay == relay)?;
         let sure = alive(leg.expires, now).min(leg.permission(peer.ip(), now));
         let type_and_code = (u16::from(error.kind) << 9 | u16::from(error.code)).to_be_bytes();
         let mtu = if has_mtu { error.mtu } else { 0 }.to_be_bytes();
