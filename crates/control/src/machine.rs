@@ -14,7 +14,7 @@ pub(crate) async fn healthz() -> &'static str {
 
 /// Returns 200 if every engine of this process is ready, else 503. The body names the part that is not ready.
 ///
-/// The TURN server is ready if it listens, all workers run and it does not drain; the market engine, if every feed is
+/// The TURN server is ready if it listens, all workers run, it does not drain and its memory is not full; the market engine, if every feed is
 /// connected and every book verified.
 pub(crate) async fn readyz(app: App) -> Response {
     let word = |ready: Option<bool>| match ready {
@@ -24,7 +24,10 @@ pub(crate) async fn readyz(app: App) -> Response {
     };
     let turn = app.state.turn.as_ref().map(|turn| {
         let turn = turn();
-        !turn.listens.is_empty() && !turn.draining && turn.workers_down == 0
+        !turn.listens.is_empty()
+            && !turn.draining
+            && turn.workers_down == 0
+            && turn.memory.is_none_or(|memory| !memory.is_full)
     });
     let market = app.state.market.as_ref().map(|market| market().is_ready());
     let risk = app.state.risk.as_ref().map(|_| true);

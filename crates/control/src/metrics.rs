@@ -163,6 +163,12 @@ impl Exposition {
         self.single("truetick_turn_kernel_lost_total", "counter", "Datagrams that the kernel dropped.", lost);
         let help = "Events missing in the log, by the queue that was full.";
         self.counts("truetick_turn_events_lost_total", "queue", help, &turn.events_lost);
+        if let Some(memory) = &turn.memory {
+            let max = memory.max_bytes as f64;
+            self.single("truetick_turn_memory_max_bytes", "gauge", "Resident memory at most.", max);
+            let help = "1 while new allocations are rejected because memory is full.";
+            self.single("truetick_turn_memory_full", "gauge", help, f64::from(memory.is_full));
+        }
         if !turn.records.is_empty() {
             let help = "Lines of allocation records, by what became of them.";
             self.counts("truetick_turn_records_total", "outcome", help, &turn.records);

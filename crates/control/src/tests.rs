@@ -12,7 +12,7 @@ use tt_status::Reading;
 use super::*;
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
 use tt_status::market::MarketStatus;
-use tt_status::turn::{Allocations, CallErrors, CodeCount, RuleCount, Streams, TurnStatus};
+use tt_status::turn::{Allocations, CallErrors, CodeCount, Memory, RuleCount, Streams, TurnStatus};
 
 struct Answer {
     status: u16,
@@ -77,6 +77,7 @@ fn turn() -> TurnStatus {
         panics: 0,
         kernel_lost: 7,
         events_lost: vec![Count { name: "engine", count: 8 }, Count { name: "log", count: 9 }],
+        memory: Some(Memory { resident_bytes: 12, max_bytes: 13, is_full: false }),
         records: vec![Count { name: "written", count: 10 }, Count { name: "queue_full", count: 11 }],
         faults: vec![CallErrors { call: "receive", error: "no_buffers", count: 2 }],
         errors: vec![CodeCount { code: 403, count: 5 }],
@@ -155,6 +156,7 @@ fn a_reading_reaches_json_and_metrics_with_its_sum() {
     assert_eq!(value("truetick_turn_events_lost_total{queue=\"engine\"}"), 8.0);
     assert_eq!(value("truetick_turn_events_lost_total{queue=\"log\"}"), 9.0);
     assert_eq!(value("truetick_turn_records_total{outcome=\"written\"}"), 10.0);
+    assert_eq!((value("truetick_turn_memory_max_bytes"), value("truetick_turn_memory_full")), (13.0, 0.0));
     assert_eq!(value("truetick_turn_records_total{outcome=\"queue_full\"}"), 11.0);
     assert_eq!(value("truetick_turn_faults_total{call=\"receive\",fault=\"no_buffers\"}"), 2.0);
     assert_eq!(value("truetick_turn_errors_total{code=\"403\"}"), 5.0);

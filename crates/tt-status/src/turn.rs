@@ -36,6 +36,8 @@ pub struct TurnStatus {
     pub kernel_lost: u64,
     /// Events that are missing in the log, by the queue that was full.
     pub events_lost: Vec<Count>,
+    /// Resident memory, if it has a bound.
+    pub memory: Option<Memory>,
     /// Lines of allocation records, by what became of them; empty without records.
     pub records: Vec<Count>,
     /// System calls that failed.
@@ -46,6 +48,17 @@ pub struct TurnStatus {
     pub refusals: Vec<Count>,
     /// Peers denied, by the rule of the peer policy.
     pub denied: Vec<RuleCount>,
+}
+
+/// Resident memory and its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Memory {
+    /// Resident memory of the process, bytes.
+    pub resident_bytes: u64,
+    /// The bound, bytes.
+    pub max_bytes: u64,
+    /// Whether new allocations are rejected.
+    pub is_full: bool,
 }
 
 /// Connections over TCP and TLS.

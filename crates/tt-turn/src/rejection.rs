@@ -66,6 +66,8 @@ reject_reasons! {
     Token = "token", InsufficientCapacity;
     /// 508: the maximum number of ports is reserved.
     Reservations = "reservations", InsufficientCapacity;
+    /// 508: the process has the memory that it may have.
+    Memory = "memory", InsufficientCapacity;
     /// 508: the pool, or the worker's table, of allocations is full.
     Allocations = "allocations", InsufficientCapacity;
     /// 508: the allocation has the maximum number of permissions.

@@ -159,6 +159,7 @@ pub struct Shared {
     quotas: Quotas,
     seed: u64,
     draining: AtomicBool,
+    memory_full: AtomicBool,
     accounts: Accounts,
     flows: Registry,
     relayed: Registry,
@@ -189,6 +190,7 @@ impl Shared {
             quotas,
             seed,
             draining: AtomicBool::new(false),
+            memory_full: AtomicBool::new(false),
             accounts: Accounts::new(users, pools, Share::new(quotas.user_share_percent)),
             flows: Registry::new(allocations),
             // An allocation has one of each family at most.
@@ -238,6 +240,18 @@ impl Shared {
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether the process has all the memory that it may have. Meanwhile an Allocate is rejected with 508 on all
+    /// workers; live allocations continue and may be refreshed.
+    pub fn set_memory_full(&self, is_full: bool) {
+        self.memory_full.store(is_full, Ordering::Relaxed);
+    }
+
+    /// Returns what [`Shared::set_memory_full`] set.
+    #[must_use]
+    pub fn is_memory_full(&self) -> bool {
+        self.memory_full.load(Ordering::Relaxed)
     }
 
     pub(crate) fn seed(&self) -> u64 {

@@ -17,10 +17,13 @@ use tt_turn::shared::Quotas;
 
 use crate::credentials::{AuthSecret, MASK, NonceKeys, User, auth_secrets_in, nonce_keys_in, opaque_string, users_in};
 use crate::section::{
-    AllocationCaps, DscpSet, KeySources, PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits, TurnSection,
+    AllocationCaps, DscpSet, KeySources, MemorySize, PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits,
+    TurnSection,
 };
 use crate::streams::CertificateFiles;
 
+/// The lowest bound of resident memory: a server without clients has more.
+const MEMORY_MIN: MemorySize = MemorySize { bytes: 1 << 20 };
 /// The port of STUN and TURN over UDP and TCP. RFC 8656 section 3.
 const PORT: u16 = 3478;
 /// The dynamic ports, RFC 6335, from which relayed addresses are to be taken. RFC 8656 section 7.2.
@@ -112,6 +115,8 @@ pub struct TurnConfig {
     pub quotas: Quotas,
     /// Limits of each allocation.
     pub caps: AllocationCaps,
+    /// Resident memory above which no allocations are made.
+    pub memory_max: Option<MemorySize>,
     /// Output of allocation records.
     pub cdr: Option<RecordOutput>,
     /// Time that a drain may take; zero stops at once.
@@ -156,6 +161,7 @@ impl TurnConfig {
             allocations_max: ALLOCATIONS,
             quotas: Quotas::default(),
             caps: AllocationCaps::default(),
+            memory_max: None,
             cdr: None,
             drain_timeout: DRAIN_TIMEOUT,
             restart_delay: RESTART_DELAY,
@@ -219,6 +225,7 @@ impl TurnConfig {
         }
         config.dscp_allow = section.dscp_allow.unwrap_or_default();
         config.busy_poll_us = section.busy_poll_us.unwrap_or(0);
+        config.memory_max = section.memory_max;
         config.cdr.clone_from(&section.cdr);
         if let Some(seconds) = section.drain_timeout_s {
             config.drain_timeout = Duration::from_secs(seconds.into());
@@ -258,6 +265,11 @@ impl TurnConfig {
             (1..=ALLOCATIONS_MAX).contains(&self.allocations_max),
             "{} must be from 1 to {ALLOCATIONS_MAX}",
             named("allocations_max")
+        );
+        ensure!(
+            self.memory_max.is_none_or(|size| size >= MEMORY_MIN),
+            "{} must be at least {MEMORY_MIN}",
+            named("memory_max")
         );
         let prefix_bits = self.quotas.ipv6_prefix_bits;
         ensure!((1..=128).contains(&prefix_bits), "{} must be from 1 to 128", named("quotas.ipv6_prefix_bits"));
@@ -323,6 +335,7 @@ impl TurnConfig {
             dscp_allow: Some(self.dscp_allow),
             relay_low_ports: section.relay_low_ports,
             busy_poll_us: Some(self.busy_poll_us),
+            memory_max: self.memory_max,
             cdr: self.cdr.clone(),
             drain_timeout_s: u32::try_from(self.drain_timeout.as_secs()).ok(),
             key_sources: KeySources::default(),

@@ -15,7 +15,8 @@ use crate::commands::{COMMANDS_MAX, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::event_log;
 use crate::listeners::{Listeners, listens, stream_addr};
-use crate::records;
+use crate::memory;
+use crate::records::{self, Records};
 use crate::running::{Running, StatusReader};
 use crate::streams::{HandshakePool, HandshakeThread, Takes};
 use crate::supervisor::supervise;
@@ -38,10 +39,8 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     let (pool, handshake_threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
     let blueprint = Arc::new(Blueprint::new(config, &listen, pool.clone())?);
     let (event_log, log) = event_log::start()?;
-    let (records, record_counts, record_thread) = match config.cdr.as_ref().map(records::start).transpose()? {
-        Some((sender, counts, thread)) => (Some(sender), Some(counts), Some(thread)),
-        None => (None, None, None),
-    };
+    let Records { sender: record_sender, counts: record_counts, thread: record_thread } =
+        records::start(config.cdr.as_ref())?;
 
     let (mut worker_ios, mut endpoints) = (Vec::new(), Vec::new());
     let mut handles = Vec::with_capacity(config.workers);
@@ -68,9 +67,11 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
             WorkerId(id),
             worker_io,
             endpoints.clone(),
-            (event_log.clone(), records.clone()),
+            (event_log.clone(), record_sender.clone()),
         )?);
     }
+    let watched = config.memory_max.map(|max| memory::watch(max, &blueprint.shared, &blueprint.stop)).transpose()?;
+    let (memory, memory_thread) = watched.unzip();
     let status = StatusReader {
         workers: workers.iter().map(|parts| Arc::clone(&parts.status)).collect(),
         listens: listens(&listen, &streams),
@@ -80,6 +81,7 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
         shared: Arc::clone(&blueprint.shared),
         log_loss: event_log.loss(),
         records: record_counts,
+        memory,
     };
     let mut threads = Vec::with_capacity(config.workers);
     for (number, parts) in workers.into_iter().enumerate() {
@@ -92,6 +94,7 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     threads.extend(start_handshakes(handshake_threads, &blueprint)?);
     threads.push(log);
     threads.extend(record_thread);
+    threads.extend(memory_thread);
     let handles: Arc<[WorkerHandle]> = handles.into();
     let (follower, follower_waker) = host::follow(&blueprint, address_watch, Arc::clone(&handles))?;
     threads.push(follower);

@@ -39,6 +39,7 @@ mod credentials;
 mod event_log;
 mod launch;
 mod listeners;
+mod memory;
 mod poll_key;
 mod ready;
 mod records;
@@ -58,8 +59,8 @@ pub use launch::start;
 pub use listeners::StreamAddr;
 pub use running::Running;
 pub use section::{
-    AllocationCaps, DscpSet, IcmpIndications, KeySources, PasswordAlgorithms, PeerRange, PortRange, QuotasSection,
-    RecordOutput, StreamLimits, StreamsSection, TurnSection,
+    AllocationCaps, DscpSet, IcmpIndications, KeySources, MemorySize, PasswordAlgorithms, PeerRange, PortRange,
+    QuotasSection, RecordOutput, StreamLimits, StreamsSection, TurnSection,
 };
 pub use streams::CertificateFiles;
 

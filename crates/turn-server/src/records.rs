@@ -88,11 +88,20 @@ impl RecordSender {
     }
 }
 
+/// The started records; without an output there are none.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    pub(crate) sender: Option<RecordSender>,
+    pub(crate) counts: Option<Arc<RecordCounts>>,
+    pub(crate) thread: Option<JoinHandle<()>>,
+}
+
 /// Opens the output and starts the thread that writes. It ends when all clones of the handle are dropped.
 ///
 /// # Errors
 /// The output cannot be opened.
-pub(crate) fn start(output: &RecordOutput) -> anyhow::Result<(RecordSender, Arc<RecordCounts>, JoinHandle<()>)> {
+pub(crate) fn start(output: Option<&RecordOutput>) -> anyhow::Result<Records> {
+    let Some(output) = output else { return Ok(Records::default()) };
     let sink = Sink::open(output).with_context(|| format!("turn: --cdr: cannot open {output}"))?;
     let run = getrandom::u64().context("turn: no random bytes from the system")?;
     let (to, from) = sync_channel(ENTRIES_MAX);
@@ -101,7 +110,8 @@ pub(crate) fn start(output: &RecordOutput) -> anyhow::Result<(RecordSender, Arc<
     let thread =
         thread::Builder::new().name("turn-records".into()).spawn(move || writer.run(&from, LineWriter { run }));
     let thread = thread.context("turn: cannot start a thread")?;
-    Ok((RecordSender { to, counts: Arc::clone(&counts) }, counts, thread))
+    let sender = RecordSender { to, counts: Arc::clone(&counts) };
+    Ok(Records { sender: Some(sender), counts: Some(counts), thread: Some(thread) })
 }
 
 /// The thread that writes.

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use tt_net::Waker;
 use tt_os::clock;
 use tt_status::accounting::Count;
-use tt_status::turn::{AllocationAdmin, CallErrors, TurnStatus};
+use tt_status::turn::{AllocationAdmin, CallErrors, Memory, TurnStatus};
 use tt_status::{Reading, timing};
 use tt_turn::shared::Shared;
 
@@ -18,6 +18,7 @@ use crate::config::TurnConfig;
 use crate::counters::{self, Totals, WorkerStatus};
 use crate::event_log::LogLoss;
 use crate::listeners::StreamAddr;
+use crate::memory::MemoryReader;
 use crate::records::RecordCounts;
 use crate::streams::Certificates;
 
@@ -46,6 +47,7 @@ pub(crate) struct StatusReader {
     pub(crate) shared: Arc<Shared>,
     pub(crate) log_loss: LogLoss,
     pub(crate) records: Option<Arc<RecordCounts>>,
+    pub(crate) memory: Option<MemoryReader>,
 }
 
 impl Running {
@@ -159,6 +161,11 @@ impl StatusReader {
                 Count { name: "engine", count: totals.events_lost().rejected },
                 Count { name: "log", count: self.log_loss.events() },
             ],
+            memory: self.memory.as_ref().map(|memory| Memory {
+                resident_bytes: memory.resident_bytes(),
+                max_bytes: memory.max_bytes,
+                is_full: self.shared.is_memory_full(),
+            }),
             records: self.records(&totals),
             faults: call_errors(&totals),
             errors: totals.errors(),

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
-use turn_server::{DscpSet, IcmpIndications, PasswordAlgorithms, PeerRange, PortRange, RecordOutput, TurnSection};
+use turn_server::{
+    DscpSet, IcmpIndications, MemorySize, PasswordAlgorithms, PeerRange, PortRange, RecordOutput, TurnSection,
+};
 
 /// Flags of `truetick turn`.
 #[derive(Debug, Default, clap::Args)]
@@ -115,6 +117,10 @@ pub struct Args {
     /// datagram under load, at the cost of a busy core when idle. --linger-us is a deprecated alias.
     #[arg(long, value_name = "N", alias = "linger-us")]
     pub busy_poll_us: Option<u32>,
+    /// Reject new allocations with 508 while the resident memory is above this, as 512M or 2G; live ones continue
+    /// [default: no limit]
+    #[arg(long, value_name = "BYTES")]
+    pub memory_max: Option<MemorySize>,
     /// Write a JSON line at the beginning and the end of every allocation: to a file, stdout or journald. With stdout the
     /// other output goes to standard error [default: none]
     #[arg(long, value_name = "FILE|stdout|journald")]
@@ -197,6 +203,7 @@ impl Args {
         overlay.value("dscp_allow", self.dscp_allow.as_ref(), |section| &mut section.dscp_allow);
         overlay.switch("relay_low_ports", self.relay_low_ports, |section| section.relay_low_ports = true);
         overlay.value("busy_poll_us", self.busy_poll_us.as_ref(), |section| &mut section.busy_poll_us);
+        overlay.value("memory_max", self.memory_max.as_ref(), |section| &mut section.memory_max);
         overlay.value("cdr", self.cdr.as_ref(), |section| &mut section.cdr);
         overlay.value("drain_timeout_s", self.drain_timeout_s.as_ref(), |section| &mut section.drain_timeout_s);
     }

@@ -4,6 +4,7 @@ mod admin;
 mod configuration;
 mod drain;
 mod logs;
+mod memory;
 mod namespaces;
 mod nonces;
 pub(crate) mod operated;

@@ -26,6 +26,9 @@ impl Server {
         if self.shared.is_draining() {
             return Err(RejectReason::Draining.into());
         }
+        if self.shared.is_memory_full() {
+            return Err(RejectReason::Memory.into());
+        }
         if !self.config.peer_policy.admits_client(canonical(request.from.client).ip()) {
             return Err(RejectReason::ClientTunnel.into());
         }

@@ -71,6 +71,20 @@ fn case_a81_the_wall_clock_jumps_a_day_and_no_allocation_notices() {
 }
 
 #[test]
+fn full_memory_stops_new_allocations_and_nothing_else() {
+    let mut world = World::new();
+    let (client, peer) = (addr("192.0.2.1:1"), addr("8.8.8.8:53"));
+    world.allocate(client);
+    world.shared.set_memory_full(true);
+    assert_eq!(allocate_code(&mut world, "192.0.2.2:1"), 508);
+    assert_eq!(world.server.counters().rejected(tt_turn::RejectReason::Memory), 1);
+    assert_eq!((world.bind(client, 0x4000, peer), world.ask(client, REFRESH, &[]).code()), (0, 0));
+    assert!(matches!(world.channel_data(client, 0x4000, b"x"), Out::ToPeer { .. }));
+    world.shared.set_memory_full(false);
+    assert_eq!(allocate_code(&mut world, "192.0.2.2:1"), 0);
+}
+
+#[test]
 fn a_peer_that_new_rules_deny_is_cut_off_and_one_that_they_allow_is_reached() {
     let mut world = World::new();
     let client = addr("192.0.2.1:1");

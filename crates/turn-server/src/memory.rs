@@ -1,0 +1,81 @@
+//! The bound of resident memory: above it the workers make no allocations.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tt_os::usage::ProcessUsage;
+use tt_turn::shared::Shared;
+
+use crate::section::MemorySize;
+
+/// Interval between two readings.
+const READ_EVERY: Duration = Duration::from_millis(20);
+
+/// Reads the watched memory from any thread.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryReader {
+    pub(crate) max_bytes: u64,
+    resident_bytes: Arc<AtomicU64>,
+}
+
+impl MemoryReader {
+    /// Returns the resident memory at the last reading.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.resident_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// Starts the thread that compares the resident memory with `max` until the stop flag is set.
+///
+/// # Errors
+/// The thread cannot be started.
+pub(crate) fn watch(
+    max: MemorySize,
+    shared: &Arc<Shared>,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<(MemoryReader, JoinHandle<()>)> {
+    let reader = MemoryReader { max_bytes: max.bytes, resident_bytes: Arc::default() };
+    let (shared, stop, written) = (Arc::clone(shared), Arc::clone(stop), Arc::clone(&reader.resident_bytes));
+    let run = move || {
+        while !stop.load(Ordering::Relaxed) {
+            let resident = ProcessUsage::read().resident_bytes;
+            written.store(resident, Ordering::Relaxed);
+            let is_full = is_full(resident, max.bytes, shared.is_memory_full());
+            if is_full != shared.is_memory_full() {
+                shared.set_memory_full(is_full);
+                log(is_full, resident, max.bytes);
+            }
+            thread::park_timeout(READ_EVERY);
+        }
+    };
+    let thread = thread::Builder::new().name("turn-memory".to_owned()).spawn(run);
+    Ok((reader, thread.context("turn: cannot start a thread")?))
+}
+
+/// Returns whether allocations are rejected: from `max` on, and until a 32nd of it is free again.
+const fn is_full(resident: u64, max: u64, was_full: bool) -> bool {
+    resident >= if was_full { max - max / 32 } else { max }
+}
+
+fn log(is_full: bool, resident: u64, max: u64) {
+    if is_full {
+        tracing::warn!(resident, max, "memory is full: new allocations are rejected");
+    } else {
+        tracing::info!(resident, max, "memory is free again: new allocations are made");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_full;
+
+    #[test]
+    fn memory_is_full_from_the_bound_on_until_some_of_it_is_free() {
+        let max = 3_200;
+        assert_eq!([3_199, 3_200, 9_000].map(|resident| is_full(resident, max, false)), [false, true, true]);
+        assert_eq!([3_099, 3_100, 3_200].map(|resident| is_full(resident, max, true)), [false, true, true]);
+    }
+}
