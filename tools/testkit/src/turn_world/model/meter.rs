@@ -159,16 +159,33 @@ impl Meter {
                 continue;
             }
             self.most.entry(whose).or_default().add(now, rate, units);
-            if matches!(whose, Whose::Little(_) | Whose::AllSourceBytes | Whose::AllSourcePackets) || !is_sure {
+            if matches!(whose, Whose::AllSourceBytes | Whose::AllSourcePackets) || !is_sure {
                 continue;
             }
+            let rest = if whose == Whose::Total { self.rest_of(now, user, bytes) } else { 0 };
             let level = self.sure.entry(whose).or_default();
-            if !level.takes(now, rate, units, 0) {
+            if !matches!(whose, Whose::Little(_)) && !level.takes(now, rate, units, rest) {
                 broken = Some(format!("{units} of {whose:?} beyond {rate} a second: {level:?}"));
             }
             level.add(now, rate, units);
+            if matches!(whose, Whose::Little(_)) {
+                // Who has sent much does so for two seconds at most.
+                level.held = level.held.min(2 * SECOND * u128::from(rate));
+            }
         }
         broken
+    }
+
+    /// What a user who surely sends much has to leave of the total.
+    fn rest_of(&self, now: Nanos, user: usize, bytes: u64) -> u128 {
+        let (whose, slack) = (Whose::Little(user), 2 * SLACK * u128::from(self.rates.total_bytes));
+        let (rate, level) = (self.rate(whose), self.sure.get(&whose));
+        let held = level.map_or(0, |level| level.at(now, rate)) + u128::from(bytes) * SECOND;
+        if held > u128::from(rate) * SECOND + slack { self.rest_of_total() } else { 0 }
+    }
+
+    fn rest_of_total(&self) -> u128 {
+        u128::from(self.rates.total_bytes) * SECOND / 100 * u128::from(100 - self.percent)
     }
 
     /// Whether the datagram may have been dropped for a limit.
@@ -192,7 +209,7 @@ impl Meter {
         } else {
             // Who sends little has what others leave.
             let sends_little = !full(Whose::Little(user), bytes, 0);
-            let rest = u128::from(self.rates.total_bytes) * SECOND / 100 * u128::from(100 - self.percent);
+            let rest = self.rest_of_total();
             let may = full(Whose::Total, bytes, if sends_little { 0 } else { rest });
             if self.rates.total_bytes != u64::MAX {
                 // What is dropped for the total was an attempt too.
