@@ -103,9 +103,11 @@ impl World<'_> {
 
     /// Very many datagrams in a second, from one address, from many, or in the name of a client's address.
     pub(super) fn flood(&mut self, draw: &mut Draw) {
-        let (kind, from) = (draw.below(5), draw.below(3));
+        let from = draw.below(3);
+        let kind = if from == 2 && draw.chance(3, 4) { 1 } else { draw.below(5) };
         let victim = draw.below(self.clients.len() as u64) as usize;
-        for _ in 0..draw.between(50, 400) {
+        let (most, within) = if from == 2 { (600, Nanos::from_millis(5)) } else { (400, Nanos::from_secs(1)) };
+        for _ in 0..draw.between(50, most) {
             let ip = match from {
                 0 => Ipv4Addr::from_bits(0x6440_0001).into(),
                 1 => Ipv4Addr::from_bits(0x6440_0000 + draw.below(1 << 16) as u32).into(),
@@ -126,8 +128,17 @@ impl World<'_> {
                 }
                 _ => wire::on_channel(0x4000, &draw.bytes::<32>(), false),
             };
-            let delay = Nanos(draw.below(Nanos::PER_SECOND));
+            let delay = Nanos(draw.below(within.0));
             self.later(delay, Event::AtServer { flow, bytes });
+        }
+        let ip = self.clients[victim].addr.ip();
+        let same =
+            |client: &usize| from == 2 && self.clients[*client].is_stream() && self.clients[*client].addr.ip() == ip;
+        for client in (0..self.clients.len()).filter(same).collect::<Vec<_>>() {
+            // It gets its challenge although the budget is spent.
+            self.rebind(client);
+            self.clients[client].queue(Ask::allocate(true));
+            self.ask_next(client);
         }
     }
 }

@@ -16,7 +16,7 @@
 
 use std::net::SocketAddr;
 
-use tt_model::{FiveTuple, Nanos};
+use tt_model::{FiveTuple, Nanos, Transport};
 
 use super::host::{Done, Host, Tables};
 use super::model::{Alive, Claim, Codes, Expected, Flow, Grant, Model, OFFER, Proven, Wanted, wanted};
@@ -94,6 +94,10 @@ pub(super) fn check(
             }
             if !model.seen.contains(flow) {
                 return delivery.fail(4, format!("to {client:?}, which sent nothing"));
+            }
+            // RFC 8656 section 12.5: what follows on a stream begins at a multiple of four.
+            if client.transport != Transport::Udp && bytes.len() % 4 != 0 {
+                return delivery.fail(6, format!("{bytes:02x?} is not padded"));
             }
             let payload = &bytes[*payload_at..payload_at + payload_len];
             if payload != delivery.bytes || carried(bytes, channels, *peer) != Some(payload) {

@@ -208,7 +208,9 @@ impl Meter {
             &[(Whose::Allocation(serial), bytes)]
         } else {
             // Who sends little has what others leave.
-            let sends_little = !full(Whose::Little(user), bytes, 0);
+            let (rate, level) = (self.rate(Whose::Little(user)), self.most.get(&Whose::Little(user)));
+            let held = level.map_or(0, |level| level.at(now, rate)) + u128::from(bytes) * SECOND;
+            let sends_little = held + SLACK * u128::from(rate) <= u128::from(rate) * SECOND;
             let rest = self.rest_of_total();
             let may = full(Whose::Total, bytes, if sends_little { 0 } else { rest });
             if self.rates.total_bytes != u64::MAX {
