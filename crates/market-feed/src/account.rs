@@ -83,7 +83,8 @@ impl Renewal {
     }
 }
 
-/// Address of the account's stream: the venue's, or the same path of the host that replaces the venue.
+/// Address of the account's stream: the venue's, or the same path of the host that replaces the venue. Places are not
+/// filled.
 ///
 /// # Errors
 /// The venue has none.
@@ -107,6 +108,7 @@ pub(super) async fn login(feed: &FeedConfig, account: &Credentials, clock: Clock
     let address = address(feed).map_err(refused)?;
     let Some(stream) = rules.account else { return Err(LoginError::Refused("no stream of an account".to_owned())) };
     let proof = Proof::make(feed, &stream, account, clock).await?;
+    let address = proof.fill(&address.to_string()).parse().map_err(|error| refused(anyhow::Error::new(error)))?;
     let (socket, last_read) =
         socket::open(&address, clock).await.map_err(|error| LoginError::Unreached(format!("{error:#}")))?;
     let standard = Capacity::default();
@@ -125,7 +127,9 @@ pub(super) async fn login(feed: &FeedConfig, account: &Credentials, clock: Clock
         .collect();
     let at_once =
         if rules.response.is_per_topic || rules.request.grouping != tt_venue::rules::Grouping::Topics { 1 } else { 16 };
-    for chunk in texts.chunks(at_once) {
+    // Where the address holds the token, nothing is asked for.
+    let asked = if stream.request.is_empty() { &[][..] } else { &texts };
+    for chunk in asked.chunks(at_once) {
         let request = proof.fill(stream.request).replace("{topics}", &chunk.join(","));
         exchange.request(&request, chunk.len()).await?;
         exchange.check(chunk)?;

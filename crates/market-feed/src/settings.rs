@@ -55,7 +55,7 @@ pub struct FeedConfig {
     pub join_by_rest: bool,
     /// Whether the venue may pack what it sends (permessage-deflate): fewer bytes on the way, more time for each.
     pub compressed: bool,
-    /// The listen key of the account's orders on the public WebSocket; its owner keeps it alive.
+    /// The listen key of the account's orders; its owner keeps it alive.
     pub listen_key: Option<String>,
     /// Whose orders, executions, balances and positions are followed, too, on the account's own stream.
     pub account: Option<Credentials>,
@@ -200,6 +200,13 @@ impl FeedConfig {
         links
     }
 
+    /// The WebSocket of the orders of `listen_key`, where the venue serves them at an address of their own.
+    pub(super) fn orders_address(&self) -> Option<anyhow::Result<Uri>> {
+        let stream = self.venue.rules().account.filter(|stream| stream.request.is_empty())?;
+        let address = self.elsewhere(stream.streams).to_string().replace("{token}", self.listen_key.as_ref()?);
+        Some(address.parse().map_err(anyhow::Error::new))
+    }
+
     /// Another WebSocket of the venue: at its own address, or at the same path of the host that replaces it.
     pub(super) fn elsewhere(&self, streams: &'static str) -> Uri {
         let own = Uri::from_static(streams);
@@ -229,6 +236,25 @@ impl FeedConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn usdm_has_an_address_for_books_one_for_prices_and_one_for_an_account() {
+        let mut feed = FeedConfig::public(Venue::BinanceUsdm, vec!["BTCUSDT".to_owned()]);
+        let links = feed.links();
+        let [public, market] = links.as_slice() else { panic!("{links:?}") };
+        let kinds = |link: &LinkConfig| link.topics.iter().map(|topic| topic.kind).collect::<Vec<_>>();
+        assert_eq!(public.streams, "wss://fstream.binance.com/public/stream");
+        assert_eq!(kinds(public), [TopicKind::Book, TopicKind::BestLevels, TopicKind::Trades]);
+        assert_eq!(market.streams, "wss://fstream.binance.com/market/stream");
+        assert_eq!(kinds(market), [TopicKind::MarkPrice]);
+        feed.also.extend([TopicKind::Candles, TopicKind::Liquidations]);
+        assert_eq!(kinds(&feed.links()[1]), [TopicKind::MarkPrice, TopicKind::Candles, TopicKind::Liquidations]);
+        assert!(feed.orders_address().is_none());
+        feed.listen_key = Some("KEY".to_owned());
+        feed.streams = "ws://127.0.0.1:7/public/stream".parse().unwrap();
+        assert_eq!(feed.orders_address().unwrap().unwrap(), "ws://127.0.0.1:7/private/ws?listenKey=KEY");
+        assert_eq!(FeedConfig::public(Venue::BinanceCoinm, Vec::new()).links().len(), 1, "COIN-M is not split");
+    }
 
     #[test]
     fn candles_of_okx_need_a_socket_of_their_own() {

@@ -46,7 +46,8 @@ impl Venue {
     #[must_use]
     pub const fn streams_path(self) -> &'static str {
         match self {
-            Self::BinanceSpot | Self::BinanceUsdm => "/stream",
+            Self::BinanceSpot => "/stream",
+            Self::BinanceUsdm => "/public/stream",
             Self::Kraken => "/v2",
             Self::Okx => "/ws/v5/public",
             Self::Bybit => "/v5/public/linear",

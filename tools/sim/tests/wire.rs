@@ -217,3 +217,35 @@ async fn the_pace_is_kept_and_private_orders_flow() {
     assert!(sim.stats(Venue::BinanceSpot).updates > 0);
     sim.stop();
 }
+
+/// USD-M since 2026-04-23: every path accepts every subscription, and serves its own kind of data.
+#[tokio::test]
+async fn usdm_serves_by_path_and_accepts_everything() {
+    let sim = sim::start(Config { rate_hz: 400.0, ..Config::default() }).unwrap();
+    let address = sim.address(Venue::BinanceUsdm);
+    // Updates of the book for more than a second, or two mark prices.
+    for (path, kind, frames) in [
+        ("/public/stream", "depthUpdate", 200),
+        ("/stream", "depthUpdate", 200),
+        ("/market/stream", "markPriceUpdate", 2),
+    ] {
+        let mut socket = open(format!("ws://{address}{path}")).await;
+        let topics = "\"btcusdt@depth@100ms\",\"btcusdt@markPrice@1s\"";
+        let request = format!("{{\"method\":\"SUBSCRIBE\",\"params\":[{topics},\"{}\"],\"id\":1}}", sim::LISTEN_KEY);
+        socket.send(Message::text(request)).await.unwrap();
+        let mut seen = BTreeMap::<String, u32>::new();
+        let mut is_accepted = false;
+        while seen.values().sum::<u32>() < frames {
+            let frame = next(&mut socket).await;
+            is_accepted |= frame == serde_json::json!({"result": null, "id": 1});
+            if let Some(kind) = frame["data"]["e"].as_str() {
+                *seen.entry(kind.to_owned()).or_default() += 1;
+            }
+        }
+        assert!(is_accepted, "{path}");
+        assert_eq!(seen.keys().collect::<Vec<_>>(), [kind], "{path}");
+    }
+    let mut socket = open(format!("ws://{address}/private/ws?listenKey={}", sim::LISTEN_KEY)).await;
+    assert_eq!(next(&mut socket).await["e"], "ORDER_TRADE_UPDATE");
+    sim.stop();
+}

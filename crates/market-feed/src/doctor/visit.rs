@@ -110,7 +110,8 @@ impl<'a> Visit<'a> {
             let id = added.map_err(|error| anyhow::anyhow!("{} cannot be followed: {error}", listing.symbol))?;
             followed.push(Followed { symbol: listing.symbol.clone(), id, updates: 0 });
         }
-        let topics = feed.venue.rules().default_topics().collect();
+        // Those of the address that is visited.
+        let topics = feed.links().swap_remove(0).topics;
         let mut requests = Requests::new(feed.venue, topics, feed.depth, feed.timing.answer_max);
         let symbols: Vec<String> = listings.iter().map(|listing| listing.symbol.clone()).collect();
         let mut unsent: VecDeque<String> = requests.subscribe(&symbols).into();

@@ -18,10 +18,11 @@ use tt_os::clock::unix_now;
 use super::Feed;
 use super::link::{self, Link, Next, Received};
 use super::relisting;
-use crate::account::{self, LoginError, Renewal};
+use crate::account::{self, LoggedIn, LoginError, Renewal};
 use crate::backoff::Backoff;
 use crate::credentials::Credentials;
 use crate::rest;
+use crate::socket;
 use crate::topics::Refusal;
 
 /// How often deadlines are looked at and numbers published.
@@ -91,6 +92,14 @@ impl Connection<'_> {
     async fn open(&mut self) -> Result<(), String> {
         for config in self.feed.config.links() {
             self.links.push(link::open(self.feed, &config).await?);
+        }
+        if let Some(address) = self.feed.config.orders_address() {
+            let address = address.map_err(|error| format!("the orders' address: {error:#}"))?;
+            let opened = socket::open(&address, self.feed.clock).await;
+            let (socket, last_read) = opened.map_err(|error| format!("the orders' stream: {error:#}"))?;
+            let login = LoggedIn { socket, last_read, early: Vec::new(), topics: 0, renewal: None };
+            let books = self.links.first().map(|link| link.id);
+            self.links.push(link::of_account(self.feed, login, books)?);
         }
         if let Some(account) = self.feed.config.account.clone() {
             self.login(&account).await?;
@@ -202,7 +211,8 @@ impl Connection<'_> {
         let config = &self.feed.config;
         for (index, link) in self.links.iter_mut().enumerate() {
             link.unsent = link.requests.subscribe(&config.symbols);
-            if let Some(listen_key) = config.listen_key.as_ref().filter(|_| index == 0) {
+            let is_asked = index == 0 && config.orders_address().is_none();
+            if let Some(listen_key) = config.listen_key.as_ref().filter(|_| is_asked) {
                 link.unsent.extend(link.requests.subscribe_orders(listen_key));
             }
             link.unsent.extend(config.venue.rules().keep_alive.enable.map(str::to_owned));

@@ -25,7 +25,7 @@ const SOON: Duration = Duration::from_secs(30);
 
 const VENUES: [(Venue, SimVenue, &str); 6] = [
     (Venue::BinanceSpot, SimVenue::BinanceSpot, "/stream"),
-    (Venue::BinanceUsdm, SimVenue::BinanceUsdm, "/stream"),
+    (Venue::BinanceUsdm, SimVenue::BinanceUsdm, "/public/stream"),
     (Venue::Kraken, SimVenue::Kraken, "/v2"),
     (Venue::Okx, SimVenue::Okx, "/ws/v5/public"),
     (Venue::BybitLinear, SimVenue::Bybit, "/v5/public/linear"),

@@ -20,6 +20,12 @@ impl Topic {
         Self { kind, text, is_default: true, streams: None }
     }
 
+    /// Returns a topic that is subscribed by default, on another WebSocket.
+    #[must_use]
+    pub const fn standard_at(kind: TopicKind, text: &'static str, streams: &'static str) -> Self {
+        Self { kind, text, is_default: true, streams: Some(streams) }
+    }
+
     /// Returns a topic that is subscribed on request.
     #[must_use]
     pub const fn optional(kind: TopicKind, text: &'static str) -> Self {

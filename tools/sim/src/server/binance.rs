@@ -2,7 +2,7 @@
 
 use axum::{
     Json, Router,
-    extract::{Path, Query, State, WebSocketUpgrade},
+    extract::{OriginalUri, Path, Query, State, WebSocketUpgrade},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::{any, get, post},
@@ -19,8 +19,8 @@ use crate::{
     account::{API_KEY, is_signed_in_hex},
     binance::{Printer, SUBSCRIPTION, stream},
     exchange::Exchange,
-    instrument::LISTEN_KEY,
-    market::{SnapshotFault, Subscriber},
+    instrument::{LISTEN_KEY, Venue},
+    market::{SnapshotFault, Subscriber, Topic},
 };
 
 /// Paths of the spot venue.
@@ -88,27 +88,100 @@ struct Combined {
     streams: String,
 }
 
-async fn bare(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
-    open(upgrade, shared, "", false)
+#[derive(Deserialize)]
+struct Bare {
+    #[serde(default, rename = "listenKey")]
+    listen_key: String,
 }
 
-async fn bare_named(upgrade: WebSocketUpgrade, Path(names): Path<String>, State(shared): State<Shared>) -> Response {
-    open(upgrade, shared, &names, false)
+/// What a path serves. Every path accepts every subscription, as measured on USD-M in 2026.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Served {
+    /// Spot, and exchanges without a server.
+    All,
+    /// USD-M's `/public`, and its former address.
+    Public,
+    /// USD-M's `/market`.
+    Market,
+    /// USD-M's `/private`: the account of the listen key in its address.
+    Private,
 }
 
-async fn combined(upgrade: WebSocketUpgrade, Query(query): Query<Combined>, State(shared): State<Shared>) -> Response {
-    open(upgrade, shared, &query.streams, true)
+impl Served {
+    fn of(venue: Venue, path: &str) -> Self {
+        match path {
+            _ if venue != Venue::BinanceUsdm => Self::All,
+            path if path.starts_with("/market/") => Self::Market,
+            path if path.starts_with("/private/") => Self::Private,
+            _ => Self::Public,
+        }
+    }
+
+    const fn serves(self, topic: Topic) -> bool {
+        match topic {
+            Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::Book(_) => {
+                matches!(self, Self::All | Self::Public)
+            }
+            Topic::DayTicker | Topic::MarkPrice | Topic::Candle => matches!(self, Self::All | Self::Market),
+        }
+    }
+
+    /// The reader of requests, which are a plain function.
+    const fn answer(self, wrapped: bool) -> connection::Answer {
+        match (self, wrapped) {
+            (Self::All, true) => answer_wrapped,
+            (Self::All, false) => |exchange, id, text| answer(exchange, id, text, (Self::All, false)),
+            (Self::Public, true) => |exchange, id, text| answer(exchange, id, text, (Self::Public, true)),
+            (Self::Public, false) => |exchange, id, text| answer(exchange, id, text, (Self::Public, false)),
+            (Self::Market, true) => |exchange, id, text| answer(exchange, id, text, (Self::Market, true)),
+            (Self::Market, false) => |exchange, id, text| answer(exchange, id, text, (Self::Market, false)),
+            (Self::Private, true) => |exchange, id, text| answer(exchange, id, text, (Self::Private, true)),
+            (Self::Private, false) => |exchange, id, text| answer(exchange, id, text, (Self::Private, false)),
+        }
+    }
 }
 
-fn open(upgrade: WebSocketUpgrade, shared: Shared, names: &str, wrapped: bool) -> Response {
+async fn bare(
+    upgrade: WebSocketUpgrade,
+    OriginalUri(uri): OriginalUri,
+    Query(query): Query<Bare>,
+    State(shared): State<Shared>,
+) -> Response {
+    let served = Served::of(shared.lock().venue, uri.path());
+    let names = if served == Served::Private { query.listen_key.as_str() } else { "" };
+    open(upgrade, shared, names, (served, false))
+}
+
+async fn bare_named(
+    upgrade: WebSocketUpgrade,
+    OriginalUri(uri): OriginalUri,
+    Path(names): Path<String>,
+    State(shared): State<Shared>,
+) -> Response {
+    let served = Served::of(shared.lock().venue, uri.path());
+    open(upgrade, shared, &names, (served, false))
+}
+
+async fn combined(
+    upgrade: WebSocketUpgrade,
+    OriginalUri(uri): OriginalUri,
+    Query(query): Query<Combined>,
+    State(shared): State<Shared>,
+) -> Response {
+    let served = Served::of(shared.lock().venue, uri.path());
+    open(upgrade, shared, &query.streams, (served, true))
+}
+
+fn open(upgrade: WebSocketUpgrade, shared: Shared, names: &str, form: (Served, bool)) -> Response {
     // Subscribed before the handshake is answered: whoever holds an open socket misses nothing.
     let mut exchange = shared.lock();
     let (connection, frames) = exchange.connect();
     for name in names.split('/').filter(|name| !name.is_empty()) {
-        subscribe(&mut exchange, connection, name, wrapped);
+        // The listen key in the address is the one that `/private` serves.
+        subscribe(&mut exchange, connection, name, (if name == LISTEN_KEY { Served::All } else { form.0 }, form.1));
     }
     drop(exchange);
-    let answer = if wrapped { answer_wrapped } else { answer_bare };
+    let answer = form.0.answer(form.1);
     let failed = shared.clone();
     upgrade
         .max_message_size(REQUEST_BYTES_MAX)
@@ -117,11 +190,12 @@ fn open(upgrade: WebSocketUpgrade, shared: Shared, names: &str, wrapped: bool) -
 }
 
 /// Binance takes names of symbols that it does not have, and stays silent about them.
-fn subscribe(exchange: &mut Exchange, connection: u64, name: &str, wrapped: bool) {
-    if name == LISTEN_KEY {
+fn subscribe(exchange: &mut Exchange, connection: u64, name: &str, (served, wrapped): (Served, bool)) {
+    if name == LISTEN_KEY && served == Served::All {
         return exchange.subscribe_private(Subscriber { connection, stream: name.to_owned(), wrapped });
     }
     let found = stream(exchange.venue, name);
+    let found = found.filter(|(_, topic)| served.serves(*topic));
     if let Some((index, topic)) = found.and_then(|(symbol, topic)| Some((exchange.market_index(&symbol)?, topic))) {
         exchange.subscribe(index, topic, Subscriber { connection, stream: name.to_owned(), wrapped });
     }
@@ -137,20 +211,16 @@ struct Request {
 
 /// Takes a request on the address of wrapped streams.
 pub(super) fn answer_wrapped(exchange: &mut Exchange, connection: u64, text: &str) {
-    answer(exchange, connection, text, true);
+    answer(exchange, connection, text, (Served::All, true));
 }
 
-fn answer_bare(exchange: &mut Exchange, connection: u64, text: &str) {
-    answer(exchange, connection, text, false);
-}
-
-fn answer(exchange: &mut Exchange, connection: u64, text: &str, wrapped: bool) {
+fn answer(exchange: &mut Exchange, connection: u64, text: &str, form: (Served, bool)) {
     let reply = match serde_json::from_str::<Request>(text) {
         Err(error) => json!({"error": {"code": 3, "msg": format!("Invalid JSON: {error}")}}),
         Ok(request) => match request.method.as_str() {
             "SUBSCRIBE" => {
                 for name in &request.params {
-                    subscribe(exchange, connection, name, wrapped);
+                    subscribe(exchange, connection, name, form);
                 }
                 json!({"result": null, "id": request.id})
             }

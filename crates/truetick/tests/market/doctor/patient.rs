@@ -28,7 +28,7 @@ pub(crate) const STEPS: [&str; 14] = [
 /// The simulated venues: the engine's name, the simulator's, the path of the streams, and the first symbol.
 pub(crate) const VENUES: [(&str, Venue, &str, &str); 6] = [
     ("binance_spot", Venue::BinanceSpot, "/stream", "BTCUSDT"),
-    ("binance_usdm", Venue::BinanceUsdm, "/stream", "BTCUSDT"),
+    ("binance_usdm", Venue::BinanceUsdm, "/public/stream", "BTCUSDT"),
     ("kraken", Venue::Kraken, "/v2", "BTC/USD"),
     ("okx", Venue::Okx, "/ws/v5/public", "BTC-USDT"),
     ("bybit_linear", Venue::Bybit, "/v5/public/linear", "BTCUSDT"),

@@ -35,8 +35,9 @@ pub(super) const SPOT: AccountStream = AccountStream {
     topics: &[Topic::standard(TopicKind::Orders, "\"{token}\"")],
 };
 
+// The address holds the listen key, and nothing is asked for on it.
 pub(super) const USDM: AccountStream = AccountStream {
-    streams: "wss://fstream.binance.com/stream",
+    streams: "wss://fstream.binance.com/private/ws?listenKey={token}",
     time: LoginTime::Milliseconds,
     signature: None,
     token: Some(TokenSource::Rest(TokenRequest {
@@ -45,7 +46,7 @@ pub(super) const USDM: AccountStream = AccountStream {
         ..LISTEN_KEY
     })),
     message: "",
-    request: REQUEST,
+    request: "",
     topics: &[Topic::standard(TopicKind::Orders, "\"{token}\"")],
 };
 

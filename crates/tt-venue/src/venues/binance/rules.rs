@@ -84,10 +84,14 @@ pub(crate) static SPOT: Rules = Rules {
     detection: detection::SPOT,
 };
 
+/// Where USD-M serves all but books and trades since 2026-04-23 ("Important WebSocket Change Notice"). The other
+/// address accepts their subscriptions, and never sends them.
+const USDM_MARKET: &str = "wss://fstream.binance.com/market/stream";
+
 /// Binance USD-margined futures.
 pub(crate) static USDM: Rules = Rules {
     name: "binance_usdm",
-    streams: "wss://fstream.binance.com/stream",
+    streams: "wss://fstream.binance.com/public/stream",
     rest: Some("https://fapi.binance.com"),
     instruments: InstrumentList { request: ListRequest::Get(&["/fapi/v1/exchangeInfo"]), parse: listing::usdm },
     snapshot: Some(Snapshot {
@@ -99,10 +103,12 @@ pub(crate) static USDM: Rules = Rules {
         Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\""),
         Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\""),
         Topic::standard(TopicKind::Trades, "\"{lower}@trade\""),
-        Topic::standard(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\""),
-        Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\""),
-        Topic::optional(TopicKind::Liquidations, "\"{lower}@forceOrder\""),
+        Topic::standard_at(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\"", USDM_MARKET),
+        Topic::optional_at(TopicKind::Candles, "\"{lower}@kline_1m\"", USDM_MARKET),
+        Topic::optional_at(TopicKind::Liquidations, "\"{lower}@forceOrder\"", USDM_MARKET),
     ],
+    // 1,024 streams by its documentation; clients report fewer that work.
+    topics_max: 200,
     join: JoinRule::Rest(Overlap::Same),
     numbering: Numbering::Previous,
     // It pings every 3 min.
@@ -119,6 +125,16 @@ pub(crate) static COINM: Rules = Rules {
     rest: Some("https://dapi.binance.com"),
     instruments: InstrumentList { request: ListRequest::Get(&["/dapi/v1/exchangeInfo"]), parse: listing::coinm },
     main_symbol: "BTCUSD_PERP",
+    // One address serves all of them.
+    topics: &[
+        Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\""),
+        Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\""),
+        Topic::standard(TopicKind::Trades, "\"{lower}@trade\""),
+        Topic::standard(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\""),
+        Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\""),
+        Topic::optional(TopicKind::Liquidations, "\"{lower}@forceOrder\""),
+    ],
+    topics_max: 1000,
     snapshot: Some(Snapshot {
         path: "/dapi/v1/depth?symbol={symbol}&limit=1000",
         parse: parse_snapshot,
