@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Query;
-use axum::http::header;
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::answer::{absent, json_of};
+use crate::answer::{absent, error, json_of};
 use crate::state::{App, Shared};
 use tt_status::market::{Book, MarketStatus};
 
@@ -29,14 +31,60 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/api/v1/internal/engine/ingest-metrics", get(ingest))
 }
 
-/// Query parameters that select books [default: all].
+/// Query parameters that select books [default: all]. An unknown parameter is answered with 400, a venue or a symbol that
+/// is not followed with 404.
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Which {
     venue: Option<String>,
     symbol: Option<String>,
 }
 
+/// A path without query parameters; any is answered with 400.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoParameters {}
+
+impl FromRequestParts<Arc<Shared>> for Which {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Response> {
+        let which = parameters::<Self>(parts)?;
+        let unknown = shared.state.market.as_ref().and_then(|market| which.unknown(&market()));
+        unknown.map_or(Ok(which), |reason| Err(error(StatusCode::NOT_FOUND, &reason)))
+    }
+}
+
+impl FromRequestParts<Arc<Shared>> for NoParameters {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Shared>) -> Result<Self, Response> {
+        parameters(parts)
+    }
+}
+
+fn parameters<T: DeserializeOwned>(parts: &Parts) -> Result<T, Response> {
+    let read = Query::try_from_uri(&parts.uri).map(|Query(parameters)| parameters);
+    read.map_err(|reason| error(StatusCode::BAD_REQUEST, &reason.body_text()))
+}
+
 impl Which {
+    /// Why nothing can be selected, now or later.
+    fn unknown(&self, market: &MarketStatus) -> Option<String> {
+        if let Some(venue) = &self.venue
+            && !market.feeds.iter().any(|feed| feed.venue == *venue)
+            && !market.books.iter().any(|book| book.venue == *venue)
+        {
+            return Some(format!("no feed of venue `{venue}`"));
+        }
+        let symbol = self.symbol.as_ref()?;
+        let is_followed = market.books.iter().any(|book| self.takes(book));
+        (!is_followed).then(|| match &self.venue {
+            Some(venue) => format!("no symbol `{symbol}` at venue `{venue}`"),
+            None => format!("no symbol `{symbol}` at any venue"),
+        })
+    }
+
     fn takes(&self, book: &Book) -> bool {
         self.venue.as_deref().is_none_or(|venue| venue == book.venue)
             && self.symbol.as_deref().is_none_or(|symbol| symbol == book.symbol)
@@ -115,7 +163,7 @@ fn listed(market: &MarketStatus, which: &Which) -> Value {
     market.books.iter().filter(|book| which.takes(book)).map(row).collect()
 }
 
-async fn status(app: App) -> Response {
+async fn status(app: App, _: NoParameters) -> Response {
     let Some(market) = &app.state.market else { return absent("market") };
     let market = market();
     let proven = market.books.iter().filter(|book| book.is_proven()).count();
@@ -125,31 +173,31 @@ async fn status(app: App) -> Response {
     }))
 }
 
-async fn stages(app: App) -> Response {
+async fn stages(app: App, _: NoParameters) -> Response {
     app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&market().stages))
 }
 
-async fn drops(app: App) -> Response {
+async fn drops(app: App, _: NoParameters) -> Response {
     app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&market().ledger))
 }
 
-async fn ticker(app: App, Query(which): Query<Which>) -> Response {
+async fn ticker(app: App, which: Which) -> Response {
     app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&tickers(&market(), &which)))
 }
 
-async fn orderbook(app: App, Query(which): Query<Which>) -> Response {
+async fn orderbook(app: App, which: Which) -> Response {
     app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&books(&market(), &which)))
 }
 
-async fn ohlcv(app: App, Query(which): Query<Which>) -> Response {
+async fn ohlcv(app: App, which: Which) -> Response {
     app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&candles(&market(), &which)))
 }
 
-async fn trades(app: App, Query(which): Query<Which>) -> Response {
+async fn trades(app: App, which: Which) -> Response {
     app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&recent_trades(&market(), &which)))
 }
 
-async fn markets(app: App, Query(which): Query<Which>) -> Response {
+async fn markets(app: App, which: Which) -> Response {
     app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&listed(&market(), &which)))
 }
 
@@ -158,6 +206,6 @@ async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json")).into_response()
 }
 
-async fn ingest(app: App) -> Response {
+async fn ingest(app: App, _: NoParameters) -> Response {
     app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&json!({ "rows": market().ingest })))
 }

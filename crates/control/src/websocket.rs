@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::Query;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use axum::routing::get;
@@ -26,21 +25,21 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/ws/trades", get(ws_trades))
 }
 
-async fn ws_ticker(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> Response {
-    ws(&app, which.0, upgrade, tickers)
+async fn ws_ticker(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
+    ws(&app, which, upgrade, tickers)
 }
 
-async fn ws_orderbook(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> Response {
-    ws(&app, which.0, upgrade, books)
+async fn ws_orderbook(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
+    ws(&app, which, upgrade, books)
 }
 
-async fn ws_ohlcv(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> Response {
-    ws(&app, which.0, upgrade, candles)
+async fn ws_ohlcv(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
+    ws(&app, which, upgrade, candles)
 }
 
-async fn ws_trades(app: App, which: Query<Which>, upgrade: WebSocketUpgrade) -> Response {
+async fn ws_trades(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
     let mut seen = SeenTrades::default();
-    ws(&app, which.0, upgrade, move |market, which| {
+    ws(&app, which, upgrade, move |market, which| {
         let new = new_trades(market, which, &mut seen);
         if new.as_array().is_some_and(Vec::is_empty) { Value::Null } else { new }
     })

@@ -103,7 +103,49 @@ fn books_carry_their_proof() {
     }
     let oracle = |tickers: &Value| tickers.as_array().is_some_and(|all| all.iter().any(|one| one["proof"] == "oracle"));
     served.wait("/api/v1/market/ticker?venue=binance_spot", oracle);
-    assert_eq!(served.json("/api/v1/market/ticker?symbol=NO/SUCH").as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn questions_without_an_answer_are_refused() {
+    let served = Served::start(&["--instruments", "1", "--fault-every", "0"]);
+    served.wait_ready();
+    let paths = ["ticker", "orderbook", "ohlcv", "trades", "markets"].map(|name| format!("/api/v1/market/{name}"));
+    for path in &paths {
+        for (question, status, reason) in [
+            ("", 200, ""),
+            ("?venue=kraken&symbol=BTC/USD", 200, ""),
+            ("?venue=nope", 404, "no feed of venue `nope`"),
+            ("?symbol=BTCUSDT", 404, "no symbol `BTCUSDT` at any venue"),
+            ("?venue=kraken&symbol=NO/SUCH", 404, "no symbol `NO/SUCH` at venue `kraken`"),
+            ("?timeframe=60", 400, "unknown field `timeframe`"),
+            ("?venue=kraken&limit=5", 400, "unknown field `limit`"),
+        ] {
+            let answer = served.get(&format!("{path}{question}"));
+            assert_eq!(answer.status, status, "{path}{question}: {}", answer.body);
+            assert!(answer.body.contains(reason), "{path}{question}: {}", answer.body);
+        }
+    }
+    for path in ["status", "stages", "drops"] {
+        assert_eq!(served.get(&format!("/api/v1/market/{path}?venue=kraken")).status, 400, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn streams_of_nothing_are_refused_before_the_upgrade() {
+    let served = tokio::task::spawn_blocking(|| {
+        let served = Served::start(&["--instruments", "1", "--fault-every", "0"]);
+        served.wait_ready();
+        served
+    });
+    let served = served.await.expect("serve starts");
+    for name in ["ticker", "orderbook", "ohlcv", "trades"] {
+        for (question, status) in [("venue=nope", 404), ("symbol=NOPE", 404), ("depth=5", 400)] {
+            let url = format!("ws://{}/ws/{name}?{question}", served.http);
+            let refused = connect_async(&url).await.expect_err("an HTTP status");
+            let tokio_tungstenite::tungstenite::Error::Http(answer) = refused else { panic!("{url}: {refused}") };
+            assert_eq!(answer.status().as_u16(), status, "{url}");
+        }
+    }
 }
 
 #[test]
