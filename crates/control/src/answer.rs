@@ -11,9 +11,13 @@ pub(crate) fn json_of<T: Serialize>(value: &T) -> Response {
     Json(value).into_response()
 }
 
-/// `status` with the reason as JSON.
-pub(crate) fn error(status: StatusCode, reason: &str) -> Response {
-    (status, Json(json!({ "error": reason }))).into_response()
+/// A status with its reason, as JSON.
+pub(crate) struct Refusal(pub(crate) StatusCode, pub(crate) String);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, Json(json!({ "error": self.1 }))).into_response()
+    }
 }
 
 /// 404: `part` does not run in this process.

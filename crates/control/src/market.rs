@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::answer::{absent, error, json_of};
+use crate::answer::{Refusal, absent, json_of};
 use crate::state::{App, Shared};
 use tt_status::market::{Book, MarketStatus};
 
@@ -46,26 +46,26 @@ pub(crate) struct Which {
 struct NoParameters {}
 
 impl FromRequestParts<Arc<Shared>> for Which {
-    type Rejection = Response;
+    type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Response> {
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Refusal> {
         let which = parameters::<Self>(parts)?;
         let unknown = shared.state.market.as_ref().and_then(|market| which.unknown(&market()));
-        unknown.map_or(Ok(which), |reason| Err(error(StatusCode::NOT_FOUND, &reason)))
+        unknown.map_or(Ok(which), |reason| Err(Refusal(StatusCode::NOT_FOUND, reason)))
     }
 }
 
 impl FromRequestParts<Arc<Shared>> for NoParameters {
-    type Rejection = Response;
+    type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<Shared>) -> Result<Self, Response> {
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<Shared>) -> Result<Self, Refusal> {
         parameters(parts)
     }
 }
 
-fn parameters<T: DeserializeOwned>(parts: &Parts) -> Result<T, Response> {
+fn parameters<T: DeserializeOwned>(parts: &Parts) -> Result<T, Refusal> {
     let read = Query::try_from_uri(&parts.uri).map(|Query(parameters)| parameters);
-    read.map_err(|reason| error(StatusCode::BAD_REQUEST, &reason.body_text()))
+    read.map_err(|reason| Refusal(StatusCode::BAD_REQUEST, reason.body_text()))
 }
 
 impl Which {
