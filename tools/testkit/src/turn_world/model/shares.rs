@@ -186,6 +186,7 @@ impl Model {
         let other = self.claims.iter().any(|(of, claim)| of != flow && claim.user == user);
         let reserved = self.reservations.values().filter(|held| held.user == user).count();
         let own = usize::from(self.claims.get(flow).is_some_and(|claim| claim.token.is_some()));
-        !other && reserved <= own && !self.resting.values().any(|of| *of == user)
+        let resting = self.resting.values().chain(self.retiring.values()).any(|of| *of == user);
+        !other && reserved <= own && !resting
     }
 }
