@@ -5,7 +5,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind, TradeIds,
+    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
+    TradeIds,
 };
 use tt_model::Nanos;
 

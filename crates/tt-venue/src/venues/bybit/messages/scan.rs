@@ -86,7 +86,9 @@ fn trades(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<()> {
             cursor.whole()?;
         }
         cursor.literal(b"}")?;
-        buffer.push_trade(Trade { symbol, trade_id, px, qty, aggressor, in_market, is_history: false, ts_event }).ok()?;
+        buffer
+            .push_trade(Trade { symbol, trade_id, px, qty, aggressor, in_market, is_history: false, ts_event })
+            .ok()?;
         if !cursor.passes(b",") {
             break;
         }

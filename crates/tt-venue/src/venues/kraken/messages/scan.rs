@@ -115,7 +115,9 @@ fn trades(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<()> {
         cursor.literal(b",\"timestamp\":\"")?;
         let ts_event = cursor.rfc3339()?;
         cursor.literal(b"}")?;
-        buffer.push_trade(Trade { symbol, trade_id, px, qty, aggressor, in_market: true, is_history, ts_event }).ok()?;
+        buffer
+            .push_trade(Trade { symbol, trade_id, px, qty, aggressor, in_market: true, is_history, ts_event })
+            .ok()?;
         if !cursor.passes(b",") {
             cursor.literal(b"]}")?;
             return cursor.end();
