@@ -11,15 +11,6 @@ pub(crate) fn json_of<T: Serialize>(value: &T) -> Response {
     Json(value).into_response()
 }
 
-/// A status with its reason, as JSON.
-pub(crate) struct Refusal(pub(crate) StatusCode, pub(crate) String);
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        (self.0, Json(json!({ "error": self.1 }))).into_response()
-    }
-}
-
 /// 404: `part` does not run in this process.
 pub(crate) fn absent(part: &str) -> Response {
     (StatusCode::NOT_FOUND, Json(json!({ "absent": part }))).into_response()
