@@ -44,9 +44,9 @@ fn user(text: &str) {
 
 /// What is accepted is written as text that means the same.
 fn limits_text(text: &str) {
-    let Ok(limits) = toml::from_str::<LimitsFile>(text) else { return };
+    let Ok(limits) = LimitsFile::parse(text) else { return };
     let written = limits.text().expect("limits are TOML");
-    let again = toml::from_str::<LimitsFile>(&written).expect("written limits");
+    let again = LimitsFile::parse(&written).expect("written limits");
     assert_eq!(again.text().expect("limits are TOML"), written);
     assert_eq!(limits.gate().is_ok(), again.gate().is_ok());
 }
@@ -57,7 +57,7 @@ fn position(choices: &mut Choices) {
     let len = usize::from(choices.byte() % 20);
     let text: String = (0..len).map(|_| *choices.of(&['0', '1', '5', '9', '0', '7', '.', '-', '+', ' '])).collect();
     let file = limits(decimals, &text);
-    let limits: LimitsFile = toml::from_str(&file).expect("it has every key");
+    let limits = LimitsFile::parse(&file).expect("it has every key");
     let expected = lots(&text, decimals);
     match limits.gate() {
         Ok(gate) => {
