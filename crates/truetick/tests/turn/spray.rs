@@ -59,7 +59,9 @@ pub(crate) fn probe(server: SocketAddr, is_over: &AtomicBool) -> Vec<Duration> {
 }
 
 fn cost_with(relays: usize) -> Cost {
-    let server = Server::start(&["--listen", "127.0.0.1:0", "--workers", "1", "--user-allocations-per-second", "0"]);
+    // One user has all relays: where few descriptors are allowed, 6,000 are more than a user's share.
+    let whole = ["--user-allocations-per-second", "0", "--user-share-percent", "100"];
+    let server = Server::start(&[&["--listen", "127.0.0.1:0", "--workers", "1"][..], &whole].concat());
     let mut clients: Vec<_> = (0..relays).map(|_| Client::new(server.listen[0], USER, PASSWORD)).collect();
     let relays: Vec<_> = clients.iter_mut().map(|client| client.allocate().unwrap()).collect();
     let (before, is_over) = (user_time(server.id()), AtomicBool::new(false));
