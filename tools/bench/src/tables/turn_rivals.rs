@@ -10,7 +10,17 @@ use crate::report::{Runs, interval, verdict};
 /// Every ratio is one to this server.
 const BASE: &str = "coturn";
 const OURS: &str = "truetick";
-const OTHERS: [&str; 4] = ["echo", "coturn_again", "turn_rs", "pion"];
+/// The other servers with their headings; a file without runs of one has no column for it.
+const OTHERS: [(&str, &str); 8] = [
+    ("echo", "echo"),
+    ("coturn_again", "coturn again"),
+    ("coturn_tuned", "coturn tuned"),
+    ("other_coturn", "other coturn"),
+    ("other_tuned", "other tuned"),
+    ("other_multiplexed", "other multiplexed"),
+    ("turn_rs", "turn-server"),
+    ("pion", "pion"),
+];
 
 /// Returns the share of stock coturn's cost that truetick aims at in `row`.
 #[must_use]
@@ -30,18 +40,10 @@ pub fn aim(row: &str) -> Option<f64> {
 type Run = HashMap<String, String>;
 
 pub(super) fn lines(runs: &Runs) -> anyhow::Result<Lines> {
-    let headings = [
-        "row",
-        "coturn",
-        "truetick",
-        "truetick / coturn",
-        "aim",
-        "result",
-        "echo",
-        "coturn again",
-        "turn-server",
-        "pion",
-    ];
+    let has_runs = |server: &str| runs.runs.iter().any(|run| run.get("contestant").is_some_and(|it| it == server));
+    let others: Vec<(&str, &str)> = OTHERS.into_iter().filter(|(server, _)| has_runs(server)).collect();
+    let mut headings = vec!["row", "coturn", "truetick", "truetick / coturn", "aim", "result"];
+    headings.extend(others.iter().map(|(_, heading)| heading));
     let mut lines = Lines::new(origin_of_runs(runs)?, 1, &headings);
     for row in rows(runs) {
         let of = |server: &str| {
@@ -55,7 +57,7 @@ pub(super) fn lines(runs: &Runs) -> anyhow::Result<Lines> {
         let mut cells = vec![format!("`{row}`"), mean(&base), mean(&ours), interval(Some(ratio), 3)];
         cells.push(aim.map_or_else(String::new, |aim| format!("{aim:.2}")));
         cells.push(aim.map_or_else(String::new, |aim| verdict(ratio, aim).to_owned()));
-        cells.extend(OTHERS.map(|server| {
+        cells.extend(others.iter().map(|(server, _)| {
             let ratio = BOOTSTRAP.ratio(&pairs(&of(server), &base));
             ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3}", ratio.value))
         }));
@@ -76,7 +78,7 @@ fn rows(runs: &Runs) -> Vec<String> {
     names
 }
 
-const ORDER: [&str; 7] = ["binding_", "to_peer_", "from_peer_", "clients_", "train_", "open_", "cycle"];
+const ORDER: [&str; 8] = ["binding_", "to_peer_", "from_peer_", "clients_", "train_", "open_", "spray_", "cycle"];
 
 fn order(name: &str) -> usize {
     ORDER.iter().position(|start| name.starts_with(start)).unwrap_or(ORDER.len())
