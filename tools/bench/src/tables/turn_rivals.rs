@@ -13,11 +13,11 @@ const OURS: &str = "truetick";
 /// The other servers with their headings; a file without runs of one has no column for it.
 const OTHERS: [(&str, &str); 8] = [
     ("echo", "echo"),
-    ("coturn_again", "coturn again"),
-    ("coturn_tuned", "coturn tuned"),
-    ("other_coturn", "other coturn"),
+    ("coturn_again", "again"),
+    ("coturn_tuned", "tuned"),
+    ("other_coturn", "other"),
     ("other_tuned", "other tuned"),
-    ("other_multiplexed", "other multiplexed"),
+    ("other_multiplexed", "multiplexed"),
     ("turn_rs", "turn-server"),
     ("pion", "pion"),
 ];
@@ -59,7 +59,7 @@ pub(super) fn lines(runs: &Runs) -> anyhow::Result<Lines> {
         cells.push(aim.map_or_else(String::new, |aim| verdict(ratio, aim).to_owned()));
         cells.extend(others.iter().map(|(server, _)| {
             let ratio = BOOTSTRAP.ratio(&pairs(&of(server), &base));
-            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3}", ratio.value))
+            ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.2}", ratio.value))
         }));
         lines.push(cells);
     }
@@ -69,7 +69,8 @@ pub(super) fn lines(runs: &Runs) -> anyhow::Result<Lines> {
 /// The names of the rows with a cost of truetick, in the order of the notes' campaign.
 fn rows(runs: &Runs) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for run in runs.runs.iter().filter(|run| cost(run).is_some()) {
+    let is_ours = |run: &&Run| run.get("contestant").is_some_and(|it| it == OURS) && cost(run).is_some();
+    for run in runs.runs.iter().filter(is_ours) {
         if let Some(row) = run.get("row").filter(|row| !names.contains(row)) {
             names.push(row.clone());
         }
