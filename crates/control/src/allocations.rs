@@ -3,17 +3,17 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::{Path as Named, Query};
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
-use axum::{Json, Router};
 use serde::Deserialize;
 use serde_json::json;
 use tt_status::turn::{AllocationAdmin, AllocationCursor, NoReply};
 
-use crate::answer::{absent, json_of};
+use crate::answer::{absent, json_of, rejected};
 use crate::state::{App, Shared};
 
 /// Default and maximum number of rows of a page.
@@ -131,10 +131,6 @@ fn authorized<'a>(app: &'a Shared, headers: &HeaderMap) -> Result<&'a dyn Alloca
             Err(Box::new(([(WWW_AUTHENTICATE, "Bearer")], rejection).into_response()))
         }
     }
-}
-
-fn rejected(status: StatusCode, error: &str) -> Response {
-    (status, Json(json!({ "error": error }))).into_response()
 }
 
 fn no_address() -> Response {

@@ -2,14 +2,13 @@
 
 use std::net::IpAddr;
 
-use axum::Json;
 use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use axum::response::Response;
 
+use crate::answer::rejected;
 use crate::state::App;
 
 /// Headers of every answer. Nothing is cached, framed, sniffed, or loaded from elsewhere.
@@ -35,7 +34,7 @@ const BY_ANY_NAME: [&str; 3] = ["/metrics", "/healthz", "/readyz"];
 pub(crate) async fn guard(app: App, request: Request, next: Next) -> Response {
     let mut response = match check(request.headers(), request.uri(), &app.state.allowed_hosts) {
         Ok(()) => next.run(request).await,
-        Err(reason) => (StatusCode::FORBIDDEN, Json(json!({ "error": reason }))).into_response(),
+        Err(reason) => rejected(StatusCode::FORBIDDEN, reason),
     };
     response.headers_mut().extend(HEADERS);
     response
@@ -43,7 +42,7 @@ pub(crate) async fn guard(app: App, request: Request, next: Next) -> Response {
 
 /// The answer for a path that does not exist.
 pub(crate) async fn not_found() -> Response {
-    (StatusCode::NOT_FOUND, Json(json!({ "error": "no such path" }))).into_response()
+    rejected(StatusCode::NOT_FOUND, "no such path")
 }
 
 /// Checks that a request was made by this server's own page or by a program.
