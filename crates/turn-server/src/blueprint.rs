@@ -76,6 +76,11 @@ impl Blueprint {
         let mut engine = EngineConfig::new(&config.realm);
         engine.channel_numbers = config.channel_numbers;
         engine.password_algorithms = config.password_algorithms;
+        engine.software.clone_from(&config.software);
+        engine.fingerprint = config.fingerprint;
+        engine.lifetime_default_s = config.lifetime_s;
+        engine.lifetime_max_s = config.lifetime_max_s;
+        engine.nonce_lifetime_s = config.nonce_lifetime_s;
         engine.hairpin = config.hairpin;
         engine.expiry_check = config.expiry_check;
         engine.lapsed_permissions = config.lapsed_permissions;

@@ -5,13 +5,14 @@ mod streams;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZero;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use ipnet::IpNet;
 use tt_turn::config::{
-    ChannelNumbers, ExpiryCheck, Hairpin, IcmpIndications, LapsedPermissions, PasswordAlgorithms as EngineAlgorithms,
-    RemovedUsers,
+    ChannelNumbers, ExpiryCheck, FingerprintUse, Hairpin, IcmpIndications, LapsedPermissions,
+    PasswordAlgorithms as EngineAlgorithms, RemovedUsers,
 };
 use tt_turn::shared::Quotas;
 
@@ -33,6 +34,16 @@ const LOW_PORTS_END: u16 = 1_024;
 const REALM: &str = "truetick";
 /// The engine's bound, RFC 8489 section 14.9.
 const REALM_CHARACTERS_MAX: usize = 127;
+/// RFC 8489 section 14.14: fewer than 128 characters.
+const SOFTWARE_CHARACTERS_MAX: usize = 127;
+/// The default lifetime and the longest, RFC 8656 sections 3.2 and 7.2.
+const LIFETIME_S: u32 = 600;
+const LIFETIME_MAX_S: u32 = 3_600;
+/// Clients refresh a minute before an allocation ends. RFC 8656 section 8.
+const LIFETIMES_S: RangeInclusive<u32> = 60..=86_400;
+/// The longest lifetime of a nonce, RFC 8656 section 5.
+const NONCE_LIFETIME_S: u32 = 3_600;
+const NONCE_LIFETIMES_S: RangeInclusive<u32> = 1..=NONCE_LIFETIME_S;
 const WORKERS_MAX: usize = 256;
 const HANDSHAKE_THREADS_MAX: u32 = 64;
 /// One second: with longer gaps between datagrams, a wake-up does not matter.
@@ -101,6 +112,16 @@ pub struct TurnConfig {
     pub workers: usize,
     /// Channel numbers that a client may bind.
     pub channel_numbers: ChannelNumbers,
+    /// SOFTWARE attribute of responses; `None` for none.
+    pub software: Option<String>,
+    /// When responses carry FINGERPRINT.
+    pub fingerprint: FingerprintUse,
+    /// Default and shortest lifetime of an allocation, seconds.
+    pub lifetime_s: u32,
+    /// Longest lifetime of an allocation, seconds.
+    pub lifetime_max_s: u32,
+    /// Lifetime of a nonce, seconds.
+    pub nonce_lifetime_s: u32,
     /// Whether a relayed address of this server may be a peer.
     pub hairpin: Hairpin,
     /// Clients that get ICMP errors as Data indications.
@@ -154,6 +175,11 @@ impl TurnConfig {
             nat64_prefixes: Vec::new(),
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
             channel_numbers: ChannelNumbers::Rfc8656,
+            software: None,
+            fingerprint: FingerprintUse::Echo,
+            lifetime_s: LIFETIME_S,
+            lifetime_max_s: LIFETIME_MAX_S,
+            nonce_lifetime_s: NONCE_LIFETIME_S,
             hairpin: Hairpin::Allowed,
             icmp_indications: IcmpIndications::Auto,
             dscp_allow: DscpSet::default(),
@@ -217,6 +243,13 @@ impl TurnConfig {
         if section.rfc5766_channel_numbers {
             config.channel_numbers = ChannelNumbers::Rfc5766;
         }
+        config.software.clone_from(&section.software);
+        if section.fingerprint_always {
+            config.fingerprint = FingerprintUse::Always;
+        }
+        config.lifetime_s = section.lifetime_s.unwrap_or(LIFETIME_S);
+        config.lifetime_max_s = section.lifetime_max_s.unwrap_or(LIFETIME_MAX_S.max(config.lifetime_s));
+        config.nonce_lifetime_s = section.nonce_lifetime_s.unwrap_or(NONCE_LIFETIME_S);
         if section.hairpin == Some(false) {
             config.hairpin = Hairpin::Denied;
         }
@@ -283,6 +316,13 @@ impl TurnConfig {
         );
         let share = self.quotas.user_share_percent;
         ensure!((1..=100).contains(&share), "{} must be from 1 to 100", named("user_share_percent"));
+        self.check_lifetimes(keys)?;
+        let is_software = |text: &String| (1..=SOFTWARE_CHARACTERS_MAX).contains(&text.chars().count());
+        ensure!(
+            self.software.as_ref().is_none_or(is_software),
+            "{} must have from 1 to {SOFTWARE_CHARACTERS_MAX} characters",
+            named("software")
+        );
         let realm_length = self.realm.chars().count();
         ensure!(
             (1..=REALM_CHARACTERS_MAX).contains(&realm_length),
@@ -295,6 +335,22 @@ impl TurnConfig {
             "{} must not contain control characters, quotes, backslashes or decomposed characters",
             named("realm")
         );
+        Ok(())
+    }
+
+    fn check_lifetimes(&self, keys: &KeySources) -> anyhow::Result<()> {
+        let checked = [
+            ("lifetime_s", self.lifetime_s, LIFETIMES_S),
+            ("lifetime_max_s", self.lifetime_max_s, LIFETIMES_S),
+            ("nonce_lifetime_s", self.nonce_lifetime_s, NONCE_LIFETIMES_S),
+        ];
+        for (key, seconds, allowed) in checked {
+            let (name, low, high) = (keys.name(key, 0), allowed.start(), allowed.end());
+            ensure!(allowed.contains(&seconds), "{name} {seconds} is not from {low} to {high}");
+        }
+        let (lifetime, most) = (self.lifetime_s, self.lifetime_max_s);
+        let (name, name_max) = (keys.name("lifetime_s", 0), keys.name("lifetime_max_s", 0));
+        ensure!(lifetime <= most, "{name_max} {most} is below {name} {lifetime}");
         Ok(())
     }
 
@@ -330,6 +386,11 @@ impl TurnConfig {
             password_algorithms: Some(self.password_algorithms.into()),
             quotas: QuotasSection::of(&self.quotas, self.caps),
             streams: self.streams.into(),
+            software: self.software.clone(),
+            fingerprint_always: self.fingerprint == FingerprintUse::Always,
+            lifetime_s: Some(self.lifetime_s),
+            lifetime_max_s: Some(self.lifetime_max_s),
+            nonce_lifetime_s: Some(self.nonce_lifetime_s),
             hairpin: Some(self.hairpin == Hairpin::Allowed),
             icmp_indications: Some(self.icmp_indications.into()),
             dscp_allow: Some(self.dscp_allow),

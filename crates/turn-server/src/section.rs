@@ -77,6 +77,16 @@ pub struct TurnSection {
     pub allocations_max: Option<u32>,
     /// Accept channel numbers up to 0x7FFF, as in RFC 5766.
     pub rfc5766_channel_numbers: bool,
+    /// SOFTWARE attribute of responses (RFC 8489 section 14.14).
+    pub software: Option<String>,
+    /// Send FINGERPRINT in every response, not only if the request has one (RFC 8489 section 14.7).
+    pub fingerprint_always: bool,
+    /// Default and shortest lifetime of an allocation, seconds.
+    pub lifetime_s: Option<u32>,
+    /// Longest lifetime of an allocation, seconds.
+    pub lifetime_max_s: Option<u32>,
+    /// Lifetime of a nonce, seconds.
+    pub nonce_lifetime_s: Option<u32>,
     /// Whether a relayed address of this server may be a peer [default: true].
     pub hairpin: Option<bool>,
     /// Clients that get ICMP errors as Data indications.

@@ -55,6 +55,10 @@ pub const REQUESTED_TRANSPORT: u16 = 0x0019;
 pub const XOR_MAPPED_ADDRESS: u16 = 0x0020;
 /// Attribute DONT-FRAGMENT.
 pub const DONT_FRAGMENT: u16 = 0x001a;
+/// Attribute SOFTWARE.
+pub const SOFTWARE: u16 = 0x8022;
+/// Attribute FINGERPRINT.
+pub const FINGERPRINT: u16 = 0x8028;
 /// Attribute ICMP.
 pub const ICMP: u16 = 0x8004;
 /// Attribute RESERVATION-TOKEN.
@@ -65,7 +69,8 @@ pub const ADDITIONAL_ADDRESS_FAMILY: u16 = 0x8000;
 pub const COOKIE: [u8; 4] = 0x2112_A442_u32.to_be_bytes();
 const PATIENCE: Duration = Duration::from_secs(10);
 
-type Attributes = Vec<(u16, Vec<u8>)>;
+/// Types and values of attributes.
+pub type Attributes = Vec<(u16, Vec<u8>)>;
 
 /// A client on its own socket that talks to one address of the server.
 #[derive(Debug)]
@@ -121,8 +126,7 @@ impl Client {
 
     /// Returns the address that the server sees.
     pub fn binding(&mut self) -> SocketAddr {
-        let answer = self.ask(BINDING, Vec::new(), false);
-        answer.address(XOR_MAPPED_ADDRESS).unwrap()
+        self.binding_response().address(XOR_MAPPED_ADDRESS).unwrap()
     }
 
     /// Allocates, and returns the relayed address.
@@ -229,8 +233,13 @@ impl Client {
         (answer.address(XOR_PEER_ADDRESS).unwrap(), answer.bytes(DATA).unwrap().to_vec())
     }
 
+    /// Sends a Binding and returns the response.
+    pub fn binding_response(&mut self) -> Response {
+        self.ask(BINDING, Vec::new(), false)
+    }
+
     /// A request with credentials; where the server asks for a realm and a nonce, once more with those.
-    fn request(&mut self, method: u16, attributes: Attributes) -> Response {
+    pub fn request(&mut self, method: u16, attributes: Attributes) -> Response {
         // An address is hidden behind its transaction, and a nonce is asked for under another one.
         if self.nonce.is_empty() {
             let first = self.ask(ALLOCATE, Vec::new(), false);

@@ -100,6 +100,21 @@ pub struct Args {
     /// Accept channel numbers up to 0x7FFF, as in RFC 5766, for older clients
     #[arg(long)]
     pub rfc5766_channel_numbers: bool,
+    /// SOFTWARE attribute of responses (RFC 8489 section 14.14) [default: none]
+    #[arg(long, value_name = "TEXT")]
+    pub software: Option<String>,
+    /// Send FINGERPRINT in every response [default: if the request has one]
+    #[arg(long)]
+    pub fingerprint_always: bool,
+    /// Default and shortest lifetime of an allocation, seconds [default: 600]
+    #[arg(long, value_name = "SECONDS")]
+    pub lifetime_s: Option<u32>,
+    /// Longest lifetime of an allocation that a client can ask for, seconds [default: 3600]
+    #[arg(long, value_name = "SECONDS")]
+    pub lifetime_max_s: Option<u32>,
+    /// Lifetime of a nonce, seconds [default: 3600]
+    #[arg(long, value_name = "SECONDS")]
+    pub nonce_lifetime_s: Option<u32>,
     /// Deny relayed addresses of this server as peers
     #[arg(long)]
     pub no_hairpin: bool,
@@ -198,6 +213,11 @@ impl Args {
         overlay.switch("rfc5766_channel_numbers", self.rfc5766_channel_numbers, |section| {
             section.rfc5766_channel_numbers = true;
         });
+        overlay.value("software", self.software.as_ref(), |section| &mut section.software);
+        overlay.switch("fingerprint_always", self.fingerprint_always, |section| section.fingerprint_always = true);
+        overlay.value("lifetime_s", self.lifetime_s.as_ref(), |section| &mut section.lifetime_s);
+        overlay.value("lifetime_max_s", self.lifetime_max_s.as_ref(), |section| &mut section.lifetime_max_s);
+        overlay.value("nonce_lifetime_s", self.nonce_lifetime_s.as_ref(), |section| &mut section.nonce_lifetime_s);
         overlay.switch("hairpin", self.no_hairpin, |section| section.hairpin = Some(false));
         overlay.value("icmp_indications", self.icmp_indications.as_ref(), |section| &mut section.icmp_indications);
         overlay.value("dscp_allow", self.dscp_allow.as_ref(), |section| &mut section.dscp_allow);

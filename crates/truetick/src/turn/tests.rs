@@ -71,6 +71,11 @@ fn what_makes_no_sense_is_refused_in_one_line() {
         ("--allocations-max 0", "--allocations-max must be from 1 to 1048576"),
         ("--user ann", "--user: a user must be NAME:PASSWORD"),
         ("--user-file /nowhere", "--user-file: cannot read /nowhere: No such file or directory (os error 2)"),
+        ("--lifetime-s 59", "--lifetime-s 59 is not from 60 to 86400"),
+        ("--lifetime-max-s 86401", "--lifetime-max-s 86401 is not from 60 to 86400"),
+        ("--lifetime-s 300 --lifetime-max-s 299", "--lifetime-max-s 299 is below --lifetime-s 300"),
+        ("--nonce-lifetime-s 3601", "--nonce-lifetime-s 3601 is not from 1 to 3600"),
+        ("--software=", "--software must have from 1 to 127 characters"),
         ("--realm \u{7}", "--realm must not contain control characters, quotes, backslashes or decomposed characters"),
         (
             "--realm e\u{301}",
@@ -152,6 +157,8 @@ fn every_key_of_the_section_is_in_force() {
          allow_peer = [\"10.10.0.0/16\"]\ndeny_peer = [\"10.11.0.0/16\"]\nnat64_prefix = [\"2001:db8:12::/96\"]\n\
          workers = 13\nallocations_max = 14\nrfc5766_channel_numbers = true\nhairpin = false\nbusy_poll_us = 15\n\
          drain_timeout_s = 16\nstrict_expiry = true\nkick_removed_users = true\nstrict_permissions = true\nicmp_indications = \"never\"\n\
+         software = \"Relay 19\"\nfingerprint_always = true\nlifetime_s = 120\nlifetime_max_s = 2000\n\
+         nonce_lifetime_s = 300\n\
          relay_low_ports = true\nallow_own_host = [\"10.12.0.1:17\"]\ndscp_allow = \"0,18\"\n"
     );
     let section = Config::parse(&text).unwrap().turn;

@@ -5,6 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use testkit::turn_client::{ALLOCATE, FINGERPRINT, LIFETIME, REFRESH, REQUESTED_TRANSPORT, SOFTWARE};
+
+use super::operated::{Operated, wait};
+
 fn truetick(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_truetick")).args(arguments).output().unwrap()
 }
@@ -238,4 +242,28 @@ fn defaults_are_printed_too() {
     assert_eq!(turn["relay_ip"].as_array().unwrap()[0].as_str(), Some("127.0.0.1"));
     assert_eq!((turn["realm"].as_str(), turn["relay_ports"].as_str()), (Some("truetick"), Some("49152-65535")));
     assert!(turn["workers"].as_integer().unwrap() >= 1);
+}
+
+/// RFC 8656 section 7.2, RFC 8489 sections 14.7 and 14.14.
+#[test]
+fn responses_carry_what_the_configuration_names() {
+    let keys = "software = \"Relay 19\"\nfingerprint_always = true\nlifetime_s = 120\nlifetime_max_s = 200\n\
+                nonce_lifetime_s = 1";
+    for (keys, software, has_fingerprint, lifetimes) in
+        [("", None, false, [600, 3_600]), (keys, Some(&b"Relay 19"[..]), true, [120, 200])]
+    {
+        let server = Operated::start(keys, &[]);
+        let mut client = server.client("ann");
+        let response = client.binding_response();
+        let carried = (response.bytes(SOFTWARE), response.bytes(FINGERPRINT).is_some());
+        assert_eq!(carried, (software, has_fingerprint), "{keys}");
+        let response = client.request(ALLOCATE, vec![(REQUESTED_TRANSPORT, vec![17, 0, 0, 0])]);
+        assert_eq!((response.code, response.bytes(LIFETIME)), (0, Some(&u32::to_be_bytes(lifetimes[0])[..])));
+        let mut longest = || client.request(REFRESH, vec![(LIFETIME, 1_000_000_u32.to_be_bytes().to_vec())]);
+        let response = longest();
+        assert_eq!((response.code, response.bytes(LIFETIME)), (0, Some(&u32::to_be_bytes(lifetimes[1])[..])));
+        if !keys.is_empty() {
+            wait("the nonce is stale", || longest().code == 438);
+        }
+    }
 }

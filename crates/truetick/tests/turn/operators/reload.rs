@@ -138,7 +138,7 @@ fn what_wants_a_restart_is_named_and_the_rest_is_in_force() {
 }
 
 /// Keys that only a start reads, each with another value than the one in force.
-const RESTART_ONLY: [(&str, &str); 14] = [
+const RESTART_ONLY: [(&str, &str); 19] = [
     ("no_tcp = true", "turn.no_tcp"),
     ("listen_tcp = [\"127.0.0.1:0\"]", "turn.listen_tcp"),
     ("relay_ip = [\"127.0.0.1\"]", "turn.relay_ip"),
@@ -147,6 +147,11 @@ const RESTART_ONLY: [(&str, &str); 14] = [
     ("password_algorithms = \"md5\"", "turn.password_algorithms"),
     ("allocations_max = 7", "turn.allocations_max"),
     ("rfc5766_channel_numbers = true", "turn.rfc5766_channel_numbers"),
+    ("software = \"Relay 19\"", "turn.software"),
+    ("fingerprint_always = true", "turn.fingerprint_always"),
+    ("lifetime_s = 601", "turn.lifetime_s"),
+    ("lifetime_max_s = 3601", "turn.lifetime_max_s"),
+    ("nonce_lifetime_s = 300", "turn.nonce_lifetime_s"),
     ("hairpin = false", "turn.hairpin"),
     ("busy_poll_us = 1", "turn.busy_poll_us"),
     ("dscp_allow = \"0,8\"", "turn.dscp_allow"),
