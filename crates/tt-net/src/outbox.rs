@@ -13,8 +13,8 @@ use crate::{FaultCounts, Inbox, IoFault, UdpSocket};
 /// Collects the datagrams of a round and sends them with one system call per socket and 64 datagrams or GSO batches.
 ///
 /// Datagrams of one length from one socket to one receiver are sent as a GSO batch (`UDP_SEGMENT`); the last may be
-/// shorter. If the kernel rejects a batch, its datagrams are sent one by one. The order is kept per socket and receiver
-/// only.
+/// shorter. If the kernel rejects a batch, its datagrams are sent one by one. Datagrams that must not be fragmented are
+/// sent after the others of their socket. Apart from that, the order is kept per socket and receiver only.
 ///
 /// Not `Send`: create it in the thread that uses it.
 #[derive(Debug)]
@@ -42,8 +42,7 @@ pub struct Outgoing {
     pub traffic_class: u8,
     /// Its time to live in hops. Zero is the system's default.
     pub hop_limit: u8,
-    /// Whether this host must not fragment it. IPv6 only; over IPv4 the socket decides, see
-    /// [`UdpSocket::unfragmented`].
+    /// Whether it must not be fragmented: over IPv4 a DF bit of 1, over IPv6 not by this host.
     pub dont_fragment: bool,
     /// Length of its head, the first bytes of the last [`Outbox::head`]; zero: none.
     pub head_len: usize,
@@ -71,7 +70,7 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     key: u64,
-    /// Groups datagrams by receiver.
+    /// Groups datagrams by the DF bit and by receiver.
     bundle: u64,
     /// Position in the round; within a socket and a receiver the order is kept.
     order: u32,
@@ -153,7 +152,7 @@ impl Outbox {
         }
         self.queue.push(Queued {
             key: outgoing.key,
-            bundle: bundle(outgoing.to),
+            bundle: bundle(outgoing.to, outgoing.dont_fragment),
             order: self.queue.len() as u32,
             to: outgoing.to,
             source: outgoing.source,
@@ -176,13 +175,17 @@ impl Outbox {
         let mut sent = Sent::default();
         self.queue.sort_unstable_by_key(|queued| (queued.key, queued.bundle, queued.order));
         let Self { heads, queue, departures, singles, batches, .. } = self;
-        for of_socket in queue.chunk_by(|a, b| a.key == b.key) {
+        for of_socket in queue.chunk_by(|a, b| (a.key, a.dont_fragment) == (b.key, b.dont_fragment)) {
             let Some(socket) = socket(of_socket[0].key) else {
                 sent.orphaned += of_socket.len() as u64;
                 continue;
             };
             sent.datagrams += of_socket.len() as u64;
             sent.quoting += of_socket.iter().filter(|queued| queued.quote.is_some()).count() as u64;
+            if let Err(error) = socket.set_df(of_socket[0].dont_fragment) {
+                sent.refuse(of_socket, &error);
+                continue;
+            }
             let mut at = 0;
             while at < of_socket.len() {
                 batches.clear();
@@ -244,13 +247,14 @@ impl Queued {
     }
 }
 
-/// A hash of the receiver.
-fn bundle(to: SocketAddr) -> u64 {
+/// A hash of the receiver below the DF bit, so that a socket changes it at most once a flush.
+fn bundle(to: SocketAddr, dont_fragment: bool) -> u64 {
     let ip = match to.ip() {
         IpAddr::V4(ip) => u64::from(ip.to_bits()),
         IpAddr::V6(ip) => (ip.to_bits() >> 64) as u64 ^ ip.to_bits() as u64,
     };
-    ip.rotate_left(16) ^ u64::from(to.port())
+    let receiver = ip.rotate_left(16) ^ u64::from(to.port());
+    (receiver >> 1) | (u64::from(dont_fragment) << 63)
 }
 
 /// Number of datagrams at the front of `queue` that form a batch: same length, except that the last may be shorter.

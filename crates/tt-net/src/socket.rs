@@ -12,11 +12,13 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 /// A non-blocking UDP socket that knows the address it is bound to.
 ///
-/// Over IPv4 it sends with a DF bit of 0: datagrams longer than an MTU are fragmented.
+/// Over IPv4 it sends with a DF bit of 0, unless [`Outgoing::dont_fragment`](crate::Outgoing::dont_fragment) is set.
 #[derive(Debug)]
 pub struct UdpSocket {
     socket: Socket,
     local: SocketAddr,
+    /// The treatment of long packets that is set; IPv4 only.
+    mtu_discovery: Cell<MtuDiscovery>,
     /// The kernel's count of lost datagrams at the last read.
     overflow_seen: Cell<u32>,
 }
@@ -75,7 +77,7 @@ impl UdpSocket {
         setsockopt(&socket, sockopt::RxqOvfl, &1)?;
         socket.bind(&addr.into())?;
         let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Self { socket, local, overflow_seen: Cell::new(0) })
+        Ok(Self { socket, local, mtu_discovery: Cell::new(MtuDiscovery::Omit), overflow_seen: Cell::new(0) })
     }
 
     /// The address it is bound to.
@@ -95,31 +97,33 @@ impl UdpSocket {
         }
     }
 
-    /// Opens a second socket on the same address and port that sends with a DF bit of 1 and receives nothing; IPv4
-    /// only. This socket receives the ICMP errors of both. Datagrams may reach the second socket while it is opened:
-    /// read it once.
+    /// Sets the DF bit of the next datagrams over IPv4: Linux has no control message for it. Over IPv6 each datagram
+    /// carries the choice (`IPV6_DONTFRAG`).
     ///
     /// # Errors
-    /// `EADDRINUSE`, `EMFILE`, ...
-    pub fn unfragmented(&self) -> io::Result<Self> {
-        self.socket.set_reuse_port(true)?;
-        let second = Self::open(self.local, true);
-        // No other process may join.
-        self.socket.set_reuse_port(false)?;
-        let second = second?;
-        set_mtu_discovery(&second.socket, MtuDiscovery::Probe)?;
-        // Connected to itself, it receives only what it sends to itself: nothing.
-        second.socket.connect(&self.local.into())?;
-        Ok(second)
+    /// The kernel's error.
+    pub(crate) fn set_df(&self, dont_fragment: bool) -> io::Result<()> {
+        let wanted = if dont_fragment { MtuDiscovery::Probe } else { MtuDiscovery::Omit };
+        if self.mtu_discovery.get() == wanted || self.local.is_ipv6() {
+            return Ok(());
+        }
+        set_mtu_discovery(&self.socket, wanted)?;
+        self.mtu_discovery.set(wanted);
+        Ok(())
     }
 
-    /// Returns a second descriptor of this socket: both send and receive the same, and the last one closes it.
+    /// Returns a second descriptor of this socket: both send and receive the same, and the last one closes it. Only one
+    /// of the two may send, since each remembers the DF bit that it has set.
     ///
     /// # Errors
     /// `EMFILE`, `ENFILE`.
     pub fn try_clone(&self) -> io::Result<Self> {
-        let overflow_seen = Cell::new(self.overflow_seen.get());
-        Ok(Self { socket: self.socket.try_clone()?, local: self.local, overflow_seen })
+        Ok(Self {
+            socket: self.socket.try_clone()?,
+            local: self.local,
+            mtu_discovery: self.mtu_discovery.clone(),
+            overflow_seen: self.overflow_seen.clone(),
+        })
     }
 
     /// Enables GRO: the kernel returns batches of datagrams (`UDP_GRO`), which an [`Inbox`](crate::Inbox) splits.

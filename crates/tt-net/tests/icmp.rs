@@ -76,31 +76,26 @@ fn a_late_refusal_stops_no_batch_and_loses_nothing() {
     }
 }
 
+/// Over loopback, whose MTU is 65,536, the DF bit shows in the kernel's answer to a longer packet only: a raw socket has
+/// no place here, and [`Outgoing::dont_fragment`] of both families is tested with one by the relay's tests.
 #[test]
-fn an_unfragmented_twin_sends_from_the_same_port_and_receives_nothing() {
-    let socket = bind("127.0.0.1:0");
-    socket.enable_icmp_errors().unwrap();
-    let twin = socket.unfragmented().unwrap();
-    assert_eq!(twin.local_addr(), socket.local_addr());
-    let clients: Vec<_> = (0..32).map(|_| StdSocket::bind("127.0.0.1:0").unwrap()).collect();
-    for client in &clients {
-        client.send_to(b"all of them", socket.local_addr()).unwrap();
+fn the_df_bit_follows_each_datagram() {
+    for addr in LOOPBACKS {
+        let (socket, receiver) = (bind(addr), StdSocket::bind(addr).unwrap());
+        socket.enable_icmp_errors().unwrap();
+        receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut outbox = Outbox::new(64, 64);
+        for number in 0..64 {
+            outbox.head()[0] = number;
+            let outgoing = Outgoing::of_head(0, receiver.local_addr().unwrap(), 1);
+            assert!(outbox.push(Outgoing { dont_fragment: number % 2 == 1, ..outgoing }));
+        }
+        let sent = outbox.flush(&Inbox::new(1, 1), |_| Some(&socket));
+        assert_eq!((sent.datagrams, sent.refused.total()), (64, 0), "{addr}");
+        let mut bytes = [0; 8];
+        for number in (0..64).step_by(2).chain((1..64).step_by(2)) {
+            assert_eq!(receiver.recv_from(&mut bytes).unwrap(), (1, socket.local_addr()));
+            assert_eq!(bytes[0], number, "{addr}: those with a DF bit of 1 last, each in order");
+        }
     }
-    let mut inbox = Inbox::new(64, 64);
-    assert_eq!(inbox.receive(&twin, 0, 64).unwrap().count, 0);
-    assert_eq!(inbox.receive(&socket, 0, 64).unwrap().count, clients.len());
-    let mut outbox = Outbox::new(1, 1);
-    push(&mut outbox, clients[0].local_addr().unwrap(), b'x');
-    assert_eq!(outbox.flush(&inbox, |_| Some(&twin)).datagrams, 1);
-    clients[0].set_read_timeout(Some(PATIENCE)).unwrap();
-    let mut bytes = [0; 8];
-    assert_eq!(clients[0].recv_from(&mut bytes).unwrap(), (1, socket.local_addr()));
-    // The first socket receives the errors of its datagrams.
-    let closed = closed("127.0.0.1:0");
-    push(&mut outbox, closed, b'x');
-    assert_eq!(outbox.flush(&inbox, |_| Some(&twin)).datagrams, 1);
-    let mut destinations = Vec::new();
-    IcmpInbox::default().receive(&socket, |report| destinations.push(report.destination)).unwrap();
-    assert_eq!(destinations, [closed]);
-    assert!(UdpSocket::bind(socket.local_addr()).is_err(), "no other process may join");
 }

@@ -36,8 +36,6 @@ use reload::InForce;
 
 /// Descriptors that are not relay sockets: files, listeners, HTTP connections.
 const DESCRIPTORS_KEPT: u64 = 128;
-/// A relay has a second socket once its client sends with DONT-FRAGMENT.
-const DESCRIPTORS_PER_RELAY: u64 = 2;
 /// Receive buffer of a listener in bytes, if the system allows it.
 const LISTENER_BUFFER: usize = 4 << 20;
 
@@ -183,7 +181,7 @@ fn relay_plan(config: &TurnConfig) -> anyhow::Result<RelayPlan> {
     let ips = config.relay_ips.len() as u64;
     let ports = u64::from(config.relay_ports.high - config.relay_ports.low) + 1;
     let kept = DESCRIPTORS_KEPT + u64::from(connections_max(config, descriptors));
-    let by_descriptors = descriptors.saturating_sub(kept) / DESCRIPTORS_PER_RELAY;
+    let by_descriptors = descriptors.saturating_sub(kept);
     let sockets =
         (ports * ips).min(by_descriptors).min(u64::from(config.allocations_max) * SOCKETS_PER_ALLOCATION * ips);
     let sockets_max = sockets.max(ips) as u32;

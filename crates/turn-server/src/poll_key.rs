@@ -13,8 +13,6 @@ pub(crate) const fn relay_of(key: u64) -> Option<RelayId> {
 }
 
 const RELAY_KEYS: u64 = 1 << 32;
-/// Set in the key of a relay's second socket, which sends with a DF bit of 1.
-pub(crate) const DF_KEYS: u64 = 1 << 33;
 
 /// A poll key of a listener or connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

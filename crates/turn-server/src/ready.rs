@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::poll_key::{DF_KEYS, StreamKey, relay_of, stream_of};
+use crate::poll_key::{StreamKey, relay_of, stream_of};
 
 /// Initial `recvmmsg` batch of one socket.
 const READ_FIRST: usize = 4;
@@ -95,7 +95,7 @@ impl ReadyQueue {
 /// One bit for each key that waits. Keys of one kind are numbered from 0, so that the bits are few.
 #[derive(Debug, Default)]
 struct WaitingKeys {
-    kinds: [Vec<u64>; 5],
+    kinds: [Vec<u64>; 4],
 }
 
 impl WaitingKeys {
@@ -124,16 +124,10 @@ fn place(key: u64) -> (usize, usize, u64) {
     let (kind, number) = match (stream_of(key), relay_of(key)) {
         (Some(StreamKey::Listener(number)), _) => (0, number),
         (Some(StreamKey::Connection(slot)), _) => (1, slot),
-        (None, Some(relay)) if is_df(key) => (2, relay.0),
-        (None, Some(relay)) => (3, relay.0),
-        (None, None) => (4, key as u32),
+        (None, Some(relay)) => (2, relay.0),
+        (None, None) => (3, key as u32),
     };
     (kind, (number / u64::BITS) as usize, 1 << (number % u64::BITS))
-}
-
-/// Returns whether the key is that of a relay's second socket.
-fn is_df(key: u64) -> bool {
-    key & DF_KEYS != 0
 }
 
 #[cfg(test)]
@@ -149,23 +143,21 @@ mod tests {
 
     #[test]
     fn a_socket_waits_once_whatever_its_kind() {
-        // A listener, a relay and its second socket, a stream listener and a connection of the same number.
-        let kinds = |number: u32| {
-            let relay = relay_key(RelayId(number));
-            [u64::from(number), relay, relay | DF_KEYS, listener_key(number), connection_key(number)]
-        };
+        // A listener, a relay, a stream listener and a connection of the same number.
+        let kinds =
+            |number: u32| [u64::from(number), relay_key(RelayId(number)), listener_key(number), connection_key(number)];
         let mut queue = ReadyQueue::default();
         for key in [0, 1, 63, 64, 6_000].into_iter().flat_map(kinds) {
             queue.push(Ready::first(key));
             queue.push(Ready { key, want: 32 });
         }
         let (clients, peers) = (popped(&mut queue, Side::Clients), popped(&mut queue, Side::Peers));
-        assert_eq!((clients.len(), peers.len()), (15, 10));
+        assert_eq!((clients.len(), peers.len()), (15, 5));
         assert_eq!(clients[..3], [0, listener_key(0), connection_key(0)]);
-        assert_eq!(peers[..2], [relay_key(RelayId(0)), relay_key(RelayId(0)) | DF_KEYS]);
+        assert_eq!(peers[..2], [relay_key(RelayId(0)), relay_key(RelayId(1))]);
         assert!(queue.is_empty());
-        queue.push(Ready::first(peers[9]));
-        assert_eq!(popped(&mut queue, Side::Peers), [peers[9]], "what was taken may wait again");
+        queue.push(Ready::first(peers[4]));
+        assert_eq!(popped(&mut queue, Side::Peers), [peers[4]], "what was taken may wait again");
     }
 
     #[test]

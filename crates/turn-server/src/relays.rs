@@ -12,8 +12,7 @@ use tt_turn::relay::{
     PortNeed, RelayAddress, RelayDemand, RelayError, RelayId, RelayNeed, Reservation, ReservationEnd,
 };
 
-use crate::poll_key::{DF_KEYS, relay_key, relay_of};
-use crate::ready::{Ready, ReadyQueue};
+use crate::poll_key::{relay_key, relay_of};
 use crate::relay_pool::{BoundSocket, Ports, RelayPool};
 
 /// Quarantine of a socket between two allocations: late datagrams of the first never reach the second.
@@ -55,8 +54,6 @@ struct Relay {
     socket: UdpSocket,
     /// Index of its address in the plan.
     ip: usize,
-    /// Socket with the DF bit set, bound on first use.
-    df_socket: Option<UdpSocket>,
 }
 
 /// The relay sockets of one worker. The index of a socket is its [`RelayId`].
@@ -95,30 +92,9 @@ impl Relays {
         Some(&self.slots.get(id.0 as usize)?.as_ref()?.socket)
     }
 
-    /// Returns the socket of `key`: a relay's socket, or its socket with the DF bit set.
+    /// Returns the relay socket of `key`.
     pub(crate) fn socket_of(&self, key: u64) -> Option<&UdpSocket> {
-        let relay = self.slots.get(relay_of(key)?.0 as usize)?.as_ref()?;
-        if key & DF_KEYS == 0 { Some(&relay.socket) } else { relay.df_socket.as_ref() }
-    }
-
-    /// Returns the key of the socket of `id` that sends with a DF bit of 1 (RFC 8656 section 14).
-    ///
-    /// Binds the socket on first use and adds it to `ready`, since it may have received datagrams already. If that fails,
-    /// the error is counted and the key has no socket.
-    pub(crate) fn df_key(&mut self, id: RelayId, ready: &mut ReadyQueue) -> u64 {
-        let key = relay_key(id) | DF_KEYS;
-        if let Some(Some(relay)) = self.slots.get_mut(id.0 as usize)
-            && relay.df_socket.is_none()
-        {
-            match relay.socket.unfragmented() {
-                Ok(socket) => {
-                    relay.df_socket = Some(socket);
-                    ready.push(Ready::first(key));
-                }
-                Err(error) => self.counts.record(&error),
-            }
-        }
-        key
+        self.socket(relay_of(key)?)
     }
 
     /// Passes every relay address to the engine, so that it knows its families and its own addresses.
@@ -236,9 +212,6 @@ impl Relays {
             if let Some(Err(error)) = self.socket(id).map(|socket| poller.remove(socket)) {
                 self.counts.record(&error);
             }
-            if let Some(Some(relay)) = self.slots.get_mut(id.0 as usize) {
-                relay.df_socket = None;
-            }
             self.quarantined.push_back((now.saturating_add(QUARANTINE), id));
         }
         while let Some(&(until, id)) = self.quarantined.front()
@@ -326,13 +299,13 @@ impl Relays {
         let BoundSocket { socket, ip } = bound;
         debug_assert_eq!(self.vacant.last(), Some(&id.0), "the number is the last vacant one");
         self.vacant.pop();
-        self.slots[id.0 as usize] = Some(Relay { socket, ip, df_socket: None });
+        self.slots[id.0 as usize] = Some(Relay { socket, ip });
         self.counts.bound += 1;
     }
 
     /// Takes a polled socket from its number.
     fn vacate(&mut self, id: RelayId, poller: &Poller) -> Option<BoundSocket> {
-        let Relay { socket, ip, .. } = self.slots.get_mut(id.0 as usize).and_then(Option::take)?;
+        let Relay { socket, ip } = self.slots.get_mut(id.0 as usize).and_then(Option::take)?;
         if let Err(error) = poller.remove(&socket) {
             self.counts.record(&error);
         }
@@ -342,7 +315,7 @@ impl Relays {
     }
 
     fn give_back(&mut self, id: RelayId) {
-        if let Some(Relay { socket, ip, .. }) = self.slots.get_mut(id.0 as usize).and_then(Option::take) {
+        if let Some(Relay { socket, ip }) = self.slots.get_mut(id.0 as usize).and_then(Option::take) {
             self.vacant.push(id.0);
             self.counts.bound -= 1;
             self.pool.give(BoundSocket { socket, ip });

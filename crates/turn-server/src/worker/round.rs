@@ -59,7 +59,7 @@ impl Worker {
         let transport = stream_of(datagram.key).map_or(Transport::Udp, |key| streams.transport(key));
         let from = FiveTuple { client: datagram.from, server: datagram.to, transport };
         let output = pass_to_engine(&mut self.parts, now, &from, &datagram, head);
-        let Parts { listeners, relays, streams, links, dscp_allow, .. } = &mut self.parts;
+        let Parts { listeners, streams, links, dscp_allow, .. } = &mut self.parts;
         if let Some((client, pieces)) = of_stream(from, &output, head, datagram.bytes) {
             self.counts.sent_by_stream(streams.send(&client, &pieces), &output);
             return;
@@ -74,13 +74,9 @@ impl Worker {
             Output::Reply { len, .. } => to_client(listeners, &from).map(|to| Outgoing { head_len: len, ..to }),
             Output::ToPeer { relay, peer, payload, ip } => {
                 let dont_fragment = ip.fragmentation == Fragmentation::Forbidden && df_applies(&from, peer);
-                let key = if dont_fragment && peer.is_ipv4() {
-                    relays.df_key(relay, &mut self.ready)
-                } else {
-                    relay_key(relay)
-                };
                 let quote = Some((index, payload));
-                Some(Outgoing { traffic_class, hop_limit, dont_fragment, quote, ..Outgoing::of_head(key, peer, 0) })
+                let to_peer = Outgoing::of_head(relay_key(relay), peer, 0);
+                Some(Outgoing { traffic_class, hop_limit, dont_fragment, quote, ..to_peer })
             }
             Output::ToClient { client, header_len: head_len, payload, padding_len: padding } => {
                 let quote = Some((index, payload));

@@ -200,11 +200,39 @@ fn rfc_r114_df_is_set_where_the_client_asks_for_it_and_nowhere_else() {
     );
 }
 
+/// One descriptor for each allocation: those that send with a DF bit of 1 need no other.
 #[test]
-fn the_second_socket_of_a_relay_takes_nothing_from_the_first() {
+fn twenty_thousand_descriptors_are_enough_for_ten_thousand_allocations_with_df() {
+    let flags = "--listen 127.0.77.2:0 --allow-own-host 127.0.0.0/8 --allocations-max 16384 --user-share-percent 100 \
+                 --user-allocations-per-second 0";
+    let server = Server::start_with_descriptors(20_000, &flags.split_whitespace().collect::<Vec<_>>());
+    let mut last = None;
+    for number in 0..10_000u16 {
+        // The allocations stay when their sockets close: no address is used again.
+        let ip = [127, 2, (number / 250) as u8, 1 + (number % 250) as u8];
+        let mut client = Client::on(ip.into(), server.listen[0], USER, PASSWORD);
+        match client.allocate() {
+            Ok(relayed) => last = Some((client, relayed)),
+            Err(code) => panic!("{code} at allocation {number}"),
+        }
+    }
+    let (mut client, relayed) = last.unwrap();
+    let peer = StdSocket::bind((relayed.ip(), 0)).unwrap().local_addr().unwrap();
+    assert_eq!(client.permit(peer), 0);
+    let Some(mut to_peer) = require_raw(relayed, peer) else { return };
+    for _ in 0..3 {
+        client.send_whole(peer, b"must not be fragmented");
+        assert_eq!(df_bits(&mut to_peer, peer, 1), [true]);
+        client.send_indication(peer, b"may be");
+        assert_eq!(df_bits(&mut to_peer, peer, 1), [false]);
+    }
+}
+
+#[test]
+fn a_relay_receives_all_after_it_has_sent_with_df() {
     let mut world = Relayed::new("127.0.0.1:0");
     let peers: Vec<_> = (0..40).map(|_| StdSocket::bind("127.0.0.1:0").unwrap()).collect();
-    world.client.send_whole(world.peer.local_addr(), b"makes the second");
+    world.client.send_whole(world.peer.local_addr(), b"sets the DF bit");
     let _ = world.at_peer();
     for (number, peer) in (0u8..).zip(&peers) {
         peer.send_to(&[number], world.relayed).unwrap();
