@@ -76,10 +76,9 @@ fn a_late_refusal_stops_no_batch_and_loses_nothing() {
     }
 }
 
-/// Over loopback, whose MTU is 65,536, the DF bit shows in the kernel's answer to a longer packet only: a raw socket has
-/// no place here, and [`Outgoing::dont_fragment`] of both families is tested with one by the relay's tests.
+/// Whether the bit is on the wire is seen by a raw socket in the tests of the binary.
 #[test]
-fn the_df_bit_follows_each_datagram() {
+fn datagrams_with_a_df_bit_are_sent_after_the_others() {
     for addr in LOOPBACKS {
         let (socket, receiver) = (bind(addr), StdSocket::bind(addr).unwrap());
         socket.enable_icmp_errors().unwrap();

@@ -20,6 +20,8 @@ const RETRY: Nanos = Nanos::from_secs(1);
 /// Idle sockets of one address: bound up to `IDLE_HIGH` when fewer than `IDLE_LOW` are left.
 const IDLE_LOW: usize = 64;
 const IDLE_HIGH: usize = 128;
+/// Sockets that are bound at once, between two rounds: clients wait meanwhile.
+const REFILL_MAX: usize = 2;
 /// Receive buffer of an idle socket in bytes; the kernel's minimum is larger. What arrives is discarded.
 const IDLE_BUFFER: usize = 1;
 /// Random ports that are tried for one socket before the range is searched from a random port.
@@ -85,31 +87,38 @@ impl RelayPool {
     /// An address on which no socket can be bound, with the cause.
     pub(crate) fn fill(&self) -> Result<(), (SocketAddr, io::Error)> {
         for (ip, addresses) in self.plan.ips.iter().enumerate() {
-            match self.bind_up_to(Nanos(0), ip, self.share()) {
+            match self.bind_up_to(Nanos(0), ip, self.share(), usize::MAX) {
                 Err(error) if self.sockets().idle[ip].is_empty() => {
                     return Err((SocketAddr::new(addresses.bound, self.plan.ports.low), error));
                 }
-                Ok(()) | Err(_) => {}
+                Ok(_) | Err(_) => {}
             }
         }
         Ok(())
     }
 
-    /// Binds idle sockets if few are left.
+    /// Binds a few idle sockets if too few were left. Call it again at [`RelayPool::refill_at`].
     ///
     /// # Errors
     /// The error of a system call; the next attempt is a second later.
     pub(crate) fn refill(&self, now: Nanos) -> io::Result<()> {
-        if !self.needs_refill.load(Ordering::Relaxed) || now < self.sockets().retry_at {
+        if self.refill_at().is_none_or(|at| now < at) || !self.needs_refill.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
-        if self.needs_refill.swap(false, Ordering::Relaxed) {
-            for ip in 0..self.plan.ips.len() {
-                self.bind_up_to(now, ip, self.share())
-                    .inspect_err(|_| self.needs_refill.store(true, Ordering::Relaxed))?;
-            }
+        let mut left = REFILL_MAX;
+        for ip in 0..self.plan.ips.len() {
+            let bound = self.bind_up_to(now, ip, self.share(), left);
+            left -= bound.inspect_err(|_| self.needs_refill.store(true, Ordering::Relaxed))?;
+        }
+        if left == 0 {
+            self.needs_refill.store(true, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Returns when sockets are to be bound, or `None` if enough are idle.
+    pub(crate) fn refill_at(&self) -> Option<Nanos> {
+        self.needs_refill.load(Ordering::Relaxed).then(|| self.sockets().retry_at)
     }
 
     /// Takes a random socket of `family`, with an even port if `is_even`; binds one if none is idle.
@@ -228,22 +237,23 @@ impl RelayPool {
         })
     }
 
-    fn bind_up_to(&self, now: Nanos, ip: usize, count: usize) -> io::Result<()> {
+    /// Binds idle sockets until there are `count`, at most `most`. Returns the number of new ones.
+    fn bind_up_to(&self, now: Nanos, ip: usize, count: usize, most: usize) -> io::Result<usize> {
         let bound = self.plan.ips[ip].bound;
-        let missing = count.saturating_sub(self.sockets().idle[ip].len());
-        for _ in 0..missing {
+        let missing = count.saturating_sub(self.sockets().idle[ip].len()).min(most);
+        for number in 0..missing {
             {
                 let sockets = self.sockets();
                 if sockets.open >= self.plan.sockets_max {
-                    break;
+                    return Ok(number);
                 }
             }
             let Some(socket) = self.open(now, ip, 1, || bind_random(bound, self.plan.ports, Ports::Any))? else {
-                break;
+                return Ok(number);
             };
             self.give(BoundSocket { socket, ip });
         }
-        Ok(())
+        Ok(missing)
     }
 
     /// Returns the sockets of one address that are bound ahead.
@@ -291,10 +301,10 @@ fn bind(addr: SocketAddr) -> io::Result<UdpSocket> {
 fn bind_random(ip: IpAddr, range: PortRange, ports: Ports) -> io::Result<UdpSocket> {
     let span = u32::from(range.high - range.low) + 1;
     let start = random()?;
-    let drawn = (0..DRAWS).map(|_| random()).collect::<io::Result<Vec<_>>>()?;
-    let searched = (0..span.min(SEARCHED_MAX)).map(|step| start.wrapping_add(step));
-    for offset in drawn.into_iter().chain(searched) {
-        let port = port_at(range, offset);
+    let drawn = (0..DRAWS).map(|_| random());
+    let searched = (0..span.min(SEARCHED_MAX)).map(|step| Ok(start.wrapping_add(step)));
+    for offset in drawn.chain(searched) {
+        let port = port_at(range, offset?);
         if ports == Ports::Even && !port.is_multiple_of(2) {
             continue;
         }
@@ -324,4 +334,68 @@ fn bind_random_pair(ip: IpAddr, ports: PortRange) -> io::Result<[UdpSocket; 2]> 
 
 fn random() -> io::Result<u32> {
     getrandom::u32().map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(sockets_max: u32) -> RelayPool {
+        let ip: IpAddr = "127.0.0.1".parse().unwrap();
+        let ips = vec![RelayIp { bound: ip, external: ip }];
+        let pool = RelayPool::new(RelayPlan { ips, ports: PortRange { low: 30_000, high: 60_000 }, sockets_max });
+        pool.fill().unwrap();
+        pool
+    }
+
+    fn take(pool: &RelayPool) -> BoundSocket {
+        pool.take(Nanos(0), IpFamily::V4, Ports::Any).unwrap().unwrap()
+    }
+
+    fn idle(pool: &RelayPool) -> usize {
+        pool.sockets().idle[0].len()
+    }
+
+    #[test]
+    fn a_refill_binds_a_few_sockets_at_a_time_until_enough_are_idle() {
+        let pool = pool(1_000);
+        let mut taken: Vec<_> = (0..IDLE_HIGH - IDLE_LOW).map(|_| take(&pool)).collect();
+        assert_eq!((pool.refill_at(), idle(&pool)), (None, IDLE_LOW));
+        taken.push(take(&pool));
+        for number in 0.. {
+            assert!(number <= IDLE_HIGH, "it never ends");
+            if pool.refill_at().is_none() {
+                break;
+            }
+            let before = idle(&pool);
+            pool.refill(Nanos(0)).unwrap();
+            assert!(idle(&pool) - before <= REFILL_MAX, "{before} before");
+        }
+        assert_eq!((pool.refill_at(), idle(&pool)), (None, IDLE_HIGH));
+    }
+
+    #[test]
+    fn a_refill_ends_where_no_socket_may_be_opened() {
+        let pool = pool(100);
+        let taken: Vec<_> = (0..90).map(|_| take(&pool)).collect();
+        assert_eq!(pool.refill_at(), Some(Nanos(0)));
+        pool.refill(Nanos(0)).unwrap();
+        assert_eq!((pool.refill_at(), idle(&pool), taken.len()), (None, 10, 90));
+    }
+
+    #[test]
+    fn a_refill_after_a_failure_is_due_a_second_later() {
+        let ip: IpAddr = "127.0.0.1".parse().unwrap();
+        let used = UdpSocket::bind(SocketAddr::new(ip, 0)).unwrap();
+        let port = used.local_addr().port();
+        let ips = vec![RelayIp { bound: ip, external: ip }];
+        let pool = RelayPool::new(RelayPlan { ips, ports: PortRange { low: port, high: port }, sockets_max: 1 });
+        pool.needs_refill.store(true, Ordering::Relaxed);
+        assert_eq!(pool.refill(Nanos(5)).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(pool.refill_at(), Some(Nanos(5).saturating_add(RETRY)));
+        pool.refill(Nanos(6)).unwrap();
+        drop(used);
+        pool.refill(Nanos(5).saturating_add(RETRY)).unwrap();
+        assert_eq!(idle(&pool), 1);
+    }
 }

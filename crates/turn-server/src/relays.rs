@@ -23,6 +23,8 @@ const SOCKET_BUFFER: usize = 1 << 20;
 const RETRY: Nanos = Nanos::from_secs(1);
 /// Datagrams that are discarded at once from a socket that was idle. Its receive buffer holds fewer.
 const DISCARDED_MAX: usize = 64;
+/// Sockets whose quarantine ends between two rounds.
+const RESTED_MAX: usize = 16;
 
 /// Counters of the relay sockets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -214,10 +216,8 @@ impl Relays {
             }
             self.quarantined.push_back((now.saturating_add(QUARANTINE), id));
         }
-        while let Some(&(until, id)) = self.quarantined.front()
-            && until <= now
-        {
-            self.quarantined.pop_front();
+        for _ in 0..RESTED_MAX {
+            let Some((_, id)) = self.quarantined.pop_front_if(|(until, _)| *until <= now) else { break };
             self.end_quarantine(id, server, inbox);
         }
         if let Err(error) = self.pool.refill(now) {
@@ -229,7 +229,7 @@ impl Relays {
     /// Returns when [`Relays::maintain_pool`] must be called next.
     pub(crate) fn next_wake(&self) -> Option<Nanos> {
         let rested = self.quarantined.front().map(|(until, _)| *until);
-        [rested, self.pool.reserved.next_at()].into_iter().flatten().min()
+        [rested, self.pool.reserved.next_at(), self.pool.refill_at()].into_iter().flatten().min()
     }
 
     /// Ends a reservation whose time is over, whichever worker made it. Its socket rests here.

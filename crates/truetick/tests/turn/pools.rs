@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use testkit::turn_client::{Client, EVEN_PORT};
 
@@ -14,6 +15,7 @@ const BOB_PASSWORD: &str = "pa55";
 /// The first ten of everything.
 const FIRST: u16 = 10;
 const CHURNERS: usize = 4;
+const PATIENCE: Duration = Duration::from_secs(10);
 
 fn start(flags: &[&str]) -> Server {
     let bob = format!("{BOB}:{BOB_PASSWORD}");
@@ -132,4 +134,22 @@ fn as_many_allocations_succeed_as_there_are_ports() {
         assert_eq!(client.allocate().err(), None, "allocation {number}");
     }
     assert_eq!(attacker(server.listen[0]).allocate().err(), Some(508));
+}
+
+/// A worker binds sockets in place of those that are taken a few at a time, also while no datagram arrives.
+#[test]
+fn idle_sockets_are_bound_again_while_nothing_arrives() {
+    let server = start(&["--workers", "1"]);
+    let open = || std::fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().count();
+    let before = open();
+    // Of 128 idle sockets fewer than 64 are left.
+    let mut clients: Vec<_> = (0..65).map(|_| attacker(server.listen[0])).collect();
+    for client in &mut clients {
+        client.allocate().unwrap();
+    }
+    let started = Instant::now();
+    while open() < before + clients.len() {
+        assert!(started.elapsed() < PATIENCE, "{} descriptors, {before} before", open());
+        thread::yield_now();
+    }
 }

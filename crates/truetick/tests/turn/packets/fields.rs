@@ -217,7 +217,8 @@ fn twenty_thousand_descriptors_are_enough_for_ten_thousand_allocations_with_df()
         }
     }
     let (mut client, relayed) = last.unwrap();
-    let peer = StdSocket::bind((relayed.ip(), 0)).unwrap().local_addr().unwrap();
+    let open = StdSocket::bind((relayed.ip(), 0)).unwrap();
+    let peer = open.local_addr().unwrap();
     assert_eq!(client.permit(peer), 0);
     let Some(mut to_peer) = require_raw(relayed, peer) else { return };
     for _ in 0..3 {
