@@ -1,4 +1,4 @@
-//! Books that are told order by order, against plain lists of orders: Coinbase's `full`, joined to its REST book and
+//! Books that are sent order by order, against plain lists of orders: Coinbase's `full`, joined to its REST book and
 //! numbered, and Kraken's `level3` with a checksum over every order of ten levels.
 
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
@@ -370,9 +370,9 @@ fn kraken_snapshot(truth: &Truth) -> String {
     kraken_frame("snapshot", &[side(0), side(1)], truth.checksum())
 }
 
-/// A few changes, told together; the true book after them is cut to `depth` levels, as the venue does.
+/// A few changes in one message; the true book after them is cut to `depth` levels, as the venue does.
 fn kraken_update(truth: &mut Truth, draw: &mut Draw, depth: usize) -> [Vec<String>; 2] {
-    let mut told = [Vec::new(), Vec::new()];
+    let mut changes = [Vec::new(), Vec::new()];
     for _ in 0..=draw.below(3) {
         let side = draw.below(2) as usize;
         let all = truth.sides[side].len() as u64;
@@ -382,24 +382,24 @@ fn kraken_update(truth: &mut Truth, draw: &mut Draw, depth: usize) -> [Vec<Strin
                 let cents = if side == 0 { 9_990 - draw.below(30) } else { 10_010 + draw.below(30) } as i64;
                 let order = (truth.next, cents, draw.below(5000) as i64 + 1);
                 truth.sides[side].push(order);
-                told[side].push(kraken_order(&order, Some("add")));
+                changes[side].push(kraken_order(&order, Some("add")));
             }
             4..6 if all > 4 => {
                 let (number, cents, _) = truth.sides[side].remove(draw.below(all) as usize);
-                told[side].push(kraken_order(&(number, cents, 0), Some("delete")));
+                changes[side].push(kraken_order(&(number, cents, 0), Some("delete")));
             }
             6 if all > 0 => {
                 // Less of it: its rank stays.
                 let order = &mut truth.sides[side][draw.below(all) as usize];
                 order.2 = draw.below(order.2 as u64) as i64 + 1;
-                told[side].push(kraken_order(order, Some("modify")));
+                changes[side].push(kraken_order(order, Some("modify")));
             }
             7 if all > 0 => {
                 // At another price, behind all others there.
                 let (number, cents, amount) = truth.sides[side].remove(draw.below(all) as usize);
                 let order = (number, if side == 0 { cents - 1 } else { cents + 1 }, amount);
                 truth.sides[side].push(order);
-                told[side].push(kraken_order(&order, Some("modify")));
+                changes[side].push(kraken_order(&order, Some("modify")));
             }
             _ => {}
         }
@@ -408,7 +408,7 @@ fn kraken_update(truth: &mut Truth, draw: &mut Draw, depth: usize) -> [Vec<Strin
         let kept: Vec<i64> = truth.levels(side).iter().take(depth).map(|level| level.0).collect();
         truth.sides[side].retain(|order| kept.contains(&order.1));
     }
-    told
+    changes
 }
 
 #[test]
@@ -421,8 +421,8 @@ fn kraken_orders_are_proved_by_their_checksum_at_every_frame() {
     follower.feed(&kraken_snapshot(&truth)).unwrap();
     assert_eq!(follower.proof(), Proof::Crc);
     for _ in 0..4_000 {
-        let told = kraken_update(&mut truth, &mut draw, 12);
-        let frame = kraken_frame("update", &told, truth.checksum());
+        let changes = kraken_update(&mut truth, &mut draw, 12);
+        let frame = kraken_frame("update", &changes, truth.checksum());
         assert_eq!(
             follower.feed(&frame),
             Ok(Applied::Book { instrument: follower.id, update: BookUpdate::Delta }),
@@ -438,8 +438,9 @@ fn kraken_orders_are_proved_by_their_checksum_at_every_frame() {
     let at = truth.levels(0)[0].0;
     truth.sides[0].push((90_001, at, 7));
     truth.sides[0].push((90_002, at, 8));
-    let told = [vec![kraken_order(&(90_002, at, 8), Some("add")), kraken_order(&(90_001, at, 7), Some("add"))], vec![]];
-    assert_eq!(follower.feed(&kraken_frame("update", &told, truth.checksum())), Err(DropReason::ChecksumMismatch));
+    let changes =
+        [vec![kraken_order(&(90_002, at, 8), Some("add")), kraken_order(&(90_001, at, 7), Some("add"))], vec![]];
+    assert_eq!(follower.feed(&kraken_frame("update", &changes, truth.checksum())), Err(DropReason::ChecksumMismatch));
     assert_eq!(follower.proof(), Proof::Stale);
     follower.now += 1_000_000_000;
     assert!(matches!(follower.engine.poll_request(Nanos(follower.now)), Some(Request::Resubscribe { .. })));

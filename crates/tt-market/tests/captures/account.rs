@@ -199,7 +199,7 @@ fn binance_account_messages_say_what_the_fixtures_hold() {
 }
 
 #[test]
-fn a_binance_order_list_and_an_expired_login_are_told() {
+fn a_binance_order_list_and_an_expired_login_are_reported() {
     let Some(text) = require_fixture("binance/spot_user_data_json_list_status_wrapped") else { return };
     let frame: Value = serde_json::from_str(&text).unwrap();
     let event = &frame["event"];
@@ -310,7 +310,7 @@ fn kraken(topic: &str, kind: &str, entries: &[Value]) -> String {
 }
 
 #[test]
-fn a_kraken_snapshot_ends_the_orders_that_ended_while_nobody_listened() {
+fn a_kraken_snapshot_ends_the_orders_that_ended_while_disconnected() {
     let mut follower = Follower::new(Venue::Kraken, "BTC/USD");
     let orders = [kraken_order("OA", "new", 1), kraken_order("OB", "new", 2), kraken_order("OC", "new", 3)];
     follower.feed(&kraken("executions", "snapshot", &orders)).unwrap();
@@ -384,7 +384,7 @@ fn coinbase_user_messages_say_what_the_fixture_holds_and_end_unnamed_orders() {
     let orders: Vec<_> = (0..70).map(numbered).collect();
     assert_eq!(send(&mut follower, "snapshot", &orders[..50]), 50);
     assert_eq!(send(&mut follower, "snapshot", &orders[50..]), 70);
-    // Another list of all: the first fifty, an order that is told meanwhile, and the rest.
+    // Another list of all: the first fifty, an order that is sent meanwhile, and the rest.
     assert_eq!(send(&mut follower, "snapshot", &orders[..50]), 70);
     assert_eq!(send(&mut follower, "update", &[numbered(99)]), 71);
     assert_eq!(send(&mut follower, "snapshot", &orders[60..65]), 56);

@@ -8,7 +8,7 @@ use tt_model::Decimal;
 use tt_venue::event::OrderId;
 use tt_venue::{Symbol, Venue};
 
-/// Stands for a name that may hold brackets, until the line is whole.
+/// Placeholder of a name that may hold brackets, until the line is whole.
 const NAME: &str = "\u{1}";
 
 /// One line of an entry, `None` where a field is absent or not of its type.
@@ -106,7 +106,7 @@ fn account(lines: Option<String>) -> Option<String> {
     lines.map(|lines| lines + CHANGED)
 }
 
-/// What the venue's message tells, `None` where it is another one or not whole.
+/// What the venue's message contains, `None` where it is another one or not whole.
 pub(crate) fn read(venue: Venue, value: &Value) -> Option<String> {
     match venue {
         Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm => {

@@ -29,7 +29,7 @@ fn compact(text: &str) -> String {
     text.split_ascii_whitespace().collect()
 }
 
-/// Reads a frame as it stands, without its white space, and with its keys in other orders; all must agree.
+/// Reads a frame as it is, without its white space, and with its keys in other orders; all must agree.
 fn event(venue: Venue, text: &str) -> (Event, EventBuffer) {
     let parse = |text: &str| {
         let mut buffer = EventBuffer::new(64, 64);
@@ -206,12 +206,12 @@ fn expected_order(object: &Value, ts_event: Nanos, status: OrderStatus) -> (Stri
     let exact = |key: &str| Decimal::parse(object[key].as_str().unwrap().as_bytes()).unwrap();
     let keys = ["p", "q", "z", "l", "L"];
     let shown: Vec<_> = keys.iter().map(|key| number(object, key)).collect();
-    let told = |key: &str| object[key].as_str().map(|text| Decimal::parse(text.as_bytes()).unwrap());
+    let decimal = |key: &str| object[key].as_str().map(|text| Decimal::parse(text.as_bytes()).unwrap());
     let fill = (exact("l").mantissa != 0).then(|| Fill {
         trade_id: OrderId::new(object["t"].to_string().as_bytes()).unwrap(),
         px: exact("L"),
         qty: exact("l"),
-        fee: told("n"),
+        fee: decimal("n"),
         fee_asset: object["N"].as_str().map(|text| Symbol::new(text.as_bytes()).unwrap()),
         is_maker: object["m"].as_bool(),
     });
@@ -363,7 +363,7 @@ fn kraken_executions_change_the_order_until_it_ends() {
             (order.status, plain(order.filled_qty), plain(order.qty)),
             (status, done.to_owned(), "5e-3".to_owned())
         );
-        assert_eq!((order.instrument, order.side), (Some(feed.id), Some(OrderSide::Sell)), "told once, kept since");
+        assert_eq!((order.instrument, order.side), (Some(feed.id), Some(OrderSide::Sell)), "sent once, kept since");
     }
     // One entry that cannot be applied costs no other entry of its frame.
     let stranger = with(entry("new", 7), json!({"order_id": "OTHER", "symbol": "XRP/USD"}));

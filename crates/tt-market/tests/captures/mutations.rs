@@ -34,9 +34,9 @@ enum Kind {
     Double,
     Swap,
     Flip,
-    /// The venue begins its numbers anew, and the message that says so is lost.
+    /// The venue restarts its numbers, and the message that says so is lost.
     LostReset,
-    /// The venue begins its numbers anew.
+    /// The venue restarts its numbers.
     Reset,
     /// Levels beyond the depth are kept.
     KeepBeyondDepth,
@@ -418,13 +418,13 @@ fn kraken_faults_at_a_thousand_places() {
         checksum_notices(&tallies);
         assert_eq!(tallies[2].deceived, 0, "no swap is called verified");
         let skipped = skipped_truncations(&truth);
-        assert_eq!((skipped.at_once, skipped.deceived), (PLACES, 0), "the count of levels tells at once");
+        assert_eq!((skipped.at_once, skipped.deceived), (PLACES, 0), "the count of levels shows it at once");
         rows.push(row(&name, Kind::KeepBeyondDepth, &skipped));
     }
     hold(&rows);
 }
 
-/// A book that keeps what falls out of the depth, as nobody told the engine how deep it is: the first snapshot does.
+/// A book that keeps what falls out of the depth, as the engine does not know how deep it is: the first snapshot does.
 fn skipped_truncations(truth: &Truth) -> Tally {
     let mut rig = Rig::new(InstrumentSpec { depth_max: None, ..truth.spec });
     let (mut tally, mut trials) = (Tally::default(), 0);

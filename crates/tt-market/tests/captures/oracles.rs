@@ -54,7 +54,7 @@ pub(crate) fn amount(value: Option<&Value>) -> Option<String> {
     number(value).filter(|_| !is_signed)
 }
 
-/// As `amount`, and whether it is told at all: `-` where it is absent, null or empty.
+/// As `amount`, and whether it is present at all: `-` where it is absent, null or empty.
 pub(crate) fn optional_amount(value: Option<&Value>) -> Option<String> {
     match value {
         None | Some(Value::Null) => Some("-".to_owned()),
@@ -119,7 +119,7 @@ fn trade(symbol: &str, id: u64, numbers: [String; 2], side: &str, ns: u64) -> St
     format!("trade {symbol} {id} {} {} {side} {ns};", numbers[0], numbers[1])
 }
 
-/// Best bid, best offer, last, mark, index, mid, funding, open interest: what is not told is `-`.
+/// Best bid, best offer, last, mark, index, mid, funding, open interest: what is absent is `-`.
 fn ticker(symbol: &str, numbers: [String; 10], ns: u64) -> String {
     format!("ticker {symbol} {} {ns};", numbers.join(" "))
 }

@@ -273,7 +273,7 @@ pub(crate) fn is_number(text: &str) -> bool {
         && text.trim() == text
 }
 
-/// Only times of the captures' year are told apart; others are `None`, and the engine's own tests cover them.
+/// Only times of the captures' year are recognised; others are `None`, and the engine's own tests cover them.
 fn unix_ms(text: &str) -> Option<u64> {
     let rest = text.strip_prefix("2026-08-0")?;
     let (day, rest) = rest.split_once('T')?;

@@ -5,7 +5,7 @@ use crate::parsers::{agree, compare, parse, shuffle};
 use proptest::prelude::*;
 use tt_venue::Venue;
 
-/// Forms of frames: `N` stands for a number, `I` for a whole one, `S` for a symbol, `T` for a time, `L` for the word of
+/// Forms of frames: `N` is any number, `I` for a whole one, `S` for a symbol, `T` for a time, `L` for the word of
 /// a side; `[x*]` for a list of any length.
 const FORMS: &[(Venue, &str)] = &[
     (Venue::CoinbaseExchange, r#"{"type":"l2update","product_id":"S","changes":[["L","N","N"]*],"time":"T"}"#),
@@ -394,7 +394,7 @@ impl Draw {
         let mut previous = ' ';
         let mut letters = text.chars().peekable();
         while let Some(letter) = letters.next() {
-            // A place stands alone between marks; letters of words do not.
+            // A place is alone between marks; letters of words do not.
             let alone = matches!(previous, '"' | ':' | '-' | ',' | '[')
                 && letters.peek().is_some_and(|next| matches!(next, '"' | ',' | '}' | ']'))
                 && !(previous == '"' && text_is_key(&mut letters.clone()));
@@ -474,7 +474,7 @@ fn try_one(is_wanted: fn(Venue) -> bool, seed: u64, edit: Option<(u16, u8)>) {
             _ => frame.insert(at, byte - 128),
         }
     }
-    // What a key that was lost would have told may be untold.
+    // What a key that was lost would have said may be missing.
     if edit.is_some() && keys(&frame) != keys(&whole) { agree(*venue, &frame) } else { compare(*venue, &frame) }
 }
 

@@ -156,7 +156,7 @@ impl Truth {
             };
             match kind {
                 "snapshot" => {
-                    // A book that begins anew is another one; the longest is followed.
+                    // A book that restarts is another one; the longest is followed.
                     let new =
                         Self { spec, frames: Vec::new(), start: Book::default(), start_id: 0, updates: Vec::new() };
                     if !is_binance(venue) {

@@ -251,7 +251,7 @@ fn a_gap_in_coinbase_advanced_loses_all_books_of_the_connection_once() {
     assert_eq!(follower.best(ids[0]), expected);
     assert_eq!(follower.engine.board().top_of_book(ids[0]).unwrap().update_id, 2);
     assert_eq!(follower.feed(now, frame.as_bytes()), Err(DropReason::Duplicate));
-    // Message 3 told of something that nobody saw.
+    // Message 3 was about something that was not seen.
     let heartbeat = advanced(4, "heartbeats", &json!({"current_time": "2026-04-07", "heartbeat_counter": 9}));
     assert_eq!(follower.feed(now, heartbeat.as_bytes()), Ok(Applied::Control));
     assert_eq!(ids.map(|id| follower.proof(id)), [Proof::Stale; 2]);
@@ -272,7 +272,7 @@ fn a_gap_in_coinbase_advanced_loses_all_books_of_the_connection_once() {
 }
 
 #[test]
-fn a_message_of_a_topic_that_nobody_reads_is_no_gap() {
+fn a_message_of_a_topic_that_is_not_read_is_no_gap() {
     let (mut follower, ids) = two_advanced_books();
     let now = Nanos::from_millis(MS);
     let novel = advanced(2, "novelty", &json!({}));

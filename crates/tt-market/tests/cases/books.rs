@@ -244,7 +244,7 @@ fn case_m46_a_finer_tick_size_makes_stale_until_the_steps_are_known() {
     // A coarser size needs nothing: its prices are still whole steps.
     let mut rig = Rig::live(Venue::BybitLinear);
     rig.delta(&[("5.0", "1.000")], &[]).unwrap();
-    // Bybit tells a new size by a book whose numbers begin anew: an epoch, and nothing of before it is left.
+    // Bybit announces a new size by a book whose numbers restart: an epoch, and nothing of before it is left.
     rig.wire = wire::Wire::new(Venue::BybitLinear);
     rig.wire.id = 0;
     rig.wire.delta(&[("20.0", "1.000")], &[("25.0", "1.000")]);

@@ -13,7 +13,7 @@ fn reconnect(rig: &mut Rig) {
     rig.connection = rig.engine.open_connection(rig.wire.venue, rig.now).unwrap();
     rig.engine.subscribe(rig.connection, rig.id, rig.now).unwrap();
     if rig.wire.venue == Venue::CoinbaseAdvanced {
-        // Its numbers begin anew with each connection.
+        // Its numbers restart with each connection.
         rig.wire.id = 0;
     }
 }
@@ -128,7 +128,7 @@ fn case_m30_fifty_drops_a_minute_leave_nothing_of_the_old_connection() {
 }
 
 #[test]
-fn case_m32_at_any_venue_symbols_that_nobody_follows_are_counted_drops() {
+fn case_m32_at_any_venue_symbols_that_are_not_followed_are_counted_drops() {
     for venue in Venue::ALL {
         let mut rig = Rig::live(venue);
         let (levels, mut other) = (rig.levels(), rig.wire.clone());

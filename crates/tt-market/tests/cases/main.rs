@@ -218,7 +218,7 @@ fn case_m10_an_empty_delta_moves_the_id_alone() {
 }
 
 #[test]
-fn case_m15_a_crossed_book_is_flagged_and_synchronised_anew_after_a_while() {
+fn case_m15_a_crossed_book_is_flagged_and_resynchronised_after_a_while() {
     let mut bench = Bench::live_spot();
     bench.spot(111, 111, "[\"10.5\",\"1\"]", "").unwrap();
     assert!(bench.top().status.is_crossed);
@@ -449,7 +449,7 @@ impl Bench {
 }
 
 #[test]
-fn case_m08_numbers_that_begin_anew_are_an_epoch_with_a_snapshot_and_a_gap_without() {
+fn case_m08_numbers_that_restart_are_an_epoch_with_a_snapshot_and_a_gap_without() {
     let mut bench = Bench::new(Venue::BybitLinear);
     bench.bybit("snapshot", 700, "[\"10.0\",\"1\"]").unwrap();
     bench.bybit("delta", 701, "[\"9.9\",\"2\"]").unwrap();
@@ -474,7 +474,7 @@ fn case_m08_numbers_that_begin_anew_are_an_epoch_with_a_snapshot_and_a_gap_witho
 }
 
 #[test]
-fn case_m09_okx_chains_keeps_alive_and_starts_anew() {
+fn case_m09_okx_chains_keeps_alive_and_restarts() {
     let mut bench = Bench::new(Venue::Okx);
     assert_eq!(bench.okx("update", 10, 20, ""), Err(DropReason::AwaitingSnapshot));
     bench.okx("snapshot", -1, 100, "[\"10.0\",\"1\",\"0\",\"1\"]").unwrap();
@@ -579,7 +579,7 @@ fn resyncs_are_spread_and_keep_to_the_budget() {
             let frame = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"subscription\",{parameters}}}");
             engine.handle_frame(now, connection, frame.as_bytes(), &mut Off).unwrap();
         }
-        // Nobody knows whose the broken frame was: a hundred books are lost at once.
+        // It is unknown whose the broken frame was: a hundred books are lost at once.
         assert!(engine.handle_frame(now, connection, b"{\"jsonrpc", &mut Off).is_err());
         let mut asked = Vec::new();
         for ms in 0..60_000 {

@@ -1,4 +1,4 @@
-//! Numbers, identifiers and times that are none, too long, or told in other units, at every venue.
+//! Numbers, identifiers and times that are none, too long, or in other units, at every venue.
 
 use crate::wire::{self, ASKS, BIDS, Levels, MS, Rig};
 use tt_market::DropReason;
@@ -162,7 +162,7 @@ fn case_m20_exponents_are_exact_or_refused() {
 }
 
 #[test]
-fn case_m21_numbers_of_updates_above_2_to_the_53_are_told_apart() {
+fn case_m21_numbers_of_updates_above_2_to_the_53_stay_distinct() {
     for venue in wire::numbered() {
         for first in [(1_u64 << 53) - 2, (1 << 62) + 1] {
             let mut rig = Rig::new(venue);
@@ -230,7 +230,7 @@ fn case_m21_identifiers_above_2_to_the_53_are_exact_or_refused() {
             assert!(rig.frame(&trade(id)).is_err_and(DropReason::is_malformed), "{venue:?} {id}");
         }
     }
-    // What nobody reads may be as long as it likes.
+    // What is not read may be as long as it likes.
     let mut rig = Rig::live(Venue::Kraken);
     let status = "{\"channel\":\"status\",\"type\":\"update\",\"data\":[{\"connection_id\":13834774380200032777,\"system\":\"online\"}]}";
     rig.frame(status).unwrap();
@@ -239,7 +239,7 @@ fn case_m21_identifiers_above_2_to_the_53_are_exact_or_refused() {
 }
 
 #[test]
-fn case_m39_times_in_other_units_are_told_by_their_range() {
+fn case_m39_times_in_other_units_are_recognised_by_their_range() {
     for venue in Venue::ALL {
         let mut rig = Rig::live(venue);
         let right = rig.wire.delta(&[], &[]);

@@ -1,4 +1,4 @@
-//! Clocks (M38), trades told again (M40), and readers that are slow (M41).
+//! Clocks (M38), repeated trades (M40), and readers that are slow (M41).
 
 use super::{Bench, MS};
 use tt_market::board::TRADES;
@@ -31,7 +31,7 @@ fn case_m38_a_venues_clock_an_hour_off_is_kept_signed_and_flagged() {
         let counters = *bench.engine.counters().venue(Venue::BinanceUsdm);
         let since_ns = (bench.now.0 - MS * 1_000_000).cast_signed();
         assert_eq!((counters.lag_signed_ns(), counters.clocks_apart), (sign * HOUR_MS * 1_000_000 + since_ns, 1));
-        // A mark price tells of it, too, and is applied.
+        // A mark price shows it, too, and is applied.
         let at = MS.saturating_add_signed(ms);
         let mark = "\"p\":\"10.5\",\"i\":\"10.4\",\"P\":\"0\",\"r\":\"0\"";
         bench.frame(&format!("{{\"e\":\"markPriceUpdate\",\"E\":{at},\"s\":\"BTCUSDT\",{mark},\"T\":{at}}}")).unwrap();
@@ -92,7 +92,7 @@ fn case_m38_a_leap_second_is_a_time() {
 }
 
 #[test]
-fn case_m40_trades_told_again_after_a_reconnect_count_once_and_late_ones_are_flagged() {
+fn case_m40_trades_repeated_after_a_reconnect_count_once_and_late_ones_are_flagged() {
     let mut bench = Bench::new(Venue::BinanceUsdm);
     for number in [1, 2, 3, 5] {
         bench.trade(number, number as i64, "10.0").unwrap();
@@ -101,16 +101,16 @@ fn case_m40_trades_told_again_after_a_reconnect_count_once_and_late_ones_are_fla
     bench.engine.close_connection(old, bench.now);
     bench.connection = bench.engine.open_connection(Venue::BinanceUsdm, bench.now).unwrap();
     bench.engine.subscribe(bench.connection, bench.id, bench.now).unwrap();
-    // The new subscription repeats what was told, brings one that was lost, and goes on.
+    // The new subscription repeats what was sent, brings one that was lost, and goes on.
     for (number, px) in [(2, "10.0"), (3, "10.0"), (4, "11.0"), (5, "10.0"), (6, "10.2")] {
         bench.trade(number, number as i64, px).unwrap();
     }
     let counters = *bench.engine.counters().venue(Venue::BinanceUsdm);
     assert_eq!((counters.trades, counters.duplicate_trades, counters.late_trades), (6, 3, 1));
     let trades = bench.engine.board().trades(bench.id);
-    let told: Vec<_> = trades.iter().map(|trade| (trade.number, trade.trade_id, trade.is_late)).collect();
+    let published: Vec<_> = trades.iter().map(|trade| (trade.number, trade.trade_id, trade.is_late)).collect();
     let expected = [(1, 1, false), (2, 2, false), (3, 3, false), (4, 5, false), (5, 4, true), (6, 6, false)];
-    assert_eq!(told, expected, "in the order of their arrival");
+    assert_eq!(published, expected, "in the order of their arrival");
     let candle = bench.engine.board().candle(bench.id, 0).unwrap();
     assert_eq!((candle.volume.0, candle.close_px.0), (6 * 500, 102), "each once, and a late one closes nothing");
     assert_eq!(bench.last_px(), 0, "trades are no ticker");
@@ -179,25 +179,25 @@ fn case_m40_trades_with_text_identifiers_count_once() {
     assert_eq!((counters.trades, counters.duplicate_trades), (300, 500));
 }
 
-/// Every reader keeps its own place: what went by between two looks is known to the trade, and nobody waited.
+/// Every reader keeps its own place: what went by between two looks is known to the trade, and no reader waits.
 #[test]
 fn case_m41_a_slow_reader_of_trades_knows_exactly_what_it_missed() {
     let mut bench = Bench::new(Venue::BinanceUsdm);
     let board = bench.engine.board();
-    let (mut told, mut seen, mut missed) = (0, 0, 0);
+    let (mut newest, mut seen, mut missed) = (0, 0, 0);
     let mut random = 7_u64;
     for number in 1..=5_000_u64 {
         bench.trade(number, number as i64, "10.0").unwrap();
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         if random >> 57 == 0 || number == 5_000 {
-            let new: Vec<_> = board.trades(bench.id).into_iter().filter(|trade| trade.number > told).collect();
+            let new: Vec<_> = board.trades(bench.id).into_iter().filter(|trade| trade.number > newest).collect();
             assert!(new.windows(2).all(|pair| pair[0].number + 1 == pair[1].number));
-            missed += new.first().map_or(0, |first| first.number - told - 1);
+            missed += new.first().map_or(0, |first| first.number - newest - 1);
             seen += new.len() as u64;
-            told = new.last().map_or(told, |last| last.number);
+            newest = new.last().map_or(newest, |last| last.number);
         }
     }
-    assert_eq!((seen + missed, told), (5_000, 5_000));
+    assert_eq!((seen + missed, newest), (5_000, 5_000));
     assert!(missed > 1_000 && seen > TRADES as u64, "{seen} seen, {missed} missed");
 }
 

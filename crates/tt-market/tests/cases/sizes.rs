@@ -1,4 +1,4 @@
-//! Books of more levels than there is room for: what is kept, what it takes, and what readers are told.
+//! Books of more levels than there is room for: what is kept, what it takes, and what readers see.
 
 use crate::wire::{Rig, SYMBOL};
 use allocation_counter::measure;

@@ -181,7 +181,7 @@ fn case_m22_at_any_venue_strange_values_of_unknown_keys_are_judged_as_json() {
     }
 }
 
-/// Through the engine: nobody knows whose the frame was, so that no book of the connection is trusted.
+/// Through the engine: it is unknown whose the frame was, so that no book of the connection is trusted.
 #[test]
 fn case_m22_after_a_broken_frame_no_book_of_the_connection_is_trusted() {
     for venue in Venue::ALL {

@@ -1,4 +1,4 @@
-//! `truetick turn` as a process with a folder of its own, its log, and signals.
+//! `truetick turn` as a process with its folder, its log, and signals.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -44,7 +44,7 @@ impl Answer {
 }
 
 impl Operated {
-    /// Starts it with `keys` in `[turn]` beside the usual ones, and with global `flags`.
+    /// Starts it with `keys` in `[turn]` in addition to the usual ones, and with global `flags`.
     pub(crate) fn start(keys: &str, flags: &[&str]) -> Self {
         Self::with("127.0.0.1:0", keys, flags)
     }

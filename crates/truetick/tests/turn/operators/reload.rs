@@ -76,14 +76,20 @@ fn a_peer_that_new_rules_deny_is_cut_off() {
 fn a_fault_in_any_file_keeps_what_is_in_force_and_is_one_record() {
     let server = Operated::start(KEYS, &[]);
     server.rewrite("users", "eve:eve-secret\nbroken\n");
-    let told = server.reload();
-    assert!(told.contains("not reloaded") && told.contains("line 2: a user must be NAME:PASSWORD"), "{told}");
+    let reported = server.reload();
+    assert!(
+        reported.contains("not reloaded") && reported.contains("line 2: a user must be NAME:PASSWORD"),
+        "{reported}"
+    );
     assert!(server.client("ann").allocate().is_ok());
     assert_eq!(server.client("eve").allocate(), Err(401));
     server.rewrite("users", "eve:eve-secret\n");
     server.edit(|text| text.replace("workers = 2", "workers = 2\nno_such_key = 1"));
-    let told = server.reload();
-    assert!(told.contains("not reloaded") && told.contains("line 5: unknown field `no_such_key`"), "{told}");
+    let reported = server.reload();
+    assert!(
+        reported.contains("not reloaded") && reported.contains("line 5: unknown field `no_such_key`"),
+        "{reported}"
+    );
     assert_eq!(server.client("eve").allocate(), Err(401));
     assert!(!server.log().contains("-secret"), "{}", server.log());
 }
@@ -132,8 +138,8 @@ fn what_wants_a_restart_is_named_and_the_rest_is_in_force() {
     server.edit(|text| {
         text.replace("workers = 2", "workers = 3").replace("listen = [\"127.0.0.1:0\"]", "listen = [\"127.0.0.2:0\"]")
     });
-    let told = server.reload();
-    assert!(told.contains("need a restart") && told.contains("turn.listen turn.workers"), "{told}");
+    let reported = server.reload();
+    assert!(reported.contains("need a restart") && reported.contains("turn.listen turn.workers"), "{reported}");
     wait("eve is let in", || server.client("eve").allocate().is_ok());
 }
 
