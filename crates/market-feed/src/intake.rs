@@ -8,6 +8,7 @@ use tt_journal::RecordSender;
 use tt_journal::recording::RecordKind;
 use tt_market::DropReason;
 use tt_market::board::Board;
+use tt_market::changes::BookEventKind;
 use tt_market::mark::Position;
 use tt_market::{AddError, Applied, BookUpdate, ConnectionId, Engine, Request};
 use tt_meter::Probe;
@@ -16,6 +17,19 @@ use tt_venue::Venue;
 use twox_hash::XxHash3_64;
 
 use super::record_format::{EngineRecord, InstrumentRecord, InstrumentSetup, PositionRecord, StepsRecord};
+
+/// Levels of one delta that are listed. The hashes of a recording depend on it.
+const CHANGES_MAX: usize = 16_384;
+
+/// What is hashed of a book at each of its updates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hashed {
+    Nothing,
+    /// The ten best levels: recordings of before 23 November 2026.
+    TopLevels,
+    /// The ten best levels and every level that changes; all levels at a checkpoint.
+    WholeBooks,
+}
 
 /// Connections whose numbers are known: what arrives late is of one of the last.
 const CONNECTIONS_KEPT: usize = 8;
@@ -52,8 +66,7 @@ pub(super) struct Intake {
     engine: Engine,
     board: Board,
     sender: Option<RecordSender>,
-    /// Whether hashes are kept.
-    is_hashed: bool,
+    hashed: Hashed,
     requests: VecDeque<Request>,
     connections: VecDeque<(u32, ConnectionId)>,
     opened: u32,
@@ -64,7 +77,7 @@ pub(super) struct Intake {
 impl Intake {
     /// `record` describes `engine` to whoever replays the recording that `sender` goes into.
     pub(super) fn new(
-        engine: Engine,
+        mut engine: Engine,
         mut sender: Option<RecordSender>,
         is_hashed: bool,
         record: &EngineRecord,
@@ -73,10 +86,17 @@ impl Intake {
         if let Some(sender) = &mut sender {
             sender.record(now.0, RecordKind::Engine, 0, &record.to_bytes());
         }
-        let is_hashed = is_hashed || sender.is_some();
+        let hashed = match (is_hashed || sender.is_some(), record.whole_books) {
+            (false, _) => Hashed::Nothing,
+            (true, false) => Hashed::TopLevels,
+            (true, true) => Hashed::WholeBooks,
+        };
+        if hashed == Hashed::WholeBooks {
+            engine.follow_changes(CHANGES_MAX);
+        }
         let board = engine.board();
         let (requests, connections) = (VecDeque::new(), VecDeque::new());
-        Self { engine, board, sender, is_hashed, requests, connections, opened: 0, books: 0, inputs: 0 }
+        Self { engine, board, sender, hashed, requests, connections, opened: 0, books: 0, inputs: 0 }
     }
 
     pub(super) const fn engine(&self) -> &Engine {
@@ -225,20 +245,46 @@ impl Intake {
 
     #[inline]
     fn follow(&mut self, applied: Result<Applied, DropReason>, now: Nanos) {
-        if self.is_hashed
+        if self.hashed == Hashed::TopLevels
             && let Ok(Applied::Book { instrument: id, update: BookUpdate::Snapshot | BookUpdate::Delta }) = applied
         {
             let mut hasher = XxHash3_64::with_seed(self.books);
             self.board.hash_book_into(id, &mut hasher);
             self.books = hasher.finish();
         }
+        if self.hashed == Hashed::WholeBooks {
+            self.hash_changes();
+        }
         self.poll(now);
+    }
+
+    /// Hashes what the last input changed in a book.
+    fn hash_changes(&mut self) {
+        let mut hasher = XxHash3_64::with_seed(self.books);
+        let Some(event) = self.engine.poll_book_event() else { return };
+        let (id, kind) = (event.instrument, event.kind);
+        for change in event.changes {
+            for word in [change.side as u64, change.px.0 as u64, change.old_qty.0 as u64, change.new_qty.0 as u64] {
+                hasher.write(&word.to_le_bytes());
+            }
+        }
+        match kind {
+            BookEventKind::Snapshot => self.engine.hash_levels_into(id, &mut hasher),
+            BookEventKind::Delta => {}
+            BookEventKind::Status => return,
+        }
+        self.board.hash_book_into(id, &mut hasher);
+        self.books = hasher.finish();
     }
 
     /// What has become of the inputs up to here.
     pub(super) fn state_hash(&self) -> StateHash {
         let mut hasher = XxHash3_64::with_seed(0);
-        self.board.hash_into(&mut hasher);
+        if self.hashed == Hashed::WholeBooks {
+            self.engine.hash_into(&mut hasher);
+        } else {
+            self.board.hash_into(&mut hasher);
+        }
         StateHash { state: hasher.finish(), books: self.books, inputs: self.inputs }
     }
 

@@ -35,6 +35,9 @@ pub(super) struct EngineRecord {
     jitter_seed: u64,
     /// Lengths of the candles, nanoseconds.
     timeframes_ns: Vec<u64>,
+    /// Whether the hashes are of all levels of the books, not of the ten best ones.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) whole_books: bool,
 }
 
 /// An instrument.
@@ -129,6 +132,7 @@ impl EngineRecord {
             balances: capacity.balances,
             jitter_seed: capacity.jitter_seed,
             timeframes_ns: timeframes.iter().map(|timeframe| timeframe.0).collect(),
+            whole_books: true,
         }
     }
 

@@ -1,10 +1,12 @@
 //! One instrument's book: two ladders that share the engine's slab of pages.
 
 mod ladder;
+mod levels;
 mod overflow;
 mod slab;
 
-pub(crate) use ladder::Ladder;
+pub(crate) use ladder::{Ladder, Replaced};
+pub(crate) use levels::LadderLevels;
 pub(crate) use slab::PageSlab;
 
 use tt_model::{Price, Qty};

@@ -3,6 +3,7 @@
 mod account;
 mod budget;
 mod by_order;
+mod changes;
 mod frames;
 mod prices;
 mod refine;
@@ -16,6 +17,7 @@ use self::by_order::Changed;
 use crate::backlog::Backlog;
 use crate::board::{self, Board, BoardWriter};
 use crate::book::PageSlab;
+use crate::changes::Changes;
 use crate::connection::Connections;
 use crate::counters::Counters;
 use crate::drop_reason::DropReason;
@@ -177,6 +179,8 @@ pub struct Engine {
     position_listings: Listings,
     balances: Vec<(Venue, Balance)>,
     counters: Counters,
+    /// What is listed for readers of every update.
+    changes: Changes,
     writer: BoardWriter,
     board: Board,
 }
@@ -217,6 +221,7 @@ impl Engine {
             position_listings: Listings::default(),
             balances: Vec::with_capacity(capacity.balances),
             counters: Counters::default(),
+            changes: Changes::default(),
             writer,
             board,
         }

@@ -72,6 +72,7 @@ pub mod board;
 mod book;
 pub mod candle;
 mod capacity;
+pub mod changes;
 mod connection;
 mod continuity;
 pub mod counters;

@@ -4,7 +4,7 @@
 
 use allocation_counter::measure;
 use tt_market::candle::CandleSource;
-use tt_market::{Capacity, ConnectionId, Engine, InstrumentSpec};
+use tt_market::{BookSide, Capacity, ConnectionId, Engine, InstrumentSpec};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::{Symbol, Venue};
@@ -64,6 +64,20 @@ fn frames_gaps_and_resyncs_allocate_nothing() {
     let (mut engine, connection, id) = engine(Venue::BinanceSpot);
     let used = measure(|| exercise(&mut engine, connection, id, &frames));
     assert_eq!(used.count_total, 0);
+    engine.follow_changes(64);
+    let mut changed = 0;
+    let used = measure(|| {
+        for half in frames.chunks(frames.len() / 100) {
+            exercise(&mut engine, connection, id, half);
+            while let Some(event) = engine.poll_book_event() {
+                changed += event.changes.len();
+            }
+            let sides = [BookSide::Bid, BookSide::Ask];
+            changed += sides.into_iter().map(|side| engine.levels(id, side).map_or(0, Iterator::count)).sum::<usize>();
+        }
+    });
+    assert_eq!(used.count_total, 0);
+    assert!(changed > 100, "{changed}");
     let counters = engine.counters().venue(Venue::BinanceSpot);
     assert!(counters.closes() && counters.deltas > 100 && counters.resyncs > 10, "{counters:?}");
 }

@@ -187,6 +187,19 @@ fn case_m45_detects_a_recording_without_one_of_its_inputs() {
         let (found, status) = replayed(&path);
         assert_eq!((status, &found["right"]), (Some(1), &Value::Bool(false)), "{name}: {found}");
     }
+    // One unit of quantity at the deepest level of a snapshot, which no published value shows.
+    let mut wrong = whole.clone();
+    let mut body: Value = serde_json::from_slice(&wrong[snapshot].1).unwrap();
+    let deepest = body["bids"].as_array().unwrap().len() - 1;
+    assert!(deepest > 10, "{deepest}");
+    let qty = body["bids"][deepest][1].as_str().unwrap().to_owned();
+    let last = if qty.ends_with('1') { "2" } else { "1" };
+    body["bids"][deepest][1] = Value::from(format!("{}{last}", &qty[..qty.len() - 1]));
+    wrong[snapshot].1 = body.to_string().into_bytes();
+    let deep = folder.path().join("deep");
+    write(&deep, &wrong);
+    let (found, status) = replayed(&deep);
+    assert_eq!((status, &found["right"]), (Some(1), &Value::Bool(false)), "level {deepest}: {found}");
     let mut flipped = fs::read(&path).unwrap();
     let at = flipped.len() / 2;
     flipped[at] ^= 4;

@@ -12,24 +12,42 @@ use core::mem;
 /// Pages in the window.
 const PAGES: usize = 1024;
 /// Words of the summary: a bit for each page.
-const WORDS: usize = PAGES / 64;
+pub(super) const WORDS: usize = PAGES / 64;
 /// Where the best level's page is put when the window moves: most levels lie on the worse side.
 const BEST_AT: i64 = 768;
 /// The window moves when the best level's page falls below this one.
 const BEST_MIN: usize = 256;
 /// An entry of the page table without a page.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What became of a level that was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Replaced {
+    /// It is set; the quantity before.
+    Level(i64),
+    /// It is set, and the worst level of the side (key, quantity) was dropped for it.
+    Displaced {
+        /// The quantity before.
+        old: i64,
+        /// The dropped level.
+        worst: (i64, i64),
+    },
+    /// There was no room for it.
+    Refused,
+    /// A page with several levels was dropped for it.
+    Page,
+}
 
 /// One side of a book.
 #[derive(Debug)]
 pub(crate) struct Ladder {
     /// The number of the window's lowest page, a multiple of 64.
-    base: i64,
+    pub(super) base: i64,
     /// A bit for each word of the summary that is not zero.
-    top: u32,
-    summary: [u64; WORDS],
-    pages: Vec<u32>,
-    overflow: Overflow,
+    pub(super) top: u32,
+    pub(super) summary: [u64; WORDS],
+    pub(super) pages: Vec<u32>,
+    pub(super) overflow: Overflow,
     len: usize,
     /// Levels that found no room since the ladder was cleared.
     dropped: u64,
@@ -96,6 +114,31 @@ impl Ladder {
         self.len = self.len + is as usize - was as usize;
         if occupancy == 0 {
             self.release(slab, index);
+        }
+    }
+
+    /// The quantity at `key`; zero where there is no level.
+    pub(crate) fn qty(&self, slab: &PageSlab, key: i64) -> i64 {
+        let index = (key >> 6).wrapping_sub(self.base) as u64;
+        if index >= PAGES as u64 {
+            return self.overflow.qty(key);
+        }
+        let (page, offset) = (self.pages[index as usize], key as usize % PAGE_STEPS);
+        if page == NONE || slab.occupancy(page) >> offset & 1 == 0 { 0 } else { slab.qty(page, offset) }
+    }
+
+    /// As [`set`](Self::set); returns what became of the levels.
+    pub(crate) fn replace(&mut self, slab: &mut PageSlab, key: i64, qty: i64) -> Replaced {
+        let (old, dropped, worst) = (self.qty(slab, key), self.dropped, self.overflow.worst());
+        self.set(slab, key, qty);
+        if self.dropped == dropped {
+            return Replaced::Level(old);
+        }
+        let is_outside = (key >> 6).wrapping_sub(self.base) as u64 >= PAGES as u64;
+        match worst {
+            _ if self.qty(slab, key) != qty => Replaced::Refused,
+            Some(worst) if is_outside => Replaced::Displaced { old, worst },
+            Some(_) | None => Replaced::Page,
         }
     }
 

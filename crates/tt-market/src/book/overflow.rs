@@ -76,6 +76,21 @@ impl Overflow {
         self.levels.front().copied()
     }
 
+    /// How many levels there are.
+    pub(crate) fn len(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// The level of that index, worst first.
+    pub(crate) fn get(&self, index: usize) -> Option<(i64, i64)> {
+        self.levels.get(index).copied()
+    }
+
+    /// The quantity at `key`; zero where there is no level.
+    pub(crate) fn qty(&self, key: i64) -> i64 {
+        self.levels.binary_search_by_key(&key, |level| level.0).map_or(0, |at| self.levels[at].1)
+    }
+
     /// Worst first.
     pub(crate) fn levels(&self) -> impl DoubleEndedIterator<Item = &(i64, i64)> {
         self.levels.iter()

@@ -42,6 +42,8 @@ fn gap() -> impl Strategy<Value = i64> {
 
 fn check(ladder: &Ladder, slab: &PageSlab, reference: &Reference) {
     assert_eq!(levels_of(ladder, slab), reference.best_first());
+    assert_eq!(ladder.levels(slab).collect::<Vec<_>>(), reference.best_first());
+    assert!(reference.0.iter().all(|(key, qty)| ladder.qty(slab, *key) == *qty));
     assert_eq!(ladder.len(), reference.0.len());
     assert_eq!(ladder.best(slab), reference.best_first().first().copied());
     assert_eq!(ladder.worst(slab), reference.best_first().last().copied());
@@ -66,7 +68,8 @@ proptest! {
         let mut touch = start;
         for (i, (distance, qty, drift)) in steps.into_iter().enumerate() {
             touch += drift;
-            ladder.set(&mut slab, touch + distance, qty);
+            let old = reference.0.get(&(touch + distance)).copied().unwrap_or(0);
+            prop_assert_eq!(ladder.replace(&mut slab, touch + distance, qty), Replaced::Level(old));
             reference.set(touch + distance, qty);
             if i % settle_each == 0 {
                 ladder.settle(&mut slab);
@@ -129,6 +132,43 @@ proptest! {
             } else {
                 prop_assert!(ladder.dropped() > 0);
             }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A reader of what became of each level has the ladder's levels at the cap too.
+    #[test]
+    fn a_full_ladder_reports_each_level_that_it_drops(steps in prop::collection::vec(step(), 50..600), pages in 3_usize..40) {
+        let mut slab = PageSlab::new(pages);
+        let mut ladder = Ladder::new(8);
+        let mut mirror = Reference::default();
+        for (distance, qty, drift) in steps {
+            let key = distance + drift;
+            let dropped = match ladder.replace(&mut slab, key, qty) {
+                Replaced::Level(old) => {
+                    prop_assert_eq!(mirror.0.get(&key).copied().unwrap_or(0), old);
+                    mirror.set(key, qty);
+                    ladder.dropped()
+                }
+                Replaced::Displaced { old, worst } => {
+                    prop_assert_eq!(mirror.0.remove(&worst.0), Some(worst.1));
+                    prop_assert_eq!(mirror.0.get(&key).copied().unwrap_or(0), old);
+                    mirror.set(key, qty);
+                    ladder.dropped()
+                }
+                Replaced::Refused => ladder.dropped(),
+                Replaced::Page => u64::MAX,
+            };
+            ladder.settle(&mut slab);
+            let kept = levels_of(&ladder, &slab);
+            prop_assert_eq!(&ladder.levels(&slab).collect::<Vec<_>>(), &kept);
+            if ladder.dropped() != dropped {
+                mirror.0 = kept.iter().copied().collect();
+            }
+            prop_assert_eq!(mirror.best_first(), kept);
         }
     }
 }

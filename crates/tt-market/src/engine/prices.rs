@@ -164,6 +164,9 @@ impl Engine {
         }
         probe.mark(Stage::Validate);
         let (mut duplicates, mut late, mut history) = (0, 0, 0);
+        if self.changes.is_on() {
+            self.changes.begin_trades();
+        }
         for trade in trades {
             if !trade.in_market {
                 continue;
@@ -188,6 +191,9 @@ impl Engine {
                     ts_recv,
                 };
                 self.writer.store_trade(InstrumentId(index as u32), &print);
+                if self.changes.is_on() {
+                    self.changes.note_trade(InstrumentId(index as u32), print);
+                }
             }
             match order {
                 TradeOrder::Next if trade.is_history => {

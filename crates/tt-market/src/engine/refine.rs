@@ -7,7 +7,7 @@ use crate::instrument::TopLevels;
 use crate::scale::Scale;
 use crate::{AddError, BookSide};
 use alloc::vec::Vec;
-use tt_model::{Decimal, InstrumentId, Price, Qty};
+use tt_model::{Decimal, InstrumentId, Nanos, Price, Qty};
 use tt_venue::BookLevel;
 
 /// How many new steps an old one is.
@@ -138,5 +138,9 @@ impl Engine {
             self.writer.store_depth(id, &DepthUpdate { bids, asks, update_id, ts_recv, ts_event, status });
         }
         self.writer.store_top(id, instrument.top);
+        if self.changes.is_on() {
+            self.changes.take_whole();
+            self.changes.note_book(id, instrument.top.update_id, Nanos(0));
+        }
     }
 }

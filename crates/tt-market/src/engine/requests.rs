@@ -230,6 +230,9 @@ impl Engine {
         instrument.top.ts_recv = now;
         instrument.top.status = instrument.top.status.since(instrument.last_proof, instrument.top.update_id, now);
         self.writer.store_top(InstrumentId(index as u32), instrument.top);
+        if self.changes.is_on() {
+            self.changes.note_status(InstrumentId(index as u32));
+        }
     }
 
     fn queue_request(&mut self, index: usize) {

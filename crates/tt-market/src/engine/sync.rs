@@ -3,12 +3,14 @@
 use super::verify::Change;
 use super::{Applied, BookUpdate, Engine};
 use crate::book::{Ladder, PageSlab};
+use crate::changes::Changes;
 use crate::continuity::{self, Continuity, Join};
 use crate::drop_reason::DropReason;
 use crate::instrument::{BookState, Instrument, RequestState};
 use crate::{BookSide, ConnectionId};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
+use tt_venue::Checksum;
 use tt_venue::event::{BookDelta, BookOrder, BookSnapshot, Level, Levels};
 use tt_venue::rules::{JoinRule, Overlap};
 
@@ -62,7 +64,7 @@ impl Engine {
         let has_fallen = delta.ts_event < instrument.last_event && delta.ts_event.0 != 0;
         counters.times_fell += u64::from(has_fallen);
         instrument.last_event = delta.ts_event;
-        let applied = apply_levels(instrument, &mut self.slab, &delta.levels, levels);
+        let applied = apply_delta_levels(instrument, &mut self.slab, &delta.levels, levels, &mut self.changes);
         probe.mark(Stage::Build);
         counters.deltas += 1;
         counters.levels += delta.levels.len() as u64;
@@ -277,6 +279,7 @@ impl Engine {
     ) -> Result<(), DropReason> {
         let instrument = &mut self.instruments[index];
         let counters = self.counters.venue_mut(instrument.spec.venue);
+        self.changes.take_whole();
         counters.levels_dropped += dropped(instrument);
         instrument.book.clear(&mut self.slab);
         instrument.bids.count = 0;
@@ -318,6 +321,22 @@ fn fill_book(
     Ok(())
 }
 
+/// Applies the levels of a delta, and lists what they change if that is followed.
+#[inline]
+fn apply_delta_levels(
+    instrument: &mut Instrument,
+    slab: &mut PageSlab,
+    levels: &Levels,
+    buffer: &[Level],
+    changes: &mut Changes,
+) -> Result<bool, DropReason> {
+    if changes.is_on() {
+        apply_levels_noted(instrument, slab, levels, buffer, changes)
+    } else {
+        apply_levels(instrument, slab, levels, buffer)
+    }
+}
+
 /// Applies levels to both sides; returns whether one of the best may have changed.
 #[inline]
 fn apply_levels(
@@ -344,6 +363,48 @@ fn apply_levels(
             ladder.set(slab, key, qty);
         }
         cut(ladder, slab, instrument.spec.depth_max);
+        if ladder.len() > instrument.levels_max {
+            return Err(DropReason::BeyondDepth);
+        }
+    }
+    Ok(touches_top)
+}
+
+/// As [`apply_levels`], and lists what it changes.
+#[inline(never)]
+fn apply_levels_noted(
+    instrument: &mut Instrument,
+    slab: &mut PageSlab,
+    levels: &Levels,
+    buffer: &[Level],
+    changes: &mut Changes,
+) -> Result<bool, DropReason> {
+    changes.begin_delta();
+    if matches!(instrument.rules.checksum, Checksum::Orders(_)) {
+        // The orders' own path has changed the ladder already.
+        changes.take_whole();
+    }
+    let (px_decimals, qty_decimals) = (levels.px_decimals, levels.qty_decimals);
+    instrument.remember(levels);
+    let mut touches_top = false;
+    for (side, range) in [(BookSide::Bid, levels.bids()), (BookSide::Ask, levels.asks())] {
+        let floor = match side {
+            BookSide::Bid => instrument.bids.floor(side),
+            BookSide::Ask => instrument.asks.floor(side),
+        };
+        let ladder = instrument.book.side_mut(side);
+        for level in &buffer[range] {
+            let px = instrument.px.steps(level.px, px_decimals).ok_or(DropReason::OffTickSize)?;
+            let qty = instrument.qty.steps(level.qty, qty_decimals).ok_or(DropReason::OffLotSize)?;
+            let key = side.key(px);
+            touches_top |= key >= floor;
+            changes.note_level(side, key, qty, ladder.replace(slab, key, qty));
+        }
+        while instrument.spec.depth_max.is_some_and(|depth| ladder.len() > depth)
+            && let Some((key, _)) = ladder.worst(slab)
+        {
+            changes.note_level(side, key, 0, ladder.replace(slab, key, 0));
+        }
         if ladder.len() > instrument.levels_max {
             return Err(DropReason::BeyondDepth);
         }

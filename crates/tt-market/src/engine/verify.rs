@@ -33,7 +33,13 @@ impl Engine {
     pub(super) fn show_book(&mut self, index: usize, change: Change) -> Result<(), DropReason> {
         let instrument = &mut self.instruments[index];
         if change.touches_top {
+            let is_followed = self.changes.is_on();
+            let dropped_before = if is_followed { dropped(instrument) } else { 0 };
             refresh_top(instrument, &mut self.slab)?;
+            // A window that moves may leave levels behind.
+            if is_followed && dropped(instrument) != dropped_before {
+                self.changes.take_whole();
+            }
         }
         let proof = self.verify(index, &change)?;
         let instrument = &mut self.instruments[index];
@@ -58,8 +64,12 @@ impl Engine {
             change.update_id,
             change.ts_recv,
         );
+        let previous_id = instrument.top.update_id;
         instrument.top = TopOfBook { bid, ask, update_id: change.update_id, ts_recv: change.ts_recv, status };
         let id = InstrumentId(index as u32);
+        if self.changes.is_on() {
+            self.changes.note_book(id, previous_id, change.ts_event);
+        }
         if change.touches_top {
             let depth = DepthUpdate {
                 bids: instrument.bids.as_slice(),
@@ -127,6 +137,9 @@ impl Engine {
             now,
         );
         self.writer.store_top(InstrumentId(index as u32), instrument.top);
+        if self.changes.is_on() {
+            self.changes.note_status(InstrumentId(index as u32));
+        }
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ mod parsers;
 mod random;
 mod truth;
 mod unproved;
+mod whole_books;
 
 use captured::{Capture, Feed};
 use tt_market::DropReason;

@@ -52,7 +52,8 @@ impl Book {
         }
     }
 
-    fn levels(&self, len: usize) -> [Vec<(i64, i64)>; 2] {
+    /// The best `len` levels of both sides as (price, quantity), best first.
+    pub(crate) fn levels(&self, len: usize) -> [Vec<(i64, i64)>; 2] {
         let bids = self.bids.iter().rev().take(len).map(|(px, qty)| (*px, *qty)).collect();
         let asks = self.asks.iter().take(len).map(|(px, qty)| (*px, *qty)).collect();
         [bids, asks]
