@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::answer::{absent, json_of};
 use crate::state::App;
+use tt_status::market::Feed;
 
 /// 200 as long as the control plane answers.
 pub(crate) async fn healthz() -> &'static str {
@@ -15,7 +16,7 @@ pub(crate) async fn healthz() -> &'static str {
 /// Returns 200 if every engine of this process is ready, else 503. The body names the part that is not ready.
 ///
 /// The TURN server is ready if it listens, all workers run, it does not drain and its memory is not full; the market engine, if every feed is
-/// connected and every book verified.
+/// connected, no topic that a venue accepted is silent, and every book is verified. `silent_topics` names those.
 pub(crate) async fn readyz(app: App) -> Response {
     let word = |ready: Option<bool>| match ready {
         Some(true) => "ready",
@@ -29,12 +30,24 @@ pub(crate) async fn readyz(app: App) -> Response {
             && turn.workers_down == 0
             && turn.memory.is_none_or(|memory| !memory.is_full)
     });
-    let market = app.state.market.as_ref().map(|market| market().is_ready());
+    let market = app.state.market.as_ref().map(|market| market());
+    let silent: Vec<String> = market.iter().flat_map(|market| &market.feeds).flat_map(silent_topics).collect();
+    let market = market.map(|market| market.is_ready());
     let risk = app.state.risk.as_ref().map(|_| true);
     let ready = [turn, market, risk].iter().all(|part| part.unwrap_or(true));
-    let body = json!({ "ready": ready, "turn": word(turn), "market": word(market), "risk": word(risk) });
+    let mut body = json!({ "ready": ready, "turn": word(turn), "market": word(market), "risk": word(risk) });
+    if !silent.is_empty() {
+        body["silent_topics"] = silent.into();
+    }
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, axum::Json(body)).into_response()
+}
+
+/// The silent topics of a feed, each with its venue.
+fn silent_topics(feed: &Feed) -> impl Iterator<Item = String> {
+    feed.silent_topics
+        .iter()
+        .map(|silent| format!("{} {} {}", feed.venue, silent.topic, silent.symbol).trim_end().to_owned())
 }
 
 /// `GET /api/v1/machine`.

@@ -226,6 +226,12 @@ impl Exposition {
             }
         };
         each("truetick_market_connected", "gauge", "1 while connected.", |feed| f64::from(feed.connected));
+        each(
+            "truetick_market_silent_topics",
+            "gauge",
+            "Topics that the venue accepted and does not send, at most 64.",
+            |feed| feed.silent_topics.len() as f64,
+        );
         each("truetick_market_feed_frames_total", "counter", "Frames by venue.", |feed| feed.frames as f64);
         each("truetick_market_gaps_total", "counter", "Gaps found.", |feed| feed.gaps as f64);
         each("truetick_market_resyncs_total", "counter", "Books resynchronised.", |feed| feed.resyncs as f64);

@@ -9,6 +9,7 @@ mod reach;
 mod report;
 mod skew;
 mod step;
+mod topics;
 mod visit;
 
 pub use examination::{ExamineOptions, examine};

@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod arrivals;
 mod backoff;
 pub mod config;
 mod credentials;
@@ -61,6 +62,7 @@ mod topics;
 #[doc(hidden)]
 pub mod unpack; // for the fuzz target inflate
 
+pub use arrivals::SilentTopic;
 pub use credentials::Credentials;
 pub use format::level_text;
 pub use frame_timings::{Row, Times};

@@ -8,6 +8,7 @@ use tt_model::{Nanos, Price};
 use tt_venue::BookLevel;
 use tt_venue::event::AggressorSide;
 
+use super::arrivals::SilentTopic;
 use super::format::level_text;
 use super::frame_timings::{Row, Times};
 use super::instruments::Instrument;
@@ -44,6 +45,7 @@ impl Reader {
             gaps: counters.gaps,
             resyncs: counters.resyncs,
             reconnects: status.reconnects(),
+            silent_topics: status.silent_topics.iter().map(silent_topic).collect(),
             account: account_counts(counters),
         }
     }
@@ -122,6 +124,10 @@ impl Reader {
         };
         TIMEFRAMES.into_iter().enumerate().filter(|(_, timeframe)| timeframe.0 > 0).filter_map(shown).collect()
     }
+}
+
+fn silent_topic(silent: &SilentTopic) -> tt_status::market::SilentTopic {
+    tt_status::market::SilentTopic { symbol: silent.symbol.clone(), topic: silent.topic }
 }
 
 /// Counts of an account's messages.

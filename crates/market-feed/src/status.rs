@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::arrivals::SilentTopic;
 use super::frame_timings::Times;
 use super::topics::Refusal;
 
@@ -12,6 +13,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Refusals that are kept for show.
 const REFUSALS_MAX: usize = 64;
+
+/// Silent topics that are kept for show.
+pub(super) const SILENT_MAX: usize = 64;
 
 /// How a feed fares.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +32,8 @@ pub struct FeedStatus {
     pub snapshots_failed: u64,
     /// What the venue refused.
     pub refusals: Vec<Refusal>,
+    /// Topics that the venue accepted and does not send, at most 64.
+    pub silent_topics: Vec<SilentTopic>,
     /// Why the last connection ended, or could not be opened.
     pub last_error: Option<String>,
 }

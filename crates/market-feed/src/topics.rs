@@ -42,7 +42,24 @@ pub fn topic_of_name(name: &str) -> Result<TopicKind, String> {
 
 /// The name of a kind of topic.
 pub(super) fn topic_name(kind: TopicKind) -> &'static str {
-    NAMES.iter().find(|known| known.0 == kind).map_or("book", |known| known.1)
+    let unnamed = || match kind {
+        TopicKind::Trades => "trades",
+        TopicKind::Heartbeat => "heartbeat",
+        TopicKind::Orders => "orders",
+        TopicKind::Executions => "executions",
+        TopicKind::Balances => "balances",
+        TopicKind::Positions => "positions",
+        TopicKind::Book
+        | TopicKind::BestLevels
+        | TopicKind::Ticker
+        | TopicKind::Candles
+        | TopicKind::MarkPrice
+        | TopicKind::IndexPrice
+        | TopicKind::Funding
+        | TopicKind::OpenInterest
+        | TopicKind::Liquidations => "book",
+    };
+    NAMES.iter().find(|known| known.0 == kind).map_or_else(unnamed, |known| known.1)
 }
 
 /// How many symbols one connection can serve with so many topics each.

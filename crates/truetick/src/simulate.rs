@@ -39,6 +39,10 @@ pub struct Args {
     /// Duration of the fault `silence`
     #[arg(long, value_name = "SECONDS", default_value_t = 75.0, requires = "fault")]
     silence: f64,
+    /// Topic that every venue accepts and does not send; repeatable: book, best-levels, trades, ticker, mark-price,
+    /// candles
+    #[arg(long, value_name = "TOPIC", value_parser = ["book", "best-levels", "trades", "ticker", "mark-price", "candles"])]
+    withhold: Vec<String>,
     /// Seed of the simulated market
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -70,6 +74,7 @@ pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
         })
         .context("simulate")?,
     );
+    Venue::ALL.iter().for_each(|venue| running.withhold(*venue, &args.withhold));
     let started = Instant::now();
     stdout::write(&addresses(&running, &args));
     let json = args.json;

@@ -20,10 +20,11 @@ pub struct MarketStatus {
 }
 
 impl MarketStatus {
-    /// Whether every feed is connected and every book is proven.
+    /// Whether every feed is connected, gets every topic that its venue accepted, and every book is proven.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.feeds.iter().all(|feed| feed.connected) && self.books.iter().all(Book::is_proven)
+        self.feeds.iter().all(|feed| feed.connected && feed.silent_topics.is_empty())
+            && self.books.iter().all(Book::is_proven)
     }
 }
 
@@ -44,8 +45,19 @@ pub struct Feed {
     pub resyncs: u64,
     /// Connections made again after the first.
     pub reconnects: u64,
+    /// Topics that the venue accepted and does not send.
+    pub silent_topics: Vec<SilentTopic>,
     /// Messages of its account.
     pub account: Account,
+}
+
+/// A topic that a venue accepted and does not send.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SilentTopic {
+    /// The venue's symbol; empty for a topic of the whole venue.
+    pub symbol: String,
+    /// The topic's name, as in the configuration.
+    pub topic: &'static str,
 }
 
 /// Messages of an account that were applied.
@@ -69,6 +81,7 @@ impl Feed {
         self.gaps += other.gaps;
         self.resyncs += other.resyncs;
         self.reconnects += other.reconnects;
+        self.silent_topics.extend_from_slice(&other.silent_topics);
         self.account.order_updates += other.account.order_updates;
         self.account.executions += other.account.executions;
         self.account.balances += other.account.balances;

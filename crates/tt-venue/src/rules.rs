@@ -23,7 +23,7 @@ pub use login::{
 };
 pub use requests::{Grouping, RequestRule, ResponseRule};
 pub use sequence::{JoinRule, Numbering, Overlap, TradeIds};
-pub use topics::{Topic, TopicKind};
+pub use topics::{FirstFrame, Topic, TopicKind};
 
 /// Everything that is particular to a venue except the form of its messages.
 #[derive(Clone, Copy, Debug)]

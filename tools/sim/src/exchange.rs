@@ -66,6 +66,8 @@ pub(crate) struct Exchange {
     pub(crate) refusals: u32,
     /// Nothing is sent; connections stay open.
     pub(crate) mute: bool,
+    /// Names of topics that are accepted and not sent.
+    pub(crate) withheld: Vec<String>,
     seed: u64,
     index_by_symbol: HashMap<String, usize>,
     /// The time of a venue in virtual time; the system's where there is none.
@@ -90,6 +92,7 @@ impl Exchange {
             stats: Stats::default(),
             refusals: 0,
             mute: false,
+            withheld: Vec::new(),
             seed,
             clock_us: None,
             index_by_symbol,

@@ -33,6 +33,20 @@ pub(crate) enum Topic {
     Candle,
 }
 
+impl Topic {
+    /// The name by which [`Running::withhold`](crate::Running::withhold) knows it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::BestQuote => "best-levels",
+            Self::Trades => "trades",
+            Self::Depth | Self::Book(_) => "book",
+            Self::DayTicker => "ticker",
+            Self::MarkPrice => "mark-price",
+            Self::Candle => "candles",
+        }
+    }
+}
+
 /// A subscriber, and the address of its responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subscriber {

@@ -197,6 +197,12 @@ impl Running {
         self.of(venue).lock().markets[index].update_id_at(unix_us)
     }
 
+    /// Goes on accepting subscriptions to the topics of these names, and sends nothing of them: `book`, `best-levels`,
+    /// `trades`, `ticker`, `mark-price`, `candles`. Snapshots that answer a subscription are still sent.
+    pub fn withhold(&self, venue: Venue, names: &[impl AsRef<str>]) {
+        self.of(venue).lock().withheld = names.iter().map(|name| name.as_ref().to_owned()).collect();
+    }
+
     /// Injects `fault` into the next book update of an instrument.
     ///
     /// # Panics

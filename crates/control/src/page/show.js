@@ -150,9 +150,16 @@ function bookRow() {
   return row;
 }
 
+/** "connected", "not connected", or the topics that the venue accepted and does not send. */
+function connection(feed) {
+  if (!feed.connected) return "not connected";
+  const silent = feed.silent_topics.map(({ topic, symbol }) => `${topic} ${symbol}`.trim());
+  return silent.length > 0 ? `silent: ${silent.join(", ")}` : "connected";
+}
+
 export function showBooks({ books, feeds }) {
   rows(document.querySelector(".feeds tbody"), feeds, cells("", "", "num", "num", "num"), (row, feed) => {
-    const shown = [feed.venue, feed.connected ? "connected" : "not connected", count(feed.frames), count(feed.gaps), count(feed.resyncs)];
+    const shown = [feed.venue, connection(feed), count(feed.frames), count(feed.gaps), count(feed.resyncs)];
     shown.forEach((value, cell) => text(row.cells[cell], value));
   });
   rows(document.querySelector(".books tbody"), books, bookRow, (row, book) => {

@@ -12,6 +12,7 @@ use tt_venue::rules::{Numbering, TopicKind};
 use super::report::{Finding, Report};
 use super::skew::{self, Dated};
 use super::step::Step;
+use super::topics;
 use super::visit::{Ended, Followed, Visit};
 use crate::settings::FeedConfig;
 
@@ -52,6 +53,7 @@ pub(super) async fn follow(
         return frames(report, feed, visit);
     }
     prove(report, feed, visit).await?;
+    topics::judge(report, feed, visit).await?;
     keep_alive(report, feed, visit).await?;
     let lags = visit.observations.sorted_lags_ns();
     let of = feed.venue.name();

@@ -42,6 +42,8 @@ steps! {
     Updates => "updates",
     /// Each book is proved as the venue allows it.
     Proof => "proof",
+    /// Each topic that the venue accepted is sent.
+    Topics => "topics",
     /// A ping is answered.
     KeepAlive => "keep_alive",
     /// The two clocks agree.

@@ -22,6 +22,7 @@ use tt_venue::event::{Event, EventBuffer};
 use tt_venue::listing::Listing;
 
 use super::observations::Observations;
+use crate::arrivals::Arrivals;
 use crate::rest;
 use crate::settings::FeedConfig;
 use crate::socket::Socket;
@@ -64,6 +65,7 @@ pub(super) struct Visit<'a> {
     socket: Socket,
     clock: Clock,
     requests: Requests,
+    pub(super) arrivals: Arrivals,
     unsent: VecDeque<String>,
     send_not_before: Instant,
     fetches: FuturesUnordered<Pin<Box<dyn Future<Output = Fetched>>>>,
@@ -112,8 +114,9 @@ impl<'a> Visit<'a> {
         }
         // Those of the address that is visited.
         let topics = feed.links().swap_remove(0).topics;
-        let mut requests = Requests::new(feed.venue, topics, feed.depth, feed.timing.answer_max);
         let symbols: Vec<String> = listings.iter().map(|listing| listing.symbol.clone()).collect();
+        let arrivals = Arrivals::new(&topics, &symbols, feed.depth, Instant::now()).counting();
+        let mut requests = Requests::new(feed.venue, topics, feed.depth, feed.timing.answer_max);
         let mut unsent: VecDeque<String> = requests.subscribe(&symbols).into();
         unsent.extend(feed.venue.rules().keep_alive.enable.map(str::to_owned));
         let moment = Instant::now();
@@ -125,6 +128,7 @@ impl<'a> Visit<'a> {
             socket,
             clock,
             requests,
+            arrivals,
             unsent,
             send_not_before: moment,
             fetches: FuturesUnordered::new(),
@@ -196,6 +200,12 @@ impl<'a> Visit<'a> {
             }
             () = tokio::time::sleep_until(wake.into()) => {}
         }
+        let now = Instant::now();
+        if self.is_answered() {
+            self.arrivals.begin(now);
+        }
+        // What is silent is asked of `arrivals`.
+        let _ = self.arrivals.check(now);
         self.engine.handle_timeout(unix_now());
         self.serve_requests().await
     }
@@ -218,6 +228,7 @@ impl<'a> Visit<'a> {
 
     fn take_frame(&mut self, text: &str) {
         let now = unix_now();
+        self.arrivals.take(text.as_bytes(), self.last_heard);
         let venue = self.feed.venue;
         let read = venue.parse(text.as_bytes(), &mut self.buffer);
         self.observations.note(venue, text, read.as_ref().map_err(|fault| *fault), self.buffer.is_general());

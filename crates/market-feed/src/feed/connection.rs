@@ -19,14 +19,19 @@ use super::Feed;
 use super::link::{self, Link, Next, Received};
 use super::relisting;
 use crate::account::{self, LoggedIn, LoginError, Renewal};
+use crate::arrivals::SilentTopic;
 use crate::backoff::Backoff;
 use crate::credentials::Credentials;
 use crate::rest;
 use crate::socket;
+use crate::status::SILENT_MAX;
 use crate::topics::Refusal;
 
 /// How often deadlines are looked at and numbers published.
 const BEAT: Duration = Duration::from_millis(50);
+
+/// Beats between two looks at what has arrived.
+const BEATS_PER_SECOND: u32 = 20;
 
 /// Beats between two looks at the distributions, which are larger.
 const BEATS_PER_REPORT: u32 = 5;
@@ -105,6 +110,7 @@ impl Connection<'_> {
             self.login(&account).await?;
         }
         self.feed.status.connections += 1;
+        self.feed.status.silent_topics.clear();
         Ok(())
     }
 
@@ -273,6 +279,10 @@ impl Connection<'_> {
         if applied.is_err() {
             self.look_at_steps(applied);
         }
+        let link = &mut self.links[index];
+        if !link.arrivals.is_complete() && link.arrivals.take(bytes, Instant::now()) {
+            self.show_silent_topics();
+        }
         let (feed, link) = (&mut *self.feed, &self.links[index]);
         feed.timings.visible(received, link.last_read.stamp(), applied.ok());
     }
@@ -367,6 +377,36 @@ impl Connection<'_> {
         self.feed.change_signal.notify();
     }
 
+    /// Judges which topics are silent.
+    fn judge_arrivals(&mut self, now: Instant) {
+        let venue = self.feed.config.venue.name();
+        let mut is_changed = false;
+        for link in &mut self.links {
+            if link.is_settled() {
+                link.arrivals.begin(now);
+            }
+            for SilentTopic { symbol, topic } in link.arrivals.check(now) {
+                tracing::warn!(venue, symbol, topic, "market: accepted_but_silent");
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            self.show_silent_topics();
+        }
+    }
+
+    #[cold]
+    fn show_silent_topics(&mut self) {
+        let silent = self.links.iter().flat_map(|link| link.arrivals.silent()).take(SILENT_MAX).collect();
+        let before = std::mem::replace(&mut self.feed.status.silent_topics, silent);
+        let venue = self.feed.config.venue.name();
+        for SilentTopic { symbol, topic } in
+            before.iter().filter(|topic| !self.feed.status.silent_topics.contains(topic))
+        {
+            tracing::info!(venue, symbol, topic, "market: the topic is sent again");
+        }
+    }
+
     /// Deadlines and numbers.
     async fn beat(&mut self, count: u32, backoff: &mut Backoff) -> Result<(), String> {
         let now = Instant::now();
@@ -383,6 +423,9 @@ impl Connection<'_> {
             for instrument in std::mem::take(&mut self.held) {
                 self.fetch(instrument);
             }
+        }
+        if count.is_multiple_of(BEATS_PER_SECOND) {
+            self.judge_arrivals(now);
         }
         let wall_now = unix_now();
         self.feed.intake.handle_timeout(wall_now);

@@ -15,6 +15,7 @@ use tt_venue::rules::{Numbering, Topic};
 
 use super::Feed;
 use crate::account::LoggedIn;
+use crate::arrivals::Arrivals;
 use crate::dial::LastRead;
 use crate::liveness::{Liveness, Look};
 use crate::settings::LinkConfig;
@@ -37,6 +38,8 @@ pub(super) struct Link {
     pub(super) requests: Requests,
     /// Requests that wait for their time, the next one last.
     pub(super) unsent: Vec<String>,
+    /// What of the requested topics has arrived.
+    pub(super) arrivals: Arrivals,
     request_times: Interval,
     opened: Instant,
     liveness: Liveness,
@@ -84,6 +87,7 @@ fn link(feed: &Feed, id: ConnectionId, (socket, last_read): (Socket, LastRead), 
         id,
         socket,
         last_read,
+        arrivals: Arrivals::new(&topics, &feed.config.symbols, depth, Instant::now()),
         requests: Requests::new(venue, topics, depth, timing.answer_max),
         unsent: Vec::new(),
         request_times,

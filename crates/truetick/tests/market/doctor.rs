@@ -27,6 +27,9 @@ fn a_healthy_venue_passes_every_step() {
         }
         let facts = |step: &str| &steps.iter().find(|known| known["step"] == step).unwrap()["facts"];
         assert_eq!(facts("instruments")["listed"], if name == "binance_spot" { 1 } else { 2 }, "{name}");
+        let topics = facts("topics")["topics"].as_array().unwrap();
+        let has_come = |topic: &&Value| topic["topic"] == "trades" || topic["frames"].as_u64() > Some(0);
+        assert!(topics.len() >= 3 && topics.iter().all(|topic| has_come(&topic)), "{name}: {topics:?}");
         let proof = facts("proof");
         let matched = if name == "kraken" { "crc_matches" } else { "sequence_matches" };
         assert!(proof[matched].as_u64().unwrap() >= 19, "{name}: {proof}");
@@ -70,6 +73,25 @@ fn the_built_in_simulator_is_examined_and_shown() {
         let is_line = message.lines().count() == 1 || message.starts_with("error: invalid value");
         assert!(is_line && output.stdout.is_empty(), "{arguments:?}: {message}");
     }
+}
+
+#[test]
+fn a_topic_that_is_accepted_and_never_sent_is_named() {
+    let sim = simulator(1);
+    for (name, path, withheld) in
+        [("binance_usdm", "/public/stream", "mark-price"), ("binance_spot", "/stream", "best-levels")]
+    {
+        let (_, venue, _, symbol) = VENUES.into_iter().find(|known| known.0 == name).unwrap();
+        sim.withhold(venue, &[withheld]);
+        let url = address(&sim, venue, path);
+        let failed = Patient::visit(&["--venue", name, "--url", &url, "--symbols", symbol]).failure("topics");
+        let text = failed["text"].as_str().unwrap();
+        assert!(text.contains(&format!("accepted_but_silent: {withheld} {symbol};")), "{text}");
+        let topics = failed["facts"]["topics"].as_array().unwrap();
+        let frames = |topic: &str| topics.iter().find(|known| known["topic"] == topic).unwrap()["frames"].as_u64();
+        assert_eq!((frames(withheld), frames("book") > Some(0)), (Some(0), true), "{topics:?}");
+    }
+    sim.stop();
 }
 
 #[test]

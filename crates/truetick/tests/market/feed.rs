@@ -305,6 +305,38 @@ fn case_m29_m30_a_closed_connection_is_made_again_and_a_silent_one_given_up() {
     }
 }
 
+/// A venue that accepts every topic and serves half of them.
+#[test]
+fn a_topic_that_is_accepted_and_silent_is_named_until_it_is_sent() {
+    let sim = simulator(2, 400.0);
+    sim.withhold(SimVenue::BinanceUsdm, &["mark-price", "best-levels"]);
+    let running = follow(vec![feed(&sim, Venue::BinanceUsdm), feed(&sim, Venue::Kraken)]);
+    let reader = running.reader();
+    let silent = |feed: usize| {
+        let topics = reader.status(feed).silent_topics;
+        let mut names: Vec<_> =
+            topics.into_iter().map(|silent| format!("{} {}", silent.topic, silent.symbol)).collect();
+        names.sort();
+        names
+    };
+    let expected = ["best-levels BTCUSDT", "best-levels ETHUSDT", "mark-price BTCUSDT", "mark-price ETHUSDT"];
+    assert!(reader.wait(SOON, || silent(0) == expected), "{:?}", silent(0));
+    // The books are as good as before, and the other venue is not concerned.
+    assert!(reader.wait(SOON, || reader.all_verified() && connected(&reader)));
+    assert_eq!((silent(1), reader.status(0).reconnects()), (Vec::<String>::new(), 0));
+    assert!(!reader.snapshot(tt_os::clock::unix_now(), 1).is_ready());
+    sim.withhold(SimVenue::BinanceUsdm, &["best-levels"]);
+    assert!(reader.wait(SOON, || silent(0) == expected[..2]), "{:?}", silent(0));
+    sim.withhold(SimVenue::BinanceUsdm, &[""; 0]);
+    assert!(reader.wait(SOON, || silent(0).is_empty() && reader.all_verified()), "{:?}", silent(0));
+    assert!(reader.wait(SOON, || reader.snapshot(tt_os::clock::unix_now(), 1).is_ready()));
+    // The mark price is promised each second: it is missed after it has come, too.
+    sim.withhold(SimVenue::BinanceUsdm, &["mark-price"]);
+    assert!(reader.wait(SOON, || silent(0) == expected[2..]), "{:?}", silent(0));
+    running.stop();
+    sim.stop();
+}
+
 #[test]
 fn okx_joins_by_rest_and_has_its_candles_from_a_second_socket() {
     let sim = simulator(2, 400.0);

@@ -1,5 +1,7 @@
 //! What a venue's streams carry.
 
+use tt_model::Nanos;
+
 /// One topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topic {
@@ -11,32 +13,78 @@ pub struct Topic {
     pub is_default: bool,
     /// The address of its WebSocket, if it is not the venue's usual one.
     pub streams: Option<&'static str>,
+    /// Words of its frames: one of them occurs in quotes, and so does the symbol, unless the word contains it.
+    pub words: &'static [&'static str],
+    /// When its first frame is due.
+    pub first: FirstFrame,
+    /// The longest time between two of its frames that the venue promises.
+    pub spacing: Option<Nanos>,
+}
+
+impl FirstFrame {
+    /// A book's snapshot, a mark price, a heartbeat.
+    pub const SOON: Self = Self::Within(Nanos::from_secs(5));
+    /// Changes of a book.
+    pub const ACTIVE: Self = Self::IfActive(Nanos::from_secs(5));
+    /// Candles and tickers that follow trades.
+    pub const TRADED: Self = Self::IfTraded(Nanos::from_secs(10));
 }
 
 impl Topic {
     /// Returns a topic that is subscribed by default.
     #[must_use]
     pub const fn standard(kind: TopicKind, text: &'static str) -> Self {
-        Self { kind, text, is_default: true, streams: None }
+        Self { kind, text, is_default: true, streams: None, words: &[], first: FirstFrame::AnyTime, spacing: None }
     }
 
     /// Returns a topic that is subscribed by default, on another WebSocket.
     #[must_use]
     pub const fn standard_at(kind: TopicKind, text: &'static str, streams: &'static str) -> Self {
-        Self { kind, text, is_default: true, streams: Some(streams) }
+        Self { streams: Some(streams), ..Self::standard(kind, text) }
     }
 
     /// Returns a topic that is subscribed on request.
     #[must_use]
     pub const fn optional(kind: TopicKind, text: &'static str) -> Self {
-        Self { kind, text, is_default: false, streams: None }
+        Self { is_default: false, ..Self::standard(kind, text) }
     }
 
     /// Returns a topic that is subscribed on request, on another WebSocket.
     #[must_use]
     pub const fn optional_at(kind: TopicKind, text: &'static str, streams: &'static str) -> Self {
-        Self { kind, text, is_default: false, streams: Some(streams) }
+        Self { streams: Some(streams), ..Self::optional(kind, text) }
     }
+
+    /// Returns the topic with the words of its frames and the time of the first.
+    #[must_use]
+    pub const fn comes(self, words: &'static [&'static str], first: FirstFrame) -> Self {
+        Self { words, first, ..self }
+    }
+
+    /// Returns the topic with a promised spacing of its frames.
+    #[must_use]
+    pub const fn every(self, spacing: Nanos) -> Self {
+        Self { spacing: Some(spacing), ..self }
+    }
+
+    /// Returns whether the topic is of one symbol rather than of the whole venue.
+    #[must_use]
+    pub fn names_symbol(&self) -> bool {
+        ["{symbol}", "{lower}", "{symbols}"].iter().any(|place| self.text.contains(place))
+    }
+}
+
+/// When the first frame of a topic is due, from the venue's acknowledgement on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstFrame {
+    /// Within this time: the topic begins with a snapshot, or has a fixed spacing.
+    Within(Nanos),
+    /// Within this time, if other topics of the instrument show that it is active: the topic sends changes only.
+    IfActive(Nanos),
+    /// Within this time, if the instrument has trades: the topic sends what follows from trades.
+    IfTraded(Nanos),
+    /// Nothing is promised.
+    AnyTime,
 }
 
 /// The kind of a topic's updates.

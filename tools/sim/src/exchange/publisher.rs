@@ -196,6 +196,9 @@ impl Exchange {
     }
 
     pub(super) fn publish(&mut self, index: usize, topic: Topic, payload: &str) {
+        if self.withheld.iter().any(|name| name == topic.name()) {
+            return;
+        }
         let Some(subscribers) = self.markets[index].subscribers.get(&topic).cloned() else { return };
         for subscriber in subscribers {
             self.send_to(&subscriber, payload);

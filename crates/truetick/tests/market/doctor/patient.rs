@@ -8,7 +8,7 @@ use serde_json::Value;
 use sim::Venue;
 
 /// Every step, in order.
-pub(crate) const STEPS: [&str; 14] = [
+pub(crate) const STEPS: [&str; 15] = [
     "resolve",
     "connect",
     "tls",
@@ -18,6 +18,7 @@ pub(crate) const STEPS: [&str; 14] = [
     "snapshot",
     "updates",
     "proof",
+    "topics",
     "keep_alive",
     "clock",
     "lag",

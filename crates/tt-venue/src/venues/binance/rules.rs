@@ -7,8 +7,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules, Snapshot,
-    Tested, Topic, TopicKind, TradeIds,
+    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules,
+    Snapshot, Tested, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -30,6 +30,15 @@ const REQUEST: RequestRule = RequestRule {
     grouping: Grouping::Topics,
 };
 
+/// Words of frames: the stream's name, or what a frame without it has.
+const BOOK: &[&str] = &["{lower}@depth@100ms", "depthUpdate"];
+/// Of frames without a stream's name, only these of spot have the quantity of the best bid, and no kind.
+const BEST_LEVELS: &[&str] = &["{lower}@bookTicker", "bookTicker", "B"];
+const TRADES: &[&str] = &["{lower}@trade", "trade"];
+const CANDLES: &[&str] = &["{lower}@kline_1m", "kline"];
+const MARK_PRICE: &[&str] = &["{lower}@markPrice@1s", "markPriceUpdate"];
+const LIQUIDATIONS: &[&str] = &["{lower}@forceOrder", "forceOrder"];
+
 /// The venue pings by WebSocket frames.
 const KEEP_ALIVE: KeepAlive = KeepAlive { ping: None, enable: None, pong: None };
 
@@ -50,11 +59,12 @@ pub(crate) static SPOT: Rules = Rules {
         parse_general: parse_snapshot_general,
     }),
     topics: &[
-        Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\""),
-        Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\""),
-        Topic::standard(TopicKind::Trades, "\"{lower}@trade\""),
-        Topic::optional(TopicKind::Ticker, "\"{lower}@ticker\""),
-        Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\""),
+        Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\"").comes(BOOK, FirstFrame::ACTIVE),
+        Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\"").comes(BEST_LEVELS, FirstFrame::ACTIVE),
+        Topic::standard(TopicKind::Trades, "\"{lower}@trade\"").comes(TRADES, FirstFrame::AnyTime),
+        Topic::optional(TopicKind::Ticker, "\"{lower}@ticker\"")
+            .comes(&["{lower}@ticker", "24hrTicker"], FirstFrame::TRADED),
+        Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\"").comes(CANDLES, FirstFrame::TRADED),
     ],
     depths: &[],
     depth: 0,
@@ -100,12 +110,15 @@ pub(crate) static USDM: Rules = Rules {
         parse_general: parse_snapshot_general,
     }),
     topics: &[
-        Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\""),
-        Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\""),
-        Topic::standard(TopicKind::Trades, "\"{lower}@trade\""),
-        Topic::standard_at(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\"", USDM_MARKET),
-        Topic::optional_at(TopicKind::Candles, "\"{lower}@kline_1m\"", USDM_MARKET),
-        Topic::optional_at(TopicKind::Liquidations, "\"{lower}@forceOrder\"", USDM_MARKET),
+        Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\"").comes(BOOK, FirstFrame::ACTIVE),
+        Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\"").comes(BEST_LEVELS, FirstFrame::ACTIVE),
+        Topic::standard(TopicKind::Trades, "\"{lower}@trade\"").comes(TRADES, FirstFrame::AnyTime),
+        Topic::standard_at(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\"", USDM_MARKET)
+            .comes(MARK_PRICE, FirstFrame::SOON)
+            .every(Nanos::from_secs(1)),
+        Topic::optional_at(TopicKind::Candles, "\"{lower}@kline_1m\"", USDM_MARKET).comes(CANDLES, FirstFrame::TRADED),
+        Topic::optional_at(TopicKind::Liquidations, "\"{lower}@forceOrder\"", USDM_MARKET)
+            .comes(LIQUIDATIONS, FirstFrame::AnyTime),
     ],
     // 1,024 streams by its documentation; clients report fewer that work.
     topics_max: 200,
@@ -127,12 +140,14 @@ pub(crate) static COINM: Rules = Rules {
     main_symbol: "BTCUSD_PERP",
     // One address serves all of them.
     topics: &[
-        Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\""),
-        Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\""),
-        Topic::standard(TopicKind::Trades, "\"{lower}@trade\""),
-        Topic::standard(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\""),
-        Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\""),
-        Topic::optional(TopicKind::Liquidations, "\"{lower}@forceOrder\""),
+        Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\"").comes(BOOK, FirstFrame::ACTIVE),
+        Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\"").comes(BEST_LEVELS, FirstFrame::ACTIVE),
+        Topic::standard(TopicKind::Trades, "\"{lower}@trade\"").comes(TRADES, FirstFrame::AnyTime),
+        Topic::standard(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\"")
+            .comes(MARK_PRICE, FirstFrame::SOON)
+            .every(Nanos::from_secs(1)),
+        Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\"").comes(CANDLES, FirstFrame::TRADED),
+        Topic::optional(TopicKind::Liquidations, "\"{lower}@forceOrder\"").comes(LIQUIDATIONS, FirstFrame::AnyTime),
     ],
     topics_max: 1000,
     snapshot: Some(Snapshot {

@@ -5,17 +5,20 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
-    TradeIds,
+    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested,
+    Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
 const CONTRACT_TOPICS: &[Topic] = &[
-    Topic::standard(TopicKind::Book, "\"orderbook.{depth}.{symbol}\""),
-    Topic::standard(TopicKind::Ticker, "\"tickers.{symbol}\""),
-    Topic::standard(TopicKind::Trades, "\"publicTrade.{symbol}\""),
-    Topic::optional(TopicKind::Candles, "\"kline.1.{symbol}\""),
-    Topic::optional(TopicKind::Liquidations, "\"allLiquidation.{symbol}\""),
+    Topic::standard(TopicKind::Book, "\"orderbook.{depth}.{symbol}\"")
+        .comes(&["orderbook.{depth}.{symbol}"], FirstFrame::SOON),
+    Topic::standard(TopicKind::Ticker, "\"tickers.{symbol}\"").comes(&["tickers.{symbol}"], FirstFrame::SOON),
+    Topic::standard(TopicKind::Trades, "\"publicTrade.{symbol}\"")
+        .comes(&["publicTrade.{symbol}"], FirstFrame::AnyTime),
+    Topic::optional(TopicKind::Candles, "\"kline.1.{symbol}\"").comes(&["kline.1.{symbol}"], FirstFrame::TRADED),
+    Topic::optional(TopicKind::Liquidations, "\"allLiquidation.{symbol}\"")
+        .comes(&["allLiquidation.{symbol}"], FirstFrame::AnyTime),
 ];
 
 /// Linear contracts.
@@ -95,10 +98,12 @@ pub(crate) static SPOT: Rules = Rules {
         parse: listing::parse,
     },
     topics: &[
-        Topic::standard(TopicKind::Book, "\"orderbook.{depth}.{symbol}\""),
-        Topic::standard(TopicKind::Ticker, "\"tickers.{symbol}\""),
-        Topic::standard(TopicKind::Trades, "\"publicTrade.{symbol}\""),
-        Topic::optional(TopicKind::Candles, "\"kline.1.{symbol}\""),
+        Topic::standard(TopicKind::Book, "\"orderbook.{depth}.{symbol}\"")
+            .comes(&["orderbook.{depth}.{symbol}"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Ticker, "\"tickers.{symbol}\"").comes(&["tickers.{symbol}"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Trades, "\"publicTrade.{symbol}\"")
+            .comes(&["publicTrade.{symbol}"], FirstFrame::AnyTime),
+        Topic::optional(TopicKind::Candles, "\"kline.1.{symbol}\"").comes(&["kline.1.{symbol}"], FirstFrame::TRADED),
     ],
     tested: Tested::UnverifiedLive,
     detection: detection::SPOT,

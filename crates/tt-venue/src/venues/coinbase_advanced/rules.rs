@@ -5,8 +5,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
-    TradeIds,
+    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested,
+    Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -23,12 +23,18 @@ pub(crate) static RULES: Rules = Rules {
     main_symbol: "BTC-USD",
     snapshot: None,
     topics: &[
-        Topic::standard(TopicKind::Book, r#""channel":"level2","product_ids":[{symbols}]"#),
-        Topic::standard(TopicKind::Ticker, r#""channel":"ticker","product_ids":[{symbols}]"#),
-        Topic::standard(TopicKind::Trades, r#""channel":"market_trades","product_ids":[{symbols}]"#),
+        Topic::standard(TopicKind::Book, r#""channel":"level2","product_ids":[{symbols}]"#)
+            .comes(&["l2_data"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Ticker, r#""channel":"ticker","product_ids":[{symbols}]"#)
+            .comes(&["ticker"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Trades, r#""channel":"market_trades","product_ids":[{symbols}]"#)
+            .comes(&["market_trades"], FirstFrame::AnyTime),
         // Quiet topics are closed after 60 to 90 seconds unless something is sent.
-        Topic::standard(TopicKind::Heartbeat, r#""channel":"heartbeats""#),
-        Topic::optional(TopicKind::Candles, r#""channel":"candles","product_ids":[{symbols}]"#),
+        Topic::standard(TopicKind::Heartbeat, r#""channel":"heartbeats""#)
+            .comes(&["heartbeats"], FirstFrame::SOON)
+            .every(Nanos::from_secs(1)),
+        Topic::optional(TopicKind::Candles, r#""channel":"candles","product_ids":[{symbols}]"#)
+            .comes(&["candles"], FirstFrame::TRADED),
     ],
     depths: &[],
     depth: 0,

@@ -6,8 +6,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules, Snapshot,
-    Tested, Topic, TopicKind, TradeIds,
+    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules,
+    Snapshot, Tested, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -22,10 +22,15 @@ pub(crate) static RULES: Rules = Rules {
     snapshot: None,
     topics: &[
         // `level2` itself wants a login; the batches of 50 ms have the same form.
-        Topic::standard(TopicKind::Book, r#"{"name":"level2_batch","product_ids":[{symbols}]}"#),
-        Topic::standard(TopicKind::Ticker, r#"{"name":"ticker","product_ids":[{symbols}]}"#),
-        Topic::standard(TopicKind::Trades, r#"{"name":"matches","product_ids":[{symbols}]}"#),
-        Topic::standard(TopicKind::Heartbeat, r#"{"name":"heartbeat","product_ids":[{symbols}]}"#),
+        Topic::standard(TopicKind::Book, r#"{"name":"level2_batch","product_ids":[{symbols}]}"#)
+            .comes(&["snapshot", "l2update"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Ticker, r#"{"name":"ticker","product_ids":[{symbols}]}"#)
+            .comes(&["ticker"], FirstFrame::TRADED),
+        Topic::standard(TopicKind::Trades, r#"{"name":"matches","product_ids":[{symbols}]}"#)
+            .comes(&["match", "last_match"], FirstFrame::AnyTime),
+        Topic::standard(TopicKind::Heartbeat, r#"{"name":"heartbeat","product_ids":[{symbols}]}"#)
+            .comes(&["heartbeat"], FirstFrame::SOON)
+            .every(Nanos::from_secs(1)),
     ],
     depths: &[],
     depth: 0,
@@ -76,8 +81,11 @@ pub(crate) static FULL: Rules = Rules {
         parse_general: parse_snapshot,
     }),
     topics: &[
-        Topic::standard(TopicKind::Book, r#"{"name":"full","product_ids":[{symbols}]}"#),
-        Topic::standard(TopicKind::Heartbeat, r#"{"name":"heartbeat","product_ids":[{symbols}]}"#),
+        Topic::standard(TopicKind::Book, r#"{"name":"full","product_ids":[{symbols}]}"#)
+            .comes(&["received", "open", "done", "match", "change"], FirstFrame::AnyTime),
+        Topic::standard(TopicKind::Heartbeat, r#"{"name":"heartbeat","product_ids":[{symbols}]}"#)
+            .comes(&["heartbeat"], FirstFrame::SOON)
+            .every(Nanos::from_secs(1)),
     ],
     join: JoinRule::Rest(Overlap::Next),
     numbering: Numbering::Range,

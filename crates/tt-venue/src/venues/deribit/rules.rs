@@ -5,8 +5,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
-    TradeIds,
+    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested,
+    Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -23,11 +23,14 @@ pub(crate) static RULES: Rules = Rules {
     main_symbol: "BTC-PERPETUAL",
     snapshot: None,
     topics: &[
-        Topic::standard(TopicKind::Book, "\"book.{symbol}.100ms\""),
-        Topic::standard(TopicKind::Ticker, "\"ticker.{symbol}.100ms\""),
-        Topic::standard(TopicKind::Trades, "\"trades.{symbol}.100ms\""),
-        Topic::optional(TopicKind::BestLevels, "\"quote.{symbol}\""),
-        Topic::optional(TopicKind::Candles, "\"chart.trades.{symbol}.1\""),
+        Topic::standard(TopicKind::Book, "\"book.{symbol}.100ms\"").comes(&["book.{symbol}.100ms"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Ticker, "\"ticker.{symbol}.100ms\"")
+            .comes(&["ticker.{symbol}.100ms"], FirstFrame::ACTIVE),
+        Topic::standard(TopicKind::Trades, "\"trades.{symbol}.100ms\"")
+            .comes(&["trades.{symbol}.100ms"], FirstFrame::AnyTime),
+        Topic::optional(TopicKind::BestLevels, "\"quote.{symbol}\"").comes(&["quote.{symbol}"], FirstFrame::ACTIVE),
+        Topic::optional(TopicKind::Candles, "\"chart.trades.{symbol}.1\"")
+            .comes(&["chart.trades.{symbol}.1"], FirstFrame::TRADED),
     ],
     depths: &[],
     depth: 0,

@@ -5,8 +5,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
-    TradeIds,
+    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested,
+    Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -24,12 +24,17 @@ pub(crate) static RULES: Rules = Rules {
     main_symbol: "BTC",
     snapshot: None,
     topics: &[
-        Topic::standard(TopicKind::Book, r#"{"type":"l2Book","coin":"{symbol}"}"#),
-        Topic::standard(TopicKind::BestLevels, r#"{"type":"bbo","coin":"{symbol}"}"#),
-        Topic::standard(TopicKind::Trades, r#"{"type":"trades","coin":"{symbol}"}"#),
-        Topic::standard(TopicKind::MarkPrice, r#"{"type":"activeAssetCtx","coin":"{symbol}"}"#),
-        Topic::optional(TopicKind::Candles, r#"{"type":"candle","coin":"{symbol}","interval":"1m"}"#),
-        Topic::optional(TopicKind::Ticker, r#"{"type":"allMids"}"#),
+        Topic::standard(TopicKind::Book, r#"{"type":"l2Book","coin":"{symbol}"}"#)
+            .comes(&["l2Book"], FirstFrame::SOON)
+            .every(Nanos::from_secs(5)),
+        Topic::standard(TopicKind::BestLevels, r#"{"type":"bbo","coin":"{symbol}"}"#).comes(&["bbo"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Trades, r#"{"type":"trades","coin":"{symbol}"}"#)
+            .comes(&["trades"], FirstFrame::AnyTime),
+        Topic::standard(TopicKind::MarkPrice, r#"{"type":"activeAssetCtx","coin":"{symbol}"}"#)
+            .comes(&["activeAssetCtx", "activeSpotAssetCtx"], FirstFrame::SOON),
+        Topic::optional(TopicKind::Candles, r#"{"type":"candle","coin":"{symbol}","interval":"1m"}"#)
+            .comes(&["candle"], FirstFrame::TRADED),
+        Topic::optional(TopicKind::Ticker, r#"{"type":"allMids"}"#).comes(&["allMids"], FirstFrame::SOON),
     ],
     depths: &[],
     depth: 0,

@@ -5,8 +5,8 @@ use super::{checksum, detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested, Topic, TopicKind,
-    TradeIds,
+    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested,
+    Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -23,10 +23,14 @@ pub(crate) static RULES: Rules = Rules {
     main_symbol: "BTC/USD",
     snapshot: None,
     topics: &[
-        Topic::standard(TopicKind::Book, r#""channel":"book","depth":{depth},"symbol":[{symbols}]"#),
-        Topic::standard(TopicKind::Ticker, r#""channel":"ticker","symbol":[{symbols}]"#),
-        Topic::standard(TopicKind::Trades, r#""channel":"trade","symbol":[{symbols}]"#),
-        Topic::optional(TopicKind::Candles, r#""channel":"ohlc","interval":1,"symbol":[{symbols}]"#),
+        Topic::standard(TopicKind::Book, r#""channel":"book","depth":{depth},"symbol":[{symbols}]"#)
+            .comes(&["book"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Ticker, r#""channel":"ticker","symbol":[{symbols}]"#)
+            .comes(&["ticker"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Trades, r#""channel":"trade","symbol":[{symbols}]"#)
+            .comes(&["trade"], FirstFrame::AnyTime),
+        Topic::optional(TopicKind::Candles, r#""channel":"ohlc","interval":1,"symbol":[{symbols}]"#)
+            .comes(&["ohlc"], FirstFrame::SOON),
     ],
     depths: &[10, 25, 100, 500, 1000],
     depth: 25,
@@ -79,7 +83,8 @@ pub(crate) static LEVEL3: Rules = Rules {
     topics: &[Topic::standard(
         TopicKind::Book,
         r#""channel":"level3","depth":{depth},"symbol":[{symbols}],"token":"{token}""#,
-    )],
+    )
+    .comes(&["level3"], FirstFrame::SOON)],
     depths: &[10, 100, 1000],
     depth: 100,
     checksum: Checksum::Orders(checksum::OF_ORDERS),

@@ -6,8 +6,8 @@ use super::{checksum, detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules, Snapshot,
-    Tested, Topic, TopicKind, TradeIds,
+    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules,
+    Snapshot, Tested, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -34,16 +34,27 @@ pub(crate) static RULES: Rules = Rules {
         parse_general: parse_snapshot,
     }),
     topics: &[
-        Topic::standard(TopicKind::Book, r#"{"channel":"books","instId":"{symbol}"}"#),
-        Topic::standard(TopicKind::Ticker, r#"{"channel":"tickers","instId":"{symbol}"}"#),
-        Topic::standard(TopicKind::Trades, r#"{"channel":"trades","instId":"{symbol}"}"#),
-        Topic::optional(TopicKind::BestLevels, r#"{"channel":"bbo-tbt","instId":"{symbol}"}"#),
-        Topic::optional(TopicKind::MarkPrice, r#"{"channel":"mark-price","instId":"{symbol}"}"#),
-        Topic::optional(TopicKind::IndexPrice, r#"{"channel":"index-tickers","instId":"{symbol}"}"#),
-        Topic::optional(TopicKind::Funding, r#"{"channel":"funding-rate","instId":"{symbol}"}"#),
-        Topic::optional(TopicKind::OpenInterest, r#"{"channel":"open-interest","instId":"{symbol}"}"#),
-        Topic::optional(TopicKind::Liquidations, r#"{"channel":"liquidation-orders","instType":"SWAP"}"#),
-        Topic::optional_at(TopicKind::Candles, r#"{"channel":"candle1m","instId":"{symbol}"}"#, BUSINESS),
+        Topic::standard(TopicKind::Book, r#"{"channel":"books","instId":"{symbol}"}"#)
+            .comes(&["books"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Ticker, r#"{"channel":"tickers","instId":"{symbol}"}"#)
+            .comes(&["tickers"], FirstFrame::ACTIVE),
+        Topic::standard(TopicKind::Trades, r#"{"channel":"trades","instId":"{symbol}"}"#)
+            .comes(&["trades"], FirstFrame::AnyTime),
+        Topic::optional(TopicKind::BestLevels, r#"{"channel":"bbo-tbt","instId":"{symbol}"}"#)
+            .comes(&["bbo-tbt"], FirstFrame::SOON),
+        Topic::optional(TopicKind::MarkPrice, r#"{"channel":"mark-price","instId":"{symbol}"}"#)
+            .comes(&["mark-price"], FirstFrame::SOON)
+            .every(Nanos::from_secs(10)),
+        Topic::optional(TopicKind::IndexPrice, r#"{"channel":"index-tickers","instId":"{symbol}"}"#)
+            .comes(&["index-tickers"], FirstFrame::ACTIVE),
+        Topic::optional(TopicKind::Funding, r#"{"channel":"funding-rate","instId":"{symbol}"}"#)
+            .comes(&["funding-rate"], FirstFrame::AnyTime),
+        Topic::optional(TopicKind::OpenInterest, r#"{"channel":"open-interest","instId":"{symbol}"}"#)
+            .comes(&["open-interest"], FirstFrame::SOON),
+        Topic::optional(TopicKind::Liquidations, r#"{"channel":"liquidation-orders","instType":"SWAP"}"#)
+            .comes(&["liquidation-orders"], FirstFrame::AnyTime),
+        Topic::optional_at(TopicKind::Candles, r#"{"channel":"candle1m","instId":"{symbol}"}"#, BUSINESS)
+            .comes(&["candle1m"], FirstFrame::TRADED),
     ],
     depths: &[400],
     depth: 400,
