@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::thread;
 
 use anyhow::Result;
-use risk_gate::{GateConfig, LimitsFile, OrderUpdate, Ports, Quote, QuoteSource, start};
-use tt_model::{InstrumentId, OrderIntent, OrderSide, Price, Qty, Verdict};
+use risk_gate::{GateConfig, LimitsFile, Ports, Quote, QuoteSource, start};
+use tt_model::{InstrumentId, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, Verdict};
 use tt_os::clock::unix_now;
-use tt_risk::{Fill, KillSwitch};
+use tt_risk::KillSwitch;
 
 const LIMITS: &str = r#"
 global_rate = { per_second = 1000, burst = 100 }
@@ -74,7 +74,7 @@ fn main() -> Result<()> {
         sample_one_in: 1,
         cpu: None,
     };
-    let (gate, Ports { intents: mut sender, mut updates, mut verdicts }) = start(config)?;
+    let (gate, Ports { intents: mut sender, mut reports, mut verdicts }) = start(config)?;
     let control = gate.control();
 
     let strategy = thread::spawn(move || {
@@ -94,11 +94,19 @@ fn main() -> Result<()> {
     let Ok(mut sender) = strategy.join() else { anyhow::bail!("the strategy panicked") };
 
     // The venue reports a fill, and an operator stops the account.
-    let filled =
-        Fill { account: 0, instrument: btc, client_id: 1, side: OrderSide::Buy, qty: Qty(30_000), is_last: true };
-    updates.send(OrderUpdate::Fill(filled))?;
+    let filled = Report {
+        kind: ReportKind::FILL,
+        instrument: btc,
+        client_id: 1,
+        execution_id: 7001,
+        qty: Qty(30_000),
+        px: Price(6_000_000),
+        executed: Qty(30_000),
+        ..Report::default()
+    };
+    reports.send(filled)?;
     control.switches().kill(KillSwitch::Account(0));
-    sender.send(OrderIntent { client_id: 4, limit_px: Price(5_990_000), ..intents[0] })?;
+    sender.send(OrderIntent { client_id: 4, ts_ns: unix_now().0, limit_px: Price(5_990_000), ..intents[0] })?;
     drop(sender);
     while let Some(verdict) = verdicts.wait() {
         print(&verdict);

@@ -54,9 +54,9 @@ pub struct Tally {
     pub accepted: u64,
     /// Rejected intents.
     pub rejected: u64,
-    /// Fills and cancels applied.
+    /// Reports applied.
     pub updates: u64,
-    /// Fills and cancels that did not match what was open.
+    /// Reports that the gate did not expect, such as those of unknown orders.
     pub update_errors: u64,
     /// Intents that were not evaluated, because there was no room for their verdicts.
     pub unjudged: u64,
@@ -280,7 +280,7 @@ impl BoardWriter {
     pub(crate) fn store_verdict(&mut self, verdict: &Verdict, intent: &OrderIntent, journey_ns: u64) {
         let judgement = Judgement {
             seq: verdict.seq,
-            at_ns: verdict.ts_out,
+            at_ns: verdict.now_ns,
             account: intent.account,
             instrument: intent.instrument,
             side: intent.side,

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! strategy --OrderIntent--> gate thread --Verdict--> strategy
-//! venue ----OrderUpdate---> gate thread                          (fills and cancels)
+//! venue -------Report-----> gate thread                          (fills, cancels, rejects)
 //! any thread --limits, kill switches--> gate thread
 //! ```
 //!
 //! [`start`] takes a [`tt_risk::Gate`] with its limits, for example from a [`LimitsFile`], and returns the [`Running`]
-//! gate and its [`Ports`]. Before each intent the thread applies pending order updates and changes of limits, and reads
+//! gate and its [`Ports`]. Before each intent the thread applies pending reports and changes of limits, and reads
 //! the instrument's newest [`Quote`]. It sleeps while its rings are empty. Other threads read what it publishes through
 //! [`Board`], and control it through [`Control`]. The crate never sends an order.
 //!
@@ -29,6 +29,6 @@ mod tests;
 pub use board::{AccountStatus, Board, BoardRow, Judgement, Tally, Timings};
 pub use control::{Control, SetLimitsError};
 pub use limits_file::{Instrument, LimitsFile};
-pub use ports::{IntentSender, OrderUpdate, Ports, UpdateSender, VerdictReceiver};
+pub use ports::{IntentSender, Ports, ReportSender, VerdictReceiver};
 pub use quote::{Quote, QuoteSource};
 pub use runner::{GateConfig, Running, start};

@@ -7,26 +7,38 @@ use std::path::Path;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
-use tt_model::{Breach, Decimal, InstrumentId, Notional, Price, Qty};
-use tt_risk::{Capacity, Exposure, Gate, InstrumentLimits, Limits, Rate};
+use tt_model::{Decimal, InstrumentId, Notional, Price, Qty};
+use tt_risk::{Capacity, Gate, InstrumentLimits, InstrumentRules, Limits, Rate, Rules};
 
 /// Maximum number of accounts; a mistyped number must not allocate tables for 65,536 accounts.
 const ACCOUNTS_MAX: u16 = 1024;
 
-/// Maximum number of client ids that are stored, half a gigabyte.
-const CLIENT_IDS_MAX: u32 = 1 << 22;
+/// Maximum number of orders that are stored, half a gigabyte.
+const ORDERS_MAX: u32 = 1 << 21;
 
-/// Maximum number of open orders that are stored per account and instrument.
-const OWN_ORDERS_MAX: u32 = 4096;
+/// Executions that are stored for each order.
+const EXECUTIONS_PER_ORDER: u32 = 2;
+
+/// Least number of executions that are stored.
+const EXECUTIONS_MIN: u32 = 4096;
 
 /// A file of limits. Prices and quantities are exact decimal text.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsFile {
     global_rate: RateEntry,
-    /// Time during which the client id of an accepted order must not be reused.
+    /// Time after the end of an order during which its client id must not be reused.
     #[serde(default = "ten_minutes_ms")]
     id_window_ms: u64,
+    /// Maximum age of an intent.
+    #[serde(default = "five_seconds_ms")]
+    intent_age_max_ms: u64,
+    /// Time after a cancel during which the next one of the same order is rejected.
+    #[serde(default = "hundred_ms")]
+    cancel_repeat_ms: u64,
+    /// Time during which the venue may have executed more than its fills show.
+    #[serde(default = "five_seconds_ms")]
+    gap_max_ms: u64,
     #[serde(rename = "instrument")]
     instruments: Vec<Spanned<Instrument>>,
     #[serde(rename = "account")]
@@ -52,6 +64,21 @@ pub struct Instrument {
     collar_bps: u32,
     mark_age_max_ms: u64,
     rate: RateEntry,
+    /// Distance of the protection price of market orders; without it they are sent without protection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    slip_bps: Option<u32>,
+    /// Maximum distance of a limit price beyond the opposite touch; without it, the touch is not checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    touch_bps: Option<u32>,
+    /// Maximum distance of a trigger price from the mark.
+    #[serde(default)]
+    trigger_bps: u32,
+    #[serde(default)]
+    may_be_negative: bool,
+    #[serde(default)]
+    enforces_reduce_only: bool,
+    #[serde(default)]
+    replaces_atomically: bool,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -77,10 +104,10 @@ struct LimitsEntry {
     position_short_max: String,
     open_qty_max: String,
     open_orders_max: u32,
-    /// Whether to reject an order whose client id was used within `id_window_ms`.
+    /// Always true: an order whose client id is in use, or was within `id_window_ms`, is rejected.
     #[serde(default = "yes")]
     reject_duplicate_ids: bool,
-    /// Whether to reject an order that would match an open order of the account.
+    /// Always true: an order that would match an open order of the account is rejected.
     #[serde(default = "yes")]
     reject_self_match: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,16 +122,24 @@ const fn ten_minutes_ms() -> u64 {
     600_000
 }
 
+const fn five_seconds_ms() -> u64 {
+    5_000
+}
+
+const fn hundred_ms() -> u64 {
+    100
+}
+
 /// Everything that a file sets in a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Settings {
     capacity: Capacity,
     global_rate: Rate,
-    id_window_ns: u64,
+    rules: Rules,
     /// By id.
-    instruments: Vec<InstrumentLimits>,
+    instruments: Vec<(InstrumentLimits, InstrumentRules)>,
     account_rates: Vec<(u16, Rate)>,
-    limits: Vec<(u16, InstrumentId, Limits, Exposure)>,
+    limits: Vec<(u16, InstrumentId, Limits, Qty)>,
 }
 
 impl From<RateEntry> for Rate {
@@ -148,6 +183,12 @@ impl Instrument {
         }
     }
 
+    const fn rules(&self) -> InstrumentRules {
+        let Self { slip_bps, touch_bps, trigger_bps, may_be_negative, .. } = *self;
+        let Self { enforces_reduce_only, replaces_atomically, .. } = *self;
+        InstrumentRules { slip_bps, touch_bps, trigger_bps, may_be_negative, enforces_reduce_only, replaces_atomically }
+    }
+
     fn limits(&self, entry: &LimitsEntry) -> Result<Limits> {
         Ok(Limits {
             px_step: self.px(&entry.px_step)?,
@@ -160,17 +201,8 @@ impl Instrument {
             position_short_max: self.qty(&entry.position_short_max)?,
             open_qty_max: self.qty(&entry.open_qty_max)?,
             open_orders_max: entry.open_orders_max,
-            enabled: entry.enabled(),
+            enabled: Limits::CHECKED,
         })
-    }
-}
-
-impl LimitsEntry {
-    /// Returns every reason that is not switched off.
-    fn enabled(&self) -> Breach {
-        let switches = [(self.reject_duplicate_ids, Breach::DUP_ID), (self.reject_self_match, Breach::SELF_MATCH)];
-        let off = switches.iter().filter(|(is_on, _)| !is_on).map(|(_, reason)| *reason);
-        Breach(Limits::CHECKED.0 & !off.fold(Breach::NONE, Breach::union).0)
     }
 }
 
@@ -208,10 +240,6 @@ impl LimitsFile {
         self.accounts.iter().map(Spanned::get_ref)
     }
 
-    fn entries(&self) -> impl Iterator<Item = &LimitsEntry> {
-        self.accounts().flat_map(|account| &account.limits).map(Spanned::get_ref)
-    }
-
     /// Returns the instrument with `symbol`, and its id.
     ///
     /// # Errors
@@ -231,16 +259,17 @@ impl LimitsFile {
         let settings = self.settings()?;
         let mut gate = Gate::new(settings.capacity);
         gate.set_global_rate(settings.global_rate);
-        gate.set_id_window(settings.id_window_ns);
-        for (number, limits) in (0..).zip(&settings.instruments) {
+        gate.set_rules(&settings.rules);
+        for (number, (limits, rules)) in (0..).zip(&settings.instruments) {
             gate.set_instrument_limits(InstrumentId(number), limits)?;
+            gate.set_instrument_rules(InstrumentId(number), rules)?;
         }
         for (account, rate) in &settings.account_rates {
             gate.set_account_rate(*account, *rate)?;
         }
-        for (account, instrument, limits, exposure) in &settings.limits {
+        for (account, instrument, limits, position) in &settings.limits {
             let set = gate.set_limits(*account, *instrument, limits).map(drop);
-            set.and_then(|()| gate.restore(*account, *instrument, exposure)).with_context(|| {
+            set.and_then(|()| gate.restore(*account, *instrument, *position, 0)).with_context(|| {
                 format!("account {account}, {}", self.instruments[instrument.0 as usize].get_ref().symbol)
             })?;
         }
@@ -251,54 +280,54 @@ impl LimitsFile {
         let instruments = u32::try_from(self.instruments.len()).context("too many instruments")?;
         let accounts = self.accounts().map(|account| account.account).max().map_or(0, |last| last.saturating_add(1));
         ensure!(accounts <= ACCOUNTS_MAX, "account numbers are 0 to {}", ACCOUNTS_MAX - 1);
-        let (client_ids, own_orders) = (self.client_ids(accounts)?, self.own_orders()?);
+        let orders = self.orders(accounts)?;
         let mut limits = Vec::new();
         for account in self.accounts() {
             for entry in account.limits.iter().map(Spanned::get_ref) {
                 let place = || format!("account {}, {}", account.account, entry.symbol);
                 let (instrument, known) = self.find(&entry.symbol).with_context(place)?;
                 let position = entry.position.as_deref().map_or(Ok(Qty(0)), |text| known.qty(text));
-                let exposure = Exposure { position: position.with_context(place)?, ..Exposure::default() };
-                limits.push((account.account, instrument, known.limits(entry).with_context(place)?, exposure));
+                let (of, position) = (known.limits(entry).with_context(place)?, position.with_context(place)?);
+                limits.push((account.account, instrument, of, position));
             }
         }
         Ok(Settings {
-            capacity: Capacity { accounts, instruments, client_ids, own_orders },
+            capacity: Capacity {
+                accounts,
+                instruments,
+                producers: 1,
+                orders,
+                executions: (orders * u32::from(accounts)).saturating_mul(EXECUTIONS_PER_ORDER).max(EXECUTIONS_MIN),
+            },
             global_rate: self.global_rate.into(),
-            id_window_ns: self.id_window_ms.saturating_mul(1_000_000),
-            instruments: self.instruments().map(Instrument::all_accounts).collect(),
+            rules: Rules {
+                id_window_ns: self.id_window_ms.saturating_mul(1_000_000),
+                intent_age_max_ns: self.intent_age_max_ms.saturating_mul(1_000_000),
+                cancel_repeat_ns: self.cancel_repeat_ms.saturating_mul(1_000_000),
+                gap_max_ns: self.gap_max_ms.saturating_mul(1_000_000),
+            },
+            instruments: self.instruments().map(|of| (of.all_accounts(), of.rules())).collect(),
             account_rates: self.accounts().map(|account| (account.account, account.rate.into())).collect(),
             limits,
         })
     }
 
-    /// Returns the number of client ids that the fastest account can use within the window.
-    fn client_ids(&self, accounts: u16) -> Result<u32> {
-        let within = |rate: RateEntry| {
-            let per_window = u128::from(rate.per_second) * u128::from(self.id_window_ms) / 1000;
-            per_window + u128::from(rate.burst)
+    /// Returns the number of orders that an account can have open, or have ended within the window, at its rate.
+    fn orders(&self, accounts: u16) -> Result<u32> {
+        let stored = |account: &Account| {
+            let per_window = u128::from(account.rate.per_second) * u128::from(self.id_window_ms) / 1000;
+            let open: u128 = account.limits.iter().map(|entry| u128::from(entry.get_ref().open_orders_max)).sum();
+            per_window + u128::from(account.rate.burst) + open
         };
-        let ids = self.accounts().map(|account| within(account.rate)).max().unwrap_or(0);
-        let total = ids.saturating_mul(accounts.into());
+        let most = self.accounts().map(stored).max().unwrap_or(0);
+        let total = most.saturating_mul(accounts.into());
         ensure!(
-            total <= CLIENT_IDS_MAX.into() || !self.entries().any(|entry| entry.reject_duplicate_ids),
-            "id_window_ms = {}: the accounts' rates need {total} stored client ids, more than {CLIENT_IDS_MAX}; shorten \
-             the window, lower a rate, or set reject_duplicate_ids = false",
+            total <= ORDERS_MAX.into(),
+            "id_window_ms = {}: the accounts' rates and open_orders_max need {total} stored orders, more than {ORDERS_MAX}; \
+             shorten the window, lower a rate, or lower open_orders_max",
             self.id_window_ms
         );
-        Ok(ids.min(u128::from(CLIENT_IDS_MAX / u32::from(accounts.max(1)))) as u32)
-    }
-
-    /// Returns the largest number of open orders of an account in an instrument.
-    fn own_orders(&self) -> Result<u16> {
-        let checked = self.entries().filter(|entry| entry.reject_self_match).map(|entry| entry.open_orders_max);
-        let most = checked.max().unwrap_or(0);
-        ensure!(
-            most <= OWN_ORDERS_MAX,
-            "open_orders_max = {most}: with reject_self_match the maximum is {OWN_ORDERS_MAX}"
-        );
-        let wanted = self.entries().map(|entry| entry.open_orders_max).max().unwrap_or(0);
-        Ok(wanted.min(OWN_ORDERS_MAX) as u16)
+        Ok(most as u32)
     }
 
     /// Returns the limits in force, with defaults, as TOML that [`LimitsFile::read`] reads.
@@ -317,6 +346,9 @@ mod tests {
     /// No two values are equal, except for defaults.
     const TEXT: &str = r#"
 id_window_ms = 2500
+intent_age_max_ms = 2600
+cancel_repeat_ms = 2700
+gap_max_ms = 2800
 global_rate = { per_second = 61, burst = 62 }
 [[instrument]]
 symbol = "BTC/USDT"
@@ -325,6 +357,11 @@ qty_decimals = 5
 collar_bps = 63
 mark_age_max_ms = 64
 rate = { per_second = 65, burst = 66 }
+slip_bps = 90
+touch_bps = 91
+trigger_bps = 92
+may_be_negative = true
+replaces_atomically = true
 [[instrument]]
 symbol = "ETH/USDT"
 px_decimals = 3
@@ -332,6 +369,7 @@ qty_decimals = 4
 collar_bps = 67
 mark_age_max_ms = 68
 rate = { per_second = 69, burst = 70 }
+enforces_reduce_only = true
 [[account]]
 account = 1
 rate = { per_second = 71, burst = 72 }
@@ -347,7 +385,7 @@ position_long_max = "0.0007"
 position_short_max = "0.0008"
 open_qty_max = "0.0009"
 open_orders_max = 10
-reject_duplicate_ids = false
+reject_duplicate_ids = true
 position = "-0.0011"
 [[account.limits]]
 symbol = "BTC/USDT"
@@ -361,16 +399,12 @@ position_long_max = "0.00027"
 position_short_max = "0.00028"
 open_qty_max = "0.00029"
 open_orders_max = 30
-reject_self_match = false
+reject_self_match = true
 [[account]]
 account = 3
 rate = { per_second = 73, burst = 74 }
 limits = []
 "#;
-
-    fn without(reason: Breach) -> Breach {
-        Breach(Limits::CHECKED.0 & !reason.0)
-    }
 
     #[test]
     fn every_key_of_the_file_sets_its_own_field() {
@@ -387,7 +421,7 @@ limits = []
             position_short_max: Qty(8),
             open_qty_max: Qty(9),
             open_orders_max: 10,
-            enabled: without(Breach::DUP_ID),
+            enabled: Limits::CHECKED,
         };
         let btc = Limits {
             px_step: Price(21),
@@ -400,28 +434,58 @@ limits = []
             position_short_max: Qty(28),
             open_qty_max: Qty(29),
             open_orders_max: 30,
-            enabled: without(Breach::SELF_MATCH),
+            enabled: Limits::CHECKED,
         };
-        let short = Exposure { position: Qty(-11), ..Exposure::default() };
+        let rules = InstrumentRules {
+            slip_bps: Some(90),
+            touch_bps: Some(91),
+            trigger_bps: 92,
+            may_be_negative: true,
+            enforces_reduce_only: false,
+            replaces_atomically: true,
+        };
+        let other_rules = InstrumentRules { enforces_reduce_only: true, ..InstrumentRules::default() };
         let expected = Settings {
-            // 73 per second for 2.5 s, and the burst of 74.
-            capacity: Capacity { accounts: 4, instruments: 2, client_ids: 256, own_orders: 30 },
+            // 71 per second for 2.5 s, the burst of 72, and 40 open orders.
+            capacity: Capacity { accounts: 4, instruments: 2, producers: 1, orders: 289, executions: 4_096 },
             global_rate: rate(61, 62),
-            id_window_ns: 2_500_000_000,
-            instruments: vec![instrument(63, 64_000_000, rate(65, 66)), instrument(67, 68_000_000, rate(69, 70))],
+            rules: Rules {
+                id_window_ns: 2_500_000_000,
+                intent_age_max_ns: 2_600_000_000,
+                cancel_repeat_ns: 2_700_000_000,
+                gap_max_ns: 2_800_000_000,
+            },
+            instruments: vec![
+                (instrument(63, 64_000_000, rate(65, 66)), rules),
+                (instrument(67, 68_000_000, rate(69, 70)), other_rules),
+            ],
             account_rates: vec![(1, rate(71, 72)), (3, rate(73, 74))],
-            limits: vec![(1, InstrumentId(1), eth, short), (1, InstrumentId(0), btc, Exposure::default())],
+            limits: vec![(1, InstrumentId(1), eth, Qty(-11)), (1, InstrumentId(0), btc, Qty(0))],
         };
         let file = LimitsFile::parse(TEXT).unwrap();
         assert_eq!(file.settings().unwrap(), expected);
         assert_eq!(LimitsFile::parse(&file.text().unwrap()).unwrap().settings().unwrap(), expected, "as printed");
         let gate = file.gate().unwrap();
-        assert_eq!(gate.exposure(1, InstrumentId(1)), Some(short));
+        assert_eq!(gate.exposure(1, InstrumentId(1)).map(|held| held.position), Some(Qty(-11)));
     }
 
     #[test]
     fn a_key_that_is_unknown_or_missing_is_an_error_that_names_it() {
-        let optional = ["id_window_ms", "reject_duplicate_ids", "reject_self_match", "position"];
+        let optional = [
+            "id_window_ms",
+            "intent_age_max_ms",
+            "cancel_repeat_ms",
+            "gap_max_ms",
+            "slip_bps",
+            "touch_bps",
+            "trigger_bps",
+            "may_be_negative",
+            "enforces_reduce_only",
+            "replaces_atomically",
+            "reject_duplicate_ids",
+            "reject_self_match",
+            "position",
+        ];
         let keys = TEXT.lines().enumerate().filter_map(|(number, line)| Some((number, line.split_once(" = ")?.0)));
         for (number, key) in keys {
             let with = |other: Option<&str>| {
@@ -439,34 +503,44 @@ limits = []
     }
 
     #[test]
-    fn what_contradicts_itself_is_an_error_with_line_and_values() {
+    fn case_k13_what_contradicts_itself_is_an_error_with_line_and_values() {
         for (from, to, error) in [
-            ("account = 3", "account = 1", "line 48: account 1: listed twice, first in line 18"),
+            ("account = 3", "account = 1", "line 57: account 1: listed twice, first in line 27"),
             (
                 "symbol = \"BTC/USDT\"\npx_step",
                 "symbol = \"ETH/USDT\"\npx_step",
-                "line 35: account 1: limits of ETH/USDT: listed twice, first in line 21",
+                "line 44: account 1: limits of ETH/USDT: listed twice, first in line 30",
             ),
             (
                 "symbol = \"ETH/USDT\"\npx_decimals",
                 "symbol = \"BTC/USDT\"\npx_decimals",
-                "line 11: instrument BTC/USDT: listed twice, first in line 4",
+                "line 19: instrument BTC/USDT: listed twice, first in line 7",
             ),
-            ("collar_bps = 67", "collar_bps = 10000", "line 11: instrument ETH/USDT: collar_bps = 10000 is above 9999"),
+            ("collar_bps = 67", "collar_bps = 10000", "line 19: instrument ETH/USDT: collar_bps = 10000 is above 9999"),
             (
                 "qty_min = \"0.0003\"",
                 "qty_min = \"0.00041\"",
-                "line 21: account 1: limits of ETH/USDT: `0.00041` is not a decimal number with at most 4 decimals",
+                "line 30: account 1: limits of ETH/USDT: `0.00041` is not a decimal number with at most 4 decimals",
             ),
             (
                 "qty_min = \"0.0003\"",
                 "qty_min = \"0.0005\"",
-                "line 21: account 1: limits of ETH/USDT: qty_min = 0.0005 is above qty_max = 0.0004",
+                "line 30: account 1: limits of ETH/USDT: qty_min = 0.0005 is above qty_max = 0.0004",
             ),
             (
                 "notional_min = \"0.0000025\"",
                 "notional_min = \"0.0000027\"",
-                "line 35: account 1: limits of BTC/USDT: notional_min = 0.0000027 is above notional_max = 0.0000026",
+                "line 44: account 1: limits of BTC/USDT: notional_min = 0.0000027 is above notional_max = 0.0000026",
+            ),
+            (
+                "reject_self_match = true",
+                "reject_self_match = false",
+                "line 44: account 1: limits of BTC/USDT: reject_self_match = false: the check cannot be switched off",
+            ),
+            (
+                "reject_duplicate_ids = true",
+                "reject_duplicate_ids = false",
+                "line 30: account 1: limits of ETH/USDT: reject_duplicate_ids = false: the check cannot be switched off",
             ),
         ] {
             assert!(TEXT.contains(from), "{from}");

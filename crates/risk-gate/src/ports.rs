@@ -3,8 +3,7 @@
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use tt_model::{OrderIntent, Verdict};
-use tt_risk::{Cancel, Fill};
+use tt_model::{OrderIntent, Report, Verdict};
 use tt_sync::seqlock::Writer;
 use tt_sync::spsc::{Consumer, Full, Producer};
 use tt_sync::wait::{Park, RingEnd as _, WaitStrategy as _};
@@ -27,22 +26,13 @@ fn sleep_at_most(word: &AtomicU32, value: u32) {
     let _ = tt_os::futex::sleep_at_most(word, value, SLEEP_MAX);
 }
 
-/// A fill or a cancel of an accepted order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderUpdate {
-    /// The order was filled, completely or in part.
-    Fill(Fill),
-    /// The order ended without a fill.
-    Cancel(Cancel),
-}
-
 /// The caller's ends of the gate's rings. Each can move to its own thread.
 #[derive(Debug)]
 pub struct Ports {
     /// Sends intents to the gate. The gate ends when this is dropped.
     pub intents: IntentSender,
-    /// Sends fills and cancels to the gate.
-    pub updates: UpdateSender,
+    /// Sends the venue's reports to the gate.
+    pub reports: ReportSender,
     /// Receives a verdict for each intent, in order. While its ring is full, the gate evaluates nothing.
     pub verdicts: VerdictReceiver,
 }
@@ -62,11 +52,12 @@ impl IntentSender {
         Self { ring, wait: ring_wait(), counts: [0; 2], published }
     }
 
-    /// Pushes `intent` and wakes the gate's thread.
+    /// Numbers `intent`, pushes it and wakes the gate's thread.
     ///
     /// # Errors
-    /// [`Full`] with the intent; the gate does not evaluate it.
+    /// [`Full`] with the intent; the gate does not evaluate it, and the next one has its number.
     pub fn send(&mut self, intent: OrderIntent) -> Result<(), Full<OrderIntent>> {
+        let intent = OrderIntent { seq: self.counts[0] + 1, ..intent };
         let pushed = self.ring.push(intent);
         self.counts[usize::from(pushed.is_err())] += 1;
         self.published.store(&self.counts);
@@ -82,23 +73,23 @@ impl Drop for IntentSender {
     }
 }
 
-/// The producer of the ring of order updates.
+/// The producer of the ring of reports.
 #[derive(Debug)]
-pub struct UpdateSender {
-    ring: Producer<OrderUpdate>,
+pub struct ReportSender {
+    ring: Producer<Report>,
 }
 
-impl UpdateSender {
-    pub(crate) const fn new(ring: Producer<OrderUpdate>) -> Self {
+impl ReportSender {
+    pub(crate) const fn new(ring: Producer<Report>) -> Self {
         Self { ring }
     }
 
-    /// Pushes `update`. The gate applies it before the next intent, and at most 50 ms later if there is none.
+    /// Pushes `report`. The gate applies it before the next intent, and at most 50 ms later if there is none.
     ///
     /// # Errors
-    /// [`Full`] with the update; the exposure does not include it.
-    pub fn send(&mut self, update: OrderUpdate) -> Result<(), Full<OrderUpdate>> {
-        self.ring.push(update)
+    /// [`Full`]; the gate does not apply the report.
+    pub fn send(&mut self, report: Report) -> Result<(), Full<()>> {
+        self.ring.push(report).map_err(|_| Full(()))
     }
 
     /// Returns whether the ring is full.

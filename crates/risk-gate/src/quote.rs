@@ -17,13 +17,17 @@ pub struct Quote {
 }
 
 impl Quote {
-    /// Returns the middle of bid and offer as reference price; no price if one of them is missing.
+    /// Returns the middle of bid and offer as reference price; no price if one of them is missing, or the
+    /// bid is above the offer.
     #[must_use]
     pub const fn mark(self) -> Mark {
-        if self.bid_px <= 0 || self.ask_px <= 0 {
-            return Mark { ref_px: Price(0), ts_ns: 0, is_verified: false };
+        let Self { bid_px, ask_px, ts_recv, is_verified } = self;
+        if bid_px <= 0 || ask_px <= 0 || bid_px > ask_px {
+            let none = Price(0);
+            return Mark { ref_px: none, bid_px: none, ask_px: none, ts_ns: 0, is_verified: false };
         }
-        Mark { ref_px: Price(self.bid_px.midpoint(self.ask_px)), ts_ns: self.ts_recv.0, is_verified: self.is_verified }
+        let ref_px = Price(bid_px.midpoint(ask_px));
+        Mark { ref_px, bid_px: Price(bid_px), ask_px: Price(ask_px), ts_ns: ts_recv.0, is_verified }
     }
 }
 

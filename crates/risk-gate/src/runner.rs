@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context as _, Result};
 use tt_meter::{Histogram, Sampler};
-use tt_model::{OrderIntent, Verdict};
+use tt_model::{OrderIntent, Report, Verdict};
 use tt_os::clock::unix_now;
 use tt_risk::Gate;
 use tt_sync::spsc::{Consumer, Producer, ring};
@@ -15,11 +15,14 @@ use tt_sync::wait::{RingEnd as _, WaitStrategy as _};
 
 use crate::board::{Board, BoardRow, BoardWriter, Tally, board};
 use crate::control::{Control, LimitsChange};
-use crate::ports::{IntentSender, OrderUpdate, Ports, RingWait, UpdateSender, VerdictReceiver, ring_wait};
+use crate::ports::{IntentSender, Ports, ReportSender, RingWait, VerdictReceiver, ring_wait};
 use crate::quote::QuoteSource;
 
 /// Events between two publications of exposures and counts while the rings are never empty.
 const EVENTS_PER_PUBLISH: u32 = 64;
+
+/// The number of the one producer.
+const PRODUCER: u16 = 0;
 
 /// What [`start`] runs.
 pub struct GateConfig {
@@ -60,7 +63,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
         }
     }
     let (intents, intents_out) = ring(ring_slots);
-    let (updates, updates_out) = ring(ring_slots);
+    let (reports, reports_out) = ring(ring_slots);
     let (verdicts, verdicts_out) = ring(ring_slots);
     let (writer, pushes, board) = board(rows, intents.capacity(), sample_one_in);
     let (control, changes) = Control::new(gate.controls());
@@ -68,7 +71,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
     let mut runner = Runner {
         gate,
         intents: intents_out,
-        updates: updates_out,
+        reports: reports_out,
         verdicts,
         changes,
         stop: Arc::clone(&stop),
@@ -89,7 +92,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
     let thread = thread.context("risk: cannot start the gate's thread")?;
     let ports = Ports {
         intents: IntentSender::new(intents, pushes),
-        updates: UpdateSender::new(updates),
+        reports: ReportSender::new(reports),
         verdicts: VerdictReceiver::new(verdicts_out),
     };
     Ok((Running { board: Arc::new(board), control, stop, thread }, ports))
@@ -134,7 +137,7 @@ impl Running {
 /// Why the thread has stopped waiting.
 enum Wake {
     Intent(OrderIntent),
-    Update(OrderUpdate),
+    Report(Report),
     Change(LimitsChange),
     /// There is room for a verdict again, or their receiver is gone.
     Room,
@@ -147,7 +150,7 @@ enum Wake {
 struct Runner {
     gate: Gate,
     intents: Consumer<OrderIntent>,
-    updates: Consumer<OrderUpdate>,
+    reports: Consumer<Report>,
     verdicts: Producer<Verdict>,
     changes: Receiver<LimitsChange>,
     stop: Arc<AtomicBool>,
@@ -166,11 +169,11 @@ impl Runner {
         loop {
             match self.next() {
                 Wake::Intent(intent) => {
-                    self.apply_updates();
+                    self.apply_reports();
                     self.apply_changes();
                     self.evaluate(&intent);
                 }
-                Wake::Update(update) => self.apply(update),
+                Wake::Report(report) => self.apply(&report),
                 Wake::Change(change) => self.change_limits(&change),
                 Wake::Idle => self.publish(),
                 Wake::Room => {}
@@ -180,7 +183,7 @@ impl Runner {
                 self.publish();
             }
         }
-        self.apply_updates();
+        self.apply_reports();
         while self.intents.pop().is_some() {
             self.tally.unjudged += 1;
         }
@@ -200,7 +203,7 @@ impl Runner {
     }
 
     fn wait_for_room(&mut self) -> Wake {
-        let Self { verdicts, updates, changes, stop, unpublished, .. } = self;
+        let Self { verdicts, reports, changes, stop, unpublished, .. } = self;
         self.wait.wait(verdicts, |verdicts| {
             if verdicts.occupancy() < verdicts.capacity() || verdicts.is_abandoned() {
                 return Some(Wake::Room);
@@ -208,8 +211,8 @@ impl Runner {
             if stop.load(Ordering::Acquire) {
                 return Some(Wake::End);
             }
-            if let Some(update) = updates.pop() {
-                return Some(Wake::Update(update));
+            if let Some(report) = reports.pop() {
+                return Some(Wake::Report(report));
             }
             if let Ok(change) = changes.try_recv() {
                 return Some(Wake::Change(change));
@@ -219,15 +222,15 @@ impl Runner {
     }
 
     fn next_event(&mut self) -> Wake {
-        let Self { intents, updates, changes, stop, unpublished, .. } = self;
+        let Self { intents, reports, changes, stop, unpublished, .. } = self;
         self.wait.wait(intents, |intents| {
             // The order matters: whatever was pushed before the end is still evaluated.
             let ends = stop.load(Ordering::Acquire) || intents.is_abandoned();
             if let Some(intent) = intents.pop() {
                 return Some(Wake::Intent(intent));
             }
-            if let Some(update) = updates.pop() {
-                return Some(Wake::Update(update));
+            if let Some(report) = reports.pop() {
+                return Some(Wake::Report(report));
             }
             if let Ok(change) = changes.try_recv() {
                 return Some(Wake::Change(change));
@@ -240,9 +243,9 @@ impl Runner {
         })
     }
 
-    fn apply_updates(&mut self) {
-        while let Some(update) = self.updates.pop() {
-            self.apply(update);
+    fn apply_reports(&mut self) {
+        while let Some(report) = self.reports.pop() {
+            self.apply(&report);
         }
     }
 
@@ -252,13 +255,10 @@ impl Runner {
         }
     }
 
-    fn apply(&mut self, update: OrderUpdate) {
-        let applied = match update {
-            OrderUpdate::Fill(fill) => self.gate.apply_fill(&fill),
-            OrderUpdate::Cancel(cancel) => self.gate.apply_cancel(&cancel),
-        };
+    fn apply(&mut self, report: &Report) {
+        let outcome = self.gate.apply(unix_now().0, report);
         self.tally.updates += 1;
-        self.tally.update_errors += u64::from(applied.is_err());
+        self.tally.update_errors += u64::from(!outcome.is_expected());
         self.unpublished += 1;
     }
 
@@ -285,7 +285,7 @@ impl Runner {
             // An unknown instrument has no mark; the evaluation rejects it.
             let _ = self.gate.set_reference(intent.instrument, &mark);
         }
-        let verdict = self.gate.evaluate(unix_now().0, intent, &mut self.probe);
+        let verdict = self.gate.evaluate(unix_now().0, PRODUCER, intent, &mut self.probe);
         let journey_ns = unix_now().0.saturating_sub(intent.ts_ns);
         self.journey.record(journey_ns);
         self.tally.count(&verdict);

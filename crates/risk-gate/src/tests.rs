@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tt_model::{Breach, Decimal, InstrumentId, Nanos, Notional, OrderIntent, OrderSide, Price, Qty, Verdict};
+use tt_model::{
+    Breach, Decimal, InstrumentId, Nanos, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, Verdict,
+};
 use tt_os::clock::unix_now;
-use tt_risk::{Cancel, Capacity, Exposure, Fill, Gate, InstrumentLimits, KillSwitch, Limits, Rate};
+use tt_risk::{Capacity, Gate, InstrumentLimits, KillSwitch, Limits, Rate, Rules};
 
 use super::*;
 
@@ -57,8 +59,15 @@ fn row(account: u16, instrument: InstrumentId, limits: Limits) -> BoardRow {
 
 /// Two accounts in two instruments, with `rows` of limits.
 fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Ports) {
-    let mut gate = Gate::new(Capacity { accounts: 2, instruments: 2, client_ids: 64, own_orders: 64 });
+    let mut gate =
+        Gate::new(Capacity { accounts: 2, instruments: 2, producers: 1, orders: 100_000, executions: 4_096 });
     gate.set_global_rate(Rate::UNLIMITED);
+    gate.set_rules(&Rules {
+        id_window_ns: 1_000_000,
+        intent_age_max_ns: 60_000_000_000,
+        cancel_repeat_ns: 0,
+        gap_max_ns: 60_000_000_000,
+    });
     let instrument_limits =
         InstrumentLimits { collar_bps: 500, mark_age_max_ns: 60_000_000_000, rate: Rate::UNLIMITED };
     for account in 0..2 {
@@ -66,7 +75,7 @@ fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Por
         for instrument in [InstrumentId(0), InstrumentId(1)] {
             gate.set_instrument_limits(instrument, &instrument_limits).unwrap();
             gate.set_reference(instrument, &quote().mark()).unwrap();
-            gate.restore(account, instrument, &Exposure::default()).unwrap();
+            gate.restore(account, instrument, Qty(0), 0).unwrap();
         }
     }
     let quotes = quotes.map(|quotes| quotes as Arc<dyn QuoteSource>);
@@ -76,7 +85,14 @@ fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Por
 fn buy(account: u16, instrument: InstrumentId, qty: i64) -> OrderIntent {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let client_id = NEXT.fetch_add(1, Ordering::Relaxed);
-    OrderIntent { client_id, account, instrument, limit_px: Price(10_000), qty: Qty(qty), ..OrderIntent::default() }
+    let (limit_px, qty, ts_ns) = (Price(10_000), Qty(qty), unix_now().0);
+    OrderIntent { client_id, ts_ns, account, instrument, limit_px, qty, ..OrderIntent::default() }
+}
+
+/// Returns a report of `kind` on `order`.
+fn report(kind: ReportKind, order: &OrderIntent) -> Report {
+    let OrderIntent { account, instrument, client_id, side, .. } = *order;
+    Report { kind, side, account, instrument, client_id, executed: Report::NOT_STATED, ..Report::default() }
 }
 
 fn judge(ports: &mut Ports, intent: OrderIntent) -> Verdict {
@@ -101,14 +117,15 @@ fn intents_are_rejected_without_a_proof_or_with_an_old_quote() {
 }
 
 #[test]
-fn case_k09_a_book_that_lost_a_side_is_no_reference() {
+fn case_k09_k12_a_book_that_lost_a_side_or_is_crossed_is_no_reference() {
     let quotes = Arc::new(Quotes(Mutex::new(quote())));
     let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
     assert_eq!(judge(&mut ports, buy(0, BTC, 1)).accept, 1);
-    for lost in [Quote { ask_px: 0, ..quote() }, Quote { bid_px: 0, ..quote() }, Quote::default()] {
+    let crossed = Quote { bid_px: 10_002, ..quote() };
+    for lost in [Quote { ask_px: 0, ..quote() }, Quote { bid_px: 0, ..quote() }, Quote::default(), crossed] {
         *quotes.0.lock().unwrap() = lost;
         let verdict = judge(&mut ports, buy(0, BTC, 1));
-        assert_eq!((verdict.accept, verdict.ref_px), (0, 0), "{lost:?}");
+        assert_eq!(verdict.accept, 0, "{lost:?}");
         assert_eq!(reasons(&verdict), ["COLLAR_REF", "MD_STALE", "BOOK_UNVERIFIED"]);
     }
     *quotes.0.lock().unwrap() = quote();
@@ -183,15 +200,17 @@ fn case_k04_a_change_of_limits_is_seen_whole_by_every_thread() {
         while !done.load(Ordering::Acquire) {
             // 50 passes the first set alone, 1,050 the second alone.
             for (qty, set) in [(50, 0), (1_050, 1)] {
-                let verdict = judge(&mut ports, buy(0, BTC, qty));
+                let order = buy(0, BTC, qty);
+                let verdict = judge(&mut ports, order);
+                // The table holds no more orders than the gate has room for.
+                ports.reports.send(report(ReportKind::REJECTED, &order)).expect("the gate takes reports first");
                 let in_force = (verdict.limits_version - first_version) % 2;
                 let expected: &[_] = match (set, in_force) {
                     (0, 1) => &["QTY_MIN", "NOTIONAL_MIN"],
                     (1, 0) => &["QTY_MAX", "NOTIONAL_MAX"],
                     _ => &[],
                 };
-                // More orders than the gate stores are open; the limits under test do not need them.
-                let found: Vec<_> = Breach(verdict.reasons.0 & Limits::PLAIN.0).names().collect();
+                let found = reasons(&verdict);
                 assert_eq!(found, expected, "quantity {qty} under version {}", verdict.limits_version);
                 assert_eq!(verdict.accept == 1, expected.is_empty());
                 assert!(verdict.limits_version >= last_version, "versions never go back");
@@ -241,25 +260,22 @@ fn two_accounts_in_one_gate_have_their_own_limits_exposures_and_switches() {
     }
     let filled = buy(1, InstrumentId(0), 5);
     assert_eq!(judge(&mut ports, filled).accept, 1);
-    let OrderIntent { account, instrument, client_id, side, .. } = filled;
-    let fill = Fill { account, instrument, client_id, side, qty: Qty(2), is_last: false };
-    ports.updates.send(OrderUpdate::Fill(fill)).unwrap();
-    let cancel = Cancel { account, instrument, client_id, side, qty: Qty(3) };
-    ports.updates.send(OrderUpdate::Cancel(cancel)).unwrap();
-    // An order that is not open.
-    ports
-        .updates
-        .send(OrderUpdate::Cancel(Cancel { account: 0, instrument: InstrumentId(1), qty: Qty(21), ..cancel }))
-        .unwrap();
+    let fill = Report { execution_id: 1, qty: Qty(2), ..report(ReportKind::FILL, &filled) };
+    ports.reports.send(fill).unwrap();
+    // The same again, and the end of the order.
+    ports.reports.send(fill).unwrap();
+    ports.reports.send(report(ReportKind::CANCELLED, &filled)).unwrap();
+    // An order that the gate does not know.
+    ports.reports.send(Report { account: 0, instrument: InstrumentId(1), client_id: u64::MAX, ..fill }).unwrap();
     running.control().switches().kill(KillSwitch::Account(1));
     assert_eq!(reasons(&judge(&mut ports, buy(1, InstrumentId(1), 1))), ["KILL_ACCOUNT"]);
-    assert_eq!(judge(&mut ports, buy(0, InstrumentId(1), 1)).accept, 1);
+    assert_eq!(reasons(&judge(&mut ports, buy(0, InstrumentId(1), 1))), ["UNRECONCILED"]);
     let board = running.board();
     running.stop();
     let account_statuses: Vec<_> =
         board.account_statuses().map(|(row, of)| (row.account, row.instrument, of)).collect();
     for (((account, instrument), limits), (position, open_orders)) in
-        pairs.into_iter().zip(limits).zip([(0, 1), (0, 1), (2, 1), (0, 1)])
+        pairs.into_iter().zip(limits).zip([(0, 1), (2, 1), (2, 1), (0, 1)])
     {
         let expected = AccountStatus {
             position,
@@ -277,8 +293,8 @@ fn two_accounts_in_one_gate_have_their_own_limits_exposures_and_switches() {
         );
     }
     let tally = board.tally();
-    assert_eq!((tally.intents, tally.accepted, tally.rejected), (11, 6, 5));
-    assert_eq!((tally.updates, tally.update_errors, tally.unjudged), (3, 1, 0));
+    assert_eq!((tally.intents, tally.accepted, tally.rejected), (11, 5, 6));
+    assert_eq!((tally.updates, tally.update_errors, tally.unjudged), (4, 1, 0));
     let status = board.status();
     let accounts: Vec<_> = status.verdicts.iter().map(|verdict| (verdict.account, &*verdict.symbol)).collect();
     assert_eq!(accounts[..2], [(0, "C1/USDT"), (1, "C1/USDT")]);
@@ -309,7 +325,7 @@ fn a_full_ring_of_intents_is_counted_and_nothing_is_lost() {
 
 /// An order whose verdict is lost must not reserve anything.
 #[test]
-fn a_full_ring_of_verdicts_holds_the_intents_back() {
+fn case_k17_a_full_ring_of_verdicts_holds_the_intents_back() {
     let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], None);
     let board = running.board();
     // One ring of verdicts, one of intents, and the one that the gate may have taken.
@@ -328,8 +344,8 @@ fn a_full_ring_of_verdicts_holds_the_intents_back() {
     }
     // What takes risk off still passes.
     let first = ports.verdicts.wait().expect("the gate runs");
-    let cancel = Cancel { account: 0, instrument: BTC, client_id: first.client_id, side: OrderSide::Buy, qty: Qty(1) };
-    ports.updates.send(OrderUpdate::Cancel(cancel)).unwrap();
+    let order = OrderIntent { client_id: first.client_id, ..buy(0, BTC, 1) };
+    ports.reports.send(report(ReportKind::CANCELLED, &order)).unwrap();
     let mut verdicts = vec![first.client_id];
     while verdicts.len() < 100 {
         verdicts.push(ports.verdicts.wait().expect("the gate runs").client_id);
@@ -345,9 +361,9 @@ fn a_full_ring_of_verdicts_holds_the_intents_back() {
 }
 
 #[test]
-fn intents_are_not_judged_without_a_receiver_of_verdicts() {
+fn case_k17_intents_are_not_judged_without_a_receiver_of_verdicts() {
     let (running, ports) = start_with(vec![row(0, BTC, WIDE)], None);
-    let Ports { mut intents, updates: _updates, verdicts } = ports;
+    let Ports { mut intents, reports: _reports, verdicts } = ports;
     drop(verdicts);
     let board = running.board();
     let sent = (0..1_000).filter(|_| intents.send(buy(0, BTC, 1)).is_ok()).count() as u64;
@@ -376,9 +392,7 @@ fn a_position_of_either_sign_is_published() {
     let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], None);
     let sold = OrderIntent { side: OrderSide::Sell, ..buy(0, BTC, 7) };
     assert_eq!(judge(&mut ports, sold).reasons, Breach::NONE);
-    let fill =
-        Fill { account: 0, instrument: BTC, client_id: sold.client_id, side: sold.side, qty: Qty(7), is_last: true };
-    ports.updates.send(OrderUpdate::Fill(fill)).unwrap();
+    ports.reports.send(Report { execution_id: 1, qty: Qty(7), ..report(ReportKind::FILL, &sold) }).unwrap();
     let board = running.board();
     running.stop();
     assert_eq!(board.account_statuses().next().unwrap().1.position, -7);

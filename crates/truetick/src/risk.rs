@@ -9,9 +9,9 @@ use risk_gate::{Instrument, LimitsFile};
 use serde::Deserialize;
 use serde_json::json;
 use tt_meter::Off;
-use tt_model::{IntentFlags, IntentKind, OrderIntent, OrderSide, TimeInForce, Verdict};
+use tt_model::{IntentFlags, IntentKind, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, TimeInForce, Verdict};
 use tt_os::stdout;
-use tt_risk::{Cancel, Fill, Gate, KillSwitch, Mark};
+use tt_risk::{Gate, KillSwitch, Mark, Outcome};
 
 use crate::config::Config;
 
@@ -24,7 +24,7 @@ pub struct Args {
     /// Print the effective limits, including defaults, and exit
     #[arg(long)]
     print_limits: bool,
-    /// Events as JSON lines: intents, marks, fills, cancels, kill; `-`: standard input
+    /// Events as JSON lines: intents, marks, reports, kill (docs/risk-events.md); `-`: standard input
     #[arg(long, value_name = "FILE", default_value = "-")]
     events: PathBuf,
     /// Print JSON lines instead of text
@@ -47,15 +47,31 @@ struct Line {
 enum Event {
     Intent(Intent),
     Mark(MarkLine),
-    Fill(Change),
-    Cancel(Change),
+    Report(ReportLine),
+    Fill(ReportLine),
+    Cancel(ReportLine),
     Kill(Switch),
+    Reduce(Switch),
     Revive(Switch),
+    Adopt(u16),
+    Resume(u64),
+    Time(Empty),
 }
+
+/// `{}`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Empty {}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Intent {
+    /// Default: one more than the last one.
+    seq: Option<u64>,
+    /// Default: the time of the line.
+    made_ms: Option<u64>,
+    #[serde(default)]
+    ttl_ms: u32,
     /// Default: the number of the line.
     client_id: Option<u64>,
     #[serde(default)]
@@ -64,13 +80,17 @@ struct Intent {
     strategy: u16,
     symbol: String,
     #[serde(default)]
-    kind: Kind,
-    side: Side,
+    kind: String,
     #[serde(default)]
+    tif: String,
+    side: Option<Side>,
     px: Option<String>,
-    qty: String,
+    trigger_px: Option<String>,
+    qty: Option<String>,
     #[serde(default)]
     reduce_only: bool,
+    #[serde(default)]
+    post_only: bool,
     #[serde(default)]
     close_position: bool,
 }
@@ -80,22 +100,49 @@ struct Intent {
 struct MarkLine {
     symbol: String,
     px: String,
+    bid: Option<String>,
+    ask: Option<String>,
     #[serde(default)]
     is_verified: bool,
 }
 
+/// A report; the keys are those of [`Report`]. `fill` and `cancel` are reports of the kinds `fill` and `cancelled`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Change {
+struct ReportLine {
+    #[serde(default)]
+    kind: String,
     #[serde(default)]
     account: u16,
-    /// The client id of the order's intent.
     client_id: u64,
     symbol: String,
-    side: Side,
-    qty: String,
-    #[serde(default)]
-    is_last: bool,
+    side: Option<Side>,
+    /// Default: the number of the line.
+    execution_id: Option<Id>,
+    undone_id: Option<Id>,
+    qty: Option<String>,
+    px: Option<String>,
+    executed: Option<String>,
+    order_qty: Option<String>,
+    limit_px: Option<String>,
+    trigger_px: Option<String>,
+}
+
+/// An execution's id: a number, or decimal text for one beyond 64 bits.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Number(u64),
+    Text(String),
+}
+
+impl Id {
+    fn value(&self) -> Result<u128> {
+        match self {
+            Self::Number(id) => Ok((*id).into()),
+            Self::Text(text) => text.parse().with_context(|| format!("`{text}` is not an id of 128 bits")),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -105,15 +152,6 @@ enum Switch {
     Account(u16),
     Strategy(u16),
     Instrument(String),
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    #[default]
-    Limit,
-    Market,
-    Cancel,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -154,6 +192,7 @@ fn evaluate(args: &Args, config: &Config) -> Result<()> {
         write!(out, "{}", limits.text()?)?;
         return out.flush().context("standard output");
     }
+    let mut seq = 0;
     for (number, line) in (1..).zip(lines(&args.events)?) {
         let place = || format!("{}, line {number}", args.events.display());
         let line = line.with_context(place)?;
@@ -162,10 +201,10 @@ fn evaluate(args: &Args, config: &Config) -> Result<()> {
         }
         let line: Line = serde_json::from_str(&line).with_context(place)?;
         let now_ns = line.at_ms.saturating_mul(1_000_000);
-        if let Some((verdict, instrument)) =
-            apply(&mut gate, &limits, Moment { now_ns, number }, line.event).with_context(place)?
-        {
-            print_verdict(&mut out, &verdict, instrument, args.json)?;
+        match apply(&mut gate, &limits, Moment { now_ns, number, seq: &mut seq }, line.event).with_context(place)? {
+            Answer::Verdict(verdict, instrument) => print_verdict(&mut out, &verdict, instrument, args.json)?,
+            Answer::Report(report, outcome) => print_report(&mut out, &report, outcome, args.json)?,
+            Answer::None => {}
         }
     }
     print_total(&mut out, &gate, args.json)?;
@@ -180,46 +219,113 @@ fn lines(path: &Path) -> Result<Box<dyn Iterator<Item = io::Result<String>>>> {
     Ok(Box::new(BufReader::new(file).lines()))
 }
 
-/// When an event comes: its time, and the number of its line.
-#[derive(Clone, Copy)]
-struct Moment {
+/// When an event comes: its time, the number of its line, and the number of the last intent.
+struct Moment<'a> {
     now_ns: u64,
     number: u64,
+    seq: &'a mut u64,
 }
 
-/// Result of an event: a verdict if it was an intent.
-fn apply<'a>(
-    gate: &mut Gate,
-    limits: &'a LimitsFile,
-    moment: Moment,
-    event: Event,
-) -> Result<Option<(Verdict, &'a Instrument)>> {
+/// Result of an event.
+enum Answer<'a> {
+    Verdict(Verdict, &'a Instrument),
+    Report(Report, Outcome),
+    None,
+}
+
+/// The one producer of the file's intents.
+const PRODUCER: u16 = 0;
+
+fn apply<'a>(gate: &mut Gate, limits: &'a LimitsFile, moment: Moment<'_>, event: Event) -> Result<Answer<'a>> {
     let now_ns = moment.now_ns;
     match event {
         Event::Intent(intent) => {
             let (intent, instrument) = intent.resolve(limits, moment)?;
-            return Ok(Some((gate.evaluate(now_ns, &intent, &mut Off), instrument)));
+            return Ok(Answer::Verdict(gate.evaluate(now_ns, PRODUCER, &intent, &mut Off), instrument));
         }
+        Event::Report(line) => {
+            let kind = report_kind(&line.kind);
+            return report(gate, limits, &moment, &line, kind);
+        }
+        Event::Fill(line) => return report(gate, limits, &moment, &line, ReportKind::FILL),
+        Event::Cancel(line) => return report(gate, limits, &moment, &line, ReportKind::CANCELLED),
         Event::Mark(mark) => {
             let (id, instrument) = limits.find(&mark.symbol)?;
+            let px = |text: &Option<String>| text.as_deref().map_or(Ok(Price(0)), |text| instrument.px(text));
+            let (bid_px, ask_px) = (px(&mark.bid)?, px(&mark.ask)?);
             let ref_px = instrument.px(&mark.px)?;
-            let mark = Mark { ref_px, ts_ns: now_ns, is_verified: mark.is_verified };
-            gate.set_reference(id, &mark)?;
-        }
-        Event::Fill(Change { account, client_id, symbol, side, qty, is_last }) => {
-            let (instrument, known) = limits.find(&symbol)?;
-            let fill = Fill { account, instrument, client_id, side: side.into(), qty: known.qty(&qty)?, is_last };
-            gate.apply_fill(&fill)?;
-        }
-        Event::Cancel(Change { account, client_id, symbol, side, qty, is_last: _ }) => {
-            let (instrument, known) = limits.find(&symbol)?;
-            let cancel = Cancel { account, instrument, client_id, side: side.into(), qty: known.qty(&qty)? };
-            gate.apply_cancel(&cancel)?;
+            gate.set_reference(id, &Mark { ref_px, bid_px, ask_px, ts_ns: now_ns, is_verified: mark.is_verified })?;
         }
         Event::Kill(switch) => drop(gate.controls().kill(switch.resolve(limits)?)),
+        Event::Reduce(switch) => drop(gate.controls().reduce(switch.resolve(limits)?)),
         Event::Revive(switch) => drop(gate.controls().revive(switch.resolve(limits)?)),
+        Event::Adopt(account) => gate.adopt(account, now_ns)?,
+        Event::Resume(last_seq) => {
+            gate.resume(PRODUCER, last_seq)?;
+            *moment.seq = last_seq;
+        }
+        Event::Time(Empty {}) => gate.pass_time(now_ns),
     }
-    Ok(None)
+    Ok(Answer::None)
+}
+
+fn report<'a>(
+    gate: &mut Gate,
+    limits: &LimitsFile,
+    moment: &Moment<'_>,
+    line: &ReportLine,
+    kind: ReportKind,
+) -> Result<Answer<'a>> {
+    let (instrument, known) = limits.find(&line.symbol)?;
+    let qty = |text: &Option<String>, absent| text.as_deref().map_or(Ok(absent), |text| known.qty(text));
+    let px = |text: &Option<String>| text.as_deref().map_or(Ok(Price(0)), |text| known.px(text));
+    let id = |id: &Option<Id>, absent: u64| id.as_ref().map_or(Ok(absent.into()), Id::value);
+    let report = Report {
+        kind,
+        side: line.side.unwrap_or(Side::Buy).into(),
+        account: line.account,
+        instrument,
+        client_id: line.client_id,
+        execution_id: id(&line.execution_id, moment.number)?,
+        undone_id: id(&line.undone_id, 0)?,
+        qty: qty(&line.qty, Qty(0))?,
+        px: px(&line.px)?,
+        executed: qty(&line.executed, Report::NOT_STATED)?,
+        order_qty: qty(&line.order_qty, Qty(0))?,
+        limit_px: px(&line.limit_px)?,
+        trigger_px: px(&line.trigger_px)?,
+    };
+    Ok(Answer::Report(report, gate.apply(moment.now_ns, &report)))
+}
+
+/// The kinds of intents, times in force and kinds of reports, by number. Another word is a byte that the gate rejects.
+const KINDS: [&str; 6] = ["limit", "market", "cancel", "replace", "stop_market", "stop_limit"];
+const TIFS: [&str; 3] = ["good_till_cancel", "immediate_or_cancel", "fill_or_kill"];
+const REPORTS: [&str; 12] = [
+    "ack",
+    "fill",
+    "cancelled",
+    "rejected",
+    "expired",
+    "unsent",
+    "bust",
+    "correct",
+    "cancel_rejected",
+    "replace_rejected",
+    "replaced",
+    "restated",
+];
+
+/// Returns the number of `word`: 0 for none, 255 for one that is not in `words`.
+fn number_of(word: &str, words: &[&str]) -> u8 {
+    if word.is_empty() {
+        return 0;
+    }
+    words.iter().position(|known| *known == word).map_or(u8::MAX, |index| index as u8)
+}
+
+fn report_kind(word: &str) -> ReportKind {
+    ReportKind(if word.is_empty() { u8::MAX } else { number_of(word, &REPORTS) })
 }
 
 impl Switch {
@@ -234,27 +340,33 @@ impl Switch {
 }
 
 impl Intent {
-    fn resolve(self, limits: &LimitsFile, moment: Moment) -> Result<(OrderIntent, &Instrument)> {
+    fn resolve<'a>(self, limits: &'a LimitsFile, moment: Moment<'_>) -> Result<(OrderIntent, &'a Instrument)> {
         let (instrument, known) = limits.find(&self.symbol)?;
-        let reduce_only = if self.reduce_only { IntentFlags::REDUCE_ONLY.0 } else { 0 };
-        let close_position = if self.close_position { IntentFlags::CLOSE_POSITION.0 } else { 0 };
+        let flag = |is_set: bool, flag: IntentFlags| if is_set { flag.0 } else { 0 };
+        let flags = flag(self.reduce_only, IntentFlags::REDUCE_ONLY)
+            | flag(self.post_only, IntentFlags::POST_ONLY)
+            | flag(self.close_position, IntentFlags::CLOSE_POSITION);
+        let kind = IntentKind(number_of(&self.kind, &KINDS));
+        let seq = self.seq.unwrap_or(*moment.seq + 1);
+        *moment.seq = seq.max(*moment.seq);
+        let is_cancel = kind == IntentKind::CANCEL;
+        anyhow::ensure!(is_cancel || self.side.is_some(), "missing field `side`");
+        anyhow::ensure!(is_cancel || self.qty.is_some(), "missing field `qty`");
         let intent = OrderIntent {
-            ts_ns: moment.now_ns,
+            seq,
+            ts_ns: self.made_ms.map_or(moment.now_ns, |made_ms| made_ms.saturating_mul(1_000_000)),
             client_id: self.client_id.unwrap_or(moment.number),
             limit_px: known.px(self.px.as_deref().unwrap_or("0"))?,
-            qty: known.qty(&self.qty)?,
+            qty: known.qty(self.qty.as_deref().unwrap_or("0"))?,
+            trigger_px: known.px(self.trigger_px.as_deref().unwrap_or("0"))?,
             account: self.account,
             strategy: self.strategy,
             instrument,
-            kind: match self.kind {
-                Kind::Limit => IntentKind::Limit,
-                Kind::Market => IntentKind::Market,
-                Kind::Cancel => IntentKind::Cancel,
-            },
-            side: self.side.into(),
-            tif: TimeInForce::GoodTillCancel,
-            flags: IntentFlags(reduce_only | close_position),
-            ..OrderIntent::default()
+            kind,
+            side: self.side.unwrap_or(Side::Buy).into(),
+            tif: TimeInForce(number_of(&self.tif, &TIFS)),
+            flags: IntentFlags(flags),
+            ttl_ms: self.ttl_ms,
         };
         Ok((intent, known))
     }
@@ -282,20 +394,30 @@ fn print_verdict(out: &mut impl Write, verdict: &Verdict, instrument: &Instrumen
     writeln!(out, "{}", row.trim_end())
 }
 
+fn print_report(out: &mut impl Write, report: &Report, outcome: Outcome, as_json: bool) -> io::Result<()> {
+    let kind = REPORTS.get(usize::from(report.kind.0)).unwrap_or(&"malformed");
+    let Report { account, client_id, .. } = *report;
+    if as_json {
+        let row = json!({ "report": kind, "account": account, "client_id": client_id, "outcome": outcome.name() });
+        return writeln!(out, "{row}");
+    }
+    writeln!(out, "{:>6}  client id {client_id:<8} {kind:12} {}", "report", outcome.name())
+}
+
 fn print_total(out: &mut impl Write, gate: &Gate, as_json: bool) -> io::Result<()> {
     let counters = gate.counters();
     let (intents, accepted, rejected) = (counters.intents(), counters.accepted(), counters.rejected());
-    let (ids_full, own_orders_full) = (counters.ids_full(), counters.own_orders_full());
+    let reports: Vec<_> = Outcome::NAMES.iter().map(|(name, outcome)| (*name, counters.reports(*outcome))).collect();
+    let seen = reports.iter().filter(|(_, count)| *count > 0);
     if as_json {
-        let total = json!({
-            "intents": intents, "accepted": accepted, "rejected": rejected,
-            "ids_full": ids_full, "own_orders_full": own_orders_full,
-        });
+        let reports: serde_json::Map<_, _> = seen.map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
+        let total = json!({ "intents": intents, "accepted": accepted, "rejected": rejected, "reports": reports });
         return writeln!(out, "{total}");
     }
     writeln!(out, "{intents} intents = {accepted} accepted + {rejected} rejected")?;
-    if ids_full + own_orders_full > 0 {
-        writeln!(out, "tables were full for {ids_full} client ids and {own_orders_full} open orders")?;
+    let seen: Vec<_> = seen.map(|(name, count)| format!("{count} {name}")).collect();
+    if !seen.is_empty() {
+        writeln!(out, "reports: {}", seen.join(", "))?;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ pub struct OrderIntent {
     pub strategy: u16,
     /// The instrument.
     pub instrument: InstrumentId,
-    /// Limit, market or cancel.
+    /// What is requested: an order of some kind, a cancel, a replace.
     pub kind: IntentKind,
     /// Buy or sell.
     pub side: OrderSide,
@@ -124,17 +124,42 @@ impl OrderIntent {
     }
 }
 
-/// The kind of an order intent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum IntentKind {
+/// The kind of an order intent. Any byte may arrive; the gate rejects those without a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct IntentKind(pub u8);
+
+impl IntentKind {
     /// A limit order.
-    #[default]
-    Limit = 0,
+    pub const LIMIT: Self = Self(0);
     /// A market order.
-    Market = 1,
-    /// Withdraw an order.
-    Cancel = 2,
+    pub const MARKET: Self = Self(1);
+    /// A request to cancel the order `client_id`.
+    pub const CANCEL: Self = Self(2);
+    /// A request to replace price, quantity and trigger of the order `client_id`; `qty` is the order's new total.
+    pub const REPLACE: Self = Self(3);
+    /// A market order that waits for its trigger price.
+    pub const STOP_MARKET: Self = Self(4);
+    /// A limit order that waits for its trigger price.
+    pub const STOP_LIMIT: Self = Self(5);
+
+    /// Returns whether the kind has a name.
+    #[must_use]
+    pub const fn is_known(self) -> bool {
+        self.0 <= Self::STOP_LIMIT.0
+    }
+
+    /// Returns whether the order waits for a trigger price.
+    #[must_use]
+    pub const fn is_stop(self) -> bool {
+        self.0 == Self::STOP_MARKET.0 || self.0 == Self::STOP_LIMIT.0
+    }
+
+    /// Returns whether the order has no limit price.
+    #[must_use]
+    pub const fn is_market(self) -> bool {
+        self.0 == Self::MARKET.0 || self.0 == Self::STOP_MARKET.0
+    }
 }
 
 /// The side of an order.
@@ -148,17 +173,24 @@ pub enum OrderSide {
     Sell = 1,
 }
 
-/// The time in force of an order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
-pub enum TimeInForce {
+/// The time in force of an order. Any byte may arrive; the gate rejects those without a name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct TimeInForce(pub u8);
+
+impl TimeInForce {
     /// Until cancelled.
-    #[default]
-    GoodTillCancel = 0,
+    pub const GOOD_TILL_CANCEL: Self = Self(0);
     /// Fill what is there, cancel the rest.
-    ImmediateOrCancel = 1,
+    pub const IMMEDIATE_OR_CANCEL: Self = Self(1);
     /// All or nothing.
-    FillOrKill = 2,
+    pub const FILL_OR_KILL: Self = Self(2);
+
+    /// Returns whether the time in force has a name.
+    #[must_use]
+    pub const fn is_known(self) -> bool {
+        self.0 <= Self::FILL_OR_KILL.0
+    }
 }
 
 /// Bits of an intent.
@@ -173,6 +205,8 @@ impl IntentFlags {
     pub const POST_ONLY: Self = Self(2);
     /// The order closes a position; minimum sizes do not apply.
     pub const CLOSE_POSITION: Self = Self(4);
+    /// Every bit that has a name.
+    pub const ALL: Self = Self(7);
 
     /// Whether every bit of `other` is set.
     #[must_use]

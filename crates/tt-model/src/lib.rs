@@ -12,7 +12,7 @@
 //!     client_id: 42,
 //!     limit_px: Price(6_400_010),
 //!     qty: Qty(500),
-//!     kind: IntentKind::Limit,
+//!     kind: IntentKind::LIMIT,
 //!     side: OrderSide::Buy,
 //!     ..OrderIntent::default()
 //! };
@@ -31,6 +31,7 @@ mod net;
 mod quantity;
 mod random;
 mod range;
+mod report;
 mod verdict;
 
 pub use decimal::{Decimal, DecimalError};
@@ -39,4 +40,5 @@ pub use net::{FiveTuple, IpFamily, Transport};
 pub use quantity::{InstrumentId, Nanos, Notional, Price, Qty};
 pub use random::SplitMix64;
 pub use range::ByteRange;
-pub use verdict::{Breach, Verdict};
+pub use report::{Report, ReportKind};
+pub use verdict::{Breach, Notes, Verdict};

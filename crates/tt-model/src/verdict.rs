@@ -97,10 +97,22 @@ breaches! {
     DRAWDOWN = 38;
     /// The same order was executed too often.
     REPEAT_EXEC = 39;
-    /// The intent's time to live is over.
+    /// The intent is too old, its time to live is over, or its time is after the gate's.
     EXPIRED = 40;
-    /// The producer's sequence number did not rise.
+    /// The producer's sequence number is not its last one plus 1.
     SEQ_REPLAY = 41;
+    /// The account's orders, executions or positions are in doubt.
+    UNRECONCILED = 42;
+    /// A field has a value without a meaning.
+    MALFORMED = 43;
+    /// A table of the gate has no room for the order.
+    CAPACITY = 44;
+    /// The clock went back, and no mark has been received since.
+    CLOCK_FAULT = 45;
+    /// The journal cannot be written.
+    JOURNAL = 46;
+    /// A replace of an order that is not open.
+    ORDER_UNKNOWN = 47;
 }
 
 impl Breach {
@@ -129,28 +141,53 @@ impl Breach {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Verdict {
-    /// The gate's own sequence number.
+    /// The gate's sequence number, from 1.
     pub seq: u64,
+    /// The intent's `seq`.
+    pub intent_seq: u64,
     /// The intent's `client_id`.
     pub client_id: u64,
     /// Every reason that was found, enabled or not.
     pub reasons: Breach,
-    /// The intent's `ts_ns`.
-    pub ts_in: u64,
-    /// When the verdict was made, on the same clock.
-    pub ts_out: u64,
-    /// The reference price that the collar used, in steps of `tick_size`.
-    pub ref_px: i64,
+    /// When the verdict was made, on the gate's clock.
+    pub now_ns: u64,
     /// The worst-case position after the order, in lots.
     pub worst_pos: i64,
+    /// The generation of the kill switches that were read.
+    pub generation: u32,
     /// The version of the limits that were read.
     pub limits_version: u32,
-    /// The lowest set bit of `reasons & enabled`, 64 where there is none.
+    /// The lowest set bit of `reasons & enabled`, 64 if there is none.
     pub first_bit: u8,
-    /// 1 where the intent is accepted, 0 where it is refused.
+    /// Level of the first reason: 0 for the account.
+    pub first_level: u8,
+    /// 1 if the intent is accepted, 0 if it is rejected.
     pub accept: u8,
+    /// Remarks that do not reject.
+    pub notes: Notes,
+    /// The producer of the intent.
+    pub producer: u16,
     /// Zero.
-    pub pad: u16,
+    pub zero: u16,
 }
 
 const _: () = assert!(size_of::<Verdict>() == 64);
+
+/// Remarks of a verdict, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Notes(pub u8);
+
+impl Notes {
+    /// A cancel of an order that the gate does not know as open; it passes, for the venue may know it.
+    pub const ORDER_UNKNOWN: Self = Self(1);
+    /// A cancel that passed although an order would have been rejected: killed, in reduce mode, unreconciled, or before
+    /// the account's state is restored.
+    pub const FORCED: Self = Self(2);
+
+    /// Returns whether every bit of `other` is set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}

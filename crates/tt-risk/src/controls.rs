@@ -20,13 +20,30 @@ pub enum KillSwitch {
     Instrument(InstrumentId),
 }
 
+/// What a [`KillSwitch`] lets pass. Cancels pass in every mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// Every order.
+    #[default]
+    Active,
+    /// Orders that reduce a position.
+    Reduce,
+    /// No order.
+    Kill,
+}
+
+/// In a switch's word: reduce mode.
+const REDUCE: u8 = Breach::REDUCE_ONLY_STATE.0 as u8;
+
 /// Kill switches, which any thread can set and clear, and the version of the limits, which the gate writes.
 ///
 /// An evaluation sees every switch that was set before it began.
 #[derive(Debug)]
 pub struct Controls {
     limits_version: AtomicU32,
-    // A switch that is set contains the bit of its reason.
+    /// Number of changes of switches.
+    generation: AtomicU32,
+    // A switch contains the bit of its reason, `REDUCE`, or zero if it is active.
     global: AtomicU8,
     accounts: Box<[AtomicU8; EVERY_U16]>,
     strategies: Box<[AtomicU8; EVERY_U16]>,
@@ -39,6 +56,7 @@ impl Controls {
         let every_u16 = || Box::new([const { AtomicU8::new(0) }; EVERY_U16]);
         Self {
             limits_version: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
             global: AtomicU8::new(0),
             accounts: every_u16(),
             strategies: every_u16(),
@@ -46,23 +64,62 @@ impl Controls {
         }
     }
 
-    /// Sets `switch`: the gate rejects its orders from the next evaluation on, and still accepts cancels.
+    /// Sets `switch` to `mode` from the next evaluation on; returns the mode before.
     ///
-    /// Returns whether the switch was clear. Also returns `false` for an instrument outside the capacity, whose orders
-    /// are rejected anyway.
+    /// Returns `None` for an instrument outside the capacity, whose orders are rejected anyway.
+    pub fn set_mode(&self, switch: KillSwitch, mode: Mode) -> Option<Mode> {
+        let (word, kill) = self.word(switch)?;
+        let value = match mode {
+            Mode::Active => 0,
+            Mode::Reduce => REDUCE,
+            Mode::Kill => kill,
+        };
+        let before = mode_of(word.swap(value, Ordering::SeqCst));
+        if before != mode {
+            self.generation.fetch_add(1, Ordering::SeqCst);
+        }
+        Some(before)
+    }
+
+    /// Sets `switch` to reduce mode unless it is killed; returns whether it was active.
+    pub fn reduce(&self, switch: KillSwitch) -> bool {
+        let reduced = self
+            .word(switch)
+            .is_some_and(|(word, _)| word.compare_exchange(0, REDUCE, Ordering::SeqCst, Ordering::SeqCst).is_ok());
+        if reduced {
+            self.generation.fetch_add(1, Ordering::SeqCst);
+        }
+        reduced
+    }
+
+    /// Kills `switch`: the gate rejects its orders from the next evaluation on, and still accepts cancels.
+    ///
+    /// Returns whether the switch was not killed. Also returns `false` for an instrument outside the capacity.
     pub fn kill(&self, switch: KillSwitch) -> bool {
-        self.word(switch).is_some_and(|(word, bit)| word.swap(bit, Ordering::SeqCst) == 0)
+        self.set_mode(switch, Mode::Kill).is_some_and(|before| before != Mode::Kill)
     }
 
-    /// Clears `switch`; returns whether it was set.
+    /// Sets `switch` to active; returns whether it was not.
     pub fn revive(&self, switch: KillSwitch) -> bool {
-        self.word(switch).is_some_and(|(word, _)| word.swap(0, Ordering::SeqCst) != 0)
+        self.set_mode(switch, Mode::Active).is_some_and(|before| before != Mode::Active)
     }
 
-    /// Returns whether `switch` is set.
+    /// Returns whether `switch` is killed.
     #[must_use]
     pub fn is_killed(&self, switch: KillSwitch) -> bool {
-        self.word(switch).is_some_and(|(word, _)| word.load(Ordering::SeqCst) != 0)
+        self.mode(switch) == Mode::Kill
+    }
+
+    /// Returns the mode of `switch`; [`Mode::Active`] for an instrument outside the capacity.
+    #[must_use]
+    pub fn mode(&self, switch: KillSwitch) -> Mode {
+        self.word(switch).map_or(Mode::Active, |(word, _)| mode_of(word.load(Ordering::SeqCst)))
+    }
+
+    /// Returns the number of changes of switches, as in [`Verdict::generation`](tt_model::Verdict::generation).
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::SeqCst)
     }
 
     /// Returns the number of changes of limits, as in [`Verdict::limits_version`](tt_model::Verdict::limits_version).
@@ -98,5 +155,13 @@ impl Controls {
             }
         }
         .map(|(word, reason)| (word, reason.0 as u8))
+    }
+}
+
+const fn mode_of(word: u8) -> Mode {
+    match word {
+        0 => Mode::Active,
+        REDUCE => Mode::Reduce,
+        _ => Mode::Kill,
     }
 }

@@ -1,19 +1,20 @@
-//! Counts of verdicts.
+//! Counts of verdicts and reports.
 
+use crate::outcome::Outcome;
 use tt_model::Breach;
 
-/// Counts of verdicts. Each intent counts once: as accepted, or under the lowest bit that rejected it.
+/// Counts of verdicts and reports. Each intent counts once: as accepted, or under the lowest bit that rejected it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
     /// By the lowest bit that rejected; index 64 counts accepted intents.
     by_first_bit: [u64; 128],
     intents: u64,
-    pub(crate) ids_full: u64,
-    pub(crate) own_orders_full: u64,
+    /// By outcome.
+    pub(crate) reports: [u64; Outcome::NAMES.len()],
 }
 
 impl Counters {
-    pub(crate) const ZERO: Self = Self { by_first_bit: [0; 128], intents: 0, ids_full: 0, own_orders_full: 0 };
+    pub(crate) const ZERO: Self = Self { by_first_bit: [0; 128], intents: 0, reports: [0; Outcome::NAMES.len()] };
 
     /// Counts an intent; returns its number, from 1.
     #[inline(always)]
@@ -41,20 +42,10 @@ impl Counters {
         self.by_reason().map(|(_, count)| count).sum()
     }
 
-    /// Returns the number of orders whose client id did not fit into the account's table.
-    ///
-    /// Such an order is rejected with `DUP_ID` if that reason is enabled; otherwise its id is not stored.
+    /// Returns the number of reports with `outcome`.
     #[must_use]
-    pub const fn ids_full(&self) -> u64 {
-        self.ids_full
-    }
-
-    /// Returns the number of orders that did not fit into the account's open orders of the instrument.
-    ///
-    /// Such an order is rejected with `SELF_MATCH` if that reason is enabled; otherwise every later order has that reason.
-    #[must_use]
-    pub const fn own_orders_full(&self) -> u64 {
-        self.own_orders_full
+    pub const fn reports(&self, outcome: Outcome) -> u64 {
+        self.reports[outcome as usize]
     }
 
     /// Returns each reason with the number of intents of which it is the lowest rejecting bit.

@@ -2,7 +2,7 @@
 
 use core::{error, fmt};
 
-/// A change of limits or exposure was rejected, or applied only in part.
+/// A change of limits or exposure was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateError {
     /// The account or the instrument is outside the gate's capacity. Nothing changed.
@@ -11,10 +11,7 @@ pub enum GateError {
     LimitOutOfRange,
     /// A quantity is not positive, or the exposure would leave the range of 2^61 lots. Nothing changed.
     QtyOutOfRange,
-    /// Less was open than was filled or cancelled. The rest of the event was applied, and the open quantity is zero.
-    MoreThanOpen,
-    /// No open order has this client id and side. Quantities and the number of orders were applied; the order that did
-    /// end stays in the self-match check.
+    /// Every order that was counted as open has been named. Nothing changed.
     UnknownOrder,
     /// The table is full. Nothing changed.
     Full,
@@ -26,8 +23,7 @@ impl fmt::Display for GateError {
             Self::Unknown => "no such account or instrument",
             Self::LimitOutOfRange => "a limit is negative or above 2^61, or a step or minimum quantity is not positive",
             Self::QtyOutOfRange => "a quantity is not positive, or above 2^61",
-            Self::MoreThanOpen => "less was open than was filled or cancelled",
-            Self::UnknownOrder => "no open order has this client id and side",
+            Self::UnknownOrder => "every order that was counted as open has been named",
             Self::Full => "the table is full",
         })
     }

@@ -1,7 +1,7 @@
-//! Exposure of an account in an instrument, and the events that change it.
+//! Exposure of an account in an instrument.
 
-use crate::{error::GateError, limits::LOTS_CEILING, own_orders::Own};
-use tt_model::{Breach, InstrumentId, OrderSide, Qty};
+use crate::{error::GateError, limits::LOTS_CEILING};
+use tt_model::{Breach, OrderIntent, OrderSide, Qty};
 
 /// Exposure of an account in an instrument: position and open orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,38 +16,6 @@ pub struct Exposure {
     pub open_orders: u32,
 }
 
-/// A complete or partial fill of an open order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fill {
-    /// The account.
-    pub account: u16,
-    /// The instrument.
-    pub instrument: InstrumentId,
-    /// The client id of the order's intent.
-    pub client_id: u64,
-    /// The side of the order.
-    pub side: OrderSide,
-    /// Lots filled by this event.
-    pub qty: Qty,
-    /// Whether the order is complete.
-    pub is_last: bool,
-}
-
-/// The end of an open order without a fill: cancelled, expired or rejected by the venue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cancel {
-    /// The account.
-    pub account: u16,
-    /// The instrument.
-    pub instrument: InstrumentId,
-    /// The client id of the order's intent.
-    pub client_id: u64,
-    /// The side of the order.
-    pub side: OrderSide,
-    /// Lots that were open at the end.
-    pub qty: Qty,
-}
-
 /// [`Exposure`] in the form that the evaluation uses: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
@@ -55,10 +23,9 @@ pub(crate) struct State {
     pub(crate) position: i64,
     /// Buys, sells: indexed by the side of the order.
     pub(crate) open_qty: [i64; 2],
-    pub(crate) own: Own,
     pub(crate) open_orders: u32,
     has_limits: bool,
-    has_exposure: bool,
+    pub(crate) has_exposure: bool,
     /// Reasons that apply to every intent: no limits or exposure set yet, or an unknown account or instrument.
     pub(crate) barred: u64,
 }
@@ -69,15 +36,7 @@ impl State {
     /// No exposure, and `reasons` reject every order.
     pub(crate) const fn barred(reasons: Breach) -> Self {
         let barred = reasons.0;
-        Self {
-            position: 0,
-            open_qty: [0; 2],
-            own: Own::NONE,
-            open_orders: 0,
-            has_limits: false,
-            has_exposure: false,
-            barred,
-        }
+        Self { position: 0, open_qty: [0; 2], open_orders: 0, has_limits: false, has_exposure: false, barred }
     }
 
     /// Notes that limits were set.
@@ -117,26 +76,27 @@ impl State {
         }
     }
 
-    /// Applies a fill to the position, even if less was open.
-    pub(crate) fn fill(&mut self, fill: &Fill) -> Result<(), GateError> {
-        let signed = match fill.side {
-            OrderSide::Buy => fill.qty.0,
-            OrderSide::Sell => -fill.qty.0,
-        };
-        let position = self.position + signed;
-        if position.unsigned_abs() > LOTS_CEILING.unsigned_abs() {
-            return Err(GateError::QtyOutOfRange);
-        }
-        self.position = position;
-        self.close(fill.side, fill.qty.0, u32::from(fill.is_last))
+    /// Adds `intent` as an open order if `takes` is all ones; does nothing if `takes` is zero.
+    #[inline(always)]
+    pub(crate) const fn take(&mut self, intent: &OrderIntent, takes: u64) {
+        let side = intent.side as usize;
+        self.open_qty[side] = self.open_qty[side].wrapping_add(intent.qty.0 & takes.cast_signed());
+        self.open_orders = self.open_orders.wrapping_sub(takes as u32);
     }
 
-    /// Subtracts `qty` lots and `orders` orders from open, down to zero.
-    pub(crate) fn close(&mut self, side: OrderSide, qty: i64, orders: u32) -> Result<(), GateError> {
+    /// Changes the reserved lots of `side` from `before` to `after`. Sums beyond the ceiling stay at the ceiling.
+    pub(crate) fn reserve(&mut self, side: OrderSide, before: i64, after: i64) {
         let open_qty = &mut self.open_qty[side as usize];
-        let is_open = *open_qty >= qty && self.open_orders >= orders;
-        *open_qty = (*open_qty - qty).max(0);
-        self.open_orders = self.open_orders.saturating_sub(orders);
-        if is_open { Ok(()) } else { Err(GateError::MoreThanOpen) }
+        *open_qty = (*open_qty - before).saturating_add(after).clamp(0, LOTS_CEILING);
+    }
+
+    /// Returns the position after a move by `lots` of `side`; `None` beyond the ceiling.
+    pub(crate) fn moved(&self, side: OrderSide, lots: i64) -> Option<i64> {
+        let signed = match side {
+            OrderSide::Buy => lots,
+            OrderSide::Sell => -lots,
+        };
+        let position = self.position.checked_add(signed)?;
+        (position.unsigned_abs() <= LOTS_CEILING.unsigned_abs()).then_some(position)
     }
 }

@@ -1,7 +1,7 @@
 //! Limits and reference price of an instrument.
 
 use crate::rate::{Bucket, Rate};
-use tt_model::{Breach, Price};
+use tt_model::{Breach, OrderSide, Price};
 
 /// Limits of an instrument for all accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,11 +14,33 @@ pub struct InstrumentLimits {
     pub rate: Rate,
 }
 
+/// What the venue enforces and allows in an instrument.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InstrumentRules {
+    /// Distance from the mark, or from the trigger of a stop, of the protection price that market orders are sent with, in
+    /// 1/10,000. `None`: they are sent without, and match every own order.
+    pub slip_bps: Option<u32>,
+    /// Maximum distance of a limit price beyond the opposite touch, in 1/10,000 of the touch. `None`: not checked.
+    pub touch_bps: Option<u32>,
+    /// Maximum distance of a trigger price from the mark, in 1/10,000 of the mark.
+    pub trigger_bps: u32,
+    /// Whether prices may be zero or negative.
+    pub may_be_negative: bool,
+    /// Whether the venue itself keeps reduce-only orders from opening a position.
+    pub enforces_reduce_only: bool,
+    /// Whether the old terms of an order end before the new ones begin.
+    pub replaces_atomically: bool,
+}
+
 /// The reference price of an instrument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// The venue's mark price, or the middle of the book; zero or negative if there is no price.
     pub ref_px: Price,
+    /// The best bid; zero or negative if there is none.
+    pub bid_px: Price,
+    /// The best offer; zero or negative if there is none.
+    pub ask_px: Price,
     /// Time of the price on the gate's clock.
     pub ts_ns: u64,
     /// Whether the source book is verified.
@@ -50,6 +72,57 @@ pub(crate) struct Market {
 }
 
 const _: () = assert!(size_of::<Market>() == 64);
+
+/// What only orders of some kinds need of an instrument.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Book {
+    pub(crate) bid_px: i64,
+    pub(crate) ask_px: i64,
+    pub(crate) collar_bps: u32,
+}
+
+/// An instrument's mark and book.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quoted<'a> {
+    pub(crate) market: &'a Market,
+    pub(crate) book: Book,
+}
+
+impl Quoted<'_> {
+    /// Returns the reference price.
+    pub(crate) fn reference(&self) -> Option<i64> {
+        Some(self.market.ref_px).filter(|px| *px > 0)
+    }
+
+    /// Returns the best price that an order of `side` meets.
+    pub(crate) fn touch(&self, side: OrderSide) -> Option<i64> {
+        let px = match side {
+            OrderSide::Buy => self.book.ask_px,
+            OrderSide::Sell => self.book.bid_px,
+        };
+        Some(px).filter(|px| *px > 0)
+    }
+
+    /// Returns whether `px` is within the collar.
+    pub(crate) const fn is_in_collar(&self, px: i64) -> bool {
+        px.wrapping_sub(self.market.px_low).cast_unsigned() < self.market.px_count
+    }
+
+    /// Returns whether `px` is at most `bps` away from the reference price.
+    pub(crate) fn is_within(&self, px: i64, bps: u32) -> bool {
+        let within = |reference: i64| {
+            let width = i128::from(reference) * i128::from(bps) / 10_000;
+            (i128::from(px) - i128::from(reference)).abs() <= width
+        };
+        self.reference().is_some_and(within)
+    }
+
+    /// Returns the ends of the collar's width around `px`.
+    pub(crate) fn band_around(&self, px: i64) -> [Option<i64>; 2] {
+        let width = i128::from(px.unsigned_abs()) * i128::from(self.book.collar_bps) / 10_000;
+        [-width, width].map(|width| i64::try_from(i128::from(px) + width).ok())
+    }
+}
 
 impl Market {
     /// An instrument without mark, limits or rate: every order is rejected.

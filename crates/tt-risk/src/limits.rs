@@ -68,8 +68,23 @@ impl Limits {
         .union(Breach::MD_STALE)
         .union(Breach::BOOK_UNVERIFIED);
 
+    /// Reasons that a limits file may switch off in [`Gate`](crate::Gate). All others reject regardless of
+    /// [`enabled`](Self::enabled).
+    pub const OPTIONAL: Breach = Breach::BOOK_UNVERIFIED;
+
     /// Every reason that this version of the gate checks.
-    pub const CHECKED: Breach = Self::PLAIN.union(Breach::DUP_ID).union(Breach::SELF_MATCH);
+    pub const CHECKED: Breach = Self::PLAIN
+        .union(Breach::REDUCE_ONLY_STATE)
+        .union(Breach::DUP_ID)
+        .union(Breach::SELF_MATCH)
+        .union(Breach::EXPIRED)
+        .union(Breach::SEQ_REPLAY)
+        .union(Breach::UNRECONCILED)
+        .union(Breach::MALFORMED)
+        .union(Breach::CAPACITY)
+        .union(Breach::CLOCK_FAULT)
+        .union(Breach::COLLAR_TOUCH)
+        .union(Breach::ORDER_UNKNOWN);
 }
 
 /// [`Limits`] in the form that the evaluation reads: two cache lines.

@@ -5,29 +5,26 @@ use std::process::Command;
 use testkit::{Requirement, find_program, require};
 use tt_meter::Off;
 use tt_model::{OrderIntent, Verdict};
-use tt_risk::{Capacity, Gate, Limits};
+use tt_risk::{Evaluator, Limits};
 
 /// Look-ups that the compiler cannot see to be within their tables: the row, the market, the account's rate, the word
 /// of the instrument's kill switch. Each is one jump that is never taken.
 const BOUNDS_CHECKS: usize = 4;
 
-/// And where orders are remembered: the bucket of the client's id, the slot of the own order.
-const BOUNDS_CHECKS_REMEMBERING: usize = BOUNDS_CHECKS + 2;
-
 #[inline(never)]
-fn evaluate_by_itself(gate: &mut Gate, now_ns: u64, intent: &OrderIntent) -> Verdict {
-    gate.evaluate(now_ns, intent, &mut Off)
+fn evaluate_eight(gate: &mut Evaluator, now_ns: u64, intent: &OrderIntent) -> Verdict {
+    gate.evaluate_profile::<{ Limits::EIGHT.0 }>(now_ns, intent, &mut Off)
 }
 
 #[inline(never)]
-fn evaluate_plainly(gate: &mut Gate, now_ns: u64, intent: &OrderIntent) -> Verdict {
+fn evaluate_plainly(gate: &mut Evaluator, now_ns: u64, intent: &OrderIntent) -> Verdict {
     gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now_ns, intent, &mut Off)
 }
 
 #[test]
 fn no_jump_depends_on_the_intent() {
-    let mut gate = Gate::new(Capacity { accounts: 1, instruments: 1, client_ids: 8, own_orders: 8 });
-    for evaluate in [evaluate_by_itself, evaluate_plainly] {
+    let mut gate = Evaluator::new(1, 1);
+    for evaluate in [evaluate_eight, evaluate_plainly] {
         let verdict = black_box(evaluate)(&mut gate, black_box(1), &black_box(OrderIntent::default()));
         assert_eq!(verdict.accept, 0);
     }
@@ -38,9 +35,9 @@ fn no_jump_depends_on_the_intent() {
     let this = std::env::current_exe().unwrap();
     let output = Command::new(objdump).args(["-d", "--demangle", "--no-show-raw-insn"]).arg(this).output().unwrap();
     let code = String::from_utf8(output.stdout).unwrap();
-    let remembering = assert_straight(&code, "evaluate_by_itself", BOUNDS_CHECKS_REMEMBERING);
+    let eight = assert_straight(&code, "evaluate_eight", BOUNDS_CHECKS);
     let plain = assert_straight(&code, "evaluate_plainly", BOUNDS_CHECKS);
-    assert!(plain * 3 < remembering * 2, "what is left out of a profile is not in its code: {plain} of {remembering}");
+    assert!(eight < plain, "what is left out of a profile is not in its code: {eight} of {plain}");
 }
 
 /// Asserts that no jump of `function` but `bounds_checks` depends on anything; how many instructions it has.

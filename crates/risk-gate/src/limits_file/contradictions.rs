@@ -41,9 +41,14 @@ impl LimitsFile {
         Ok(())
     }
 
-    /// No limit is below its other end.
+    /// No limit is below its other end, and no check is off that the gate needs.
     fn in_order(&self, entry: &LimitsEntry) -> Result<()> {
         let (_, instrument) = self.find(&entry.symbol)?;
+        for (is_on, key) in
+            [(entry.reject_duplicate_ids, "reject_duplicate_ids"), (entry.reject_self_match, "reject_self_match")]
+        {
+            ensure!(is_on, "{key} = false: the check cannot be switched off");
+        }
         ensure!(
             instrument.qty(&entry.qty_min)? <= instrument.qty(&entry.qty_max)?,
             "qty_min = {} is above qty_max = {}",

@@ -1,8 +1,6 @@
 //! Open orders of the strategy, and a simulated venue that fills or cancels them after a while.
 
-use risk_gate::OrderUpdate;
-use tt_model::{OrderIntent, Qty, SplitMix64, Verdict};
-use tt_risk::{Cancel, Fill};
+use tt_model::{OrderIntent, Qty, Report, ReportKind, SplitMix64, Verdict};
 
 /// Time that an order stays open, milliseconds.
 const OPEN_MS: core::ops::Range<u64> = 300..2_500;
@@ -11,12 +9,13 @@ const OPEN_MS: core::ops::Range<u64> = 300..2_500;
 const FILLED: u64 = 50;
 const FILLED_IN_PARTS: u64 = 15;
 
-/// An open order and the time of its next update.
+/// An open order and the time of its next report.
 #[derive(Clone, Copy, Debug)]
 struct OpenOrder {
     intent: OrderIntent,
     due_ns: u64,
     fills_left: u8,
+    executed: i64,
 }
 
 fn open_ns(random: &mut SplitMix64) -> u64 {
@@ -50,36 +49,52 @@ impl Orders {
             _ => 0,
         };
         let due_ns = now_ns + open_ns(random);
-        self.open.push(OpenOrder { intent, due_ns, fills_left });
+        self.open.push(OpenOrder { intent, due_ns, fills_left, executed: 0 });
     }
 
-    /// Returns the time of the next update.
+    /// Returns the time of the next report.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         self.open.iter().map(|order| order.due_ns).min()
     }
 
-    /// Returns an update that is due at `now_ns`.
-    pub(super) fn poll_update(&mut self, now_ns: u64, random: &mut SplitMix64) -> Option<OrderUpdate> {
+    /// Returns a report that is due at `now_ns`.
+    pub(super) fn poll_report(&mut self, now_ns: u64, random: &mut SplitMix64) -> Option<Report> {
         let index = self.open.iter().position(|order| order.due_ns <= now_ns)?;
-        let OrderIntent { account, instrument, client_id, side, qty, .. } = self.open[index].intent;
         let order = &mut self.open[index];
-        match order.fills_left {
-            0 => {
-                self.open.swap_remove(index);
-                Some(OrderUpdate::Cancel(Cancel { account, instrument, client_id, side, qty }))
-            }
-            1 => {
-                self.open.swap_remove(index);
-                Some(OrderUpdate::Fill(Fill { account, instrument, client_id, side, qty, is_last: true }))
-            }
-            _ => {
-                let part = Qty(qty.0 / 2);
-                order.fills_left -= 1;
-                order.intent.qty = Qty(qty.0 - part.0);
-                order.due_ns = now_ns + open_ns(random);
-                Some(OrderUpdate::Fill(Fill { account, instrument, client_id, side, qty: part, is_last: false }))
-            }
+        let OrderIntent { account, instrument, client_id, side, qty, limit_px, .. } = order.intent;
+        let left = qty.0 - order.executed;
+        let report = Report {
+            side,
+            account,
+            instrument,
+            client_id,
+            executed: Qty(order.executed),
+            order_qty: qty,
+            limit_px,
+            ..Report::default()
+        };
+        if order.fills_left == 0 {
+            self.open.swap_remove(index);
+            return Some(Report { kind: ReportKind::CANCELLED, ..report });
         }
+        let part = if order.fills_left == 1 { left } else { left / 2 };
+        order.executed += part;
+        order.fills_left -= 1;
+        order.due_ns = now_ns + open_ns(random);
+        let executed = order.executed;
+        if order.fills_left == 0 {
+            self.open.swap_remove(index);
+        }
+        // The order's first and second execution; no other execution of the order has the number.
+        let execution_id = u128::from(executed.cast_unsigned());
+        Some(Report {
+            kind: ReportKind::FILL,
+            execution_id,
+            qty: Qty(part),
+            px: limit_px,
+            executed: Qty(executed),
+            ..report
+        })
     }
 }
 
@@ -99,10 +114,11 @@ mod tests {
             orders.apply_verdict(&Verdict { client_id, accept, ..Verdict::default() }, client_id, &mut random);
         }
         while let Some(now_ns) = orders.poll_timeout() {
-            match orders.poll_update(now_ns, &mut random).expect("an update is due") {
-                OrderUpdate::Fill(fill) => open -= fill.qty.0,
-                OrderUpdate::Cancel(cancel) => open -= cancel.qty.0,
-            }
+            let report = orders.poll_report(now_ns, &mut random).expect("a report is due");
+            open -= match report.kind {
+                ReportKind::FILL => report.qty.0,
+                _ => report.order_qty.0 - report.executed.0,
+            };
         }
         assert_eq!(open, 0);
         assert!(orders.pending.is_empty());

@@ -1,7 +1,7 @@
 //! Limits of the demonstration, so small that the strategy's mistakes exceed each of them.
 
 use tt_model::{Notional, Price, Qty};
-use tt_risk::{Capacity, Exposure, Gate, GateError, InstrumentLimits, Limits, Rate};
+use tt_risk::{Capacity, Gate, GateError, InstrumentLimits, InstrumentRules, Limits, Rate, Rules};
 
 use super::DemoInstrument;
 
@@ -29,8 +29,15 @@ const OPEN_ORDERS_MAX: u32 = 5;
 /// Time during which a client id must not be reused.
 const ID_WINDOW_NS: u64 = 600_000_000_000;
 
-/// Maximum number of client ids in that time at the account's rate.
-const CLIENT_IDS: u32 = ACCOUNT_RATE.burst + ACCOUNT_RATE.per_second * (ID_WINDOW_NS / 1_000_000_000) as u32;
+/// Maximum number of orders in that time at the account's rate.
+const ORDERS: u32 = ACCOUNT_RATE.burst + ACCOUNT_RATE.per_second * (ID_WINDOW_NS / 1_000_000_000) as u32;
+
+const RULES: Rules = Rules {
+    id_window_ns: ID_WINDOW_NS,
+    intent_age_max_ns: 5_000_000_000,
+    cancel_repeat_ns: 100_000_000,
+    gap_max_ns: 5_000_000_000,
+};
 
 /// Maximum size of a regular order, in hundredths of a unit of the base currency.
 const QTY_REGULAR: i64 = 2;
@@ -76,14 +83,16 @@ const INSTRUMENT: InstrumentLimits =
 /// Returns a gate for `instruments` with everything but the account's limits.
 pub(super) fn gate(instruments: &[DemoInstrument]) -> Result<Gate, GateError> {
     let count = instruments.iter().map(|of| of.instrument.0 + 1).max().unwrap_or(0);
-    let own_orders = OPEN_ORDERS_MAX as u16;
-    let mut gate = Gate::new(Capacity { accounts: 1, instruments: count, client_ids: CLIENT_IDS, own_orders });
+    let orders = ORDERS + OPEN_ORDERS_MAX * count;
+    let capacity = Capacity { accounts: 1, instruments: count, producers: 1, orders, executions: 4 * orders };
+    let mut gate = Gate::new(capacity);
     gate.set_account_rate(ACCOUNT, ACCOUNT_RATE)?;
     gate.set_global_rate(WIDE_RATE);
-    gate.set_id_window(ID_WINDOW_NS);
+    gate.set_rules(&RULES);
     for of in instruments {
         gate.set_instrument_limits(of.instrument, &INSTRUMENT)?;
-        gate.restore(ACCOUNT, of.instrument, &Exposure::default())?;
+        gate.set_instrument_rules(of.instrument, &InstrumentRules::default())?;
+        gate.restore(ACCOUNT, of.instrument, Qty(0), 0)?;
     }
     Ok(gate)
 }

@@ -92,7 +92,7 @@ impl Strategy {
         while !stop.load(Ordering::Acquire) {
             let now_ns = unix_now().0;
             self.take_verdicts(now_ns);
-            self.send_updates(now_ns);
+            self.send_reports(now_ns);
             if now_ns >= due_ns {
                 self.send_next();
                 due_ns = if self.burst_left > 0 { now_ns } else { now_ns + self.pause_ns() };
@@ -114,12 +114,12 @@ impl Strategy {
         }
     }
 
-    fn send_updates(&mut self, now_ns: u64) {
-        // An update that was polled must reach the gate.
-        while !self.ports.updates.is_full() {
-            let Some(update) = self.orders.poll_update(now_ns, &mut self.random) else { break };
-            if self.ports.updates.send(update).is_err() {
-                tracing::error!("serve: an order update was lost");
+    fn send_reports(&mut self, now_ns: u64) {
+        // A report that was polled must reach the gate.
+        while !self.ports.reports.is_full() {
+            let Some(report) = self.orders.poll_report(now_ns, &mut self.random) else { break };
+            if self.ports.reports.send(report).is_err() {
+                tracing::error!("serve: a report was lost");
             }
         }
     }

@@ -20,7 +20,7 @@ const EVENTS: &[(&str, &str)] = &[
     (r#"{"intent":{"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.9"}}"#, "NOTIONAL_MAX POS_SHORT SELF_MATCH"),
     (r#"{"intent":{"client_id":107,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1"}}"#, "DUP_ID"),
     (r#"{"intent":{"client_id":108,"symbol":"BTC/USDT","side":"sell","px":"60600","qty":"0.1"}}"#, "SELF_MATCH"),
-    (r#"{"fill":{"client_id":107,"symbol":"BTC/USDT","side":"buy","qty":"0.3","is_last":true}}"#, "-"),
+    (r#"{"fill":{"client_id":107,"symbol":"BTC/USDT","side":"buy","qty":"0.3","px":"60600"}}"#, "-"),
     (r#"{"intent":{"client_id":108,"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.8"}}"#, ""),
     (r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"59999.9","qty":"0.1"}}"#, "RATE_ACCOUNT"),
     (r#"{"at_ms":1000,"kill":{"instrument":"BTC/USDT"}}"#, "-"),
@@ -59,6 +59,8 @@ fn every_intent_gets_the_verdict_that_the_limits_ask_for() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let rows: Vec<serde_json::Value> =
         String::from_utf8(output.stdout).expect("UTF-8").lines().map(|row| row.parse().expect("JSON")).collect();
+    let (reports, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row["report"].is_string());
+    assert_eq!((reports.len(), reports[0]["outcome"].as_str()), (1, Some("applied")), "{reports:?}");
     let expected: Vec<_> = EVENTS.iter().filter(|(_, reasons)| *reasons != "-").collect();
     assert_eq!(rows.len(), expected.len() + 1);
     for (row, (event, reasons)) in rows.iter().zip(&expected) {
@@ -78,9 +80,11 @@ fn what_makes_no_sense_is_named_with_its_line() {
     let cases = [
         ("\n{\"intent\":{\"symbol\":\"X\",\"side\":\"buy\",\"qty\":\"1\"}}", "line 2: no instrument `X`"),
         ("{\"intent\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"px\":\"1.001\",\"qty\":\"1\"}}", "line 1: `1.001`"),
+        ("{\"intent\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\"}}", "missing field `qty`"),
+        ("{\"intent\":{\"symbol\":\"BTC/USDT\",\"qty\":\"1\"}}", "missing field `side`"),
         (
-            "{\"cancel\":{\"client_id\":1,\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"qty\":\"1\"}}",
-            "line 1: less was open",
+            "{\"fill\":{\"client_id\":1,\"symbol\":\"BTC/USDT\",\"qty\":\"1\",\"is_last\":true}}",
+            "unknown field `is_last`",
         ),
         ("{\"cancel\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"qty\":\"1\"}}", "missing field `client_id`"),
         ("{\"order\":1}", "line 1: "),
@@ -91,6 +95,105 @@ fn what_makes_no_sense_is_named_with_its_line() {
         assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
         assert!(error.contains(message), "{error}");
     }
+}
+
+/// Rows of `truetick risk --json` for these lines, under the shipped limits with `from` replaced by `to`.
+fn rows_of(replaced: &[(&str, &str)], lines: &[&str]) -> Vec<serde_json::Value> {
+    let folder = tempfile::tempdir().expect("folder");
+    let mut limits =
+        LIMITS.replace("rate = { per_second = 2, burst = 2 }", "rate = { per_second = 1000, burst = 1000 }");
+    for (from, to) in replaced {
+        assert!(limits.contains(from), "{from}");
+        limits = limits.replace(from, to);
+    }
+    let mut command = judging(folder.path(), &lines.join("\n"), &["--json"]);
+    std::fs::write(folder.path().join("limits.toml"), limits).expect("written");
+    let output = command.output().expect("the binary starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8").lines().map(|row| row.parse().expect("JSON")).collect()
+}
+
+/// What each row says: the reasons of a verdict, or the outcome of a report.
+fn said(rows: &[serde_json::Value]) -> Vec<String> {
+    let reasons = |row: &serde_json::Value| {
+        let names = row["reasons"].as_array()?.iter().filter_map(|name| name.as_str());
+        Some(names.collect::<Vec<_>>().join(" "))
+    };
+    let outcome = |row: &serde_json::Value| row["outcome"].as_str().map(str::to_owned);
+    rows.iter().filter_map(|row| reasons(row).or_else(|| outcome(row))).collect()
+}
+
+const MARK: &str = r#"{"mark":{"symbol":"BTC/USDT","px":"60000","bid":"59999.9","ask":"60000.1","is_verified":true}}"#;
+
+/// The shipped limits allow a long position of 0.5. A cancel that claims 0.50 of an order of 0.25 frees 0.25.
+#[test]
+fn case_k11_a_wrong_cancel_frees_no_more_than_its_order() {
+    let rows = rows_of(
+        &[],
+        &[
+            MARK,
+            r#"{"intent":{"client_id":1,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.25"}}"#,
+            r#"{"intent":{"client_id":2,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.25"}}"#,
+            r#"{"cancel":{"client_id":1,"symbol":"BTC/USDT","side":"buy","qty":"0.50"}}"#,
+            r#"{"intent":{"client_id":3,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.25001"}}"#,
+            r#"{"intent":{"client_id":4,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.25"}}"#,
+        ],
+    );
+    assert_eq!(said(&rows), ["", "", "applied", "POS_LONG", ""]);
+    assert_eq!(rows[4]["worst_position"], "0.50000");
+}
+
+#[test]
+fn case_k11_a_repeated_or_unknown_fill_passes_no_limit() {
+    let rows = rows_of(
+        &[],
+        &[
+            MARK,
+            r#"{"intent":{"client_id":1,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.25"}}"#,
+            r#"{"fill":{"client_id":1,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1","execution_id":"77"}}"#,
+            r#"{"fill":{"client_id":1,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1","execution_id":77}}"#,
+            r#"{"intent":{"client_id":2,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.25"}}"#,
+            r#"{"intent":{"client_id":3,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.00010"}}"#,
+            r#"{"fill":{"client_id":4242,"symbol":"BTC/USDT","side":"sell","px":"60000","qty":"0.1"}}"#,
+            r#"{"intent":{"client_id":5,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.00010"}}"#,
+            r#"{"intent":{"kind":"cancel","client_id":2,"symbol":"BTC/USDT"}}"#,
+            r#"{"adopt":0}"#,
+            r#"{"intent":{"client_id":6,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1"}}"#,
+        ],
+    );
+    let expected = ["", "applied", "duplicate", "", "POS_LONG", "unknown_fill", "UNRECONCILED", "", ""];
+    assert_eq!(said(&rows), expected);
+    let total = rows.last().expect("a total");
+    assert_eq!(total["reports"], serde_json::json!({ "applied": 1, "duplicate": 1, "unknown_fill": 1 }));
+}
+
+#[test]
+fn each_row_of_the_reports_has_its_outcome() {
+    let order = r#"{"intent":{"client_id":1,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.2"}}"#;
+    let line = |kind: &str, more: &str| {
+        format!(r#"{{"report":{{"kind":"{kind}","client_id":1,"symbol":"BTC/USDT","side":"buy"{more}}}}}"#)
+    };
+    let reports = [
+        ("ack", "", "applied"),
+        ("fill", r#","execution_id":1,"qty":"0.05","px":"60000""#, "applied"),
+        ("correct", r#","undone_id":1,"execution_id":2,"qty":"0.04","px":"60000""#, "applied"),
+        ("bust", r#","undone_id":2"#, "applied"),
+        ("bust", r#","undone_id":9"#, "unknown"),
+        ("cancel_rejected", "", "duplicate"),
+        ("replace_rejected", "", "duplicate"),
+        ("restated", r#","order_qty":"0.1""#, "applied"),
+        ("restated", r#","order_qty":"0.3""#, "enlarged"),
+        ("replaced", r#","order_qty":"0.2""#, "applied"),
+        ("fill", r#","execution_id":3,"qty":"0.9","px":"60000""#, "overfill"),
+        ("expired", "", "duplicate"),
+        ("unsent", "", "duplicate"),
+        ("rejected", r#","executed":"5""#, "conflict"),
+        ("no_such_kind", "", "malformed"),
+    ];
+    let lines: Vec<_> = reports.iter().map(|(kind, more, _)| line(kind, more)).collect();
+    let events: Vec<_> = [MARK, order].into_iter().chain(lines.iter().map(String::as_str)).collect();
+    let expected: Vec<_> = [""].into_iter().chain(reports.iter().map(|(_, _, outcome)| *outcome)).collect();
+    assert_eq!(said(&rows_of(&[], &events)), expected);
 }
 
 /// Verdicts of two crossing orders under one client id, with `keys` added to the account's limits.
@@ -104,7 +207,9 @@ fn crossing(keys: &str) -> (Vec<String>, Output) {
         let intent = format!(r#""client_id":7,"symbol":"BTC/USDT","side":"{side}","px":"60000","qty":"0.1""#);
         format!(r#"{{"at_ms":{at_ms},"intent":{{{intent}}}}}"#)
     };
-    let events = [mark.to_owned(), order("buy", 0), order("sell", 999), order("sell", 1000)].join("\n");
+    let rejected = r#"{"report":{"kind":"rejected","client_id":7,"symbol":"BTC/USDT"}}"#.to_owned();
+    let lines = [mark.to_owned(), order("buy", 0), order("sell", 0), rejected, order("sell", 999), order("sell", 1000)];
+    let events = lines.join("\n");
     std::fs::write(folder.path().join("events.jsonl"), events).expect("written");
     let run = |flags: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
@@ -118,18 +223,19 @@ fn crossing(keys: &str) -> (Vec<String>, Output) {
 }
 
 #[test]
-fn case_k07_k08_the_limits_file_switches_them_and_they_are_on_without_a_word() {
-    let both = ["true []", r#"false ["DUP_ID","SELF_MATCH"]"#, r#"false ["SELF_MATCH"]"#];
+fn case_k07_k08_the_limits_file_cannot_switch_them_off() {
     let (verdicts, printed) = crossing("");
-    assert_eq!(verdicts, both);
+    assert_eq!(verdicts, ["true []", r#"false ["DUP_ID","SELF_MATCH"]"#, r#"false ["DUP_ID"]"#, "true []"]);
     let printed = String::from_utf8(printed.stdout).expect("UTF-8");
     for line in ["id_window_ms = 1000", "reject_duplicate_ids = true", "reject_self_match = true"] {
         assert!(printed.lines().any(|printed| printed == line), "{printed}");
     }
-    let (verdicts, _) = crossing("reject_self_match = false\n");
-    assert_eq!(verdicts, ["true []", both[1], r#"true ["SELF_MATCH"]"#]);
-    let (verdicts, _) = crossing("reject_self_match = false\nreject_duplicate_ids = false\n");
-    assert_eq!(verdicts, ["true []", r#"true ["DUP_ID","SELF_MATCH"]"#, r#"true ["DUP_ID","SELF_MATCH"]"#]);
+    for key in ["reject_self_match", "reject_duplicate_ids"] {
+        let (verdicts, printed) = crossing(&format!("{key} = false\n"));
+        let error = String::from_utf8(printed.stderr).expect("UTF-8");
+        assert_eq!((verdicts.len(), printed.status.code()), (0, Some(1)));
+        assert!(error.contains(&format!("{key} = false: the check cannot be switched off")), "{error}");
+    }
 }
 
 #[test]
@@ -137,7 +243,7 @@ fn what_could_not_be_remembered_is_refused_at_the_start() {
     let folder = tempfile::tempdir().expect("folder");
     for (from, to, message) in [
         ("id_window_ms = 600000", "id_window_ms = 8640000000", "id_window_ms"),
-        ("open_orders_max = 10", "open_orders_max = 5000", "open_orders_max = 5000"),
+        ("open_orders_max = 10", "open_orders_max = 5000000", "open_orders_max"),
     ] {
         let path = folder.path().join("limits.toml");
         std::fs::write(&path, LIMITS.replace(from, to)).expect("written");

@@ -1,5 +1,5 @@
-//! The gate against a reference that shares no code with it, on random intents with many extreme values. What
-//! remembers single orders is held against another, in `remembered.rs`.
+//! The evaluator against a reference that shares no code with it, on random intents with many extreme values. The
+//! gate with its orders is compared with another one, in `histories.rs`.
 
 mod reference;
 
@@ -9,7 +9,7 @@ use tt_model::{
     Breach, InstrumentId, IntentFlags, IntentKind, Notional, OrderIntent, OrderSide, Price, Qty, SplitMix64,
     TimeInForce,
 };
-use tt_risk::{Cancel, Capacity, Exposure, Fill, Gate, InstrumentLimits, KillSwitch, Limits, Mark, Rate};
+use tt_risk::{Evaluator, Exposure, InstrumentLimits, KillSwitch, Limits, Mark, Rate};
 
 const ACCOUNT: u16 = 1;
 const STRATEGY: u16 = 3;
@@ -76,7 +76,7 @@ impl Random {
     fn mark(&mut self, now: u64) -> Mark {
         let ref_px = if self.one_in(9) { self.wild() } else { self.up_to(40).max(1) };
         let ts_ns = if self.one_in(9) { self.next() } else { now.saturating_sub(self.below(5_000)) };
-        Mark { ref_px: Price(ref_px), ts_ns, is_verified: !self.one_in(5) }
+        Mark { ref_px: Price(ref_px), ts_ns, is_verified: !self.one_in(5), ..Mark::default() }
     }
 
     fn intent(&mut self, world: &Reference) -> OrderIntent {
@@ -110,14 +110,18 @@ impl Random {
             strategy: STRATEGY,
             instrument: INSTRUMENT,
             kind: self.pick(&[
-                IntentKind::Limit,
-                IntentKind::Limit,
-                IntentKind::Limit,
-                IntentKind::Market,
-                IntentKind::Cancel,
+                IntentKind::LIMIT,
+                IntentKind::LIMIT,
+                IntentKind::LIMIT,
+                IntentKind::MARKET,
+                IntentKind::CANCEL,
             ]),
             side: self.pick(&[OrderSide::Buy, OrderSide::Sell]),
-            tif: self.pick(&[TimeInForce::GoodTillCancel, TimeInForce::ImmediateOrCancel, TimeInForce::FillOrKill]),
+            tif: self.pick(&[
+                TimeInForce::GOOD_TILL_CANCEL,
+                TimeInForce::IMMEDIATE_OR_CANCEL,
+                TimeInForce::FILL_OR_KILL,
+            ]),
             flags: IntentFlags((self.next() & self.next()) as u8),
             ttl_ms: 0,
         }
@@ -125,7 +129,7 @@ impl Random {
 }
 
 /// The same world twice: in the gate, and in the reference.
-fn world(random: &mut Random) -> (Gate, Reference) {
+fn world(random: &mut Random) -> (Evaluator, Reference) {
     let limits = random.limits();
     let instrument = InstrumentLimits {
         collar_bps: random.pick(&[0, 1, 50, 500, 9_999, 10_000, 20_000, u32::MAX]),
@@ -139,7 +143,7 @@ fn world(random: &mut Random) -> (Gate, Reference) {
         open_sell_qty: Qty(random.up_to(40)),
         open_orders: random.below(10) as u32,
     };
-    let mut gate = Gate::new(Capacity { accounts: 2, instruments: 4, client_ids: 0, own_orders: 0 });
+    let mut gate = Evaluator::new(2, 4);
     gate.set_limits(ACCOUNT, INSTRUMENT, &limits).expect("the world is within range");
     gate.set_instrument_limits(INSTRUMENT, &instrument).expect("the world is within range");
     gate.set_account_rate(ACCOUNT, account_rate).expect("the world is within range");
@@ -161,14 +165,13 @@ fn world(random: &mut Random) -> (Gate, Reference) {
     (gate, reference)
 }
 
-fn event(random: &mut Random, now: u64, gate: &mut Gate, reference: &mut Reference) {
+fn event(random: &mut Random, now: u64, gate: &mut Evaluator, reference: &mut Reference) {
     let switches = [
         (KillSwitch::Global, Breach::KILL_GLOBAL),
         (KillSwitch::Account(ACCOUNT), Breach::KILL_ACCOUNT),
         (KillSwitch::Strategy(STRATEGY), Breach::KILL_STRATEGY),
         (KillSwitch::Instrument(INSTRUMENT), Breach::KILL_INSTRUMENT),
     ];
-    let side = random.pick(&[OrderSide::Buy, OrderSide::Sell]);
     match random.below(6) {
         0 | 1 => {
             let mark = random.mark(now);
@@ -186,34 +189,22 @@ fn event(random: &mut Random, now: u64, gate: &mut Gate, reference: &mut Referen
             }
             reference.killed = Breach::NONE;
         }
-        4 => {
-            let qty = 1 + random.below(20).cast_signed();
-            let is_last = random.one_in(2);
-            let fill = Fill { account: ACCOUNT, instrument: INSTRUMENT, client_id: 0, side, qty: Qty(qty), is_last };
-            let taken = gate.apply_fill(&fill);
-            if taken != Err(tt_risk::GateError::QtyOutOfRange) {
-                reference.position += i128::from(if side == OrderSide::Buy { qty } else { -qty });
-                close(reference, side, qty, i128::from(is_last));
-            }
-        }
         _ => {
-            let qty = 1 + random.below(20).cast_signed();
-            let _ = gate.apply_cancel(&Cancel {
-                account: ACCOUNT,
-                instrument: INSTRUMENT,
-                client_id: 0,
-                side,
-                qty: Qty(qty),
-            });
-            close(reference, side, qty, 1);
+            // Orders ended, and the position moved.
+            let part = |open: i128, random: &mut Random| (open >> random.below(8)) as i64;
+            let exposure = Exposure {
+                position: Qty((reference.position as i64 / 2).saturating_add(random.below(40).cast_signed() - 20)),
+                open_buy_qty: Qty(part(reference.open_buy, random)),
+                open_sell_qty: Qty(part(reference.open_sell, random)),
+                open_orders: part(reference.open_orders, random) as u32,
+            };
+            gate.restore(ACCOUNT, INSTRUMENT, &exposure).expect("the world is within range");
+            reference.position = exposure.position.0.into();
+            reference.open_buy = exposure.open_buy_qty.0.into();
+            reference.open_sell = exposure.open_sell_qty.0.into();
+            reference.open_orders = exposure.open_orders.into();
         }
     }
-}
-
-fn close(reference: &mut Reference, side: OrderSide, qty: i64, orders: i128) {
-    let open = if side == OrderSide::Buy { &mut reference.open_buy } else { &mut reference.open_sell };
-    *open = (*open - i128::from(qty)).max(0);
-    reference.open_orders = (reference.open_orders - orders).max(0);
 }
 
 #[test]
@@ -244,7 +235,7 @@ fn agrees_with_the_reference_on_three_million_intents() {
                 (expected.accept, expected.reasons, expected.worst_pos as i64),
                 "{now} {intent:?} {before:?}"
             );
-            assert_eq!((verdict.client_id, verdict.ts_in, verdict.ts_out), (intent.client_id, intent.ts_ns, now));
+            assert_eq!((verdict.client_id, verdict.intent_seq, verdict.now_ns), (intent.client_id, intent.seq, now));
             accepted += u64::from(expected.accept);
             seen = seen.union(expected.reasons);
         }

@@ -1,4 +1,4 @@
-//! The gate once more, as plainly as it can be said: one account, one instrument, `if` after `if`, division for steps,
+//! The evaluator once more, as plainly as it can be said: one account, one instrument, `if` after `if`, division for steps,
 //! `i128` for everything. It shares no code with the crate.
 
 use tt_model::{Breach, IntentFlags, IntentKind, OrderIntent, OrderSide};
@@ -53,7 +53,7 @@ impl Reference {
     pub(crate) fn evaluate(&mut self, now: u64, intent: &OrderIntent) -> Answer {
         let mut found = Breach::NONE;
         let worst = self.worst(intent);
-        if intent.kind == IntentKind::Cancel {
+        if intent.kind == IntentKind::CANCEL {
             return Answer { accept: true, reasons: found, worst_pos: worst };
         }
         found = found.union(self.killed);
@@ -109,7 +109,7 @@ impl Reference {
     }
 
     fn price(&self, intent: &OrderIntent, mark: Option<&Mark>, found: &mut Breach) {
-        let is_market = intent.kind == IntentKind::Market;
+        let is_market = intent.kind == IntentKind::MARKET;
         let px = i128::from(if is_market { mark.map_or(0, |mark| mark.ref_px.0) } else { intent.limit_px.0 });
         if px <= 0 {
             *found = found.union(Breach::PRICE_NONPOS);
@@ -134,8 +134,8 @@ impl Reference {
         let qty = i128::from(intent.qty.0);
         let is_buy = intent.side == OrderSide::Buy;
         let px = match intent.kind {
-            IntentKind::Market => mark.map_or(0, |mark| mark.ref_px.0),
-            IntentKind::Limit | IntentKind::Cancel => intent.limit_px.0,
+            IntentKind::MARKET => mark.map_or(0, |mark| mark.ref_px.0),
+            _ => intent.limit_px.0,
         };
         let opens = if is_buy { worst > 0 } else { worst < 0 };
         let closes = intent.flags.contains(IntentFlags::CLOSE_POSITION) && !opens;

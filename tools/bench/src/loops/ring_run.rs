@@ -61,7 +61,7 @@ impl RingRun {
 pub fn read_whole(intent: &OrderIntent) -> u64 {
     let OrderIntent { seq, ts_ns, client_id, limit_px, qty, trigger_px, .. } = *intent;
     let parties = u64::from(intent.account) << 48 | u64::from(intent.strategy) << 32 | u64::from(intent.instrument.0);
-    let way = (intent.kind as u64) << 24 | (intent.side as u64) << 16 | (intent.tif as u64) << 8;
+    let way = u64::from(intent.kind.0) << 24 | (intent.side as u64) << 16 | u64::from(intent.tif.0) << 8;
     let rest = u64::from(intent.ttl_ms) << 32 | way | u64::from(intent.flags.0);
     [ts_ns, client_id, limit_px.0 as u64, qty.0 as u64, trigger_px.0 as u64, parties, rest]
         .into_iter()

@@ -39,21 +39,5 @@ pub(crate) fn entries() -> Vec<Entry> {
             },
             counted: true,
         },
-        remembering::<{ evaluator::IDS }>("evaluator_ids_ns"),
-        remembering::<{ evaluator::OWN }>("evaluator_own_ns"),
-        remembering::<{ Limits::CHECKED.0 }>("evaluator_remembering_ns"),
     ]
-}
-
-/// The row of a profile that remembers orders.
-fn remembering<const PROFILE: u64>(name: &'static str) -> Entry {
-    Entry {
-        engine: ENGINE,
-        name,
-        make: || {
-            let evaluator = Evaluator::<PROFILE>::new();
-            Ok(Box::new(Chunked::new(evaluator::remembering(PROFILE), evaluator)))
-        },
-        counted: true,
-    }
 }

@@ -217,11 +217,11 @@ impl Row {
         let refuse = |reason| Answer { reason, worst_pos: 0 };
         let limits = &self.limits;
         let qty = intent.qty.0;
-        let px = if intent.kind == IntentKind::Market { market.ref_px } else { intent.limit_px.0 };
+        let px = if intent.kind == IntentKind::MARKET { market.ref_px } else { intent.limit_px.0 };
         if px <= 0 {
             return refuse(Breach::PRICE_NONPOS);
         }
-        if intent.kind != IntentKind::Market {
+        if intent.kind != IntentKind::MARKET {
             if !self.px_step.divides(px) {
                 return refuse(Breach::PRICE_TICK);
             }

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use anyhow::ensure;
 use tt_meter::{Calibration, Off};
 use tt_model::{Breach, OrderIntent};
-use tt_risk::{Gate, Limits};
+use tt_risk::{Evaluator, Limits};
 
 use crate::early_out::{Answer, EarlyOut};
 use crate::orders::{self, BEGIN_NS, LARGE, ORDERS, SMALL, STEP_NS, Size};
@@ -53,7 +53,7 @@ impl Judge {
 
 /// Orders, and both judges, who hold the same limits.
 pub(crate) struct Bench {
-    gate: Gate,
+    gate: Evaluator,
     early_out: EarlyOut,
     intents: Vec<OrderIntent>,
     size: Size,

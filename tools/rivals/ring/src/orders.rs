@@ -1,7 +1,7 @@
 //! The gate that judges, and the orders that it judges: those of the row `evaluator_ns` of `truetick bench`.
 
 use tt_model::{InstrumentId, IntentKind, Notional, OrderSide, OrderTerms, Price, Qty, SplitMix64};
-use tt_risk::{Capacity, Exposure, Gate, InstrumentLimits, Limits, Mark, Rate};
+use tt_risk::{Evaluator, Exposure, InstrumentLimits, Limits, Mark, Rate};
 
 /// Different orders.
 pub(crate) const ORDERS: usize = 1 << 16;
@@ -44,14 +44,14 @@ pub(crate) const fn reference_px(instrument: u32) -> i64 {
 }
 
 /// A gate in which everything is allowed that [`LIMITS`] allows.
-pub(crate) fn gate(size: Size) -> Gate {
+pub(crate) fn gate(size: Size) -> Evaluator {
     // Nothing is remembered: the rival has no check that would need it.
     let Size { accounts, instruments } = size;
-    let mut gate = Gate::new(Capacity { accounts, instruments, client_ids: 0, own_orders: 0 });
+    let mut gate = Evaluator::new(accounts, instruments);
     gate.set_global_rate(RATE);
     for instrument in (0..size.instruments).map(InstrumentId) {
         let limits = InstrumentLimits { collar_bps: COLLAR_BPS, mark_age_max_ns: u64::MAX, rate: RATE };
-        let mark = Mark { ref_px: Price(reference_px(instrument.0)), ts_ns: 0, is_verified: true };
+        let mark = Mark { ref_px: Price(reference_px(instrument.0)), is_verified: true, ..Mark::default() };
         gate.set_instrument_limits(instrument, &limits).expect("the instrument is in the table");
         gate.set_reference(instrument, &mark).expect("the instrument is in the table");
         for account in 0..size.accounts {
@@ -66,7 +66,7 @@ pub(crate) fn gate(size: Size) -> Gate {
 }
 
 /// No position, nothing open.
-pub(crate) fn reset(gate: &mut Gate, size: Size) {
+pub(crate) fn reset(gate: &mut Evaluator, size: Size) {
     for account in 0..size.accounts {
         for instrument in (0..size.instruments).map(InstrumentId) {
             gate.restore(account, instrument, &Exposure::default()).expect("the row is in the table");
@@ -91,7 +91,7 @@ pub(crate) fn orders(seed: u64, count: usize, size: Size) -> Vec<OrderTerms> {
             account: random.index(usize::from(size.accounts)) as u16,
             strategy: random.index(8) as u16,
             instrument: InstrumentId(instrument),
-            kind: if random.index(10) == 0 { IntentKind::Market } else { IntentKind::Limit },
+            kind: if random.index(10) == 0 { IntentKind::MARKET } else { IntentKind::LIMIT },
             side: if random.index(2) == 0 { OrderSide::Buy } else { OrderSide::Sell },
             ..OrderTerms::default()
         }

@@ -170,7 +170,7 @@ impl<N: Number> EarlyGate<N> {
         if account >= self.accounts.len() || instrument >= self.instruments {
             return false;
         }
-        if intent.kind == IntentKind::Cancel {
+        if intent.kind == IntentKind::CANCEL {
             return true;
         }
         let (row, market) = (&mut self.rows[account * self.instruments + instrument], &mut self.markets[instrument]);
@@ -250,7 +250,7 @@ impl<N: Number> EarlyGate<N> {
             | (order.open > bounds.open_qty_max)
             | (row.open_orders >= bounds.open_orders_max);
         let rate_bad = self.bucket.is_early(now_ns) | market.bucket.is_early(now_ns) | bucket.is_early(now_ns);
-        let is_order = intent.kind != IntentKind::Cancel;
+        let is_order = intent.kind != IntentKind::CANCEL;
         let accepted = known & !(is_order & (market_bad | px_bad | size_bad | open_bad | rate_bad));
         let takes = accepted & is_order;
         row.open_qty[order.side] = row.open_qty[order.side] + order.qty * N::whole(i64::from(takes));
@@ -281,7 +281,7 @@ impl<N: Number> Order<N> {
     #[inline(always)]
     fn of(intent: &OrderIntent, row: &Row<N>, market: &Market<N>) -> Self {
         let side = intent.side as usize;
-        let is_limit = intent.kind != IntentKind::Market;
+        let is_limit = intent.kind != IntentKind::MARKET;
         let px = if is_limit { N::of_word(intent.limit_px.0) } else { market.ref_px };
         let qty = N::of_word(intent.qty.0);
         let open = row.open_qty[side] + qty;

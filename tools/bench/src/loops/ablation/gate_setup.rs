@@ -1,7 +1,7 @@
 //! Setup of a gate for a bench.
 
 use tt_model::{InstrumentId, Price};
-use tt_risk::{Capacity, Exposure, Gate, InstrumentLimits, Limits, Mark, Rate};
+use tt_risk::{Evaluator, Exposure, InstrumentLimits, Limits, Mark, Rate};
 
 /// Limits and marks that every account has in every instrument.
 #[derive(Clone, Copy, Debug)]
@@ -10,10 +10,6 @@ pub struct GateSetup {
     pub accounts: u16,
     /// Instruments, numbered from 0.
     pub instruments: u32,
-    /// Client ids of each account that are remembered; zero for a profile without `DUP_ID`.
-    pub client_ids: u32,
-    /// Open orders of each account in each instrument that are remembered; zero for a profile without `SELF_MATCH`.
-    pub own_orders: u16,
     /// Of each account in each instrument.
     pub limits: Limits,
     /// Of each instrument, in 1/10,000 of the reference price.
@@ -25,22 +21,18 @@ pub struct GateSetup {
 }
 
 impl GateSetup {
-    /// The shipped gate with all this set, nothing held and nothing open.
+    /// The evaluator with all this set, nothing held and nothing open.
     ///
     /// # Panics
     /// If a limit is out of the gate's range.
     #[must_use]
-    pub fn gate(&self) -> Gate {
-        let mut gate = Gate::new(Capacity {
-            accounts: self.accounts,
-            instruments: self.instruments,
-            client_ids: self.client_ids,
-            own_orders: self.own_orders,
-        });
+    pub fn gate(&self) -> Evaluator {
+        let mut gate = Evaluator::new(self.accounts, self.instruments);
         gate.set_global_rate(self.rate);
         for instrument in (0..self.instruments).map(InstrumentId) {
             let limits = InstrumentLimits { collar_bps: self.collar_bps, mark_age_max_ns: u64::MAX, rate: self.rate };
-            let mark = Mark { ref_px: Price((self.reference_px)(instrument.0)), ts_ns: 0, is_verified: true };
+            let ref_px = Price((self.reference_px)(instrument.0));
+            let mark = Mark { ref_px, is_verified: true, ..Mark::default() };
             gate.set_instrument_limits(instrument, &limits).expect("the instrument is in the table");
             gate.set_reference(instrument, &mark).expect("the instrument is in the table");
             for account in 0..self.accounts {

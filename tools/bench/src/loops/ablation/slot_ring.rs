@@ -145,7 +145,11 @@ fn packed(terms: &OrderTerms) -> [u64; SLOT - 1] {
         qty.0.cast_unsigned(),
         trigger_px.0.cast_unsigned(),
         u64::from(account) | u64::from(strategy) << 16 | u64::from(instrument.0) << 32,
-        kind as u64 | (side as u64) << 8 | (tif as u64) << 16 | u64::from(flags.0) << 24 | u64::from(ttl_ms) << 32,
+        u64::from(kind.0)
+            | (side as u64) << 8
+            | u64::from(tif.0) << 16
+            | u64::from(flags.0) << 24
+            | u64::from(ttl_ms) << 32,
     ]
 }
 
@@ -161,13 +165,13 @@ fn unpacked(words: [u64; SLOT - 1]) -> OrderTerms {
         account: parties as u16,
         strategy: (parties >> 16) as u16,
         instrument: InstrumentId((parties >> 32) as u32),
-        kind: [IntentKind::Limit, IntentKind::Market, IntentKind::Cancel, IntentKind::Cancel][way as usize & 3],
+        kind: [IntentKind::LIMIT, IntentKind::MARKET, IntentKind::CANCEL, IntentKind::CANCEL][way as usize & 3],
         side: [OrderSide::Buy, OrderSide::Sell][(way >> 8) as usize & 1],
         tif: [
-            TimeInForce::GoodTillCancel,
-            TimeInForce::ImmediateOrCancel,
-            TimeInForce::FillOrKill,
-            TimeInForce::FillOrKill,
+            TimeInForce::GOOD_TILL_CANCEL,
+            TimeInForce::IMMEDIATE_OR_CANCEL,
+            TimeInForce::FILL_OR_KILL,
+            TimeInForce::FILL_OR_KILL,
         ][(way >> 16) as usize & 3],
         flags: IntentFlags((way >> 24) as u8),
         ttl_ms: (way >> 32) as u32,
@@ -190,9 +194,10 @@ mod tests {
             account: n as u16 ^ 0xa5a5,
             strategy: n as u16 ^ 0x5a5a,
             instrument: InstrumentId(n as u32 ^ 0xdead_beef),
-            kind: [IntentKind::Limit, IntentKind::Market, IntentKind::Cancel][n as usize % 3],
+            kind: [IntentKind::LIMIT, IntentKind::MARKET, IntentKind::CANCEL][n as usize % 3],
             side: [OrderSide::Buy, OrderSide::Sell][n as usize % 2],
-            tif: [TimeInForce::GoodTillCancel, TimeInForce::ImmediateOrCancel, TimeInForce::FillOrKill][n as usize % 3],
+            tif: [TimeInForce::GOOD_TILL_CANCEL, TimeInForce::IMMEDIATE_OR_CANCEL, TimeInForce::FILL_OR_KILL]
+                [n as usize % 3],
             flags: IntentFlags(n as u8),
             ttl_ms: n as u32 ^ 0x1234_5678,
         }

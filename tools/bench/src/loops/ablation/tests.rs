@@ -10,8 +10,6 @@ use tt_risk::{Limits, Rate};
 const GATE_SETUP: GateSetup = GateSetup {
     accounts: 3,
     instruments: 5,
-    client_ids: 0,
-    own_orders: 0,
     limits: Limits {
         px_step: Price(5),
         qty_step: Qty(10),
@@ -48,7 +46,7 @@ fn orders(count: u64) -> Vec<OrderTerms> {
             account: random(state, u64::from(GATE_SETUP.accounts) + 1) as u16,
             strategy: random(state, 8) as u16,
             instrument: InstrumentId(instrument),
-            kind: [IntentKind::Limit, IntentKind::Limit, IntentKind::Market, IntentKind::Cancel]
+            kind: [IntentKind::LIMIT, IntentKind::LIMIT, IntentKind::MARKET, IntentKind::CANCEL]
                 [random(state, 4) as usize],
             side: if random(state, 3) == 0 { OrderSide::Sell } else { OrderSide::Buy },
             flags: IntentFlags([0, 0, 1, 4][random(state, 4) as usize]),

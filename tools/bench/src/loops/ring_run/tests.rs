@@ -47,9 +47,9 @@ fn every_field_reaches_the_fold() {
         OrderTerms { account: 1, ..plain },
         OrderTerms { strategy: 1, ..plain },
         OrderTerms { instrument: tt_model::InstrumentId(1), ..plain },
-        OrderTerms { kind: tt_model::IntentKind::Market, ..plain },
+        OrderTerms { kind: tt_model::IntentKind::MARKET, ..plain },
         OrderTerms { side: tt_model::OrderSide::Sell, ..plain },
-        OrderTerms { tif: tt_model::TimeInForce::FillOrKill, ..plain },
+        OrderTerms { tif: tt_model::TimeInForce::FILL_OR_KILL, ..plain },
         OrderTerms { flags: tt_model::IntentFlags::POST_ONLY, ..plain },
         OrderTerms { ttl_ms: 1, ..plain },
     ];

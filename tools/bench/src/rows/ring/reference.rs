@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tt_model::{Breach, IntentKind, OrderIntent, OrderSide};
 
-use super::evaluator::{COLLAR_BPS, ID_WINDOW_NS, LIMITS, reference_px};
+use super::evaluator::{COLLAR_BPS, LIMITS, reference_px};
 
 /// Open buys, sells and orders of each account and instrument. No order is ever filled.
 #[derive(Debug, Default)]
@@ -15,18 +15,14 @@ pub(crate) struct Reference {
 impl Reference {
     /// Every reason against `intent`, and the worst position after it; takes it in where there is no reason.
     pub(crate) fn evaluate(&mut self, intent: &OrderIntent) -> (Breach, i64) {
-        self.evaluate_with(intent, Breach::NONE)
-    }
-
-    /// As [`evaluate`](Self::evaluate), with the reasons that somebody else found.
-    pub(crate) fn evaluate_with(&mut self, intent: &OrderIntent, mut found: Breach) -> (Breach, i64) {
+        let mut found = Breach::NONE;
         let (open, orders) = self.open.entry((intent.account, intent.instrument.0)).or_default();
         let (side, sign) = match intent.side {
             OrderSide::Buy => (0, 1),
             OrderSide::Sell => (1, -1),
         };
         let reference = i128::from(reference_px(intent.instrument.0));
-        let is_market = intent.kind == IntentKind::Market;
+        let is_market = intent.kind == IntentKind::MARKET;
         let px = if is_market { reference } else { i128::from(intent.limit_px.0) };
         let qty = i128::from(intent.qty.0);
         let mut check = |is_bad: bool, reason| {
@@ -58,37 +54,5 @@ impl Reference {
             *orders += 1;
         }
         (found, (sign * worst) as i64)
-    }
-}
-
-/// Memory of single orders: times of ids, and the best resting prices. No order ever leaves.
-#[derive(Debug, Default)]
-pub(crate) struct Remembered {
-    used_ns: HashMap<(u16, u64), u64>,
-    best: HashMap<(u16, u32, OrderSide), i64>,
-}
-
-impl Remembered {
-    pub(crate) fn find(&self, now_ns: u64, intent: &OrderIntent) -> Breach {
-        let used_ns = self.used_ns.get(&(intent.account, intent.client_id));
-        let is_used = used_ns.is_some_and(|used_ns| now_ns - used_ns < ID_WINDOW_NS);
-        let best = |side| self.best.get(&(intent.account, intent.instrument.0, side));
-        let is_market = intent.kind == IntentKind::Market;
-        let meets = match intent.side {
-            OrderSide::Buy => best(OrderSide::Sell).is_some_and(|ask| is_market || intent.limit_px.0 >= *ask),
-            OrderSide::Sell => best(OrderSide::Buy).is_some_and(|bid| is_market || intent.limit_px.0 <= *bid),
-        };
-        let reason = |found: bool, reason| if found { reason } else { Breach::NONE };
-        reason(is_used, Breach::DUP_ID).union(reason(meets, Breach::SELF_MATCH))
-    }
-
-    pub(crate) fn keep(&mut self, now_ns: u64, intent: &OrderIntent) {
-        self.used_ns.insert((intent.account, intent.client_id), now_ns);
-        if intent.kind == IntentKind::Market {
-            return;
-        }
-        let px = intent.limit_px.0;
-        let best = self.best.entry((intent.account, intent.instrument.0, intent.side)).or_insert(px);
-        *best = if intent.side == OrderSide::Buy { px.max(*best) } else { px.min(*best) };
     }
 }

@@ -1,9 +1,9 @@
 //! Two accounts in two instruments of one gate, with different values in every field: each limit, rate, switch and event
 //! applies to its own account and instrument only.
 
-use tt_meter::Off;
-use tt_model::{Breach, InstrumentId, Notional, OrderIntent, OrderSide, Price, Qty};
-use tt_risk::{Cancel, Capacity, Exposure, Fill, Gate, InstrumentLimits, KillSwitch, Limits, Mark, Rate};
+use crate::numbered::{Numbered, RULES, fill, report};
+use tt_model::{Breach, InstrumentId, IntentKind, Notional, OrderIntent, OrderSide, Price, Qty, ReportKind};
+use tt_risk::{Capacity, Exposure, Gate, InstrumentLimits, KillSwitch, Limits, Mark, OpenOrder, Rate, Rules};
 
 const NOW: u64 = 1_000_000_000;
 const PAIRS: [(u16, InstrumentId); 4] =
@@ -20,11 +20,11 @@ const LIMITS: [Limits; 4] = [
 const INSTRUMENTS: [(InstrumentLimits, Mark); 2] = [
     (
         InstrumentLimits { collar_bps: 211, mark_age_max_ns: 1_103, rate: Rate { per_second: 1, burst: 16 } },
-        Mark { ref_px: Price(100_000), ts_ns: NOW, is_verified: true },
+        Mark { ref_px: Price(100_000), bid_px: Price(99_999), ask_px: Price(100_001), ts_ns: NOW, is_verified: true },
     ),
     (
         InstrumentLimits { collar_bps: 307, mark_age_max_ns: 1_201, rate: Rate { per_second: 1, burst: 19 } },
-        Mark { ref_px: Price(200_000), ts_ns: NOW - 50, is_verified: true },
+        Mark { ref_px: Price(200_000), bid_px: Price(1), ask_px: Price(200_002), ts_ns: NOW - 50, is_verified: true },
     ),
 ];
 
@@ -47,8 +47,10 @@ const fn limits(values: [i64; 10]) -> Limits {
     }
 }
 
-fn gate() -> Gate {
-    let mut gate = Gate::new(Capacity { accounts: 2, instruments: 2, client_ids: 64, own_orders: 64 });
+fn gate() -> Numbered {
+    let capacity = Capacity { accounts: 2, instruments: 2, producers: 1, orders: 128, executions: 64 };
+    let mut gate = Gate::new(capacity);
+    gate.set_rules(&Rules { intent_age_max_ns: 1 << 40, ..RULES });
     gate.set_global_rate(Rate::UNLIMITED);
     for (instrument, (limits, mark)) in (0..).map(InstrumentId).zip(&INSTRUMENTS) {
         gate.set_instrument_limits(instrument, limits).expect("known");
@@ -59,9 +61,9 @@ fn gate() -> Gate {
     }
     for ((account, instrument), limits) in PAIRS.into_iter().zip(&LIMITS) {
         gate.set_limits(account, instrument, limits).expect("sound limits");
-        gate.restore(account, instrument, &Exposure::default()).expect("known");
+        gate.restore(account, instrument, Qty(0), 0).expect("known");
     }
-    gate
+    Numbered::new(gate)
 }
 
 fn order((account, instrument): (u16, InstrumentId), side: OrderSide, px: i64, qty: i64) -> OrderIntent {
@@ -81,7 +83,7 @@ fn probes(limits: &Limits) -> Vec<Probe> {
     let probe = |reason, orders| Probe { reason, side: OrderSide::Buy, exposures: [flat; 2], orders };
     let long = Exposure { position: Qty(limits.position_long_max.0 - 10), ..flat };
     let short = Exposure { position: Qty(10 - limits.position_short_max.0), ..flat };
-    let open = Exposure { open_buy_qty: Qty(limits.open_qty_max.0 - 10), ..flat };
+    let open = Exposure { open_buy_qty: Qty(limits.open_qty_max.0 - 10), open_orders: 1, ..flat };
     let count = |open_orders| Exposure { open_orders, ..flat };
     let (px_step, qty_step) = (limits.px_step.0, limits.qty_step.0);
     let (notional_min, notional_max) = (limits.notional_min.0 as i64, limits.notional_max.0 as i64);
@@ -102,14 +104,32 @@ fn probes(limits: &Limits) -> Vec<Probe> {
     ]
 }
 
+/// Restores `exposure` as a position and orders of one lot and of the rest.
+fn restore(gate: &mut Numbered, pair: (u16, InstrumentId), exposure: &Exposure) {
+    gate.restore(pair.0, pair.1, exposure.position, exposure.open_orders).expect("known");
+    for n in 0..exposure.open_orders {
+        let qty = if n == 0 { exposure.open_buy_qty.0.max(1) } else { 1 };
+        let order = OpenOrder {
+            strategy: 0,
+            client_id: 1_000 + u64::from(n),
+            kind: IntentKind::LIMIT,
+            side: OrderSide::Buy,
+            limit_px: Price(1),
+            qty: Qty(qty),
+            executed: Qty(0),
+        };
+        gate.restore_order(pair.0, pair.1, &order).expect("known");
+    }
+}
+
 #[test]
 fn each_limit_of_each_account_and_instrument_is_its_own() {
     for (pair, limits) in PAIRS.into_iter().zip(&LIMITS) {
         for Probe { reason, side, exposures, orders } in probes(limits) {
             for (beyond, (exposure, (px, qty))) in exposures.iter().zip(orders).enumerate() {
                 let mut gate = gate();
-                gate.restore(pair.0, pair.1, exposure).expect("known");
-                let verdict = gate.evaluate(NOW, &order(pair, side, px, qty), &mut Off);
+                restore(&mut gate, pair, exposure);
+                let verdict = gate.evaluate(NOW, &order(pair, side, px, qty));
                 let names: Vec<_> = reason.names().collect();
                 assert_eq!(verdict.reasons.contains(reason), beyond == 1, "{pair:?} {names:?}: {px} x {qty}");
             }
@@ -128,29 +148,29 @@ fn each_instrument_has_its_own_collar_and_mark() {
                 Breach::COLLAR_REF => (mark.ref_px.0 + width + beyond, NOW),
                 _ => (mark.ref_px.0, expires + beyond.unsigned_abs()),
             };
-            let verdict = gate().evaluate(now, &order(pair, OrderSide::Buy, px, 50), &mut Off);
+            let verdict = gate().evaluate(now, &order(pair, OrderSide::Buy, px, 50));
             assert_eq!(verdict.reasons.contains(reason), beyond == 1, "{pair:?} {px} at {now}");
         }
     }
 }
 
 /// Limits that every order of [`accepted`] meets.
-fn widen(gate: &mut Gate) {
+fn widen(gate: &mut Numbered) {
     for (account, instrument) in PAIRS {
         let wide = limits([1, 1, 1, 1 << 20, 0, 1 << 50, 1 << 40, 1 << 40, 1 << 40, 1_000]);
         gate.set_limits(account, instrument, &wide).expect("sound limits");
     }
 }
 
-fn accepted(gate: &mut Gate, pair: (u16, InstrumentId), client_id: u64) -> bool {
+fn accepted(gate: &mut Numbered, pair: (u16, InstrumentId), client_id: u64) -> bool {
     let px = INSTRUMENTS[pair.1.0 as usize].1.ref_px.0;
     let intent = OrderIntent { client_id, ..order(pair, OrderSide::Buy, px, 1) };
-    gate.evaluate(NOW, &intent, &mut Off).accept == 1
+    gate.evaluate(NOW, &intent).accept == 1
 }
 
 #[test]
 fn each_account_and_each_instrument_has_its_own_rate() {
-    let grants = |pair, gate: &mut Gate| (0..100).filter(|id| accepted(gate, pair, 1_000 + id)).count() as u32;
+    let grants = |pair, gate: &mut Numbered| (0..100).filter(|id| accepted(gate, pair, 1_000 + id)).count() as u32;
     for pair in PAIRS {
         let mut gate = gate();
         widen(&mut gate);
@@ -182,7 +202,7 @@ fn each_kill_switch_stops_its_own_orders() {
                 let px = INSTRUMENTS[other.1.0 as usize].1.ref_px.0;
                 let strategy = other_index as u16;
                 let intent = OrderIntent { client_id: id, strategy, ..order(other, OrderSide::Buy, px, 0) };
-                let reasons = gate.evaluate(NOW, &intent, &mut Off).reasons;
+                let reasons = gate.evaluate(NOW, &intent).reasons;
                 let kills = Breach::KILL_ACCOUNT.union(Breach::KILL_INSTRUMENT).union(Breach::KILL_STRATEGY);
                 assert_eq!(reasons.0 & kills.0 != 0, stops, "{switch:?} {other:?}: {reasons:?}");
             }
@@ -205,10 +225,9 @@ fn fills_cancels_and_client_ids_change_their_own_account_and_instrument() {
         }
         let other_instrument = (account, InstrumentId(1 - instrument.0));
         assert!(!accepted(&mut gate, other_instrument, ids[0]), "{pair:?}: the id is used");
-        let fill = Fill { account, instrument, client_id: ids[0], side: OrderSide::Buy, qty: Qty(1), is_last: true };
-        gate.apply_fill(&fill).expect("open");
-        let cancel = Cancel { account, instrument, client_id: ids[1], side: OrderSide::Buy, qty: Qty(1) };
-        gate.apply_cancel(&cancel).expect("open");
+        let order = OrderIntent { client_id: ids[0], ..order(pair, OrderSide::Buy, 1, 1) };
+        gate.apply(NOW, &fill(&order, 1, 1));
+        gate.apply(NOW, &report(ReportKind::CANCELLED, &OrderIntent { client_id: ids[1], ..order }));
         expected[index] = Exposure { position: Qty(1), open_buy_qty: Qty(1), open_sell_qty: Qty(0), open_orders: 1 };
         assert_eq!(PAIRS.map(|(account, instrument)| gate.exposure(account, instrument)), expected.map(Some));
     }

@@ -1,0 +1,287 @@
+//! The evaluation of intents.
+
+use super::{
+    Gate,
+    terms::{Prices, prices_found, sizes_found},
+};
+use crate::{
+    evaluator::Priced,
+    instrument::Mark,
+    limits::Limits,
+    orders::{Bits, Phase, Record},
+};
+use tt_meter::{Probe, Stage};
+use tt_model::{Breach, IntentFlags, IntentKind, Notes, OrderIntent, OrderSide, Verdict};
+
+/// Reasons of the evaluator that [`terms`](super::terms) finds with the order's kind in mind.
+const BY_TERMS: u64 = Breach::PRICE_TICK.0
+    | Breach::PRICE_NONPOS.0
+    | Breach::COLLAR_REF.0
+    | Breach::QTY_MIN.0
+    | Breach::QTY_MAX.0
+    | Breach::NOTIONAL_MIN.0
+    | Breach::NOTIONAL_MAX.0
+    | Breach::REDUCE_ONLY_FLIP.0;
+
+/// Reasons that a cancel can have.
+const OF_CANCELS: u64 = Breach::INSTRUMENT_UNKNOWN.0
+    | Breach::NOT_PERMITTED.0
+    | Breach::RATE_INSTRUMENT.0
+    | Breach::SEQ_REPLAY.0
+    | Breach::MALFORMED.0;
+
+/// Reasons that reject whatever the limits enable.
+const ALWAYS: u64 = !Limits::OPTIONAL.0;
+
+/// What was found about an intent, and what becomes of it if it is accepted.
+struct Judgement {
+    reasons: u64,
+    worst_pos: i64,
+    notes: u8,
+    effect: Effect,
+}
+
+/// The effect of an accepted intent.
+enum Effect {
+    /// A new order, valued at this price.
+    Order { px: i64 },
+    /// A cancel of an order that the gate knows.
+    Cancel { slot: u32 },
+    /// A replace of the order.
+    Replace { slot: u32 },
+    /// A message to the venue, and no more.
+    Message,
+}
+
+impl Gate {
+    /// Evaluates `intent` of `producer` at `now_ns`; an accepted intent is added to the exposure and the rates.
+    ///
+    /// `now_ns` is on the clock of [`Mark::ts_ns`] and of the intent. If it goes back, orders have the reason `CLOCK_FAULT`
+    /// until the instrument has a new mark.
+    pub fn evaluate(&mut self, now_ns: u64, producer: u16, intent: &OrderIntent, probe: &mut impl Probe) -> Verdict {
+        probe.begin();
+        // Before any mode is read: a later change has another generation.
+        let generation = self.core.controls.generation();
+        self.pass_time(now_ns);
+        let is_in_turn = self.take_number(producer, intent.seq);
+        probe.mark(Stage::Parse);
+
+        let (row, _) = self.core.row_index(intent.account, intent.instrument);
+        let target = self.orders.find(now_ns, intent.account, intent.client_id);
+        probe.mark(Stage::LookUp);
+
+        let judgement = match intent.kind {
+            IntentKind::CANCEL => self.judge_cancel(now_ns, row, intent, target),
+            IntentKind::REPLACE => self.judge_replace(now_ns, row, intent, target),
+            _ => self.judge_order(now_ns, row, intent, target.is_some()),
+        };
+        let turn = if is_in_turn { 0 } else { Breach::SEQ_REPLAY.0 };
+        let reasons = judgement.reasons | turn;
+        let rejecting = reasons & (self.core.rows[row].limits.enabled | ALWAYS);
+        if rejecting == 0 {
+            self.accept(now_ns, row, intent, &judgement.effect);
+        }
+        probe.mark(Stage::Build);
+
+        let first_bit = rejecting.trailing_zeros();
+        let verdict = Verdict {
+            seq: self.core.count(first_bit),
+            intent_seq: intent.seq,
+            client_id: intent.client_id,
+            reasons: Breach(reasons),
+            now_ns,
+            worst_pos: judgement.worst_pos,
+            generation,
+            limits_version: self.core.limits_version(),
+            first_bit: first_bit as u8,
+            first_level: 0,
+            accept: u8::from(rejecting == 0),
+            notes: Notes(judgement.notes),
+            producer,
+            zero: 0,
+        };
+        probe.mark(Stage::Serialize);
+        probe.end();
+        verdict
+    }
+
+    /// Returns whether `seq` is the next number of `producer`, and then expects the following one.
+    fn take_number(&mut self, producer: u16, seq: u64) -> bool {
+        let Some(next) = self.next_seqs.get_mut(usize::from(producer)) else { return false };
+        let is_next = *next == seq;
+        *next = next.wrapping_add(u64::from(is_next));
+        is_next
+    }
+
+    fn judge_order(&self, now_ns: u64, row: usize, intent: &OrderIntent, is_used: bool) -> Judgement {
+        let mut judgement = self.judge_terms(now_ns, row, intent, intent.qty.0);
+        let account = &self.accounts[self.core.account_index(intent.account)];
+        let is_full = account.records >= self.capacity.orders
+            || self.orders.free_len() == 0
+            || self.orders.executions.free_len() <= self.capacity.executions / 8;
+        judgement.reasons |= bit(is_used, Breach::DUP_ID) | bit(is_full, Breach::CAPACITY);
+        judgement
+    }
+
+    /// Judges a new order, or the new terms of a replaced one, that adds `adds` lots to the reservation of its side.
+    fn judge_terms(&self, now_ns: u64, row: usize, intent: &OrderIntent, adds: i64) -> Judgement {
+        let kind = intent.kind;
+        let instrument = self.core.instrument_index(intent.instrument);
+        let rules = &self.instruments[instrument];
+        let market = &self.core.quoted(instrument);
+        let prices = Prices::of(kind, intent, market, rules);
+        let px = prices.high.unwrap_or(0);
+        let checked = self.core.find(now_ns, intent, Priced { px, adds });
+        let reduces = checked.worst <= 0;
+        let row_ref = &self.core.rows[row];
+        let mut reasons = checked.reasons & !BY_TERMS;
+        reasons |= prices_found(kind, intent, &prices, (row_ref, market, rules));
+        reasons |= sizes_found(intent, &prices, row_ref, checked.worst);
+        reasons |= self.find_time(now_ns, intent) | bit(is_malformed(intent), Breach::MALFORMED);
+        if reduces {
+            reasons &= !(Breach::REDUCE_ONLY_STATE.0 | Breach::POS_LONG.0 | Breach::POS_SHORT.0);
+        }
+        let is_met = self.orders.levels.is_met(row, intent.side, prices.worst) || self.rows[row].unnamed > 0;
+        let account = &self.accounts[self.core.account_index(intent.account)];
+        let venue_reduces = reduces && rules.enforces_reduce_only && intent.flags.contains(IntentFlags::REDUCE_ONLY);
+        reasons |= bit(is_met, Breach::SELF_MATCH)
+            | bit(account.is_doubtful && !venue_reduces, Breach::UNRECONCILED)
+            | bit(self.mark_epochs[instrument] != self.epoch, Breach::CLOCK_FAULT);
+        Judgement { reasons, worst_pos: checked.worst_pos, notes: 0, effect: Effect::Order { px } }
+    }
+
+    /// Returns `EXPIRED` for an intent that is too old, or from the future.
+    fn find_time(&self, now_ns: u64, intent: &OrderIntent) -> u64 {
+        let age_ns = now_ns.saturating_sub(intent.ts_ns);
+        let ttl_ns = u64::from(intent.ttl_ms) * 1_000_000;
+        let is_over = intent.ttl_ms != 0 && now_ns >= intent.ts_ns.saturating_add(ttl_ns);
+        let is_ahead = intent.ts_ns > now_ns.saturating_add(Mark::AHEAD_MAX_NS);
+        bit(is_over || is_ahead || age_ns > self.rules.intent_age_max_ns, Breach::EXPIRED)
+    }
+
+    fn judge_cancel(&self, now_ns: u64, row: usize, intent: &OrderIntent, target: Option<u32>) -> Judgement {
+        let target = target.filter(|slot| self.orders.records[*slot as usize].is_open());
+        let record = target.map(|slot| &self.orders.records[slot as usize]);
+        let state = &self.core.rows[row].state;
+        let is_known = intent.account < self.capacity.accounts && intent.instrument.0 < self.capacity.instruments;
+        let is_repeat = record.is_some_and(|record| self.repeats_cancel(now_ns, record));
+        let barred = if is_known { 0 } else { state.barred };
+        let reasons = barred
+            | bit(record.is_some_and(|record| is_of_other_route(record, intent)), Breach::NOT_PERMITTED)
+            | bit(is_repeat, Breach::RATE_INSTRUMENT)
+            | bit(is_malformed(intent), Breach::MALFORMED);
+        let instrument = self.core.instrument_index(intent.instrument);
+        let kills = self.core.controls.kill_bits(intent.account, intent.strategy, instrument);
+        let is_doubtful = self.accounts[self.core.account_index(intent.account)].is_doubtful;
+        let forced = kills != 0 || is_doubtful || state.barred != 0;
+        let unknown = if record.is_none() { Notes::ORDER_UNKNOWN.0 } else { 0 };
+        Judgement {
+            reasons: reasons & OF_CANCELS,
+            worst_pos: 0,
+            notes: unknown | if forced { Notes::FORCED.0 } else { 0 },
+            effect: target.map_or(Effect::Message, |slot| Effect::Cancel { slot }),
+        }
+    }
+
+    fn repeats_cancel(&self, now_ns: u64, record: &Record) -> bool {
+        record.bits.has(Bits::CANCEL_PENDING) && now_ns.saturating_sub(record.cancel_ns) < self.rules.cancel_repeat_ns
+    }
+
+    fn judge_replace(&self, now_ns: u64, row: usize, intent: &OrderIntent, target: Option<u32>) -> Judgement {
+        let target = target.filter(|slot| self.orders.records[*slot as usize].is_open());
+        let Some(slot) = target else {
+            let judgement = self.judge_terms(now_ns, row, intent, intent.qty.0.max(0));
+            return Judgement { reasons: judgement.reasons | Breach::ORDER_UNKNOWN.0, ..judgement };
+        };
+        let record = &self.orders.records[slot as usize];
+        let is_foreign = is_of_other_route(record, intent) || record.side != intent.side;
+        let is_pending = record.bits.has(Bits::REPLACE_PENDING);
+        let always = bit(is_foreign, Breach::NOT_PERMITTED)
+            | bit(is_pending, Breach::ORDER_UNKNOWN)
+            | bit(is_malformed(intent), Breach::MALFORMED);
+        let effect = Effect::Replace { slot };
+        if is_reduction(record, intent) {
+            return Judgement { reasons: always, worst_pos: 0, notes: 0, effect };
+        }
+        let rules = &self.instruments[self.core.instrument_index(intent.instrument)];
+        let leaves = intent.qty.0.saturating_sub(record.executed).max(0);
+        let adds = if rules.replaces_atomically { (leaves - record.reserved()).max(0) } else { leaves };
+        let terms = OrderIntent { kind: record.kind, flags: record.flags, ..*intent };
+        let judgement = self.judge_terms(now_ns, row, &terms, adds);
+        // The order is counted already.
+        let reasons = judgement.reasons & !Breach::OPEN_ORDERS.0;
+        Judgement { reasons: reasons | always, effect, ..judgement }
+    }
+
+    /// Commits an accepted intent.
+    fn accept(&mut self, now_ns: u64, row: usize, intent: &OrderIntent, effect: &Effect) {
+        self.core.count_message(now_ns, intent);
+        match *effect {
+            Effect::Order { px } => {
+                let limit_px = if intent.kind.is_market() { px } else { intent.limit_px.0 };
+                let record = Record {
+                    client_id: intent.client_id,
+                    limit_px,
+                    trigger_px: intent.trigger_px.0,
+                    qty: intent.qty.0,
+                    account: intent.account,
+                    strategy: intent.strategy,
+                    instrument: intent.instrument,
+                    phase: Phase::Reserved,
+                    kind: intent.kind,
+                    side: intent.side,
+                    tif: intent.tif,
+                    flags: intent.flags,
+                    ..Record::FREE
+                };
+                // There is room: an order without has the reason `CAPACITY`.
+                let _ = self.add_record(row, record);
+            }
+            Effect::Cancel { slot } => {
+                let record = &mut self.orders.records[slot as usize];
+                record.bits.set(Bits::CANCEL_PENDING);
+                record.cancel_ns = now_ns;
+            }
+            Effect::Replace { slot } => {
+                let instrument = self.core.instrument_index(intent.instrument);
+                let adds = !self.instruments[instrument].replaces_atomically;
+                let record = &mut self.orders.records[slot as usize];
+                let before = record.reserved();
+                if adds {
+                    record.bits.set(Bits::REPLACE_ADDS);
+                }
+                self.orders.begin_replace(row, slot, [intent.limit_px.0, intent.qty.0, intent.trigger_px.0]);
+                self.settle(now_ns, row, slot, before);
+            }
+            Effect::Message => {}
+        }
+    }
+}
+
+const fn bit(is_found: bool, reason: Breach) -> u64 {
+    if is_found { reason.0 } else { 0 }
+}
+
+/// Returns whether a field has a value without a meaning.
+fn is_malformed(intent: &OrderIntent) -> bool {
+    let has_trigger = intent.kind.is_stop() || intent.kind == IntentKind::REPLACE;
+    !intent.kind.is_known()
+        || !intent.tif.is_known()
+        || !IntentFlags::ALL.contains(intent.flags)
+        || (intent.trigger_px.0 != 0 && !has_trigger && intent.kind != IntentKind::CANCEL)
+}
+
+fn is_of_other_route(record: &Record, intent: &OrderIntent) -> bool {
+    record.strategy != intent.strategy || record.instrument != intent.instrument
+}
+
+/// Returns whether a replace only lowers the order's quantity, at no more aggressive a price.
+fn is_reduction(record: &Record, intent: &OrderIntent) -> bool {
+    let is_calmer = match record.side {
+        OrderSide::Buy => intent.limit_px.0 <= record.limit_px,
+        OrderSide::Sell => intent.limit_px.0 >= record.limit_px,
+    };
+    let is_less = intent.qty.0 >= 1 && intent.qty.0 <= record.qty;
+    let keeps_trigger = intent.trigger_px.0 == record.trigger_px;
+    is_less && keeps_trigger && (is_calmer || record.kind.is_market())
+}

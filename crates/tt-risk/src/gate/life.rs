@@ -1,0 +1,345 @@
+//! The life of an order: what a report changes.
+
+use super::{Gate, terms::are_lots};
+use crate::{
+    controls::KillSwitch,
+    orders::{Bits, Phase, Record},
+    outcome::Outcome,
+};
+use tt_model::{Price, Report, ReportKind};
+
+/// Where a report's order is.
+#[derive(Clone, Copy)]
+struct Place {
+    row: usize,
+    slot: u32,
+}
+
+impl Gate {
+    /// Applies a report of a venue at `now_ns`.
+    ///
+    /// Only a report frees what an accepted intent has reserved. An execution moves the position once, however often it is
+    /// reported.
+    pub fn apply(&mut self, now_ns: u64, report: &Report) -> Outcome {
+        self.pass_time(now_ns);
+        let outcome = self.apply_kind(now_ns, report);
+        let is_doubtful = match outcome {
+            Outcome::Adopted | Outcome::UnknownFill | Outcome::Conflict | Outcome::Full | Outcome::Malformed => true,
+            Outcome::Unknown => needs_execution(report.kind) || report.executed.0 > 0,
+            Outcome::Applied | Outcome::Duplicate | Outcome::Late | Outcome::Overfill | Outcome::Enlarged => false,
+        };
+        if is_doubtful {
+            self.doubt(report.account);
+        }
+        if outcome == Outcome::Overfill {
+            self.core.controls.reduce(KillSwitch::Account(report.account));
+        }
+        self.core.count_report(outcome);
+        outcome
+    }
+
+    fn apply_kind(&mut self, now_ns: u64, report: &Report) -> Outcome {
+        let Ok(row) = self.core.known_row(report.account, report.instrument) else { return Outcome::Malformed };
+        if !is_sound(report) {
+            return Outcome::Malformed;
+        }
+        let Some(slot) = self.orders.find_in(now_ns, report.account, report.instrument, report.client_id) else {
+            return self.apply_unknown(now_ns, row, report);
+        };
+        let place = Place { row, slot };
+        if needs_side(report.kind) && self.record(place).side != report.side {
+            return Outcome::Conflict;
+        }
+        match report.kind {
+            ReportKind::ACK => self.acknowledge(now_ns, place, report),
+            ReportKind::FILL => self.fill(now_ns, place, report),
+            ReportKind::CANCELLED | ReportKind::REJECTED | ReportKind::EXPIRED | ReportKind::UNSENT => {
+                self.finish(now_ns, place, report)
+            }
+            ReportKind::BUST => self.bust(now_ns, place, report),
+            ReportKind::CORRECT => self.correct(now_ns, place, report),
+            ReportKind::CANCEL_REJECTED => self.reject_cancel(place),
+            ReportKind::REPLACE_REJECTED => self.reject_replace(now_ns, place),
+            _ => self.restate(now_ns, place, report),
+        }
+    }
+
+    fn record(&mut self, place: Place) -> &mut Record {
+        &mut self.orders.records[place.slot as usize]
+    }
+
+    /// Applies a report of an order that the gate does not know.
+    fn apply_unknown(&mut self, now_ns: u64, row: usize, report: &Report) -> Outcome {
+        let record = Record {
+            client_id: report.client_id,
+            limit_px: report.limit_px.0,
+            trigger_px: report.trigger_px.0,
+            account: report.account,
+            instrument: report.instrument,
+            side: report.side,
+            ..Record::FREE
+        };
+        match report.kind {
+            ReportKind::ACK | ReportKind::REPLACED | ReportKind::RESTATED if are_lots(report.order_qty) => {
+                let record = Record { qty: report.order_qty.0, phase: Phase::Live, ..record };
+                match self.add_record(row, record) {
+                    Some(_) => Outcome::Adopted,
+                    None => Outcome::Full,
+                }
+            }
+            ReportKind::FILL => {
+                let mut record = Record { phase: Phase::Ended, ..record };
+                record.bits.set(Bits::UNKNOWN_TERMS);
+                if self.orders.executions.free_len() == 0 {
+                    return Outcome::Full;
+                }
+                let Some(slot) = self.add_record(row, record) else { return Outcome::Full };
+                self.fill(now_ns, Place { row, slot }, report)
+            }
+            _ => Outcome::Unknown,
+        }
+    }
+
+    fn acknowledge(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+        let record = self.record(place);
+        match record.phase {
+            Phase::Ended if record.bits.has(Bits::UNKNOWN_TERMS) => self.reopen(now_ns, place, report),
+            Phase::Free | Phase::Ended => Outcome::Late,
+            Phase::Live if report.executed.0 <= record.venue_executed => Outcome::Duplicate,
+            Phase::Live => self.state_executed(now_ns, place, report),
+            Phase::Reserved => {
+                record.phase = Phase::Live;
+                let differs = report.order_qty.0 > 0 && report.order_qty.0 != record.qty;
+                if differs { self.restate(now_ns, place, report) } else { self.state_executed(now_ns, place, report) }
+            }
+        }
+    }
+
+    /// Opens an order of which only fills were known, if the venue has more of it.
+    fn reopen(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+        let record = self.record(place);
+        if report.order_qty.0 <= record.executed {
+            return Outcome::Late;
+        }
+        let before = record.reserved();
+        record.bits.clear(Bits::UNKNOWN_TERMS);
+        record.phase = Phase::Live;
+        (record.qty, record.limit_px) = (report.order_qty.0, report.limit_px.0);
+        self.orders.open(place.row, place.slot);
+        self.core.rows[place.row].state.open_orders += 1;
+        self.settle(now_ns, place.row, place.slot, before);
+        Outcome::Adopted
+    }
+
+    /// Takes note of the executions that the venue states.
+    fn state_executed(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+        let before = self.record(place).reserved();
+        let record = self.record(place);
+        record.venue_executed = record.venue_executed.max(report.executed.0);
+        self.settle(now_ns, place.row, place.slot, before);
+        Outcome::Applied
+    }
+
+    fn fill(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+        if let Some(applied) = self.orders.executions.find(place.slot, report.execution_id) {
+            let applied = self.orders.executions.get(applied);
+            let is_same = (applied.qty, applied.px) == (report.qty.0, report.px.0);
+            return if is_same { Outcome::Duplicate } else { Outcome::Conflict };
+        }
+        let (qty, px) = (report.qty.0, report.px.0);
+        let state = &mut self.core.rows[place.row].state;
+        let Some(position) = state.moved(report.side, qty) else { return Outcome::Malformed };
+        let record = &mut self.orders.records[place.slot as usize];
+        let first = &mut record.executions;
+        if self.orders.executions.add(place.slot, first, report.execution_id, [qty, px]).is_none() {
+            return Outcome::Full;
+        }
+        state.position = position;
+        let (before, was_open) = (record.reserved(), record.is_open());
+        record.executed = record.executed.saturating_add(qty);
+        if was_open {
+            record.phase = Phase::Live;
+            record.venue_executed = record.venue_executed.max(report.executed.0);
+        }
+        let is_unknown = record.bits.has(Bits::UNKNOWN_TERMS);
+        if is_unknown {
+            record.qty = record.executed;
+        }
+        let is_over = record.executed > record.qty;
+        let is_done = was_open && record.leaves() == 0 && !record.bits.has(Bits::REPLACE_PENDING);
+        if is_done {
+            self.end(place.row, place.slot);
+        }
+        self.settle(now_ns, place.row, place.slot, before);
+        match (is_unknown, is_over, was_open) {
+            (true, ..) => Outcome::UnknownFill,
+            (_, true, _) => Outcome::Overfill,
+            (.., false) => Outcome::Late,
+            _ => Outcome::Applied,
+        }
+    }
+
+    /// Ends an order; what the venue has executed beyond our fills stays reserved.
+    fn finish(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+        let record = self.record(place);
+        let states_less = report.executed != Report::NOT_STATED && report.executed.0 < record.executed;
+        let states_more = report.executed.0 > record.executed.max(record.venue_executed);
+        let before = record.reserved();
+        if !record.is_open() {
+            let is_settled = record.bits.has(Bits::END_QUEUED);
+            let was_unknown = record.bits.has(Bits::UNKNOWN_TERMS);
+            if states_less || (states_more && is_settled) {
+                return Outcome::Conflict;
+            }
+            record.bits.clear(Bits::UNKNOWN_TERMS);
+            record.venue_executed = record.venue_executed.max(report.executed.0);
+            record.qty = record.qty.max(if was_unknown { record.venue_executed } else { 0 });
+            self.settle(now_ns, place.row, place.slot, before);
+            return if states_more || was_unknown { Outcome::Applied } else { Outcome::Duplicate };
+        }
+        record.venue_executed = record.venue_executed.max(report.executed.0);
+        self.end(place.row, place.slot);
+        self.settle(now_ns, place.row, place.slot, before);
+        if states_less { Outcome::Conflict } else { Outcome::Applied }
+    }
+
+    /// Takes an execution of an order back, at `slot` of the executions.
+    fn undo(&mut self, now_ns: u64, place: Place, slot: u32) {
+        let execution = self.orders.executions.get_mut(slot);
+        execution.is_undone = true;
+        let qty = execution.qty;
+        let record = self.record(place);
+        let (side, before) = (record.side, record.reserved());
+        // What was executed leaves the order for good: its quantity shrinks with it.
+        record.executed -= qty;
+        record.qty = (record.qty - qty).max(record.executed);
+        record.venue_executed = (record.venue_executed - qty).max(0);
+        record.replace_qty = record.replace_qty.saturating_sub(qty);
+        let state = &mut self.core.rows[place.row].state;
+        // A position that leaves the range is not in question: the fill was within it.
+        state.position = state.moved(side, -qty).unwrap_or(state.position);
+        self.settle(now_ns, place.row, place.slot, before);
+    }
+
+    fn bust(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+        let Some(slot) = self.orders.executions.find(place.slot, report.undone_id) else { return Outcome::Unknown };
+        if self.orders.executions.get(slot).is_undone {
+            return Outcome::Duplicate;
+        }
+        self.undo(now_ns, place, slot);
+        Outcome::Applied
+    }
+
+    fn correct(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+        let executions = &self.orders.executions;
+        let Some(slot) = executions.find(place.slot, report.undone_id) else { return Outcome::Unknown };
+        if let Some(new) = executions.find(place.slot, report.execution_id) {
+            let new = executions.get(new);
+            let is_same = (new.qty, new.px) == (report.qty.0, report.px.0);
+            let was_applied = is_same && executions.get(slot).is_undone;
+            return if was_applied { Outcome::Duplicate } else { Outcome::Conflict };
+        }
+        if executions.get(slot).is_undone {
+            return Outcome::Conflict;
+        }
+        let record = &mut self.orders.records[place.slot as usize];
+        let (qty, px) = (report.qty.0, report.px.0);
+        if self.core.rows[place.row].state.moved(report.side, qty).is_none() {
+            return Outcome::Malformed;
+        }
+        if self.orders.executions.add(place.slot, &mut record.executions, report.execution_id, [qty, px]).is_none() {
+            return Outcome::Full;
+        }
+        self.undo(now_ns, place, slot);
+        let record = self.record(place);
+        let (side, before) = (record.side, record.reserved());
+        record.executed = record.executed.saturating_add(qty);
+        record.qty = record.qty.saturating_add(qty);
+        record.venue_executed = record.venue_executed.saturating_add(qty);
+        record.replace_qty = record.replace_qty.saturating_add(qty);
+        let state = &mut self.core.rows[place.row].state;
+        state.position = state.moved(side, qty).unwrap_or(state.position);
+        self.settle(now_ns, place.row, place.slot, before);
+        Outcome::Applied
+    }
+
+    fn reject_cancel(&mut self, place: Place) -> Outcome {
+        let record = self.record(place);
+        if !record.is_open() {
+            return Outcome::Late;
+        }
+        let was_pending = record.bits.has(Bits::CANCEL_PENDING);
+        record.bits.clear(Bits::CANCEL_PENDING);
+        if was_pending { Outcome::Applied } else { Outcome::Duplicate }
+    }
+
+    fn reject_replace(&mut self, now_ns: u64, place: Place) -> Outcome {
+        let record = self.record(place);
+        if !record.is_open() {
+            return Outcome::Late;
+        }
+        if !record.bits.has(Bits::REPLACE_PENDING) {
+            return Outcome::Duplicate;
+        }
+        let before = record.reserved();
+        self.orders.drop_replace(place.row, place.slot);
+        self.end_if_done(place);
+        self.settle(now_ns, place.row, place.slot, before);
+        Outcome::Applied
+    }
+
+    /// Takes over the terms that the venue has: of a replace that was asked for, or on the venue's own account.
+    fn restate(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+        let record = self.record(place);
+        if !record.is_open() {
+            return Outcome::Late;
+        }
+        record.phase = Phase::Live;
+        let before = record.reserved();
+        let is_answer = report.kind == ReportKind::REPLACED && record.bits.has(Bits::REPLACE_PENDING);
+        let asked = if is_answer { record.replace_qty } else { record.qty };
+        let qty = if are_lots(report.order_qty) { report.order_qty.0 } else { asked };
+        let stated = |px: Price, asked: i64, kept: i64| match (px.0, is_answer) {
+            (0, true) => asked,
+            (0, false) => kept,
+            (px, _) => px,
+        };
+        let limit_px = stated(report.limit_px, record.replace_px, record.limit_px);
+        record.trigger_px = stated(report.trigger_px, record.replace_trigger_px, record.trigger_px);
+        record.qty = qty;
+        record.venue_executed = record.venue_executed.max(report.executed.0);
+        if is_answer {
+            self.orders.drop_replace(place.row, place.slot);
+        }
+        self.orders.move_level(place.row, place.slot, limit_px);
+        self.end_if_done(place);
+        self.settle(now_ns, place.row, place.slot, before);
+        if qty > asked { Outcome::Enlarged } else { Outcome::Applied }
+    }
+
+    /// Ends an open order of which nothing is left.
+    fn end_if_done(&mut self, place: Place) {
+        let record = self.record(place);
+        if record.leaves() == 0 && !record.bits.has(Bits::REPLACE_PENDING) {
+            self.end(place.row, place.slot);
+        }
+    }
+}
+
+/// Returns whether a report is about an execution.
+const fn needs_execution(kind: ReportKind) -> bool {
+    matches!(kind, ReportKind::FILL | ReportKind::BUST | ReportKind::CORRECT)
+}
+
+/// Returns whether a report states the side of its order.
+const fn needs_side(kind: ReportKind) -> bool {
+    matches!(kind, ReportKind::FILL | ReportKind::CORRECT)
+}
+
+/// Returns whether every field that the kind needs has a meaning.
+fn is_sound(report: &Report) -> bool {
+    let has_executed = report.executed == Report::NOT_STATED || (0..=i64::MAX / 2).contains(&report.executed.0);
+    let has_qty = are_lots(report.qty) || !needs_side(report.kind);
+    let has_order_qty = report.order_qty.0 == 0 || are_lots(report.order_qty);
+    report.kind.0 <= ReportKind::RESTATED.0 && has_executed && has_qty && has_order_qty
+}

@@ -1,0 +1,8 @@
+//! The gate with its orders: named cases, two of everything, and the life of an order.
+
+mod cases;
+mod isolation;
+mod judged;
+mod life;
+mod numbered;
+mod rates;
