@@ -26,6 +26,8 @@ mod section;
 mod server;
 mod snapshot;
 mod state;
+#[cfg(feature = "market")]
+mod streams;
 mod token;
 mod turn;
 #[cfg(feature = "market")]

@@ -1,7 +1,8 @@
 //! `/api/v1/market/…` and the ingest metrics.
 
-use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{FromRequestParts, Query};
@@ -15,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::answer::{absent, json_of, rejected};
 use crate::state::{App, Shared};
-use tt_status::market::{Book, MarketStatus};
+use tt_status::market::{Book, Level, MarketStatus};
+use tt_status::market_streams::{MarketStreams, StreamKind, WholeBook};
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
     Router::new()
@@ -28,6 +30,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/api/v1/market/trades", get(trades))
         .route("/api/v1/market/markets", get(markets))
         .route("/api/v1/openapi.json", get(openapi))
+        .route("/api/v1/asyncapi.json", get(asyncapi))
         .route("/api/v1/internal/engine/ingest-metrics", get(ingest))
 }
 
@@ -38,6 +41,38 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
 pub(crate) struct Which {
     venue: Option<String>,
     symbol: Option<String>,
+}
+
+/// Query parameters of whole books: [`Which`], and how many levels.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BookParameters {
+    venue: Option<String>,
+    symbol: Option<String>,
+    depth: Option<String>,
+}
+
+/// Books with so many levels of each side.
+struct BookQuestion {
+    which: Which,
+    depth: usize,
+}
+
+/// Query parameters of a stream of books: [`Which`], how many levels, and how often.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StreamParameters {
+    venue: Option<String>,
+    symbol: Option<String>,
+    depth: Option<String>,
+    every: Option<String>,
+}
+
+/// A stream of books.
+pub(crate) struct StreamQuestion {
+    which: Which,
+    /// What is sent.
+    pub(crate) kind: StreamKind,
 }
 
 /// A path without query parameters; any is answered with 400.
@@ -58,9 +93,60 @@ impl FromRequestParts<Arc<Shared>> for Which {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Refusal> {
-        let which = parameters::<Self>(parts)?;
-        let unknown = shared.state.market.as_ref().and_then(|market| which.unknown(&market()));
-        unknown.map_or(Ok(which), |reason| Err(Refusal(StatusCode::NOT_FOUND, reason)))
+        parameters::<Self>(parts)?.followed(shared)
+    }
+}
+
+impl FromRequestParts<Arc<Shared>> for BookQuestion {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Refusal> {
+        let BookParameters { venue, symbol, depth } = parameters(parts)?;
+        let depth = depth.map_or(Ok(Some(DEPTH)), |text| depth_of(&text))?.unwrap_or(usize::MAX);
+        Ok(Self { which: Which { venue, symbol }.followed(shared)?, depth })
+    }
+}
+
+impl FromRequestParts<Arc<Shared>> for StreamQuestion {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Refusal> {
+        let StreamParameters { venue, symbol, depth, every } = parameters(parts)?;
+        let depth = depth.map_or(Ok(None), |text| depth_of(&text))?;
+        let every = every.map(|text| interval_of(&text)).transpose()?;
+        Ok(Self { which: Which { venue, symbol }.followed(shared)?, kind: StreamKind::Books { depth, every } })
+    }
+}
+
+/// Levels of each side in an answer without `depth`.
+const DEPTH: usize = 10;
+/// The shortest and the longest interval of a stream.
+const EVERY: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60);
+
+/// A number of levels; `None` for `all`.
+fn depth_of(text: &str) -> Result<Option<usize>, Refusal> {
+    if text == "all" {
+        return Ok(None);
+    }
+    let depth = text.parse().ok().filter(|depth| *depth > 0).map(Some);
+    depth.ok_or_else(|| Refusal(StatusCode::BAD_REQUEST, format!("depth: `{text}` is no number above 0 and not `all`")))
+}
+
+/// An interval in milliseconds or seconds: `100ms`, `1s`.
+fn interval_of(text: &str) -> Result<Duration, Refusal> {
+    let parsed = match text.strip_suffix("ms") {
+        Some(ms) => ms.parse().ok().map(Duration::from_millis),
+        None => text.strip_suffix('s').and_then(|s| s.parse().ok()).map(Duration::from_secs),
+    };
+    parsed.filter(|every| EVERY.contains(every)).ok_or_else(|| {
+        Refusal(StatusCode::BAD_REQUEST, format!("every: `{text}` is no interval from 10ms to 60s, such as 100ms"))
+    })
+}
+
+impl StreamQuestion {
+    /// The numbers of the instruments.
+    pub(crate) fn instruments(&self, shared: &Shared) -> Vec<u32> {
+        self.which.instruments(shared)
     }
 }
 
@@ -78,6 +164,18 @@ fn parameters<T: DeserializeOwned>(parts: &Parts) -> Result<T, Refusal> {
 }
 
 impl Which {
+    /// The same, unless it selects what is not followed.
+    fn followed(self, shared: &Shared) -> Result<Self, Refusal> {
+        let unknown = shared.state.market.as_ref().and_then(|market| self.unknown(&market()));
+        unknown.map_or(Ok(self), |reason| Err(Refusal(StatusCode::NOT_FOUND, reason)))
+    }
+
+    /// The numbers of the instruments.
+    pub(crate) fn instruments(&self, shared: &Shared) -> Vec<u32> {
+        let Some(market) = &shared.state.market else { return Vec::new() };
+        market().books.iter().filter(|book| self.takes(book)).map(|book| book.instrument).collect()
+    }
+
     /// Why nothing can be selected, now or later.
     fn unknown(&self, market: &MarketStatus) -> Option<String> {
         if let Some(venue) = &self.venue
@@ -113,9 +211,29 @@ pub(crate) fn tickers(market: &MarketStatus, which: &Which) -> Value {
     market.books.iter().filter(|book| which.takes(book)).map(row).collect()
 }
 
-/// Every book in `which` with its levels.
-pub(crate) fn books(market: &MarketStatus, which: &Which) -> Value {
-    json!(market.books.iter().filter(|book| which.takes(book)).collect::<Vec<_>>())
+/// Every book of `question` with its levels, units and times.
+fn whole_books(shared: &Shared, streams: &dyn MarketStreams, question: &BookQuestion) -> Value {
+    let Some(market) = &shared.state.market else { return Value::Null };
+    let row = |book: &Book| {
+        let whole = streams.book(book.instrument, question.depth)?;
+        let spread_bps = spread_bps(&whole);
+        let mut row = json!({
+            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "spread_bps": spread_bps,
+            "simulated": shared.state.simulated,
+        });
+        if let (Some(row), Ok(Value::Object(whole))) = (row.as_object_mut(), serde_json::to_value(&whole)) {
+            row.extend(whole);
+        }
+        Some(row)
+    };
+    market().books.iter().filter(|book| question.which.takes(book)).filter_map(row).collect()
+}
+
+/// Best ask less best bid over their middle, basis points.
+fn spread_bps(book: &WholeBook) -> Option<f64> {
+    let px = |levels: &[Level]| levels.first().and_then(|level| level.px.parse::<f64>().ok());
+    let (bid, ask) = px(&book.bids).zip(px(&book.asks))?;
+    Some((ask - bid) / ((ask + bid) / 2.0) * 1e4)
 }
 
 /// The running candles of every instrument in `which`.
@@ -136,28 +254,6 @@ fn recent_trades(market: &MarketStatus, which: &Which) -> Value {
         })
     };
     market.books.iter().filter(|book| which.takes(book)).map(row).collect()
-}
-
-/// Number of the last trade that a client of the stream received, by instrument.
-pub(crate) type SeenTrades = HashMap<u32, u64>;
-
-/// Returns the trades of every instrument in `which` that are newer than `seen`, and the number missed between two
-/// snapshots. The first snapshot contains the trades that are shown.
-pub(crate) fn new_trades(market: &MarketStatus, which: &Which, seen: &mut SeenTrades) -> Value {
-    let mut row = |book: &Book| {
-        let last = book.trades.last()?.number;
-        let known =
-            seen.insert(book.instrument, last).unwrap_or_else(|| book.trades.first().map_or(0, |t| t.number - 1));
-        let new: Vec<_> = book.trades.iter().filter(|trade| trade.number > known).collect();
-        let missed = new.first().map_or(0, |first| first.number - known - 1);
-        (!new.is_empty()).then(|| {
-            json!({
-                "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "missed": missed,
-                "trades": new,
-            })
-        })
-    };
-    market.books.iter().filter(|book| which.takes(book)).filter_map(&mut row).collect()
 }
 
 /// The available books with their steps.
@@ -194,8 +290,11 @@ async fn ticker(app: App, which: Which) -> Response {
     app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&tickers(&market(), &which)))
 }
 
-async fn orderbook(app: App, which: Which) -> Response {
-    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&books(&market(), &which)))
+async fn orderbook(app: App, question: BookQuestion) -> Response {
+    match &app.state.market_streams {
+        Some(streams) => json_of(&whole_books(&app, &**streams, &question)),
+        None => absent("market"),
+    }
 }
 
 async fn ohlcv(app: App, which: Which) -> Response {
@@ -213,6 +312,11 @@ async fn markets(app: App, which: Which) -> Response {
 /// The description of these interfaces (OpenAPI 3.1).
 async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json")).into_response()
+}
+
+/// The description of the WebSocket streams (AsyncAPI 3.0), with the schemas of the other file.
+async fn asyncapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], include_str!("asyncapi.json")).into_response()
 }
 
 async fn ingest(app: App, _: NoParameters) -> Response {

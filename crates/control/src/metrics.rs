@@ -3,6 +3,7 @@
 //! Labels come from closed lists in the code and from the configured venues: never a user's name or an address.
 
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use axum::http::header::CONTENT_TYPE;
@@ -12,6 +13,7 @@ use crate::state::{App, Shared};
 use tt_status::accounting::{Accounting, Count, Quantiles, Stages};
 use tt_status::machine::MachineStatus;
 use tt_status::market::{Feed, MarketStatus};
+use tt_status::market_streams::StreamCounts;
 use tt_status::risk::RiskStatus;
 use tt_status::turn::{Streams, TurnStatus};
 
@@ -34,6 +36,9 @@ fn exposition(shared: &Shared) -> String {
         text.market(&market());
         let help = "1 if the market data come from the built-in simulator.";
         text.single("truetick_market_simulated", "gauge", help, f64::from(shared.state.simulated));
+        if let Some(streams) = &shared.state.market_streams {
+            text.market_streams(&streams.counts(), shared.readers.load(Relaxed));
+        }
     }
     if let Some(risk) = &shared.state.risk {
         text.risk(&risk());
@@ -236,6 +241,18 @@ impl Exposition {
         each("truetick_market_gaps_total", "counter", "Gaps found.", |feed| feed.gaps as f64);
         each("truetick_market_resyncs_total", "counter", "Books resynchronised.", |feed| feed.resyncs as f64);
         each("truetick_market_reconnects_total", "counter", "Reconnections.", |feed| feed.reconnects as f64);
+    }
+
+    fn market_streams(&mut self, counts: &StreamCounts, readers: u64) {
+        let help = "Readers of streams of every update.";
+        self.single("truetick_market_stream_readers", "gauge", help, readers as f64);
+        let mut each = |name: &str, help: &str, value: u64| {
+            self.single(&format!("truetick_market_stream_{name}_total"), "counter", help, value as f64);
+        };
+        each("messages", "Messages handed to readers of streams.", counts.messages);
+        each("gaps", "Marks of lost messages.", counts.gaps);
+        each("lost", "Messages that slow readers of streams lost.", counts.lost);
+        each("feed_lost", "Updates that found no room between a feed and the streams.", counts.lost_by_feeds);
     }
 
     fn risk(&mut self, risk: &RiskStatus) {

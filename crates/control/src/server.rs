@@ -18,7 +18,7 @@ use crate::{allocations, connections, guard, live, machine, metrics, page, passe
 use crate::{market, websocket};
 
 /// Maximum number of open live streams; further ones get 503.
-const STREAMS_MAX: usize = 64;
+const STREAMS_MAX: usize = 160;
 
 /// Time that a stopping server waits for responses in progress.
 const STOP_MAX: Duration = Duration::from_secs(2);
@@ -71,6 +71,7 @@ async fn serve(listener: TcpListener, state: State, stopping: watch::Receiver<bo
         state,
         latest: Latest::new(),
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        readers: Arc::default(),
         stopping: stopping.clone(),
     });
     let sampler = tokio::spawn(live::sample(Arc::clone(&shared)));

@@ -1,11 +1,13 @@
 //! The state that the control plane serves.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tokio::sync::{Semaphore, watch};
 use tt_status::Reading;
 use tt_status::machine::MachineStatus;
 use tt_status::market::MarketStatus;
+use tt_status::market_streams::MarketStreams;
 use tt_status::risk::RiskStatus;
 use tt_status::turn::{AllocationAdmin, IceServers, TurnStatus};
 
@@ -21,6 +23,8 @@ pub struct State {
     pub turn: Option<Reading<TurnStatus>>,
     /// The market engine.
     pub market: Option<Reading<MarketStatus>>,
+    /// Whole books and streams of every update.
+    pub market_streams: Option<Arc<dyn MarketStreams>>,
     /// Whether the market data come from the simulator: page, API and metrics label them.
     pub simulated: bool,
     /// The gate and the strategy in front of it.
@@ -48,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) state: State,
     pub(crate) latest: Latest,
     pub(crate) streams: Arc<Semaphore>,
+    /// Readers of streams of every update.
+    pub(crate) readers: Arc<AtomicU64>,
     pub(crate) stopping: watch::Receiver<bool>,
 }
 

@@ -9,10 +9,13 @@ use axum::response::Response;
 use axum::routing::get;
 use serde_json::Value;
 use tt_status::market::MarketStatus;
+use tt_status::market_streams::{Sink, StreamKind};
 
+use crate::answer::absent;
 use crate::live::{Listener, too_many};
-use crate::market::{SeenTrades, Which, books, candles, new_trades, tickers};
+use crate::market::{StreamQuestion, Which, candles, tickers};
 use crate::state::{App, Shared};
+use crate::streams::{self, Queue};
 
 /// Time limit for a client to accept a snapshot.
 const SEND_MAX: Duration = Duration::from_secs(5);
@@ -29,8 +32,9 @@ async fn ws_ticker(app: App, which: Which, upgrade: WebSocketUpgrade) -> Respons
     ws(&app, which, upgrade, tickers)
 }
 
-async fn ws_orderbook(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
-    ws(&app, which, upgrade, books)
+async fn ws_orderbook(app: App, question: StreamQuestion, upgrade: WebSocketUpgrade) -> Response {
+    let instruments = question.instruments(&app);
+    stream(&app, instruments, question.kind, upgrade)
 }
 
 async fn ws_ohlcv(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
@@ -38,10 +42,20 @@ async fn ws_ohlcv(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response
 }
 
 async fn ws_trades(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
-    let mut seen = SeenTrades::default();
-    ws(&app, which, upgrade, move |market, which| {
-        let new = new_trades(market, which, &mut seen);
-        if new.as_array().is_some_and(Vec::is_empty) { Value::Null } else { new }
+    let instruments = which.instruments(&app);
+    stream(&app, instruments, StreamKind::Trades, upgrade)
+}
+
+/// Sends every update of `instruments`.
+fn stream(shared: &Shared, instruments: Vec<u32>, kind: StreamKind, upgrade: WebSocketUpgrade) -> Response {
+    let Some(streams) = shared.state.market_streams.clone() else { return absent("market") };
+    let Ok(place) = Arc::clone(&shared.streams).try_acquire_owned() else { return too_many() };
+    let (queue, stopping) = (Arc::new(Queue::new(&shared.readers)), shared.stopping.clone());
+    upgrade.max_message_size(1024).on_upgrade(move |socket| {
+        let sink: Arc<dyn Sink> = Arc::clone(&queue) as Arc<dyn Sink>;
+        streams.subscribe(&instruments, kind, &sink);
+        drop(sink);
+        streams::send_all(socket, queue, stopping, place)
     })
 }
 

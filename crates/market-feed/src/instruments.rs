@@ -7,6 +7,7 @@ use std::thread;
 
 use tt_model::{Decimal, InstrumentId};
 use tt_venue::Venue;
+use tt_venue::listing::ContractUnit;
 
 /// How often steps may become finer before a new start is needed. Each time costs a list, kept for who still reads it.
 const LISTS: usize = 64;
@@ -26,6 +27,8 @@ pub struct Instrument {
     pub tick_size: Decimal,
     /// The quantity step.
     pub lot_size: Decimal,
+    /// The size of one unit of quantity.
+    pub unit: ContractUnit,
     pub(super) feed: usize,
     pub(super) local: InstrumentId,
 }
@@ -126,6 +129,7 @@ mod tests {
             name: "BTC/USD".to_owned(),
             tick_size: Decimal::new(1, 0),
             lot_size: Decimal::new(1, 8),
+            unit: ContractUnit::Base,
             feed: 0,
             local: InstrumentId(0),
         }]);

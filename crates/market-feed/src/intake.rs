@@ -8,7 +8,7 @@ use tt_journal::RecordSender;
 use tt_journal::recording::RecordKind;
 use tt_market::DropReason;
 use tt_market::board::Board;
-use tt_market::changes::BookEventKind;
+use tt_market::changes::{BookEvent, BookEventKind};
 use tt_market::mark::Position;
 use tt_market::{AddError, Applied, BookUpdate, ConnectionId, Engine, Request};
 use tt_meter::Probe;
@@ -17,6 +17,7 @@ use tt_venue::Venue;
 use twox_hash::XxHash3_64;
 
 use super::record_format::{EngineRecord, InstrumentRecord, InstrumentSetup, PositionRecord, StepsRecord};
+use super::updates::UpdateSender;
 
 /// Levels of one delta that are listed. The hashes of a recording depend on it.
 const CHANGES_MAX: usize = 16_384;
@@ -67,6 +68,7 @@ pub(super) struct Intake {
     board: Board,
     sender: Option<RecordSender>,
     hashed: Hashed,
+    updates: Option<UpdateSender>,
     requests: VecDeque<Request>,
     connections: VecDeque<(u32, ConnectionId)>,
     opened: u32,
@@ -96,7 +98,15 @@ impl Intake {
         }
         let board = engine.board();
         let (requests, connections) = (VecDeque::new(), VecDeque::new());
-        Self { engine, board, sender, hashed, requests, connections, opened: 0, books: 0, inputs: 0 }
+        Self { engine, board, sender, hashed, updates: None, requests, connections, opened: 0, books: 0, inputs: 0 }
+    }
+
+    /// Publishes every update from here on.
+    pub(super) fn publish_to(&mut self, updates: UpdateSender) {
+        if self.hashed != Hashed::WholeBooks {
+            self.engine.follow_changes(CHANGES_MAX);
+        }
+        self.updates = Some(updates);
     }
 
     pub(super) const fn engine(&self) -> &Engine {
@@ -135,7 +145,11 @@ impl Intake {
         now: Nanos,
     ) -> Result<(), AddError> {
         self.engine.refine(id, tick_size, lot_size)?;
+        if let Some(updates) = &mut self.updates {
+            updates.change_steps(id, tick_size, lot_size);
+        }
         self.note(now, RecordKind::Refined, id.0, &StepsRecord::new(tick_size, lot_size).to_bytes());
+        self.take_changes();
         Ok(())
     }
 
@@ -224,6 +238,9 @@ impl Intake {
         self.note(now, RecordKind::Timeout, 0, &[]);
         self.engine.handle_timeout(now);
         self.poll(now);
+        if let Some(updates) = &mut self.updates {
+            updates.send_owed(&self.engine, &self.board);
+        }
     }
 
     pub(super) fn close_connection(&mut self, connection: ConnectionId, now: Nanos) {
@@ -238,6 +255,7 @@ impl Intake {
     }
 
     fn poll(&mut self, now: Nanos) {
+        self.take_changes();
         while let Some(request) = self.engine.poll_request(now) {
             self.requests.push_back(request);
         }
@@ -252,29 +270,38 @@ impl Intake {
             self.board.hash_book_into(id, &mut hasher);
             self.books = hasher.finish();
         }
-        if self.hashed == Hashed::WholeBooks {
-            self.hash_changes();
-        }
         self.poll(now);
     }
 
-    /// Hashes what the last input changed in a book.
-    fn hash_changes(&mut self) {
-        let mut hasher = XxHash3_64::with_seed(self.books);
-        let Some(event) = self.engine.poll_book_event() else { return };
-        let (id, kind) = (event.instrument, event.kind);
-        for change in event.changes {
-            for word in [change.side as u64, change.px.0 as u64, change.old_qty.0 as u64, change.new_qty.0 as u64] {
-                hasher.write(&word.to_le_bytes());
+    /// Hashes and publishes what the last input changed.
+    fn take_changes(&mut self) {
+        let is_hashed = self.hashed == Hashed::WholeBooks;
+        if !is_hashed && self.updates.is_none() {
+            return;
+        }
+        while let Some(event) = self.engine.poll_book_event() {
+            let (id, kind) = (event.instrument, event.kind);
+            let mut hasher = XxHash3_64::with_seed(self.books);
+            if is_hashed {
+                hash_levels(&event, &mut hasher);
+            }
+            let head = self.updates.as_mut().map(|updates| updates.begin(&event));
+            if is_hashed && kind != BookEventKind::Status {
+                if kind == BookEventKind::Snapshot {
+                    self.engine.hash_levels_into(id, &mut hasher);
+                }
+                self.board.hash_book_into(id, &mut hasher);
+                self.books = hasher.finish();
+            }
+            if let Some((updates, head)) = self.updates.as_mut().zip(head) {
+                updates.finish(&self.engine, head);
             }
         }
-        match kind {
-            BookEventKind::Snapshot => self.engine.hash_levels_into(id, &mut hasher),
-            BookEventKind::Delta => {}
-            BookEventKind::Status => return,
+        let Some(updates) = &mut self.updates else { return };
+        while let Some((id, print)) = self.engine.poll_trade() {
+            updates.send_trade(id, print);
         }
-        self.board.hash_book_into(id, &mut hasher);
-        self.books = hasher.finish();
+        updates.wake();
     }
 
     /// What has become of the inputs up to here.
@@ -310,6 +337,14 @@ impl Intake {
     pub(super) fn flush(&mut self) {
         if let Some(sender) = &mut self.sender {
             sender.flush();
+        }
+    }
+}
+
+fn hash_levels(event: &BookEvent<'_>, hasher: &mut XxHash3_64) {
+    for change in event.changes {
+        for word in [change.side as u64, change.px.0 as u64, change.old_qty.0 as u64, change.new_qty.0 as u64] {
+            hasher.write(&word.to_le_bytes());
         }
     }
 }

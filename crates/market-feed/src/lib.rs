@@ -61,6 +61,7 @@ mod status;
 mod topics;
 #[doc(hidden)]
 pub mod unpack; // for the fuzz target inflate
+mod updates;
 
 pub use arrivals::SilentTopic;
 pub use credentials::Credentials;
@@ -71,7 +72,7 @@ pub use reader::Reader;
 pub use record_format::{InstrumentSetup, parse_instrument, parse_steps, parse_venue};
 pub use replay::{Replay, Run, hash_runs};
 pub use runner::{Runner, start};
-pub use settings::{FeedConfig, MarketConfig, OpenPosition, RecordingConfig, Timing};
+pub use settings::{FeedConfig, MarketConfig, OpenPosition, Publishing, RecordingConfig, Timing};
 pub use snapshot::{account_counts, ingest_rows};
 pub use startup::{Startup, StartupStep, Unreached};
 pub use status::FeedStatus;

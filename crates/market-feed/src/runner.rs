@@ -12,6 +12,7 @@ use tt_market::{Capacity, Engine, InstrumentSpec};
 use tt_meter::{Calibration, Clock};
 use tt_model::{InstrumentId, Nanos};
 use tt_os::clock::unix_now;
+use tt_status::market_streams::MarketStreams;
 use tt_venue::Symbol;
 use tt_venue::listing::Listing;
 use tt_venue::rules::JoinRule;
@@ -27,6 +28,7 @@ use super::recorder;
 use super::settings::{FeedConfig, MarketConfig, RecordingConfig};
 use super::status::ChangeSignal;
 use super::topics::symbols_max;
+use super::updates::Publisher;
 
 /// The timeframes of candles; zero for none.
 pub(super) const TIMEFRAMES: [Nanos; 4] = [Nanos::from_secs(1), Nanos::from_secs(60), Nanos(0), Nanos(0)];
@@ -40,6 +42,7 @@ pub struct Runner {
     reader: Reader,
     stop: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
+    publisher: Option<Publisher>,
     recorder: Option<Recorder>,
     reopened: Option<Reopened>,
 }
@@ -94,7 +97,7 @@ pub(super) fn launch(
     let (stop, stopping) = watch::channel(false);
     let opened = config.recording.as_ref().map(|recording: &RecordingConfig| recorder::open(recording, unix_now()));
     let (recorder, reopened) = opened.transpose()?.unzip();
-    let mut feeds = Vec::new();
+    let (mut feeds, mut firsts) = (Vec::new(), Vec::new());
     let mut views = Vec::new();
     let mut instruments = Vec::new();
     let shown = Arc::new(Instruments::new());
@@ -102,6 +105,7 @@ pub(super) fn launch(
         let capacity = capacity(&part);
         let sender = recorder.as_ref().map(|recorder| recorder.sender(views.len() as u16));
         let record = EngineRecord::new(part.venue, &capacity);
+        firsts.push(instruments.len());
         let mut intake = Intake::new(Engine::new(capacity), sender, false, &record, unix_now());
         for listing in listings {
             let local = add(&mut intake, &part, &listing, unix_now())?;
@@ -112,6 +116,7 @@ pub(super) fn launch(
                 name: listing.name,
                 tick_size: listing.tick_size,
                 lot_size: listing.lot_size,
+                unit: listing.unit,
                 feed: views.len(),
                 local,
             });
@@ -125,6 +130,14 @@ pub(super) fn launch(
         views.push(FeedView { venue, url, board, shared_status, messages });
         feeds.push(feed);
     }
+    let publisher = config.publishing.map(|publishing| Publisher::start(&instruments, publishing.is_simulated));
+    let publisher = publisher.transpose()?;
+    if let Some(publisher) = &publisher {
+        for (feed, first) in feeds.iter_mut().zip(firsts) {
+            let sender = publisher.sender(first, feed.instruments.len());
+            feed.intake.publish_to(sender);
+        }
+    }
     shown.begin(instruments);
     let reader = Reader::new(views, shown, calibration, change_signal);
     let mut threads = Vec::with_capacity(feeds.len());
@@ -134,7 +147,7 @@ pub(super) fn launch(
         let thread = thread::Builder::new().name(name).spawn(move || feed.run(stopping));
         threads.push(thread.context("market: thread")?);
     }
-    Ok(Runner { reader, stop, threads, recorder, reopened: reopened.flatten() })
+    Ok(Runner { reader, stop, threads, publisher, recorder, reopened: reopened.flatten() })
 }
 
 impl Runner {
@@ -142,6 +155,12 @@ impl Runner {
     #[must_use]
     pub fn reader(&self) -> Reader {
         self.reader.clone()
+    }
+
+    /// Whole books and streams of every update; `None` without [`MarketConfig::publishing`].
+    #[must_use]
+    pub fn streams(&self) -> Option<Arc<dyn MarketStreams>> {
+        self.publisher.as_ref().map(Publisher::streams)
     }
 
     /// How far the recording has got, if there is one.
@@ -163,6 +182,9 @@ impl Runner {
             if thread.join().is_err() {
                 tracing::error!("market: a feed's thread had panicked");
             }
+        }
+        if let Some(publisher) = self.publisher {
+            publisher.stop();
         }
         self.recorder.map(Recorder::finish)
     }

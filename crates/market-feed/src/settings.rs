@@ -21,6 +21,15 @@ pub struct MarketConfig {
     pub sample_one_in: u32,
     /// The recording that everything is written to that goes into the engines.
     pub recording: Option<RecordingConfig>,
+    /// Whole books and streams of every update for other threads ([`Runner::streams`](crate::Runner::streams)).
+    pub publishing: Option<Publishing>,
+}
+
+/// How books and updates are published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Publishing {
+    /// Whether the venues are simulated, which each message says.
+    pub is_simulated: bool,
 }
 
 /// Where the feeds are recorded.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use hyper::Uri;
-use market_feed::{Credentials, FeedConfig, MarketConfig, Unreached};
+use market_feed::{Credentials, FeedConfig, MarketConfig, Publishing, Unreached};
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
 use tt_venue::Venue;
@@ -89,7 +89,8 @@ pub fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
     let page = Page::new(args.http, &config.http)?;
     let most = args.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
-    let market = MarketConfig { feeds, ..MarketConfig::default() };
+    let publishing = page.as_ref().map(|_| Publishing { is_simulated: false });
+    let market = MarketConfig { feeds, publishing, ..MarketConfig::default() };
     stdout::ignore_broken_pipe(follow(market, page, &shutdown, args.json, most))
 }
 

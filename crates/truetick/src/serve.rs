@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use control::{Admin, HttpSection, State};
-use market_feed::{MarketConfig, Unreached};
+use market_feed::{MarketConfig, Publishing, Unreached};
 use risk_gate::{Quote, QuoteSource};
 use tt_model::InstrumentId;
 use turn_server::{TurnConfig, TurnSection};
@@ -115,7 +115,8 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let turn = turn_server::start(&turn_config)?;
     let simulated = simulation.map(|simulation| simulation.start(args.seed)).transpose()?;
     let feeds = simulated.as_ref().map_or(Ok(feeds), |simulated| venues::feeds(&simulated.venues))?;
-    let market = MarketConfig { feeds, sample_one_in: SAMPLED_ONE_IN, ..MarketConfig::default() };
+    let publishing = Some(Publishing { is_simulated: simulated.is_some() });
+    let market = MarketConfig { feeds, sample_one_in: SAMPLED_ONE_IN, publishing, ..MarketConfig::default() };
     let unreached = |unreached: &Unreached| stdout::print(&connecting(unreached, false));
     let Some(market) = launch(market, shutdown.clone().requested(), unreached)? else { return Ok(()) };
     let demo = demo::start(demo_config(&args, &market.reader()))?;
@@ -279,6 +280,7 @@ fn state(
         machine: Some(control_state::machine()),
         turn: Some(turn.reading()),
         market: Some(Arc::new(move || reader.snapshot(unix_now(), SAMPLED_ONE_IN))),
+        market_streams: market.streams(),
         risk: Some(Arc::new(move || board.status())),
         ice_servers: Some(ice_servers),
         ..State::default()

@@ -90,8 +90,10 @@ impl BookStatus {
         }
     }
 
+    /// The status as one word.
     #[inline]
-    pub(crate) fn to_bits(self) -> u64 {
+    #[must_use]
+    pub fn to_bits(self) -> u64 {
         self.proof as u64
             | u64::from(self.is_crossed) << 4
             | u64::from(self.is_locked) << 5
@@ -100,7 +102,9 @@ impl BookStatus {
             | u64::from(self.proof_age_us) << 36
     }
 
-    pub(crate) fn from_bits(bits: u64) -> Self {
+    /// The status of a word.
+    #[must_use]
+    pub fn from_bits(bits: u64) -> Self {
         let ids = bits >> 8 & FIELD_MAX;
         Self {
             proof: Proof::from_bits(bits),

@@ -12,6 +12,7 @@ pub mod decimal_text;
 pub mod distribution;
 pub mod machine;
 pub mod market;
+pub mod market_streams;
 pub mod risk;
 pub mod timing;
 pub mod turn;

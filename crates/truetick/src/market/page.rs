@@ -40,6 +40,7 @@ impl Page {
         let state = State {
             machine: Some(control_state::machine()),
             market: Some(Arc::new(move || reader.snapshot(unix_now(), SAMPLED_ONE_IN))),
+            market_streams: running.streams(),
             allowed_hosts: self.allowed_hosts,
             report: self.report,
             ..State::default()

@@ -1,5 +1,6 @@
 //! `truetick serve` from outside: every interface answers, every sum closes, and a signal ends it cleanly.
 
+mod books;
 mod feeds;
 mod openapi;
 
@@ -139,7 +140,7 @@ async fn streams_of_nothing_are_refused_before_the_upgrade() {
     });
     let served = served.await.expect("serve starts");
     for name in ["ticker", "orderbook", "ohlcv", "trades"] {
-        for (question, status) in [("venue=nope", 404), ("symbol=NOPE", 404), ("depth=5", 400)] {
+        for (question, status) in [("venue=nope", 404), ("symbol=NOPE", 404), ("timeframe=5", 400)] {
             let url = format!("ws://{}/ws/{name}?{question}", served.http);
             let refused = connect_async(&url).await.expect_err("an HTTP status");
             let tokio_tungstenite::tungstenite::Error::Http(answer) = refused else { panic!("{url}: {refused}") };

@@ -1,0 +1,15 @@
+//! Every update of every book and every trade, from the feeds' threads to any number of readers.
+//!
+//! Each feed writes its engine's events into a ring ([`UpdateSender`]), which never waits: what finds no room is counted,
+//! and the book is sent whole as soon as there is room. One thread ([`Publisher`]) keeps a copy of each book, makes a
+//! message of each event once, and offers it to its readers.
+
+mod book;
+mod message;
+mod publisher;
+mod sender;
+mod slot;
+mod view;
+
+pub(super) use publisher::Publisher;
+pub(super) use sender::UpdateSender;

@@ -1,0 +1,241 @@
+//! The thread between the feeds' rings and the readers.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use tt_os::clock::unix_now;
+use tt_status::market_streams::{MarketStreams, Sink, StreamCounts, StreamKind, WholeBook};
+use tt_sync::spsc::{self, Consumer};
+
+use super::UpdateSender;
+use super::book::BookCopy;
+use super::message::Subject;
+use super::slot::{CHANGES_PER_SLOT, Change, First, Head, Kind, LEVELS_PER_SLOT, Slot};
+use super::view::Counts;
+use crate::instruments::Instrument;
+
+/// Slots of a feed's ring, 64 bytes each: a book of every level that an engine can hold takes 46,423.
+const RING_SLOTS: usize = 1 << 16;
+/// Events of one feed before the others get their turn.
+const EVENTS_PER_TURN: usize = 256;
+/// Readers that fell behind are looked at so often, also in a quiet market.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The books as the publisher has them.
+#[derive(Debug)]
+struct Books {
+    books: Vec<Mutex<BookCopy>>,
+    counts: Counts,
+    is_stopping: AtomicBool,
+}
+
+impl Books {
+    fn book(&self, index: usize) -> Option<MutexGuard<'_, BookCopy>> {
+        // A reader's sink that panics has left the book as it was.
+        self.books.get(index).map(|book| book.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The running thread.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    books: Arc<Books>,
+    thread: JoinHandle<()>,
+    rings: mpsc::Sender<Ring>,
+}
+
+/// A feed's ring, and the first of its instruments.
+struct Ring {
+    events: Consumer<Slot>,
+    first: usize,
+}
+
+/// Whole books and streams for other threads.
+#[derive(Clone, Debug)]
+struct Published {
+    books: Arc<Books>,
+    thread: Thread,
+}
+
+impl Publisher {
+    /// Starts the thread for `instruments`, in the order of their ids.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub(crate) fn start(instruments: &[Instrument], is_simulated: bool) -> anyhow::Result<Self> {
+        let book = |listed: &Instrument| {
+            let (venue, steps) = (listed.venue.name(), [listed.tick_size, listed.lot_size]);
+            Mutex::new(BookCopy::new(Subject::new(venue, &listed.name, listed.id.0, is_simulated, steps, listed.unit)))
+        };
+        let books = instruments.iter().map(book).collect();
+        let books = Arc::new(Books { books, counts: Counts::default(), is_stopping: AtomicBool::new(false) });
+        let (rings, added) = mpsc::channel();
+        let shared = Arc::clone(&books);
+        let thread = thread::Builder::new().name("market-updates".to_owned()).spawn(move || {
+            Loop { books: &shared, added, rings: Vec::new(), waiting: BTreeSet::new() }.run();
+        });
+        Ok(Self { books, thread: thread.context("market: thread of updates")?, rings })
+    }
+
+    /// The end of a ring for a feed with `len` instruments from `first` on.
+    pub(crate) fn sender(&self, first: usize, len: usize) -> UpdateSender {
+        let (producer, events) = spsc::ring(RING_SLOTS);
+        // The thread lives until `stop`.
+        let _ = self.rings.send(Ring { events, first });
+        UpdateSender::new(producer, len, Arc::clone(&self.books.counts.lost_by_feeds), self.thread.thread().clone())
+    }
+
+    pub(crate) fn streams(&self) -> Arc<dyn MarketStreams> {
+        Arc::new(Published { books: Arc::clone(&self.books), thread: self.thread.thread().clone() })
+    }
+
+    /// Ends the thread after the last events of feeds that have ended.
+    pub(crate) fn stop(self) {
+        self.books.is_stopping.store(true, Release);
+        self.thread.thread().unpark();
+        let _ = self.thread.join();
+    }
+}
+
+impl MarketStreams for Published {
+    fn book(&self, instrument: u32, depth: usize) -> Option<WholeBook> {
+        let excerpt = self.books.book(instrument as usize)?.excerpt(depth);
+        Some(excerpt.into_book(unix_now()))
+    }
+
+    fn subscribe(&self, instruments: &[u32], kind: StreamKind, sink: &Arc<dyn Sink>) {
+        for instrument in instruments {
+            if let Some(mut book) = self.books.book(*instrument as usize) {
+                book.subscribe(kind, sink, &self.books.counts);
+            }
+        }
+        self.thread.unpark();
+    }
+
+    fn counts(&self) -> StreamCounts {
+        self.books.counts.read()
+    }
+}
+
+struct Loop<'a> {
+    books: &'a Books,
+    added: mpsc::Receiver<Ring>,
+    rings: Vec<Ring>,
+    /// Instruments with a message that waits, or a reader that fell behind.
+    waiting: BTreeSet<usize>,
+}
+
+impl Loop<'_> {
+    fn run(&mut self) {
+        let mut look_at = Instant::now();
+        let mut next_due: Option<Instant> = None;
+        loop {
+            let is_stopping = self.books.is_stopping.load(Acquire);
+            self.rings.extend(self.added.try_iter());
+            let now = Instant::now();
+            let mut taken = 0;
+            for index in 0..self.rings.len() {
+                let (events, due) = self.take_turn(index, now);
+                taken += events;
+                next_due = earliest(next_due, due);
+            }
+            if next_due.is_some_and(|due| due <= now) || look_at <= now {
+                next_due = self.look_after(now, look_at <= now);
+                if look_at <= now {
+                    look_at = now + LOOK_EVERY;
+                }
+            }
+            if taken == 0 {
+                if is_stopping {
+                    return;
+                }
+                let until = next_due.map_or(look_at, |due| due.min(look_at));
+                thread::park_timeout(until.saturating_duration_since(Instant::now()));
+            }
+        }
+    }
+
+    /// Takes events of one feed; returns how many, and when a message is due.
+    fn take_turn(&mut self, index: usize, now: Instant) -> (usize, Option<Instant>) {
+        let (mut taken, mut due) = (0, None);
+        let Ring { events, first } = &mut self.rings[index];
+        while taken < EVENTS_PER_TURN {
+            let Some(slot) = events.pop() else { break };
+            taken += 1;
+            match slot.first() {
+                Some(First::Book(head)) => {
+                    let index = *first + head.instrument as usize;
+                    let levels = levels(events, &head);
+                    let Some(mut book) = self.books.book(index) else { continue };
+                    let waits = book.take(&head, levels.into_iter(), &self.books.counts, now);
+                    due = earliest(due, waits);
+                    if waits.is_some() || book.is_behind() {
+                        self.waiting.insert(index);
+                    }
+                }
+                Some(First::Trade(instrument, print)) => {
+                    let index = *first + instrument as usize;
+                    let Some(mut book) = self.books.book(index) else { continue };
+                    book.take_trade(print, &self.books.counts);
+                    if book.is_behind() {
+                        self.waiting.insert(index);
+                    }
+                }
+                Some(First::Steps(instrument, tick_size, lot_size)) => {
+                    if let Some(mut book) = self.books.book(*first + instrument as usize) {
+                        book.take_steps(tick_size, lot_size);
+                    }
+                }
+                // A feed writes whole events.
+                None => {}
+            }
+        }
+        (taken, due)
+    }
+
+    /// Sends what is due; `all` looks at every book, since a new reader may have fallen behind at once.
+    fn look_after(&mut self, now: Instant, all: bool) -> Option<Instant> {
+        let mut next = None;
+        if all {
+            self.waiting = (0..self.books.books.len()).collect();
+        }
+        let books = self.books;
+        self.waiting.retain(|index| {
+            let Some(mut book) = books.book(*index) else { return false };
+            let due = book.look_after(&books.counts, now);
+            next = earliest(next, due);
+            due.is_some() || book.is_behind()
+        });
+        next
+    }
+}
+
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
+}
+
+/// The levels of an event, which are in the ring as a whole.
+fn levels(events: &mut Consumer<Slot>, head: &Head) -> Vec<Change> {
+    let mut levels = Vec::with_capacity(head.levels);
+    let per_slot = if head.kind == Kind::Snapshot { LEVELS_PER_SLOT } else { CHANGES_PER_SLOT };
+    while levels.len() < head.levels {
+        let Some(slot) = events.pop() else { break };
+        for index in 0..per_slot.min(head.levels - levels.len()) {
+            levels.push(if head.kind == Kind::Snapshot {
+                let (side, px, qty) = slot.level(index);
+                Change { side, px, old: 0, new: qty }
+            } else {
+                slot.change(index)
+            });
+        }
+    }
+    levels
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Whole books, and streams of every update: what the market engine's driver offers to the control plane.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::market::Level;
+
+/// What a stream carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamKind {
+    /// Books: a snapshot, then each update.
+    Books {
+        /// The best levels of each side; all levels if absent.
+        depth: Option<usize>,
+        /// At most one message in this time, which has all changes; each update if absent.
+        every: Option<Duration>,
+    },
+    /// Trades: those that are shown, then each one.
+    Trades,
+}
+
+/// The receiving end of a stream. Its methods never block.
+pub trait Sink: Debug + Send + Sync {
+    /// Returns whether a reader that lost messages can go on: there is room for a mark and a snapshot of any size.
+    fn has_room(&self) -> bool;
+    /// Takes a message of JSON; `false` if there is no room, and the message is lost.
+    fn offer(&self, message: &Arc<str>) -> bool;
+}
+
+/// Whole books and streams.
+pub trait MarketStreams: Send + Sync {
+    /// Returns the best `depth` levels of each side of an instrument's book.
+    fn book(&self, instrument: u32, depth: usize) -> Option<WholeBook>;
+    /// Sends the streams of `instruments` to `sink` until it is dropped.
+    fn subscribe(&self, instruments: &[u32], kind: StreamKind, sink: &Arc<dyn Sink>);
+    /// Returns what was sent and lost since the start.
+    fn counts(&self) -> StreamCounts;
+}
+
+/// What was sent to readers of streams, and lost, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StreamCounts {
+    /// Messages handed to readers.
+    pub messages: u64,
+    /// Marks of lost messages.
+    pub gaps: u64,
+    /// Messages that a slow reader lost.
+    pub lost: u64,
+    /// Updates that found no room between a feed and the streams. Every reader gets a mark and a snapshot.
+    pub lost_by_feeds: u64,
+}
+
+/// The size of one unit of an instrument's quantity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Contract {
+    /// `base`: units of the base asset; `linear`: contracts over `size` of the base asset; `inverse`: contracts worth
+    /// `size` of the quote asset.
+    pub kind: &'static str,
+    /// The size, exact decimal text.
+    pub size: String,
+}
+
+/// A book with all of its followed levels.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WholeBook {
+    /// The bids, best first.
+    pub bids: Vec<Level>,
+    /// The asks, best first.
+    pub asks: Vec<Level>,
+    /// How many bids are followed.
+    pub bid_levels: usize,
+    /// How many asks are followed.
+    pub ask_levels: usize,
+    /// The last update that is included.
+    pub update_id: u64,
+    /// The venue's time of that update, nanoseconds of the Unix epoch; absent if the venue sends none.
+    pub ts_event: Option<u64>,
+    /// When its frame was received, or the proof changed; nanoseconds of the Unix epoch. Absent before the first one.
+    pub ts_recv: Option<u64>,
+    /// The proof of the last verification.
+    pub proof: &'static str,
+    /// The update at which it was verified.
+    pub proof_update_id: u64,
+    /// Time since the last verification, milliseconds; absent if there was none.
+    pub proof_age_ms: Option<f64>,
+    /// Time since the last update, milliseconds.
+    pub age_ms: Option<f64>,
+    /// Whether levels far from the best price were dropped at a capacity.
+    pub is_truncated: bool,
+    /// The price step.
+    pub tick_size: String,
+    /// The quantity step.
+    pub lot_size: String,
+    /// The unit of quantities.
+    pub contract: Contract,
+}
