@@ -189,6 +189,10 @@ fn case_m45_detects_a_recording_without_one_of_its_inputs() {
     }
     // One unit of quantity at the deepest level of a snapshot, which no published value shows.
     let mut wrong = whole.clone();
+    let of_binance = |(head, body): &(RecordHead, Vec<u8>)| {
+        head.kind == RecordKind::Snapshot && body.starts_with(b"{\"lastUpdateId")
+    };
+    let snapshot = whole.iter().position(of_binance).unwrap();
     let mut body: Value = serde_json::from_slice(&wrong[snapshot].1).unwrap();
     let deepest = body["bids"].as_array().unwrap().len() - 1;
     assert!(deepest > 10, "{deepest}");
