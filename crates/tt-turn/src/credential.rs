@@ -5,6 +5,7 @@ mod kept_key;
 mod key;
 mod time_limited;
 
+pub use directory::{USER_PARTS, UserPart, user_part_of};
 pub(crate) use kept_key::{KeptKey, KeptKeys};
 pub(crate) use key::PasswordAlgorithm;
 pub use key::{LongTermKey, long_term_key, user_hash};
@@ -13,14 +14,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use sha2::{Digest, Sha256};
-use tt_model::ByteRange;
 use zeroize::Zeroize;
 
 use crate::base64;
 use crate::integrity::HmacSha1;
 use crate::shared::Shared;
-use directory::{Directory, NameSeeds, StaticUser, hash_key};
-use key::UserKeys;
+use directory::{NameSeeds, StaticUser, Users, hash_key};
 use time_limited::{Derived, DerivedKeys, TimeLimited};
 
 /// Secrets of a server: users' keys, shared secrets, nonce keys and seeds.
@@ -31,14 +30,14 @@ pub struct Secrets {
     pub(crate) seed: [u8; 32],
     pub(crate) nonce_key: [u8; 32],
     pub(crate) nonce_key_previous: Option<[u8; 32]>,
-    users: Arc<Directory>,
+    users: Users,
     auth_secrets: Vec<HmacSha1>,
 }
 
 impl core::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Secrets")
-            .field("users", &self.users.all.len())
+            .field("users", &self.users.parts.iter().map(|part| part.all.len()).sum::<usize>())
             .field("auth_secrets", &self.auth_secrets.len())
             .finish_non_exhaustive()
     }
@@ -59,7 +58,7 @@ impl Secrets {
     /// for all workers (and all servers that accept each other's nonces).
     #[must_use]
     pub fn new(seed: [u8; 32], nonce_key: [u8; 32]) -> Self {
-        Self { seed, nonce_key, nonce_key_previous: None, users: Arc::default(), auth_secrets: Vec::new() }
+        Self { seed, nonce_key, nonce_key_previous: None, users: Users::default(), auth_secrets: Vec::new() }
     }
 
     /// Returns a copy with another seed, for another worker. Both share the users.
@@ -75,9 +74,9 @@ impl Secrets {
         self.nonce_key_previous = Some(nonce_key_previous);
     }
 
-    /// Makes room for `count` more users, so that memory for half of them is not held twice meanwhile.
-    pub fn reserve(&mut self, count: usize) {
-        Arc::make_mut(&mut self.users).all.reserve_exact(count);
+    /// Puts the users of `part` in place of those that were in it.
+    pub fn replace_users(&mut self, part: &UserPart) {
+        self.users.parts[part.number] = Arc::clone(&part.users);
     }
 
     /// Adds a user. `name` and `password` must be prepared as OpaqueString (RFC 8265).
@@ -85,18 +84,7 @@ impl Secrets {
     /// `realm` must be that of the configuration. Of two users with one name, the first counts. Stores keys, not the
     /// password (RFC 8656 section 6).
     pub fn add_user(&mut self, name: &[u8], realm: &str, password: &[u8]) {
-        let users = Arc::make_mut(&mut self.users);
-        users.indexed_with = None;
-        let start = users.names.len() as u32;
-        users.names.extend_from_slice(name);
-        users.all.push(StaticUser {
-            name: ByteRange::new(start, users.names.len() as u32),
-            id: UserId::of(name),
-            hash: user_hash(name, realm.as_bytes()),
-            quota_key: 0,
-            index: 0,
-            keys: UserKeys::new(name, realm.as_bytes(), password),
-        });
+        Arc::make_mut(&mut self.users.parts[user_part_of(name)]).push(name, realm, password);
     }
 
     /// Indexes the users for servers of `shared`.
@@ -105,9 +93,7 @@ impl Secrets {
     /// [`Server::replace_secrets`](crate::Server::replace_secrets) takes a time that does not grow with the number of
     /// users. Without this, each server makes a copy with an index.
     pub fn index(&mut self, shared: &Shared) {
-        if self.users.indexed_with != Some(shared.seed()) {
-            Arc::make_mut(&mut self.users).index(shared.seed(), &self.seed);
-        }
+        self.users.index(shared.seed(), &self.seed);
     }
 
     /// Adds a shared secret of the TURN REST API.
@@ -172,7 +158,7 @@ pub(crate) enum Answer {
 pub struct User {
     /// The same for every expiry of a time-limited name.
     pub(crate) id: UserId,
-    /// Key of the user's quota: the hash of the name without its expiry.
+    /// Key of the user's quota: the hash of a static name, or of the part of a time-limited one that stays.
     pub(crate) quota_key: u64,
     pub(crate) answer: Answer,
     pub(crate) key: KeyPlace,
@@ -204,7 +190,7 @@ pub(crate) struct Expiry {
 /// ends at some user's record, whose key is verified and whose name is compared, without effect.
 #[derive(Debug)]
 pub(crate) struct Credentials {
-    users: Arc<Directory>,
+    users: Users,
     /// Each with its digest.
     auth_secrets: Vec<(HmacSha1, u64)>,
     derived: DerivedKeys,
@@ -220,10 +206,8 @@ impl Credentials {
     /// names are cached.
     pub(crate) fn new(secrets: &Secrets, names_seed: u64, names_kept: u32) -> Self {
         let names_kept = if secrets.auth_secrets.is_empty() { 0 } else { names_kept.max(1) as usize };
-        let mut users = Arc::clone(&secrets.users);
-        if users.indexed_with != Some(names_seed) {
-            Arc::make_mut(&mut users).index(names_seed, &secrets.seed);
-        }
+        let mut users = secrets.users.clone();
+        users.index(names_seed, &secrets.seed);
         Self {
             users,
             auth_secrets: secrets.auth_secrets.iter().map(|secret| (secret.clone(), digest(secret))).collect(),
@@ -231,6 +215,12 @@ impl Credentials {
             derivations: 0,
             seeds: NameSeeds::new(names_seed),
         }
+    }
+
+    /// Puts the users of `part` in place of those that were in it, which it returns.
+    pub(crate) fn replace_users(&mut self, part: &UserPart) -> UserPart {
+        let users = core::mem::replace(&mut self.users.parts[part.number], Arc::clone(&part.users));
+        UserPart { number: part.number, users }
     }
 
     /// Returns whether USERHASH can be resolved: RFC 8489's username anonymity.
@@ -297,14 +287,14 @@ impl Credentials {
         if kept.secret != 0 {
             return self.auth_secrets.iter().any(|(_, digest)| *digest == kept.secret);
         }
-        let index = self.users.by_name.get(&kept.name_key);
-        index.and_then(|index| self.users.all.get(*index as usize)).is_some_and(|user| user.id == kept.user)
+        let named = self.users.part_at(kept.index).and_then(|part| part.named(kept.name_key));
+        named.is_some_and(|(user, is_found)| is_found && user.id == kept.user)
     }
 
     /// Returns the key that the user was verified by, unless an allocation keeps it.
     pub(crate) fn key_of(&self, user: &User) -> Option<&LongTermKey> {
         match user.key {
-            KeyPlace::Static(index, algorithm) => Some(self.users.all.get(index as usize)?.keys.of(algorithm)),
+            KeyPlace::Static(index, algorithm) => Some(self.users.at(index)?.keys.of(algorithm)),
             KeyPlace::Derived(place) => self.derived.at(place).map(|derived| &derived.key),
             KeyPlace::Kept(_) => None,
         }
@@ -314,13 +304,14 @@ impl Credentials {
     pub(crate) fn kept_key(&self, user: &User) -> Option<KeptKey> {
         match user.key {
             KeyPlace::Static(index, algorithm) => {
-                let known = self.users.all.get(index as usize)?;
+                let known = self.users.at(index)?;
                 Some(KeptKey {
                     key: known.keys.of(algorithm).clone(),
                     algorithm,
                     user: known.id,
                     name_key: known.quota_key,
                     hash: Some(known.hash),
+                    index,
                     expiry_s: u64::MAX,
                     secret: 0,
                 })
@@ -331,6 +322,7 @@ impl Credentials {
                 user: derived.user,
                 name_key: derived.name_key,
                 hash: None,
+                index: 0,
                 expiry_s: derived.expiry_s,
                 secret: derived.secret,
             }),
@@ -342,10 +334,10 @@ impl Credentials {
     #[inline]
     fn named(&self, name: &[u8]) -> Option<(&StaticUser, bool)> {
         let key = self.name_key(name);
-        let (index, is_found) = self.users.by_name.get_or(&key, self.decoy(key));
-        let user = self.users.all.get(index as usize)?;
+        let part = &self.users.parts[user_part_of(name)];
+        let (user, is_found) = part.named(key)?;
         // A name that is not there is compared with itself: that takes as long.
-        let of_user = self.users.name(user);
+        let of_user = part.name(user);
         let _ = core::hint::black_box(of_user.first().copied());
         let known = core::hint::black_box(if is_found { of_user } else { name });
         Some((user, (*known == *name) & is_found))
@@ -354,20 +346,22 @@ impl Credentials {
     fn hashed(&self, hash: &[u8]) -> Option<(&StaticUser, bool)> {
         let whole: Option<&[u8; 32]> = hash.try_into().ok().filter(|_| self.understands_hashes());
         let key = whole.map_or(1, hash_key);
-        let (index, is_found) = self.users.by_hash.get_or(&key, self.decoy(key));
-        let user = self.users.all.get(index as usize)?;
+        // The part does not follow from the hash: all of them are searched, whether one has it or not.
+        let part = key as usize % USER_PARTS;
+        let mut found = ((part, self.users.parts[part].decoy(key)), false);
+        for (number, part) in self.users.parts.iter().enumerate() {
+            let (index, is_found) = part.by_hash.get_or(&key, 0);
+            found = [found, ((number, index), true)][usize::from(is_found)];
+        }
+        let ((part, index), is_found) = found;
+        let user = self.users.parts[part].all.get(index as usize)?;
         Some((user, (whole == Some(&user.hash)) & is_found))
-    }
-
-    /// Returns some user's index, always the same for a key.
-    #[inline]
-    fn decoy(&self, key: u64) -> u32 {
-        (((key >> 32) * self.users.all.len() as u64) >> 32) as u32
     }
 
     /// Returns the name behind a USERHASH.
     pub(crate) fn name_of(&self, hash: &[u8]) -> Option<&[u8]> {
-        self.hashed(hash).filter(|(_, is_known)| *is_known).map(|(user, _)| self.users.name(user))
+        let (user, _) = self.hashed(hash).filter(|(_, is_known)| *is_known)?;
+        self.users.part_at(user.index).map(|part| part.name(user))
     }
 
     /// Returns the user of a time-limited name, by its cached key or by one derived from each secret.
@@ -379,7 +373,7 @@ impl Credentials {
         realm: &str,
         verify: impl Fn(&LongTermKey) -> bool,
     ) -> Option<User> {
-        let (whole_name, quota_key) = (UserId::of(name), self.name_key(limited.id));
+        let (whole_name, quota_key) = (UserId::of(name), self.seeds.limited_key(limited.id));
         let user = |id, place| User { id, quota_key, answer: path.answer, key: KeyPlace::Derived(place) };
         let place = self.derived.place(whole_name);
         if let Some(known) = self.derived.get(place, whole_name, path.algorithm).filter(|known| verify(&known.key)) {
@@ -425,14 +419,20 @@ mod tests {
         let workers: Vec<_> =
             (0..4).map(|seed| Credentials::new(&secrets.with_seed([seed; 32]), shared.seed(), 8)).collect();
         for worker in &workers {
-            assert!(Arc::ptr_eq(&worker.users, &secrets.users));
+            for (own, shared) in worker.users.parts.iter().zip(&secrets.users.parts) {
+                assert!(Arc::ptr_eq(own, shared));
+            }
             assert!(named(worker, "ann") && named(worker, "bob") && !named(worker, "carol") && !named(worker, ""));
         }
         // A user who is added later is not in their index.
         secrets.add_user(b"carol", REALM, b"secret");
         let later = Credentials::new(&secrets, shared.seed(), 8);
         assert!(named(&later, "ann") && named(&later, "carol") && !named(&workers[0], "carol"));
-        assert_eq!(Arc::strong_count(&workers[0].users), 4);
+        // The secrets have copied the part of the new user, and no other.
+        let counts = workers[0].users.parts.each_ref().map(Arc::strong_count);
+        for (number, count) in counts.into_iter().enumerate() {
+            assert_eq!(count, if number == user_part_of(b"carol") { 4 } else { 6 }, "part {number}");
+        }
     }
 
     #[test]
@@ -441,9 +441,43 @@ mod tests {
         let mut secrets = Secrets::new([1; 32], [2; 32]);
         secrets.index(&shared);
         let none = Credentials::new(&secrets, shared.seed(), 8);
-        assert!(!named(&none, "") && !named(&none, "ann") && none.users.all.len() == 1);
+        assert!(!named(&none, "") && !named(&none, "ann") && none.users.parts.iter().all(|part| part.all.len() == 1));
         secrets.add_user(b"ann", REALM, b"secret");
         let one = Credentials::new(&secrets, shared.seed(), 8);
-        assert!(!named(&one, "") && named(&one, "ann") && one.users.all.len() == 1);
+        assert!(!named(&one, "") && named(&one, "ann") && one.users.parts.iter().all(|part| part.all.len() == 1));
+    }
+
+    /// Each user has a password; of two with one name the first counts, and every user is found by name and by hash.
+    #[test]
+    fn parts_replace_users_one_after_the_other() {
+        let shared = Shared::new(Quotas::default(), 8, 7);
+        let names: Vec<_> = (0..200).map(|number| alloc::format!("user-{number}")).collect();
+        let users = |password: &'static str| names.iter().map(move |name| (name.as_bytes(), password.as_bytes()));
+        let mut secrets = Secrets::new([1; 32], [2; 32]);
+        users("before").for_each(|(name, password)| secrets.add_user(name, REALM, password));
+        secrets.add_user(b"user-7", REALM, b"of a second");
+        let mut worker = Credentials::new(&secrets, shared.seed(), 8);
+        let has = |worker: &Credentials, name: &str, password: &str| {
+            let key = LongTermKey::md5(name.as_bytes(), REALM.as_bytes(), password.as_bytes());
+            let hash = user_hash(name.as_bytes(), REALM.as_bytes());
+            let both = [worker.named(name.as_bytes()), worker.hashed(&hash)];
+            assert_eq!(worker.name_of(&hash), Some(name.as_bytes()));
+            both.iter().flatten().all(|(user, is_known)| {
+                let own = user.keys.of(PasswordAlgorithm::Md5);
+                *is_known && own.sha1.mac(b"text") == key.sha1.mac(b"text")
+            })
+        };
+        for part in 0..USER_PARTS {
+            for name in &names {
+                let is_replaced = user_part_of(name.as_bytes()) < part;
+                assert!(has(&worker, name, if is_replaced { "after" } else { "before" }), "{name}, part {part}");
+            }
+            let replaced = worker.replace_users(&UserPart::new(part, users("after"), REALM, (&shared, &[3; 32])));
+            let own = names.iter().filter(|name| user_part_of(name.as_bytes()) == part).count();
+            assert!(own > 1 && own < 30, "{own} of 200 in part {part}");
+            assert!(replaced.users.all.len() >= own && Arc::strong_count(&replaced.users) <= 2);
+        }
+        assert!(names.iter().all(|name| has(&worker, name, "after")));
+        assert!(!named(&worker, "user-200") && worker.name_of(&[7; 32]).is_none());
     }
 }

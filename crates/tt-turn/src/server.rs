@@ -31,7 +31,7 @@ use crate::allocation::Allocations;
 use crate::channel::Channels;
 use crate::config::{Capacity, ChannelNumbers, Config, RemovedUsers};
 use crate::counters::Counters;
-use crate::credential::{Credentials, KeptKeys, Secrets};
+use crate::credential::{Credentials, KeptKeys, Secrets, UserPart};
 use crate::drop_reason::DropReason;
 use crate::event::Events;
 use crate::flow::FlowKey;
@@ -138,6 +138,14 @@ impl Server {
             self.end_removed_users(now);
         }
         before
+    }
+
+    /// Puts the users of `part` in place of those that were in it. Takes a short time.
+    ///
+    /// Replace all parts, then the secrets with the same parts. Until then allocations of removed users stay. `part` must
+    /// be made for this server's [`Shared`]. Returns the users before, for a thread that has time to free them.
+    pub fn replace_users(&mut self, part: &UserPart) -> UserPart {
+        self.credentials.replace_users(part)
     }
 
     /// Adds a bound relay socket to the pool.

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tt_model::{Nanos, Transport};
 use tt_net::Waker;
 use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, LiveAllocation, NoReply, ReplyFuture};
-use tt_turn::credential::Secrets;
+use tt_turn::credential::{Secrets, UserPart};
 use tt_turn::event::EndReason;
 use tt_turn::policy::PeerPolicy;
 use tt_turn::{LiveAllocation as EngineAllocation, Server};
@@ -32,6 +32,16 @@ impl WorkerCommand {
     /// Makes a command of a function of the engine and the time.
     pub(crate) fn new(run: impl FnOnce(&mut Server, Nanos) + Send + 'static) -> Self {
         Self(Box::new(run))
+    }
+
+    /// Replaces a part of the users, and sends `retired` what was replaced.
+    pub(crate) fn replace_users(part: UserPart, retired: Sender<Retired>) -> Self {
+        Self::new(move |server, _| {
+            let before = server.replace_users(&part);
+            drop(part);
+            // Without a receiver the worker frees it.
+            let _ = retired.send(Retired(Box::new(before)));
+        })
     }
 
     /// Replaces users, secrets and peer rules, and sends `retired` what was replaced: to free it takes longer than a worker

@@ -16,7 +16,9 @@ use tt_turn::config::{
 };
 use tt_turn::shared::Quotas;
 
-use crate::credentials::{AuthSecret, MASK, NonceKeys, User, auth_secrets_in, nonce_keys_in, opaque_string, users_in};
+use crate::credentials::{
+    AuthSecret, MASK, NonceKeys, User, Users, auth_secrets_in, nonce_keys_in, opaque_string, read_users,
+};
 use crate::section::{
     AllocationCaps, DscpSet, KeySources, MemorySize, PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits,
     TurnSection,
@@ -87,7 +89,7 @@ pub struct TurnConfig {
     /// Realm of the credentials.
     pub realm: String,
     /// Static users.
-    pub users: Vec<User>,
+    pub users: Users,
     /// Secrets of time-limited credentials; each of them is valid.
     pub auth_secrets: Vec<AuthSecret>,
     /// Keys of nonces; without them, a random key.
@@ -162,7 +164,7 @@ impl TurnConfig {
             relay_ips: vec![RelayIp { bound: listen.ip(), external: listen.ip() }],
             relay_ports: RELAY_PORTS,
             realm: REALM.into(),
-            users: Vec::new(),
+            users: Users::default(),
             auth_secrets: Vec::new(),
             nonce_keys: None,
             expiry_check: ExpiryCheck::AtAllocate,
@@ -273,7 +275,7 @@ impl TurnConfig {
             self.users.push(User::parse(user).with_context(|| named("user", index))?);
         }
         for (index, path) in section.user_file.iter().enumerate() {
-            self.users.extend(users_in(path).with_context(|| named("user_file", index))?);
+            read_users(path, &mut self.users).with_context(|| named("user_file", index))?;
         }
         for (index, path) in section.auth_secret_file.iter().enumerate() {
             self.auth_secrets.extend(auth_secrets_in(path).with_context(|| named("auth_secret_file", index))?);

@@ -1,7 +1,8 @@
 //! Users, shared secrets and nonce keys, from the configuration and from files.
 
-use std::fmt;
+mod users;
 
+use std::fmt;
 use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
@@ -9,6 +10,8 @@ use precis_core::profile::PrecisFastInvocation as _;
 use precis_profiles::OpaqueString;
 use tt_os::secret_file;
 use zeroize::Zeroizing;
+
+pub use users::Users;
 
 /// RFC 8489 section 14.3: USERNAME has fewer than 509 bytes.
 const NAME_LEN_MAX: usize = 508;
@@ -66,15 +69,17 @@ pub(crate) fn opaque_string(text: &str) -> Option<Zeroizing<String>> {
     OpaqueString::enforce(text).ok().map(|prepared| Zeroizing::new(prepared.into_owned()))
 }
 
-/// Reads users from a file with one `NAME:PASSWORD` per line. Empty lines and lines that start with `#` are skipped.
+/// Adds the users of a file with one `NAME:PASSWORD` per line to `users`. Empty lines and lines that start with `#` are skipped.
 ///
 /// # Errors
 /// The file cannot be read, has permissions for others than its owner, or has an invalid line; the error names it.
-pub(crate) fn users_in(path: &Path) -> anyhow::Result<Vec<User>> {
+pub(crate) fn read_users(path: &Path, users: &mut Users) -> anyhow::Result<()> {
     let text = secret_file::read(path)?;
-    let users = secret_file::lines(&text)
-        .map(|(number, line)| User::parse(line).with_context(|| format!("{}, line {number}", path.display())));
-    users.collect()
+    users.reserve(text.len());
+    for (number, line) in secret_file::lines(&text) {
+        users.push(User::parse(line).with_context(|| format!("{}, line {number}", path.display()))?);
+    }
+    Ok(())
 }
 
 /// Reads secrets from a file with one secret per line.
@@ -196,10 +201,11 @@ mod tests {
     #[test]
     fn files_skip_comments_and_name_the_wrong_line() {
         let file = file_of("# users\n\nann:one\r\nbob:two\n", 0o600);
-        let names: Vec<_> = users_in(file.path()).unwrap().into_iter().map(|user| user.name).collect();
-        assert_eq!(names, ["ann", "bob"]);
+        let mut users = Users::default();
+        read_users(file.path(), &mut users).unwrap();
+        assert_eq!(users.iter().collect::<Vec<_>>(), [("ann", "one"), ("bob", "two")]);
         let file = file_of("ann:one\nbob\n", 0o400);
-        let message = format!("{:#}", users_in(file.path()).unwrap_err());
+        let message = format!("{:#}", read_users(file.path(), &mut users).unwrap_err());
         assert!(message.ends_with(", line 2: a user must be NAME:PASSWORD"), "{message}");
     }
 

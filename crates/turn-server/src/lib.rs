@@ -54,7 +54,7 @@ mod worker;
 pub use blueprint::check::check;
 pub use config::{RelayIp, TurnConfig};
 pub use counters::Totals;
-pub use credentials::{AuthSecret, NonceKeys, User};
+pub use credentials::{AuthSecret, NonceKeys, User, Users};
 pub use launch::start;
 pub use listeners::StreamAddr;
 pub use running::Running;

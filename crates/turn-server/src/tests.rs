@@ -88,7 +88,7 @@ fn only_the_whole_name_and_the_whole_password_are_accepted() {
     assert_eq!(allocate("ann", "former"), None);
 
     let (name, password) = ("berta", "Secret7");
-    config.users = vec![User::parse(&format!("{name}:{password}")).unwrap()];
+    config.users = vec![User::parse(&format!("{name}:{password}")).unwrap()].into();
     running.reload(config).unwrap();
     wait("the reload", || allocate(name, password).is_none());
     assert_eq!(allocate("ann", "former"), Some(401), "the reload removed this user");

@@ -15,6 +15,8 @@ pub(crate) struct KeptKey {
     pub(super) name_key: u64,
     /// USERHASH of the name; `None` for a time-limited name.
     pub(super) hash: Option<[u8; 32]>,
+    /// Index of a static user, whose part stays the same.
+    pub(super) index: u32,
     /// Expiry of a time-limited name in Unix seconds, else `u64::MAX`.
     pub(super) expiry_s: u64,
     /// Digest of the shared secret that the key was derived from, or 0 for a static user.

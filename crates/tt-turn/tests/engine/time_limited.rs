@@ -2,6 +2,7 @@
 
 use md5::Digest;
 use tt_turn::credential::Secrets;
+use tt_turn::shared::Quotas;
 
 use super::wire::{self, REFRESH, hmac_sha1};
 use super::world::{self, REALM, WALL_S, World, addr};
@@ -195,4 +196,25 @@ fn case_a24_names_that_opaque_string_cannot_produce_are_unknown() {
         assert_eq!(refresh(&mut world, &name, &password(&name)), 401, "{}", name.len());
     }
     assert_eq!(refresh(&mut world, b"", &password(b"")), 401);
+}
+
+/// A static user and the user of a time-limited name with the same id have a quota each.
+#[test]
+fn a_static_user_and_a_time_limited_one_of_the_same_name_share_no_quota() {
+    let mut secrets = knowing(&[b"secret"]);
+    secrets.add_user(b"alice", REALM, world::PASSWORD.as_bytes());
+    let quotas = Quotas { allocations_per_user: 1, ..world::quotas() };
+    let mut world = World::with(world::config(), quotas, world::capacity(), secrets);
+    let mut allocate = |name: &str, password: &str, port: u16| {
+        let from = addr(&format!("192.0.2.1:{port}"));
+        let request = world.unsigned(from, name, wire::ALLOCATE, &[(wire::TRANSPORT, world::UDP.to_vec())]);
+        world.client(from, &request.integrity(&wire::md5_key(name, REALM, password)).0).reply().code()
+    };
+    let names = [100, 200].map(|seconds| format!("{}:alice", WALL_S + seconds));
+    let passwords = names.each_ref().map(|name| rest_password(b"secret", name));
+    assert_eq!(allocate("alice", world::PASSWORD, 1), 0);
+    assert_eq!(allocate(&names[0], &passwords[0], 2), 0);
+    assert_eq!(allocate("alice", world::PASSWORD, 3), 486);
+    assert_eq!(allocate(&names[0], &passwords[0], 4), 486);
+    assert_eq!(allocate(&names[1], &passwords[1], 5), 486, "whatever the expiry");
 }

@@ -1,19 +1,20 @@
 //! Changes while the server runs: new users, secrets and peer rules, and a new engine after a panic.
 
 use std::net::IpAddr;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use tt_os::heap;
 use tt_turn::config::{CHANNELS_GUARANTEED, Capacity, PERMISSIONS_GUARANTEED};
-use tt_turn::credential::Secrets;
+use tt_turn::credential::{Secrets, USER_PARTS, UserPart};
 use tt_turn::policy::PeerPolicy;
 use tt_turn::shared::Shared;
 use tt_turn::{Server, WorkerId};
 
-use crate::commands::{WorkerCommand, WorkerHandle};
+use crate::commands::{Retired, WorkerCommand, WorkerHandle};
 use crate::config::TurnConfig;
+use crate::credentials::Users;
 use crate::worker::Parts;
 
 use super::{Blueprint, host, random};
@@ -22,40 +23,55 @@ use super::{Blueprint, host, random};
 const RETIRED_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a reload replaces. Of users and shared secrets only the derived keys are kept (RFC 8656 section 6).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct InForce {
     /// Without users and secrets.
-    pub(crate) config: TurnConfig,
+    pub(crate) config: Arc<TurnConfig>,
     secrets: Secrets,
 }
 
 impl InForce {
-    /// Derives the keys. `nonce_key` is used if the configuration has none.
+    /// Derives the keys of all but the users. `nonce_key` is used if the configuration has none.
     ///
     /// # Errors
     /// The system returns no random bytes.
-    pub(crate) fn new(config: TurnConfig, nonce_key: [u8; 32], shared: &Shared) -> anyhow::Result<Self> {
+    fn without_users(config: TurnConfig, nonce_key: [u8; 32]) -> anyhow::Result<Self> {
         let keys = config.nonce_keys.as_ref();
         let mut secrets = Secrets::new(random()?, keys.map_or(nonce_key, |keys| *keys.current));
         if let Some(previous) = keys.and_then(|keys| keys.previous.as_deref()) {
             secrets.accept_nonce_key(*previous);
         }
-        secrets.reserve(config.users.len());
-        for user in &config.users {
-            secrets.add_user(user.name.as_bytes(), &config.realm, user.password.as_bytes());
-        }
         for secret in &config.auth_secrets {
             secrets.add_auth_secret(secret.0.as_bytes());
         }
-        secrets.index(shared);
-        let config = TurnConfig { users: Vec::new(), auth_secrets: Vec::new(), nonce_keys: None, ..config };
-        Ok(Self { config, secrets })
+        let config = TurnConfig { users: Users::default(), auth_secrets: Vec::new(), nonce_keys: None, ..config };
+        Ok(Self { config: Arc::new(config), secrets })
+    }
+
+    /// Derives the keys.
+    ///
+    /// # Errors
+    /// The system returns no random bytes.
+    pub(crate) fn new(mut config: TurnConfig, nonce_key: [u8; 32], shared: &Shared) -> anyhow::Result<Self> {
+        let users = std::mem::take(&mut config.users);
+        let (mut in_force, decoy_seed) = (Self::without_users(config, nonce_key)?, random()?);
+        for number in 0..USER_PARTS {
+            let part = user_part(number, &users, &in_force.config.realm, (shared, &decoy_seed));
+            in_force.secrets.replace_users(&part);
+        }
+        Ok(in_force)
     }
 
     /// Returns the keys for one worker.
     fn secrets(&self) -> anyhow::Result<Secrets> {
         Ok(self.secrets.with_seed(random()?))
     }
+}
+
+/// Derives the keys of the users in one part.
+fn user_part(number: usize, users: &Users, realm: &str, seeds: (&Shared, &[u8; 32])) -> UserPart {
+    let users = users.iter().map(|(name, password)| (name.as_bytes(), password.as_bytes()));
+    UserPart::new(number, users, realm, seeds)
 }
 
 impl Blueprint {
@@ -86,29 +102,34 @@ impl Blueprint {
 
     /// Applies the users, secrets and peer rules of `config` to every worker or to none.
     ///
+    /// The users are replaced in parts, so that the old and the new ones are not in memory together.
+    ///
     /// # Errors
     /// A system call failed; the old ones stay in force.
-    pub(crate) fn reload(&self, config: TurnConfig, handles: &[WorkerHandle]) -> anyhow::Result<()> {
-        let in_force = InForce::new(config, self.nonce_key, &self.shared)?;
+    pub(crate) fn reload(&self, mut config: TurnConfig, handles: &[WorkerHandle]) -> anyhow::Result<()> {
+        let users = std::mem::take(&mut config.users);
+        let (mut next, decoy_seed) = (InForce::without_users(config, self.nonce_key)?, random()?);
+        let seeds = handles.iter().map(|_| random()).collect::<anyhow::Result<Vec<_>>>()?;
         let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         *known = host::read()?;
-        let (retire, retired) = channel();
-        let command = |_: &WorkerHandle| -> anyhow::Result<WorkerCommand> {
-            let (secrets, policy) = (in_force.secrets()?, self.policy(&in_force.config, &known));
-            Ok(WorkerCommand::reload(secrets, policy, retire.clone()))
-        };
-        let commands = handles.iter().map(command).collect::<anyhow::Result<Vec<_>>>()?;
-        // A worker that restarts from here on uses the new ones.
-        let before = self.in_force.swap(Arc::new(in_force));
-        for (handle, command) in handles.iter().zip(commands) {
-            handle.send(command);
-        }
-        drop(known);
-        // This thread frees the old users, after every worker has replaced them; one that is down is not waited for.
+        // Nothing fails from here on.
         let deadline = Instant::now() + RETIRED_WITHIN;
-        let next = |_| retired.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
-        let all: Vec<_> = handles.iter().map_while(next).collect();
-        drop((before, all));
+        for number in 0..USER_PARTS {
+            let part = user_part(number, &users, &next.config.realm, (&self.shared, &decoy_seed));
+            next.secrets.replace_users(&part);
+            // A worker that restarts from here on uses the new part.
+            let mut in_force = InForce::clone(&self.in_force.load());
+            in_force.secrets.replace_users(&part);
+            self.in_force.store(Arc::new(in_force));
+            send_and_free(handles, deadline, |_, retired| WorkerCommand::replace_users(part.clone(), retired));
+        }
+        drop(users);
+        let before = self.in_force.swap(Arc::new(next.clone()));
+        send_and_free(handles, deadline, |worker, retired| {
+            let (secrets, policy) = (next.secrets.with_seed(seeds[worker]), self.policy(&next.config, &known));
+            WorkerCommand::reload(secrets, policy, retired)
+        });
+        drop((known, before));
         heap::trim();
         Ok(())
     }
@@ -127,4 +148,20 @@ impl Blueprint {
         parts.streams.close_all();
         Ok(())
     }
+}
+
+/// Sends a command to every worker and frees what the workers have replaced: they have no time for it. A worker that is
+/// down is waited for until the deadline.
+fn send_and_free(
+    handles: &[WorkerHandle],
+    deadline: Instant,
+    command: impl Fn(usize, Sender<Retired>) -> WorkerCommand,
+) {
+    let (retire, retired) = channel();
+    for (number, handle) in handles.iter().enumerate() {
+        handle.send(command(number, retire.clone()));
+    }
+    let next = |_| retired.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
+    let all: Vec<_> = handles.iter().map_while(next).collect();
+    drop(all);
 }
