@@ -8,6 +8,8 @@ use super::registry::{Adjusted, Registry};
 /// Units of each pool that every user may hold while the pool has any, in pools of at least
 /// `OWN_MIN * 100 / (100 - share)` units.
 const OWN_MIN: u32 = 10;
+/// The part of what one user leaves that only users with less than `OWN_MIN` may take: one of so many.
+const RESERVED_OF_REST: u64 = 4;
 const POOLS: usize = 5;
 /// Lowest bit of the number of references in a registry entry. Below it is the place plus one.
 const REFERENCE: u64 = 1 << 32;
@@ -76,6 +78,9 @@ pub(crate) enum Shortage {
 /// is alone gets three quarters of the pool, and every other user three quarters of the rest. This is the dynamic
 /// threshold of Choudhury and Hahne (IEEE/ACM Transactions on Networking 6(2), 1998): the more users hold units, the
 /// less remains unused.
+///
+/// Without a bound several users together would use up the pool. Its last sixteenth, a quarter of what a user who is
+/// alone leaves, is therefore for users who hold less than `OWN_MIN`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     percent: u64,
@@ -90,8 +95,13 @@ impl Share {
     /// Returns whether a user who holds `held` units may take `units` of the `free` ones.
     fn allows(self, held: u32, units: u32, free: u32, size: u32) -> bool {
         let held = u64::from(held) + u64::from(units.saturating_sub(1));
-        let own_min = u64::from(OWN_MIN).min(u64::from(size) * (100 - self.percent) / 100);
-        held < own_min || self.percent == 100 || held * (100 - self.percent) < self.percent * u64::from(free)
+        let (left_by_one, others) = (u64::from(size) * (100 - self.percent) / 100, 100 - self.percent);
+        let own_min = u64::from(OWN_MIN).min(left_by_one);
+        if held < own_min || others == 0 {
+            return true;
+        }
+        let reserve = own_min.max(left_by_one / RESERVED_OF_REST);
+        held * others < self.percent * u64::from(free) && u64::from(free.saturating_sub(units)) >= reserve
     }
 }
 

@@ -22,11 +22,26 @@ fn take_all(accounts: &Accounts, user: u64) -> (u32, Shortage) {
 
 #[test]
 fn each_user_leaves_a_quarter_to_those_who_hold_fewer() {
-    for (size, first, second) in [(64, 48, 12), (1_000, 750, 188), (8_192, 6_144, 1_536)] {
+    for (size, first, second) in [(64, 48, 10), (1_000, 750, 188), (8_192, 6_144, 1_536)] {
         let accounts = accounts(size, 75);
         assert_eq!(take_all(&accounts, 1), (first, Shortage::Share), "alone, of {size}");
         assert_eq!(take_all(&accounts, 2), (second, Shortage::Share), "of the rest of {size}");
         assert_eq!(accounts.used(Pool::Allocations), first + second);
+    }
+}
+
+/// A third and fourth user get their first ten; the last sixteenth remains for those who hold less.
+#[test]
+fn several_users_together_leave_the_first_ten_to_others() {
+    for (size, reserve) in [(1_000, 62), (8_192, 512), (16_384, 1_024)] {
+        let accounts = accounts(size, 75);
+        take_all(&accounts, 1);
+        take_all(&accounts, 2);
+        assert_eq!(size - accounts.used(Pool::Allocations), reserve, "of {size}");
+        for user in 3..9 {
+            let (taken, shortage) = take_all(&accounts, user);
+            assert!((10..12).contains(&taken) && shortage == Shortage::Share, "{taken} of {size}");
+        }
     }
 }
 

@@ -164,8 +164,11 @@ impl Model {
         let Some(free) = size.checked_sub(used).filter(|free| units <= *free) else { return Some(Shortage::Empty) };
         let percent = u64::from(self.rules.shares.percent);
         let (before_last, others) = (u64::from(held + units - 1), 100 - percent);
-        let is_little = before_last < OWN_MIN && before_last < u64::from(size) * others / 100;
-        let is_share = others == 0 || before_last * others < percent * u64::from(free);
+        let left_by_one = u64::from(size) * others / 100;
+        let is_little = before_last < OWN_MIN && before_last < left_by_one;
+        let reserve = (left_by_one / 4).max(OWN_MIN.min(left_by_one));
+        let leaves_reserve = u64::from(free) >= reserve + u64::from(units);
+        let is_share = others == 0 || (before_last * others < percent * u64::from(free) && leaves_reserve);
         (!is_little && !is_share).then_some(Shortage::Share)
     }
 
