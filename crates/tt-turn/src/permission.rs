@@ -67,6 +67,11 @@ impl Permissions {
         }
     }
 
+    /// Returns the number of slots that were used: all indices are smaller.
+    pub(crate) fn end(&self) -> u32 {
+        self.records.end()
+    }
+
     pub(crate) fn room(&self) -> usize {
         self.records.room()
     }

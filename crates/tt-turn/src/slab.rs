@@ -82,6 +82,11 @@ impl<T> Slab<T> {
         (0u32..).zip(&self.places).filter_map(|(index, place)| Some((index, place.as_ref()?)))
     }
 
+    /// Returns the number of slots that were used: all indices are smaller.
+    pub(crate) fn end(&self) -> u32 {
+        self.places.len() as u32
+    }
+
     /// Returns the number of slots in use.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()

@@ -10,7 +10,7 @@ use crate::policy::PeerPolicy;
 use crate::relay::RelayId;
 
 impl Server {
-    /// Replaces the peer policy. Walks every permission, and allocates memory.
+    /// Replaces the peer policy. Walks the permissions, and allocates memory.
     ///
     /// A permission whose peer is denied now ends at once, and its channels relay nothing. Rules that stay keep their
     /// counts.
@@ -19,7 +19,7 @@ impl Server {
         let hits: Box<[u64]> = policy.rules().iter().map(hits_of).collect();
         self.policy_hits = hits;
         self.config.peer_policy = policy;
-        for index in 0..self.capacity.permissions {
+        for index in 0..self.permissions.end() {
             let Some(permission) = self.permissions.get(index).copied() else { continue };
             match self.ports_of_permission(permission.ip) {
                 Ok(ports) => self.permissions.set_ports(index, ports),

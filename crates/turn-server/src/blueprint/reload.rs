@@ -112,6 +112,7 @@ impl Blueprint {
         let seeds = handles.iter().map(|_| random()).collect::<anyhow::Result<Vec<_>>>()?;
         let mut known = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         *known = host::read()?;
+        heap::return_large_blocks();
         // Nothing fails from here on.
         let deadline = Instant::now() + RETIRED_WITHIN;
         for number in 0..USER_PARTS {

@@ -41,7 +41,9 @@ impl Users {
     /// Returns the name and the password of each user.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|[_, end]| *end));
-        starts.zip(&self.ends).map(|(start, [name_end, end])| (&self.text[start..*name_end], &self.text[*name_end..*end]))
+        starts
+            .zip(&self.ends)
+            .map(|(start, [name_end, end])| (&self.text[start..*name_end], &self.text[*name_end..*end]))
     }
 
     /// Makes room for `bytes` of names and passwords. Wipes the former block, which a `String` would not do.
