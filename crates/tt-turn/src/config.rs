@@ -37,6 +37,8 @@ pub struct Config {
     pub peer_policy: PeerPolicy,
     /// Whether a relayed address of this server may be a peer; allowed by default.
     pub hairpin: Hairpin,
+    /// Whether the end of an allocation lists its peers.
+    pub peer_lists: PeerLists,
 }
 
 impl Config {
@@ -59,8 +61,18 @@ impl Config {
             icmp_indications: IcmpIndications::Auto,
             peer_policy: PeerPolicy::new(),
             hairpin: Hairpin::Allowed,
+            peer_lists: PeerLists::Kept,
         }
     }
+}
+
+/// Peers in [`AllocationEnd`](crate::event::AllocationEnd): half a kibibyte for each allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerLists {
+    /// The first peers are listed.
+    Kept,
+    /// None is listed.
+    Omitted,
 }
 
 /// Clients that get Data indications with an ICMP attribute (RFC 8656 section 11.5).

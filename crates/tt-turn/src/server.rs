@@ -9,6 +9,7 @@ mod credential_check;
 mod expiry;
 mod icmp_in;
 mod listing;
+mod origins;
 mod pooled;
 mod refresh;
 mod relay_in;
@@ -43,7 +44,7 @@ use crate::policy::Rule;
 use crate::relay::{Draws, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayError, RelayId, Relays, Reservations};
 use crate::shared::{Charge, Shared};
 use clock::WallClock;
-use listing::Origins;
+use origins::Origins;
 
 pub use listing::LiveAllocation;
 
@@ -103,7 +104,7 @@ impl Server {
             allocations: Allocations::new(capacity.allocations, seed),
             permissions: Permissions::new(capacity.permissions, seed.rotate_left(13)),
             channels: Channels::new(capacity.channels, seed.rotate_left(26)),
-            origins: Origins::new(capacity.allocations),
+            origins: Origins::new(capacity.allocations, config.peer_lists),
             events: Events::new(capacity.allocations),
             own_ips: Vec::with_capacity(OWN_IPS_MAX),
             indication: u128::from(draws.next()) << 32,

@@ -18,7 +18,7 @@ use tt_model::Nanos;
 use tt_net::stream::StreamListener;
 use tt_net::{Poller, UdpSocket, raise_descriptor_limit};
 use tt_os::clock;
-use tt_turn::config::Config as EngineConfig;
+use tt_turn::config::{Config as EngineConfig, PeerLists};
 use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
@@ -84,6 +84,8 @@ impl Blueprint {
         engine.lapsed_permissions = config.lapsed_permissions;
         engine.icmp_indications = config.icmp_indications;
         engine.removed_users = config.removed_users;
+        // Only records name the peers.
+        engine.peer_lists = if config.cdr.is_some() { PeerLists::Kept } else { PeerLists::Omitted };
         let nonce_key = random()?;
         let plan = relay_plan(config)?;
         let pools = pools(config, &plan);

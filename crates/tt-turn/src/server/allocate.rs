@@ -105,7 +105,7 @@ impl Server {
             relayed: choice.relays.map(|drawn| drawn.map(|drawn| drawn.relayed)),
             at: self.clock.unix(request.now),
         };
-        self.origins.set(index, request.now, start);
+        self.origins.set(index, request.now, &start);
         self.events.push(AllocationEvent { start, end: None });
         self.counters.allocations_made += 1;
         Ok(Granted::Allocation {

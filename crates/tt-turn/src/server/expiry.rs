@@ -65,7 +65,7 @@ impl Server {
         let mut ended = 0;
         for index in 0..self.capacity.allocations {
             let is_live = self.allocations.get(index).is_some();
-            if is_live && self.origins.get(index).is_some_and(|origin| is_user(origin.start.user.as_bytes(), user)) {
+            if is_live && is_user(self.origins.user(index), user) {
                 self.end_allocation(index, now, reason);
                 ended += 1;
             }
@@ -103,9 +103,9 @@ impl Server {
         self.shared.withdraw_flow(&FlowKey::of(&allocation.flow));
         self.shared.refund(allocation.quota_key, Charge { allocations: 1, ports: 0, reservations: 0 });
         self.counters.allocations_ended += 1;
-        if let Some(origin) = self.origins.get(index) {
+        if let (Some(origin), Some(start)) = (self.origins.get(index), self.origins.start(index)) {
             let end = AllocationEnd {
-                at: self.clock.unix(now).max(origin.start.at),
+                at: self.clock.unix(now).max(origin.at),
                 released: origin.released,
                 duration: now.saturating_sub(origin.made),
                 reason,
@@ -113,9 +113,9 @@ impl Server {
                 bytes_to_client: allocation.bytes_to_client,
                 packets_to_peers: allocation.packets_to_peers,
                 packets_to_client: allocation.packets_to_client,
-                peers: origin.peers,
+                peers: self.origins.peers(index),
             };
-            self.events.push(AllocationEvent { start: origin.start, end: Some(end) });
+            self.events.push(AllocationEvent { start, end: Some(end) });
         }
     }
 

@@ -1,12 +1,11 @@
 //! List of live allocations for the control plane.
 
-use alloc::vec::Vec;
 use core::net::SocketAddr;
 
-use tt_model::{FiveTuple, IpFamily, Nanos};
+use tt_model::{FiveTuple, Nanos};
 
 use super::Server;
-use crate::event::{AllocationStart, Peers, UserName};
+use crate::event::UserName;
 use crate::message::{Known, Message};
 
 /// One allocation, for a log or a list.
@@ -54,7 +53,7 @@ impl Server {
                 flow: allocation.flow,
                 relayed: first.relayed,
                 relayed_second: second.map(|leg| leg.relayed),
-                user: origin.start.user.as_bytes(),
+                user: self.origins.user(index),
                 made: origin.made,
                 expires: second.map_or(first.expires, |leg| leg.expires.max(first.expires)),
                 permissions,
@@ -69,55 +68,5 @@ impl Server {
     pub(super) fn user_name(&self, message: &Message<'_>) -> UserName {
         let hashed = || self.credentials.name_of(message.value(Known::UserHash)?);
         UserName::new(message.value(Known::Username).or_else(hashed).unwrap_or(&[]))
-    }
-}
-
-/// What the events of each allocation need, by its index; separate from the data that every datagram reads.
-#[derive(Debug)]
-pub(super) struct Origins {
-    /// Grows up to the highest index in use, so that memory that is never used is not touched.
-    kept: Vec<Origin>,
-}
-
-/// Creation and peers of one allocation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
-    pub(super) made: Nanos,
-    pub(super) start: AllocationStart,
-    /// Wall-clock times at which relayed addresses have ended.
-    pub(super) released: [Nanos; 2],
-    pub(super) peers: Peers,
-}
-
-impl Origins {
-    pub(super) fn new(allocations: u32) -> Self {
-        Self { kept: Vec::with_capacity(allocations as usize) }
-    }
-
-    pub(super) fn set(&mut self, index: u32, made: Nanos, start: AllocationStart) {
-        let origin = Origin { made, start, released: [start.at; 2], peers: Peers::new() };
-        match self.kept.get_mut(index as usize) {
-            Some(kept) => *kept = origin,
-            // The table of allocations uses its slots in order.
-            None => self.kept.push(origin),
-        }
-    }
-
-    /// Stores the wall-clock time at which a relayed address ended.
-    pub(super) fn release(&mut self, index: u32, family: IpFamily, unix: Nanos) {
-        if let Some(origin) = self.kept.get_mut(index as usize) {
-            origin.released[family as usize] = unix.max(origin.start.at);
-        }
-    }
-
-    /// Adds a peer with a new permission (port 0) or a new channel.
-    pub(super) fn add_peer(&mut self, index: u32, peer: SocketAddr) {
-        if let Some(origin) = self.kept.get_mut(index as usize) {
-            origin.peers.add(peer);
-        }
-    }
-
-    pub(super) fn get(&self, index: u32) -> Option<&Origin> {
-        self.kept.get(index as usize)
     }
 }

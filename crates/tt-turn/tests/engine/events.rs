@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 
 use tt_model::{IpFamily, Nanos};
-use tt_turn::config::RemovedUsers;
+use tt_turn::config::{PeerLists, RemovedUsers};
 use tt_turn::event::{AllocationEnd, AllocationEvent, EndReason, PEERS_LISTED_MAX};
 use tt_turn::relay::{RelayAddress, RelayDemand, RelayId};
 
@@ -177,4 +177,44 @@ fn each_address_of_a_dual_allocation_has_its_own_end() {
     let [_, AllocationEvent { start, end: Some(end) }] = &all[..] else { panic!("{all:?}") };
     assert!(start.relayed.iter().all(Option::is_some), "{start:?}");
     assert_eq!((end.released, end.at), ([unix(&world), first], unix(&world)));
+}
+
+/// Names of every length come back in the list, at the beginning and at the end, also in a place that had a longer one.
+#[test]
+fn user_names_of_all_lengths_are_kept_whole() {
+    let names = [508, 3, 63, 62, 61, 1, 508]
+        .map(|len| "abcdefghijklmnopqrstuvwxyz".chars().cycle().take(len).collect::<String>());
+    let mut secrets = world::secrets(1);
+    for name in &names {
+        secrets.add_user(name.as_bytes(), world::REALM, world::PASSWORD.as_bytes());
+    }
+    let mut world = World::with(world::config(), world::quotas(), world::capacity(), secrets);
+    for name in &names {
+        let client = addr(CLIENT);
+        assert_eq!(world.ask_as(name, client, ALLOCATE, &[(TRANSPORT, UDP.to_vec())]).code(), 0);
+        let listed: Vec<_> = world.server.live_allocations().map(|live| live.user.to_vec()).collect();
+        assert_eq!(listed, [name.as_bytes()]);
+        assert_eq!(world.ask_as(name, client, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
+        return_relays(&mut world);
+        let seen: Vec<_> = events(&mut world).iter().map(|event| event.start.user.as_bytes().to_vec()).collect();
+        assert_eq!(seen, [name.as_bytes(), name.as_bytes()]);
+    }
+}
+
+#[test]
+fn peers_are_listed_only_where_the_driver_wants_them() {
+    for (peer_lists, count) in [(PeerLists::Kept, 1), (PeerLists::Omitted, 0)] {
+        let mut world = World::with(
+            tt_turn::config::Config { peer_lists, ..world::config() },
+            world::quotas(),
+            world::capacity(),
+            world::secrets(1),
+        );
+        let client = addr(CLIENT);
+        world.allocate(client);
+        assert_eq!(world.permit(client, addr("8.8.8.8:8")), 0);
+        assert_eq!(world.ask(client, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
+        let peers = end(&mut world).peers;
+        assert_eq!((peers.listed().len(), peers.others()), (count, 0));
+    }
 }
