@@ -129,6 +129,10 @@ fn banner(config: &TurnConfig, running: &Running, http: Option<SocketAddr>) -> S
         let ports = config.relay_ports;
         let _ = writeln!(text, "relaying on {} ports {}-{}{public}", relay.bound, ports.low, ports.high);
     }
+    if let Some(max) = config.memory_bound() {
+        let source = if config.memory_max.is_none() { " (90 % of memory.max of the control group)" } else { "" };
+        let _ = writeln!(text, "no new allocations above {max} of resident memory{source}");
+    }
     let ranges = |ranges: &[PeerRange]| ranges.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let _ = writeln!(
         text,

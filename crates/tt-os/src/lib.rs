@@ -4,8 +4,8 @@
 //! - Memory: locked ([`memory`]), on huge pages ([`pages`]), shared by two processes ([`shared`]).
 //! - Processes: liveness ([`process`]), signals ([`shutdown`]), the clock ([`clock`]).
 //! - Files: regular ones ([`regular_file`]), those with secrets ([`secret_file`]).
-//! - The machine: addresses ([`addresses`]), hardware ([`machine`], [`caches`]), limits ([`throttle`]), load ([`readings`]), per CPU
-//!   ([`interrupts`], [`cpu_times`]).
+//! - The machine: addresses ([`addresses`]), hardware ([`machine`], [`caches`]), limits ([`throttle`], [`cgroup`]), load ([`readings`]),
+//!   per CPU ([`interrupts`], [`cpu_times`]).
 //!
 //! Nothing here is on a hot path. A function that the OS rejects returns the error, and the caller may continue.
 
@@ -13,6 +13,7 @@
 
 pub mod addresses;
 pub mod caches;
+pub mod cgroup;
 pub mod clock;
 pub mod cpu;
 pub mod cpu_times;

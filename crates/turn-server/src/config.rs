@@ -20,8 +20,8 @@ use crate::credentials::{
     AuthSecret, MASK, NonceKeys, User, Users, auth_secrets_in, nonce_keys_in, opaque_string, read_users,
 };
 use crate::section::{
-    AllocationCaps, DscpSet, KeySources, MemorySize, PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits,
-    TurnSection,
+    AllocationCaps, DscpSet, KeySources, MemoryBound, MemorySize, PeerRange, PortRange, QuotasSection, RecordOutput,
+    StreamLimits, TurnSection,
 };
 use crate::streams::CertificateFiles;
 
@@ -138,8 +138,8 @@ pub struct TurnConfig {
     pub quotas: Quotas,
     /// Limits of each allocation.
     pub caps: AllocationCaps,
-    /// Resident memory above which no allocations are made.
-    pub memory_max: Option<MemorySize>,
+    /// Resident memory above which no allocations are made; see [`TurnConfig::memory_bound`].
+    pub memory_max: Option<MemoryBound>,
     /// Output of allocation records.
     pub cdr: Option<RecordOutput>,
     /// Time that a drain may take; zero stops at once.
@@ -269,6 +269,22 @@ impl TurnConfig {
         Ok(config)
     }
 
+    /// Returns the resident memory above which no allocations are made: the configured one, or 90 % of what the control
+    /// group of this process may have.
+    #[must_use]
+    pub fn memory_bound(&self) -> Option<MemorySize> {
+        self.memory_bound_in(tt_os::cgroup::memory_max())
+    }
+
+    /// The same in a control group with this maximum.
+    pub(crate) fn memory_bound_in(&self, group_max: Option<u64>) -> Option<MemorySize> {
+        match self.memory_max {
+            Some(MemoryBound::Off) => None,
+            Some(MemoryBound::At(size)) => Some(size),
+            None => group_max.map(|bytes| MemorySize { bytes: bytes / 10 * 9 }),
+        }
+    }
+
     fn read_credentials(&mut self, section: &TurnSection) -> anyhow::Result<()> {
         let named = |key, index| section.key_sources.name(key, index);
         for (index, user) in section.user.iter().enumerate() {
@@ -302,7 +318,7 @@ impl TurnConfig {
             named("allocations_max")
         );
         ensure!(
-            self.memory_max.is_none_or(|size| size >= MEMORY_MIN),
+            self.memory_max.is_none_or(|bound| !matches!(bound, MemoryBound::At(size) if size < MEMORY_MIN)),
             "{} must be at least {MEMORY_MIN}",
             named("memory_max")
         );

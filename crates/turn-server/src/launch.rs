@@ -70,8 +70,8 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
             (event_log.clone(), record_sender.clone()),
         )?);
     }
-    let watched = config.memory_max.map(|max| memory::watch(max, &blueprint.shared, &blueprint.stop)).transpose()?;
-    let (memory, memory_thread) = watched.unzip();
+    let watch = |max| memory::watch(max, &blueprint.shared, &blueprint.stop);
+    let (memory, memory_thread) = config.memory_bound().map(watch).transpose()?.unzip();
     let status = StatusReader {
         workers: workers.iter().map(|parts| Arc::clone(&parts.status)).collect(),
         listens: listens(&listen, &streams),

@@ -59,8 +59,8 @@ pub use launch::start;
 pub use listeners::StreamAddr;
 pub use running::Running;
 pub use section::{
-    AllocationCaps, DscpSet, IcmpIndications, KeySources, MemorySize, PasswordAlgorithms, PeerRange, PortRange,
-    QuotasSection, RecordOutput, StreamLimits, StreamsSection, TurnSection,
+    AllocationCaps, DscpSet, IcmpIndications, KeySources, MemoryBound, MemorySize, PasswordAlgorithms, PeerRange,
+    PortRange, QuotasSection, RecordOutput, StreamLimits, StreamsSection, TurnSection,
 };
 pub use streams::CertificateFiles;
 

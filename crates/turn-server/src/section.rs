@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use dscp::DscpSet;
 pub use key_sources::KeySources;
-pub use memory_size::MemorySize;
+pub use memory_size::{MemoryBound, MemorySize};
 pub use peer_range::PeerRange;
 pub use quotas::{AllocationCaps, QuotasSection};
 pub use record_output::RecordOutput;
@@ -102,8 +102,8 @@ pub struct TurnSection {
     pub busy_poll_us: Option<u32>,
     /// Time that a drain after SIGTERM may take, seconds; 0 stops at once.
     pub drain_timeout_s: Option<u32>,
-    /// Resident memory above which no allocations are made.
-    pub memory_max: Option<MemorySize>,
+    /// Resident memory above which no allocations are made, or `off`.
+    pub memory_max: Option<MemoryBound>,
     /// Output of allocation records: a file, `stdout` or `journald`.
     pub cdr: Option<RecordOutput>,
     /// `[turn.quotas]`

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
 use turn_server::{
-    DscpSet, IcmpIndications, MemorySize, PasswordAlgorithms, PeerRange, PortRange, RecordOutput, TurnSection,
+    DscpSet, IcmpIndications, MemoryBound, PasswordAlgorithms, PeerRange, PortRange, RecordOutput, TurnSection,
 };
 
 /// Flags of `truetick turn`.
@@ -132,10 +132,10 @@ pub struct Args {
     /// datagram under load, at the cost of a busy core when idle. --linger-us is a deprecated alias.
     #[arg(long, value_name = "N", alias = "linger-us")]
     pub busy_poll_us: Option<u32>,
-    /// Reject new allocations with 508 while the resident memory is above this, as 512M or 2G; live ones continue
-    /// [default: no limit]
-    #[arg(long, value_name = "BYTES")]
-    pub memory_max: Option<MemorySize>,
+    /// Reject new allocations with 508 while the resident memory is above this, as 512M or 2G; live ones continue. Off:
+    /// no limit [default: 90 % of memory.max of the control group, if it has one]
+    #[arg(long, value_name = "BYTES|off")]
+    pub memory_max: Option<MemoryBound>,
     /// Write a JSON line at the beginning and the end of every allocation: to a file, stdout or journald. With stdout the
     /// other output goes to standard error [default: none]
     #[arg(long, value_name = "FILE|stdout|journald")]

@@ -52,6 +52,47 @@ impl TryFrom<String> for MemorySize {
     }
 }
 
+/// A bound of memory that may be switched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum MemoryBound {
+    /// No bound.
+    Off,
+    /// This size.
+    At(MemorySize),
+}
+
+impl fmt::Display for MemoryBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("off"),
+            Self::At(size) => size.fmt(f),
+        }
+    }
+}
+
+impl FromStr for MemoryBound {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "off" { Ok(Self::Off) } else { text.parse().map(Self::At) }
+    }
+}
+
+impl From<MemoryBound> for String {
+    fn from(bound: MemoryBound) -> Self {
+        bound.to_string()
+    }
+}
+
+impl TryFrom<String> for MemoryBound {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,5 +106,9 @@ mod tests {
         for text in ["", "M", "-1M", "+1", "1.5G", "1 M", "1m", "1MB", "17179869184G", "99999999999999999999"] {
             assert!(text.parse::<MemorySize>().is_err(), "{text}");
         }
+        for (text, bound) in [("off", MemoryBound::Off), ("2G", MemoryBound::At(MemorySize { bytes: 2 << 30 }))] {
+            assert_eq!((text.parse(), &*bound.to_string()), (Ok(bound), text));
+        }
+        assert!("Off".parse::<MemoryBound>().is_err() && "".parse::<MemoryBound>().is_err());
     }
 }
