@@ -103,11 +103,12 @@ impl World<'_> {
 
     /// Very many datagrams in a second, from one address, from many, or in the name of a client's address.
     pub(super) fn flood(&mut self, draw: &mut Draw) {
-        let from = draw.below(3);
+        let from = draw.below(4).min(2);
         let kind = if from == 2 && draw.chance(3, 4) { 1 } else { draw.below(5) };
-        let victim = draw.below(self.clients.len() as u64) as usize;
-        let (most, within) = if from == 2 { (600, Nanos::from_millis(5)) } else { (400, Nanos::from_secs(1)) };
-        for _ in 0..draw.between(50, most) {
+        let victim = self.flooded(draw);
+        let ((least, most), within) =
+            if from == 2 { ((300, 600), Nanos::from_millis(5)) } else { ((50, 400), Nanos::from_secs(1)) };
+        for _ in 0..draw.between(least, most) {
             let ip = match from {
                 0 => Ipv4Addr::from_bits(0x6440_0001).into(),
                 1 => Ipv4Addr::from_bits(0x6440_0000 + draw.below(1 << 16) as u32).into(),
@@ -118,6 +119,8 @@ impl World<'_> {
             let tid = draw.bytes();
             let bytes = match kind {
                 0 => Writer::new(wire::BINDING, wire::REQUEST, tid).0,
+                // The shorter the request, the more of the budget its challenge takes.
+                1 if from == 2 => Writer::new(wire::ALLOCATE, wire::REQUEST, tid).0,
                 1 => Writer::new(wire::ALLOCATE, wire::REQUEST, tid).attr(wire::TRANSPORT, &[17, 0, 0, 0]).0,
                 2 => draw.bytes::<64>().to_vec(),
                 3 => {
@@ -135,10 +138,19 @@ impl World<'_> {
         let same =
             |client: &usize| from == 2 && self.clients[*client].is_stream() && self.clients[*client].addr.ip() == ip;
         for client in (0..self.clients.len()).filter(same).collect::<Vec<_>>() {
-            // It gets its challenge although the budget is spent.
+            // It gets its challenge although the budget is spent. Without attributes the challenge is the longer one.
             self.rebind(client);
-            self.clients[client].queue(Ask::allocate(true));
+            self.clients[client].queue(Ask::new(wire::ALLOCATE, Vec::new()));
             self.ask_next(client);
+        }
+    }
+
+    /// Any client, but mostly one with a connection: what the flood takes from its address is nothing to it.
+    fn flooded(&self, draw: &mut Draw) -> usize {
+        let streams: Vec<_> = (0..self.clients.len()).filter(|client| self.clients[*client].is_stream()).collect();
+        match streams[..] {
+            [_, ..] if draw.chance(3, 4) => draw.pick(&streams),
+            _ => draw.below(self.clients.len() as u64) as usize,
         }
     }
 }
