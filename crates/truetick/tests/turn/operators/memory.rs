@@ -7,9 +7,9 @@ use testkit::turn_client::Client;
 use super::operated::{Operated, peer, relays, wait};
 
 /// Allocations that are tried with the bound and made without it.
-const MANY: usize = 3_000;
+const MANY: usize = 4_000;
 /// Memory that clients may take.
-const ROOM: u64 = 2 << 20;
+const ROOM: u64 = 1 << 20;
 const KEYS: &str = "allow_own_host = [\"127.0.0.0/8\"]\nrelay_ports = \"34000-39999\"\nno_tcp = true\n";
 const QUOTAS: &str = "\n[turn.quotas]\nuser_share_percent = 100\nuser_allocations_per_second = 0";
 
