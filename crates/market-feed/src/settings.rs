@@ -126,7 +126,7 @@ impl Timing {
 }
 
 impl FeedConfig {
-    /// `symbols` of `venue` at its own public addresses (unverified live).
+    /// `symbols` of `venue` at its own public addresses.
     #[must_use]
     pub fn public(venue: Venue, symbols: Vec<String>) -> Self {
         let rules = venue.rules();

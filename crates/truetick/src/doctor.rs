@@ -1,18 +1,18 @@
 //! `truetick doctor`: checks each step of a venue connection.
 
+mod all;
 mod report;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use hyper::Uri;
 use market_feed::doctor::{ExamineOptions, Observer, examine};
 use market_feed::{Credentials, FeedConfig};
 use tt_os::stdout;
 use tt_venue::Venue;
-use tt_venue::rules::Tested;
 
 use self::report::{Conclusion, JsonReport, TextReport};
 use crate::config::Config;
@@ -29,8 +29,12 @@ const SIMULATED_RATE_HZ: f64 = 200.0;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Venue
-    #[arg(long, value_parser = market::venue)]
-    venue: Venue,
+    #[arg(long, value_parser = market::venue, required_unless_present = "all")]
+    venue: Option<Venue>,
+    /// Check every venue, all at the same time, each with its main BTC pair, and print a table. With --json one object,
+    /// which can be contributed
+    #[arg(long, conflicts_with_all = ["venue", "symbols", "url", "rest_url", "account_file", "depth"])]
+    all: bool,
     /// Symbols as the venue writes them [default: the venue's main BTC pair]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     symbols: Vec<String>,
@@ -65,7 +69,13 @@ pub struct Args {
 /// # Errors
 /// Standard output, or the simulator, cannot be used.
 pub fn run(args: Args, config: &Config) -> Result<ExitCode> {
-    let (feed, simulator) = match source(&args, config) {
+    if !(args.seconds.is_finite() && args.seconds > 0.0 && args.seconds < 1e6) {
+        eprintln!("truetick: --seconds must be above zero");
+        return Ok(ExitCode::from(2));
+    }
+    let options = ExamineOptions { updates_min: args.updates.max(1), time_max: Duration::from_secs_f64(args.seconds) };
+    let Some(venue) = args.venue else { return all::run(&args, &options) };
+    let (feed, simulator) = match source(&args, venue, config) {
         Ok(source) => source,
         Err(error) => {
             eprintln!("truetick: {error:#}");
@@ -73,7 +83,6 @@ pub fn run(args: Args, config: &Config) -> Result<ExitCode> {
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("doctor: runtime")?;
-    let options = ExamineOptions { updates_min: args.updates.max(1), time_max: Duration::from_secs_f64(args.seconds) };
     let started = Instant::now();
     let (mut text, mut json) = (TextReport::new(), JsonReport);
     let observer: &mut dyn Observer = if args.json { &mut json } else { &mut text };
@@ -83,8 +92,8 @@ pub fn run(args: Args, config: &Config) -> Result<ExitCode> {
         let is_live = simulator.is_none() && feed.streams == Uri::from_static(rules.streams);
         failed = !summary.failed.is_empty();
         let advice = (is_live && !failed).then(|| contribution(&feed));
-        let (label, advice) = (rules.tested.name(), advice.as_deref());
-        let end = Conclusion { venue: rules.name, label, took: started.elapsed(), advice };
+        let (label, advice) = (rules.evidence.to_string(), advice.as_deref());
+        let end = Conclusion { venue: rules.name, label: &label, took: started.elapsed(), advice };
         Ok(stdout::print(&report::summary(&summary, &end, args.json))?)
     });
     stdout::ignore_broken_pipe(done)?;
@@ -92,9 +101,7 @@ pub fn run(args: Args, config: &Config) -> Result<ExitCode> {
 }
 
 /// Returns the feed to check, and the simulator if it is simulated.
-fn source(args: &Args, config: &Config) -> Result<(FeedConfig, Option<sim::Running>)> {
-    ensure!(args.seconds.is_finite() && args.seconds > 0.0 && args.seconds < 1e6, "--seconds must be above zero");
-    let venue = args.venue;
+fn source(args: &Args, venue: Venue, config: &Config) -> Result<(FeedConfig, Option<sim::Running>)> {
     let (mut feed, simulator) = if args.simulated {
         let simulator = venues::start(SIMULATED_INSTRUMENTS, SIMULATED_RATE_HZ, 1)?;
         let found = venues::feeds(&simulator)?.into_iter().find(|feed| feed.venue == venue);
@@ -126,11 +133,11 @@ fn source(args: &Args, config: &Config) -> Result<(FeedConfig, Option<sim::Runni
 /// Returns how to contribute the result of a successful run against the venue.
 fn contribution(feed: &FeedConfig) -> String {
     let (name, symbols) = (feed.venue.name(), feed.symbols.join(","));
-    let label = match feed.venue.rules().tested {
-        Tested::UnverifiedLive => {
-            format!("{name} is labelled `unverified live`; this run shows that it works.")
-        }
-        Tested::Captured => format!("{name} still matches its captures."),
+    let evidence = feed.venue.rules().evidence;
+    let label = if evidence.captured.is_none() || evidence.is_out_of_date() {
+        format!("{name} is labelled `{evidence}`; this run shows that it works.")
+    } else {
+        format!("{name} still matches its captures.")
     };
     format!(
         "{label} To contribute a capture, run truetick record --live --venue {name} --symbols {symbols} --seconds 600 --packed \

@@ -6,6 +6,7 @@
 //! `{symbols}` several in quotes with commas between, `{depth}` levels per side, `{topics}` the topics of a request with
 //! commas between, `{method}` the request's verb, `{id}` its number. A login has [further places](AccountStream).
 
+mod evidence;
 mod login;
 mod requests;
 mod sequence;
@@ -18,6 +19,7 @@ use crate::event::{BookSnapshot, EventBuffer};
 use crate::listing::InstrumentList;
 use tt_model::Nanos;
 
+pub use evidence::Evidence;
 pub use login::{
     AccountStream, Hash, KeyEncoding, LoginTime, Signature, SignatureEncoding, SignedText, TokenRequest, TokenSource,
 };
@@ -31,7 +33,7 @@ pub struct Rules {
     /// The venue's name in configuration, reports and metrics.
     pub name: &'static str,
     /// Evidence that the parser and the rules are right.
-    pub tested: Tested,
+    pub evidence: Evidence,
     /// The address of the public WebSocket.
     pub streams: &'static str,
     /// Scheme and host of the REST interface, if the client needs it.
@@ -104,26 +106,6 @@ impl Rules {
     #[must_use]
     pub const fn is_provable(&self) -> bool {
         !matches!((self.numbering, &self.checksum), (Numbering::None, Checksum::None))
-    }
-}
-
-/// Evidence that a venue's parser and rules are right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tested {
-    /// Captures of the venue itself.
-    Captured,
-    /// The venue's documentation and single frames, without a run against the live venue.
-    UnverifiedLive,
-}
-
-impl Tested {
-    /// Returns the label in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Captured => "captured",
-            Self::UnverifiedLive => "unverified live",
-        }
     }
 }
 

@@ -50,7 +50,7 @@ fn feed(feed: &Examiner) -> Value {
         })
     });
     json!({
-        "venue": feed.venue.name(), "tested": feed.venue.rules().tested.name(), "frame_bytes": feed.bytes,
+        "venue": feed.venue.name(), "tested": feed.venue.rules().evidence.to_string(), "frame_bytes": feed.bytes,
         "from_unix_ns": feed.first_ns, "to_unix_ns": feed.last_ns, "has_receive_times": feed.has_receive_times,
         "counters": named, "drops": drops,
         "proofs": {

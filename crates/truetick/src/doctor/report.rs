@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use market_feed::doctor::{Finding, Observer, Step, StepResult, Summary};
-use serde_json::json;
+use serde_json::{Value, json};
 use tt_os::stdout;
 
 /// Column at which the text of a line begins.
@@ -54,14 +54,18 @@ impl Observer for JsonReport {
     fn begin(&mut self, _step: Step, _subject: &str) {}
 
     fn end(&mut self, result: &StepResult<'_>) -> io::Result<()> {
-        let StepResult { step, subject, finding, took } = result;
-        let Finding { outcome, text, advice, excerpts, facts } = finding;
-        let line = json!({
-            "step": step.name(), "of": subject, "outcome": outcome.name(), "took_ms": took.as_secs_f64() * 1e3,
-            "text": text, "advice": advice, "excerpts": excerpts, "facts": facts,
-        });
-        stdout::print(&format!("{line}\n"))
+        stdout::print(&format!("{}\n", step(result)))
     }
+}
+
+/// Returns a step as a JSON object.
+pub(super) fn step(result: &StepResult<'_>) -> Value {
+    let StepResult { step, subject, finding, took } = result;
+    let Finding { outcome, text, advice, excerpts, facts } = finding;
+    json!({
+        "step": step.name(), "of": subject, "outcome": outcome.name(), "took_ms": took.as_secs_f64() * 1e3,
+        "text": text, "advice": advice, "excerpts": excerpts, "facts": facts,
+    })
 }
 
 fn lines(result: &StepResult<'_>) -> String {

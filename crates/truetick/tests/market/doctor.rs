@@ -60,7 +60,10 @@ fn the_built_in_simulator_is_examined_and_shown() {
         let line = shown.lines().find(|line| line.split_whitespace().nth(1) == Some(step)).expect(step);
         assert!(line.starts_with("ok ") || line.starts_with("skipped "), "{line}");
     }
-    assert!(shown.lines().last().unwrap().starts_with("deribit (captured): ok; "), "{shown}");
+    assert!(
+        shown.lines().last().unwrap().starts_with("deribit (out of date: captured 2021-07, changed 2026-01): ok; "),
+        "{shown}"
+    );
     for arguments in [
         &["--simulated", "--venue", "hyperliquid"][..],
         &["--venue", "mtgox"],
@@ -73,6 +76,49 @@ fn the_built_in_simulator_is_examined_and_shown() {
         let is_line = message.lines().count() == 1 || message.starts_with("error: invalid value");
         assert!(is_line && output.stdout.is_empty(), "{arguments:?}: {message}");
     }
+}
+
+#[test]
+fn the_documents_name_the_evidence_of_every_venue() {
+    let document = include_str!("../../../../docs/market-feeds.md");
+    for venue in tt_venue::Venue::ALL {
+        let rules = venue.rules();
+        let row = format!("| `{}` | {} | {} |", rules.name, rules.evidence, rules.evidence.source);
+        assert!(document.lines().any(|line| line == row), "docs/market-feeds.md has no row {row}");
+        let months = [rules.evidence.captured, rules.evidence.changed, Some(rules.evidence.checked)];
+        let is_month = |month: &&str| month.len() == 7 && month.starts_with("20") && month.as_bytes()[4] == b'-';
+        assert!(months.iter().flatten().all(is_month), "{months:?}");
+        assert_eq!(rules.evidence.checked, "2026-11", "the heading of the table names this month");
+    }
+}
+
+#[test]
+fn every_venue_is_examined_at_once() {
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+        let output = command.args(["--log-level", "off", "doctor", "--all", "--simulated"]).args(arguments).output();
+        let output = output.unwrap();
+        (String::from_utf8(output.stdout).unwrap(), output.status.code())
+    };
+    let (table, status) = run(&[]);
+    assert_eq!(status, Some(0), "{table}");
+    for (name, ..) in VENUES {
+        let line = table.lines().find(|line| line.starts_with(&format!("{name} "))).expect(name);
+        assert!(line.contains(" ok ") && (line.contains("captured 20") || line.contains("not tried live")), "{line}");
+    }
+    assert!(table.ends_with("6 of 6 venues passed every step\n"), "{table}");
+    let (report, status) = run(&["--json"]);
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((status, &report["simulated"]), (Some(0), &true.into()), "{report}");
+    for venue in report["venues"].as_array().unwrap() {
+        let names: Vec<&str> =
+            venue["steps"].as_array().unwrap().iter().filter_map(|step| step["step"].as_str()).collect();
+        assert_eq!(names, STEPS, "{venue}");
+        assert!(venue["rules"]["checked"].as_str().unwrap().starts_with("20"), "{venue}");
+    }
+    // Too little time for any of them: each says at which step.
+    let (table, status) = run(&["--seconds", "0.001"]);
+    assert!(status == Some(1) && table.ends_with("0 of 6 venues passed every step\n"), "{table}");
 }
 
 #[test]
@@ -156,7 +202,7 @@ fn silence_is_named_where_it_begins() {
 #[test]
 fn gaps_and_wrong_checksums_are_found_by_the_proof() {
     let sim = simulator(1);
-    for (name, venue, path, symbol) in VENUES {
+    let visits = VENUES.map(|(name, venue, path, symbol)| {
         let (fault, fact) = match venue {
             Venue::Kraken => (Fault::Checksum, "crc_mismatches"),
             Venue::BinanceSpot | Venue::BinanceUsdm | Venue::Okx | Venue::Bybit | Venue::Deribit => {
@@ -165,9 +211,12 @@ fn gaps_and_wrong_checksums_are_found_by_the_proof() {
         };
         let url = address(&sim, venue, path);
         // More updates than come until the fault is there: it ends the step.
-        let mut visit = Patient::visit(&["--venue", name, "--url", &url, "--symbols", symbol, "--updates", "5000"]);
+        let mut visit = Patient::visit(&["--venue", name, "--url", &url, "--symbols", symbol, "--updates", "3000"]);
         visit.until("snapshot");
         sim.fault(venue, 0, fault);
+        (name, symbol, fact, visit)
+    });
+    for (name, symbol, fact, visit) in visits {
         let failed = visit.failure("proof");
         assert_eq!(failed["facts"][fact], 1, "{name}: {failed}");
         assert!(

@@ -7,8 +7,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules,
-    Snapshot, Tested, Topic, TopicKind, TradeIds,
+    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget,
+    Rules, Snapshot, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -45,7 +45,12 @@ const KEEP_ALIVE: KeepAlive = KeepAlive { ping: None, enable: None, pong: None }
 /// Binance spot.
 pub(crate) static SPOT: Rules = Rules {
     name: "binance_spot",
-    tested: Tested::Captured,
+    evidence: Evidence {
+        captured: Some("2024-08"),
+        changed: Some("2026-05"),
+        checked: "2026-11",
+        source: "developers.binance.com/docs/binance-spot-api-docs",
+    },
     streams: "wss://stream.binance.com:9443/stream",
     rest: Some("https://api.binance.com"),
     instruments: InstrumentList {
@@ -101,6 +106,12 @@ const USDM_MARKET: &str = "wss://fstream.binance.com/market/stream";
 /// Binance USD-margined futures.
 pub(crate) static USDM: Rules = Rules {
     name: "binance_usdm",
+    evidence: Evidence {
+        captured: Some("2024-08"),
+        changed: Some("2026-06"),
+        checked: "2026-11",
+        source: "developers.binance.com/docs/derivatives",
+    },
     streams: "wss://fstream.binance.com/public/stream",
     rest: Some("https://fapi.binance.com"),
     instruments: InstrumentList { request: ListRequest::Get(&["/fapi/v1/exchangeInfo"]), parse: listing::usdm },
@@ -134,6 +145,12 @@ pub(crate) static USDM: Rules = Rules {
 /// Binance coin-margined futures: quantities are contracts of a fixed value in US dollars.
 pub(crate) static COINM: Rules = Rules {
     name: "binance_coinm",
+    evidence: Evidence {
+        captured: Some("2024-08"),
+        changed: Some("2026-06"),
+        checked: "2026-11",
+        source: "developers.binance.com/docs/derivatives",
+    },
     streams: "wss://dstream.binance.com/stream",
     rest: Some("https://dapi.binance.com"),
     instruments: InstrumentList { request: ListRequest::Get(&["/dapi/v1/exchangeInfo"]), parse: listing::coinm },

@@ -5,7 +5,7 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested,
+    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules,
     Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
@@ -24,7 +24,12 @@ const CONTRACT_TOPICS: &[Topic] = &[
 /// Linear contracts.
 pub(crate) static LINEAR: Rules = Rules {
     name: "bybit_linear",
-    tested: Tested::Captured,
+    evidence: Evidence {
+        captured: Some("2024-12"),
+        changed: Some("2025-12"),
+        checked: "2026-11",
+        source: "bybit-exchange.github.io/docs/changelog",
+    },
     streams: "wss://stream.bybit.com/v5/public/linear",
     rest: Some("https://api.bybit.com"),
     instruments: InstrumentList {
@@ -84,7 +89,12 @@ pub(crate) static INVERSE: Rules = Rules {
         request: ListRequest::Get(&["/v5/market/instruments-info?category=inverse&limit=1000"]),
         parse: listing::parse,
     },
-    tested: Tested::UnverifiedLive,
+    evidence: Evidence {
+        captured: None,
+        changed: Some("2025-12"),
+        checked: "2026-11",
+        source: "bybit-exchange.github.io/docs/changelog",
+    },
     detection: detection::INVERSE,
     ..LINEAR
 };
@@ -105,7 +115,12 @@ pub(crate) static SPOT: Rules = Rules {
             .comes(&["publicTrade.{symbol}"], FirstFrame::AnyTime),
         Topic::optional(TopicKind::Candles, "\"kline.1.{symbol}\"").comes(&["kline.1.{symbol}"], FirstFrame::TRADED),
     ],
-    tested: Tested::UnverifiedLive,
+    evidence: Evidence {
+        captured: None,
+        changed: Some("2025-12"),
+        checked: "2026-11",
+        source: "bybit-exchange.github.io/docs/changelog",
+    },
     detection: detection::SPOT,
     ..LINEAR
 };

@@ -5,7 +5,7 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested,
+    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules,
     Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
@@ -13,7 +13,12 @@ use tt_model::Nanos;
 /// Coinbase Advanced.
 pub(crate) static RULES: Rules = Rules {
     name: "coinbase_advanced",
-    tested: Tested::UnverifiedLive,
+    evidence: Evidence {
+        captured: None,
+        changed: Some("2026-09"),
+        checked: "2026-11",
+        source: "docs.cdp.coinbase.com/advanced-trade",
+    },
     streams: "wss://advanced-trade-ws.coinbase.com",
     rest: Some("https://api.coinbase.com"),
     instruments: InstrumentList {

@@ -6,15 +6,20 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules,
-    Snapshot, Tested, Topic, TopicKind, TradeIds,
+    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget,
+    Rules, Snapshot, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
 /// Coinbase Exchange.
 pub(crate) static RULES: Rules = Rules {
     name: "coinbase_exchange",
-    tested: Tested::Captured,
+    evidence: Evidence {
+        captured: Some("2021-04"),
+        changed: None,
+        checked: "2026-11",
+        source: "docs.cdp.coinbase.com/exchange",
+    },
     streams: "wss://ws-feed.exchange.coinbase.com",
     rest: Some("https://api.exchange.coinbase.com"),
     instruments: InstrumentList { request: ListRequest::Get(&["/products"]), parse: listing::parse },
@@ -74,7 +79,7 @@ pub(crate) static RULES: Rules = Rules {
 
 /// The `full` topic: every order, numbered by product, joined to the REST book of all orders.
 pub(crate) static FULL: Rules = Rules {
-    tested: Tested::UnverifiedLive,
+    evidence: Evidence { captured: None, changed: None, checked: "2026-11", source: "docs.cdp.coinbase.com/exchange" },
     snapshot: Some(Snapshot {
         path: "/products/{symbol}/book?level=3",
         parse: parse_snapshot,

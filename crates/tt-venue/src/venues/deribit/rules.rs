@@ -5,7 +5,7 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested,
+    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules,
     Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
@@ -13,7 +13,12 @@ use tt_model::Nanos;
 /// Deribit.
 pub(crate) static RULES: Rules = Rules {
     name: "deribit",
-    tested: Tested::Captured,
+    evidence: Evidence {
+        captured: Some("2021-07"),
+        changed: Some("2026-01"),
+        checked: "2026-11",
+        source: "docs.deribit.com",
+    },
     streams: "wss://www.deribit.com/ws/api/v2",
     rest: Some("https://www.deribit.com"),
     instruments: InstrumentList {

@@ -5,7 +5,7 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested,
+    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules,
     Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
@@ -13,7 +13,12 @@ use tt_model::Nanos;
 /// Hyperliquid.
 pub(crate) static RULES: Rules = Rules {
     name: "hyperliquid",
-    tested: Tested::Captured,
+    evidence: Evidence {
+        captured: Some("2025-01"),
+        changed: Some("2026-07"),
+        checked: "2026-11",
+        source: "hyperliquid.gitbook.io/hyperliquid-docs",
+    },
     streams: "wss://api.hyperliquid.xyz/ws",
     rest: Some("https://api.hyperliquid.xyz"),
     // Perpetuals, spot markets.

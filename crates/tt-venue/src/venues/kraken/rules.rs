@@ -5,7 +5,7 @@ use super::{checksum, detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules, Tested,
+    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules,
     Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
@@ -13,7 +13,12 @@ use tt_model::Nanos;
 /// Kraken.
 pub(crate) static RULES: Rules = Rules {
     name: "kraken",
-    tested: Tested::Captured,
+    evidence: Evidence {
+        captured: Some("2026-08"),
+        changed: None,
+        checked: "2026-11",
+        source: "docs.kraken.com/api/docs/change-log",
+    },
     streams: "wss://ws.kraken.com/v2",
     rest: None,
     instruments: InstrumentList {
@@ -78,7 +83,12 @@ pub(crate) static RULES: Rules = Rules {
 
 /// The feed of single orders, which wants a login (docs.kraken.com, "Orders (Level 3)").
 pub(crate) static LEVEL3: Rules = Rules {
-    tested: Tested::UnverifiedLive,
+    evidence: Evidence {
+        captured: None,
+        changed: Some("2025-12"),
+        checked: "2026-11",
+        source: "docs.kraken.com/api/docs/change-log",
+    },
     streams: "wss://ws-l3.kraken.com/v2",
     topics: &[Topic::standard(
         TopicKind::Book,

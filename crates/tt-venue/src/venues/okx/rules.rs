@@ -6,8 +6,8 @@ use super::{checksum, detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget, Rules,
-    Snapshot, Tested, Topic, TopicKind, TradeIds,
+    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget,
+    Rules, Snapshot, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -16,7 +16,12 @@ const BUSINESS: &str = "wss://ws.okx.com:8443/ws/v5/business";
 /// OKX.
 pub(crate) static RULES: Rules = Rules {
     name: "okx",
-    tested: Tested::Captured,
+    evidence: Evidence {
+        captured: Some("2022-05"),
+        changed: Some("2026-06"),
+        checked: "2026-11",
+        source: "www.okx.com/docs-v5/log_en",
+    },
     streams: "wss://ws.okx.com:8443/ws/v5/public",
     rest: Some("https://www.okx.com"),
     instruments: InstrumentList {
