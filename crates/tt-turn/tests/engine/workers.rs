@@ -5,6 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use tt_model::Transport;
+use tt_turn::event::EndReason;
 use tt_turn::relay::{PeerPath, RelayAddress, RelayDemand, RelayId, ReservationEnd};
 use tt_turn::shared::{Pools, Quotas, Shared};
 use tt_turn::{DropReason, RejectReason, WorkerId};
@@ -288,6 +289,31 @@ fn case_a50_a_token_is_claimed_or_ends() {
         [&mut workers[0], &mut claims].into_iter().for_each(|world| world.run_s(4_000));
         assert_eq!(shared.allocations(), 0);
     }
+}
+
+/// The worker that reserved has failed: another one ends its reservation when it expires, and every unit comes back.
+#[test]
+fn a_reservation_of_a_worker_that_failed_expires_at_another() {
+    let pools = Pools { allocations: 8, ports: 8, reservations: 4, ..Pools::UNLIMITED };
+    let shared = Arc::new(Shared::with_pools(world::quotas(), 64, pools, 3));
+    let mut workers = workers_with_pairs(&shared);
+    let made = reservations::token(&reservations::reserve(&mut workers[0], addr("192.0.2.1:1")));
+    let (_, reservation) = *workers[0].reserved.lock().unwrap().values().next().expect("a reservation");
+    let mut failed = workers.remove(0);
+    failed.server.end_all(failed.now, EndReason::WorkerFailed);
+    drop(failed);
+    let used = |shared: &Shared| (shared.allocations(), shared.used().ports, shared.used().reservations);
+    assert_eq!(used(&shared), (1, 1, 1), "the reservation is left");
+    let (now, number, other) = (reservation.expires(), RelayId(36), &mut workers[0]);
+    let early = other.server.end_reservation(tt_model::Nanos(now.0 - 1), number, &reservation);
+    assert_eq!(early, Ok(ReservationEnd::Pending));
+    assert_eq!(other.server.end_reservation(now, number, &reservation), Ok(ReservationEnd::Retired));
+    assert_eq!(other.server.poll_relay(), Some(RelayDemand::Retire(number)));
+    assert_eq!(used(&shared), (0, 1, 0), "its port rests");
+    other.server.end_rest(number);
+    assert_eq!(used(&shared), (0, 0, 0));
+    other.now = now;
+    assert_eq!(reservations::claim_as(other, "bob", addr("192.0.2.2:7"), &made).code(), 508);
 }
 
 /// A claim that is rejected leaves the token to another one, at another worker; and every unit is paid for once.

@@ -54,6 +54,8 @@ pub(super) struct Feed {
     pub(super) taken: Vec<usize>,
     /// A frame of a verified book was lost; the next one must be noticed.
     pub(super) lost: Vec<bool>,
+    /// The update id at which a false best quote arrived.
+    pub(super) misquoted: Vec<Option<u64>>,
     /// Since when a snapshot has been under way.
     pub(super) fetching: Vec<Option<Nanos>>,
 }
@@ -120,6 +122,7 @@ impl Feed {
             generation: 0,
             taken: vec![0; count],
             lost: vec![false; count],
+            misquoted: vec![None; count],
             fetching: vec![None; count],
             listed,
         }
@@ -150,6 +153,9 @@ impl Feed {
             let passed = if let Kind::Update(index) = kind {
                 let (update_id, _) = self.offline.truth(index);
                 self.layers[index].pass(self.market.venue, index, bytes, update_id, self.truths[index].len())
+            } else if let Kind::Quote(index) = kind {
+                let (update_id, _) = self.offline.truth(index);
+                vec![(0, self.layers[index].quote(index, bytes, update_id))]
             } else {
                 let (mut passed, mut steps) = (Vec::new(), 0);
                 if let Kind::Snapshot(index) = kind {
@@ -181,7 +187,10 @@ impl Feed {
     /// Nothing more goes wrong.
     pub(super) fn heal(&mut self) {
         self.offline.heal();
-        self.layers.iter_mut().for_each(|layer| layer.waiting.clear());
+        self.layers.iter_mut().for_each(|layer| {
+            layer.waiting.clear();
+            layer.quotes.clear();
+        });
         self.rest_latency = REST_LATENCY;
     }
 

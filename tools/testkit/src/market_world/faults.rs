@@ -7,7 +7,7 @@ use tt_market::ConnectionId;
 use tt_model::Nanos;
 
 use super::script::Ill;
-use super::words::Kind;
+use super::words::{BID_QUANTITY, Kind};
 
 /// Something on its way to the client.
 #[derive(Clone, Debug)]
@@ -40,12 +40,16 @@ pub(super) enum Claim {
     Marred,
     /// Its checksum does not fit: its book may not stand as verified.
     Mismatched,
+    /// It is a best quote that is not the book's at this update id: the book may not stand as verified there.
+    Misquoted(u64),
 }
 
 /// The faults that wait for the next update of one instrument's book.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layer {
     pub(super) waiting: VecDeque<(Ill, u64)>,
+    /// The same for the next best quotes.
+    pub(super) quotes: VecDeque<u64>,
     /// The update after the next one, and the steps that it covers.
     swapped: Option<(Vec<u8>, usize)>,
 }
@@ -55,6 +59,15 @@ impl Layer {
     pub(super) fn release(&mut self, index: usize) -> Option<(usize, What)> {
         let (bytes, steps) = self.swapped.take()?;
         Some((steps, What::Frame { bytes, kind: Kind::Update(index), claim: Claim::Marred }))
+    }
+
+    /// Returns the best quote after `update_id` as it arrives.
+    pub(super) fn quote(&mut self, index: usize, frame: Vec<u8>, update_id: u64) -> What {
+        let (bytes, claim) = match self.quotes.pop_front() {
+            Some(draw) => (flip(frame, BID_QUANTITY.as_bytes(), draw), Claim::Misquoted(update_id)),
+            None => (frame, Claim::Whole),
+        };
+        What::Frame { bytes, kind: Kind::Quote(index), claim }
     }
 
     /// Returns the frames that arrive for an update, in order. `update_id` is the script's.
@@ -95,22 +108,24 @@ impl Layer {
                 bytes[at] = 0xff;
                 marred(bytes, Claim::Marred)
             }
-            Ill::FlipDigit if venue == Venue::Kraken => marred(flip(frame, draw), Claim::Marred),
+            Ill::FlipDigit if venue == Venue::Kraken => marred(flip(frame, QUANTITY, draw), Claim::Marred),
             Ill::Checksum if venue == Venue::Kraken => marred(other_checksum(frame), Claim::Mismatched),
-            Ill::FlipDigit | Ill::Checksum => whole(frame),
+            Ill::FlipDigit | Ill::Checksum | Ill::Misquote => whole(frame),
         };
         vec![(steps, what)]
     }
 }
 
-/// Another digit in one of the quantities.
-fn flip(mut frame: Vec<u8>, draw: u64) -> Vec<u8> {
-    const MARK: &[u8] = b"\"qty\":";
+/// Comes before a quantity of Kraken's.
+const QUANTITY: &[u8] = b"\"qty\":";
+
+/// Another digit in one of the quantities, which come after `mark`.
+fn flip(mut frame: Vec<u8>, mark: &[u8], draw: u64) -> Vec<u8> {
     let quantities: Vec<usize> = frame
-        .windows(MARK.len())
+        .windows(mark.len())
         .enumerate()
-        .filter(|(_, part)| *part == MARK)
-        .map(|(at, _)| at + MARK.len())
+        .filter(|(_, part)| *part == mark)
+        .map(|(at, _)| at + mark.len())
         .collect();
     if let Some(&from) = quantities.get(draw as usize % quantities.len().max(1)) {
         let len = frame[from..].iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();

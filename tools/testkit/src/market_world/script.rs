@@ -62,6 +62,8 @@ pub(super) enum Ill {
     Checksum,
     /// A byte of it is no text.
     Garbage,
+    /// The next best quote of its book has another quantity (where a quote names the book's update).
+    Misquote,
 }
 
 impl fmt::Display for Action {
@@ -93,7 +95,7 @@ pub struct Script {
     pub actions: Vec<Action>,
 }
 
-const KINDS: usize = 18;
+const KINDS: usize = 19;
 
 impl Script {
     /// Returns the script of `seed`.
@@ -164,6 +166,7 @@ fn deed(kind: usize, draw: &mut Draw) -> Deed {
         14 => Deed::Refusals,
         15 => Deed::SlowRest(draw.between(1, 8_000)),
         16 => Deed::Skew(draw.between(1, 7_200)),
+        17 => Deed::Frame(Ill::Misquote),
         _ => Deed::Reconnect,
     }
 }

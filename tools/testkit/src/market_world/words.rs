@@ -75,6 +75,9 @@ pub(super) fn subscribe(venue: Venue, prefix: &str, listed: &[&Instrument]) -> V
     }
 }
 
+/// Comes before the quantity of the best bid in `bookTicker`, and in no other frame.
+pub(super) const BID_QUANTITY: &str = "\"B\":\"";
+
 /// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -82,6 +85,8 @@ pub(super) enum Kind {
     Update(usize),
     /// All levels of the instrument with that index.
     Snapshot(usize),
+    /// The best bid and offer of the instrument with that index, after the update that it names.
+    Quote(usize),
     /// Nothing.
     Other,
 }
@@ -95,10 +100,13 @@ pub(super) fn kind(venue: Venue, frame: &str, listed: &[Instrument]) -> Kind {
         Venue::Bybit => ("{\"topic\":\"orderbook.", Some("\"type\":\"snapshot\"")),
         Venue::Deribit => ("\"channel\":\"book.", Some("\"type\":\"snapshot\"")),
     };
+    let found = listed.iter().position(|listed| frame.contains(&format!("\"{}\"", listed.symbol)));
+    if matches!(venue, Venue::BinanceSpot | Venue::BinanceUsdm) && frame.contains(BID_QUANTITY) {
+        return found.map_or(Kind::Other, Kind::Quote);
+    }
     if !frame.contains(book) || frame.contains("\"event\":") {
         return Kind::Other;
     }
-    let found = listed.iter().position(|listed| frame.contains(&format!("\"{}\"", listed.symbol)));
     match found {
         Some(index) if snapshot.is_some_and(|mark| frame.contains(mark)) => Kind::Snapshot(index),
         Some(index) => Kind::Update(index),

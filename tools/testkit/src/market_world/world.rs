@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use sim::{Fault, SnapshotFault};
-use tt_market::{Applied, BookUpdate};
+use tt_market::{Applied, BookUpdate, DropReason};
 use tt_model::Nanos;
 
 use super::client::{Feed, Open, START};
@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::faults::{Claim, InFlight, What};
 use super::planted::Planted;
 use super::reading::{Seen, healing_max};
-use super::script::{Action, Deed, Script};
+use super::script::{Action, Deed, Ill, Script};
 use super::tally::Tally;
 use super::tape::Taped;
 use super::words::{self, Kind};
@@ -228,6 +228,7 @@ impl World<'_> {
         let feed = &mut self.feeds[number];
         let index = (draw >> 16) as usize % feed.listed.len();
         match deed {
+            Deed::Frame(Ill::Misquote) => feed.layers[index].quotes.push_back(draw),
             Deed::Frame(ill) => feed.layers[index].waiting.push_back((ill, draw)),
             // A venue that restarts its numbering while no frame arrives cannot be distinguished from one that continues.
             Deed::Reset if now < feed.silent_until => {}
@@ -284,9 +285,16 @@ impl World<'_> {
         let Some(open) = feed.open.take() else { return };
         feed.offline.close(&open.received);
         feed.lost.fill(false);
+        feed.misquoted.fill(None);
         feed.fetching.fill(None);
         let wait = feed.reconnect_wait();
         self.engine.close_connection(open.connection, Nanos(START.0 + self.now.0));
+        let (board, feed) = (self.engine.board(), &self.feeds[number]);
+        let is_verified = |index: &usize| Seen::of(board, feed.ids[*index], self.planted).is_verified();
+        if let Some(index) = (0..feed.listed.len()).find(is_verified) {
+            let what = format!("{} is published as verified without a connection", feed.listed[index].symbol);
+            return self.fail(2, what);
+        }
         self.look(number);
         self.at(Nanos(self.now.0 + wait.0), Event::Connect { feed: number });
     }
@@ -326,7 +334,7 @@ impl World<'_> {
                 self.trace.say(self.now, || format!("{kind:?} {claim:?} {result:?}"));
                 if is_old {
                     self.tally.late += 1;
-                    if result != Err(tt_market::DropReason::OldConnection) {
+                    if result != Err(DropReason::OldConnection) {
                         return self.fail(3, format!("a frame of a closed connection: {result:?}"));
                     }
                 }
@@ -339,11 +347,23 @@ impl World<'_> {
                     self.feeds[number].attempts = 0;
                 }
                 if !is_old {
+                    self.note_misquote(number, kind, claim, result);
                     self.judge(number, kind, claim, result.err());
                 }
                 self.look(number);
                 self.serve_requests(number);
             }
+        }
+    }
+
+    /// A best quote that the engine read, and that is not the book's.
+    fn note_misquote(&mut self, number: usize, kind: Kind, claim: Claim, result: Result<Applied, DropReason>) {
+        let is_mismatch = result == Err(DropReason::OracleMismatch);
+        self.causes[number] += u64::from(is_mismatch);
+        if let (Kind::Quote(index), Claim::Misquoted(update_id)) = (kind, claim)
+            && (is_mismatch || result.is_ok())
+        {
+            self.feeds[number].misquoted[index] = Some(update_id);
         }
     }
 
@@ -359,11 +379,11 @@ impl World<'_> {
     }
 
     /// Whether the books say what the frame did to them.
-    fn judge(&mut self, number: usize, kind: Kind, claim: Claim, fault: Option<tt_market::DropReason>) {
+    fn judge(&mut self, number: usize, kind: Kind, claim: Claim, fault: Option<DropReason>) {
         let board = self.engine.board();
         let is_verified = |feed: &Feed, index: usize| Seen::of(board, feed.ids[index], self.planted).is_verified();
         let feed = &mut self.feeds[number];
-        let is_unreadable = claim == Claim::Unreadable || fault.is_some_and(tt_market::DropReason::is_malformed);
+        let is_unreadable = claim == Claim::Unreadable || fault.is_some_and(DropReason::is_malformed);
         if is_unreadable && let Some(index) = (0..feed.listed.len()).find(|&index| is_verified(feed, index)) {
             let what = format!("{} is published as verified after an unreadable frame", feed.listed[index].symbol);
             return self.fail(2, what);
@@ -397,7 +417,7 @@ impl World<'_> {
     /// Returns the published state of the feed's books.
     pub(super) fn look(&mut self, number: usize) {
         let board = self.engine.board();
-        let mut untrue = None;
+        let (mut untrue, mut misquoted) = (None, None);
         let feed = &mut self.feeds[number];
         for index in 0..feed.listed.len() {
             let seen = Seen::of(board, feed.ids[index], self.planted);
@@ -406,6 +426,11 @@ impl World<'_> {
                 [seen.top.bid, seen.top.ask].map(|level| level.map_or(0, |level| level.px.0 ^ level.qty.0) as u64);
             let bytes: Vec<u8> = words.iter().chain(&best).flat_map(|word| word.to_le_bytes()).collect();
             self.trace.note(self.now, number as u64, &bytes);
+            feed.misquoted[index] = feed.misquoted[index].filter(|update_id| seen.top.update_id <= *update_id);
+            if seen.is_verified() && feed.misquoted[index] == Some(seen.top.update_id) {
+                let symbol = &feed.listed[index].symbol;
+                misquoted = Some(format!("{symbol} is published as verified against another best quote"));
+            }
             if seen.is_verified() {
                 self.tally.verified += 1;
                 untrue = untrue.or_else(|| seen.untrue(feed, index));
@@ -417,6 +442,9 @@ impl World<'_> {
         let counters = *self.engine.counters(feed.engine_venue);
         if let Some(what) = untrue {
             return self.fail(1, what);
+        }
+        if let Some(what) = misquoted {
+            return self.fail(2, what);
         }
         if !counters.closes() || counters.frames != self.given[number] {
             let what = format!(

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, UdpSocket};
 
+use testkit::turn_client::REQUESTED_ADDRESS_FAMILY;
 use testkit::{Requirement, require};
 
 use super::namespaces::{Network, ip};
@@ -45,6 +46,39 @@ fn an_address_is_no_peer_while_it_is_this_hosts() {
         assert_eq!((client.bind_channel(0x4003, other_relayed), other.bind_channel(0x4003, relayed)), (0, 0));
         client.send_channel(0x4003, b"to the other");
         assert_eq!(other.receive_channel(), (0x4003, b"to the other".to_vec()));
+    });
+}
+
+/// The same over IPv6: addresses come and go by netlink there too.
+#[test]
+fn an_ipv6_address_is_no_peer_while_it_is_this_hosts() {
+    let lines = [
+        "-n {h} link add one type veth peer name two",
+        "-n {h} addr add 2a00:77::2/64 dev one nodad",
+        "-n {h} link set one up",
+        "-n {h} link set two up",
+    ];
+    let Some(network) = require(Requirement::NetNamespace, Network::make(&["h"], &lines)) else { return };
+    network.on(0, || {
+        let server = Operated::start_on("[2a00:77::2]:3478", "relay_ip = [\"2a00:77::2\"]\nno_tcp = true");
+        let name = &network.names[0];
+        let mut client = server.client("ann");
+        client.allocate_with(&[(REQUESTED_ADDRESS_FAMILY, &[2, 0, 0, 0])]).unwrap();
+        let [moved, own, loopback] =
+            ["[2a00:9::7]:53", "[2a00:77::2]:53", "[::1]:53"].map(|addr| addr.parse::<SocketAddr>().unwrap());
+        assert_eq!((client.permit(moved), client.bind_channel(0x4000, moved)), (0, 0));
+        assert_eq!((client.bind_channel(0x4001, own), client.bind_channel(0x4001, loopback)), (403, 403));
+        ip(&format!("-n {name} addr add 2a00:9::7/64 dev two nodad")).unwrap();
+        wait("the address is denied", || client.permit(moved) == 403);
+        let service = UdpSocket::bind(moved).unwrap();
+        client.send_channel(0x4000, b"through the channel of before");
+        // Had it gone through, it would be there before the answer to the request behind it is here.
+        assert_eq!((client.bind_channel(0x4000, moved), client.refresh(600)), (403, 0));
+        service.set_nonblocking(true).unwrap();
+        assert_eq!(service.recv_from(&mut [0; 64]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        drop(service);
+        ip(&format!("-n {name} addr del 2a00:9::7/64 dev two")).unwrap();
+        wait("the address is allowed", || client.permit(moved) == 0);
     });
 }
 
