@@ -106,6 +106,9 @@ pub struct Gate {
     /// Number of faults of the clock.
     epoch: u32,
     last_ns: u64,
+    /// The latest time that was seen. Ids, executions and gaps have their times on it, so that none returns when the clock
+    /// goes back.
+    horizon_ns: u64,
     rules: Rules,
 }
 
@@ -133,6 +136,7 @@ impl Gate {
             mark_epochs: vec![0; instruments].into_boxed_slice(),
             epoch: 0,
             last_ns: 0,
+            horizon_ns: 0,
             rules: Rules::CLOSED,
         }
     }
@@ -320,6 +324,7 @@ impl Gate {
         if account >= self.capacity.accounts {
             return Err(GateError::Unknown);
         }
+        self.pass_time(now_ns);
         self.accounts[usize::from(account)].is_doubtful = false;
         for slot in 0..self.orders.records.len() as u32 {
             let record = self.orders.records[slot as usize];
@@ -332,7 +337,7 @@ impl Gate {
             let record = &mut self.orders.records[slot as usize];
             record.venue_executed = record.executed;
             record.bits.clear(Bits::UNKNOWN_TERMS);
-            self.settle(now_ns, row, slot, before);
+            self.settle(row, slot, before);
         }
         Ok(())
     }
@@ -366,12 +371,14 @@ impl Gate {
             self.epoch = self.epoch.wrapping_add(1);
         }
         self.last_ns = now_ns;
-        while let Some(slot) = self.orders.poll_gap(now_ns) {
+        self.horizon_ns = self.horizon_ns.max(now_ns);
+        let horizon_ns = self.horizon_ns;
+        while let Some(slot) = self.orders.poll_gap(horizon_ns) {
             let account = self.orders.records[slot as usize].account;
             self.doubt(account);
         }
         let accounts = &mut self.accounts;
-        self.orders.clean(now_ns, |account| accounts[usize::from(account)].records -= 1);
+        self.orders.clean(horizon_ns, |account| accounts[usize::from(account)].records -= 1);
     }
 
     /// Marks the account as in doubt.
@@ -392,15 +399,15 @@ impl Gate {
     }
 
     /// Brings sums and queues up to date after a change of the record at `slot`, which reserved `before`.
-    fn settle(&mut self, now_ns: u64, row: usize, slot: u32, before: i64) {
+    fn settle(&mut self, row: usize, slot: u32, before: i64) {
         let record = &self.orders.records[slot as usize];
         let (side, after) = (record.side, record.reserved());
         self.core.rows[row].state.reserve(side, before, after);
-        self.orders.update_gap(slot, now_ns.saturating_add(self.rules.gap_max_ns));
+        self.orders.update_gap(slot, self.horizon_ns.saturating_add(self.rules.gap_max_ns));
         let record = &self.orders.records[slot as usize];
         let is_settled = record.gap() == 0 && !record.bits.has(Bits::UNKNOWN_TERMS);
         if record.phase == Phase::Ended && is_settled && !record.bits.has(Bits::END_QUEUED) {
-            self.orders.keep_until(slot, now_ns.saturating_add(self.rules.id_window_ns));
+            self.orders.keep_until(slot, self.horizon_ns.saturating_add(self.rules.id_window_ns));
         }
     }
 

@@ -94,13 +94,13 @@ impl Quoted<'_> {
         Some(self.market.ref_px).filter(|px| *px > 0)
     }
 
-    /// Returns the best price that an order of `side` meets.
+    /// Returns the best price that an order of `side` meets; none without a reference price.
     pub(crate) fn touch(&self, side: OrderSide) -> Option<i64> {
         let px = match side {
             OrderSide::Buy => self.book.ask_px,
             OrderSide::Sell => self.book.bid_px,
         };
-        Some(px).filter(|px| *px > 0)
+        self.reference().and(Some(px)).filter(|px| *px > 0)
     }
 
     /// Returns whether `px` is within the collar.

@@ -5,6 +5,8 @@
 mod cpu_time;
 #[cfg(feature = "worlds")]
 mod draw;
+#[cfg(feature = "gate-oracle")]
+pub mod gate_oracle;
 #[cfg(feature = "worlds")]
 pub mod market_world;
 #[cfg(feature = "worlds")]

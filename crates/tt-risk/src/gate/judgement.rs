@@ -67,7 +67,7 @@ impl Gate {
         probe.mark(Stage::Parse);
 
         let (row, _) = self.core.row_index(intent.account, intent.instrument);
-        let target = self.orders.find(now_ns, intent.account, intent.client_id);
+        let target = self.orders.find(self.horizon_ns, intent.account, intent.client_id);
         probe.mark(Stage::LookUp);
 
         let judgement = match intent.kind {
@@ -251,7 +251,7 @@ impl Gate {
                     record.bits.set(Bits::REPLACE_ADDS);
                 }
                 self.orders.begin_replace(row, slot, [intent.limit_px.0, intent.qty.0, intent.trigger_px.0]);
-                self.settle(now_ns, row, slot, before);
+                self.settle(row, slot, before);
             }
             Effect::Message => {}
         }

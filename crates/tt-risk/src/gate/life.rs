@@ -22,7 +22,7 @@ impl Gate {
     /// reported.
     pub fn apply(&mut self, now_ns: u64, report: &Report) -> Outcome {
         self.pass_time(now_ns);
-        let outcome = self.apply_kind(now_ns, report);
+        let outcome = self.apply_kind(report);
         let is_doubtful = match outcome {
             Outcome::Adopted | Outcome::UnknownFill | Outcome::Conflict | Outcome::Full | Outcome::Malformed => true,
             Outcome::Unknown => needs_execution(report.kind) || report.executed.0 > 0,
@@ -38,29 +38,30 @@ impl Gate {
         outcome
     }
 
-    fn apply_kind(&mut self, now_ns: u64, report: &Report) -> Outcome {
+    fn apply_kind(&mut self, report: &Report) -> Outcome {
         let Ok(row) = self.core.known_row(report.account, report.instrument) else { return Outcome::Malformed };
         if !is_sound(report) {
             return Outcome::Malformed;
         }
-        let Some(slot) = self.orders.find_in(now_ns, report.account, report.instrument, report.client_id) else {
-            return self.apply_unknown(now_ns, row, report);
+        let Some(slot) = self.orders.find_in(self.horizon_ns, report.account, report.instrument, report.client_id)
+        else {
+            return self.apply_unknown(row, report);
         };
         let place = Place { row, slot };
         if needs_side(report.kind) && self.record(place).side != report.side {
             return Outcome::Conflict;
         }
         match report.kind {
-            ReportKind::ACK => self.acknowledge(now_ns, place, report),
-            ReportKind::FILL => self.fill(now_ns, place, report),
+            ReportKind::ACK => self.acknowledge(place, report),
+            ReportKind::FILL => self.fill(place, report),
             ReportKind::CANCELLED | ReportKind::REJECTED | ReportKind::EXPIRED | ReportKind::UNSENT => {
-                self.finish(now_ns, place, report)
+                self.finish(place, report)
             }
-            ReportKind::BUST => self.bust(now_ns, place, report),
-            ReportKind::CORRECT => self.correct(now_ns, place, report),
+            ReportKind::BUST => self.bust(place, report),
+            ReportKind::CORRECT => self.correct(place, report),
             ReportKind::CANCEL_REJECTED => self.reject_cancel(place),
-            ReportKind::REPLACE_REJECTED => self.reject_replace(now_ns, place),
-            _ => self.restate(now_ns, place, report),
+            ReportKind::REPLACE_REJECTED => self.reject_replace(place),
+            _ => self.restate(place, report),
         }
     }
 
@@ -69,7 +70,7 @@ impl Gate {
     }
 
     /// Applies a report of an order that the gate does not know.
-    fn apply_unknown(&mut self, now_ns: u64, row: usize, report: &Report) -> Outcome {
+    fn apply_unknown(&mut self, row: usize, report: &Report) -> Outcome {
         let record = Record {
             client_id: report.client_id,
             limit_px: report.limit_px.0,
@@ -94,29 +95,29 @@ impl Gate {
                     return Outcome::Full;
                 }
                 let Some(slot) = self.add_record(row, record) else { return Outcome::Full };
-                self.fill(now_ns, Place { row, slot }, report)
+                self.fill(Place { row, slot }, report)
             }
             _ => Outcome::Unknown,
         }
     }
 
-    fn acknowledge(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+    fn acknowledge(&mut self, place: Place, report: &Report) -> Outcome {
         let record = self.record(place);
         match record.phase {
-            Phase::Ended if record.bits.has(Bits::UNKNOWN_TERMS) => self.reopen(now_ns, place, report),
+            Phase::Ended if record.bits.has(Bits::UNKNOWN_TERMS) => self.reopen(place, report),
             Phase::Free | Phase::Ended => Outcome::Late,
             Phase::Live if report.executed.0 <= record.venue_executed => Outcome::Duplicate,
-            Phase::Live => self.state_executed(now_ns, place, report),
+            Phase::Live => self.state_executed(place, report),
             Phase::Reserved => {
                 record.phase = Phase::Live;
                 let differs = report.order_qty.0 > 0 && report.order_qty.0 != record.qty;
-                if differs { self.restate(now_ns, place, report) } else { self.state_executed(now_ns, place, report) }
+                if differs { self.restate(place, report) } else { self.state_executed(place, report) }
             }
         }
     }
 
     /// Opens an order of which only fills were known, if the venue has more of it.
-    fn reopen(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+    fn reopen(&mut self, place: Place, report: &Report) -> Outcome {
         let record = self.record(place);
         if report.order_qty.0 <= record.executed {
             return Outcome::Late;
@@ -124,23 +125,24 @@ impl Gate {
         let before = record.reserved();
         record.bits.clear(Bits::UNKNOWN_TERMS);
         record.phase = Phase::Live;
-        (record.qty, record.limit_px) = (report.order_qty.0, report.limit_px.0);
+        record.qty = report.order_qty.0;
+        (record.limit_px, record.trigger_px) = (report.limit_px.0, report.trigger_px.0);
         self.orders.open(place.row, place.slot);
         self.core.rows[place.row].state.open_orders += 1;
-        self.settle(now_ns, place.row, place.slot, before);
+        self.settle(place.row, place.slot, before);
         Outcome::Adopted
     }
 
     /// Takes note of the executions that the venue states.
-    fn state_executed(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+    fn state_executed(&mut self, place: Place, report: &Report) -> Outcome {
         let before = self.record(place).reserved();
         let record = self.record(place);
         record.venue_executed = record.venue_executed.max(report.executed.0);
-        self.settle(now_ns, place.row, place.slot, before);
+        self.settle(place.row, place.slot, before);
         Outcome::Applied
     }
 
-    fn fill(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+    fn fill(&mut self, place: Place, report: &Report) -> Outcome {
         if let Some(applied) = self.orders.executions.find(place.slot, report.execution_id) {
             let applied = self.orders.executions.get(applied);
             let is_same = (applied.qty, applied.px) == (report.qty.0, report.px.0);
@@ -170,7 +172,7 @@ impl Gate {
         if is_done {
             self.end(place.row, place.slot);
         }
-        self.settle(now_ns, place.row, place.slot, before);
+        self.settle(place.row, place.slot, before);
         match (is_unknown, is_over, was_open) {
             (true, ..) => Outcome::UnknownFill,
             (_, true, _) => Outcome::Overfill,
@@ -180,7 +182,7 @@ impl Gate {
     }
 
     /// Ends an order; what the venue has executed beyond our fills stays reserved.
-    fn finish(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+    fn finish(&mut self, place: Place, report: &Report) -> Outcome {
         let record = self.record(place);
         let states_less = report.executed != Report::NOT_STATED && report.executed.0 < record.executed;
         let states_more = report.executed.0 > record.executed.max(record.venue_executed);
@@ -194,17 +196,17 @@ impl Gate {
             record.bits.clear(Bits::UNKNOWN_TERMS);
             record.venue_executed = record.venue_executed.max(report.executed.0);
             record.qty = record.qty.max(if was_unknown { record.venue_executed } else { 0 });
-            self.settle(now_ns, place.row, place.slot, before);
+            self.settle(place.row, place.slot, before);
             return if states_more || was_unknown { Outcome::Applied } else { Outcome::Duplicate };
         }
         record.venue_executed = record.venue_executed.max(report.executed.0);
         self.end(place.row, place.slot);
-        self.settle(now_ns, place.row, place.slot, before);
+        self.settle(place.row, place.slot, before);
         if states_less { Outcome::Conflict } else { Outcome::Applied }
     }
 
     /// Takes an execution of an order back, at `slot` of the executions.
-    fn undo(&mut self, now_ns: u64, place: Place, slot: u32) {
+    fn undo(&mut self, place: Place, slot: u32) {
         let execution = self.orders.executions.get_mut(slot);
         execution.is_undone = true;
         let qty = execution.qty;
@@ -218,19 +220,19 @@ impl Gate {
         let state = &mut self.core.rows[place.row].state;
         // A position that leaves the range is not in question: the fill was within it.
         state.position = state.moved(side, -qty).unwrap_or(state.position);
-        self.settle(now_ns, place.row, place.slot, before);
+        self.settle(place.row, place.slot, before);
     }
 
-    fn bust(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+    fn bust(&mut self, place: Place, report: &Report) -> Outcome {
         let Some(slot) = self.orders.executions.find(place.slot, report.undone_id) else { return Outcome::Unknown };
         if self.orders.executions.get(slot).is_undone {
             return Outcome::Duplicate;
         }
-        self.undo(now_ns, place, slot);
+        self.undo(place, slot);
         Outcome::Applied
     }
 
-    fn correct(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+    fn correct(&mut self, place: Place, report: &Report) -> Outcome {
         let executions = &self.orders.executions;
         let Some(slot) = executions.find(place.slot, report.undone_id) else { return Outcome::Unknown };
         if let Some(new) = executions.find(place.slot, report.execution_id) {
@@ -250,7 +252,7 @@ impl Gate {
         if self.orders.executions.add(place.slot, &mut record.executions, report.execution_id, [qty, px]).is_none() {
             return Outcome::Full;
         }
-        self.undo(now_ns, place, slot);
+        self.undo(place, slot);
         let record = self.record(place);
         let (side, before) = (record.side, record.reserved());
         record.executed = record.executed.saturating_add(qty);
@@ -259,7 +261,7 @@ impl Gate {
         record.replace_qty = record.replace_qty.saturating_add(qty);
         let state = &mut self.core.rows[place.row].state;
         state.position = state.moved(side, qty).unwrap_or(state.position);
-        self.settle(now_ns, place.row, place.slot, before);
+        self.settle(place.row, place.slot, before);
         Outcome::Applied
     }
 
@@ -273,7 +275,7 @@ impl Gate {
         if was_pending { Outcome::Applied } else { Outcome::Duplicate }
     }
 
-    fn reject_replace(&mut self, now_ns: u64, place: Place) -> Outcome {
+    fn reject_replace(&mut self, place: Place) -> Outcome {
         let record = self.record(place);
         if !record.is_open() {
             return Outcome::Late;
@@ -284,12 +286,12 @@ impl Gate {
         let before = record.reserved();
         self.orders.drop_replace(place.row, place.slot);
         self.end_if_done(place);
-        self.settle(now_ns, place.row, place.slot, before);
+        self.settle(place.row, place.slot, before);
         Outcome::Applied
     }
 
     /// Takes over the terms that the venue has: of a replace that was asked for, or on the venue's own account.
-    fn restate(&mut self, now_ns: u64, place: Place, report: &Report) -> Outcome {
+    fn restate(&mut self, place: Place, report: &Report) -> Outcome {
         let record = self.record(place);
         if !record.is_open() {
             return Outcome::Late;
@@ -313,7 +315,7 @@ impl Gate {
         }
         self.orders.move_level(place.row, place.slot, limit_px);
         self.end_if_done(place);
-        self.settle(now_ns, place.row, place.slot, before);
+        self.settle(place.row, place.slot, before);
         if qty > asked { Outcome::Enlarged } else { Outcome::Applied }
     }
 

@@ -1,6 +1,7 @@
 //! The gate with its orders: named cases, two of everything, and the life of an order.
 
 mod cases;
+mod histories;
 mod isolation;
 mod judged;
 mod life;

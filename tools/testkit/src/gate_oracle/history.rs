@@ -1,0 +1,310 @@
+//! Everything that has happened, and what follows from it.
+
+use super::{
+    life::{Fact, Life, Schedule},
+    settings::{Quote, RateSettings, Settings},
+};
+use tt_model::{IntentFlags, IntentKind, OrderSide, Report, ReportKind};
+
+/// Quantities of orders and executions end here.
+const LOTS_MAX: i128 = 1 << 61;
+
+/// Exposure of a row as the oracle knows it: position, open buys, open sells, open orders.
+pub type Known = [i128; 4];
+
+/// The second opinion.
+#[derive(Clone, Debug)]
+pub struct Oracle {
+    pub(super) settings: Settings,
+    pub(super) lives: Vec<Life>,
+    pub(super) quotes: Vec<Option<(Quote, u32)>>,
+    pub(super) account_rates: Vec<Schedule>,
+    pub(super) instrument_rates: Vec<Schedule>,
+    pub(super) global_rate: Schedule,
+    pub(super) doubts: Vec<bool>,
+    /// Modes (0 active, 1 reduce, 2 kill): of all, by account, by strategy, by instrument.
+    pub(super) modes: [Vec<u8>; 4],
+    pub(super) next_seqs: Vec<u64>,
+    pub(super) faults: u32,
+    last_ns: i128,
+    /// The latest time that was seen: ids and gaps do not return when the clock goes back.
+    pub(super) horizon: i128,
+}
+
+impl Oracle {
+    /// An oracle of `settings`, for `producers` producers and `strategies` strategies.
+    #[must_use]
+    pub fn new(settings: Settings, producers: usize, strategies: usize) -> Self {
+        let schedule = |rate: &RateSettings| Schedule { rate: *rate, due: 0 };
+        let (accounts, instruments) = (settings.rows.len(), settings.instruments.len());
+        Self {
+            lives: Vec::new(),
+            quotes: vec![None; instruments],
+            account_rates: settings.account_rates.iter().map(schedule).collect(),
+            instrument_rates: settings.instruments.iter().map(|of| schedule(&of.rate)).collect(),
+            global_rate: schedule(&settings.global_rate),
+            doubts: vec![false; accounts],
+            modes: [vec![0], vec![0; accounts], vec![0; strategies], vec![0; instruments]],
+            next_seqs: vec![1; producers],
+            faults: 0,
+            last_ns: 0,
+            horizon: 0,
+            settings,
+        }
+    }
+
+    /// A price arrives.
+    pub fn quote(&mut self, instrument: u32, quote: Quote) {
+        self.quotes[instrument as usize] = Some((quote, self.faults));
+    }
+
+    /// Sets the mode of one of all (0), an account (1), a strategy (2) or an instrument (3).
+    pub fn set_mode(&mut self, level: usize, index: usize, mode: u8) {
+        self.modes[level][index] = mode;
+    }
+
+    /// An operator has settled the account.
+    pub fn adopt(&mut self, now: u64, account: u16) {
+        self.pass(now);
+        let now = self.horizon;
+        self.doubts[usize::from(account)] = false;
+        for life in self.lives.iter_mut().filter(|life| life.account == account) {
+            let sum = life.sum();
+            if sum.gap() > 0 || sum.is_dim {
+                life.facts.push((now, Fact::Settled));
+            }
+        }
+    }
+
+    /// What is known of the orders under a client id.
+    #[must_use]
+    pub fn explain(&self, account: u16, client_id: u64) -> String {
+        let named = self.lives.iter().filter(|life| (life.account, life.client_id) == (account, client_id));
+        named.map(|life| format!("{life:?}\n{:?}\n", life.sum())).collect()
+    }
+
+    /// Whether the account is in doubt.
+    #[must_use]
+    pub fn is_doubtful(&self, account: u16) -> bool {
+        self.doubts[usize::from(account)]
+    }
+
+    /// Exposure of the account in the instrument.
+    #[must_use]
+    pub fn known(&self, account: u16, instrument: u32) -> Known {
+        let start = self.settings.positions[usize::from(account)][instrument as usize];
+        let mut known = [start, 0, 0, 0];
+        for life in self.lives.iter().filter(|life| (life.account, life.instrument) == (account, instrument)) {
+            let sum = life.sum();
+            let (side, sign) = if life.side == OrderSide::Buy { (1, 1) } else { (2, -1) };
+            known[0] += sign * sum.executed();
+            known[side] += sum.reserved();
+            known[3] += i128::from(sum.is_open);
+        }
+        known
+    }
+
+    /// Time passes.
+    pub fn pass(&mut self, now: u64) {
+        let now = i128::from(now);
+        if now < self.last_ns {
+            self.faults += 1;
+        }
+        self.last_ns = now;
+        self.horizon = self.horizon.max(now);
+        let now = self.horizon;
+        for life in &self.lives {
+            if life.sum().gap_since.is_some_and(|since| now >= since + self.settings.gap_ns) {
+                self.doubts[usize::from(life.account)] = true;
+            }
+        }
+    }
+
+    /// Positions in the list of lives, latest first, that are not forgotten.
+    pub(super) fn named(&self, now: i128, account: u16, client_id: u64) -> impl Iterator<Item = usize> {
+        let window = self.settings.id_window_ns;
+        (0..self.lives.len()).rev().filter(move |index| {
+            let life = &self.lives[*index];
+            let is_it = life.account == account && life.client_id == client_id;
+            is_it && life.sum().settled_at.is_none_or(|settled| now < settled + window)
+        })
+    }
+
+    /// A report arrives; returns the name of what becomes of it.
+    pub fn report(&mut self, now: u64, report: &Report) -> &'static str {
+        self.pass(now);
+        let name = self.apply(self.horizon, report);
+        let states_more = report.executed.0 > 0;
+        let is_execution = [ReportKind::FILL, ReportKind::BUST, ReportKind::CORRECT].contains(&report.kind);
+        let is_doubt = match name {
+            "adopted" | "unknown_fill" | "conflict" | "malformed" => true,
+            "unknown" => is_execution || states_more,
+            _ => false,
+        };
+        if let Some(doubt) = self.doubts.get_mut(usize::from(report.account)) {
+            *doubt |= is_doubt;
+        }
+        if let Some(mode) = self.modes[1].get_mut(usize::from(report.account))
+            && name == "overfill"
+            && *mode == 0
+        {
+            *mode = 1;
+        }
+        name
+    }
+
+    fn apply(&mut self, now: i128, report: &Report) -> &'static str {
+        let is_known = usize::from(report.account) < self.settings.rows.len()
+            && (report.instrument.0 as usize) < self.settings.instruments.len();
+        let (qty, px) = (i128::from(report.qty.0), i128::from(report.px.0));
+        let (executed, order_qty) = (i128::from(report.executed.0), i128::from(report.order_qty.0));
+        let needs_qty = report.kind == ReportKind::FILL || report.kind == ReportKind::CORRECT;
+        let is_sound = report.kind.0 < 12
+            && (-1..=i128::from(i64::MAX / 2)).contains(&executed)
+            && (0..=LOTS_MAX).contains(&order_qty)
+            && (!needs_qty || (1..=LOTS_MAX).contains(&qty));
+        if !is_known || !is_sound {
+            return "malformed";
+        }
+        let mut named = self.named(now, report.account, report.client_id);
+        let Some(index) = named.find(|index| self.lives[*index].instrument == report.instrument.0) else {
+            drop(named);
+            return self.apply_unknown(now, report);
+        };
+        drop(named);
+        if needs_qty && self.lives[index].side != report.side {
+            return "conflict";
+        }
+        let life = &mut self.lives[index];
+        let sum = life.sum();
+        let mut note = |fact| life.facts.push((now, fact));
+        let stated = (report.limit_px.0, report.trigger_px.0);
+        match report.kind {
+            ReportKind::ACK if sum.is_dim => {
+                if order_qty <= sum.executed() {
+                    return "late";
+                }
+                note(Fact::Adopted { px: stated.0.into(), qty: order_qty, trigger: stated.1.into() });
+                "adopted"
+            }
+            ReportKind::ACK if !sum.is_open => "late",
+            ReportKind::ACK if sum.is_acknowledged && executed <= sum.stated => "duplicate",
+            ReportKind::ACK if sum.is_acknowledged || order_qty == 0 || order_qty == sum.qty => {
+                note(Fact::Live);
+                note(Fact::Stated { executed });
+                "applied"
+            }
+            ReportKind::FILL => {
+                if let Some(same) = sum.find(report.execution_id) {
+                    return if (same.qty, same.px) == (qty, px) { "duplicate" } else { "conflict" };
+                }
+                let stated = if sum.is_open { executed } else { 0 };
+                note(Fact::Executed { id: report.execution_id, qty, px, stated });
+                match (sum.is_dim, sum.executed() + qty > sum.qty, sum.is_open) {
+                    (true, ..) => "unknown_fill",
+                    (_, true, _) => "overfill",
+                    (.., false) => "late",
+                    _ => "applied",
+                }
+            }
+            ReportKind::CANCELLED | ReportKind::REJECTED | ReportKind::EXPIRED | ReportKind::UNSENT => {
+                let states_less = executed >= 0 && executed < sum.executed();
+                let states_more = executed > sum.executed().max(sum.stated);
+                if sum.is_open {
+                    note(Fact::Stated { executed });
+                    note(Fact::Ended);
+                    return if states_less { "conflict" } else { "applied" };
+                }
+                if states_less || (states_more && sum.settled_at.is_some()) {
+                    return "conflict";
+                }
+                if sum.is_dim {
+                    let total = sum.qty.max(executed.max(sum.stated));
+                    note(Fact::Restated { px: sum.px, qty: total, trigger: sum.trigger });
+                    note(Fact::Stated { executed });
+                    life.facts.push((now, Fact::Ended));
+                    return "applied";
+                }
+                note(Fact::Stated { executed });
+                if states_more { "applied" } else { "duplicate" }
+            }
+            ReportKind::BUST => match sum.find(report.undone_id) {
+                None => "unknown",
+                Some(execution) if !execution.counts => "duplicate",
+                Some(_) => {
+                    note(Fact::Undone { id: report.undone_id });
+                    "applied"
+                }
+            },
+            ReportKind::CORRECT => {
+                let Some(old) = sum.find(report.undone_id) else { return "unknown" };
+                match sum.find(report.execution_id) {
+                    Some(new) if (new.qty, new.px) == (qty, px) && !old.counts => "duplicate",
+                    Some(_) => "conflict",
+                    None if !old.counts => "conflict",
+                    None => {
+                        note(Fact::Undone { id: report.undone_id });
+                        note(Fact::Corrected { id: report.execution_id, qty, px });
+                        "applied"
+                    }
+                }
+            }
+            _ if !sum.is_open => "late",
+            ReportKind::CANCEL_REJECTED => {
+                note(Fact::CancelRefused);
+                if sum.cancelled_at.is_some() { "applied" } else { "duplicate" }
+            }
+            ReportKind::REPLACE_REJECTED => {
+                if sum.pending.is_none() {
+                    return "duplicate";
+                }
+                note(Fact::ReplaceRefused);
+                "applied"
+            }
+            _ => {
+                // Replaced, restated, or an acknowledgement of another quantity.
+                let answer = sum.pending.filter(|_| report.kind == ReportKind::REPLACED);
+                let asked = answer.map_or((sum.px, sum.qty, sum.trigger), |(px, qty, trigger, _)| (px, qty, trigger));
+                let px = if stated.0 == 0 { asked.0 } else { stated.0.into() };
+                let trigger = if stated.1 == 0 { asked.2 } else { stated.1.into() };
+                let qty = if order_qty == 0 { asked.1 } else { order_qty };
+                note(Fact::Live);
+                if answer.is_some() {
+                    note(Fact::Replaced { px, qty, trigger });
+                } else {
+                    note(Fact::Restated { px, qty, trigger });
+                }
+                note(Fact::Stated { executed });
+                if qty > asked.1 { "enlarged" } else { "applied" }
+            }
+        }
+    }
+
+    fn apply_unknown(&mut self, now: i128, report: &Report) -> &'static str {
+        let life = Life {
+            account: report.account,
+            strategy: 0,
+            instrument: report.instrument.0,
+            client_id: report.client_id,
+            side: report.side,
+            kind: IntentKind::LIMIT,
+            flags: IntentFlags(0),
+            facts: Vec::new(),
+        };
+        let (px, trigger) = (i128::from(report.limit_px.0), i128::from(report.trigger_px.0));
+        match report.kind {
+            ReportKind::ACK | ReportKind::REPLACED | ReportKind::RESTATED if report.order_qty.0 > 0 => {
+                let adopted = Fact::Adopted { px, qty: report.order_qty.0.into(), trigger };
+                self.lives.push(Life { facts: vec![(now, adopted)], ..life });
+                "adopted"
+            }
+            ReportKind::FILL => {
+                let (id, qty, px) = (report.execution_id, report.qty.0.into(), report.px.0.into());
+                let facts = vec![(now, Fact::SeenInAFill), (now, Fact::Executed { id, qty, px, stated: 0 })];
+                self.lives.push(Life { facts, ..life });
+                "unknown_fill"
+            }
+            _ => "unknown",
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! What an intent deserves.
+
+use super::{
+    history::Oracle,
+    life::{Fact, Life, Sum},
+    settings::{InstrumentSettings, Quote, RowSettings},
+};
+use tt_model::{Breach, IntentFlags, IntentKind, OrderIntent, OrderSide};
+
+/// A millisecond: the clocks' difference.
+const SKEW_NS: i128 = 1_000_000;
+
+/// What the oracle says of an intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opinion {
+    /// Every reason.
+    pub reasons: Breach,
+    /// Whether it passes.
+    pub accept: bool,
+    /// The worst position after it.
+    pub worst: i128,
+    /// The notes' bits.
+    pub notes: u8,
+}
+
+/// A list of reasons.
+#[derive(Default)]
+struct Found(u64);
+
+impl Found {
+    fn when(&mut self, is_found: bool, reason: Breach) {
+        if is_found {
+            self.0 |= reason.0;
+        }
+    }
+}
+
+/// Prices at which an order is looked at.
+struct Seen {
+    worst: Option<i128>,
+    collar: Option<i128>,
+    values: Option<[i128; 2]>,
+}
+
+/// An order's terms, in wide integers.
+#[derive(Clone, Copy)]
+struct Terms {
+    kind: IntentKind,
+    side: OrderSide,
+    flags: IntentFlags,
+    px: i128,
+    trigger: i128,
+    qty: i128,
+}
+
+impl Terms {
+    fn is_market(self) -> bool {
+        self.kind == IntentKind::MARKET || self.kind == IntentKind::STOP_MARKET
+    }
+
+    fn is_stop(self) -> bool {
+        self.kind == IntentKind::STOP_LIMIT || self.kind == IntentKind::STOP_MARKET
+    }
+
+    fn sign(self) -> i128 {
+        if self.side == OrderSide::Buy { 1 } else { -1 }
+    }
+}
+
+fn part(of: i128, bps: i128) -> i128 {
+    of.abs() * bps / 10_000
+}
+
+fn is_malformed(intent: &OrderIntent) -> bool {
+    let may_have_trigger = [2, 3, 4, 5].contains(&intent.kind.0);
+    intent.kind.0 > 5 || intent.tif.0 > 2 || intent.flags.0 >= 8 || (intent.trigger_px.0 != 0 && !may_have_trigger)
+}
+
+impl Oracle {
+    /// An intent arrives; what is accepted becomes history.
+    pub fn evaluate(&mut self, now: u64, producer: u16, intent: &OrderIntent) -> Opinion {
+        self.pass(now);
+        let now = i128::from(now);
+        let mut found = Found::default();
+        let next = self.next_seqs.get_mut(usize::from(producer));
+        let in_turn = next.as_ref().is_some_and(|next| **next == intent.seq);
+        if let Some(next) = next.filter(|_| in_turn) {
+            *next += 1;
+        }
+        found.when(!in_turn, Breach::SEQ_REPLAY);
+        found.when(is_malformed(intent), Breach::MALFORMED);
+        let mut named: Vec<_> = self.named(self.horizon, intent.account, intent.client_id).collect();
+        // An open order before an ended one.
+        named.sort_by_key(|index| !self.lives[*index].sum().is_open);
+        let target = named.first().copied();
+        let (worst, notes) = match intent.kind {
+            IntentKind::CANCEL => (0, self.judge_cancel(now, intent, target, &mut found)),
+            IntentKind::REPLACE => (self.judge_replace(now, intent, target, &mut found), 0),
+            _ => {
+                found.when(target.is_some(), Breach::DUP_ID);
+                let terms = terms_of(intent, intent.kind, intent.flags);
+                (self.judge_terms(now, intent, terms, terms.qty, &mut found), 0)
+            }
+        };
+        let row = &self.settings.rows[usize::from(intent.account)][intent.instrument.0 as usize];
+        let optional = if row.needs_proof { 0 } else { Breach::BOOK_UNVERIFIED.0 };
+        let accept = found.0 & !optional == 0;
+        if accept {
+            self.accept(now, intent, target);
+        }
+        Opinion { reasons: Breach(found.0), accept, worst, notes }
+    }
+
+    fn accept(&mut self, now: i128, intent: &OrderIntent, target: Option<usize>) {
+        let (account, instrument) = (usize::from(intent.account), intent.instrument.0 as usize);
+        self.account_rates[account].count(now);
+        self.instrument_rates[instrument].count(now);
+        self.global_rate.count(now);
+        let (px, qty, trigger) = (intent.limit_px.0.into(), intent.qty.0.into(), intent.trigger_px.0.into());
+        let target = target.filter(|index| self.lives[*index].sum().is_open);
+        match (intent.kind, target) {
+            (IntentKind::CANCEL, Some(index)) => self.lives[index].facts.push((now, Fact::CancelAsked)),
+            (IntentKind::CANCEL, None) => {}
+            (IntentKind::REPLACE, Some(index)) => {
+                let adds = !self.settings.instruments[instrument].replaces_atomically;
+                self.lives[index].facts.push((now, Fact::ReplaceAsked { px, qty, trigger, adds }));
+            }
+            _ => {
+                let terms = terms_of(intent, intent.kind, intent.flags);
+                let quote = self.fresh_quote(instrument);
+                let seen = seen(terms, quote.as_ref(), &self.settings.instruments[instrument]);
+                let px = if terms.is_market() { seen.values.map_or(0, |[_, high]| high) } else { px };
+                self.lives.push(Life {
+                    account: intent.account,
+                    strategy: intent.strategy,
+                    instrument: intent.instrument.0,
+                    client_id: intent.client_id,
+                    side: intent.side,
+                    kind: intent.kind,
+                    flags: intent.flags,
+                    facts: vec![(now, Fact::Reserved { px, qty, trigger })],
+                });
+            }
+        }
+    }
+
+    fn modes_of(&self, intent: &OrderIntent) -> [u8; 4] {
+        let at = |level: usize, index: usize| self.modes[level].get(index).copied().unwrap_or(0);
+        [at(0, 0), at(1, intent.account.into()), at(2, intent.strategy.into()), at(3, intent.instrument.0 as usize)]
+    }
+
+    fn judge_cancel(&self, now: i128, intent: &OrderIntent, target: Option<usize>, found: &mut Found) -> u8 {
+        let target = target.map(|index| &self.lives[index]).filter(|life| life.sum().is_open);
+        let is_other = |life: &Life| life.strategy != intent.strategy || life.instrument != intent.instrument.0;
+        found.when(target.is_some_and(is_other), Breach::NOT_PERMITTED);
+        let since = target.and_then(|life| life.sum().cancelled_at);
+        // A clock that went back does not shorten the wait.
+        let is_repeat = since.is_some_and(|since| (now - since).max(0) < self.settings.cancel_repeat_ns);
+        found.when(is_repeat, Breach::RATE_INSTRUMENT);
+        let is_forced = self.doubts[usize::from(intent.account)] || self.modes_of(intent) != [0; 4];
+        u8::from(target.is_none()) + 2 * u8::from(is_forced)
+    }
+
+    fn judge_replace(&self, now: i128, intent: &OrderIntent, target: Option<usize>, found: &mut Found) -> i128 {
+        let target = target.map(|index| &self.lives[index]).filter(|life| life.sum().is_open);
+        let Some(life) = target else {
+            found.when(true, Breach::ORDER_UNKNOWN);
+            let terms = terms_of(intent, intent.kind, intent.flags);
+            return self.judge_terms(now, intent, terms, terms.qty.max(0), found);
+        };
+        let sum = life.sum();
+        let is_other = life.strategy != intent.strategy || life.instrument != intent.instrument.0;
+        found.when(is_other || life.side != intent.side, Breach::NOT_PERMITTED);
+        found.when(sum.pending.is_some(), Breach::ORDER_UNKNOWN);
+        let terms = terms_of(intent, life.kind, life.flags);
+        if is_calmer(life, &sum, terms) {
+            return 0;
+        }
+        found.when(!terms.is_stop() && terms.trigger != 0, Breach::MALFORMED);
+        let rules = &self.settings.instruments[intent.instrument.0 as usize];
+        let new = (terms.qty - sum.executed()).max(0);
+        let adds = if rules.replaces_atomically { (new - sum.reserved()).max(0) } else { new };
+        let had_count = found.0 & Breach::OPEN_ORDERS.0;
+        let worst = self.judge_terms(now, intent, terms, adds, found);
+        found.0 = found.0 & !Breach::OPEN_ORDERS.0 | had_count;
+        worst
+    }
+
+    fn fresh_quote(&self, instrument: usize) -> Option<Quote> {
+        self.quotes[instrument].map(|(quote, _)| quote).filter(|quote| quote.reference > 0)
+    }
+
+    fn judge_terms(&self, now: i128, intent: &OrderIntent, terms: Terms, adds: i128, found: &mut Found) -> i128 {
+        let (account, instrument) = (usize::from(intent.account), intent.instrument.0 as usize);
+        let row = &self.settings.rows[account][instrument];
+        let rules = &self.settings.instruments[instrument];
+        let [position, buys, sells, count] = self.known(intent.account, intent.instrument.0);
+        let same_side = if terms.side == OrderSide::Buy { buys } else { sells };
+        let worst = terms.sign() * position + same_side + adds;
+        let quote = self.fresh_quote(instrument);
+        let seen = seen(terms, quote.as_ref(), rules);
+
+        self.judge_modes(intent, worst, found);
+        judge_prices(terms, quote.as_ref(), rules, row, &seen, found);
+        judge_sizes(terms, row, &seen, [worst, terms.sign() * position], found);
+        let limit = row.position[usize::from(terms.side == OrderSide::Sell)];
+        let pos = if terms.side == OrderSide::Buy { Breach::POS_LONG } else { Breach::POS_SHORT };
+        found.when(worst > limit.max(0), pos);
+        found.when(count >= row.open_orders, Breach::OPEN_ORDERS);
+        found.when(!(0..=row.open_qty).contains(&(same_side + adds)), Breach::OPEN_QTY);
+
+        let is_stale = quote.is_none_or(|quote| now > quote.at_ns + rules.mark_age_ns || quote.at_ns > now + SKEW_NS);
+        found.when(is_stale, Breach::MD_STALE);
+        found.when(!quote.is_some_and(|quote| quote.is_verified), Breach::BOOK_UNVERIFIED);
+        let epoch = self.quotes[instrument].map_or(0, |(_, epoch)| epoch);
+        found.when(epoch != self.faults, Breach::CLOCK_FAULT);
+
+        found.when(self.account_rates[account].is_over(now), Breach::RATE_ACCOUNT);
+        found.when(self.instrument_rates[instrument].is_over(now), Breach::RATE_INSTRUMENT);
+        found.when(self.global_rate.is_over(now), Breach::RATE_GLOBAL);
+
+        let made = i128::from(intent.ts_ns);
+        let is_over = intent.ttl_ms > 0 && now >= made + i128::from(intent.ttl_ms) * 1_000_000;
+        let is_old = now - made > self.settings.intent_age_ns || made > now + SKEW_NS;
+        found.when(is_over || is_old, Breach::EXPIRED);
+
+        found.when(self.meets_own(intent, terms, seen.worst), Breach::SELF_MATCH);
+        let may_reduce = worst <= 0 && rules.enforces_reduce_only && terms.flags.0 & 1 == 1;
+        found.when(self.doubts[account] && !may_reduce, Breach::UNRECONCILED);
+        terms.sign() * worst
+    }
+
+    fn judge_modes(&self, intent: &OrderIntent, worst: i128, found: &mut Found) {
+        for (level, mode) in self.modes_of(intent).into_iter().enumerate() {
+            found.when(mode == 2, Breach(1 << level));
+            found.when(mode == 1 && worst > 0, Breach::REDUCE_ONLY_STATE);
+        }
+    }
+
+    fn meets_own(&self, intent: &OrderIntent, terms: Terms, worst_px: Option<i128>) -> bool {
+        let others = self.lives.iter().filter(|life| {
+            (life.account, life.instrument) == (intent.account, intent.instrument.0) && life.side != terms.side
+        });
+        let meets = |px: i128| worst_px.is_none_or(|worst| terms.sign() * (worst - px) >= 0);
+        others.flat_map(Life::resting).any(meets)
+    }
+}
+
+fn terms_of(intent: &OrderIntent, kind: IntentKind, flags: IntentFlags) -> Terms {
+    let (px, trigger, qty) = (intent.limit_px.0.into(), intent.trigger_px.0.into(), intent.qty.0.into());
+    Terms { kind, side: intent.side, flags, px, trigger, qty }
+}
+
+/// Less, and no more aggressive.
+fn is_calmer(life: &Life, sum: &Sum, terms: Terms) -> bool {
+    let is_market = life.kind == IntentKind::MARKET || life.kind == IntentKind::STOP_MARKET;
+    let is_calm = is_market || terms.sign() * (terms.px - sum.px) <= 0;
+    is_calm && (1..=sum.qty).contains(&terms.qty) && terms.trigger == sum.trigger
+}
+
+fn seen(terms: Terms, quote: Option<&Quote>, rules: &InstrumentSettings) -> Seen {
+    if !terms.is_market() {
+        return Seen { worst: Some(terms.px), collar: Some(terms.px), values: Some([terms.px; 2]) };
+    }
+    let anchor = if terms.is_stop() { Some(terms.trigger) } else { quote.map(|quote| quote.reference) };
+    if let (Some(anchor), Some(bps)) = (anchor, rules.slip_bps) {
+        let slip = (anchor.abs() * bps + 9_999) / 10_000;
+        let px = anchor + terms.sign() * slip;
+        return Seen { worst: Some(px), collar: Some(px), values: Some([px; 2]) };
+    }
+    let values = anchor.map(|anchor| [-1, 1].map(|sign| anchor + sign * part(anchor, rules.collar_bps)));
+    let collar = if terms.is_stop() { Some(terms.trigger) } else { touch(terms, quote) };
+    Seen { worst: None, collar, values }
+}
+
+/// The best price of the other side.
+fn touch(terms: Terms, quote: Option<&Quote>) -> Option<i128> {
+    let px = quote.map(|quote| if terms.side == OrderSide::Buy { quote.ask } else { quote.bid });
+    px.filter(|px| *px > 0)
+}
+
+fn judge_prices(
+    terms: Terms,
+    quote: Option<&Quote>,
+    rules: &InstrumentSettings,
+    row: &RowSettings,
+    seen: &Seen,
+    found: &mut Found,
+) {
+    let mut sent = Vec::new();
+    if !terms.is_market() {
+        sent.push(terms.px);
+    }
+    if terms.is_stop() {
+        sent.push(terms.trigger);
+    }
+    for px in sent {
+        found.when(px % row.px_step != 0, Breach::PRICE_TICK);
+        found.when(px <= 0 && !rules.may_be_negative, Breach::PRICE_NONPOS);
+    }
+    let is_within = |px: i128, center: i128, bps: i128| (px - center).abs() <= part(center, bps);
+    let is_in_collar =
+        |px: i128| quote.is_some_and(|quote| px >= 0 && is_within(px, quote.reference, rules.collar_bps));
+    if terms.is_stop() {
+        let is_near = quote.is_some_and(|quote| is_within(terms.trigger, quote.reference, rules.trigger_bps));
+        let follows = seen.collar.is_some_and(|px| is_within(px, terms.trigger, rules.collar_bps));
+        found.when(!is_near || !follows, Breach::COLLAR_REF);
+    } else {
+        found.when(!seen.collar.is_some_and(is_in_collar), Breach::COLLAR_REF);
+    }
+    let Some(bps) = rules.touch_bps else { return };
+    let touch = touch(terms, quote);
+    found.when(touch.is_none(), Breach::COLLAR_TOUCH);
+    if let Some(touch) = touch {
+        let beyond = terms.sign() * (terms.px - touch);
+        found.when(terms.kind == IntentKind::LIMIT && beyond > part(touch, bps), Breach::COLLAR_TOUCH);
+        found.when(terms.kind == IntentKind::MARKET && !is_in_collar(touch), Breach::COLLAR_TOUCH);
+    }
+}
+
+fn judge_sizes(terms: Terms, row: &RowSettings, seen: &Seen, [worst, own]: [i128; 2], found: &mut Found) {
+    let is_whole = terms.flags.0 & 4 != 0 && worst <= 0 && terms.qty == -own;
+    found.when(terms.qty % row.qty_step != 0, Breach::QTY_STEP);
+    let is_exempt = is_whole || worst == 0;
+    found.when(terms.qty <= 0 || (terms.qty < row.qty[0] && !is_exempt), Breach::QTY_MIN);
+    found.when(terms.qty > row.qty[1] && !is_whole, Breach::QTY_MAX);
+    let values = seen.values.map(|pxs| pxs.map(|px| (px * terms.qty).abs()));
+    let is_small = values.is_none_or(|values| values.iter().any(|value| *value < row.notional[0]));
+    let is_large = values.is_none_or(|values| values.iter().any(|value| *value > row.notional[1]));
+    found.when(is_small && worst > 0, Breach::NOTIONAL_MIN);
+    found.when(is_large && !is_whole, Breach::NOTIONAL_MAX);
+    found.when(terms.flags.0 & 5 != 0 && worst > 0, Breach::REDUCE_ONLY_FLIP);
+}
