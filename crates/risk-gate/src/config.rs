@@ -10,4 +10,6 @@ use serde::{Deserialize, Serialize};
 pub struct RiskSection {
     /// Path of the limits file of `truetick risk`.
     pub limits: Option<PathBuf>,
+    /// Path of the file of modes of `truetick risk`.
+    pub modes: Option<PathBuf>,
 }

@@ -251,6 +251,12 @@ impl LimitsFile {
         Ok((InstrumentId(number), instrument))
     }
 
+    /// Returns the symbol of each instrument, by id.
+    #[must_use]
+    pub fn symbols(&self) -> Vec<String> {
+        self.instruments().map(|instrument| instrument.symbol.clone()).collect()
+    }
+
     /// Creates a gate with these limits.
     ///
     /// # Errors

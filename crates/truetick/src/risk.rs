@@ -5,13 +5,13 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use risk_gate::{Instrument, LimitsFile};
+use risk_gate::{Instrument, LimitsFile, Modes};
 use serde::Deserialize;
 use serde_json::json;
 use tt_meter::Off;
 use tt_model::{IntentFlags, IntentKind, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, TimeInForce, Verdict};
 use tt_os::stdout;
-use tt_risk::{Gate, KillSwitch, Mark, Outcome};
+use tt_risk::{Gate, KillSwitch, Mark, Mode, Outcome};
 
 use crate::config::Config;
 
@@ -21,6 +21,9 @@ pub struct Args {
     /// TOML file with limits: accounts, instruments, rates
     #[arg(long, value_name = "FILE")]
     limits: Option<PathBuf>,
+    /// File in which kills and reduce modes are kept: read at the start, synced at each change
+    #[arg(long, value_name = "FILE")]
+    modes: Option<PathBuf>,
     /// Print the effective limits, including defaults, and exit
     #[arg(long)]
     print_limits: bool,
@@ -192,6 +195,8 @@ fn evaluate(args: &Args, config: &Config) -> Result<()> {
         write!(out, "{}", limits.text()?)?;
         return out.flush().context("standard output");
     }
+    let path = args.modes.as_ref().or(config.risk.modes.as_ref());
+    let modes = path.map(|path| Modes::open(path, gate.controls(), limits.symbols())).transpose()?;
     let mut seq = 0;
     for (number, line) in (1..).zip(lines(&args.events)?) {
         let place = || format!("{}, line {number}", args.events.display());
@@ -201,6 +206,10 @@ fn evaluate(args: &Args, config: &Config) -> Result<()> {
         }
         let line: Line = serde_json::from_str(&line).with_context(place)?;
         let now_ns = line.at_ms.saturating_mul(1_000_000);
+        if let Some((switch, mode)) = line.event.switch(&limits).with_context(place)? {
+            set_mode(&gate, modes.as_ref(), switch, mode).with_context(place)?;
+            continue;
+        }
         match apply(&mut gate, &limits, Moment { now_ns, number, seq: &mut seq }, line.event).with_context(place)? {
             Answer::Verdict(verdict, instrument) => print_verdict(&mut out, &verdict, instrument, args.json)?,
             Answer::Report(report, outcome) => print_report(&mut out, &report, outcome, args.json)?,
@@ -256,9 +265,7 @@ fn apply<'a>(gate: &mut Gate, limits: &'a LimitsFile, moment: Moment<'_>, event:
             let ref_px = instrument.px(&mark.px)?;
             gate.set_reference(id, &Mark { ref_px, bid_px, ask_px, ts_ns: now_ns, is_verified: mark.is_verified })?;
         }
-        Event::Kill(switch) => drop(gate.controls().kill(switch.resolve(limits)?)),
-        Event::Reduce(switch) => drop(gate.controls().reduce(switch.resolve(limits)?)),
-        Event::Revive(switch) => drop(gate.controls().revive(switch.resolve(limits)?)),
+        Event::Kill(_) | Event::Reduce(_) | Event::Revive(_) => {}
         Event::Adopt(account) => gate.adopt(account, now_ns)?,
         Event::Resume(last_seq) => {
             gate.resume(PRODUCER, last_seq)?;
@@ -328,13 +335,44 @@ fn report_kind(word: &str) -> ReportKind {
     ReportKind(if word.is_empty() { u8::MAX } else { number_of(word, &REPORTS) })
 }
 
+/// Sets a mode, in the file first if there is one.
+fn set_mode(gate: &Gate, modes: Option<&Modes>, switch: KillSwitch, mode: Mode) -> Result<()> {
+    match modes {
+        Some(modes) => modes.set(switch, mode).map(drop),
+        None => {
+            gate.controls().set_mode(switch, mode);
+            Ok(())
+        }
+    }
+}
+
+impl Event {
+    /// Returns the change of a mode, if the event is one.
+    fn switch(&self, limits: &LimitsFile) -> Result<Option<(KillSwitch, Mode)>> {
+        let (switch, mode) = match self {
+            Self::Kill(switch) => (switch, Mode::Kill),
+            Self::Reduce(switch) => (switch, Mode::Reduce),
+            Self::Revive(switch) => (switch, Mode::Active),
+            Self::Intent(_)
+            | Self::Mark(_)
+            | Self::Report(_)
+            | Self::Fill(_)
+            | Self::Cancel(_)
+            | Self::Adopt(_)
+            | Self::Resume(_)
+            | Self::Time(_) => return Ok(None),
+        };
+        Ok(Some((switch.resolve(limits)?, mode)))
+    }
+}
+
 impl Switch {
-    fn resolve(self, limits: &LimitsFile) -> Result<KillSwitch> {
+    fn resolve(&self, limits: &LimitsFile) -> Result<KillSwitch> {
         Ok(match self {
             Self::Global => KillSwitch::Global,
-            Self::Account(account) => KillSwitch::Account(account),
-            Self::Strategy(strategy) => KillSwitch::Strategy(strategy),
-            Self::Instrument(symbol) => KillSwitch::Instrument(limits.find(&symbol)?.0),
+            Self::Account(account) => KillSwitch::Account(*account),
+            Self::Strategy(strategy) => KillSwitch::Strategy(*strategy),
+            Self::Instrument(symbol) => KillSwitch::Instrument(limits.find(symbol)?.0),
         })
     }
 }

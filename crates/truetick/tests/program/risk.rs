@@ -196,6 +196,28 @@ fn each_row_of_the_reports_has_its_outcome() {
     assert_eq!(said(&rows_of(&[], &events)), expected);
 }
 
+/// Modes in a file are in force in the next process.
+#[test]
+fn case_k18_a_kill_outlives_the_process() {
+    let folder = tempfile::tempdir().expect("folder");
+    let modes = folder.path().join("modes");
+    let order = r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1"}}"#;
+    let run = |events: &[&str]| {
+        let lines = [&[MARK], events].concat().join("\n");
+        let output = judged(folder.path(), &lines, &["--json", "--modes", modes.to_str().expect("UTF-8")]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        said(&text.lines().map(|row| row.parse().expect("JSON")).collect::<Vec<_>>())
+    };
+    assert_eq!(run(&[order, r#"{"kill":{"account":0}}"#, order]), ["", "KILL_ACCOUNT"]);
+    assert_eq!(run(&[order]), ["KILL_ACCOUNT"]);
+    assert_eq!(run(&[r#"{"revive":{"account":0}}"#, order, r#"{"reduce":{"instrument":"BTC/USDT"}}"#]), [""]);
+    assert_eq!(run(&[order]), ["REDUCE_ONLY_STATE"]);
+    std::fs::write(&modes, "kill everything\n").expect("written");
+    let output = judged(folder.path(), order, &["--modes", modes.to_str().expect("UTF-8")]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "a file that cannot be read stops the start");
+}
+
 /// Verdicts of two crossing orders under one client id, with `keys` added to the account's limits.
 fn crossing(keys: &str) -> (Vec<String>, Output) {
     let folder = tempfile::tempdir().expect("folder");

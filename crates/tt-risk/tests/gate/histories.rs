@@ -16,7 +16,7 @@ const ACCOUNTS: u16 = 2;
 const INSTRUMENTS: u32 = 2;
 const STRATEGIES: u16 = 2;
 const PRODUCERS: u16 = 2;
-const WORLDS: u64 = 300;
+const WORLDS: u64 = 150;
 const STEPS: u64 = 400;
 
 struct World {

@@ -156,7 +156,7 @@ impl Oracle {
     fn apply(&mut self, now: i128, report: &Report) -> &'static str {
         let is_known = usize::from(report.account) < self.settings.rows.len()
             && (report.instrument.0 as usize) < self.settings.instruments.len();
-        let (qty, px) = (i128::from(report.qty.0), i128::from(report.px.0));
+        let qty = i128::from(report.qty.0);
         let (executed, order_qty) = (i128::from(report.executed.0), i128::from(report.order_qty.0));
         let needs_qty = report.kind == ReportKind::FILL || report.kind == ReportKind::CORRECT;
         let is_sound = report.kind.0 < 12
@@ -175,109 +175,138 @@ impl Oracle {
         if needs_qty && self.lives[index].side != report.side {
             return "conflict";
         }
+        match report.kind {
+            ReportKind::ACK => self.acknowledge(now, index, report),
+            ReportKind::FILL => self.fill(now, index, report),
+            ReportKind::CANCELLED | ReportKind::REJECTED | ReportKind::EXPIRED | ReportKind::UNSENT => {
+                self.finish(now, index, report)
+            }
+            ReportKind::BUST | ReportKind::CORRECT => self.undo(now, index, report),
+            _ => self.answer(now, index, report),
+        }
+    }
+
+    fn acknowledge(&mut self, now: i128, index: usize, report: &Report) -> &'static str {
         let life = &mut self.lives[index];
         let sum = life.sum();
+        let (executed, qty) = (i128::from(report.executed.0), i128::from(report.order_qty.0));
+        if sum.is_dim && qty > sum.executed() {
+            let (px, trigger) = (report.limit_px.0.into(), report.trigger_px.0.into());
+            life.facts.push((now, Fact::Adopted { px, qty, trigger }));
+            return "adopted";
+        }
+        if !sum.is_open {
+            return "late";
+        }
+        if sum.is_acknowledged && executed <= sum.stated {
+            return "duplicate";
+        }
+        if sum.is_acknowledged || qty == 0 || qty == sum.qty {
+            life.facts.push((now, Fact::Live));
+            life.facts.push((now, Fact::Stated { executed }));
+            return "applied";
+        }
+        self.answer(now, index, report)
+    }
+
+    fn fill(&mut self, now: i128, index: usize, report: &Report) -> &'static str {
+        let life = &mut self.lives[index];
+        let sum = life.sum();
+        let (qty, px) = (i128::from(report.qty.0), i128::from(report.px.0));
+        if let Some(same) = sum.find(report.execution_id) {
+            return if (same.qty, same.px) == (qty, px) { "duplicate" } else { "conflict" };
+        }
+        let stated = if sum.is_open { report.executed.0.into() } else { 0 };
+        life.facts.push((now, Fact::Executed { id: report.execution_id, qty, px, stated }));
+        match (sum.is_dim, sum.executed() + qty > sum.qty, sum.is_open) {
+            (true, ..) => "unknown_fill",
+            (_, true, _) => "overfill",
+            (.., false) => "late",
+            _ => "applied",
+        }
+    }
+
+    fn finish(&mut self, now: i128, index: usize, report: &Report) -> &'static str {
+        let life = &mut self.lives[index];
+        let sum = life.sum();
+        let executed = i128::from(report.executed.0);
+        let states_less = executed >= 0 && executed < sum.executed();
+        let states_more = executed > sum.executed().max(sum.stated);
         let mut note = |fact| life.facts.push((now, fact));
-        let stated = (report.limit_px.0, report.trigger_px.0);
-        match report.kind {
-            ReportKind::ACK if sum.is_dim => {
-                if order_qty <= sum.executed() {
-                    return "late";
-                }
-                note(Fact::Adopted { px: stated.0.into(), qty: order_qty, trigger: stated.1.into() });
-                "adopted"
+        if sum.is_open {
+            note(Fact::Stated { executed });
+            note(Fact::Ended);
+            return if states_less { "conflict" } else { "applied" };
+        }
+        if states_less || (states_more && sum.settled_at.is_some()) {
+            return "conflict";
+        }
+        if sum.is_dim {
+            let total = sum.qty.max(executed.max(sum.stated));
+            note(Fact::Restated { px: sum.px, qty: total, trigger: sum.trigger });
+            note(Fact::Stated { executed });
+            note(Fact::Ended);
+            return "applied";
+        }
+        note(Fact::Stated { executed });
+        if states_more { "applied" } else { "duplicate" }
+    }
+
+    /// A bust, or a correction: a bust with another fill.
+    fn undo(&mut self, now: i128, index: usize, report: &Report) -> &'static str {
+        let life = &mut self.lives[index];
+        let sum = life.sum();
+        let (qty, px) = (i128::from(report.qty.0), i128::from(report.px.0));
+        let Some(old) = sum.find(report.undone_id) else { return "unknown" };
+        let undone = Fact::Undone { id: report.undone_id };
+        if report.kind == ReportKind::BUST {
+            if !old.counts {
+                return "duplicate";
             }
-            ReportKind::ACK if !sum.is_open => "late",
-            ReportKind::ACK if sum.is_acknowledged && executed <= sum.stated => "duplicate",
-            ReportKind::ACK if sum.is_acknowledged || order_qty == 0 || order_qty == sum.qty => {
-                note(Fact::Live);
-                note(Fact::Stated { executed });
+            life.facts.push((now, undone));
+            return "applied";
+        }
+        match sum.find(report.execution_id) {
+            Some(new) if (new.qty, new.px) == (qty, px) && !old.counts => "duplicate",
+            Some(_) => "conflict",
+            None if !old.counts => "conflict",
+            None => {
+                life.facts.push((now, undone));
+                life.facts.push((now, Fact::Corrected { id: report.execution_id, qty, px }));
                 "applied"
-            }
-            ReportKind::FILL => {
-                if let Some(same) = sum.find(report.execution_id) {
-                    return if (same.qty, same.px) == (qty, px) { "duplicate" } else { "conflict" };
-                }
-                let stated = if sum.is_open { executed } else { 0 };
-                note(Fact::Executed { id: report.execution_id, qty, px, stated });
-                match (sum.is_dim, sum.executed() + qty > sum.qty, sum.is_open) {
-                    (true, ..) => "unknown_fill",
-                    (_, true, _) => "overfill",
-                    (.., false) => "late",
-                    _ => "applied",
-                }
-            }
-            ReportKind::CANCELLED | ReportKind::REJECTED | ReportKind::EXPIRED | ReportKind::UNSENT => {
-                let states_less = executed >= 0 && executed < sum.executed();
-                let states_more = executed > sum.executed().max(sum.stated);
-                if sum.is_open {
-                    note(Fact::Stated { executed });
-                    note(Fact::Ended);
-                    return if states_less { "conflict" } else { "applied" };
-                }
-                if states_less || (states_more && sum.settled_at.is_some()) {
-                    return "conflict";
-                }
-                if sum.is_dim {
-                    let total = sum.qty.max(executed.max(sum.stated));
-                    note(Fact::Restated { px: sum.px, qty: total, trigger: sum.trigger });
-                    note(Fact::Stated { executed });
-                    life.facts.push((now, Fact::Ended));
-                    return "applied";
-                }
-                note(Fact::Stated { executed });
-                if states_more { "applied" } else { "duplicate" }
-            }
-            ReportKind::BUST => match sum.find(report.undone_id) {
-                None => "unknown",
-                Some(execution) if !execution.counts => "duplicate",
-                Some(_) => {
-                    note(Fact::Undone { id: report.undone_id });
-                    "applied"
-                }
-            },
-            ReportKind::CORRECT => {
-                let Some(old) = sum.find(report.undone_id) else { return "unknown" };
-                match sum.find(report.execution_id) {
-                    Some(new) if (new.qty, new.px) == (qty, px) && !old.counts => "duplicate",
-                    Some(_) => "conflict",
-                    None if !old.counts => "conflict",
-                    None => {
-                        note(Fact::Undone { id: report.undone_id });
-                        note(Fact::Corrected { id: report.execution_id, qty, px });
-                        "applied"
-                    }
-                }
-            }
-            _ if !sum.is_open => "late",
-            ReportKind::CANCEL_REJECTED => {
-                note(Fact::CancelRefused);
-                if sum.cancelled_at.is_some() { "applied" } else { "duplicate" }
-            }
-            ReportKind::REPLACE_REJECTED => {
-                if sum.pending.is_none() {
-                    return "duplicate";
-                }
-                note(Fact::ReplaceRefused);
-                "applied"
-            }
-            _ => {
-                // Replaced, restated, or an acknowledgement of another quantity.
-                let answer = sum.pending.filter(|_| report.kind == ReportKind::REPLACED);
-                let asked = answer.map_or((sum.px, sum.qty, sum.trigger), |(px, qty, trigger, _)| (px, qty, trigger));
-                let px = if stated.0 == 0 { asked.0 } else { stated.0.into() };
-                let trigger = if stated.1 == 0 { asked.2 } else { stated.1.into() };
-                let qty = if order_qty == 0 { asked.1 } else { order_qty };
-                note(Fact::Live);
-                if answer.is_some() {
-                    note(Fact::Replaced { px, qty, trigger });
-                } else {
-                    note(Fact::Restated { px, qty, trigger });
-                }
-                note(Fact::Stated { executed });
-                if qty > asked.1 { "enlarged" } else { "applied" }
             }
         }
+    }
+
+    /// What a venue says of a cancel or of terms.
+    fn answer(&mut self, now: i128, index: usize, report: &Report) -> &'static str {
+        let life = &mut self.lives[index];
+        let sum = life.sum();
+        if !sum.is_open {
+            return "late";
+        }
+        let mut note = |fact| life.facts.push((now, fact));
+        if report.kind == ReportKind::CANCEL_REJECTED {
+            note(Fact::CancelRefused);
+            return if sum.cancelled_at.is_some() { "applied" } else { "duplicate" };
+        }
+        if report.kind == ReportKind::REPLACE_REJECTED {
+            if sum.pending.is_none() {
+                return "duplicate";
+            }
+            note(Fact::ReplaceRefused);
+            return "applied";
+        }
+        // Replaced, restated, or an acknowledgement of another quantity.
+        let answer = sum.pending.filter(|_| report.kind == ReportKind::REPLACED);
+        let asked = answer.map_or((sum.px, sum.qty, sum.trigger), |(px, qty, trigger, _)| (px, qty, trigger));
+        let or = |stated: i64, asked: i128| if stated == 0 { asked } else { stated.into() };
+        let (px, trigger) = (or(report.limit_px.0, asked.0), or(report.trigger_px.0, asked.2));
+        let qty = or(report.order_qty.0, asked.1);
+        note(Fact::Live);
+        note(Fact::Stated { executed: report.executed.0.into() });
+        note(if answer.is_some() { Fact::Replaced { px, qty, trigger } } else { Fact::Restated { px, qty, trigger } });
+        if qty > asked.1 { "enlarged" } else { "applied" }
     }
 
     fn apply_unknown(&mut self, now: i128, report: &Report) -> &'static str {

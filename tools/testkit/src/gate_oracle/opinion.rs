@@ -254,7 +254,8 @@ fn terms_of(intent: &OrderIntent, kind: IntentKind, flags: IntentFlags) -> Terms
 /// Less, and no more aggressive.
 fn is_calmer(life: &Life, sum: &Sum, terms: Terms) -> bool {
     let is_market = life.kind == IntentKind::MARKET || life.kind == IntentKind::STOP_MARKET;
-    let is_calm = is_market || terms.sign() * (terms.px - sum.px) <= 0;
+    let sign = if life.side == OrderSide::Buy { 1 } else { -1 };
+    let is_calm = is_market || sign * (terms.px - sum.px) <= 0;
     is_calm && (1..=sum.qty).contains(&terms.qty) && terms.trigger == sum.trigger
 }
 
