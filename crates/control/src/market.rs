@@ -256,14 +256,18 @@ fn recent_trades(market: &MarketStatus, which: &Which) -> Value {
     market.books.iter().filter(|book| which.takes(book)).map(row).collect()
 }
 
-/// The available books with their steps.
+/// The available books with their steps and terms.
 fn listed(market: &MarketStatus, which: &Which) -> Value {
     let row = |book: &Book| {
-        json!({
+        let mut row = json!({
             "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol,
             "venue_symbol": book.venue_symbol, "tick_size": book.tick_size, "lot_size": book.lot_size,
             "timeframes_s": book.candles.iter().map(|candle| candle.timeframe_s).collect::<Vec<_>>(),
-        })
+        });
+        if let (Some(row), Ok(Value::Object(terms))) = (row.as_object_mut(), serde_json::to_value(&book.terms)) {
+            row.extend(terms);
+        }
+        row
     };
     market.books.iter().filter(|book| which.takes(book)).map(row).collect()
 }

@@ -111,6 +111,12 @@ impl Feed {
         }
     }
 
+    /// The venue's symbol of an instrument.
+    pub(super) fn symbol(&self, instrument: InstrumentId) -> Option<&str> {
+        let index = self.instruments.iter().position(|known| *known == instrument)?;
+        self.config.symbols.get(index).map(String::as_str)
+    }
+
     /// Counts a message for its instrument; for the first of several.
     pub(super) fn count_message(&self, applied: Result<Applied, DropReason>) {
         let engine = self.intake.engine();

@@ -7,7 +7,7 @@ use std::thread;
 
 use tt_model::{Decimal, InstrumentId};
 use tt_venue::Venue;
-use tt_venue::listing::ContractUnit;
+use tt_venue::listing::{ContractUnit, Terms};
 
 /// How often steps may become finer before a new start is needed. Each time costs a list, kept for who still reads it.
 const LISTS: usize = 64;
@@ -21,7 +21,7 @@ pub struct Instrument {
     pub venue: Venue,
     /// The venue's symbol.
     pub symbol: String,
-    /// The normalised symbol: `BTC/USDT`, `BTC/USDT:USDT`.
+    /// The normalised symbol: `BTC/USDT`, `BTC/USDT:USDT`, `BTC/USD:BTC-20270326-50000-C`.
     pub name: String,
     /// The price step.
     pub tick_size: Decimal,
@@ -29,6 +29,8 @@ pub struct Instrument {
     pub lot_size: Decimal,
     /// The size of one unit of quantity.
     pub unit: ContractUnit,
+    /// Kind, expiry, strike, and its status when the feed started.
+    pub terms: Terms,
     pub(super) feed: usize,
     pub(super) local: InstrumentId,
 }
@@ -130,6 +132,7 @@ mod tests {
             tick_size: Decimal::new(1, 0),
             lot_size: Decimal::new(1, 8),
             unit: ContractUnit::Base,
+            terms: Terms::default(),
             feed: 0,
             local: InstrumentId(0),
         }]);

@@ -128,11 +128,12 @@ impl Intake {
     pub(super) fn add_instrument(
         &mut self,
         setup: &InstrumentSetup,
+        symbol: &str,
         name: &str,
         now: Nanos,
     ) -> Result<InstrumentId, AddError> {
         let added = setup.add_to(&mut self.engine)?;
-        self.note(now, RecordKind::Instrument, added.0, &InstrumentRecord::new(setup, name).to_bytes());
+        self.note(now, RecordKind::Instrument, added.0, &InstrumentRecord::new(setup, symbol, name).to_bytes());
         Ok(added)
     }
 

@@ -7,10 +7,10 @@ use futures_util::{SinkExt, StreamExt};
 use hyper::Uri;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tt_meter::Clock;
-use tt_venue::listing::{ListRequest, Listing};
+use tt_venue::listing::{ListRequest, Listing, distinguish};
 
 use super::dial::Target;
-use super::rest::{self, Response, RestRequest};
+use super::rest::{self, Response, RestRequest, percent_encoded};
 use super::settings::FeedConfig;
 use super::socket;
 
@@ -52,7 +52,8 @@ impl From<anyhow::Error> for NotListed {
 /// # Errors
 /// The venue cannot be reached, or does not list one of the symbols.
 pub(super) async fn fetch(feed: &FeedConfig, clock: Clock) -> Result<Vec<Listing>, NotListed> {
-    let listed = list(feed, clock).await?;
+    let mut listed = list(feed, clock).await?;
+    distinguish(&mut listed.entries);
     let find = |symbol: &String| {
         let found = listed.entries.iter().find(|listing| listing.symbol == *symbol);
         found.cloned().with_context(|| format!("{} does not list {symbol}", feed.venue.name()))
@@ -81,7 +82,8 @@ pub(super) async fn list(feed: &FeedConfig, clock: Clock) -> Result<Listed, NotL
     match list.request {
         ListRequest::GetSymbols(path) => {
             for symbols in feed.symbols.chunks(SYMBOLS_PER_REQUEST) {
-                let quoted: Vec<String> = symbols.iter().map(|symbol| format!("%22{symbol}%22")).collect();
+                let quoted: Vec<String> =
+                    symbols.iter().map(|symbol| format!("%22{}%22", percent_encoded(symbol))).collect();
                 let path = path.replace("{symbols}", &quoted.join(","));
                 listed.add(feed, &path, RestRequest::get(), clock).await?;
             }

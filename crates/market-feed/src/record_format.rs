@@ -44,7 +44,7 @@ pub(super) struct EngineRecord {
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub(super) struct InstrumentRecord {
     venue: String,
-    symbol: String,
+    pub(super) symbol: String,
     /// The normalised symbol.
     pub(super) name: String,
     tick_size: String,
@@ -177,7 +177,8 @@ impl EngineRecord {
 }
 
 impl InstrumentRecord {
-    pub(super) fn new(setup: &InstrumentSetup, name: &str) -> Self {
+    /// `symbol` is the venue's text of the setup's symbol.
+    pub(super) fn new(setup: &InstrumentSetup, symbol: &str, name: &str) -> Self {
         let InstrumentSetup { spec, unit, join_by_rest } = setup;
         let contract = match *unit {
             ContractUnit::Base => None,
@@ -186,7 +187,7 @@ impl InstrumentRecord {
         };
         Self {
             venue: spec.venue.name().to_owned(),
-            symbol: spec.symbol.to_string(),
+            symbol: symbol.to_owned(),
             name: name.to_owned(),
             tick_size: spec.tick_size.to_string(),
             lot_size: spec.lot_size.to_string(),
@@ -332,7 +333,8 @@ mod tests {
             (ContractUnit::Inverse(Decimal::new(100, 0)), false),
         ] {
             let setup = InstrumentSetup { spec, unit, join_by_rest };
-            let record = InstrumentRecord::of(&InstrumentRecord::new(&setup, "PEPE").to_bytes()).unwrap();
+            let record =
+                InstrumentRecord::of(&InstrumentRecord::new(&setup, "1000PEPEUSDT", "PEPE").to_bytes()).unwrap();
             assert_eq!(record.setup().unwrap(), setup);
         }
         // As it was written before there were contracts and joins.

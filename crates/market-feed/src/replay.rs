@@ -92,7 +92,7 @@ impl Replay {
         match head.kind {
             RecordKind::Instrument => {
                 let record = InstrumentRecord::of(entry.body)?;
-                let added = intake.add_instrument(&record.setup()?, &record.name, now);
+                let added = intake.add_instrument(&record.setup()?, &record.symbol, &record.name, now);
                 ensure!(added == Ok(InstrumentId(head.subject)), "instrument {}: {added:?}", head.subject);
             }
             RecordKind::Refined => {

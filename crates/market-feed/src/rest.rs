@@ -172,6 +172,20 @@ pub(super) fn is_final(status: StatusCode) -> bool {
     status.is_client_error() && !passes.contains(&status)
 }
 
+/// A symbol as a part of a path or a query: RFC 3986 section 2.1.
+pub(super) fn percent_encoded(symbol: &str) -> String {
+    let mut out = String::with_capacity(symbol.len());
+    for byte in symbol.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'/' | b':' | b'@') {
+            out.push(char::from(byte));
+        } else {
+            let hex = |digit: u8| char::from_digit(u32::from(digit), 16).unwrap_or('0').to_ascii_uppercase();
+            out.extend(['%', hex(byte >> 4), hex(byte & 15)]);
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -117,6 +117,7 @@ pub(super) fn launch(
                 tick_size: listing.tick_size,
                 lot_size: listing.lot_size,
                 unit: listing.unit,
+                terms: listing.terms,
                 feed: views.len(),
                 local,
             });
@@ -230,6 +231,12 @@ fn capacity(part: &FeedConfig) -> Capacity {
 }
 
 fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) -> anyhow::Result<InstrumentId> {
+    anyhow::ensure!(
+        listing.symbol.len() <= Symbol::LEN_MAX,
+        "market: {}: a symbol of more than {} bytes",
+        listing.symbol,
+        Symbol::LEN_MAX
+    );
     let symbol = Symbol::new(listing.symbol.as_bytes())
         .map_err(|fault| anyhow::anyhow!("market: {}: {}", listing.symbol, fault.name()))?;
     let spec = InstrumentSpec {
@@ -242,6 +249,6 @@ fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) ->
     };
     let has_choice = matches!(part.venue.rules().join, JoinRule::Both(_));
     let setup = InstrumentSetup { spec, unit: listing.unit, join_by_rest: part.join_by_rest && has_choice };
-    let added = intake.add_instrument(&setup, &listing.name, now);
+    let added = intake.add_instrument(&setup, &listing.symbol, &listing.name, now);
     added.map_err(|error| anyhow::anyhow!("market: {} cannot be followed: {error}", listing.symbol))
 }

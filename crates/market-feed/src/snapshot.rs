@@ -7,6 +7,7 @@ use tt_meter::{Calibration, Histogram, Stage};
 use tt_model::{Nanos, Price};
 use tt_venue::BookLevel;
 use tt_venue::event::AggressorSide;
+use tt_venue::listing::OptionRight;
 
 use super::arrivals::SilentTopic;
 use super::format::level_text;
@@ -14,9 +15,10 @@ use super::frame_timings::{Row, Times};
 use super::instruments::Instrument;
 use super::reader::Reader;
 use super::runner::TIMEFRAMES;
+use super::updates;
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
 use tt_status::decimal_text::steps_text;
-use tt_status::market::{Account, Book, Candle, Feed, IngestRow, Level, MarketStatus, Trade};
+use tt_status::market::{Account, Book, Candle, Feed, IngestRow, Level, MarketStatus, Terms, Trade};
 use tt_status::timing;
 
 impl Reader {
@@ -80,6 +82,7 @@ impl Reader {
             venue_symbol: listed.symbol.clone(),
             tick_size: steps_text(1, listed.tick_size),
             lot_size: steps_text(1, listed.lot_size),
+            terms: terms(listed),
             candles: self.candles_shown(listed),
             trades: self.trades_shown(listed),
             age_ms: known.then(|| ms(now.saturating_sub(top.ts_recv))),
@@ -128,6 +131,18 @@ impl Reader {
 
 fn silent_topic(silent: &SilentTopic) -> tt_status::market::SilentTopic {
     tt_status::market::SilentTopic { symbol: silent.symbol.clone(), topic: silent.topic }
+}
+
+fn terms(listed: &Instrument) -> Terms {
+    let of = &listed.terms;
+    Terms {
+        kind: of.kind.name(),
+        expiry_unix_ms: of.expiry.map(|expiry| expiry.0 / 1_000_000),
+        strike: of.strike.map(|strike| strike.to_string()),
+        right: of.right.map(OptionRight::name),
+        status: of.status.name(),
+        contract: Some(updates::contract(listed.unit)),
+    }
 }
 
 /// Counts of an account's messages.

@@ -11,5 +11,6 @@ mod sender;
 mod slot;
 mod view;
 
+pub(super) use message::contract;
 pub(super) use publisher::Publisher;
 pub(super) use sender::UpdateSender;

@@ -135,9 +135,40 @@ pub struct Book {
     /// The quantity step.
     #[serde(skip)]
     pub lot_size: String,
+    /// What distinguishes it from others of its pair.
+    #[serde(skip)]
+    pub terms: Terms,
     /// The newest trades, oldest first.
     #[serde(skip)]
     pub trades: Vec<Trade>,
+}
+
+/// What distinguishes an instrument from others of its pair, as its venue lists it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Terms {
+    /// `spot`, `perpetual`, `future` or `option`.
+    pub kind: &'static str,
+    /// When it ends, milliseconds of the Unix epoch; absent if it does not, or the list does not say.
+    pub expiry_unix_ms: Option<u64>,
+    /// An option's strike, exact decimal text.
+    pub strike: Option<String>,
+    /// An option's right: `call` or `put`.
+    pub right: Option<&'static str>,
+    /// Whether it was traded when the feed started: `trading`, `cancel_only`, `post_only`, `halted`, `pending`, `closed`
+    /// or `unknown`.
+    pub status: &'static str,
+    /// What one unit of quantity is.
+    pub contract: Option<Contract>,
+}
+
+/// The size of one unit of an instrument's quantity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Contract {
+    /// `base`: units of the base asset; `linear`: contracts over `size` of the base asset; `inverse`: contracts worth
+    /// `size` of the quote asset.
+    pub kind: &'static str,
+    /// The size, exact decimal text.
+    pub size: String,
 }
 
 /// A public trade.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::market::Level;
+use crate::market::{Contract, Level};
 
 /// What a stream carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,16 +51,6 @@ pub struct StreamCounts {
     pub lost: u64,
     /// Updates that found no room between a feed and the streams. Every reader gets a mark and a snapshot.
     pub lost_by_feeds: u64,
-}
-
-/// The size of one unit of an instrument's quantity.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Contract {
-    /// `base`: units of the base asset; `linear`: contracts over `size` of the base asset; `inverse`: contracts worth
-    /// `size` of the quote asset.
-    pub kind: &'static str,
-    /// The size, exact decimal text.
-    pub size: String,
 }
 
 /// A book with all of its followed levels.

@@ -57,7 +57,7 @@ parse_errors! {
     NumberRange => "number_range", "number beyond 64 bits or 18 decimals";
     /// A time is malformed, or outside the years 2001 to 2200.
     Time => "time", "malformed time";
-    /// A symbol is empty, longer than 23 bytes, or holds bytes that no venue uses.
+    /// A symbol is empty, or holds characters that no venue uses.
     SymbolText => "symbol_text", "malformed symbol";
     /// More levels than the buffer's capacity.
     TooManyLevels => "too_many_levels", "more levels than the buffer holds";

@@ -1,20 +1,25 @@
 //! Instruments as venues list them: symbols, price and quantity steps.
 
 mod entry;
+mod terms;
 
 use crate::error::ParseError;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use tt_model::Decimal;
 
 pub(crate) use entry::{Entry, entries};
+pub use terms::{InstrumentKind, InstrumentStatus, OptionRight, Terms};
 
 /// An instrument as its venue lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// The venue's symbol.
     pub symbol: String,
-    /// `BTC/USDT` on spot markets, `BTC/USDT:USDT` for a contract that settles in USDT.
+    /// `BTC/USDT` on spot markets, `BTC/USDT:USDT` for a contract that settles in USDT; with an end
+    /// `BTC/USD:BTC-20270326`, as an option `BTC/USD:BTC-20270326-50000-C`.
     pub name: String,
     /// The price step.
     pub tick_size: Decimal,
@@ -22,6 +27,23 @@ pub struct Listing {
     pub lot_size: Decimal,
     /// The size of one unit of quantity.
     pub unit: ContractUnit,
+    /// What distinguishes it from others of its pair.
+    pub terms: Terms,
+}
+
+/// Appends `#` and the symbol to each name that several symbols share.
+pub fn distinguish(listings: &mut [Listing]) {
+    let mut first: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut shared = BTreeSet::new();
+    for listing in listings.iter() {
+        let symbol = *first.entry(&listing.name).or_insert(&listing.symbol);
+        if symbol != listing.symbol {
+            shared.insert(listing.name.clone());
+        }
+    }
+    for listing in listings.iter_mut().filter(|listing| shared.contains(&listing.name)) {
+        listing.name = format!("{}#{}", listing.name, listing.symbol);
+    }
 }
 
 /// The size of one unit of an instrument's quantity.

@@ -185,7 +185,7 @@ impl<'a> Cursor<'a> {
             break;
         }
         self.literal(b"\"")?;
-        if len == 0 || len > Symbol::LEN_MAX {
+        if len == 0 || len > 23 {
             return None;
         }
         words[2] |= (len as u64) << 56;

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
-use tt_model::Decimal;
+use tt_model::{Decimal, Nanos};
 use tt_venue::Venue;
-use tt_venue::listing::{ContractUnit, Listing};
+use tt_venue::listing::{ContractUnit, InstrumentKind, InstrumentStatus, Listing, OptionRight, distinguish};
 
 fn only(venue: Venue, body: &str) -> Listing {
     let mut listed = (venue.rules().instruments.parse)(body.as_bytes()).unwrap();
@@ -68,4 +68,98 @@ fn reads_the_unit_of_a_contract() {
 fn leaves_out_a_contract_without_its_size() {
     let body = r#"{"data":[{"instId":"BTC-USDT-SWAP","settleCcy":"USDT","uly":"BTC-USDT","ctVal":"","ctType":"linear","tickSz":"0.1","lotSz":"1"}]}"#;
     assert!((Venue::Okx.rules().instruments.parse)(body.as_bytes()).unwrap().is_empty());
+}
+
+const EXPIRY: Nanos = Nanos::from_millis(1_806_048_000_000);
+
+fn okx(members: &str) -> String {
+    let steps = r#""uly":"BTC-USD","ctVal":"0.01","ctMult":"1","tickSz":"0.1","lotSz":"1","settleCcy":"BTC""#;
+    format!(r#"{{"data":[{{{members},{steps}}}]}}"#)
+}
+
+fn deribit(members: &str) -> String {
+    let currencies = r#""base_currency":"BTC","quote_currency":"USD","settlement_currency":"BTC""#;
+    let steps = r#""tick_size":0.0005,"min_trade_amount":0.1,"instrument_type":"reversed""#;
+    format!(r#"{{"result":[{{{members},{currencies},{steps}}}]}}"#)
+}
+
+fn binance(members: &str) -> String {
+    let filters =
+        r#""filters":[{"filterType":"PRICE_FILTER","tickSize":"0.1"},{"filterType":"LOT_SIZE","stepSize":"1"}]"#;
+    let assets = r#""baseAsset":"BTC","quoteAsset":"USDT","marginAsset":"USDT""#;
+    format!(r#"{{"symbols":[{{{members},{assets},{filters}}}]}}"#)
+}
+
+fn bybit(members: &str) -> String {
+    let steps = r#""priceFilter":{"tickSize":"0.50"},"lotSizeFilter":{"qtyStep":"0.01"}"#;
+    let coins = r#""baseCoin":"BTC","quoteCoin":"USDT","settleCoin":"USDT""#;
+    format!(r#"{{"result":{{"list":[{{{members},{coins},{steps}}}]}}}}"#)
+}
+
+fn check(venue: Venue, body: &str, name: &str, kind: InstrumentKind, status: &str) {
+    let listed = only(venue, body);
+    assert_eq!((listed.name.as_str(), listed.terms.kind, listed.terms.status.name()), (name, kind, status), "{body}");
+    let has_end = matches!(kind, InstrumentKind::Future | InstrumentKind::Option);
+    assert_eq!(listed.terms.expiry, has_end.then_some(EXPIRY), "{body}");
+    let is_option = kind == InstrumentKind::Option;
+    assert_eq!(listed.terms.strike.is_some() && listed.terms.right.is_some(), is_option, "{body}");
+}
+
+#[test]
+fn names_of_okx_have_expiry_strike_and_right() {
+    let perpetual = r#""instId":"BTC-USD-SWAP","instType":"SWAP","ctType":"inverse","expTime":"","state":"live""#;
+    check(Venue::Okx, &okx(perpetual), "BTC/USD:BTC", InstrumentKind::Perpetual, "trading");
+    let future = r#""instId":"BTC-USD-270326","instType":"FUTURES","ctType":"inverse","expTime":"1806048000000","state":"suspend""#;
+    check(Venue::Okx, &okx(future), "BTC/USD:BTC-20270326", InstrumentKind::Future, "halted");
+    let option = r#""instId":"BTC-USD-270326-50000-C","instType":"OPTION","ctType":"","stk":"50000","optType":"C","expTime":"1806048000000","state":"preopen""#;
+    check(Venue::Okx, &okx(option), "BTC/USD:BTC-20270326-50000-C", InstrumentKind::Option, "pending");
+    assert_eq!(only(Venue::Okx, &okx(option)).unit, ContractUnit::Linear(Decimal::new(1, 2)));
+}
+
+#[test]
+fn names_of_deribit_have_expiry_strike_and_right() {
+    let perpetual = r#""instrument_name":"BTC-PERPETUAL","kind":"future","settlement_period":"perpetual","expiration_timestamp":32503708800000,"state":"open""#;
+    check(Venue::Deribit, &deribit(perpetual), "BTC/USD:BTC", InstrumentKind::Perpetual, "trading");
+    let future = r#""instrument_name":"BTC-26MAR27","kind":"future","settlement_period":"month","expiration_timestamp":1806048000000,"state":"settlement""#;
+    check(Venue::Deribit, &deribit(future), "BTC/USD:BTC-20270326", InstrumentKind::Future, "closed");
+    let option = r#""instrument_name":"BTC-26MAR27-0d625-P","kind":"option","settlement_period":"month","strike":0.625,"option_type":"put","expiration_timestamp":1806048000000,"state":"locked""#;
+    check(Venue::Deribit, &deribit(option), "BTC/USD:BTC-20270326-0.625-P", InstrumentKind::Option, "halted");
+    let spread = r#""instrument_name":"BTC-FS-26MAR27_PERP","kind":"future_combo","expiration_timestamp":1806048000000,"state":"open""#;
+    check(Venue::Deribit, &deribit(spread), "BTC-FS-26MAR27_PERP", InstrumentKind::Future, "trading");
+    let put = only(Venue::Deribit, &deribit(r#""instrument_name":"X","kind":"option","strike":7,"option_type":"put""#));
+    assert_eq!((put.terms.right, put.terms.strike), (Some(OptionRight::Put), Some(Decimal::new(7, 0))));
+    assert_eq!((put.terms.expiry, put.terms.status), (None, InstrumentStatus::Unknown));
+}
+
+#[test]
+fn names_of_binance_have_expiry() {
+    let perpetual = r#""symbol":"BTCUSDT","contractType":"PERPETUAL","deliveryDate":4133404800000,"status":"TRADING""#;
+    check(Venue::BinanceUsdm, &binance(perpetual), "BTC/USDT:USDT", InstrumentKind::Perpetual, "trading");
+    let future = r#""symbol":"BTCUSDT_270326","contractType":"NEXT_QUARTER","deliveryDate":1806048000000,"status":"PENDING_TRADING""#;
+    check(Venue::BinanceUsdm, &binance(future), "BTC/USDT:USDT-20270326", InstrumentKind::Future, "pending");
+    let spot = r#""symbol":"BTCUSDT","status":"CANCEL_ONLY""#;
+    check(Venue::BinanceSpot, &binance(spot), "BTC/USDT", InstrumentKind::Spot, "cancel_only");
+}
+
+#[test]
+fn names_of_bybit_have_expiry_strike_and_right() {
+    let perpetual = r#""symbol":"BTCUSDT","contractType":"LinearPerpetual","deliveryTime":"0","status":"Trading""#;
+    check(Venue::BybitLinear, &bybit(perpetual), "BTC/USDT:USDT", InstrumentKind::Perpetual, "trading");
+    let future = r#""symbol":"BTCUSDT-26MAR27","contractType":"LinearFutures","deliveryTime":"1806048000000","status":"Delivering""#;
+    check(Venue::BybitLinear, &bybit(future), "BTC/USDT:USDT-20270326", InstrumentKind::Future, "closed");
+    let option =
+        r#""symbol":"BTC-26MAR27-50000-C-USDT","optionsType":"Call","deliveryTime":"1806048000000","status":"Trading""#;
+    check(Venue::BybitLinear, &bybit(option), "BTC/USDT:USDT-20270326-50000-C", InstrumentKind::Option, "trading");
+}
+
+#[test]
+fn no_two_symbols_share_a_name() {
+    let listing = only(
+        Venue::Okx,
+        r#"{"data":[{"instId":"BTC-USDT","instType":"SPOT","baseCcy":"BTC","quoteCcy":"USDT","tickSz":"0.1","lotSz":"1"}]}"#,
+    );
+    let of = |symbol: &str, name: &str| Listing { symbol: symbol.to_owned(), name: name.to_owned(), ..listing.clone() };
+    let mut all = [of("A", "one"), of("B", "two"), of("C", "one"), of("B", "two")];
+    distinguish(&mut all);
+    assert_eq!(all.each_ref().map(|listing| listing.name.as_str()), ["one#A", "two", "one#C", "two"]);
 }

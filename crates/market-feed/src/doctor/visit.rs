@@ -23,7 +23,7 @@ use tt_venue::listing::Listing;
 
 use super::observations::Observations;
 use crate::arrivals::Arrivals;
-use crate::rest;
+use crate::rest::{self, percent_encoded};
 use crate::settings::FeedConfig;
 use crate::socket::Socket;
 use crate::topics::{Refusal, Requests};
@@ -294,7 +294,7 @@ impl<'a> Visit<'a> {
 
     fn fetch(&mut self, instrument: InstrumentId) {
         let Some(rule) = self.feed.venue.rules().snapshot else { return };
-        let uri = self.feed.rest_uri(&rule.path.replace("{symbol}", &self.symbol(instrument)));
+        let uri = self.feed.rest_uri(&rule.path.replace("{symbol}", &percent_encoded(&self.symbol(instrument))));
         let clock = self.clock;
         self.fetches.push(Box::pin(async move {
             let fetched = match uri {

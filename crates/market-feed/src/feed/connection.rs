@@ -22,7 +22,7 @@ use crate::account::{self, LoggedIn, LoginError, Renewal};
 use crate::arrivals::SilentTopic;
 use crate::backoff::Backoff;
 use crate::credentials::Credentials;
-use crate::rest;
+use crate::rest::{self, percent_encoded};
 use crate::socket;
 use crate::status::SILENT_MAX;
 use crate::topics::Refusal;
@@ -333,14 +333,14 @@ impl Connection<'_> {
     }
 
     fn symbol(&self, instrument: InstrumentId) -> String {
-        self.feed.intake.engine().instrument(instrument).map(|spec| spec.symbol.to_string()).unwrap_or_default()
+        self.feed.symbol(instrument).unwrap_or_default().to_owned()
     }
 
     fn fetch(&mut self, instrument: InstrumentId) {
         let symbol = self.symbol(instrument);
         // Elsewhere snapshots come on the socket.
         let Some(rule) = self.feed.config.venue.rules().snapshot else { return };
-        let path = rule.path.replace("{symbol}", &symbol);
+        let path = rule.path.replace("{symbol}", &percent_encoded(&symbol));
         let (uri, clock) = (self.feed.config.rest_uri(&path), self.feed.clock);
         let at = self.fetch_not_before.max(Instant::now());
         self.fetch_not_before = at + self.feed.config.timing.snapshot_gap;

@@ -90,7 +90,7 @@ impl Feed {
 
     fn finer(&self, id: InstrumentId, listed: &Listed) -> Option<Finer> {
         let spec = self.intake.engine().instrument(id)?;
-        let symbol = spec.symbol.to_string();
+        let symbol = self.symbol(id)?;
         let listing = listed.entries.iter().find(|listing| listing.symbol == symbol)?;
         let tick_size = common(spec.tick_size, listing.tick_size)?;
         let lot_size = common(spec.lot_size, listing.lot_size)?;

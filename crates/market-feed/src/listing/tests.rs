@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use tt_model::Decimal;
 use tt_venue::Venue;
-use tt_venue::listing::ContractUnit;
+use tt_venue::listing::{ContractUnit, InstrumentKind, Terms};
 
 use super::*;
 
@@ -44,6 +44,10 @@ fn hyperliquids_lists_are_posted_for() {
         tick_size: Decimal::new(tick_size.0, tick_size.1),
         lot_size: Decimal::new(lot_size.0, lot_size.1),
         unit: ContractUnit::Base,
+        terms: Terms {
+            kind: if name.contains(':') { InstrumentKind::Perpetual } else { InstrumentKind::Spot },
+            ..Terms::default()
+        },
     };
     let expected = [
         of("BTC", "BTC/USDC:USDC", (1, 1), (1, 5)),

@@ -7,7 +7,7 @@ use tt_market::BookStatus;
 use tt_market::board::TradePrint;
 use tt_model::{Decimal, Nanos};
 use tt_status::decimal_text::steps_text;
-use tt_status::market_streams::Contract;
+use tt_status::market::Contract;
 use tt_venue::event::AggressorSide;
 use tt_venue::listing::ContractUnit;
 
@@ -192,7 +192,7 @@ impl StepText {
 }
 
 /// What quantities count.
-pub(super) fn contract(unit: ContractUnit) -> Contract {
+pub(crate) fn contract(unit: ContractUnit) -> Contract {
     let (kind, size) = match unit {
         ContractUnit::Base => ("base", Decimal::new(1, 0)),
         ContractUnit::Linear(size) => ("linear", size),

@@ -17,9 +17,8 @@ fn bare(value: &Value) -> Option<String> {
     plain_text(&text).filter(|_| is_number(&text))
 }
 
-fn symbol(value: Option<&Value>) -> Option<&str> {
-    let text = value?.as_str()?;
-    Symbol::new(text.as_bytes()).ok().map(|_| text)
+fn symbol(value: Option<&Value>) -> Option<String> {
+    Symbol::new(value?.as_str()?.as_bytes()).ok().map(|symbol| symbol.to_string())
 }
 
 /// Digits in quotes.

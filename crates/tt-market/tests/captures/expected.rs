@@ -57,7 +57,7 @@ fn field(code: &str, value: Option<&Value>) -> Option<String> {
 
 fn symbol(value: &Value) -> Option<String> {
     let text = value.as_str()?;
-    Symbol::new(text.as_bytes()).ok().map(|_| text.to_owned())
+    Symbol::new(text.as_bytes()).ok().map(|symbol| symbol.to_string())
 }
 
 fn whole(text: &str) -> Option<u64> {
@@ -254,13 +254,13 @@ fn bybit(value: &Value) -> Option<String> {
         }
         "kline" => {
             let symbol = parts.nth(1)?;
-            Symbol::new(symbol.as_bytes()).ok()?;
+            let symbol = Symbol::new(symbol.as_bytes()).ok()?.to_string();
             let entry = |one: &Value| {
                 let head = format!("candle {NAME} {} {{m:start}}", minutes(one.get("interval")?.as_str()?)?);
                 line(one, &format!("{head} {{n:open}} {{n:high}} {{n:low}} {{n:close}} {{n:volume}};"))
             };
             let lines: Option<String> = data.as_array()?.iter().map(entry).collect();
-            Some(lines?.replace(NAME, symbol))
+            Some(lines?.replace(NAME, &symbol))
         }
         "allLiquidation" => each(data, "liquidation {s:s} {x:S} {n:p} {n:v} {m:T};"),
         "order" => {
@@ -500,12 +500,12 @@ fn deribit(value: &Value) -> Option<String> {
         "chart" => {
             let (name, length) = topic.strip_prefix("chart.trades.")?.rsplit_once('.')?;
             let length = minutes(length)?;
-            Symbol::new(name.as_bytes()).ok()?;
+            let name = Symbol::new(name.as_bytes()).ok()?.to_string();
             line(
                 data,
                 &format!("candle {NAME} {length} {{m:tick}} {{n:open}} {{n:high}} {{n:low}} {{n:close}} {{n:volume}};"),
             )
-            .map(|line| line.replace(NAME, name))
+            .map(|line| line.replace(NAME, &name))
         }
         "user" if topic.starts_with("user.orders.") => account(order(data)),
         "user" if topic.starts_with("user.trades.") => account(data.as_array()?.iter().map(execution).collect()),

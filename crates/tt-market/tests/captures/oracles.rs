@@ -9,10 +9,8 @@ use tt_venue::Symbol;
 const OTHER: &str = "other";
 
 /// A text that may name an instrument.
-fn name(value: Option<&Value>) -> Option<&str> {
-    let text = value?.as_str()?;
-    Symbol::new(text.as_bytes()).ok()?;
-    Some(text)
+fn name(value: Option<&Value>) -> Option<String> {
+    Symbol::new(value?.as_str()?.as_bytes()).ok().map(|symbol| symbol.to_string())
 }
 
 /// An unsigned number in quotes.
@@ -168,7 +166,7 @@ pub(crate) fn kraken_prices(value: &Value) -> Option<String> {
                 let numbers = [bare(one.get("price"))?, bare(one.get("qty"))?];
                 let side = aggressor(one.get("side"), "buy", "sell")?;
                 let id = one.get("trade_id")?.as_u64()?;
-                let trade = trade(name(one.get("symbol"))?, id, numbers, side, rfc3339(one.get("timestamp"))?);
+                let trade = trade(&name(one.get("symbol"))?, id, numbers, side, rfc3339(one.get("timestamp"))?);
                 Some(format!("{past}{trade}"))
             })
             .collect();
@@ -179,7 +177,7 @@ pub(crate) fn kraken_prices(value: &Value) -> Option<String> {
         numbers[slot] = bare(one.get(key))?;
     }
     let ns = one.get("timestamp").map_or(Some(0), |value| rfc3339(Some(value)))?;
-    Some(ticker(name(one.get("symbol"))?, numbers, ns))
+    Some(ticker(&name(one.get("symbol"))?, numbers, ns))
 }
 
 /// Coinbase Exchange.
@@ -187,7 +185,7 @@ pub(crate) fn coinbase_exchange(value: &Value) -> Option<String> {
     let symbol = || name(value.get("product_id"));
     match value.get("type")?.as_str()? {
         "l2update" => {
-            let mut out = delta_head(symbol()?, 0, rfc3339(value.get("time"))?);
+            let mut out = delta_head(&symbol()?, 0, rfc3339(value.get("time"))?);
             let changes = value.get("changes")?.as_array()?;
             for wanted in ["buy", "sell"] {
                 let side = changes.iter().filter_map(|change| {
@@ -205,7 +203,7 @@ pub(crate) fn coinbase_exchange(value: &Value) -> Option<String> {
             Some(out)
         }
         "snapshot" => {
-            let mut out = snapshot_head(symbol()?);
+            let mut out = snapshot_head(&symbol()?);
             value.get("time").map_or(Some(0), |value| rfc3339(Some(value)))?;
             for side in ["bids", "asks"] {
                 levels(&mut out, value.get(side)?.as_array()?.iter().map(pair))?;
@@ -217,7 +215,7 @@ pub(crate) fn coinbase_exchange(value: &Value) -> Option<String> {
             // The venue names the maker's side.
             let side = aggressor(value.get("side"), "sell", "buy")?;
             let ns = rfc3339(value.get("time"))?;
-            let trade = trade(symbol()?, value.get("trade_id")?.as_u64()?, numbers, side, ns);
+            let trade = trade(&symbol()?, value.get("trade_id")?.as_u64()?, numbers, side, ns);
             if value.get("type")? == "last_match" {
                 return Some(format!("history {trade}"));
             }
@@ -232,7 +230,7 @@ pub(crate) fn coinbase_exchange(value: &Value) -> Option<String> {
                 numbers[slot] = optional_amount(value.get(key))?;
             }
             numbers[4] = amount(value.get("price"))?;
-            Some(ticker(symbol()?, numbers, rfc3339(value.get("time"))?))
+            Some(ticker(&symbol()?, numbers, rfc3339(value.get("time"))?))
         }
         "heartbeat" | "status" | "subscriptions" => Some(OTHER.to_owned()),
         _ => None,
@@ -253,8 +251,8 @@ pub(crate) fn coinbase_advanced(value: &Value) -> Option<String> {
             let [event] = events.as_slice() else { return None };
             let symbol = name(event.get("product_id"))?;
             let mut out = match event.get("type")?.as_str()? {
-                "snapshot" => snapshot_head(symbol),
-                "update" => delta_head(symbol, sequence, ns),
+                "snapshot" => snapshot_head(&symbol),
+                "update" => delta_head(&symbol, sequence, ns),
                 _ => return None,
             };
             for wanted in ["bid", "offer"] {
@@ -290,7 +288,7 @@ pub(crate) fn coinbase_advanced(value: &Value) -> Option<String> {
                         numbers[slot] = optional_amount(one.get(key))?;
                     }
                     numbers[4] = amount(one.get("price"))?;
-                    Some(ticker(name(one.get("product_id"))?, numbers, ns))
+                    Some(ticker(&name(one.get("product_id"))?, numbers, ns))
                 })
                 .collect();
             Some(sorted(lines?))
@@ -303,7 +301,7 @@ pub(crate) fn coinbase_advanced(value: &Value) -> Option<String> {
                 let start = one.get("start")?;
                 let start_s = start.as_u64().or_else(|| digits(start))?;
                 let ts = start_s.checked_mul(1_000_000_000)?;
-                Some(candle(name(one.get("product_id"))?, 300_000_000_000, ts, &numbers?))
+                Some(candle(&name(one.get("product_id"))?, 300_000_000_000, ts, &numbers?))
             })
             .collect(),
         "heartbeats" | "subscriptions" | "status" => Some(OTHER.to_owned()),
@@ -317,7 +315,7 @@ fn advanced_trade(one: &Value) -> Option<String> {
     let side = aggressor(one.get("side"), "SELL", "BUY")?;
     let id = one.get("trade_id")?;
     let id = id.as_u64().or_else(|| digits(id))?;
-    Some(trade(name(one.get("product_id"))?, id, numbers, side, rfc3339(one.get("time"))?))
+    Some(trade(&name(one.get("product_id"))?, id, numbers, side, rfc3339(one.get("time"))?))
 }
 
 fn candle(symbol: &str, timeframe: u64, ts_open: u64, numbers: &[String]) -> String {
@@ -333,7 +331,7 @@ fn hyperliquid_contract(data: &Value) -> Option<String> {
     }
     numbers[8] = number(state.get("funding")?)?;
     numbers[7] = optional_amount(state.get("midPx"))?;
-    Some(ticker(name(data.get("coin"))?, numbers, 0))
+    Some(ticker(&name(data.get("coin"))?, numbers, 0))
 }
 
 /// Hyperliquid.
@@ -342,7 +340,7 @@ pub(crate) fn hyperliquid(value: &Value) -> Option<String> {
     match value.get("channel")?.as_str()? {
         "l2Book" => {
             let data = data?;
-            let mut out = snapshot_head(name(data.get("coin"))?);
+            let mut out = snapshot_head(&name(data.get("coin"))?);
             unix_ms(data.get("time"))?;
             let [bids, asks] = data.get("levels")?.as_array()?.as_slice() else { return None };
             for side in [bids, asks] {
@@ -357,7 +355,13 @@ pub(crate) fn hyperliquid(value: &Value) -> Option<String> {
             .map(|one| {
                 let numbers = [quoted(one.get("px"))?, quoted(one.get("sz"))?];
                 let side = aggressor(one.get("side"), "B", "A")?;
-                Some(trade(name(one.get("coin"))?, one.get("tid")?.as_u64()?, numbers, side, unix_ms(one.get("time"))?))
+                Some(trade(
+                    &name(one.get("coin"))?,
+                    one.get("tid")?.as_u64()?,
+                    numbers,
+                    side,
+                    unix_ms(one.get("time"))?,
+                ))
             })
             .collect(),
         "bbo" => {
@@ -371,7 +375,7 @@ pub(crate) fn hyperliquid(value: &Value) -> Option<String> {
                     numbers[slot + 1] = quoted(side.get("sz"))?;
                 }
             }
-            Some(ticker(name(data.get("coin"))?, numbers, unix_ms(data.get("time"))?))
+            Some(ticker(&name(data.get("coin"))?, numbers, unix_ms(data.get("time"))?))
         }
         "activeAssetCtx" => hyperliquid_contract(data?),
         "allMids" => {
@@ -382,7 +386,7 @@ pub(crate) fn hyperliquid(value: &Value) -> Option<String> {
                 .map(|(coin, px)| {
                     let mut numbers = std::array::from_fn(|_| nothing());
                     numbers[7] = quoted(Some(px))?;
-                    Some(ticker(name(Some(&Value::String(coin.clone())))?, numbers, 0))
+                    Some(ticker(&name(Some(&Value::String(coin.clone())))?, numbers, 0))
                 })
                 .collect();
             Some(sorted(mids?))
@@ -391,7 +395,7 @@ pub(crate) fn hyperliquid(value: &Value) -> Option<String> {
             let one = data?;
             let numbers: Option<Vec<_>> = ["o", "h", "l", "c", "v"].iter().map(|key| amount(one.get(key))).collect();
             let (start, end) = (unix_ms(one.get("t"))?, unix_ms(one.get("T"))?);
-            Some(candle(name(one.get("s"))?, end.checked_sub(start)? + 1_000_000, start, &numbers?))
+            Some(candle(&name(one.get("s"))?, end.checked_sub(start)? + 1_000_000, start, &numbers?))
         }
         "pong" | "subscriptionResponse" => Some(OTHER.to_owned()),
         _ => None,

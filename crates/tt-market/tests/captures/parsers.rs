@@ -198,7 +198,7 @@ fn oracle_binance(data: &Value) -> Option<String> {
     let quoted = |value: &Value| plain_text(value.as_str().filter(|text| is_number(text))?);
     let whole = |key: &str| data.get(key)?.as_u64();
     let symbol = data.get("s")?.as_str()?;
-    Symbol::new(symbol.as_bytes()).ok()?;
+    let symbol = Symbol::new(symbol.as_bytes()).ok()?.to_string();
     let kind = data.get("e").map_or(Some("bookTicker"), Value::as_str)?;
     Some(match kind {
         "bookTicker" => {
@@ -242,7 +242,7 @@ fn oracle_kraken(value: &Value) -> Option<String> {
     }
     let [data] = value.get("data")?.as_array()?.as_slice() else { return None };
     let symbol = data.get("symbol")?.as_str()?;
-    Symbol::new(symbol.as_bytes()).ok()?;
+    let symbol = Symbol::new(symbol.as_bytes()).ok()?.to_string();
     let checksum = Some(data.get("checksum")?.as_u64()?);
     let mut out = match value.get("type")?.as_str()? {
         "snapshot" => format!("snapshot {symbol} {checksum:?}"),

@@ -2,11 +2,12 @@
 
 use crate::wire::{ASKS, BIDS, Rig};
 use tt_market::DropReason;
-use tt_market::{Applied, BookUpdate, Proof, Request};
+use tt_market::candle::CandleSource;
+use tt_market::{Applied, BookUpdate, Capacity, Engine, InstrumentSpec, Proof, Request};
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
-use tt_venue::Venue;
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::rules::JoinRule;
+use tt_venue::{Symbol, Venue};
 
 /// Another connection in the place of the one before, with the first book on it.
 fn reconnect(rig: &mut Rig) {
@@ -124,6 +125,59 @@ fn case_m30_fifty_drops_a_minute_leave_nothing_of_the_old_connection() {
             assert_eq!(rig.proof(), rig.best_proof(), "{venue:?}");
         }
         assert_eq!(rig.counters().resyncs, 0, "{venue:?}: a new connection is no resync");
+    }
+}
+
+#[test]
+fn case_m32_two_long_symbols_that_begin_alike_are_two_books() {
+    let venue = Venue::BinanceSpot;
+    let symbols = ["XRP_USDC-30JUN23-0d625-C".to_owned(), "XRP_USDC-30JUN23-0d625-P".to_owned(), "\u{5e01}".repeat(21)];
+    let mut engine = Engine::new(Capacity { instruments: 3, ..Capacity::default() });
+    let now = Nanos::from_millis(1_700_000_000_000);
+    let connection = engine.open_connection(venue, now).unwrap();
+    for symbol in &symbols {
+        let spec = InstrumentSpec {
+            venue,
+            symbol: Symbol::new(symbol.as_bytes()).unwrap(),
+            tick_size: Decimal::new(1, 1),
+            lot_size: Decimal::new(1, 3),
+            depth_max: None,
+            candles: CandleSource::Trades,
+        };
+        let id = engine.add_instrument(spec).unwrap();
+        engine.subscribe(connection, id, now).unwrap();
+    }
+    while engine.poll_request(now).is_some() {}
+    for (index, symbol) in symbols.iter().enumerate() {
+        let frame = format!(
+            r#"{{"e":"depthUpdate","E":1700000000000,"s":"{symbol}","U":8,"u":8,"b":[["1{index}.0","2"]],"a":[]}}"#
+        );
+        engine.handle_frame(now, connection, frame.as_bytes(), &mut Off).unwrap();
+        let body = br#"{"lastUpdateId":7,"bids":[["9.0","1"]],"asks":[["20.0","3"]]}"#;
+        engine.handle_snapshot(now, InstrumentId(index as u32), body, &mut Off).unwrap();
+    }
+    for index in 0..3 {
+        let top = engine.board().top_of_book(InstrumentId(index)).unwrap();
+        assert_eq!((top.bid.unwrap().px.0, top.status.proof), (100 + 10 * i64::from(index), Proof::Sequence));
+    }
+}
+
+#[test]
+fn case_m32_at_any_venue_symbols_of_any_length_and_script_cost_no_other_book() {
+    for venue in Venue::ALL {
+        let mut rig = Rig::live(venue);
+        let (levels, mut other) = (rig.levels(), rig.wire.clone());
+        let symbols = [
+            "XRP_USDC-30JUN23-0d625-C",
+            "BTCUSDT-AND-A-TAIL-THAT-NO-VENUE-HAS-TODAY-BUT-ANY-MAY-HAVE-TOMORROW",
+            "\u{5e01}\u{5b89}\u{4eba}\u{751f}USDT",
+        ];
+        for symbol in symbols {
+            other.symbol = symbol;
+            let frame = other.delta(&[("10.0", "9.000")], &[]);
+            assert_eq!(rig.frame(&frame), Err(DropReason::UnknownSymbol), "{venue:?} {symbol}");
+        }
+        assert_eq!((rig.levels(), rig.proof(), rig.requests(5000)), (levels, rig.best_proof(), vec![]), "{venue:?}");
     }
 }
 

@@ -19,11 +19,12 @@ impl OrderId {
     /// Takes `text` as it is: up to 23 bytes, or a UUID in lower case.
     ///
     /// # Errors
-    /// As [`Symbol::new`] for any other text.
+    /// `SymbolText` for any other text.
     pub fn new(text: &[u8]) -> Result<Self, ParseError> {
         match text.try_into() {
             Ok(text) => uuid(text).ok_or(ParseError::SymbolText).map(Self),
-            Err(_) => Symbol::new(text).map(Self),
+            Err(_) if !text.is_ascii() => Err(ParseError::SymbolText),
+            Err(_) => Symbol::short(text).map(Self),
         }
     }
 

@@ -1,13 +1,16 @@
 //! Members of a list's entries, without a limit on the number of keys.
 
-use super::Listing;
+use super::{Listing, Terms};
 use crate::error::ParseError;
 use crate::json::{self, Elements, Members};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::str;
-use tt_model::Decimal;
+use tt_model::{Decimal, Nanos};
+
+/// The year 9999 and a day: what is later is no time.
+const MILLIS_MAX: u64 = 253_402_300_800_000;
 
 /// A JSON object of a list.
 #[derive(Clone, Copy)]
@@ -64,6 +67,13 @@ impl<'a> Entry<'a> {
         Decimal::parse(json::text(raw).unwrap_or(raw)).ok()
     }
 
+    /// Returns the time of `key` in milliseconds, in quotes or not; none for zero.
+    pub(crate) fn millis(self, key: &str) -> Option<Nanos> {
+        let number = self.number(key).filter(|number| number.decimals == 0)?;
+        let ms = u64::try_from(number.mantissa).ok().filter(|ms| (1..=MILLIS_MAX).contains(ms))?;
+        Some(Nanos::from_millis(ms))
+    }
+
     /// Returns the small whole number of `key`.
     pub(crate) fn small(self, key: &str) -> Option<u8> {
         u8::try_from(json::bare_u64(self.raw(key)?).ok()?).ok()
@@ -92,8 +102,9 @@ pub(crate) fn entries(
 }
 
 impl Listing {
-    /// Returns `BTC/USDT`, or `BTC/USDT:USDT` for a contract that settles in USDT.
-    pub(crate) fn name_of(base: &str, quote: &str, settle: Option<&str>) -> String {
-        settle.map_or_else(|| format!("{base}/{quote}"), |settle| format!("{base}/{quote}:{settle}"))
+    /// Returns `BTC/USDT`, or `BTC/USDT:USDT` for a contract that settles in USDT, with expiry and strike of `terms`.
+    pub(crate) fn name_of(base: &str, quote: &str, settle: Option<&str>, terms: &Terms) -> String {
+        let pair = settle.map_or_else(|| format!("{base}/{quote}"), |settle| format!("{base}/{quote}:{settle}"));
+        pair + &terms.suffix()
     }
 }

@@ -1,7 +1,7 @@
 //! Binance's lists of instruments (`exchangeInfo`).
 
 use crate::error::ParseError;
-use crate::listing::{ContractUnit, Entry, Listing, entries};
+use crate::listing::{ContractUnit, Entry, InstrumentKind, InstrumentStatus, Listing, Terms, entries};
 use alloc::vec::Vec;
 use tt_model::Decimal;
 
@@ -27,13 +27,30 @@ fn settle(entry: Entry<'_>) -> Option<&str> {
 }
 
 fn listing(entry: Entry<'_>, settle: Option<&str>, unit: ContractUnit) -> Option<Listing> {
+    let terms = terms(entry);
     Some(Listing {
         symbol: entry.string("symbol")?,
-        name: Listing::name_of(entry.text("baseAsset")?, entry.text("quoteAsset")?, settle),
+        name: Listing::name_of(entry.text("baseAsset")?, entry.text("quoteAsset")?, settle, &terms),
         tick_size: step(entry, "PRICE_FILTER", "tickSize")?,
         lot_size: step(entry, "LOT_SIZE", "stepSize")?,
         unit,
+        terms,
     })
+}
+
+/// `contractType` is `PERPETUAL`, `TRADIFI_PERPETUAL` or the quarter of a future; spot markets have none.
+fn terms(entry: Entry<'_>) -> Terms {
+    let status = InstrumentStatus::of(entry.text("contractStatus").or_else(|| entry.text("status")));
+    match entry.text("contractType") {
+        None => Terms { status, ..Terms::default() },
+        Some(kind) if kind.ends_with("PERPETUAL") => {
+            Terms { kind: InstrumentKind::Perpetual, status, ..Terms::default() }
+        }
+        Some(_) => {
+            let expiry = entry.millis("deliveryDate");
+            Terms { kind: InstrumentKind::Future, expiry, status, ..Terms::default() }
+        }
+    }
 }
 
 fn step(entry: Entry<'_>, filter: &str, key: &str) -> Option<Decimal> {

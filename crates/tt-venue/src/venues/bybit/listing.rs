@@ -1,7 +1,7 @@
 //! Bybit's list of instruments (`/v5/market/instruments-info`).
 
 use crate::error::ParseError;
-use crate::listing::{ContractUnit, Entry, Listing, entries};
+use crate::listing::{ContractUnit, Entry, InstrumentKind, InstrumentStatus, Listing, OptionRight, Terms, entries};
 use alloc::vec::Vec;
 use tt_model::Decimal;
 
@@ -11,10 +11,10 @@ pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
 
 fn listing(entry: Entry<'_>) -> Option<Listing> {
     let (px, qty) = (entry.object("priceFilter")?, entry.object("lotSizeFilter")?);
-    let settle = entry.text("settleCoin");
+    let (settle, terms) = (entry.text("settleCoin"), terms(entry));
     Some(Listing {
         symbol: entry.string("symbol")?,
-        name: Listing::name_of(entry.text("baseCoin")?, entry.text("quoteCoin")?, settle),
+        name: Listing::name_of(entry.text("baseCoin")?, entry.text("quoteCoin")?, settle, &terms),
         tick_size: px.number("tickSize")?,
         lot_size: qty.number("qtyStep").or_else(|| qty.number("basePrecision"))?,
         unit: match entry.text("contractType") {
@@ -22,5 +22,22 @@ fn listing(entry: Entry<'_>) -> Option<Listing> {
             Some(kind) if kind.starts_with("Inverse") => ContractUnit::Inverse(Decimal::new(1, 0)),
             Some(_) | None => ContractUnit::Base,
         },
+        terms,
     })
+}
+
+/// An option's strike is in its symbol alone: `BTC-27MAR26-50000-C-USDT`.
+fn terms(entry: Entry<'_>) -> Terms {
+    let status = InstrumentStatus::of(entry.text("status"));
+    let right = entry.text("optionsType").and_then(OptionRight::of);
+    let kind = match entry.text("contractType") {
+        _ if right.is_some() => InstrumentKind::Option,
+        None => InstrumentKind::Spot,
+        Some(kind) if kind.ends_with("Perpetual") => InstrumentKind::Perpetual,
+        Some(_) => InstrumentKind::Future,
+    };
+    let has_end = matches!(kind, InstrumentKind::Future | InstrumentKind::Option);
+    let expiry = entry.millis("deliveryTime").filter(|_| has_end);
+    let strike = entry.text("symbol").filter(|_| right.is_some()).and_then(|symbol| symbol.split('-').nth(2));
+    Terms { kind, expiry, strike: strike.and_then(|text| Decimal::parse(text.as_bytes()).ok()), right, status }
 }

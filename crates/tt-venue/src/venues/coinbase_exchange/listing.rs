@@ -1,7 +1,7 @@
 //! Coinbase Exchange's list of instruments (`/products`).
 
 use crate::error::ParseError;
-use crate::listing::{ContractUnit, Entry, Listing, entries};
+use crate::listing::{ContractUnit, Entry, InstrumentStatus, Listing, Terms, entries};
 use alloc::vec::Vec;
 
 pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
@@ -16,5 +16,6 @@ fn listing(entry: Entry<'_>) -> Option<Listing> {
         tick_size: entry.number("quote_increment")?,
         lot_size: entry.number("base_increment")?,
         unit: ContractUnit::Base,
+        terms: Terms { status: InstrumentStatus::of(entry.text("status")), ..Terms::default() },
     })
 }

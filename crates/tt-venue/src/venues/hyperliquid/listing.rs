@@ -2,7 +2,7 @@
 
 use crate::error::ParseError;
 use crate::json::{self, Elements};
-use crate::listing::{ContractUnit, Entry, Listing, entries};
+use crate::listing::{ContractUnit, Entry, InstrumentKind, Listing, Terms, entries};
 use alloc::string::String;
 use alloc::vec::Vec;
 use tt_model::Decimal;
@@ -22,8 +22,9 @@ pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
 
 fn perpetual(entry: Entry<'_>) -> Option<Listing> {
     let symbol = entry.string("name")?;
-    let name = Listing::name_of(&symbol, "USDC", Some("USDC"));
-    listing(symbol, name, PERPETUAL_DECIMALS, entry.small("szDecimals")?)
+    let terms = Terms { kind: InstrumentKind::Perpetual, ..Terms::default() };
+    let name = Listing::name_of(&symbol, "USDC", Some("USDC"), &terms);
+    listing(symbol, name, PERPETUAL_DECIMALS, entry.small("szDecimals")?, terms)
 }
 
 fn spot(entry: Entry<'_>, pair: &[u8], tokens: &[Entry<'_>]) -> Option<Listing> {
@@ -33,12 +34,13 @@ fn spot(entry: Entry<'_>, pair: &[u8], tokens: &[Entry<'_>]) -> Option<Listing> 
         tokens.iter().find(|token| token.raw("index").and_then(|raw| json::bare_u64(raw).ok()) == Some(index))
     };
     let (base, quote) = (token()?, token()?);
-    let name = Listing::name_of(base.text("name")?, quote.text("name")?, None);
-    listing(entry.string("name")?, name, SPOT_DECIMALS, base.small("szDecimals")?)
+    let name = Listing::name_of(base.text("name")?, quote.text("name")?, None, &Terms::default());
+    listing(entry.string("name")?, name, SPOT_DECIMALS, base.small("szDecimals")?, Terms::default())
 }
 
 /// A price has the decimals that those of a size leave.
-fn listing(symbol: String, name: String, decimals: u8, size_decimals: u8) -> Option<Listing> {
+fn listing(symbol: String, name: String, decimals: u8, size_decimals: u8, terms: Terms) -> Option<Listing> {
     let tick_size = Decimal::new(1, decimals.checked_sub(size_decimals)?);
-    Some(Listing { name, symbol, tick_size, lot_size: Decimal::new(1, size_decimals), unit: ContractUnit::Base })
+    let lot_size = Decimal::new(1, size_decimals);
+    Some(Listing { name, symbol, tick_size, lot_size, unit: ContractUnit::Base, terms })
 }

@@ -1,7 +1,7 @@
 //! Kraken's list of instruments (the channel `instrument`).
 
 use crate::error::ParseError;
-use crate::listing::{ContractUnit, Entry, Listing, entries};
+use crate::listing::{ContractUnit, Entry, InstrumentStatus, Listing, Terms, entries};
 use alloc::vec::Vec;
 
 pub(super) fn parse(frame: &[u8]) -> Result<Vec<Listing>, ParseError> {
@@ -18,5 +18,6 @@ fn listing(entry: Entry<'_>) -> Option<Listing> {
         tick_size: entry.number("price_increment")?,
         lot_size: entry.number("qty_increment")?,
         unit: ContractUnit::Base,
+        terms: Terms { status: InstrumentStatus::of(entry.text("status")), ..Terms::default() },
     })
 }

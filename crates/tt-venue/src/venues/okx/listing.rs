@@ -1,7 +1,7 @@
 //! OKX's list of instruments (`/api/v5/public/instruments`).
 
 use crate::error::ParseError;
-use crate::listing::{ContractUnit, Entry, Listing, entries};
+use crate::listing::{ContractUnit, Entry, InstrumentKind, InstrumentStatus, Listing, OptionRight, Terms, entries};
 use alloc::vec::Vec;
 use tt_model::Decimal;
 
@@ -13,13 +13,28 @@ fn listing(entry: Entry<'_>) -> Option<Listing> {
     // Contracts name their underlying pair instead of currencies.
     let underlying = || entry.text("uly")?.split_once('-');
     let (base, quote) = entry.text("baseCcy").zip(entry.text("quoteCcy")).or_else(underlying)?;
+    let terms = terms(entry);
     Some(Listing {
         symbol: entry.string("instId")?,
-        name: Listing::name_of(base, quote, entry.text("settleCcy")),
+        name: Listing::name_of(base, quote, entry.text("settleCcy"), &terms),
         tick_size: entry.number("tickSz")?,
         lot_size: entry.number("lotSz")?,
         unit: unit(entry)?,
+        terms,
     })
+}
+
+fn terms(entry: Entry<'_>) -> Terms {
+    let kind = match entry.text("instType") {
+        Some("SWAP") => InstrumentKind::Perpetual,
+        Some("FUTURES") => InstrumentKind::Future,
+        Some("OPTION") => InstrumentKind::Option,
+        Some(_) | None => InstrumentKind::Spot,
+    };
+    let has_end = matches!(kind, InstrumentKind::Future | InstrumentKind::Option);
+    let expiry = entry.millis("expTime").filter(|_| has_end);
+    let right = entry.text("optType").and_then(OptionRight::of);
+    Terms { kind, expiry, strike: entry.number("stk"), right, status: InstrumentStatus::of(entry.text("state")) }
 }
 
 /// A contract over `ctVal` times `ctMult` of the base asset, or of the quote asset if it is inverse.
@@ -31,6 +46,8 @@ fn unit(entry: Entry<'_>) -> Option<ContractUnit> {
     match entry.text("ctType") {
         Some("linear") => size().map(ContractUnit::Linear),
         Some("inverse") => size().map(ContractUnit::Inverse),
+        // Options have no `ctType`; they count contracts over so much of the base asset.
+        Some(_) | None if entry.text("instType") == Some("OPTION") => size().map(ContractUnit::Linear),
         Some(_) | None => Some(ContractUnit::Base),
     }
 }

@@ -1,0 +1,209 @@
+//! What distinguishes the instruments of one pair: kind, expiry, strike; and whether they are traded.
+
+use alloc::format;
+use alloc::string::String;
+use tt_model::{Decimal, Nanos};
+
+/// The kind of an instrument.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InstrumentKind {
+    /// A spot market.
+    #[default]
+    Spot,
+    /// A contract without an end.
+    Perpetual,
+    /// A contract that ends at its expiry.
+    Future,
+    /// An option.
+    Option,
+}
+
+impl InstrumentKind {
+    /// The kind's name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Spot => "spot",
+            Self::Perpetual => "perpetual",
+            Self::Future => "future",
+            Self::Option => "option",
+        }
+    }
+}
+
+/// What the owner of an option may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OptionRight {
+    /// Buy at the strike.
+    Call,
+    /// Sell at the strike.
+    Put,
+}
+
+impl OptionRight {
+    /// The right's name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Put => "put",
+        }
+    }
+
+    /// Returns the right of a word that begins with C or P.
+    pub(crate) fn of(word: &str) -> Option<Self> {
+        match word.as_bytes().first() {
+            Some(b'C' | b'c') => Some(Self::Call),
+            Some(b'P' | b'p') => Some(Self::Put),
+            Some(_) | None => None,
+        }
+    }
+}
+
+/// Whether an instrument is traded, by its venue's list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InstrumentStatus {
+    /// Orders are matched.
+    Trading,
+    /// Orders may be cancelled, and nothing else.
+    CancelOnly,
+    /// Orders that take nothing may be placed.
+    PostOnly,
+    /// Trading is interrupted.
+    Halted,
+    /// Trading has not begun.
+    Pending,
+    /// Trading has ended.
+    Closed,
+    /// The list does not say, or in a word that is not known.
+    #[default]
+    Unknown,
+}
+
+/// The venues' words, without regard to case.
+const STATUSES: [(&str, InstrumentStatus); 30] = [
+    ("trading", InstrumentStatus::Trading),
+    ("live", InstrumentStatus::Trading),
+    ("online", InstrumentStatus::Trading),
+    ("open", InstrumentStatus::Trading),
+    ("cancel_only", InstrumentStatus::CancelOnly),
+    ("post_only", InstrumentStatus::PostOnly),
+    ("halt", InstrumentStatus::Halted),
+    ("break", InstrumentStatus::Halted),
+    ("trading_halt", InstrumentStatus::Halted),
+    ("suspend", InstrumentStatus::Halted),
+    ("maintenance", InstrumentStatus::Halted),
+    ("halted", InstrumentStatus::Halted),
+    ("locked", InstrumentStatus::Halted),
+    ("work_in_progress", InstrumentStatus::Halted),
+    ("preopen", InstrumentStatus::Pending),
+    ("pre_trading", InstrumentStatus::Pending),
+    ("pending_trading", InstrumentStatus::Pending),
+    ("prelaunch", InstrumentStatus::Pending),
+    ("pre_delivering", InstrumentStatus::Closed),
+    ("delivering", InstrumentStatus::Closed),
+    ("delivered", InstrumentStatus::Closed),
+    ("pre_settle", InstrumentStatus::Closed),
+    ("settling", InstrumentStatus::Closed),
+    ("settlement", InstrumentStatus::Closed),
+    ("close", InstrumentStatus::Closed),
+    ("closed", InstrumentStatus::Closed),
+    ("delisted", InstrumentStatus::Closed),
+    ("inactive", InstrumentStatus::Closed),
+    ("archivized", InstrumentStatus::Closed),
+    ("post_trading", InstrumentStatus::Closed),
+];
+
+impl InstrumentStatus {
+    /// The status's name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Trading => "trading",
+            Self::CancelOnly => "cancel_only",
+            Self::PostOnly => "post_only",
+            Self::Halted => "halted",
+            Self::Pending => "pending",
+            Self::Closed => "closed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns the status of a venue's word.
+    pub(crate) fn of(word: Option<&str>) -> Self {
+        let known = |word: &str| STATUSES.iter().find(|known| known.0.eq_ignore_ascii_case(word));
+        word.and_then(known).map_or(Self::Unknown, |known| known.1)
+    }
+}
+
+/// What distinguishes an instrument from others of its pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// The kind.
+    pub kind: InstrumentKind,
+    /// When it ends, Unix epoch; `None` where it does not, or the list does not say.
+    pub expiry: Option<Nanos>,
+    /// An option's strike.
+    pub strike: Option<Decimal>,
+    /// An option's right.
+    pub right: Option<OptionRight>,
+    /// Whether it is traded.
+    pub status: InstrumentStatus,
+}
+
+impl Terms {
+    /// The end of the normalised name: `-20270326`, `-20270326-50000-C`; empty for spot markets and perpetuals.
+    pub(crate) fn suffix(&self) -> String {
+        let mut suffix = self.expiry.map_or_else(String::new, |expiry| format!("-{}", date(expiry)));
+        if let Some(strike) = self.strike {
+            suffix.push_str(&format!("-{strike}"));
+        }
+        suffix.push_str(match self.right {
+            Some(OptionRight::Call) => "-C",
+            Some(OptionRight::Put) => "-P",
+            None => "",
+        });
+        suffix
+    }
+}
+
+/// The day of a time in UTC, as eight digits. The calendar's 400 years have 146,097 days.
+fn date(at: Nanos) -> String {
+    let days = at.0 / (86_400 * Nanos::PER_SECOND) + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    // Months from March on.
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}{month:02}{day:02}", era * 400 + year_of_era + next_year)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        for (seconds, day) in [
+            (0, "19700101"),
+            (951_782_399, "20000228"),
+            (951_782_400, "20000229"),
+            (951_868_800, "20000301"),
+            (1_798_761_599, "20261231"),
+            (1_798_761_600, "20270101"),
+            (4_107_542_400, "21000301"),
+        ] {
+            assert_eq!(date(Nanos::from_secs(seconds)), day);
+        }
+    }
+
+    #[test]
+    fn words_are_known_in_any_case() {
+        for (word, status) in STATUSES {
+            assert_eq!(InstrumentStatus::of(Some(&word.to_ascii_uppercase())), status);
+        }
+        assert_eq!([None, Some("strange")].map(InstrumentStatus::of), [InstrumentStatus::Unknown; 2]);
+    }
+}
