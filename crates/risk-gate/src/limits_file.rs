@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use tt_model::{Decimal, InstrumentId, Notional, Price, Qty};
-use tt_risk::{Capacity, Gate, InstrumentLimits, InstrumentRules, Limits, Rate, Rules};
+use tt_risk::{Capacity, Gate, InstrumentLimits, InstrumentRules, InstrumentState, Limits, Rate, Rules};
 
 /// Maximum number of accounts; a mistyped number must not allocate tables for 65,536 accounts.
 const ACCOUNTS_MAX: u16 = 1024;
@@ -39,6 +39,11 @@ pub struct LimitsFile {
     /// Time during which the venue may have executed more than its fills show.
     #[serde(default = "five_seconds_ms")]
     gap_max_ms: u64,
+    /// Maximum number of orders of the same strategy, side, price, quantity and kind within `same_window_ms`.
+    #[serde(default = "ten")]
+    same_orders_max: u32,
+    #[serde(default = "one_second_ms")]
+    same_window_ms: u64,
     #[serde(rename = "instrument")]
     instruments: Vec<Spanned<Instrument>>,
     #[serde(rename = "account")]
@@ -124,6 +129,14 @@ const fn ten_minutes_ms() -> u64 {
 
 const fn five_seconds_ms() -> u64 {
     5_000
+}
+
+const fn one_second_ms() -> u64 {
+    1_000
+}
+
+const fn ten() -> u32 {
+    10
 }
 
 const fn hundred_ms() -> u64 {
@@ -257,7 +270,7 @@ impl LimitsFile {
         self.instruments().map(|instrument| instrument.symbol.clone()).collect()
     }
 
-    /// Creates a gate with these limits.
+    /// Creates a gate with these limits, whose instruments are open.
     ///
     /// # Errors
     /// A limit is not a number, or the gate rejects it; the error names account and symbol.
@@ -269,6 +282,7 @@ impl LimitsFile {
         for (number, (limits, rules)) in (0..).zip(&settings.instruments) {
             gate.set_instrument_limits(InstrumentId(number), limits)?;
             gate.set_instrument_rules(InstrumentId(number), rules)?;
+            gate.set_state(InstrumentId(number), InstrumentState::Open)?;
         }
         for (account, rate) in &settings.account_rates {
             gate.set_account_rate(*account, *rate)?;
@@ -311,6 +325,8 @@ impl LimitsFile {
                 intent_age_max_ns: self.intent_age_max_ms.saturating_mul(1_000_000),
                 cancel_repeat_ns: self.cancel_repeat_ms.saturating_mul(1_000_000),
                 gap_max_ns: self.gap_max_ms.saturating_mul(1_000_000),
+                same_orders_max: self.same_orders_max,
+                same_window_ns: self.same_window_ms.saturating_mul(1_000_000),
             },
             instruments: self.instruments().map(|of| (of.all_accounts(), of.rules())).collect(),
             account_rates: self.accounts().map(|account| (account.account, account.rate.into())).collect(),
@@ -355,6 +371,8 @@ id_window_ms = 2500
 intent_age_max_ms = 2600
 cancel_repeat_ms = 2700
 gap_max_ms = 2800
+same_orders_max = 28
+same_window_ms = 2400
 global_rate = { per_second = 61, burst = 62 }
 [[instrument]]
 symbol = "BTC/USDT"
@@ -460,6 +478,8 @@ limits = []
                 intent_age_max_ns: 2_600_000_000,
                 cancel_repeat_ns: 2_700_000_000,
                 gap_max_ns: 2_800_000_000,
+                same_orders_max: 28,
+                same_window_ns: 2_400_000_000,
             },
             instruments: vec![
                 (instrument(63, 64_000_000, rate(65, 66)), rules),
@@ -482,6 +502,8 @@ limits = []
             "intent_age_max_ms",
             "cancel_repeat_ms",
             "gap_max_ms",
+            "same_orders_max",
+            "same_window_ms",
             "slip_bps",
             "touch_bps",
             "trigger_bps",
@@ -511,42 +533,42 @@ limits = []
     #[test]
     fn case_k13_what_contradicts_itself_is_an_error_with_line_and_values() {
         for (from, to, error) in [
-            ("account = 3", "account = 1", "line 57: account 1: listed twice, first in line 27"),
+            ("account = 3", "account = 1", "line 59: account 1: listed twice, first in line 29"),
             (
                 "symbol = \"BTC/USDT\"\npx_step",
                 "symbol = \"ETH/USDT\"\npx_step",
-                "line 44: account 1: limits of ETH/USDT: listed twice, first in line 30",
+                "line 46: account 1: limits of ETH/USDT: listed twice, first in line 32",
             ),
             (
                 "symbol = \"ETH/USDT\"\npx_decimals",
                 "symbol = \"BTC/USDT\"\npx_decimals",
-                "line 19: instrument BTC/USDT: listed twice, first in line 7",
+                "line 21: instrument BTC/USDT: listed twice, first in line 9",
             ),
-            ("collar_bps = 67", "collar_bps = 10000", "line 19: instrument ETH/USDT: collar_bps = 10000 is above 9999"),
+            ("collar_bps = 67", "collar_bps = 10000", "line 21: instrument ETH/USDT: collar_bps = 10000 is above 9999"),
             (
                 "qty_min = \"0.0003\"",
                 "qty_min = \"0.00041\"",
-                "line 30: account 1: limits of ETH/USDT: `0.00041` is not a decimal number with at most 4 decimals",
+                "line 32: account 1: limits of ETH/USDT: `0.00041` is not a decimal number with at most 4 decimals",
             ),
             (
                 "qty_min = \"0.0003\"",
                 "qty_min = \"0.0005\"",
-                "line 30: account 1: limits of ETH/USDT: qty_min = 0.0005 is above qty_max = 0.0004",
+                "line 32: account 1: limits of ETH/USDT: qty_min = 0.0005 is above qty_max = 0.0004",
             ),
             (
                 "notional_min = \"0.0000025\"",
                 "notional_min = \"0.0000027\"",
-                "line 44: account 1: limits of BTC/USDT: notional_min = 0.0000027 is above notional_max = 0.0000026",
+                "line 46: account 1: limits of BTC/USDT: notional_min = 0.0000027 is above notional_max = 0.0000026",
             ),
             (
                 "reject_self_match = true",
                 "reject_self_match = false",
-                "line 44: account 1: limits of BTC/USDT: reject_self_match = false: the check cannot be switched off",
+                "line 46: account 1: limits of BTC/USDT: reject_self_match = false: the check cannot be switched off",
             ),
             (
                 "reject_duplicate_ids = true",
                 "reject_duplicate_ids = false",
-                "line 30: account 1: limits of ETH/USDT: reject_duplicate_ids = false: the check cannot be switched off",
+                "line 32: account 1: limits of ETH/USDT: reject_duplicate_ids = false: the check cannot be switched off",
             ),
         ] {
             assert!(TEXT.contains(from), "{from}");

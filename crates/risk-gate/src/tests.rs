@@ -10,7 +10,7 @@ use tt_model::{
     Breach, Decimal, InstrumentId, Nanos, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, Verdict,
 };
 use tt_os::clock::unix_now;
-use tt_risk::{Capacity, Gate, InstrumentLimits, KillSwitch, Limits, Rate, Rules};
+use tt_risk::{Capacity, Gate, InstrumentLimits, InstrumentState, KillSwitch, Limits, Rate, Rules};
 
 use super::*;
 
@@ -67,6 +67,8 @@ fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Por
         intent_age_max_ns: 60_000_000_000,
         cancel_repeat_ns: 0,
         gap_max_ns: 60_000_000_000,
+        same_orders_max: u32::MAX,
+        same_window_ns: 1,
     });
     let instrument_limits =
         InstrumentLimits { collar_bps: 500, mark_age_max_ns: 60_000_000_000, rate: Rate::UNLIMITED };
@@ -75,6 +77,7 @@ fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Por
         for instrument in [InstrumentId(0), InstrumentId(1)] {
             gate.set_instrument_limits(instrument, &instrument_limits).unwrap();
             gate.set_reference(instrument, &quote().mark()).unwrap();
+            gate.set_state(instrument, InstrumentState::Open).unwrap();
             gate.restore(account, instrument, Qty(0), 0).unwrap();
         }
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use tt_meter::Off;
 use tt_model::{IntentFlags, IntentKind, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, TimeInForce, Verdict};
 use tt_os::stdout;
-use tt_risk::{Gate, KillSwitch, Mark, Mode, Outcome};
+use tt_risk::{Gate, InstrumentState, KillSwitch, Mark, Mode, Outcome};
 
 use crate::config::Config;
 
@@ -56,9 +56,45 @@ enum Event {
     Kill(Switch),
     Reduce(Switch),
     Revive(Switch),
+    State(StateLine),
     Adopt(u16),
     Resume(u64),
     Time(Empty),
+}
+
+/// `{"symbol": "BTC/USDT", "state": "halted"}`
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StateLine {
+    symbol: String,
+    state: State,
+}
+
+/// [`InstrumentState`] as text.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Unknown,
+    PreOpen,
+    Open,
+    Auction,
+    Halted,
+    Closed,
+    Expired,
+}
+
+impl From<State> for InstrumentState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Unknown => Self::Unknown,
+            State::PreOpen => Self::PreOpen,
+            State::Open => Self::Open,
+            State::Auction => Self::Auction,
+            State::Halted => Self::Halted,
+            State::Closed => Self::Closed,
+            State::Expired => Self::Expired,
+        }
+    }
 }
 
 /// `{}`
@@ -266,6 +302,7 @@ fn apply<'a>(gate: &mut Gate, limits: &'a LimitsFile, moment: Moment<'_>, event:
             gate.set_reference(id, &Mark { ref_px, bid_px, ask_px, ts_ns: now_ns, is_verified: mark.is_verified })?;
         }
         Event::Kill(_) | Event::Reduce(_) | Event::Revive(_) => {}
+        Event::State(line) => gate.set_state(limits.find(&line.symbol)?.0, line.state.into())?,
         Event::Adopt(account) => gate.adopt(account, now_ns)?,
         Event::Resume(last_seq) => {
             gate.resume(PRODUCER, last_seq)?;
@@ -358,6 +395,7 @@ impl Event {
             | Self::Report(_)
             | Self::Fill(_)
             | Self::Cancel(_)
+            | Self::State(_)
             | Self::Adopt(_)
             | Self::Resume(_)
             | Self::Time(_) => return Ok(None),

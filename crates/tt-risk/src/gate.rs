@@ -10,7 +10,7 @@ use crate::{
     error::GateError,
     evaluator::Evaluator,
     exposure::Exposure,
-    instrument::{InstrumentLimits, InstrumentRules, Mark},
+    instrument::{InstrumentLimits, InstrumentRules, InstrumentState, Mark},
     limits::Limits,
     orders::{Bits, Orders, Phase, Record},
     rate::Rate,
@@ -46,11 +46,22 @@ pub struct Rules {
     pub cancel_repeat_ns: u64,
     /// For how long the venue may have executed more than its fills show.
     pub gap_max_ns: u64,
+    /// Maximum number of accepted orders of the same route, side, price, quantity and kind within `same_window_ns`.
+    pub same_orders_max: u32,
+    /// The window of `same_orders_max`, at most `id_window_ns`.
+    pub same_window_ns: u64,
 }
 
 impl Rules {
     /// Rejects every intent that is not of this nanosecond, and forgets no id.
-    const CLOSED: Self = Self { id_window_ns: u64::MAX, intent_age_max_ns: 0, cancel_repeat_ns: 0, gap_max_ns: 0 };
+    const CLOSED: Self = Self {
+        id_window_ns: u64::MAX,
+        intent_age_max_ns: 0,
+        cancel_repeat_ns: 0,
+        gap_max_ns: 0,
+        same_orders_max: 0,
+        same_window_ns: u64::MAX,
+    };
 }
 
 /// An open order of before a start.
@@ -101,6 +112,8 @@ pub struct Gate {
     next_seqs: Box<[u64]>,
     /// By instrument; the last is for unknown instruments.
     instruments: Box<[InstrumentRules]>,
+    /// By instrument; the last is for unknown instruments.
+    states: Box<[InstrumentState]>,
     /// By instrument: the epoch of its mark.
     mark_epochs: Box<[u32]>,
     /// Number of faults of the clock.
@@ -133,6 +146,7 @@ impl Gate {
             accounts: vec![Account::default(); usize::from(capacity.accounts) + 1].into_boxed_slice(),
             next_seqs: vec![1; usize::from(capacity.producers)].into_boxed_slice(),
             instruments: vec![InstrumentRules::default(); instruments].into_boxed_slice(),
+            states: vec![InstrumentState::Unknown; instruments].into_boxed_slice(),
             mark_epochs: vec![0; instruments].into_boxed_slice(),
             epoch: 0,
             last_ns: 0,
@@ -215,6 +229,18 @@ impl Gate {
     pub fn set_reference(&mut self, instrument: InstrumentId, mark: &Mark) -> Result<(), GateError> {
         self.core.set_reference(instrument, mark)?;
         self.mark_epochs[instrument.0 as usize] = self.epoch;
+        Ok(())
+    }
+
+    /// Sets the trading state of `instrument`.
+    ///
+    /// # Errors
+    /// [`GateError::Unknown`].
+    pub fn set_state(&mut self, instrument: InstrumentId, state: InstrumentState) -> Result<(), GateError> {
+        if instrument.0 >= self.capacity.instruments {
+            return Err(GateError::Unknown);
+        }
+        self.states[instrument.0 as usize] = state;
         Ok(())
     }
 

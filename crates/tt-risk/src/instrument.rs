@@ -1,7 +1,7 @@
 //! Limits and reference price of an instrument.
 
 use crate::rate::{Bucket, Rate};
-use tt_model::{Breach, OrderSide, Price};
+use tt_model::{Breach, IntentKind, OrderSide, Price};
 
 /// Limits of an instrument for all accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,37 @@ pub struct InstrumentLimits {
     pub mark_age_max_ns: u64,
     /// Message rate of all accounts together.
     pub rate: Rate,
+}
+
+/// The trading state of an instrument.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InstrumentState {
+    /// Not known: no order passes.
+    #[default]
+    Unknown,
+    /// Before the opening: limit orders pass.
+    PreOpen,
+    /// Every order passes.
+    Open,
+    /// Limit orders pass.
+    Auction,
+    /// No order passes.
+    Halted,
+    /// No order passes.
+    Closed,
+    /// No order passes.
+    Expired,
+}
+
+impl InstrumentState {
+    /// Returns whether the state takes orders of `kind`.
+    pub(crate) const fn takes(self, kind: IntentKind) -> bool {
+        match self {
+            Self::Open => true,
+            Self::PreOpen | Self::Auction => kind.0 == IntentKind::LIMIT.0,
+            Self::Unknown | Self::Halted | Self::Closed | Self::Expired => false,
+        }
+    }
 }
 
 /// What the venue enforces and allows in an instrument.

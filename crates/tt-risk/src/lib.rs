@@ -20,7 +20,8 @@
 //! use tt_meter::Off;
 //! use tt_model::{Breach, InstrumentId, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind};
 //! use tt_risk::{
-//!     Capacity, Gate, GateError, InstrumentLimits, InstrumentRules, KillSwitch, Limits, Mark, Outcome, Rate, Rules,
+//!     Capacity, Gate, GateError, InstrumentLimits, InstrumentRules, InstrumentState, KillSwitch, Limits, Mark, Outcome,
+//!     Rate, Rules,
 //! };
 //!
 //! # fn main() -> Result<(), GateError> {
@@ -48,6 +49,7 @@
 //! let rate = Rate { per_second: 50, burst: 10 };
 //! gate.set_instrument_limits(instrument, &InstrumentLimits { collar_bps: 100, mark_age_max_ns: 2_000_000_000, rate })?;
 //! gate.set_instrument_rules(instrument, &InstrumentRules { trigger_bps: 500, ..InstrumentRules::default() })?;
+//! gate.set_state(instrument, InstrumentState::Open)?;
 //! gate.set_account_rate(account, rate)?;
 //! gate.set_global_rate(rate);
 //! let second_ns = 1_000_000_000;
@@ -56,6 +58,8 @@
 //!     intent_age_max_ns: second_ns,
 //!     cancel_repeat_ns: second_ns / 10,
 //!     gap_max_ns: 5 * second_ns,
+//!     same_orders_max: 3,
+//!     same_window_ns: second_ns,
 //! });
 //! gate.restore(account, instrument, Qty(0), 0)?;
 //!
@@ -155,7 +159,7 @@ pub use error::GateError;
 pub use evaluator::Evaluator;
 pub use exposure::Exposure;
 pub use gate::{Capacity, Gate, OpenOrder, Rules};
-pub use instrument::{InstrumentLimits, InstrumentRules, Mark};
+pub use instrument::{InstrumentLimits, InstrumentRules, InstrumentState, Mark};
 pub use limits::Limits;
 pub use outcome::Outcome;
 pub use rate::Rate;

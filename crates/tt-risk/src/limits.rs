@@ -84,6 +84,8 @@ impl Limits {
         .union(Breach::CAPACITY)
         .union(Breach::CLOCK_FAULT)
         .union(Breach::COLLAR_TOUCH)
+        .union(Breach::INSTRUMENT_HALTED)
+        .union(Breach::DUP_ORDER)
         .union(Breach::ORDER_UNKNOWN);
 }
 

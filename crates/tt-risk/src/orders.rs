@@ -86,6 +86,8 @@ impl Bits {
     pub(crate) const GAP_OVERDUE: u8 = 32;
     /// The venue works the old and the new terms at once while a replace is pending.
     pub(crate) const REPLACE_ADDS: u8 = 64;
+    /// The terms that were asked for are in the index.
+    pub(crate) const TERMS_KEPT: u8 = 128;
 
     pub(crate) const fn has(self, bit: u8) -> bool {
         self.0 & bit != 0
@@ -165,11 +167,32 @@ impl Record {
     }
 }
 
+/// Price and quantity that an intent asked for, and when it was accepted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    px: i64,
+    qty: i64,
+    accepted_ns: u64,
+}
+
+impl Asked {
+    /// Returns the hash of these terms of an order with the route, side and kind of `record`.
+    fn hash(&self, record: &Record) -> u64 {
+        let route = u64::from(record.account) | u64::from(record.strategy) << 16 | u64::from(record.instrument.0) << 32;
+        let way = (record.side as u64) << 8 | u64::from(record.kind.0);
+        let terms = hash(self.px.cast_unsigned(), self.qty.cast_unsigned());
+        hash(terms, route ^ way.rotate_left(52))
+    }
+}
+
 /// All records with their indexes.
 #[derive(Debug)]
 pub(crate) struct Orders {
     pub(crate) records: Box<[Record]>,
     ids: Index,
+    /// By the terms that were asked for, and these terms by record.
+    terms: Index,
+    asked: Box<[Asked]>,
     pub(crate) executions: Executions,
     pub(crate) levels: Levels,
     /// By row: the first open order.
@@ -188,6 +211,8 @@ impl Orders {
         Self {
             records: (0..records).map(|slot| Record { row_next: next(slot), ..Record::FREE }).collect(),
             ids: Index::new(count),
+            terms: Index::new(count),
+            asked: vec![Asked::default(); count].into_boxed_slice(),
             executions: Executions::new(executions),
             // An order rests at one price, and its replace at another.
             levels: Levels::new(rows, count * 2),
@@ -238,6 +263,30 @@ impl Orders {
             self.open(row, slot);
         }
         Some(slot)
+    }
+
+    /// Keeps the terms that the order at `slot` was accepted with.
+    pub(crate) fn keep_terms(&mut self, slot: u32, accepted_ns: u64, [px, qty]: [i64; 2]) {
+        let asked = Asked { px, qty, accepted_ns };
+        let record = &mut self.records[slot as usize];
+        record.bits.set(Bits::TERMS_KEPT);
+        self.asked[slot as usize] = asked;
+        self.terms.insert(asked.hash(record), slot);
+    }
+
+    /// Returns the number of orders with the terms of `order` that were accepted less than `window_ns` before `now_ns`, at
+    /// most `most`.
+    pub(crate) fn count_same(&self, now_ns: u64, window_ns: u64, most: u32, order: &Record) -> u32 {
+        let asked = Asked { px: order.limit_px, qty: order.qty, accepted_ns: now_ns };
+        let is_same = |slot: &u32| {
+            let (record, other) = (&self.records[*slot as usize], &self.asked[*slot as usize]);
+            let of = |record: &Record| (record.account, record.strategy, record.instrument, record.side, record.kind);
+            of(record) == of(order) && (other.px, other.qty) == (asked.px, asked.qty)
+        };
+        let is_recent = |slot: &u32| now_ns - self.asked[*slot as usize].accepted_ns < window_ns;
+        // The chain has the latest first.
+        let same = self.terms.chain(asked.hash(order)).filter(is_same).take_while(is_recent);
+        same.take(most as usize).count() as u32
     }
 
     /// Adds an open record to the list of its row and to the levels.
@@ -369,7 +418,11 @@ impl Orders {
                 continue;
             }
             self.ended.pop();
-            let Record { account, client_id, .. } = *record;
+            let Record { account, client_id, bits, .. } = *record;
+            if bits.has(Bits::TERMS_KEPT) {
+                let hash = self.asked[slot as usize].hash(record);
+                self.terms.remove(hash, slot);
+            }
             self.ids.remove(id_hash(account, client_id), slot);
             *record = Record { row_next: self.free, ..Record::FREE };
             self.free = slot;

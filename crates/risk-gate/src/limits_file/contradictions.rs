@@ -29,6 +29,12 @@ impl LimitsFile {
                 lines(&block.span())
             );
         }
+        ensure!(
+            self.same_window_ms <= self.id_window_ms,
+            "same_window_ms = {} is above id_window_ms = {}",
+            self.same_window_ms,
+            self.id_window_ms
+        );
         once(self.accounts.iter().map(|block| (block.get_ref().account, lines(&block.span()))), "account")?;
         for account in self.accounts.iter().map(Spanned::get_ref) {
             let what = format!("account {}: limits of", account.account);

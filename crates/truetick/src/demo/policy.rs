@@ -1,7 +1,7 @@
 //! Limits of the demonstration, so small that the strategy's mistakes exceed each of them.
 
 use tt_model::{Notional, Price, Qty};
-use tt_risk::{Capacity, Gate, GateError, InstrumentLimits, InstrumentRules, Limits, Rate, Rules};
+use tt_risk::{Capacity, Gate, GateError, InstrumentLimits, InstrumentRules, InstrumentState, Limits, Rate, Rules};
 
 use super::DemoInstrument;
 
@@ -37,6 +37,8 @@ const RULES: Rules = Rules {
     intent_age_max_ns: 5_000_000_000,
     cancel_repeat_ns: 100_000_000,
     gap_max_ns: 5_000_000_000,
+    same_orders_max: 3,
+    same_window_ns: 1_000_000_000,
 };
 
 /// Maximum size of a regular order, in hundredths of a unit of the base currency.
@@ -92,6 +94,7 @@ pub(super) fn gate(instruments: &[DemoInstrument]) -> Result<Gate, GateError> {
     for of in instruments {
         gate.set_instrument_limits(of.instrument, &INSTRUMENT)?;
         gate.set_instrument_rules(of.instrument, &InstrumentRules::default())?;
+        gate.set_state(of.instrument, InstrumentState::Open)?;
         gate.restore(ACCOUNT, of.instrument, Qty(0), 0)?;
     }
     Ok(gate)

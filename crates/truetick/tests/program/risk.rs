@@ -196,6 +196,18 @@ fn each_row_of_the_reports_has_its_outcome() {
     assert_eq!(said(&rows_of(&[], &events)), expected);
 }
 
+#[test]
+fn a_halted_instrument_and_a_strategy_that_repeats_itself_are_refused() {
+    let order = r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.01"}}"#;
+    let state = |state: &str| format!(r#"{{"state":{{"symbol":"BTC/USDT","state":"{state}"}}}}"#);
+    let (halted, open) = (state("halted"), state("open"));
+    let rows = rows_of(
+        &[("same_orders_max = 10", "same_orders_max = 2")],
+        &[MARK, order, &halted, order, &open, order, order],
+    );
+    assert_eq!(said(&rows), ["", "INSTRUMENT_HALTED", "", "DUP_ORDER"]);
+}
+
 /// Modes in a file are in force in the next process.
 #[test]
 fn case_k18_a_kill_outlives_the_process() {

@@ -1,7 +1,7 @@
 //! The evaluation of intents.
 
 use super::{
-    Gate,
+    Gate, Rules,
     terms::{Prices, prices_found, sizes_found},
 };
 use crate::{
@@ -119,7 +119,10 @@ impl Gate {
         let is_full = account.records >= self.capacity.orders
             || self.orders.free_len() == 0
             || self.orders.executions.free_len() <= self.capacity.executions / 8;
+        let Rules { same_orders_max, same_window_ns, .. } = self.rules;
+        let same = self.orders.count_same(self.horizon_ns, same_window_ns, same_orders_max, &asked(intent));
         judgement.reasons |= bit(is_used, Breach::DUP_ID) | bit(is_full, Breach::CAPACITY);
+        judgement.reasons |= bit(same >= same_orders_max, Breach::DUP_ORDER);
         judgement
     }
 
@@ -146,6 +149,7 @@ impl Gate {
         let venue_reduces = reduces && rules.enforces_reduce_only && intent.flags.contains(IntentFlags::REDUCE_ONLY);
         reasons |= bit(is_met, Breach::SELF_MATCH)
             | bit(account.is_doubtful && !venue_reduces, Breach::UNRECONCILED)
+            | bit(!self.states[instrument].takes(kind), Breach::INSTRUMENT_HALTED)
             | bit(self.mark_epochs[instrument] != self.epoch, Breach::CLOCK_FAULT);
         Judgement { reasons, worst_pos: checked.worst_pos, notes: 0, effect: Effect::Order { px } }
     }
@@ -219,23 +223,11 @@ impl Gate {
         match *effect {
             Effect::Order { px } => {
                 let limit_px = if intent.kind.is_market() { px } else { intent.limit_px.0 };
-                let record = Record {
-                    client_id: intent.client_id,
-                    limit_px,
-                    trigger_px: intent.trigger_px.0,
-                    qty: intent.qty.0,
-                    account: intent.account,
-                    strategy: intent.strategy,
-                    instrument: intent.instrument,
-                    phase: Phase::Reserved,
-                    kind: intent.kind,
-                    side: intent.side,
-                    tif: intent.tif,
-                    flags: intent.flags,
-                    ..Record::FREE
-                };
+                let record = Record { limit_px, phase: Phase::Reserved, ..asked(intent) };
                 // There is room: an order without has the reason `CAPACITY`.
-                let _ = self.add_record(row, record);
+                if let Some(slot) = self.add_record(row, record) {
+                    self.orders.keep_terms(slot, self.horizon_ns, [intent.limit_px.0, intent.qty.0]);
+                }
             }
             Effect::Cancel { slot } => {
                 let record = &mut self.orders.records[slot as usize];
@@ -260,6 +252,24 @@ impl Gate {
 
 const fn bit(is_found: bool, reason: Breach) -> u64 {
     if is_found { reason.0 } else { 0 }
+}
+
+/// Returns the record of an order as it is asked for; it is not open yet.
+fn asked(intent: &OrderIntent) -> Record {
+    Record {
+        client_id: intent.client_id,
+        limit_px: intent.limit_px.0,
+        trigger_px: intent.trigger_px.0,
+        qty: intent.qty.0,
+        account: intent.account,
+        strategy: intent.strategy,
+        instrument: intent.instrument,
+        kind: intent.kind,
+        side: intent.side,
+        tif: intent.tif,
+        flags: intent.flags,
+        ..Record::FREE
+    }
 }
 
 /// Returns whether a field has a value without a meaning.

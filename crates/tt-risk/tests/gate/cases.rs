@@ -10,7 +10,8 @@ use tt_model::{
     Breach, InstrumentId, IntentFlags, IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, ReportKind,
 };
 use tt_risk::{
-    Capacity, Exposure, Gate, GateError, InstrumentLimits, InstrumentRules, KillSwitch, Limits, Mark, OpenOrder, Rules,
+    Capacity, Exposure, Gate, GateError, InstrumentLimits, InstrumentRules, InstrumentState, KillSwitch, Limits, Mark,
+    OpenOrder, Rules,
 };
 
 #[test]
@@ -412,6 +413,7 @@ fn case_k10_everything_is_refused_until_positions_are_restored() {
     gate.set_global_rate(FAST);
     gate.set_rules(&RULES);
     gate.set_reference(BTC, &MARK).unwrap();
+    gate.set_state(BTC, InstrumentState::Open).unwrap();
     let mut gate = Numbered::new(gate);
     assert_rejected(gate.judge(&buy(10_000, 20)), &["NOT_PERMITTED"]);
     gate.restore(0, BTC, Qty(0), 0).unwrap();
@@ -516,6 +518,7 @@ fn nothing_is_allocated_after_new() {
             let _ = gate.set_limits(account, instrument, &LIMITS);
             let _ = gate.set_instrument_limits(instrument, &INSTRUMENT);
             let _ = gate.set_account_rate(account, FAST);
+            let _ = gate.set_state(instrument, InstrumentState::Open);
             let _ = gate.restore(account, instrument, Qty(0), 0);
             let now = NOW + n;
             let _ = gate.set_reference(instrument, &Mark { ts_ns: now, ..MARK });

@@ -9,7 +9,8 @@ use tt_model::{
     SplitMix64, TimeInForce,
 };
 use tt_risk::{
-    Capacity, Gate, InstrumentLimits, InstrumentRules, KillSwitch, Limits, Mark, Mode, Outcome, Rate, Rules,
+    Capacity, Gate, InstrumentLimits, InstrumentRules, InstrumentState, KillSwitch, Limits, Mark, Mode, Outcome, Rate,
+    Rules,
 };
 
 const ACCOUNTS: u16 = 2;
@@ -18,6 +19,15 @@ const STRATEGIES: u16 = 2;
 const PRODUCERS: u16 = 2;
 const WORLDS: u64 = 150;
 const STEPS: u64 = 400;
+const STATES: [InstrumentState; 7] = [
+    InstrumentState::Unknown,
+    InstrumentState::PreOpen,
+    InstrumentState::Open,
+    InstrumentState::Auction,
+    InstrumentState::Halted,
+    InstrumentState::Closed,
+    InstrumentState::Expired,
+];
 
 struct World {
     random: SplitMix64,
@@ -97,6 +107,8 @@ fn settings(random: &mut SplitMix64) -> Settings {
         intent_age_ns: 2_000,
         cancel_repeat_ns: 1_000,
         gap_ns: [500, 50_000][below(2) as usize],
+        same_orders: below(4),
+        same_ns: 900,
         positions: (0..ACCOUNTS).map(|_| (0..INSTRUMENTS).map(|_| below(200) - 100).collect()).collect(),
     }
 }
@@ -116,6 +128,8 @@ fn gate_of(settings: &Settings) -> Gate {
         intent_age_max_ns: ns(settings.intent_age_ns),
         cancel_repeat_ns: ns(settings.cancel_repeat_ns),
         gap_max_ns: ns(settings.gap_ns),
+        same_orders_max: settings.same_orders as u32,
+        same_window_ns: ns(settings.same_ns),
     });
     gate.set_global_rate(rate_of(&settings.global_rate));
     for (number, of) in (0..).zip(&settings.instruments) {
@@ -149,7 +163,12 @@ impl World {
         let mut random = SplitMix64::new(seed);
         let settings = settings(&mut random);
         let gate = gate_of(&settings);
-        let oracle = Oracle::new(settings, PRODUCERS.into(), STRATEGIES.into());
+        let mut oracle = Oracle::new(settings, PRODUCERS.into(), STRATEGIES.into());
+        let mut gate = gate;
+        for instrument in 0..INSTRUMENTS {
+            gate.set_state(InstrumentId(instrument), InstrumentState::Open).expect("known");
+            oracle.set_state(instrument, 2);
+        }
         let (sent, reports, held) = (Vec::new(), Vec::new(), Vec::new());
         Self { random, gate, oracle, now: 1_000_000_000, seqs: [0; PRODUCERS as usize], sent, reports, held }
     }
@@ -198,6 +217,11 @@ impl World {
         let mode = [Mode::Active, Mode::Active, Mode::Active, Mode::Reduce, Mode::Kill][self.below(5) as usize];
         self.gate.controls().set_mode(switch, mode).expect("known");
         self.oracle.set_mode(level, index as usize, mode as u8);
+        for instrument in 0..INSTRUMENTS {
+            let state = if self.one_in(2) { 2 } else { self.below(7) as usize };
+            self.gate.set_state(InstrumentId(instrument), STATES[state]).expect("known");
+            self.oracle.set_state(instrument, state as u8);
+        }
         let account = self.below(ACCOUNTS.into()) as u16;
         self.gate.adopt(account, self.now).expect("known");
         self.oracle.adopt(self.now, account);
@@ -228,6 +252,7 @@ impl World {
         let keeps = if names_old { !self.one_in(8) } else { self.one_in(15) };
         let base = old.filter(|_| keeps).unwrap_or(fresh);
         let base = if self.one_in(15) { OrderIntent { strategy: fresh.strategy, ..base } } else { base };
+        let repeats = !names_old && !self.sent.is_empty() && self.one_in(8);
         let px = match self.below(8) {
             0 => self.near(0, 40),
             1 => self.near(10_000, 4_000),
@@ -245,6 +270,12 @@ impl World {
         let age = if self.one_in(15) { self.below(4_000) } else { 0 };
         let ahead = if self.one_in(30) { 1_000_001 } else { 0 };
         let ttl_ms = if self.one_in(10) { 1 } else { 0 };
+        // The latest order once more, under another id.
+        if repeats {
+            let last = self.sent[self.sent.len() - 1];
+            let again = OrderIntent { seq, ts_ns: self.now, client_id: fresh.client_id, ..last };
+            return (producer as u16, again);
+        }
         let intent = OrderIntent {
             seq,
             ts_ns: self.now - age + ahead - if ttl_ms == 1 && self.one_in(3) { 1_000_000 } else { 0 },

@@ -3,7 +3,9 @@
 
 use crate::numbered::{Numbered, RULES, fill, report};
 use tt_model::{Breach, InstrumentId, IntentKind, Notional, OrderIntent, OrderSide, Price, Qty, ReportKind};
-use tt_risk::{Capacity, Exposure, Gate, InstrumentLimits, KillSwitch, Limits, Mark, OpenOrder, Rate, Rules};
+use tt_risk::{
+    Capacity, Exposure, Gate, InstrumentLimits, InstrumentState, KillSwitch, Limits, Mark, OpenOrder, Rate, Rules,
+};
 
 const NOW: u64 = 1_000_000_000;
 const PAIRS: [(u16, InstrumentId); 4] =
@@ -55,6 +57,7 @@ fn gate() -> Numbered {
     for (instrument, (limits, mark)) in (0..).map(InstrumentId).zip(&INSTRUMENTS) {
         gate.set_instrument_limits(instrument, limits).expect("known");
         gate.set_reference(instrument, mark).expect("known");
+        gate.set_state(instrument, InstrumentState::Open).expect("known");
     }
     for (account, rate) in (0..).zip(ACCOUNT_RATES) {
         gate.set_account_rate(account, rate).expect("known");

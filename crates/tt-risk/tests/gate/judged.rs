@@ -9,7 +9,9 @@ use tt_model::{
     IntentFlags, IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, TimeInForce,
     Verdict,
 };
-use tt_risk::{Capacity, Gate, InstrumentLimits, InstrumentRules, KillSwitch, Limits, Mark, Mode, Rate, Rules};
+use tt_risk::{
+    Capacity, Gate, InstrumentLimits, InstrumentRules, InstrumentState, KillSwitch, Limits, Mark, Mode, Rate, Rules,
+};
 
 /// Evaluates an intent as it is, without a number of the helper's.
 fn raw(gate: &mut Numbered, now: u64, producer: u16, intent: &OrderIntent) -> Verdict {
@@ -360,6 +362,65 @@ fn an_account_in_doubt_reduces_only_where_the_venue_enforces_it() {
         gate.set_global_rate(FAST);
         assert_accepted(gate.judge(&plain));
     }
+}
+
+#[test]
+fn a_state_takes_its_kinds_of_orders_and_every_cancel() {
+    use InstrumentState::{Auction, Closed, Expired, Halted, Open, PreOpen, Unknown};
+    let order = buy(10_000, 20);
+    let market = OrderIntent { kind: IntentKind::MARKET, ..order };
+    for (state, limits, markets) in [
+        (Unknown, false, false),
+        (PreOpen, true, false),
+        (Open, true, true),
+        (Auction, true, false),
+        (Halted, false, false),
+        (Closed, false, false),
+        (Expired, false, false),
+    ] {
+        let mut gate = gate(&LIMITS);
+        assert_accepted(gate.evaluate(NOW, &order));
+        gate.set_state(BTC, state).unwrap();
+        for (intent, passes) in [(&buy(9_995, 20), limits), (&market, markets)] {
+            let verdict = gate.judge(intent);
+            if passes { assert_accepted(verdict) } else { assert_rejected(verdict, &["INSTRUMENT_HALTED"]) }
+        }
+        assert_accepted(gate.evaluate(NOW, &cancel(&order)));
+    }
+    assert_eq!(gate(&LIMITS).set_state(tt_model::InstrumentId(1), Open), Err(tt_risk::GateError::Unknown));
+}
+
+/// The same order under other ids: a strategy that repeats itself.
+#[test]
+fn the_same_order_too_often_in_a_moment_is_refused() {
+    let rules = Rules { same_orders_max: 2, same_window_ns: 50, ..RULES };
+    let mut gate =
+        gate_of(Capacity { accounts: 2, instruments: 2, ..CAPACITY }, &Limits { open_orders_max: 99, ..LIMITS });
+    gate.set_rules(&rules);
+    let order = OrderIntent { strategy: 1, ..buy(10_000, 20) };
+    let mut at = |now, order: OrderIntent| gate.evaluate(now, &OrderIntent { client_id: unused_id(), ..order });
+    assert_accepted(at(NOW, order));
+    assert_accepted(at(NOW + 10, order));
+    assert_rejected(at(NOW + 49, order), &["DUP_ORDER"]);
+    // Each part of it makes another order.
+    for other in [
+        OrderIntent { strategy: 2, ..order },
+        OrderIntent { account: 1, ..order },
+        OrderIntent { instrument: tt_model::InstrumentId(1), ..order },
+        OrderIntent { limit_px: Price(9_995), ..order },
+        OrderIntent { qty: Qty(30), ..order },
+        OrderIntent { kind: IntentKind::STOP_LIMIT, trigger_px: Price(10_000), ..order },
+    ] {
+        assert_accepted(at(NOW + 49, other));
+    }
+    let sold = OrderIntent { side: OrderSide::Sell, limit_px: Price(10_005), ..order };
+    assert_accepted(at(NOW + 49, sold));
+    // What was rejected does not count; the first is 50 ns old.
+    assert_accepted(at(NOW + 50, order));
+    assert_rejected(at(NOW + 59, order), &["DUP_ORDER"]);
+    assert_accepted(at(NOW + 60, order));
+    gate.set_rules(&Rules { same_orders_max: 0, ..rules });
+    assert_rejected(gate.judge(&buy(9_990, 20)), &["DUP_ORDER", "CLOCK_FAULT"]);
 }
 
 /// A verdict names the generation of the switches that it was made under.

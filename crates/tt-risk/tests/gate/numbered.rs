@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tt_meter::Off;
 use tt_model::{Breach, InstrumentId, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, Verdict};
-use tt_risk::{Capacity, Gate, InstrumentLimits, InstrumentRules, Limits, Mark, Rate, Rules};
+use tt_risk::{Capacity, Gate, InstrumentLimits, InstrumentRules, InstrumentState, Limits, Mark, Rate, Rules};
 
 pub(crate) const NOW: u64 = 1_000_000_000;
 pub(crate) const BTC: InstrumentId = InstrumentId(0);
@@ -27,8 +27,14 @@ pub(crate) const LIMITS: Limits = Limits {
 pub(crate) const INSTRUMENT: InstrumentLimits =
     InstrumentLimits { collar_bps: 500, mark_age_max_ns: 1_000, rate: FAST };
 
-pub(crate) const RULES: Rules =
-    Rules { id_window_ns: 500, intent_age_max_ns: 1_000, cancel_repeat_ns: 100, gap_max_ns: 200 };
+pub(crate) const RULES: Rules = Rules {
+    id_window_ns: 500,
+    intent_age_max_ns: 1_000,
+    cancel_repeat_ns: 100,
+    gap_max_ns: 200,
+    same_orders_max: u32::MAX,
+    same_window_ns: 50,
+};
 
 pub(crate) const MARK: Mark =
     Mark { ref_px: Price(10_000), bid_px: Price(9_995), ask_px: Price(10_005), ts_ns: NOW, is_verified: true };
@@ -81,6 +87,7 @@ pub(crate) fn gate_of(capacity: Capacity, limits: &Limits) -> Numbered {
     for instrument in (0..capacity.instruments).map(InstrumentId) {
         gate.set_instrument_limits(instrument, &INSTRUMENT).expect("a gate takes sound limits");
         gate.set_instrument_rules(instrument, &InstrumentRules::default()).expect("a gate takes sound limits");
+        gate.set_state(instrument, InstrumentState::Open).expect("a gate takes sound limits");
         gate.set_reference(instrument, &MARK).expect("a gate takes sound limits");
         for account in 0..capacity.accounts {
             gate.set_limits(account, instrument, limits).expect("a gate takes sound limits");

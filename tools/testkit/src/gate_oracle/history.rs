@@ -22,6 +22,8 @@ pub struct Oracle {
     pub(super) instrument_rates: Vec<Schedule>,
     pub(super) global_rate: Schedule,
     pub(super) doubts: Vec<bool>,
+    /// States of instruments: 2 is open, 1 and 3 take limit orders, the others none.
+    pub(super) states: Vec<u8>,
     /// Modes (0 active, 1 reduce, 2 kill): of all, by account, by strategy, by instrument.
     pub(super) modes: [Vec<u8>; 4],
     pub(super) next_seqs: Vec<u64>,
@@ -44,6 +46,7 @@ impl Oracle {
             instrument_rates: settings.instruments.iter().map(|of| schedule(&of.rate)).collect(),
             global_rate: schedule(&settings.global_rate),
             doubts: vec![false; accounts],
+            states: vec![0; instruments],
             modes: [vec![0], vec![0; accounts], vec![0; strategies], vec![0; instruments]],
             next_seqs: vec![1; producers],
             faults: 0,
@@ -56,6 +59,11 @@ impl Oracle {
     /// A price arrives.
     pub fn quote(&mut self, instrument: u32, quote: Quote) {
         self.quotes[instrument as usize] = Some((quote, self.faults));
+    }
+
+    /// Sets the trading state of an instrument: by number, from unknown (0) to expired (6).
+    pub fn set_state(&mut self, instrument: u32, state: u8) {
+        self.states[instrument as usize] = state;
     }
 
     /// Sets the mode of one of all (0), an account (1), a strategy (2) or an instrument (3).
@@ -318,6 +326,7 @@ impl Oracle {
             side: report.side,
             kind: IntentKind::LIMIT,
             flags: IntentFlags(0),
+            asked: None,
             facts: Vec::new(),
         };
         let (px, trigger) = (i128::from(report.limit_px.0), i128::from(report.trigger_px.0));

@@ -34,6 +34,8 @@ pub(super) struct Life {
     pub(super) side: OrderSide,
     pub(super) kind: IntentKind,
     pub(super) flags: IntentFlags,
+    /// When it was accepted, and the price and quantity that were asked for.
+    pub(super) asked: Option<(i128, i64, i64)>,
     pub(super) facts: Vec<(i128, Fact)>,
 }
 

@@ -98,6 +98,7 @@ impl Oracle {
             IntentKind::REPLACE => (self.judge_replace(now, intent, target, &mut found), 0),
             _ => {
                 found.when(target.is_some(), Breach::DUP_ID);
+                found.when(self.count_same(intent) >= self.settings.same_orders, Breach::DUP_ORDER);
                 let terms = terms_of(intent, intent.kind, intent.flags);
                 (self.judge_terms(now, intent, terms, terms.qty, &mut found), 0)
             }
@@ -138,10 +139,23 @@ impl Oracle {
                     side: intent.side,
                     kind: intent.kind,
                     flags: intent.flags,
+                    asked: Some((self.horizon, intent.limit_px.0, intent.qty.0)),
                     facts: vec![(now, Fact::Reserved { px, qty, trigger })],
                 });
             }
         }
+    }
+
+    /// Orders of the same route and terms that were accepted a moment ago.
+    fn count_same(&self, intent: &OrderIntent) -> i128 {
+        let is_same = |life: &&Life| {
+            let route = (life.account, life.strategy, life.instrument, life.side, life.kind);
+            route == (intent.account, intent.strategy, intent.instrument.0, intent.side, intent.kind)
+                && life.asked.is_some_and(|(at, px, qty)| {
+                    (px, qty) == (intent.limit_px.0, intent.qty.0) && self.horizon - at < self.settings.same_ns
+                })
+        };
+        self.lives.iter().filter(is_same).count() as i128
     }
 
     fn modes_of(&self, intent: &OrderIntent) -> [u8; 4] {
@@ -209,6 +223,12 @@ impl Oracle {
         found.when(count >= row.open_orders, Breach::OPEN_ORDERS);
         found.when(!(0..=row.open_qty).contains(&(same_side + adds)), Breach::OPEN_QTY);
 
+        let takes = match self.states[instrument] {
+            2 => true,
+            1 | 3 => terms.kind == IntentKind::LIMIT,
+            _ => false,
+        };
+        found.when(!takes, Breach::INSTRUMENT_HALTED);
         let is_stale = quote.is_none_or(|quote| now > quote.at_ns + rules.mark_age_ns || quote.at_ns > now + SKEW_NS);
         found.when(is_stale, Breach::MD_STALE);
         found.when(!quote.is_some_and(|quote| quote.is_verified), Breach::BOOK_UNVERIFIED);

@@ -72,6 +72,10 @@ pub struct Settings {
     pub cancel_repeat_ns: i128,
     /// For how long executions may be missing.
     pub gap_ns: i128,
+    /// Most orders of the same terms within a time.
+    pub same_orders: i128,
+    /// That time.
+    pub same_ns: i128,
     /// Positions at the start, by account and instrument.
     pub positions: Vec<Vec<i128>>,
 }
