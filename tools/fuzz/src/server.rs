@@ -3,6 +3,7 @@
 //! After every call the counters close, an answer fits its request, nothing is relayed without a permission that was
 //! granted and lives, and no client without credentials changes a table. In the end everything expires.
 
+mod operator;
 mod requests;
 
 use std::collections::BTreeMap;
@@ -14,13 +15,14 @@ use tt_model::{FiveTuple, IpFamily, Nanos, Transport};
 use tt_turn::config::{Capacity, Config};
 use tt_turn::credential::Secrets;
 use tt_turn::event::EndReason;
-use tt_turn::policy::{Cidr, PeerPolicy};
+use tt_turn::policy::Cidr;
 use tt_turn::relay::{IcmpError, PeerPath, RelayAddress, RelayDemand, RelayId, RelayNeed, Reservation, ReservationEnd};
-use tt_turn::shared::{Budget, Quotas, Shared};
+use tt_turn::shared::{Budget, Pools, Quotas, Shared};
 use tt_turn::{Output, Server, WorkerId};
 
 use crate::choices::Choices;
 use crate::naive::{self, Writer};
+use operator::Operator;
 
 const REALM: &str = "example.org";
 const PASSWORD: &str = "correct horse";
@@ -57,6 +59,8 @@ impl Grants {
 
 struct World {
     server: Server,
+    shared: Arc<Shared>,
+    operator: Operator,
     now: Nanos,
     transactions: u64,
     grants: BTreeMap<u8, Grants>,
@@ -81,7 +85,9 @@ enum Came {
 /// Plays `data`.
 pub fn run(data: &[u8]) {
     let mut choices = Choices(data);
-    let mut world = World::new(choices.byte());
+    let settings = choices.byte();
+    let operator = Operator::new(if settings & 128 == 0 { 0 } else { choices.byte() });
+    let mut world = World::new(settings, operator);
     for _ in 0..400 {
         if choices.is_spent() {
             break;
@@ -118,13 +124,13 @@ fn peer_addr(choices: &mut Choices<'_>) -> SocketAddr {
 }
 
 impl World {
-    fn new(settings: u8) -> Self {
-        let quotas = Quotas {
+    fn new(settings: u8, operator: Operator) -> Self {
+        let quotas = operator.quotas(Quotas {
             allocations_per_user: u32::from(settings & 3) + 1,
             error_excess: if settings & 4 == 0 { Budget::UNLIMITED } else { Budget { per_second: 1, burst: 100 } },
             user_allocation_rate: Budget::UNLIMITED,
             ..Quotas::default()
-        };
+        });
         let capacity = Capacity {
             allocations: 3,
             permissions: 8,
@@ -134,6 +140,7 @@ impl World {
             relays: RELAYS,
         };
         let mut config = Config::new(REALM);
+        config.peer_policy = operator.policy();
         if settings & 4 == 0 {
             config.icmp_indications = tt_turn::config::IcmpIndications::Always;
         }
@@ -153,12 +160,14 @@ impl World {
         for name in USERS {
             secrets.add_user(name.as_bytes(), REALM, PASSWORD.as_bytes());
         }
-        let shared = Arc::new(Shared::new(quotas, capacity.allocations, 42));
-        let mut server = Server::new(config, capacity, shared, WorkerId(0), secrets);
+        let shared = Arc::new(Shared::with_pools(quotas, capacity.allocations, operator.pools, 42));
+        let mut server = Server::new(config, capacity, Arc::clone(&shared), WorkerId(0), secrets);
         let now = Nanos::from_secs(5_000);
         server.set_wall_clock(now, Nanos::from_secs(1_800_000_000));
         let mut world = Self {
             server,
+            shared,
+            operator,
             now,
             transactions: 0,
             grants: BTreeMap::new(),
@@ -216,6 +225,7 @@ impl World {
             _ => self.request(client, choices),
         }
         self.register_retired();
+        self.operator.check_pools(self.shared.used());
     }
 
     fn pass(&mut self, seconds: u64) {
@@ -275,19 +285,22 @@ impl World {
         };
         assert!(self.server.counters().is_balanced(), "{:?}", self.server.counters());
         if let Came::ToPeer(peer, payload) = &came {
-            self.check_permission(client, *peer);
+            self.check_peer(client, *peer);
             let holds = payload.is_empty() || datagram.windows(payload.len()).any(|part| part == payload);
             assert!(holds, "the payload is not the client's");
         }
         came
     }
 
-    /// A peer without a permission must not be reached.
+    /// A peer without a permission, or one that the operator closes, must not be reached.
+    fn check_peer(&self, client: u8, peer: SocketAddr) {
+        self.check_permission(client, peer);
+        assert!(!self.operator.closes(peer), "{peer} is closed");
+    }
+
     fn check_permission(&self, client: u8, peer: SocketAddr) {
         let is_permitted = self.grants.get(&client).is_some_and(|grants| grants.permits(peer, self.now));
         assert!(is_permitted, "{peer} without a permission of client {client}");
-        assert_ne!(peer.ip(), IpAddr::from([10, 0, 0, 1]), "a private peer");
-        assert_ne!(peer.port(), 0);
     }
 
     fn reply(&self, request: &[u8], reply: &[u8]) -> naive::Reading {
@@ -324,7 +337,7 @@ impl World {
     fn operate(&mut self, choices: &mut Choices<'_>) {
         match choices.byte() % 4 {
             0 => {
-                let mut policy = PeerPolicy::new();
+                let mut policy = self.operator.policy();
                 let nowhere = "192.0.2.0/24".parse().expect("a range");
                 policy.deny(Cidr::new(peer_addr(choices).ip(), 32).unwrap_or(nowhere));
                 self.server.replace_policy(policy);
@@ -425,7 +438,7 @@ impl World {
         assert!(self.server.counters().is_balanced(), "{:?}", self.server.counters());
         let Came::ToClient(to, bytes) = came else { return };
         let client = (0..CLIENTS).find(|client| client_addr(*client) == to).expect("a client of ours");
-        self.check_permission(client, peer);
+        self.check_peer(client, peer);
         assert!(self.grants[&client].relayed.contains(&relay_addr(relay)), "another's relay");
         let carried = match naive::read(&bytes) {
             Some(read) => {
@@ -450,5 +463,7 @@ impl World {
         assert_eq!(self.server.allocations(), 0);
         let pooled = self.server.relays_pooled(IpFamily::V4) + self.server.relays_pooled(IpFamily::V6);
         assert_eq!(pooled, RELAYS as usize);
+        let none = Pools { allocations: 0, ports: 0, reservations: 0, permissions: 0, channels: 0 };
+        assert_eq!(self.shared.used(), none);
     }
 }
