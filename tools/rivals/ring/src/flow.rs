@@ -45,7 +45,14 @@ fn sum(intent: &OrderIntent) -> u64 {
     let words = [seq, ts_ns, client_id, limit_px.0 as u64, qty.0 as u64, trigger_px.0 as u64];
     let OrderIntent { account, strategy, instrument, kind, side, tif, flags, ttl_ms, .. } = *intent;
     let shorts = [account, strategy].map(u64::from);
-    let rest = [u64::from(instrument.0), kind as u64, side as u64, tif as u64, u64::from(flags.0), u64::from(ttl_ms)];
+    let rest = [
+        u64::from(instrument.0),
+        u64::from(kind.0),
+        side as u64,
+        u64::from(tif.0),
+        u64::from(flags.0),
+        u64::from(ttl_ms),
+    ];
     words.into_iter().chain(shorts).chain(rest).fold(0, u64::wrapping_add)
 }
 
