@@ -30,6 +30,15 @@ fn words(tree: &Tree) -> Vec<String> {
 const BOTH: &str = "outside = [\"truetick::rfc_r001_r002_words\"]";
 const CASE: (usize, &str) = (1, "outside = [\"truetick::case_a01_words\"]");
 
+/// How many ids a list has.
+fn ids_of(scope: &Scope) -> usize {
+    scope.letters.iter().map(|(_, count)| usize::from(*count)).sum()
+}
+
+fn all_ids() -> usize {
+    LISTS.iter().map(ids_of).sum()
+}
+
 #[test]
 fn names_carry_their_ids() {
     assert_eq!(LISTS[0].ids_in("rfc_r001_r116_words_r002"), ["R001", "R116"]);
@@ -60,7 +69,7 @@ fn reports_missing_strange_and_unlisted_ids() {
     let violations = words(&Tree::of(&[("rfc.toml", &short), ("cases.toml", &format!("{cases}[A85]\n"))]));
     assert_eq!(
         violations[..2],
-        ["rfc.toml: R116 is missing".to_owned(), format!("cases.toml:{}: A85 is no id", 142 * 4 + 1)]
+        ["rfc.toml: R116 is missing".to_owned(), format!("cases.toml:{}: A85 is no id", ids_of(&LISTS[1]) * 4 + 1)]
     );
     let twice = list(LISTS[0], &[]) + "[R001]\n";
     assert!(words(&Tree::of(&[("rfc.toml", &twice)]))[0].contains("duplicate key"));
@@ -109,11 +118,14 @@ fn an_id_is_met_when_all_of_its_tests_passed() {
     let both = run("words::rfc_r001_r002_words", Passed, "");
     let with = |result, requirement| judged(&tree, &[both.clone(), run("case_a01_words", result, requirement)], true);
     let met = with(Passed, "");
-    assert_eq!((met.settled, met.unmet.len(), met.skipped.len()), (281, 0, 0));
+    assert_eq!((met.settled, met.unmet.len(), met.skipped.len()), (all_ids(), 0, 0));
     let failed = with(Failed, "");
-    assert_eq!((failed.settled, failed.unmet), (280, vec!["A01: truetick::case_a01_words failed".to_owned()]));
+    assert_eq!(
+        (failed.settled, failed.unmet),
+        (all_ids() - 1, vec!["A01: truetick::case_a01_words failed".to_owned()])
+    );
     let skipped = with(Skipped, "captures");
-    assert_eq!((skipped.settled, skipped.unmet.len(), skipped.skipped.len()), (280, 0, 1));
+    assert_eq!((skipped.settled, skipped.unmet.len(), skipped.skipped.len()), (all_ids() - 1, 0, 1));
     assert_eq!(skipped.skipped[0].requirement, "captures");
     assert_eq!(with(Reported, "").skipped[0].requirement, "machine");
 }
@@ -124,7 +136,7 @@ fn a_test_that_did_not_run_is_a_skip_only_if_suites_were_left_out() {
     let both = [run("words::rfc_r001_r002_words", TestResult::Passed, "")];
     assert_eq!(judged(&tree, &both, true).unmet, ["A01: truetick::case_a01_words did not run"]);
     let partial = judged(&tree, &both, false);
-    assert_eq!((partial.unmet.len(), partial.skipped.len(), partial.settled), (0, 1, 280));
+    assert_eq!((partial.unmet.len(), partial.skipped.len(), partial.settled), (0, 1, all_ids() - 1));
 }
 
 #[test]
@@ -135,5 +147,8 @@ fn exceptions_and_open_ids_are_named() {
         [run("words::rfc_r001_r002_words", TestResult::Passed, ""), run("case_a01_words", TestResult::Passed, "")];
     let judgement = judged(&tree, &tests, true);
     assert_eq!(judgement.exceptions, ["R001: over UDP"]);
-    assert_eq!((judgement.settled, judgement.skipped[0].to_string()), (280, "R003: open: not yet".to_owned()));
+    assert_eq!(
+        (judgement.settled, judgement.skipped[0].to_string()),
+        (all_ids() - 1, "R003: open: not yet".to_owned())
+    );
 }
