@@ -32,7 +32,7 @@ const CASE: (usize, &str) = (1, "outside = [\"truetick::case_a01_words\"]");
 
 /// How many ids a list has.
 fn ids_of(scope: &Scope) -> usize {
-    scope.letters.iter().map(|(_, count)| usize::from(*count)).sum()
+    scope.letters.iter().map(|(_, count)| *count).sum()
 }
 
 fn all_ids() -> usize {
