@@ -122,6 +122,7 @@ fn unpacked<T, E: From<ReadError>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
 
     #[test]
     fn a_format_is_known_by_its_first_line() {
@@ -138,6 +139,27 @@ mod tests {
             (b"", None),
         ] {
             assert_eq!(Format::of(start), format, "{}", String::from_utf8_lossy(start));
+        }
+    }
+
+    /// Plain and in gzip: the same text, and every byte of the file is counted.
+    #[test]
+    fn a_container_is_unpacked_and_what_is_read_of_it_is_counted() {
+        let text = b"CBCAP1 kraken BTC/USD 17\n1 2\n{}\n";
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recording");
+        for packed in [text.to_vec(), gzip.finish().unwrap()] {
+            std::fs::write(&path, &packed).unwrap();
+            let bytes = AtomicU64::new(0);
+            let read = read_container(&path, &bytes, |format, source| {
+                let mut all = Vec::new();
+                source.read_to_end(&mut all)?;
+                Ok::<_, ReadError>((format, all))
+            });
+            assert_eq!(read.unwrap(), (Format::Cbcap, text.to_vec()));
+            assert_eq!(bytes.load(Relaxed), packed.len() as u64);
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Recordings of market data: our own, written as they come and read back however they were cut off ([`recording`]),
-//! and those that others publish.
+//! and those that others publish. And the journal of inputs that are kept before their effect is seen ([`segments`]).
 //!
 //! A reader yields one record at a time, in the file's order.
 
@@ -11,6 +11,7 @@ mod cryptofeed;
 mod gz_lines;
 mod lines;
 pub mod recording;
+pub mod segments;
 
 pub use cbcap::CbcapReader;
 pub use container::{Format, read_container};
@@ -19,6 +20,9 @@ pub use gz_lines::{GzLines, JsonLines};
 pub use recording::reader::{Entry, RecordingReader};
 pub use recording::recorder::{Failure, Progress, RecordSender, Recorder, RecorderConfig, Store};
 pub use recording::reopen::{Reopened, create, reopen};
+pub use segments::folder::SegmentFolder;
+pub use segments::reader::{JournalEnd, SegmentEntry, SegmentReader};
+pub use segments::writer::{AppendError, SegmentWriter, read_journal};
 
 /// One recorded frame or REST body.
 #[derive(Clone, Debug, PartialEq, Eq)]

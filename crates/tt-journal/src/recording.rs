@@ -96,6 +96,13 @@ kinds! {
     Lost = 13,
     /// An instrument is counted in finer steps from here on; the subject is its number. Body: JSON with the steps.
     Refined = 14,
+    /// A connection takes an instrument's book over from another one; the subject is the connection. Body: the
+    /// instrument's number, 4 bytes.
+    Successor = 15,
+    /// An instrument's book is compared with the next REST snapshot; the subject is its number.
+    Comparison = 16,
+    /// An instrument's book is followed no longer; the subject is its number.
+    Unsubscribed = 17,
 }
 
 /// A record without its body.

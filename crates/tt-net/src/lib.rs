@@ -47,7 +47,7 @@ mod socket;
 pub mod stream;
 mod sys;
 
-pub use descriptors::raise_descriptor_limit;
+pub use descriptors::{raise_descriptor_limit, reserve_descriptors};
 pub use fault::{FaultCounts, IoFault};
 pub use icmp::{IcmpInbox, IcmpReport};
 pub use inbox::{Datagram, Inbox, Received};

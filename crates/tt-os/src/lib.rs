@@ -3,7 +3,7 @@
 //! - Threads: CPU affinity ([`cpu`]), real-time priority ([`priority`]), futexes ([`futex`]), counters ([`thread`]).
 //! - Memory: locked ([`memory`]), on huge pages ([`pages`]), shared by two processes ([`shared`]).
 //! - Processes: liveness ([`process`]), signals ([`shutdown`]), the clock ([`clock`]).
-//! - Files: regular ones ([`regular_file`]), those with secrets ([`secret_file`]).
+//! - Files: regular ones ([`regular_file`]), those with secrets ([`secret_file`]), written through memory ([`mapped_file`]).
 //! - The machine: addresses ([`addresses`]), hardware ([`machine`], [`caches`]), limits ([`throttle`], [`cgroup`]), load ([`readings`]),
 //!   per CPU ([`interrupts`], [`cpu_times`]).
 //!
@@ -21,6 +21,7 @@ pub mod futex;
 pub mod heap;
 pub mod interrupts;
 pub mod machine;
+pub mod mapped_file;
 pub mod memory;
 pub mod pages;
 pub mod priority;

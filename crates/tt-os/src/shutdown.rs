@@ -52,6 +52,23 @@ pub fn signals() -> io::Result<mpsc::Receiver<Signal>> {
     Ok(receiver)
 }
 
+/// Returns each SIGHUP from here on, caught by a separate thread; it does not end the process any more.
+///
+/// # Errors
+/// The thread cannot be started or the signal cannot be caught.
+pub fn hangups() -> io::Result<mpsc::Receiver<()>> {
+    let (sender, receiver) = mpsc::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let mut hangup = {
+        let _entered = runtime.enter();
+        signal(SignalKind::hangup())?
+    };
+    thread::Builder::new()
+        .name("hangups".into())
+        .spawn(move || while runtime.block_on(hangup.recv()).is_some() && sender.send(()).is_ok() {})?;
+    Ok(receiver)
+}
+
 /// Whether the end was requested. Clones see the same request.
 #[derive(Debug, Clone)]
 pub struct Shutdown {

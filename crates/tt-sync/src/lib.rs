@@ -39,6 +39,7 @@ extern crate alloc;
 #[cfg(any(loom, test))]
 extern crate std;
 
+pub mod barrier;
 pub mod region;
 pub mod seqlock;
 pub mod spsc;

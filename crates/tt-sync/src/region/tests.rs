@@ -76,7 +76,7 @@ mod headers {
     }
 
     #[test]
-    fn each_invalid_word_of_a_header_has_its_error() {
+    fn case_k21_each_invalid_word_of_a_header_has_its_error() {
         let invalid = [
             (0, 0, RegionError::Magic),
             (0, u64::from_le_bytes(*b"truetick"), RegionError::Magic),
@@ -144,7 +144,7 @@ mod headers {
     }
 
     #[test]
-    fn each_end_is_attached_once_and_has_an_owner() {
+    fn case_k21_each_end_is_attached_once_and_has_an_owner() {
         let memory = Words::formatted::<u64>(2, 0);
         assert_eq!(owner(&memory, End::Consumer), None);
         let [first, second] = [7, 9].map(|owner| NonZeroU64::new(owner).unwrap());
@@ -189,7 +189,7 @@ mod headers {
     proptest! {
         /// With any content of the memory, attaching fails or the end works: no panic, no access out of bounds.
         #[test]
-        fn no_word_of_the_other_side_is_trusted(
+        fn case_k21_no_word_of_the_other_side_is_trusted(
             scribbles in prop::collection::vec((0_usize..128, prop_oneof![any::<u64>(), 0_u64..9, (u64::MAX - 9)..=u64::MAX]), 0..SCRIBBLES_MAX),
             before in 0..SCRIBBLES_MAX,
         ) {
