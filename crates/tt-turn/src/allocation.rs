@@ -126,6 +126,16 @@ impl Allocations {
         self.records.get(index)
     }
 
+    /// Prefetches what a packet for a relayed address of `family` reads.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: u32, family: IpFamily) {
+        if let Some(allocation) = self.records.get(index) {
+            tt_simd::prefetch(&allocation.legs[family as usize]);
+            tt_simd::prefetch(&allocation.flow);
+            tt_simd::prefetch(&allocation.last_channel);
+        }
+    }
+
     #[inline]
     pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut Allocation> {
         self.records.get_mut(index)

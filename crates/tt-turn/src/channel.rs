@@ -110,6 +110,12 @@ impl Channels {
         self.records.prefetch_next();
     }
 
+    /// Prefetches what [`Channels::find_peer`] reads without its hint.
+    #[inline]
+    pub(crate) fn prefetch_peer(&self, allocation: u32, peer: SocketAddr) {
+        self.by_peer.prefetch(&peer_key(allocation, peer));
+    }
+
     /// Returns the state of `number` and `peer`.
     pub(crate) fn pair(&self, allocation: u32, number: u16, peer: SocketAddr, now: Nanos) -> Pair {
         let by_number = self.by_number.get(&number_key(allocation, number)).copied();

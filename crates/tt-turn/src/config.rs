@@ -179,6 +179,11 @@ pub enum ChannelNumbers {
     Rfc5766,
 }
 
+/// Maximum length of a request in bytes. Each attribute of a usual request has at most 763 bytes (RFC 8489 section 14);
+/// a CreatePermission of this length names 1,300 IPv4 peers. What a request costs grows with its length: digest,
+/// attributes and peers.
+pub const REQUEST_MAX: usize = 16 << 10;
+
 /// Permissions of each allocation that no other allocation can take.
 pub const PERMISSIONS_GUARANTEED: u32 = 16;
 /// Channels of each allocation that no other allocation can take.

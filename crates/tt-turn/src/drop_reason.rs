@@ -35,6 +35,8 @@ drop_reasons! {
     Length = "length";
     /// An attribute extends past the end.
     Attribute = "attribute";
+    /// A request longer than [`REQUEST_MAX`](crate::config::REQUEST_MAX).
+    RequestLength = "request_length";
     /// FINGERPRINT is wrong, or not the last attribute.
     Fingerprint = "fingerprint";
     /// A response or a Data indication, which no client sends.

@@ -38,7 +38,7 @@ const fn transport_bits(transport: Transport) -> u8 {
 }
 
 impl FlowKey {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(flow: &FiveTuple) -> Self {
         let transport = u128::from(transport_bits(flow.transport));
         match (canonical(flow.client), canonical(flow.server)) {

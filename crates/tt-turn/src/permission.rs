@@ -87,6 +87,12 @@ impl Permissions {
         self.records.prefetch_next();
     }
 
+    /// Prefetches what [`Permissions::find`] reads.
+    #[inline]
+    pub(crate) fn prefetch_peer(&self, allocation: u32, ip: IpAddr) {
+        self.index.prefetch(&key(allocation, ip));
+    }
+
     /// Returns the live permission of `ip`.
     #[inline]
     pub(crate) fn find(&self, allocation: u32, ip: IpAddr, now: Nanos) -> Option<(u32, &Permission)> {

@@ -376,6 +376,14 @@ impl Relays {
         self.relays.get(id.0 as usize).map(|relay| relay.address)
     }
 
+    /// Prefetches what [`Relays::serving`] reads.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: RelayId) {
+        if let Some(relay) = self.relays.get(id.0 as usize) {
+            tt_simd::prefetch(relay);
+        }
+    }
+
     /// Returns the allocation that a relay serves.
     #[inline]
     pub(crate) fn serving(&self, id: RelayId) -> Option<u32> {

@@ -30,12 +30,12 @@ use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use crate::allocation::Allocations;
 use crate::channel::Channels;
-use crate::config::{Capacity, ChannelNumbers, Config, RemovedUsers};
+use crate::config::{Capacity, ChannelNumbers, Config, REQUEST_MAX, RemovedUsers};
 use crate::counters::Counters;
 use crate::credential::{Credentials, KeptKeys, Secrets, UserPart};
 use crate::drop_reason::DropReason;
 use crate::event::Events;
-use crate::flow::FlowKey;
+use crate::flow::{FlowKey, canonical};
 use crate::message::{Class, Message, Method};
 use crate::nonce::{Nonces, SecurityFeatures};
 use crate::output::{Output, WorkerId};
@@ -43,6 +43,7 @@ use crate::permission::Permissions;
 use crate::policy::Rule;
 use crate::relay::{Draws, IcmpError, PeerPath, RelayAddress, RelayDemand, RelayError, RelayId, Relays, Reservations};
 use crate::shared::{Charge, Shared};
+use crate::wire::MAGIC_COOKIE;
 use clock::WallClock;
 use origins::Origins;
 
@@ -289,6 +290,23 @@ impl Server {
         self.close_pass(passed, probe)
     }
 
+    /// Starts to load what [`Server::prefetch_peer`] reads for a packet of `relay`.
+    #[inline]
+    pub fn prefetch_relay(&self, relay: RelayId) {
+        self.relays.prefetch(relay);
+    }
+
+    /// Starts to load what [`Server::handle_peer`] reads for a packet from `from`. Worth it some packets before, when the
+    /// packets are for many relays.
+    #[inline]
+    pub fn prefetch_peer(&self, from: PeerPath) {
+        let Some(allocation) = self.relays.serving(from.relay) else { return };
+        let peer = canonical(from.peer);
+        self.allocations.prefetch(allocation, IpFamily::of(peer.ip()));
+        self.channels.prefetch_peer(allocation, peer);
+        self.permissions.prefetch_peer(allocation, peer.ip());
+    }
+
     /// Handles an ICMP error that a relay socket reported (RFC 8656 section 11.5). `out` must hold at least 64 bytes.
     ///
     /// The payload of the output is empty.
@@ -298,7 +316,7 @@ impl Server {
         self.close_pass(passed, probe)
     }
 
-    #[inline]
+    #[inline(always)]
     fn close_pass<P: Probe>(&mut self, passed: Result<Output, DropReason>, probe: &mut P) -> Output {
         let output = passed.unwrap_or_else(Output::Drop);
         self.counters.count(&output);
@@ -325,6 +343,9 @@ impl Server {
         out: &mut [u8],
         probe: &mut P,
     ) -> Result<Output, DropReason> {
+        if datagram.len() > REQUEST_MAX && is_request(datagram) {
+            return Err(DropReason::RequestLength);
+        }
         let message = Message::parse(datagram)?;
         probe.mark(Stage::Parse);
         let method = validate(&message)?;
@@ -371,6 +392,13 @@ fn nonces(config: &Config, secrets: &Secrets, credentials: &Credentials) -> Nonc
     };
     let previous = secrets.nonce_key_previous.as_ref();
     Nonces::new(&secrets.nonce_key, previous, config.nonce_lifetime_s.min(3_600), features)
+}
+
+/// Returns whether a STUN request begins here (RFC 8489 section 5): both bits of the class are 0, then the magic cookie.
+fn is_request(datagram: &[u8]) -> bool {
+    datagram.first_chunk().is_some_and(|[high, low, _, _, cookie @ ..]: &[u8; 8]| {
+        u16::from_be_bytes([*high, *low]) & 0xC110 == 0 && u32::from_be_bytes(*cookie) == MAGIC_COOKIE
+    })
 }
 
 /// Returns the method, or why the message is discarded (RFC 8489 section 6.3): wrong class for the method, or a wrong

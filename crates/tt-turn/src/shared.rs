@@ -2,6 +2,7 @@
 
 mod accounts;
 mod budget;
+mod debts;
 mod meter;
 mod rate;
 pub(crate) mod registry;
@@ -259,19 +260,20 @@ impl Shared {
     }
 
     /// Takes the units of `charge` for a user, all or none, and returns the user's account. A user's first account
-    /// starts with empty traffic buckets, so that a user gains nothing by ending and making allocations.
+    /// starts with empty traffic buckets and the debt of the one before, so that a user gains nothing by ending and making
+    /// allocations.
     ///
     /// # Errors
     /// The quota or pool that is used up.
     pub(crate) fn charge(&self, now: Nanos, user: u64, charge: Charge) -> Result<u32, RejectReason> {
         let references = charge.references();
-        let opened = self.accounts.open(user, references, |place| self.meters.empty(place, now));
+        let opened = self.accounts.open(user, references, |place| self.meters.begin(place, user, now));
         let account = opened.ok_or(RejectReason::Allocations)?;
         let parts = charge.parts();
         for (index, (pool, units)) in parts.into_iter().enumerate() {
             if let Err(reason) = self.take(account, pool, units) {
                 parts[..index].iter().for_each(|(pool, units)| self.accounts.give(account, *pool, *units));
-                self.accounts.close(user, references);
+                self.close(user, references);
                 return Err(reason);
             }
         }
@@ -284,7 +286,12 @@ impl Shared {
         for (pool, units) in charge.parts() {
             self.accounts.give(account, pool, units);
         }
-        self.accounts.close(user, charge.references());
+        self.close(user, charge.references());
+    }
+
+    /// Removes references from the account of a user. What the user owes outlives the account.
+    fn close(&self, user: u64, references: u32) {
+        self.accounts.close(user, references, |place| self.meters.end(place, user));
     }
 
     /// Takes units of a pool for an account.

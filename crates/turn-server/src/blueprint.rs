@@ -16,7 +16,7 @@ use arc_swap::ArcSwap;
 use tt_meter::Sampler;
 use tt_model::Nanos;
 use tt_net::stream::StreamListener;
-use tt_net::{Poller, UdpSocket, raise_descriptor_limit};
+use tt_net::{Poller, UdpSocket, raise_descriptor_limit, reserve_descriptors};
 use tt_os::clock;
 use tt_turn::config::{Config as EngineConfig, PeerLists};
 use tt_turn::shared::{Pools, Shared};
@@ -177,7 +177,8 @@ impl fmt::Debug for Blueprint {
 /// Relay sockets per allocation and address: one in use and one that rests.
 const SOCKETS_PER_ALLOCATION: u64 = 2;
 
-/// Returns the sockets that ports, descriptors and allocations allow.
+/// Returns the sockets that ports, descriptors and allocations allow. The kernel's table of descriptors has room for
+/// all of them and for the connections from now on.
 fn relay_plan(config: &TurnConfig) -> anyhow::Result<RelayPlan> {
     let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
     let ips = config.relay_ips.len() as u64;
@@ -187,6 +188,7 @@ fn relay_plan(config: &TurnConfig) -> anyhow::Result<RelayPlan> {
     let sockets =
         (ports * ips).min(by_descriptors).min(u64::from(config.allocations_max) * SOCKETS_PER_ALLOCATION * ips);
     let sockets_max = sockets.max(ips) as u32;
+    reserve_descriptors(kept + sockets).context("turn: cannot reserve descriptors")?;
     Ok(RelayPlan { ips: config.relay_ips.clone(), ports: config.relay_ports, sockets_max })
 }
 

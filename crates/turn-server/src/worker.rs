@@ -15,7 +15,7 @@ use tt_model::Nanos;
 use tt_net::stream::Progress;
 use tt_net::{IcmpInbox, IcmpReport, Inbox, IoFault, Outbox, Poller, UdpSocket};
 use tt_turn::event::EndReason;
-use tt_turn::relay::RelayId;
+use tt_turn::relay::{PeerPath, RelayId};
 use tt_turn::{Counters, Server};
 
 use crate::commands::WorkerCommand;
@@ -304,8 +304,13 @@ impl Worker {
                 }
                 continue;
             }
-            let socket = match relay_of(turn.key) {
-                Some(_) => self.parts.relays.socket_of(turn.key),
+            // With many relays, what one of them needs is not in the cache: the system calls leave time to load it.
+            let relay = relay_of(turn.key);
+            let socket = match relay {
+                Some(relay) => {
+                    self.parts.server.prefetch_relay(relay);
+                    self.parts.relays.socket_of(turn.key)
+                }
                 None => self.parts.listeners.get(turn.key as usize),
             };
             let Some(socket) = socket else { continue };
@@ -314,6 +319,12 @@ impl Worker {
                 Ok(received) => {
                     self.counts.received += received.count as u64;
                     self.counts.kernel_lost += received.lost;
+                    if let Some(relay) = relay
+                        && received.count > 0
+                    {
+                        let peer = self.inbox.datagram(self.inbox.len() - 1).from;
+                        self.parts.server.prefetch_peer(PeerPath { relay, peer });
+                    }
                     if !received.drained {
                         turn.want = (turn.want * 2).min(READ_MAX);
                         self.ready.push(turn);

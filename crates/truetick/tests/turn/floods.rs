@@ -26,6 +26,9 @@ const FLOOD: Duration = Duration::from_secs(6);
 const WARMUP: Duration = Duration::from_secs(1);
 /// Round trips of the old client in a second.
 const ECHOES: u32 = 200;
+/// RFC 8489 section 6.2.1: a client sends its request again after 500 ms.
+const RETRANSMIT: Duration = Duration::from_millis(500);
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 /// A new client has its allocation by then.
 const LET_IN: Duration = Duration::from_secs(2);
 const RESIDENT_GROWTH_MAX: u64 = 1 << 20;
@@ -62,13 +65,14 @@ fn require_withstood(kind: Kind, over: Over) -> Option<Came> {
     let before = server.resident_bytes();
 
     let is_over = AtomicBool::new(false);
-    let (came, echoes, let_in) = thread::scope(|scope| {
+    let (came, echoes, tries, let_in) = thread::scope(|scope| {
         let flooding = scope.spawn(|| {
             let came = network.on(Side::Outside, || flood(kind, target, FLOOD));
             is_over.store(true, Ordering::Relaxed);
             came
         });
         let echoing = scope.spawn(|| old.echo_while(&is_over, u32::MAX));
+        let trying = scope.spawn(|| network.on(Side::Outside, || FirstTries::make_while(listener, &is_over)));
         let let_in = network.on(Side::Outside, || {
             let started = Instant::now();
             let mut new = Client::on(HONEST, listener, USER, PASSWORD);
@@ -76,17 +80,45 @@ fn require_withstood(kind: Kind, over: Over) -> Option<Came> {
             new.allocate().unwrap();
             started.elapsed()
         });
-        (flooding.join().unwrap(), echoing.join().unwrap(), let_in)
+        (flooding.join().unwrap(), echoing.join().unwrap(), trying.join().unwrap(), let_in)
     });
     let grown = server.resident_bytes().saturating_sub(before);
-    println!("{kind:?} over {over:?}: {came:?}; {echoes:?}; let in after {let_in:?}; resident {before} B + {grown} B");
+    println!(
+        "{kind:?} over {over:?}: {came:?}; {echoes:?}; {tries:?}; let in after {let_in:?}; resident {before} B + {grown} B"
+    );
     assert!(came.sent > 1_000, "no flood: {came:?}");
     assert!(grown <= RESIDENT_GROWTH_MAX, "resident memory grew by {grown} B");
     assert!(let_in <= LET_IN, "a new client waited {let_in:?}");
+    assert!(tries.made >= 100 && tries.challenged * 100 >= tries.made * 99, "{tries:?}");
     assert!(echoes.sent >= 1_000, "too few to detect a loss of one in a thousand: {echoes:?}");
     assert!(echoes.lost() * 1_000 <= echoes.sent, "the old client's relay lost {} of {}", echoes.lost(), echoes.sent);
     server.stop();
     Some(came)
+}
+
+/// First tries of new clients during a flood, and those that were challenged.
+#[derive(Clone, Copy, Debug, Default)]
+struct FirstTries {
+    made: u32,
+    challenged: u32,
+}
+
+impl FirstTries {
+    /// Sends a first Allocate from another port every few milliseconds until `is_over`. Nothing is sent twice.
+    fn make_while(server: SocketAddr, is_over: &AtomicBool) -> Self {
+        let mut tries = Self::default();
+        let mut bytes = [0; 1_500];
+        while !is_over.load(Ordering::Relaxed) {
+            let socket = UdpSocket::bind((HONEST, 0)).unwrap();
+            socket.set_read_timeout(Some(RETRANSMIT)).unwrap();
+            socket.send_to(&Kind::Unauthenticated.message(1 << 31 | tries.made), server).unwrap();
+            tries.made += 1;
+            // Error response to Allocate (RFC 8656 section 17).
+            tries.challenged += u32::from(socket.recv(&mut bytes).is_ok() && bytes[..2] == [0x01, 0x13]);
+            thread::park_timeout(BETWEEN_TRIES);
+        }
+        tries
+    }
 }
 
 /// A client with a channel to a peer that echoes.

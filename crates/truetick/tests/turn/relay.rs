@@ -364,6 +364,27 @@ fn running_out_of_descriptors_costs_allocations_only_and_only_for_a_while() {
     assert!(line.contains("relay sockets failed: no_descriptors"), "{line}");
 }
 
+/// The kernel doubles the table when a descriptor does not fit, and the worker that opens it waits for milliseconds.
+#[test]
+fn the_table_of_descriptors_never_grows_under_load() {
+    let flags = "--listen 127.0.77.3:0 --workers 1 --allocations-max 1000 --user-share-percent 100 \
+                 --user-allocations-per-second 0";
+    let server = Server::start(&flags.split_whitespace().collect::<Vec<_>>());
+    let table = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+        let size = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+        size.trim().parse::<usize>().unwrap()
+    };
+    let at_start = table();
+    assert!(at_start >= 2_000, "one socket in use and one that rests for each allocation: {at_start}");
+    for number in 0..600u16 {
+        let ip = [127, 2, (number / 250) as u8, 1 + (number % 250) as u8];
+        assert!(Client::on(ip.into(), server.listen[0], USER, PASSWORD).allocate().is_ok());
+    }
+    let open = std::fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().count();
+    assert!(open > 600 && table() == at_start, "{open} open, {} in place of {at_start}", table());
+}
+
 #[test]
 fn private_peers_are_denied_by_default_and_opened_by_range() {
     let server = Server::start(&["--listen", "127.0.0.1:0", "--deny-peer", "203.0.114.0/24"]);
@@ -430,8 +451,7 @@ fn what_keeps_it_from_starting_is_one_line() {
         (["--http", "192.0.2.200:1"], "cannot listen on 192.0.2.200:1"),
     ] {
         let listen: &[&str] = if flags[0] == "--listen" { &[] } else { &["--listen", "127.0.0.1:0"] };
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_truetick")).arg("turn").args(listen).args(flags).output().unwrap();
+        let output = Command::new(crate::server::program()).arg("turn").args(listen).args(flags).output().unwrap();
         let line = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), line.lines().count()), (Some(1), 1), "{line}");
         assert!(line.contains(expected) && !line.contains("secret\n"), "{line}");

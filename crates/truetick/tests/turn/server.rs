@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
@@ -11,6 +12,16 @@ use nix::unistd::Pid;
 pub(crate) const USER: &str = "ann";
 /// See [`USER`].
 pub(crate) const PASSWORD: &str = "correct horse";
+
+/// The program under test: the one that `TRUETICK_PROGRAM` names, or the one of this build.
+pub(crate) fn program() -> PathBuf {
+    std::env::var_os("TRUETICK_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_truetick").into(), PathBuf::from)
+}
+
+/// Whether another program is under test than the one of this build.
+pub(crate) fn is_given() -> bool {
+    std::env::var_os("TRUETICK_PROGRAM").is_some()
+}
 
 /// `truetick turn` as a process; killed when dropped.
 pub(crate) struct Server {
@@ -39,14 +50,14 @@ pub(crate) struct Farewell {
 impl Server {
     /// Starts it with `flags` and waits until it says that it is ready.
     pub(crate) fn start(flags: &[&str]) -> Self {
-        Self::spawn(Command::new(env!("CARGO_BIN_EXE_truetick")), flags)
+        Self::spawn(Command::new(program()), flags)
     }
 
     /// The same as a process that may have `descriptors` files and sockets, and no more.
     pub(crate) fn start_with_descriptors(descriptors: u32, flags: &[&str]) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit -n {descriptors}; exec \"$0\" \"$@\"")]);
-        shell.arg(env!("CARGO_BIN_EXE_truetick"));
+        shell.arg(program());
         Self::spawn(shell, flags)
     }
 

@@ -16,12 +16,20 @@ use crate::policy::{OWN_RELAY, Ownership, PeerDecision, RuleIndex};
 use crate::rejection::{RejectReason, Rejection};
 use crate::shared::RelayEnd;
 
+/// Number of peers that every request may name: a client names a candidate once for each of its ports. A request for
+/// more is rejected before any permission is installed, unless one allocation may have more permissions.
+const PEERS_MAX: u32 = 256;
+
 impl Server {
     pub(super) fn create_permission(&mut self, request: &Request<'_, '_>, user: &User) -> Result<Granted, Rejection> {
         let index = self.owned(request, user)?;
+        let peers_max = self.capacity.permissions_per_allocation.max(PEERS_MAX) as usize;
         let mut added = 0;
         let mut asked = 0;
         for peer in peers(&request.message) {
+            if asked == peers_max {
+                return Err(RejectReason::PermissionsPerAllocation.into());
+            }
             let peer = peer.ok_or(ErrorCode::BadRequest)?;
             self.same_family(request.now, index, peer)?;
             self.decide_permission(peer.ip()).map_err(Rejection::peer_denied)?;

@@ -4,6 +4,7 @@ use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use super::Server;
 use super::allocate::{AllocateRequest, RequestedRelays};
+use crate::config::REQUEST_MAX;
 use crate::flow::FlowKey;
 use crate::message::{Known, Message};
 use crate::relay::{PortChoice, PortNeed, RelayAddress, RelayError, RelayId, RelayNeed};
@@ -19,7 +20,7 @@ impl Server {
     /// in use by [`Server::withdraw_relay`] after it.
     #[must_use]
     pub fn relay_need(&self, now: Nanos, from: &FiveTuple, datagram: &[u8]) -> Option<RelayNeed> {
-        if !datagram.starts_with(&ALLOCATE_REQUEST) {
+        if !datagram.starts_with(&ALLOCATE_REQUEST) || datagram.len() > REQUEST_MAX {
             return None;
         }
         let message = Message::parse(datagram).ok()?;

@@ -162,12 +162,14 @@ impl Accounts {
         place.filter(|_| adjusted != Adjusted::Full)
     }
 
-    /// Removes `references` from the account of a user; it ends with the last.
-    pub(crate) fn close(&self, user: u64, references: u32) {
+    /// Removes `references` from the account of a user; it ends with the last, after `end`.
+    pub(crate) fn close(&self, user: u64, references: u32, end: impl FnOnce(u32)) {
         self.places.adjust(user, |entry| {
             let left = entry.saturating_sub(u64::from(references) * REFERENCE);
             if left < REFERENCE && entry != 0 {
-                self.free_place((entry as u32).wrapping_sub(1));
+                let place = (entry as u32).wrapping_sub(1);
+                end(place);
+                self.free_place(place);
                 return 0;
             }
             left

@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use tt_model::{IpFamily, Nanos};
 
 use super::Quotas;
+use super::debts::Debts;
 use super::rate::Rate;
 use crate::drop_reason::DropReason;
 use crate::slab::NO_INDEX;
@@ -64,6 +65,7 @@ struct Source {
 #[derive(Debug)]
 pub(crate) struct Meters {
     users: Box<[User]>,
+    debts: Debts,
     sources: Box<[Source]>,
     total: AtomicU64,
     user_bytes: Rate,
@@ -93,6 +95,7 @@ impl Meters {
         let others_percent = u64::from(100 - quotas.user_share_percent.min(100));
         Self {
             users: (0..users).map(|_| User::default()).collect(),
+            debts: Debts::new(if user_bytes.is_unlimited() { 0 } else { users }),
             sources: (0..if limits_sources { SOURCE_BUCKETS } else { 1 }).map(|_| Source::default()).collect(),
             total: AtomicU64::new(0),
             user_bytes,
@@ -113,12 +116,19 @@ impl Meters {
         Meter { user, source: (source % self.sources.len() as u64) as u32, full_at: empty_at(now) }
     }
 
-    /// Empties the buckets of a new account.
-    pub(crate) fn empty(&self, account: u32, now: Nanos) {
+    /// Begins a new account of `key`: its buckets are empty, and the bytes that its user still owes are owed.
+    pub(crate) fn begin(&self, account: u32, key: u64, now: Nanos) {
         if let Some(user) = self.users.get(account as usize) {
-            user.bytes.store(empty_at(now).0, Ordering::Relaxed);
+            user.bytes.store(empty_at(now).max(self.debts.take(key)).0, Ordering::Relaxed);
             user.packets.store(empty_at(now).0, Ordering::Relaxed);
             user.little.store(empty_at(now).0, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends an account of `key`. A packet is never more than a second's worth, so only bytes are owed.
+    pub(crate) fn end(&self, account: u32, key: u64) {
+        if let Some(user) = self.users.get(account as usize) {
+            self.debts.keep(key, Nanos(user.bytes.load(Ordering::Relaxed)));
         }
     }
 
@@ -207,7 +217,7 @@ mod tests {
     #[test]
     fn a_second_at_once_and_then_the_rate() {
         let meters = meters(100_000, 2);
-        (0..2).for_each(|account| meters.empty(account, at_ms(0)));
+        (0..2).for_each(|account| meters.begin(account, 7, at_ms(0)));
         let (one, two) = (0, 1);
         assert!(!spend(&meters, one, at_ms(9), 1_000), "it starts empty");
         let mut carried = 0;
@@ -218,7 +228,7 @@ mod tests {
         }
         assert!((6_099..=6_100).contains(&carried), "{carried}");
         // A new account gives no additional second.
-        meters.empty(one, at_ms(62_000));
+        meters.begin(one, 7, at_ms(62_000));
         assert!(!spend(&meters, one, at_ms(62_009), 1_000));
         assert!(spend(&meters, one, at_ms(62_010), 1_000));
     }
@@ -226,7 +236,7 @@ mod tests {
     #[test]
     fn what_is_larger_than_the_bucket_goes_when_it_is_full() {
         let meters = meters(1_000, 1);
-        meters.empty(0, at_ms(0));
+        meters.begin(0, 7, at_ms(0));
         assert!(!spend(&meters, 0, at_ms(999), 5_000));
         assert!(spend(&meters, 0, at_ms(1_000), 5_000));
         assert!(!spend(&meters, 0, at_ms(4_999), 1), "four seconds' worth is owed");
@@ -252,7 +262,7 @@ mod tests {
             ..Quotas::default()
         };
         let meters = Meters::new(&quotas, 2);
-        (0..2).for_each(|account| meters.empty(account, at_ms(0)));
+        (0..2).for_each(|account| meters.begin(account, 7, at_ms(0)));
         let (one, two, now) = (0, 1, at_ms(1_000));
         let mut allocations = [0, 0, 0, 1, 1].map(|account| meter(&meters, account));
         let mut of = |account, allocation: usize, bytes| {
@@ -285,7 +295,7 @@ mod tests {
         const TOTAL: u64 = 1_000_000;
         for heavy in [1, 5] {
             let meters = Meters::new(&Quotas { bytes_per_second_total: TOTAL, ..Quotas::default() }, 6);
-            (0..6).for_each(|account| meters.empty(account, at_ms(0)));
+            (0..6).for_each(|account| meters.begin(account, 7, at_ms(0)));
             let (mut carried, mut lost) = (0, 0);
             for ms in 1..=20_000 {
                 for step in 0..10 {

@@ -138,7 +138,7 @@ fn case_a08_any_alignment_gives_the_same_bytes() {
 }
 
 #[test]
-fn case_a09_sixteen_thousand_empty_attributes() {
+fn case_a09_four_thousand_empty_attributes() {
     let mut world = World::new();
     let mut fastest = |count: usize| {
         let mut message = binding(&mut world);
@@ -153,7 +153,7 @@ fn case_a09_sixteen_thousand_empty_attributes() {
         });
         times.min().expect("fifty").as_secs_f64()
     };
-    let ratio = fastest(16_000) / fastest(4_000);
+    let ratio = fastest(4_000) / fastest(1_000);
     assert!(ratio < 8.0, "four times the attributes, {ratio:.1} times the time: four is linear, sixteen is square");
 }
 

@@ -62,6 +62,18 @@ fn rfc_r102_an_address_that_occurs_twice_needs_one_permission() {
 }
 
 #[test]
+fn a_request_names_at_most_256_peers() {
+    let (mut world, _) = world_with_allocation();
+    let ports = |world: &mut World, count: u16| -> Vec<_> {
+        (0..count).map(|number| world.peer_attr((peer_host(1).ip(), 1_024 + number).into())).collect()
+    };
+    let (all, one_more) = (ports(&mut world, 256), ports(&mut world, 257));
+    assert_eq!(world.ask(addr(FROM), CREATE_PERMISSION, &one_more).code(), 508);
+    assert_eq!(world.send(addr(FROM), peer_host(1), b"x"), Out::Drop(DropReason::NoPermission));
+    assert_eq!(world.ask(addr(FROM), CREATE_PERMISSION, &all).code(), 0);
+}
+
+#[test]
 fn case_a62_one_permission_too_many() {
     let (mut world, _) = world_with_allocation();
     let from = addr(FROM);

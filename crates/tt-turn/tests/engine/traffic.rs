@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tt_model::Transport;
 use tt_turn::DropReason;
 use tt_turn::config::{Config, IcmpIndications};
-use tt_turn::relay::{IcmpError, RelayAddress, RelayId};
+use tt_turn::relay::{IcmpError, RelayAddress, RelayDemand, RelayId};
 use tt_turn::shared::{Quotas, Shared};
 
-use super::wire::{self, ADDITIONAL_FAMILY, ALLOCATE, CREATE_PERMISSION, TRANSPORT};
+use super::wire::{self, ADDITIONAL_FAMILY, ALLOCATE, CREATE_PERMISSION, LIFETIME, REFRESH, TRANSPORT};
 use super::world::{self, Out, UDP, World, addr};
 
 const CLIENT: &str = "192.0.2.1:1";
@@ -94,6 +94,28 @@ fn case_a76_headers_count_in_both_directions_and_families() {
             assert_eq!(world.server.counters().dropped(DropReason::UserBandwidth), tally.drops);
         }
     }
+}
+
+/// A datagram of more than a second's worth leaves a debt. It does not end with the user's last allocation.
+#[test]
+fn a_user_who_makes_allocations_again_and_again_gets_no_more() {
+    const BYTES: u64 = 1_000;
+    let mut world = world_with(Quotas { bytes_per_second_per_user: BYTES, ..world::quotas() });
+    let (client, peer, payload) = (addr(CLIENT), addr(PEER), [1; 5_000]);
+    let mut tally = Tally::default();
+    for _ in 0..SECONDS {
+        let _ = world.allocate(client);
+        assert_eq!(world.permit(client, peer), 0);
+        for _ in 0..=1_000 / STEP_MS {
+            step(&mut world);
+            tally.add(&world.send(client, peer, &payload), DropReason::UserBandwidth);
+        }
+        assert_eq!(world.ask(client, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
+        let relays: Vec<_> = std::iter::from_fn(|| world.server.poll_relay()).collect();
+        relays.into_iter().for_each(|RelayDemand::Retire(id)| world.server.end_rest(id));
+        assert_eq!(world.shared.used().ports, 0, "the user holds nothing");
+    }
+    assert!((10_000..=SECONDS * BYTES + 6_000).contains(&tally.bytes), "{tally:?}");
 }
 
 /// A user who sends to a closed port gets an error for each datagram, which is longer than an empty one.

@@ -101,11 +101,16 @@ fn case_a07_attributes_past_the_end() {
 fn case_a09_many_attributes_of_odd_lengths() {
     let stage = Stage::new();
     let mut caller = stage.caller();
-    let mut empty = caller.request(BINDING);
-    empty.0.extend([0x80, 0x22, 0, 0].repeat(16_000));
-    empty.set_length(64_000);
-    let reply = caller.exchange(&empty.0);
+    let mut empty = |count: usize| {
+        let mut request = caller.request(BINDING);
+        request.0.extend([0x80, 0x22, 0, 0].repeat(count));
+        request.set_length(4 * count);
+        request.0
+    };
+    let (fits, too_long) = (empty(4_000), empty(16_000));
+    let reply = caller.exchange(&fits);
     assert_eq!((reply.code(), reply.bytes.len()), (0, 32));
+    stage.dropped(&caller, &["request_length"], &[too_long]);
     // What follows an odd length is found behind the padding.
     caller.allocate();
     for odd in 1..9 {

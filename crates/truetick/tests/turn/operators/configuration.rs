@@ -10,7 +10,7 @@ use testkit::turn_client::{ALLOCATE, FINGERPRINT, LIFETIME, REFRESH, REQUESTED_T
 use super::operated::{Operated, wait};
 
 fn truetick(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_truetick")).args(arguments).output().unwrap()
+    Command::new(crate::server::program()).args(arguments).output().unwrap()
 }
 
 fn written(folder: &Path, name: &str, text: &str, mode: u32) -> String {

@@ -20,9 +20,9 @@ fn case_a79_a_drain_keeps_what_lives_and_ends_at_zero() {
     assert_eq!(server.client("bob").allocate(), Err(403));
     relays(&mut client, 0x4000, &peer, b"while it drains");
     assert_eq!(client.refresh(600), 0);
-    assert!(
-        server.ask("GET", "/metrics", None).body.contains("\ntruetick_turn_refused_total{reason=\"draining\"} 1\n")
-    );
+    // A worker's counts are shown after its answers.
+    let refused = "\ntruetick_turn_refused_total{reason=\"draining\"} 1\n";
+    wait("the refusal", || server.ask("GET", "/metrics", None).body.contains(refused));
     assert_eq!(client.refresh(0), 0);
     let (status, log) = server.ended();
     assert_eq!(status.code(), Some(0), "{log}");

@@ -77,14 +77,14 @@ impl Operated {
 
     /// The same in a folder that has everything.
     pub(crate) fn start_in(folder: TempDir, flags: &[&str]) -> Self {
-        Self::start_by(Command::new(env!("CARGO_BIN_EXE_truetick")), folder, flags)
+        Self::start_by(Command::new(crate::server::program()), folder, flags)
     }
 
     /// The same after `lines` of a shell in a new mount namespace.
     pub(crate) fn start_after(lines: &str, folder: TempDir) -> Self {
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-ec", &format!("{lines}\nexec \"$0\" \"$@\"")]);
-        command.arg(env!("CARGO_BIN_EXE_truetick"));
+        command.arg(crate::server::program());
         Self::start_by(command, folder, &[])
     }
 

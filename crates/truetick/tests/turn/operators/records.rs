@@ -158,9 +158,16 @@ fn a_disk_that_has_room_again_gets_whole_lines() {
     let disk = folder.path().join("disk").display().to_string();
     let server = Operated::start_after(&format!("mount -t tmpfs -o size=16k none {disk}"), folder);
     let path = format!("/proc/{}/root{disk}/records", server.id());
+    // They stay: a socket at the port of an earlier one would get the allocation of that.
+    let mut clients = Vec::new();
     while lines_counted(&server, "write_failed") == 0 {
-        server.client("ann").allocate().unwrap();
+        let mut client = server.client("ann");
+        client.allocate().unwrap();
+        clients.push(client);
     }
+    // The thread that writes may be behind: no line of ann's may come after the disk has room.
+    let tried = || lines_counted(&server, "written") + lines_counted(&server, "write_failed");
+    wait("every line of ann's", || tried() == clients.len() as u64);
     let before = records(Path::new(&path)).len();
     assert!(before > 20, "{before}");
     fs::rename(&path, format!("{path}.1")).unwrap();
@@ -176,7 +183,7 @@ fn a_disk_that_has_room_again_gets_whole_lines() {
 #[test]
 fn records_on_standard_output_are_alone_there() {
     let folder = Operated::configured("127.0.0.1:0", "cdr = \"stdout\"");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_truetick"))
+    let mut child = Command::new(crate::server::program())
         .args(["turn", "--config", folder.path().join("truetick.toml").to_str().unwrap()])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -233,14 +240,14 @@ fn an_output_that_cannot_be_opened_prevents_the_start() {
     let folder = Operated::configured("127.0.0.1:0", "cdr = \"{folder}/none/records\"");
     let config = folder.path().join("truetick.toml");
     for flags in [&["--check-config"][..], &[]] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+        let mut command = Command::new(crate::server::program());
         let output = command.args(["turn", "--config", config.to_str().unwrap()]).args(flags).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert!(error.contains("--cdr: cannot open") && error.contains("No such file or directory"), "{error}");
     }
     fs::create_dir(folder.path().join("none")).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+    let mut command = Command::new(crate::server::program());
     let checked = command.args(["turn", "--check-config", "--config", config.to_str().unwrap()]).output().unwrap();
     assert!(checked.status.success(), "{checked:?}");
     assert!(!folder.path().join("none/records").exists(), "a check makes no file");

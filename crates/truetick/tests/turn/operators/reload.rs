@@ -105,7 +105,7 @@ fn a_pipe_in_the_place_of_a_file_is_an_error_and_holds_up_nothing() {
     assert!(reported.contains("not reloaded") && reported.contains("users: not a regular file"), "{reported}");
     assert!(server.client("ann").allocate().is_ok());
     let flags = ["turn", "--listen", "127.0.0.1:0", "--user-file", users.to_str().unwrap()];
-    let started = std::process::Command::new(env!("CARGO_BIN_EXE_truetick")).args(flags).output().unwrap();
+    let started = std::process::Command::new(crate::server::program()).args(flags).output().unwrap();
     let line = String::from_utf8(started.stderr).unwrap();
     assert!(started.status.code() == Some(1) && line.contains("users: not a regular file"), "{line}");
     server.signal(Signal::SIGINT);
@@ -124,7 +124,7 @@ fn a_private_key_that_others_may_read_is_rejected() {
     assert!(reported.contains("not reloaded") && reported.contains("key.pem holds secrets"), "{reported}");
     let flags = certificates.flags();
     for check in [&["--check-config"][..], &[]] {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_truetick"));
+        let mut command = std::process::Command::new(crate::server::program());
         let output = command.args(["turn", "--listen", "127.0.0.1:0"]).args(&flags).args(check).output().unwrap();
         let line = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(1) && line.contains("(mode 644); chmod 600 it"), "{line}");

@@ -53,7 +53,7 @@ fn what_the_unit_starts_is_a_command_that_truetick_knows() {
     for command in commands {
         let (_, line) = command.split_once("=/usr/local/bin/truetick ").unwrap();
         let line = line.replace("/etc/truetick/truetick.toml", config.to_str().unwrap());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+        let mut command = Command::new(crate::server::program());
         command.args(line.split(' '));
         if !line.contains("--check-config") {
             command.arg("--check-config");
@@ -83,7 +83,7 @@ impl Installed {
     fn new() -> Self {
         let installed = Self { folder: tempfile::tempdir().unwrap(), certificates: Certificates::new() };
         fs::set_permissions(installed.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_truetick"), installed.folder.path().join("truetick")).unwrap();
+        fs::copy(crate::server::program(), installed.folder.path().join("truetick")).unwrap();
         let files = [("secrets", "north\n"), ("users", "livekit:a-password\n"), ("api-token", "a-token\n")];
         files.iter().for_each(|(name, text)| installed.write(name, text.as_bytes()));
         installed.write_certificate();
@@ -242,7 +242,7 @@ fn the_check_finds_what_keeps_the_server_from_starting() {
         (vec!["--listen", "127.0.0.1:0", "--http", &busy], "cannot listen on 127.0.0.1"),
     ] {
         for check in [&["--check-config"][..], &[]] {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+            let mut command = Command::new(crate::server::program());
             let output = command.arg("turn").args(&flags).args(check).output().unwrap();
             let line = String::from_utf8(output.stderr).unwrap();
             assert!(output.status.code() == Some(1) && line.contains(expected), "{flags:?} {check:?}: {line}");

@@ -90,10 +90,10 @@ fn an_account_ends_with_its_last_reference() {
         assert!(accounts.open(7, 2, |_| created += 1).is_some() && accounts.open(7, 1, |_| created += 1).is_some());
         assert!(accounts.open(8, 1, |_| ()).is_some());
         assert!(accounts.open(9, 1, |_| ()).is_none(), "both are in use");
-        accounts.close(7, 2);
+        accounts.close(7, 2, |_| ());
         assert!(accounts.place(7).is_some());
-        accounts.close(7, 1);
-        accounts.close(8, 1);
+        accounts.close(7, 1, |_| ());
+        accounts.close(8, 1, |_| ());
         assert_eq!((accounts.place(7), accounts.place(8)), (None, None));
     }
     assert_eq!(created, 100);
