@@ -34,6 +34,8 @@ pub struct Report {
     pub limit_px: Price,
     /// The order's trigger price as the venue has it; zero for none.
     pub trigger_px: Price,
+    /// The fee of this fill in steps of the instrument's currency; negative for a rebate.
+    pub fee: i64,
 }
 
 const _: () = assert!(size_of::<Report>() == 128);

@@ -141,7 +141,7 @@ impl Breach {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Verdict {
-    /// The gate's sequence number, from 1.
+    /// The number of this verdict, from 1; 0 if the intent was answered without a judgement: its record had no room.
     pub seq: u64,
     /// The intent's `seq`.
     pub intent_seq: u64,
@@ -159,7 +159,7 @@ pub struct Verdict {
     pub limits_version: u32,
     /// The lowest set bit of `reasons & enabled`, 64 if there is none.
     pub first_bit: u8,
-    /// Level of the first reason: 0 for the account.
+    /// Level of the first reason: 1 firm, 2 account, 3 strategy, 4 instrument; 0 for a reason that has no level.
     pub first_level: u8,
     /// 1 if the intent is accepted, 0 if it is rejected.
     pub accept: u8,
@@ -184,10 +184,25 @@ impl Notes {
     /// A cancel that passed although an order would have been rejected: killed, in reduce mode, unreconciled, or before
     /// the account's state is restored.
     pub const FORCED: Self = Self(2);
+    /// With the order, 70 % of a limit of positions, open orders, exposures, margin or losses is used.
+    pub const NEAR_LIMIT: Self = Self(4);
+    /// As [`Notes::NEAR_LIMIT`], 90 %.
+    pub const AT_LIMIT: Self = Self(8);
 
     /// Returns whether every bit of `other` is set.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Returns the names of the set bits, lowest first.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let names = [
+            ("ORDER_UNKNOWN", Self::ORDER_UNKNOWN),
+            ("FORCED", Self::FORCED),
+            ("NEAR_LIMIT", Self::NEAR_LIMIT),
+            ("AT_LIMIT", Self::AT_LIMIT),
+        ];
+        names.into_iter().filter(move |(_, note)| self.contains(*note)).map(|(name, _)| name)
     }
 }

@@ -51,8 +51,12 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// Switches for `instruments` and one for unknown instruments.
-    pub(crate) fn new(instruments: u32) -> Self {
+    /// Creates switches for `instruments`, all active.
+    ///
+    /// A driver that records what its gate reads gives these to other threads, and lets the gate's own follow them
+    /// ([`follow`](Self::follow)).
+    #[must_use]
+    pub fn new(instruments: u32) -> Self {
         let every_u16 = || Box::new([const { AtomicU8::new(0) }; EVERY_U16]);
         Self {
             limits_version: AtomicU32::new(0),
@@ -116,6 +120,54 @@ impl Controls {
         self.word(switch).map_or(Mode::Active, |(word, _)| mode_of(word.load(Ordering::SeqCst)))
     }
 
+    /// Returns the number of instruments that have a switch.
+    #[must_use]
+    pub fn instruments(&self) -> u32 {
+        self.instruments.len() as u32 - 1
+    }
+
+    /// Sets every switch to its mode in `other`, and calls `see` with each that changes.
+    pub fn follow(&self, other: &Self, mut see: impl FnMut(KillSwitch, Mode)) {
+        let mut follow = |own: &AtomicU8, other: &AtomicU8, switch: KillSwitch| {
+            let value = other.load(Ordering::SeqCst);
+            if own.load(Ordering::SeqCst) != value {
+                own.store(value, Ordering::SeqCst);
+                self.generation.fetch_add(1, Ordering::SeqCst);
+                see(switch, mode_of(value));
+            }
+        };
+        follow(&self.global, &other.global, KillSwitch::Global);
+        for (number, (own, other)) in (0..=u16::MAX).zip(self.accounts.iter().zip(&other.accounts[..])) {
+            follow(own, other, KillSwitch::Account(number));
+        }
+        for (number, (own, other)) in (0..=u16::MAX).zip(self.strategies.iter().zip(&other.strategies[..])) {
+            follow(own, other, KillSwitch::Strategy(number));
+        }
+        let known = self.instruments.len() - 1;
+        for (number, (own, other)) in (0..).zip(self.instruments[..known].iter().zip(&other.instruments)) {
+            follow(own, other, KillSwitch::Instrument(InstrumentId(number)));
+        }
+    }
+
+    /// Calls `see` with each switch that is not active.
+    pub fn each_mode(&self, mut see: impl FnMut(KillSwitch, Mode)) {
+        let mut look = |word: &AtomicU8, switch: KillSwitch| match mode_of(word.load(Ordering::SeqCst)) {
+            Mode::Active => {}
+            mode @ (Mode::Reduce | Mode::Kill) => see(switch, mode),
+        };
+        look(&self.global, KillSwitch::Global);
+        for (number, word) in (0..=u16::MAX).zip(&self.accounts[..]) {
+            look(word, KillSwitch::Account(number));
+        }
+        for (number, word) in (0..=u16::MAX).zip(&self.strategies[..]) {
+            look(word, KillSwitch::Strategy(number));
+        }
+        let known = self.instruments.len() - 1;
+        for (number, word) in (0..).zip(&self.instruments[..known]) {
+            look(word, KillSwitch::Instrument(InstrumentId(number)));
+        }
+    }
+
     /// Returns the number of changes of switches, as in [`Verdict::generation`](tt_model::Verdict::generation).
     #[must_use]
     pub fn generation(&self) -> u32 {
@@ -128,7 +180,8 @@ impl Controls {
         self.limits_version.load(Ordering::Acquire)
     }
 
-    pub(crate) fn publish_limits_version(&self, version: u32) {
+    /// Publishes the number of changes of limits. The gate does so on its own switches.
+    pub fn publish_limits_version(&self, version: u32) {
         self.limits_version.store(version, Ordering::Release);
     }
 

@@ -312,9 +312,13 @@ impl Evaluator {
     }
 
     pub(crate) fn next_version(&mut self) -> u32 {
-        self.limits_version = self.limits_version.wrapping_add(1);
-        self.controls.publish_limits_version(self.limits_version);
+        self.set_version(self.limits_version.wrapping_add(1));
         self.limits_version
+    }
+
+    pub(crate) fn set_version(&mut self, version: u32) {
+        self.limits_version = version;
+        self.controls.publish_limits_version(version);
     }
 }
 

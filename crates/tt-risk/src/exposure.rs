@@ -45,6 +45,12 @@ impl State {
         self.unbar();
     }
 
+    /// Notes that limits were withdrawn.
+    pub(crate) const fn withdraw_limits(&mut self) {
+        self.has_limits = false;
+        self.barred = Breach::NOT_PERMITTED.0;
+    }
+
     const fn unbar(&mut self) {
         if self.has_limits && self.has_exposure {
             self.barred = 0;

@@ -1,21 +1,26 @@
 //! The gate: the evaluator, the records of single orders, and what is known of accounts and producers.
 
+mod cancels;
 mod judgement;
 mod life;
+mod replacement;
+mod restore;
+mod settings;
 mod terms;
 
 use crate::{
-    controls::Controls,
+    controls::{Controls, KillSwitch, Mode},
     counters::Counters,
-    error::GateError,
     evaluator::Evaluator,
     exposure::Exposure,
-    instrument::{InstrumentLimits, InstrumentRules, InstrumentState, Mark},
-    limits::Limits,
-    orders::{Bits, Orders, Phase, Record},
-    rate::Rate,
+    instrument::{InstrumentRules, InstrumentState},
+    limits::LOTS_CEILING,
+    money::Round,
+    orders::{Bits, Orders, Phase, Record, Reserved},
+    rate::{Bucket, Rate},
+    tree::{Node, Path, Totals, Tree, Windows, sign},
 };
-use alloc::{boxed::Box, sync::Arc, vec};
+use alloc::{boxed::Box, sync::Arc, vec, vec::Vec};
 use tt_model::{InstrumentId, IntentKind, OrderSide, Price, Qty};
 
 /// Sizes of the gate's tables.
@@ -33,6 +38,10 @@ pub struct Capacity {
     /// Executions of all orders that are not forgotten; each takes 64 bytes. When fewer than one in eight is free, orders
     /// are rejected with `CAPACITY`.
     pub executions: u32,
+    /// Routes: permissions of a producer, account, strategy and instrument.
+    pub routes: u32,
+    /// Currencies, numbered from 1, next to the currency of limits, which is 0.
+    pub currencies: u16,
 }
 
 /// Times that apply to every account.
@@ -50,6 +59,17 @@ pub struct Rules {
     pub same_orders_max: u32,
     /// The window of `same_orders_max`, at most `id_window_ns`.
     pub same_window_ns: u64,
+    /// Refused intents of a producer; more kill its strategies.
+    pub refusal_rate: Rate,
+    /// The window of [`NodeLimits::cancels_per_fill_max_pct`](crate::tree::NodeLimits::cancels_per_fill_max_pct) and
+    /// [`InstrumentRules::cancels_per_fill_max_pct`].
+    pub cancel_window_ns: u64,
+    /// The window of [`NodeLimits::executions_stop`](crate::tree::NodeLimits::executions_stop).
+    pub exec_window_ns: u64,
+    /// Maximum age of the values of positions after a change of their mark.
+    pub revalue_max_ns: u64,
+    /// Maximum age of an account's equity.
+    pub equity_age_max_ns: u64,
 }
 
 impl Rules {
@@ -61,6 +81,11 @@ impl Rules {
         gap_max_ns: 0,
         same_orders_max: 0,
         same_window_ns: u64::MAX,
+        refusal_rate: Rate::UNLIMITED,
+        cancel_window_ns: 0,
+        exec_window_ns: 0,
+        revalue_max_ns: 0,
+        equity_age_max_ns: 0,
     };
 }
 
@@ -99,6 +124,14 @@ struct RowState {
     unnamed: u32,
 }
 
+/// Refused intents of a producer.
+#[derive(Clone, Copy, Debug)]
+struct Refusals {
+    rate: Bucket,
+    /// The generation of the modes after the last kill.
+    killed_in: Option<u32>,
+}
+
 /// A pre-trade gate: limits, exposures and orders of every account in every instrument.
 #[derive(Debug)]
 pub struct Gate {
@@ -106,10 +139,17 @@ pub struct Gate {
     core: Evaluator,
     orders: Orders,
     rows: Box<[RowState]>,
+    tree: Tree,
     /// By account; the last is for unknown accounts.
     accounts: Box<[Account]>,
     /// By producer: the next sequence number.
     next_seqs: Box<[u64]>,
+    /// By producer.
+    refusals: Box<[Refusals]>,
+    /// By instrument: its cancels and fills.
+    messages: Box<[Windows]>,
+    /// Modes that the gate has set and that were not polled yet.
+    mode_changes: Vec<(KillSwitch, Mode)>,
     /// By instrument; the last is for unknown instruments.
     instruments: Box<[InstrumentRules]>,
     /// By instrument; the last is for unknown instruments.
@@ -123,6 +163,8 @@ pub struct Gate {
     /// goes back.
     horizon_ns: u64,
     rules: Rules,
+    /// Whether the caller cannot record what the gate does.
+    is_journal_lost: bool,
 }
 
 impl Gate {
@@ -143,8 +185,14 @@ impl Gate {
             orders: Orders::new(rows, records.expect("fewer than 2^30 orders"), capacity.executions),
             core,
             rows: vec![RowState::default(); rows].into_boxed_slice(),
+            tree: Tree::new(capacity.accounts, capacity.instruments, capacity.routes, capacity.currencies),
             accounts: vec![Account::default(); usize::from(capacity.accounts) + 1].into_boxed_slice(),
             next_seqs: vec![1; usize::from(capacity.producers)].into_boxed_slice(),
+            refusals: vec![Refusals { rate: Bucket::CLOSED, killed_in: None }; usize::from(capacity.producers)]
+                .into_boxed_slice(),
+            messages: vec![Windows::default(); capacity.instruments as usize].into_boxed_slice(),
+            // In one event losses may reduce every node, and refusals kill every strategy.
+            mode_changes: Vec::with_capacity(usize::from(capacity.accounts) + 2 * capacity.routes as usize + 1),
             instruments: vec![InstrumentRules::default(); instruments].into_boxed_slice(),
             states: vec![InstrumentState::Unknown; instruments].into_boxed_slice(),
             mark_epochs: vec![0; instruments].into_boxed_slice(),
@@ -152,6 +200,7 @@ impl Gate {
             last_ns: 0,
             horizon_ns: 0,
             rules: Rules::CLOSED,
+            is_journal_lost: false,
         }
     }
 
@@ -167,207 +216,6 @@ impl Gate {
         self.core.counters()
     }
 
-    /// Replaces all limits of `account` in `instrument`; returns the new version of the limits.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`], [`GateError::LimitOutOfRange`].
-    pub fn set_limits(&mut self, account: u16, instrument: InstrumentId, limits: &Limits) -> Result<u32, GateError> {
-        self.core.set_limits(account, instrument, limits)
-    }
-
-    /// Replaces the limits of `instrument` for all accounts; returns the new version of the limits.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`].
-    pub fn set_instrument_limits(
-        &mut self,
-        instrument: InstrumentId,
-        limits: &InstrumentLimits,
-    ) -> Result<u32, GateError> {
-        self.core.set_instrument_limits(instrument, limits)
-    }
-
-    /// Replaces the rules of `instrument`; returns the new version of the limits.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`].
-    pub fn set_instrument_rules(
-        &mut self,
-        instrument: InstrumentId,
-        rules: &InstrumentRules,
-    ) -> Result<u32, GateError> {
-        if instrument.0 >= self.capacity.instruments {
-            return Err(GateError::Unknown);
-        }
-        self.instruments[instrument.0 as usize] = *rules;
-        Ok(self.core.next_version())
-    }
-
-    /// Replaces the message rate of `account`; returns the new version of the limits.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`].
-    pub fn set_account_rate(&mut self, account: u16, rate: Rate) -> Result<u32, GateError> {
-        self.core.set_account_rate(account, rate)
-    }
-
-    /// Replaces the message rate of all accounts together; returns the new version of the limits.
-    pub fn set_global_rate(&mut self, rate: Rate) -> u32 {
-        self.core.set_global_rate(rate)
-    }
-
-    /// Replaces the times that apply to every account; returns the new version of the limits.
-    pub fn set_rules(&mut self, rules: &Rules) -> u32 {
-        self.rules = *rules;
-        self.core.next_version()
-    }
-
-    /// Sets the reference price of `instrument`.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`].
-    pub fn set_reference(&mut self, instrument: InstrumentId, mark: &Mark) -> Result<(), GateError> {
-        self.core.set_reference(instrument, mark)?;
-        self.mark_epochs[instrument.0 as usize] = self.epoch;
-        Ok(())
-    }
-
-    /// Sets the trading state of `instrument`.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`].
-    pub fn set_state(&mut self, instrument: InstrumentId, state: InstrumentState) -> Result<(), GateError> {
-        if instrument.0 >= self.capacity.instruments {
-            return Err(GateError::Unknown);
-        }
-        self.states[instrument.0 as usize] = state;
-        Ok(())
-    }
-
-    /// Continues the numbers of `producer`: its next intent has the number `last_seq` + 1.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`].
-    pub fn resume(&mut self, producer: u16, last_seq: u64) -> Result<(), GateError> {
-        let next = self.next_seqs.get_mut(usize::from(producer)).ok_or(GateError::Unknown)?;
-        *next = last_seq.wrapping_add(1);
-        Ok(())
-    }
-
-    /// Sets the position of `account` in `instrument`, and the number of its open orders; orders are rejected before the
-    /// first call.
-    ///
-    /// Pass each of the `open_orders` orders to [`restore_order`](Self::restore_order); until then every order has the
-    /// reason `SELF_MATCH`. Orders that the gate knows as open are forgotten.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`], [`GateError::QtyOutOfRange`].
-    pub fn restore(
-        &mut self,
-        account: u16,
-        instrument: InstrumentId,
-        position: Qty,
-        open_orders: u32,
-    ) -> Result<(), GateError> {
-        let row = self.core.known_row(account, instrument)?;
-        self.core.rows[row].state.restore(&Exposure { position, ..Exposure::default() })?;
-        while let Some(slot) = self.orders.first_open(row) {
-            let record = &mut self.orders.records[slot as usize];
-            record.qty = record.executed;
-            record.venue_executed = 0;
-            self.orders.close(row, slot);
-            self.orders.update_gap(slot, 0);
-            self.orders.keep_until(slot, 0);
-        }
-        self.rows[row].unnamed = open_orders;
-        Ok(())
-    }
-
-    /// Adds one of the open orders that [`restore`](Self::restore) counted.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`], [`GateError::QtyOutOfRange`], [`GateError::UnknownOrder`] if no counted order is left,
-    /// [`GateError::Full`].
-    pub fn restore_order(
-        &mut self,
-        account: u16,
-        instrument: InstrumentId,
-        order: &OpenOrder,
-    ) -> Result<(), GateError> {
-        let row = self.core.known_row(account, instrument)?;
-        let OpenOrder { strategy, client_id, kind, side, limit_px, qty, executed } = *order;
-        let is_order = kind.is_known() && kind != IntentKind::CANCEL && kind != IntentKind::REPLACE;
-        if !is_order || !terms::are_lots(qty) || !(0..qty.0).contains(&executed.0) {
-            return Err(GateError::QtyOutOfRange);
-        }
-        let unnamed = self.rows[row].unnamed.checked_sub(1).ok_or(GateError::UnknownOrder)?;
-        let record = Record {
-            client_id,
-            limit_px: limit_px.0,
-            qty: qty.0,
-            executed: executed.0,
-            venue_executed: executed.0,
-            account,
-            strategy,
-            instrument,
-            phase: Phase::Live,
-            kind,
-            side,
-            ..Record::FREE
-        };
-        self.add_record(row, record).ok_or(GateError::Full)?;
-        self.rows[row].unnamed = unnamed;
-        Ok(())
-    }
-
-    /// Marks `client_id` as used by an order of `account` in `instrument` that ended at `used_ns`, on the gate's clock.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`], [`GateError::Full`].
-    pub fn restore_id(
-        &mut self,
-        account: u16,
-        instrument: InstrumentId,
-        client_id: u64,
-        used_ns: u64,
-    ) -> Result<(), GateError> {
-        let row = self.core.known_row(account, instrument)?;
-        if self.orders.find(used_ns, account, client_id).is_some() {
-            return Ok(());
-        }
-        let record = Record { client_id, account, instrument, phase: Phase::Ended, ..Record::FREE };
-        let slot = self.add_record(row, record).ok_or(GateError::Full)?;
-        self.orders.keep_until(slot, used_ns.saturating_add(self.rules.id_window_ns));
-        Ok(())
-    }
-
-    /// Declares the orders, executions and position of `account` true, as an operator has found them: ends its doubt, and
-    /// frees what ended orders still reserve for executions that never came.
-    ///
-    /// # Errors
-    /// [`GateError::Unknown`].
-    pub fn adopt(&mut self, account: u16, now_ns: u64) -> Result<(), GateError> {
-        if account >= self.capacity.accounts {
-            return Err(GateError::Unknown);
-        }
-        self.pass_time(now_ns);
-        self.accounts[usize::from(account)].is_doubtful = false;
-        for slot in 0..self.orders.records.len() as u32 {
-            let record = self.orders.records[slot as usize];
-            let is_open_ended = record.gap() > 0 || record.bits.has(Bits::UNKNOWN_TERMS);
-            if record.account != account || record.phase == Phase::Free || !is_open_ended {
-                continue;
-            }
-            let (row, _) = self.core.row_index(account, record.instrument);
-            let before = record.reserved();
-            let record = &mut self.orders.records[slot as usize];
-            record.venue_executed = record.executed;
-            record.bits.clear(Bits::UNKNOWN_TERMS);
-            self.settle(row, slot, before);
-        }
-        Ok(())
-    }
-
     /// Returns whether the orders, executions or positions of `account` are in doubt.
     #[must_use]
     pub fn is_doubtful(&self, account: u16) -> bool {
@@ -380,6 +228,12 @@ impl Gate {
         self.core.exposure(account, instrument)
     }
 
+    /// Returns what a node holds in money; `None` for an unknown node, and while the value of a position is not known.
+    #[must_use]
+    pub fn totals(&self, node: Node) -> Option<Totals> {
+        self.tree.nodes[self.tree.node(node)?].totals()
+    }
+
     /// Calls `see` with the client id of each open order of `account` in `instrument`.
     pub fn open_orders(&self, account: u16, instrument: InstrumentId, mut see: impl FnMut(u64)) {
         let (row, _) = self.core.row_index(account, instrument);
@@ -388,6 +242,23 @@ impl Gate {
             see(self.orders.records[slot as usize].client_id);
             next = self.orders.next_open(slot);
         }
+    }
+
+    /// Returns the open order of `account` under `client_id`, with its instrument.
+    #[must_use]
+    pub fn open_order(&self, account: u16, client_id: u64) -> Option<(InstrumentId, OpenOrder)> {
+        let slot = self.orders.find(self.horizon_ns, account, client_id)?;
+        let record = &self.orders.records[slot as usize];
+        let order = OpenOrder {
+            strategy: record.strategy,
+            client_id,
+            kind: record.kind,
+            side: record.side,
+            limit_px: Price(record.limit_px),
+            qty: Qty(record.qty),
+            executed: Qty(record.executed),
+        };
+        record.is_open().then_some((record.instrument, order))
     }
 
     /// Advances the gate's clock to `now_ns`: forgets old ids, and doubts accounts that lack executions. Every evaluation
@@ -405,6 +276,17 @@ impl Gate {
         }
         let accounts = &mut self.accounts;
         self.orders.clean(horizon_ns, |account| accounts[usize::from(account)].records -= 1);
+        self.tree.sweep(now_ns, &self.core);
+        self.watch_losses();
+    }
+
+    /// Puts nodes whose losses exceed a limit into reduce mode.
+    fn watch_losses(&mut self) {
+        while let Some(index) = self.tree.poll_touched() {
+            if self.tree.nodes[index as usize].watch_losses() {
+                self.reduce(self.tree.node_at(index));
+            }
+        }
     }
 
     /// Marks the account as in doubt.
@@ -413,34 +295,91 @@ impl Gate {
         self.accounts[account].is_doubtful = true;
     }
 
+    /// Returns the rows of the record at `slot` in the tree.
+    fn path(&self, slot: u32) -> Path {
+        let record = &self.orders.records[slot as usize];
+        self.tree.path(record.account, record.instrument, record.route)
+    }
+
     /// Adds `record` of `row` and what it reserves; `None` without room.
     fn add_record(&mut self, row: usize, record: Record) -> Option<u32> {
         let slot = self.orders.add(row, record)?;
         let account = self.core.account_index(record.account);
         self.accounts[account].records += 1;
-        let state = &mut self.core.rows[row].state;
-        state.reserve(record.side, 0, record.reserved());
-        state.open_orders += u32::from(record.is_open());
+        if record.is_open() {
+            self.count_open(row, slot, 1);
+        }
+        self.settle(row, slot);
         Some(slot)
     }
 
-    /// Brings sums and queues up to date after a change of the record at `slot`, which reserved `before`.
-    fn settle(&mut self, row: usize, slot: u32, before: i64) {
-        let record = &self.orders.records[slot as usize];
-        let (side, after) = (record.side, record.reserved());
-        self.core.rows[row].state.reserve(side, before, after);
+    /// Adds `change` to the numbers of open orders.
+    fn count_open(&mut self, row: usize, slot: u32, change: i32) {
+        let state = &mut self.core.rows[row].state;
+        state.open_orders = state.open_orders.saturating_add_signed(change);
+        let path = self.path(slot);
+        self.tree.change(path, |held| held.open_orders = held.open_orders.saturating_add_signed(change));
+    }
+
+    /// Brings sums and queues up to date after a change of the record at `slot`.
+    fn settle(&mut self, row: usize, slot: u32) {
+        self.reserve(row, slot);
         self.orders.update_gap(slot, self.horizon_ns.saturating_add(self.rules.gap_max_ns));
         let record = &self.orders.records[slot as usize];
         let is_settled = record.gap() == 0 && !record.bits.has(Bits::UNKNOWN_TERMS);
-        if record.phase == Phase::Ended && is_settled && !record.bits.has(Bits::END_QUEUED) {
+        if !record.is_open() && is_settled && !record.bits.has(Bits::END_QUEUED) {
             self.orders.keep_until(slot, self.horizon_ns.saturating_add(self.rules.id_window_ns));
         }
     }
 
-    /// Ends the open order at `slot`; the caller settles.
-    fn end(&mut self, row: usize, slot: u32) {
-        self.orders.close(row, slot);
+    /// Counts what the record at `slot` reserves at each node.
+    fn reserve(&mut self, row: usize, slot: u32) {
+        let record = &self.orders.records[slot as usize];
+        let contract = &self.tree.contracts[record.instrument.0 as usize];
+        let (side, lots, value) = (record.side, record.reserved(), record.reserved_value(contract));
+        let hold = contract.hold(side, lots, value);
+        let (account, currency) = (record.account, contract.held_currency(side));
+        let before = core::mem::replace(&mut self.orders.counted[slot as usize], Reserved { lots, value, hold });
+        self.core.rows[row].state.reserve(side, before.lots, lots);
+        if let Some(balance) = self.tree.balance(account, currency) {
+            balance.holds += hold - before.hold;
+        }
+        let path = self.path(slot);
+        self.tree.change(path, |held| {
+            let open_qty = &mut held.open_qty[side as usize];
+            *open_qty = (*open_qty - before.lots).saturating_add(lots).clamp(0, LOTS_CEILING);
+            held.reserved += value - before.value;
+        });
+    }
+
+    /// Moves the position by `lots` of `side`, negative to undo them, at `px`.
+    fn trade(&mut self, row: usize, slot: u32, side: OrderSide, [lots, px, fee]: [i64; 3]) {
         let state = &mut self.core.rows[row].state;
-        state.open_orders = state.open_orders.saturating_sub(1);
+        // A position that leaves the range is not in question: fills are checked before.
+        state.position = state.moved(side, lots).unwrap_or(state.position);
+        let record = &self.orders.records[slot as usize];
+        let (account, contract) = (record.account, self.tree.contracts[record.instrument.0 as usize]);
+        let signed = sign(side) * lots;
+        // Without a value the trade counts as the largest loss.
+        let cash = contract.profit(px, -signed).unwrap_or((-i64::MAX).into()) - i128::from(fee);
+        let path = self.path(slot);
+        self.tree.change(path, |held| {
+            held.position = held.position.saturating_add(signed);
+            held.cash += cash;
+        });
+        if let Some(spot) = contract.spot {
+            let lots = spot.per_lot.times(signed.into(), Round::Down).unwrap_or((-i64::MAX).into());
+            for (currency, change) in [(contract.currency, cash), (spot.base, lots)] {
+                if let Some(balance) = self.tree.balance(account, currency) {
+                    balance.total = balance.total.saturating_add(change);
+                }
+            }
+        }
+    }
+
+    /// Ends the open order at `slot`, as the venue or its executions do; the caller settles.
+    fn end(&mut self, row: usize, slot: u32, phase: Phase) {
+        self.orders.close(row, slot, phase);
+        self.count_open(row, slot, -1);
     }
 }

@@ -35,6 +35,10 @@ pub enum InstrumentState {
 }
 
 impl InstrumentState {
+    /// All of them. Journals hold the place in this list: a new one is added at the end.
+    pub const ALL: [Self; 7] =
+        [Self::Unknown, Self::PreOpen, Self::Open, Self::Auction, Self::Halted, Self::Closed, Self::Expired];
+
     /// Returns whether the state takes orders of `kind`.
     pub(crate) const fn takes(self, kind: IntentKind) -> bool {
         match self {
@@ -61,6 +65,9 @@ pub struct InstrumentRules {
     pub enforces_reduce_only: bool,
     /// Whether the old terms of an order end before the new ones begin.
     pub replaces_atomically: bool,
+    /// Maximum number of cancels and replaces per fill, in hundredths, of all accounts within
+    /// [`Rules::cancel_window_ns`](crate::Rules::cancel_window_ns). `None`: not checked.
+    pub cancels_per_fill_max_pct: Option<u32>,
 }
 
 /// The reference price of an instrument.

@@ -1,14 +1,15 @@
 //! A pre-trade risk gate: an [`OrderIntent`](tt_model::OrderIntent) in, a [`Verdict`](tt_model::Verdict) with every
 //! reason out.
 //!
-//! The gate checks order quantity, price and notional, position, open quantity and open orders, message rates, the age and
-//! proof of the market's reference price, duplicate client ids, orders that would match the account's own, the sequence and
+//! The gate checks order quantity, price and notional, position, open quantity and open orders of the firm, the account and
+//! the strategy, their exposure, margin, balance and losses in money, message rates, the age and proof of the market's
+//! reference price, duplicate client ids, orders that would match the account's own, the sequence and
 //! age of intents, and kill switches. It never sends an order. It has no I/O, clock or threads, and allocates only in [`Gate::new`].
 //!
 //! # The caller's loop
 //!
 //! 1. [`Gate::new`] allocates all tables. The gate starts closed: it rejects every order.
-//! 2. Set the limits: [`Gate::set_limits`] for each account and instrument, [`Gate::set_instrument_limits`],
+//! 2. Set the limits: [`Gate::set_firm_limits`], [`Gate::set_route`] and [`Gate::set_node_limits`] of the tree, [`Gate::set_limits`] for each account and instrument, [`Gate::set_instrument_limits`],
 //!    [`Gate::set_instrument_rules`], [`Gate::set_account_rate`], [`Gate::set_global_rate`], [`Gate::set_rules`]. Restore
 //!    the state: [`Gate::restore`] for each account and instrument, then [`Gate::restore_order`] for each open order and
 //!    [`Gate::restore_id`] for each recent client id; [`Gate::resume`] for each producer that ran before.
@@ -22,11 +23,13 @@
 //! use tt_risk::{
 //!     Capacity, Gate, GateError, InstrumentLimits, InstrumentRules, InstrumentState, KillSwitch, Limits, Mark, Outcome,
 //!     Rate, Rules,
+//!     tree::{Node, NodeLimits, Route, RowLimits},
 //! };
 //!
 //! # fn main() -> Result<(), GateError> {
 //! let (account, instrument) = (0, InstrumentId(0));
-//! let mut gate = Gate::new(Capacity { accounts: 1, instruments: 1, producers: 1, orders: 1_000, executions: 10_000 });
+//! let mut gate = Gate::new(Capacity { accounts: 1, instruments: 1, producers: 1, orders: 1_000, executions: 10_000,
+//!     routes: 1, currencies: 0 });
 //!
 //! // Prices count steps of the instrument's price, quantities count lots.
 //! gate.set_limits(
@@ -60,7 +63,18 @@
 //!     gap_max_ns: 5 * second_ns,
 //!     same_orders_max: 3,
 //!     same_window_ns: second_ns,
+//!     refusal_rate: Rate { per_second: 10, burst: 100 },
+//!     cancel_window_ns: 60 * second_ns,
+//!     exec_window_ns: 60 * second_ns,
+//!     revalue_max_ns: second_ns / 10,
+//!     equity_age_max_ns: 10 * second_ns,
 //! });
+//!
+//! // The tree: the firm, its account, a strategy; and the permission of producer 0.
+//! gate.set_firm_limits(instrument, &RowLimits::UNLIMITED)?;
+//! gate.set_route(&Route { producer: 0, account, strategy: 0, instrument }, &RowLimits::UNLIMITED)?;
+//! gate.set_strategy_rate(account, 0, rate)?;
+//! gate.set_node_limits(Node::Firm, &NodeLimits { gross_max: Some(16_000_000), ..NodeLimits::default() })?;
 //! gate.restore(account, instrument, Qty(0), 0)?;
 //!
 //! // The market: 64,000 steps, from a verified book.
@@ -88,7 +102,7 @@
 //! let typo = OrderIntent { seq: 2, limit_px: Price(640_100), qty: Qty(1_000), ..buy };
 //! let verdict = gate.evaluate(now_ns, 0, &typo, &mut Off);
 //! let reasons: Vec<_> = verdict.reasons.names().collect();
-//! assert_eq!(reasons, ["QTY_MAX", "NOTIONAL_MAX", "COLLAR_REF", "POS_LONG", "OPEN_QTY", "DUP_ID"]);
+//! assert_eq!(reasons, ["QTY_MAX", "NOTIONAL_MAX", "COLLAR_REF", "POS_LONG", "GROSS_EXPOSURE", "OPEN_QTY", "DUP_ID"]);
 //!
 //! // The venue fills the order: open quantity becomes position. The same execution again changes nothing.
 //! let fill = Report {
@@ -128,7 +142,12 @@
 //!   [`Rules::cancel_repeat_ns`] (`RATE_INSTRUMENT`). A replace that only lowers the quantity is judged as a cancel.
 //! - A replace reserves the larger of the old and the new quantity until it is answered, and their sum where the venue does
 //!   not replace atomically.
-//! - Arithmetic is exact, on integers; price times quantity has 128 bits.
+//! - Arithmetic is exact, on integers; price times quantity has 128 bits. Money is rounded against the order.
+//! - Firm, account and strategy judge each order. An order that would leave a node's position in the instrument at or
+//!   beyond zero on the other side reduces it, and passes that node's limits of positions, exposure, margin and losses.
+//! - A sum in money with a part that is not known (no mark, an old one, no rate) is a breach of each of its limits.
+//! - After a change of a mark each event values 32 positions again. While that takes longer than
+//!   [`Rules::revalue_max_ns`], orders have the reason `MD_STALE`.
 //! - [`Capacity`] bounds all tables. An order for which there is no room has the reason `CAPACITY`.
 //! - [`Evaluator`] is the part without orders, as the published rows time it.
 
@@ -148,10 +167,13 @@ mod index;
 mod instrument;
 mod levels;
 mod limits;
+pub mod money;
 mod multiple;
 mod orders;
 mod outcome;
 mod rate;
+pub mod tree;
+mod window;
 
 pub use controls::{Controls, KillSwitch, Mode};
 pub use counters::Counters;

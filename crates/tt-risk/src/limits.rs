@@ -83,10 +83,21 @@ impl Limits {
         .union(Breach::MALFORMED)
         .union(Breach::CAPACITY)
         .union(Breach::CLOCK_FAULT)
+        .union(Breach::JOURNAL)
         .union(Breach::COLLAR_TOUCH)
         .union(Breach::INSTRUMENT_HALTED)
         .union(Breach::DUP_ORDER)
-        .union(Breach::ORDER_UNKNOWN);
+        .union(Breach::ORDER_UNKNOWN)
+        .union(Breach::GROSS_EXPOSURE)
+        .union(Breach::NET_EXPOSURE)
+        .union(Breach::OPEN_NOTIONAL)
+        .union(Breach::CANCEL_RATIO)
+        .union(Breach::BALANCE)
+        .union(Breach::MARGIN)
+        .union(Breach::LEVERAGE)
+        .union(Breach::DAILY_LOSS)
+        .union(Breach::DRAWDOWN)
+        .union(Breach::REPEAT_EXEC);
 }
 
 /// [`Limits`] in the form that the evaluation reads: two cache lines.

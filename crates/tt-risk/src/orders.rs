@@ -2,8 +2,9 @@
 
 use crate::{
     executions::Executions,
-    index::{Index, List, NIL, Queue, hash},
+    index::{Index, List, NIL, hash},
     levels::Levels,
+    money::Contract,
 };
 use alloc::{boxed::Box, vec};
 use tt_model::{InstrumentId, IntentFlags, IntentKind, OrderSide, TimeInForce};
@@ -21,7 +22,9 @@ pub(crate) enum Phase {
     Reserved,
     /// The venue has the order.
     Live,
-    /// Filled, cancelled, rejected, expired or unsent.
+    /// Ended by its executions alone: the venue may have enlarged it meanwhile.
+    Filled,
+    /// Cancelled, rejected, expired, unsent, or filled as the venue has stated.
     Ended,
 }
 
@@ -57,6 +60,8 @@ pub(crate) struct Record {
     pub(crate) row_next: u32,
     /// The first of the order's executions.
     pub(crate) executions: u32,
+    /// The row of the order's strategy.
+    pub(crate) route: u32,
     pub(crate) phase: Phase,
     pub(crate) kind: IntentKind,
     pub(crate) side: OrderSide,
@@ -123,6 +128,7 @@ impl Record {
         row_previous: NIL,
         row_next: NIL,
         executions: NIL,
+        route: NIL,
         phase: Phase::Free,
         kind: IntentKind::LIMIT,
         side: OrderSide::Buy,
@@ -161,6 +167,17 @@ impl Record {
         self.leaves().max(replaced)
     }
 
+    /// Returns the value of the lots that the order reserves, at its own prices.
+    pub(crate) fn reserved_value(&self, contract: &Contract) -> i128 {
+        let value = |px: i64, lots: i64| contract.cost(px, lots).unwrap_or(i64::MAX.into());
+        if !self.is_open() || !self.bits.has(Bits::REPLACE_PENDING) {
+            return value(self.limit_px, self.reserved());
+        }
+        let kept = value(self.limit_px, self.leaves());
+        let replaced = value(self.replace_px, self.replace_qty.saturating_sub(self.executed).max(0));
+        if self.bits.has(Bits::REPLACE_ADDS) { kept + replaced } else { kept.max(replaced) }
+    }
+
     /// Returns whether an order of these terms rests in the book at its limit price.
     pub(crate) const fn rests(&self) -> bool {
         self.is_open() && !self.kind.is_market()
@@ -185,6 +202,15 @@ impl Asked {
     }
 }
 
+/// What an order has reserved at each node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reserved {
+    pub(crate) lots: i64,
+    pub(crate) value: i128,
+    /// What it holds of the account's balance.
+    pub(crate) hold: i128,
+}
+
 /// All records with their indexes.
 #[derive(Debug)]
 pub(crate) struct Orders {
@@ -193,13 +219,15 @@ pub(crate) struct Orders {
     /// By the terms that were asked for, and these terms by record.
     terms: Index,
     asked: Box<[Asked]>,
+    /// By record: what is counted in the sums.
+    pub(crate) counted: Box<[Reserved]>,
     pub(crate) executions: Executions,
     pub(crate) levels: Levels,
     /// By row: the first open order.
     row_first: Box<[u32]>,
     free: u32,
     free_len: u32,
-    ended: Queue,
+    ended: List,
     gaps: List,
 }
 
@@ -213,13 +241,14 @@ impl Orders {
             ids: Index::new(count),
             terms: Index::new(count),
             asked: vec![Asked::default(); count].into_boxed_slice(),
+            counted: vec![Reserved::default(); count].into_boxed_slice(),
             executions: Executions::new(executions),
             // An order rests at one price, and its replace at another.
             levels: Levels::new(rows, count * 2),
             row_first: vec![NIL; rows].into_boxed_slice(),
             free: if records > 0 { 0 } else { NIL },
             free_len: records,
-            ended: Queue::new(count),
+            ended: List::new(count),
             gaps: List::new(count),
         }
     }
@@ -258,6 +287,7 @@ impl Orders {
         self.free = entry.row_next;
         self.free_len -= 1;
         *entry = Record { row_previous: NIL, row_next: NIL, ..record };
+        self.counted[slot as usize] = Reserved::default();
         self.ids.insert(id_hash(record.account, record.client_id), slot);
         if record.is_open() {
             self.open(row, slot);
@@ -303,12 +333,12 @@ impl Orders {
         }
     }
 
-    /// Ends an open order: it leaves the list of its row and the levels.
-    pub(crate) fn close(&mut self, row: usize, slot: u32) {
+    /// Ends an open order in `phase`: it leaves the list of its row and the levels.
+    pub(crate) fn close(&mut self, row: usize, slot: u32, phase: Phase) {
         self.drop_replace(row, slot);
         let record = &mut self.records[slot as usize];
         let Record { row_previous, row_next, level, side, .. } = *record;
-        record.phase = Phase::Ended;
+        record.phase = phase;
         record.level = NIL;
         record.bits.clear(Bits::CANCEL_PENDING);
         if level != NIL {
@@ -371,6 +401,15 @@ impl Orders {
         }
     }
 
+    /// Keeps an ended order that the venue has again.
+    pub(crate) fn keep_open(&mut self, slot: u32) {
+        let record = &mut self.records[slot as usize];
+        if record.bits.has(Bits::END_QUEUED) {
+            record.bits.clear(Bits::END_QUEUED);
+            self.ended.remove(slot);
+        }
+    }
+
     /// Starts or ends the wait for the executions that an order lacks.
     pub(crate) fn update_gap(&mut self, slot: u32, deadline_ns: u64) {
         let record = &mut self.records[slot as usize];
@@ -408,7 +447,7 @@ impl Orders {
     /// Frees records and executions whose time is over; returns the account of a record that was freed.
     pub(crate) fn clean(&mut self, now_ns: u64, mut freed: impl FnMut(u16)) {
         for _ in 0..CLEANED_PER_EVENT {
-            let Some(slot) = self.ended.front() else { return };
+            let Some(slot) = self.ended.first() else { return };
             let record = &mut self.records[slot as usize];
             if now_ns < record.deadline_ns {
                 return;
@@ -417,7 +456,7 @@ impl Orders {
                 self.executions.remove_first(&mut record.executions);
                 continue;
             }
-            self.ended.pop();
+            self.ended.remove(slot);
             let Record { account, client_id, bits, .. } = *record;
             if bits.has(Bits::TERMS_KEPT) {
                 let hash = self.asked[slot as usize].hash(record);

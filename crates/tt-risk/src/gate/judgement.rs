@@ -1,14 +1,18 @@
 //! The evaluation of intents.
 
+mod unrecorded;
+
 use super::{
     Gate, Rules,
-    terms::{Prices, prices_found, sizes_found},
+    terms::{OrderSize, Prices, prices_found, sizes_found},
 };
 use crate::{
     evaluator::Priced,
+    index::NIL,
     instrument::Mark,
     limits::Limits,
     orders::{Bits, Phase, Record},
+    tree::{Ask, Level, Node, Row},
 };
 use tt_meter::{Probe, Stage};
 use tt_model::{Breach, IntentFlags, IntentKind, Notes, OrderIntent, OrderSide, Verdict};
@@ -38,6 +42,8 @@ struct Judgement {
     reasons: u64,
     worst_pos: i64,
     notes: u8,
+    /// Reasons of the firm, the account and the strategy, and of the instrument.
+    levels: [u64; 4],
     effect: Effect,
 }
 
@@ -70,16 +76,19 @@ impl Gate {
         let target = self.orders.find(self.horizon_ns, intent.account, intent.client_id);
         probe.mark(Stage::LookUp);
 
+        let from = From { now_ns, row, producer, route: self.permitted_route(producer, intent) };
         let judgement = match intent.kind {
-            IntentKind::CANCEL => self.judge_cancel(now_ns, row, intent, target),
-            IntentKind::REPLACE => self.judge_replace(now_ns, row, intent, target),
-            _ => self.judge_order(now_ns, row, intent, target.is_some()),
+            IntentKind::CANCEL => self.judge_cancel(from, intent, target),
+            IntentKind::REPLACE => self.judge_replace(from, intent, target),
+            _ => self.judge_order(from, intent, target.is_some()),
         };
         let turn = if is_in_turn { 0 } else { Breach::SEQ_REPLAY.0 };
         let reasons = judgement.reasons | turn;
         let rejecting = reasons & (self.core.rows[row].limits.enabled | ALWAYS);
         if rejecting == 0 {
-            self.accept(now_ns, row, intent, &judgement.effect);
+            self.accept(from, intent, &judgement.effect);
+        } else {
+            self.count_refusal(now_ns, producer);
         }
         probe.mark(Stage::Build);
 
@@ -94,7 +103,7 @@ impl Gate {
             generation,
             limits_version: self.core.limits_version(),
             first_bit: first_bit as u8,
-            first_level: 0,
+            first_level: level_of(first_bit, &judgement.levels),
             accept: u8::from(rejecting == 0),
             notes: Notes(judgement.notes),
             producer,
@@ -113,8 +122,8 @@ impl Gate {
         is_next
     }
 
-    fn judge_order(&self, now_ns: u64, row: usize, intent: &OrderIntent, is_used: bool) -> Judgement {
-        let mut judgement = self.judge_terms(now_ns, row, intent, intent.qty.0);
+    fn judge_order(&self, from: From, intent: &OrderIntent, is_used: bool) -> Judgement {
+        let mut judgement = self.judge_terms(from, intent, Adds { lots: intent.qty.0, replaces: None });
         let account = &self.accounts[self.core.account_index(intent.account)];
         let is_full = account.records >= self.capacity.orders
             || self.orders.free_len() == 0
@@ -123,23 +132,46 @@ impl Gate {
         let same = self.orders.count_same(self.horizon_ns, same_window_ns, same_orders_max, &asked(intent));
         judgement.reasons |= bit(is_used, Breach::DUP_ID) | bit(is_full, Breach::CAPACITY);
         judgement.reasons |= bit(same >= same_orders_max, Breach::DUP_ORDER);
+        self.judge_cancels(intent, &mut judgement);
         judgement
     }
 
-    /// Judges a new order, or the new terms of a replaced one, that adds `adds` lots to the reservation of its side.
-    fn judge_terms(&self, now_ns: u64, row: usize, intent: &OrderIntent, adds: i64) -> Judgement {
+    /// Compares the cancels of the account, and of the instrument, with their fills.
+    fn judge_cancels(&self, intent: &OrderIntent, judgement: &mut Judgement) {
+        let (now_ns, width_ns) = (self.horizon_ns, self.rules.cancel_window_ns);
+        let Some(node) = self.tree.node(Node::Account(intent.account)) else { return };
+        let account = &self.tree.nodes[node];
+        let rules = &self.instruments[self.core.instrument_index(intent.instrument)];
+        let instrument =
+            self.messages.get(intent.instrument.0 as usize).map(|messages| (messages, rules.cancels_per_fill_max_pct));
+        let of_account = Some((&account.messages, account.limits.cancels_per_fill_max_pct));
+        for (level, checked) in [(1, of_account), (3, instrument)] {
+            if let Some((messages, Some(max_pct))) = checked
+                && messages.are_cancels_over(now_ns, width_ns, max_pct)
+            {
+                judgement.reasons |= Breach::CANCEL_RATIO.0;
+                judgement.levels[level] |= Breach::CANCEL_RATIO.0;
+            }
+        }
+    }
+
+    /// Judges a new order, or the new terms of a replaced one.
+    fn judge_terms(&self, from: From, intent: &OrderIntent, adds: Adds) -> Judgement {
+        let From { now_ns, row, .. } = from;
         let kind = intent.kind;
         let instrument = self.core.instrument_index(intent.instrument);
         let rules = &self.instruments[instrument];
         let market = &self.core.quoted(instrument);
         let prices = Prices::of(kind, intent, market, rules);
-        let px = prices.high.unwrap_or(0);
-        let checked = self.core.find(now_ns, intent, Priced { px, adds });
+        let priced = Priced { px: prices.high.unwrap_or(0), adds: adds.lots };
+        let checked = self.core.find(now_ns, intent, priced);
         let reduces = checked.worst <= 0;
         let row_ref = &self.core.rows[row];
+        let contract = self.tree.contracts.get(instrument).copied().unwrap_or_default();
+        let size = OrderSize::of(intent, &prices, &contract, (row_ref, checked.worst));
         let mut reasons = checked.reasons & !BY_TERMS;
         reasons |= prices_found(kind, intent, &prices, (row_ref, market, rules));
-        reasons |= sizes_found(intent, &prices, row_ref, checked.worst);
+        reasons |= sizes_found(intent, &size, row_ref, checked.worst);
         reasons |= self.find_time(now_ns, intent) | bit(is_malformed(intent), Breach::MALFORMED);
         if reduces {
             reasons &= !(Breach::REDUCE_ONLY_STATE.0 | Breach::POS_LONG.0 | Breach::POS_SHORT.0);
@@ -150,8 +182,82 @@ impl Gate {
         reasons |= bit(is_met, Breach::SELF_MATCH)
             | bit(account.is_doubtful && !venue_reduces, Breach::UNRECONCILED)
             | bit(!self.states[instrument].takes(kind), Breach::INSTRUMENT_HALTED)
-            | bit(self.mark_epochs[instrument] != self.epoch, Breach::CLOCK_FAULT);
-        Judgement { reasons, worst_pos: checked.worst_pos, notes: 0, effect: Effect::Order { px } }
+            | bit(self.mark_epochs[instrument] != self.epoch, Breach::CLOCK_FAULT)
+            | bit(self.is_journal_lost, Breach::JOURNAL)
+            | bit(self.tree.is_behind(now_ns, self.rules.revalue_max_ns), Breach::MD_STALE);
+        let judgement = Judgement {
+            reasons,
+            worst_pos: checked.worst_pos,
+            notes: 0,
+            levels: [0, reasons & (Breach::KILL_ACCOUNT.0 | Breach::RATE_ACCOUNT.0), 0, reasons & OF_INSTRUMENTS],
+            effect: Effect::Order { px: size.px },
+        };
+        self.judge_nodes(from, intent, judgement, (adds, &size))
+    }
+
+    /// Adds what the firm, the account and the strategy say.
+    fn judge_nodes(&self, from: From, intent: &OrderIntent, judgement: Judgement, of: (Adds, &OrderSize)) -> Judgement {
+        let (Adds { lots, replaces }, size) = of;
+        let mut judgement = judgement;
+        let is_known = intent.account < self.capacity.accounts && intent.instrument.0 < self.capacity.instruments;
+        if !is_known {
+            return judgement;
+        }
+        judgement.reasons |= bit(from.route == NIL, Breach::NOT_PERMITTED);
+        let contract = &self.tree.contracts[intent.instrument.0 as usize];
+        let value = match replaces {
+            None => contract.cost(size.px, intent.qty.0.max(0)),
+            Some(slot) => self.replaced_value(slot, intent, size.px),
+        };
+        let ask = Ask {
+            side: intent.side,
+            qty: intent.qty.0,
+            adds: lots,
+            value,
+            notional: size.notional_max,
+            is_market: intent.kind.is_market(),
+            closes: size.closes,
+            is_new: replaces.is_none(),
+            now_ns: from.now_ns,
+            equity_age_max_ns: self.rules.equity_age_max_ns,
+        };
+        for (level, row) in self.tree.path(intent.account, intent.instrument, from.route).into_iter().enumerate() {
+            if row != NIL {
+                let Level { reasons, notes } = self.tree.judge(row, &ask);
+                judgement.reasons |= reasons;
+                judgement.levels[level] |= reasons;
+                judgement.notes |= notes;
+            }
+        }
+        let (found, notes) = self.tree.judge_balance(intent.account, intent.instrument, &ask);
+        judgement.reasons |= found;
+        judgement.notes |= notes;
+        if let Some(row) = self.tree.rows.get(from.route as usize)
+            && self.tree.nodes[row.node as usize].rate.is_early(from.now_ns)
+        {
+            judgement.reasons |= Breach::RATE_ACCOUNT.0;
+            judgement.levels[2] |= Breach::RATE_ACCOUNT.0;
+        }
+        judgement
+    }
+
+    /// Returns the value by which a replace raises the reservation of the order at `slot`.
+    fn replaced_value(&self, slot: u32, intent: &OrderIntent, px: i64) -> Option<i128> {
+        let record = &self.orders.records[slot as usize];
+        let instrument = intent.instrument.0 as usize;
+        let leaves = intent.qty.0.saturating_sub(record.executed).max(0);
+        let value = self.tree.contracts[instrument].cost(px, leaves)?;
+        // An order of another instrument, which must not be named, reserves nothing in this one.
+        let is_here = record.instrument == intent.instrument;
+        let counted = if is_here { self.orders.counted[slot as usize].value } else { 0 };
+        Some(if self.instruments[instrument].replaces_atomically { (value - counted).max(0) } else { value })
+    }
+
+    /// Returns the route of `intent`; [`NIL`] if `producer` has none.
+    fn permitted_route(&self, producer: u16, intent: &OrderIntent) -> u32 {
+        let row = self.route_row(intent.account, intent.strategy, intent.instrument);
+        let is_permitted = self.tree.rows.get(row as usize).is_some_and(|row| row.producer == producer);
+        if is_permitted { row } else { NIL }
     }
 
     /// Returns `EXPIRED` for an intent that is too old, or from the future.
@@ -163,7 +269,8 @@ impl Gate {
         bit(is_over || is_ahead || age_ns > self.rules.intent_age_max_ns, Breach::EXPIRED)
     }
 
-    fn judge_cancel(&self, now_ns: u64, row: usize, intent: &OrderIntent, target: Option<u32>) -> Judgement {
+    fn judge_cancel(&self, from: From, intent: &OrderIntent, target: Option<u32>) -> Judgement {
+        let From { now_ns, row, .. } = from;
         let target = target.filter(|slot| self.orders.records[*slot as usize].is_open());
         let record = target.map(|slot| &self.orders.records[slot as usize]);
         let state = &self.core.rows[row].state;
@@ -171,7 +278,7 @@ impl Gate {
         let is_repeat = record.is_some_and(|record| self.repeats_cancel(now_ns, record));
         let barred = if is_known { 0 } else { state.barred };
         let reasons = barred
-            | bit(record.is_some_and(|record| is_of_other_route(record, intent)), Breach::NOT_PERMITTED)
+            | bit(record.is_some_and(|record| self.belongs_to_other(from, record, intent)), Breach::NOT_PERMITTED)
             | bit(is_repeat, Breach::RATE_INSTRUMENT)
             | bit(is_malformed(intent), Breach::MALFORMED);
         let instrument = self.core.instrument_index(intent.instrument);
@@ -183,47 +290,84 @@ impl Gate {
             reasons: reasons & OF_CANCELS,
             worst_pos: 0,
             notes: unknown | if forced { Notes::FORCED.0 } else { 0 },
+            levels: [0; 4],
             effect: target.map_or(Effect::Message, |slot| Effect::Cancel { slot }),
         }
     }
 
-    fn repeats_cancel(&self, now_ns: u64, record: &Record) -> bool {
+    pub(super) fn repeats_cancel(&self, now_ns: u64, record: &Record) -> bool {
         record.bits.has(Bits::CANCEL_PENDING) && now_ns.saturating_sub(record.cancel_ns) < self.rules.cancel_repeat_ns
     }
 
-    fn judge_replace(&self, now_ns: u64, row: usize, intent: &OrderIntent, target: Option<u32>) -> Judgement {
+    fn judge_replace(&self, from: From, intent: &OrderIntent, target: Option<u32>) -> Judgement {
         let target = target.filter(|slot| self.orders.records[*slot as usize].is_open());
         let Some(slot) = target else {
-            let judgement = self.judge_terms(now_ns, row, intent, intent.qty.0.max(0));
+            let adds = Adds { lots: intent.qty.0.max(0), replaces: None };
+            let judgement = self.judge_terms(from, intent, adds);
             return Judgement { reasons: judgement.reasons | Breach::ORDER_UNKNOWN.0, ..judgement };
         };
         let record = &self.orders.records[slot as usize];
-        let is_foreign = is_of_other_route(record, intent) || record.side != intent.side;
+        let is_foreign = self.is_of_other_route(from, record, intent) || record.side != intent.side;
         let is_pending = record.bits.has(Bits::REPLACE_PENDING);
         let always = bit(is_foreign, Breach::NOT_PERMITTED)
+            | bit(intent.instrument.0 >= self.capacity.instruments, Breach::INSTRUMENT_UNKNOWN)
             | bit(is_pending, Breach::ORDER_UNKNOWN)
             | bit(is_malformed(intent), Breach::MALFORMED);
         let effect = Effect::Replace { slot };
         if is_reduction(record, intent) {
-            return Judgement { reasons: always, worst_pos: 0, notes: 0, effect };
+            return Judgement { reasons: always, worst_pos: 0, notes: 0, levels: [0; 4], effect };
         }
         let rules = &self.instruments[self.core.instrument_index(intent.instrument)];
         let leaves = intent.qty.0.saturating_sub(record.executed).max(0);
         let adds = if rules.replaces_atomically { (leaves - record.reserved()).max(0) } else { leaves };
         let terms = OrderIntent { kind: record.kind, flags: record.flags, ..*intent };
-        let judgement = self.judge_terms(now_ns, row, &terms, adds);
+        let judgement = self.judge_terms(from, &terms, Adds { lots: adds, replaces: Some(slot) });
         // The order is counted already.
         let reasons = judgement.reasons & !Breach::OPEN_ORDERS.0;
         Judgement { reasons: reasons | always, effect, ..judgement }
     }
 
+    /// Returns whether the order at `record` belongs to another strategy, instrument or producer.
+    fn is_of_other_route(&self, from: From, record: &Record, intent: &OrderIntent) -> bool {
+        let is_other = |row: &Row| row.producer != from.producer;
+        record.strategy != intent.strategy
+            || record.instrument != intent.instrument
+            || self.tree.rows.get(record.route as usize).is_some_and(is_other)
+    }
+
+    /// Returns whether a cancel names an order of another strategy, instrument or producer. Every strategy of the account may
+    /// cancel an order that the gate knows from reports alone.
+    fn belongs_to_other(&self, from: From, record: &Record, intent: &OrderIntent) -> bool {
+        let has_route = (record.route as usize) < self.tree.rows.len();
+        record.instrument != intent.instrument || (has_route && self.is_of_other_route(from, record, intent))
+    }
+
+    /// Counts an accepted message of a strategy, and cancels and replaces.
+    fn count_message(&mut self, from: From, intent: &OrderIntent) {
+        let From { now_ns, route, .. } = from;
+        if let Some(row) = self.tree.rows.get(route as usize) {
+            self.tree.nodes[row.node as usize].rate.count(now_ns, u64::MAX);
+        }
+        if intent.kind == IntentKind::CANCEL || intent.kind == IntentKind::REPLACE {
+            let (now_ns, width_ns) = (self.horizon_ns, self.rules.cancel_window_ns);
+            if let Some(messages) = self.messages.get_mut(intent.instrument.0 as usize) {
+                messages.cancels.count(now_ns, width_ns);
+            }
+            if let Some(node) = self.tree.node(Node::Account(intent.account)) {
+                self.tree.nodes[node].messages.cancels.count(now_ns, width_ns);
+            }
+        }
+    }
+
     /// Commits an accepted intent.
-    fn accept(&mut self, now_ns: u64, row: usize, intent: &OrderIntent, effect: &Effect) {
+    fn accept(&mut self, from: From, intent: &OrderIntent, effect: &Effect) {
+        let From { now_ns, row, route, .. } = from;
         self.core.count_message(now_ns, intent);
+        self.count_message(from, intent);
         match *effect {
             Effect::Order { px } => {
                 let limit_px = if intent.kind.is_market() { px } else { intent.limit_px.0 };
-                let record = Record { limit_px, phase: Phase::Reserved, ..asked(intent) };
+                let record = Record { limit_px, route, phase: Phase::Reserved, ..asked(intent) };
                 // There is room: an order without has the reason `CAPACITY`.
                 if let Some(slot) = self.add_record(row, record) {
                     self.orders.keep_terms(slot, self.horizon_ns, [intent.limit_px.0, intent.qty.0]);
@@ -238,16 +382,46 @@ impl Gate {
                 let instrument = self.core.instrument_index(intent.instrument);
                 let adds = !self.instruments[instrument].replaces_atomically;
                 let record = &mut self.orders.records[slot as usize];
-                let before = record.reserved();
                 if adds {
                     record.bits.set(Bits::REPLACE_ADDS);
                 }
                 self.orders.begin_replace(row, slot, [intent.limit_px.0, intent.qty.0, intent.trigger_px.0]);
-                self.settle(row, slot, before);
+                self.settle(row, slot);
             }
             Effect::Message => {}
         }
     }
+}
+
+/// Where an intent comes from: its time, its row in the evaluator, its producer, and its route or [`NIL`].
+#[derive(Clone, Copy)]
+struct From {
+    now_ns: u64,
+    row: usize,
+    producer: u16,
+    route: u32,
+}
+
+/// The lots that an intent adds to the reservation of its side, and the order that it replaces.
+#[derive(Clone, Copy)]
+struct Adds {
+    lots: i64,
+    replaces: Option<u32>,
+}
+
+/// Reasons that only an instrument has.
+const OF_INSTRUMENTS: u64 = Breach::KILL_INSTRUMENT.0
+    | Breach::INSTRUMENT_HALTED.0
+    | Breach::COLLAR_REF.0
+    | Breach::COLLAR_TOUCH.0
+    | Breach::MD_STALE.0
+    | Breach::BOOK_UNVERIFIED.0
+    | Breach::RATE_INSTRUMENT.0;
+
+/// Returns the level of a reason: 1 firm, 2 account, 3 strategy, 4 instrument, 0 for none.
+fn level_of(bit: u32, levels: &[u64; 4]) -> u8 {
+    let has = |level: &u64| level.checked_shr(bit).is_some_and(|level| level & 1 == 1);
+    levels.iter().position(has).map_or(0, |level| level as u8 + 1)
 }
 
 const fn bit(is_found: bool, reason: Breach) -> u64 {
@@ -279,10 +453,6 @@ fn is_malformed(intent: &OrderIntent) -> bool {
         || !intent.tif.is_known()
         || !IntentFlags::ALL.contains(intent.flags)
         || (intent.trigger_px.0 != 0 && !has_trigger && intent.kind != IntentKind::CANCEL)
-}
-
-fn is_of_other_route(record: &Record, intent: &OrderIntent) -> bool {
-    record.strategy != intent.strategy || record.instrument != intent.instrument
 }
 
 /// Returns whether a replace only lowers the order's quantity, at no more aggressive a price.

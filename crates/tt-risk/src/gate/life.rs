@@ -1,10 +1,10 @@
 //! The life of an order: what a report changes.
 
-use super::{Gate, terms::are_lots};
+use super::{Gate, Rules, terms::are_lots};
 use crate::{
-    controls::KillSwitch,
     orders::{Bits, Phase, Record},
     outcome::Outcome,
+    tree::Node,
 };
 use tt_model::{Price, Report, ReportKind};
 
@@ -23,6 +23,7 @@ impl Gate {
     pub fn apply(&mut self, now_ns: u64, report: &Report) -> Outcome {
         self.pass_time(now_ns);
         let outcome = self.apply_kind(report);
+        self.watch_losses();
         let is_doubtful = match outcome {
             Outcome::Adopted | Outcome::UnknownFill | Outcome::Conflict | Outcome::Full | Outcome::Malformed => true,
             Outcome::Unknown => needs_execution(report.kind) || report.executed.0 > 0,
@@ -32,7 +33,7 @@ impl Gate {
             self.doubt(report.account);
         }
         if outcome == Outcome::Overfill {
-            self.core.controls.reduce(KillSwitch::Account(report.account));
+            self.reduce(Node::Account(report.account));
         }
         self.core.count_report(outcome);
         outcome
@@ -40,7 +41,7 @@ impl Gate {
 
     fn apply_kind(&mut self, report: &Report) -> Outcome {
         let Ok(row) = self.core.known_row(report.account, report.instrument) else { return Outcome::Malformed };
-        if !is_sound(report) {
+        if !is_sound(report) || !self.is_price_possible(report) {
             return Outcome::Malformed;
         }
         let Some(slot) = self.orders.find_in(self.horizon_ns, report.account, report.instrument, report.client_id)
@@ -94,6 +95,9 @@ impl Gate {
                 if self.orders.executions.free_len() == 0 {
                     return Outcome::Full;
                 }
+                if self.core.rows[row].state.moved(report.side, report.qty.0).is_none() {
+                    return Outcome::Malformed;
+                }
                 let Some(slot) = self.add_record(row, record) else { return Outcome::Full };
                 self.fill(Place { row, slot }, report)
             }
@@ -104,8 +108,7 @@ impl Gate {
     fn acknowledge(&mut self, place: Place, report: &Report) -> Outcome {
         let record = self.record(place);
         match record.phase {
-            Phase::Ended if record.bits.has(Bits::UNKNOWN_TERMS) => self.reopen(place, report),
-            Phase::Free | Phase::Ended => Outcome::Late,
+            Phase::Free | Phase::Filled | Phase::Ended => self.reopen(place, report),
             Phase::Live if report.executed.0 <= record.venue_executed => Outcome::Duplicate,
             Phase::Live => self.state_executed(place, report),
             Phase::Reserved => {
@@ -116,29 +119,36 @@ impl Gate {
         }
     }
 
-    /// Opens an order of which only fills were known, if the venue has more of it.
+    /// Opens an ended order if the venue has more of it: one of which only fills were known, or one that its fills have
+    /// ended before the report came that the venue has enlarged it.
     fn reopen(&mut self, place: Place, report: &Report) -> Outcome {
         let record = self.record(place);
-        if report.order_qty.0 <= record.executed {
+        let is_unknown = record.bits.has(Bits::UNKNOWN_TERMS);
+        let is_enlarged = record.phase == Phase::Filled && report.kind == ReportKind::RESTATED;
+        if !(is_unknown || is_enlarged) || report.order_qty.0 <= record.executed {
             return Outcome::Late;
         }
-        let before = record.reserved();
+        let stated = |px: Price, kept: i64| if px.0 == 0 && is_enlarged { kept } else { px.0 };
+        record.limit_px = stated(report.limit_px, record.limit_px);
+        record.trigger_px = stated(report.trigger_px, record.trigger_px);
         record.bits.clear(Bits::UNKNOWN_TERMS);
         record.phase = Phase::Live;
         record.qty = report.order_qty.0;
-        (record.limit_px, record.trigger_px) = (report.limit_px.0, report.trigger_px.0);
+        if is_enlarged {
+            record.venue_executed = record.venue_executed.max(report.executed.0);
+        }
+        self.orders.keep_open(place.slot);
         self.orders.open(place.row, place.slot);
-        self.core.rows[place.row].state.open_orders += 1;
-        self.settle(place.row, place.slot, before);
-        Outcome::Adopted
+        self.count_open(place.row, place.slot, 1);
+        self.settle(place.row, place.slot);
+        if is_enlarged { Outcome::Enlarged } else { Outcome::Adopted }
     }
 
     /// Takes note of the executions that the venue states.
     fn state_executed(&mut self, place: Place, report: &Report) -> Outcome {
-        let before = self.record(place).reserved();
         let record = self.record(place);
         record.venue_executed = record.venue_executed.max(report.executed.0);
-        self.settle(place.row, place.slot, before);
+        self.settle(place.row, place.slot);
         Outcome::Applied
     }
 
@@ -149,15 +159,15 @@ impl Gate {
             return if is_same { Outcome::Duplicate } else { Outcome::Conflict };
         }
         let (qty, px) = (report.qty.0, report.px.0);
-        let state = &mut self.core.rows[place.row].state;
-        let Some(position) = state.moved(report.side, qty) else { return Outcome::Malformed };
+        if self.core.rows[place.row].state.moved(report.side, qty).is_none() {
+            return Outcome::Malformed;
+        }
         let record = &mut self.orders.records[place.slot as usize];
         let first = &mut record.executions;
         if self.orders.executions.add(place.slot, first, report.execution_id, [qty, px]).is_none() {
             return Outcome::Full;
         }
-        state.position = position;
-        let (before, was_open) = (record.reserved(), record.is_open());
+        let was_open = record.is_open();
         record.executed = record.executed.saturating_add(qty);
         if was_open {
             record.phase = Phase::Live;
@@ -168,11 +178,15 @@ impl Gate {
             record.qty = record.executed;
         }
         let is_over = record.executed > record.qty;
-        let is_done = was_open && record.leaves() == 0 && !record.bits.has(Bits::REPLACE_PENDING);
+        let leaves = record.leaves();
+        let is_replaced = record.bits.has(Bits::REPLACE_PENDING);
+        self.trade(place.row, place.slot, report.side, [qty, px, report.fee]);
+        self.count_execution(place);
+        let is_done = was_open && leaves == 0 && !is_replaced;
         if is_done {
-            self.end(place.row, place.slot);
+            self.end(place.row, place.slot, Phase::Filled);
         }
-        self.settle(place.row, place.slot, before);
+        self.settle(place.row, place.slot);
         match (is_unknown, is_over, was_open) {
             (true, ..) => Outcome::UnknownFill,
             (_, true, _) => Outcome::Overfill,
@@ -186,8 +200,8 @@ impl Gate {
         let record = self.record(place);
         let states_less = report.executed != Report::NOT_STATED && report.executed.0 < record.executed;
         let states_more = report.executed.0 > record.executed.max(record.venue_executed);
-        let before = record.reserved();
         if !record.is_open() {
+            record.phase = Phase::Ended;
             let is_settled = record.bits.has(Bits::END_QUEUED);
             let was_unknown = record.bits.has(Bits::UNKNOWN_TERMS);
             if states_less || (states_more && is_settled) {
@@ -196,12 +210,12 @@ impl Gate {
             record.bits.clear(Bits::UNKNOWN_TERMS);
             record.venue_executed = record.venue_executed.max(report.executed.0);
             record.qty = record.qty.max(if was_unknown { record.venue_executed } else { 0 });
-            self.settle(place.row, place.slot, before);
+            self.settle(place.row, place.slot);
             return if states_more || was_unknown { Outcome::Applied } else { Outcome::Duplicate };
         }
         record.venue_executed = record.venue_executed.max(report.executed.0);
-        self.end(place.row, place.slot);
-        self.settle(place.row, place.slot, before);
+        self.end(place.row, place.slot, Phase::Ended);
+        self.settle(place.row, place.slot);
         if states_less { Outcome::Conflict } else { Outcome::Applied }
     }
 
@@ -209,18 +223,40 @@ impl Gate {
     fn undo(&mut self, place: Place, slot: u32) {
         let execution = self.orders.executions.get_mut(slot);
         execution.is_undone = true;
-        let qty = execution.qty;
+        let (qty, px) = (execution.qty, execution.px);
         let record = self.record(place);
-        let (side, before) = (record.side, record.reserved());
+        let side = record.side;
         // What was executed leaves the order for good: its quantity shrinks with it.
         record.executed -= qty;
         record.qty = (record.qty - qty).max(record.executed);
         record.venue_executed = (record.venue_executed - qty).max(0);
         record.replace_qty = record.replace_qty.saturating_sub(qty);
-        let state = &mut self.core.rows[place.row].state;
-        // A position that leaves the range is not in question: the fill was within it.
-        state.position = state.moved(side, -qty).unwrap_or(state.position);
-        self.settle(place.row, place.slot, before);
+        self.trade(place.row, place.slot, side, [-qty, px, 0]);
+        self.settle(place.row, place.slot);
+    }
+
+    /// Counts an execution for the ratio of cancels to fills, and for the stop of a strategy.
+    fn count_execution(&mut self, place: Place) {
+        let Rules { cancel_window_ns, exec_window_ns, .. } = self.rules;
+        let now_ns = self.horizon_ns;
+        let record = &self.orders.records[place.slot as usize];
+        self.messages[record.instrument.0 as usize].fills.count(now_ns, cancel_window_ns);
+        let account = 1 + usize::from(record.account);
+        self.tree.nodes[account].messages.fills.count(now_ns, cancel_window_ns);
+        let Some(row) = self.tree.rows.get(record.route as usize) else { return };
+        let strategy = &mut self.tree.nodes[row.node as usize];
+        strategy.executions.count(now_ns, exec_window_ns);
+        let count = strategy.executions.sum(now_ns, exec_window_ns);
+        strategy.is_stopped |= strategy.limits.executions_stop.is_some_and(|stop| count >= stop.into());
+    }
+
+    /// Returns whether a fill can have its price.
+    fn is_price_possible(&self, report: &Report) -> bool {
+        let may_be_negative = self.instruments[report.instrument.0 as usize].may_be_negative;
+        let contract = &self.tree.contracts[report.instrument.0 as usize];
+        let (px, qty) = (report.px.0, report.qty.0);
+        let has_value = || contract.cost(px, qty).is_some() && contract.profit(px, qty).is_some();
+        !needs_side(report.kind) || ((report.px.0 > 0 || may_be_negative) && has_value())
     }
 
     fn bust(&mut self, place: Place, report: &Report) -> Outcome {
@@ -254,14 +290,13 @@ impl Gate {
         }
         self.undo(place, slot);
         let record = self.record(place);
-        let (side, before) = (record.side, record.reserved());
+        let side = record.side;
         record.executed = record.executed.saturating_add(qty);
         record.qty = record.qty.saturating_add(qty);
         record.venue_executed = record.venue_executed.saturating_add(qty);
         record.replace_qty = record.replace_qty.saturating_add(qty);
-        let state = &mut self.core.rows[place.row].state;
-        state.position = state.moved(side, qty).unwrap_or(state.position);
-        self.settle(place.row, place.slot, before);
+        self.trade(place.row, place.slot, side, [qty, px, report.fee]);
+        self.settle(place.row, place.slot);
         Outcome::Applied
     }
 
@@ -283,10 +318,9 @@ impl Gate {
         if !record.bits.has(Bits::REPLACE_PENDING) {
             return Outcome::Duplicate;
         }
-        let before = record.reserved();
         self.orders.drop_replace(place.row, place.slot);
         self.end_if_done(place);
-        self.settle(place.row, place.slot, before);
+        self.settle(place.row, place.slot);
         Outcome::Applied
     }
 
@@ -294,10 +328,9 @@ impl Gate {
     fn restate(&mut self, place: Place, report: &Report) -> Outcome {
         let record = self.record(place);
         if !record.is_open() {
-            return Outcome::Late;
+            return self.reopen(place, report);
         }
         record.phase = Phase::Live;
-        let before = record.reserved();
         let is_answer = report.kind == ReportKind::REPLACED && record.bits.has(Bits::REPLACE_PENDING);
         let asked = if is_answer { record.replace_qty } else { record.qty };
         let qty = if are_lots(report.order_qty) { report.order_qty.0 } else { asked };
@@ -315,7 +348,7 @@ impl Gate {
         }
         self.orders.move_level(place.row, place.slot, limit_px);
         self.end_if_done(place);
-        self.settle(place.row, place.slot, before);
+        self.settle(place.row, place.slot);
         if qty > asked { Outcome::Enlarged } else { Outcome::Applied }
     }
 
@@ -323,7 +356,7 @@ impl Gate {
     fn end_if_done(&mut self, place: Place) {
         let record = self.record(place);
         if record.leaves() == 0 && !record.bits.has(Bits::REPLACE_PENDING) {
-            self.end(place.row, place.slot);
+            self.end(place.row, place.slot, Phase::Filled);
         }
     }
 }

@@ -4,6 +4,8 @@ use crate::{
     evaluator::Row,
     instrument::{InstrumentRules, Quoted},
     limits::LOTS_CEILING,
+    money::{Contract, Round},
+    tree::sign,
 };
 use tt_model::{Breach, IntentFlags, IntentKind, OrderIntent, OrderSide, Qty};
 
@@ -106,16 +108,45 @@ fn is_near(kind: IntentKind, intent: &OrderIntent, touch: i64, bps: u32) -> bool
     }
 }
 
+/// The size of an order in money. A value that is not known, or does not fit, is `None`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OrderSize {
+    /// Least and largest notional at the prices at which the order is valued.
+    pub(super) notional_min: Option<u128>,
+    pub(super) notional_max: Option<u128>,
+    /// The price at which the order costs most.
+    pub(super) px: i64,
+    /// Whether it closes the whole position and says so: it is exempt from limits of size.
+    pub(super) closes: bool,
+}
+
+impl OrderSize {
+    /// Returns the size of `intent`, after which the position of its row is at worst `worst`.
+    pub(super) fn of(intent: &OrderIntent, prices: &Prices, contract: &Contract, (row, worst): (&Row, i64)) -> Self {
+        let qty = intent.qty.0;
+        let closes = intent.flags.contains(IntentFlags::CLOSE_POSITION)
+            && worst <= 0
+            && qty == -sign(intent.side) * row.state.position;
+        let notional = |px: Option<i64>, round| contract.notional(px?, qty, round);
+        let both = |a: Option<u128>, b: Option<u128>| Some((a?, b?));
+        let [low, high] = [prices.low, prices.high];
+        let least = both(notional(low, Round::Down), notional(high, Round::Down)).map(|(a, b)| a.min(b));
+        let most = both(notional(low, Round::Up), notional(high, Round::Up)).map(|(a, b)| a.max(b));
+        // A price without a cost costs most.
+        let cost = |px: i64| contract.cost(px, qty.max(0)).unwrap_or(i128::MAX);
+        let px = match (low, high) {
+            (Some(low), Some(high)) if cost(low) > cost(high) => low,
+            (_, high) => high.unwrap_or(0),
+        };
+        Self { notional_min: least, notional_max: most, px, closes }
+    }
+}
+
 /// Returns the reasons from quantity and value that depend on whether the order reduces the position; `worst` is the
 /// position after the order as seen from its side.
-pub(super) fn sizes_found(intent: &OrderIntent, prices: &Prices, row: &Row, worst: i64) -> u64 {
+pub(super) fn sizes_found(intent: &OrderIntent, sized: &OrderSize, row: &Row, worst: i64) -> u64 {
     let (limits, qty) = (&row.limits, intent.qty.0);
-    let position = match intent.side {
-        OrderSide::Buy => -row.state.position,
-        OrderSide::Sell => row.state.position,
-    };
-    let closes = intent.flags.contains(IntentFlags::CLOSE_POSITION) && worst <= 0 && qty == position;
-    let value = |px: Option<i64>| Some(u128::from(px?.unsigned_abs()) * u128::from(qty.unsigned_abs()));
+    let closes = sized.closes;
     let mut found = Breach::NONE;
     let mut add = |is_found: bool, reason: Breach| {
         if is_found {
@@ -124,16 +155,8 @@ pub(super) fn sizes_found(intent: &OrderIntent, prices: &Prices, row: &Row, wors
     };
     add(qty <= 0 || (qty <= limits.qty_above && worst != 0 && !closes), Breach::QTY_MIN);
     add(qty > limits.qty_max && !closes, Breach::QTY_MAX);
-    let value_min = match (value(prices.low), value(prices.high)) {
-        (Some(low), Some(high)) => Some(low.min(high)),
-        _ => None,
-    };
-    let value_max = match (value(prices.low), value(prices.high)) {
-        (Some(low), Some(high)) => Some(low.max(high)),
-        _ => None,
-    };
-    let is_small = value_min.is_none_or(|value| value < limits.notional_min);
-    let is_large = value_max.is_none_or(|value| value > limits.notional_max);
+    let is_small = sized.notional_min.is_none_or(|value| value < limits.notional_min);
+    let is_large = sized.notional_max.is_none_or(|value| value > limits.notional_max);
     add(is_small && worst > 0, Breach::NOTIONAL_MIN);
     add(is_large && !closes, Breach::NOTIONAL_MAX);
     let flags = IntentFlags(IntentFlags::REDUCE_ONLY.0 | IntentFlags::CLOSE_POSITION.0);

@@ -2,13 +2,15 @@
 
 use crate::numbered::{
     BTC, CAPACITY, FAST, INSTRUMENT, LIMITS, MARK, NOW, Numbered, RULES, assert_accepted, assert_rejected, buy, fill,
-    gate, gate_of, report, sell, unused_id,
+    gate, gate_of, permit, report, sell, unused_id,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use tt_meter::Off;
 use tt_model::{
     Breach, InstrumentId, IntentFlags, IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, ReportKind,
 };
+use tt_risk::money::{Conversion, Ratio};
+use tt_risk::tree::{Node, NodeLimits};
 use tt_risk::{
     Capacity, Exposure, Gate, GateError, InstrumentLimits, InstrumentRules, InstrumentState, KillSwitch, Limits, Mark,
     OpenOrder, Rules,
@@ -414,6 +416,7 @@ fn case_k10_everything_is_refused_until_positions_are_restored() {
     gate.set_rules(&RULES);
     gate.set_reference(BTC, &MARK).unwrap();
     gate.set_state(BTC, InstrumentState::Open).unwrap();
+    permit(&mut gate, CAPACITY);
     let mut gate = Numbered::new(gate);
     assert_rejected(gate.judge(&buy(10_000, 20)), &["NOT_PERMITTED"]);
     gate.restore(0, BTC, Qty(0), 0).unwrap();
@@ -424,7 +427,8 @@ fn case_k10_everything_is_refused_until_positions_are_restored() {
 fn nothing_passes_a_new_gate_and_nothing_unknown_any_gate() {
     let mut new = Numbered::new(Gate::new(CAPACITY));
     assert_eq!(new.judge(&buy(10_000, 20)).accept, 0);
-    let none = Capacity { accounts: 0, instruments: 0, producers: 0, orders: 0, executions: 0 };
+    let none =
+        Capacity { accounts: 0, instruments: 0, producers: 0, orders: 0, executions: 0, routes: 0, currencies: 0 };
     assert_eq!(Numbered::new(Gate::new(none)).judge(&buy(10_000, 20)).accept, 0);
     let mut gate = gate(&LIMITS);
     let unknown = [
@@ -506,9 +510,36 @@ fn every_intent_is_counted_under_one_heading() {
     assert_eq!((counters.intents(), counters.accepted(), counters.rejected()), (5, 2, 3));
 }
 
+/// Every check of a node, with limits that are never met.
+const ALL_LIMITS: NodeLimits = NodeLimits {
+    gross_max: Some(1 << 60),
+    net_max: Some(1 << 60),
+    open_value_max: Some(1 << 60),
+    daily_loss_max: Some(1 << 60),
+    drawdown_max: Some(1 << 60),
+    checks_margin: true,
+    leverage_max_pct: Some(1_000),
+    checks_balance: true,
+    cancels_per_fill_max_pct: Some(1 << 30),
+    executions_stop: None,
+};
+
 #[test]
 fn nothing_is_allocated_after_new() {
-    let mut gate = Gate::new(Capacity { accounts: 8, instruments: 64, producers: 1, orders: 1_000, executions: 1_000 });
+    let capacity = Capacity {
+        accounts: 8,
+        instruments: 64,
+        producers: 1,
+        orders: 1_000,
+        executions: 1_000,
+        routes: 6_000,
+        currencies: 2,
+    };
+    let mut gate = Gate::new(capacity);
+    permit(&mut gate, capacity);
+    for account in 0..8 {
+        gate.set_node_limits(Node::Account(account), &ALL_LIMITS).expect("known");
+    }
     gate.set_rules(&Rules { id_window_ns: 50, ..RULES });
     gate.set_global_rate(FAST);
     let mut accepted = 0;
@@ -521,6 +552,10 @@ fn nothing_is_allocated_after_new() {
             let _ = gate.set_state(instrument, InstrumentState::Open);
             let _ = gate.restore(account, instrument, Qty(0), 0);
             let now = NOW + n;
+            let _ = gate.set_equity(account, 1 << 40, now);
+            let _ = gate.set_balance(account, 1, 1 << 40);
+            let _ = gate.set_conversion(1, &Conversion { rate: Ratio::ONE, ts_ns: now });
+            let _ = gate.poll_mode_change();
             let _ = gate.set_reference(instrument, &Mark { ts_ns: now, ..MARK });
             let order = OrderIntent { account, instrument, seq: 3 * n + 1, ts_ns: now, ..buy(10_000, 20) };
             let replace = OrderIntent { kind: IntentKind::REPLACE, qty: Qty(40), seq: 3 * n + 2, ..order };

@@ -2,12 +2,17 @@
 //! contradictory: the gate and an independent oracle agree on every bit of every verdict, on the outcome of every report
 //! and on every exposure.
 
-use testkit::gate_oracle::{InstrumentSettings, Oracle, Quote, RateSettings, RowSettings, Settings};
+use testkit::gate_oracle::{
+    ContractSettings, InstrumentSettings, NodeSettings, Oracle, Quote, RateSettings, RowMax, RowSettings, Settings,
+    StrategySettings,
+};
 use tt_meter::Off;
 use tt_model::{
     Breach, InstrumentId, IntentFlags, IntentKind, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind,
     SplitMix64, TimeInForce,
 };
+use tt_risk::money::{Bracket, Contract, Conversion, CurrencyLimits, Payoff, Ratio, Spot};
+use tt_risk::tree::{Node, NodeLimits, Route, RowLimits};
 use tt_risk::{
     Capacity, Gate, InstrumentLimits, InstrumentRules, InstrumentState, KillSwitch, Limits, Mark, Mode, Outcome, Rate,
     Rules,
@@ -19,15 +24,6 @@ const STRATEGIES: u16 = 2;
 const PRODUCERS: u16 = 2;
 const WORLDS: u64 = 150;
 const STEPS: u64 = 400;
-const STATES: [InstrumentState; 7] = [
-    InstrumentState::Unknown,
-    InstrumentState::PreOpen,
-    InstrumentState::Open,
-    InstrumentState::Auction,
-    InstrumentState::Halted,
-    InstrumentState::Closed,
-    InstrumentState::Expired,
-];
 
 struct World {
     random: SplitMix64,
@@ -62,6 +58,129 @@ fn rate_of(rate: &RateSettings) -> Rate {
     Rate { per_second: rate.per_second as u32, burst: rate.burst as u32 }
 }
 
+type Below<'a> = &'a mut dyn FnMut(u64) -> i128;
+
+/// Limits of a node in an instrument.
+fn largest(below: Below<'_>) -> RowMax {
+    RowMax {
+        qty: 60 + below(100),
+        market_qty: 40 + below(100),
+        notional: 500_000 + below(1_000_000),
+        position: [below(900), below(900)],
+        open_qty: 50 + below(900),
+        open_orders: 1 + below(20),
+    }
+}
+
+/// Limits in money; each is off in half of the nodes. A lot is worth about 10,000 steps.
+fn node(below: Below<'_>) -> NodeSettings {
+    let mut some = |from: i128, width: u64| (below(2) == 0).then(|| from + below(width));
+    NodeSettings {
+        gross: some(500_000, 8_000_000),
+        net: some(500_000, 8_000_000),
+        open_value: some(500_000, 8_000_000),
+        daily_loss: some(0, 4_000_000),
+        drawdown: some(0, 4_000_000),
+        margin: some(0, 2).is_some(),
+        leverage_pct: some(50, 500),
+        balance: some(0, 2).is_some(),
+        cancel_pct: some(0, 400),
+        stop: some(1, 5),
+    }
+}
+
+/// A linear, an inverse, a quanto or a spot contract.
+fn contract(below: Below<'_>) -> ContractSettings {
+    let linear = ContractSettings {
+        is_inverse: false,
+        value: (1, 1),
+        face: (1, 1),
+        currency: 0,
+        spot: None,
+        fee_bps: below(40),
+        lot_min: [0, 9_990][below(2) as usize],
+        brackets: vec![(100_000, 500), (1_000_000, 1_000), (4_000_000, 5_000), (1 << 62, 10_000)],
+    };
+    match below(5) {
+        0 => ContractSettings { is_inverse: true, value: (100_000_007, 1), face: (10_001, 1), currency: 1, ..linear },
+        1 => ContractSettings { value: (2, 3), face: (5, 4), currency: 2, ..linear },
+        2 => ContractSettings { spot: Some((1, (7, 3))), currency: 2, ..linear },
+        3 => ContractSettings { spot: Some((2, (1_000, 1))), ..linear },
+        _ => linear,
+    }
+}
+
+fn contract_of(of: &ContractSettings) -> Contract {
+    let ratio = |(num, den): (i128, i128)| Ratio { num: num as u64, den: den as u64 };
+    let bracket = |(value_max, bps): &(i128, i128)| Bracket { value_max: *value_max as i64, bps: *bps as u32 };
+    Contract {
+        payoff: if of.is_inverse { Payoff::Inverse } else { Payoff::Linear },
+        value: ratio(of.value),
+        face: ratio(of.face),
+        currency: of.currency as u16,
+        spot: of.spot.map(|(base, per_lot)| Spot { base: base as u16, per_lot: ratio(per_lot) }),
+        fee_bps: of.fee_bps as u32,
+        lot_value_min: of.lot_min as i64,
+        brackets: [0, 1, 2, 3].map(|index| bracket(&of.brackets[index])),
+    }
+}
+
+fn row_limits_of(of: &RowMax) -> RowLimits {
+    let lots = |value: i128| Qty(value as i64);
+    RowLimits {
+        qty_max: lots(of.qty),
+        market_qty_max: lots(of.market_qty),
+        notional_max: Notional(of.notional),
+        position_long_max: lots(of.position[0]),
+        position_short_max: lots(of.position[1]),
+        open_qty_max: lots(of.open_qty),
+        open_orders_max: of.open_orders as u32,
+    }
+}
+
+fn node_limits_of(of: &NodeSettings) -> NodeLimits {
+    let money = |value: Option<i128>| value.map(|value| value as i64);
+    let count = |value: Option<i128>| value.map(|value| value as u32);
+    NodeLimits {
+        gross_max: money(of.gross),
+        net_max: money(of.net),
+        open_value_max: money(of.open_value),
+        daily_loss_max: money(of.daily_loss),
+        drawdown_max: money(of.drawdown),
+        checks_margin: of.margin,
+        leverage_max_pct: count(of.leverage_pct),
+        checks_balance: of.balance,
+        cancels_per_fill_max_pct: count(of.cancel_pct),
+        executions_stop: count(of.stop),
+    }
+}
+
+/// Sets the tree in the gate.
+fn plant(gate: &mut Gate, settings: &Settings) {
+    gate.set_node_limits(Node::Firm, &node_limits_of(&settings.firm)).expect("known");
+    for (currency, (haircut, age)) in (1..).zip(&settings.currencies) {
+        let limits = CurrencyLimits { haircut_bps: *haircut as u32, age_max_ns: *age as u64 };
+        gate.set_currency_limits(currency, &limits).expect("known");
+    }
+    for (instrument, of) in (0..).map(InstrumentId).zip(&settings.contracts) {
+        gate.set_contract(instrument, &contract_of(of)).expect("unused");
+        let limits = row_limits_of(&settings.firm_rows[instrument.0 as usize]);
+        gate.set_firm_limits(instrument, &limits).expect("known");
+    }
+    for (account, node) in (0..).zip(&settings.accounts) {
+        gate.set_node_limits(Node::Account(account), &node_limits_of(node)).expect("known");
+        for (strategy, of) in (0..).zip(&settings.strategies) {
+            for instrument in (0..INSTRUMENTS).map(InstrumentId) {
+                let route = Route { producer: of.producer, account, strategy, instrument };
+                gate.set_route(&route, &row_limits_of(&of.rows[instrument.0 as usize])).expect("room");
+            }
+            let node = Node::Strategy { account, strategy };
+            gate.set_node_limits(node, &node_limits_of(&of.node)).expect("known");
+            gate.set_strategy_rate(account, strategy, rate_of(&of.rate)).expect("known");
+        }
+    }
+}
+
 /// Draws settings that are often met and often exceeded.
 fn settings(random: &mut SplitMix64) -> Settings {
     let mut below = |bound: u64| i128::from(random.below(bound));
@@ -74,6 +193,7 @@ fn settings(random: &mut SplitMix64) -> Settings {
         px_step: [1, 1, 5][below(3) as usize],
         qty_step: [1, 1, 10][below(3) as usize],
         qty: [1 + below(20), 60 + below(100)],
+        market_qty: 40 + below(100),
         notional: [below(10_000), 500_000 + below(1_000_000)],
         position: [below(600), below(600)],
         open_qty: 50 + below(600),
@@ -90,6 +210,7 @@ fn settings(random: &mut SplitMix64) -> Settings {
         may_be_negative: below(5) == 0,
         enforces_reduce_only: below(2) == 0,
         replaces_atomically: below(2) == 0,
+        cancel_pct: (below(4) == 0).then(|| below(300)),
     };
     let below: &mut dyn FnMut(u64) -> i128 = &mut below;
     let rows = (0..ACCOUNTS).map(|_| (0..INSTRUMENTS).map(|_| row(below)).collect()).collect();
@@ -109,6 +230,26 @@ fn settings(random: &mut SplitMix64) -> Settings {
         gap_ns: [500, 50_000][below(2) as usize],
         same_orders: below(4),
         same_ns: 900,
+        firm_rows: (0..INSTRUMENTS).map(|_| largest(below)).collect(),
+        firm: node(below),
+        accounts: (0..ACCOUNTS).map(|_| node(below)).collect(),
+        strategies: (0..STRATEGIES)
+            .map(|number| StrategySettings {
+                rows: (0..INSTRUMENTS).map(|_| largest(below)).collect(),
+                node: NodeSettings { margin: false, leverage_pct: None, ..node(below) },
+                producer: number % PRODUCERS,
+                rate: match below(12) {
+                    0 => RateSettings { per_second: 1_000, burst: 2 },
+                    _ => RateSettings { per_second: 1_000_000_000, burst: 1_000_000 },
+                },
+            })
+            .collect(),
+        contracts: (0..INSTRUMENTS).map(|_| contract(below)).collect(),
+        currencies: vec![(0, 3_000), (below(2_000), 60_000)],
+        refusal_rate: RateSettings { per_second: [1_000_000, 1_000_000_000][below(2) as usize], burst: 40 },
+        cancel_window_ns: [800, 50_000][below(2) as usize],
+        exec_window_ns: [1_600, 90_000][below(2) as usize],
+        equity_age_ns: 20_000,
         positions: (0..ACCOUNTS).map(|_| (0..INSTRUMENTS).map(|_| below(200) - 100).collect()).collect(),
     }
 }
@@ -120,6 +261,8 @@ fn gate_of(settings: &Settings) -> Gate {
         producers: PRODUCERS,
         orders: 4_096,
         executions: 8_192,
+        routes: INSTRUMENTS * u32::from(ACCOUNTS) * u32::from(STRATEGIES),
+        currencies: 2,
     };
     let mut gate = Gate::new(capacity);
     let ns = |value: i128| value as u64;
@@ -130,7 +273,13 @@ fn gate_of(settings: &Settings) -> Gate {
         gap_max_ns: ns(settings.gap_ns),
         same_orders_max: settings.same_orders as u32,
         same_window_ns: ns(settings.same_ns),
+        refusal_rate: rate_of(&settings.refusal_rate),
+        cancel_window_ns: ns(settings.cancel_window_ns),
+        exec_window_ns: ns(settings.exec_window_ns),
+        revalue_max_ns: 0,
+        equity_age_max_ns: ns(settings.equity_age_ns),
     });
+    plant(&mut gate, settings);
     gate.set_global_rate(rate_of(&settings.global_rate));
     for (number, of) in (0..).zip(&settings.instruments) {
         let (collar_bps, mark_age_max_ns) = (of.collar_bps as u32, ns(of.mark_age_ns));
@@ -143,6 +292,7 @@ fn gate_of(settings: &Settings) -> Gate {
             may_be_negative: of.may_be_negative,
             enforces_reduce_only: of.enforces_reduce_only,
             replaces_atomically: of.replaces_atomically,
+            cancels_per_fill_max_pct: of.cancel_pct.map(|pct| pct as u32),
         };
         gate.set_instrument_rules(InstrumentId(number), &rules).expect("known");
     }
@@ -152,6 +302,7 @@ fn gate_of(settings: &Settings) -> Gate {
             let row = &settings.rows[usize::from(account)][instrument as usize];
             let position = settings.positions[usize::from(account)][instrument as usize];
             gate.set_limits(account, InstrumentId(instrument), &limits_of(row)).expect("sound");
+            gate.set_market_qty_max(account, InstrumentId(instrument), Qty(row.market_qty as i64)).expect("sound");
             gate.restore(account, InstrumentId(instrument), Qty(position as i64), 0).expect("known");
         }
     }
@@ -219,12 +370,40 @@ impl World {
         self.oracle.set_mode(level, index as usize, mode as u8);
         for instrument in 0..INSTRUMENTS {
             let state = if self.one_in(2) { 2 } else { self.below(7) as usize };
-            self.gate.set_state(InstrumentId(instrument), STATES[state]).expect("known");
+            self.gate.set_state(InstrumentId(instrument), InstrumentState::ALL[state]).expect("known");
             self.oracle.set_state(instrument, state as u8);
         }
+        let is_journal_lost = self.one_in(8);
+        self.gate.set_journal_lost(is_journal_lost);
+        self.oracle.set_journal_lost(is_journal_lost);
         let account = self.below(ACCOUNTS.into()) as u16;
         self.gate.adopt(account, self.now).expect("known");
         self.oracle.adopt(self.now, account);
+    }
+
+    /// Rates of currencies, balances, equities.
+    fn money(&mut self) {
+        let at = self.now - self.below(2_000) + if self.one_in(15) { 1_000_001 } else { 0 };
+        let currency = 1 + self.below(2) as u16;
+        let (num, den) = (1 + self.below(30), 1 + self.below(10) * u64::from(!self.one_in(10)));
+        gate_conversion(&mut self.gate, currency, (num, den), at);
+        self.oracle.convert(currency.into(), (num.into(), den.into()), at.into());
+        let account = self.below(ACCOUNTS.into()) as u16;
+        let equity = self.near(1_000_000, 3_000_000);
+        self.gate.set_equity(account, equity, at).expect("known");
+        self.oracle.equity(account, equity.into(), at.into());
+        let (currency, total) = (self.below(3) as u16, self.below(6_000_000).cast_signed());
+        self.gate.set_balance(account, currency, total).expect("known");
+        self.oracle.balance(account, currency.into(), total.into());
+        if self.one_in(6) {
+            self.gate.start_day(self.now);
+            self.oracle.start_day(self.now);
+        }
+        if self.one_in(3) {
+            let strategy = self.below(STRATEGIES.into()) as u16;
+            self.gate.enable(account, strategy).expect("known");
+            self.oracle.enable(account, strategy);
+        }
     }
 
     /// Draws an intent and its producer.
@@ -265,7 +444,8 @@ impl World {
         };
         let has_trigger = kind.is_stop() || self.one_in(40);
         let trigger = if has_trigger { self.near(10_000, 600) } else { base.trigger_px.0 * i64::from(names_old) };
-        let producer = self.below(PRODUCERS.into()) as usize;
+        let own = usize::from(base.strategy % PRODUCERS);
+        let producer = if self.one_in(25) { self.below(PRODUCERS.into()) as usize } else { own };
         let seq = if self.one_in(25) { self.below(50) } else { self.seqs[producer] + 1 };
         let age = if self.one_in(15) { self.below(4_000) } else { 0 };
         let ahead = if self.one_in(30) { 1_000_001 } else { 0 };
@@ -273,6 +453,8 @@ impl World {
         // The latest order once more, under another id.
         if repeats {
             let last = self.sent[self.sent.len() - 1];
+            let producer = usize::from(last.strategy % PRODUCERS);
+            let seq = self.seqs[producer] + 1;
             let again = OrderIntent { seq, ts_ns: self.now, client_id: fresh.client_id, ..last };
             return (producer as u16, again);
         }
@@ -299,8 +481,13 @@ impl World {
         let names = |reasons: Breach| reasons.names().collect::<Vec<_>>();
         let explained = || self.oracle.explain(intent.account, intent.client_id);
         assert_eq!(names(verdict.reasons), names(opinion.reasons), "{intent:?} at {}\n{}", self.now, explained());
-        let got = (verdict.accept == 1, i128::from(verdict.worst_pos), verdict.notes.0);
-        assert_eq!(got, (opinion.accept, opinion.worst, opinion.notes), "{intent:?} {:?}", names(opinion.reasons));
+        let got = (verdict.accept == 1, i128::from(verdict.worst_pos), verdict.notes.0, verdict.first_level);
+        assert_eq!(
+            got,
+            (opinion.accept, opinion.worst, opinion.notes, opinion.level),
+            "{intent:?} {:?}",
+            names(opinion.reasons)
+        );
         assert_eq!((verdict.generation, verdict.intent_seq, verdict.producer), (generation, intent.seq, producer));
         *seen |= opinion.reasons.0;
         if verdict.reasons.0 & Breach::SEQ_REPLAY.0 == 0 {
@@ -343,11 +530,12 @@ impl World {
             execution_id: self.below(12).into(),
             undone_id: self.below(12).into(),
             qty: Qty(if self.one_in(30) { 0 } else { 1 + self.below(30).cast_signed() }),
-            px: Price(self.near(10_000, 3)),
+            px: Price(if self.one_in(60) { -1 } else { self.near(10_000, 3) }),
             executed: Qty(executed),
             order_qty: Qty(if self.one_in(2) { 0 } else { self.below(90).cast_signed() }),
             limit_px: Price(if self.one_in(2) { 0 } else { self.near(10_000, 60) }),
             trigger_px: Price(if self.one_in(4) { self.near(10_000, 60) } else { 0 }),
+            fee: self.near(0, 40),
         }
     }
 
@@ -372,7 +560,23 @@ impl World {
         }
     }
 
+    fn compare_totals(&self, last: &Report) {
+        let strategies = || (0..STRATEGIES).map(Some).chain([None]);
+        let accounts = (0..ACCOUNTS).flat_map(|account| strategies().map(move |strategy| (Some(account), strategy)));
+        for (account, strategy) in accounts.chain([(None, None)]) {
+            let node = match (account, strategy) {
+                (Some(account), Some(strategy)) => Node::Strategy { account, strategy },
+                (Some(account), None) => Node::Account(account),
+                _ => Node::Firm,
+            };
+            let totals =
+                self.gate.totals(node).map(|of| [of.gross, of.net[0], of.net[1], of.open_value, of.margin, of.profit]);
+            assert_eq!(totals, self.oracle.totals(account, strategy), "{node:?} after {last:?}");
+        }
+    }
+
     fn compare(&self, last: &Report) {
+        self.compare_totals(last);
         for account in 0..ACCOUNTS {
             assert_eq!(self.gate.is_doubtful(account), self.oracle.is_doubtful(account), "{last:?}");
             for instrument in 0..INSTRUMENTS {
@@ -385,6 +589,11 @@ impl World {
     }
 }
 
+fn gate_conversion(gate: &mut Gate, currency: u16, (num, den): (u64, u64), ts_ns: u64) {
+    let conversion = Conversion { rate: Ratio { num, den }, ts_ns };
+    gate.set_conversion(currency, &conversion).expect("known");
+}
+
 #[test]
 fn agrees_with_an_oracle_that_sums_over_the_whole_history() {
     let (mut seen, mut outcomes, mut accepted) = (0, 0, 0);
@@ -394,6 +603,7 @@ fn agrees_with_an_oracle_that_sums_over_the_whole_history() {
             world.now = if world.one_in(60) { world.now - world.below(900) } else { world.now + world.below(700) };
             match world.below(10) {
                 0 | 1 => world.mark(),
+                2 if world.one_in(3) => world.money(),
                 2 if world.one_in(4) => world.operator(),
                 3..6 => world.report(&mut outcomes),
                 _ => world.send(&mut seen),

@@ -1,7 +1,7 @@
 //! Two accounts in two instruments of one gate, with different values in every field: each limit, rate, switch and event
 //! applies to its own account and instrument only.
 
-use crate::numbered::{Numbered, RULES, fill, report};
+use crate::numbered::{Numbered, RULES, fill, permit, report};
 use tt_model::{Breach, InstrumentId, IntentKind, Notional, OrderIntent, OrderSide, Price, Qty, ReportKind};
 use tt_risk::{
     Capacity, Exposure, Gate, InstrumentLimits, InstrumentState, KillSwitch, Limits, Mark, OpenOrder, Rate, Rules,
@@ -50,10 +50,12 @@ const fn limits(values: [i64; 10]) -> Limits {
 }
 
 fn gate() -> Numbered {
-    let capacity = Capacity { accounts: 2, instruments: 2, producers: 1, orders: 128, executions: 64 };
+    let capacity =
+        Capacity { accounts: 2, instruments: 2, producers: 1, orders: 128, executions: 64, routes: 640, currencies: 0 };
     let mut gate = Gate::new(capacity);
     gate.set_rules(&Rules { intent_age_max_ns: 1 << 40, ..RULES });
     gate.set_global_rate(Rate::UNLIMITED);
+    permit(&mut gate, capacity);
     for (instrument, (limits, mark)) in (0..).map(InstrumentId).zip(&INSTRUMENTS) {
         gate.set_instrument_limits(instrument, limits).expect("known");
         gate.set_reference(instrument, mark).expect("known");

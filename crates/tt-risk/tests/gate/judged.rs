@@ -6,11 +6,12 @@ use crate::numbered::{
 };
 use tt_meter::Off;
 use tt_model::{
-    IntentFlags, IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, TimeInForce,
-    Verdict,
+    InstrumentId, IntentFlags, IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind,
+    TimeInForce, Verdict,
 };
 use tt_risk::{
-    Capacity, Gate, InstrumentLimits, InstrumentRules, InstrumentState, KillSwitch, Limits, Mark, Mode, Rate, Rules,
+    Capacity, Controls, Gate, InstrumentLimits, InstrumentRules, InstrumentState, KillSwitch, Limits, Mark, Mode,
+    Outcome, Rate, Rules,
 };
 
 /// Evaluates an intent as it is, without a number of the helper's.
@@ -35,8 +36,8 @@ fn case_k15_an_old_future_replayed_or_skipped_intent_is_refused() {
     assert_rejected(raw(&mut gate, NOW, 0, &order(2)), &["SEQ_REPLAY"]);
     assert_accepted(raw(&mut gate, NOW, 0, &order(3)));
     // Another producer has its own numbers; one beyond the table has none.
-    assert_accepted(raw(&mut gate, NOW, 1, &order(1)));
-    assert_rejected(raw(&mut gate, NOW, 2, &order(1)), &["SEQ_REPLAY"]);
+    assert_accepted(raw(&mut gate, NOW, 1, &OrderIntent { strategy: 1, ..order(1) }));
+    assert_rejected(raw(&mut gate, NOW, 2, &order(1)), &["NOT_PERMITTED", "SEQ_REPLAY"]);
     // A gap stays until `resume`, for cancels too.
     assert_rejected(raw(&mut gate, NOW, 0, &order(9)), &["SEQ_REPLAY"]);
     assert_rejected(raw(&mut gate, NOW, 0, &cancel(&order(9))), &["SEQ_REPLAY"]);
@@ -156,7 +157,7 @@ fn a_cancel_of_anothers_order_or_a_repeated_one_is_refused() {
     let mut gate = gate_of(Capacity { instruments: 2, ..CAPACITY }, &LIMITS);
     assert_accepted(gate.evaluate(NOW, &order));
     assert_rejected(gate.evaluate(NOW, &OrderIntent { strategy: 4, ..cancel(&order) }), &["NOT_PERMITTED"]);
-    let elsewhere = OrderIntent { instrument: tt_model::InstrumentId(1), ..cancel(&order) };
+    let elsewhere = OrderIntent { instrument: InstrumentId(1), ..cancel(&order) };
     assert_rejected(gate.evaluate(NOW, &elsewhere), &["NOT_PERMITTED"]);
     assert_accepted(gate.evaluate(NOW, &cancel(&order)));
     assert_rejected(gate.evaluate(NOW + 99, &cancel(&order)), &["RATE_INSTRUMENT"]);
@@ -387,7 +388,7 @@ fn a_state_takes_its_kinds_of_orders_and_every_cancel() {
         }
         assert_accepted(gate.evaluate(NOW, &cancel(&order)));
     }
-    assert_eq!(gate(&LIMITS).set_state(tt_model::InstrumentId(1), Open), Err(tt_risk::GateError::Unknown));
+    assert_eq!(gate(&LIMITS).set_state(InstrumentId(1), Open), Err(tt_risk::GateError::Unknown));
 }
 
 /// The same order under other ids: a strategy that repeats itself.
@@ -406,7 +407,7 @@ fn the_same_order_too_often_in_a_moment_is_refused() {
     for other in [
         OrderIntent { strategy: 2, ..order },
         OrderIntent { account: 1, ..order },
-        OrderIntent { instrument: tt_model::InstrumentId(1), ..order },
+        OrderIntent { instrument: InstrumentId(1), ..order },
         OrderIntent { limit_px: Price(9_995), ..order },
         OrderIntent { qty: Qty(30), ..order },
         OrderIntent { kind: IntentKind::STOP_LIMIT, trigger_px: Price(10_000), ..order },
@@ -437,4 +438,121 @@ fn a_change_of_a_switch_has_another_generation() {
     assert_eq!(controls.mode(KillSwitch::Strategy(7)), Mode::Kill);
     assert!(controls.revive(KillSwitch::Strategy(7)) && controls.reduce(KillSwitch::Strategy(7)));
     assert_eq!((controls.mode(KillSwitch::Strategy(7)), controls.generation()), (Mode::Reduce, first + 3));
+}
+
+/// Without a journal, orders are rejected and risk can be taken off: cancels, and replaces that lower the quantity.
+#[test]
+fn a_lost_journal_rejects_orders_and_passes_cancels() {
+    let mut gate = gate(&LIMITS);
+    let order = buy(10_000, 40);
+    assert_accepted(gate.evaluate(NOW, &order));
+    gate.set_journal_lost(true);
+    assert_rejected(gate.judge(&buy(10_000, 20)), &["JOURNAL"]);
+    let replace = |qty| OrderIntent { kind: IntentKind::REPLACE, qty: Qty(qty), ..order };
+    assert_rejected(gate.evaluate(NOW, &replace(50)), &["JOURNAL"]);
+    assert_accepted(gate.evaluate(NOW, &replace(20)));
+    assert_accepted(gate.evaluate(NOW, &cancel(&order)));
+    gate.set_journal_lost(false);
+    assert_accepted(gate.judge(&buy(10_000, 20)));
+}
+
+#[test]
+fn after_a_restart_every_account_is_in_doubt_until_it_is_adopted() {
+    let mut gate = gate_of(Capacity { accounts: 2, ..CAPACITY }, &LIMITS);
+    let order = OrderIntent { account: 1, ..buy(10_000, 20) };
+    assert_accepted(gate.evaluate(NOW, &order));
+    let (instrument, open) = gate.open_order(1, order.client_id).expect("it is open");
+    assert_eq!((instrument, open.client_id, open.limit_px, open.qty), (BTC, order.client_id, Price(10_000), Qty(20)));
+    assert_eq!((open.side, open.kind, open.strategy), (OrderSide::Buy, IntentKind::LIMIT, order.strategy));
+    assert_eq!((open.executed, gate.open_order(0, order.client_id)), (Qty(0), None));
+    gate.doubt_all();
+    assert!(gate.is_doubtful(0) && gate.is_doubtful(1));
+    assert_rejected(gate.judge(&buy(10_000, 20)), &["UNRECONCILED"]);
+    gate.adopt(0, NOW).unwrap();
+    assert_accepted(gate.judge(&buy(10_000, 20)));
+    assert_rejected(gate.judge(&OrderIntent { account: 1, ..buy(10_000, 20) }), &["UNRECONCILED"]);
+    assert_eq!(gate.apply(NOW, &report(ReportKind::REJECTED, &order)), Outcome::Applied);
+    assert_eq!(gate.open_order(1, order.client_id), None);
+}
+
+/// A gate whose switches follow others sees each change once.
+/// An operator's cancel reaches the orders of every producer in its scope, also those that only reports have shown; a
+/// producer's own reaches no order of another.
+#[test]
+fn a_cancel_of_a_scope_reaches_the_orders_of_all_producers() {
+    let capacity = Capacity { accounts: 2, instruments: 2, producers: 3, ..CAPACITY };
+    let mut gate = gate_of(capacity, &LIMITS);
+    let [first, second] = [0, 1].map(InstrumentId);
+    let orders: Vec<OrderIntent> = [(0, 0, first), (0, 1, first), (0, 2, second), (1, 1, first), (1, 2, second)]
+        .into_iter()
+        .map(|(account, strategy, instrument)| OrderIntent { account, strategy, instrument, ..buy(9_990, 100) })
+        .collect();
+    for (order, seq) in orders.iter().zip([1, 1, 1, 2, 2]) {
+        let intent = OrderIntent { seq, ts_ns: NOW, ..*order };
+        assert_accepted(raw(&mut gate, NOW, order.strategy, &intent));
+    }
+    let foreign = OrderIntent { seq: 3, ts_ns: NOW, kind: IntentKind::CANCEL, ..orders[0] };
+    assert_rejected(raw(&mut gate, NOW, 1, &foreign), &["NOT_PERMITTED"]);
+    let adopted = OrderIntent { account: 1, instrument: second, ..buy(9_990, 100) };
+    gate.apply(NOW, &Report { order_qty: Qty(100), ..report(ReportKind::ACK, &adopted) });
+
+    let mut now = NOW;
+    let scopes: [(KillSwitch, &[usize]); 5] = [
+        (KillSwitch::Account(0), &[0, 1, 2]),
+        (KillSwitch::Strategy(1), &[1, 3]),
+        (KillSwitch::Instrument(second), &[2, 4, 5]),
+        (KillSwitch::Global, &[0, 1, 2, 3, 4, 5]),
+        (KillSwitch::Account(7), &[]),
+    ];
+    for (scope, expected) in scopes {
+        now += RULES.cancel_repeat_ns;
+        let id = |index: &usize| orders.get(*index).unwrap_or(&adopted).client_id;
+        let mut expected: Vec<u64> = expected.iter().map(id).collect();
+        expected.sort_unstable();
+        let (mut cancelled, mut again, mut open) = (Vec::new(), 0, Vec::new());
+        gate.cancel_scope(now, scope, |cancel| {
+            assert_eq!((cancel.kind, cancel.seq, cancel.ts_ns), (IntentKind::CANCEL, 0, now));
+            cancelled.push(cancel.client_id);
+        });
+        gate.cancel_scope(now + RULES.cancel_repeat_ns - 1, scope, |_| again += 1);
+        gate.open_in(scope, |_, client_id| open.push(client_id));
+        cancelled.sort_unstable();
+        open.sort_unstable();
+        assert_eq!((&cancelled, &open, again), (&expected, &expected, 0), "{scope:?}");
+        now += RULES.cancel_repeat_ns;
+    }
+    // A request frees nothing; the report of an end does.
+    let held = |gate: &Numbered| gate.exposure(0, first).expect("known").open_buy_qty;
+    assert_eq!(held(&gate), Qty(200));
+    assert_eq!(gate.apply(now, &report(ReportKind::CANCELLED, &orders[0])), Outcome::Applied);
+    assert_eq!(held(&gate), Qty(100));
+    let mut left = 0;
+    gate.open_in(KillSwitch::Global, |_, _| left += 1);
+    assert_eq!(left, 5);
+}
+
+#[test]
+fn switches_follow_others() {
+    let (own, others) = (Controls::new(2), Controls::new(2));
+    let last = InstrumentId(1);
+    let changes = [
+        (KillSwitch::Global, Mode::Reduce),
+        (KillSwitch::Account(u16::MAX), Mode::Kill),
+        (KillSwitch::Strategy(0), Mode::Kill),
+        (KillSwitch::Instrument(last), Mode::Reduce),
+    ];
+    for (switch, mode) in changes {
+        others.set_mode(switch, mode).unwrap();
+    }
+    let follow = || {
+        let mut seen = Vec::new();
+        own.follow(&others, |switch, mode| seen.push((switch, mode)));
+        seen
+    };
+    assert_eq!(follow(), changes);
+    assert_eq!((follow(), own.generation()), (Vec::new(), 4));
+    assert!(changes.iter().all(|(switch, mode)| own.mode(*switch) == *mode));
+    others.revive(KillSwitch::Strategy(0));
+    others.set_mode(KillSwitch::Global, Mode::Kill);
+    assert_eq!(follow(), [(KillSwitch::Global, Mode::Kill), (KillSwitch::Strategy(0), Mode::Active)]);
 }

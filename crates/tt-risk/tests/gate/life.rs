@@ -1,11 +1,14 @@
 //! The life of an order: each row of the table of reports.
 
 use crate::numbered::{
-    BTC, CAPACITY, INSTRUMENT, LIMITS, NOW, Numbered, RULES, assert_accepted, assert_rejected, buy, fill, gate,
-    gate_of, report, sell,
+    BTC, CAPACITY, INSTRUMENT, LIMITS, MARK, NOW, Numbered, RULES, STRATEGIES, assert_accepted, assert_rejected, buy,
+    fill, gate, gate_of, names, report, sell,
 };
-use tt_model::{IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind};
-use tt_risk::{Capacity, Exposure, InstrumentLimits, InstrumentRules, KillSwitch, Limits, Mode, Outcome};
+use tt_model::{InstrumentId, IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind};
+use tt_risk::tree::{Node, NodeLimits};
+use tt_risk::{
+    Capacity, Exposure, InstrumentLimits, InstrumentRules, KillSwitch, Limits, Mark, Mode, Outcome, Rate, Rules,
+};
 
 const ROOMY: Limits = Limits { qty_min: Qty(1), qty_step: Qty(1), notional_min: Notional(0), ..LIMITS };
 
@@ -347,6 +350,84 @@ fn a_restatement_releases_or_reserves_and_a_larger_one_is_an_alarm() {
     assert_eq!(held(&gate), (0, 0, 0, 0));
 }
 
+/// The venue enlarges an order and executes it; the report of its new quantity comes last.
+#[test]
+fn a_late_restatement_reserves_what_still_rests() {
+    for filled in [100, 130] {
+        let order = buy(10_000, 100);
+        let restated = |qty| Report { order_qty: Qty(qty), ..report(ReportKind::RESTATED, &order) };
+        let mut gate = with(&order);
+        let outcome = if filled == 100 { Outcome::Applied } else { Outcome::Overfill };
+        assert_eq!(gate.apply(NOW, &fill(&order, 1, filled)), outcome);
+        assert_eq!(held(&gate), (filled, 0, 0, 0));
+        assert_eq!(gate.apply(NOW, &restated(filled)), Outcome::Late);
+        assert_eq!(gate.apply(NOW, &restated(150)), Outcome::Enlarged);
+        assert_eq!(held(&gate), (filled, 150 - filled, 0, 1));
+        assert!(!gate.is_doubtful(0));
+        // It stays reserved for as long as it is open, whatever the window of ids.
+        let later = NOW + 10 * RULES.id_window_ns;
+        gate.pass_time(later);
+        let (instrument, open) = gate.open_order(0, order.client_id).expect("open");
+        assert_eq!((instrument, open.qty, open.executed, open.limit_px), (BTC, Qty(150), Qty(filled), order.limit_px));
+        // Its own price is known again.
+        assert!(names(&gate.evaluate(later, &sell(10_000, 20))).contains(&"SELF_MATCH"));
+        assert_eq!(gate.apply(later, &fill(&order, 2, 150 - filled)), Outcome::Applied);
+        assert_eq!(held(&gate), (150, 0, 0, 0));
+        assert_eq!(gate.apply(later, &restated(150)), Outcome::Late);
+        // The id counts as used from the second end on.
+        gate.pass_time(later + RULES.id_window_ns - 1);
+        assert_eq!(gate.apply(later + RULES.id_window_ns - 1, &fill(&order, 2, 150 - filled)), Outcome::Duplicate);
+        assert_eq!(gate.apply(later + RULES.id_window_ns, &fill(&order, 3, 10)), Outcome::UnknownFill);
+    }
+}
+
+/// A report of the venue that ends an order is final, before and after its fills.
+#[test]
+fn a_late_restatement_opens_no_order_that_the_venue_has_ended() {
+    for kind in ENDS {
+        let order = buy(10_000, 100);
+        let restated = Report { order_qty: Qty(150), ..report(ReportKind::RESTATED, &order) };
+        let mut gate = with(&order);
+        assert_eq!(gate.apply(NOW, &fill(&order, 1, 100)), Outcome::Applied);
+        assert_eq!(gate.apply(NOW, &ended(kind, &order, 100)), Outcome::Duplicate);
+        assert_eq!(gate.apply(NOW, &restated), Outcome::Late);
+        assert_eq!(held(&gate), (100, 0, 0, 0));
+        let mut gate = with(&order);
+        assert_eq!(gate.apply(NOW, &ended(kind, &order, 100)), Outcome::Applied);
+        assert_eq!(gate.apply(NOW, &fill(&order, 1, 100)), Outcome::Late);
+        assert_eq!(gate.apply(NOW, &restated), Outcome::Late);
+        assert_eq!(held(&gate), (100, 0, 0, 0));
+    }
+}
+
+/// An acknowledgement or an answer to a replace may be an old one that comes again.
+#[test]
+fn only_an_unasked_restatement_opens_a_filled_order() {
+    let order = buy(10_000, 100);
+    let mut gate = with(&order);
+    assert_accepted(gate.evaluate(NOW, &replace(&order, 10_000, 60)));
+    assert_eq!(gate.apply(NOW, &report(ReportKind::REPLACED, &order)), Outcome::Applied);
+    assert_eq!(gate.apply(NOW, &fill(&order, 1, 60)), Outcome::Applied);
+    for kind in [ReportKind::ACK, ReportKind::REPLACED] {
+        assert_eq!(gate.apply(NOW, &Report { order_qty: Qty(100), ..report(kind, &order) }), Outcome::Late);
+    }
+    assert_eq!(held(&gate), (60, 0, 0, 0));
+}
+
+#[test]
+fn terms_of_an_order_that_only_fills_have_shown_are_adopted() {
+    for kind in [ReportKind::ACK, ReportKind::REPLACED, ReportKind::RESTATED] {
+        let order = buy(10_000, 100);
+        let mut gate = gate(&ROOMY);
+        assert_eq!(gate.apply(NOW, &fill(&order, 1, 40)), Outcome::UnknownFill);
+        let stated = |qty| Report { order_qty: Qty(qty), limit_px: Price(9_990), ..report(kind, &order) };
+        assert_eq!(gate.apply(NOW, &stated(40)), Outcome::Late);
+        assert_eq!(gate.apply(NOW, &stated(90)), Outcome::Adopted);
+        assert_eq!(held(&gate), (40, 50, 0, 1));
+        assert!(gate.is_doubtful(0));
+    }
+}
+
 #[test]
 fn reports_without_a_meaning_change_nothing() {
     let order = buy(10_000, 100);
@@ -406,4 +487,117 @@ fn all_ended_gives_zero_and_all_room_comes_back() {
             gate.pass_time(now + RULES.id_window_ns + step);
         }
     }
+}
+
+/// A fill at a price that no trade can have is not applied.
+#[test]
+fn case_k22_an_impossible_fill_price_puts_the_account_in_doubt() {
+    let order = buy(10_000, 100);
+    for px in [0, -1, i64::MIN] {
+        let mut gate = with(&order);
+        let fill = Report { px: Price(px), ..fill(&order, 1, 100) };
+        assert_eq!(gate.apply(NOW, &fill), Outcome::Malformed);
+        assert_eq!((held(&gate), gate.is_doubtful(0)), ((0, 100, 0, 1), true));
+        assert_rejected(gate.judge(&buy(10_000, 20)), &["UNRECONCILED"]);
+    }
+    // Where prices may be negative, it is possible.
+    let mut gate = with(&order);
+    gate.set_instrument_rules(BTC, &InstrumentRules { may_be_negative: true, ..InstrumentRules::default() }).unwrap();
+    assert_eq!(gate.apply(NOW, &Report { px: Price(-1), ..fill(&order, 1, 100) }), Outcome::Applied);
+    // A value beyond 63 bits is not.
+    let huge = Report { px: Price(i64::MAX), ..fill(&order, 2, 100) };
+    assert_eq!(gate.apply(NOW, &huge), Outcome::Malformed);
+}
+
+/// Time that the thread computes for the lives of 2,000 orders, while `open` others are open; the least of five tries.
+fn life_ns(open: i64) -> u128 {
+    let capacity = Capacity { orders: 80_000, executions: 80_000, ..CAPACITY };
+    let mut gate = gate_of(capacity, &Limits { open_orders_max: 1 << 20, qty_max: Qty(100), ..ROOMY });
+    let wide =
+        Limits { open_qty_max: Qty(1 << 40), position_long_max: Qty(1 << 40), open_orders_max: 1 << 20, ..ROOMY };
+    gate.set_limits(0, BTC, &wide).expect("known");
+    for n in 0..open {
+        assert_accepted(gate.evaluate(NOW, &buy(9_500 + 5 * (n % 90), 1)));
+    }
+    let mut try_once = || {
+        let orders: Vec<_> = (0..2_000).map(|n| buy(9_500 + 5 * (n % 90), 2)).collect();
+        let start = testkit::cpu_time();
+        for order in &orders {
+            assert_eq!(gate.evaluate(NOW, order).accept, 1);
+            gate.apply(NOW, &fill(order, 1, 1));
+            gate.apply(NOW, &report(ReportKind::CANCELLED, order));
+        }
+        (testkit::cpu_time() - start).as_nanos()
+    };
+    (0..5).map(|_| try_once()).min().expect("five tries")
+}
+
+/// A search among 60,000 orders would take hundreds of times longer; a cold cache line takes a few times longer.
+#[test]
+fn an_orders_life_takes_as_long_with_many_open_orders() {
+    let (few, many) = (life_ns(16), life_ns(60_000));
+    assert!(many < few * 20, "{many} ns with 60,000 open orders, {few} ns with 16");
+}
+
+/// A strategy's order that the gate knows from the venue alone, after a loss of records, can still be cancelled.
+#[test]
+fn every_strategy_may_cancel_an_order_that_only_reports_have_shown() {
+    let mut gate = gate(&ROOMY);
+    let order = OrderIntent { strategy: 3, ..buy(10_000, 100) };
+    let ack = Report { order_qty: Qty(100), limit_px: order.limit_px, ..report(ReportKind::ACK, &order) };
+    assert_eq!(gate.apply(NOW, &ack), Outcome::Adopted);
+    assert_accepted(gate.evaluate(NOW, &OrderIntent { kind: IntentKind::CANCEL, ..order }));
+}
+
+#[test]
+fn a_replace_that_reduces_names_an_instrument_beyond_the_table() {
+    let order = buy(10_000, 100);
+    let mut gate = with(&order);
+    let instrument = InstrumentId(9);
+    let replace = OrderIntent { kind: IntentKind::REPLACE, qty: Qty(50), instrument, ..order };
+    assert_rejected(gate.evaluate(NOW, &replace), &["INSTRUMENT_UNKNOWN", "NOT_PERMITTED"]);
+}
+
+#[test]
+fn case_k22_an_impossible_fill_of_an_unknown_order_leaves_nothing() {
+    let (order, unknown) = (buy(10_000, 100), buy(1, 1));
+    let mut gate = with(&order);
+    assert_eq!(gate.apply(NOW, &fill(&order, 1, 100)), Outcome::Applied);
+    assert_eq!(gate.apply(NOW, &fill(&unknown, 1, 1 << 61)), Outcome::Malformed);
+    assert_eq!(held(&gate), (100, 0, 0, 0));
+    assert_eq!(gate.apply(NOW, &report(ReportKind::CANCELLED, &unknown)), Outcome::Unknown);
+}
+
+/// Limits of losses that are tightened below the present loss put their node into reduce mode.
+#[test]
+fn a_tighter_limit_of_losses_latches_without_a_change_of_the_profit() {
+    let order = buy(10_000, 100);
+    let mut gate = with(&order);
+    assert_eq!(gate.apply(NOW, &fill(&order, 1, 100)), Outcome::Applied);
+    gate.set_reference(BTC, &Mark { ref_px: Price(9_900), ..MARK }).expect("known");
+    gate.pass_time(NOW);
+    gate.set_node_limits(Node::Account(0), &NodeLimits { daily_loss_max: Some(9_999), ..NodeLimits::OFF })
+        .expect("known");
+    gate.pass_time(NOW);
+    assert_eq!(gate.controls().mode(KillSwitch::Account(0)), Mode::Reduce);
+}
+
+/// Losses reduce firm, account and strategy, and refusals kill every strategy, all in one event.
+#[test]
+fn every_mode_that_the_gate_sets_in_one_event_can_be_polled() {
+    let mut gate = gate_of(Capacity { routes: STRATEGIES.into(), ..CAPACITY }, &ROOMY);
+    gate.set_rules(&Rules { refusal_rate: Rate { per_second: 1, burst: 1 }, ..RULES });
+    let order = buy(10_000, 100);
+    assert_accepted(gate.evaluate(NOW, &order));
+    assert_eq!(gate.apply(NOW, &fill(&order, 1, 100)), Outcome::Applied);
+    for node in [Node::Firm, Node::Account(0), Node::Strategy { account: 0, strategy: 0 }] {
+        gate.set_node_limits(node, &NodeLimits { daily_loss_max: Some(0), ..NodeLimits::OFF }).expect("known");
+    }
+    let refused = OrderIntent { qty: Qty(0), ..buy(10_000, 1) };
+    assert_eq!(gate.evaluate(NOW, &refused).accept, 0);
+    assert_eq!(gate.poll_mode_change(), None);
+    gate.set_reference(BTC, &Mark { ref_px: Price(9_900), ..MARK }).expect("known");
+    assert_eq!(gate.evaluate(NOW, &refused).accept, 0);
+    let changes = std::iter::from_fn(|| gate.poll_mode_change()).count();
+    assert_eq!(changes, 3 + usize::from(STRATEGIES));
 }

@@ -7,3 +7,5 @@ mod judged;
 mod life;
 mod numbered;
 mod rates;
+mod rules;
+mod tree;

@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tt_meter::Off;
 use tt_model::{Breach, InstrumentId, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, Verdict};
+use tt_risk::tree::{Route, RowLimits};
 use tt_risk::{Capacity, Gate, InstrumentLimits, InstrumentRules, InstrumentState, Limits, Mark, Rate, Rules};
 
 pub(crate) const NOW: u64 = 1_000_000_000;
@@ -34,13 +35,25 @@ pub(crate) const RULES: Rules = Rules {
     gap_max_ns: 200,
     same_orders_max: u32::MAX,
     same_window_ns: 50,
+    refusal_rate: FAST,
+    cancel_window_ns: 800,
+    exec_window_ns: 800,
+    revalue_max_ns: u64::MAX,
+    equity_age_max_ns: 1_000,
 };
 
 pub(crate) const MARK: Mark =
     Mark { ref_px: Price(10_000), bid_px: Price(9_995), ask_px: Price(10_005), ts_ns: NOW, is_verified: true };
 
-pub(crate) const CAPACITY: Capacity =
-    Capacity { accounts: 1, instruments: 1, producers: 1, orders: 4_096, executions: 4_096 };
+pub(crate) const CAPACITY: Capacity = Capacity {
+    accounts: 1,
+    instruments: 1,
+    producers: 1,
+    orders: 4_096,
+    executions: 4_096,
+    routes: 640,
+    currencies: 3,
+};
 
 /// A gate whose only producer numbers and stamps its intents.
 pub(crate) struct Numbered {
@@ -79,11 +92,30 @@ impl DerefMut for Numbered {
     }
 }
 
+/// Strategies of every account that have a route. Each is sent by the producer of its number, or else by producer 0.
+pub(crate) const STRATEGIES: u16 = 10;
+
+/// Permits every strategy in every instrument.
+pub(crate) fn permit(gate: &mut Gate, capacity: Capacity) {
+    for instrument in (0..capacity.instruments).map(InstrumentId) {
+        gate.set_firm_limits(instrument, &RowLimits::UNLIMITED).expect("known");
+        for account in 0..capacity.accounts {
+            for strategy in 0..STRATEGIES {
+                let producer = if strategy < capacity.producers { strategy } else { 0 };
+                let route = Route { producer, account, strategy, instrument };
+                gate.set_route(&route, &RowLimits::UNLIMITED).expect("room");
+                gate.set_strategy_rate(account, strategy, FAST).expect("known");
+            }
+        }
+    }
+}
+
 /// A gate of `capacity` with `limits` everywhere, through which [`buy`] passes.
 pub(crate) fn gate_of(capacity: Capacity, limits: &Limits) -> Numbered {
     let mut gate = Gate::new(capacity);
     gate.set_global_rate(FAST);
     gate.set_rules(&RULES);
+    permit(&mut gate, capacity);
     for instrument in (0..capacity.instruments).map(InstrumentId) {
         gate.set_instrument_limits(instrument, &INSTRUMENT).expect("a gate takes sound limits");
         gate.set_instrument_rules(instrument, &InstrumentRules::default()).expect("a gate takes sound limits");
