@@ -48,7 +48,8 @@ struct FixedMarket;
 impl QuoteSource for FixedMarket {
     fn quote(&self, _instrument: InstrumentId) -> Option<Quote> {
         // 59,999.90 and 60,000.10 in steps of 0.01.
-        Some(Quote { bid_px: 5_999_990, ask_px: 6_000_010, ts_recv: unix_now(), is_verified: true })
+        let (bid_px, ask_px) = (5_999_990, 6_000_010);
+        Some(Quote { bid_px, ask_px, ts_recv: unix_now(), is_verified: true, update_id: 0 })
     }
 }
 
@@ -67,14 +68,16 @@ fn main() -> Result<()> {
     ];
 
     let config = GateConfig {
-        gate: limits.gate()?,
+        gate: limits.gate()?.into(),
         rows: Vec::new(),
         quotes: Some(Arc::new(FixedMarket)),
         ring_slots: 64,
         sample_one_in: 1,
         cpu: None,
+        senders: Vec::new(),
+        dead_man: None,
     };
-    let (gate, Ports { intents: mut sender, mut reports, mut verdicts }) = start(config)?;
+    let (gate, Ports { intents: mut sender, mut reports, mut verdicts, .. }) = start(config)?;
     let control = gate.control();
 
     let strategy = thread::spawn(move || {

@@ -7,11 +7,14 @@ use tt_model::{Breach, Decimal, InstrumentId, OrderIntent, OrderSide, Price, Qty
 use tt_risk::{Exposure, Limits};
 use tt_sync::seqlock::{self, Reader, TableReader, TableWriter, Writer};
 
+use crate::limits_file::LimitsFile;
+use crate::quote::Quote;
+
 /// Verdicts that are kept for readers.
 pub(crate) const VERDICTS_KEPT: usize = 64;
 
 /// Words of a verdict's cell.
-const VERDICT_WORDS: usize = 8;
+const VERDICT_WORDS: usize = 10;
 
 /// Words of a row's cell: exposure and limits.
 const STATUS_WORDS: usize = 8;
@@ -128,6 +131,10 @@ pub struct Judgement {
     pub reasons: Breach,
     /// Time from [`OrderIntent::ts_ns`] to the verdict.
     pub journey_ns: u64,
+    /// [`Quote::update_id`] of the quote that the gate read for the intent; zero without one.
+    pub book_update_id: u64,
+    /// When that book was received, Unix epoch, nanoseconds; zero without one.
+    pub book_ns: u64,
 }
 
 impl Judgement {
@@ -142,10 +149,13 @@ impl Judgement {
             self.qty.0.cast_unsigned(),
             self.reasons.0,
             self.journey_ns,
+            self.book_update_id,
+            self.book_ns,
         ]
     }
 
-    fn from_words([seq, at_ns, instrument, bits, px, qty, reasons, journey_ns]: [u64; VERDICT_WORDS]) -> Self {
+    fn from_words(words: [u64; VERDICT_WORDS]) -> Self {
+        let [seq, at_ns, instrument, bits, px, qty, reasons, journey_ns, book_update_id, book_ns] = words;
         Self {
             seq,
             at_ns,
@@ -157,6 +167,8 @@ impl Judgement {
             is_accepted: bits >> 1 & 1 == 1,
             reasons: Breach(reasons),
             journey_ns,
+            book_update_id,
+            book_ns,
         }
     }
 }
@@ -277,7 +289,7 @@ pub(crate) fn board(rows: Vec<BoardRow>, ring_slots: usize, sample_one_in: u32) 
 }
 
 impl BoardWriter {
-    pub(crate) fn store_verdict(&mut self, verdict: &Verdict, intent: &OrderIntent, journey_ns: u64) {
+    pub(crate) fn store_verdict(&mut self, verdict: &Verdict, intent: &OrderIntent, quote: &Quote, journey_ns: u64) {
         let judgement = Judgement {
             seq: verdict.seq,
             at_ns: verdict.now_ns,
@@ -289,6 +301,8 @@ impl BoardWriter {
             is_accepted: verdict.accept == 1,
             reasons: verdict.reasons,
             journey_ns,
+            book_update_id: quote.update_id,
+            book_ns: quote.ts_recv.0,
         };
         self.verdicts.store(verdict.seq as usize % VERDICTS_KEPT, &judgement.to_words());
     }
@@ -301,6 +315,13 @@ impl BoardWriter {
     pub(crate) fn set_limits(&mut self, account: u16, instrument: InstrumentId, limits: &Limits) {
         for row in self.rows.iter_mut().filter(|row| (row.0, row.1) == (account, instrument)) {
             row.2 = Some(*limits);
+        }
+    }
+
+    /// Sets the limits of every row as [`set_limits`](Self::set_limits) does.
+    pub(crate) fn replace_limits(&mut self, limits: &LimitsFile, now_ns: u64) {
+        for (account, instrument, of) in &mut self.rows {
+            *of = limits.limits_of(*account, *instrument, now_ns);
         }
     }
 
@@ -372,6 +393,8 @@ mod tests {
             is_accepted: true,
             reasons: Breach::KILL_GLOBAL,
             journey_ns: 11,
+            book_update_id: 13,
+            book_ns: u64::MAX - 17,
         };
         assert_eq!(Judgement::from_words(judgement.to_words()), judgement);
     }

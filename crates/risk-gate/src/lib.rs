@@ -15,22 +15,37 @@
 
 #![forbid(unsafe_code)]
 
+mod admin;
 mod board;
 pub mod config;
 mod control;
+mod dead_man;
+mod durable;
+mod explain;
+mod input;
+mod journal;
 mod limits_file;
 mod modes;
 mod ports;
 mod quote;
 mod runner;
+mod sender;
 mod status;
 #[cfg(test)]
 mod tests;
 
+pub use admin::{Admin, Scopes, limits_text};
 pub use board::{AccountStatus, Board, BoardRow, Judgement, Tally, Timings};
-pub use control::{Control, SetLimitsError};
-pub use limits_file::{Instrument, LimitsFile};
-pub use modes::Modes;
-pub use ports::{IntentSender, Ports, ReportSender, VerdictReceiver};
+pub use control::{Acknowledged, Cancelled, Control, SetLimitsError};
+pub use dead_man::DeadMan;
+pub use durable::{DurableGate, Recovered};
+pub use explain::explain;
+pub use input::{Answer, Difference, Input, StatedOrder, Statement, perform};
+pub use journal::replay::{Divergence, JournalReader, JournalRecord, Replay, Replayed, open as open_journal, replay};
+pub use journal::{Durability, JournalConfig, Keeper, KeeperThread, Storage};
+pub use limits_file::{Change, Excess, Instrument, LimitsFile, Sense, utc_text};
+pub use modes::{Modes, ModesFile};
+pub use ports::{CancelReceiver, IntentSender, Ports, ReportSender, VerdictReceiver};
 pub use quote::{Quote, QuoteSource};
 pub use runner::{GateConfig, Running, start};
+pub use sender::{NotSent, Sender};

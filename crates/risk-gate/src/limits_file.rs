@@ -1,164 +1,77 @@
 //! Limits in TOML, and the gate that they make.
 
-mod contradictions;
+mod comparison;
+mod format_1;
+mod format_2;
+mod settings;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, anyhow, ensure};
-use serde::{Deserialize, Serialize};
-use toml::Spanned;
+use anyhow::{Context as _, Result, ensure};
+use sha2::{Digest as _, Sha256};
 use tt_model::{Decimal, InstrumentId, Notional, Price, Qty};
-use tt_risk::{Capacity, Gate, InstrumentLimits, InstrumentRules, InstrumentState, Limits, Rate, Rules};
+use tt_risk::money::Conversion;
+use tt_risk::{Gate, GateError, InstrumentLimits, InstrumentRules, Limits};
 
-/// Maximum number of accounts; a mistyped number must not allocate tables for 65,536 accounts.
-const ACCOUNTS_MAX: u16 = 1024;
+pub use comparison::{Change, Excess, Sense, utc_text};
+use settings::{Market, Settings};
 
-/// Maximum number of orders that are stored, half a gigabyte.
-const ORDERS_MAX: u32 = 1 << 21;
-
-/// Executions that are stored for each order.
-const EXECUTIONS_PER_ORDER: u32 = 2;
-
-/// Least number of executions that are stored.
-const EXECUTIONS_MIN: u32 = 4096;
+/// The one producer of a file's intents.
+const PRODUCER: u16 = 0;
 
 /// A file of limits. Prices and quantities are exact decimal text.
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+///
+/// Its limits follow from the time: temporary ones revert by themselves.
+#[derive(Clone, Debug)]
 pub struct LimitsFile {
-    global_rate: RateEntry,
-    /// Time after the end of an order during which its client id must not be reused.
-    #[serde(default = "ten_minutes_ms")]
-    id_window_ms: u64,
-    /// Maximum age of an intent.
-    #[serde(default = "five_seconds_ms")]
-    intent_age_max_ms: u64,
-    /// Time after a cancel during which the next one of the same order is rejected.
-    #[serde(default = "hundred_ms")]
-    cancel_repeat_ms: u64,
-    /// Time during which the venue may have executed more than its fills show.
-    #[serde(default = "five_seconds_ms")]
-    gap_max_ms: u64,
-    /// Maximum number of orders of the same strategy, side, price, quantity and kind within `same_window_ms`.
-    #[serde(default = "ten")]
-    same_orders_max: u32,
-    #[serde(default = "one_second_ms")]
-    same_window_ms: u64,
-    #[serde(rename = "instrument")]
-    instruments: Vec<Spanned<Instrument>>,
-    #[serde(rename = "account")]
-    accounts: Vec<Spanned<Account>>,
+    /// The file with its defaults.
+    text: String,
+    hash: [u8; 32],
+    version: Option<u32>,
+    /// By id.
+    instruments: Vec<Instrument>,
+    names: Names,
+    /// Each until a time, in nanoseconds since the Unix epoch; the last for ever.
+    stages: Vec<(u64, Settings)>,
+    warnings: Vec<String>,
 }
 
-/// `{ per_second = 50, burst = 10 }`
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct RateEntry {
-    per_second: u32,
-    burst: u32,
+/// Two files are the same if their texts are.
+impl PartialEq for LimitsFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
 }
 
-/// `[[instrument]]`: ids count from 0 in the order of the file.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+/// The names of numbers. A file of format 1 has numbers only.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    accounts: BTreeMap<u16, String>,
+    strategies: BTreeMap<(u16, u16), String>,
+    /// By number: its name and decimals.
+    currencies: Vec<(String, u8)>,
+}
+
+impl Names {
+    fn account(&self, account: u16) -> String {
+        self.accounts.get(&account).cloned().unwrap_or_else(|| account.to_string())
+    }
+
+    fn strategy(&self, account: u16, strategy: u16) -> String {
+        self.strategies.get(&(account, strategy)).cloned().unwrap_or_else(|| strategy.to_string())
+    }
+}
+
+/// An instrument of a limits file.
+#[derive(Clone, Debug)]
 pub struct Instrument {
     /// The instrument's symbol in the file and in events.
     pub symbol: String,
-    px_decimals: u8,
-    qty_decimals: u8,
-    collar_bps: u32,
-    mark_age_max_ms: u64,
-    rate: RateEntry,
-    /// Distance of the protection price of market orders; without it they are sent without protection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    slip_bps: Option<u32>,
-    /// Maximum distance of a limit price beyond the opposite touch; without it, the touch is not checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    touch_bps: Option<u32>,
-    /// Maximum distance of a trigger price from the mark.
-    #[serde(default)]
-    trigger_bps: u32,
-    #[serde(default)]
-    may_be_negative: bool,
-    #[serde(default)]
-    enforces_reduce_only: bool,
-    #[serde(default)]
-    replaces_atomically: bool,
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Account {
-    account: u16,
-    rate: RateEntry,
-    limits: Vec<Spanned<LimitsEntry>>,
-}
-
-/// `[[account.limits]]`; the keys are those of [`Limits`].
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct LimitsEntry {
-    symbol: String,
-    px_step: String,
-    qty_step: String,
-    qty_min: String,
-    qty_max: String,
-    notional_min: String,
-    notional_max: String,
-    position_long_max: String,
-    position_short_max: String,
-    open_qty_max: String,
-    open_orders_max: u32,
-    /// Always true: an order whose client id is in use, or was within `id_window_ms`, is rejected.
-    #[serde(default = "yes")]
-    reject_duplicate_ids: bool,
-    /// Always true: an order that would match an open order of the account is rejected.
-    #[serde(default = "yes")]
-    reject_self_match: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    position: Option<String>,
-}
-
-const fn yes() -> bool {
-    true
-}
-
-const fn ten_minutes_ms() -> u64 {
-    600_000
-}
-
-const fn five_seconds_ms() -> u64 {
-    5_000
-}
-
-const fn one_second_ms() -> u64 {
-    1_000
-}
-
-const fn ten() -> u32 {
-    10
-}
-
-const fn hundred_ms() -> u64 {
-    100
-}
-
-/// Everything that a file sets in a gate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Settings {
-    capacity: Capacity,
-    global_rate: Rate,
-    rules: Rules,
-    /// By id.
-    instruments: Vec<(InstrumentLimits, InstrumentRules)>,
-    account_rates: Vec<(u16, Rate)>,
-    limits: Vec<(u16, InstrumentId, Limits, Qty)>,
-}
-
-impl From<RateEntry> for Rate {
-    fn from(entry: RateEntry) -> Self {
-        Self { per_second: entry.per_second, burst: entry.burst }
-    }
+    /// What a price, and a quantity, counts.
+    px_unit: Decimal,
+    qty_unit: Decimal,
+    market: Market,
 }
 
 impl Instrument {
@@ -167,7 +80,7 @@ impl Instrument {
     /// # Errors
     /// `text` is not a decimal number of at most the instrument's price decimals.
     pub fn px(&self, text: &str) -> Result<Price> {
-        Ok(Price(steps(text, self.px_decimals)?))
+        Ok(Price(units(text, self.px_unit)?))
     }
 
     /// Returns the quantity `text` in lots.
@@ -175,53 +88,69 @@ impl Instrument {
     /// # Errors
     /// `text` is not a decimal number of at most the instrument's quantity decimals.
     pub fn qty(&self, text: &str) -> Result<Qty> {
-        Ok(Qty(steps(text, self.qty_decimals)?))
+        Ok(Qty(units(text, self.qty_unit)?))
     }
 
     fn notional(&self, text: &str) -> Result<Notional> {
-        Ok(Notional(i128::from(steps(text, self.px_decimals.saturating_add(self.qty_decimals))?)))
+        Ok(Notional(i128::from(units(text, Decimal::new(1, self.notional_decimals()))?)))
+    }
+
+    const fn notional_decimals(&self) -> u8 {
+        self.px_unit.decimals.saturating_add(self.qty_unit.decimals)
+    }
+
+    /// Returns how many price steps `tick` is; `None` if it is no multiple of them.
+    #[must_use]
+    pub fn px_steps_of(&self, tick: Decimal) -> Option<i64> {
+        let scaled = |of: Decimal, decimals: u8| {
+            10_i128.checked_pow(decimals.into()).and_then(|power| power.checked_mul(of.mantissa.into()))
+        };
+        let (tick, unit) = (scaled(tick, self.px_unit.decimals)?, scaled(self.px_unit, tick.decimals)?);
+        let steps = tick.checked_div(unit).filter(|steps| steps * unit == tick)?;
+        i64::try_from(steps).ok().filter(|steps| *steps > 0)
+    }
+
+    /// Returns `px`, in price steps, as decimal text.
+    #[must_use]
+    pub fn px_text(&self, px: i64) -> String {
+        Decimal::new(px.saturating_mul(self.px_unit.mantissa), self.px_unit.decimals).to_string()
+    }
+
+    /// Returns a notional as decimal text; saturates.
+    #[must_use]
+    pub fn notional_text(&self, notional: i128) -> String {
+        let steps = i64::try_from(notional).unwrap_or(i64::MAX);
+        Decimal::new(steps, self.notional_decimals()).to_string()
+    }
+
+    /// Returns the notional of `lots` at `px` price steps, rounded up; saturates.
+    pub(crate) fn notional_of(&self, px: i64, lots: i64) -> i128 {
+        let notional = self.market.contract.notional_up(px, lots);
+        notional.and_then(|notional| i128::try_from(notional).ok()).unwrap_or(i128::MAX)
     }
 
     /// Returns `lots` as decimal text.
     #[must_use]
     pub fn qty_text(&self, lots: i64) -> String {
-        Decimal::new(lots, self.qty_decimals).to_string()
+        Decimal::new(lots.saturating_mul(self.qty_unit.mantissa), self.qty_unit.decimals).to_string()
     }
 
-    fn all_accounts(&self) -> InstrumentLimits {
-        InstrumentLimits {
-            collar_bps: self.collar_bps,
-            mark_age_max_ns: self.mark_age_max_ms.saturating_mul(1_000_000),
-            rate: self.rate.into(),
-        }
+    pub(crate) const fn all_accounts(&self) -> InstrumentLimits {
+        self.market.limits
     }
 
-    const fn rules(&self) -> InstrumentRules {
-        let Self { slip_bps, touch_bps, trigger_bps, may_be_negative, .. } = *self;
-        let Self { enforces_reduce_only, replaces_atomically, .. } = *self;
-        InstrumentRules { slip_bps, touch_bps, trigger_bps, may_be_negative, enforces_reduce_only, replaces_atomically }
-    }
-
-    fn limits(&self, entry: &LimitsEntry) -> Result<Limits> {
-        Ok(Limits {
-            px_step: self.px(&entry.px_step)?,
-            qty_step: self.qty(&entry.qty_step)?,
-            qty_min: self.qty(&entry.qty_min)?,
-            qty_max: self.qty(&entry.qty_max)?,
-            notional_min: self.notional(&entry.notional_min)?,
-            notional_max: self.notional(&entry.notional_max)?,
-            position_long_max: self.qty(&entry.position_long_max)?,
-            position_short_max: self.qty(&entry.position_short_max)?,
-            open_qty_max: self.qty(&entry.open_qty_max)?,
-            open_orders_max: entry.open_orders_max,
-            enabled: Limits::CHECKED,
-        })
+    pub(crate) const fn rules(&self) -> InstrumentRules {
+        self.market.rules
     }
 }
 
-fn steps(text: &str, decimals: u8) -> Result<i64> {
-    Decimal::steps(text, decimals)
-        .with_context(|| format!("`{text}` is not a decimal number with at most {decimals} decimals"))
+/// Returns how many of `unit` are in `text`, exactly.
+fn units(text: &str, unit: Decimal) -> Result<i64> {
+    let steps = Decimal::steps(text, unit.decimals);
+    let steps =
+        steps.with_context(|| format!("`{text}` is not a decimal number with at most {} decimals", unit.decimals))?;
+    ensure!(steps % unit.mantissa == 0, "`{text}` is no multiple of {unit}");
+    Ok(steps / unit.mantissa)
 }
 
 impl LimitsFile {
@@ -234,23 +163,28 @@ impl LimitsFile {
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 
-    /// Reads limits from TOML.
+    /// Reads limits from TOML: format 2 if the file has the key `format`, else format 1.
     ///
     /// # Errors
-    /// `text` is not TOML, has an unknown key, a repeated block, or limits that contradict each other; the error
+    /// `text` is not TOML, has an unknown, missing or repeated key, or limits that contradict each other; the error
     /// names the line, and both values.
     pub fn parse(text: &str) -> Result<Self> {
-        let file: Self = toml::from_str(text).map_err(|error| anyhow!("{error}"))?;
-        file.check(text)?;
-        Ok(file)
-    }
-
-    fn instruments(&self) -> impl Iterator<Item = &Instrument> {
-        self.instruments.iter().map(Spanned::get_ref)
-    }
-
-    fn accounts(&self) -> impl Iterator<Item = &Account> {
-        self.accounts.iter().map(Spanned::get_ref)
+        if format_2::has_format(text) {
+            return format_2::parse(text);
+        }
+        let document = format_1::Document::parse(text)?;
+        let instruments = document.instruments()?;
+        let settings = document.settings(&instruments)?;
+        let text = document.text()?;
+        Ok(Self {
+            hash: Sha256::digest(text.as_bytes()).into(),
+            text,
+            version: None,
+            instruments,
+            names: Names { currencies: vec![(String::new(), settings::MONEY_DECIMALS)], ..Names::default() },
+            stages: vec![(u64::MAX, settings)],
+            warnings: vec!["format 1: it has no version; format 2 has one".to_owned()],
+        })
     }
 
     /// Returns the instrument with `symbol`, and its id.
@@ -258,325 +192,189 @@ impl LimitsFile {
     /// # Errors
     /// No instrument has that symbol.
     pub fn find(&self, symbol: &str) -> Result<(InstrumentId, &Instrument)> {
-        let mut numbered = (0..).zip(self.instruments());
+        let mut numbered = (0..).zip(&self.instruments);
         let found = numbered.find(|(_, instrument)| instrument.symbol == symbol);
         let (number, instrument) = found.with_context(|| format!("no instrument `{symbol}`"))?;
         Ok((InstrumentId(number), instrument))
     }
 
+    /// Returns the instrument with `id`.
+    #[must_use]
+    pub fn instrument(&self, id: InstrumentId) -> Option<&Instrument> {
+        self.instruments.get(id.0 as usize)
+    }
+
     /// Returns the symbol of each instrument, by id.
     #[must_use]
     pub fn symbols(&self) -> Vec<String> {
-        self.instruments().map(|instrument| instrument.symbol.clone()).collect()
+        self.instruments.iter().map(|instrument| instrument.symbol.clone()).collect()
     }
 
-    /// Creates a gate with these limits, whose instruments are open.
+    /// Returns the number of the account with a name, or with that number.
+    #[must_use]
+    pub fn account(&self, name: &str) -> Option<u16> {
+        let named = self.names.accounts.iter().find(|(_, of)| *of == name).map(|(number, _)| *number);
+        named.or_else(|| name.parse().ok())
+    }
+
+    /// Returns the number of the strategy with a name, or with that number. A strategy's switch is its number, whatever
+    /// its account.
+    #[must_use]
+    pub fn strategy(&self, name: &str) -> Option<u16> {
+        let named = self.names.strategies.iter().find(|(_, of)| *of == name).map(|((_, number), _)| *number);
+        named.or_else(|| name.parse().ok())
+    }
+
+    /// Returns the number and the decimals of the currency with `name`.
     ///
     /// # Errors
-    /// A limit is not a number, or the gate rejects it; the error names account and symbol.
+    /// The file has no such currency.
+    pub fn currency(&self, name: &str) -> Result<(u16, u8)> {
+        let mut numbered = (0..).zip(&self.names.currencies);
+        let found = numbered.find(|(_, (of, _))| of == name).map(|(number, (_, decimals))| (number, *decimals));
+        found.with_context(|| format!("no currency `{name}`"))
+    }
+
+    /// Returns the number of the currency with `name`, and its rate: `text` is the price of one in the currency of limits.
+    ///
+    /// # Errors
+    /// The file has no such currency, it is the currency of limits, or `text` is not a positive decimal number.
+    pub fn conversion(&self, name: &str, text: &str, now_ns: u64) -> Result<(u16, Conversion)> {
+        let (currency, decimals) = self.currency(name)?;
+        ensure!(currency > 0, "{name} is the currency of limits");
+        let rate = settings::exact_rate(text, decimals).with_context(|| format!("`{text}` is not a rate"))?;
+        Ok((currency, Conversion { rate, ts_ns: now_ns }))
+    }
+
+    /// Returns the number of the currency with `name`, and the amount `text` in its smallest steps.
+    ///
+    /// # Errors
+    /// The file has no such currency, or `text` has more decimals than it.
+    pub fn amount(&self, name: &str, text: &str) -> Result<(u16, i64)> {
+        let (currency, decimals) = self.currency(name)?;
+        Ok((currency, units(text, Decimal::new(1, decimals))?))
+    }
+
+    /// Returns the amount `text` in steps of the currency of limits.
+    ///
+    /// # Errors
+    /// `text` has more decimals than money.
+    pub fn money(&self, text: &str) -> Result<i64> {
+        units(text, Decimal::new(1, settings::MONEY_DECIMALS))
+    }
+
+    /// Returns the version: `None` for a file of format 1.
+    #[must_use]
+    pub const fn version(&self) -> Option<u32> {
+        self.version
+    }
+
+    /// Returns the SHA-256 of the text.
+    #[must_use]
+    pub const fn hash(&self) -> &[u8; 32] {
+        &self.hash
+    }
+
+    /// Returns the SHA-256 of the text in hexadecimal.
+    #[must_use]
+    pub fn hash_text(&self) -> String {
+        self.hash.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    }
+
+    /// Returns what deserves a second look.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Returns the limits in force at `now_ns`, nanoseconds since the Unix epoch.
+    fn settings_at(&self, now_ns: u64) -> &Settings {
+        let stage = self.stages.iter().find(|(until_ns, _)| now_ns < *until_ns);
+        // The last one has no end.
+        &stage.unwrap_or(&self.stages[self.stages.len() - 1]).1
+    }
+
+    /// Returns the time after `now_ns` at which temporary limits revert; `u64::MAX` if none does.
+    #[must_use]
+    pub fn next_revert_ns(&self, now_ns: u64) -> u64 {
+        self.stages.iter().map(|(until_ns, _)| *until_ns).find(|until_ns| now_ns < *until_ns).unwrap_or(u64::MAX)
+    }
+
+    /// Creates a gate with these limits at time 0, whose instruments are open.
+    ///
+    /// # Errors
+    /// The gate rejects a limit.
     pub fn gate(&self) -> Result<Gate> {
-        let settings = self.settings()?;
-        let mut gate = Gate::new(settings.capacity);
-        gate.set_global_rate(settings.global_rate);
-        gate.set_rules(&settings.rules);
-        for (number, (limits, rules)) in (0..).zip(&settings.instruments) {
-            gate.set_instrument_limits(InstrumentId(number), limits)?;
-            gate.set_instrument_rules(InstrumentId(number), rules)?;
-            gate.set_state(InstrumentId(number), InstrumentState::Open)?;
-        }
-        for (account, rate) in &settings.account_rates {
-            gate.set_account_rate(*account, *rate)?;
-        }
-        for (account, instrument, limits, position) in &settings.limits {
-            let set = gate.set_limits(*account, *instrument, limits).map(drop);
-            set.and_then(|()| gate.restore(*account, *instrument, *position, 0)).with_context(|| {
-                format!("account {account}, {}", self.instruments[instrument.0 as usize].get_ref().symbol)
-            })?;
-        }
+        let mut gate = Gate::new(self.stages[0].1.capacity);
+        self.apply(&mut gate, 0)?;
         Ok(gate)
     }
 
-    fn settings(&self) -> Result<Settings> {
-        let instruments = u32::try_from(self.instruments.len()).context("too many instruments")?;
-        let accounts = self.accounts().map(|account| account.account).max().map_or(0, |last| last.saturating_add(1));
-        ensure!(accounts <= ACCOUNTS_MAX, "account numbers are 0 to {}", ACCOUNTS_MAX - 1);
-        let orders = self.orders(accounts)?;
-        let mut limits = Vec::new();
-        for account in self.accounts() {
-            for entry in account.limits.iter().map(Spanned::get_ref) {
-                let place = || format!("account {}, {}", account.account, entry.symbol);
-                let (instrument, known) = self.find(&entry.symbol).with_context(place)?;
-                let position = entry.position.as_deref().map_or(Ok(Qty(0)), |text| known.qty(text));
-                let (of, position) = (known.limits(entry).with_context(place)?, position.with_context(place)?);
-                limits.push((account.account, instrument, of, position));
-            }
-        }
-        Ok(Settings {
-            capacity: Capacity {
-                accounts,
-                instruments,
-                producers: 1,
-                orders,
-                executions: (orders * u32::from(accounts)).saturating_mul(EXECUTIONS_PER_ORDER).max(EXECUTIONS_MIN),
-            },
-            global_rate: self.global_rate.into(),
-            rules: Rules {
-                id_window_ns: self.id_window_ms.saturating_mul(1_000_000),
-                intent_age_max_ns: self.intent_age_max_ms.saturating_mul(1_000_000),
-                cancel_repeat_ns: self.cancel_repeat_ms.saturating_mul(1_000_000),
-                gap_max_ns: self.gap_max_ms.saturating_mul(1_000_000),
-                same_orders_max: self.same_orders_max,
-                same_window_ns: self.same_window_ms.saturating_mul(1_000_000),
-            },
-            instruments: self.instruments().map(|of| (of.all_accounts(), of.rules())).collect(),
-            account_rates: self.accounts().map(|account| (account.account, account.rate.into())).collect(),
-            limits,
-        })
-    }
-
-    /// Returns the number of orders that an account can have open, or have ended within the window, at its rate.
-    fn orders(&self, accounts: u16) -> Result<u32> {
-        let stored = |account: &Account| {
-            let per_window = u128::from(account.rate.per_second) * u128::from(self.id_window_ms) / 1000;
-            let open: u128 = account.limits.iter().map(|entry| u128::from(entry.get_ref().open_orders_max)).sum();
-            per_window + u128::from(account.rate.burst) + open
-        };
-        let most = self.accounts().map(stored).max().unwrap_or(0);
-        let total = most.saturating_mul(accounts.into());
-        ensure!(
-            total <= ORDERS_MAX.into(),
-            "id_window_ms = {}: the accounts' rates and open_orders_max need {total} stored orders, more than {ORDERS_MAX}; \
-             shorten the window, lower a rate, or lower open_orders_max",
-            self.id_window_ms
-        );
-        Ok(most as u32)
-    }
-
-    /// Returns the limits in force, with defaults, as TOML that [`LimitsFile::read`] reads.
+    /// Checks that these limits can replace those of `gate`, which `before` has made.
     ///
     /// # Errors
-    /// A value cannot be written as TOML.
-    pub fn text(&self) -> Result<String> {
-        toml::to_string(self).context("limits as TOML")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// No two values are equal, except for defaults.
-    const TEXT: &str = r#"
-id_window_ms = 2500
-intent_age_max_ms = 2600
-cancel_repeat_ms = 2700
-gap_max_ms = 2800
-same_orders_max = 28
-same_window_ms = 2400
-global_rate = { per_second = 61, burst = 62 }
-[[instrument]]
-symbol = "BTC/USDT"
-px_decimals = 2
-qty_decimals = 5
-collar_bps = 63
-mark_age_max_ms = 64
-rate = { per_second = 65, burst = 66 }
-slip_bps = 90
-touch_bps = 91
-trigger_bps = 92
-may_be_negative = true
-replaces_atomically = true
-[[instrument]]
-symbol = "ETH/USDT"
-px_decimals = 3
-qty_decimals = 4
-collar_bps = 67
-mark_age_max_ms = 68
-rate = { per_second = 69, burst = 70 }
-enforces_reduce_only = true
-[[account]]
-account = 1
-rate = { per_second = 71, burst = 72 }
-[[account.limits]]
-symbol = "ETH/USDT"
-px_step = "0.001"
-qty_step = "0.0002"
-qty_min = "0.0003"
-qty_max = "0.0004"
-notional_min = "0.0000005"
-notional_max = "0.0000006"
-position_long_max = "0.0007"
-position_short_max = "0.0008"
-open_qty_max = "0.0009"
-open_orders_max = 10
-reject_duplicate_ids = true
-position = "-0.0011"
-[[account.limits]]
-symbol = "BTC/USDT"
-px_step = "0.21"
-qty_step = "0.00022"
-qty_min = "0.00023"
-qty_max = "0.00024"
-notional_min = "0.0000025"
-notional_max = "0.0000026"
-position_long_max = "0.00027"
-position_short_max = "0.00028"
-open_qty_max = "0.00029"
-open_orders_max = 30
-reject_self_match = true
-[[account]]
-account = 3
-rate = { per_second = 73, burst = 74 }
-limits = []
-"#;
-
-    #[test]
-    fn every_key_of_the_file_sets_its_own_field() {
-        let rate = |per_second, burst| Rate { per_second, burst };
-        let instrument = |collar_bps, mark_age_max_ns, rate| InstrumentLimits { collar_bps, mark_age_max_ns, rate };
-        let eth = Limits {
-            px_step: Price(1),
-            qty_step: Qty(2),
-            qty_min: Qty(3),
-            qty_max: Qty(4),
-            notional_min: Notional(5),
-            notional_max: Notional(6),
-            position_long_max: Qty(7),
-            position_short_max: Qty(8),
-            open_qty_max: Qty(9),
-            open_orders_max: 10,
-            enabled: Limits::CHECKED,
-        };
-        let btc = Limits {
-            px_step: Price(21),
-            qty_step: Qty(22),
-            qty_min: Qty(23),
-            qty_max: Qty(24),
-            notional_min: Notional(25),
-            notional_max: Notional(26),
-            position_long_max: Qty(27),
-            position_short_max: Qty(28),
-            open_qty_max: Qty(29),
-            open_orders_max: 30,
-            enabled: Limits::CHECKED,
-        };
-        let rules = InstrumentRules {
-            slip_bps: Some(90),
-            touch_bps: Some(91),
-            trigger_bps: 92,
-            may_be_negative: true,
-            enforces_reduce_only: false,
-            replaces_atomically: true,
-        };
-        let other_rules = InstrumentRules { enforces_reduce_only: true, ..InstrumentRules::default() };
-        let expected = Settings {
-            // 71 per second for 2.5 s, the burst of 72, and 40 open orders.
-            capacity: Capacity { accounts: 4, instruments: 2, producers: 1, orders: 289, executions: 4_096 },
-            global_rate: rate(61, 62),
-            rules: Rules {
-                id_window_ns: 2_500_000_000,
-                intent_age_max_ns: 2_600_000_000,
-                cancel_repeat_ns: 2_700_000_000,
-                gap_max_ns: 2_800_000_000,
-                same_orders_max: 28,
-                same_window_ns: 2_400_000_000,
-            },
-            instruments: vec![
-                (instrument(63, 64_000_000, rate(65, 66)), rules),
-                (instrument(67, 68_000_000, rate(69, 70)), other_rules),
-            ],
-            account_rates: vec![(1, rate(71, 72)), (3, rate(73, 74))],
-            limits: vec![(1, InstrumentId(1), eth, Qty(-11)), (1, InstrumentId(0), btc, Qty(0))],
-        };
-        let file = LimitsFile::parse(TEXT).unwrap();
-        assert_eq!(file.settings().unwrap(), expected);
-        assert_eq!(LimitsFile::parse(&file.text().unwrap()).unwrap().settings().unwrap(), expected, "as printed");
-        let gate = file.gate().unwrap();
-        assert_eq!(gate.exposure(1, InstrumentId(1)).map(|held| held.position), Some(Qty(-11)));
-    }
-
-    #[test]
-    fn a_key_that_is_unknown_or_missing_is_an_error_that_names_it() {
-        let optional = [
-            "id_window_ms",
-            "intent_age_max_ms",
-            "cancel_repeat_ms",
-            "gap_max_ms",
-            "same_orders_max",
-            "same_window_ms",
-            "slip_bps",
-            "touch_bps",
-            "trigger_bps",
-            "may_be_negative",
-            "enforces_reduce_only",
-            "replaces_atomically",
-            "reject_duplicate_ids",
-            "reject_self_match",
-            "position",
-        ];
-        let keys = TEXT.lines().enumerate().filter_map(|(number, line)| Some((number, line.split_once(" = ")?.0)));
-        for (number, key) in keys {
-            let with = |other: Option<&str>| {
-                let lines = TEXT.lines().enumerate().map(|(index, line)| match other {
-                    Some(other) if index == number => line.replacen(key, other, 1),
-                    None if index == number => String::new(),
-                    _ => line.to_owned(),
-                });
-                LimitsFile::parse(&lines.collect::<Vec<_>>().join("\n"))
-            };
-            let unknown = with(Some("unknown_key")).unwrap_err().to_string();
-            assert!(unknown.contains("unknown_key"), "{key}: {unknown}");
-            assert_eq!(with(None).is_ok(), optional.contains(&key), "{key}");
+    /// The version is not the one after that of the gate, an instrument has another number or other units, or the gate
+    /// has no room: the error names both values. Nothing changes.
+    pub fn check_successor(&self, before: &Self, gate: &Gate, now_ns: u64) -> Result<()> {
+        let running = gate.controls().limits_version();
+        if let Some(version) = self.version {
+            let next = running.wrapping_add(1);
+            ensure!(version == next, "version = {version}: the running one is {running}, the next one is {next}");
         }
+        for (number, (old, new)) in before.instruments.iter().zip(&self.instruments).enumerate() {
+            ensure!(
+                old.symbol == new.symbol,
+                "instrument {number} is {} and would be {}: begin another gate",
+                old.symbol,
+                new.symbol
+            );
+            for (what, old, new) in [("price", old.px_unit, new.px_unit), ("quantity", old.qty_unit, new.qty_unit)] {
+                ensure!(
+                    old == new,
+                    "{}: the unit of a {what} is {old} and would be {new}",
+                    self.instruments[number].symbol
+                );
+            }
+        }
+        let (had, has) = (before.instruments.len(), self.instruments.len());
+        ensure!(
+            had <= has,
+            "{has} instruments, the running limits have {had}: an instrument may lose its limits, not its number"
+        );
+        for (old, new) in before.names.currencies.iter().zip(&self.names.currencies) {
+            ensure!(old == new || old.0.is_empty(), "currency {} would be {}: begin another gate", old.0, new.0);
+        }
+        self.settings_at(now_ns)
+            .check_fit(gate, |id| self.instrument(id).map_or_else(String::new, |of| of.symbol.clone()))
     }
 
-    #[test]
-    fn case_k13_what_contradicts_itself_is_an_error_with_line_and_values() {
-        for (from, to, error) in [
-            ("account = 3", "account = 1", "line 59: account 1: listed twice, first in line 29"),
-            (
-                "symbol = \"BTC/USDT\"\npx_step",
-                "symbol = \"ETH/USDT\"\npx_step",
-                "line 46: account 1: limits of ETH/USDT: listed twice, first in line 32",
-            ),
-            (
-                "symbol = \"ETH/USDT\"\npx_decimals",
-                "symbol = \"BTC/USDT\"\npx_decimals",
-                "line 21: instrument BTC/USDT: listed twice, first in line 9",
-            ),
-            ("collar_bps = 67", "collar_bps = 10000", "line 21: instrument ETH/USDT: collar_bps = 10000 is above 9999"),
-            (
-                "qty_min = \"0.0003\"",
-                "qty_min = \"0.00041\"",
-                "line 32: account 1: limits of ETH/USDT: `0.00041` is not a decimal number with at most 4 decimals",
-            ),
-            (
-                "qty_min = \"0.0003\"",
-                "qty_min = \"0.0005\"",
-                "line 32: account 1: limits of ETH/USDT: qty_min = 0.0005 is above qty_max = 0.0004",
-            ),
-            (
-                "notional_min = \"0.0000025\"",
-                "notional_min = \"0.0000027\"",
-                "line 46: account 1: limits of BTC/USDT: notional_min = 0.0000027 is above notional_max = 0.0000026",
-            ),
-            (
-                "reject_self_match = true",
-                "reject_self_match = false",
-                "line 46: account 1: limits of BTC/USDT: reject_self_match = false: the check cannot be switched off",
-            ),
-            (
-                "reject_duplicate_ids = true",
-                "reject_duplicate_ids = false",
-                "line 32: account 1: limits of ETH/USDT: reject_duplicate_ids = false: the check cannot be switched off",
-            ),
-        ] {
-            assert!(TEXT.contains(from), "{from}");
-            let found = LimitsFile::parse(&TEXT.replacen(from, to, 1)).unwrap_err();
-            assert_eq!(format!("{found:#}"), error);
+    /// Replaces all limits of `gate` by those in force at `now_ns`; returns their version.
+    ///
+    /// # Errors
+    /// Those of the gate, which [`check_successor`](Self::check_successor) excludes.
+    pub(crate) fn apply(&self, gate: &mut Gate, now_ns: u64) -> Result<u32, GateError> {
+        let running = gate.controls().limits_version();
+        self.settings_at(now_ns).apply(gate)?;
+        match self.version {
+            // After changes of single limits, a revert does not go back.
+            Some(version) => gate.set_limits_version(version.max(running)),
+            // A new gate of format 1 counts its settings.
+            None if running > 0 => gate.set_limits_version(running.wrapping_add(1)),
+            None => {}
         }
-        let equal = TEXT.replacen("qty_min = \"0.0003\"", "qty_min = \"0.0004\"", 1);
-        let equal = equal.replacen("collar_bps = 67", "collar_bps = 9999", 1);
-        LimitsFile::parse(&equal).unwrap().gate().unwrap();
+        Ok(gate.controls().limits_version())
+    }
+
+    /// Returns the limits of `account` in `instrument` at `now_ns`.
+    #[must_use]
+    pub fn limits_of(&self, account: u16, instrument: InstrumentId, now_ns: u64) -> Option<Limits> {
+        let rows = &self.settings_at(now_ns).rows;
+        rows.iter().find(|row| (row.account, row.instrument) == (account, instrument)).map(|row| row.limits)
+    }
+
+    /// Returns the limits, with the defaults of format 1, as TOML that [`LimitsFile::read`] reads.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
     }
 }

@@ -1,8 +1,9 @@
 //! Modes that outlive the process.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,10 +13,77 @@ use tt_risk::{Controls, KillSwitch, Mode};
 /// First line of the file.
 const HEADER: &str = "# Modes of the gate, in force after a restart: MODE SCOPE. Written by truetick.";
 
+/// The file of modes: at a path, or on a test's disk.
+pub trait ModesFile: fmt::Debug + Send + Sync {
+    /// Returns what an error calls it.
+    fn name(&self) -> String;
+
+    /// Returns its text; `None` without a file.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn read(&self) -> io::Result<Option<String>>;
+
+    /// Writes the next text to another place.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn write(&self, text: &str) -> io::Result<()>;
+
+    /// Waits until the next text is on the disk.
+    ///
+    /// # Errors
+    /// The disk reports an error.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Puts the next text in its place, on the disk too: a crash leaves the old text or the next.
+    ///
+    /// # Errors
+    /// The disk reports an error.
+    fn replace(&self) -> io::Result<()>;
+}
+
+#[derive(Debug)]
+struct AtPath(PathBuf);
+
+impl AtPath {
+    fn next(&self) -> PathBuf {
+        self.0.with_extension("new")
+    }
+}
+
+impl ModesFile for AtPath {
+    fn name(&self) -> String {
+        self.0.display().to_string()
+    }
+
+    fn read(&self) -> io::Result<Option<String>> {
+        match fs::read_to_string(&self.0) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        fs::write(self.next(), text)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(self.next())?.sync_all()
+    }
+
+    fn replace(&self) -> io::Result<()> {
+        fs::rename(self.next(), &self.0)?;
+        let folder = self.0.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
 /// The modes of a gate in a file, which is synced before a change counts.
 #[derive(Debug)]
 pub struct Modes {
-    path: PathBuf,
+    file: Box<dyn ModesFile>,
     controls: Arc<Controls>,
     /// By instrument: its symbol.
     symbols: Vec<String>,
@@ -31,19 +99,24 @@ impl Modes {
     /// # Errors
     /// The file cannot be read, or a line is no mode; the error names the line.
     pub fn open(path: &Path, controls: Arc<Controls>, symbols: Vec<String>) -> Result<Self> {
-        let text = match fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-        };
+        Self::open_on(Box::new(AtPath(path.to_owned())), controls, symbols)
+    }
+
+    /// As [`open`](Self::open), of any file.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_on(file: Box<dyn ModesFile>, controls: Arc<Controls>, symbols: Vec<String>) -> Result<Self> {
+        let name = file.name();
+        let text = file.read().with_context(|| format!("cannot read {name}"))?.unwrap_or_default();
         let mut kept = BTreeMap::new();
         for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
-            let (scope, mode) = parse(line).with_context(|| format!("{}, line {number}", path.display()))?;
+            let (scope, mode) = parse(line).with_context(|| format!("{name}, line {number}"))?;
             kept.insert(scope.to_owned(), mode);
         }
-        let modes = Self { path: path.to_owned(), controls, symbols, kept: Mutex::new(BTreeMap::new()) };
+        let modes = Self { file, controls, symbols, kept: Mutex::new(BTreeMap::new()) };
         for (scope, mode) in &kept {
-            let switch = modes.switch(scope).with_context(|| format!("{}: {scope}", path.display()))?;
+            let switch = modes.switch(scope).with_context(|| format!("{name}: {scope}"))?;
             if let Some(switch) = switch {
                 modes.controls.set_mode(switch, *mode);
             }
@@ -71,7 +144,7 @@ impl Modes {
         if written.is_ok() || mode > before {
             self.controls.set_mode(switch, mode);
         }
-        written.with_context(|| format!("cannot write {}", self.path.display()))?;
+        written.with_context(|| format!("cannot write {}", self.file.name()))?;
         Ok(before)
     }
 
@@ -81,13 +154,9 @@ impl Modes {
         for (scope, mode) in modes {
             text += &format!("{} {scope}\n", word(*mode));
         }
-        let new = self.path.with_extension("new");
-        let mut file = File::create(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        self.file.write(&text)?;
+        self.file.sync()?;
+        self.file.replace()
     }
 
     fn scope(&self, switch: KillSwitch) -> Result<String> {
@@ -144,7 +213,8 @@ mod tests {
     use tt_model::InstrumentId;
     use tt_risk::{Capacity, Gate};
 
-    const CAPACITY: Capacity = Capacity { accounts: 2, instruments: 2, producers: 1, orders: 1, executions: 1 };
+    const CAPACITY: Capacity =
+        Capacity { accounts: 2, instruments: 2, producers: 1, orders: 1, executions: 1, routes: 0, currencies: 0 };
 
     fn open(path: &Path, symbols: [&str; 2]) -> Result<(Modes, Arc<Controls>)> {
         let controls = Gate::new(CAPACITY).controls();

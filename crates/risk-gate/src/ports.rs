@@ -1,12 +1,16 @@
 //! The caller's ends of the gate's rings.
 
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use tt_model::{OrderIntent, Report, Verdict};
 use tt_sync::seqlock::Writer;
 use tt_sync::spsc::{Consumer, Full, Producer};
 use tt_sync::wait::{Park, RingEnd as _, WaitStrategy as _};
+
+use crate::dead_man::Beats;
+use crate::sender::Sender;
 
 /// Polls of an empty ring before a thread sleeps.
 const POLLS: u32 = 64;
@@ -35,6 +39,10 @@ pub struct Ports {
     pub reports: ReportSender,
     /// Receives a verdict for each intent, in order. While its ring is full, the gate evaluates nothing.
     pub verdicts: VerdictReceiver,
+    /// Receives the cancels of operators and of the dead man's switch, for [`Sender::cancel`].
+    pub cancels: CancelReceiver,
+    /// Write accepted intents to the wire, one for each of [`GateConfig::senders`](crate::GateConfig::senders).
+    pub senders: Vec<Sender>,
 }
 
 /// The producer of the ring of intents.
@@ -45,11 +53,18 @@ pub struct IntentSender {
     /// Intents pushed, and pushes into a full ring.
     counts: [u64; 2],
     published: Writer<2>,
+    beats: Beats,
 }
 
 impl IntentSender {
-    pub(crate) fn new(ring: Producer<OrderIntent>, published: Writer<2>) -> Self {
-        Self { ring, wait: ring_wait(), counts: [0; 2], published }
+    pub(crate) fn new(ring: Producer<OrderIntent>, published: Writer<2>, beats: Beats) -> Self {
+        Self { ring, wait: ring_wait(), counts: [0; 2], published, beats }
+    }
+
+    /// Says that the producer lives, for the [`DeadMan`](crate::DeadMan) switch. An intent says so too.
+    pub fn beat(&self) {
+        // Only this thread adds.
+        self.beats.store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// Numbers `intent`, pushes it and wakes the gate's thread.
@@ -57,6 +72,7 @@ impl IntentSender {
     /// # Errors
     /// [`Full`] with the intent; the gate does not evaluate it, and the next one has its number.
     pub fn send(&mut self, intent: OrderIntent) -> Result<(), Full<OrderIntent>> {
+        self.beat();
         let intent = OrderIntent { seq: self.counts[0] + 1, ..intent };
         let pushed = self.ring.push(intent);
         self.counts[usize::from(pushed.is_err())] += 1;
@@ -96,6 +112,22 @@ impl ReportSender {
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.ring.occupancy() >= self.ring.capacity()
+    }
+}
+
+/// Cancels that no producer has requested.
+#[derive(Debug)]
+pub struct CancelReceiver(Receiver<OrderIntent>);
+
+impl CancelReceiver {
+    pub(crate) const fn new(received: Receiver<OrderIntent>) -> Self {
+        Self(received)
+    }
+
+    /// Returns the oldest cancel, if there is one. The caller keeps to the venue's rates.
+    #[must_use]
+    pub fn poll(&self) -> Option<OrderIntent> {
+        self.0.try_recv().ok()
     }
 }
 

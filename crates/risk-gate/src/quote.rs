@@ -14,6 +14,8 @@ pub struct Quote {
     pub ts_recv: Nanos,
     /// Whether the book is verified.
     pub is_verified: bool,
+    /// The feed's number of the update that led to this quote: verdicts on the board name it.
+    pub update_id: u64,
 }
 
 impl Quote {
@@ -21,7 +23,7 @@ impl Quote {
     /// bid is above the offer.
     #[must_use]
     pub const fn mark(self) -> Mark {
-        let Self { bid_px, ask_px, ts_recv, is_verified } = self;
+        let Self { bid_px, ask_px, ts_recv, is_verified, update_id: _ } = self;
         if bid_px <= 0 || ask_px <= 0 || bid_px > ask_px {
             let none = Price(0);
             return Mark { ref_px: none, bid_px: none, ask_px: none, ts_ns: 0, is_verified: false };

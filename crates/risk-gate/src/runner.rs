@@ -1,33 +1,41 @@
 //! The gate's thread.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{self, Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use tt_meter::{Histogram, Sampler};
 use tt_model::{OrderIntent, Report, Verdict};
 use tt_os::clock::unix_now;
-use tt_risk::Gate;
+use tt_risk::KillSwitch;
+use tt_sync::barrier::{Passer, barrier};
 use tt_sync::spsc::{Consumer, Producer, ring};
 use tt_sync::wait::{RingEnd as _, WaitStrategy as _};
 
 use crate::board::{Board, BoardRow, BoardWriter, Tally, board};
-use crate::control::{Control, LimitsChange};
-use crate::ports::{IntentSender, Ports, ReportSender, RingWait, VerdictReceiver, ring_wait};
-use crate::quote::QuoteSource;
+use crate::control::{Cancel, Cancelled, Change, Control, GATE, LimitsChange, Load, RunningLimits};
+use crate::dead_man::{Beats, DeadMan, Watch};
+use crate::durable::DurableGate;
+use crate::ports::{CancelReceiver, IntentSender, Ports, ReportSender, RingWait, VerdictReceiver, ring_wait};
+use crate::quote::{Quote, QuoteSource};
+use crate::sender::Sender;
 
 /// Events between two publications of exposures and counts while the rings are never empty.
 const EVENTS_PER_PUBLISH: u32 = 64;
+
+/// Verdicts that share a wait for the disk, at most.
+const GROUP: usize = 64;
 
 /// The number of the one producer.
 const PRODUCER: u16 = 0;
 
 /// What [`start`] runs.
 pub struct GateConfig {
-    /// The gate with its limits and exposures.
-    pub gate: Gate,
+    /// The gate with its limits and exposures: a [`Gate`](tt_risk::Gate), or one with a journal.
+    pub gate: DurableGate,
     /// The accounts and instruments that the board shows. `start` sets the limits of each row.
     pub rows: Vec<BoardRow>,
     /// The source of reference prices; `None` if the gate keeps the prices that it was given.
@@ -38,6 +46,10 @@ pub struct GateConfig {
     pub sample_one_in: u32,
     /// CPU that the thread is pinned to.
     pub cpu: Option<usize>,
+    /// The names of the senders of accepted intents: [`Ports::senders`].
+    pub senders: Vec<String>,
+    /// What happens when the producer is silent; `None`: nothing.
+    pub dead_man: Option<DeadMan>,
 }
 
 /// A running gate.
@@ -54,26 +66,36 @@ pub struct Running {
 /// # Errors
 /// The gate rejects the limits of a row, or the thread cannot be started.
 pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
-    let GateConfig { mut gate, rows, quotes, ring_slots, sample_one_in, cpu } = config;
+    let GateConfig { mut gate, rows, quotes, ring_slots, sample_one_in, cpu, senders, dead_man } = config;
     let sample_one_in = sample_one_in.max(1);
     for row in &rows {
         if let Some(limits) = &row.limits {
-            let set = gate.set_limits(row.account, row.instrument, limits);
+            let set = gate.set_limits(unix_now().0, row.account, row.instrument, limits);
             set.with_context(|| format!("risk: limits of account {} in {}", row.account, row.symbol))?;
         }
     }
     let (intents, intents_out) = ring(ring_slots);
     let (reports, reports_out) = ring(ring_slots);
     let (verdicts, verdicts_out) = ring(ring_slots);
+    let (cancels, cancels_out) = channel();
     let (writer, pushes, board) = board(rows, intents.capacity(), sample_one_in);
-    let (control, changes) = Control::new(gate.controls());
+    let names: Arc<[String]> = ["gate".to_owned()].into_iter().chain(senders).collect();
+    let (barrier, mut passers) = barrier(names.len());
+    let senders = passers.split_off(GATE + 1).into_iter().map(|passer| Sender::new(passer, gate.switches())).collect();
+    let limits: RunningLimits = Arc::new(Mutex::new(gate.limits().cloned().map(Arc::new)));
+    let (control, changes) = Control::new(gate.switches(), gate.modes(), (barrier, names), Arc::clone(&limits));
     let stop = Arc::new(AtomicBool::new(false));
+    let beats = Beats::default();
+    let watch = dead_man.map(|dead_man| Watch::new(dead_man, Arc::clone(&beats)));
     let mut runner = Runner {
         gate,
         intents: intents_out,
         reports: reports_out,
         verdicts,
         changes,
+        cancels,
+        limits,
+        watch,
         stop: Arc::clone(&stop),
         wait: ring_wait(),
         writer,
@@ -82,18 +104,22 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
         journey: Histogram::new(),
         tally: Tally::ZERO,
         unpublished: 0,
+        judged: Vec::with_capacity(GROUP),
+        judged_by: Vec::with_capacity(GROUP),
     };
     // A reader that comes before the thread's first pass sees the limits.
     runner.publish();
     let thread = thread::Builder::new().name("gate".into()).spawn(move || {
         pin(cpu);
-        runner.run();
+        runner.run(passers);
     });
     let thread = thread.context("risk: cannot start the gate's thread")?;
     let ports = Ports {
-        intents: IntentSender::new(intents, pushes),
+        intents: IntentSender::new(intents, pushes, beats),
         reports: ReportSender::new(reports),
         verdicts: VerdictReceiver::new(verdicts_out),
+        cancels: CancelReceiver::new(cancels_out),
+        senders,
     };
     Ok((Running { board: Arc::new(board), control, stop, thread }, ports))
 }
@@ -138,7 +164,9 @@ impl Running {
 enum Wake {
     Intent(OrderIntent),
     Report(Report),
-    Change(LimitsChange),
+    Change(Change),
+    /// The producer has been silent for too long.
+    Silent,
     /// There is room for a verdict again, or their receiver is gone.
     Room,
     /// The ring of intents is empty and its sender is gone, or the gate is to stop.
@@ -148,11 +176,14 @@ enum Wake {
 }
 
 struct Runner {
-    gate: Gate,
+    gate: DurableGate,
     intents: Consumer<OrderIntent>,
     reports: Consumer<Report>,
     verdicts: Producer<Verdict>,
-    changes: Receiver<LimitsChange>,
+    changes: Receiver<Change>,
+    cancels: mpsc::Sender<OrderIntent>,
+    limits: RunningLimits,
+    watch: Option<Watch>,
     stop: Arc<AtomicBool>,
     wait: RingWait,
     writer: BoardWriter,
@@ -162,20 +193,27 @@ struct Runner {
     tally: Tally,
     /// Events since the last publication.
     unpublished: u32,
+    /// Intents with verdicts that were not sent yet.
+    judged: Vec<(OrderIntent, Verdict)>,
+    /// The quote of each.
+    judged_by: Vec<Quote>,
 }
 
 impl Runner {
-    fn run(mut self) {
+    fn run(mut self, mut passers: Vec<Passer>) {
         loop {
             match self.next() {
                 Wake::Intent(intent) => {
+                    // Until it leaves, a change of a mode waits. The gate is never closed.
+                    let _inside = passers.first_mut().map(Passer::enter);
                     self.apply_reports();
                     self.apply_changes();
-                    self.evaluate(&intent);
+                    self.evaluate_group(&intent);
                 }
                 Wake::Report(report) => self.apply(&report),
-                Wake::Change(change) => self.change_limits(&change),
+                Wake::Change(change) => self.change(change),
                 Wake::Idle => self.publish(),
+                Wake::Silent => self.restrict(),
                 Wake::Room => {}
                 Wake::End => break,
             }
@@ -199,7 +237,7 @@ impl Runner {
     }
 
     fn has_room(&self) -> bool {
-        self.verdicts.occupancy() < self.verdicts.capacity()
+        self.verdicts.occupancy() + self.judged.len() < self.verdicts.capacity()
     }
 
     fn wait_for_room(&mut self) -> Wake {
@@ -222,7 +260,7 @@ impl Runner {
     }
 
     fn next_event(&mut self) -> Wake {
-        let Self { intents, reports, changes, stop, unpublished, .. } = self;
+        let Self { intents, reports, changes, watch, stop, unpublished, .. } = self;
         self.wait.wait(intents, |intents| {
             // The order matters: whatever was pushed before the end is still evaluated.
             let ends = stop.load(Ordering::Acquire) || intents.is_abandoned();
@@ -235,12 +273,44 @@ impl Runner {
             if let Ok(change) = changes.try_recv() {
                 return Some(Wake::Change(change));
             }
+            if let Some(watch) = watch
+                && watch.is_over(Instant::now())
+            {
+                return Some(Wake::Silent);
+            }
             match (*unpublished > 0, ends) {
                 (true, _) => Some(Wake::Idle),
                 (false, true) => Some(Wake::End),
                 (false, false) => None,
             }
         })
+    }
+
+    /// The dead man's switch acts.
+    fn restrict(&mut self) {
+        let Some(Watch { dead_man, .. }) = &self.watch else { return };
+        let DeadMan { mode, cancels, .. } = *dead_man;
+        for scope in dead_man.scopes.clone() {
+            tracing::error!(?scope, ?mode, cancels, "risk: the producer is silent: its scope is restricted");
+            self.gate.restrict(scope, mode);
+            if cancels && let Err(error) = self.cancel(scope) {
+                tracing::error!(%error, ?scope, "risk: its orders are not cancelled");
+            }
+        }
+    }
+
+    /// Passes a cancel of every open order in `scope` to the sender.
+    fn cancel(&mut self, scope: KillSwitch) -> Result<Cancelled> {
+        let cancels = self.gate.cancel_scope(unix_now().0, scope);
+        self.gate.commit(unix_now().0, &mut []);
+        self.unpublished += 1;
+        let requested = cancels.len();
+        for cancel in cancels {
+            self.cancels.send(cancel).ok().context("no sender takes the cancels")?;
+        }
+        let mut open = Vec::new();
+        self.gate.gate().open_in(scope, |account, client_id| open.push((account, client_id)));
+        Ok(Cancelled { requested, open })
     }
 
     fn apply_reports(&mut self) {
@@ -251,8 +321,30 @@ impl Runner {
 
     fn apply_changes(&mut self) {
         while let Ok(change) = self.changes.try_recv() {
-            self.change_limits(&change);
+            self.change(change);
         }
+    }
+
+    fn change(&mut self, change: Change) {
+        match change {
+            Change::Row(change) => self.change_limits(&change),
+            Change::Load(load) => self.load(load),
+            Change::Cancel(Cancel { scope, reply }) => {
+                // The caller may have gone.
+                let _ = reply.send(self.cancel(scope));
+            }
+        }
+    }
+
+    fn load(&mut self, Load { limits, reply }: Load) {
+        let loaded = self.gate.load(unix_now().0, *limits);
+        if let (Ok(_), Some(limits)) = (&loaded, self.gate.limits()) {
+            self.writer.replace_limits(limits, unix_now().0);
+            *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(limits.clone()));
+            self.publish();
+        }
+        // The caller may have gone.
+        let _ = reply.send(loaded);
     }
 
     fn apply(&mut self, report: &Report) {
@@ -264,7 +356,7 @@ impl Runner {
 
     fn change_limits(&mut self, change: &LimitsChange) {
         let LimitsChange { account, instrument, limits, reply } = change;
-        let set = self.gate.set_limits(*account, *instrument, limits);
+        let set = self.gate.set_limits(unix_now().0, *account, *instrument, limits);
         if set.is_ok() {
             self.writer.set_limits(*account, *instrument, limits);
             self.publish();
@@ -273,32 +365,47 @@ impl Runner {
         let _ = reply.send(set);
     }
 
+    /// Evaluates `intent` and, if verdicts wait for the disk, those behind it; then sends the verdicts.
+    fn evaluate_group(&mut self, intent: &OrderIntent) {
+        self.evaluate(intent);
+        while self.gate.waits_for_disk() && self.judged.len() < GROUP && self.has_room() {
+            let Some(next) = self.intents.pop() else { break };
+            self.evaluate(&next);
+        }
+        self.gate.commit(unix_now().0, &mut self.judged);
+        for ((intent, verdict), quote) in self.judged.drain(..).zip(self.judged_by.drain(..)) {
+            let journey_ns = unix_now().0.saturating_sub(intent.ts_ns);
+            self.journey.record(journey_ns);
+            self.tally.count(&verdict);
+            self.writer.store_verdict(&verdict, &intent, &quote, journey_ns);
+            // There was room before the evaluation, and only this thread pushes.
+            let _ = self.verdicts.push(verdict);
+        }
+        self.wait.wake(self.verdicts.other_wake_word());
+    }
+
     fn evaluate(&mut self, intent: &OrderIntent) {
         self.unpublished += 1;
         if !self.has_room() {
             self.tally.unjudged += 1;
             return;
         }
+        let mut quote = Quote::default();
         if let Some(quotes) = &self.quotes {
             // Without a quote there is no reference price, whatever there was before.
-            let mark = quotes.quote(intent.instrument).unwrap_or_default().mark();
+            quote = quotes.quote(intent.instrument).unwrap_or_default();
             // An unknown instrument has no mark; the evaluation rejects it.
-            let _ = self.gate.set_reference(intent.instrument, &mark);
+            let _ = self.gate.set_reference(unix_now().0, intent.instrument, &quote.mark());
         }
         let verdict = self.gate.evaluate(unix_now().0, PRODUCER, intent, &mut self.probe);
-        let journey_ns = unix_now().0.saturating_sub(intent.ts_ns);
-        self.journey.record(journey_ns);
-        self.tally.count(&verdict);
-        self.writer.store_verdict(&verdict, intent, journey_ns);
-        // There was room before the evaluation, and only this thread pushes.
-        let _ = self.verdicts.push(verdict);
-        self.wait.wake(self.verdicts.other_wake_word());
+        self.judged.push((*intent, verdict));
+        self.judged_by.push(quote);
     }
 
     fn publish(&mut self) {
         self.unpublished = 0;
         self.writer.store_tally(&self.tally);
-        self.writer.store_account_statuses(|account, instrument| self.gate.exposure(account, instrument));
+        self.writer.store_account_statuses(|account, instrument| self.gate.gate().exposure(account, instrument));
         self.writer.try_store_timings(self.probe.stages(), &self.journey);
     }
 }

@@ -47,6 +47,8 @@ impl Board {
             accept: judgement.is_accepted,
             reasons: judgement.reasons.names().collect(),
             journey_ns: judgement.journey_ns,
+            book_update_id: (judgement.book_ns > 0).then_some(judgement.book_update_id),
+            book_age_us: (judgement.book_ns > 0).then(|| judgement.at_ns.saturating_sub(judgement.book_ns) / 1_000),
         })
     }
 }

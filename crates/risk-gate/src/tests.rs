@@ -10,6 +10,7 @@ use tt_model::{
     Breach, Decimal, InstrumentId, Nanos, Notional, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, Verdict,
 };
 use tt_os::clock::unix_now;
+use tt_risk::tree::{Route, RowLimits};
 use tt_risk::{Capacity, Gate, InstrumentLimits, InstrumentState, KillSwitch, Limits, Rate, Rules};
 
 use super::*;
@@ -30,7 +31,7 @@ const WIDE: Limits = Limits {
     enabled: Limits::PLAIN,
 };
 
-struct Quotes(Mutex<Quote>);
+pub(crate) struct Quotes(Mutex<Quote>);
 
 impl QuoteSource for Quotes {
     fn quote(&self, instrument: InstrumentId) -> Option<Quote> {
@@ -40,10 +41,10 @@ impl QuoteSource for Quotes {
 
 /// A quote of now: 1 step wide around 10,000.
 fn quote() -> Quote {
-    Quote { bid_px: 9_999, ask_px: 10_001, ts_recv: unix_now(), is_verified: true }
+    Quote { bid_px: 9_999, ask_px: 10_001, ts_recv: unix_now(), is_verified: true, update_id: 41 }
 }
 
-fn row(account: u16, instrument: InstrumentId, limits: Limits) -> BoardRow {
+fn row_of(account: u16, instrument: InstrumentId, limits: Limits) -> BoardRow {
     BoardRow {
         account,
         instrument,
@@ -57,10 +58,27 @@ fn row(account: u16, instrument: InstrumentId, limits: Limits) -> BoardRow {
     }
 }
 
+/// A row whose limits every order of a test meets.
+pub(crate) fn row(account: u16, instrument: InstrumentId) -> BoardRow {
+    row_of(account, instrument, WIDE)
+}
+
 /// Two accounts in two instruments, with `rows` of limits.
-fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Ports) {
-    let mut gate =
-        Gate::new(Capacity { accounts: 2, instruments: 2, producers: 1, orders: 100_000, executions: 4_096 });
+pub(crate) fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Ports) {
+    start_watched((rows, quotes), None)
+}
+
+/// The same, with a dead man's switch.
+fn start_watched((rows, quotes): (Vec<BoardRow>, Option<Arc<Quotes>>), dead_man: Option<DeadMan>) -> (Running, Ports) {
+    let mut gate = Gate::new(Capacity {
+        accounts: 2,
+        instruments: 2,
+        producers: 1,
+        orders: 100_000,
+        executions: 4_096,
+        routes: 4,
+        currencies: 0,
+    });
     gate.set_global_rate(Rate::UNLIMITED);
     gate.set_rules(&Rules {
         id_window_ns: 1_000_000,
@@ -69,6 +87,11 @@ fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Por
         gap_max_ns: 60_000_000_000,
         same_orders_max: u32::MAX,
         same_window_ns: 1,
+        refusal_rate: Rate::UNLIMITED,
+        cancel_window_ns: 0,
+        exec_window_ns: 0,
+        revalue_max_ns: 100_000_000,
+        equity_age_max_ns: 0,
     });
     let instrument_limits =
         InstrumentLimits { collar_bps: 500, mark_age_max_ns: 60_000_000_000, rate: Rate::UNLIMITED };
@@ -79,13 +102,18 @@ fn start_with(rows: Vec<BoardRow>, quotes: Option<Arc<Quotes>>) -> (Running, Por
             gate.set_reference(instrument, &quote().mark()).unwrap();
             gate.set_state(instrument, InstrumentState::Open).unwrap();
             gate.restore(account, instrument, Qty(0), 0).unwrap();
+            gate.set_firm_limits(instrument, &RowLimits::UNLIMITED).unwrap();
+            let route = Route { producer: 0, account, strategy: 0, instrument };
+            gate.set_route(&route, &RowLimits::UNLIMITED).unwrap();
+            gate.set_strategy_rate(account, 0, Rate::UNLIMITED).unwrap();
         }
     }
     let quotes = quotes.map(|quotes| quotes as Arc<dyn QuoteSource>);
-    start(GateConfig { gate, rows, quotes, ring_slots: 64, sample_one_in: 1, cpu: None }).unwrap()
+    let (gate, senders) = (gate.into(), vec!["venue".to_owned()]);
+    start(GateConfig { gate, rows, quotes, ring_slots: 64, sample_one_in: 1, cpu: None, senders, dead_man }).unwrap()
 }
 
-fn buy(account: u16, instrument: InstrumentId, qty: i64) -> OrderIntent {
+pub(crate) fn buy(account: u16, instrument: InstrumentId, qty: i64) -> OrderIntent {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let client_id = NEXT.fetch_add(1, Ordering::Relaxed);
     let (limit_px, qty, ts_ns) = (Price(10_000), Qty(qty), unix_now().0);
@@ -98,7 +126,7 @@ fn report(kind: ReportKind, order: &OrderIntent) -> Report {
     Report { kind, side, account, instrument, client_id, executed: Report::NOT_STATED, ..Report::default() }
 }
 
-fn judge(ports: &mut Ports, intent: OrderIntent) -> Verdict {
+pub(crate) fn judge(ports: &mut Ports, intent: OrderIntent) -> Verdict {
     ports.intents.send(intent).expect("the ring is empty");
     ports.verdicts.wait().expect("the gate runs")
 }
@@ -110,19 +138,27 @@ fn reasons(verdict: &Verdict) -> Vec<&'static str> {
 #[test]
 fn intents_are_rejected_without_a_proof_or_with_an_old_quote() {
     let quotes = Arc::new(Quotes(Mutex::new(Quote { is_verified: false, ..quote() })));
-    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
+    let (running, mut ports) = start_with(vec![row_of(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
     assert_eq!(reasons(&judge(&mut ports, buy(0, BTC, 1))), ["BOOK_UNVERIFIED"]);
     *quotes.0.lock().unwrap() = quote();
     assert_eq!(judge(&mut ports, buy(0, BTC, 1)).accept, 1);
-    *quotes.0.lock().unwrap() = Quote { ts_recv: Nanos(1), ..quote() };
+    *quotes.0.lock().unwrap() = Quote { ts_recv: Nanos(1), update_id: 43, ..quote() };
     assert_eq!(reasons(&judge(&mut ports, buy(0, BTC, 1))), ["MD_STALE"]);
+    *quotes.0.lock().unwrap() = Quote::default();
+    assert_eq!(judge(&mut ports, buy(0, BTC, 1)).accept, 0);
+    let board = running.board();
     running.stop();
+    // Each verdict names the update of the book that it was made by.
+    let rows = board.status().verdicts;
+    assert_eq!(rows.iter().map(|row| row.book_update_id).collect::<Vec<_>>(), [None, Some(43), Some(41), Some(41)]);
+    let ages: Vec<_> = rows.iter().map(|row| row.book_age_us.map(|age_us| age_us > 1_000_000_000_000)).collect();
+    assert_eq!(ages, [None, Some(true), Some(false), Some(false)]);
 }
 
 #[test]
 fn case_k09_k12_a_book_that_lost_a_side_or_is_crossed_is_no_reference() {
     let quotes = Arc::new(Quotes(Mutex::new(quote())));
-    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
+    let (running, mut ports) = start_with(vec![row_of(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
     assert_eq!(judge(&mut ports, buy(0, BTC, 1)).accept, 1);
     let crossed = Quote { bid_px: 10_002, ..quote() };
     for lost in [Quote { ask_px: 0, ..quote() }, Quote { bid_px: 0, ..quote() }, Quote::default(), crossed] {
@@ -162,7 +198,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[test]
 fn case_k04_a_change_of_limits_is_seen_whole_by_every_thread() {
     const CHANGES: u32 = 400;
-    let (running, mut ports) = start_with(vec![row(0, BTC, limit_set(0))], None);
+    let (running, mut ports) = start_with(vec![row_of(0, BTC, limit_set(0))], None);
     let (control, board) = (running.control(), running.board());
     let first_version = control.switches().limits_version();
     let (done, met) = (AtomicBool::new(false), [const { AtomicBool::new(false) }; 2]);
@@ -228,7 +264,7 @@ fn case_k04_a_change_of_limits_is_seen_whole_by_every_thread() {
 
 #[test]
 fn limits_that_the_gate_rejects_change_nothing() {
-    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], None);
+    let (running, mut ports) = start_with(vec![row_of(0, BTC, WIDE)], None);
     let control = running.control();
     let version = control.switches().limits_version();
     let negative = Limits { qty_max: Qty(-1), ..WIDE };
@@ -255,7 +291,7 @@ fn two_accounts_in_one_gate_have_their_own_limits_exposures_and_switches() {
         notional_max: Notional(i128::from(5_000_000 + qty_max)),
         ..WIDE
     });
-    let rows = pairs.into_iter().zip(limits).map(|((account, instrument), limits)| row(account, instrument, limits));
+    let rows = pairs.into_iter().zip(limits).map(|((account, instrument), limits)| row_of(account, instrument, limits));
     let (running, mut ports) = start_with(rows.collect(), None);
     for ((account, instrument), limits) in pairs.into_iter().zip(limits) {
         assert_eq!(judge(&mut ports, buy(account, instrument, limits.qty_max.0)).accept, 1);
@@ -263,7 +299,7 @@ fn two_accounts_in_one_gate_have_their_own_limits_exposures_and_switches() {
     }
     let filled = buy(1, InstrumentId(0), 5);
     assert_eq!(judge(&mut ports, filled).accept, 1);
-    let fill = Report { execution_id: 1, qty: Qty(2), ..report(ReportKind::FILL, &filled) };
+    let fill = Report { execution_id: 1, qty: Qty(2), px: Price(10_000), ..report(ReportKind::FILL, &filled) };
     ports.reports.send(fill).unwrap();
     // The same again, and the end of the order.
     ports.reports.send(fill).unwrap();
@@ -310,7 +346,7 @@ fn two_accounts_in_one_gate_have_their_own_limits_exposures_and_switches() {
 #[test]
 fn a_full_ring_of_intents_is_counted_and_nothing_is_lost() {
     let quotes = Arc::new(Quotes(Mutex::new(quote())));
-    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
+    let (running, mut ports) = start_with(vec![row_of(0, BTC, WIDE)], Some(Arc::clone(&quotes)));
     // The gate cannot read the quote and so cannot go on.
     let held = quotes.0.lock().unwrap();
     let full = (0..1_000).map(|_| ports.intents.send(buy(0, BTC, 1))).filter(Result::is_err).count() as u64;
@@ -329,7 +365,7 @@ fn a_full_ring_of_intents_is_counted_and_nothing_is_lost() {
 /// An order whose verdict is lost must not reserve anything.
 #[test]
 fn case_k17_a_full_ring_of_verdicts_holds_the_intents_back() {
-    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], None);
+    let (running, mut ports) = start_with(vec![row_of(0, BTC, WIDE)], None);
     let board = running.board();
     // One ring of verdicts, one of intents, and the one that the gate may have taken.
     let mut sent = 0;
@@ -365,8 +401,8 @@ fn case_k17_a_full_ring_of_verdicts_holds_the_intents_back() {
 
 #[test]
 fn case_k17_intents_are_not_judged_without_a_receiver_of_verdicts() {
-    let (running, ports) = start_with(vec![row(0, BTC, WIDE)], None);
-    let Ports { mut intents, reports: _reports, verdicts } = ports;
+    let (running, ports) = start_with(vec![row_of(0, BTC, WIDE)], None);
+    let Ports { mut intents, reports: _reports, verdicts, .. } = ports;
     drop(verdicts);
     let board = running.board();
     let sent = (0..1_000).filter(|_| intents.send(buy(0, BTC, 1)).is_ok()).count() as u64;
@@ -379,7 +415,7 @@ fn case_k17_intents_are_not_judged_without_a_receiver_of_verdicts() {
 
 #[test]
 fn the_gate_ends_with_its_intent_sender_after_the_last_intent() {
-    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], None);
+    let (running, mut ports) = start_with(vec![row_of(0, BTC, WIDE)], None);
     for _ in 0..10 {
         ports.intents.send(buy(0, BTC, 1)).unwrap();
     }
@@ -392,11 +428,45 @@ fn the_gate_ends_with_its_intent_sender_after_the_last_intent() {
 
 #[test]
 fn a_position_of_either_sign_is_published() {
-    let (running, mut ports) = start_with(vec![row(0, BTC, WIDE)], None);
+    let (running, mut ports) = start_with(vec![row_of(0, BTC, WIDE)], None);
     let sold = OrderIntent { side: OrderSide::Sell, ..buy(0, BTC, 7) };
     assert_eq!(judge(&mut ports, sold).reasons, Breach::NONE);
-    ports.reports.send(Report { execution_id: 1, qty: Qty(7), ..report(ReportKind::FILL, &sold) }).unwrap();
+    ports
+        .reports
+        .send(Report { execution_id: 1, qty: Qty(7), px: Price(10_000), ..report(ReportKind::FILL, &sold) })
+        .unwrap();
     let board = running.board();
     running.stop();
     assert_eq!(board.account_statuses().next().unwrap().1.position, -7);
+}
+
+/// A producer that sends nothing more is put into reduce mode, and its next intent says so; another sign of life alone does
+/// not revive it.
+#[test]
+fn a_silent_producer_is_in_reduce_mode_and_its_orders_are_cancelled() {
+    let dead_man =
+        DeadMan { silent_for: Duration::from_millis(20), scopes: vec![KillSwitch::Account(1)], ..DeadMan::default() };
+    let (running, mut ports) = start_watched((vec![row(1, BTC)], None), Some(dead_man));
+    let control = running.control();
+    ports.intents.send(buy(1, BTC, 1)).unwrap();
+    assert_eq!(ports.verdicts.wait().unwrap().reasons, Breach::NONE);
+    let start = Instant::now();
+    while control.switches().mode(KillSwitch::Account(1)) != tt_risk::Mode::Reduce {
+        assert!(start.elapsed() < Duration::from_secs(60), "never in reduce mode");
+        thread::yield_now();
+    }
+    assert_eq!(control.switches().mode(KillSwitch::Global), tt_risk::Mode::Active);
+    let cancel = loop {
+        assert!(start.elapsed() < Duration::from_secs(60), "no cancel");
+        match ports.cancels.poll() {
+            Some(cancel) => break cancel,
+            None => thread::yield_now(),
+        }
+    };
+    assert_eq!((cancel.kind, cancel.account, cancel.qty), (tt_model::IntentKind::CANCEL, 1, Qty(1)));
+    ports.intents.beat();
+    ports.intents.send(buy(1, BTC, 1)).unwrap();
+    assert_eq!(ports.verdicts.wait().unwrap().reasons, Breach::REDUCE_ONLY_STATE);
+    control.set_mode(KillSwitch::Account(1), tt_risk::Mode::Active).unwrap();
+    running.stop();
 }

@@ -7,12 +7,13 @@ use std::hash::Hash;
 use anyhow::{Context as _, Result, bail, ensure};
 use toml::Spanned;
 
-use super::{Instrument, LimitsEntry, LimitsFile};
+use super::super::Instrument;
+use super::{Document, InstrumentEntry, LimitsEntry};
 
 /// A collar of the whole reference price and more would accept any price.
 const COLLAR_BPS_MAX: u32 = 9_999;
 
-impl LimitsFile {
+impl Document {
     /// Checks the file that was read from `text`.
     ///
     /// # Errors
@@ -22,7 +23,7 @@ impl LimitsFile {
         let lines = |block: &std::ops::Range<usize>| line(block.start);
         once(self.instruments.iter().map(|block| (&block.get_ref().symbol, lines(&block.span()))), "instrument")?;
         for block in &self.instruments {
-            let Instrument { symbol, collar_bps, .. } = block.get_ref();
+            let InstrumentEntry { symbol, collar_bps, .. } = block.get_ref();
             ensure!(
                 *collar_bps <= COLLAR_BPS_MAX,
                 "line {}: instrument {symbol}: collar_bps = {collar_bps} is above {COLLAR_BPS_MAX}",
@@ -35,21 +36,23 @@ impl LimitsFile {
             self.same_window_ms,
             self.id_window_ms
         );
+        self.check_money(|entry| line(entry.span().start))?;
+        let instruments = self.instruments()?;
         once(self.accounts.iter().map(|block| (block.get_ref().account, lines(&block.span()))), "account")?;
         for account in self.accounts.iter().map(Spanned::get_ref) {
             let what = format!("account {}: limits of", account.account);
             once(account.limits.iter().map(|block| (&block.get_ref().symbol, lines(&block.span()))), &what)?;
             for block in &account.limits {
                 let place = || format!("line {}: {what} {}", lines(&block.span()), block.get_ref().symbol);
-                self.in_order(block.get_ref()).with_context(place)?;
+                self.in_order(block.get_ref(), &instruments).with_context(place)?;
             }
         }
         Ok(())
     }
 
     /// No limit is below its other end, and no check is off that the gate needs.
-    fn in_order(&self, entry: &LimitsEntry) -> Result<()> {
-        let (_, instrument) = self.find(&entry.symbol)?;
+    fn in_order(&self, entry: &LimitsEntry, instruments: &[Instrument]) -> Result<()> {
+        let (_, instrument) = self.find(&entry.symbol, instruments)?;
         for (is_on, key) in
             [(entry.reject_duplicate_ids, "reject_duplicate_ids"), (entry.reject_self_match, "reject_self_match")]
         {

@@ -1,0 +1,469 @@
+//! A gate whose inputs are in a journal before their effect is seen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use tt_journal::SegmentFolder;
+use tt_journal::segments::Disk;
+use tt_meter::Probe;
+use tt_model::{Breach, InstrumentId, IntentKind, OrderIntent, Report, Verdict};
+use tt_risk::{Controls, Gate, GateError, KillSwitch, Limits, Mark, Mode, Outcome};
+
+use crate::input::{Answer, Input, judge, perform};
+use crate::journal::replay::{Replayed, replay};
+use crate::journal::{Durability, Journal, JournalConfig, Keeper, KeeperThread, Lost, Room, SEGMENT_BYTES, Storage};
+use crate::limits_file::LimitsFile;
+use crate::modes::Modes;
+use crate::sender::unsent;
+
+/// A gate with its journal, and the switches that other threads set.
+///
+/// The gate reads a second set of switches, which follows that of other threads between two inputs: so a journal has each
+/// change where it took effect.
+#[derive(Debug)]
+pub struct DurableGate<K: Keeper = KeeperThread> {
+    gate: Gate,
+    /// The switches that the gate reads.
+    own: Arc<Controls>,
+    /// The switches that other threads set.
+    switches: Arc<Controls>,
+    /// The generation that the gate's own switches have followed.
+    generation: u32,
+    /// The limits of the gate, if a file has made it.
+    limits: Option<Box<LimitsFile>>,
+    /// When temporary limits revert.
+    revert_ns: u64,
+    modes: Option<Arc<Modes>>,
+    journal: Option<Journal<K>>,
+    /// Whether there is to be a journal, and it cannot be written any more.
+    is_lost: bool,
+    /// Whether the gate was informed that orders cannot be recorded.
+    is_tight: bool,
+    /// By producer: the last number in turn that was answered without a record.
+    unrecorded: BTreeMap<u16, u64>,
+    /// By instrument: the latest mark that came while orders could not be recorded.
+    held_marks: BTreeMap<u32, Mark>,
+}
+
+/// What a journal held at the start of a gate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Records that were performed again.
+    pub records: u64,
+    /// Bytes of a record that was not whole, which were cut off.
+    pub cut_bytes: usize,
+    /// The time of the last record.
+    pub now_ns: u64,
+    /// The number of the last intent of producer 0.
+    pub last_seq: u64,
+}
+
+impl From<Gate> for DurableGate {
+    fn from(gate: Gate) -> Self {
+        Self::new(gate)
+    }
+}
+
+impl DurableGate {
+    /// Wraps a gate without a journal.
+    #[must_use]
+    pub fn new(gate: Gate) -> Self {
+        Self::wrap(gate)
+    }
+
+    /// Creates the gate of `limits`, without a journal.
+    ///
+    /// # Errors
+    /// The gate rejects a limit.
+    pub fn of(limits: &LimitsFile) -> Result<Self> {
+        Ok(Self::with_limits(limits.gate()?, limits, 0))
+    }
+
+    /// Creates the gate of `limits`, and restores it from the journal at `config` if there is one. Then every account
+    /// is in doubt until it is reconciled.
+    ///
+    /// # Errors
+    /// The journal is broken, or written by another process; or its replay gives another answer than the recorded one: the
+    /// error names the record. Or `limits` cannot follow those of the journal: see [`load`](Self::load).
+    pub fn open(limits: &LimitsFile, config: &JournalConfig, now_ns: u64) -> Result<(Self, Recovered)> {
+        let place = || config.folder.display().to_string();
+        let folder = SegmentFolder::lock(&config.folder).with_context(place)?;
+        let kept = (config.durability, config.segment_bytes.unwrap_or(SEGMENT_BYTES));
+        Self::open_on(limits, folder, kept, now_ns).with_context(place)
+    }
+}
+
+impl<K: Keeper> DurableGate<K> {
+    fn wrap(gate: Gate) -> Self {
+        let own = gate.controls();
+        let switches = Arc::new(Controls::new(own.instruments()));
+        switches.follow(&own, |_, _| {});
+        switches.publish_limits_version(own.limits_version());
+        let generation = switches.generation();
+        let (limits, modes, journal) = (None, None, None);
+        let revert_ns = u64::MAX;
+        Self {
+            gate,
+            own,
+            switches,
+            generation,
+            limits,
+            revert_ns,
+            modes,
+            journal,
+            is_lost: false,
+            is_tight: false,
+            unrecorded: BTreeMap::new(),
+            held_marks: BTreeMap::new(),
+        }
+    }
+
+    /// Wraps the gate that `limits` have made, as they were at `now_ns`.
+    fn with_limits(gate: Gate, limits: &LimitsFile, now_ns: u64) -> Self {
+        let (limits, revert_ns) = (Some(Box::new(limits.clone())), limits.next_revert_ns(now_ns));
+        Self { limits, revert_ns, ..Self::wrap(gate) }
+    }
+
+    /// As [`open`](DurableGate::open), on any storage, with segments of a number of bytes.
+    ///
+    /// # Errors
+    /// Those of [`open`](DurableGate::open).
+    pub fn open_on<S>(
+        limits: &LimitsFile,
+        storage: S,
+        (durability, bytes): (Durability, usize),
+        now_ns: u64,
+    ) -> Result<(Self, Recovered)>
+    where
+        S: Storage<Keeper = K> + Disk<Segment = K::Segment>,
+    {
+        let Replayed { replay: found, divergence, end } = replay(&storage, |_, _| Ok(()))?;
+        if let Some(divergence) = divergence {
+            bail!("{divergence}");
+        }
+        let text = limits.text().to_owned();
+        let Some(found) = found else {
+            let mut this = Self::with_limits(limits.gate()?, limits, 0);
+            this.journal = Some(Journal::resume(storage, &end, durability, bytes)?);
+            let begun = this.record(now_ns, &Input::Begin { limits: text }, &Answer::Applied(Ok(())));
+            ensure!(begun.is_ok(), "the limits are longer than a segment of the journal");
+            // A loss of power leaves at least the beginning: the next start then doubts every account.
+            this.journal.as_ref().map_or(Ok(()), Journal::sync)?;
+            return Ok((this, Recovered { cut_bytes: end.cut_bytes, ..Recovered::default() }));
+        };
+        let recovered = Recovered {
+            records: found.records,
+            cut_bytes: end.cut_bytes,
+            now_ns: found.now_ns,
+            last_seq: found.last_seqs.get(&0).copied().unwrap_or(0),
+        };
+        let mut gate = found.gate;
+        // Modes that the gate has set in the journal's time; an operator may have lifted them since.
+        while gate.poll_mode_change().is_some() {}
+        let mut this = Self::with_limits(gate, &found.limits, found.limits_ns);
+        // The gate rejects orders until it is informed that there is room again.
+        this.is_tight = found.is_journal_lost;
+        this.journal = Some(Journal::resume(storage, &end, durability, bytes)?);
+        // The time of a restart is not before that of the last record.
+        let now_ns = now_ns.max(recovered.now_ns);
+        this.perform(now_ns, &Input::Restart);
+        if found.limits.text() != text {
+            this.load(now_ns, limits.clone())?;
+        }
+        Ok((this, recovered))
+    }
+
+    /// Keeps modes that the gate sets itself in `modes`, whose switches are [`switches`](Self::switches).
+    pub fn keep_modes(&mut self, modes: Arc<Modes>) {
+        self.modes = Some(modes);
+    }
+
+    /// Returns the switches, for other threads.
+    #[must_use]
+    pub fn switches(&self) -> Arc<Controls> {
+        Arc::clone(&self.switches)
+    }
+
+    /// Returns the file that keeps modes.
+    pub(crate) fn modes(&self) -> Option<Arc<Modes>> {
+        self.modes.clone()
+    }
+
+    /// Returns whether a verdict waits for the disk.
+    pub(crate) const fn waits_for_disk(&self) -> bool {
+        matches!(&self.journal, Some(journal) if journal.waits_for_disk())
+    }
+
+    /// Returns the gate, to read it.
+    #[must_use]
+    pub const fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Returns whether there is to be a journal, and it cannot be written.
+    #[must_use]
+    pub const fn is_journal_lost(&self) -> bool {
+        self.is_lost || self.is_tight
+    }
+
+    /// Returns whether marks wait until orders can be recorded again. The latest of each instrument is applied then.
+    #[must_use]
+    pub const fn holds_marks(&self) -> bool {
+        self.is_tight && self.journal.is_some()
+    }
+
+    /// Evaluates an intent. The verdict may be seen after [`commit`](Self::commit).
+    ///
+    /// Without room for its record, an intent is not judged: an order is rejected with `JOURNAL`, and a cancel is checked
+    /// and passes. The verdict's number is 0.
+    pub fn evaluate(&mut self, now_ns: u64, producer: u16, intent: &OrderIntent, probe: &mut impl Probe) -> Verdict {
+        self.follow(now_ns);
+        let room = self.look_for_room(now_ns);
+        if room == Room::Reports || (room == Room::Cancels && !self.gate.is_relief(intent)) {
+            return self.answer_unrecorded(now_ns, producer, intent);
+        }
+        self.catch_up(now_ns, producer);
+        let verdict = judge(&mut self.gate, now_ns, (producer, self.generation), intent, probe);
+        self.keep_own_modes();
+        if self.journal.is_none() {
+            return verdict;
+        }
+        let input = Input::Intent { producer, generation: self.generation, intent: *intent };
+        match self.record(now_ns, &input, &Answer::Verdict(verdict)) {
+            Ok(()) => verdict,
+            Err(Lost) => self.withdraw(now_ns, intent, verdict),
+        }
+    }
+
+    /// Applies a report.
+    pub fn apply(&mut self, now_ns: u64, report: &Report) -> Outcome {
+        let Answer::Outcome(outcome) = self.perform(now_ns, &Input::Report(*report)) else { return Outcome::Malformed };
+        outcome
+    }
+
+    /// Sets a reference price.
+    ///
+    /// # Errors
+    /// [`GateError::Unknown`].
+    pub fn set_reference(&mut self, now_ns: u64, instrument: InstrumentId, mark: &Mark) -> Result<(), GateError> {
+        self.applied(now_ns, &Input::Mark(instrument, *mark))
+    }
+
+    /// Replaces the limits of an account in an instrument; returns the new version of the limits.
+    ///
+    /// # Errors
+    /// Those of [`Gate::set_limits`].
+    pub fn set_limits(
+        &mut self,
+        now_ns: u64,
+        account: u16,
+        instrument: InstrumentId,
+        limits: &Limits,
+    ) -> Result<u32, GateError> {
+        self.applied(now_ns, &Input::Limits(account, instrument, *limits))?;
+        let version = self.own.limits_version();
+        self.switches.publish_limits_version(version);
+        Ok(version)
+    }
+
+    /// Replaces all limits between two inputs; returns the version, which verdicts name.
+    ///
+    /// A node may be beyond the new limits: only orders that reduce pass there.
+    ///
+    /// # Errors
+    /// No file has made the gate; the version is not the next one; an instrument has another number or other units; or the
+    /// gate has no room. The limits in force stay.
+    pub fn load(&mut self, now_ns: u64, limits: LimitsFile) -> Result<u32> {
+        let before = self.limits.as_ref().context("no limits file has made the gate")?;
+        limits.check_successor(before, &self.gate, now_ns)?;
+        let fits = self.journal.as_ref().is_none_or(|journal| journal.takes(limits.text().len()));
+        ensure!(fits, "the limits are longer than a segment of the journal");
+        self.follow(now_ns);
+        self.swap(now_ns, Box::new(limits))?;
+        Ok(self.own.limits_version())
+    }
+
+    /// Returns the limits file in force.
+    #[must_use]
+    pub fn limits(&self) -> Option<&LimitsFile> {
+        self.limits.as_deref()
+    }
+
+    fn swap(&mut self, now_ns: u64, limits: Box<LimitsFile>) -> Result<(), GateError> {
+        self.revert_ns = limits.next_revert_ns(now_ns);
+        let input = Input::Load(limits);
+        let answer = perform(&mut self.gate, now_ns, &input);
+        // A journal that is lost says so with the next order.
+        let _ = self.record(now_ns, &input, &answer);
+        self.switches.publish_limits_version(self.own.limits_version());
+        let (Input::Load(limits), Answer::Applied(applied)) = (input, answer) else { return Ok(()) };
+        self.limits = Some(limits);
+        applied
+    }
+
+    /// Temporary limits whose time is over revert.
+    #[cold]
+    fn revert(&mut self, now_ns: u64) {
+        self.revert_ns = u64::MAX;
+        if let Some(limits) = self.limits.take()
+            && let Err(error) = self.swap(now_ns, limits)
+        {
+            tracing::error!(%error, "risk: temporary limits have not reverted: limits are withdrawn");
+        }
+    }
+
+    /// Performs another input; returns what it led to. A mark may wait: [`holds_marks`](Self::holds_marks).
+    pub fn perform(&mut self, now_ns: u64, input: &Input) -> Answer {
+        self.follow(now_ns);
+        if let Input::Mark(instrument, mark) = input
+            && self.holds_marks()
+            && self.gate.contract(*instrument).is_some()
+        {
+            self.look_for_room(now_ns);
+            if self.holds_marks() {
+                self.held_marks.insert(instrument.0, *mark);
+                return Answer::Applied(Ok(()));
+            }
+        }
+        if let Input::Resume(producer, _) = input {
+            self.unrecorded.remove(producer);
+        }
+        let answer = perform(&mut self.gate, now_ns, input);
+        self.keep_own_modes();
+        // A journal that is lost says so with the next order.
+        let _ = self.record(now_ns, input, &answer);
+        answer
+    }
+
+    /// Requests the end of every open order in `scope`, whoever has sent it; returns the cancels for the sender.
+    pub fn cancel_scope(&mut self, now_ns: u64, scope: KillSwitch) -> Vec<OrderIntent> {
+        self.follow(now_ns);
+        let mut cancels = Vec::new();
+        self.gate.cancel_scope(now_ns, scope, |cancel| cancels.push(cancel));
+        // A journal that is lost says so with the next order. Cancels pass.
+        let _ = self.record(now_ns, &Input::CancelScope(scope), &Answer::Applied(Ok(())));
+        cancels
+    }
+
+    fn applied(&mut self, now_ns: u64, input: &Input) -> Result<(), GateError> {
+        match self.perform(now_ns, input) {
+            Answer::Applied(applied) => applied,
+            Answer::Verdict(_) | Answer::Outcome(_) | Answer::Differences(_) => Ok(()),
+        }
+    }
+
+    /// Waits until the records of `judged`, intents with their verdicts, are as safe as the journal promises. If the disk
+    /// fails, the accepted ones become rejected.
+    pub fn commit(&mut self, now_ns: u64, judged: &mut [(OrderIntent, Verdict)]) {
+        let Some(journal) = &mut self.journal else { return };
+        if journal.commit().is_ok() {
+            return;
+        }
+        self.lose();
+        for (intent, verdict) in judged {
+            *verdict = self.withdraw(now_ns, intent, *verdict);
+        }
+    }
+
+    /// Lets the gate's own switches follow those of other threads, and temporary limits the time.
+    fn follow(&mut self, now_ns: u64) {
+        if now_ns >= self.revert_ns {
+            self.revert(now_ns);
+        }
+        while self.switches.generation() != self.generation {
+            // Before the switches are read: a later change has another generation.
+            self.generation = self.switches.generation();
+            let mut changes = Vec::new();
+            self.own.follow(&self.switches, |switch, mode| changes.push((switch, mode)));
+            for (switch, mode) in changes {
+                let _ = self.record(now_ns, &Input::Mode(switch, mode), &Answer::Applied(Ok(())));
+            }
+        }
+    }
+
+    /// Switches that the gate itself has set: so do the switches of other threads, and the file.
+    fn keep_own_modes(&mut self) {
+        while let Some((switch, mode)) = self.gate.poll_mode_change() {
+            self.restrict(switch, mode);
+        }
+    }
+
+    /// Puts `switch` into `mode` for every thread, and in the file, unless it is in a stricter one.
+    pub(crate) fn restrict(&self, switch: KillSwitch, mode: Mode) {
+        if self.switches.mode(switch) >= mode {
+            return;
+        }
+        match &self.modes {
+            // A file that cannot be written leaves the stricter mode in force.
+            Some(modes) => drop(modes.set(switch, mode).inspect_err(|error| {
+                tracing::error!(error = format!("{error:#}"), "risk: a mode is not on the disk");
+            })),
+            None => drop(self.switches.set_mode(switch, mode)),
+        }
+    }
+
+    /// Informs the gate when orders cannot be recorded any more, or again; returns what can.
+    fn look_for_room(&mut self, now_ns: u64) -> Room {
+        let room = self.journal.as_mut().map_or(Room::Orders, Journal::room);
+        let is_tight = self.is_lost || room != Room::Orders;
+        if is_tight != self.is_tight {
+            self.is_tight = is_tight;
+            self.perform(now_ns, &Input::JournalLost(is_tight));
+            for (instrument, mark) in std::mem::take(&mut self.held_marks) {
+                self.perform(now_ns, &Input::Mark(InstrumentId(instrument), mark));
+            }
+        }
+        room
+    }
+
+    /// Answers an intent for whose record there is no room. The gate does not change.
+    #[cold]
+    fn answer_unrecorded(&mut self, now_ns: u64, producer: u16, intent: &OrderIntent) -> Verdict {
+        let last = self.unrecorded.get(&producer).copied();
+        let next = last.map(|last| last.wrapping_add(1)).or_else(|| self.gate.next_seq(producer));
+        let is_in_turn = next == Some(intent.seq);
+        if is_in_turn {
+            self.unrecorded.insert(producer, intent.seq);
+        }
+        let verdict = self.gate.answer_unrecorded(now_ns, producer, intent, is_in_turn);
+        Verdict { generation: self.generation, ..verdict }
+    }
+
+    /// Lets a producer's numbers continue behind those that were answered without a record.
+    fn catch_up(&mut self, now_ns: u64, producer: u16) {
+        if !self.unrecorded.is_empty()
+            && let Some(last_seq) = self.unrecorded.remove(&producer)
+        {
+            self.perform(now_ns, &Input::Resume(producer, last_seq));
+        }
+    }
+
+    fn record(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<(), Lost> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let written = journal.append(now_ns, input, answer);
+        if written.is_err() {
+            self.lose();
+        }
+        written
+    }
+
+    fn lose(&mut self) {
+        self.journal = None;
+        self.is_lost = true;
+        self.held_marks.clear();
+    }
+
+    /// Takes an accepted intent back whose record is lost. Cancels pass.
+    fn withdraw(&mut self, now_ns: u64, intent: &OrderIntent, verdict: Verdict) -> Verdict {
+        if verdict.accept == 0 || intent.kind == IntentKind::CANCEL {
+            return verdict;
+        }
+        self.gate.apply(now_ns, &unsent(intent));
+        let first_bit = Breach::JOURNAL.0.trailing_zeros() as u8;
+        Verdict { reasons: verdict.reasons.union(Breach::JOURNAL), accept: 0, first_bit, ..verdict }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! A verdict in plain words: the intent, the exposure, the mark and the limits at its time, and why.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result};
+use tt_model::{Breach, IntentKind, Notes, Notional, OrderIntent, OrderSide, Qty, Verdict};
+use tt_risk::{Exposure, InstrumentLimits, InstrumentRules, Limits, Mark};
+
+use crate::input::{Answer, Input};
+use crate::journal::replay::{JournalRecord, Replay};
+use crate::limits_file::Instrument;
+
+/// The words for the kinds of intents, by number.
+const KINDS: [&str; 6] = ["limit", "market", "cancel", "replace", "stop-market", "stop-limit"];
+
+/// What an intent was judged by.
+struct Scene<'a> {
+    intent: &'a OrderIntent,
+    verdict: &'a Verdict,
+    of: &'a Instrument,
+    held: Exposure,
+    mark: Option<(u64, Mark)>,
+    limits: Option<Limits>,
+    market: InstrumentLimits,
+    rules: InstrumentRules,
+    is_used: bool,
+}
+
+/// Explains `record`, a verdict, with the gate before it. Returns `None` if it is no verdict.
+///
+/// # Errors
+/// The journal's limits are not valid in this version.
+pub fn explain(before: &Replay, record: &JournalRecord) -> Result<Option<String>> {
+    let (Input::Intent { intent, producer, .. }, Answer::Verdict(verdict)) = (&record.input, &record.answer) else {
+        return Ok(None);
+    };
+    let OrderIntent { account, instrument, strategy, client_id, seq, ts_ns, .. } = *intent;
+    let mut out = String::new();
+    let word = if verdict.accept == 1 { "accepted" } else { "rejected" };
+    writeln!(out, "verdict {}: {word}, record {}, at {} ns", verdict.seq, record.number, record.now_ns)?;
+    let place = format!("account {account}, strategy {strategy}, client id {client_id}");
+    let Some(of) = before.limits.instrument(instrument) else {
+        writeln!(out, "intent: instrument {} is not in the limits; {place}", instrument.0)?;
+        return Ok(Some(out));
+    };
+    let changed = before.changed_limits.get(&(account, instrument.0)).copied();
+    let limits = changed.or(before.limits.limits_of(account, instrument, record.now_ns));
+    let scene = Scene {
+        intent,
+        verdict,
+        of,
+        held: before.gate.exposure(account, instrument).unwrap_or_default(),
+        mark: before.marks.get(&instrument.0).copied(),
+        limits,
+        market: of.all_accounts(),
+        rules: of.rules(),
+        is_used: before.gate.open_order(account, client_id).is_some(),
+    };
+    writeln!(out, "intent: {}; {place}", scene.asked())?;
+    let age_ns = record.now_ns.saturating_sub(ts_ns);
+    writeln!(out, "        number {seq} of producer {producer}, {age_ns} ns old")?;
+    writeln!(out, "exposure before: {}", scene.exposure())?;
+    writeln!(out, "mark: {}", scene.mark_text(record.now_ns))?;
+    writeln!(out, "limits, version {}: {}", verdict.limits_version, scene.limits_text())?;
+    scene.write_reasons(&mut out, record.now_ns).context("text")?;
+    Ok(Some(out))
+}
+
+impl Scene<'_> {
+    fn asked(&self) -> String {
+        let OrderIntent { kind, side, qty, limit_px, trigger_px, .. } = *self.intent;
+        let word = KINDS.get(usize::from(kind.0)).copied().unwrap_or("unknown kind");
+        let symbol = &self.of.symbol;
+        if kind == IntentKind::CANCEL {
+            return format!("cancel in {symbol}");
+        }
+        let side = if side == OrderSide::Buy { "buy" } else { "sell" };
+        let mut text = format!("{word} {side} {} {symbol}", self.of.qty_text(qty.0));
+        if !kind.is_market() {
+            text += &format!(" at {}", self.of.px_text(limit_px.0));
+        }
+        if trigger_px.0 != 0 {
+            text += &format!(", trigger {}", self.of.px_text(trigger_px.0));
+        }
+        text
+    }
+
+    fn exposure(&self) -> String {
+        let Exposure { position, open_buy_qty, open_sell_qty, open_orders } = self.held;
+        let [position, buys, sells] = [position, open_buy_qty, open_sell_qty].map(|qty| self.of.qty_text(qty.0));
+        format!("position {position}, open buys {buys}, open sells {sells}, {open_orders} open orders")
+    }
+
+    fn mark_text(&self, now_ns: u64) -> String {
+        let Some((_, mark)) = self.mark else { return "none".to_owned() };
+        let [reference, bid, ask] = [mark.ref_px, mark.bid_px, mark.ask_px].map(|px| self.of.px_text(px.0));
+        let proof = if mark.is_verified { "verified" } else { "not verified" };
+        let age = match now_ns.checked_sub(mark.ts_ns) {
+            Some(age_ns) => format!("{age_ns} ns old"),
+            None => "from the future".to_owned(),
+        };
+        format!("{reference} (bid {bid}, ask {ask}), {age}, {proof}")
+    }
+
+    fn limits_text(&self) -> String {
+        let Some(limits) = &self.limits else { return "none for this account in this instrument".to_owned() };
+        let qty = |qty: Qty| self.of.qty_text(qty.0);
+        let value = |value: Notional| self.of.notional_text(value.0);
+        format!(
+            "quantity {} to {}, value {} to {}, position -{} to {}, open quantity {} per side, {} open orders",
+            qty(limits.qty_min),
+            qty(limits.qty_max),
+            value(limits.notional_min),
+            value(limits.notional_max),
+            qty(limits.position_short_max),
+            qty(limits.position_long_max),
+            qty(limits.open_qty_max),
+            limits.open_orders_max
+        )
+    }
+
+    fn write_reasons(&self, out: &mut String, now_ns: u64) -> std::fmt::Result {
+        let names = Breach::NAMES.iter().filter(|(_, reason)| self.verdict.reasons.contains(*reason));
+        for (name, reason) in names {
+            writeln!(out, "{name}: {}", self.sentence(*reason, now_ns))?;
+        }
+        if self.verdict.reasons == Breach::NONE {
+            writeln!(out, "no check was breached")?;
+        }
+        if self.verdict.notes.contains(Notes::ORDER_UNKNOWN) {
+            writeln!(out, "note: the gate knows no such open order; the venue may")?;
+        }
+        if self.verdict.notes.contains(Notes::FORCED) {
+            writeln!(out, "note: an order would have been rejected; a cancel passes")?;
+        }
+        Ok(())
+    }
+
+    /// Says why a reason was found, with value and limit where both are numbers.
+    fn sentence(&self, reason: Breach, now_ns: u64) -> String {
+        match reason {
+            Breach::KILL_GLOBAL => "all orders are killed".to_owned(),
+            Breach::KILL_ACCOUNT => format!("account {} is killed", self.intent.account),
+            Breach::KILL_STRATEGY => format!("strategy {} is killed", self.intent.strategy),
+            Breach::KILL_INSTRUMENT => format!("{} is killed", self.of.symbol),
+            Breach::REDUCE_ONLY_STATE => "only orders that reduce the position pass (reduce mode)".to_owned(),
+            Breach::MD_STALE | Breach::COLLAR_REF | Breach::COLLAR_TOUCH => self.about_market(reason, now_ns),
+            Breach::QTY_MIN | Breach::QTY_MAX | Breach::NOTIONAL_MIN | Breach::NOTIONAL_MAX => self.about_size(reason),
+            Breach::POS_LONG | Breach::POS_SHORT | Breach::OPEN_QTY | Breach::OPEN_ORDERS => self.about_sums(reason),
+            Breach::DUP_ID if self.is_used => format!("client id {} is of an open order", self.intent.client_id),
+            Breach::DUP_ID => format!("client id {} was used a moment ago", self.intent.client_id),
+            _ => about(reason).to_owned(),
+        }
+    }
+
+    fn about_market(&self, reason: Breach, now_ns: u64) -> String {
+        let Self { market, rules, .. } = self;
+        let px = self.of.px_text(self.intent.limit_px.0);
+        match (reason, self.mark) {
+            (Breach::MD_STALE, Some((_, mark))) => {
+                let age_ns = i128::from(now_ns) - i128::from(mark.ts_ns);
+                format!("the mark is {age_ns} ns old, allowed are 0 to {} ns", market.mark_age_max_ns)
+            }
+            (Breach::MD_STALE, None) => "there is no mark".to_owned(),
+            (Breach::COLLAR_REF, Some((_, mark))) => {
+                let reference = self.of.px_text(mark.ref_px.0);
+                format!("the price {px} is more than {} bps from the mark {reference}", market.collar_bps)
+            }
+            (Breach::COLLAR_TOUCH, Some((_, mark))) => {
+                let is_buy = self.intent.side == OrderSide::Buy;
+                let touch = self.of.px_text(if is_buy { mark.ask_px.0 } else { mark.bid_px.0 });
+                let bps = rules.touch_bps.unwrap_or(0);
+                format!("the price {px} is more than {bps} bps beyond the opposite touch {touch}")
+            }
+            _ => about(reason).to_owned(),
+        }
+    }
+
+    fn about_size(&self, reason: Breach) -> String {
+        let Some(limits) = &self.limits else { return "no limits are set".to_owned() };
+        let qty = self.of.qty_text(self.intent.qty.0);
+        let px = if self.intent.kind.is_market() { None } else { Some(self.intent.limit_px.0) };
+        let value = px.map_or_else(String::new, |px| {
+            format!(" {}", self.of.notional_text(self.of.notional_of(px, self.intent.qty.0)))
+        });
+        match reason {
+            Breach::QTY_MIN => format!("the quantity {qty} is below {}", self.of.qty_text(limits.qty_min.0)),
+            Breach::QTY_MAX => format!("the quantity {qty} is above {}", self.of.qty_text(limits.qty_max.0)),
+            Breach::NOTIONAL_MIN => {
+                format!("the value{value} is below {}", self.of.notional_text(limits.notional_min.0))
+            }
+            _ => format!("the value{value} is above {}", self.of.notional_text(limits.notional_max.0)),
+        }
+    }
+
+    fn about_sums(&self, reason: Breach) -> String {
+        let Some(limits) = &self.limits else { return "no limits are set".to_owned() };
+        let worst = self.of.qty_text(self.verdict.worst_pos);
+        match reason {
+            Breach::POS_LONG => format!(
+                "with all open buys filled the position would be {worst}, the limit is {}",
+                self.of.qty_text(limits.position_long_max.0)
+            ),
+            Breach::POS_SHORT => format!(
+                "with all open sells filled the position would be {worst}, the limit is -{}",
+                self.of.qty_text(limits.position_short_max.0)
+            ),
+            Breach::OPEN_QTY => {
+                let is_buy = self.intent.side == OrderSide::Buy;
+                let open = if is_buy { self.held.open_buy_qty.0 } else { self.held.open_sell_qty.0 };
+                let [open, asked, most] =
+                    [open, self.intent.qty.0, limits.open_qty_max.0].map(|qty| self.of.qty_text(qty));
+                format!("{open} are open on this side, and {asked} more exceed {most}")
+            }
+            _ => format!("{} orders are open, the limit is {}", self.held.open_orders, limits.open_orders_max),
+        }
+    }
+}
+
+/// Says what a reason means, without values.
+fn about(reason: Breach) -> &'static str {
+    match reason {
+        Breach::REDUCE_ONLY_FLIP => "a reduce-only order would open a position on the other side",
+        Breach::INSTRUMENT_UNKNOWN => "the instrument is not in the limits",
+        Breach::NOT_PERMITTED => "the limits do not permit this account or strategy to do this in this instrument",
+        Breach::INSTRUMENT_HALTED => "the instrument's trading state does not take such an order",
+        Breach::PRICE_TICK => "the price is no multiple of its step",
+        Breach::PRICE_NONPOS => "the price is zero or negative",
+        Breach::QTY_STEP => "the quantity is no multiple of its step",
+        Breach::BOOK_UNVERIFIED => "the book behind the mark is not verified",
+        Breach::RATE_ACCOUNT => "the account's message rate is exceeded",
+        Breach::RATE_INSTRUMENT => "the instrument's message rate is exceeded, or the cancel repeats another one",
+        Breach::RATE_GLOBAL => "the message rate of all accounts is exceeded",
+        Breach::DUP_ORDER => "the same order was sent too often a moment ago",
+        Breach::SELF_MATCH => "the order would match an open order of the account",
+        Breach::EXPIRED => "the intent is too old, its time to live is over, or its time is in the future",
+        Breach::SEQ_REPLAY => "its number is not the one after the producer's last",
+        Breach::UNRECONCILED => "the account's orders, executions or positions are in doubt",
+        Breach::MALFORMED => "a field has a value without a meaning",
+        Breach::CAPACITY => "a table of the gate has no room",
+        Breach::CLOCK_FAULT => "the clock went back, and no mark has come since",
+        Breach::JOURNAL => "the journal cannot be written",
+        Breach::ORDER_UNKNOWN => "the order to replace is not open, or another replace is pending",
+        Breach::MD_STALE | Breach::COLLAR_REF | Breach::COLLAR_TOUCH => "there is no mark to compare with",
+        _ => "the check was breached",
+    }
+}

@@ -1,0 +1,292 @@
+//! The journal of a gate: every input with its answer, kept before the answer is seen.
+
+mod codec;
+pub(crate) mod replay;
+mod storage;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tt_journal::segments::Disk;
+use tt_journal::{JournalEnd, SegmentFolder, SegmentWriter};
+use tt_os::clock::unix_now;
+use tt_os::mapped_file::MappedFile;
+
+use crate::input::{Answer, Input};
+pub use storage::{Keeper, Storage};
+
+/// Bytes of a segment.
+pub(crate) const SEGMENT_BYTES: usize = 16 << 20;
+
+/// Bytes of the journal that are kept for cancels and reports when there is no room for another segment.
+const RESERVE_BYTES: usize = 1 << 20;
+
+/// Interval between two syncs in [`Durability::Process`].
+const SYNC_EVERY: Duration = Duration::from_millis(10);
+
+/// When a verdict may be seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Its record is in memory that survives the death of the process. The loss of power takes at most the last 10 ms.
+    #[default]
+    Process,
+    /// Its record is on the disk.
+    Durable,
+}
+
+/// Where a journal is, and when a verdict may be seen.
+#[derive(Clone, Debug)]
+pub struct JournalConfig {
+    /// The folder, created if there is none.
+    pub folder: PathBuf,
+    /// When a verdict may be seen.
+    pub durability: Durability,
+    /// Bytes of a segment; `None`: 16 MiB.
+    pub segment_bytes: Option<usize>,
+}
+
+/// The journal of a running gate.
+#[derive(Debug)]
+pub(crate) struct Journal<K: Keeper> {
+    writer: SegmentWriter<K::Segment>,
+    durability: Durability,
+    reserve_bytes: usize,
+    segment_bytes: usize,
+    keeper: K,
+    body: Vec<u8>,
+    /// Records that were not synced.
+    unsynced: u64,
+}
+
+/// What a journal has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// Everything.
+    Orders,
+    /// Cancels, reports and operators: the reserve.
+    Cancels,
+    /// Reports and operators: the second half of the reserve.
+    Reports,
+}
+
+/// A record was not written, and nothing after it will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lost;
+
+impl<K: Keeper> Journal<K> {
+    /// Continues the journal behind `end`, with segments of `bytes`.
+    pub(crate) fn resume<S>(storage: S, end: &JournalEnd, durability: Durability, bytes: usize) -> Result<Self>
+    where
+        S: Storage<Keeper = K> + Disk<Segment = K::Segment>,
+    {
+        let writer = SegmentWriter::resume(&storage, end, bytes, unix_now().0).context("the journal")?;
+        let keeper = storage.keeper(writer.current(), bytes, durability)?;
+        let reserve_bytes = RESERVE_BYTES.min(bytes / 4);
+        let (segment_bytes, body) = (bytes, Vec::new());
+        let mut journal = Self { writer, durability, reserve_bytes, segment_bytes, keeper, body, unsynced: 0 };
+        journal.ask();
+        Ok(journal)
+    }
+
+    /// Asks for the segment that is missing.
+    fn ask(&mut self) {
+        if let Some(missing) = self.writer.needs_spare() {
+            self.keeper.ask(missing);
+        }
+    }
+
+    pub(crate) const fn waits_for_disk(&self) -> bool {
+        matches!(self.durability, Durability::Durable)
+    }
+
+    /// Returns whether a segment takes a record of `text_len` bytes of text, next to the reserve.
+    pub(crate) const fn takes(&self, text_len: usize) -> bool {
+        text_len + self.reserve_bytes + 256 <= self.segment_bytes
+    }
+
+    /// Returns what there is room for, and takes the next segment if it is needed.
+    pub(crate) fn room(&mut self) -> Room {
+        if self.writer.room() < self.reserve_bytes {
+            self.take_spare();
+        }
+        let room = self.writer.room();
+        if room < self.reserve_bytes / 2 {
+            Room::Reports
+        } else if room < self.reserve_bytes || self.keeper.has_failed() {
+            Room::Cancels
+        } else {
+            Room::Orders
+        }
+    }
+
+    /// Writes a record.
+    pub(crate) fn append(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<(), Lost> {
+        let kind = codec::encode(&mut self.body, input, answer);
+        if self.writer.room() < self.body.len() + self.reserve_bytes {
+            self.take_spare();
+        }
+        let segment = self.writer.needs_spare();
+        let written = self.writer.append(now_ns, kind, &self.body);
+        if let Err(error) = written {
+            tracing::error!(%error, "risk: the journal is lost: orders are rejected until the next start");
+            return Err(Lost);
+        }
+        if self.writer.needs_spare() != segment {
+            self.keeper.follow(self.writer.current());
+            self.ask();
+        }
+        self.unsynced += 1;
+        self.keeper.wrote();
+        Ok(())
+    }
+
+    /// Waits until all records are as safe as verdicts must be.
+    pub(crate) fn commit(&mut self) -> Result<(), Lost> {
+        if self.durability == Durability::Process || std::mem::take(&mut self.unsynced) == 0 {
+            return Ok(());
+        }
+        self.writer.sync().map_err(|error| {
+            tracing::error!(%error, "risk: the journal is lost: orders are rejected until the next start");
+            Lost
+        })
+    }
+
+    /// Waits until all records are on the disk.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.writer.sync().context("the journal")
+    }
+
+    /// Takes the next segment, once it is there; asks again if the disk had no room for it.
+    fn take_spare(&mut self) {
+        let Some(missing) = self.writer.needs_spare() else { return };
+        match self.keeper.take() {
+            Some(Ok(spare)) => self.writer.put_spare(spare),
+            Some(Err(_)) => self.keeper.ask(missing),
+            None => {}
+        }
+    }
+}
+
+/// A thread that makes segments ahead, and syncs.
+#[derive(Debug)]
+pub struct KeeperThread {
+    jobs: Option<Sender<Job>>,
+    spares: Receiver<std::io::Result<MappedFile>>,
+    thread: Option<JoinHandle<()>>,
+    /// Records written, and whether a sync has failed.
+    written: Arc<AtomicU64>,
+    failed: Arc<AtomicBool>,
+    /// Segments in a row that could not be made.
+    failures: u64,
+    is_asked: bool,
+}
+
+#[derive(Debug)]
+enum Job {
+    /// Make the segment with this number.
+    Make(u64),
+    /// Sync this file from now on.
+    Follow(Arc<File>),
+}
+
+impl Storage for SegmentFolder {
+    type Keeper = KeeperThread;
+
+    fn keeper(self, current: &MappedFile, bytes: usize, durability: Durability) -> Result<KeeperThread> {
+        KeeperThread::start(self, bytes, durability == Durability::Process, current.file())
+    }
+}
+
+impl KeeperThread {
+    fn start(folder: SegmentFolder, bytes: usize, syncs: bool, file: Arc<File>) -> Result<Self> {
+        let (jobs, received) = channel();
+        let (made, spares) = channel();
+        let (written, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (seen, fails) = (Arc::clone(&written), Arc::clone(&failed));
+        let thread = thread::Builder::new().name("journal".into()).spawn(move || {
+            let (mut file, mut synced) = (file, 0);
+            loop {
+                match received.recv_timeout(SYNC_EVERY) {
+                    // The gate is gone if it takes nothing.
+                    Ok(Job::Make(number)) => drop(made.send(make(&folder, number, bytes))),
+                    Ok(Job::Follow(other)) => file = other,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                let written = seen.load(Ordering::Acquire);
+                if syncs && written != std::mem::replace(&mut synced, written) && sync(&file).is_err() {
+                    fails.store(true, Ordering::Release);
+                }
+            }
+            let _ = sync(&file);
+        });
+        let thread = Some(thread.context("risk: cannot start the journal's thread")?);
+        Ok(Self { jobs: Some(jobs), spares, thread, written, failed, failures: 0, is_asked: false })
+    }
+}
+
+impl Keeper for KeeperThread {
+    type Segment = MappedFile;
+
+    fn ask(&mut self, number: u64) {
+        if let Some(jobs) = &self.jobs {
+            self.is_asked = jobs.send(Job::Make(number)).is_ok();
+        }
+    }
+
+    fn follow(&mut self, current: &MappedFile) {
+        if let Some(jobs) = &self.jobs {
+            // A thread that has ended syncs nothing more; `failed` says so.
+            let _ = jobs.send(Job::Follow(current.file()));
+        }
+    }
+
+    /// Waits for the first attempt.
+    fn take(&mut self) -> Option<std::io::Result<MappedFile>> {
+        if !self.is_asked {
+            return None;
+        }
+        let made = if self.failures == 0 { self.spares.recv().ok() } else { self.spares.try_recv().ok() }?;
+        self.is_asked = false;
+        self.failures = if made.is_ok() { 0 } else { self.failures + 1 };
+        if let (Err(error), 1) = (&made, self.failures) {
+            tracing::error!(%error, "risk: no room for the journal: orders are rejected");
+        }
+        Some(made)
+    }
+
+    fn wrote(&mut self) {
+        self.written.store(self.written.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+}
+
+/// Makes a segment; one that an earlier attempt left behind is replaced.
+fn make(folder: &SegmentFolder, number: u64, bytes: usize) -> std::io::Result<MappedFile> {
+    if folder.numbers()?.contains(&number) {
+        folder.remove(number)?;
+    }
+    folder.create(number, bytes)
+}
+
+fn sync(file: &File) -> std::io::Result<()> {
+    file.sync_data().inspect_err(|error| tracing::error!(%error, "risk: the journal cannot be synced"))
+}
+
+impl Drop for KeeperThread {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

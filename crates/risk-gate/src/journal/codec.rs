@@ -1,0 +1,277 @@
+//! Inputs and answers as bytes. All integers are little-endian.
+
+mod fields;
+
+use tt_model::{InstrumentId, Price, Report};
+use tt_risk::money::{Conversion, Ratio};
+use tt_risk::{GateError, InstrumentState, KillSwitch, Mark, Mode, Outcome};
+
+use crate::input::{Answer, Input};
+use crate::limits_file::LimitsFile;
+use fields::{
+    Take, put_difference, put_fee, put_i64, put_intent, put_limits, put_report, put_statement, put_u16, put_u32,
+    put_u64, put_verdict,
+};
+
+/// The layout of the bodies. It changes if the meaning of a known kind changes.
+const LAYOUT: u16 = 1;
+
+const BEGIN: u16 = 1;
+const RESTART: u16 = 2;
+const INTENT: u16 = 3;
+const REPORT: u16 = 4;
+const MARK: u16 = 5;
+const MODE: u16 = 6;
+const STATE: u16 = 7;
+const RESUME: u16 = 8;
+const ADOPT: u16 = 9;
+const RECONCILE: u16 = 10;
+const TIME: u16 = 11;
+const JOURNAL_LOST: u16 = 12;
+const LIMITS: u16 = 13;
+/// A report with a fee.
+const REPORT_FEE: u16 = 14;
+const LOAD: u16 = 15;
+const CONVERSION: u16 = 16;
+const BALANCE: u16 = 17;
+const EQUITY: u16 = 18;
+const DAY: u16 = 19;
+const ENABLE: u16 = 20;
+const CANCEL_SCOPE: u16 = 21;
+
+const MODES: [Mode; 3] = [Mode::Active, Mode::Reduce, Mode::Kill];
+const ERRORS: [GateError; 5] = [
+    GateError::Unknown,
+    GateError::LimitOutOfRange,
+    GateError::QtyOutOfRange,
+    GateError::UnknownOrder,
+    GateError::Full,
+];
+
+/// Writes `input` and `answer` to `out`; returns the record's kind.
+pub(super) fn encode(out: &mut Vec<u8>, input: &Input, answer: &Answer) -> u16 {
+    out.clear();
+    let kind = encode_input(out, input);
+    match answer {
+        Answer::Verdict(verdict) => put_verdict(out, verdict),
+        Answer::Outcome(outcome) => out.push(*outcome as u8),
+        Answer::Differences(differences) => {
+            put_u32(out, differences.len() as u32);
+            differences.iter().for_each(|difference| put_difference(out, *difference));
+        }
+        Answer::Applied(applied) => out.push(match applied {
+            Ok(()) => 0,
+            Err(error) => 1 + ERRORS.iter().position(|known| known == error).unwrap_or(0) as u8,
+        }),
+    }
+    kind
+}
+
+fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
+    match input {
+        Input::Begin { limits } => {
+            put_u16(out, LAYOUT);
+            put_u32(out, limits.len() as u32);
+            out.extend_from_slice(limits.as_bytes());
+            BEGIN
+        }
+        Input::Restart => RESTART,
+        Input::Intent { producer, generation, intent } => {
+            put_u16(out, *producer);
+            put_u32(out, *generation);
+            put_intent(out, intent);
+            INTENT
+        }
+        Input::Report(report) => {
+            put_report(out, report);
+            put_fee(out, report.fee)
+        }
+        Input::Mark(instrument, mark) => {
+            let Mark { ref_px, bid_px, ask_px, ts_ns, is_verified } = *mark;
+            put_u32(out, instrument.0);
+            [ref_px, bid_px, ask_px].iter().for_each(|px| put_i64(out, px.0));
+            put_u64(out, ts_ns);
+            out.push(u8::from(is_verified));
+            MARK
+        }
+        Input::Mode(switch, mode) => {
+            put_switch(out, *switch);
+            out.push(*mode as u8);
+            MODE
+        }
+        Input::State(instrument, state) => {
+            put_u32(out, instrument.0);
+            out.push(*state as u8);
+            STATE
+        }
+        Input::Resume(producer, last_seq) => {
+            put_u16(out, *producer);
+            put_u64(out, *last_seq);
+            RESUME
+        }
+        Input::Adopt(account) => {
+            put_u16(out, *account);
+            ADOPT
+        }
+        Input::Reconcile(statement) => {
+            put_statement(out, statement);
+            RECONCILE
+        }
+        Input::Time => TIME,
+        Input::JournalLost(is_lost) => {
+            out.push(u8::from(*is_lost));
+            JOURNAL_LOST
+        }
+        Input::Limits(account, instrument, limits) => {
+            put_u16(out, *account);
+            put_u32(out, instrument.0);
+            put_limits(out, limits);
+            LIMITS
+        }
+        Input::Load(_)
+        | Input::Conversion(..)
+        | Input::Balance(..)
+        | Input::Equity(..)
+        | Input::Day
+        | Input::Enable(..)
+        | Input::CancelScope(_) => encode_limits_input(out, input),
+    }
+}
+
+/// Writes the inputs that belong to a limits file of format 2.
+fn encode_limits_input(out: &mut Vec<u8>, input: &Input) -> u16 {
+    if let Input::Load(limits) = input {
+        out.extend_from_slice(limits.hash());
+        put_u32(out, limits.text().len() as u32);
+        out.extend_from_slice(limits.text().as_bytes());
+        return LOAD;
+    }
+    if let Input::Conversion(currency, Conversion { rate: Ratio { num, den }, ts_ns }) = input {
+        put_u16(out, *currency);
+        [num, den, ts_ns].iter().for_each(|value| put_u64(out, **value));
+        return CONVERSION;
+    }
+    if let Input::Balance(account, currency, total) = input {
+        put_u16(out, *account);
+        put_u16(out, *currency);
+        put_i64(out, *total);
+        return BALANCE;
+    }
+    if let Input::Equity(account, equity) = input {
+        put_u16(out, *account);
+        put_i64(out, *equity);
+        return EQUITY;
+    }
+    if let Input::Enable(account, strategy) = input {
+        put_u16(out, *account);
+        put_u16(out, *strategy);
+        return ENABLE;
+    }
+    if let Input::CancelScope(scope) = input {
+        put_switch(out, *scope);
+        return CANCEL_SCOPE;
+    }
+    DAY
+}
+
+/// Writes the level of a switch, and its number there.
+fn put_switch(out: &mut Vec<u8>, switch: KillSwitch) {
+    let (level, number) = match switch {
+        KillSwitch::Global => (0, 0),
+        KillSwitch::Account(account) => (1, account.into()),
+        KillSwitch::Strategy(strategy) => (2, strategy.into()),
+        KillSwitch::Instrument(instrument) => (3, instrument.0),
+    };
+    out.push(level);
+    put_u32(out, number);
+}
+
+fn take_switch(from: &mut Take<'_>) -> Option<KillSwitch> {
+    let (level, number) = (from.u8()?, from.u32()?);
+    match level {
+        0 => Some(KillSwitch::Global),
+        1 => Some(KillSwitch::Account(u16::try_from(number).ok()?)),
+        2 => Some(KillSwitch::Strategy(u16::try_from(number).ok()?)),
+        3 => Some(KillSwitch::Instrument(InstrumentId(number))),
+        _ => None,
+    }
+}
+
+/// Reads a record. `None` for an unknown kind or layout, or a body that does not have the form of its kind.
+pub(super) fn decode(kind: u16, body: &[u8]) -> Option<(Input, Answer)> {
+    let mut from = Take(body);
+    let input = decode_input(kind, &mut from)?;
+    let answer = match kind {
+        INTENT => Answer::Verdict(from.verdict()?),
+        REPORT | REPORT_FEE => {
+            let number = usize::from(from.u8()?);
+            Answer::Outcome(Outcome::NAMES.get(number)?.1)
+        }
+        RECONCILE => {
+            let count = from.u32()?;
+            Answer::Differences((0..count).map(|_| from.difference()).collect::<Option<_>>()?)
+        }
+        _ => Answer::Applied(match from.u8()? {
+            0 => Ok(()),
+            number => Err(*ERRORS.get(usize::from(number) - 1)?),
+        }),
+    };
+    from.0.is_empty().then_some((input, answer))
+}
+
+fn decode_input(kind: u16, from: &mut Take<'_>) -> Option<Input> {
+    Some(match kind {
+        BEGIN => {
+            let layout = from.u16()?;
+            let len = from.u32()? as usize;
+            let text = from.bytes(len)?;
+            let limits = String::from_utf8(text.to_vec()).ok().filter(|_| layout == LAYOUT)?;
+            Input::Begin { limits }
+        }
+        RESTART => Input::Restart,
+        INTENT => Input::Intent { producer: from.u16()?, generation: from.u32()?, intent: from.intent()? },
+        REPORT => Input::Report(from.report()?),
+        REPORT_FEE => {
+            let report = from.report()?;
+            Input::Report(Report { fee: from.i64()?, ..report })
+        }
+        MARK => {
+            let instrument = InstrumentId(from.u32()?);
+            let [ref_px, bid_px, ask_px] = [Price(from.i64()?), Price(from.i64()?), Price(from.i64()?)];
+            let (ts_ns, is_verified) = (from.u64()?, from.bool()?);
+            Input::Mark(instrument, Mark { ref_px, bid_px, ask_px, ts_ns, is_verified })
+        }
+        MODE => {
+            let switch = take_switch(from)?;
+            Input::Mode(switch, *MODES.get(usize::from(from.u8()?))?)
+        }
+        STATE => Input::State(InstrumentId(from.u32()?), *InstrumentState::ALL.get(usize::from(from.u8()?))?),
+        RESUME => Input::Resume(from.u16()?, from.u64()?),
+        ADOPT => Input::Adopt(from.u16()?),
+        RECONCILE => Input::Reconcile(from.statement()?),
+        TIME => Input::Time,
+        JOURNAL_LOST => Input::JournalLost(from.bool()?),
+        LIMITS => Input::Limits(from.u16()?, InstrumentId(from.u32()?), from.limits()?),
+        LOAD => {
+            let hash: [u8; 32] = from.array()?;
+            let len = from.u32()? as usize;
+            let text = str::from_utf8(from.bytes(len)?).ok()?;
+            let limits = LimitsFile::parse(text).ok().filter(|limits| *limits.hash() == hash)?;
+            Input::Load(Box::new(limits))
+        }
+        CONVERSION => {
+            let currency = from.u16()?;
+            let rate = Ratio { num: from.u64()?, den: from.u64()? };
+            Input::Conversion(currency, Conversion { rate, ts_ns: from.u64()? })
+        }
+        BALANCE => Input::Balance(from.u16()?, from.u16()?, from.i64()?),
+        EQUITY => Input::Equity(from.u16()?, from.i64()?),
+        DAY => Input::Day,
+        ENABLE => Input::Enable(from.u16()?, from.u16()?),
+        CANCEL_SCOPE => Input::CancelScope(take_switch(from)?),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

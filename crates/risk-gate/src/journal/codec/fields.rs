@@ -1,0 +1,284 @@
+//! Values as bytes.
+
+use tt_model::{
+    Breach, InstrumentId, IntentFlags, IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, Report,
+    ReportKind, TimeInForce, Verdict,
+};
+use tt_risk::Limits;
+
+use super::{REPORT, REPORT_FEE};
+use crate::input::{Difference, StatedOrder, Statement};
+
+pub(super) fn put_u16(out: &mut Vec<u8>, value: u16) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(super) fn put_u32(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(super) fn put_i64(out: &mut Vec<u8>, value: i64) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(super) fn put_intent(out: &mut Vec<u8>, intent: &OrderIntent) {
+    let OrderIntent { seq, ts_ns, client_id, limit_px, qty, trigger_px, account, strategy, instrument, .. } = *intent;
+    let OrderIntent { kind, side, tif, flags, ttl_ms, .. } = *intent;
+    [seq, ts_ns, client_id].into_iter().for_each(|value| put_u64(out, value));
+    [limit_px.0, qty.0, trigger_px.0].into_iter().for_each(|value| put_i64(out, value));
+    put_u16(out, account);
+    put_u16(out, strategy);
+    put_u32(out, instrument.0);
+    out.extend_from_slice(&[kind.0, side as u8, tif.0, flags.0]);
+    put_u32(out, ttl_ms);
+}
+
+pub(super) fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict) {
+    let Verdict { seq, intent_seq, client_id, reasons, now_ns, worst_pos, generation, limits_version, .. } = *verdict;
+    let Verdict { first_bit, first_level, accept, notes, producer, zero, .. } = *verdict;
+    [seq, intent_seq, client_id, reasons.0, now_ns].into_iter().for_each(|value| put_u64(out, value));
+    put_i64(out, worst_pos);
+    put_u32(out, generation);
+    put_u32(out, limits_version);
+    out.extend_from_slice(&[first_bit, first_level, accept, notes.0]);
+    put_u16(out, producer);
+    put_u16(out, zero);
+}
+
+/// Writes the fee of a report, if it has one; returns the record's kind.
+pub(super) fn put_fee(out: &mut Vec<u8>, fee: i64) -> u16 {
+    if fee == 0 {
+        return REPORT;
+    }
+    put_i64(out, fee);
+    REPORT_FEE
+}
+
+pub(super) fn put_report(out: &mut Vec<u8>, report: &Report) {
+    let Report { kind, side, account, instrument, client_id, execution_id, undone_id, .. } = *report;
+    let Report { qty, px, executed, order_qty, limit_px, trigger_px, .. } = *report;
+    out.extend_from_slice(&[kind.0, side as u8]);
+    put_u16(out, account);
+    put_u32(out, instrument.0);
+    put_u64(out, client_id);
+    out.extend_from_slice(&execution_id.to_le_bytes());
+    out.extend_from_slice(&undone_id.to_le_bytes());
+    let values = [qty.0, px.0, executed.0, order_qty.0, limit_px.0, trigger_px.0];
+    values.into_iter().for_each(|value| put_i64(out, value));
+}
+
+pub(super) fn put_statement(out: &mut Vec<u8>, statement: &Statement) {
+    let Statement { account, orders, positions } = statement;
+    put_u16(out, *account);
+    put_u32(out, orders.len() as u32);
+    for StatedOrder { client_id, instrument, side, qty, executed } in orders {
+        put_u64(out, *client_id);
+        put_u32(out, instrument.0);
+        out.push(*side as u8);
+        put_i64(out, qty.0);
+        put_i64(out, executed.0);
+    }
+    put_u32(out, positions.len() as u32);
+    for (instrument, qty) in positions {
+        put_u32(out, instrument.0);
+        put_i64(out, qty.0);
+    }
+}
+
+pub(super) fn put_difference(out: &mut Vec<u8>, difference: Difference) {
+    match difference {
+        Difference::Missing(client_id) => {
+            out.push(0);
+            put_u64(out, client_id);
+        }
+        Difference::Unknown(client_id) => {
+            out.push(1);
+            put_u64(out, client_id);
+        }
+        Difference::Terms(client_id) => {
+            out.push(2);
+            put_u64(out, client_id);
+        }
+        Difference::Position { instrument, ours, venue } => {
+            out.push(3);
+            put_u32(out, instrument.0);
+            put_i64(out, ours.0);
+            put_i64(out, venue.0);
+        }
+        Difference::Awaited(instrument) => {
+            out.push(4);
+            put_u32(out, instrument.0);
+        }
+    }
+}
+
+pub(super) fn put_limits(out: &mut Vec<u8>, limits: &Limits) {
+    let Limits { px_step, qty_step, qty_min, qty_max, notional_min, notional_max, .. } = *limits;
+    let Limits { position_long_max, position_short_max, open_qty_max, open_orders_max, enabled, .. } = *limits;
+    let quantities = [qty_step, qty_min, qty_max, position_long_max, position_short_max, open_qty_max];
+    put_i64(out, px_step.0);
+    quantities.into_iter().for_each(|qty| put_i64(out, qty.0));
+    [notional_min, notional_max].into_iter().for_each(|value| out.extend_from_slice(&value.0.to_le_bytes()));
+    put_u32(out, open_orders_max);
+    put_u64(out, enabled.0);
+}
+
+/// Takes values from the front of a body.
+pub(super) struct Take<'a>(pub(super) &'a [u8]);
+
+impl<'a> Take<'a> {
+    pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    pub(super) fn bool(&mut self) -> Option<bool> {
+        match self.u8()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn i64(&mut self) -> Option<i64> {
+        self.array().map(i64::from_le_bytes)
+    }
+
+    pub(super) fn side(&mut self) -> Option<OrderSide> {
+        Some(if self.bool()? { OrderSide::Sell } else { OrderSide::Buy })
+    }
+
+    pub(super) fn intent(&mut self) -> Option<OrderIntent> {
+        Some(OrderIntent {
+            seq: self.u64()?,
+            ts_ns: self.u64()?,
+            client_id: self.u64()?,
+            limit_px: Price(self.i64()?),
+            qty: Qty(self.i64()?),
+            trigger_px: Price(self.i64()?),
+            account: self.u16()?,
+            strategy: self.u16()?,
+            instrument: InstrumentId(self.u32()?),
+            kind: IntentKind(self.u8()?),
+            side: self.side()?,
+            tif: TimeInForce(self.u8()?),
+            flags: IntentFlags(self.u8()?),
+            ttl_ms: self.u32()?,
+        })
+    }
+
+    pub(super) fn verdict(&mut self) -> Option<Verdict> {
+        Some(Verdict {
+            seq: self.u64()?,
+            intent_seq: self.u64()?,
+            client_id: self.u64()?,
+            reasons: Breach(self.u64()?),
+            now_ns: self.u64()?,
+            worst_pos: self.i64()?,
+            generation: self.u32()?,
+            limits_version: self.u32()?,
+            first_bit: self.u8()?,
+            first_level: self.u8()?,
+            accept: self.u8()?,
+            notes: Notes(self.u8()?),
+            producer: self.u16()?,
+            zero: self.u16()?,
+        })
+    }
+
+    pub(super) fn report(&mut self) -> Option<Report> {
+        Some(Report {
+            kind: ReportKind(self.u8()?),
+            side: self.side()?,
+            account: self.u16()?,
+            instrument: InstrumentId(self.u32()?),
+            client_id: self.u64()?,
+            execution_id: u128::from_le_bytes(self.array()?),
+            undone_id: u128::from_le_bytes(self.array()?),
+            qty: Qty(self.i64()?),
+            px: Price(self.i64()?),
+            executed: Qty(self.i64()?),
+            order_qty: Qty(self.i64()?),
+            limit_px: Price(self.i64()?),
+            trigger_px: Price(self.i64()?),
+            fee: 0,
+        })
+    }
+
+    pub(super) fn statement(&mut self) -> Option<Statement> {
+        let (account, orders) = (self.u16()?, self.u32()?);
+        let order = |from: &mut Self| {
+            Some(StatedOrder {
+                client_id: from.u64()?,
+                instrument: InstrumentId(from.u32()?),
+                side: from.side()?,
+                qty: Qty(from.i64()?),
+                executed: Qty(from.i64()?),
+            })
+        };
+        let orders = (0..orders).map(|_| order(self)).collect::<Option<_>>()?;
+        let positions = self.u32()?;
+        let positions =
+            (0..positions).map(|_| Some((InstrumentId(self.u32()?), Qty(self.i64()?)))).collect::<Option<_>>()?;
+        Some(Statement { account, orders, positions })
+    }
+
+    pub(super) fn difference(&mut self) -> Option<Difference> {
+        Some(match self.u8()? {
+            0 => Difference::Missing(self.u64()?),
+            1 => Difference::Unknown(self.u64()?),
+            2 => Difference::Terms(self.u64()?),
+            3 => {
+                let instrument = InstrumentId(self.u32()?);
+                Difference::Position { instrument, ours: Qty(self.i64()?), venue: Qty(self.i64()?) }
+            }
+            4 => Difference::Awaited(InstrumentId(self.u32()?)),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn limits(&mut self) -> Option<Limits> {
+        let px_step = Price(self.i64()?);
+        let mut qty = || self.i64().map(Qty);
+        let [qty_step, qty_min, qty_max] = [qty()?, qty()?, qty()?];
+        let [position_long_max, position_short_max, open_qty_max] = [qty()?, qty()?, qty()?];
+        Some(Limits {
+            px_step,
+            qty_step,
+            qty_min,
+            qty_max,
+            position_long_max,
+            position_short_max,
+            open_qty_max,
+            notional_min: Notional(i128::from_le_bytes(self.array()?)),
+            notional_max: Notional(i128::from_le_bytes(self.array()?)),
+            open_orders_max: self.u32()?,
+            enabled: Breach(self.u64()?),
+        })
+    }
+}
