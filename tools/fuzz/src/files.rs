@@ -45,9 +45,9 @@ fn user(text: &str) {
 /// What is accepted is written as text that means the same.
 fn limits_text(text: &str) {
     let Ok(limits) = LimitsFile::parse(text) else { return };
-    let written = limits.text().expect("limits are TOML");
-    let again = LimitsFile::parse(&written).expect("written limits");
-    assert_eq!(again.text().expect("limits are TOML"), written);
+    let written = limits.text();
+    let again = LimitsFile::parse(written).expect("written limits");
+    assert_eq!(again.text(), written);
     assert_eq!(limits.gate().is_ok(), again.gate().is_ok());
 }
 
@@ -57,9 +57,9 @@ fn position(choices: &mut Choices) {
     let len = usize::from(choices.byte() % 20);
     let text: String = (0..len).map(|_| *choices.of(&['0', '1', '5', '9', '0', '7', '.', '-', '+', ' '])).collect();
     let file = limits(decimals, &text);
-    let limits = LimitsFile::parse(&file).expect("it has every key");
+    LimitsFile::parse(&limits(decimals, "0")).expect("it has every key");
     let expected = lots(&text, decimals);
-    match limits.gate() {
+    match LimitsFile::parse(&file).and_then(|limits| limits.gate()) {
         Ok(gate) => {
             let position = gate.exposure(3, InstrumentId(0)).expect("the account").position;
             assert_eq!(Some(i128::from(position.0)), expected, "`{text}` with {decimals} decimals");

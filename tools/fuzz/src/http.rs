@@ -37,7 +37,9 @@ const OWN_HOSTS: usize = 3;
 
 /// How often a request reached single allocations.
 static REACHED: AtomicU32 = AtomicU32::new(0);
-static SERVER: LazyLock<Running> = LazyLock::new(start);
+static SERVER: LazyLock<Running> = LazyLock::new(|| start(Some(TOKEN)));
+/// A server that was given no token.
+static LOCKED: LazyLock<Running> = LazyLock::new(|| start(None));
 
 struct Allocations;
 
@@ -63,10 +65,10 @@ impl AllocationAdmin for Allocations {
     }
 }
 
-fn start() -> Running {
-    let token = Some(ApiToken::new(Zeroizing::new(TOKEN.to_owned())));
-    let admin = Some(Admin { allocations: Arc::new(Allocations), token });
-    let state = State { admin, ..State::default() };
+fn start(token: Option<&str>) -> Running {
+    let token = token.map(|token| ApiToken::new(Zeroizing::new(token.to_owned())));
+    let admin = Some(Admin { allocations: Arc::new(Allocations) });
+    let state = State { admin, token, ..State::default() };
     control::start(SocketAddr::from(([127, 0, 0, 1], 0)), state).expect("a server")
 }
 
@@ -79,13 +81,13 @@ pub fn run(data: &[u8]) {
     if kind.is_multiple_of(4) {
         // No bytes that do not contain the token may reach an allocation.
         let reached = REACHED.load(Ordering::SeqCst);
-        send(rest, Ending::HalfClosed);
+        send(&SERVER, rest, Ending::HalfClosed);
         let has_token = rest.windows(TOKEN.len()).any(|bytes| bytes == TOKEN.as_bytes());
         assert!(has_token || REACHED.load(Ordering::SeqCst) == reached, "reached without the token");
     } else {
         request(&mut Choices(rest));
     }
-    let alive = send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", Ending::Open);
+    let alive = send(&SERVER, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", Ending::Open);
     assert!(alive.starts_with("HTTP/1.1 "), "no answer after the request: {alive}");
 }
 
@@ -102,7 +104,9 @@ fn request(choices: &mut Choices) {
         text += "Origin: https://example.org\r\n";
     }
     let reached = REACHED.load(Ordering::SeqCst);
-    let response = send((text + "\r\n").as_bytes(), Ending::Open);
+    let is_locked = choices.byte() % 8 == 1;
+    let server = if is_locked { &LOCKED } else { &SERVER };
+    let response = send(server, (text + "\r\n").as_bytes(), Ending::Open);
     assert!(response.starts_with("HTTP/1.1 "), "{method} {path}: {response}");
     let served: &[&str] = match path {
         ALLOCATION => &["GET", "HEAD", "DELETE"],
@@ -110,7 +114,7 @@ fn request(choices: &mut Choices) {
         _ => &[],
     };
     let is_served = served.contains(&method);
-    let expected = u32::from(is_served && is_token && host < OWN_HOSTS && !is_foreign);
+    let expected = u32::from(is_served && is_token && !is_locked && host < OWN_HOSTS && !is_foreign);
     let reached = REACHED.load(Ordering::SeqCst) - reached;
     if [ALLOCATION, USER].contains(&path) {
         assert_eq!(reached, expected, "{method} {path} {bearer:?} {}", HOSTS[host]);
@@ -146,8 +150,8 @@ enum Ending {
 }
 
 /// Sends `request` on a new connection and returns the beginning of the response.
-fn send(request: &[u8], ending: Ending) -> String {
-    let mut stream = TcpStream::connect(SERVER.listen()).expect("it listens");
+fn send(server: &Running, request: &[u8], ending: Ending) -> String {
+    let mut stream = TcpStream::connect(server.listen()).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
     // The server may close while the request is sent.
     let _ = stream.write_all(request);

@@ -3,9 +3,15 @@
 
 mod history;
 mod life;
+mod nodes;
+mod operators;
 mod opinion;
 mod settings;
+mod tree;
 
 pub use history::{Known, Oracle};
 pub use opinion::Opinion;
-pub use settings::{InstrumentSettings, Quote, RateSettings, RowSettings, Settings};
+pub use settings::{
+    ContractSettings, InstrumentSettings, NodeSettings, Quote, RateSettings, RowMax, RowSettings, Settings,
+    StrategySettings,
+};

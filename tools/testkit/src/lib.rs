@@ -8,11 +8,15 @@ mod draw;
 #[cfg(feature = "gate-oracle")]
 pub mod gate_oracle;
 #[cfg(feature = "worlds")]
+pub mod gate_world;
+#[cfg(feature = "worlds")]
 pub mod market_world;
 #[cfg(feature = "worlds")]
 mod minimal;
 mod partial;
 mod requirement;
+#[cfg(feature = "worlds")]
+mod tally;
 #[cfg(feature = "worlds")]
 mod trace;
 #[cfg(feature = "turn-client")]

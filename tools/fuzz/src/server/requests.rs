@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use tt_model::Nanos;
+use tt_turn::config::REQUEST_MAX;
 
 use super::{
     Came, Grants, INTERESTING, METHODS, PASSWORD, PASSWORD_ALGORITHM, PASSWORD_ALGORITHMS, PERMISSION_S, REALM, SHA256,
@@ -10,6 +11,11 @@ use super::{
 };
 use crate::choices::Choices;
 use crate::naive::{self, Writer};
+
+/// Bits of a request's shape: many peers, or more bytes than a request may have.
+const MANY: u8 = 0b10_0100;
+/// Peers that the engine reads in one request at most.
+const PEERS_MAX: usize = 256;
 
 impl World {
     /// A right request with some bytes changed.
@@ -63,6 +69,17 @@ impl World {
                 writer = writer.attribute(0x0012, &naive::xor(peer, &tid));
                 peers.push(peer);
             }
+        }
+        if shape & MANY == MANY {
+            writer = match (method, peers.first()) {
+                // More than the engine reads.
+                (0x008, Some(peer)) => {
+                    let value = naive::xor(*peer, &tid);
+                    (0..PEERS_MAX).fold(writer, |writer, _| writer.attribute(0x0012, &value))
+                }
+                _ if choices.byte() == 0 => writer.attribute(0x8022, &[b's'; REQUEST_MAX]),
+                _ => writer,
+            };
         }
         if method == 0x009 {
             let number = 0x3FFE + (choices.word() & if shape & 64 == 0 { 7 } else { 0x7FFF });

@@ -3,11 +3,12 @@
 use super::{
     life::{Fact, Life, Schedule},
     settings::{Quote, RateSettings, Settings},
+    tree::{Level, NodeMemory, Trade},
 };
 use tt_model::{IntentFlags, IntentKind, OrderSide, Report, ReportKind};
 
 /// Quantities of orders and executions end here.
-const LOTS_MAX: i128 = 1 << 61;
+pub(super) const LOTS_MAX: i128 = 1 << 61;
 
 /// Exposure of a row as the oracle knows it: position, open buys, open sells, open orders.
 pub type Known = [i128; 4];
@@ -27,8 +28,24 @@ pub struct Oracle {
     /// Modes (0 active, 1 reduce, 2 kill): of all, by account, by strategy, by instrument.
     pub(super) modes: [Vec<u8>; 4],
     pub(super) next_seqs: Vec<u64>,
+    pub(super) is_journal_lost: bool,
+    pub(super) is_full: bool,
+    pub(super) trades: Vec<Trade>,
+    /// By account, strategy: its rate.
+    pub(super) strategy_rates: Vec<Vec<Schedule>>,
+    /// By producer: refused intents.
+    pub(super) refusals: Vec<Schedule>,
+    /// Firm, accounts, strategies of accounts.
+    pub(super) memory: Vec<NodeMemory>,
+    /// From currency 1 on: rate and its time.
+    pub(super) conversions: Vec<Option<((i128, i128), i128)>>,
+    /// By account and currency.
+    pub(super) balances: Vec<Vec<i128>>,
+    /// Time, account and instrument of cancels and replaces, and of fills.
+    pub(super) cancels: Vec<(i128, u16, u32)>,
+    pub(super) fills: Vec<(i128, u16, u32)>,
     pub(super) faults: u32,
-    last_ns: i128,
+    pub(super) last_ns: i128,
     /// The latest time that was seen: ids and gaps do not return when the clock goes back.
     pub(super) horizon: i128,
 }
@@ -49,6 +66,19 @@ impl Oracle {
             states: vec![0; instruments],
             modes: [vec![0], vec![0; accounts], vec![0; strategies], vec![0; instruments]],
             next_seqs: vec![1; producers],
+            is_journal_lost: false,
+            is_full: false,
+            trades: Vec::new(),
+            strategy_rates: vec![settings.strategies.iter().map(|of| schedule(&of.rate)).collect(); accounts],
+            refusals: vec![schedule(&settings.refusal_rate); producers],
+            memory: vec![
+                NodeMemory { bases: vec![None; instruments], ..NodeMemory::default() };
+                1 + accounts * (1 + settings.strategies.len())
+            ],
+            conversions: vec![None; settings.currencies.len()],
+            balances: vec![vec![0; 1 + settings.currencies.len()]; accounts],
+            cancels: Vec::new(),
+            fills: Vec::new(),
             faults: 0,
             last_ns: 0,
             horizon: 0,
@@ -61,6 +91,11 @@ impl Oracle {
         self.quotes[instrument as usize] = Some((quote, self.faults));
     }
 
+    /// Says whether the gate's journal is lost.
+    pub const fn set_journal_lost(&mut self, is_lost: bool) {
+        self.is_journal_lost = is_lost;
+    }
+
     /// Sets the trading state of an instrument: by number, from unknown (0) to expired (6).
     pub fn set_state(&mut self, instrument: u32, state: u8) {
         self.states[instrument as usize] = state;
@@ -69,6 +104,41 @@ impl Oracle {
     /// Sets the mode of one of all (0), an account (1), a strategy (2) or an instrument (3).
     pub fn set_mode(&mut self, level: usize, index: usize, mode: u8) {
         self.modes[level][index] = mode;
+    }
+
+    /// Sets the rate of a currency, from 1 on.
+    pub fn convert(&mut self, currency: usize, rate: (i128, i128), at_ns: i128) {
+        self.conversions[currency - 1] = Some((rate, at_ns));
+    }
+
+    /// Sets the balance of an account.
+    pub fn balance(&mut self, account: u16, currency: usize, total: i128) {
+        self.balances[usize::from(account)][currency] = total;
+    }
+
+    /// Sets the equity of an account.
+    pub fn equity(&mut self, account: u16, equity: i128, at_ns: i128) {
+        let index = self.index(Level::Account(account));
+        self.memory[index].equity = Some((equity, at_ns));
+    }
+
+    /// A day begins.
+    pub fn start_day(&mut self, now: u64) {
+        self.pass(now);
+        let sums = self.sums();
+        for level in self.levels() {
+            let index = self.index(level);
+            if let Some(total) = self.total(level, now.into(), &sums, None) {
+                self.memory[index].day_start = total.profit;
+            }
+        }
+        self.watch(now.into());
+    }
+
+    /// A named person lets a strategy continue.
+    pub fn enable(&mut self, account: u16, strategy: u16) {
+        let index = self.index(Level::Strategy(account, strategy));
+        (self.memory[index].is_stopped, self.memory[index].executions) = (false, Vec::new());
     }
 
     /// An operator has settled the account.
@@ -126,6 +196,7 @@ impl Oracle {
                 self.doubts[usize::from(life.account)] = true;
             }
         }
+        self.watch(self.last_ns);
     }
 
     /// Positions in the list of lives, latest first, that are not forgotten.
@@ -142,6 +213,7 @@ impl Oracle {
     pub fn report(&mut self, now: u64, report: &Report) -> &'static str {
         self.pass(now);
         let name = self.apply(self.horizon, report);
+        self.watch(now.into());
         let states_more = report.executed.0 > 0;
         let is_execution = [ReportKind::FILL, ReportKind::BUST, ReportKind::CORRECT].contains(&report.kind);
         let is_doubt = match name {
@@ -171,7 +243,12 @@ impl Oracle {
             && (-1..=i128::from(i64::MAX / 2)).contains(&executed)
             && (0..=LOTS_MAX).contains(&order_qty)
             && (!needs_qty || (1..=LOTS_MAX).contains(&qty));
-        if !is_known || !is_sound {
+        let has_price = |of: usize| {
+            let may_be = self.settings.instruments[of].may_be_negative && !self.settings.contracts[of].is_inverse;
+            let may_be = report.px.0 > 0 || may_be;
+            !needs_qty || (may_be && self.settings.contracts[of].cost(report.px.0.into(), qty).is_some())
+        };
+        if !is_known || !is_sound || !has_price(report.instrument.0 as usize) {
             return "malformed";
         }
         let mut named = self.named(now, report.account, report.client_id);
@@ -224,13 +301,33 @@ impl Oracle {
         if let Some(same) = sum.find(report.execution_id) {
             return if (same.qty, same.px) == (qty, px) { "duplicate" } else { "conflict" };
         }
+        if !self.can_move(report.account, report.instrument.0, report.side, qty) {
+            return "malformed";
+        }
+        let life = &mut self.lives[index];
         let stated = if sum.is_open { report.executed.0.into() } else { 0 };
         life.facts.push((now, Fact::Executed { id: report.execution_id, qty, px, stated }));
+        self.trade(index, qty, px, report.fee.into());
+        self.executed(now, index);
         match (sum.is_dim, sum.executed() + qty > sum.qty, sum.is_open) {
             (true, ..) => "unknown_fill",
             (_, true, _) => "overfill",
             (.., false) => "late",
             _ => "applied",
+        }
+    }
+
+    /// Counts an execution.
+    fn executed(&mut self, now: i128, index: usize) {
+        let life = &self.lives[index];
+        self.fills.push((now, life.account, life.instrument));
+        if life.asked.is_some() {
+            let level = Level::Strategy(life.account, life.strategy);
+            let (node, stop) = (self.index(level), self.settings_of(level).stop);
+            let memory = &mut self.memory[node];
+            memory.executions.push(now);
+            let count = Self::within(memory.executions.iter().copied(), now, self.settings.exec_window_ns);
+            memory.is_stopped |= stop.is_some_and(|stop| count >= stop);
         }
     }
 
@@ -245,6 +342,9 @@ impl Oracle {
             note(Fact::Stated { executed });
             note(Fact::Ended);
             return if states_less { "conflict" } else { "applied" };
+        }
+        if sum.is_filled {
+            note(Fact::Ended);
         }
         if states_less || (states_more && sum.settled_at.is_some()) {
             return "conflict";
@@ -271,7 +371,9 @@ impl Oracle {
             if !old.counts {
                 return "duplicate";
             }
+            let (old_qty, old_px) = (old.qty, old.px);
             life.facts.push((now, undone));
+            self.trade(index, -old_qty, old_px, 0);
             return "applied";
         }
         match sum.find(report.execution_id) {
@@ -279,8 +381,11 @@ impl Oracle {
             Some(_) => "conflict",
             None if !old.counts => "conflict",
             None => {
+                let (old_qty, old_px) = (old.qty, old.px);
                 life.facts.push((now, undone));
                 life.facts.push((now, Fact::Corrected { id: report.execution_id, qty, px }));
+                self.trade(index, -old_qty, old_px, 0);
+                self.trade(index, qty, px, report.fee.into());
                 "applied"
             }
         }
@@ -290,10 +395,26 @@ impl Oracle {
     fn answer(&mut self, now: i128, index: usize, report: &Report) -> &'static str {
         let life = &mut self.lives[index];
         let sum = life.sum();
+        let mut note = |fact| life.facts.push((now, fact));
+        let states_terms = report.kind == ReportKind::REPLACED || report.kind == ReportKind::RESTATED;
+        if !sum.is_open && states_terms && i128::from(report.order_qty.0) > sum.executed() {
+            let (px, qty, trigger) = (report.limit_px.0.into(), report.order_qty.0.into(), report.trigger_px.0.into());
+            // The venue works an order of which only executions were known.
+            if sum.is_dim {
+                note(Fact::Adopted { px, qty, trigger });
+                return "adopted";
+            }
+            // The venue has enlarged it before its executions used the old quantity up.
+            if sum.is_filled && report.kind == ReportKind::RESTATED {
+                let or = |stated: i128, known: i128| if stated == 0 { known } else { stated };
+                note(Fact::Reopened { px: or(px, sum.px), qty, trigger: or(trigger, sum.trigger) });
+                note(Fact::Stated { executed: report.executed.0.into() });
+                return "enlarged";
+            }
+        }
         if !sum.is_open {
             return "late";
         }
-        let mut note = |fact| life.facts.push((now, fact));
         if report.kind == ReportKind::CANCEL_REJECTED {
             note(Fact::CancelRefused);
             return if sum.cancelled_at.is_some() { "applied" } else { "duplicate" };
@@ -336,10 +457,17 @@ impl Oracle {
                 self.lives.push(Life { facts: vec![(now, adopted)], ..life });
                 "adopted"
             }
+            ReportKind::FILL if !self.can_move(life.account, life.instrument, life.side, report.qty.0.into()) => {
+                "malformed"
+            }
             ReportKind::FILL => {
+                let seen = Fact::SeenInAFill { px, trigger };
                 let (id, qty, px) = (report.execution_id, report.qty.0.into(), report.px.0.into());
-                let facts = vec![(now, Fact::SeenInAFill), (now, Fact::Executed { id, qty, px, stated: 0 })];
+                let facts = vec![(now, seen), (now, Fact::Executed { id, qty, px, stated: 0 })];
                 self.lives.push(Life { facts, ..life });
+                let index = self.lives.len() - 1;
+                self.trade(index, qty, px, report.fee.into());
+                self.executed(now, index);
                 "unknown_fill"
             }
             _ => "unknown",

@@ -8,7 +8,7 @@ use tt_model::{IntentFlags, IntentKind, OrderSide};
 pub(super) enum Fact {
     Reserved { px: i128, qty: i128, trigger: i128 },
     Adopted { px: i128, qty: i128, trigger: i128 },
-    SeenInAFill,
+    SeenInAFill { px: i128, trigger: i128 },
     Live,
     CancelAsked,
     CancelRefused,
@@ -16,6 +16,7 @@ pub(super) enum Fact {
     ReplaceRefused,
     Replaced { px: i128, qty: i128, trigger: i128 },
     Restated { px: i128, qty: i128, trigger: i128 },
+    Reopened { px: i128, qty: i128, trigger: i128 },
     Stated { executed: i128 },
     Executed { id: u128, qty: i128, px: i128, stated: i128 },
     Undone { id: u128 },
@@ -59,6 +60,8 @@ pub(super) struct Sum {
     pub(super) stated: i128,
     pub(super) is_open: bool,
     pub(super) is_acknowledged: bool,
+    /// Its executions have ended it; the venue has not said so.
+    pub(super) is_filled: bool,
     /// Known from fills alone.
     pub(super) is_dim: bool,
     pub(super) cancelled_at: Option<i128>,
@@ -102,7 +105,7 @@ impl Sum {
                 self.is_acknowledged |= matches!(fact, Fact::Adopted { .. });
                 self.is_dim = false;
             }
-            Fact::SeenInAFill => self.is_dim = true,
+            Fact::SeenInAFill { px, trigger } => (self.px, self.trigger, self.is_dim) = (px, trigger, true),
             Fact::Live => self.is_acknowledged = true,
             Fact::CancelAsked => self.cancelled_at = Some(now),
             Fact::CancelRefused => self.cancelled_at = None,
@@ -112,6 +115,10 @@ impl Sum {
                 (self.px, self.qty, self.trigger, self.pending) = (px, qty, trigger, None);
             }
             Fact::Restated { px, qty, trigger } => (self.px, self.qty, self.trigger) = (px, qty, trigger),
+            Fact::Reopened { px, qty, trigger } => {
+                (self.px, self.qty, self.trigger) = (px, qty, trigger);
+                (self.is_open, self.is_filled, self.settled_at) = (true, false, None);
+            }
             Fact::Stated { executed } => self.stated = self.stated.max(executed),
             Fact::Executed { id, qty, px, stated } => {
                 self.executions.push(Execution { id, qty, px, counts: true });
@@ -141,7 +148,7 @@ impl Sum {
                 }
             }
             Fact::Ended => {
-                (self.is_open, self.is_dim) = (false, false);
+                (self.is_open, self.is_dim, self.is_filled) = (false, false, false);
                 (self.pending, self.cancelled_at) = (None, None);
             }
             Fact::Settled => {
@@ -155,7 +162,7 @@ impl Sum {
             Fact::Executed { .. } | Fact::ReplaceRefused | Fact::Replaced { .. } | Fact::Restated { .. }
         );
         if may_end && self.is_open && self.left() == 0 && self.pending.is_none() {
-            (self.is_open, self.cancelled_at) = (false, None);
+            (self.is_open, self.is_filled, self.cancelled_at) = (false, true, None);
         }
         self.gap_since = if self.gap() == 0 { None } else { self.gap_since.or(Some(now)) };
         let is_settled = !self.is_open && self.gap() == 0 && !self.is_dim;

@@ -3,12 +3,13 @@
 use super::{
     history::Oracle,
     life::{Fact, Life, Sum},
-    settings::{InstrumentSettings, Quote, RowSettings},
+    nodes::dearest,
+    settings::{ContractSettings, InstrumentSettings, Quote, RowSettings},
 };
 use tt_model::{Breach, IntentFlags, IntentKind, OrderIntent, OrderSide};
 
 /// A millisecond: the clocks' difference.
-const SKEW_NS: i128 = 1_000_000;
+pub(super) const SKEW_NS: i128 = 1_000_000;
 
 /// What the oracle says of an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,40 +22,59 @@ pub struct Opinion {
     pub worst: i128,
     /// The notes' bits.
     pub notes: u8,
+    /// The level of the first rejecting reason: firm, account, strategy, instrument from 1; 0 for none.
+    pub level: u8,
 }
 
-/// A list of reasons.
+/// A list of reasons, those of each level, and notes.
 #[derive(Default)]
-struct Found(u64);
+pub(super) struct Found(pub(super) u64, pub(super) [u64; 4], pub(super) u8);
 
 impl Found {
-    fn when(&mut self, is_found: bool, reason: Breach) {
+    pub(super) fn when(&mut self, is_found: bool, reason: Breach) {
         if is_found {
             self.0 |= reason.0;
+        }
+    }
+
+    pub(super) fn at(&mut self, level: usize, is_found: bool, reason: Breach) {
+        self.when(is_found, reason);
+        if is_found {
+            self.1[level] |= reason.0;
+        }
+    }
+
+    /// More than `max` is a breach, most of it a note.
+    pub(super) fn limit(&mut self, level: usize, value: i128, max: i128, reason: Breach) {
+        self.at(level, value > max, reason);
+        for (pct, note) in [(70, 4), (90, 8)] {
+            if value > 0 && value * 100 >= max * pct {
+                self.2 |= note;
+            }
         }
     }
 }
 
 /// Prices at which an order is looked at.
-struct Seen {
+pub(super) struct Seen {
     worst: Option<i128>,
     collar: Option<i128>,
-    values: Option<[i128; 2]>,
+    pub(super) values: Option<[i128; 2]>,
 }
 
 /// An order's terms, in wide integers.
 #[derive(Clone, Copy)]
-struct Terms {
-    kind: IntentKind,
-    side: OrderSide,
-    flags: IntentFlags,
-    px: i128,
-    trigger: i128,
-    qty: i128,
+pub(super) struct Terms {
+    pub(super) kind: IntentKind,
+    pub(super) side: OrderSide,
+    pub(super) flags: IntentFlags,
+    pub(super) px: i128,
+    pub(super) trigger: i128,
+    pub(super) qty: i128,
 }
 
 impl Terms {
-    fn is_market(self) -> bool {
+    pub(super) fn is_market(self) -> bool {
         self.kind == IntentKind::MARKET || self.kind == IntentKind::STOP_MARKET
     }
 
@@ -62,7 +82,7 @@ impl Terms {
         self.kind == IntentKind::STOP_LIMIT || self.kind == IntentKind::STOP_MARKET
     }
 
-    fn sign(self) -> i128 {
+    pub(super) fn sign(self) -> i128 {
         if self.side == OrderSide::Buy { 1 } else { -1 }
     }
 }
@@ -94,29 +114,61 @@ impl Oracle {
         named.sort_by_key(|index| !self.lives[*index].sum().is_open);
         let target = named.first().copied();
         let (worst, notes) = match intent.kind {
-            IntentKind::CANCEL => (0, self.judge_cancel(now, intent, target, &mut found)),
-            IntentKind::REPLACE => (self.judge_replace(now, intent, target, &mut found), 0),
+            IntentKind::CANCEL => (0, self.judge_cancel(now, producer, intent, target, &mut found)),
+            IntentKind::REPLACE => (self.judge_replace(now, producer, intent, target, &mut found), 0),
             _ => {
                 found.when(target.is_some(), Breach::DUP_ID);
+                found.when(self.is_full, Breach::CAPACITY);
                 found.when(self.count_same(intent) >= self.settings.same_orders, Breach::DUP_ORDER);
                 let terms = terms_of(intent, intent.kind, intent.flags);
-                (self.judge_terms(now, intent, terms, terms.qty, &mut found), 0)
+                self.judge_cancels(intent, &mut found);
+                (self.judge_terms(now, producer, intent, (terms, terms.qty, None), &mut found), 0)
             }
         };
+        let notes = notes | found.2;
         let row = &self.settings.rows[usize::from(intent.account)][intent.instrument.0 as usize];
         let optional = if row.needs_proof { 0 } else { Breach::BOOK_UNVERIFIED.0 };
         let accept = found.0 & !optional == 0;
-        if accept {
-            self.accept(now, intent, target);
+        let first = (found.0 & !optional).trailing_zeros();
+        let level = (0..4).find(|level| first < 64 && found.1[*level] >> first & 1 == 1).map_or(0, |level| level + 1);
+        let level = level as u8;
+        if !accept {
+            self.refuse(now, producer);
         }
-        Opinion { reasons: Breach(found.0), accept, worst, notes }
+        if accept {
+            self.accept(now, producer, intent, target);
+        }
+        Opinion { reasons: Breach(found.0), accept, worst, notes, level }
     }
 
-    fn accept(&mut self, now: i128, intent: &OrderIntent, target: Option<usize>) {
+    /// Counts a refusal; too many kill the producer's strategies.
+    pub(super) fn refuse(&mut self, now: i128, producer: u16) {
+        let Some(refusals) = self.refusals.get_mut(usize::from(producer)) else { return };
+        if !refusals.is_over(now) {
+            return refusals.count(now);
+        }
+        for (mode, strategy) in self.modes[2].iter_mut().zip(&self.settings.strategies) {
+            if strategy.producer == producer {
+                *mode = 2;
+            }
+        }
+    }
+
+    pub(super) fn may_send(&self, producer: u16, strategy: u16) -> bool {
+        self.settings.strategies.get(usize::from(strategy)).is_some_and(|of| of.producer == producer)
+    }
+
+    fn accept(&mut self, now: i128, producer: u16, intent: &OrderIntent, target: Option<usize>) {
         let (account, instrument) = (usize::from(intent.account), intent.instrument.0 as usize);
         self.account_rates[account].count(now);
         self.instrument_rates[instrument].count(now);
         self.global_rate.count(now);
+        if self.may_send(producer, intent.strategy) {
+            self.strategy_rates[account][usize::from(intent.strategy)].count(now);
+        }
+        if intent.kind == IntentKind::CANCEL || intent.kind == IntentKind::REPLACE {
+            self.cancels.push((self.horizon, intent.account, intent.instrument.0));
+        }
         let (px, qty, trigger) = (intent.limit_px.0.into(), intent.qty.0.into(), intent.trigger_px.0.into());
         let target = target.filter(|index| self.lives[*index].sum().is_open);
         match (intent.kind, target) {
@@ -130,7 +182,7 @@ impl Oracle {
                 let terms = terms_of(intent, intent.kind, intent.flags);
                 let quote = self.fresh_quote(instrument);
                 let seen = seen(terms, quote.as_ref(), &self.settings.instruments[instrument]);
-                let px = if terms.is_market() { seen.values.map_or(0, |[_, high]| high) } else { px };
+                let px = dearest(terms, &seen, &self.settings.contracts[instrument]).unwrap_or(px);
                 self.lives.push(Life {
                     account: intent.account,
                     strategy: intent.strategy,
@@ -163,9 +215,20 @@ impl Oracle {
         [at(0, 0), at(1, intent.account.into()), at(2, intent.strategy.into()), at(3, intent.instrument.0 as usize)]
     }
 
-    fn judge_cancel(&self, now: i128, intent: &OrderIntent, target: Option<usize>, found: &mut Found) -> u8 {
+    fn judge_cancel(
+        &self,
+        now: i128,
+        producer: u16,
+        intent: &OrderIntent,
+        target: Option<usize>,
+        found: &mut Found,
+    ) -> u8 {
         let target = target.map(|index| &self.lives[index]).filter(|life| life.sum().is_open);
-        let is_other = |life: &Life| life.strategy != intent.strategy || life.instrument != intent.instrument.0;
+        // An order that no intent has made belongs to the account.
+        let is_other = |life: &Life| {
+            let is_others = life.strategy != intent.strategy || !self.may_send(producer, life.strategy);
+            life.instrument != intent.instrument.0 || (life.asked.is_some() && is_others)
+        };
         found.when(target.is_some_and(is_other), Breach::NOT_PERMITTED);
         let since = target.and_then(|life| life.sum().cancelled_at);
         // A clock that went back does not shorten the wait.
@@ -175,15 +238,23 @@ impl Oracle {
         u8::from(target.is_none()) + 2 * u8::from(is_forced)
     }
 
-    fn judge_replace(&self, now: i128, intent: &OrderIntent, target: Option<usize>, found: &mut Found) -> i128 {
+    fn judge_replace(
+        &self,
+        now: i128,
+        producer: u16,
+        intent: &OrderIntent,
+        target: Option<usize>,
+        found: &mut Found,
+    ) -> i128 {
         let target = target.map(|index| &self.lives[index]).filter(|life| life.sum().is_open);
         let Some(life) = target else {
             found.when(true, Breach::ORDER_UNKNOWN);
             let terms = terms_of(intent, intent.kind, intent.flags);
-            return self.judge_terms(now, intent, terms, terms.qty.max(0), found);
+            return self.judge_terms(now, producer, intent, (terms, terms.qty.max(0), None), found);
         };
         let sum = life.sum();
-        let is_other = life.strategy != intent.strategy || life.instrument != intent.instrument.0;
+        let is_others = life.asked.is_some() && !self.may_send(producer, life.strategy);
+        let is_other = life.strategy != intent.strategy || life.instrument != intent.instrument.0 || is_others;
         found.when(is_other || life.side != intent.side, Breach::NOT_PERMITTED);
         found.when(sum.pending.is_some(), Breach::ORDER_UNKNOWN);
         let terms = terms_of(intent, life.kind, life.flags);
@@ -195,7 +266,7 @@ impl Oracle {
         let new = (terms.qty - sum.executed()).max(0);
         let adds = if rules.replaces_atomically { (new - sum.reserved()).max(0) } else { new };
         let had_count = found.0 & Breach::OPEN_ORDERS.0;
-        let worst = self.judge_terms(now, intent, terms, adds, found);
+        let worst = self.judge_terms(now, producer, intent, (terms, adds, Some(&sum)), found);
         found.0 = found.0 & !Breach::OPEN_ORDERS.0 | had_count;
         worst
     }
@@ -204,7 +275,14 @@ impl Oracle {
         self.quotes[instrument].map(|(quote, _)| quote).filter(|quote| quote.reference > 0)
     }
 
-    fn judge_terms(&self, now: i128, intent: &OrderIntent, terms: Terms, adds: i128, found: &mut Found) -> i128 {
+    fn judge_terms(
+        &self,
+        now: i128,
+        producer: u16,
+        intent: &OrderIntent,
+        (terms, adds, replaced): (Terms, i128, Option<&Sum>),
+        found: &mut Found,
+    ) -> i128 {
         let (account, instrument) = (usize::from(intent.account), intent.instrument.0 as usize);
         let row = &self.settings.rows[account][instrument];
         let rules = &self.settings.instruments[instrument];
@@ -216,7 +294,9 @@ impl Oracle {
 
         self.judge_modes(intent, worst, found);
         judge_prices(terms, quote.as_ref(), rules, row, &seen, found);
-        judge_sizes(terms, row, &seen, [worst, terms.sign() * position], found);
+        let contract = &self.settings.contracts[instrument];
+        judge_sizes(terms, (row, contract), &seen, [worst, terms.sign() * position], found);
+        self.judge_tree((now, producer), intent, (terms, adds, replaced), &seen, found);
         let limit = row.position[usize::from(terms.side == OrderSide::Sell)];
         let pos = if terms.side == OrderSide::Buy { Breach::POS_LONG } else { Breach::POS_SHORT };
         found.when(worst > limit.max(0), pos);
@@ -228,15 +308,16 @@ impl Oracle {
             1 | 3 => terms.kind == IntentKind::LIMIT,
             _ => false,
         };
-        found.when(!takes, Breach::INSTRUMENT_HALTED);
+        found.at(3, !takes, Breach::INSTRUMENT_HALTED);
         let is_stale = quote.is_none_or(|quote| now > quote.at_ns + rules.mark_age_ns || quote.at_ns > now + SKEW_NS);
-        found.when(is_stale, Breach::MD_STALE);
-        found.when(!quote.is_some_and(|quote| quote.is_verified), Breach::BOOK_UNVERIFIED);
+        found.at(3, is_stale, Breach::MD_STALE);
+        found.at(3, !quote.is_some_and(|quote| quote.is_verified), Breach::BOOK_UNVERIFIED);
         let epoch = self.quotes[instrument].map_or(0, |(_, epoch)| epoch);
         found.when(epoch != self.faults, Breach::CLOCK_FAULT);
+        found.when(self.is_journal_lost, Breach::JOURNAL);
 
-        found.when(self.account_rates[account].is_over(now), Breach::RATE_ACCOUNT);
-        found.when(self.instrument_rates[instrument].is_over(now), Breach::RATE_INSTRUMENT);
+        found.at(1, self.account_rates[account].is_over(now), Breach::RATE_ACCOUNT);
+        found.at(3, self.instrument_rates[instrument].is_over(now), Breach::RATE_INSTRUMENT);
         found.when(self.global_rate.is_over(now), Breach::RATE_GLOBAL);
 
         let made = i128::from(intent.ts_ns);
@@ -253,6 +334,9 @@ impl Oracle {
     fn judge_modes(&self, intent: &OrderIntent, worst: i128, found: &mut Found) {
         for (level, mode) in self.modes_of(intent).into_iter().enumerate() {
             found.when(mode == 2, Breach(1 << level));
+            if mode == 2 && (level == 1 || level == 3) {
+                found.at(level, true, Breach(1 << level));
+            }
             found.when(mode == 1 && worst > 0, Breach::REDUCE_ONLY_STATE);
         }
     }
@@ -325,29 +409,35 @@ fn judge_prices(
     if terms.is_stop() {
         let is_near = quote.is_some_and(|quote| is_within(terms.trigger, quote.reference, rules.trigger_bps));
         let follows = seen.collar.is_some_and(|px| is_within(px, terms.trigger, rules.collar_bps));
-        found.when(!is_near || !follows, Breach::COLLAR_REF);
+        found.at(3, !is_near || !follows, Breach::COLLAR_REF);
     } else {
-        found.when(!seen.collar.is_some_and(is_in_collar), Breach::COLLAR_REF);
+        found.at(3, !seen.collar.is_some_and(is_in_collar), Breach::COLLAR_REF);
     }
     let Some(bps) = rules.touch_bps else { return };
     let touch = touch(terms, quote);
-    found.when(touch.is_none(), Breach::COLLAR_TOUCH);
+    found.at(3, touch.is_none(), Breach::COLLAR_TOUCH);
     if let Some(touch) = touch {
         let beyond = terms.sign() * (terms.px - touch);
-        found.when(terms.kind == IntentKind::LIMIT && beyond > part(touch, bps), Breach::COLLAR_TOUCH);
-        found.when(terms.kind == IntentKind::MARKET && !is_in_collar(touch), Breach::COLLAR_TOUCH);
+        found.at(3, terms.kind == IntentKind::LIMIT && beyond > part(touch, bps), Breach::COLLAR_TOUCH);
+        found.at(3, terms.kind == IntentKind::MARKET && !is_in_collar(touch), Breach::COLLAR_TOUCH);
     }
 }
 
-fn judge_sizes(terms: Terms, row: &RowSettings, seen: &Seen, [worst, own]: [i128; 2], found: &mut Found) {
+fn judge_sizes(
+    terms: Terms,
+    (row, contract): (&RowSettings, &ContractSettings),
+    seen: &Seen,
+    [worst, own]: [i128; 2],
+    found: &mut Found,
+) {
     let is_whole = terms.flags.0 & 4 != 0 && worst <= 0 && terms.qty == -own;
     found.when(terms.qty % row.qty_step != 0, Breach::QTY_STEP);
     let is_exempt = is_whole || worst == 0;
     found.when(terms.qty <= 0 || (terms.qty < row.qty[0] && !is_exempt), Breach::QTY_MIN);
     found.when(terms.qty > row.qty[1] && !is_whole, Breach::QTY_MAX);
-    let values = seen.values.map(|pxs| pxs.map(|px| (px * terms.qty).abs()));
-    let is_small = values.is_none_or(|values| values.iter().any(|value| *value < row.notional[0]));
-    let is_large = values.is_none_or(|values| values.iter().any(|value| *value > row.notional[1]));
+    let values = seen.values.map(|pxs| pxs.map(|px| contract.notionals(px, terms.qty)));
+    let is_small = values.is_none_or(|values| values.iter().any(|[value, _]| *value < row.notional[0]));
+    let is_large = values.is_none_or(|values| values.iter().any(|[_, value]| *value > row.notional[1]));
     found.when(is_small && worst > 0, Breach::NOTIONAL_MIN);
     found.when(is_large && !is_whole, Breach::NOTIONAL_MAX);
     found.when(terms.flags.0 & 5 != 0 && worst > 0, Breach::REDUCE_ONLY_FLIP);

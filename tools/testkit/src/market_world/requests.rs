@@ -41,6 +41,8 @@ impl World<'_> {
                         self.at(arrives, Event::Arrive { feed: number });
                     }
                 }
+                // No venue of the world announces its end.
+                Request::Replace { .. } => {}
                 Request::Reconnect { connection } => {
                     if let Some(number) = self.of_connection(connection) {
                         self.close(number);

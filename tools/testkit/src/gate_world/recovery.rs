@@ -1,0 +1,207 @@
+//! The death of the process, the loss of power, and the next start.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use risk_gate::{Answer, Durability, Input, JournalReader, JournalRecord};
+use tt_model::{Breach, ReportKind, Verdict};
+use tt_risk::Mode;
+
+use super::disk::SimDisk;
+use super::host::{Broken, Host, Totals, inform, inform_of_intent, new_oracle, switch};
+use super::setup::Setup;
+use super::world::{Event, MS, Rings, World};
+use crate::gate_oracle::Oracle;
+
+/// What a journal holds.
+struct Found {
+    oracle: Oracle,
+    verdicts: BTreeMap<u64, Verdict>,
+    /// Numbers of intents that were judged in turn.
+    judged: BTreeSet<u64>,
+    records: u64,
+    reports: usize,
+    /// The version of its limits.
+    version: u32,
+}
+
+/// Reads the journal, and informs a new oracle of all of it.
+fn read(files: &BTreeMap<u32, Setup>, setup: &Setup, disk: &SimDisk) -> Result<Found, Broken> {
+    let broken = |error: anyhow::Error| (7, format!("{error:#}"));
+    let mut reader = JournalReader::new(disk).map_err(broken)?;
+    let (verdicts, judged) = (BTreeMap::new(), BTreeSet::new());
+    let mut found = Found { oracle: new_oracle(setup), verdicts, judged, records: 0, reports: 0, version: 1 };
+    while let Some(record) = reader.read().map_err(broken)? {
+        found.records += 1;
+        let JournalRecord { number, now_ns, ref input, ref answer } = record;
+        match (input, answer) {
+            (Input::Intent { intent, .. }, Answer::Verdict(verdict)) => {
+                inform_of_intent(&mut found.oracle, setup, (number, now_ns), intent, verdict)?;
+                found.verdicts.insert(verdict.seq, *verdict);
+                if !verdict.reasons.contains(Breach::SEQ_REPLAY) {
+                    found.judged.insert(intent.seq);
+                }
+            }
+            (Input::Report(_), _) => {
+                found.reports += 1;
+                inform(&mut found.oracle, &record)?;
+            }
+            (Input::Load(limits), _) => {
+                found.version = limits.version().unwrap_or(0);
+                let setup = files.get(&found.version).ok_or((7, format!("record {number}: {:?}", found.version)))?;
+                found.oracle.load(setup.settings.clone());
+            }
+            _ => inform(&mut found.oracle, &record)?,
+        }
+    }
+    Ok(found)
+}
+
+impl World<'_> {
+    /// The process may die here: behind an intent, behind a report, or before verdicts are shown.
+    pub(super) fn may_die(&mut self, is_within_record: Option<bool>) -> bool {
+        if self.host.is_none() {
+            return true;
+        }
+        let Some((left, power)) = self.dies.take() else { return false };
+        if left > 0 && !self.is_calm {
+            self.dies = Some((left - 1, power));
+            return false;
+        }
+        if self.is_calm {
+            return false;
+        }
+        self.die(power, is_within_record.is_some());
+        true
+    }
+
+    /// The process dies; what is in memory is gone.
+    pub(super) fn die(&mut self, power: bool, may_tear: bool) {
+        let Some(host) = self.host.take() else { return };
+        let is_lost = host.gate.is_journal_lost();
+        drop(host);
+        let mut draw = self.luck();
+        if may_tear && !is_lost && draw.chance(1, 2) {
+            self.disk.tear(&mut draw);
+        }
+        if power {
+            self.disk.lose_power(&mut draw);
+        }
+        self.say(|| format!("  the process dies, power is lost: {power}"));
+        self.tally.crashes += 1;
+        self.tally.power_losses += u64::from(power);
+        self.rings = Rings::new(self.setup().ring_slots);
+        self.lose_outbox();
+        self.strategies.forget();
+        // The last verdict may be lost with what it counted; it was not shown.
+        self.windows.clear();
+        let found = read(&self.files, self.setup(), &self.disk);
+        let result = found.and_then(|found| self.compare_with_journal(found, power));
+        if let Some(oracle) = self.check(result.map(Some)) {
+            self.recovered = Some(oracle);
+        }
+        self.later(draw.between(1, 12) * MS, Event::Restart);
+    }
+
+    /// (7) What was visible or on the wire is in the journal, as far as it promises.
+    fn compare_with_journal(&mut self, found: Found, power: bool) -> Result<(Oracle, u32), Broken> {
+        let Found { oracle, verdicts, judged, records, reports, version } = found;
+        let is_durable = self.setup().durability == Durability::Durable;
+        let mut lost = 0;
+        for (seq, seen) in &self.seen {
+            let is_kept = verdicts.get(seq) == Some(&seen.verdict);
+            if is_kept || !seen.is_recorded {
+                continue;
+            }
+            if !power || is_durable || seen.at <= self.last_sync || verdicts.contains_key(seq) {
+                let (kept, at) = (verdicts.get(seq), seen.at);
+                return Err((
+                    7,
+                    format!("seen at {at}, synced at {}: {:?}; kept: {kept:?}", self.last_sync, seen.verdict),
+                ));
+            }
+            lost += 1;
+        }
+        self.tally.lost += lost;
+        self.tally.replayed += records;
+        self.seen.retain(|seq, _| verdicts.contains_key(seq));
+        self.wire.written.retain(|seq| verdicts.contains_key(seq));
+        if lost > 0 {
+            self.unsure.fill(true);
+            self.windows.clear();
+        }
+        if reports > self.recorded.len() {
+            return Err((7, format!("{reports} reports for {}", self.recorded.len())));
+        }
+        self.recorded.truncate(reports);
+        self.judged = judged;
+        self.forget_reports();
+        Ok((oracle, version))
+    }
+
+    /// Reports whose records are gone are not applied.
+    fn forget_reports(&mut self) {
+        self.venue.sent.iter_mut().for_each(|sent| sent.is_applied = false);
+        for index in self.recorded.iter().flatten() {
+            self.venue.sent[*index].is_applied = true;
+        }
+        self.moved.clear();
+        let applied = || self.venue.sent.iter().filter(|sent| sent.is_applied);
+        for sent in applied() {
+            if matches!(sent.report.kind, ReportKind::FILL | ReportKind::CORRECT) {
+                self.moved.insert((sent.order, sent.report.execution_id));
+            }
+        }
+        for sent in applied() {
+            if matches!(sent.report.kind, ReportKind::BUST | ReportKind::CORRECT) {
+                self.moved.remove(&(sent.order, sent.report.undone_id));
+            }
+        }
+    }
+
+    /// The next process starts.
+    pub(super) fn restart(&mut self) {
+        if self.failure.is_some() || (self.host.is_some() && !self.wire.is_closed) {
+            return;
+        }
+        if self.host.is_some() {
+            // The operator ends it, because its sender is closed.
+            return self.die(false, false);
+        }
+        self.disk.set_sync_fails(false);
+        let Some((mut oracle, version)) = self.recovered.take() else { return };
+        // The operator starts it with the newest limits, under the version that follows the one in the journal.
+        let newest = self.limits().clone();
+        self.files.retain(|of, _| *of <= version);
+        if newest.version != version {
+            let next = newest.numbered(version + 1);
+            oracle.load(next.settings.clone());
+            self.files.insert(next.version, next);
+            self.windows.clear();
+        }
+        let started = Host::start(self.limits(), &self.disk, oracle, self.clock());
+        let Some((mut host, recovered)) = self.check(started.map(Some)) else { return };
+        host.oracle.doubt_all();
+        let result = host.compare(Totals::Left).map_err(|(_, what)| (7, what));
+        self.note(7, &[recovered.records, recovered.cut_bytes as u64, recovered.last_seq]);
+        self.say(|| format!("  started again: {recovered:?}"));
+        self.strategies.seq = recovered.last_seq;
+        for at in &self.wire.killed {
+            let mode = host.gate.switches().mode(switch(*at));
+            if mode != Mode::Kill {
+                self.failure.get_or_insert(super::Failure {
+                    invariant: 5,
+                    at: tt_model::Nanos(self.now),
+                    what: format!("{:?} was killed and acknowledged, and has {mode:?} after a restart", switch(*at)),
+                });
+            }
+        }
+        self.host = Some(host);
+        self.check(result);
+        for index in 0..self.venue.sent.len() {
+            if !self.venue.sent[index].is_applied {
+                let after = self.luck().between(1, 4) * MS;
+                self.later(after, Event::Deliver(index));
+            }
+        }
+    }
+}
