@@ -190,6 +190,11 @@ impl Changes {
         self.trades.pop_front()
     }
 
+    /// The same, as the caller says it.
+    pub(crate) const fn put_book(&mut self, book: ChangedBook) {
+        self.book = Some(book);
+    }
+
     pub(crate) const fn next_book(&mut self) -> Option<ChangedBook> {
         self.book.take()
     }

@@ -102,6 +102,10 @@ venue_counters! {
     crc_mismatches,
     /// Tickers that fitted the book at the same update id.
     oracle_matches,
+    /// REST snapshots that fitted the book at the same update id.
+    snapshot_matches,
+    /// REST snapshots that did not.
+    snapshot_mismatches,
     /// Updates that followed the one before by number.
     sequence_matches,
     /// Frames after which best bid stood above best offer.

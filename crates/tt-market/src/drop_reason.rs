@@ -60,7 +60,7 @@ macro_rules! drop_reasons {
 drop_reasons! {
     parse: NotUtf8 Syntax Nesting TooManyKeys DuplicateKey MissingKey WrongType Number NumberRange Time SymbolText TooManyLevels TooManyEntries UnknownTopic Rejected VenueError;
     engine:
-    /// No instrument with this symbol was added for the venue.
+    /// No instrument with this symbol was added for the venue, or it is followed no longer.
     UnknownSymbol => "unknown_symbol", "unknown symbol";
     /// The connection is closed or was never opened.
     OldConnection => "old_connection", "connection is closed";
@@ -104,6 +104,8 @@ drop_reasons! {
     BookOrdersFull => "book_orders_full", "order-by-order books are full";
     /// An execution of an order, or of a quantity, that the book does not hold.
     UnknownOrder => "unknown_order", "execution of an unknown order";
+    /// A REST snapshot differs from the book at the same update id.
+    SnapshotMismatch => "snapshot_mismatch", "snapshot differs from the book";
 }
 
 impl Error for DropReason {}

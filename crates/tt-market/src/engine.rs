@@ -4,16 +4,20 @@ mod account;
 mod budget;
 mod by_order;
 mod changes;
+mod comparison;
 mod frames;
 mod prices;
 mod refine;
 mod requests;
+mod successor;
 mod sync;
 mod venue_state;
 mod verify;
 
 use self::budget::Budget;
 use self::by_order::Changed;
+use self::comparison::Comparison;
+pub use self::comparison::Difference;
 use crate::backlog::Backlog;
 use crate::board::{self, Board, BoardWriter};
 use crate::book::PageSlab;
@@ -89,8 +93,11 @@ pub enum BookUpdate {
     Snapshot,
     /// Levels were changed.
     Delta,
-    /// The delta is buffered until the instrument's snapshot arrives; the book is unchanged.
+    /// The delta is buffered until the instrument's snapshot arrives, or a snapshot until the book has reached it; the
+    /// book is unchanged.
     Buffered,
+    /// A REST snapshot agrees with the levels of the book ([`Engine::begin_comparison`]).
+    Compared,
 }
 
 /// What the caller is asked to do.
@@ -111,6 +118,12 @@ pub enum Request {
     /// The venue asks for a sign of life: send its rules' [`KeepAlive::pong`](tt_venue::rules::KeepAlive::pong).
     Pong {
         /// On which connection.
+        connection: ConnectionId,
+    },
+    /// The venue ends the connection soon: open another one, and hand its books over
+    /// ([`Engine::announce_successor`]).
+    Replace {
+        /// The connection that ends.
         connection: ConnectionId,
     },
     /// The connection has been silent for too long: close it and open another.
@@ -171,6 +184,8 @@ pub struct Engine {
     /// What each venue still allows.
     budgets: [Budget; Venue::COUNT],
     pongs: VecDeque<ConnectionId>,
+    /// Connections that end soon.
+    endings: VecDeque<ConnectionId>,
     orders: Orders,
     fills: Fills,
     positions: Positions,
@@ -179,6 +194,8 @@ pub struct Engine {
     position_listings: Listings,
     balances: Vec<(Venue, Balance)>,
     counters: Counters,
+    /// The book that is compared with a snapshot.
+    comparison: Comparison,
     /// What is listed for readers of every update.
     changes: Changes,
     writer: BoardWriter,
@@ -214,6 +231,7 @@ impl Engine {
             reconnects: VecDeque::with_capacity(capacity.connections),
             budgets: Venue::ALL.map(|venue| Budget::new(venue.rules().resyncs)),
             pongs: VecDeque::with_capacity(capacity.connections),
+            endings: VecDeque::with_capacity(capacity.connections),
             orders: Orders::new(capacity.orders),
             fills: Fills::new(capacity.fills),
             positions: Positions::new(capacity.positions, capacity.instruments),
@@ -221,6 +239,7 @@ impl Engine {
             position_listings: Listings::default(),
             balances: Vec::with_capacity(capacity.balances),
             counters: Counters::default(),
+            comparison: Comparison::default(),
             changes: Changes::default(),
             writer,
             board,
@@ -366,6 +385,7 @@ impl Engine {
         self.writer.store_counters(&self.counters);
     }
 
+    #[inline]
     fn find(&self, venue: Venue, symbol: &tt_venue::Symbol) -> Result<usize, DropReason> {
         self.symbols.find(venue, symbol).map(|id| id.0 as usize).ok_or(DropReason::UnknownSymbol)
     }

@@ -33,6 +33,9 @@ pub struct InstrumentSpec {
     pub candles: CandleSource,
 }
 
+/// [`Instrument::known`] of a book whose snapshot had all levels.
+pub(crate) const KNOWN_WHOLE: [i64; 2] = [i64::MIN; 2];
+
 /// State of a book.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum BookState {
@@ -67,6 +70,7 @@ pub(crate) struct TopLevels {
 }
 
 impl TopLevels {
+    #[inline]
     pub(crate) fn as_slice(&self) -> &[BookLevel] {
         &self.levels[..self.count.min(DEPTH)]
     }
@@ -166,6 +170,14 @@ impl Trust {
     }
 }
 
+/// The connection that takes a book over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Successor {
+    pub(crate) connection: ConnectionId,
+    /// Whether it has sent an update that the book holds: what it sends from there on continues the book.
+    pub(crate) has_met: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct Instrument {
     pub(crate) spec: InstrumentSpec,
@@ -186,12 +198,19 @@ pub(crate) struct Instrument {
     pub(crate) qty: Scale,
     pub(crate) state: BookState,
     pub(crate) connection: Option<ConnectionId>,
+    pub(crate) successor: Option<Successor>,
     pub(crate) book: Book,
     pub(crate) bids: TopLevels,
     pub(crate) asks: TopLevels,
     /// The top of book as last published.
     pub(crate) top: TopOfBook,
     pub(crate) last_proof: LastProof,
+    /// When a REST snapshot last fitted the book; not since its own snapshot where that is zero.
+    pub(crate) snapshot_proof: LastProof,
+    /// The worst key of each side above which every level is known.
+    pub(crate) known: [i64; 2],
+    /// Whether that is not the whole book.
+    pub(crate) is_limited: bool,
     pub(crate) checksum: u32,
     pub(crate) trust: Trust,
     pub(crate) tickers: SeenTickers,
@@ -217,6 +236,11 @@ pub(crate) struct Instrument {
 }
 
 impl Instrument {
+    /// Why a frame of another connection than the book's is dropped.
+    pub(crate) const fn foreign(&self) -> DropReason {
+        if self.connection.is_some() { DropReason::ForeignConnection } else { DropReason::UnknownSymbol }
+    }
+
     pub(crate) fn new(spec: InstrumentSpec, overflow_levels: usize) -> Result<Self, DropReason> {
         let rules = spec.venue.rules();
         let overlap = match rules.join {
@@ -236,11 +260,15 @@ impl Instrument {
             qty: Scale::new(spec.lot_size)?,
             state: BookState::Idle,
             connection: None,
+            successor: None,
             book: Book::new(overflow_levels),
             bids: TopLevels::default(),
             asks: TopLevels::default(),
             top: TopOfBook::default(),
             last_proof: LastProof::default(),
+            snapshot_proof: LastProof::default(),
+            known: KNOWN_WHOLE,
+            is_limited: false,
             checksum: 0,
             trust: Trust::default(),
             tickers: SeenTickers::default(),

@@ -97,6 +97,6 @@ pub use book::BookSide;
 pub use capacity::Capacity;
 pub use connection::ConnectionId;
 pub use drop_reason::DropReason;
-pub use engine::{AddError, Applied, BookUpdate, Engine, Request};
+pub use engine::{AddError, Applied, BookUpdate, Difference, Engine, Request};
 pub use instrument::InstrumentSpec;
 pub use proof::{BookStatus, Proof};

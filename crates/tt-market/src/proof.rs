@@ -19,6 +19,9 @@ pub enum Proof {
     Unverified = 4,
     /// The book is known to be incomplete or silent; the levels are the last ones that were proved.
     Stale = 5,
+    /// As `Sequence`, and a REST snapshot fitted all levels that it has at the update id of the proof
+    /// ([`BookStatus::proof_ids_ago`]).
+    Snapshot = 6,
 }
 
 impl Proof {
@@ -32,6 +35,7 @@ impl Proof {
             Self::Oracle => "oracle",
             Self::Unverified => "unverified",
             Self::Stale => "stale",
+            Self::Snapshot => "snapshot",
         }
     }
 
@@ -39,9 +43,15 @@ impl Proof {
     #[must_use]
     pub const fn is_verified(self) -> bool {
         match self {
-            Self::Crc | Self::Sequence | Self::Oracle => true,
+            Self::Crc | Self::Sequence | Self::Oracle | Self::Snapshot => true,
             Self::Syncing | Self::Unverified | Self::Stale => false,
         }
+    }
+
+    /// Whether the last update itself was verified, so that its time is that of the proof.
+    #[inline]
+    pub(crate) const fn is_of_last_update(self) -> bool {
+        matches!(self, Self::Crc | Self::Sequence | Self::Oracle)
     }
 
     const fn from_bits(bits: u64) -> Self {
@@ -51,6 +61,7 @@ impl Proof {
             3 => Self::Oracle,
             4 => Self::Unverified,
             5 => Self::Stale,
+            6 => Self::Snapshot,
             _ => Self::Syncing,
         }
     }
@@ -67,6 +78,9 @@ pub struct BookStatus {
     pub is_locked: bool,
     /// Far levels were dropped at the level cap.
     pub is_truncated: bool,
+    /// The book began with a REST snapshot of limited depth: of levels beyond it only those are known that changed since
+    /// ([`Engine::known_range`](crate::Engine::known_range)).
+    pub is_limited: bool,
     /// How many update ids ago the last proof was; `None` beyond 2^28 - 2, or where there never was one.
     pub proof_ids_ago: Option<u32>,
     /// How long before `ts_recv` the last proof was, in microseconds; saturates at 2^28 - 1 (268 s).
@@ -98,6 +112,7 @@ impl BookStatus {
             | u64::from(self.is_crossed) << 4
             | u64::from(self.is_locked) << 5
             | u64::from(self.is_truncated) << 6
+            | u64::from(self.is_limited) << 7
             | self.proof_ids_ago.map_or(FIELD_MAX, u64::from) << 8
             | u64::from(self.proof_age_us) << 36
     }
@@ -111,6 +126,7 @@ impl BookStatus {
             is_crossed: bits >> 4 & 1 == 1,
             is_locked: bits >> 5 & 1 == 1,
             is_truncated: bits >> 6 & 1 == 1,
+            is_limited: bits >> 7 & 1 == 1,
             proof_ids_ago: (ids != FIELD_MAX).then_some(ids as u32),
             proof_age_us: (bits >> 36) as u32,
         }

@@ -64,6 +64,8 @@ pub enum Control {
     Pong,
     /// The venue asks for a sign of life.
     TestRequest,
+    /// The venue ends the connection soon: another one is to be opened before.
+    Ending,
     /// The venue's own state.
     Status,
 }

@@ -29,6 +29,16 @@ pub struct Listing {
     pub unit: ContractUnit,
     /// What distinguishes it from others of its pair.
     pub terms: Terms,
+    /// The symbol of its frames and subscriptions, if that is another one.
+    pub alias: Option<String>,
+}
+
+impl Listing {
+    /// Returns the symbol of its frames and subscriptions.
+    #[must_use]
+    pub fn frame_symbol(&self) -> &str {
+        self.alias.as_deref().unwrap_or(&self.symbol)
+    }
 }
 
 /// Appends `#` and the symbol to each name that several symbols share.
@@ -70,12 +80,77 @@ pub struct InstrumentList {
     pub request: ListRequest,
     /// Reads an answer.
     pub parse: ListParser,
+    /// How further pages are requested.
+    pub pages: Pages,
+    /// Returns the family of a symbol, which fills `{family}` of a path; `None` for symbols without one.
+    pub family: Option<fn(&str) -> Option<&str>>,
+}
+
+impl InstrumentList {
+    /// Returns a list without pages and families.
+    #[must_use]
+    pub const fn new(request: ListRequest, parse: ListParser) -> Self {
+        Self { request, parse, pages: Pages::One, family: None }
+    }
+}
+
+/// How further pages of a list are requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// An answer holds everything.
+    One,
+    /// An answer names the next page.
+    Cursor {
+        /// Where the name is; it is empty on the last page.
+        path: &'static [&'static str],
+        /// What it follows in the next request.
+        parameter: &'static str,
+    },
+    /// An answer says how many entries there are.
+    Offset {
+        /// Where that is.
+        total: &'static str,
+        /// Where the entries are.
+        list: &'static str,
+        /// What the number of entries so far follows in the next request.
+        parameter: &'static str,
+    },
+}
+
+impl Pages {
+    /// Returns what the path of the next page ends with, after `known` entries of earlier pages and those of `body`;
+    /// `None` after the last page.
+    #[must_use]
+    pub fn next(self, body: &[u8], known: usize) -> Option<String> {
+        match self {
+            Self::One => None,
+            Self::Cursor { path, parameter } => {
+                let (last, objects) = path.split_last()?;
+                let entry = objects.iter().try_fold(Entry::new(body), |entry, key| entry.object(key))?;
+                entry.text(last).map(|cursor| format!("{parameter}{cursor}"))
+            }
+            Self::Offset { total, parameter, .. } => {
+                let (entry, here) = (Entry::new(body), self.count(body));
+                let total = entry.number(total).and_then(|total| usize::try_from(total.mantissa).ok())?;
+                (here > 0 && known + here < total).then(|| format!("{parameter}{}", known + here))
+            }
+        }
+    }
+
+    /// Returns the number of entries of `body` where that is counted.
+    #[must_use]
+    pub fn count(self, body: &[u8]) -> usize {
+        match self {
+            Self::One | Self::Cursor { .. } => 0,
+            Self::Offset { list, .. } => Entry::new(body).array(list).map_or(0, |entries| entries.len()),
+        }
+    }
 }
 
 /// How a list of instruments is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListRequest {
-    /// REST paths that list every instrument together.
+    /// REST paths that list every instrument together; one with `{family}` is requested for each family that is followed.
     Get(&'static [&'static str]),
     /// A REST path with `{symbols}`, which lists these symbols.
     GetSymbols(&'static str),

@@ -7,6 +7,7 @@
 //! commas between, `{method}` the request's verb, `{id}` its number. A login has [further places](AccountStream).
 
 mod evidence;
+mod limits;
 mod login;
 mod requests;
 mod sequence;
@@ -20,6 +21,7 @@ use crate::listing::InstrumentList;
 use tt_model::Nanos;
 
 pub use evidence::Evidence;
+pub use limits::{AddressLimits, Rate, WeightLimit};
 pub use login::{
     AccountStream, Hash, KeyEncoding, LoginTime, Signature, SignatureEncoding, SignedText, TokenRequest, TokenSource,
 };
@@ -38,6 +40,10 @@ pub struct Rules {
     pub streams: &'static str,
     /// Scheme and host of the REST interface, if the client needs it.
     pub rest: Option<&'static str>,
+    /// A second host of the REST interface, for when the first one cannot be reached.
+    pub rest_fallback: Option<&'static str>,
+    /// Other addresses of the venue, for clients of a country or for tests.
+    pub regions: &'static [Region],
     /// The list of instruments.
     pub instruments: InstrumentList,
     /// The symbol of the main BTC market.
@@ -70,16 +76,20 @@ pub struct Rules {
     pub keep_alive: KeepAlive,
     /// A connection that is silent for longer is dead.
     pub silence_max: Nanos,
+    /// The venue ends a connection after this time.
+    pub connection_max: Option<Nanos>,
     /// The most topics of one connection.
     pub topics_max: u32,
     /// The most topics, or symbols of one topic, in one request.
     pub topics_per_request: u32,
-    /// The least time between two messages of the client on one connection.
-    pub request_gap: Nanos,
+    /// How often the client may send a message on one connection.
+    pub requests: Rate,
     /// The least time between two snapshot requests that the venue's limits allow permanently.
     pub snapshot_gap: Nanos,
-    /// How often books may be synchronised again.
-    pub resyncs: ResyncBudget,
+    /// How often books may be synchronised again, all together; first joins do not count.
+    pub resyncs: Rate,
+    /// What the venue counts by the address of its clients.
+    pub address: AddressLimits,
     /// The order-by-order (L3) feed, if the venue has one that truetick reads.
     pub l3: Option<&'static Rules>,
     /// The stream of an account.
@@ -102,11 +112,31 @@ impl Rules {
         self.topics.iter().filter(|topic| topic.is_default)
     }
 
+    /// Returns whether levels come by REST with the numbers of the updates, so that a book can be compared with them.
+    #[must_use]
+    pub const fn is_comparable(&self) -> bool {
+        self.snapshot.is_some()
+            && matches!(self.join, JoinRule::Rest(_) | JoinRule::Both(_))
+            && matches!(self.numbering, Numbering::Range | Numbering::Previous | Numbering::Chain)
+            && !matches!(self.checksum, Checksum::Orders(_))
+    }
+
     /// Returns whether anything that the venue sends can prove a book.
     #[must_use]
     pub const fn is_provable(&self) -> bool {
         !matches!((self.numbering, &self.checksum), (Numbering::None, Checksum::None))
     }
+}
+
+/// Addresses of a venue for some of its clients. Paths of other streams are the same as at the usual addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Its name in configuration.
+    pub name: &'static str,
+    /// The address of the public WebSocket.
+    pub streams: &'static str,
+    /// Scheme and host of the REST interface.
+    pub rest: &'static str,
 }
 
 /// Reads the body of a whole book by REST.
@@ -117,6 +147,8 @@ pub type SnapshotParser = fn(&[u8], &mut EventBuffer) -> Result<BookSnapshot, Pa
 pub struct Snapshot {
     /// The path, with `{symbol}`.
     pub path: &'static str,
+    /// The most levels of each side; a side with fewer is whole.
+    pub levels: u32,
     /// Reads the body.
     pub parse: SnapshotParser,
     /// Reads the body by the names of its keys in any order.
@@ -132,13 +164,4 @@ pub struct KeepAlive {
     pub enable: Option<&'static str>,
     /// The response to the venue's own request for a sign of life.
     pub pong: Option<&'static str>,
-}
-
-/// How often the books of a venue may be synchronised again, all together; first joins do not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResyncBudget {
-    /// So many at once.
-    pub burst: u32,
-    /// Then one in this time.
-    pub gap: Nanos,
 }

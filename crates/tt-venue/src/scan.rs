@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// What follows the first eight digits of a whole number.
-    #[inline]
+    #[inline(always)]
     fn more_digits(&mut self, high: u64) -> Option<u64> {
         let Some((middle, count)) = self.digits() else { return Some(high) };
         let number = high * Decimal::POWERS_OF_TEN[count] as u64 + middle;

@@ -34,7 +34,7 @@ macro_rules! venues {
             ///
             /// # Errors
             /// A [`ParseError`] that [`is_malformed`](ParseError::is_malformed), `UnknownTopic`, `Refused` or `VenueError`.
-            #[inline]
+            // Not inline: 85 KB of readers, which would be compiled in every crate that calls this.
             pub fn parse(self, frame: &[u8], buffer: &mut EventBuffer) -> Result<Event, ParseError> {
                 match self {
                     $($(Self::$name)|+ => {

@@ -163,3 +163,51 @@ fn no_two_symbols_share_a_name() {
     distinguish(&mut all);
     assert_eq!(all.each_ref().map(|listing| listing.name.as_str()), ["one#A", "two", "one#C", "two"]);
 }
+
+#[test]
+fn further_pages_are_named_by_the_page_before() {
+    let bybit = Venue::BybitLinear.rules().instruments.pages;
+    // As the venue's documentation shows a cursor, and its last page.
+    let first = r#"{"result":{"category":"linear","list":[{}],"nextPageCursor":"first%3DBTCUSDT%26last%3DETHUSDT"}}"#;
+    assert_eq!(bybit.next(first.as_bytes(), 0).as_deref(), Some("&cursor=first%3DBTCUSDT%26last%3DETHUSDT"));
+    for last in [r#"{"result":{"list":[],"nextPageCursor":""}}"#, r#"{"result":{"list":[]}}"#] {
+        assert_eq!(bybit.next(last.as_bytes(), 0), None);
+    }
+    let coinbase = Venue::CoinbaseAdvanced.rules().instruments.pages;
+    let page = br#"{"products":[{"product_id":"A-USD"},{"product_id":"B-USD"}],"num_products":5}"#;
+    assert_eq!((coinbase.next(page, 0), coinbase.count(page)), (Some("&offset=2".to_owned()), 2));
+    assert_eq!(coinbase.next(page, 2).as_deref(), Some("&offset=4"));
+    assert_eq!(coinbase.next(page, 3), None, "all five");
+    assert_eq!(coinbase.next(br#"{"products":[],"num_products":5}"#, 2), None, "an empty page is the last");
+    assert_eq!(Venue::Okx.rules().instruments.pages.next(first.as_bytes(), 0), None);
+}
+
+#[test]
+fn frames_of_an_alias_have_the_symbol_that_it_leads_to() {
+    let product = |id: &str, alias: &str| {
+        format!(
+            r#"{{"products":[{{"product_id":"{id}","price_increment":"0.01","base_increment":"0.00000001","alias":"{alias}","alias_to":[]}}]}}"#
+        )
+    };
+    let listed = only(Venue::CoinbaseAdvanced, &product("BTC-USDC", "BTC-USD"));
+    assert_eq!(
+        (listed.symbol.as_str(), listed.frame_symbol(), listed.name.as_str()),
+        ("BTC-USDC", "BTC-USD", "BTC/USDC")
+    );
+    let listed = only(Venue::CoinbaseAdvanced, &product("BTC-USD", ""));
+    assert_eq!((listed.frame_symbol(), listed.alias.as_deref()), ("BTC-USD", None));
+}
+
+#[test]
+fn options_of_okx_are_listed_by_family() {
+    let family = Venue::Okx.rules().instruments.family.unwrap();
+    for (symbol, known) in [
+        ("BTC-USD-261225-100000-C", Some("BTC-USD")),
+        ("ETH-USD-261225-0.5-P", Some("ETH-USD")),
+        ("BTC-USDT", None),
+        ("BTC-USDT-SWAP", None),
+        ("BTC-USD-261225", None),
+    ] {
+        assert_eq!(family(symbol), known, "{symbol}");
+    }
+}

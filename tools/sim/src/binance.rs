@@ -174,7 +174,8 @@ impl Printer<'_> {
 
     /// The instrument's entry in the body of `GET exchangeInfo`.
     pub(crate) fn listing(&self) -> String {
-        let Instrument { symbol, base, quote, .. } = self.instrument;
+        let Instrument { symbol, base, quote, standing, .. } = self.instrument;
+        let status = standing.word("TRADING", "BREAK");
         let futures = self.venue == Venue::BinanceUsdm;
         let (mut px_step, mut qty_step) = (String::new(), String::new());
         self.px(&mut px_step, 1);
@@ -182,7 +183,7 @@ impl Printer<'_> {
         let contract =
             if futures { format!(",\"pair\":\"{symbol}\",\"contractType\":\"PERPETUAL\"") } else { String::new() };
         format!(
-            "{{\"symbol\":\"{symbol}\"{contract},\"status\":\"TRADING\",\"baseAsset\":\"{base}\",\
+            "{{\"symbol\":\"{symbol}\"{contract},\"status\":\"{status}\",\"baseAsset\":\"{base}\",\
              \"baseAssetPrecision\":8,\"quoteAsset\":\"{quote}\",\"quotePrecision\":8,\"filters\":[\
              {{\"filterType\":\"PRICE_FILTER\",\"minPrice\":{px_step},\"maxPrice\":\"1000000.00\",\
              \"tickSize\":{px_step}}},{{\"filterType\":\"LOT_SIZE\",\"minQty\":{qty_step},\"maxQty\":\"9000.00\",\

@@ -118,10 +118,11 @@ impl Printer<'_> {
 
     /// The instrument's entry in the body of `GET /v5/market/instruments-info`.
     pub(crate) fn listing(&self) -> String {
-        let Instrument { symbol, base, quote, px_decimals, .. } = self.instrument;
+        let Instrument { symbol, base, quote, px_decimals, standing, .. } = self.instrument;
+        let status = standing.word("Trading", "Closed");
         let (tick, lot) = (self.px(1), self.qty(1));
         format!(
-            "{{\"symbol\":\"{symbol}\",\"contractType\":\"LinearPerpetual\",\"status\":\"Trading\",\
+            "{{\"symbol\":\"{symbol}\",\"contractType\":\"LinearPerpetual\",\"status\":\"{status}\",\
              \"baseCoin\":\"{base}\",\"quoteCoin\":\"{quote}\",\"priceScale\":\"{px_decimals}\",\
              \"priceFilter\":{{\"minPrice\":\"{tick}\",\"maxPrice\":\"1999999.80\",\"tickSize\":\"{tick}\"}},\
              \"lotSizeFilter\":{{\"maxOrderQty\":\"1190.000\",\"minOrderQty\":\"{lot}\",\"qtyStep\":\"{lot}\"}},\

@@ -145,11 +145,12 @@ impl Printer<'_> {
 
     /// The instrument's entry in `public/get_instruments`.
     pub(crate) fn listing(&self) -> String {
-        let Instrument { symbol, base, quote, .. } = self.instrument;
+        let Instrument { symbol, base, quote, standing, .. } = self.instrument;
+        let state = standing.word("open", "locked");
         let (tick, lot) = (self.px(1), self.qty(1));
         format!(
             "{{\"kind\":\"future\",\"instrument_name\":\"{symbol}\",\"instrument_type\":\"reversed\",\
-             \"is_active\":true,\"tick_size\":{tick},\"contract_size\":{lot},\"min_trade_amount\":{lot},\
+             \"is_active\":true,\"state\":\"{state}\",\"tick_size\":{tick},\"contract_size\":{lot},\"min_trade_amount\":{lot},\
              \"settlement_currency\":\"{base}\",\"settlement_period\":\"perpetual\",\"base_currency\":\"{base}\",\
              \"counter_currency\":\"{quote}\",\"quote_currency\":\"{quote}\",\"tick_size_steps\":[]}}"
         )

@@ -1,5 +1,6 @@
 //! One venue: its instruments, who is connected and what each of them asked for.
 
+mod ends;
 mod faults;
 mod publisher;
 
@@ -15,13 +16,16 @@ use tokio::sync::mpsc;
 
 use crate::{
     chain::Numbering,
-    instrument::{Instrument, Venue},
+    instrument::{Instrument, Standing, Venue},
     market::{Market, Subscriber, Topic},
     orders::Orders,
 };
 
 /// Frames that may wait for a connection; a client that falls further behind is cut off, as venues do.
 const QUEUE_FRAMES: usize = 1 << 16;
+
+/// Credits of Deribit's clients.
+const CREDITS_MAX: u64 = 30_000;
 
 /// Counters of a venue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub struct Stats {
     pub cut_off: u64,
     /// Snapshots served over REST.
     pub snapshots: u64,
+    /// Connections cut off because they asked too often.
+    pub cut_off_for_requests: u64,
     /// Steps that were due and left out because the simulator could not keep up.
     pub steps_late: u64,
 }
@@ -49,6 +55,10 @@ struct Connection {
     is_logged_in: bool,
     /// Nothing passes through it any more.
     is_half_open: bool,
+    /// Frames have the name of their stream around them.
+    is_wrapped: bool,
+    /// Its end was announced.
+    is_ending: bool,
     /// Seconds since the client was last heard.
     silent_s: u32,
     /// Seconds between two heartbeats, where the client asked for them.
@@ -66,6 +76,10 @@ pub(crate) struct Exchange {
     pub(crate) refusals: u32,
     /// Nothing is sent; connections stay open.
     pub(crate) mute: bool,
+    /// Entries of a page of the list of instruments.
+    pub(crate) page_len: usize,
+    /// Credits that requests cost, where the venue counts them, and when they were counted.
+    credits: (u64, u64),
     /// Names of topics that are accepted and not sent.
     pub(crate) withheld: Vec<String>,
     seed: u64,
@@ -81,9 +95,13 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn new(venue: Venue, instruments: u32, seed: u64) -> Self {
+        Self::of(venue, Instrument::list(venue, instruments), seed)
+    }
+
+    /// The venue of these instruments.
+    pub(crate) fn of(venue: Venue, instruments: Vec<Instrument>, seed: u64) -> Self {
         let seed = seed.wrapping_add(venue as u64);
-        let markets: Vec<Market> =
-            Instrument::list(venue, instruments).into_iter().map(|instrument| Market::new(instrument, seed)).collect();
+        let markets: Vec<Market> = instruments.into_iter().map(|instrument| Market::new(instrument, seed)).collect();
         let index_by_symbol =
             markets.iter().enumerate().map(|(index, market)| (market.instrument.symbol.clone(), index)).collect();
         Self {
@@ -92,6 +110,8 @@ impl Exchange {
             stats: Stats::default(),
             refusals: 0,
             mute: false,
+            page_len: usize::MAX,
+            credits: (CREDITS_MAX, 0),
             withheld: Vec::new(),
             seed,
             clock_us: None,
@@ -109,7 +129,23 @@ impl Exchange {
     }
 
     pub(crate) fn market_index(&self, symbol: &str) -> Option<usize> {
-        self.index_by_symbol.get(symbol).copied()
+        let index = self.index_by_symbol.get(symbol).copied();
+        index.filter(|index| self.markets[*index].instrument.standing != Standing::Delisted)
+    }
+
+    /// The instruments of the list.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &Market> {
+        self.markets.iter().filter(|market| market.instrument.standing != Standing::Delisted)
+    }
+
+    /// Changes whether an instrument is traded. Its book begins again where trading does.
+    pub(crate) fn set_standing(&mut self, index: usize, standing: Standing) {
+        let market = &mut self.markets[index];
+        market.instrument.standing = standing;
+        if standing == Standing::Delisted {
+            market.subscribers.clear();
+            market.windows.clear();
+        }
     }
 
     /// A new connection: its number and what is to be sent to it.
@@ -121,6 +157,8 @@ impl Exchange {
             frames: sender,
             is_logged_in: false,
             is_half_open: false,
+            is_wrapped: false,
+            is_ending: false,
             silent_s: 0,
             heartbeat_s: None,
             since_heartbeat_s: 0,
@@ -159,6 +197,20 @@ impl Exchange {
         if let Some(connection) = self.connections.get_mut(&connection) {
             connection.is_logged_in = true;
         }
+    }
+
+    /// Takes `cost` credits, of which 10,000 come back in a second; without enough of them the connection is cut off.
+    pub(crate) fn spend(&mut self, connection: u64, cost: u64) -> bool {
+        let now_us = self.now_us();
+        let (left, at_us) = self.credits;
+        let back = now_us.saturating_sub(at_us).min(CREDITS_MAX * 100) / 100;
+        let left = (left + back).min(CREDITS_MAX);
+        self.credits = (left.saturating_sub(cost), now_us);
+        if left < cost {
+            self.stats.cut_off_for_requests += 1;
+            self.disconnect(connection);
+        }
+        left >= cost
     }
 
     /// Whether the venue knows whose connection it is.

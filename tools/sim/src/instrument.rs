@@ -91,7 +91,36 @@ pub struct Instrument {
     pub qty_decimals: u32,
     /// The price about which the script starts, in steps.
     pub start_px: i64,
+    /// Levels that are drawn for each side at the start, of which some fall together; the script stays below twice as many.
+    pub levels: u32,
+    /// Whether it is traded.
+    pub standing: Standing,
 }
+
+/// Whether a venue trades an instrument.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// It is traded.
+    #[default]
+    Trading,
+    /// The list says that trading is interrupted, and nothing is sent of it.
+    Suspended,
+    /// The venue lists it no longer, and knows no such symbol.
+    Delisted,
+}
+
+impl Standing {
+    /// The word of a venue that says `trading` of what is traded, and `suspended` of what is not.
+    pub(crate) const fn word(self, trading: &'static str, suspended: &'static str) -> &'static str {
+        match self {
+            Self::Trading => trading,
+            Self::Suspended | Self::Delisted => suspended,
+        }
+    }
+}
+
+/// [`Instrument::levels`] by default.
+pub const LEVELS: u32 = 160;
 
 /// Base asset, price in hundredths of the quote, decimals of its price at each venue in the order of [`Venue::ALL`].
 const NAMED: [(&str, i64, [u32; Venue::COUNT]); 8] = [
@@ -109,14 +138,20 @@ impl Instrument {
     /// The first `count` instruments of `venue`: real names first, then made-up ones.
     #[must_use]
     pub fn list(venue: Venue, count: u32) -> Vec<Self> {
-        (0..count as usize).map(|i| Self::nth(venue, i)).collect()
+        Self::list_after(venue, count, "")
     }
 
-    fn nth(venue: Venue, i: usize) -> Self {
+    /// As `list`, with `prefix` before the names of the base assets.
+    pub(crate) fn list_after(venue: Venue, count: u32, prefix: &str) -> Vec<Self> {
+        (0..count as usize).map(|i| Self::nth(venue, i, prefix)).collect()
+    }
+
+    fn nth(venue: Venue, i: usize, prefix: &str) -> Self {
         let (base, cents, decimals) = match NAMED.get(i) {
             Some(&(base, cents, decimals)) => (base.to_owned(), cents, decimals),
             None => (format!("S{i:04}"), 100 + (i as i64 * 7919) % 90_000, [3, 3, 4, 3, 3, 3]),
         };
+        let base = format!("{prefix}{base}");
         let px_decimals = decimals[venue as usize];
         let (quote, qty_decimals) = match venue {
             Venue::BinanceSpot => ("USDT", 5),
@@ -138,6 +173,8 @@ impl Instrument {
             px_decimals,
             qty_decimals,
             start_px: cents * 10_i64.pow(px_decimals) / 100,
+            levels: LEVELS,
+            standing: Standing::Trading,
         }
     }
 

@@ -151,9 +151,10 @@ impl Printer<'_> {
 
     /// The instrument's entry in the `instrument` snapshot. Increments stand in exponents, as Kraken prints them.
     pub(crate) fn pair(&self) -> String {
-        let Instrument { symbol, base, quote, px_decimals, qty_decimals, .. } = self.instrument;
+        let Instrument { symbol, base, quote, px_decimals, qty_decimals, standing, .. } = self.instrument;
+        let status = standing.word("online", "maintenance");
         format!(
-            "{{\"symbol\":\"{symbol}\",\"base\":\"{base}\",\"quote\":\"{quote}\",\"status\":\"online\",\
+            "{{\"symbol\":\"{symbol}\",\"base\":\"{base}\",\"quote\":\"{quote}\",\"status\":\"{status}\",\
              \"qty_precision\":{qty_decimals},\"qty_increment\":{},\"price_precision\":{px_decimals},\
              \"cost_precision\":5,\"marginable\":false,\"has_index\":true,\"cost_min\":0.50,\
              \"price_increment\":{},\"qty_min\":{}}}",

@@ -177,11 +177,12 @@ impl Printer<'_> {
 
     /// The instrument's entry in the body of `GET /api/v5/public/instruments`.
     pub(crate) fn listing(&self) -> String {
-        let Instrument { symbol, base, quote, .. } = self.instrument;
+        let Instrument { symbol, base, quote, standing, .. } = self.instrument;
+        let state = standing.word("live", "suspend");
         let (tick, lot) = (self.px(1), self.qty(1));
         format!(
             "{{\"alias\":\"\",\"baseCcy\":\"{base}\",\"instId\":\"{symbol}\",\"instType\":\"SPOT\",\
-             \"lotSz\":\"{lot}\",\"minSz\":\"{lot}\",\"quoteCcy\":\"{quote}\",\"settleCcy\":\"\",\"state\":\"live\",\
+             \"lotSz\":\"{lot}\",\"minSz\":\"{lot}\",\"quoteCcy\":\"{quote}\",\"settleCcy\":\"\",\"state\":\"{state}\",\
              \"tickSz\":\"{tick}\"}}"
         )
     }

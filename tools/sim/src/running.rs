@@ -17,7 +17,7 @@ use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::{
     exchange::{Exchange, Stats, unix_us},
-    instrument::{Instrument, Venue},
+    instrument::{Instrument, LEVELS, Standing, Venue},
     market::{Fault, SnapshotFault},
     pace,
     script::{Script, TrueBook},
@@ -39,6 +39,10 @@ pub struct Config {
     pub seed: u64,
     /// The time between two WebSocket pings of a venue.
     pub ping_every: Duration,
+    /// Levels of each side at the start ([`Instrument::levels`]).
+    pub levels: u32,
+    /// What the names of base assets begin with: venues have symbols of many bytes, and in other scripts.
+    pub base_prefix: &'static str,
 }
 
 impl Default for Config {
@@ -50,6 +54,8 @@ impl Default for Config {
             rate_hz: 200.0,
             seed: 1,
             ping_every: Duration::from_secs(20),
+            levels: LEVELS,
+            base_prefix: "",
         }
     }
 }
@@ -72,7 +78,14 @@ pub fn start(config: Config) -> io::Result<Running> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the simulator needs at least one instrument"));
     }
     let venues = Venue::ALL.map(|venue| Shared {
-        exchange: Arc::new(Mutex::new(Exchange::new(venue, config.instruments, config.seed))),
+        exchange: Arc::new(Mutex::new(Exchange::of(
+            venue,
+            Instrument::list_after(venue, config.instruments, config.base_prefix)
+                .into_iter()
+                .map(|instrument| Instrument { levels: config.levels, ..instrument })
+                .collect(),
+            config.seed,
+        ))),
         ping_every: config.ping_every,
     });
     let rate_hz = config.rate_hz;
@@ -237,6 +250,29 @@ impl Running {
     /// Silences the venue with its connections open (`true`), or lets it send again.
     pub fn mute(&self, venue: Venue, mute: bool) {
         self.of(venue).lock().mute = mute;
+    }
+
+    /// Announces the end of a venue's open connections, as Binance (`serverShutdown`) and OKX (notice 64008) do.
+    pub fn announce_end(&self, venue: Venue) {
+        self.of(venue).lock().announce_end();
+    }
+
+    /// Closes the connections whose end was announced.
+    pub fn end_announced(&self, venue: Venue) {
+        self.of(venue).lock().end_announced();
+    }
+
+    /// Lists a venue's instruments in pages of `len` entries, where the venue has pages (Bybit).
+    pub fn page_instruments(&self, venue: Venue, len: usize) {
+        self.of(venue).lock().page_len = len.max(1);
+    }
+
+    /// Changes whether a venue trades an instrument.
+    ///
+    /// # Panics
+    /// `index` is not an instrument of the venue.
+    pub fn set_standing(&self, venue: Venue, index: usize, standing: Standing) {
+        self.of(venue).lock().set_standing(index, standing);
     }
 
     /// Closes all connections of a venue.

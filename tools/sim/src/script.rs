@@ -7,10 +7,8 @@ use std::collections::{BTreeMap, btree_map};
 
 use crate::{instrument::Instrument, rng::Rng};
 
-/// Levels that a side starts with, and the bounds between which its count stays.
-const LEVELS_START: i64 = 160;
+/// A side does not fall below so many levels.
 const LEVELS_MIN: usize = 60;
-const LEVELS_MAX: usize = 320;
 
 /// A side of the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,6 +108,7 @@ pub struct Script {
     rng: Rng,
     book: TrueBook,
     start_px: i64,
+    levels_max: usize,
     update_id: u64,
     steps: u64,
     trades: u64,
@@ -129,14 +128,15 @@ impl Script {
         let mut rng = Rng::new(name_hash);
         let mut book = TrueBook::default();
         let start_px = instrument.start_px;
-        for _ in 0..LEVELS_START {
+        for _ in 0..instrument.levels {
             let (below, above) = (distance(&mut rng), distance(&mut rng));
             book.set(Side::Bid, (start_px - 1 - below).max(1), quantity(&mut rng));
             book.set(Side::Ask, start_px + above, quantity(&mut rng));
         }
         let update_id = 1_000_000 + (rng.next() >> 28);
         let last_trade = Trade { trade_id: 0, px: start_px, qty: 1, maker: Side::Ask };
-        Self { rng, book, start_px, update_id, steps: 0, trades: 0, last_trade, drift: 0 }
+        let levels_max = 2 * instrument.levels as usize;
+        Self { rng, book, start_px, levels_max, update_id, steps: 0, trades: 0, last_trade, drift: 0 }
     }
 
     /// The book after the last step.
@@ -245,8 +245,8 @@ impl Script {
             self.existing(side)
         };
         let qty = if self.book.qty(side, px) == 0 {
-            if count >= LEVELS_MAX { 0 } else { quantity(&mut self.rng) }
-        } else if count > LEVELS_MIN && (count >= LEVELS_MAX || self.rng.chance(45)) {
+            if count >= self.levels_max { 0 } else { quantity(&mut self.rng) }
+        } else if count > LEVELS_MIN && (count >= self.levels_max || self.rng.chance(45)) {
             0
         } else {
             quantity(&mut self.rng)

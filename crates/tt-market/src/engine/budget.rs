@@ -1,28 +1,26 @@
 //! How often books may be synchronised again, and when.
 
 use tt_model::{Nanos, SplitMix64};
-use tt_venue::rules::ResyncBudget;
+use tt_venue::rules::Rate;
 
 /// What is left of a venue's budget of resyncs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
-    rule: ResyncBudget,
+    rule: Rate,
     /// When the budget is whole again.
     ts_whole: Nanos,
 }
 
 impl Budget {
-    pub(super) const fn new(rule: ResyncBudget) -> Self {
+    pub(super) const fn new(rule: Rate) -> Self {
         Self { rule, ts_whole: Nanos(0) }
     }
 
     /// Takes one resync, if the budget has one.
     pub(super) fn take(&mut self, now: Nanos) -> bool {
-        let most = now.saturating_add(Nanos(self.rule.gap.0.saturating_mul(u64::from(self.rule.burst))));
-        let ts_whole = self.ts_whole.max(now).saturating_add(self.rule.gap);
-        let has_one = ts_whole <= most;
+        let has_one = self.rule.next_at(self.ts_whole, now) == now;
         if has_one {
-            self.ts_whole = ts_whole;
+            self.ts_whole = self.ts_whole.max(now).saturating_add(self.rule.gap);
         }
         has_one
     }
@@ -39,7 +37,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_followed_by_one_at_a_time() {
-        let mut budget = Budget::new(ResyncBudget { burst: 3, gap: Nanos::from_secs(1) });
+        let mut budget = Budget::new(Rate { burst: 3, gap: Nanos::from_secs(1) });
         let at = |ms: u64| Nanos::from_millis(1_700_000_000_000 + ms);
         let taken: [bool; 7] = [0, 0, 0, 10, 999, 1000, 1001].map(|ms| budget.take(at(ms)));
         assert_eq!(taken, [true, true, true, false, false, true, false]);

@@ -112,7 +112,7 @@ impl Engine {
             return Err(DropReason::UnknownTopic);
         }
         if instrument.connection != Some(connection) {
-            return Err(DropReason::ForeignConnection);
+            return Err(instrument.foreign());
         }
         let mut changed = mem::take(&mut self.changed);
         let result = if update.is_snapshot {

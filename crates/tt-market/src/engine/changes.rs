@@ -5,7 +5,7 @@ use crate::BookSide;
 use crate::board::TradePrint;
 use crate::changes::{BookEvent, BookEventKind, BookLevels, Changes};
 use core::hash::Hasher;
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{InstrumentId, Nanos, Price};
 
 impl Engine {
     /// All levels of a side of a book, best first; `None` for an unknown instrument. Nothing is allocated.
@@ -15,6 +15,18 @@ impl Engine {
     pub fn levels(&self, id: InstrumentId, side: BookSide) -> Option<BookLevels<'_>> {
         let book = &self.instruments.get(id.0 as usize)?.book;
         Some(BookLevels::new(side, book.side(side).levels(&self.slab)))
+    }
+
+    /// The prices between which every level of a book is known: the worst bid and the worst offer of the REST snapshots
+    /// that it began with or was compared with. `None` for a side that is known whole. Of what lies beyond, only the
+    /// levels that changed since are known.
+    #[must_use]
+    pub fn known_range(&self, id: InstrumentId) -> [Option<Price>; 2] {
+        let Some(instrument) = self.instruments.get(id.0 as usize) else { return [None; 2] };
+        [BookSide::Bid, BookSide::Ask].map(|side| {
+            let key = instrument.known[side as usize];
+            (key != i64::MIN).then(|| Price(side.key(key)))
+        })
     }
 
     /// Lists from here on what inputs change, at most `levels_max` levels of each delta; one that changes more becomes

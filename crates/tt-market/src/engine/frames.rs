@@ -173,6 +173,7 @@ impl Engine {
                 match control {
                     Control::TestRequest => self.request_pong(connection),
                     Control::LoginExpired => self.ask_for_connection(connection, ts_recv),
+                    Control::Ending => self.request_successor(connection),
                     Control::Accepted | Control::LoggedIn | Control::Heartbeat | Control::Pong | Control::Status => {}
                 }
                 Ok(Applied::Control)

@@ -106,6 +106,13 @@ impl Engine {
             levels.iter().for_each(|level| ladder.set(&mut self.slab, side.key(level.px.0), level.qty.0));
             ladder.settle(&mut self.slab);
         }
+        for side in [BookSide::Bid, BookSide::Ask] {
+            let known = &mut instrument.known[side as usize];
+            if *known != i64::MIN {
+                *known = side.key(side.key(*known).saturating_mul(factors.px));
+            }
+        }
+        self.comparison.abandon(id.0 as usize);
         instrument.spec.tick_size = tick_size;
         instrument.spec.lot_size = lot_size;
         (instrument.px, instrument.qty) = (px, qty);

@@ -39,6 +39,7 @@ impl Engine {
             return Err(AddError::Closed);
         }
         known.connection = Some(connection);
+        known.successor = None;
         known.overlap = known.join_overlap;
         known.skips_next = known.overlap == Some(Overlap::Follows);
         known.trust = Trust::default();
@@ -65,16 +66,36 @@ impl Engine {
             return;
         }
         for index in 0..self.instruments.len() {
-            if self.instruments[index].connection == Some(connection) {
-                self.free_backlog(index);
-                let instrument = &mut self.instruments[index];
-                instrument.connection = None;
-                instrument.state = BookState::Idle;
-                instrument.request = RequestState::None;
-                self.quotes[index].has_book = false;
-                self.show_standing(index, Proof::Stale, now);
+            self.instruments[index].successor.take_if(|successor| successor.connection == connection);
+            if self.instruments[index].connection == Some(connection) && !self.hand_over(index, now) {
+                self.leave(index, now);
             }
         }
+    }
+
+    /// Ends an instrument's book, whose subscriptions the caller ends: it is `Stale` before the next read, and frames that
+    /// still arrive are dropped. [`subscribe`](Self::subscribe) begins it again.
+    ///
+    /// # Errors
+    /// `BadInstrument`; nothing changes.
+    pub fn unsubscribe(&mut self, instrument: InstrumentId, now: Nanos) -> Result<(), AddError> {
+        let index = instrument.0 as usize;
+        let known = self.instruments.get_mut(index).ok_or(AddError::BadInstrument)?;
+        known.successor = None;
+        known.wrong_since = None;
+        self.comparison.abandon(index);
+        self.leave(index, now);
+        Ok(())
+    }
+
+    fn leave(&mut self, index: usize, now: Nanos) {
+        self.free_backlog(index);
+        let instrument = &mut self.instruments[index];
+        instrument.connection = None;
+        instrument.state = BookState::Idle;
+        instrument.request = RequestState::None;
+        self.quotes[index].has_book = false;
+        self.show_standing(index, Proof::Stale, now);
     }
 
     /// The next thing that the caller is asked to do, each once.
@@ -84,6 +105,9 @@ impl Engine {
         }
         if let Some(connection) = self.pongs.pop_front() {
             return Some(Request::Pong { connection });
+        }
+        if let Some(connection) = self.endings.pop_front() {
+            return Some(Request::Replace { connection });
         }
         for _ in 0..self.requests.len() {
             let id = self.requests.pop_front()?;
@@ -115,6 +139,11 @@ impl Engine {
     pub fn snapshot_failed(&mut self, instrument: InstrumentId, now: Nanos) {
         let index = instrument.0 as usize;
         let Some(known) = self.instruments.get_mut(index) else { return };
+        if known.state == BookState::Live {
+            // It was wanted for a comparison.
+            self.comparison.abandon(index);
+            return;
+        }
         if known.state != BookState::Awaiting || known.request == RequestState::Queued {
             return;
         }
@@ -162,6 +191,7 @@ impl Engine {
         while let Some(connection) = self.connections.silent(now) {
             self.ask_for_connection(connection, now);
         }
+        self.check_comparison(now);
         for index in 0..self.instruments.len() {
             let instrument = &self.instruments[index];
             if let RequestState::InFlight(since) = instrument.request
@@ -224,7 +254,7 @@ impl Engine {
         budget::jitter(self.capacity.jitter_seed, instrument.resyncs << 32 | index as u64, most)
     }
 
-    fn show_standing(&mut self, index: usize, proof: Proof, now: Nanos) {
+    pub(super) fn show_standing(&mut self, index: usize, proof: Proof, now: Nanos) {
         let instrument = &mut self.instruments[index];
         instrument.top.status.proof = proof;
         instrument.top.ts_recv = now;
@@ -235,7 +265,7 @@ impl Engine {
         }
     }
 
-    fn queue_request(&mut self, index: usize) {
+    pub(super) fn queue_request(&mut self, index: usize) {
         let instrument = &mut self.instruments[index];
         if instrument.request == RequestState::Queued {
             return;

@@ -6,7 +6,8 @@ use crate::book::{Ladder, PageSlab};
 use crate::changes::Changes;
 use crate::continuity::{self, Continuity, Join};
 use crate::drop_reason::DropReason;
-use crate::instrument::{BookState, Instrument, RequestState};
+use crate::instrument::{BookState, Instrument, KNOWN_WHOLE, RequestState};
+use crate::proof::LastProof;
 use crate::{BookSide, ConnectionId};
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
@@ -30,7 +31,8 @@ impl Engine {
         probe.mark(Stage::LookUp);
         let instrument = &mut self.instruments[index];
         if instrument.connection != Some(connection) {
-            return Err(DropReason::ForeignConnection);
+            self.meet_successor(index, connection, delta)?;
+            return self.apply_delta(ts_recv, connection, delta, levels, probe);
         }
         let counters = self.counters.venue_mut(venue);
         match instrument.state {
@@ -87,6 +89,7 @@ impl Engine {
         });
         probe.mark(Stage::Serialize);
         match result {
+            Ok(()) if self.comparison.is_of(index) => self.follow_comparison(index, delta, levels, ts_recv),
             Ok(()) => Ok(Applied::Book { instrument: id, update: BookUpdate::Delta }),
             Err(reason) => {
                 self.lose_book(index, ts_recv);
@@ -128,8 +131,9 @@ impl Engine {
         probe.mark(Stage::LookUp);
         let instrument = &mut self.instruments[index];
         if instrument.connection != Some(connection) {
-            return Err(DropReason::ForeignConnection);
+            self.meet_successor_snapshot(index, connection)?;
         }
+        let instrument = &mut self.instruments[index];
         if instrument.overlap.is_some() && instrument.state == BookState::Awaiting {
             // The REST snapshot will hold all of it.
             instrument.skips_next = false;
@@ -175,6 +179,9 @@ impl Engine {
     ) -> Result<Applied, DropReason> {
         let index = id.0 as usize;
         let instrument = self.instruments.get(index).ok_or(DropReason::UnknownSymbol)?;
+        if instrument.state == BookState::Live && self.comparison.is_of(index) {
+            return self.compare_snapshot(now, id, snapshot, levels);
+        }
         let Some(overlap) = instrument.overlap.filter(|_| instrument.state == BookState::Awaiting) else {
             return Err(DropReason::UnexpectedSnapshot);
         };
@@ -184,6 +191,7 @@ impl Engine {
         }
         probe.mark(Stage::Validate);
         self.replace_book(index, snapshot, levels, now)?;
+        self.limit_book(index, snapshot);
         let mut change = Change {
             update_id: snapshot.last_id,
             ts_recv: now,
@@ -211,6 +219,20 @@ impl Engine {
         }
         probe.mark(Stage::Serialize);
         shown.map(|()| Applied::Book { instrument: id, update: BookUpdate::Snapshot })
+    }
+
+    /// A side with as many levels as a REST snapshot can have is known to the last of them only, unless the venue's
+    /// updates cover no more either.
+    fn limit_book(&mut self, index: usize, snapshot: &BookSnapshot) {
+        let instrument = &mut self.instruments[index];
+        let Some(rule) = instrument.rules.snapshot.filter(|_| !instrument.rules.truncates) else { return };
+        for (side, range) in [(BookSide::Bid, snapshot.levels.bids()), (BookSide::Ask, snapshot.levels.asks())] {
+            if range.len() >= rule.levels as usize {
+                let worst = instrument.book.side(side).worst(&self.slab);
+                instrument.known[side as usize] = worst.map_or(i64::MIN, |worst| worst.0);
+            }
+        }
+        instrument.is_limited = instrument.known != KNOWN_WHOLE;
     }
 
     fn set_live(&mut self, index: usize) {
@@ -277,6 +299,7 @@ impl Engine {
         levels: &[Level],
         ts_recv: Nanos,
     ) -> Result<(), DropReason> {
+        self.comparison.abandon(index);
         let instrument = &mut self.instruments[index];
         let counters = self.counters.venue_mut(instrument.spec.venue);
         self.changes.take_whole();
@@ -285,6 +308,8 @@ impl Engine {
         instrument.bids.count = 0;
         instrument.asks.count = 0;
         instrument.last_event = Nanos(0);
+        instrument.snapshot_proof = LastProof::default();
+        (instrument.known, instrument.is_limited) = (KNOWN_WHOLE, false);
         instrument.levels_max = instrument.levels_max(&snapshot.levels);
         if let Err(reason) = fill_book(instrument, &mut self.slab, &snapshot.levels, levels) {
             counters.levels_dropped += dropped(instrument);

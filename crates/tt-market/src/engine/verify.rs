@@ -47,7 +47,7 @@ impl Engine {
         if proof.is_verified() || proof == Proof::Unverified {
             instrument.attempts = 0;
         }
-        if proof.is_verified() {
+        if proof.is_of_last_update() {
             instrument.last_proof = LastProof { update_id: change.update_id, ts: change.ts_recv };
         }
         let (bid, ask) = (instrument.bids.as_slice().first().copied(), instrument.asks.as_slice().first().copied());
@@ -59,11 +59,9 @@ impl Engine {
         let is_wrong = is_crossed | (is_locked & !instrument.rules.may_lock);
         instrument.wrong_since = if is_wrong { instrument.wrong_since.or(Some(change.ts_recv)) } else { None };
         let is_truncated = dropped(instrument) != 0;
-        let status = BookStatus { proof, is_crossed, is_locked, is_truncated, ..BookStatus::default() }.since(
-            instrument.last_proof,
-            change.update_id,
-            change.ts_recv,
-        );
+        let is_limited = instrument.is_limited;
+        let status = BookStatus { proof, is_crossed, is_locked, is_truncated, is_limited, ..BookStatus::default() }
+            .since(instrument.last_proof, change.update_id, change.ts_recv);
         let previous_id = instrument.top.update_id;
         instrument.top = TopOfBook { bid, ask, update_id: change.update_id, ts_recv: change.ts_recv, status };
         let id = InstrumentId(index as u32);
@@ -109,12 +107,15 @@ impl Engine {
             return Ok(Proof::Unverified);
         }
         counters.sequence_matches += u64::from(change.follows);
-        let Some(seen) = instrument.tickers.find(change.update_id) else { return Ok(Proof::Sequence) };
-        if !agrees(instrument, &seen) {
-            return Err(DropReason::OracleMismatch);
-        }
-        counters.oracle_matches += 1;
-        Ok(Proof::Oracle)
+        let proof = match instrument.tickers.find(change.update_id) {
+            None => Proof::Sequence,
+            Some(seen) if !agrees(instrument, &seen) => return Err(DropReason::OracleMismatch),
+            Some(_) => {
+                counters.oracle_matches += 1;
+                Proof::Oracle
+            }
+        };
+        Ok(if instrument.snapshot_proof.ts.0 == 0 { proof } else { after_snapshot(instrument, proof, change.ts_recv) })
     }
 
     /// Holds a ticker against the book of the same update id.
@@ -129,6 +130,9 @@ impl Engine {
             return Ok(());
         }
         self.counters.venue_mut(instrument.spec.venue).oracle_matches += 1;
+        if instrument.top.status.proof == Proof::Snapshot {
+            return Ok(());
+        }
         instrument.last_proof = LastProof { update_id: instrument.top.update_id, ts: now };
         instrument.top.ts_recv = now;
         instrument.top.status = BookStatus { proof: Proof::Oracle, ..instrument.top.status }.since(
@@ -142,6 +146,20 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// The longest time for which a book is shown as proved by a snapshot: what a status can say of an age.
+const SNAPSHOT_AGE_MAX: Nanos = Nanos::from_secs(268);
+
+/// The proof of a book that a snapshot fitted, and whose updates were proved by `proof` since.
+#[cold]
+fn after_snapshot(instrument: &mut Instrument, proof: Proof, now: Nanos) -> Proof {
+    if now.saturating_sub(instrument.snapshot_proof.ts) > SNAPSHOT_AGE_MAX {
+        instrument.snapshot_proof = LastProof::default();
+        return proof;
+    }
+    instrument.last_proof = instrument.snapshot_proof;
+    Proof::Snapshot
 }
 
 /// Reads the best levels again.

@@ -97,7 +97,7 @@ impl Follower {
         let mut requests: Vec<_> = std::iter::from_fn(|| self.engine.poll_request(now)).collect();
         requests.sort_by_key(|request| match request {
             Request::FetchSnapshot { instrument } | Request::Resubscribe { instrument, .. } => Some(*instrument),
-            Request::Pong { .. } | Request::Reconnect { .. } => None,
+            Request::Pong { .. } | Request::Reconnect { .. } | Request::Replace { .. } => None,
         });
         requests
     }

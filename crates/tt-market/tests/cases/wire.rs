@@ -335,7 +335,7 @@ impl Rig {
         let id = self.id;
         found.retain(|request| match request {
             Request::FetchSnapshot { instrument } | Request::Resubscribe { instrument, .. } => *instrument == id,
-            Request::Reconnect { .. } | Request::Pong { .. } => true,
+            Request::Reconnect { .. } | Request::Pong { .. } | Request::Replace { .. } => true,
         });
         found
     }

@@ -51,6 +51,7 @@ impl EventBuffer {
 
     /// The levels of the last parsed book event; its [`Levels`] say which are bids.
     #[must_use]
+    #[inline]
     pub fn levels(&self) -> &[Level] {
         &self.levels[..self.levels_len]
     }
@@ -232,7 +233,7 @@ impl EventBuffer {
     }
 
     /// Appends a level to the list whose decimals are kept in `list`; digits are added to whichever has fewer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_level(&mut self, list: &mut Levels, px: Decimal, qty: Decimal) -> Result<(), ParseError> {
         if px.decimals != list.px_decimals || qty.decimals != list.qty_decimals {
             return self.push_rescaled(list, px, qty);

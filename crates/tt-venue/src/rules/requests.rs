@@ -31,6 +31,8 @@ pub struct ResponseRule {
     pub starts: &'static [&'static str],
     /// Where the request's number is (JSON pointer, RFC 6901); `None` if responses come in the order of requests.
     pub id: Option<&'static str>,
+    /// Where a response without a number repeats a topic of the request.
+    pub argument: Option<&'static str>,
     /// Whether each topic or symbol of a request has its own response.
     pub is_per_topic: bool,
     /// Where the accepted topics are listed; one that is not listed was rejected.

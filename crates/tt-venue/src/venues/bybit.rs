@@ -5,4 +5,5 @@ mod keys;
 mod listing;
 mod login;
 pub(super) mod messages;
+mod region;
 pub(super) mod rules;

@@ -5,7 +5,7 @@ use crate::{
     binance, bybit,
     chain::{Link, Numbering},
     deribit,
-    instrument::Venue,
+    instrument::{Standing, Venue},
     kraken,
     market::{Fault, Market, Subscriber, Topic, Window, changes},
     okx,
@@ -35,6 +35,9 @@ impl Exchange {
 
     /// Makes one step of an instrument and sends it to its subscribers.
     pub(crate) fn step(&mut self, index: usize, unix_us: u64) {
+        if self.markets[index].instrument.standing != Standing::Trading {
+            return;
+        }
         let (step, unix_us) = self.markets[index].step(unix_us);
         self.stats.updates += 1;
         if self.markets[index].subscribers.is_empty() {

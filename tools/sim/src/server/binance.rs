@@ -176,6 +176,9 @@ fn open(upgrade: WebSocketUpgrade, shared: Shared, names: &str, form: (Served, b
     // Subscribed before the handshake is answered: whoever holds an open socket misses nothing.
     let mut exchange = shared.lock();
     let (connection, frames) = exchange.connect();
+    if form.1 {
+        exchange.wrap(connection);
+    }
     for name in names.split('/').filter(|name| !name.is_empty()) {
         // The listen key in the address is the one that `/private` serves.
         subscribe(&mut exchange, connection, name, (if name == LISTEN_KEY { Served::All } else { form.0 }, form.1));
@@ -292,8 +295,7 @@ async fn exchange_info(Query(query): Query<Listing>, State(shared): State<Shared
     }
     let unix_us = exchange.now_us();
     let listings: Vec<String> = exchange
-        .markets
-        .iter()
+        .listed()
         .filter(|market| wanted.is_empty() || wanted.contains(&market.instrument.symbol))
         .map(|market| Printer { venue: exchange.venue, instrument: &market.instrument, unix_us }.listing())
         .collect();

@@ -2,7 +2,7 @@
 
 use axum::{
     Router,
-    extract::{State, WebSocketUpgrade},
+    extract::{Query, State, WebSocketUpgrade},
     response::Response,
     routing::{any, get},
 };
@@ -143,13 +143,31 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
     }
 }
 
-async fn instruments(State(shared): State<Shared>) -> Response {
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default = "default_limit")]
+    limit: usize,
+    /// The first entry of the page; any text that the venue has handed out.
+    #[serde(default)]
+    cursor: String,
+}
+
+const fn default_limit() -> usize {
+    500
+}
+
+async fn instruments(Query(page): Query<Page>, State(shared): State<Shared>) -> Response {
     let exchange = shared.lock();
     let unix_us = exchange.now_us();
+    let first = page.cursor.strip_prefix("page,").and_then(|first| first.parse().ok()).unwrap_or(0_usize);
+    let len = page.limit.clamp(1, 1000).min(exchange.page_len);
+    let here = exchange.listed().skip(first).take(len);
     let listings: Vec<String> =
-        exchange.markets.iter().map(|market| Printer { instrument: &market.instrument, unix_us }.listing()).collect();
+        here.map(|market| Printer { instrument: &market.instrument, unix_us }.listing()).collect();
+    let next = first + listings.len();
+    let cursor = if next < exchange.listed().count() { format!("page%2C{next}") } else { String::new() };
     json_text(format!(
-        "{{\"retCode\":0,\"retMsg\":\"OK\",\"result\":{{\"category\":\"linear\",\"list\":[{}],\"nextPageCursor\":\"\"}},\
+        "{{\"retCode\":0,\"retMsg\":\"OK\",\"result\":{{\"category\":\"linear\",\"list\":[{}],\"nextPageCursor\":\"{cursor}\"}},\
          \"retExtInfo\":{{}},\"time\":{}}}",
         listings.join(","),
         unix_us / 1000

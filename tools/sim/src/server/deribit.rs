@@ -21,6 +21,9 @@ use crate::{
     market::{Subscriber, Topic, Window},
 };
 
+/// What a request for topics costs (docs.deribit.com, "Rate limits").
+const SUBSCRIPTION_CREDITS: u64 = 3_000;
+
 const TEST_REQUEST: &str = r#"{"jsonrpc":"2.0","method":"heartbeat","params":{"type":"test_request"}}"#;
 
 /// Paths of the venue.
@@ -120,6 +123,7 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
                 exchange.subscribe_private(Subscriber { connection, stream: String::new(), wrapped: false });
             }
         }
+        "public/subscribe" | "public/unsubscribe" if !exchange.spend(connection, SUBSCRIPTION_CREDITS) => {}
         "public/subscribe" | "public/unsubscribe" => {
             let mut known = Vec::with_capacity(params.channels.len());
             for name in &params.channels {
@@ -161,6 +165,6 @@ async fn instruments(State(shared): State<Shared>) -> Response {
     let exchange = shared.lock();
     let unix_us = exchange.now_us();
     let listings: Vec<String> =
-        exchange.markets.iter().map(|market| Printer { instrument: &market.instrument, unix_us }.listing()).collect();
+        exchange.listed().map(|market| Printer { instrument: &market.instrument, unix_us }.listing()).collect();
     json_text(format!("{{\"jsonrpc\":\"2.0\",\"result\":[{}],\"testnet\":false}}", listings.join(",")))
 }

@@ -167,7 +167,7 @@ fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, 
 /// The whole list of instruments, as the venue's snapshot.
 fn instruments(exchange: &mut Exchange, connection: u64) {
     let pairs: Vec<String> =
-        exchange.markets.iter().map(|market| Printer { instrument: &market.instrument, unix_us: 0 }.pair()).collect();
+        exchange.listed().map(|market| Printer { instrument: &market.instrument, unix_us: 0 }.pair()).collect();
     let frame = format!(
         "{{\"channel\":\"instrument\",\"type\":\"snapshot\",\"data\":{{\"assets\":[],\"pairs\":[{}]}}}}",
         pairs.join(",")

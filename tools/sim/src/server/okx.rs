@@ -221,6 +221,6 @@ async fn instruments(State(shared): State<Shared>) -> Response {
     let exchange = shared.lock();
     let unix_us = exchange.now_us();
     let listings: Vec<String> =
-        exchange.markets.iter().map(|market| Printer { instrument: &market.instrument, unix_us }.listing()).collect();
+        exchange.listed().map(|market| Printer { instrument: &market.instrument, unix_us }.listing()).collect();
     json_text(format!("{{\"code\":\"0\",\"msg\":\"\",\"data\":[{}]}}", listings.join(",")))
 }

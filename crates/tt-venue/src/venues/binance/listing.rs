@@ -35,6 +35,7 @@ fn listing(entry: Entry<'_>, settle: Option<&str>, unit: ContractUnit) -> Option
         lot_size: step(entry, "LOT_SIZE", "stepSize")?,
         unit,
         terms,
+        alias: None,
     })
 }
 

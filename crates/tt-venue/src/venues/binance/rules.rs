@@ -7,8 +7,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget,
-    Rules, Snapshot, Topic, TopicKind, TradeIds,
+    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, Rate, Region, RequestRule,
+    ResponseRule, Rules, Snapshot, Topic, TopicKind, TradeIds, WeightLimit,
 };
 use tt_model::Nanos;
 
@@ -16,6 +16,7 @@ use tt_model::Nanos;
 const RESPONSE: ResponseRule = ResponseRule {
     starts: &["{\"result\"", "{\"id\"", "{\"error\""],
     id: Some("/id"),
+    argument: None,
     is_per_topic: false,
     accepted: None,
     rejected: &[("/error", "")],
@@ -42,6 +43,13 @@ const LIQUIDATIONS: &[&str] = &["{lower}@forceOrder", "forceOrder"];
 /// The venue pings by WebSocket frames.
 const KEEP_ALIVE: KeepAlive = KeepAlive { ping: None, enable: None, pong: None };
 
+/// 300 connections in five minutes.
+const CONNECTS: Rate = Rate { burst: 60, gap: Nanos::from_millis(1250) };
+
+const fn weight(most: u32) -> WeightLimit {
+    WeightLimit { header: "x-mbx-used-weight-1m", most }
+}
+
 /// Binance spot.
 pub(crate) static SPOT: Rules = Rules {
     name: "binance_spot",
@@ -53,13 +61,24 @@ pub(crate) static SPOT: Rules = Rules {
     },
     streams: "wss://stream.binance.com:9443/stream",
     rest: Some("https://api.binance.com"),
-    instruments: InstrumentList {
-        request: ListRequest::GetSymbols("/api/v3/exchangeInfo?symbols=%5B{symbols}%5D"),
-        parse: listing::spot,
-    },
+    rest_fallback: Some("https://api-gcp.binance.com"),
+    regions: &[
+        // Visitors from the US are refused with status 451 elsewhere.
+        Region { name: "us", streams: "wss://stream.binance.us:9443/stream", rest: "https://api.binance.us" },
+        Region {
+            name: "vision",
+            streams: "wss://data-stream.binance.vision/stream",
+            rest: "https://data-api.binance.vision",
+        },
+    ],
+    instruments: InstrumentList::new(
+        ListRequest::GetSymbols("/api/v3/exchangeInfo?symbols=%5B{symbols}%5D"),
+        listing::spot,
+    ),
     main_symbol: "BTCUSDT",
     snapshot: Some(Snapshot {
         path: "/api/v3/depth?symbol={symbol}&limit=1000",
+        levels: 1_000,
         parse: parse_snapshot,
         parse_general: parse_snapshot_general,
     }),
@@ -84,15 +103,17 @@ pub(crate) static SPOT: Rules = Rules {
     keep_alive: KEEP_ALIVE,
     // It pings every 20 s.
     silence_max: Nanos::from_secs(60),
+    connection_max: Some(Nanos::from_secs(86_400)),
     // 1,024 streams.
     topics_max: 1000,
     topics_per_request: 300,
-    // Five messages a second.
-    request_gap: Nanos::from_millis(250),
+    // Five messages a second, pongs among them.
+    requests: Rate { burst: 1, gap: Nanos::from_millis(250) },
     // A thousand levels weigh 50 of the 6,000 that are allowed in a minute.
     snapshot_gap: Nanos::from_millis(600),
     // A thousand levels weigh 50 of the 6,000 that are allowed in a minute: half of that for resyncs.
-    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    resyncs: Rate { burst: 60, gap: Nanos::from_secs(1) },
+    address: AddressLimits { weight: Some(weight(3_000)), ..AddressLimits::new("binance spot", CONNECTS) },
     account: Some(login::SPOT),
     l3: None,
     documented_keys: KEYS,
@@ -114,9 +135,12 @@ pub(crate) static USDM: Rules = Rules {
     },
     streams: "wss://fstream.binance.com/public/stream",
     rest: Some("https://fapi.binance.com"),
-    instruments: InstrumentList { request: ListRequest::Get(&["/fapi/v1/exchangeInfo"]), parse: listing::usdm },
+    rest_fallback: None,
+    regions: &[],
+    instruments: InstrumentList::new(ListRequest::Get(&["/fapi/v1/exchangeInfo"]), listing::usdm),
     snapshot: Some(Snapshot {
         path: "/fapi/v1/depth?symbol={symbol}&limit=1000",
+        levels: 1_000,
         parse: parse_snapshot,
         parse_general: parse_snapshot_general,
     }),
@@ -137,6 +161,10 @@ pub(crate) static USDM: Rules = Rules {
     numbering: Numbering::Previous,
     // It pings every 3 min.
     silence_max: Nanos::from_secs(240),
+    // A thousand levels weigh 20: half of the 2,400 that USD-M and COIN-M may use together in a minute.
+    snapshot_gap: Nanos::from_secs(1),
+    resyncs: Rate { burst: 30, gap: Nanos::from_secs(2) },
+    address: AddressLimits { weight: Some(weight(1_800)), ..AddressLimits::new("binance futures", CONNECTS) },
     account: Some(login::USDM),
     detection: detection::USDM,
     ..SPOT
@@ -153,7 +181,7 @@ pub(crate) static COINM: Rules = Rules {
     },
     streams: "wss://dstream.binance.com/stream",
     rest: Some("https://dapi.binance.com"),
-    instruments: InstrumentList { request: ListRequest::Get(&["/dapi/v1/exchangeInfo"]), parse: listing::coinm },
+    instruments: InstrumentList::new(ListRequest::Get(&["/dapi/v1/exchangeInfo"]), listing::coinm),
     main_symbol: "BTCUSD_PERP",
     // One address serves all of them.
     topics: &[
@@ -169,6 +197,7 @@ pub(crate) static COINM: Rules = Rules {
     topics_max: 1000,
     snapshot: Some(Snapshot {
         path: "/dapi/v1/depth?symbol={symbol}&limit=1000",
+        levels: 1_000,
         parse: parse_snapshot,
         parse_general: parse_snapshot_general,
     }),

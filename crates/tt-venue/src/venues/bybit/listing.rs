@@ -1,11 +1,20 @@
 //! Bybit's list of instruments (`/v5/market/instruments-info`).
 
 use crate::error::ParseError;
-use crate::listing::{ContractUnit, Entry, InstrumentKind, InstrumentStatus, Listing, OptionRight, Terms, entries};
+use crate::listing::{
+    ContractUnit, Entry, InstrumentKind, InstrumentList, InstrumentStatus, ListRequest, Listing, OptionRight, Pages,
+    Terms, entries,
+};
 use alloc::vec::Vec;
 use tt_model::Decimal;
 
-pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
+/// The list of `paths`, in pages of at most 1,000.
+pub(super) const fn of(paths: &'static [&'static str]) -> InstrumentList {
+    let pages = Pages::Cursor { path: &["result", "nextPageCursor"], parameter: "&cursor=" };
+    InstrumentList { request: ListRequest::Get(paths), parse, pages, family: None }
+}
+
+fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
     entries(body, &["result", "list"], listing)
 }
 
@@ -23,6 +32,7 @@ fn listing(entry: Entry<'_>) -> Option<Listing> {
             Some(_) | None => ContractUnit::Base,
         },
         terms,
+        alias: None,
     })
 }
 

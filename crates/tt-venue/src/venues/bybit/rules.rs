@@ -1,12 +1,11 @@
 //! Bybit's rules, API version 5 (bybit-exchange.github.io/docs/v5/ws/connect).
 
 use super::keys::KEYS;
-use super::{detection, listing, login};
+use super::{detection, listing, login, region};
 use crate::checksum::Checksum;
-use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules,
-    Topic, TopicKind, TradeIds,
+    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Rate, RequestRule, ResponseRule,
+    Rules, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -32,10 +31,9 @@ pub(crate) static LINEAR: Rules = Rules {
     },
     streams: "wss://stream.bybit.com/v5/public/linear",
     rest: Some("https://api.bybit.com"),
-    instruments: InstrumentList {
-        request: ListRequest::Get(&["/v5/market/instruments-info?category=linear&limit=1000"]),
-        parse: listing::parse,
-    },
+    rest_fallback: Some("https://api.bytick.com"),
+    regions: region::LINEAR,
+    instruments: listing::of(&["/v5/market/instruments-info?category=linear&limit=1000"]),
     main_symbol: "BTCUSDT",
     snapshot: None,
     topics: CONTRACT_TOPICS,
@@ -52,6 +50,7 @@ pub(crate) static LINEAR: Rules = Rules {
     response: ResponseRule {
         starts: &["{\"success\"", "{\"req_id\""],
         id: Some("/req_id"),
+        argument: None,
         is_per_topic: false,
         accepted: None,
         rejected: &[("/success", "false")],
@@ -67,13 +66,16 @@ pub(crate) static LINEAR: Rules = Rules {
     keep_alive: KeepAlive { ping: Some((r#"{"op":"ping"}"#, Nanos::from_secs(20))), enable: None, pong: None },
     // Each ping is answered.
     silence_max: Nanos::from_secs(45),
+    connection_max: None,
     topics_max: 1000,
     // Ten on spot; elsewhere 21,000 characters.
     topics_per_request: 10,
-    request_gap: Nanos::from_millis(100),
+    requests: Rate { burst: 2, gap: Nanos::from_millis(100) },
     snapshot_gap: Nanos::from_millis(100),
     // Two requests each.
-    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    resyncs: Rate { burst: 60, gap: Nanos::from_secs(1) },
+    // 500 connections in five minutes.
+    address: AddressLimits::new("bybit", Rate { burst: 100, gap: Nanos::from_millis(750) }),
     account: Some(login::ACCOUNT),
     l3: None,
     documented_keys: KEYS,
@@ -85,10 +87,8 @@ pub(crate) static INVERSE: Rules = Rules {
     name: "bybit_inverse",
     main_symbol: "BTCUSD",
     streams: "wss://stream.bybit.com/v5/public/inverse",
-    instruments: InstrumentList {
-        request: ListRequest::Get(&["/v5/market/instruments-info?category=inverse&limit=1000"]),
-        parse: listing::parse,
-    },
+    regions: region::INVERSE,
+    instruments: listing::of(&["/v5/market/instruments-info?category=inverse&limit=1000"]),
     evidence: Evidence {
         captured: None,
         changed: Some("2025-12"),
@@ -103,10 +103,8 @@ pub(crate) static INVERSE: Rules = Rules {
 pub(crate) static SPOT: Rules = Rules {
     name: "bybit_spot",
     streams: "wss://stream.bybit.com/v5/public/spot",
-    instruments: InstrumentList {
-        request: ListRequest::Get(&["/v5/market/instruments-info?category=spot"]),
-        parse: listing::parse,
-    },
+    regions: region::SPOT,
+    instruments: listing::of(&["/v5/market/instruments-info?category=spot&limit=1000"]),
     topics: &[
         Topic::standard(TopicKind::Book, "\"orderbook.{depth}.{symbol}\"")
             .comes(&["orderbook.{depth}.{symbol}"], FirstFrame::SOON),

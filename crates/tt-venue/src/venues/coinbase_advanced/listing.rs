@@ -17,5 +17,7 @@ fn listing(entry: Entry<'_>) -> Option<Listing> {
         lot_size: entry.number("base_increment")?,
         unit: ContractUnit::Base,
         terms: Terms { status: InstrumentStatus::of(entry.text("status")), ..Terms::default() },
+        // Frames of `BTC-USDC` are those of `BTC-USD`.
+        alias: entry.string("alias").filter(|alias| Some(alias.as_str()) != entry.text("product_id")),
     })
 }

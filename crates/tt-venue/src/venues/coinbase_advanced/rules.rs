@@ -3,10 +3,10 @@
 use super::keys::KEYS;
 use super::{detection, listing, login};
 use crate::checksum::Checksum;
-use crate::listing::{InstrumentList, ListRequest};
+use crate::listing::{InstrumentList, ListRequest, Pages};
 use crate::rules::{
-    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules,
-    Topic, TopicKind, TradeIds,
+    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Rate, RequestRule, ResponseRule,
+    Rules, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -21,9 +21,13 @@ pub(crate) static RULES: Rules = Rules {
     },
     streams: "wss://advanced-trade-ws.coinbase.com",
     rest: Some("https://api.coinbase.com"),
+    rest_fallback: None,
+    regions: &[],
     instruments: InstrumentList {
-        request: ListRequest::Get(&["/api/v3/brokerage/market/products"]),
+        request: ListRequest::Get(&["/api/v3/brokerage/market/products?limit=1000"]),
         parse: listing::parse,
+        pages: Pages::Offset { total: "num_products", list: "products", parameter: "&offset=" },
+        family: None,
     },
     main_symbol: "BTC-USD",
     snapshot: None,
@@ -54,6 +58,7 @@ pub(crate) static RULES: Rules = Rules {
     response: ResponseRule {
         starts: &["{\"channel\":\"subscriptions\"", "{\"type\":\"error\""],
         id: None,
+        argument: None,
         is_per_topic: false,
         accepted: None,
         rejected: &[("/type", "error")],
@@ -69,12 +74,17 @@ pub(crate) static RULES: Rules = Rules {
     keep_alive: KeepAlive { ping: None, enable: None, pong: None },
     // A heartbeat each second.
     silence_max: Nanos::from_secs(10),
+    connection_max: None,
     topics_max: 1000,
     topics_per_request: 100,
-    // Eight messages a second and address.
-    request_gap: Nanos::from_millis(250),
+    requests: Rate { burst: 2, gap: Nanos::from_millis(250) },
     snapshot_gap: Nanos::from_millis(250),
-    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    resyncs: Rate { burst: 60, gap: Nanos::from_secs(1) },
+    // Eight connections and, without a login, eight messages a second.
+    address: AddressLimits {
+        messages: Some(Rate { burst: 4, gap: Nanos::from_millis(250) }),
+        ..AddressLimits::new("coinbase advanced", Rate { burst: 4, gap: Nanos::from_millis(250) })
+    },
     account: Some(login::ACCOUNT),
     l3: None,
     documented_keys: KEYS,

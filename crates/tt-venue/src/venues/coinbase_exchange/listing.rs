@@ -17,5 +17,6 @@ fn listing(entry: Entry<'_>) -> Option<Listing> {
         lot_size: entry.number("base_increment")?,
         unit: ContractUnit::Base,
         terms: Terms { status: InstrumentStatus::of(entry.text("status")), ..Terms::default() },
+        alias: None,
     })
 }

@@ -6,8 +6,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget,
-    Rules, Snapshot, Topic, TopicKind, TradeIds,
+    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, Rate, Region, RequestRule,
+    ResponseRule, Rules, Snapshot, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -22,7 +22,13 @@ pub(crate) static RULES: Rules = Rules {
     },
     streams: "wss://ws-feed.exchange.coinbase.com",
     rest: Some("https://api.exchange.coinbase.com"),
-    instruments: InstrumentList { request: ListRequest::Get(&["/products"]), parse: listing::parse },
+    rest_fallback: None,
+    regions: &[Region {
+        name: "sandbox",
+        streams: "wss://ws-feed-public.sandbox.exchange.coinbase.com",
+        rest: "https://api-public.sandbox.exchange.coinbase.com",
+    }],
+    instruments: InstrumentList::new(ListRequest::Get(&["/products"]), listing::parse),
     main_symbol: "BTC-USD",
     snapshot: None,
     topics: &[
@@ -50,6 +56,7 @@ pub(crate) static RULES: Rules = Rules {
     response: ResponseRule {
         starts: &["{\"type\":\"subscriptions\"", "{\"type\":\"error\""],
         id: None,
+        argument: None,
         is_per_topic: false,
         accepted: None,
         rejected: &[("/type", "error")],
@@ -65,12 +72,14 @@ pub(crate) static RULES: Rules = Rules {
     keep_alive: KeepAlive { ping: None, enable: None, pong: None },
     // A heartbeat of each product each second.
     silence_max: Nanos::from_secs(10),
+    connection_max: None,
     topics_max: 1000,
     topics_per_request: 100,
-    // Eight messages a second and address.
-    request_gap: Nanos::from_millis(250),
+    requests: Rate { burst: 2, gap: Nanos::from_millis(250) },
     snapshot_gap: Nanos::from_millis(250),
-    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    resyncs: Rate { burst: 60, gap: Nanos::from_secs(1) },
+    // Eight requests a second, 20 at once.
+    address: AddressLimits::new("coinbase exchange", Rate { burst: 10, gap: Nanos::from_millis(125) }),
     account: Some(login::ACCOUNT),
     l3: Some(&FULL),
     documented_keys: KEYS,
@@ -82,6 +91,7 @@ pub(crate) static FULL: Rules = Rules {
     evidence: Evidence { captured: None, changed: None, checked: "2026-11", source: "docs.cdp.coinbase.com/exchange" },
     snapshot: Some(Snapshot {
         path: "/products/{symbol}/book?level=3",
+        levels: u32::MAX,
         parse: parse_snapshot,
         parse_general: parse_snapshot,
     }),
@@ -96,6 +106,6 @@ pub(crate) static FULL: Rules = Rules {
     numbering: Numbering::Range,
     // Who asks for whole books too often is shut out.
     snapshot_gap: Nanos::from_secs(1),
-    resyncs: ResyncBudget { burst: 10, gap: Nanos::from_secs(10) },
+    resyncs: Rate { burst: 10, gap: Nanos::from_secs(10) },
     ..RULES
 };

@@ -31,6 +31,7 @@ fn listing(entry: Entry<'_>) -> Option<Listing> {
             Some(_) | None => ContractUnit::Base,
         },
         terms,
+        alias: None,
     })
 }
 

@@ -5,8 +5,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules,
-    Topic, TopicKind, TradeIds,
+    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Rate, Region, RequestRule,
+    ResponseRule, Rules, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -21,10 +21,16 @@ pub(crate) static RULES: Rules = Rules {
     },
     streams: "wss://www.deribit.com/ws/api/v2",
     rest: Some("https://www.deribit.com"),
-    instruments: InstrumentList {
-        request: ListRequest::Get(&["/api/v2/public/get_instruments?currency=any&expired=false"]),
-        parse: listing::parse,
-    },
+    rest_fallback: None,
+    regions: &[
+        Region { name: "test", streams: "wss://test.deribit.com/ws/api/v2", rest: "https://test.deribit.com" },
+        // Coinbase's derivatives run on Deribit's gateway since September 2026.
+        Region { name: "coinbase", streams: "wss://drb.coinbase.com/ws/api/v2", rest: "https://drb.coinbase.com" },
+    ],
+    instruments: InstrumentList::new(
+        ListRequest::Get(&["/api/v2/public/get_instruments?currency=any&expired=false"]),
+        listing::parse,
+    ),
     main_symbol: "BTC-PERPETUAL",
     snapshot: None,
     topics: &[
@@ -50,6 +56,7 @@ pub(crate) static RULES: Rules = Rules {
     response: ResponseRule {
         starts: &["{\"jsonrpc\":\"2.0\",\"id\"", "{\"id\"", "{\"usOut\""],
         id: Some("/id"),
+        argument: None,
         is_per_topic: false,
         accepted: Some("/result"),
         rejected: &[("/error", "")],
@@ -68,12 +75,19 @@ pub(crate) static RULES: Rules = Rules {
     },
     // Two of its heartbeats.
     silence_max: Nanos::from_secs(65),
+    connection_max: None,
     topics_max: 500,
     topics_per_request: 100,
-    request_gap: Nanos::from_millis(200),
-    snapshot_gap: Nanos::from_millis(200),
-    // Two requests each, of 20 a second.
-    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    // A subscription costs 3,000 of 30,000 credits, and 10,000 come back in a second. Who has none left is cut off.
+    requests: Rate { burst: 4, gap: Nanos::from_millis(350) },
+    snapshot_gap: Nanos::from_millis(350),
+    // Two requests each, for up to a hundred books together.
+    resyncs: Rate { burst: 400, gap: Nanos::from_millis(7) },
+    address: AddressLimits {
+        connections_max: 32,
+        messages: Some(Rate { burst: 4, gap: Nanos::from_millis(350) }),
+        ..AddressLimits::new("deribit", Rate { burst: 8, gap: Nanos::from_millis(500) })
+    },
     account: Some(login::ACCOUNT),
     l3: None,
     documented_keys: KEYS,

@@ -42,5 +42,5 @@ fn spot(entry: Entry<'_>, pair: &[u8], tokens: &[Entry<'_>]) -> Option<Listing> 
 fn listing(symbol: String, name: String, decimals: u8, size_decimals: u8, terms: Terms) -> Option<Listing> {
     let tick_size = Decimal::new(1, decimals.checked_sub(size_decimals)?);
     let lot_size = Decimal::new(1, size_decimals);
-    Some(Listing { name, symbol, tick_size, lot_size, unit: ContractUnit::Base, terms })
+    Some(Listing { name, symbol, tick_size, lot_size, unit: ContractUnit::Base, terms, alias: None })
 }

@@ -5,8 +5,8 @@ use super::{detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules,
-    Topic, TopicKind, TradeIds,
+    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Rate, Region, RequestRule,
+    ResponseRule, Rules, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -21,11 +21,17 @@ pub(crate) static RULES: Rules = Rules {
     },
     streams: "wss://api.hyperliquid.xyz/ws",
     rest: Some("https://api.hyperliquid.xyz"),
+    rest_fallback: None,
+    regions: &[Region {
+        name: "testnet",
+        streams: "wss://api.hyperliquid-testnet.xyz/ws",
+        rest: "https://api.hyperliquid-testnet.xyz",
+    }],
     // Perpetuals, spot markets.
-    instruments: InstrumentList {
-        request: ListRequest::Post("/info", &[r#"{"type":"meta"}"#, r#"{"type":"spotMeta"}"#]),
-        parse: listing::parse,
-    },
+    instruments: InstrumentList::new(
+        ListRequest::Post("/info", &[r#"{"type":"meta"}"#, r#"{"type":"spotMeta"}"#]),
+        listing::parse,
+    ),
     main_symbol: "BTC",
     snapshot: None,
     topics: &[
@@ -53,6 +59,7 @@ pub(crate) static RULES: Rules = Rules {
     response: ResponseRule {
         starts: &["{\"channel\":\"subscriptionResponse\"", "{\"channel\":\"error\""],
         id: None,
+        argument: None,
         is_per_topic: true,
         accepted: None,
         rejected: &[("/channel", "error")],
@@ -67,12 +74,19 @@ pub(crate) static RULES: Rules = Rules {
     // The venue closes what has been silent for a minute.
     keep_alive: KeepAlive { ping: Some((r#"{"method":"ping"}"#, Nanos::from_secs(20))), enable: None, pong: None },
     silence_max: Nanos::from_secs(45),
+    connection_max: None,
     topics_max: 1000,
     topics_per_request: 1,
-    // Two thousand messages a minute and address.
-    request_gap: Nanos::from_millis(50),
+    requests: Rate { burst: 10, gap: Nanos::from_millis(50) },
     snapshot_gap: Nanos::from_millis(250),
-    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    resyncs: Rate { burst: 60, gap: Nanos::from_secs(1) },
+    // Ten connections, 30 new ones a minute, 1,000 topics, 2,000 messages a minute.
+    address: AddressLimits {
+        connections_max: 10,
+        topics_max: Some(1000),
+        messages: Some(Rate { burst: 500, gap: Nanos::from_millis(40) }),
+        ..AddressLimits::new("hyperliquid", Rate { burst: 10, gap: Nanos::from_secs(3) })
+    },
     account: Some(login::ACCOUNT),
     l3: None,
     documented_keys: KEYS,

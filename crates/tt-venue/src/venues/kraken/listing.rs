@@ -19,5 +19,6 @@ fn listing(entry: Entry<'_>) -> Option<Listing> {
         lot_size: entry.number("qty_increment")?,
         unit: ContractUnit::Base,
         terms: Terms { status: InstrumentStatus::of(entry.text("status")), ..Terms::default() },
+        alias: None,
     })
 }

@@ -5,8 +5,8 @@ use super::{checksum, detection, listing, login};
 use crate::checksum::Checksum;
 use crate::listing::{InstrumentList, ListRequest};
 use crate::rules::{
-    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, RequestRule, ResponseRule, ResyncBudget, Rules,
-    Topic, TopicKind, TradeIds,
+    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Rate, RequestRule, ResponseRule,
+    Rules, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -21,10 +21,12 @@ pub(crate) static RULES: Rules = Rules {
     },
     streams: "wss://ws.kraken.com/v2",
     rest: None,
-    instruments: InstrumentList {
-        request: ListRequest::Message(r#"{"method":"subscribe","params":{"channel":"instrument","snapshot":true}}"#),
-        parse: listing::parse,
-    },
+    rest_fallback: None,
+    regions: &[],
+    instruments: InstrumentList::new(
+        ListRequest::Message(r#"{"method":"subscribe","params":{"channel":"instrument","snapshot":true}}"#),
+        listing::parse,
+    ),
     main_symbol: "BTC/USD",
     snapshot: None,
     topics: &[
@@ -50,6 +52,7 @@ pub(crate) static RULES: Rules = Rules {
     response: ResponseRule {
         starts: &["{\"error\"", "{\"method\"", "{\"req_id\""],
         id: Some("/req_id"),
+        argument: None,
         is_per_topic: true,
         accepted: None,
         rejected: &[("/success", "false"), ("/error", "")],
@@ -69,12 +72,15 @@ pub(crate) static RULES: Rules = Rules {
     },
     // A heartbeat each second.
     silence_max: Nanos::from_secs(10),
+    connection_max: None,
     topics_max: 1000,
     topics_per_request: 300,
-    request_gap: Nanos::from_millis(250),
+    requests: Rate { burst: 2, gap: Nanos::from_millis(250) },
     snapshot_gap: Nanos::from_millis(100),
     // As of other venues: the limit of messages is not documented.
-    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(1) },
+    resyncs: Rate { burst: 60, gap: Nanos::from_secs(1) },
+    // 150 connections in ten minutes.
+    address: AddressLimits::new("kraken", Rate { burst: 30, gap: Nanos::from_secs(5) }),
     account: Some(login::ACCOUNT),
     l3: Some(&LEVEL3),
     documented_keys: KEYS,
@@ -101,6 +107,6 @@ pub(crate) static LEVEL3: Rules = Rules {
     // The rate of subscriptions: 100 levels count 25 of 200 a second.
     topics_max: 200,
     topics_per_request: 4,
-    request_gap: Nanos::from_secs(1),
+    requests: Rate { burst: 1, gap: Nanos::from_secs(1) },
     ..RULES
 };

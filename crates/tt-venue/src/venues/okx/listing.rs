@@ -9,6 +9,14 @@ pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
     entries(body, &["data"], listing)
 }
 
+/// The family of an option, `BTC-USD` of `BTC-USD-261225-100000-C`: the venue lists options of one family at a time.
+pub(super) fn option_family(symbol: &str) -> Option<&str> {
+    let (rest, right) = symbol.rsplit_once('-')?;
+    let (rest, _strike) = rest.rsplit_once('-').filter(|_| matches!(right, "C" | "P"))?;
+    let (family, _expiry) = rest.rsplit_once('-')?;
+    Some(family)
+}
+
 fn listing(entry: Entry<'_>) -> Option<Listing> {
     // Contracts name their underlying pair instead of currencies.
     let underlying = || entry.text("uly")?.split_once('-');
@@ -21,6 +29,7 @@ fn listing(entry: Entry<'_>) -> Option<Listing> {
         lot_size: entry.number("lotSz")?,
         unit: unit(entry)?,
         terms,
+        alias: None,
     })
 }
 

@@ -4,10 +4,10 @@ use super::keys::KEYS;
 use super::messages::parse_snapshot;
 use super::{checksum, detection, listing, login};
 use crate::checksum::Checksum;
-use crate::listing::{InstrumentList, ListRequest};
+use crate::listing::{InstrumentList, ListRequest, Pages};
 use crate::rules::{
-    Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, RequestRule, ResponseRule, ResyncBudget,
-    Rules, Snapshot, Topic, TopicKind, TradeIds,
+    AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Overlap, Rate, Region, RequestRule,
+    ResponseRule, Rules, Snapshot, Topic, TopicKind, TradeIds,
 };
 use tt_model::Nanos;
 
@@ -23,18 +23,30 @@ pub(crate) static RULES: Rules = Rules {
         source: "www.okx.com/docs-v5/log_en",
     },
     streams: "wss://ws.okx.com:8443/ws/v5/public",
-    rest: Some("https://www.okx.com"),
+    rest: Some("https://openapi.okx.com"),
+    rest_fallback: Some("https://www.okx.com"),
+    // Accounts of another region are refused with error 60032.
+    regions: &[
+        Region { name: "us", streams: "wss://wsus.okx.com:8443/ws/v5/public", rest: "https://us.okx.com" },
+        Region { name: "au", streams: "wss://wsus.okx.com:8443/ws/v5/public", rest: "https://us.okx.com" },
+        Region { name: "eea", streams: "wss://wseea.okx.com:8443/ws/v5/public", rest: "https://eea.okx.com" },
+        Region { name: "demo", streams: "wss://wspap.okx.com:8443/ws/v5/public", rest: "https://openapi.okx.com" },
+    ],
     instruments: InstrumentList {
         request: ListRequest::Get(&[
             "/api/v5/public/instruments?instType=SPOT",
             "/api/v5/public/instruments?instType=SWAP",
             "/api/v5/public/instruments?instType=FUTURES",
+            "/api/v5/public/instruments?instType=OPTION&instFamily={family}",
         ]),
         parse: listing::parse,
+        pages: Pages::One,
+        family: Some(listing::option_family),
     },
     main_symbol: "BTC-USDT",
     snapshot: Some(Snapshot {
         path: "/api/v5/market/books?instId={symbol}&sz=400&source=0",
+        levels: 400,
         parse: parse_snapshot,
         parse_general: parse_snapshot,
     }),
@@ -70,10 +82,11 @@ pub(crate) static RULES: Rules = Rules {
         unsubscribe: "unsubscribe",
         grouping: Grouping::Topics,
     },
-    // `{"event":"subscribe","arg":{"channel":"books","instId":"BTC-USDT"},"connId":".."}`.
+    // `{"event":"subscribe","arg":{"channel":"books","instId":"BTC-USDT"},"connId":".."}`. Notices are events, too.
     response: ResponseRule {
-        starts: &["{\"event\""],
+        starts: &["{\"event\":\"subscribe\"", "{\"event\":\"unsubscribe\"", "{\"event\":\"error\""],
         id: None,
+        argument: Some("/arg"),
         is_per_topic: true,
         accepted: None,
         rejected: &[("/event", "error")],
@@ -90,14 +103,17 @@ pub(crate) static RULES: Rules = Rules {
     keep_alive: KeepAlive { ping: Some(("ping", Nanos::from_secs(20))), enable: None, pong: None },
     // Each ping is answered.
     silence_max: Nanos::from_secs(45),
+    connection_max: None,
     topics_max: 1000,
     topics_per_request: 100,
-    // 480 requests an hour.
-    request_gap: Nanos::from_millis(500),
+    // Requests an hour: 480, with those of resyncs.
+    requests: Rate { burst: 2, gap: Nanos::from_millis(500) },
     // 40 books in two seconds.
     snapshot_gap: Nanos::from_millis(100),
-    // Two requests each, of 480 an hour.
-    resyncs: ResyncBudget { burst: 60, gap: Nanos::from_secs(20) },
+    // Two requests each, of 480 an hour: 20 are left for the subscriptions.
+    resyncs: Rate { burst: 50, gap: Nanos::from_secs(20) },
+    // Three connections a second.
+    address: AddressLimits::new("okx", Rate { burst: 1, gap: Nanos::from_millis(334) }),
     account: Some(login::ACCOUNT),
     l3: None,
     documented_keys: KEYS,

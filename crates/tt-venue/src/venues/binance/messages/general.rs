@@ -67,6 +67,7 @@ fn event(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseEr
             buffer.push_liquidation(liquidation(&Object::parse(object.need(b"o")?)?)?)?;
             Ok(Event::Liquidations)
         }
+        b"serverShutdown" => Ok(Event::Control(Control::Ending)),
         kind => account::event(kind, object, buffer),
     }
 }

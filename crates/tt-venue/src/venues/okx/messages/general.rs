@@ -24,13 +24,14 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
     json::check_utf8(frame)?;
     let outer = Object::parse(frame)?;
     if let Some(event) = outer.get(b"event") {
-        return answer(json::text(event)?);
+        let code = outer.get(b"code").map(json::text).transpose()?;
+        return answer(json::text(event)?, code);
     }
     let argument = Object::parse(outer.need(b"arg")?)?;
     let topic = json::text(argument.need(b"channel")?)?;
     let data = outer.need(b"data")?;
     match topic {
-        b"books" | b"books-l2-tbt" | b"books50-l2-tbt" | b"books-elp" => {
+        b"books" | b"books-l2-tbt" | b"books50-l2-tbt" | b"books-rpi" | b"books-elp" => {
             let is_update = match json::text(outer.need(b"action")?)? {
                 b"update" => true,
                 b"snapshot" => false,
@@ -62,8 +63,10 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
     }
 }
 
-fn answer(event: &[u8]) -> Result<Event, ParseError> {
+fn answer(event: &[u8], code: Option<&[u8]>) -> Result<Event, ParseError> {
     match event {
+        // 60 s before an upgrade.
+        b"notice" if code == Some(b"64008") => Ok(Event::Control(Control::Ending)),
         b"subscribe" | b"unsubscribe" => Ok(Event::Control(Control::Accepted)),
         b"login" => Ok(Event::Control(Control::LoggedIn)),
         b"notice" | b"channel-conn-count" => Ok(Event::Control(Control::Status)),
