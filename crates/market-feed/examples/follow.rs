@@ -7,9 +7,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use market_feed::{FeedConfig, Instrument, MarketConfig, Reader, level_text, start};
-use tt_market::Proof;
-use tt_venue::Venue;
+use market_feed::{FeedConfig, Instrument, MarketConfig, Proof, Reader, Venue, level_text, start};
 
 /// How long to wait for a new book.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -94,10 +94,6 @@ pub(super) fn address(feed: &FeedConfig) -> Result<Uri> {
     Ok(feed.elsewhere(stream.streams))
 }
 
-fn is_at_venue(feed: &FeedConfig) -> bool {
-    feed.streams == Uri::from_static(feed.venue.rules().streams)
-}
-
 /// Opens the account's stream of `feed`, logs in, and asks for its topics. Each answer is waited for.
 ///
 /// # Errors
@@ -298,7 +294,7 @@ async fn by_rest(feed: &FeedConfig, request: &TokenRequest, proof: &Proof, clock
 }
 
 fn token_uri(feed: &FeedConfig, request: &TokenRequest) -> Result<Uri> {
-    if is_at_venue(feed) {
+    if feed.is_at_venue() {
         Ok(format!("{}{}", request.rest, request.path).parse()?)
     } else {
         feed.rest_uri(request.path)

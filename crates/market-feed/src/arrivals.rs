@@ -85,6 +85,8 @@ pub(super) struct Arrivals {
     awaited: usize,
     /// Whether frames are counted that nothing waits for.
     counts_all: bool,
+    /// Symbols that are followed no longer, by their places.
+    ended: Vec<bool>,
 }
 
 impl Arrivals {
@@ -110,9 +112,9 @@ impl Arrivals {
         let entry =
             Entry { frames: 0, first_at: None, last_at: now, is_awaited: false, again_at: None, is_silent: false };
         let entries = vec![entry; topics.len() * symbols.len()];
-        let symbols = symbols.to_vec();
-        let mut arrivals =
-            Self { topics: topics.to_vec(), symbols, words, entries, begun: None, awaited: 0, counts_all: false };
+        let (symbols, ended) = (symbols.to_vec(), vec![false; symbols.len()]);
+        let topics = topics.to_vec();
+        let mut arrivals = Self { topics, symbols, words, entries, begun: None, awaited: 0, counts_all: false, ended };
         for index in 0..arrivals.entries.len() {
             let topic = arrivals.topic(index);
             let is_one = topic.names_symbol() || index.is_multiple_of(arrivals.symbols.len());
@@ -131,6 +133,19 @@ impl Arrivals {
     /// The venue has acknowledged every topic.
     pub(super) fn begin(&mut self, now: Instant) {
         self.begun.get_or_insert(now);
+    }
+
+    /// A symbol ends, or is followed again: its topics are silent for a reason.
+    pub(super) fn end(&mut self, symbol: &str, has_ended: bool) {
+        let Some(at) = self.symbols.iter().position(|known| known == symbol) else { return };
+        self.ended[at] = has_ended;
+        for index in (at..self.entries.len()).step_by(self.symbols.len()) {
+            if self.topic(index).names_symbol() {
+                let entry = &mut self.entries[index];
+                self.awaited -= usize::from(std::mem::take(&mut entry.is_awaited));
+                entry.is_silent = false;
+            }
+        }
     }
 
     /// Takes a frame; returns whether a silent topic has come back.
@@ -186,6 +201,9 @@ impl Arrivals {
         let mut silent = Vec::new();
         for index in 0..self.entries.len() {
             let topic = self.topic(index);
+            if topic.names_symbol() && self.ended[index % self.symbols.len()] {
+                continue;
+            }
             let entry = &self.entries[index];
             if !entry.is_awaited {
                 let is_due = topic.spacing.is_some() && entry.first_at.is_some();

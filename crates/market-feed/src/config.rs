@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use tt_status::interval;
 use tt_venue::Venue;
 
 use crate::credentials::Credentials;
@@ -30,6 +31,8 @@ pub struct FeedSection {
     pub url: Option<String>,
     /// REST address instead of the venue's own. Default: the host of `url`.
     pub rest_url: Option<String>,
+    /// Region of the venue whose addresses are used, such as `eea`.
+    pub region: Option<String>,
     /// Levels of each side, if the venue offers a choice. Default: the venue's usual number.
     pub depth: Option<u32>,
     /// Topics in addition to the usual ones: `candles`, `mark-price`, `liquidations` and so on.
@@ -38,6 +41,11 @@ pub struct FeedSection {
     /// Whether books join snapshots by REST if the venue offers both.
     #[serde(default)]
     pub join_by_rest: bool,
+    /// How often each book is compared with a REST snapshot, such as `60s`. Default: never.
+    pub verify_every: Option<String>,
+    /// How often the venue's list of instruments is requested again, such as `5m`: a symbol that the venue has halted, closed
+    /// or removed ends, and is followed again when it is traded again. Default: `5m`.
+    pub list_every: Option<String>,
     /// Whether the venue may pack what it sends (permessage-deflate).
     #[serde(default)]
     pub compressed: bool,
@@ -58,7 +66,11 @@ impl MarketSection {
 }
 
 impl FeedSection {
-    fn feed(&self) -> anyhow::Result<FeedConfig> {
+    /// The feed as the client takes it.
+    ///
+    /// # Errors
+    /// An unknown venue, an address that is none, or a value that the venue does not have.
+    pub fn feed(&self) -> anyhow::Result<FeedConfig> {
         let venue = Venue::find(&self.venue);
         let venue = venue.with_context(|| format!("[[market.feeds]]: {} is no venue", self.venue))?;
         let uri = |text: &String| text.parse().with_context(|| format!("[[market.feeds]]: {text} is no address"));
@@ -66,6 +78,10 @@ impl FeedSection {
             Some(url) => FeedConfig::at(venue, uri(url)?, self.symbols.clone()),
             None => FeedConfig::public(venue, self.symbols.clone()),
         };
+        if let Some(region) = &self.region {
+            anyhow::ensure!(self.url.is_none(), "[[market.feeds]]: region and url exclude each other");
+            feed.use_region(region)?;
+        }
         if let Some(rest_url) = &self.rest_url {
             feed.rest = Some(uri(rest_url)?);
         }
@@ -75,6 +91,12 @@ impl FeedSection {
             feed.also.push(kind.map_err(|known| anyhow::anyhow!("[[market.feeds]]: {name} is no topic, but {known}"))?);
         }
         feed.join_by_rest = self.join_by_rest;
+        let interval = |key: &str, text: &String| {
+            interval::parse(text).with_context(|| format!("[[market.feeds]]: {key}: {text} is no time such as 60s"))
+        };
+        feed.verify_every = self.verify_every.as_ref().map(|text| interval("verify_every", text)).transpose()?;
+        let list_every = self.list_every.as_ref().map(|text| interval("list_every", text)).transpose()?;
+        feed.list_every = list_every.or(feed.list_every);
         feed.compressed = self.compressed;
         feed.account = self.account_file.as_deref().map(Credentials::read).transpose()?;
         feed.cpu = self.cpu;

@@ -3,9 +3,14 @@
 mod connection;
 mod link;
 mod relisting;
+mod snapshots;
+mod succession;
+mod symbols;
+mod verification;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc;
 
 use tokio::sync::watch;
 use tt_market::Applied;
@@ -15,6 +20,7 @@ use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
 use tt_venue::Symbol;
 
+use super::address::{Address, Addresses};
 use super::backoff::Backoff;
 use super::frame_timings::FrameTimings;
 use super::instruments::Instruments;
@@ -23,6 +29,9 @@ use super::settings::FeedConfig;
 use super::status::{ChangeSignal, FeedStatus, SharedStatus};
 use connection::Ended;
 use relisting::Relisting;
+pub(super) use symbols::Command;
+use symbols::ListWatch;
+use verification::Verifier;
 
 /// One feed, owned by its thread.
 pub(super) struct Feed {
@@ -31,6 +40,8 @@ pub(super) struct Feed {
     pub(super) instruments: Vec<InstrumentId>,
     pub(super) intake: Intake,
     pub(super) clock: Clock,
+    /// What its venue still allows this host.
+    pub(super) address: Address,
     pub(super) timings: FrameTimings,
     pub(super) status: FeedStatus,
     pub(super) shared_status: Arc<SharedStatus>,
@@ -41,7 +52,11 @@ pub(super) struct Feed {
     pub(super) index: usize,
     /// The instruments as others see them.
     pub(super) shown: Arc<Instruments>,
+    /// What other threads request.
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) list_watch: ListWatch,
     relisting: Relisting,
+    verifier: Verifier,
 }
 
 impl Feed {
@@ -51,18 +66,23 @@ impl Feed {
         timings: FrameTimings,
         clock: Clock,
         change_signal: ChangeSignal,
+        addresses: &Addresses,
     ) -> Self {
+        let address = addresses.of(&config);
         let find = |symbol: &String| {
             let symbol = Symbol::new(symbol.as_bytes()).ok()?;
             intake.engine().find_instrument(config.venue, &symbol)
         };
         let instruments: Vec<InstrumentId> = config.symbols.iter().filter_map(find).collect();
+        let verifier = Verifier::new(config.verify_every, instruments.len());
+        let list_watch = ListWatch::new(config.list_every);
         let messages = instruments.iter().map(|_| AtomicU64::new(0)).collect();
         Self {
             config,
             instruments,
             intake,
             clock,
+            address,
             timings,
             status: FeedStatus::default(),
             shared_status: Arc::new(SharedStatus::default()),
@@ -70,7 +90,10 @@ impl Feed {
             messages,
             index: 0,
             shown: Arc::new(Instruments::new()),
+            commands: mpsc::channel().1,
+            list_watch,
             relisting: Relisting::new(),
+            verifier,
         }
     }
 

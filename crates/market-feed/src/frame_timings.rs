@@ -149,7 +149,7 @@ const fn state_row(applied: Applied) -> Option<Row> {
         | Applied::Candles
         | Applied::Liquidations
         | Applied::Account
-        | Applied::Book { update: BookUpdate::Buffered, .. }
+        | Applied::Book { update: BookUpdate::Buffered | BookUpdate::Compared, .. }
         | Applied::Control => None,
     }
 }

@@ -1,7 +1,7 @@
 //! The instruments that are followed. Their steps may become finer while others read them.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, AtomicUsize, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
@@ -40,6 +40,8 @@ pub struct Instrument {
 pub(super) struct Instruments {
     lists: [OnceLock<Vec<Instrument>>; LISTS],
     newest: AtomicUsize,
+    /// Those that are followed no longer, by their ids.
+    ended: OnceLock<Vec<AtomicBool>>,
     /// Odd while steps change.
     changes: AtomicU64,
     changing: Mutex<()>,
@@ -67,6 +69,7 @@ impl Instruments {
         Self {
             lists: [const { OnceLock::new() }; LISTS],
             newest: AtomicUsize::new(0),
+            ended: OnceLock::new(),
             changes: AtomicU64::new(0),
             changing: Mutex::new(()),
         }
@@ -75,7 +78,26 @@ impl Instruments {
     /// The first list, before anybody reads.
     pub(super) fn begin(&self, list: Vec<Instrument>) {
         // A second one would be passed over.
+        let _ = self.ended.set(list.iter().map(|_| AtomicBool::new(false)).collect());
         let _ = self.lists[0].set(list);
+    }
+
+    /// Whether an instrument is followed.
+    pub(super) fn is_followed(&self, id: InstrumentId) -> bool {
+        let ended = self.ended.get().and_then(|ended| ended.get(id.0 as usize));
+        ended.is_some_and(|ended| !ended.load(Acquire))
+    }
+
+    /// An instrument ends, or is followed again.
+    pub(super) fn set_followed(&self, id: InstrumentId, is_followed: bool) {
+        if let Some(ended) = self.ended.get().and_then(|ended| ended.get(id.0 as usize)) {
+            ended.store(!is_followed, Release);
+        }
+    }
+
+    /// The id of the instrument with a feed's own number.
+    pub(super) fn id_of(&self, feed: usize, local: InstrumentId) -> Option<InstrumentId> {
+        self.newest().iter().find(|known| known.feed == feed && known.local == local).map(|known| known.id)
     }
 
     /// All of them, in the order of their ids, as they are now.
@@ -118,8 +140,6 @@ impl Instruments {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
 
     fn one() -> Instruments {

@@ -7,15 +7,16 @@ use std::hash::Hasher as _;
 use tt_journal::RecordSender;
 use tt_journal::recording::RecordKind;
 use tt_market::DropReason;
-use tt_market::board::Board;
+use tt_market::board::{Board, TopOfBook};
 use tt_market::changes::{BookEvent, BookEventKind};
 use tt_market::mark::Position;
-use tt_market::{AddError, Applied, BookUpdate, ConnectionId, Engine, Request};
+use tt_market::{AddError, Applied, BookUpdate, ConnectionId, Difference, Engine, Request};
 use tt_meter::Probe;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::Venue;
 use twox_hash::XxHash3_64;
 
+use super::listener::FeedListener;
 use super::record_format::{EngineRecord, InstrumentRecord, InstrumentSetup, PositionRecord, StepsRecord};
 use super::updates::UpdateSender;
 
@@ -33,7 +34,7 @@ enum Hashed {
 }
 
 /// Connections whose numbers are known: what arrives late is of one of the last.
-const CONNECTIONS_KEPT: usize = 8;
+const CONNECTIONS_KEPT: usize = 16;
 
 /// What two runs over the same inputs must agree in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +70,7 @@ pub(super) struct Intake {
     sender: Option<RecordSender>,
     hashed: Hashed,
     updates: Option<UpdateSender>,
+    listener: Option<FeedListener>,
     requests: VecDeque<Request>,
     connections: VecDeque<(u32, ConnectionId)>,
     opened: u32,
@@ -98,15 +100,38 @@ impl Intake {
         }
         let board = engine.board();
         let (requests, connections) = (VecDeque::new(), VecDeque::new());
-        Self { engine, board, sender, hashed, updates: None, requests, connections, opened: 0, books: 0, inputs: 0 }
+        Self {
+            engine,
+            board,
+            sender,
+            hashed,
+            updates: None,
+            listener: None,
+            requests,
+            connections,
+            opened: 0,
+            books: 0,
+            inputs: 0,
+        }
     }
 
     /// Publishes every update from here on.
     pub(super) fn publish_to(&mut self, updates: UpdateSender) {
-        if self.hashed != Hashed::WholeBooks {
+        self.list_changes();
+        self.updates = Some(updates);
+    }
+
+    /// Calls a function for every event from here on.
+    pub(super) fn call(&mut self, listener: FeedListener) {
+        self.list_changes();
+        self.listener = Some(listener);
+    }
+
+    /// Has the engine list what inputs change, if it does not yet.
+    fn list_changes(&mut self) {
+        if self.hashed != Hashed::WholeBooks && self.updates.is_none() && self.listener.is_none() {
             self.engine.follow_changes(CHANGES_MAX);
         }
-        self.updates = Some(updates);
     }
 
     pub(super) const fn engine(&self) -> &Engine {
@@ -154,9 +179,14 @@ impl Intake {
         Ok(())
     }
 
+    /// The best levels of an instrument and their proof.
+    pub(super) fn top_of_book(&self, id: InstrumentId) -> Option<TopOfBook> {
+        self.board.top_of_book(id)
+    }
+
     /// Whether the instrument's book is proved.
     pub(super) fn is_verified(&self, id: InstrumentId) -> bool {
-        self.board.top_of_book(id).is_some_and(|top| top.status.proof.is_verified())
+        self.top_of_book(id).is_some_and(|top| top.status.proof.is_verified())
     }
 
     pub(super) fn set_position(&mut self, slot: usize, position: Position, now: Nanos) -> Result<(), AddError> {
@@ -171,14 +201,33 @@ impl Intake {
         address: &str,
         now: Nanos,
     ) -> Result<ConnectionId, AddError> {
+        let id = self.open_successor(venue, address, now)?;
+        // What the connection before was asked for and did not come to.
+        self.requests.clear();
+        Ok(id)
+    }
+
+    /// Opens a connection while another one goes on.
+    pub(super) fn open_successor(&mut self, venue: Venue, address: &str, now: Nanos) -> Result<ConnectionId, AddError> {
         let id = self.engine.open_connection(venue, now)?;
         self.opened += 1;
         self.note(now, RecordKind::Opened, self.opened, address.as_bytes());
         self.connections.push_front((self.opened, id));
         self.connections.truncate(CONNECTIONS_KEPT);
-        // What the connection before was asked for and did not come to.
-        self.requests.clear();
         Ok(id)
+    }
+
+    /// Lets a connection take an instrument's book over.
+    pub(super) fn announce_successor(
+        &mut self,
+        connection: ConnectionId,
+        instrument: InstrumentId,
+        now: Nanos,
+    ) -> Result<(), AddError> {
+        self.note(now, RecordKind::Successor, self.number(connection), &instrument.0.to_le_bytes());
+        let announced = self.engine.announce_successor(connection, instrument, now);
+        self.poll(now);
+        announced
     }
 
     /// The connection of a recorded number.
@@ -200,6 +249,14 @@ impl Intake {
         let subscribed = self.engine.subscribe(connection, instrument, now);
         self.poll(now);
         subscribed
+    }
+
+    /// Ends an instrument's book.
+    pub(super) fn unsubscribe(&mut self, instrument: InstrumentId, now: Nanos) -> Result<(), AddError> {
+        self.note(now, RecordKind::Unsubscribed, instrument.0, &[]);
+        let unsubscribed = self.engine.unsubscribe(instrument, now);
+        self.poll(now);
+        unsubscribed
     }
 
     pub(super) fn handle_frame(
@@ -233,6 +290,17 @@ impl Intake {
         self.note(now, RecordKind::SnapshotFailed, instrument.0, &[]);
         self.engine.snapshot_failed(instrument, now);
         self.poll(now);
+    }
+
+    /// Holds an instrument's book against the next REST snapshot.
+    pub(super) fn begin_comparison(&mut self, instrument: InstrumentId, now: Nanos) -> Result<(), AddError> {
+        self.note(now, RecordKind::Comparison, instrument.0, &[]);
+        self.engine.begin_comparison(instrument, now)
+    }
+
+    /// The level that cost the last book that a snapshot contradicted.
+    pub(super) const fn next_difference(&mut self) -> Option<Difference> {
+        self.engine.poll_difference()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Nanos) {
@@ -277,7 +345,7 @@ impl Intake {
     /// Hashes and publishes what the last input changed.
     fn take_changes(&mut self) {
         let is_hashed = self.hashed == Hashed::WholeBooks;
-        if !is_hashed && self.updates.is_none() {
+        if !is_hashed && self.updates.is_none() && self.listener.is_none() {
             return;
         }
         while let Some(event) = self.engine.poll_book_event() {
@@ -287,6 +355,7 @@ impl Intake {
                 hash_levels(&event, &mut hasher);
             }
             let head = self.updates.as_mut().map(|updates| updates.begin(&event));
+            let heard = self.listener.as_mut().map(|listener| listener.hear(&event));
             if is_hashed && kind != BookEventKind::Status {
                 if kind == BookEventKind::Snapshot {
                     self.engine.hash_levels_into(id, &mut hasher);
@@ -297,12 +366,24 @@ impl Intake {
             if let Some((updates, head)) = self.updates.as_mut().zip(head) {
                 updates.finish(&self.engine, head);
             }
+            if let Some((listener, heard)) = self.listener.as_ref().zip(heard) {
+                listener.call_book(&self.engine, &heard);
+            }
         }
-        let Some(updates) = &mut self.updates else { return };
+        if self.updates.is_none() && self.listener.is_none() {
+            return;
+        }
         while let Some((id, print)) = self.engine.poll_trade() {
-            updates.send_trade(id, print);
+            if let Some(updates) = &mut self.updates {
+                updates.send_trade(id, print);
+            }
+            if let Some(listener) = &self.listener {
+                listener.call_trade(id, print);
+            }
         }
-        updates.wake();
+        if let Some(updates) = &mut self.updates {
+            updates.wake();
+        }
     }
 
     /// What has become of the inputs up to here.

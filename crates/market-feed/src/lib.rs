@@ -6,8 +6,7 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use market_feed::{FeedConfig, MarketConfig, start};
-//! use tt_venue::Venue;
+//! use market_feed::{FeedConfig, MarketConfig, Venue, start};
 //!
 //! # fn main() -> anyhow::Result<()> {
 //! // A simulated venue on loopback. For the real one: `FeedConfig::public(venue, symbols)`.
@@ -32,19 +31,25 @@
 //! ```
 
 #![forbid(unsafe_code)]
+// What the doctor alone uses.
+#![cfg_attr(not(feature = "doctor"), allow(dead_code))]
 
 mod account;
+mod address;
 mod arrivals;
 mod backoff;
 pub mod config;
 mod credentials;
 mod dial;
+#[cfg(feature = "doctor")]
 pub mod doctor;
 mod feed;
+mod feeds;
 mod format;
 mod frame_timings;
 mod instruments;
 mod intake;
+mod listener;
 mod listing;
 mod liveness;
 mod reader;
@@ -65,15 +70,25 @@ mod updates;
 
 pub use arrivals::SilentTopic;
 pub use credentials::Credentials;
+pub use feeds::Feeds;
 pub use format::level_text;
 pub use frame_timings::{Row, Times};
 pub use instruments::Instrument;
+pub use listener::{BookChange, Event, Listener};
 pub use reader::Reader;
 pub use record_format::{InstrumentSetup, parse_instrument, parse_steps, parse_venue};
-pub use replay::{Replay, Run, hash_runs};
+pub use replay::{Replay, ReplayedInstrument, Run, hash_runs};
 pub use runner::{Runner, start};
 pub use settings::{FeedConfig, MarketConfig, OpenPosition, Publishing, RecordingConfig, Timing};
 pub use snapshot::{account_counts, ingest_rows};
 pub use startup::{Startup, StartupStep, Unreached};
 pub use status::FeedStatus;
 pub use topics::{Refusal, topic_of_name};
+
+// What is needed to follow a venue and to read its books.
+pub use tt_market::board::{Board, Depth, TickerState, TopOfBook, TradePrint};
+pub use tt_market::changes::{BookEventKind, LevelChange};
+pub use tt_market::{BookSide, BookStatus, Proof};
+pub use tt_model::{Decimal, InstrumentId, Nanos, Price, Qty};
+pub use tt_venue::rules::TopicKind;
+pub use tt_venue::{BookLevel, Venue};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::{SinkExt, StreamExt};
-use hyper::Uri;
+use hyper::body::Bytes;
+use hyper::{StatusCode, Uri};
 use tokio_tungstenite::tungstenite::{self, Message};
 use tt_meter::Clock;
 use tt_venue::listing::{ListRequest, Listing, distinguish};
@@ -13,6 +14,10 @@ use super::dial::Target;
 use super::rest::{self, Response, RestRequest, percent_encoded};
 use super::settings::FeedConfig;
 use super::socket;
+use super::topics::Refusal;
+
+/// Pages of a list, at most.
+const PAGES_MAX: usize = 20;
 
 /// Symbols that one request names.
 const SYMBOLS_PER_REQUEST: usize = 50;
@@ -27,15 +32,17 @@ pub(super) enum NotListed {
         /// How long the venue wants to be left alone.
         retry_after: Option<Duration>,
     },
-    /// Asking again would not help: no such address, or no such symbol.
+    /// Asking again would not help: no such address, for example.
     Refused(anyhow::Error),
+    /// The venue does not understand what it is asked, such as a symbol that it does not have.
+    BadRequest(anyhow::Error),
 }
 
 impl NotListed {
     /// The reason.
     pub(super) fn into_error(self) -> anyhow::Error {
         match self {
-            Self::Unreached { error, .. } | Self::Refused(error) => error,
+            Self::Unreached { error, .. } | Self::Refused(error) | Self::BadRequest(error) => error,
         }
     }
 }
@@ -47,18 +54,33 @@ impl From<anyhow::Error> for NotListed {
     }
 }
 
-/// The listings of all symbols of `feed`, in its order.
+/// The listings of a feed's symbols, in its order, and what is not listed.
+#[derive(Debug, Default)]
+pub(super) struct Fetched {
+    pub(super) listings: Vec<Listing>,
+    pub(super) refusals: Vec<Refusal>,
+}
+
+/// The listings of the symbols of `feed`.
 ///
 /// # Errors
-/// The venue cannot be reached, or does not list one of the symbols.
-pub(super) async fn fetch(feed: &FeedConfig, clock: Clock) -> Result<Vec<Listing>, NotListed> {
+/// The venue cannot be reached, or refuses the question whatever the symbol.
+pub(super) async fn fetch(feed: &FeedConfig, clock: Clock) -> Result<Fetched, NotListed> {
     let mut listed = list(feed, clock).await?;
     distinguish(&mut listed.entries);
-    let find = |symbol: &String| {
-        let found = listed.entries.iter().find(|listing| listing.symbol == *symbol);
-        found.cloned().with_context(|| format!("{} does not list {symbol}", feed.venue.name()))
-    };
-    Ok(feed.symbols.iter().map(find).collect::<anyhow::Result<_>>()?)
+    let mut fetched = Fetched::default();
+    for symbol in &feed.symbols {
+        match listed.entries.iter().find(|listing| listing.symbol == *symbol) {
+            Some(listing) => fetched.listings.push(listing.clone()),
+            None => {
+                let known = listed.refusals.iter().find(|refusal| refusal.subject == *symbol);
+                let reason = || format!("{} does not list {symbol}", feed.venue.name());
+                let reason = known.map_or_else(reason, |known| known.reason.clone());
+                fetched.refusals.push(Refusal { subject: symbol.clone(), reason });
+            }
+        }
+    }
+    Ok(fetched)
 }
 
 /// What a venue lists.
@@ -66,6 +88,8 @@ pub(super) async fn fetch(feed: &FeedConfig, clock: Clock) -> Result<Vec<Listing
 pub(super) struct Listed {
     /// Every instrument, or at least those of the feed's symbols that there are.
     pub(super) entries: Vec<Listing>,
+    /// Symbols that the venue refuses to list, with its words.
+    refusals: Vec<Refusal>,
     /// The venue's time of its last answer by REST, to the second (`Date`).
     pub(super) date: Option<String>,
 }
@@ -82,20 +106,20 @@ pub(super) async fn list(feed: &FeedConfig, clock: Clock) -> Result<Listed, NotL
     match list.request {
         ListRequest::GetSymbols(path) => {
             for symbols in feed.symbols.chunks(SYMBOLS_PER_REQUEST) {
-                let quoted: Vec<String> =
-                    symbols.iter().map(|symbol| format!("%22{}%22", percent_encoded(symbol))).collect();
-                let path = path.replace("{symbols}", &quoted.join(","));
-                listed.add(feed, &path, RestRequest::get(), clock).await?;
+                listed.add_symbols(feed, path, symbols, clock).await?;
             }
         }
         ListRequest::Get(paths) => {
             for path in paths {
-                listed.add(feed, path, RestRequest::get(), clock).await?;
+                for path in of_families(feed, path) {
+                    listed.add_pages(feed, &path, clock).await?;
+                }
             }
         }
         ListRequest::Post(path, bodies) => {
             for body in bodies {
-                listed.add(feed, path, RestRequest::post("application/json", (*body).to_owned()), clock).await?;
+                let request = RestRequest::post("application/json", (*body).to_owned());
+                listed.add(feed, path, request, clock).await?;
             }
         }
         ListRequest::Message(request) => {
@@ -105,28 +129,90 @@ pub(super) async fn list(feed: &FeedConfig, clock: Clock) -> Result<Listed, NotL
     Ok(listed)
 }
 
+/// `path`, or one for each family of the feed's symbols.
+fn of_families(feed: &FeedConfig, path: &str) -> Vec<String> {
+    if !path.contains("{family}") {
+        return vec![path.to_owned()];
+    }
+    let Some(family) = feed.venue.rules().instruments.family else { return Vec::new() };
+    let mut families: Vec<&str> = feed.symbols.iter().filter_map(|symbol| family(symbol)).collect();
+    families.sort_unstable();
+    families.dedup();
+    families.into_iter().map(|family| path.replace("{family}", &percent_encoded(family))).collect()
+}
+
 impl Listed {
+    /// Whether the venue refused to list a symbol.
+    pub(super) const fn has_refusals(&self) -> bool {
+        !self.refusals.is_empty()
+    }
+
+    /// Requests the listings of `symbols`. A venue refuses a whole request because of one that it does not have: then it
+    /// is asked again in halves.
+    async fn add_symbols(
+        &mut self,
+        feed: &FeedConfig,
+        path: &str,
+        symbols: &[String],
+        clock: Clock,
+    ) -> Result<(), NotListed> {
+        let mut groups = vec![symbols];
+        while let Some(symbols) = groups.pop() {
+            let quoted: Vec<String> =
+                symbols.iter().map(|symbol| format!("%22{}%22", percent_encoded(symbol))).collect();
+            let path = path.replace("{symbols}", &quoted.join(","));
+            match (self.add(feed, &path, RestRequest::get(), clock).await, symbols) {
+                (Err(NotListed::BadRequest(error)), [symbol]) => {
+                    self.refusals.push(Refusal { subject: symbol.clone(), reason: format!("{error:#}") });
+                }
+                (Err(NotListed::BadRequest(_)), _) => {
+                    let (first, second) = symbols.split_at(symbols.len() / 2);
+                    groups.extend([second, first]);
+                }
+                (added, _) => drop(added?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Requests every page of the list at `path`.
+    async fn add_pages(&mut self, feed: &FeedConfig, path: &str, clock: Clock) -> Result<(), NotListed> {
+        let pages = feed.venue.rules().instruments.pages;
+        let (mut suffix, mut known) = (String::new(), 0);
+        for _ in 0..PAGES_MAX {
+            let body = self.add(feed, &format!("{path}{suffix}"), RestRequest::get(), clock).await?;
+            let Some(next) = pages.next(&body, known) else { return Ok(()) };
+            known += pages.count(&body);
+            suffix = next;
+        }
+        let error = anyhow::anyhow!("{path}: a list of more than {PAGES_MAX} pages");
+        Err(NotListed::Refused(error))
+    }
+
     async fn add(
         &mut self,
         feed: &FeedConfig,
         path: &str,
         request: RestRequest,
         clock: Clock,
-    ) -> Result<(), NotListed> {
-        let uri = feed.rest_uri(path)?;
-        let answer = rest_answer(&uri, request, clock).await?;
+    ) -> Result<Bytes, NotListed> {
+        let uris = feed.rest_uris(path)?;
+        let answer = rest_answer(&uris, request, clock).await?;
         let listings = (feed.venue.rules().instruments.parse)(&answer.body)
-            .with_context(|| format!("{uri}: not a list of instruments"))?;
+            .with_context(|| format!("{path}: not a list of instruments"))?;
         self.entries.extend(listings);
         self.date = answer.date.or(self.date.take());
-        Ok(())
+        Ok(answer.body)
     }
 }
 
-async fn rest_answer(uri: &Uri, request: RestRequest, clock: Clock) -> Result<Response, NotListed> {
-    rest::send(uri, request, clock).await.map_err(|failed| {
+async fn rest_answer(uris: &[Uri], request: RestRequest, clock: Clock) -> Result<Response, NotListed> {
+    rest::send_to(uris, request, clock).await.map_err(|failed| {
+        let uri = uris.first().map(Uri::to_string).unwrap_or_default();
         let error = anyhow::anyhow!("{uri}: {}", failed.reason);
-        if failed.is_final {
+        if failed.status == Some(StatusCode::BAD_REQUEST) {
+            NotListed::BadRequest(error)
+        } else if failed.is_final {
             NotListed::Refused(error)
         } else {
             NotListed::Unreached { error, retry_after: failed.retry_after }

@@ -37,6 +37,10 @@ struct View {
 }
 
 impl Reader {
+    pub(super) fn set_followed(&self, id: InstrumentId, is_followed: bool) {
+        self.0.instruments.set_followed(id, is_followed);
+    }
+
     pub(super) fn new(
         feeds: Vec<FeedView>,
         instruments: Arc<Instruments>,
@@ -51,6 +55,13 @@ impl Reader {
     #[must_use]
     pub fn instruments(&self) -> &[Instrument] {
         self.0.instruments.newest()
+    }
+
+    /// Whether an instrument is followed: neither its caller nor its venue has ended it. One that has ended keeps its id, and
+    /// its book is stale.
+    #[must_use]
+    pub fn is_followed(&self, id: InstrumentId) -> bool {
+        self.0.instruments.is_followed(id)
     }
 
     /// What `look` sees of the instruments and whatever it reads of them, all in the same steps: it looks again where
@@ -159,11 +170,12 @@ impl Reader {
         self.0.change_signal.wait(deadline, is_so)
     }
 
-    /// Whether every instrument's book is verified.
+    /// Whether the book of every instrument that is followed is verified.
     #[must_use]
     pub fn all_verified(&self) -> bool {
         self.instruments()
             .iter()
+            .filter(|listed| self.is_followed(listed.id))
             .all(|listed| self.top_of_book(listed.id).is_some_and(|top| top.status.proof.is_verified()))
     }
 }

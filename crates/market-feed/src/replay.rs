@@ -6,9 +6,10 @@ use std::hash::Hasher as _;
 use tt_journal::Entry;
 use tt_journal::recording::RecordKind;
 use tt_market::Engine;
+use tt_market::board::TopOfBook;
 use tt_market::counters::VenueCounters;
 use tt_meter::Off;
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::Venue;
 use twox_hash::XxHash3_64;
 
@@ -54,6 +55,21 @@ impl Run {
     }
 }
 
+/// An instrument of a feed that is replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayedInstrument {
+    /// The feed's number.
+    pub feed: u16,
+    /// The instrument's number in the feed.
+    pub id: InstrumentId,
+    /// The venue.
+    pub venue: Venue,
+    /// The normalised symbol.
+    pub name: String,
+    /// The price step.
+    pub tick_size: Decimal,
+}
+
 struct Feed {
     run: Run,
     intake: Intake,
@@ -63,12 +79,33 @@ struct Feed {
 #[derive(Default)]
 pub struct Replay {
     feeds: Vec<Feed>,
+    instruments: Vec<ReplayedInstrument>,
+    /// Whether hashes are neither made nor compared.
+    is_unchecked: bool,
     /// Runs after which the same feed began again.
     done: Vec<Run>,
     records: u64,
 }
 
 impl Replay {
+    /// Creates a replay that does not compare states: it does the work of the live feed only.
+    #[must_use]
+    pub fn unchecked() -> Self {
+        Self { is_unchecked: true, ..Self::default() }
+    }
+
+    /// Returns the instruments so far. Steps may become finer.
+    #[must_use]
+    pub fn instruments(&self) -> &[ReplayedInstrument] {
+        &self.instruments
+    }
+
+    /// Returns the best levels of an instrument and their proof.
+    #[must_use]
+    pub fn top_of_book(&self, feed: u16, id: InstrumentId) -> Option<TopOfBook> {
+        self.feeds.iter().find(|of| of.run.feed == feed)?.intake.top_of_book(id)
+    }
+
     /// Takes the next record.
     ///
     /// # Errors
@@ -76,7 +113,26 @@ impl Replay {
     pub fn take(&mut self, entry: &Entry<'_>) -> Result<()> {
         self.records += 1;
         let number = self.records;
-        self.follow(entry).with_context(|| format!("record {number}"))
+        if self.is_unchecked && matches!(entry.head.kind, RecordKind::Checkpoint | RecordKind::End) {
+            return Ok(());
+        }
+        self.follow(entry).and_then(|()| self.list(entry)).with_context(|| format!("record {number}"))
+    }
+
+    /// Follows the list of instruments.
+    fn list(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let (feed, id) = (entry.head.feed, InstrumentId(entry.head.subject));
+        if entry.head.kind == RecordKind::Instrument {
+            let record = InstrumentRecord::of(entry.body)?;
+            let spec = record.setup()?.spec;
+            let (venue, tick_size) = (spec.venue, spec.tick_size);
+            self.instruments.push(ReplayedInstrument { feed, id, venue, name: record.name, tick_size });
+        } else if entry.head.kind == RecordKind::Refined {
+            let (tick_size, _) = parse_steps(entry.body)?;
+            let is_it = |of: &&mut ReplayedInstrument| (of.feed, of.id) == (feed, id);
+            self.instruments.iter_mut().filter(is_it).for_each(|of| of.tick_size = tick_size);
+        }
+        Ok(())
     }
 
     fn follow(&mut self, entry: &Entry<'_>) -> Result<()> {
@@ -114,6 +170,11 @@ impl Replay {
                 let id = <[u8; 4]>::try_from(entry.body).context("an instrument's number")?;
                 let _ = intake.subscribe(connection, InstrumentId(u32::from_le_bytes(id)), now);
             }
+            RecordKind::Successor => {
+                let connection = connection()?;
+                let id = <[u8; 4]>::try_from(entry.body).context("an instrument's number")?;
+                let _ = intake.announce_successor(connection, InstrumentId(u32::from_le_bytes(id)), now);
+            }
             RecordKind::Frame => {
                 let connection = connection()?;
                 feed.run.frames += 1;
@@ -121,6 +182,8 @@ impl Replay {
             }
             RecordKind::Snapshot => drop(intake.handle_snapshot(now, InstrumentId(head.subject), entry.body, &mut Off)),
             RecordKind::SnapshotFailed => intake.snapshot_failed(InstrumentId(head.subject), now),
+            RecordKind::Unsubscribed => drop(intake.unsubscribe(InstrumentId(head.subject), now)),
+            RecordKind::Comparison => drop(intake.begin_comparison(InstrumentId(head.subject), now)),
             RecordKind::Timeout => intake.handle_timeout(now),
             RecordKind::Closed => {
                 let connection = connection()?;
@@ -152,8 +215,9 @@ impl Replay {
         let venue = record.venue()?;
         if let Some(at) = self.feeds.iter().position(|known| known.run.feed == feed) {
             self.done.push(self.feeds.remove(at).concluded());
+            self.instruments.retain(|of| of.feed != feed);
         }
-        let intake = Intake::new(Engine::new(record.capacity()), None, true, &record, now);
+        let intake = Intake::new(Engine::new(record.capacity()), None, !self.is_unchecked, &record, now);
         let run = Run {
             earlier: self.done.iter().filter(|run| run.feed == feed).count(),
             feed,

@@ -23,11 +23,15 @@ const ANSWER_MAX: Duration = Duration::from_secs(15);
 /// What a venue asks for that answers 429 or 418 without `Retry-After`.
 const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
 
-/// No host is asked to stay away for longer than this.
+/// A venue that is busy is asked again after this time at the latest.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
+/// A ban (418) lasts as long as the venue says, days among it: requests during a ban make it longer. No clock that is
+/// wrong makes it last for more than this.
+const BAN_MAX: Duration = Duration::from_secs(30 * 86_400);
+
 /// A request to a venue, without its address.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RestRequest {
     method: Method,
     headers: Vec<(HeaderName, String)>,
@@ -64,6 +68,14 @@ pub(super) struct Response {
     pub(super) body: Bytes,
     /// The venue's time, to the second (`Date`).
     pub(super) date: Option<String>,
+    headers: HeaderMap,
+}
+
+impl Response {
+    /// The number in header `name`.
+    pub(super) fn number(&self, name: &str) -> Option<u32> {
+        self.headers.get(name)?.to_str().ok()?.trim().parse().ok()
+    }
 }
 
 /// Why there is no body.
@@ -73,33 +85,42 @@ pub(super) struct Failed {
     pub(super) reason: String,
     /// Whether the same request would fail again.
     pub(super) is_final: bool,
+    /// The venue's answer; `None` if there was none.
+    pub(super) status: Option<StatusCode>,
     /// How long the venue wants to be left alone.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl Failed {
     pub(super) fn new(reason: impl ToString) -> Self {
-        Self { reason: reason.to_string(), is_final: false, retry_after: None }
+        Self { reason: reason.to_string(), is_final: false, status: None, retry_after: None }
     }
-}
-
-/// The body at `uri`.
-///
-/// # Errors
-/// No connection, no answer in time, a status other than 200, or a body longer than 8 MiB.
-pub(super) async fn get(uri: &Uri, clock: Clock) -> Result<Bytes, Failed> {
-    send(uri, RestRequest::get(), clock).await.map(|response| response.body)
 }
 
 /// The answer of `uri` to `request`.
 ///
 /// # Errors
-/// As [`get`].
+/// No connection, no answer in time, a status other than 200, or a body longer than 8 MiB.
 pub(super) async fn send(uri: &Uri, request: RestRequest, clock: Clock) -> Result<Response, Failed> {
     match tokio::time::timeout(ANSWER_MAX, exchange(uri, request, clock)).await {
         Ok(outcome) => outcome,
         Err(_) => Err(Failed::new("no answer within 15 s")),
     }
+}
+
+/// The answer of the first of `uris` that gives one.
+///
+/// # Errors
+/// As [`send`], of the first one if none gives an answer.
+pub(super) async fn send_to(uris: &[Uri], request: RestRequest, clock: Clock) -> Result<Response, Failed> {
+    let mut unanswered = None;
+    for uri in uris {
+        match send(uri, request.clone(), clock).await {
+            Err(failed) if failed.status.is_none() => drop(unanswered.get_or_insert(failed)),
+            answered => return answered,
+        }
+    }
+    Err(unanswered.unwrap_or_else(|| Failed::new("no address")))
 }
 
 async fn exchange(uri: &Uri, request: RestRequest, clock: Clock) -> Result<Response, Failed> {
@@ -130,9 +151,10 @@ async fn exchange(uri: &Uri, request: RestRequest, clock: Clock) -> Result<Respo
             }
             return Err(failed);
         }
-        let date = response.headers().get(header::DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
+        let headers = response.headers().clone();
+        let date = headers.get(header::DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
         let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await;
-        Ok(Response { body: body.map_err(Failed::new)?.to_bytes(), date })
+        Ok(Response { body: body.map_err(Failed::new)?.to_bytes(), date, headers })
     };
     let driven = async move {
         // An error here reaches the answer, too.
@@ -149,8 +171,9 @@ fn refused(status: StatusCode, headers: &HeaderMap) -> Failed {
     let asked = headers.get(header::RETRY_AFTER);
     let asked = asked.and_then(|value| wait_of(value.to_str().ok()?, SystemTime::now()));
     let too_many = status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::IM_A_TEAPOT;
-    let retry_after = asked.or(too_many.then_some(RETRY_AFTER_DEFAULT)).map(|wait| wait.min(RETRY_AFTER_MAX));
-    Failed { reason: format!("HTTP status {status}"), is_final: is_final(status), retry_after }
+    let most = if status == StatusCode::IM_A_TEAPOT { BAN_MAX } else { RETRY_AFTER_MAX };
+    let retry_after = asked.or(too_many.then_some(RETRY_AFTER_DEFAULT)).map(|wait| wait.min(most));
+    Failed { reason: format!("HTTP status {status}"), is_final: is_final(status), status: Some(status), retry_after }
 }
 
 /// `Retry-After` in seconds or as a date (RFC 9110 section 10.2.3).
@@ -210,6 +233,8 @@ mod tests {
         };
         assert_eq!(of(StatusCode::TOO_MANY_REQUESTS, "86400"), Some(RETRY_AFTER_MAX));
         assert_eq!(of(StatusCode::IM_A_TEAPOT, "soon"), Some(RETRY_AFTER_DEFAULT));
+        assert_eq!(of(StatusCode::IM_A_TEAPOT, "259200"), Some(Duration::from_secs(259_200)), "three days");
+        assert_eq!(of(StatusCode::IM_A_TEAPOT, "9999999999"), Some(BAN_MAX));
         assert_eq!(of(StatusCode::SERVICE_UNAVAILABLE, "7"), Some(Duration::from_secs(7)));
         assert_eq!(of(StatusCode::BAD_GATEWAY, "soon"), None);
     }

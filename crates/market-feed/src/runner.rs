@@ -1,6 +1,6 @@
 //! Starts and stops feeds.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tt_journal::{Progress, Recorder, Reopened};
 use tt_market::candle::CandleSource;
 use tt_market::mark::Position;
-use tt_market::{Capacity, Engine, InstrumentSpec};
+use tt_market::{AddError, Capacity, Engine, InstrumentSpec};
 use tt_meter::{Calibration, Clock};
 use tt_model::{InstrumentId, Nanos};
 use tt_os::clock::unix_now;
@@ -17,17 +17,19 @@ use tt_venue::Symbol;
 use tt_venue::listing::Listing;
 use tt_venue::rules::JoinRule;
 
-use super::feed::Feed;
+use super::address::Addresses;
+use super::feed::{Command, Feed};
 use super::frame_timings::FrameTimings;
 use super::instruments::{Instrument, Instruments};
 use super::intake::Intake;
-use super::listing::{self, NotListed};
+use super::listener::FeedListener;
+use super::listing::{self, Fetched, NotListed};
 use super::reader::{FeedView, Reader};
 use super::record_format::{EngineRecord, InstrumentSetup};
 use super::recorder;
 use super::settings::{FeedConfig, MarketConfig, RecordingConfig};
 use super::status::ChangeSignal;
-use super::topics::symbols_max;
+use super::topics::{Refusal, symbols_max};
 use super::updates::Publisher;
 
 /// The timeframes of candles; zero for none.
@@ -45,6 +47,35 @@ pub struct Runner {
     publisher: Option<Publisher>,
     recorder: Option<Recorder>,
     reopened: Option<Reopened>,
+    ender: Ender,
+}
+
+/// Ends single instruments of running feeds.
+#[derive(Clone, Debug)]
+pub(super) struct Ender {
+    reader: Reader,
+    /// Of each feed.
+    commands: Vec<mpsc::Sender<Command>>,
+}
+
+impl Ender {
+    /// Ends an instrument; `false` if there is none, or it has ended.
+    pub(super) fn end(&self, id: InstrumentId) -> bool {
+        let Some(listed) = self.reader.instruments().get(id.0 as usize) else { return false };
+        let was_followed = self.reader.is_followed(id);
+        // Its books are gone with the next look; the feed's thread takes a moment longer.
+        self.reader.set_followed(id, false);
+        // A feed that has ended follows nothing.
+        let _ = self.commands[listed.feed].send(Command::End(listed.local));
+        was_followed
+    }
+
+    /// Ends every instrument whose symbol is not among `symbols`.
+    pub(super) fn keep(&self, symbols: &[String]) {
+        for listed in self.reader.instruments().iter().filter(|listed| !symbols.contains(&listed.symbol)) {
+            self.end(listed.id);
+        }
+    }
 }
 
 /// Reads each instrument's steps from its venue, then starts a thread for each feed.
@@ -52,19 +83,20 @@ pub struct Runner {
 /// [`Startup`](super::startup::Startup) keeps trying where a venue cannot be reached.
 ///
 /// # Errors
-/// A venue cannot be reached, does not list a symbol, or a thread cannot be started.
+/// A venue cannot be reached, no venue lists any of the symbols, or a thread cannot be started. A symbol that its venue
+/// does not list is in [`FeedStatus::refusals`](crate::FeedStatus::refusals), and costs no other one.
 pub fn start(config: MarketConfig) -> anyhow::Result<Runner> {
     let calibration = *tt_os::clock::calibration();
     let parts = parts(&config)?;
     let listings = runtime()?.block_on(listings(&parts, calibration.clock))?;
-    launch(parts, listings, calibration, &config)
+    launch((parts, listings), calibration, &config, (&Addresses::default(), 0))
 }
 
 /// The listings of each of `parts`.
 ///
 /// # Errors
-/// A venue cannot be reached, or does not list a symbol.
-async fn listings(parts: &[FeedConfig], clock: Clock) -> anyhow::Result<Vec<Vec<Listing>>> {
+/// A venue cannot be reached.
+async fn listings(parts: &[FeedConfig], clock: Clock) -> anyhow::Result<Vec<Fetched>> {
     let mut listings = Vec::with_capacity(parts.len());
     for part in parts {
         let listed = listing::fetch(part, clock).await.map_err(NotListed::into_error);
@@ -84,14 +116,17 @@ pub(super) fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 
 pub(super) fn parts(config: &MarketConfig) -> anyhow::Result<Vec<FeedConfig>> {
     config.feeds.iter().try_for_each(FeedConfig::check)?;
-    Ok(config.feeds.iter().flat_map(split).collect())
+    let parts: Vec<FeedConfig> = config.feeds.iter().flat_map(split).collect();
+    Addresses::check(&parts)?;
+    Ok(parts)
 }
 
+/// Starts feeds with their lists, within the limits of `addresses`; streams number their instruments from `first` on.
 pub(super) fn launch(
-    parts: Vec<FeedConfig>,
-    listings: Vec<Vec<Listing>>,
+    (parts, listings): (Vec<FeedConfig>, Vec<Fetched>),
     calibration: Calibration,
     config: &MarketConfig,
+    (addresses, first): (&Addresses, u32),
 ) -> anyhow::Result<Runner> {
     let change_signal = ChangeSignal::default();
     let (stop, stopping) = watch::channel(false);
@@ -99,56 +134,63 @@ pub(super) fn launch(
     let (recorder, reopened) = opened.transpose()?.unzip();
     let (mut feeds, mut firsts) = (Vec::new(), Vec::new());
     let mut views = Vec::new();
+    let mut commands = Vec::new();
     let mut instruments = Vec::new();
     let shown = Arc::new(Instruments::new());
-    for (part, listings) in parts.into_iter().zip(listings) {
+    let mut first_refusal = None;
+    for (mut part, fetched) in parts.into_iter().zip(listings) {
         let capacity = capacity(&part);
         let sender = recorder.as_ref().map(|recorder| recorder.sender(views.len() as u16));
         let record = EngineRecord::new(part.venue, &capacity);
         firsts.push(instruments.len());
         let mut intake = Intake::new(Engine::new(capacity), sender, false, &record, unix_now());
-        for listing in listings {
-            let local = add(&mut intake, &part, &listing, unix_now())?;
-            instruments.push(Instrument {
-                id: InstrumentId(instruments.len() as u32),
-                venue: part.venue,
-                symbol: listing.symbol,
-                name: listing.name,
-                tick_size: listing.tick_size,
-                lot_size: listing.lot_size,
-                unit: listing.unit,
-                terms: listing.terms,
-                feed: views.len(),
-                local,
-            });
+        let refusals = add_listed(&mut intake, &mut part, fetched, (views.len(), &mut instruments));
+        if let Some(refusal) = refusals.first() {
+            first_refusal.get_or_insert_with(|| format!("{}: {}", part_name(&part), refusal.reason));
         }
         value(&mut intake, &part, unix_now())?;
         let timings = FrameTimings::new(calibration.clock, config.sample_one_in);
         let (venue, url, board) = (part.venue, part.streams.to_string(), intake.engine().board());
-        let mut feed = Feed::new(part, intake, timings, calibration.clock, change_signal.clone());
+        let mut feed = Feed::new(part, intake, timings, calibration.clock, change_signal.clone(), addresses);
         (feed.index, feed.shown) = (views.len(), Arc::clone(&shown));
+        for listed in instruments.iter().filter(|listed: &&Instrument| listed.feed == feed.index) {
+            feed.list_watch.begin(listed.local, listed.terms.status);
+        }
+        let (command, of_feed) = mpsc::channel();
+        feed.commands = of_feed;
+        commands.push(command);
+        feed.status.refusals = refusals;
+        feed.publish();
         let (shared_status, messages) = (Arc::clone(&feed.shared_status), Arc::clone(&feed.messages));
         views.push(FeedView { venue, url, board, shared_status, messages });
         feeds.push(feed);
     }
-    let publisher = config.publishing.map(|publishing| Publisher::start(&instruments, publishing.is_simulated));
+    if let Some(reason) = first_refusal.filter(|_| instruments.is_empty()) {
+        anyhow::bail!(reason);
+    }
+    feeds.iter().for_each(warn_of_refusals);
+    let publisher = config.publishing.map(|publishing| Publisher::start(&instruments, first, publishing.is_simulated));
     let publisher = publisher.transpose()?;
-    if let Some(publisher) = &publisher {
-        for (feed, first) in feeds.iter_mut().zip(firsts) {
-            let sender = publisher.sender(first, feed.instruments.len());
-            feed.intake.publish_to(sender);
+    for (feed, begin) in feeds.iter_mut().zip(firsts) {
+        if let Some(publisher) = &publisher {
+            feed.intake.publish_to(publisher.sender(begin, feed.instruments.len()));
+        }
+        if let Some(listener) = &config.listener {
+            feed.intake.call(FeedListener::new(listener.clone(), first + begin as u32));
         }
     }
     shown.begin(instruments);
     let reader = Reader::new(views, shown, calibration, change_signal);
     let mut threads = Vec::with_capacity(feeds.len());
-    for feed in feeds {
+    // One without a symbol that its venue lists follows nothing.
+    for feed in feeds.into_iter().filter(|feed| !feed.instruments.is_empty()) {
         let stopping = stopping.clone();
         let name = format!("market-{}", threads.len());
         let thread = thread::Builder::new().name(name).spawn(move || feed.run(stopping));
         threads.push(thread.context("market: thread")?);
     }
-    Ok(Runner { reader, stop, threads, publisher, recorder, reopened: reopened.flatten() })
+    let ender = Ender { reader: reader.clone(), commands };
+    Ok(Runner { reader, stop, threads, publisher, recorder, reopened: reopened.flatten(), ender })
 }
 
 impl Runner {
@@ -156,6 +198,15 @@ impl Runner {
     #[must_use]
     pub fn reader(&self) -> Reader {
         self.reader.clone()
+    }
+
+    /// Ends an instrument while the others go on; `false` if there is none, or it has ended. Its id is not used again.
+    pub fn unsubscribe(&self, id: InstrumentId) -> bool {
+        self.ender.end(id)
+    }
+
+    pub(super) fn ender(&self) -> Ender {
+        self.ender.clone()
     }
 
     /// Whole books and streams of every update; `None` without [`MarketConfig::publishing`].
@@ -222,23 +273,70 @@ fn capacity(part: &FeedConfig) -> Capacity {
     let standard = Capacity::default();
     Capacity {
         instruments,
-        // A feed's lines, and those of the connection before.
-        connections: 4,
+        // A feed's lines, and those that take over from them.
+        connections: 8,
         pages: standard.pages.max(instruments * PAGES_PER_INSTRUMENT),
         timeframes: TIMEFRAMES,
         ..standard
     }
 }
 
-fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) -> anyhow::Result<InstrumentId> {
-    anyhow::ensure!(
-        listing.symbol.len() <= Symbol::LEN_MAX,
-        "market: {}: a symbol of more than {} bytes",
-        listing.symbol,
-        Symbol::LEN_MAX
-    );
-    let symbol = Symbol::new(listing.symbol.as_bytes())
-        .map_err(|fault| anyhow::anyhow!("market: {}: {}", listing.symbol, fault.name()))?;
+fn warn_of_refusals(feed: &Feed) {
+    for Refusal { subject, reason } in &feed.status.refusals {
+        tracing::warn!(venue = feed.config.venue.name(), symbol = subject, reason, "market: not followed");
+    }
+}
+
+/// Adds what is listed to a feed's engine and to the list of all instruments, and leaves only those symbols in `part`;
+/// returns what is not followed. `feed` is the feed's number.
+fn add_listed(
+    intake: &mut Intake,
+    part: &mut FeedConfig,
+    Fetched { listings, mut refusals }: Fetched,
+    (feed, instruments): (usize, &mut Vec<Instrument>),
+) -> Vec<Refusal> {
+    part.symbols.clear();
+    for listing in in_order(listings) {
+        let local = match add(intake, part, &listing, unix_now()) {
+            Ok(local) => local,
+            Err(reason) => {
+                refusals.push(Refusal { subject: listing.symbol, reason });
+                continue;
+            }
+        };
+        part.symbols.push(listing.frame_symbol().to_owned());
+        instruments.push(Instrument {
+            id: InstrumentId(instruments.len() as u32),
+            venue: part.venue,
+            symbol: listing.symbol,
+            name: listing.name,
+            tick_size: listing.tick_size,
+            lot_size: listing.lot_size,
+            unit: listing.unit,
+            terms: listing.terms,
+            feed,
+            local,
+        });
+    }
+    refusals
+}
+
+/// The listings with those last whose frames come under another one's symbol.
+fn in_order(mut listings: Vec<Listing>) -> Vec<Listing> {
+    listings.sort_by_key(|listing| listing.alias.is_some());
+    listings
+}
+
+/// Adds an instrument to a feed's engine.
+///
+/// # Errors
+/// Why it cannot be followed, in words.
+fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) -> Result<InstrumentId, String> {
+    let (name, symbol) = (&listing.symbol, listing.frame_symbol());
+    if symbol.len() > Symbol::LEN_MAX {
+        return Err(format!("{name}: a symbol of more than {} bytes", Symbol::LEN_MAX));
+    }
+    let symbol = Symbol::new(symbol.as_bytes()).map_err(|fault| format!("{name}: {}", fault.name()))?;
     let spec = InstrumentSpec {
         venue: part.venue,
         symbol,
@@ -249,6 +347,9 @@ fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) ->
     };
     let has_choice = matches!(part.venue.rules().join, JoinRule::Both(_));
     let setup = InstrumentSetup { spec, unit: listing.unit, join_by_rest: part.join_by_rest && has_choice };
-    let added = intake.add_instrument(&setup, &listing.symbol, &listing.name, now);
-    added.map_err(|error| anyhow::anyhow!("market: {} cannot be followed: {error}", listing.symbol))
+    let added = intake.add_instrument(&setup, listing.frame_symbol(), &listing.name, now);
+    added.map_err(|error| match &listing.alias {
+        Some(alias) if error == AddError::SymbolTaken => format!("{name} is the book of {alias}, which is followed"),
+        Some(_) | None => format!("{name} cannot be followed: {error}"),
+    })
 }

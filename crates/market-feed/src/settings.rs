@@ -1,8 +1,10 @@
 //! What to follow, where, and how patiently.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use hyper::Uri;
 use tt_model::Decimal;
 use tt_venue::Venue;
@@ -10,7 +12,14 @@ use tt_venue::rules::{JoinRule, Topic, TopicKind};
 
 use super::credentials::Credentials;
 use super::dial::Target;
+use super::listener::Listener;
 use super::topics::topic_name;
+
+/// How often books may be compared with REST snapshots.
+const VERIFY_EVERY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
+
+/// How often a venue's list of instruments may be requested again.
+const LIST_EVERY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 
 /// What the market engine follows.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +32,8 @@ pub struct MarketConfig {
     pub recording: Option<RecordingConfig>,
     /// Whole books and streams of every update for other threads ([`Runner::streams`](crate::Runner::streams)).
     pub publishing: Option<Publishing>,
+    /// A function that is called for every event.
+    pub listener: Option<Listener>,
 }
 
 /// How books and updates are published.
@@ -54,6 +65,8 @@ pub struct FeedConfig {
     pub streams: Uri,
     /// Scheme and host of its REST interface; the streams' host where it is absent.
     pub rest: Option<Uri>,
+    /// A second host of the REST interface, asked where the first one gives no answer.
+    pub rest_fallback: Option<Uri>,
     /// The venue's symbols.
     pub symbols: Vec<String>,
     /// Levels of each side that are asked for, where the venue wants to know (its rules' `depths`).
@@ -64,6 +77,11 @@ pub struct FeedConfig {
     pub join_by_rest: bool,
     /// Whether the venue may pack what it sends (permessage-deflate): fewer bytes on the way, more time for each.
     pub compressed: bool,
+    /// How often each book is compared with a REST snapshot; `None` for never.
+    pub verify_every: Option<Duration>,
+    /// How often the venue's list of instruments is requested again: a symbol that the venue has halted, closed or removed
+    /// ends, and is followed again when it is traded again. `None` for never.
+    pub list_every: Option<Duration>,
     /// The listen key of the account's orders; its owner keeps it alive.
     pub listen_key: Option<String>,
     /// Whose orders, executions, balances and positions are followed, too, on the account's own stream.
@@ -109,6 +127,8 @@ pub struct Timing {
     pub backoff_max: Duration,
     /// The time between two REST snapshots that are asked for: the venue's weight limit.
     pub snapshot_gap: Duration,
+    /// The venue ends a connection after this time; another one takes over before.
+    pub connection_max: Option<Duration>,
 }
 
 impl Timing {
@@ -121,6 +141,7 @@ impl Timing {
             backoff_min: Duration::from_millis(250),
             backoff_max: Duration::from_secs(30),
             snapshot_gap: Duration::ZERO,
+            connection_max: venue.rules().connection_max.map(|most| Duration::from_nanos(most.0)),
         }
     }
 }
@@ -135,11 +156,14 @@ impl FeedConfig {
             venue,
             streams: Uri::from_static(rules.streams),
             rest: rules.rest.map(Uri::from_static),
+            rest_fallback: rules.rest_fallback.map(Uri::from_static),
             symbols,
             depth: rules.depth,
             also: Vec::new(),
             join_by_rest: false,
             compressed: false,
+            verify_every: None,
+            list_every: Some(Duration::from_secs(300)),
             listen_key: None,
             account: None,
             positions: Vec::new(),
@@ -151,7 +175,25 @@ impl FeedConfig {
     /// `symbols` of `venue` at `streams`, with REST on the same host: the simulator.
     #[must_use]
     pub fn at(venue: Venue, streams: Uri, symbols: Vec<String>) -> Self {
-        Self { streams, rest: None, timing: Timing::of(venue), ..Self::public(venue, symbols) }
+        Self { streams, rest: None, rest_fallback: None, timing: Timing::of(venue), ..Self::public(venue, symbols) }
+    }
+
+    /// Uses the venue's addresses for `region`, the account's among them.
+    ///
+    /// # Errors
+    /// The venue has no addresses of that name.
+    pub fn use_region(&mut self, region: &str) -> anyhow::Result<()> {
+        let (regions, name) = (self.venue.rules().regions, self.venue.name());
+        let known = || match regions {
+            [] => "it has none".to_owned(),
+            _ => regions.iter().map(|region| region.name).collect::<Vec<_>>().join(", "),
+        };
+        let found = regions.iter().find(|known| known.name == region);
+        let found = found.with_context(|| format!("market: {name} has no region {region}: {}", known()))?;
+        self.streams = Uri::from_static(found.streams);
+        self.rest = Some(Uri::from_static(found.rest));
+        self.rest_fallback = None;
+        Ok(())
     }
 
     /// Asks for `depth` levels of each side; for as many as usual where it is `None`.
@@ -176,6 +218,28 @@ impl FeedConfig {
         let (rules, name) = (self.venue.rules(), self.venue.name());
         for kind in &self.also {
             anyhow::ensure!(rules.topic(*kind).is_some(), "market: {name} has no topic {}", topic_name(*kind));
+        }
+        if let Some(every) = self.verify_every {
+            anyhow::ensure!(
+                rules.is_comparable(),
+                "market: {name} has no REST snapshots with the numbers of its updates: nothing to verify with"
+            );
+            anyhow::ensure!(
+                VERIFY_EVERY.contains(&every),
+                "market: books are verified every {} s to {} s, not every {} s",
+                VERIFY_EVERY.start().as_secs(),
+                VERIFY_EVERY.end().as_secs(),
+                every.as_secs_f64()
+            );
+        }
+        if let Some(every) = self.list_every {
+            anyhow::ensure!(
+                LIST_EVERY.contains(&every),
+                "market: the list of instruments is requested every {} s to {} s, not every {} s",
+                LIST_EVERY.start().as_secs(),
+                LIST_EVERY.end().as_secs(),
+                every.as_secs_f64()
+            );
         }
         let offers_rest = matches!(rules.join, JoinRule::Both(_) | JoinRule::Rest(_));
         anyhow::ensure!(offers_rest || !self.join_by_rest, "market: {name} has no snapshots by REST");
@@ -216,10 +280,15 @@ impl FeedConfig {
         Some(address.parse().map_err(anyhow::Error::new))
     }
 
+    /// Whether the venue is asked at its own addresses.
+    pub(super) fn is_at_venue(&self) -> bool {
+        self.streams == Uri::from_static(self.venue.rules().streams)
+    }
+
     /// Another WebSocket of the venue: at its own address, or at the same path of the host that replaces it.
     pub(super) fn elsewhere(&self, streams: &'static str) -> Uri {
         let own = Uri::from_static(streams);
-        if self.streams == Uri::from_static(self.venue.rules().streams) {
+        if self.is_at_venue() {
             return own;
         }
         let mut parts = self.streams.clone().into_parts();
@@ -232,14 +301,26 @@ impl FeedConfig {
     /// # Errors
     /// The addresses make no URI together.
     pub(super) fn rest_uri(&self, path: &str) -> anyhow::Result<Uri> {
-        let base = self.rest.as_ref().unwrap_or(&self.streams);
-        let scheme = match base.scheme_str() {
-            Some("ws" | "http") => "http",
-            _ => "https",
-        };
-        let host = base.authority().map_or("", |authority| authority.as_str());
-        Ok(format!("{scheme}://{host}{path}").parse()?)
+        rest_uri_at(self.rest.as_ref().unwrap_or(&self.streams), path)
     }
+
+    /// `path` at the venue's REST interface, and at its second host.
+    ///
+    /// # Errors
+    /// As [`rest_uri`](Self::rest_uri).
+    pub(super) fn rest_uris(&self, path: &str) -> anyhow::Result<Vec<Uri>> {
+        let second = self.rest_fallback.iter().map(|base| rest_uri_at(base, path));
+        std::iter::once(self.rest_uri(path)).chain(second).collect()
+    }
+}
+
+fn rest_uri_at(base: &Uri, path: &str) -> anyhow::Result<Uri> {
+    let scheme = match base.scheme_str() {
+        Some("ws" | "http") => "http",
+        _ => "https",
+    };
+    let host = base.authority().map_or("", |authority| authority.as_str());
+    Ok(format!("{scheme}://{host}{path}").parse()?)
 }
 
 #[cfg(test)]
@@ -263,6 +344,31 @@ mod tests {
         feed.streams = "ws://127.0.0.1:7/public/stream".parse().unwrap();
         assert_eq!(feed.orders_address().unwrap().unwrap(), "ws://127.0.0.1:7/private/ws?listenKey=KEY");
         assert_eq!(FeedConfig::public(Venue::BinanceCoinm, Vec::new()).links().len(), 1, "COIN-M is not split");
+    }
+
+    #[test]
+    fn a_region_has_its_own_streams_rest_and_account() {
+        let mut feed = FeedConfig::public(Venue::Okx, vec!["BTC-USDT".to_owned()]);
+        let hosts = |feed: &FeedConfig, path| {
+            feed.rest_uris(path).unwrap().iter().map(|uri| uri.host().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(hosts(&feed, "/api"), ["openapi.okx.com", "www.okx.com"]);
+        feed.use_region("eea").unwrap();
+        assert_eq!(feed.streams, "wss://wseea.okx.com:8443/ws/v5/public");
+        assert_eq!(hosts(&feed, "/api"), ["eea.okx.com"]);
+        let account = Venue::Okx.rules().account.unwrap();
+        assert_eq!(feed.elsewhere(account.streams), "wss://wseea.okx.com:8443/ws/v5/private");
+        let unknown = feed.use_region("moon").unwrap_err().to_string();
+        assert_eq!(unknown, "market: okx has no region moon: us, au, eea, demo");
+        let none = FeedConfig::public(Venue::Kraken, Vec::new()).use_region("eu").unwrap_err().to_string();
+        assert_eq!(none, "market: kraken has no region eu: it has none");
+        for venue in Venue::ALL {
+            for region in venue.rules().regions {
+                let mut feed = FeedConfig::public(venue, Vec::new());
+                feed.use_region(region.name).unwrap();
+                assert!(feed.check_addresses().is_ok(), "{venue:?} {region:?}");
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use tt_market::DropReason;
 use tt_market::board::TradePrint;
 use tt_market::counters::VenueCounters;
 use tt_meter::{Calibration, Histogram, Stage};
-use tt_model::{Nanos, Price};
+use tt_model::{Decimal, Nanos, Price};
 use tt_venue::BookLevel;
 use tt_venue::event::AggressorSide;
 use tt_venue::listing::OptionRight;
@@ -15,25 +15,46 @@ use super::frame_timings::{Row, Times};
 use super::instruments::Instrument;
 use super::reader::Reader;
 use super::runner::TIMEFRAMES;
+use super::topics::Refusal;
 use super::updates;
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
 use tt_status::decimal_text::steps_text;
-use tt_status::market::{Account, Book, Candle, Feed, IngestRow, Level, MarketStatus, Terms, Trade};
+use tt_status::market::{
+    Account, Book, Candle, Derivative, Feed, IngestRow, Level, Liquidation, MarketStatus, Refused, Terms, Trade,
+};
 use tt_status::timing;
+
+/// What several readers show together; each comes with the number of its first instrument.
+pub(super) fn merged(readers: &[(u32, Reader)], calibration: &Calibration, now: Nanos, one_in: u32) -> MarketStatus {
+    let (mut times, mut counters, mut feeds, mut books) = (Times::default(), Vec::new(), Vec::new(), Vec::new());
+    for (first, reader) in readers {
+        times.merge(&reader.times());
+        for feed in 0..reader.feeds_len() {
+            let of_feed = reader.counters(feed);
+            feeds.push(reader.feed_shown(feed, &of_feed));
+            counters.push(of_feed);
+        }
+        let rows = |list: &[Instrument]| {
+            let followed = list.iter().filter(|listed| reader.is_followed(listed.id));
+            followed.map(|listed| reader.book_row(listed, now)).collect::<Vec<_>>()
+        };
+        let rows = reader.consistent(rows).into_iter();
+        books.extend(rows.map(|book| Book { instrument: first + book.instrument, ..book }));
+    }
+    MarketStatus {
+        ledger: accounting(&counters),
+        stages: stages(&times, calibration, one_in),
+        feeds,
+        books,
+        ingest: ingest_rows(&times, calibration),
+    }
+}
 
 impl Reader {
     /// Everything at `now` (nanoseconds of the Unix epoch), with a pass in `one_in` having been timed.
     #[must_use]
     pub fn snapshot(&self, now: Nanos, one_in: u32) -> MarketStatus {
-        let times = self.times();
-        let counters: Vec<VenueCounters> = (0..self.feeds_len()).map(|feed| self.counters(feed)).collect();
-        MarketStatus {
-            ledger: accounting(&counters),
-            stages: stages(&times, self.calibration(), one_in),
-            feeds: counters.iter().enumerate().map(|(index, counters)| self.feed_shown(index, counters)).collect(),
-            books: self.consistent(|list| list.iter().map(|listed| self.book_row(listed, now)).collect()),
-            ingest: ingest_rows(&times, self.calibration()),
-        }
+        merged(&[(0, self.clone())], self.calibration(), now, one_in)
     }
 
     fn feed_shown(&self, index: usize, counters: &VenueCounters) -> Feed {
@@ -47,7 +68,12 @@ impl Reader {
             gaps: counters.gaps,
             resyncs: counters.resyncs,
             reconnects: status.reconnects(),
+            planned_reconnects: status.planned_reconnects,
             silent_topics: status.silent_topics.iter().map(silent_topic).collect(),
+            refused: status.refusals.into_iter().map(refused).collect(),
+            snapshot_matches: counters.snapshot_matches,
+            snapshot_mismatches: counters.snapshot_mismatches,
+            differences: status.differences,
             account: account_counts(counters),
         }
     }
@@ -85,22 +111,55 @@ impl Reader {
             terms: terms(listed),
             candles: self.candles_shown(listed),
             trades: self.trades_shown(listed),
+            ts_event: nanos(depth.ts_event),
+            ts_recv: nanos(top.ts_recv),
+            derivative: self.derivative(listed),
+            known_levels: listed.venue.rules().snapshot.filter(|_| top.status.is_limited).map(|rule| rule.levels),
             age_ms: known.then(|| ms(now.saturating_sub(top.ts_recv))),
         }
     }
 }
 
 impl Reader {
+    /// What the venue sends of a contract; mark price and the rest come apart, and either may have an index price.
+    fn derivative(&self, listed: &Instrument) -> Option<Derivative> {
+        let (board, local) = self.board(listed.id)?;
+        let (mark, contract) = (board.mark_price(local), board.contract(local));
+        let liquidation = board.liquidation(local);
+        if mark.is_none() && contract.is_none() && liquidation.is_none() {
+            return None;
+        }
+        let (of_mark, of_contract) = (mark.unwrap_or_default(), contract.unwrap_or_default());
+        let text = |value: Decimal| value.to_string();
+        let index_px = (of_mark.index_px.mantissa != 0).then_some(of_mark.index_px).or(of_contract.index_px);
+        let next_funding = of_mark.ts_next_funding.max(of_contract.ts_next_funding);
+        let newest = liquidation.map_or(Nanos(0), |last| last.ts_recv).max(of_mark.ts_recv).max(of_contract.ts_recv);
+        Some(Derivative {
+            mark_px: mark.map(|mark| text(mark.mark_px)),
+            index_px: index_px.map(text),
+            funding_rate: of_mark.funding_rate.or(of_contract.funding_rate).map(text),
+            next_funding_unix_ms: nanos(next_funding).map(|at| at / 1_000_000),
+            open_interest: of_contract.open_interest.map(text),
+            ts_event: nanos(of_mark.ts_event),
+            ts_recv: nanos(newest),
+            liquidation: liquidation.map(|last| Liquidation {
+                number: last.count,
+                side: side(last.side),
+                px: text(last.px),
+                qty: text(last.qty),
+                ts_event: last.ts_event.0,
+                ts_recv: last.ts_recv.0,
+            }),
+        })
+    }
+
     fn trades_shown(&self, listed: &Instrument) -> Vec<Trade> {
         let shown = |print: TradePrint| Trade {
             number: print.number,
             trade_id: print.trade_id,
             px: steps_text(print.px.0, listed.tick_size),
             qty: steps_text(print.qty.0, listed.lot_size),
-            aggressor: match print.aggressor {
-                AggressorSide::Buy => "buy",
-                AggressorSide::Sell => "sell",
-            },
+            aggressor: side(print.aggressor),
             is_late: print.is_late,
             is_history: print.is_history,
             event_unix_ns: print.ts_event.0,
@@ -129,8 +188,24 @@ impl Reader {
     }
 }
 
+/// Nanoseconds of the Unix epoch; `None` for none.
+fn nanos(at: Nanos) -> Option<u64> {
+    (at.0 != 0).then_some(at.0)
+}
+
+const fn side(of: AggressorSide) -> &'static str {
+    match of {
+        AggressorSide::Buy => "buy",
+        AggressorSide::Sell => "sell",
+    }
+}
+
 fn silent_topic(silent: &SilentTopic) -> tt_status::market::SilentTopic {
     tt_status::market::SilentTopic { symbol: silent.symbol.clone(), topic: silent.topic }
+}
+
+fn refused(refusal: Refusal) -> Refused {
+    Refused { subject: refusal.subject, reason: refusal.reason }
 }
 
 fn terms(listed: &Instrument) -> Terms {

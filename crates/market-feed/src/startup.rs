@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tt_meter::{Calibration, Clock};
 use tt_venue::Venue;
-use tt_venue::listing::Listing;
 
+use super::address::Addresses;
 use super::backoff::Backoff;
-use super::listing::{self, NotListed};
+use super::listing::{self, Fetched, NotListed};
 use super::runner::{Runner, launch, part_name, parts, runtime};
 use super::settings::{FeedConfig, MarketConfig};
 
@@ -40,8 +40,7 @@ pub enum StartupStep {
 /// A start that tries each venue until it is reached, with growing waits.
 ///
 /// ```no_run
-/// use market_feed::{FeedConfig, MarketConfig, Startup, StartupStep};
-/// use tt_venue::Venue;
+/// use market_feed::{FeedConfig, MarketConfig, Startup, StartupStep, Venue};
 ///
 /// # fn main() -> anyhow::Result<()> {
 /// let feeds = vec![FeedConfig::public(Venue::ALL[0], vec!["BTCUSDT".to_owned()])];
@@ -64,9 +63,12 @@ pub struct Startup {
     calibration: Calibration,
     runtime: Runtime,
     /// The lists of the first parts.
-    listings: Vec<Vec<Listing>>,
+    listings: Vec<Fetched>,
     backoff: Option<Backoff>,
     wait: Duration,
+    addresses: Addresses,
+    /// The number of the first instrument in streams.
+    first: u32,
 }
 
 impl Startup {
@@ -75,7 +77,14 @@ impl Startup {
     /// # Errors
     /// A feed is configured wrongly, or there is no runtime.
     pub fn new(config: MarketConfig) -> anyhow::Result<Self> {
+        Self::sharing(config, &Addresses::default(), 0)
+    }
+
+    /// The same, within the limits that other feeds share, and with `first` as the number of the first instrument.
+    pub(super) fn sharing(config: MarketConfig, addresses: &Addresses, first: u32) -> anyhow::Result<Self> {
         Ok(Self {
+            addresses: addresses.clone(),
+            first,
             parts: parts(&config)?,
             config,
             calibration: *tt_os::clock::calibration(),
@@ -89,7 +98,7 @@ impl Startup {
     /// Tries the venues in turn until one cannot be reached, all have listed their instruments, or `ended` completes.
     ///
     /// # Errors
-    /// An address is none, a venue does not list a symbol, or a thread cannot be started.
+    /// An address is none, no venue lists any of the symbols, or a thread cannot be started.
     pub fn advance(&mut self, ended: impl Future<Output = ()>) -> anyhow::Result<StartupStep> {
         let (parts, listings, backoff) = (&self.parts, &mut self.listings, &mut self.backoff);
         let (wait, clock) = (&mut self.wait, self.calibration.clock);
@@ -104,7 +113,8 @@ impl Startup {
             Some(Some(unreached)) => Ok(StartupStep::Unreached(unreached)),
             Some(None) => {
                 let (parts, listings) = (std::mem::take(&mut self.parts), std::mem::take(&mut self.listings));
-                launch(parts, listings, self.calibration, &self.config).map(StartupStep::Started)
+                launch((parts, listings), self.calibration, &self.config, (&self.addresses, self.first))
+                    .map(StartupStep::Started)
             }
         }
     }
@@ -113,7 +123,7 @@ impl Startup {
 /// Requests the lists that are missing; `Some` if a venue cannot be reached.
 async fn list(
     parts: &[FeedConfig],
-    listings: &mut Vec<Vec<Listing>>,
+    listings: &mut Vec<Fetched>,
     backoff: &mut Option<Backoff>,
     wait: &mut Duration,
     clock: Clock,
@@ -125,7 +135,7 @@ async fn list(
                 listings.push(listed);
                 *backoff = None;
             }
-            Err(NotListed::Refused(error)) => return Err(error.context(part_name(part))),
+            Err(NotListed::Refused(error) | NotListed::BadRequest(error)) => return Err(error.context(part_name(part))),
             Err(NotListed::Unreached { error, retry_after }) => {
                 let backoff =
                     backoff.get_or_insert_with(|| Backoff::new(part.timing.backoff_min, part.timing.backoff_max));

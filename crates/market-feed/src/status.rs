@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::arrivals::SilentTopic;
 use super::frame_timings::Times;
 use super::topics::Refusal;
+use tt_status::market::Difference;
 
 /// Waiters check again after this long, even without a notification.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -17,6 +18,9 @@ const REFUSALS_MAX: usize = 64;
 /// Silent topics that are kept for show.
 pub(super) const SILENT_MAX: usize = 64;
 
+/// Differences that are kept for show.
+const DIFFERENCES_MAX: usize = 16;
+
 /// How a feed fares.
 #[derive(Clone, Debug, Default)]
 pub struct FeedStatus {
@@ -24,6 +28,8 @@ pub struct FeedStatus {
     pub connected: bool,
     /// Connections opened since the start.
     pub connections: u64,
+    /// Connections that took over from one whose end was announced or due, without a gap.
+    pub planned_reconnects: u64,
     /// WebSocket frames that carried text.
     pub frames: u64,
     /// Snapshots fetched over REST.
@@ -34,6 +40,8 @@ pub struct FeedStatus {
     pub refusals: Vec<Refusal>,
     /// Topics that the venue accepted and does not send, at most 64.
     pub silent_topics: Vec<SilentTopic>,
+    /// The last levels of which a book and a REST snapshot differed, at most 16.
+    pub differences: Vec<Difference>,
     /// Why the last connection ended, or could not be opened.
     pub last_error: Option<String>,
 }
@@ -43,6 +51,13 @@ impl FeedStatus {
     #[must_use]
     pub const fn reconnects(&self) -> u64 {
         self.connections.saturating_sub(1)
+    }
+
+    pub(super) fn differ(&mut self, difference: Difference) {
+        if self.differences.len() == DIFFERENCES_MAX {
+            self.differences.remove(0);
+        }
+        self.differences.push(difference);
     }
 
     pub(super) fn refuse(&mut self, refusal: Refusal) {

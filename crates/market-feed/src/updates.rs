@@ -5,6 +5,7 @@
 //! message of each event once, and offers it to its readers.
 
 mod book;
+mod history;
 mod message;
 mod publisher;
 mod sender;

@@ -13,10 +13,11 @@ function card(id, title, subtitle) {
   return { box, body };
 }
 
-/** The placement with the most runs, if any run had one. */
+/** The placement with the most layouts, then the most runs; not that of runs whose threads moved, if there is another. */
 function usual(classes) {
   const placed = classes.filter((entry) => entry.placement !== "moved");
-  return (placed.length > 0 ? placed : classes).toSorted((a, b) => b.runs - a.runs)[0]?.placement;
+  const layouts = (entry) => (entry.ping_pong ? entry.ways.length : 0);
+  return (placed.length > 0 ? placed : classes).toSorted((a, b) => layouts(b) - layouts(a) || b.runs - a.runs)[0]?.placement;
 }
 
 /** Puts the figures of a `report.json` into `root`. */

@@ -45,10 +45,39 @@ pub struct Feed {
     pub resyncs: u64,
     /// Connections made again after the first.
     pub reconnects: u64,
+    /// Connections that took over from one whose end was announced or due.
+    pub planned_reconnects: u64,
     /// Topics that the venue accepted and does not send.
     pub silent_topics: Vec<SilentTopic>,
+    /// Symbols and topics that the venue does not list or refuses.
+    pub refused: Vec<Refused>,
+    /// Books that a REST snapshot fitted at the same update id.
+    pub snapshot_matches: u64,
+    /// Books that a REST snapshot contradicted.
+    pub snapshot_mismatches: u64,
+    /// The last of those, oldest first.
+    pub differences: Vec<Difference>,
     /// Messages of its account.
     pub account: Account,
+}
+
+/// A level of which a book and a REST snapshot differed at the same update id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The venue's symbol.
+    pub symbol: String,
+    /// The update.
+    pub update_id: u64,
+    /// `bid` or `ask`.
+    pub side: &'static str,
+    /// The price.
+    pub px: String,
+    /// The quantity in the book; 0 if it had no such level.
+    pub book_qty: String,
+    /// The quantity in the snapshot, likewise.
+    pub snapshot_qty: String,
+    /// When it was found, nanoseconds of the Unix epoch.
+    pub found_unix_ns: u64,
 }
 
 /// A topic that a venue accepted and does not send.
@@ -58,6 +87,15 @@ pub struct SilentTopic {
     pub symbol: String,
     /// The topic's name, as in the configuration.
     pub topic: &'static str,
+}
+
+/// What a venue does not list or refuses; nothing else is concerned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// The venue's symbol, or the topics that were requested.
+    pub subject: String,
+    /// The reason, in the venue's words if there are some.
+    pub reason: String,
 }
 
 /// Messages of an account that were applied.
@@ -81,7 +119,12 @@ impl Feed {
         self.gaps += other.gaps;
         self.resyncs += other.resyncs;
         self.reconnects += other.reconnects;
+        self.planned_reconnects += other.planned_reconnects;
         self.silent_topics.extend_from_slice(&other.silent_topics);
+        self.refused.extend_from_slice(&other.refused);
+        self.snapshot_matches += other.snapshot_matches;
+        self.snapshot_mismatches += other.snapshot_mismatches;
+        self.differences.extend_from_slice(&other.differences);
         self.account.order_updates += other.account.order_updates;
         self.account.executions += other.account.executions;
         self.account.balances += other.account.balances;
@@ -123,6 +166,18 @@ pub struct Book {
     pub proof_age_ms: Option<f64>,
     /// Time since the last update, milliseconds.
     pub age_ms: Option<f64>,
+    /// The venue's time of the last update of the ten best levels, nanoseconds of the Unix epoch; absent if the venue sends
+    /// none.
+    #[serde(skip)]
+    pub ts_event: Option<u64>,
+    /// When the last update was received or the proof changed, nanoseconds of the Unix epoch; absent before the first.
+    #[serde(skip)]
+    pub ts_recv: Option<u64>,
+    /// Mark price, index price, funding, open interest and liquidations; absent if the venue has sent none of them.
+    #[serde(skip)]
+    pub derivative: Option<Derivative>,
+    /// Levels of each side to which the book is known, if its REST snapshot had no more; absent if it is known whole.
+    pub known_levels: Option<u32>,
     /// The running candle of each timeframe, mirrored from trades.
     #[serde(skip)]
     pub candles: Vec<Candle>,
@@ -141,6 +196,44 @@ pub struct Book {
     /// The newest trades, oldest first.
     #[serde(skip)]
     pub trades: Vec<Trade>,
+}
+
+/// What a venue sends of a contract besides its book. Each value is as it last was; absent if the venue has sent none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Derivative {
+    /// The mark price in quote currency.
+    pub mark_px: Option<String>,
+    /// The index price in quote currency.
+    pub index_px: Option<String>,
+    /// Rate of the next funding, a fraction of the position's value.
+    pub funding_rate: Option<String>,
+    /// When that is paid, milliseconds of the Unix epoch.
+    pub next_funding_unix_ms: Option<u64>,
+    /// Open contracts, in the instrument's unit of quantity.
+    pub open_interest: Option<String>,
+    /// The venue's time of the mark price, nanoseconds of the Unix epoch.
+    pub ts_event: Option<u64>,
+    /// When the newest of these values was received, nanoseconds of the Unix epoch.
+    pub ts_recv: Option<u64>,
+    /// The last liquidation.
+    pub liquidation: Option<Liquidation>,
+}
+
+/// A liquidation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Liquidation {
+    /// Counts the instrument's liquidations from 1 on since the engine started.
+    pub number: u64,
+    /// What the closing order did: `sell` closes a long position.
+    pub side: &'static str,
+    /// The price.
+    pub px: String,
+    /// The quantity, in the instrument's unit of quantity.
+    pub qty: String,
+    /// The venue's time, nanoseconds of the Unix epoch.
+    pub ts_event: u64,
+    /// When it was received, nanoseconds of the Unix epoch.
+    pub ts_recv: u64,
 }
 
 /// What distinguishes an instrument from others of its pair, as its venue lists it.
@@ -216,10 +309,10 @@ pub struct Candle {
 }
 
 impl Book {
-    /// Whether the book's last state was verified by a checksum, a sequence or a second stream.
+    /// Whether the book's last state was verified by a checksum, a sequence, a second stream or a snapshot.
     #[must_use]
     pub fn is_proven(&self) -> bool {
-        matches!(self.proof, "crc" | "sequence" | "oracle")
+        matches!(self.proof, "crc" | "sequence" | "oracle" | "snapshot")
     }
 }
 

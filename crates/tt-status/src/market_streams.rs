@@ -34,6 +34,8 @@ pub trait Sink: Debug + Send + Sync {
 pub trait MarketStreams: Send + Sync {
     /// Returns the best `depth` levels of each side of an instrument's book.
     fn book(&self, instrument: u32, depth: usize) -> Option<WholeBook>;
+    /// Returns candles of an instrument's past.
+    fn candles(&self, instrument: u32, asked: &CandleQuestion) -> Option<CandleHistory>;
     /// Sends the streams of `instruments` to `sink` until it is dropped.
     fn subscribe(&self, instruments: &[u32], kind: StreamKind, sink: &Arc<dyn Sink>);
     /// Returns what was sent and lost since the start.
@@ -51,6 +53,16 @@ pub struct StreamCounts {
     pub lost: u64,
     /// Updates that found no room between a feed and the streams. Every reader gets a mark and a snapshot.
     pub lost_by_feeds: u64,
+}
+
+/// The prices between which every level of a book is known. Of levels beyond, only those are known that changed since
+/// the book began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KnownRange {
+    /// The lowest such price of the bids; absent if all bids are known.
+    pub bid_px: Option<String>,
+    /// The highest such price of the asks, likewise.
+    pub ask_px: Option<String>,
 }
 
 /// A book with all of its followed levels.
@@ -80,10 +92,69 @@ pub struct WholeBook {
     pub age_ms: Option<f64>,
     /// Whether levels far from the best price were dropped at a capacity.
     pub is_truncated: bool,
+    /// The prices between which every level is known, where the book began with a snapshot of limited depth; absent if it
+    /// is known whole.
+    pub known_range: Option<KnownRange>,
     /// The price step.
     pub tick_size: String,
     /// The quantity step.
     pub lot_size: String,
     /// The unit of quantities.
     pub contract: Contract,
+}
+
+/// Which candles of the past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CandleQuestion {
+    /// Length of a candle, seconds, at least 1.
+    pub timeframe_s: u64,
+    /// Candles that begin at this second of the Unix epoch or later.
+    pub from_s: Option<u64>,
+    /// Candles that begin before this second.
+    pub to_s: Option<u64>,
+    /// The newest so many, at least 1.
+    pub limit: usize,
+}
+
+/// Candles of an instrument's past, and what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CandleHistory {
+    /// Length of a candle, seconds.
+    pub timeframe_s: u64,
+    /// Trades are known since then, milliseconds of the Unix epoch; absent before the first proved book.
+    pub known_since_unix_ms: Option<u64>,
+    /// Times since then in which trades may be missing, oldest first.
+    pub gaps: Vec<HistoryGap>,
+    /// The candles, oldest first. A time without trades has none.
+    pub candles: Vec<HistoryCandle>,
+}
+
+/// A time in which trades may be missing: the book was not proved, or trades were lost on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryGap {
+    /// Its beginning, milliseconds of the Unix epoch.
+    pub from_unix_ms: u64,
+    /// Its end; absent while it lasts.
+    pub to_unix_ms: Option<u64>,
+}
+
+/// A candle of the past, by the venue's times of the trades.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryCandle {
+    /// Its beginning, milliseconds of the Unix epoch: a multiple of the length.
+    pub start_unix_ms: u64,
+    /// The first price.
+    pub open: String,
+    /// The highest price.
+    pub high: String,
+    /// The lowest price.
+    pub low: String,
+    /// The last price.
+    pub close: String,
+    /// The traded quantity.
+    pub volume: String,
+    /// Number of trades.
+    pub trades: u64,
+    /// Whether it has ended, and no trade of it is missing as far as it is known.
+    pub is_whole: bool,
 }

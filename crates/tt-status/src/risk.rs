@@ -1,5 +1,7 @@
 //! Status of the risk gate.
 
+use std::{error, fmt};
+
 use serde::Serialize;
 
 use crate::accounting::{Accounting, Count, Quantiles, Stages};
@@ -61,6 +63,10 @@ pub struct VerdictRow {
     pub reasons: Vec<&'static str>,
     /// Time from the intent's timestamp to the verdict, nanoseconds.
     pub journey_ns: u64,
+    /// The venue's number of the last update in the book that the gate judged by; `null` if there was no book.
+    pub book_update_id: Option<u64>,
+    /// Age of that book at the verdict, microseconds.
+    pub book_age_us: Option<u64>,
 }
 
 /// Exposure and limits of an account in an instrument.
@@ -93,3 +99,108 @@ pub struct LimitsRow {
     /// Intents per second that the account may send.
     pub rate_per_s: u32,
 }
+
+/// Control of a running gate: the interface from the control plane to it. Calls block for milliseconds.
+pub trait GateAdmin: Send + Sync {
+    /// Returns every scope that is not active.
+    fn modes(&self) -> Vec<ModeRow>;
+
+    /// Puts `scope` into `mode`: `active`, `reduce` or `kill`. A scope is `global`, `account:NAME`, `strategy:NAME` or
+    /// `instrument:SYMBOL`; a number is a name too.
+    ///
+    /// # Errors
+    /// [`AdminError`].
+    fn set_mode(&self, scope: &str, mode: &str) -> Result<ModeChange, AdminError>;
+
+    /// Returns the limits file in force; `None` if no file has made the gate.
+    fn limits(&self) -> Option<LimitsText>;
+
+    /// Replaces all limits by those of a file with `text`.
+    ///
+    /// # Errors
+    /// [`AdminError::Refused`]; the limits in force stay.
+    fn load(&self, text: &str) -> Result<LimitsText, AdminError>;
+
+    /// Cancels every open order of `scope`, whoever has sent it; a scope as in [`set_mode`](Self::set_mode).
+    ///
+    /// # Errors
+    /// [`AdminError`]; refused if no sender takes cancels.
+    fn cancel(&self, scope: &str) -> Result<CancelledOrders, AdminError>;
+}
+
+/// What a cancel of all orders of a scope has found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CancelledOrders {
+    /// The scope.
+    pub scope: String,
+    /// Cancels that were passed to the sender now.
+    pub requested: u64,
+    /// Orders that are open until the venue ends them.
+    pub open: Vec<OpenOrderRow>,
+}
+
+/// An open order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct OpenOrderRow {
+    /// The account.
+    pub account: u16,
+    /// The client id.
+    pub client_id: u64,
+}
+
+/// A scope with its mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ModeRow {
+    /// `global`, `account:0`, `strategy:0` or `instrument:SYMBOL`.
+    pub scope: String,
+    /// `reduce` or `kill`.
+    pub mode: &'static str,
+}
+
+/// A change of a mode that is in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ModeChange {
+    /// The scope.
+    pub scope: String,
+    /// The mode.
+    pub mode: &'static str,
+    /// The mode before.
+    pub before: &'static str,
+    /// Whether the gate and every sender have seen the change.
+    pub acknowledged: bool,
+    /// Those that have not; senders among them are closed.
+    pub silent: Vec<String>,
+    /// Time until all had seen it, or until the wait ended.
+    pub waited_us: u64,
+}
+
+/// A limits file in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LimitsText {
+    /// The version that verdicts name.
+    pub version: u32,
+    /// SHA-256 of the text.
+    pub sha256: String,
+    /// The file.
+    pub text: String,
+}
+
+/// A request that the gate did not follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdminError {
+    /// No such scope or mode.
+    Unknown(String),
+    /// The limits are refused.
+    Refused(String),
+    /// The gate has stopped, or a file cannot be written.
+    Failed(String),
+}
+
+impl fmt::Display for AdminError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Unknown(error) | Self::Refused(error) | Self::Failed(error)) = self;
+        f.write_str(error)
+    }
+}
+
+impl error::Error for AdminError {}

@@ -2,11 +2,8 @@
 
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use p256::ecdsa::SigningKey;
-use p256::ecdsa::signature::Signer as _;
-use serde_json::json;
 use sha2::{Digest as _, Sha256, Sha512};
 use tt_venue::rules::{Hash, KeyEncoding, Signature, SignatureEncoding, SignedText};
 use zeroize::Zeroizing;
@@ -52,7 +49,13 @@ pub(super) struct Validity {
 }
 
 /// A JSON Web Token of an account, signed by ECDSA over P-256 (ES256).
+#[cfg(feature = "tokens")]
 pub(super) fn json_web_token(issuer: &str, account: &Credentials, nonce: &str, validity: Validity) -> Result<String> {
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use p256::ecdsa::SigningKey;
+    use p256::ecdsa::signature::Signer as _;
+    use serde_json::json;
+
     let key = account.key.as_str();
     let secret = p256::SecretKey::from_sec1_pem(&account.secret).context("the secret is no EC PRIVATE KEY in PEM")?;
     let Validity { from_s, lifetime_s } = validity;
@@ -64,14 +67,23 @@ pub(super) fn json_web_token(issuer: &str, account: &Credentials, nonce: &str, v
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes())))
 }
 
+/// Tokens need ECDSA.
+#[cfg(not(feature = "tokens"))]
+pub(super) fn json_web_token(_: &str, _: &Credentials, _: &str, _: Validity) -> Result<String> {
+    anyhow::bail!("built without accounts that log in with tokens (feature `tokens`)")
+}
+
 fn decoded(secret: &str) -> Result<Vec<u8>> {
     // The library's error would show a letter of it.
     STANDARD.decode(secret.trim()).ok().context("the secret is not base64")
 }
 
 #[cfg(test)]
+#[cfg(feature = "tokens")]
 mod tests {
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use p256::ecdsa::signature::Verifier as _;
+    use serde_json::json;
     use tt_venue::Venue;
     use tt_venue::rules::TokenSource;
 

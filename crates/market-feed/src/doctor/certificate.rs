@@ -4,8 +4,8 @@ use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio_rustls::rustls::{CertificateError, ClientConnection, Error};
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer as _;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
 
 use super::report::Finding;
 
@@ -18,17 +18,19 @@ const SOON_DAYS: i64 = 7;
 pub(super) fn shown(connection: &ClientConnection) -> Finding {
     let version = connection.protocol_version().and_then(|version| version.as_str()).unwrap_or("TLS");
     let leaf = connection.peer_certificates().and_then(<[_]>::first);
-    let Some((_, certificate)) = leaf.and_then(|leaf| X509Certificate::from_der(leaf).ok()) else {
+    let Some(certificate) = leaf.and_then(|leaf| Certificate::from_der(leaf).ok()) else {
         return Finding::ok(format!("{version}, a certificate that is trusted"));
     };
-    let until = certificate.validity().not_after;
-    let days = (until.timestamp() - now_s()) / DAY_S;
-    let issuer = certificate.issuer().to_string();
+    let signed = certificate.tbs_certificate;
+    let until = signed.validity.not_after;
+    let until_s = until.to_unix_duration().as_secs() as i64;
+    let days = (until_s - now_s()) / DAY_S;
+    let issuer = signed.issuer.to_string();
     let finding = Finding::ok(format!("{version}, certificate by {issuer} until {until} ({days} days)"))
         .fact("version", version)
         .fact("issuer", issuer)
         .fact("days_left", days)
-        .fact("not_after_unix_s", until.timestamp());
+        .fact("not_after_unix_s", until_s);
     if days < SOON_DAYS { finding.advise("the certificate ends soon: the venue has to renew it") } else { finding }
 }
 

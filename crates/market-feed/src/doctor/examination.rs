@@ -1,6 +1,7 @@
 //! The steps in their order, up to an open connection.
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::time::Duration;
 
 use hyper::{StatusCode, header};
@@ -46,8 +47,18 @@ pub async fn examine(
 ) -> anyhow::Result<Summary> {
     let clock = tt_os::clock::calibration().clock;
     let mut report = Report::new(observer, options.time_max);
-    take_steps(&mut report, feed, options.updates_min, clock).await?;
+    steps(&mut report, feed, options.updates_min, clock).await?;
     Ok(report.into_summary())
+}
+
+/// All steps behind a pointer, so that they are compiled here and not in each caller.
+fn steps<'a>(
+    report: &'a mut Report<'_>,
+    feed: &'a FeedConfig,
+    updates_min: u64,
+    clock: Clock,
+) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>> {
+    Box::pin(take_steps(report, feed, updates_min, clock))
 }
 
 async fn take_steps(report: &mut Report<'_>, feed: &FeedConfig, updates_min: u64, clock: Clock) -> anyhow::Result<()> {
@@ -157,7 +168,7 @@ fn not_listed(error: NotListed) -> Finding {
             );
             Finding::failed(format!("{error:#}"), advice)
         }
-        NotListed::Refused(error) => Finding::failed(
+        NotListed::Refused(error) | NotListed::BadRequest(error) => Finding::failed(
             format!("{error:#}"),
             "are the symbols written as the venue writes them? Is the REST address right (--rest-url)?",
         ),

@@ -13,7 +13,7 @@ use super::visit::{Ended, Visit};
 use crate::arrivals::{Arrivals, Arrived};
 use crate::settings::{FeedConfig, LinkConfig};
 use crate::socket;
-use crate::topics::Requests;
+use crate::topics::{Answer, Requests};
 
 /// A little more than the longest time to a first frame.
 const FIRST_MAX: Duration = Duration::from_secs(12);
@@ -60,8 +60,9 @@ async fn of_link(feed: &FeedConfig, link: &LinkConfig, symbols: &[String], most:
     let mut requests = Requests::new(feed.venue, link.topics.clone(), feed.depth, feed.timing.answer_max);
     let mut arrivals = Arrivals::new(&link.topics, symbols, feed.depth, Instant::now()).counting();
     for request in requests.subscribe(symbols) {
-        socket.send(Message::text(request)).await.map_err(|error| error.to_string())?;
-        tokio::time::sleep(Duration::from_nanos(feed.venue.rules().request_gap.0)).await;
+        requests.note_sent(&request, Instant::now());
+        socket.send(Message::text(request.text)).await.map_err(|error| error.to_string())?;
+        tokio::time::sleep(Duration::from_nanos(feed.venue.rules().requests.gap.0)).await;
     }
     let deadline = tokio::time::Instant::now() + most;
     let mut looks = tokio::time::interval(Duration::from_millis(50));
@@ -74,7 +75,12 @@ async fn of_link(feed: &FeedConfig, link: &LinkConfig, symbols: &[String], most:
             message = socket.next() => {
                 let message = message.ok_or("the venue closed the connection")?.map_err(|error| error.to_string())?;
                 if let Message::Text(text) = &message && requests.is_answer(text.as_str()) {
-                    if let Some(refusal) = requests.take(text.as_str()) {
+                    let Answer { refusal, again } = requests.take(text.as_str());
+                    for request in again {
+                        requests.note_sent(&request, Instant::now());
+                        socket.send(Message::text(request.text)).await.map_err(|error| error.to_string())?;
+                    }
+                    if let Some(refusal) = refusal {
                         return Err(format!("{} refused: {}", refusal.subject, refusal.reason));
                     }
                     if requests.all_answered() {

@@ -23,10 +23,10 @@ use tt_venue::listing::Listing;
 
 use super::observations::Observations;
 use crate::arrivals::Arrivals;
-use crate::rest::{self, percent_encoded};
+use crate::rest::{self, RestRequest, percent_encoded};
 use crate::settings::FeedConfig;
 use crate::socket::Socket;
-use crate::topics::{Refusal, Requests};
+use crate::topics::{Answer, Outgoing, Refusal, Requests};
 
 /// How often deadlines are looked at.
 const BEAT: Duration = Duration::from_millis(50);
@@ -66,7 +66,7 @@ pub(super) struct Visit<'a> {
     clock: Clock,
     requests: Requests,
     pub(super) arrivals: Arrivals,
-    unsent: VecDeque<String>,
+    unsent: VecDeque<Outgoing>,
     send_not_before: Instant,
     fetches: FuturesUnordered<Pin<Box<dyn Future<Output = Fetched>>>>,
     /// Books whose snapshots wait until all requests are answered.
@@ -117,8 +117,8 @@ impl<'a> Visit<'a> {
         let symbols: Vec<String> = listings.iter().map(|listing| listing.symbol.clone()).collect();
         let arrivals = Arrivals::new(&topics, &symbols, feed.depth, Instant::now()).counting();
         let mut requests = Requests::new(feed.venue, topics, feed.depth, feed.timing.answer_max);
-        let mut unsent: VecDeque<String> = requests.subscribe(&symbols).into();
-        unsent.extend(feed.venue.rules().keep_alive.enable.map(str::to_owned));
+        let mut unsent: VecDeque<Outgoing> = requests.subscribe(&symbols).into();
+        unsent.extend(feed.venue.rules().keep_alive.enable.map(Outgoing::unanswered));
         let moment = Instant::now();
         Ok(Self {
             feed,
@@ -186,9 +186,10 @@ impl<'a> Visit<'a> {
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(self.send_not_before.into()), if !self.unsent.is_empty() => {
-                self.send_not_before = Instant::now() + Duration::from_nanos(self.feed.venue.rules().request_gap.0);
+                self.send_not_before = Instant::now() + Duration::from_nanos(self.feed.venue.rules().requests.gap.0);
                 if let Some(request) = self.unsent.pop_front() {
-                    self.send(Message::text(request)).await?;
+                    self.requests.note_sent(&request, Instant::now());
+                    self.send(Message::text(request.text)).await?;
                 }
             }
             Some((instrument, fetched)) = self.fetches.next(), if !self.fetches.is_empty() => {
@@ -232,10 +233,10 @@ impl<'a> Visit<'a> {
         let venue = self.feed.venue;
         let read = venue.parse(text.as_bytes(), &mut self.buffer);
         self.observations.note(venue, text, read.as_ref().map_err(|fault| *fault), self.buffer.is_general());
-        if self.requests.is_answer(text)
-            && let Some(refusal) = self.requests.take(text)
-        {
-            self.refusals.push(refusal);
+        if self.requests.is_answer(text) {
+            let Answer { refusal, again } = self.requests.take(text);
+            self.refusals.extend(refusal);
+            self.unsent.extend(again);
         }
         let before = *self.counters();
         let applied = self.engine.handle_frame(now, self.connection, text.as_bytes(), &mut Off);
@@ -272,11 +273,12 @@ impl<'a> Visit<'a> {
                 Request::FetchSnapshot { instrument } if self.is_answered() => self.fetch(instrument),
                 Request::FetchSnapshot { instrument } => self.held.push(instrument),
                 Request::Resubscribe { instrument, .. } => {
-                    for text in self.requests.resubscribe(&self.symbol(instrument)) {
-                        self.send(Message::text(text)).await?;
-                    }
+                    let symbol = self.symbol(instrument);
+                    self.unsent.extend(self.requests.resubscribe(&[symbol]));
                 }
                 Request::Reconnect { .. } => return Err("silent for too long".to_owned()),
+                // A visit is short.
+                Request::Replace { .. } => {}
                 Request::Pong { .. } => {
                     if let Some(answer) = self.feed.venue.rules().keep_alive.pong {
                         self.send(Message::text(answer)).await?;
@@ -298,7 +300,7 @@ impl<'a> Visit<'a> {
         let clock = self.clock;
         self.fetches.push(Box::pin(async move {
             let fetched = match uri {
-                Ok(uri) => rest::get(&uri, clock).await,
+                Ok(uri) => rest::send(&uri, RestRequest::get(), clock).await.map(|response| response.body),
                 Err(error) => Err(rest::Failed::new(error)),
             };
             (instrument, fetched)

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use hyper::body::Bytes;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_tungstenite::tungstenite::Message;
@@ -18,14 +17,15 @@ use tt_os::clock::unix_now;
 use super::Feed;
 use super::link::{self, Link, Next, Received};
 use super::relisting;
+use super::snapshots::Fetched;
+use super::succession::Succession;
 use crate::account::{self, LoggedIn, LoginError, Renewal};
 use crate::arrivals::SilentTopic;
 use crate::backoff::Backoff;
 use crate::credentials::Credentials;
-use crate::rest::{self, percent_encoded};
 use crate::socket;
 use crate::status::SILENT_MAX;
-use crate::topics::Refusal;
+use crate::topics::{Answer, Outgoing, Refusal};
 
 /// How often deadlines are looked at and numbers published.
 const BEAT: Duration = Duration::from_millis(50);
@@ -53,34 +53,37 @@ pub(super) enum Ended {
 
 type Renewed = Result<(), String>;
 
-type Fetched = (InstrumentId, Result<Bytes, rest::Failed>);
-
 /// The WebSockets of a feed, which live and end together.
-struct Connection<'a> {
-    feed: &'a mut Feed,
+pub(super) struct Connection<'a> {
+    pub(super) feed: &'a mut Feed,
     /// The first one carries the books.
-    links: Vec<Link>,
+    pub(super) links: Vec<Link>,
     /// The link that is listened to first, so that none waits for another for ever.
-    next_link: usize,
-    fetches: FuturesUnordered<Pin<Box<dyn Future<Output = Fetched>>>>,
+    pub(super) next_link: usize,
+    pub(super) fetches: FuturesUnordered<Pin<Box<dyn Future<Output = Fetched>>>>,
     /// Books whose snapshots wait until the venue has answered all requests: one from before its updates cannot join.
-    held: Vec<InstrumentId>,
-    /// No snapshot is fetched before this.
-    fetch_not_before: Instant,
+    pub(super) held: Vec<InstrumentId>,
     /// When the account's login is to be renewed, and how.
     renewal: Option<(Instant, Renewal)>,
     renewing: FuturesUnordered<Pin<Box<dyn Future<Output = Renewed>>>>,
     /// The venue's list, where steps are finer than they were; at most one.
-    relisting: FuturesUnordered<relisting::Fetch>,
+    pub(super) relisting: FuturesUnordered<relisting::Fetch>,
+    pub(super) succession: Succession,
+}
+
+/// The listen key of an account whose orders come on the first link.
+pub(super) fn listen_key(feed: &Feed, index: usize) -> Option<&str> {
+    feed.config.listen_key.as_deref().filter(|_| index == 0 && feed.config.orders_address().is_none())
 }
 
 /// Connects, subscribes, and follows until something ends it. The books are stale when this returns.
 pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backoff: &mut Backoff) -> Ended {
-    let (fetches, held, fetch_not_before) = (FuturesUnordered::new(), Vec::new(), Instant::now());
+    let (fetches, held) = (FuturesUnordered::new(), Vec::new());
     let (renewal, renewing, relisting) = (None, FuturesUnordered::new(), FuturesUnordered::new());
-    let links = Vec::new();
+    let (links, succession) = (Vec::new(), Succession::new(feed));
+    feed.verifier.end_step();
     let mut connection =
-        Connection { feed, links, next_link: 0, fetches, held, fetch_not_before, renewal, renewing, relisting };
+        Connection { succession, feed, links, next_link: 0, fetches, held, renewal, renewing, relisting };
     let opened = tokio::select! {
         _ = stop.wait_for(|stop| *stop) => Err(Ended::Stopped),
         opened = connection.open() => opened.map_err(Ended::Lost),
@@ -151,7 +154,8 @@ impl Connection<'_> {
     }
 
     async fn follow(&mut self, mut stop: watch::Receiver<bool>, backoff: &mut Backoff) -> Ended {
-        if let Err(reason) = self.follow_books().await {
+        self.take_commands();
+        if let Err(reason) = self.follow_books() {
             return Ended::Lost(reason);
         }
         self.prepare_requests();
@@ -166,12 +170,16 @@ impl Connection<'_> {
                     beat_count = beat_count.wrapping_add(1);
                     self.beat(beat_count, backoff).await
                 }
-                Some((instrument, fetched)) = self.fetches.next(), if !self.fetches.is_empty() => {
-                    self.take_snapshot(instrument, fetched);
-                    self.serve_requests().await
+                Some(fetched) = self.fetches.next(), if !self.fetches.is_empty() => {
+                    self.take_snapshot(fetched);
+                    self.serve_requests()
                 }
                 Some(listed) = self.relisting.next(), if !self.relisting.is_empty() => {
-                    self.feed.take_list(listed);
+                    self.take_list(listed);
+                    self.serve_requests()
+                }
+                opened = self.succession.next() => {
+                    self.take_successors(opened);
                     Ok(())
                 }
                 Some(renewed) = self.renewing.next(), if !self.renewing.is_empty() => {
@@ -182,13 +190,16 @@ impl Connection<'_> {
                     Ok(())
                 }
                 next = link::next(&mut self.links, self.next_link) => match next {
-                    Next::Due(index) => match self.links[index].unsent.pop() {
-                        Some(request) => self.links[index].send(request).await,
-                        None => Ok(()),
+                    Next::Due(index) => match self.links[index].send_next().await {
+                        Err(reason) => self.lose_link(index, reason),
+                        Ok(()) => Ok(()),
                     },
                     Next::Received(index, received) => {
                         self.next_link = index + 1;
-                        self.take_turn(index, received).await
+                        match self.take_turn(index, received).await {
+                            Err(reason) => self.lose_link(index, reason),
+                            Ok(()) => Ok(()),
+                        }
                     }
                 },
             };
@@ -199,7 +210,7 @@ impl Connection<'_> {
     }
 
     /// Announces to the engine which books follow, before the venue knows: no update comes before the engine can take it.
-    async fn follow_books(&mut self) -> Result<(), String> {
+    fn follow_books(&mut self) -> Result<(), String> {
         let now = unix_now();
         let Some(books) = self.links.first().map(|link| link.id) else { return Ok(()) };
         for instrument in self.feed.instruments.clone() {
@@ -209,27 +220,20 @@ impl Connection<'_> {
         }
         self.feed.change_signal.notify();
         // The engine keeps updates for a snapshot from the moment that it has asked for one.
-        self.serve_requests().await
+        self.serve_requests()
     }
 
     /// Lays out the requests that make the venue send.
     fn prepare_requests(&mut self) {
-        let config = &self.feed.config;
         for (index, link) in self.links.iter_mut().enumerate() {
-            link.unsent = link.requests.subscribe(&config.symbols);
-            let is_asked = index == 0 && config.orders_address().is_none();
-            if let Some(listen_key) = config.listen_key.as_ref().filter(|_| is_asked) {
-                link.unsent.extend(link.requests.subscribe_orders(listen_key));
-            }
-            link.unsent.extend(config.venue.rules().keep_alive.enable.map(str::to_owned));
-            link.unsent.reverse();
+            link.prepare_requests(self.feed, listen_key(self.feed, index));
         }
     }
 
     /// Takes a frame of a link and those that are there already.
     async fn take_turn(&mut self, index: usize, first: Received) -> Result<(), String> {
         let mut next = Some(first);
-        let mut taken = 0;
+        let (id, mut taken) = (self.links[index].id, 0);
         while let Some(frame) = next {
             let received = self.feed.timings.received();
             let frame = frame.ok_or("the venue closed the connection")?;
@@ -249,7 +253,11 @@ impl Connection<'_> {
                 // The library answers pings.
                 Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
             }
-            self.serve_requests().await?;
+            self.serve_requests()?;
+            if self.links.get(index).is_none_or(|link| link.id != id) {
+                // It was replaced.
+                return Ok(());
+            }
             taken += 1;
             // What is taken out of the socket must be handled: a turn ends before the next one is, not after.
             next = if taken < FRAMES_PER_TURN { self.links[index].socket.next().now_or_never() } else { None };
@@ -261,10 +269,13 @@ impl Connection<'_> {
 
     fn take_frame(&mut self, index: usize, text: &str, received: tt_meter::Stamp) {
         self.take_bytes(index, text.as_bytes(), received);
-        let requests = &mut self.links[index].requests;
-        if requests.is_answer(text)
-            && let Some(refusal) = requests.take(text)
-        {
+        let link = &mut self.links[index];
+        if !link.requests.is_answer(text) {
+            return;
+        }
+        let Answer { refusal, again } = link.requests.take(text);
+        link.unsent.extend(again);
+        if let Some(refusal) = refusal {
             let venue = self.feed.config.venue.name();
             tracing::warn!(venue, subject = refusal.subject, reason = refusal.reason, "market: refused");
             self.feed.status.refuse(refusal);
@@ -277,7 +288,7 @@ impl Connection<'_> {
         let applied = feed.intake.handle_frame(unix_now(), link.id, bytes, &mut feed.timings);
         feed.count_message(applied);
         if applied.is_err() {
-            self.look_at_steps(applied);
+            self.look_at_drop(applied);
         }
         let link = &mut self.links[index];
         if !link.arrivals.is_complete() && link.arrivals.take(bytes, Instant::now()) {
@@ -287,9 +298,13 @@ impl Connection<'_> {
         feed.timings.visible(received, link.last_read.stamp(), applied.ok());
     }
 
-    /// Asks for the venue's list where what was dropped is finer than the steps that are known.
+    /// Asks for the venue's list where what was dropped is finer than the steps that are known, and names the level that a
+    /// snapshot contradicted.
     #[cold]
-    fn look_at_steps(&mut self, applied: Result<Applied, DropReason>) {
+    pub(super) fn look_at_drop(&mut self, applied: Result<Applied, DropReason>) {
+        if applied == Err(DropReason::SnapshotMismatch) {
+            self.feed.name_difference();
+        }
         if self.relisting.is_empty() && self.feed.wants_steps(applied) {
             let feed = &mut *self.feed;
             self.relisting.push(feed.relisting.fetch(&feed.config, feed.clock));
@@ -297,7 +312,7 @@ impl Connection<'_> {
     }
 
     /// Does what the engine asks for.
-    async fn serve_requests(&mut self) -> Result<(), String> {
+    fn serve_requests(&mut self) -> Result<(), String> {
         while let Some(request) = self.feed.intake.next_request() {
             match request {
                 Request::FetchSnapshot { instrument } if self.feed.status.connected => self.fetch(instrument),
@@ -306,21 +321,20 @@ impl Connection<'_> {
                     let symbol = self.symbol(instrument);
                     // What was asked for on behalf of a connection that is gone finds no link.
                     if let Some(link) = self.link(connection) {
-                        for text in link.requests.resubscribe(&symbol) {
-                            link.send(text).await?;
-                        }
+                        link.resubscribe(symbol);
                     }
                 }
                 Request::Reconnect { connection } => {
-                    if self.link(connection).is_some() {
-                        return Err("silent for too long".to_owned());
+                    if let Some(index) = self.links.iter().position(|link| link.id == connection) {
+                        self.lose_link(index, "silent for too long".to_owned())?;
                     }
                 }
+                Request::Replace { connection } => self.replace(connection),
                 Request::Pong { connection } => {
                     let Some(answer) = self.feed.config.venue.rules().keep_alive.pong else { continue };
                     // Which of two links was asked is not known.
                     for link in self.links.iter_mut().filter(|link| link.id == connection) {
-                        link.send(answer.to_owned()).await?;
+                        link.unsent.push_front(Outgoing::unanswered(answer));
                     }
                 }
             }
@@ -332,49 +346,8 @@ impl Connection<'_> {
         self.links.iter_mut().find(|link| link.id == connection)
     }
 
-    fn symbol(&self, instrument: InstrumentId) -> String {
+    pub(super) fn symbol(&self, instrument: InstrumentId) -> String {
         self.feed.symbol(instrument).unwrap_or_default().to_owned()
-    }
-
-    fn fetch(&mut self, instrument: InstrumentId) {
-        let symbol = self.symbol(instrument);
-        // Elsewhere snapshots come on the socket.
-        let Some(rule) = self.feed.config.venue.rules().snapshot else { return };
-        let path = rule.path.replace("{symbol}", &percent_encoded(&symbol));
-        let (uri, clock) = (self.feed.config.rest_uri(&path), self.feed.clock);
-        let at = self.fetch_not_before.max(Instant::now());
-        self.fetch_not_before = at + self.feed.config.timing.snapshot_gap;
-        self.fetches.push(Box::pin(async move {
-            tokio::time::sleep_until(at.into()).await;
-            let fetched = match uri {
-                Ok(uri) => rest::get(&uri, clock).await,
-                Err(error) => Err(rest::Failed::new(error)),
-            };
-            (instrument, fetched)
-        }));
-    }
-
-    fn take_snapshot(&mut self, instrument: InstrumentId, fetched: Result<Bytes, rest::Failed>) {
-        let feed = &mut *self.feed;
-        let now = unix_now();
-        match fetched {
-            Ok(body) => {
-                feed.status.snapshots += 1;
-                // A body that does not help is counted and asked for again by the engine.
-                let taken = feed.intake.handle_snapshot(now, instrument, &body, &mut feed.timings);
-                self.look_at_steps(taken);
-            }
-            Err(failed) => {
-                feed.status.snapshots_failed += 1;
-                if let Some(wait) = failed.retry_after {
-                    self.fetch_not_before = self.fetch_not_before.max(Instant::now() + wait);
-                }
-                let venue = feed.config.venue.name();
-                tracing::warn!(venue, reason = failed.reason, "market: no snapshot");
-                feed.intake.snapshot_failed(instrument, now);
-            }
-        }
-        self.feed.change_signal.notify();
     }
 
     /// Judges which topics are silent.
@@ -414,9 +387,14 @@ impl Connection<'_> {
             *at = now + renewal.every;
             self.renewing.push(Box::pin(renewal.clone().renew(self.feed.clock)));
         }
-        for link in &mut self.links {
-            link.beat(now).await?;
+        let mut index = 0;
+        while let Some(link) = self.links.get_mut(index) {
+            match link.beat(now).await {
+                Err(reason) => self.lose_link(index, reason)?,
+                Ok(()) => index += 1,
+            }
         }
+        self.advance_succession(now);
         if !self.feed.status.connected && self.links.iter().all(Link::is_settled) {
             self.feed.status.connected = true;
             backoff.succeed();
@@ -424,6 +402,9 @@ impl Connection<'_> {
                 self.fetch(instrument);
             }
         }
+        self.advance_verification(now);
+        self.take_commands();
+        self.watch_list(now);
         if count.is_multiple_of(BEATS_PER_SECOND) {
             self.judge_arrivals(now);
         }
@@ -433,7 +414,7 @@ impl Connection<'_> {
             self.feed.intake.checkpoint(wall_now);
         }
         self.feed.intake.flush();
-        self.serve_requests().await?;
+        self.serve_requests()?;
         self.feed.intake.publish_counters();
         self.feed.shared_status.publish_status(&self.feed.status);
         if count.is_multiple_of(BEATS_PER_REPORT) {

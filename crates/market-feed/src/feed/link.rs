@@ -1,26 +1,30 @@
 //! One of the WebSockets that a feed needs.
 
-use std::future::poll_fn;
-use std::task::Poll;
+use std::collections::VecDeque;
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::Sleep;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tt_market::ConnectionId;
+use tt_meter::Clock;
 use tt_os::clock::unix_now;
-use tt_venue::rules::{Numbering, Topic};
+use tt_venue::rules::{Numbering, Rate, Topic};
 
 use super::Feed;
 use crate::account::LoggedIn;
+use crate::address::{Address, Pace};
 use crate::arrivals::Arrivals;
 use crate::dial::LastRead;
 use crate::liveness::{Liveness, Look};
 use crate::settings::LinkConfig;
 use crate::socket::{self, Socket};
-use crate::topics::Requests;
+use crate::topics::{Outgoing, Requests};
 
 /// A closing handshake may take this long.
 const CLOSE_MAX: Duration = Duration::from_millis(500);
@@ -33,14 +37,22 @@ pub(super) type Received = Option<Result<Message, tungstenite::Error>>;
 /// An open WebSocket with what was asked on it.
 pub(super) struct Link {
     pub(super) id: ConnectionId,
+    /// Links of the market data that were opened together; `None` for an account's.
+    pub(super) generation: Option<u32>,
     pub(super) socket: Socket,
     pub(super) last_read: LastRead,
     pub(super) requests: Requests,
-    /// Requests that wait for their time, the next one last.
-    pub(super) unsent: Vec<String>,
+    /// Requests that wait for their time.
+    pub(super) unsent: VecDeque<Outgoing>,
+    /// Symbols whose books are to be sent again: those that wait together are asked for together.
+    pub(super) resyncs: Vec<String>,
     /// What of the requested topics has arrived.
     pub(super) arrivals: Arrivals,
-    request_times: Interval,
+    rate: Rate,
+    pace: Pace,
+    address: Address,
+    /// When the next request may go out.
+    due: Option<Pin<Box<Sleep>>>,
     opened: Instant,
     liveness: Liveness,
     last_ping: Instant,
@@ -53,12 +65,47 @@ pub(super) struct Link {
 /// # Errors
 /// It cannot be opened, or the engine holds no more connections; in words.
 pub(super) async fn open(feed: &mut Feed, config: &LinkConfig) -> Result<Link, String> {
+    tokio::time::sleep_until(feed.address.connect().into()).await;
     let opened = socket::open_packed(&config.streams, feed.config.compressed, feed.clock).await;
     let (socket, last_read) = opened.map_err(|error| format!("{error:#}"))?;
     let venue = feed.config.venue;
     let id = feed.intake.open_connection(venue, &config.streams.to_string(), unix_now());
     let id = id.map_err(|_| NO_CONNECTION.to_owned())?;
-    Ok(link(feed, id, (socket, last_read), config.topics.clone()))
+    Ok(Link { generation: Some(0), ..link(feed, id, (socket, last_read), config.topics.clone()) })
+}
+
+/// An open WebSocket that waits for its place among the links.
+pub(super) type Opened = (LinkConfig, Socket, LastRead);
+
+/// Opens the WebSockets that take over from those of a feed.
+///
+/// # Errors
+/// One cannot be opened; in words.
+pub(super) async fn open_successors(
+    configs: Vec<LinkConfig>,
+    compressed: bool,
+    (address, clock): (Address, Clock),
+) -> Result<Vec<Opened>, String> {
+    let mut opened = Vec::with_capacity(configs.len());
+    for config in configs {
+        tokio::time::sleep_until(address.connect().into()).await;
+        let (socket, last_read) =
+            socket::open_packed(&config.streams, compressed, clock).await.map_err(|error| format!("{error:#}"))?;
+        opened.push((config, socket, last_read));
+    }
+    Ok(opened)
+}
+
+/// The link of an open WebSocket that takes over.
+///
+/// # Errors
+/// The engine holds no more connections; in words.
+pub(super) fn successor(feed: &mut Feed, opened: Opened, generation: u32) -> Result<Link, String> {
+    let (config, socket, last_read) = opened;
+    let venue = feed.config.venue;
+    let id = feed.intake.open_successor(venue, &config.streams.to_string(), unix_now());
+    let id = id.map_err(|_| NO_CONNECTION.to_owned())?;
+    Ok(Link { generation: Some(generation), ..link(feed, id, (socket, last_read), config.topics) })
 }
 
 /// The link of an account's own stream. Where messages are not numbered by connection, it counts as one with the link of
@@ -81,16 +128,19 @@ pub(super) fn of_account(feed: &mut Feed, login: LoggedIn, books: Option<Connect
 
 fn link(feed: &Feed, id: ConnectionId, (socket, last_read): (Socket, LastRead), topics: Vec<&'static Topic>) -> Link {
     let (venue, depth, timing) = (feed.config.venue, feed.config.depth, feed.config.timing);
-    let mut request_times = tokio::time::interval(Duration::from_nanos(venue.rules().request_gap.0));
-    request_times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Link {
         id,
+        generation: None,
         socket,
         last_read,
         arrivals: Arrivals::new(&topics, &feed.config.symbols, depth, Instant::now()),
         requests: Requests::new(venue, topics, depth, timing.answer_max),
-        unsent: Vec::new(),
-        request_times,
+        unsent: VecDeque::new(),
+        resyncs: Vec::new(),
+        rate: venue.rules().requests,
+        pace: Pace::default(),
+        address: feed.address.clone(),
+        due: None,
         opened: Instant::now(),
         liveness: Liveness::new(timing.silence_max, Duration::ZERO),
         last_ping: Instant::now(),
@@ -99,6 +149,54 @@ fn link(feed: &Feed, id: ConnectionId, (socket, last_read): (Socket, LastRead), 
 }
 
 impl Link {
+    /// Waits until another request may go out; for ever without one.
+    fn poll_due(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.unsent.is_empty() && self.resyncs.is_empty() {
+            return Poll::Pending;
+        }
+        let due = self.due.get_or_insert_with(|| {
+            let at = self.address.send(self.pace.take(self.rate, self.opened));
+            Box::pin(tokio::time::sleep_until(at.into()))
+        });
+        ready!(due.as_mut().poll(cx));
+        self.due = None;
+        Poll::Ready(())
+    }
+
+    /// Sends what is due.
+    ///
+    /// # Errors
+    /// The connection is lost; in words.
+    pub(super) async fn send_next(&mut self) -> Result<(), String> {
+        if self.unsent.is_empty() {
+            let symbols = std::mem::take(&mut self.resyncs);
+            self.unsent = self.requests.resubscribe(&symbols).into();
+        }
+        let Some(request) = self.unsent.pop_front() else { return Ok(()) };
+        self.requests.note_sent(&request, Instant::now());
+        self.send(request.text).await
+    }
+
+    /// Asks for the book of `symbol` again.
+    pub(super) fn resubscribe(&mut self, symbol: String) {
+        if !self.resyncs.contains(&symbol) {
+            self.resyncs.push(symbol);
+        }
+    }
+
+    /// Asks for a symbol's topics no longer.
+    pub(super) fn end_symbol(&mut self, symbol: &str) {
+        self.resyncs.retain(|known| known != symbol);
+        self.arrivals.end(symbol, true);
+        self.unsent.extend(self.requests.end(symbol));
+    }
+
+    /// Asks for a symbol's topics while others are followed.
+    pub(super) fn begin_symbol(&mut self, symbol: &str) {
+        self.arrivals.end(symbol, false);
+        self.unsent.extend(self.requests.begin(symbol));
+    }
+
     pub(super) async fn send(&mut self, text: String) -> Result<(), String> {
         self.socket.send(Message::text(text)).await.map_err(|error| error.to_string())
     }
@@ -131,6 +229,15 @@ impl Link {
     /// Whether everything was asked for and answered.
     pub(super) fn is_settled(&self) -> bool {
         self.unsent.is_empty() && self.requests.all_answered()
+    }
+
+    /// The requests that make the venue send.
+    pub(super) fn prepare_requests(&mut self, feed: &Feed, listen_key: Option<&str>) {
+        self.unsent = self.requests.subscribe(&feed.config.symbols).into();
+        if let Some(listen_key) = listen_key {
+            self.unsent.extend(self.requests.subscribe_orders(listen_key));
+        }
+        self.unsent.extend(feed.config.venue.rules().keep_alive.enable.map(Outgoing::unanswered));
     }
 
     /// Looks after what is due.
@@ -170,7 +277,7 @@ pub(super) async fn next(links: &mut [Link], first: usize) -> Next {
         for step in 0..links.len() {
             let index = (first + step) % links.len();
             let link = &mut links[index];
-            if !link.unsent.is_empty() && link.request_times.poll_tick(cx).is_ready() {
+            if link.poll_due(cx).is_ready() {
                 return Poll::Ready(Next::Due(index));
             }
             if let Poll::Ready(received) = link.socket.poll_next_unpin(cx) {

@@ -47,6 +47,11 @@ impl Relisting {
     }
 }
 
+/// Asks for the list at once.
+pub(super) fn list(config: FeedConfig, clock: Clock) -> Fetch {
+    Box::pin(async move { listing::list(&config, clock).await })
+}
+
 impl Feed {
     /// Whether a book was lost, or is not there yet, because something was finer than its steps.
     pub(super) fn wants_steps(&self, applied: Result<Applied, DropReason>) -> bool {
@@ -63,7 +68,9 @@ impl Feed {
                 self.relisting.not_before = Instant::now() + retry_after.unwrap_or_default();
                 return tracing::warn!(venue, %error, "market: no list of instruments");
             }
-            Err(NotListed::Refused(error)) => return tracing::warn!(venue, %error, "market: no list of instruments"),
+            Err(NotListed::Refused(error) | NotListed::BadRequest(error)) => {
+                return tracing::warn!(venue, %error, "market: no list of instruments");
+            }
         };
         let finer: Vec<Finer> = self.instruments.iter().filter_map(|id| self.finer(*id, &listed)).collect();
         if finer.is_empty() {
@@ -91,7 +98,7 @@ impl Feed {
     fn finer(&self, id: InstrumentId, listed: &Listed) -> Option<Finer> {
         let spec = self.intake.engine().instrument(id)?;
         let symbol = self.symbol(id)?;
-        let listing = listed.entries.iter().find(|listing| listing.symbol == symbol)?;
+        let listing = listed.entries.iter().find(|listing| listing.frame_symbol() == symbol)?;
         let tick_size = common(spec.tick_size, listing.tick_size)?;
         let lot_size = common(spec.lot_size, listing.lot_size)?;
         let is_finer = (tick_size, lot_size) != (spec.tick_size, spec.lot_size);

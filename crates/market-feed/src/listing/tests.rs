@@ -48,6 +48,7 @@ fn hyperliquids_lists_are_posted_for() {
             kind: if name.contains(':') { InstrumentKind::Perpetual } else { InstrumentKind::Spot },
             ..Terms::default()
         },
+        alias: None,
     };
     let expected = [
         of("BTC", "BTC/USDC:USDC", (1, 1), (1, 5)),
@@ -61,4 +62,16 @@ fn hyperliquids_lists_are_posted_for() {
         assert!(request.starts_with("POST /info HTTP/1.1\r\n") && request.ends_with(body), "{request}");
         assert!(request.to_ascii_lowercase().contains("content-type: application/json\r\n"), "{request}");
     }
+}
+
+#[test]
+fn options_are_asked_for_by_the_families_that_are_followed() {
+    let streams = || "ws://127.0.0.1:7/ws/v5/public".parse().unwrap();
+    let symbols = ["BTC-USD-261225-100000-C", "BTC-USDT", "ETH-USD-261225-4000-P", "BTC-USD-261225-90000-P"];
+    let feed = FeedConfig::at(Venue::Okx, streams(), symbols.map(str::to_owned).into());
+    let path = "/api/v5/public/instruments?instType=OPTION&instFamily=";
+    assert_eq!(of_families(&feed, &format!("{path}{{family}}")), [format!("{path}BTC-USD"), format!("{path}ETH-USD")]);
+    let spot = FeedConfig::at(Venue::Okx, streams(), vec!["BTC-USDT".to_owned()]);
+    assert_eq!(of_families(&spot, &format!("{path}{{family}}")), [""; 0]);
+    assert_eq!(of_families(&spot, "/api"), ["/api"]);
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tt_market::board::TradePrint;
-use tt_market::{BookSide, BookStatus};
+use tt_market::{BookSide, BookStatus, Proof};
 use tt_model::{Decimal, Nanos};
 use tt_status::decimal_text::steps_text;
 use tt_status::market::Level;
-use tt_status::market_streams::{Sink, StreamKind, WholeBook};
+use tt_status::market_streams::{CandleHistory, CandleQuestion, Sink, StreamKind, WholeBook};
 
-use super::message::{Row, Stamp, Subject, contract};
+use super::history::History;
+use super::message::{Row, Stamp, Subject, contract, known_range};
 use super::slot::{Change, Head, Kind};
 use super::view::{BookState, Counts, Happened, Readers, View};
 
@@ -57,22 +58,28 @@ impl Sides {
     }
 }
 
+/// The worst bid and offer between which every level is known; `None` for a side that is known whole.
+pub(super) type Known = [Option<i64>; 2];
+
 /// One instrument.
 #[derive(Debug)]
 pub(super) struct BookCopy {
     subject: Subject,
     sides: Sides,
+    known: Known,
     stamp: Stamp,
     views: Vec<View>,
     trades: VecDeque<TradePrint>,
     /// The number of the last trade.
     traded: u64,
     traders: Readers,
+    history: History,
 }
 
 /// Some levels of a book in steps, to be written out without holding the book.
 pub(super) struct Excerpt {
     sides: [Vec<(i64, i64)>; 2],
+    known: Known,
     lens: [usize; 2],
     stamp: Stamp,
     subject: Subject,
@@ -82,7 +89,8 @@ impl BookCopy {
     pub(super) fn new(subject: Subject) -> Self {
         let stamp = Stamp { update_id: 0, ts_event: Nanos(0), ts_recv: Nanos(0), status: BookStatus::default() };
         let (sides, trades, traders) = (Sides::default(), VecDeque::with_capacity(TRADES), Readers::default());
-        Self { subject, sides, stamp, views: Vec::new(), trades, traded: 0, traders }
+        let known = [None; 2];
+        Self { subject, sides, known, stamp, views: Vec::new(), trades, traded: 0, traders, history: History::new() }
     }
 
     /// Takes an event; returns when a message is due that waits.
@@ -111,8 +119,10 @@ impl BookCopy {
         }
         let ts_event = if happened == Happened::Status { self.stamp.ts_event } else { head.ts_event };
         self.stamp = Stamp { update_id: head.update_id, ts_event, ts_recv: head.ts_recv, status: head.status };
+        self.history.hear(head.ts_recv, !matches!(head.status.proof, Proof::Stale | Proof::Syncing));
         self.views.retain(|view| !view.readers.is_empty());
-        let book = BookState { subject: &self.subject, sides: &self.sides, stamp: &self.stamp, counts };
+        let book =
+            BookState { subject: &self.subject, sides: &self.sides, known: self.known, stamp: &self.stamp, counts };
         if head.lost > 0 {
             self.views.iter_mut().for_each(|view| view.lose(head.lost, &book));
             return None;
@@ -123,6 +133,7 @@ impl BookCopy {
     pub(super) fn take_trade(&mut self, print: TradePrint, counts: &Counts) {
         let lost = print.number.saturating_sub(self.traded + 1);
         self.traded = print.number;
+        self.history.take(&print, lost);
         if self.trades.len() == TRADES {
             self.trades.pop_front();
         }
@@ -138,16 +149,28 @@ impl BookCopy {
         }
     }
 
+    /// The range of the snapshot that comes next.
+    pub(super) const fn take_known(&mut self, range: Known) {
+        self.known = range;
+    }
+
     /// The instrument is counted in other steps from here on; its levels follow.
     pub(super) fn take_steps(&mut self, tick_size: Decimal, lot_size: Decimal) {
         (self.subject.tick_size, self.subject.lot_size) = (tick_size, lot_size);
         self.sides = Sides::default();
         self.trades.clear();
+        self.history = History::new();
+    }
+
+    /// Candles of the past at `now`.
+    pub(super) fn candles(&self, asked: &CandleQuestion, now: Nanos) -> CandleHistory {
+        self.history.answer(asked, [self.subject.tick_size, self.subject.lot_size], now)
     }
 
     /// Sends what is due and to whom there is room again; returns when the next message is due.
     pub(super) fn look_after(&mut self, counts: &Counts, now: Instant) -> Option<Instant> {
-        let book = BookState { subject: &self.subject, sides: &self.sides, stamp: &self.stamp, counts };
+        let book =
+            BookState { subject: &self.subject, sides: &self.sides, known: self.known, stamp: &self.stamp, counts };
         for view in &mut self.views {
             if view.due().is_some_and(|due| due <= now) {
                 view.flush(&book, now);
@@ -171,7 +194,13 @@ impl BookCopy {
     pub(super) fn subscribe(&mut self, kind: StreamKind, sink: &Arc<dyn Sink>, counts: &Counts) {
         match kind {
             StreamKind::Books { depth, every } => {
-                let book = BookState { subject: &self.subject, sides: &self.sides, stamp: &self.stamp, counts };
+                let book = BookState {
+                    subject: &self.subject,
+                    sides: &self.sides,
+                    known: self.known,
+                    stamp: &self.stamp,
+                    counts,
+                };
                 let known = self.views.iter().position(|view| view.is(depth, every));
                 let index = known.unwrap_or_else(|| {
                     self.views.push(View::new(depth, every, &book));
@@ -189,6 +218,7 @@ impl BookCopy {
     pub(super) fn excerpt(&self, depth: usize) -> Excerpt {
         Excerpt {
             sides: [0, 1].map(|side| self.sides.levels(side, depth)),
+            known: self.known,
             lens: [0, 1].map(|side: usize| self.sides.0[side].len()),
             stamp: self.stamp,
             subject: self.subject.clone(),
@@ -221,6 +251,7 @@ impl Excerpt {
             proof_age_ms: proof_id.map(|_| ms(proof_age)),
             age_ms: time(ts_recv).map(|_| ms(age)),
             is_truncated: status.is_truncated,
+            known_range: known_range(self.known, tick_size),
             tick_size: steps_text(1, tick_size),
             lot_size: steps_text(1, lot_size),
             contract: contract(unit),

@@ -8,8 +8,11 @@ use tt_market::board::TradePrint;
 use tt_model::{Decimal, Nanos};
 use tt_status::decimal_text::steps_text;
 use tt_status::market::Contract;
+use tt_status::market_streams::KnownRange;
 use tt_venue::event::AggressorSide;
 use tt_venue::listing::ContractUnit;
+
+use super::book::Known;
 
 /// What each message of an instrument says of it.
 #[derive(Clone, Debug)]
@@ -50,7 +53,13 @@ impl Subject {
     }
 
     /// All levels of a view.
-    pub(super) fn snapshot(&self, seq: u64, stamp: &Stamp, sides: [&mut dyn Iterator<Item = Row>; 2]) -> Arc<str> {
+    pub(super) fn snapshot(
+        &self,
+        seq: u64,
+        stamp: &Stamp,
+        known: Known,
+        sides: [&mut dyn Iterator<Item = Row>; 2],
+    ) -> Arc<str> {
         let mut out = self.begin("snapshot", seq);
         self.push_stamp(&mut out, stamp);
         let contract = contract(self.unit);
@@ -60,6 +69,8 @@ impl Subject {
             ",\"tick_size\":\"{tick}\",\"lot_size\":\"{lot}\",\"contract\":{{\"kind\":\"{}\",\"size\":\"{}\"}}",
             contract.kind, contract.size
         );
+        let range = serde_json::to_string(&known_range(known, self.tick_size)).unwrap_or_default();
+        let _ = write!(out, ",\"known_range\":{range}");
         self.push_sides(&mut out, sides);
         out.into()
     }
@@ -156,6 +167,12 @@ impl Subject {
         }
         out.push('}');
     }
+}
+
+/// The range as text; `None` for a book that is known whole.
+pub(super) fn known_range(known: Known, tick_size: Decimal) -> Option<KnownRange> {
+    let [bid_px, ask_px] = known.map(|px| px.map(|px| steps_text(px, tick_size)));
+    (bid_px.is_some() || ask_px.is_some()).then_some(KnownRange { bid_px, ask_px })
 }
 
 /// Writes whole steps as exact decimal text, as `steps_text` does.

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tt_os::clock::unix_now;
-use tt_status::market_streams::{MarketStreams, Sink, StreamCounts, StreamKind, WholeBook};
+use tt_status::market_streams::{
+    CandleHistory, CandleQuestion, MarketStreams, Sink, StreamCounts, StreamKind, WholeBook,
+};
 use tt_sync::spsc::{self, Consumer};
 
 use super::UpdateSender;
@@ -63,14 +65,21 @@ struct Published {
 }
 
 impl Publisher {
-    /// Starts the thread for `instruments`, in the order of their ids.
+    /// Starts the thread for `instruments`, in the order of their ids; messages number them from `first` on.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(crate) fn start(instruments: &[Instrument], is_simulated: bool) -> anyhow::Result<Self> {
+    pub(crate) fn start(instruments: &[Instrument], first: u32, is_simulated: bool) -> anyhow::Result<Self> {
         let book = |listed: &Instrument| {
             let (venue, steps) = (listed.venue.name(), [listed.tick_size, listed.lot_size]);
-            Mutex::new(BookCopy::new(Subject::new(venue, &listed.name, listed.id.0, is_simulated, steps, listed.unit)))
+            Mutex::new(BookCopy::new(Subject::new(
+                venue,
+                &listed.name,
+                first + listed.id.0,
+                is_simulated,
+                steps,
+                listed.unit,
+            )))
         };
         let books = instruments.iter().map(book).collect();
         let books = Arc::new(Books { books, counts: Counts::default(), is_stopping: AtomicBool::new(false) });
@@ -106,6 +115,10 @@ impl MarketStreams for Published {
     fn book(&self, instrument: u32, depth: usize) -> Option<WholeBook> {
         let excerpt = self.books.book(instrument as usize)?.excerpt(depth);
         Some(excerpt.into_book(unix_now()))
+    }
+
+    fn candles(&self, instrument: u32, asked: &CandleQuestion) -> Option<CandleHistory> {
+        Some(self.books.book(instrument as usize)?.candles(asked, unix_now()))
     }
 
     fn subscribe(&self, instruments: &[u32], kind: StreamKind, sink: &Arc<dyn Sink>) {
@@ -189,6 +202,11 @@ impl Loop<'_> {
                 Some(First::Steps(instrument, tick_size, lot_size)) => {
                     if let Some(mut book) = self.books.book(*first + instrument as usize) {
                         book.take_steps(tick_size, lot_size);
+                    }
+                }
+                Some(First::Known(instrument, range)) => {
+                    if let Some(mut book) = self.books.book(*first + instrument as usize) {
+                        book.take_known(range);
                     }
                 }
                 // A feed writes whole events.

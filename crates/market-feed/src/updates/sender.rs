@@ -120,11 +120,11 @@ impl UpdateSender {
         let is_known = match head.status.proof {
             Proof::Stale => false,
             Proof::Syncing => head.kind != Kind::Status,
-            Proof::Crc | Proof::Sequence | Proof::Oracle | Proof::Unverified => true,
+            Proof::Crc | Proof::Sequence | Proof::Oracle | Proof::Snapshot | Proof::Unverified => true,
         };
         let levels = if is_known { engine.levels_len(id).map_or(0, |(bids, asks)| bids + asks) } else { 0 };
         let steps = self.steps.iter().position(|(known, ..)| *known == id);
-        let slots = 1 + usize::from(steps.is_some()) + levels.div_ceil(LEVELS_PER_SLOT);
+        let slots = 2 + usize::from(steps.is_some()) + levels.div_ceil(LEVELS_PER_SLOT);
         if self.ring.capacity() - self.ring.occupancy() < slots {
             self.settle(head.instrument, false);
             return;
@@ -135,6 +135,7 @@ impl UpdateSender {
             let (_, tick_size, lot_size) = self.steps.swap_remove(index);
             self.event.push(Slot::of(&First::Steps(id.0, tick_size, lot_size)));
         }
+        self.event.push(Slot::of(&First::Known(id.0, engine.known_range(id).map(|px| px.map(|px| px.0)))));
         self.event.push(Slot::of(&First::Book(Head { kind: Kind::Snapshot, levels, lost, ..head })));
         if is_known {
             let (mut slot, mut filled) = (Slot::default(), 0);

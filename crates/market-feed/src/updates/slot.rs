@@ -44,6 +44,8 @@ pub(super) enum First {
     Trade(u32, TradePrint),
     /// The instrument's steps from here on.
     Steps(u32, Decimal, Decimal),
+    /// The worst bid and offer between which every level is known, of the snapshot that follows.
+    Known(u32, [Option<i64>; 2]),
 }
 
 /// A level: its side, price, and quantity before and now.
@@ -65,6 +67,7 @@ const SNAPSHOT: u64 = 2;
 const STATUS: u64 = 3;
 const TRADE: u64 = 4;
 const STEPS: u64 = 5;
+const KNOWN: u64 = 6;
 
 const LEVELS_SHIFT: u32 = 40;
 const SELL: u64 = 1 << 40;
@@ -98,6 +101,12 @@ impl Slot {
                 let (tick, lot) = (tick_size.mantissa as u64, lot_size.mantissa as u64);
                 Self([word, tick, u64::from(tick_size.decimals), lot, u64::from(lot_size.decimals), 0, 0])
             }
+            First::Known(instrument, [bid, ask]) => {
+                let word = KNOWN | u64::from(instrument) << 8;
+                let px = |px: Option<i64>| [u64::from(px.is_some()), px.unwrap_or_default() as u64];
+                let ([has_bid, bid], [has_ask, ask]) = (px(bid), px(ask));
+                Self([word, has_bid, bid, has_ask, ask, 0, 0])
+            }
         }
     }
 
@@ -126,6 +135,10 @@ impl Slot {
             STEPS => {
                 let (tick_size, lot_size) = (Decimal::new(a as i64, b as u8), Decimal::new(c as i64, d as u8));
                 return Some(First::Steps(instrument, tick_size, lot_size));
+            }
+            KNOWN => {
+                let px = |has: u64, px: u64| (has == 1).then_some(px as i64);
+                return Some(First::Known(instrument, [px(a, b), px(c, d)]));
             }
             _ => return None,
         };
@@ -214,6 +227,10 @@ mod tests {
         }
         let steps = First::Steps(2, Decimal::new(5, 3), Decimal::new(1, 8));
         assert_eq!(Slot::of(&steps).first(), Some(steps));
+        for range in [[None, None], [Some(-7), None], [None, Some(0)], [Some(i64::MAX), Some(9)]] {
+            let known = First::Known(3, range);
+            assert_eq!(Slot::of(&known).first(), Some(known));
+        }
         assert_eq!(Slot::default().first(), None);
         let changes = [
             Change { side: BookSide::Ask, px: -1, old: 2, new: 0 },

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tt_status::market_streams::{Sink, StreamCounts};
 
-use super::book::Sides;
+use super::book::{Known, Sides};
 use super::message::{Row, Stamp, Subject};
 use super::slot::Change;
 
@@ -113,6 +113,7 @@ impl Reader {
 pub(super) struct BookState<'a> {
     pub(super) subject: &'a Subject,
     pub(super) sides: &'a Sides,
+    pub(super) known: Known,
     pub(super) stamp: &'a Stamp,
     pub(super) counts: &'a Counts,
 }
@@ -121,7 +122,12 @@ impl BookState<'_> {
     /// A snapshot of the best `depth` levels, or of all.
     fn whole(&self, seq: u64, depth: Option<usize>) -> Arc<str> {
         let depth = depth.unwrap_or(usize::MAX);
-        self.subject.snapshot(seq, self.stamp, [&mut self.sides.rows(0, depth), &mut self.sides.rows(1, depth)])
+        self.subject.snapshot(
+            seq,
+            self.stamp,
+            self.known,
+            [&mut self.sides.rows(0, depth), &mut self.sides.rows(1, depth)],
+        )
     }
 
     fn best(&self, depth: Option<usize>) -> Sides {

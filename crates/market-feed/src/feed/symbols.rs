@@ -1,0 +1,210 @@
+//! Symbols that end, and begin again, while the others of their feed go on.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use tt_market::ConnectionId;
+use tt_model::InstrumentId;
+use tt_os::clock::unix_now;
+use tt_venue::listing::InstrumentStatus;
+
+use super::Feed;
+use super::connection::Connection;
+use super::verification::random_share;
+use crate::listing::{Listed, NotListed};
+use crate::topics::Refusal;
+
+/// A request of another thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// An instrument ends, by the feed's own number.
+    End(InstrumentId),
+}
+
+/// A symbol that its venue has ended.
+#[derive(Debug)]
+struct Ended {
+    id: InstrumentId,
+    symbol: String,
+}
+
+/// What the venue's list says of the symbols of a feed, from time to time.
+#[derive(Debug)]
+pub(crate) struct ListWatch {
+    every: Option<Duration>,
+    due: Instant,
+    /// Whether the list on its way is for this.
+    is_under_way: bool,
+    statuses: HashMap<InstrumentId, InstrumentStatus>,
+    /// Symbols that the last list did not have.
+    absent: Vec<InstrumentId>,
+    ended: Vec<Ended>,
+}
+
+impl ListWatch {
+    pub(super) fn new(every: Option<Duration>) -> Self {
+        let due = Instant::now() + every.unwrap_or_default().mul_f64(0.9 + 0.2 * random_share());
+        Self { every, due, is_under_way: false, statuses: HashMap::new(), absent: Vec::new(), ended: Vec::new() }
+    }
+
+    /// The status of an instrument at the start.
+    pub(crate) fn begin(&mut self, id: InstrumentId, status: InstrumentStatus) {
+        self.statuses.insert(id, status);
+    }
+
+    /// Why a symbol ends by what the newest list says of it; `None` if it goes on.
+    fn end_of(&mut self, id: InstrumentId, now: Option<InstrumentStatus>) -> Option<&'static str> {
+        let Some(now) = now else {
+            // One list may be incomplete.
+            let was_absent = self.absent.contains(&id);
+            if !was_absent {
+                self.absent.push(id);
+            }
+            return was_absent.then_some("the venue lists it no longer");
+        };
+        self.absent.retain(|known| *known != id);
+        let before = self.statuses.insert(id, now);
+        match now {
+            _ if before == Some(now) => None,
+            InstrumentStatus::Halted => Some("the venue has halted it"),
+            InstrumentStatus::Closed => Some("the venue has closed it"),
+            InstrumentStatus::Trading
+            | InstrumentStatus::CancelOnly
+            | InstrumentStatus::PostOnly
+            | InstrumentStatus::Pending
+            | InstrumentStatus::Unknown => None,
+        }
+    }
+}
+
+impl Feed {
+    /// Ends an instrument; returns its symbol, if it was followed.
+    fn end_symbol(&mut self, id: InstrumentId) -> Option<String> {
+        let index = self.instruments.iter().position(|known| *known == id)?;
+        self.instruments.remove(index);
+        let symbol = self.config.symbols.remove(index);
+        // The engine has it.
+        let _ = self.intake.unsubscribe(id, unix_now());
+        if let Some(shown) = self.shown.id_of(self.index, id) {
+            self.shown.set_followed(shown, false);
+        }
+        Some(symbol)
+    }
+}
+
+impl Connection<'_> {
+    /// Does what other threads have requested.
+    pub(super) fn take_commands(&mut self) {
+        while let Ok(Command::End(id)) = self.feed.commands.try_recv() {
+            self.feed.list_watch.ended.retain(|ended| ended.id != id);
+            self.end_symbol(id);
+        }
+    }
+
+    fn end_symbol(&mut self, id: InstrumentId) -> Option<String> {
+        let symbol = self.feed.end_symbol(id)?;
+        self.held.retain(|held| *held != id);
+        self.links.iter_mut().filter(|link| link.generation.is_some()).for_each(|link| link.end_symbol(&symbol));
+        Some(symbol)
+    }
+
+    /// Follows an instrument again.
+    fn begin_symbol(&mut self, Ended { id, symbol }: Ended, books: ConnectionId) {
+        let venue = self.feed.config.venue.name();
+        tracing::info!(venue, symbol, "market: followed again");
+        self.feed.status.refusals.retain(|refusal| refusal.subject != symbol);
+        for link in self.links.iter_mut().filter(|link| link.generation.is_some()) {
+            link.begin_symbol(&symbol);
+        }
+        self.feed.instruments.push(id);
+        self.feed.config.symbols.push(symbol);
+        // The engine has both.
+        let _ = self.feed.intake.subscribe(books, id, unix_now());
+        if let Some(shown) = self.feed.shown.id_of(self.feed.index, id) {
+            self.feed.shown.set_followed(shown, true);
+        }
+    }
+
+    /// Requests the venue's list when it is due.
+    pub(super) fn watch_list(&mut self, now: Instant) {
+        let feed = &mut *self.feed;
+        let watch = &mut feed.list_watch;
+        let Some(every) = watch.every.filter(|_| watch.due <= now && feed.status.connected) else { return };
+        if !self.relisting.is_empty() || self.succession.is_under_way() || feed.address.is_held(now) {
+            return;
+        }
+        watch.due = now + every.mul_f64(0.9 + 0.2 * random_share());
+        watch.is_under_way = true;
+        let mut config = feed.config.clone();
+        config.symbols.extend(watch.ended.iter().map(|ended| ended.symbol.clone()));
+        self.relisting.push(super::relisting::list(config, feed.clock));
+    }
+
+    /// Takes the venue's list, whatever it was requested for.
+    pub(super) fn take_list(&mut self, listed: Result<Listed, NotListed>) {
+        if !std::mem::take(&mut self.feed.list_watch.is_under_way) {
+            return self.feed.take_list(listed);
+        }
+        match listed {
+            Ok(listed) => self.take_statuses(&listed),
+            Err(error) => {
+                let (venue, error) = (self.feed.config.venue.name(), error.into_error());
+                tracing::warn!(venue, %error, "market: no list of instruments");
+            }
+        }
+    }
+
+    /// Ends the symbols that the venue has ended, and follows those again that are traded again.
+    fn take_statuses(&mut self, listed: &Listed) {
+        let status_of = |symbol: &str| {
+            let listing = listed.entries.iter().find(|listing| listing.frame_symbol() == symbol);
+            listing.map(|listing| listing.terms.status)
+        };
+        // An answer without any instrument is no list.
+        if listed.entries.is_empty() && !listed.has_refusals() {
+            return;
+        }
+        let venue = self.feed.config.venue.name();
+        for id in self.feed.instruments.clone() {
+            let status = self.feed.symbol(id).and_then(status_of);
+            let Some(reason) = self.feed.list_watch.end_of(id, status) else { continue };
+            let Some(symbol) = self.end_symbol(id) else { continue };
+            tracing::warn!(venue, symbol, reason, "market: followed no longer");
+            self.feed.status.refuse(Refusal { subject: symbol.clone(), reason: reason.to_owned() });
+            self.feed.list_watch.ended.push(Ended { id, symbol });
+        }
+        let Some(books) = self.links.first().map(|link| link.id) else { return };
+        if self.succession.is_under_way() {
+            return;
+        }
+        let is_back = |ended: &mut Ended| status_of(&ended.symbol) == Some(InstrumentStatus::Trading);
+        let back: Vec<Ended> = self.feed.list_watch.ended.extract_if(.., is_back).collect();
+        for ended in back {
+            self.feed.list_watch.statuses.insert(ended.id, InstrumentStatus::Trading);
+            self.feed.list_watch.absent.retain(|known| *known != ended.id);
+            self.begin_symbol(ended, books);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_to_halted_or_closed_ends_a_symbol_and_two_lists_without_it() {
+        let mut watch = ListWatch::new(None);
+        let id = InstrumentId(3);
+        watch.begin(id, InstrumentStatus::Halted);
+        assert_eq!(watch.end_of(id, Some(InstrumentStatus::Halted)), None, "as at the start");
+        for status in [InstrumentStatus::PostOnly, InstrumentStatus::CancelOnly, InstrumentStatus::Trading] {
+            assert_eq!(watch.end_of(id, Some(status)), None);
+        }
+        assert_eq!(watch.end_of(id, Some(InstrumentStatus::Halted)), Some("the venue has halted it"));
+        assert_eq!(watch.end_of(id, Some(InstrumentStatus::Closed)), Some("the venue has closed it"));
+        assert_eq!(watch.end_of(id, None), None);
+        assert_eq!(watch.end_of(id, Some(InstrumentStatus::Trading)), None, "one list was incomplete");
+        assert_eq!(watch.end_of(id, None), None);
+        assert_eq!(watch.end_of(id, None), Some("the venue lists it no longer"));
+    }
+}

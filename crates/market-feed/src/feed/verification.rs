@@ -1,0 +1,135 @@
+//! Compares the books with REST snapshots, one after the other, at random moments within the venue's limits.
+
+use std::time::{Duration, Instant};
+
+use tt_market::AddError;
+use tt_model::InstrumentId;
+use tt_os::clock::unix_now;
+
+use super::connection::Connection;
+use super::snapshots::Purpose;
+
+/// A book that could not be compared is looked at again after this time.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// When each book is compared with a snapshot.
+#[derive(Debug)]
+pub(super) struct Verifier {
+    every: Option<Duration>,
+    /// By the engine's numbers.
+    due: Vec<Instant>,
+    step: Step,
+}
+
+/// The state of the one comparison.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Idle,
+    /// The venue's limits allow a snapshot of this instrument from then on.
+    Reserved(InstrumentId, Instant),
+    /// The snapshot was requested.
+    Requested,
+}
+
+impl Verifier {
+    /// Compares each of `instruments` books once in `every`, the first time at a random moment before.
+    pub(super) fn new(every: Option<Duration>, instruments: usize) -> Self {
+        let now = Instant::now();
+        let first = |every: Duration| now + every.mul_f64(random_share());
+        let due = every.map_or_else(Vec::new, |every| (0..instruments).map(|_| first(every)).collect());
+        Self { every, due, step: Step::Idle }
+    }
+
+    /// Nothing is requested any more: the snapshot has arrived or could not be fetched, or another connection begins.
+    pub(super) const fn end_step(&mut self) {
+        self.step = Step::Idle;
+    }
+
+    /// The proved book that has waited longest, if one is due.
+    fn next(&self, now: Instant, is_proved: impl Fn(InstrumentId) -> bool) -> Option<InstrumentId> {
+        let due = self.due.iter().enumerate().filter(|(_, due)| **due <= now);
+        let due = due.map(|(index, due)| (InstrumentId(index as u32), due)).filter(|(id, _)| is_proved(*id));
+        due.min_by_key(|(_, due)| **due).map(|(id, _)| id)
+    }
+
+    /// Puts an instrument off: by the interval more or less a tenth.
+    fn put_off(&mut self, instrument: InstrumentId, now: Instant) {
+        let Some(every) = self.every else { return };
+        if let Some(due) = self.due.get_mut(instrument.0 as usize) {
+            *due = now + every.mul_f64(0.9 + 0.2 * random_share());
+        }
+    }
+
+    fn look_again(&mut self, instrument: InstrumentId, now: Instant) {
+        if let Some(due) = self.due.get_mut(instrument.0 as usize) {
+            *due = now + LOOK_AGAIN;
+        }
+    }
+}
+
+impl Connection<'_> {
+    /// Begins the comparison that is due: a place within the venue's limits first, then the engine, then the request.
+    pub(super) fn advance_verification(&mut self, now: Instant) {
+        if self.feed.verifier.every.is_none() || !self.feed.status.connected {
+            return;
+        }
+        match self.feed.verifier.step {
+            Step::Requested => {}
+            Step::Idle => {
+                let intake = &self.feed.intake;
+                let Some(instrument) = self.feed.verifier.next(now, |id| intake.is_verified(id)) else { return };
+                let at = self.feed.address.fetch(self.feed.config.timing.snapshot_gap);
+                self.feed.verifier.step = Step::Reserved(instrument, at);
+            }
+            Step::Reserved(_, at) if at > now => {}
+            Step::Reserved(instrument, at) => {
+                self.feed.verifier.step = Step::Idle;
+                if self.feed.address.is_held(now) {
+                    return self.feed.verifier.put_off(instrument, now);
+                }
+                match self.feed.intake.begin_comparison(instrument, unix_now()) {
+                    Ok(()) => {
+                        self.feed.verifier.step = Step::Requested;
+                        self.feed.verifier.put_off(instrument, now);
+                        self.fetch_at(instrument, Purpose::Comparison, at);
+                    }
+                    Err(AddError::Full | AddError::Closed) => self.feed.verifier.look_again(instrument, now),
+                    Err(AddError::SymbolTaken | AddError::BadSize | AddError::BadInstrument) => {
+                        self.feed.verifier.put_off(instrument, now);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// From 0 to 1.
+pub(super) fn random_share() -> f64 {
+    f64::from(getrandom::u32().unwrap_or(u32::MAX)) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_proved_book_is_due_once_in_an_interval_at_another_moment() {
+        let every = Duration::from_secs(60);
+        let mut verifier = Verifier::new(Some(every), 64);
+        let now = Instant::now();
+        assert!(verifier.due.iter().all(|due| *due <= now + every));
+        assert!(verifier.due.iter().any(|due| *due < now + every / 3));
+        assert!(verifier.due.iter().any(|due| *due > now + every / 3 * 2));
+        let later = now + every;
+        let mut seen = Vec::new();
+        while let Some(id) = verifier.next(later, |id| id.0 != 7) {
+            seen.push(id.0);
+            verifier.put_off(id, later);
+            let wait = verifier.due[id.0 as usize] - later;
+            assert!((every.mul_f64(0.89)..=every.mul_f64(1.11)).contains(&wait), "{wait:?}");
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..64).filter(|id| *id != 7).collect::<Vec<_>>());
+        assert!(Verifier::new(None, 3).due.is_empty());
+    }
+}
