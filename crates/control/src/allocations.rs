@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Path as Named, Query};
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{delete, get};
 use serde::Deserialize;
 use serde_json::json;
@@ -15,6 +15,7 @@ use tt_status::turn::{AllocationAdmin, AllocationCursor, NoReply};
 
 use crate::answer::{absent, json_of, rejected};
 use crate::state::{App, Shared};
+use crate::token::authorize;
 
 /// Default and maximum number of rows of a page.
 const PAGE: usize = 100;
@@ -119,18 +120,7 @@ async fn end_user(app: App, headers: HeaderMap, name: Named<String>) -> Response
 /// Returns access to the workers if the request carries the API token.
 fn authorized<'a>(app: &'a Shared, headers: &HeaderMap) -> Result<&'a dyn AllocationAdmin, Box<Response>> {
     let Some(admin) = &app.state.admin else { return Err(Box::new(absent("turn"))) };
-    match &admin.token {
-        None => {
-            let error = "no API token is configured (--api-token-file): single allocations are not available";
-            Err(Box::new(rejected(StatusCode::FORBIDDEN, error)))
-        }
-        Some(token) if token.matches_bearer(headers) => Ok(&*admin.allocations),
-        Some(_) => {
-            let error = "the request needs the header `Authorization: Bearer TOKEN` with the configured API token";
-            let rejection = rejected(StatusCode::UNAUTHORIZED, error);
-            Err(Box::new(([(WWW_AUTHENTICATE, "Bearer")], rejection).into_response()))
-        }
-    }
+    authorize(app.state.token.as_ref(), headers).map(|()| &*admin.allocations)
 }
 
 fn no_address() -> Response {

@@ -2,16 +2,24 @@
 //!
 //! [`start`] serves a [`State`] from one thread with its own runtime. Everything is read through [`Reading`]s of what
 //! the engines have published, so a request never waits for an engine and an engine never waits for a request. The only
-//! write is the end of a TURN allocation, through [`AllocationAdmin`] and with the [`ApiToken`].
+//! writes are the end of a TURN allocation ([`AllocationAdmin`]), modes and limits of the gate ([`GateAdmin`]), and changes
+//! of feeds ([`FeedAdmin`]), all with the [`ApiToken`].
 //!
+//! [`FeedAdmin`]: tt_status::market_feeds::FeedAdmin
 //! [`AllocationAdmin`]: tt_status::turn::AllocationAdmin
+//! [`GateAdmin`]: tt_status::risk::GateAdmin
 //! [`Reading`]: tt_status::Reading
 
 #![forbid(unsafe_code)]
 
 mod allocations;
 mod answer;
+#[cfg(feature = "market")]
+mod candles;
 mod connections;
+#[cfg(feature = "market")]
+mod feeds;
+mod gate;
 mod guard;
 mod live;
 mod machine;

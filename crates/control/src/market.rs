@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{absent, json_of, rejected};
 use crate::state::{App, Shared};
+use tt_status::interval;
 use tt_status::market::{Book, Level, MarketStatus};
 use tt_status::market_streams::{MarketStreams, StreamKind, WholeBook};
 
@@ -28,6 +29,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/api/v1/market/orderbook", get(orderbook))
         .route("/api/v1/market/ohlcv", get(ohlcv))
         .route("/api/v1/market/trades", get(trades))
+        .route("/api/v1/market/derivatives", get(contracts))
         .route("/api/v1/market/markets", get(markets))
         .route("/api/v1/openapi.json", get(openapi))
         .route("/api/v1/asyncapi.json", get(asyncapi))
@@ -39,8 +41,8 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Which {
-    venue: Option<String>,
-    symbol: Option<String>,
+    pub(crate) venue: Option<String>,
+    pub(crate) symbol: Option<String>,
 }
 
 /// Query parameters of whole books: [`Which`], and how many levels.
@@ -81,7 +83,7 @@ pub(crate) struct StreamQuestion {
 struct NoParameters {}
 
 /// A status with its reason, as JSON.
-pub(crate) struct Refusal(StatusCode, String);
+pub(crate) struct Refusal(pub(crate) StatusCode, pub(crate) String);
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
@@ -134,11 +136,7 @@ fn depth_of(text: &str) -> Result<Option<usize>, Refusal> {
 
 /// An interval in milliseconds or seconds: `100ms`, `1s`.
 fn interval_of(text: &str) -> Result<Duration, Refusal> {
-    let parsed = match text.strip_suffix("ms") {
-        Some(ms) => ms.parse().ok().map(Duration::from_millis),
-        None => text.strip_suffix('s').and_then(|s| s.parse().ok()).map(Duration::from_secs),
-    };
-    parsed.filter(|every| EVERY.contains(every)).ok_or_else(|| {
+    interval::parse(text).filter(|every| EVERY.contains(every)).ok_or_else(|| {
         Refusal(StatusCode::BAD_REQUEST, format!("every: `{text}` is no interval from 10ms to 60s, such as 100ms"))
     })
 }
@@ -158,14 +156,14 @@ impl FromRequestParts<Arc<Shared>> for NoParameters {
     }
 }
 
-fn parameters<T: DeserializeOwned>(parts: &Parts) -> Result<T, Refusal> {
+pub(crate) fn parameters<T: DeserializeOwned>(parts: &Parts) -> Result<T, Refusal> {
     let read = Query::try_from_uri(&parts.uri).map(|Query(parameters)| parameters);
     read.map_err(|reason| Refusal(StatusCode::BAD_REQUEST, reason.body_text()))
 }
 
 impl Which {
     /// The same, unless it selects what is not followed.
-    fn followed(self, shared: &Shared) -> Result<Self, Refusal> {
+    pub(crate) fn followed(self, shared: &Shared) -> Result<Self, Refusal> {
         let unknown = shared.state.market.as_ref().and_then(|market| self.unknown(&market()));
         unknown.map_or(Ok(self), |reason| Err(Refusal(StatusCode::NOT_FOUND, reason)))
     }
@@ -192,18 +190,21 @@ impl Which {
         })
     }
 
-    fn takes(&self, book: &Book) -> bool {
+    pub(crate) fn takes(&self, book: &Book) -> bool {
         self.venue.as_deref().is_none_or(|venue| venue == book.venue)
             && self.symbol.as_deref().is_none_or(|symbol| symbol == book.symbol)
     }
 }
 
-/// The best bid and offer of every book in `which`, each with its proof.
-pub(crate) fn tickers(market: &MarketStatus, which: &Which) -> Value {
+/// The best bid and offer of every book in `which`, each with its proof, times and units.
+pub(crate) fn tickers(market: &MarketStatus, which: &Which, simulated: bool) -> Value {
     let row = |book: &Book| {
         json!({
-            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol,
+            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "simulated": simulated,
+            "ts_event": book.ts_event, "ts_recv": book.ts_recv,
+            "tick_size": book.tick_size, "lot_size": book.lot_size, "contract": book.terms.contract,
             "bid": book.bids.first(), "ask": book.asks.first(), "spread_bps": book.spread_bps,
+            "known_levels": book.known_levels,
             "update_id": book.update_id, "age_ms": book.age_ms,
             "proof": book.proof, "proof_update_id": book.proof_update_id, "proof_age_ms": book.proof_age_ms,
         })
@@ -244,6 +245,22 @@ pub(crate) fn candles(market: &MarketStatus, which: &Which) -> Value {
         })
     };
     market.books.iter().filter(|book| which.takes(book)).map(row).collect()
+}
+
+/// Mark price, index price, funding, open interest and the last liquidation of every instrument in `which` that has any.
+pub(crate) fn derivatives(market: &MarketStatus, which: &Which, simulated: bool) -> Value {
+    let row = |book: &Book| {
+        let mut row = json!({
+            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "simulated": simulated,
+            "contract": book.terms.contract,
+        });
+        let values = serde_json::to_value(book.derivative.as_ref()?);
+        if let (Some(row), Ok(Value::Object(values))) = (row.as_object_mut(), values) {
+            row.extend(values);
+        }
+        Some(row)
+    };
+    market.books.iter().filter(|book| which.takes(book)).filter_map(row).collect()
 }
 
 /// The newest trades of every instrument in `which`.
@@ -291,7 +308,13 @@ async fn drops(app: App, _: NoParameters) -> Response {
 }
 
 async fn ticker(app: App, which: Which) -> Response {
-    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&tickers(&market(), &which)))
+    let simulated = app.state.simulated;
+    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&tickers(&market(), &which, simulated)))
+}
+
+async fn contracts(app: App, which: Which) -> Response {
+    let Some(market) = &app.state.market else { return absent("market") };
+    json_of(&derivatives(&market(), &which, app.state.simulated))
 }
 
 async fn orderbook(app: App, question: BookQuestion) -> Response {

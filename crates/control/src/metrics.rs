@@ -237,10 +237,22 @@ impl Exposition {
             "Topics that the venue accepted and does not send, at most 64.",
             |feed| feed.silent_topics.len() as f64,
         );
+        each(
+            "truetick_market_refused",
+            "gauge",
+            "Symbols and topics that the venue does not list or refuses, at most 64.",
+            |feed| feed.refused.len() as f64,
+        );
         each("truetick_market_feed_frames_total", "counter", "Frames by venue.", |feed| feed.frames as f64);
         each("truetick_market_gaps_total", "counter", "Gaps found.", |feed| feed.gaps as f64);
         each("truetick_market_resyncs_total", "counter", "Books resynchronised.", |feed| feed.resyncs as f64);
         each("truetick_market_reconnects_total", "counter", "Reconnections.", |feed| feed.reconnects as f64);
+        each(
+            "truetick_market_planned_reconnects_total",
+            "counter",
+            "Connections replaced before their announced or due end.",
+            |feed| feed.planned_reconnects as f64,
+        );
     }
 
     fn market_streams(&mut self, counts: &StreamCounts, readers: u64) {

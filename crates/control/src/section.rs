@@ -14,7 +14,7 @@ pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCA
 pub struct HttpSection {
     /// Address and TCP port.
     pub listen: Option<SocketAddr>,
-    /// File with the API token, which the list of allocations requires.
+    /// File with the API token, which the list of allocations and control of the gate require.
     pub api_token_file: Option<PathBuf>,
     /// Host names by which the page and the API may be requested, besides addresses and `localhost`. Any name reaches
     /// `/metrics`, `/healthz` and `/readyz`.

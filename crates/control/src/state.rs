@@ -7,8 +7,9 @@ use tokio::sync::{Semaphore, watch};
 use tt_status::Reading;
 use tt_status::machine::MachineStatus;
 use tt_status::market::MarketStatus;
+use tt_status::market_feeds::FeedAdmin;
 use tt_status::market_streams::MarketStreams;
-use tt_status::risk::RiskStatus;
+use tt_status::risk::{GateAdmin, RiskStatus};
 use tt_status::turn::{AllocationAdmin, IceServers, TurnStatus};
 
 use crate::snapshot::Latest;
@@ -33,6 +34,12 @@ pub struct State {
     pub ice_servers: Option<IceServers>,
     /// Access to single allocations. Absent without a TURN server.
     pub admin: Option<Admin>,
+    /// Control of the gate. Absent without a gate.
+    pub gate: Option<Arc<dyn GateAdmin>>,
+    /// The API token; without one, requests that need it are rejected.
+    pub token: Option<ApiToken>,
+    /// The feeds of the market engine, if they can be changed.
+    pub feeds: Option<Arc<dyn FeedAdmin>>,
     /// Host names by which the page and the API may be requested, besides addresses and `localhost`.
     pub allowed_hosts: Vec<String>,
     /// `report.json` of a bench on this machine, for the page's figures.
@@ -43,8 +50,6 @@ pub struct State {
 pub struct Admin {
     /// The workers.
     pub allocations: Arc<dyn AllocationAdmin>,
-    /// The API token; without one, all requests are rejected.
-    pub token: Option<ApiToken>,
 }
 
 /// The state shared by all routes.

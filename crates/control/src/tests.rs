@@ -12,6 +12,7 @@ use tt_status::Reading;
 use super::*;
 use tt_status::accounting::{Accounting, Count, Quantiles, StageMean, Stages};
 use tt_status::market::MarketStatus;
+use tt_status::risk::{AdminError, CancelledOrders, GateAdmin, LimitsText, ModeChange, ModeRow, OpenOrderRow};
 use tt_status::turn::{Allocations, CallErrors, CodeCount, Memory, RuleCount, Streams, TurnStatus};
 
 struct Answer {
@@ -262,6 +263,92 @@ fn case_m42_a_part_that_panics_is_detached_and_the_streams_of_the_others_go_on()
     assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap(), 0, "it ends without an answer");
     assert_eq!(get(&running, "/api/v1/turn/stages").status, 200);
     live_until(&running, |text| text.contains("\ndata: "));
+    running.stop();
+}
+
+/// A gate with a silent sender, which refuses every file but one.
+struct SilentGate;
+
+impl GateAdmin for SilentGate {
+    fn modes(&self) -> Vec<ModeRow> {
+        vec![ModeRow { scope: "account:7".into(), mode: "kill" }]
+    }
+
+    fn set_mode(&self, scope: &str, mode: &str) -> Result<ModeChange, AdminError> {
+        if scope == "disk" {
+            return Err(AdminError::Failed("no room".into()));
+        }
+        let silent = vec!["venue A".to_owned()];
+        let known = if mode == "kill" { "kill" } else { return Err(AdminError::Unknown(format!("no mode {mode}"))) };
+        let (scope, before) = (scope.to_owned(), "reduce");
+        Ok(ModeChange { scope, mode: known, before, acknowledged: false, silent, waited_us: 10_001 })
+    }
+
+    fn limits(&self) -> Option<LimitsText> {
+        Some(LimitsText { version: 3, sha256: "ab".into(), text: "old".into() })
+    }
+
+    fn load(&self, text: &str) -> Result<LimitsText, AdminError> {
+        if text != "new" {
+            return Err(AdminError::Refused(format!("{text} is refused")));
+        }
+        Ok(LimitsText { version: 4, sha256: "cd".into(), text: text.into() })
+    }
+
+    fn cancel(&self, scope: &str) -> Result<CancelledOrders, AdminError> {
+        let open = vec![OpenOrderRow { account: 8, client_id: 9 }];
+        Ok(CancelledOrders { scope: scope.to_owned(), requested: 5, open })
+    }
+}
+
+#[test]
+fn the_gate_is_controlled_with_the_token_only() {
+    let token = Some(ApiToken::new(zeroize::Zeroizing::new("a token".to_owned())));
+    let running = start_with(State { gate: Some(Arc::new(SilentGate)), token, ..State::default() });
+    let post = |running: &Running, token: &str, path: &str, kind: &str, body: &str| {
+        let host = running.listen();
+        let head = format!("POST /api/v1/risk/{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{token}");
+        let head = format!("{head}Content-Type: {kind}\r\nContent-Length: {}\r\n\r\n", body.len());
+        let answer = ask(running, &(head + body));
+        (answer.status, answer.body)
+    };
+    let json_kind = "application/json";
+    let right = "Authorization: Bearer a token\r\n";
+    for token in ["", "Authorization: Bearer a toke\r\n"] {
+        for (path, body) in [
+            ("modes", r#"{"scope":"global","mode":"kill"}"#),
+            ("cancels", r#"{"scope":"global"}"#),
+            ("limits-file", "new"),
+        ] {
+            let kind = if path == "limits-file" { "application/toml" } else { json_kind };
+            assert_eq!(post(&running, token, path, kind, body).0, 401, "{path}");
+        }
+    }
+    assert_eq!(get(&running, "/api/v1/risk/limits-file").status, 401);
+    assert_eq!(json(&running, "/api/v1/risk/modes")[0]["scope"], "account:7");
+    let (status, body) = post(&running, right, "modes", json_kind, r#"{"scope":"global","mode":"kill"}"#);
+    let expected = r#"{"scope":"global","mode":"kill","before":"reduce","acknowledged":false,"silent":["venue A"],"waited_us":10001}"#;
+    assert_eq!((status, body.as_str()), (200, expected));
+    for (body, status) in [
+        (r#"{"scope":"global","mode":"stop"}"#, 404),
+        (r#"{"scope":"disk","mode":"kill"}"#, 500),
+        (r#"{"scope":"global","mode":"kill","more":1}"#, 422),
+    ] {
+        assert_eq!(post(&running, right, "modes", json_kind, body).0, status, "{body}");
+    }
+    let (status, body) = post(&running, right, "cancels", json_kind, r#"{"scope":"account:8"}"#);
+    let expected = r#"{"scope":"account:8","requested":5,"open":[{"account":8,"client_id":9}]}"#;
+    assert_eq!((status, body.as_str()), (200, expected));
+    let (status, body) = post(&running, right, "limits-file", "application/toml", "new");
+    assert_eq!((status, body.as_str()), (200, r#"{"version":4,"sha256":"cd","text":"new"}"#));
+    let (status, body) = post(&running, right, "limits-file", "application/toml", "other");
+    assert_eq!((status, body.as_str()), (422, r#"{"error":"other is refused"}"#));
+    running.stop();
+    let running = start_with(State { gate: Some(Arc::new(SilentGate)), ..State::default() });
+    assert_eq!(post(&running, right, "limits-file", "application/toml", "new").0, 403, "no token is configured");
+    running.stop();
+    let running = start_with(State::default());
+    assert_eq!(post(&running, right, "limits-file", "application/toml", "new").0, 404, "no gate");
     running.stop();
 }
 

@@ -1,11 +1,14 @@
 //! The API token.
 
-use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
-/// The token that requests for single allocations must carry. It has no `Debug`.
+use crate::answer::rejected;
+
+/// The token that requests for single allocations and for control of the gate must carry. It has no `Debug`.
 pub struct ApiToken(Zeroizing<String>);
 
 impl ApiToken {
@@ -19,6 +22,23 @@ impl ApiToken {
     pub(crate) fn matches_bearer(&self, headers: &HeaderMap) -> bool {
         let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
         bearer.is_some_and(|bearer| bool::from(bearer.as_bytes().ct_eq(self.0.as_bytes())))
+    }
+}
+
+/// Checks that a request carries the API token; returns the response to one that does not.
+pub(crate) fn authorize(token: Option<&ApiToken>, headers: &HeaderMap) -> Result<(), Box<Response>> {
+    match token {
+        None => {
+            let error =
+                "no API token is configured (--api-token-file, or api_token_file in [http]): this request needs one";
+            Err(Box::new(rejected(StatusCode::FORBIDDEN, error)))
+        }
+        Some(token) if token.matches_bearer(headers) => Ok(()),
+        Some(_) => {
+            let error = "the request needs the header `Authorization: Bearer TOKEN` with the configured API token";
+            let rejection = rejected(StatusCode::UNAUTHORIZED, error);
+            Err(Box::new(([(WWW_AUTHENTICATE, "Bearer")], rejection).into_response()))
+        }
     }
 }
 

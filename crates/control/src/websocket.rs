@@ -13,7 +13,7 @@ use tt_status::market_streams::{Sink, StreamKind};
 
 use crate::answer::absent;
 use crate::live::{Listener, too_many};
-use crate::market::{StreamQuestion, Which, candles, tickers};
+use crate::market::{StreamQuestion, Which, candles, derivatives, tickers};
 use crate::state::{App, Shared};
 use crate::streams::{self, Queue};
 
@@ -26,10 +26,17 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/ws/orderbook", get(ws_orderbook))
         .route("/ws/ohlcv", get(ws_ohlcv))
         .route("/ws/trades", get(ws_trades))
+        .route("/ws/derivatives", get(ws_derivatives))
 }
 
 async fn ws_ticker(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
-    ws(&app, which, upgrade, tickers)
+    let simulated = app.state.simulated;
+    ws(&app, which, upgrade, move |market, which| tickers(market, which, simulated))
+}
+
+async fn ws_derivatives(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
+    let simulated = app.state.simulated;
+    ws(&app, which, upgrade, move |market, which| derivatives(market, which, simulated))
 }
 
 async fn ws_orderbook(app: App, question: StreamQuestion, upgrade: WebSocketUpgrade) -> Response {

@@ -11,7 +11,8 @@ use crate::results;
 /// Flags of `truetick bench`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Rows to measure; `count` counts the instructions of one operation per row instead of time
+    /// Rows to measure; `all` leaves the gate's out, which take minutes; `count` counts the instructions of one
+    /// operation per row instead of time
     #[arg(value_enum, default_value_t = What::All)]
     what: What,
 
@@ -61,6 +62,7 @@ enum What {
     All,
     Turn,
     Ring,
+    Gate,
     Market,
     Count,
 }
@@ -115,6 +117,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         What::All => Selection::All,
         What::Turn => Selection::Turn,
         What::Market => Selection::Market,
+        What::Gate => Selection::Gate,
         What::Ring if args.row.is_none() => return ring::run(&ring_options(args)),
         What::Ring => Selection::Ring,
         What::Count => {

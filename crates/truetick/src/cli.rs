@@ -9,8 +9,6 @@ use clap::{Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::config::Config;
-#[cfg(feature = "risk")]
-use crate::risk;
 #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
 use crate::serve;
 #[cfg(feature = "simulate")]
@@ -21,6 +19,8 @@ use crate::turn;
 use crate::{audit, doctor, market, record, replay};
 #[cfg(feature = "bench")]
 use crate::{bench, floor};
+#[cfg(feature = "risk")]
+use crate::{gate, risk};
 
 /// TURN server, verified order books and pre-trade risk gate
 ///
@@ -79,6 +79,9 @@ enum Command {
     /// Evaluate order intents against limits
     #[cfg(feature = "risk")]
     Risk(risk::Args),
+    /// Control a running gate; check limits files; judge orders on a recorded market; read the gate's journal
+    #[cfg(feature = "risk")]
+    Gate(gate::Args),
     /// Run simulated venues on loopback (WebSocket and REST)
     #[cfg(feature = "simulate")]
     Simulate(simulate::Args),
@@ -156,6 +159,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => doctor::run(*args, &config),
         #[cfg(feature = "risk")]
         Command::Risk(args) => risk::run(args, &config).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "risk")]
+        Command::Gate(args) => gate::run(&args),
         #[cfg(feature = "market")]
         Command::Record(args) => record::run(*args).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "market")]

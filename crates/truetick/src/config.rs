@@ -8,7 +8,7 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-#[cfg(any(feature = "market", feature = "turn"))]
+#[cfg(any(feature = "market", feature = "risk", feature = "turn"))]
 use control::HttpSection;
 #[cfg(feature = "market")]
 use market_feed::config::MarketSection;
@@ -35,7 +35,7 @@ pub struct Config {
     #[cfg(feature = "risk")]
     pub risk: RiskSection,
     /// `[http]`
-    #[cfg(any(feature = "market", feature = "turn"))]
+    #[cfg(any(feature = "market", feature = "risk", feature = "turn"))]
     pub http: HttpSection,
     /// The file that it was read from.
     #[serde(skip)]

@@ -1,14 +1,11 @@
 //! State for the control plane: the API token and the status of the machine.
 
-#[cfg(feature = "turn")]
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-#[cfg(feature = "turn")]
 use control::{ApiToken, HttpSection};
 use tt_os::machine::Machine;
-#[cfg(feature = "turn")]
 use tt_os::secret_file;
 use tt_os::usage::ProcessUsage;
 use tt_status::Reading;
@@ -18,7 +15,6 @@ use tt_status::machine::MachineStatus;
 ///
 /// # Errors
 /// The file cannot be read, has permissions for others than its owner, or holds no token; the error names it.
-#[cfg(feature = "turn")]
 pub(crate) fn api_token(flag: Option<&Path>, section: &HttpSection) -> anyhow::Result<Option<ApiToken>> {
     let path = flag.or(section.api_token_file.as_deref());
     path.map(|path| Ok(ApiToken::new(secret_file::read_first_line(path)?))).transpose()

@@ -9,9 +9,12 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use risk_gate::{Board, BoardRow, GateConfig, QuoteSource};
+use risk_gate::{Admin, Board, BoardRow, DeadMan, GateConfig, QuoteSource};
+use tt_risk::KillSwitch;
+use tt_status::risk::GateAdmin;
 
 /// Slots of each ring of the gate.
 const RING_SLOTS: usize = 1024;
@@ -24,6 +27,8 @@ pub(crate) struct DemoConfig {
     pub(crate) quotes: Arc<dyn QuoteSource>,
     /// Mean number of intents per second.
     pub(crate) intents_per_s: u32,
+    /// Silence after which the strategy is put into reduce mode; `None`: never.
+    pub(crate) silent_after: Option<Duration>,
     /// Seed of the strategy's choices.
     pub(crate) seed: u64,
 }
@@ -57,13 +62,20 @@ pub(crate) struct Running {
 pub(crate) fn start(config: DemoConfig) -> Result<Running> {
     let cpus = tt_os::cpu::available().unwrap_or_default();
     let gate_config = GateConfig {
-        gate: policy::gate(&config.instruments)?,
+        gate: policy::gate(&config.instruments)?.into(),
         rows: config.instruments.iter().map(board_row).collect(),
         quotes: Some(Arc::clone(&config.quotes)),
         ring_slots: RING_SLOTS,
         // Intents are few: time each evaluation.
         sample_one_in: 1,
         cpu: cpus.last().copied(),
+        senders: vec!["simulated venue".to_owned()],
+        dead_man: config.silent_after.map(|silent_for| DeadMan {
+            cancels: true,
+            silent_for,
+            scopes: vec![KillSwitch::Strategy(policy::STRATEGY)],
+            ..DeadMan::default()
+        }),
     };
     let (gate, ports) = risk_gate::start(gate_config)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -99,6 +111,11 @@ impl Running {
     /// Returns what the gate publishes, for any thread.
     pub(crate) fn board(&self) -> Arc<Board> {
         self.gate.board()
+    }
+
+    /// Returns the control of modes and limits, for the control plane.
+    pub(crate) fn admin(&self) -> Arc<dyn GateAdmin> {
+        Arc::new(Admin::new(self.gate.control(), self.gate.board()))
     }
 
     /// Ends the strategy, then the gate after the intents in its ring.

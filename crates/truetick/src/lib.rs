@@ -12,7 +12,7 @@ pub mod config;
 pub mod audit;
 #[cfg(feature = "bench")]
 pub mod bench;
-#[cfg(any(feature = "market", feature = "turn"))]
+#[cfg(any(feature = "market", feature = "risk", feature = "turn"))]
 mod control_state;
 #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
 mod demo;
@@ -22,6 +22,8 @@ pub mod doctor;
 mod faults;
 #[cfg(feature = "bench")]
 pub mod floor;
+#[cfg(feature = "risk")]
+pub mod gate;
 #[cfg(any(feature = "market", feature = "turn"))]
 mod kept_report;
 #[cfg(feature = "market")]

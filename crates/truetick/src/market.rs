@@ -1,17 +1,21 @@
 //! `truetick market`: order books, tickers and candles from a venue's feeds, each book with its proof.
 
+pub(crate) mod admin;
 mod launch;
 mod options;
 mod page;
+mod reload;
 mod table;
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use hyper::Uri;
-use market_feed::{Credentials, FeedConfig, MarketConfig, Publishing, Unreached};
+use market_feed::{Credentials, FeedConfig, Feeds, MarketConfig, Publishing};
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
 use tt_venue::Venue;
@@ -20,6 +24,7 @@ use crate::config::Config;
 
 pub(crate) use launch::launch;
 pub use options::SubscribeOptions;
+pub(crate) use reload::on_hangup;
 pub(crate) use table::connecting;
 
 use page::Page;
@@ -39,6 +44,9 @@ pub struct Args {
     /// REST address [default: the host of --url, or the venue's]
     #[arg(long, value_name = "URL", requires = "url")]
     rest_url: Option<Uri>,
+    /// Region of the venue whose addresses are used, such as eea or us
+    #[arg(long, value_name = "NAME", requires = "venue", conflicts_with = "url")]
+    region: Option<String>,
     /// Levels per side, at venues that take a depth [default: the venue's usual depth]
     #[arg(long, value_name = "N", requires = "venue")]
     depth: Option<u32>,
@@ -49,7 +57,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "venue")]
     account_file: Option<PathBuf>,
     /// Pin the connection's thread to this CPU
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", requires = "venue")]
     cpu: Option<usize>,
     /// Serve the page, metrics, JSON API and WebSocket streams at this address [default: none, or `listen` in `[http]`]
     #[arg(long, value_name = "ADDR:PORT")]
@@ -81,49 +89,54 @@ pub(crate) fn venue_of_name(name: &str) -> Result<Venue, String> {
 /// # Errors
 /// Invalid flags or configuration, or a missing system resource.
 pub fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
-    let feeds = match args.venue {
-        Some(venue) => vec![feed_of(args, venue)?],
-        None => config.market.feeds()?,
+    let is_twice = args.venue.is_some() && !config.market.feeds.is_empty();
+    anyhow::ensure!(!is_twice, "--venue and [[market.feeds]] of --config: leave one of them out");
+    let (configs, sections) = match args.venue {
+        Some(venue) => (vec![feed_of(args, venue)?], Vec::new()),
+        None => (config.market.feeds()?, config.market.feeds.clone()),
     };
-    anyhow::ensure!(!feeds.is_empty(), "no venue: use --venue and --symbols, or [[market.feeds]] in --config");
+    anyhow::ensure!(!configs.is_empty(), "no venue: use --venue and --symbols, or [[market.feeds]] in --config");
     let page = Page::new(args.http, &config.http)?;
     let most = args.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
     let publishing = page.as_ref().map(|_| Publishing { is_simulated: false });
-    let market = MarketConfig { feeds, publishing, ..MarketConfig::default() };
-    stdout::ignore_broken_pipe(follow(market, page, &shutdown, args.json, most))
+    let as_json = args.json;
+    let market = MarketConfig { publishing, ..MarketConfig::default() };
+    let (failed, failures) = mpsc::channel();
+    let feeds = Feeds::new(market, move |venue| {
+        if let Err(error) = stdout::print(&connecting(venue, as_json)) {
+            // Once the command has ended, it matters to none.
+            let _ = failed.send(error);
+        }
+    });
+    let ids = configs.into_iter().map(|config| feeds.add(config)).collect::<anyhow::Result<Vec<u32>>>()?;
+    if let Some(path) = config.path().filter(|_| !sections.is_empty()) {
+        on_hangup(feeds.clone(), path, sections.into_iter().zip(ids).collect())?;
+    }
+    stdout::ignore_broken_pipe(follow(&feeds, page, &shutdown, (as_json, &failures), most))
 }
 
+/// Serves and prints the feeds until the end; the page answers before any venue has.
 fn follow(
-    market: MarketConfig,
+    feeds: &Feeds,
     page: Option<Page>,
     shutdown: &Shutdown,
-    as_json: bool,
+    (as_json, failures): (bool, &mpsc::Receiver<io::Error>),
     most: Option<Duration>,
 ) -> anyhow::Result<()> {
-    let started = Instant::now();
-    let ended = async {
-        match most {
-            Some(most) => drop(tokio::time::timeout(most, shutdown.clone().requested()).await),
-            None => shutdown.clone().requested().await,
-        }
-    };
-    let unreached = |unreached: &Unreached| stdout::print(&connecting(unreached, as_json));
-    let Some(running) = launch(market, ended, unreached)? else {
-        anyhow::ensure!(shutdown.is_requested(), "market: no venue was reached within --seconds");
-        return Ok(());
-    };
-    let control = page.map(|page| page.serve(&running)).transpose()?;
+    let control = page.map(|page| page.serve(feeds)).transpose()?;
     if let Some(control) = &control {
         stdout::print(&table::served(control.listen(), as_json)).context("standard output")?;
     }
-    let left = most.map(|most| most.saturating_sub(started.elapsed()));
-    let shown = table::show(&running.reader(), shutdown, as_json, left);
+    let shown = table::show(feeds, shutdown, (as_json, failures), most);
+    let has_run = !feeds.readers().is_empty();
     if let Some(control) = control {
         control.stop();
     }
-    running.stop();
-    shown.context("standard output")
+    feeds.stop();
+    shown?;
+    anyhow::ensure!(has_run || shutdown.is_requested(), "market: no venue was reached within --seconds");
+    Ok(())
 }
 
 fn feed_of(args: &Args, venue: Venue) -> anyhow::Result<FeedConfig> {
@@ -132,6 +145,9 @@ fn feed_of(args: &Args, venue: Venue) -> anyhow::Result<FeedConfig> {
         Some(url) => FeedConfig::at(venue, url.clone(), args.symbols.clone()),
         None => FeedConfig::public(venue, args.symbols.clone()),
     };
+    if let Some(region) = &args.region {
+        feed.use_region(region)?;
+    }
     feed.rest = args.rest_url.clone().or(feed.rest);
     feed.ask_depth(args.depth)?;
     args.options.apply_to(&mut feed);

@@ -12,14 +12,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use control::{Admin, HttpSection, State};
-use market_feed::{MarketConfig, Publishing, Unreached};
-use risk_gate::{Quote, QuoteSource};
-use tt_model::InstrumentId;
+use market_feed::{FeedConfig, Feeds, MarketConfig, Publishing};
+use risk_gate::config::RiskSection;
 use turn_server::{TurnConfig, TurnSection};
 
 use crate::config::Config;
-use crate::demo::{self, DemoConfig, DemoInstrument};
-use crate::market::{connecting, launch};
+use crate::market::admin::Admin as FeedAdmin;
+use crate::market::{connecting, on_hangup};
 use crate::{control_state, faults, kept_report, results, simulated_venues as venues, turn};
 use tt_os::clock::unix_now;
 use tt_os::shutdown::Shutdown;
@@ -27,11 +26,13 @@ use tt_os::stdout;
 
 mod addresses;
 mod credential;
+mod strategy;
 mod summary;
 
 use credential::Credential;
 use faults::Kind;
 use sim::Fault;
+use strategy::{Flags, Starter, Strategy};
 
 /// One pass in this many is timed; traffic is low here, so more than elsewhere.
 const SAMPLED_ONE_IN: u32 = 8;
@@ -69,6 +70,9 @@ pub struct Args {
     /// Order intents per second of the demonstration strategy
     #[arg(long, value_name = "PER_SECOND", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     intents: u32,
+    /// Put the demonstration strategy into reduce mode when it is silent for this long [default: never]
+    #[arg(long, value_name = "SECONDS")]
+    silent_after: Option<f64>,
     /// Bench report (report.json) to show on the page [default: the newest in target/bench]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -86,8 +90,8 @@ struct Running {
     turn: turn_server::Running,
     /// Without configured feeds.
     simulated: Option<SimulatedVenues>,
-    market: market_feed::Runner,
-    demo: demo::Running,
+    feeds: Feeds,
+    starter: Starter,
 }
 
 /// Runs until a signal stops it.
@@ -95,8 +99,10 @@ struct Running {
 /// # Errors
 /// An invalid flag, an address in use, or a missing system resource.
 pub fn run(args: Args, config: &Config) -> Result<()> {
-    let feeds = config.market.feeds()?;
-    let simulation = if feeds.is_empty() { Some(Simulation::new(&args)?) } else { no_simulation(&args)? };
+    let silent_after = args.silent_after.map(Duration::try_from_secs_f64).transpose().context("--silent-after")?;
+    reject_risk(config)?;
+    let configs = config.market.feeds()?;
+    let simulation = if configs.is_empty() { Some(Simulation::new(&args)?) } else { no_simulation(&args)? };
     let http_listen = args.http.or(config.http.listen).unwrap_or(control::DEFAULT_LISTEN);
     if args.only.print_config {
         let report = args.report.clone().or_else(|| config.http.report.clone());
@@ -114,20 +120,25 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
 
     let turn = turn_server::start(&turn_config)?;
     let simulated = simulation.map(|simulation| simulation.start(args.seed)).transpose()?;
-    let feeds = simulated.as_ref().map_or(Ok(feeds), |simulated| venues::feeds(&simulated.venues))?;
-    let publishing = Some(Publishing { is_simulated: simulated.is_some() });
-    let market = MarketConfig { feeds, sample_one_in: SAMPLED_ONE_IN, publishing, ..MarketConfig::default() };
-    let unreached = |unreached: &Unreached| stdout::print(&connecting(unreached, false));
-    let Some(market) = launch(market, shutdown.clone().requested(), unreached)? else { return Ok(()) };
-    let demo = demo::start(demo_config(&args, &market.reader()))?;
+    let configs = simulated.as_ref().map_or(Ok(configs), |simulated| venues::feeds(&simulated.venues))?;
+    let feeds = follow(configs, simulated.is_some(), config)?;
+    let flags = Flags { intents_per_s: args.intents, silent_after, seed: args.seed };
+    let starter = Starter::start(feeds.clone(), flags)?;
+    if simulated.is_some() {
+        starter.wait(|| shutdown.is_requested());
+    }
     let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));
-    let mut state = state(&turn, &market, &demo, ice_servers.clone());
+    let mut state = state(&turn, &feeds, starter.strategy(), ice_servers.clone());
     state.simulated = simulated.is_some();
-    state.admin = Some(Admin { allocations: turn.allocation_admin(), token });
+    // A real venue among simulated ones would be called simulated.
+    state.feeds = simulated.is_none().then(|| Arc::new(FeedAdmin(feeds.clone())) as Arc<_>);
+    state.admin = Some(Admin { allocations: turn.allocation_admin() });
+    state.token = token;
     state.report = report;
     state.allowed_hosts.clone_from(&config.http.allowed_hosts);
-    let control = control::start(http_listen, state)?;
-    let running = Running { control, turn, simulated, market, demo };
+    // Simulated venues end with this function; nothing should miss them.
+    let control = control::start(http_listen, state).inspect_err(|_| drop(feeds.stop()))?;
+    let running = Running { control, turn, simulated, feeds, starter };
     let banner = summary::banner(&running, &turn_config, &ice_servers);
     // The passwords of `[turn]` leave memory; only derived keys are kept.
     drop(turn_config);
@@ -145,14 +156,12 @@ impl Running {
             simulated.venues
         });
         self.control.stop();
-        let risk = self.demo.board();
-        self.demo.stop();
-        let reader = self.market.reader();
-        self.market.stop();
+        let risk = self.starter.stop();
+        let market = self.feeds.stop();
         // The last reference: the simulator's thread ends here.
         drop(venues);
         let turn = self.turn.stop().accounting();
-        summary::farewell(&[turn, reader.snapshot(unix_now(), SAMPLED_ONE_IN).ledger, risk.status().ledger])
+        summary::farewell(&[turn, market.ledger, risk.ledger])
     }
 }
 
@@ -184,6 +193,30 @@ impl Simulation {
 struct SimulatedVenues {
     venues: Arc<sim::Running>,
     faults: faults::Running,
+}
+
+/// Begins to follow the feeds, without waiting for a venue. Those of a file follow it at SIGHUP.
+fn follow(configs: Vec<FeedConfig>, is_simulated: bool, config: &Config) -> Result<Feeds> {
+    let publishing = Some(Publishing { is_simulated });
+    let market = MarketConfig { sample_one_in: SAMPLED_ONE_IN, publishing, ..MarketConfig::default() };
+    let feeds = Feeds::new(market, |venue| {
+        // Whoever reads nothing may still use the page.
+        let _ = stdout::print(&connecting(venue, false));
+    });
+    let ids = configs.into_iter().map(|config| feeds.add(config)).collect::<Result<Vec<u32>>>()?;
+    if let Some(path) = config.path().filter(|_| !is_simulated) {
+        on_hangup(feeds.clone(), path, config.market.feeds.iter().cloned().zip(ids).collect())?;
+    }
+    Ok(feeds)
+}
+
+/// The gate of `serve` has its own limits.
+fn reject_risk(config: &Config) -> Result<()> {
+    ensure!(
+        config.risk == RiskSection::default(),
+        "[risk] is for `truetick gate` and `truetick risk`: the gate of `serve` has limits for its demonstration"
+    );
+    Ok(())
 }
 
 /// Feeds are configured: flags of the simulator do not apply.
@@ -228,60 +261,20 @@ fn turn_config(args: &Args, config: &Config, credential: &Credential) -> Result<
     Ok(turn)
 }
 
-fn demo_config(args: &Args, reader: &market_feed::Reader) -> DemoConfig {
-    let instrument = |listed: &market_feed::Instrument| DemoInstrument {
-        instrument: listed.id,
-        symbol: listed.name.clone(),
-        venue: listed.venue.name(),
-        tick_size: listed.tick_size,
-        lot_size: listed.lot_size,
-    };
-    DemoConfig {
-        instruments: reader.instruments().iter().map(instrument).collect(),
-        quotes: Arc::new(BookQuotes { reader: reader.clone(), listed: reader.instruments().to_vec() }),
-        intents_per_s: args.intents,
-        seed: args.seed,
-    }
-}
-
-/// Quotes from the published books.
-struct BookQuotes {
-    reader: market_feed::Reader,
-    /// The instruments at the start: the gate counts in their steps.
-    listed: Vec<market_feed::Instrument>,
-}
-
-impl QuoteSource for BookQuotes {
-    fn quote(&self, instrument: InstrumentId) -> Option<Quote> {
-        // An instrument whose steps have become finer has no quote.
-        let listed = self.listed.get(instrument.0 as usize)?;
-        let top = self.reader.consistent(|list| {
-            let now = list.get(instrument.0 as usize)?;
-            let is_same = (now.tick_size, now.lot_size) == (listed.tick_size, listed.lot_size);
-            self.reader.top_of_book(instrument).filter(|_| is_same)
-        })?;
-        Some(Quote {
-            bid_px: top.bid.map_or(0, |level| level.px.0),
-            ask_px: top.ask.map_or(0, |level| level.px.0),
-            ts_recv: top.ts_recv,
-            is_verified: top.status.proof.is_verified(),
-        })
-    }
-}
-
 fn state(
     turn: &turn_server::Running,
-    market: &market_feed::Runner,
-    demo: &demo::Running,
+    feeds: &Feeds,
+    strategy: Strategy,
     ice_servers: tt_status::turn::IceServers,
 ) -> State {
-    let (reader, board) = (market.reader(), demo.board());
+    let shown = feeds.clone();
     State {
         machine: Some(control_state::machine()),
         turn: Some(turn.reading()),
-        market: Some(Arc::new(move || reader.snapshot(unix_now(), SAMPLED_ONE_IN))),
-        market_streams: market.streams(),
-        risk: Some(Arc::new(move || board.status())),
+        market: Some(Arc::new(move || shown.snapshot(unix_now(), SAMPLED_ONE_IN))),
+        market_streams: Some(feeds.streams()),
+        risk: Some(strategy.reading()),
+        gate: Some(Arc::new(strategy)),
         ice_servers: Some(ice_servers),
         ..State::default()
     }

@@ -45,7 +45,8 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     let state = State {
         machine: Some(control_state::machine()),
         turn: Some(running.reading()),
-        admin: Some(Admin { allocations: running.allocation_admin(), token }),
+        admin: Some(Admin { allocations: running.allocation_admin() }),
+        token,
         allowed_hosts: config.http.allowed_hosts.clone(),
         report,
         ..State::default()

@@ -136,7 +136,13 @@ function showLedger(card, ledger) {
   });
 }
 
-const PROVEN = ["crc", "sequence", "oracle"];
+const PROVEN = ["crc", "sequence", "oracle", "snapshot"];
+const PROOFS = {
+  crc: "The venue’s checksum of the best levels fits.",
+  sequence: "No update is missing. A digit that changed on the way would not be noticed.",
+  oracle: "No update is missing, and the venue’s best bid and offer of the same update fits.",
+  snapshot: "No update is missing, and all levels fitted the venue’s snapshot at the verified update.",
+};
 function isProven(book) {
   return PROVEN.includes(book.proof);
 }
@@ -150,11 +156,15 @@ function bookRow() {
   return row;
 }
 
-/** "connected", "not connected", or the topics that the venue accepted and does not send. */
+/** "connected", "not connected", or the topics that the venue accepted and does not send; what it refuses, and where a book was wrong. */
 function connection(feed) {
   if (!feed.connected) return "not connected";
   const silent = feed.silent_topics.map(({ topic, symbol }) => `${topic} ${symbol}`.trim());
-  return silent.length > 0 ? `silent: ${silent.join(", ")}` : "connected";
+  const state = silent.length > 0 ? `silent: ${silent.join(", ")}` : "connected";
+  const refused = feed.refused.map(({ subject }) => subject);
+  const differed = feed.differences.slice(-1).map((last) =>
+    `; differed from a snapshot ${count(feed.snapshot_mismatches)} times, last ${last.symbol} ${last.side} ${last.px}`);
+  return (refused.length > 0 ? `${state}; refused: ${refused.join(", ")}` : state) + differed.join("");
 }
 
 export function showBooks({ books, feeds }) {
@@ -173,6 +183,7 @@ export function showBooks({ books, feeds }) {
     text(row.cells[3], book.spread_bps === null ? "–" : `${spreads.format(book.spread_bps)} bps`);
     const chip = row.cells[4].firstChild;
     text(chip, book.proof);
+    chip.title = PROOFS[book.proof] ?? "";
     chip.className = `chip ${isProven(book) ? "good" : book.proof === "stale" ? "bad" : ""}`;
     text(row.cells[5], count(book.proof_update_id));
     const age = time(book.proof_age_ms === null ? null : book.proof_age_ms * 1e6);
@@ -184,7 +195,8 @@ export function showBooks({ books, feeds }) {
 
 function showLadder(book) {
   if (!book) return;
-  text(document.getElementById("ladder-title"), `${book.symbol} on ${book.venue}, update ${count(book.update_id)}`);
+  text(document.getElementById("ladder-title"), `${book.symbol} on ${book.venue}, update ${count(book.update_id)}` +
+    (book.known_levels === null ? "" : `, known to ${count(book.known_levels)} levels`));
   const depth = Math.max(book.bids.length, book.asks.length);
   const most = Math.max(...[...book.bids, ...book.asks].map((level) => Number(level.qty)), Number.MIN_VALUE);
   const levels = Array.from({ length: depth }, (_, index) => [book.bids[index], book.asks[index]]);

@@ -47,7 +47,7 @@ fn capacity() -> Capacity {
 #[derive(Debug)]
 pub(super) struct Examiner {
     pub(super) venue: Venue,
-    engine: Engine,
+    pub(super) engine: Engine,
     board: Board,
     /// The open connections by their number in the recording; a feed may have more than one.
     connections: Vec<(u32, ConnectionId)>,
@@ -215,8 +215,8 @@ impl Examiner {
             self.see(id, |watched| watched.see_levels(&snapshot.levels, buffer.levels()));
         }
         self.buffer = buffer;
-        let result = self.engine.handle_snapshot(now, id, body, &mut Off);
-        if result.is_ok() {
+        let (is_join, result) = (!self.engine.is_comparing(id), self.engine.handle_snapshot(now, id, body, &mut Off));
+        if is_join && result.is_ok() {
             self.watched[id.0 as usize].restart();
         }
         self.conclude(result);
@@ -395,7 +395,8 @@ impl Examiner {
                 Request::Reconnect { .. } => {
                     self.note("silence", false, "a connection was silent for longer than the venue promises");
                 }
-                Request::FetchSnapshot { .. } | Request::Resubscribe { .. } | Request::Pong { .. } => {}
+                Request::FetchSnapshot { .. } | Request::Resubscribe { .. } => {}
+                Request::Pong { .. } | Request::Replace { .. } => {}
             }
         }
     }
@@ -441,10 +442,10 @@ impl Examiner {
         }
     }
 
-    /// Subscribes an instrument on the connection `number`.
-    pub(super) fn subscribe(&mut self, number: u32, instrument: InstrumentId, now: Nanos) {
+    /// Passes the connection `number` to `follow`, which subscribes a book on it.
+    pub(super) fn follow(&mut self, number: u32, now: Nanos, follow: impl FnOnce(&mut Engine, ConnectionId)) {
         if let Some(connection) = self.connection(number) {
-            let _ = self.engine.subscribe(connection, instrument, now);
+            follow(&mut self.engine, connection);
             self.poll(now);
         }
     }

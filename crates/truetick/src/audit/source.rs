@@ -290,9 +290,16 @@ impl Examination<'_> {
                 examiner.refine(id, tick_size, lot_size);
             }
             RecordKind::Opened => examiner.open_recorded(head.subject, now),
-            RecordKind::Subscribed => {
-                if let Ok(id) = <[u8; 4]>::try_from(entry.body) {
-                    examiner.subscribe(head.subject, InstrumentId(u32::from_le_bytes(id)), now);
+            RecordKind::Subscribed | RecordKind::Successor => {
+                if let Ok(id) = <[u8; 4]>::try_from(entry.body).map(|id| InstrumentId(u32::from_le_bytes(id))) {
+                    // What the engine rejected then, it rejects now.
+                    examiner.follow(head.subject, now, |engine, connection| {
+                        let _ = if head.kind == RecordKind::Successor {
+                            engine.announce_successor(connection, id, now)
+                        } else {
+                            engine.subscribe(connection, id, now)
+                        };
+                    });
                 }
             }
             RecordKind::Frame => examiner.frame_of(head.subject, number, head.ts_ns, entry.body),
@@ -300,6 +307,8 @@ impl Examination<'_> {
                 let symbol = examiner.symbol(id);
                 examiner.snapshot(number, head.ts_ns, symbol, entry.body);
             }
+            RecordKind::Unsubscribed => drop(examiner.engine.unsubscribe(id, now)),
+            RecordKind::Comparison => drop(examiner.engine.begin_comparison(id, now)),
             RecordKind::Timeout => examiner.handle_timeout(now),
             RecordKind::Closed => examiner.close(head.subject, now),
             RecordKind::Lost => {

@@ -56,6 +56,9 @@ fn uncommented_sample() -> String {
 #[test]
 fn every_key_of_the_sample_file_is_known() {
     let mut config = Config::parse(&uncommented_sample()).expect("the commented keys parse too");
+    let both = config.market.feeds().expect_err("the addresses are given twice");
+    assert!(format!("{both:#}").contains("region and url exclude each other"), "{both:#}");
+    config.market.feeds[0].region = None;
     let missing = config.market.feeds().expect_err("the account's file is the operator's own");
     assert!(format!("{missing:#}").contains("/etc/truetick/binance.toml"), "{missing:#}");
     config.market.feeds[0].account_file = None;

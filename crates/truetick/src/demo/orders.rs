@@ -35,13 +35,16 @@ impl Orders {
         self.pending.push(intent);
     }
 
-    /// Opens the order of an accepting verdict; removes a rejected one.
-    pub(super) fn apply_verdict(&mut self, verdict: &Verdict, now_ns: u64, random: &mut SplitMix64) {
-        let Some(index) = self.pending.iter().position(|intent| intent.client_id == verdict.client_id) else { return };
+    /// Returns the intent of an accepting verdict; removes a rejected one.
+    pub(super) fn take_accepted(&mut self, verdict: &Verdict) -> Option<OrderIntent> {
+        let index = self.pending.iter().position(|intent| intent.client_id == verdict.client_id)?;
         let intent = self.pending.swap_remove(index);
-        if verdict.accept == 0 {
-            return;
-        }
+        (verdict.accept == 1).then_some(intent)
+    }
+
+    /// Opens an order at the venue.
+    pub(super) fn open(&mut self, intent: &OrderIntent, now_ns: u64, random: &mut SplitMix64) {
+        let intent = *intent;
         let draw = random.below(100);
         let fills_left = match draw {
             _ if draw < FILLED => 1,
@@ -50,6 +53,13 @@ impl Orders {
         };
         let due_ns = now_ns + open_ns(random);
         self.open.push(OpenOrder { intent, due_ns, fills_left, executed: 0 });
+    }
+
+    /// The venue takes a cancel: the order ends with its next report.
+    pub(super) fn cancel(&mut self, cancel: &OrderIntent, now_ns: u64) {
+        if let Some(order) = self.open.iter_mut().find(|order| order.intent.client_id == cancel.client_id) {
+            (order.due_ns, order.fills_left) = (now_ns, 0);
+        }
     }
 
     /// Returns the time of the next report.
@@ -111,7 +121,9 @@ mod tests {
             orders.add_sent(OrderIntent { client_id, qty, ..OrderIntent::default() });
             let accept = u8::from(client_id % 3 != 0);
             open += i64::from(accept) * qty.0;
-            orders.apply_verdict(&Verdict { client_id, accept, ..Verdict::default() }, client_id, &mut random);
+            if let Some(intent) = orders.take_accepted(&Verdict { client_id, accept, ..Verdict::default() }) {
+                orders.open(&intent, client_id, &mut random);
+            }
         }
         while let Some(now_ns) = orders.poll_timeout() {
             let report = orders.poll_report(now_ns, &mut random).expect("a report is due");

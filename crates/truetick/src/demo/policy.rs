@@ -1,6 +1,7 @@
 //! Limits of the demonstration, so small that the strategy's mistakes exceed each of them.
 
 use tt_model::{Notional, Price, Qty};
+use tt_risk::tree::{Route, RowLimits};
 use tt_risk::{Capacity, Gate, GateError, InstrumentLimits, InstrumentRules, InstrumentState, Limits, Rate, Rules};
 
 use super::DemoInstrument;
@@ -39,6 +40,12 @@ const RULES: Rules = Rules {
     gap_max_ns: 5_000_000_000,
     same_orders_max: 3,
     same_window_ns: 1_000_000_000,
+    // The strategy's mistakes are its purpose.
+    refusal_rate: Rate::UNLIMITED,
+    cancel_window_ns: 0,
+    exec_window_ns: 0,
+    revalue_max_ns: 100_000_000,
+    equity_age_max_ns: 0,
 };
 
 /// Maximum size of a regular order, in hundredths of a unit of the base currency.
@@ -86,7 +93,15 @@ const INSTRUMENT: InstrumentLimits =
 pub(super) fn gate(instruments: &[DemoInstrument]) -> Result<Gate, GateError> {
     let count = instruments.iter().map(|of| of.instrument.0 + 1).max().unwrap_or(0);
     let orders = ORDERS + OPEN_ORDERS_MAX * count;
-    let capacity = Capacity { accounts: 1, instruments: count, producers: 1, orders, executions: 4 * orders };
+    let capacity = Capacity {
+        accounts: 1,
+        instruments: count,
+        producers: 1,
+        orders,
+        executions: 4 * orders,
+        routes: count,
+        currencies: 0,
+    };
     let mut gate = Gate::new(capacity);
     gate.set_account_rate(ACCOUNT, ACCOUNT_RATE)?;
     gate.set_global_rate(WIDE_RATE);
@@ -96,6 +111,10 @@ pub(super) fn gate(instruments: &[DemoInstrument]) -> Result<Gate, GateError> {
         gate.set_instrument_rules(of.instrument, &InstrumentRules::default())?;
         gate.set_state(of.instrument, InstrumentState::Open)?;
         gate.restore(ACCOUNT, of.instrument, Qty(0), 0)?;
+        gate.set_firm_limits(of.instrument, &RowLimits::UNLIMITED)?;
+        let route = Route { producer: 0, account: ACCOUNT, strategy: STRATEGY, instrument: of.instrument };
+        gate.set_route(&route, &RowLimits::UNLIMITED)?;
+        gate.set_strategy_rate(ACCOUNT, STRATEGY, Rate::UNLIMITED)?;
     }
     Ok(gate)
 }

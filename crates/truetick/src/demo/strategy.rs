@@ -91,7 +91,9 @@ impl Strategy {
         let mut due_ns = unix_now().0;
         while !stop.load(Ordering::Acquire) {
             let now_ns = unix_now().0;
+            self.ports.intents.beat();
             self.take_verdicts(now_ns);
+            self.take_cancels(now_ns);
             self.send_reports(now_ns);
             if now_ns >= due_ns {
                 self.send_next();
@@ -110,7 +112,24 @@ impl Strategy {
 
     fn take_verdicts(&mut self, now_ns: u64) {
         while let Some(verdict) = self.ports.verdicts.poll() {
-            self.orders.apply_verdict(&verdict, now_ns, &mut self.random);
+            let Some(intent) = self.orders.take_accepted(&verdict) else { continue };
+            let Some(sender) = self.ports.senders.first_mut() else { continue };
+            let sent = sender.send(&intent, &verdict, |intent| self.orders.open(intent, now_ns, &mut self.random));
+            if let Some(report) = sent.err().and_then(|error| error.report(&intent))
+                && self.ports.reports.send(report).is_err()
+            {
+                tracing::error!("serve: a report was lost");
+            }
+        }
+    }
+
+    /// Writes the cancels of operators and of the dead man's switch.
+    fn take_cancels(&mut self, now_ns: u64) {
+        while let Some(cancel) = self.ports.cancels.poll() {
+            let Some(sender) = self.ports.senders.first_mut() else { continue };
+            if let Err(error) = sender.cancel(&cancel, |cancel| self.orders.cancel(cancel, now_ns)) {
+                tracing::error!(%error, client_id = cancel.client_id, "serve: a cancel was not sent");
+            }
         }
     }
 

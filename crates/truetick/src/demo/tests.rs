@@ -1,6 +1,6 @@
 //! The demonstration against a market of the test's own.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use risk_gate::Quote;
 use tt_model::{Decimal, InstrumentId};
@@ -18,7 +18,8 @@ impl QuoteSource for FixedQuotes {
     fn quote(&self, _instrument: InstrumentId) -> Option<Quote> {
         self.reads.store(true, Ordering::Release);
         let ts_recv = tt_os::clock::unix_now();
-        self.has_price.then_some(Quote { bid_px: 639_999, ask_px: 640_001, ts_recv, is_verified: true })
+        let quote = Quote { bid_px: 639_999, ask_px: 640_001, ts_recv, is_verified: true, update_id: 5 };
+        self.has_price.then_some(quote)
     }
 }
 
@@ -31,7 +32,8 @@ fn start_with(quotes: Arc<FixedQuotes>) -> Running {
         lot_size: Decimal::new(1, 4),
     };
     let instruments = (0..3).map(instrument).collect();
-    start(DemoConfig { instruments, quotes, intents_per_s: 2000, seed: 1 }).expect("the gate takes the policy")
+    start(DemoConfig { instruments, quotes, intents_per_s: 2000, silent_after: None, seed: 1 })
+        .expect("the gate takes the policy")
 }
 
 fn wait_until(running: &Running, enough: impl Fn(&RiskStatus) -> bool) -> RiskStatus {

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use control::{HttpSection, State};
-use market_feed::Runner;
+use control::{ApiToken, HttpSection, State};
+use market_feed::Feeds;
 use tt_os::clock::unix_now;
 
+use super::admin::Admin;
 use crate::{control_state, kept_report};
 
 /// What the page, the metrics and the API show besides the books, and where.
@@ -14,33 +15,34 @@ pub(super) struct Page {
     listen: SocketAddr,
     allowed_hosts: Vec<String>,
     report: Option<Arc<str>>,
+    token: Option<ApiToken>,
 }
 
 impl Page {
     /// The page at `flag` or at `listen` of `[http]`; `None` if neither is present.
     ///
     /// # Errors
-    /// A key of `[http]` that does not apply, or a report that cannot be read.
+    /// A report or a token that cannot be read.
     pub(super) fn new(flag: Option<SocketAddr>, section: &HttpSection) -> anyhow::Result<Option<Self>> {
         let Some(listen) = flag.or(section.listen) else { return Ok(None) };
-        anyhow::ensure!(
-            section.api_token_file.is_none(),
-            "market: api_token_file in [http] is for the allocations of a TURN server"
-        );
+        let token = control_state::api_token(None, section)?;
         let report = section.report.as_deref().map(kept_report::read).transpose()?;
-        Ok(Some(Self { listen, allowed_hosts: section.allowed_hosts.clone(), report }))
+        Ok(Some(Self { listen, allowed_hosts: section.allowed_hosts.clone(), report, token }))
     }
 
-    /// Serves the books of `running`.
+    /// Serves the books of `feeds`.
     ///
     /// # Errors
     /// The address cannot be used.
-    pub(super) fn serve(self, running: &Runner) -> anyhow::Result<control::Running> {
-        let reader = running.reader();
+    pub(super) fn serve(self, feeds: &Feeds) -> anyhow::Result<control::Running> {
+        let shown = feeds.clone();
+        let admin = Arc::new(Admin(feeds.clone()));
         let state = State {
             machine: Some(control_state::machine()),
-            market: Some(Arc::new(move || reader.snapshot(unix_now(), SAMPLED_ONE_IN))),
-            market_streams: running.streams(),
+            market: Some(Arc::new(move || shown.snapshot(unix_now(), SAMPLED_ONE_IN))),
+            market_streams: Some(feeds.streams()),
+            feeds: Some(admin),
+            token: self.token,
             allowed_hosts: self.allowed_hosts,
             report: self.report,
             ..State::default()

@@ -1,19 +1,22 @@
 //! The live table of `truetick market`, and the same as JSON lines.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use market_feed::{Instrument, Reader, Unreached, account_counts, ingest_rows, level_text};
+use anyhow::Context as _;
+use market_feed::{Feeds, Instrument, Reader, Times, Unreached, account_counts, ingest_rows, level_text};
 use serde_json::json;
 use tt_market::board::TopOfBook;
 use tt_model::{InstrumentId, Nanos};
 
 use tt_os::clock::unix_now;
 use tt_os::shutdown::Shutdown;
-use tt_status::market::Account;
+use tt_status::market::{Account, IngestRow};
+use tt_status::market_feeds::{FeedState, FollowedFeed};
 
 /// Interval between two tables.
 const EVERY: Duration = Duration::from_millis(250);
@@ -24,34 +27,63 @@ const LOOKS: usize = 9;
 /// Rows of the table; further instruments are printed as a number.
 const ROWS_MAX: usize = 40;
 
-/// Prints the state of `reader` until the end is requested or `most` has passed.
+/// A feed's reader with the number of its first instrument.
+type Followed = (u32, Reader);
+
+/// Prints the state of `feeds` until the end is requested or `most` has passed; `failures` are those of other printing.
 ///
 /// # Errors
-/// Standard output is gone.
-pub(super) fn show(reader: &Reader, shutdown: &Shutdown, as_json: bool, most: Option<Duration>) -> io::Result<()> {
+/// Standard output is gone, or every feed is refused.
+pub(super) fn show(
+    feeds: &Feeds,
+    shutdown: &Shutdown,
+    (as_json, failures): (bool, &mpsc::Receiver<io::Error>),
+    most: Option<Duration>,
+) -> anyhow::Result<()> {
     let started = Instant::now();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().context("market: runtime")?;
     let mut out = io::stdout();
     let redraw = !as_json && out.is_terminal();
     let mut last = (Instant::now(), 0);
     let mut rates = Rates::new();
     loop {
         let left = most.map_or(EVERY, |most| most.saturating_sub(started.elapsed()).min(EVERY));
-        reader.wait_until(Instant::now() + left, || shutdown.is_requested());
-        let frames: u64 = (0..reader.feeds_len()).map(|feed| reader.counters(feed).frames).sum();
-        let rate = (frames - last.1) as f64 / last.0.elapsed().as_secs_f64();
+        let _ = runtime.block_on(async { tokio::time::timeout(left, shutdown.clone().requested()).await });
+        if let Ok(error) = failures.try_recv() {
+            return Err(error).context("standard output");
+        }
+        let readers = feeds.readers();
+        if readers.is_empty() {
+            all_refused(feeds)?;
+        }
+        let of = |(_, reader): &Followed| (0..reader.feeds_len()).map(|feed| reader.counters(feed).frames).sum::<u64>();
+        let frames: u64 = readers.iter().map(of).sum();
+        let rate = frames.saturating_sub(last.1) as f64 / last.0.elapsed().as_secs_f64();
         last = (Instant::now(), frames);
-        rates.look(reader);
+        rates.look(&readers);
         let now = unix_now();
-        let text = if as_json { lines(reader, now, &rates) } else { table(reader, now, rate, &rates) };
+        let text = if as_json { lines(&readers, now, &rates) } else { table(&readers, now, rate, &rates) };
         if redraw {
             // Home, and clear what is below.
-            out.write_all(b"\x1b[H\x1b[J")?;
+            out.write_all(b"\x1b[H\x1b[J").context("standard output")?;
         }
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
+        // Before a venue has answered, its failures alone are printed.
+        if !readers.is_empty() {
+            out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")?;
+        }
         if shutdown.is_requested() || most.is_some_and(|most| started.elapsed() >= most) {
             return Ok(());
         }
+    }
+}
+
+/// Fails where no feed can ever run.
+fn all_refused(feeds: &Feeds) -> anyhow::Result<()> {
+    let list = feeds.list();
+    let refused = |feed: &FollowedFeed| feed.error.clone().filter(|_| feed.state == FeedState::Failed);
+    match list.iter().map(refused).collect::<Option<Vec<String>>>() {
+        Some(reasons) if !reasons.is_empty() => anyhow::bail!(reasons.join("; ")),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -74,9 +106,14 @@ pub(super) fn served(listen: SocketAddr, as_json: bool) -> String {
     if as_json { format!("{}\n", json!({ "page": page })) } else { format!("The page: {page}\n") }
 }
 
+/// The instruments that are followed.
+fn followed(reader: &Reader) -> impl Iterator<Item = &Instrument> {
+    reader.instruments().iter().filter(|listed| reader.is_followed(listed.id))
+}
+
 /// Message counts of each instrument at the last samples.
 struct Rates {
-    looks: VecDeque<(Instant, Vec<u64>)>,
+    looks: VecDeque<(Instant, HashMap<u32, u64>)>,
 }
 
 impl Rates {
@@ -85,8 +122,12 @@ impl Rates {
     }
 
     /// Takes a sample, and drops the oldest one.
-    fn look(&mut self, reader: &Reader) {
-        let counts = reader.instruments().iter().map(|listed| reader.messages(listed.id)).collect();
+    fn look(&mut self, readers: &[Followed]) {
+        let of = |(first, reader): &Followed| {
+            let count = |listed: &Instrument| (first + listed.id.0, reader.messages(listed.id));
+            followed(reader).map(count).collect::<Vec<_>>()
+        };
+        let counts = readers.iter().flat_map(of).collect();
         if self.looks.len() == LOOKS {
             self.looks.pop_front();
         }
@@ -94,11 +135,11 @@ impl Rates {
     }
 
     /// Messages per second of an instrument.
-    fn of(&self, id: InstrumentId) -> f64 {
+    fn of(&self, instrument: u32) -> f64 {
         let (Some((then, before)), Some((now, after))) = (self.looks.front(), self.looks.back()) else { return 0.0 };
         let seconds = now.duration_since(*then).as_secs_f64();
-        let count = |counts: &[u64]| counts.get(id.0 as usize).copied().unwrap_or(0);
-        if seconds > 0.0 { (count(after) - count(before)) as f64 / seconds } else { 0.0 }
+        let count = |counts: &HashMap<u32, u64>| counts.get(&instrument).copied().unwrap_or(0);
+        if seconds > 0.0 { count(after).saturating_sub(count(before)) as f64 / seconds } else { 0.0 }
     }
 }
 
@@ -118,7 +159,7 @@ fn best(reader: &Reader, id: InstrumentId) -> (TopOfBook, [Option<(String, Strin
     })
 }
 
-fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> String {
+fn table(readers: &[Followed], now: Nanos, frames_per_s: f64, rates: &Rates) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(
@@ -126,7 +167,8 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> Strin
         "{:13} {:16} {:>13} {:>13} {:10} {:>8} {:>8} {:>8} {:>9}",
         "venue", "symbol", "bid", "ask", "proof", "proved", "age", "lag ms", "messages"
     );
-    for listed in reader.instruments().iter().take(ROWS_MAX) {
+    let all = || readers.iter().flat_map(|(first, reader)| followed(reader).map(move |of| (*first, reader, of)));
+    for (first, reader, listed) in all().take(ROWS_MAX) {
         let (top, [bid, ask]) = best(reader, listed.id);
         let side = |side: Option<(String, String)>| side.map(|(px, _)| px);
         let dash = || "-".to_owned();
@@ -141,13 +183,26 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> Strin
             listed.venue.name(),
             listed.name,
             top.status.proof.name(),
-            rates.of(listed.id),
+            rates.of(first + listed.id.0),
         );
     }
-    let more = reader.instruments().len().saturating_sub(ROWS_MAX);
+    let more = all().count().saturating_sub(ROWS_MAX);
     if more > 0 {
         let _ = writeln!(out, "and {more} more");
     }
+    readers.iter().for_each(|(_, reader)| push_feeds(&mut out, reader));
+    let _ = writeln!(out, "{frames_per_s:.0} frames/s");
+    for row in timed(readers) {
+        let Some(times) = row.quantiles else { continue };
+        let text = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
+        let (p50, p99, p999) = (times.p50_ns, text(times.p99_ns), text(times.p999_ns));
+        let _ = writeln!(out, "{:24} n {:9}  p50 {p50:7}  p99 {p99:>8}  p99.9 {p999:>8} ns", row.name, times.n);
+    }
+    out
+}
+
+/// The lines of one reader's feeds.
+fn push_feeds(out: &mut String, reader: &Reader) {
     for feed in 0..reader.feeds_len() {
         let (venue, url) = reader.feed(feed);
         let (status, counters) = (reader.status(feed), reader.counters(feed));
@@ -180,20 +235,20 @@ fn table(reader: &Reader, now: Nanos, frames_per_s: f64, rates: &Rates) -> Strin
             let _ = writeln!(out, "{:13} refused {}: {}", venue.name(), refusal.subject, refusal.reason);
         }
     }
-    let _ = writeln!(out, "{frames_per_s:.0} frames/s");
-    for row in ingest_rows(&reader.times(), reader.calibration()) {
-        let Some(times) = row.quantiles else { continue };
-        let text = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
-        let (p50, p99, p999) = (times.p50_ns, text(times.p99_ns), text(times.p999_ns));
-        let _ = writeln!(out, "{:24} n {:9}  p50 {p50:7}  p99 {p99:>8}  p99.9 {p999:>8} ns", row.name, times.n);
-    }
-    out
+}
+
+/// What the feeds have timed together.
+fn timed(readers: &[Followed]) -> Vec<IngestRow> {
+    let mut times = Times::default();
+    readers.iter().for_each(|(_, reader)| times.merge(&reader.times()));
+    readers.first().map_or_else(Vec::new, |(_, reader)| ingest_rows(&times, reader.calibration()))
 }
 
 /// One object an instrument, then one a feed.
-fn lines(reader: &Reader, now: Nanos, rates: &Rates) -> String {
+fn lines(readers: &[Followed], now: Nanos, rates: &Rates) -> String {
     let mut out = String::new();
-    for listed in reader.instruments() {
+    let all = readers.iter().flat_map(|(first, reader)| followed(reader).map(move |of| (*first, reader, of)));
+    for (first, reader, listed) in all {
         let (top, [bid, ask]) = best(reader, listed.id);
         let side = |side: Option<(String, String)>| side.map(|(px, qty)| [px, qty]);
         let line = json!({
@@ -202,11 +257,13 @@ fn lines(reader: &Reader, now: Nanos, rates: &Rates) -> String {
             "proof_age_ns": top.proof_update_id().map(|_| top.proof_age(now).0),
             "age_ns": (top.ts_recv.0 != 0).then(|| now.saturating_sub(top.ts_recv).0),
             "lag_ns": lag_ns(reader, listed), "messages": reader.messages(listed.id),
-            "messages_per_s": rates.of(listed.id),
+            "messages_per_s": rates.of(first + listed.id.0),
         });
         let _ = writeln!(out, "{line}");
     }
-    for feed in 0..reader.feeds_len() {
+    let of_feeds =
+        |(_, reader): &Followed| (0..reader.feeds_len()).map(|feed| (reader.clone(), feed)).collect::<Vec<_>>();
+    for (reader, feed) in readers.iter().flat_map(of_feeds) {
         let (venue, url) = reader.feed(feed);
         let (status, counters) = (reader.status(feed), reader.counters(feed));
         let line = json!({
@@ -218,8 +275,7 @@ fn lines(reader: &Reader, now: Nanos, rates: &Rates) -> String {
         });
         let _ = writeln!(out, "{line}");
     }
-    let timed = ingest_rows(&reader.times(), reader.calibration());
-    for row in timed.iter().filter(|row| row.quantiles.is_some()) {
+    for row in timed(readers).iter().filter(|row| row.quantiles.is_some()) {
         let _ = writeln!(out, "{}", json!({"row": row}));
     }
     out

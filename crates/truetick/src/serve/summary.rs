@@ -14,17 +14,16 @@ pub(super) fn banner(running: &Running, turn: &turn_server::TurnConfig, ice_serv
     let listens = running.turn.listens().join(", ");
     let relays: Vec<_> = turn.relay_ips.iter().map(|relay| relay.external.to_string()).collect();
     let _ = writeln!(text, "  turn    {listens}, relaying on {}", relays.join(", "));
-    let reader = running.market.reader();
-    let (books, feeds) = (reader.instruments().len(), reader.feeds_len());
+    let list = running.feeds.list();
+    let (symbols, feeds) = (list.iter().map(|feed| feed.symbols.len()).sum::<usize>(), list.len());
     let _ = match running.simulated {
         Some(_) => {
-            writeln!(text, "  market  {books} books of {feeds} simulated venues; no [[market.feeds]] in --config")
+            writeln!(text, "  market  {symbols} books of {feeds} simulated venues; no [[market.feeds]] in --config")
         }
-        None => writeln!(text, "  market  {books} books of {feeds} configured feeds"),
+        None => writeln!(text, "  market  {symbols} symbols of {feeds} configured feeds"),
     };
-    for index in 0..reader.feeds_len() {
-        let (venue, url) = reader.feed(index);
-        let _ = writeln!(text, "          {} {url}", venue.name());
+    for feed in list {
+        let _ = writeln!(text, "          {} {}", feed.venue, feed.url);
     }
     let _ = writeln!(text, "  risk    a demonstration strategy sends intents to the gate through a ring");
     let _ = writeln!(text, "\nCredential of this run for new RTCPeerConnection(...):\n");

@@ -39,6 +39,7 @@ const lanes = (page) => page.$$eval("#figure-line .lane", (found) => Object.from
 
 /** Steps to the end, one press at a time, and back by the keyboard. */
 async function line(page) {
+  const placement = await page.$eval(".placements input:checked", (input) => input.value);
   const steps = [await lanes(page)];
   for (let step = 0; step < 20 && Object.values(steps.at(-1)).some((lane) => lane.done !== "true"); step += 1) {
     await press(page, "#figure-line", "Step");
@@ -51,7 +52,7 @@ async function line(page) {
   await page.waitForFunction(() => document.querySelector("#figure-line .lane[data-done=true]"));
   // Where both lanes are done, there is nothing left to pause.
   await page.$$eval("#figure-line button", (buttons) => buttons.find((button) => button.textContent.trim() === "Pause")?.click());
-  return { steps, clock, back };
+  return { placement, steps, clock, back };
 }
 
 async function sharing(page) {

@@ -1,6 +1,8 @@
 //! The simulator, the feed client and the engine together: what is published as proved is what is true.
 
+mod ends;
 mod hostile;
+mod limits;
 mod rest;
 mod steps;
 mod venue;
@@ -126,6 +128,19 @@ fn compare(sim: &sim::Running, reader: &Reader, listed: &Instrument, seen: &Seen
         compared += 1;
     }
     compared
+}
+
+/// Follows every book for some updates, which must be the true ones.
+fn assert_true(sim: &sim::Running, reader: &Reader) {
+    let mut seen = vec![Seen::new(); reader.instruments().len()];
+    let noted = reader.wait(SOON, || {
+        reader.instruments().iter().zip(&mut seen).for_each(|(listed, seen)| note(reader, listed, seen));
+        seen.iter().all(|seen| seen.len() >= 20)
+    });
+    assert!(noted);
+    for (listed, seen) in reader.instruments().iter().zip(&seen) {
+        assert!(compare(sim, reader, listed, seen) >= 10, "{} {}", listed.venue.name(), listed.symbol);
+    }
 }
 
 #[test]
@@ -437,7 +452,7 @@ fn case_m31_reports_rejected_subscriptions_by_symbol() {
     assert!(!reader.all_verified());
     running.stop();
     let mut config = feed(&sim, Venue::BinanceSpot);
-    config.symbols.push("NOPEUSDT".to_owned());
+    config.symbols = vec!["NOPEUSDT".to_owned()];
     let refused =
         market::start(MarketConfig { feeds: vec![config], sample_one_in: 8, ..MarketConfig::default() }).unwrap_err();
     assert!(format!("{refused:#}").starts_with("market: binance_spot"), "{refused:#}");

@@ -13,6 +13,7 @@ use sim::{Fault, Venue as SimVenue};
 use tempfile::TempDir;
 use tt_journal::recording::{RecordHead, RecordKind, encode, header, seal};
 use tt_journal::{RecorderConfig, RecordingReader};
+use tt_market::Proof;
 use tt_model::Decimal;
 use tt_venue::Venue;
 use tt_venue::rules::TopicKind;
@@ -119,6 +120,35 @@ fn record_a_bad_day(path: &Path) {
 }
 
 #[test]
+fn a_replay_and_an_audit_repeat_the_end_of_a_symbol() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("ended.ttj");
+    let sim = simulator();
+    let of_usdm: Vec<FeedConfig> = feeds(&sim).into_iter().filter(|feed| feed.venue == Venue::BinanceUsdm).collect();
+    let running = market::start(recorded_to(&path, of_usdm)).unwrap();
+    let reader = running.reader();
+    assert!(reader.wait(SOON, || reader.all_verified()));
+    let [first, second] = [0, 1].map(|index| reader.instruments()[index].id);
+    assert!(running.unsubscribe(first) && !running.unsubscribe(first));
+    assert!(reader.wait(SOON, || reader.top_of_book(first).unwrap().status.proof == Proof::Stale));
+    let frames = reader.counters(0).frames;
+    assert!(reader.wait(SOON, || reader.counters(0).frames > frames + 200));
+    assert!(reader.all_verified() && reader.top_of_book(second).unwrap().status.proof.is_verified());
+    running.stop();
+    sim.stop();
+    let mut kept = records(&path);
+    let ended = kept.iter().filter(|(head, _)| head.kind == RecordKind::Unsubscribed);
+    assert_eq!(ended.map(|(head, _)| head.subject).collect::<Vec<_>>(), [first.0]);
+    let (replayed, status) = replayed(&path);
+    assert_eq!((status, &replayed["right"]), (Some(0), &Value::Bool(true)), "{replayed}");
+    let audited = truetick(&["audit", "--json", path.to_str().unwrap()]);
+    assert_eq!(audited.status.code(), Some(0), "{}", String::from_utf8_lossy(&audited.stdout));
+    kept.retain(|(head, _)| head.kind != RecordKind::Unsubscribed);
+    write(&path, &kept);
+    assert_eq!(truetick(&["replay", path.to_str().unwrap()]).status.code(), Some(1));
+}
+
+#[test]
 fn case_m45_a_replay_reaches_the_state_of_the_live_engine_each_time() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("day.ttj");
@@ -164,6 +194,46 @@ fn a_recording_of_two_sockets_and_a_join_by_rest_is_audited_as_it_was() {
     assert_eq!(audited.status.code(), Some(0), "{text}");
     let (replayed, status) = replayed(&path);
     assert_eq!((status, &replayed["right"]), (Some(0), &Value::Bool(true)), "{replayed}");
+}
+
+#[test]
+fn a_replay_and_an_audit_repeat_comparisons_with_snapshots() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("verified.ttj");
+    let sim = simulator();
+    let mut of_usdm: Vec<FeedConfig> =
+        feeds(&sim).into_iter().filter(|feed| feed.venue == Venue::BinanceUsdm).collect();
+    of_usdm[0].verify_every = Some(Duration::from_secs(1));
+    let running = market::start(recorded_to(&path, of_usdm)).unwrap();
+    let reader = running.reader();
+    assert!(reader.wait(SOON, || reader.counters(0).snapshot_matches >= 3));
+    let mut planted_at = 0;
+    let is_found = || {
+        let counters = reader.counters(0);
+        if counters.deltas > planted_at + 100 {
+            sim.fault(SimVenue::BinanceUsdm, 0, Fault::FlipDigit);
+            planted_at = counters.deltas;
+        }
+        counters.snapshot_mismatches > 0
+    };
+    assert!(reader.wait(SOON, is_found), "{:?}", reader.counters(0));
+    running.stop();
+    sim.stop();
+    let counters = reader.counters(0);
+    let compared = records(&path).iter().filter(|(head, _)| head.kind == RecordKind::Comparison).count() as u64;
+    assert!(compared >= counters.snapshot_matches + counters.snapshot_mismatches, "{compared} {counters:?}");
+    let (replayed, status) = replayed(&path);
+    assert_eq!((status, &replayed["right"]), (Some(0), &Value::Bool(true)), "{replayed}");
+    let audited = truetick(&["audit", "--json", path.to_str().unwrap()]);
+    let value: Value = serde_json::from_slice(&audited.stdout).unwrap();
+    assert_eq!(audited.status.code(), Some(1), "{value}");
+    let named = value.to_string();
+    assert!(named.contains("snapshot_mismatch") && !named.contains("state_differs"), "{value}");
+    // Without the record of a comparison, the snapshot comes unexpected.
+    let mut without = records(&path);
+    without.retain(|(head, _)| head.kind != RecordKind::Comparison);
+    write(&path, &without);
+    assert_eq!(truetick(&["replay", path.to_str().unwrap()]).status.code(), Some(1));
 }
 
 #[test]

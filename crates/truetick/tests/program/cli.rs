@@ -40,7 +40,8 @@ fn written(folder: &Path, text: &str) -> String {
 #[test]
 fn every_command_explains_itself() {
     let overview = String::from_utf8(truetick(&["--help"]).stdout).expect("UTF-8");
-    for command in COMMANDS {
+    // `gate` needs one of its commands.
+    for command in COMMANDS.iter().chain(&["gate"]) {
         assert!(overview.contains(&format!("\n  {command} ")), "{command} is missing in\n{overview}");
         let output = truetick(&[command, "--help"]);
         let help = String::from_utf8(output.stdout).expect("UTF-8");
@@ -49,7 +50,11 @@ fn every_command_explains_itself() {
     let listed = overview.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     // A long explanation goes on below, further in.
     let listed = listed.filter(|line| !line.starts_with("   "));
-    assert_eq!(listed.count(), COMMANDS.len() + 1, "only help in addition to the known commands\n{overview}");
+    assert_eq!(
+        listed.count(),
+        COMMANDS.len() + 2,
+        "only `gate` and `help` in addition to the known commands\n{overview}"
+    );
 }
 
 #[test]
@@ -209,6 +214,14 @@ fn a_file_that_is_not_there_is_named() {
 #[test]
 fn a_feed_without_a_venue_is_refused() {
     assert!(refusal(&["market"], 1).contains("--venue"));
+}
+
+#[test]
+fn feeds_of_the_flags_and_of_the_configuration_are_not_mixed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = written(folder.path(), "[[market.feeds]]\nvenue = \"kraken\"\nsymbols = [\"BTC/USD\"]\n");
+    let error = refusal(&["--config", &path, "market", "--venue", "okx", "--symbols", "BTC-USDT"], 1);
+    assert_eq!(error, "--venue and [[market.feeds]] of --config: leave one of them out");
 }
 
 #[test]

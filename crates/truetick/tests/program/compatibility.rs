@@ -25,6 +25,7 @@ const PATHS: &[&str] = &[
     "/api/v1/market/orderbook",
     "/api/v1/market/ohlcv",
     "/api/v1/market/trades",
+    "/api/v1/market/derivatives",
     "/api/v1/market/markets",
     "/api/v1/risk/verdicts",
     "/api/v1/risk/limits",
@@ -96,6 +97,18 @@ fn limits_of_earlier_versions_are_read() {
         let verdicts: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let accepted = verdicts.iter().filter_map(|verdict| verdict["accept"].as_bool());
         assert_eq!(accepted.collect::<Vec<_>>(), [true, false], "{printed}");
+    }
+}
+
+/// A journal is read and exported; a gate that judges otherwise need not continue it.
+#[test]
+fn gate_journals_of_earlier_versions_are_exported() {
+    for version in versions() {
+        let output = truetick(&["gate", "export", version.join("journal").to_str().unwrap()]);
+        assert!(output.status.success(), "{}: {output:?}", version.display());
+        let expected = fs::read_to_string(version.join("journal.csv")).unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{}", version.display());
+        assert!(expected.lines().count() > 10);
     }
 }
 

@@ -5,6 +5,11 @@
 mod cli;
 mod compatibility;
 mod floor;
+mod gate;
+mod gate_control;
+mod gate_documents;
+mod gate_limits;
+mod gate_rehearsal;
 mod page;
 mod report_page;
 mod risk;

@@ -61,15 +61,18 @@ fn play(chromium: &Path, url: &str, name: &str) -> Value {
     seen.unwrap_or_else(|error| panic!("{error}: {message}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
+#[track_caller]
 fn rows(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("no rows: {value}"))
 }
 
+#[track_caller]
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}"))
 }
 
 /// What is shown is `ns` to all digits that are shown.
+#[track_caller]
 fn shows(shown: &Value, ns: &Value) {
     let ns = ns.as_f64().unwrap_or_else(|| panic!("no number: {ns}"));
     let (number, unit) = text(shown).split_once(' ').unwrap_or_else(|| panic!("no time: {shown}"));
@@ -114,7 +117,7 @@ fn check(seen: &Value, report: &Value) {
             shows(&shown["sharing"][1], &class["sharing"]["own_lines"]["value"]);
         }
     }
-    check_line(&seen["line"]);
+    check_line(&seen["line"], classes);
     check_spread(&seen["spread"], classes);
     let sharing = &seen["sharing"];
     assert_eq!(
@@ -141,7 +144,11 @@ fn check(seen: &Value, report: &Value) {
 }
 
 /// A line that is written is modified there and invalid here, and shared when it was read.
-fn check_line(line: &Value) {
+///
+/// A class has a lane for each layout that was measured in it.
+fn check_line(line: &Value, classes: &[Value]) {
+    let class = classes.iter().find(|class| class["placement"] == line["placement"]).expect("a class of the report");
+    let measured = |layout: &str| rows(&class["ways"]).iter().any(|way| way["layout"] == layout);
     let states = |layout: &str| -> Vec<(String, Option<String>)> {
         let steps = rows(&line["steps"]).iter().map(|step| &step[layout]);
         steps
@@ -154,13 +161,23 @@ fn check_line(line: &Value) {
     let is_in = |states: &[(String, Option<String>)], cores: &str, token: Option<&str>| {
         states.iter().any(|(found, moving)| found == cores && moving.as_deref() == token)
     };
-    let one = states("sequence_in_slot");
-    for (cores, token) in [("S/S", Some("invalidate")), ("M/I", Some("read")), ("S/I", Some("line")), ("S/S", None)] {
-        assert!(is_in(&one, cores, token), "{cores} {token:?} in {one:?}");
-    }
-    let two = states("index_pair");
-    for (cores, token) in [("MM/II", Some("read")), ("SM/SI", Some("read")), ("SS/SI", Some("line")), ("SS/SS", None)] {
-        assert!(is_in(&two, cores, token), "{cores} {token:?} in {two:?}");
+    type Steps = [(&'static str, Option<&'static str>); 4];
+    let layouts: [(&str, Steps); 2] = [
+        (
+            "sequence_in_slot",
+            [("S/S", Some("invalidate")), ("M/I", Some("read")), ("S/I", Some("line")), ("S/S", None)],
+        ),
+        ("index_pair", [("MM/II", Some("read")), ("SM/SI", Some("read")), ("SS/SI", Some("line")), ("SS/SS", None)]),
+    ];
+    for (layout, expected) in layouts {
+        if !measured(layout) {
+            assert!(rows(&line["steps"]).iter().all(|step| step[layout].is_null()), "{layout} was not measured");
+            continue;
+        }
+        let found = states(layout);
+        for (cores, token) in expected {
+            assert!(is_in(&found, cores, token), "{cores} {token:?} in {found:?}");
+        }
     }
     let last = rows(&line["steps"]).last().expect("steps");
     assert!(last.as_object().expect("lanes").values().all(|lane| lane["done"] == "true"), "{last}");
@@ -206,6 +223,34 @@ fn a_report_is_one_file_to_play_with() {
     let seen = play(&chromium, &url, "a_report_is_one_file_to_play_with");
     check(&seen, &report());
     println!("screenshots in {}", result().display());
+}
+
+/// A run of which a part had another placement: one lane, and a class of which only the ping-pong was measured.
+#[test]
+fn a_report_without_one_of_the_layouts_shows_the_other() {
+    let name = "a_report_without_one_of_the_layouts_shows_the_other";
+    let Some(chromium) = require_browser() else { return };
+    let mut report = report();
+    let classes = report["figures"]["classes"].as_array_mut().expect("classes");
+    for class in classes.iter_mut() {
+        class["ways"].as_array_mut().expect("ways").retain(|way| way["layout"] != "index_pair");
+    }
+    let is_taken = |name: &&str| classes.iter().any(|class| class["placement"] == **name);
+    let name_left = ["siblings", "same_cache", "across_caches"].into_iter().find(|name| !is_taken(name));
+    if let Some(placement) = name_left {
+        let mut other = classes[0].clone();
+        other["placement"] = placement.into();
+        other["runs"] = u32::MAX.into();
+        other["ways"] = Value::Array(Vec::new());
+        classes.push(other);
+    }
+    let path = result().join("one_layout.json");
+    std::fs::write(&path, report.to_string()).expect("a file");
+    let served = Served::start(&["--fault-every", "0", "--report", path.to_str().expect("UTF-8")]);
+    served.wait_ready();
+    check(&play(&chromium, &format!("http://{}/", served.http), name), &report);
+    served.signal(nix::sys::signal::Signal::SIGTERM);
+    assert!(served.end().1.success());
 }
 
 #[test]

@@ -78,10 +78,7 @@ fn every_intent_gets_the_verdict_that_the_limits_ask_for() {
 fn what_makes_no_sense_is_named_with_its_line() {
     let folder = tempfile::tempdir().expect("folder");
     let cases = [
-        ("\n{\"intent\":{\"symbol\":\"X\",\"side\":\"buy\",\"qty\":\"1\"}}", "line 2: no instrument `X`"),
-        ("{\"intent\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\",\"px\":\"1.001\",\"qty\":\"1\"}}", "line 1: `1.001`"),
-        ("{\"intent\":{\"symbol\":\"BTC/USDT\",\"side\":\"buy\"}}", "missing field `qty`"),
-        ("{\"intent\":{\"symbol\":\"BTC/USDT\",\"qty\":\"1\"}}", "missing field `side`"),
+        ("\n{\"kill\":{\"instrument\":\"X\"}}", "line 2: no instrument `X`"),
         (
             "{\"fill\":{\"client_id\":1,\"symbol\":\"BTC/USDT\",\"qty\":\"1\",\"is_last\":true}}",
             "unknown field `is_last`",
@@ -95,6 +92,114 @@ fn what_makes_no_sense_is_named_with_its_line() {
         assert_eq!((output.status.code(), error.lines().count()), (Some(1), 1), "{error}");
         assert!(error.contains(message), "{error}");
     }
+}
+
+/// A typo of one strategy stops no other: it is refused, or ignored, by name.
+#[test]
+fn unknown_symbols_and_values_that_cannot_be_read_do_not_end_the_run() {
+    let order = r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.01"}}"#;
+    let rows = rows_of(
+        &[],
+        &[
+            MARK,
+            r#"{"mark":{"symbol":"NO/SUCH","px":"1"}}"#,
+            r#"{"intent":{"symbol":"NO/SUCH","side":"buy","px":"60000","qty":"0.01"}}"#,
+            r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60000.001","qty":"0.01"}}"#,
+            r#"{"intent":{"symbol":"BTC/USDT","px":"60000","qty":"0.01"}}"#,
+            r#"{"intent":{"symbol":"BTC/USDT","side":"buy","px":"60000"}}"#,
+            r#"{"intent":{"kind":"cancel","client_id":9,"symbol":"NO/SUCH"}}"#,
+            r#"{"intent":{"strategy":7,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.01"}}"#,
+            order,
+            r#"{"fill":{"client_id":1,"symbol":"NO/SUCH","side":"buy","qty":"1","px":"1"}}"#,
+            order,
+            r#"{"adopt":0}"#,
+            r#"{"fill":{"client_id":9,"symbol":"BTC/USDT","side":"buy","qty":"0.000001","px":"60000"}}"#,
+            order,
+        ],
+    );
+    assert_eq!((rows[0]["ignored"].as_u64(), rows[0]["error"].as_str()), (Some(2), Some("no instrument `NO/SUCH`")));
+    let said = said(&rows);
+    let expected = [
+        ("INSTRUMENT_UNKNOWN", 0),
+        ("MALFORMED", 1),
+        ("MALFORMED", 2),
+        ("MALFORMED", 3),
+        ("INSTRUMENT_UNKNOWN", 4),
+        ("NOT_PERMITTED", 5),
+        ("", 6),
+        ("malformed", 7),
+        ("UNRECONCILED", 8),
+        ("malformed", 9),
+        ("UNRECONCILED", 10),
+    ];
+    assert_eq!(said.len(), expected.len(), "{said:?}");
+    for (reason, index) in expected {
+        assert!(said[index].contains(reason) && (reason.is_empty() == said[index].is_empty()), "{index}: {said:?}");
+    }
+}
+
+/// A producer whose intents are refused too often loses its strategies, until a person revives them.
+#[test]
+fn refusals_beyond_their_rate_kill_the_producers_strategies() {
+    let order = |strategy: u16, qty: &str| {
+        format!(r#"{{"intent":{{"strategy":{strategy},"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"{qty}"}}}}"#)
+    };
+    let (good, bad, other) = (order(0, "0.01"), order(0, "40"), order(1, "0.01"));
+    let revive = r#"{"revive":{"strategy":0}}"#;
+    let rows = rows_of(
+        &[
+            ("strategies = [0]", "strategies = [0, 1]"),
+            ("refusal_rate = { per_second = 100, burst = 1000 }", "refusal_rate = { per_second = 1, burst = 2 }"),
+        ],
+        &[MARK, &bad, &bad, &good, &bad, &good, &other, revive, &good],
+    );
+    let said = said(&rows);
+    assert_eq!([&said[2], &said[4], &said[5], &said[6]], ["", "KILL_STRATEGY", "KILL_STRATEGY", ""], "{said:?}");
+}
+
+/// Limits in money of the firm, the account and its strategies, from the file.
+#[test]
+fn exposure_and_losses_in_money_are_limited_at_every_level() {
+    let order = |side: &str, qty: &str| {
+        format!(r#"{{"intent":{{"symbol":"BTC/USDT","side":"{side}","px":"60000","qty":"{qty}"}}}}"#)
+    };
+    let (at, more) = (order("buy", "0.3"), order("buy", "0.30001"));
+    for (key, from, to) in [
+        ("firm", "global_rate =", "firm = { gross_max = \"18000\" }\nglobal_rate ="),
+        ("account", "strategies = [0]", "strategies = [0]\nmoney = { gross_max = \"18000\" }"),
+        ("strategy", "strategies = [0]", "strategies = [0]\nstrategy_money = { gross_max = \"18000\" }"),
+    ] {
+        let rows = rows_of(&[(from, to)], &[MARK, &more, &at, &order("buy", "0.00010")]);
+        assert_eq!(said(&rows), ["GROSS_EXPOSURE", "", "GROSS_EXPOSURE"], "{key}");
+        assert_eq!((&rows[0]["level"], &rows[1]["level"]), (&serde_json::json!(key), &serde_json::Value::Null));
+        assert_eq!(rows[1]["notes"], serde_json::json!(["NEAR_LIMIT", "AT_LIMIT"]));
+    }
+    // A loss of 30 at a limit of 29.9: reduce mode.
+    let fill = r#"{"fill":{"client_id":2,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.3"}}"#;
+    let fall = r#"{"mark":{"symbol":"BTC/USDT","px":"59900","is_verified":true}}"#;
+    let money = ("strategies = [0]", "strategies = [0]\nmoney = { daily_loss_max = \"29.9\" }");
+    let rows = rows_of(&[money], &[MARK, &at, fill, fall, &order("buy", "0.01"), &order("sell", "0.1")]);
+    assert_eq!(said(&rows), ["", "applied", "REDUCE_ONLY_STATE DAILY_LOSS", ""]);
+}
+
+/// The gate's own modes are kept as an operator's are.
+#[test]
+fn reduce_mode_after_an_overfill_outlives_the_process() {
+    let folder = tempfile::tempdir().expect("folder");
+    let modes = folder.path().join("modes");
+    let order = r#"{"intent":{"client_id":1,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.1"}}"#;
+    let fill = r#"{"fill":{"client_id":1,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"0.2"}}"#;
+    let run = |events: &[&str]| {
+        let lines = [&[MARK], events].concat().join("\n");
+        let output = judged(folder.path(), &lines, &["--json", "--modes", modes.to_str().expect("UTF-8")]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        said(&text.lines().map(|row| row.parse().expect("JSON")).collect::<Vec<_>>())
+    };
+    assert_eq!(run(&[order, fill]), ["", "overfill"]);
+    let kept = std::fs::read_to_string(&modes).expect("a file");
+    assert!(kept.lines().any(|line| line == "reduce account 0"), "{kept}");
+    assert_eq!(run(&[order]), ["REDUCE_ONLY_STATE"]);
 }
 
 /// Rows of `truetick risk --json` for these lines, under the shipped limits with `from` replaced by `to`.

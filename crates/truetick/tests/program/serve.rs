@@ -1,8 +1,11 @@
 //! `truetick serve` from outside: every interface answers, every sum closes, and a signal ends it cleanly.
 
 mod books;
+mod candles;
+mod changes;
 mod feeds;
 mod openapi;
+mod verified;
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -107,10 +110,42 @@ fn books_carry_their_proof() {
 }
 
 #[test]
+fn tickers_and_contracts_have_times_and_units() {
+    let served = Served::start(&["--instruments", "2", "--fault-every", "0"]);
+    served.wait_ready();
+    let markets = served.json("/api/v1/market/markets");
+    let tickers = served.json("/api/v1/market/ticker");
+    assert_eq!(tickers.as_array().map(Vec::len), Some(12));
+    for (ticker, market) in tickers.as_array().expect("rows").iter().zip(markets.as_array().expect("rows")) {
+        for key in ["instrument", "tick_size", "lot_size", "contract"] {
+            assert_eq!(ticker[key], market[key], "{ticker}");
+        }
+        let (event, recv) = (ticker["ts_event"].as_u64().expect("a time"), ticker["ts_recv"].as_u64().expect("a time"));
+        assert!(event > 1_700_000_000_000_000_000 && recv > 1_700_000_000_000_000_000, "{ticker}");
+        assert_eq!(ticker["simulated"], true);
+    }
+    let has_both = |rows: &Value| rows.as_array().is_some_and(|rows| rows.len() == 2);
+    let contracts = served.wait("/api/v1/market/derivatives?venue=binance_usdm", has_both);
+    for row in contracts.as_array().expect("rows") {
+        let number = |text: &Value| text.as_str().expect("text").parse::<f64>().expect("a number");
+        let ticker = tickers.as_array().expect("rows").iter().find(|ticker| ticker["instrument"] == row["instrument"]);
+        let bid = number(&ticker.expect("its ticker")["bid"]["px"]);
+        assert!((number(&row["mark_px"]) / bid - 1.0).abs() < 0.05 && row["mark_px"] == row["index_px"], "{row}");
+        assert_eq!((number(&row["funding_rate"]), &row["open_interest"]), (0.0001, &Value::Null), "{row}");
+        assert_eq!(row["next_funding_unix_ms"].as_u64().expect("a time") % 28_800_000, 0);
+        assert_eq!((&row["liquidation"], &row["simulated"]), (&Value::Null, &Value::Bool(true)));
+        assert!(row["ts_event"].is_u64() && row["ts_recv"].is_u64() && row["contract"]["kind"] == "base", "{row}");
+    }
+    let spot = served.json("/api/v1/market/derivatives?venue=binance_spot");
+    assert_eq!(spot, Value::Array(vec![]), "a spot market has none of it");
+}
+
+#[test]
 fn questions_without_an_answer_are_refused() {
     let served = Served::start(&["--instruments", "1", "--fault-every", "0"]);
     served.wait_ready();
-    let paths = ["ticker", "orderbook", "ohlcv", "trades", "markets"].map(|name| format!("/api/v1/market/{name}"));
+    let paths = ["ticker", "orderbook", "ohlcv", "trades", "derivatives", "markets"]
+        .map(|name| format!("/api/v1/market/{name}"));
     for path in &paths {
         for (question, status, reason) in [
             ("", 200, ""),
@@ -139,7 +174,7 @@ async fn streams_of_nothing_are_refused_before_the_upgrade() {
         served
     });
     let served = served.await.expect("serve starts");
-    for name in ["ticker", "orderbook", "ohlcv", "trades"] {
+    for name in ["ticker", "orderbook", "ohlcv", "trades", "derivatives"] {
         for (question, status) in [("venue=nope", 404), ("symbol=NOPE", 404), ("timeframe=5", 400)] {
             let url = format!("ws://{}/ws/{name}?{question}", served.http);
             let refused = connect_async(&url).await.expect_err("an HTTP status");

@@ -12,14 +12,14 @@ use tt_venue::Venue;
 use super::{SOON, SimVenue, feed, follow, simulator};
 
 /// Answers requests for snapshots as it is message, and has the simulator answer all else.
-struct BadDay {
-    addr: SocketAddr,
+pub(super) struct BadDay {
+    pub(super) addr: SocketAddr,
     /// When each snapshot was asked for.
-    asked: Arc<Mutex<Vec<Instant>>>,
+    pub(super) asked: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl BadDay {
-    fn start(behind: SocketAddr, answers: Vec<Vec<u8>>) -> Self {
+    pub(super) fn start(behind: SocketAddr, answers: Vec<Vec<u8>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -60,14 +60,16 @@ fn head(stream: &mut TcpStream) -> String {
     head
 }
 
+/// A response with `head` after its version.
+pub(super) fn of(head: &str, body: &[u8]) -> Vec<u8> {
+    let mut answer =
+        format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len()).into_bytes();
+    answer.extend(body);
+    answer
+}
+
 #[test]
 fn case_m47_refusals_and_broken_answers_are_waited_out_without_a_hot_loop() {
-    let of = |head: &str, body: &[u8]| {
-        let mut answer =
-            format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len()).into_bytes();
-        answer.extend(body);
-        answer
-    };
     // The beginning of a gzip stream, as a proxy may send unrequested.
     let gzip = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xab, 0x56];
     let mut cut_off = of("200 OK", br#"{"lastUpdateId":5,"bids":[["1.0","2.0"]],"asks":[]}"#);

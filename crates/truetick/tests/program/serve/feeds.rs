@@ -74,7 +74,7 @@ fn market_and_serve_follow_the_configured_feeds() {
     let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
     assert!(first["page"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{first}");
     let served = Served::start(&["--config", venues.config()]);
-    assert!(served.banner.contains("4 books of 2 configured feeds"), "{}", served.banner);
+    assert!(served.banner.contains("4 symbols of 2 configured feeds"), "{}", served.banner);
     shows_the_configured_venues(&served);
 }
 
@@ -91,9 +91,12 @@ fn rejects_keys_and_flags_that_do_not_apply() {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let (status, text) = said(&["market"]);
-    assert!(status == Some(1) && text.contains("api_token_file in [http]"), "{text}");
+    assert!(status == Some(1) && text.contains("token"), "a token that cannot be read: {text}");
     for flag in [["--rate", "5"], ["--instruments", "1"], ["--fault-every", "0"]] {
         let (status, text) = said(&[&["serve"], &flag[..]].concat());
         assert!(status == Some(1) && text.contains(flag[0]) && text.contains("[[market.feeds]]"), "{text}");
     }
+    fs::write(&config, "[risk]\njournal = \"/nowhere\"\n").unwrap();
+    let (status, text) = said(&["serve", "--http", "127.0.0.1:0"]);
+    assert!(status == Some(1) && text.contains("[risk] is for"), "{text}");
 }

@@ -1,0 +1,275 @@
+//! `truetick gate kill|reduce|resume|load` on a running `truetick serve` and `truetick risk`.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::served::Served;
+
+const TOKEN: &str = "a token of some length";
+
+/// Writes a file that only its owner reads.
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// `truetick serve` with an API token, and the path of the token's file.
+fn serve(folder: &Path) -> (Served, String) {
+    let token = write(folder, "token.txt", TOKEN);
+    let config = write(folder, "truetick.toml", &format!("[http]\napi_token_file = \"{token}\"\n"));
+    let served = Served::start(&["--config", &config, "--fault-every", "0", "--intents", "500"]);
+    served.wait_ready();
+    (served, token)
+}
+
+/// Runs `truetick gate` with `arguments` on the gate at `url`.
+fn gate(url: &str, token: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+    command.args(["--log-level", "off", "gate"]).args(arguments);
+    command.args(["--url", url, "--token-file", token]).output().unwrap()
+}
+
+fn said(output: &Output) -> (Option<i32>, String) {
+    let text = String::from_utf8([&output.stdout[..], &output.stderr[..]].concat()).unwrap();
+    (output.status.code(), text)
+}
+
+/// Sets a mode until it is acknowledged: on a busy machine, who is not heard of in time is named, and the mode is in
+/// force anyway. Returns the mode before the first attempt.
+fn set(url: &str, token: &str, command: &str, scope: &str) -> String {
+    let mode = if command == "resume" { "active" } else { command };
+    let mut first = None;
+    loop {
+        let (status, text) = said(&gate(url, token, &[command, scope]));
+        let (before, answer) = text.split_once("): ").unwrap_or_else(|| panic!("{status:?} {text}"));
+        let before = before.strip_prefix(&format!("{scope} is {mode} (before: ")).unwrap_or_else(|| panic!("{text}"));
+        let first = first.get_or_insert_with(|| before.to_owned());
+        match status {
+            Some(0) if answer.starts_with("acknowledged by the gate and every sender after ") => return first.clone(),
+            Some(2) if answer.starts_with("in force, but silent: ") => {}
+            status => panic!("{status:?} {text}"),
+        }
+    }
+}
+
+/// Waits until the newest verdict is one that `is_so`.
+fn wait_verdict(served: &Served, is_so: impl Fn(&Value) -> bool) {
+    let newest = |value: &Value| value["verdicts"].as_array().and_then(|rows| rows.first().cloned());
+    served.wait("/api/v1/risk/verdicts", |value| newest(value).is_some_and(|verdict| is_so(&verdict)));
+}
+
+fn has(verdict: &Value, reason: &str) -> bool {
+    verdict["reasons"].as_array().unwrap().iter().any(|found| found == reason)
+}
+
+#[test]
+fn a_kill_is_acknowledged_stops_every_order_and_ends_with_resume() {
+    let folder = tempfile::tempdir().unwrap();
+    let (served, token) = serve(folder.path());
+    let url = format!("http://{}", served.http);
+    wait_verdict(&served, |verdict| verdict["accept"] == true);
+    assert_eq!(served.json("/api/v1/risk/modes"), json!([]));
+    for (command, scope, mode, reason) in [
+        ("kill", "global", "kill", "KILL_GLOBAL"),
+        ("kill", "account:0", "kill", "KILL_ACCOUNT"),
+        ("kill", "strategy:1", "kill", "KILL_STRATEGY"),
+        ("reduce", "account:0", "reduce", "REDUCE_ONLY_STATE"),
+    ] {
+        assert_eq!(set(&url, &token, command, scope), "active");
+        assert_eq!(served.json("/api/v1/risk/modes"), json!([{ "scope": scope, "mode": mode }]));
+        wait_verdict(&served, |verdict| has(verdict, reason));
+        assert_eq!(set(&url, &token, "resume", scope), mode);
+        wait_verdict(&served, |verdict| verdict["accept"] == true);
+    }
+    // An instrument of one venue of several.
+    let row = served.json("/api/v1/risk/limits")[0].clone();
+    let (symbol, venue) = (row["symbol"].as_str().unwrap(), row["venue"].as_str().unwrap());
+    let full = format!("instrument:{venue}:{symbol}");
+    assert_eq!(set(&url, &token, "kill", &full), "active");
+    let of_it = |verdict: &Value| verdict["symbol"] == symbol && verdict["venue"] == venue;
+    let killed = |value: &Value| {
+        let mut of_instrument = value["verdicts"].as_array().unwrap().iter().filter(|verdict| of_it(verdict));
+        of_instrument.next().is_some_and(|verdict| has(verdict, "KILL_INSTRUMENT"))
+    };
+    served.wait("/api/v1/risk/verdicts", killed);
+    wait_verdict(&served, |verdict| verdict["accept"] == true && !of_it(verdict));
+}
+
+/// Every open order of the strategy, which goes on sending others, is cancelled at the venue. After a kill none is left.
+#[test]
+fn a_cancel_of_a_scope_ends_every_order_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (served, token) = serve(folder.path());
+    let url = format!("http://{}", served.http);
+    let open = |value: &Value| value.as_array().unwrap().iter().any(|row| row["open_orders"] != 0);
+    served.wait("/api/v1/risk/limits", open);
+    set(&url, &token, "kill", "global");
+    let (status, text) = said(&gate(&url, &token, &["cancel", "global", "--wait", "60"]));
+    assert!(
+        status == Some(0) && text.starts_with("global: ") && text.ends_with(" cancels, no order is open\n"),
+        "{text}"
+    );
+    assert!(!open(&served.wait("/api/v1/risk/limits", |value| !open(value))));
+    let (status, text) = said(&gate(&url, &token, &["cancel", "account:main"]));
+    assert!(status == Some(1) && text.contains("no account `main`"), "{status:?} {text}");
+}
+
+/// The strategy sleeps between its intents, longer than it may be silent here.
+#[test]
+fn a_silent_strategy_is_in_reduce_mode_until_resume() {
+    let served = Served::start(&["--fault-every", "0", "--silent-after", "0.000001"]);
+    served.wait_ready();
+    let modes = served.wait("/api/v1/risk/modes", |modes| modes != &json!([]));
+    assert_eq!(modes, json!([{ "scope": "strategy:1", "mode": "reduce" }]));
+    let refused =
+        |value: &Value| value["verdicts"].as_array().unwrap().iter().any(|verdict| has(verdict, "REDUCE_ONLY_STATE"));
+    served.wait("/api/v1/risk/verdicts", refused);
+}
+
+#[test]
+fn without_the_token_or_a_scope_nothing_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (served, token) = serve(folder.path());
+    let url = format!("http://{}", served.http);
+    let other = write(folder.path(), "other.txt", "another token of some length");
+    for (token, arguments, error) in [
+        (&other, ["kill", "global"], "Authorization: Bearer TOKEN"),
+        (&token, ["kill", "everything"], "`everything` is no scope"),
+        (&token, ["kill", "account:main"], "no account `main`"),
+        (&token, ["kill", "instrument:NO/SUCH"], "no instrument `NO/SUCH`"),
+    ] {
+        let (status, text) = said(&gate(&url, token, &arguments));
+        assert!(status == Some(1) && text.contains(error), "{status:?} {text}");
+    }
+    assert_eq!(served.json("/api/v1/risk/modes"), json!([]));
+    // Without a token there is no control at all.
+    let open = Served::start(&["--fault-every", "0"]);
+    let (status, text) = said(&gate(&format!("http://{}", open.http), &token, &["kill", "global"]));
+    assert!(status == Some(1) && text.contains("no API token is configured"), "{status:?} {text}");
+    assert_eq!(open.json("/api/v1/risk/modes"), json!([]));
+}
+
+/// A running `truetick risk` with control over HTTP.
+struct Events {
+    child: Child,
+    events: Option<ChildStdin>,
+    rows: Lines<BufReader<ChildStdout>>,
+    /// Standard error stays open: the log goes there.
+    _log: Lines<BufReader<ChildStderr>>,
+    url: String,
+}
+
+impl Events {
+    fn start(folder: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+        command.current_dir(folder).args([
+            "--config",
+            "truetick.toml",
+            "risk",
+            "--limits",
+            "1.toml",
+            "--modes",
+            "modes",
+        ]);
+        command.args(["--journal", "journal", "--json", "--http", "127.0.0.1:0"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (events, rows) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()).lines());
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = log.find(|line| line.as_ref().unwrap().contains("http://")).expect("the address").unwrap();
+        let address: String =
+            line.split("http://").nth(1).unwrap().chars().take_while(|c| !"\" ".contains(*c)).collect();
+        Self { child, events, rows, _log: log, url: format!("http://{address}") }
+    }
+
+    /// Sends an order; returns the version of the limits, and the reasons.
+    fn ask(&mut self, qty: &str) -> (u64, Value) {
+        let order = format!(r#"{{"strategy":1,"symbol":"BTC/USDT","side":"buy","px":"60000","qty":"{qty}"}}"#);
+        let mark = r#"{"at_ms":5,"mark":{"symbol":"BTC/USDT","px":"60000","is_verified":true}}"#;
+        writeln!(self.events.as_mut().unwrap(), "{mark}\n{{\"at_ms\":5,\"intent\":{order}}}").unwrap();
+        let row: Value = self.rows.next().unwrap().unwrap().parse().unwrap();
+        (row["limits_version"].as_u64().unwrap(), row["reasons"].clone())
+    }
+}
+
+/// Limits and modes of a gate that is fed with events change between two of them, and are in its journal.
+#[test]
+fn limits_are_loaded_into_a_running_gate_and_kept_in_its_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = write(folder.path(), "token.txt", TOKEN);
+    write(folder.path(), "truetick.toml", "[http]\napi_token_file = \"token.txt\"\n");
+    let limits = include_str!("../../../../deploy/gate-limits.toml")
+        .replace("per-second = 2, burst = 2", "per-second = 9, burst = 9");
+    write(folder.path(), "1.toml", &limits);
+    let second = limits.replace("version = 1", "version = 2").replace("\nqty-max = \"1\"", "\nqty-max = \"0.1\"");
+    let path = write(folder.path(), "2.toml", &second);
+    let mut events = Events::start(folder.path());
+    let url = events.url.clone();
+    assert_eq!(events.ask("0.11"), (1, json!([])));
+    let (status, text) = said(&gate(&url, &token, &["load", &path]));
+    assert!(status == Some(0) && text.contains("2.toml: version 2 is in force, sha256 "), "{status:?} {text}");
+    assert_eq!(events.ask("0.11"), (2, json!(["QTY_MAX"])));
+    let (status, text) = said(&gate(&url, &token, &["load", &path]));
+    let error = "version = 2: the running one is 2, the next one is 3";
+    assert!(status == Some(1) && text.contains(error), "{status:?} {text}");
+    let (status, text) = said(&gate(&url, &token, &["kill", "strategy:mm1"]));
+    assert!(text.starts_with("strategy:1 is kill (before: active)"), "{status:?} {text}");
+    assert_eq!(events.ask("0.01"), (2, json!(["KILL_STRATEGY"])));
+    let modes = fs::read_to_string(folder.path().join("modes")).unwrap();
+    assert!(modes.ends_with("kill strategy 1\n"), "{modes}");
+    let (status, text) = said(&gate(&url, &token, &["resume", "strategy:mm1"]));
+    assert!(text.starts_with("strategy:1 is active (before: kill)"), "{status:?} {text}");
+    assert_eq!(events.ask("0.01"), (2, json!([])));
+    events.events = None;
+    assert!(events.child.wait().unwrap().success());
+    let journal = folder.path().join("journal");
+    let of_journal = |command: &str| {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_truetick")).args(["gate", command]).arg(&journal).output().unwrap();
+        said(&output)
+    };
+    let (status, text) = of_journal("replay");
+    assert!(status == Some(0) && text.contains("4 verdicts: every answer is the recorded one"), "{text}");
+    let (_, text) = of_journal("export");
+    let inputs: Vec<_> = text.lines().filter_map(|line| line.split(',').nth(2)).collect();
+    for input in ["load", "kill", "active"] {
+        assert_eq!(inputs.iter().filter(|of| **of == input).count(), 1, "{input}: {inputs:?}");
+    }
+}
+
+/// A gate whose sender is silent: the answer of a control plane, as its tests have it.
+#[test]
+fn a_silent_sender_is_named_with_status_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = write(folder.path(), "token.txt", TOKEN);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        while !request.ends_with(b"}") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            request.push(byte[0]);
+        }
+        let body = json!({ "scope": "global", "mode": "kill", "before": "active", "acknowledged": false,
+            "silent": ["venue A"], "waited_us": 10_000 })
+        .to_string();
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        String::from_utf8(request).unwrap().to_ascii_lowercase()
+    });
+    let (status, text) = said(&gate(&url, &token, &["kill", "global"]));
+    let expected = "global is kill (before: active): in force, but silent: venue A; a silent sender is closed\n";
+    assert_eq!((status, text.as_str()), (Some(2), expected));
+    let request = server.join().unwrap();
+    assert!(request.contains(&format!("authorization: bearer {TOKEN}")), "{request}");
+}
