@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use tt_os::stdout;
 
 use crate::report::Build;
-use crate::rows::registry::{self, Selection};
+use crate::rows::registry;
 
 /// A count may be this much above the kept one.
 const GROWTH_MAX: f64 = 0.03;
@@ -57,7 +57,7 @@ struct Baseline {
 /// # Errors
 /// No row matches, a count grew, the child cannot be traced, or the file cannot be read or written.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    let entries = registry::select(Selection::All, options.row.as_deref())?;
+    let entries = registry::named(options.row.as_deref())?;
     ensure!(options.build.profile == "release", "counting needs a release build: cargo run --release -- bench count");
     let class = cpu_class();
     let rustc = options.build.rustc.clone();

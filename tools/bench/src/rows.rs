@@ -1,5 +1,6 @@
-//! The rows of the three engines.
+//! The rows of the engines.
 
+pub(crate) mod gate;
 pub(crate) mod market;
 pub(crate) mod registry;
 pub(crate) mod ring;

@@ -19,8 +19,8 @@ use crate::harness::plan::Plan;
 use crate::harness::progress::progress;
 use crate::harness::results::{Destination, write, write_document};
 use crate::report::{Bootstrap, Build, Document, Report, Row, Samples, Unit};
-use crate::rows::market;
 use crate::rows::registry::{self, Selection};
+use crate::rows::{gate, market};
 
 /// What `truetick bench` runs, and where the result goes.
 #[derive(Clone, Debug)]
@@ -77,7 +77,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     environment.timing.empty_loop_ns = empty_ns;
     let mut finished: Vec<Finished> = benches.iter().flat_map(|bench| bench.finish(&bootstrap)).collect();
     count_instructions(entries, options.tracee, &mut finished);
-    finished.iter_mut().for_each(|Finished { row, .. }| row.aims = market::aims(&row.name));
+    finished
+        .iter_mut()
+        .for_each(|Finished { row, .. }| row.aims = [market::aims(&row.name), gate::aims(&row.name)].concat());
     let rows = finished.iter().map(|finished| finished.row.clone()).collect();
     let figures = figures::of(&benches, &bootstrap, calibration, environment.timing.step_ns);
     let report = Report { title: options.selection.name().to_owned(), quick: plan.quick, bootstrap, environment, rows };
@@ -97,8 +99,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 const fn plan(selection: Selection, quick: bool) -> Plan {
     let plan = Plan::new(quick);
     match (selection, quick) {
-        (Selection::Market, false) => Plan { block_ns: 20_000_000, warmup_ns: 300_000_000, ..plan },
-        (Selection::All | Selection::Turn | Selection::Ring | Selection::Market, _) => plan,
+        (Selection::Market | Selection::Gate, false) => Plan { block_ns: 20_000_000, warmup_ns: 300_000_000, ..plan },
+        (Selection::All | Selection::Turn | Selection::Ring | Selection::Gate | Selection::Market, _) => plan,
     }
 }
 

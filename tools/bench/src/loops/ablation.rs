@@ -16,6 +16,8 @@ use clocks::{Naive, Unordered};
 use early_gate::EarlyGate;
 pub use gate_setup::GateSetup;
 use nix::errno::Errno;
+use slot_ring::{SlotReceiver, SlotSender};
+use step::{Gate, Ring, Stamping};
 pub use step::{Step, Switches};
 use tt_meter::{Calibration, Off, Scale};
 use tt_model::{OrderIntent, OrderTerms, Price, Qty};
@@ -41,6 +43,22 @@ pub struct BuildPlan {
     pub events: usize,
     /// When a run ends with fewer events, in nanoseconds.
     pub time_max_ns: u64,
+}
+
+/// A gate with the shipped evaluator's checks that stops at the first reason.
+#[derive(Debug)]
+pub(crate) struct EarlyOutGate(EarlyGate<i64>);
+
+impl EarlyOutGate {
+    pub(crate) fn new(setup: &GateSetup) -> Self {
+        Self(EarlyGate::new(setup))
+    }
+
+    /// Returns whether `intent` is accepted.
+    #[inline(always)]
+    pub(crate) fn accepts(&mut self, now_ns: u64, intent: &OrderIntent) -> bool {
+        self.0.evaluate_until_refused(now_ns, intent)
+    }
 }
 
 /// Result of a build's run. The work's result is 1 for an order that it accepts, so that all builds have one checksum.
@@ -88,16 +106,35 @@ pub fn run_build(
     let _locked = if switches.has(Step::LockedMemory) && plan.may_lock { Some(Locked::lock()?) } else { None };
     let build = Build { switches, plan, setup, orders };
     let Calibration { clock, scale, .. } = *calibration;
-    if !switches.has(Step::Rdtsc) {
-        let run = build.on_ring(Clocks { probe: clock, scale, stamps: Naive::new() })?;
-        return Ok(BuildRun { run, scale: Scale::NANOSECONDS });
-    }
-    let run = if switches.has(Step::Rdtscp) {
-        build.on_ring(Clocks::of(clock, scale))?
-    } else {
-        build.on_ring(Clocks { probe: clock, scale, stamps: Unordered(clock) })?
+    let (instant, unordered) = (
+        Clocks { probe: clock, scale, stamps: Naive::new() },
+        Clocks { probe: clock, scale, stamps: Unordered(clock) },
+    );
+    let ordered = Clocks::of(clock, scale);
+    let (stamping, ring, gate) = switches.parts();
+    // Each combination is compiled separately, so only those are here that `Switches` can name: the first build with
+    // each clock, the shipped one with each clock, and those between them.
+    let run = match (stamping, ring, gate) {
+        (Stamping::Instant, Ring::PackedSeqCst, Gate::EarlyFloats) => build.first(instant)?,
+        (Stamping::Unordered, Ring::PackedSeqCst, Gate::EarlyFloats) => build.first(unordered)?,
+        (Stamping::Ordered, Ring::PackedSeqCst, Gate::EarlyFloats) => build.first(ordered)?,
+        (Stamping::Instant, Ring::Shipped, Gate::Shipped) => build.last(instant)?,
+        (Stamping::Unordered, Ring::Shipped, Gate::Shipped) => build.last(unordered)?,
+        (Stamping::Ordered, Ring::Shipped, Gate::Shipped) => build.last(ordered)?,
+        (Stamping::Ordered, Ring::AlignedSeqCst, Gate::EarlyFloats) => {
+            build.early_floats(ordered, build.slots::<true, true>())?
+        }
+        (Stamping::Ordered, Ring::Shipped, Gate::EarlyFloats) => build.early_floats(ordered, build.shipped_ring())?,
+        (Stamping::Ordered, Ring::Shipped, Gate::Floats) => build.floats(ordered, build.shipped_ring())?,
+        (Stamping::Ordered, Ring::Shipped, Gate::Early) => build.early(ordered, build.shipped_ring())?,
+        (Stamping::Ordered, Ring::Aligned, Gate::Shipped) => build.shipped(ordered, build.slots::<true, false>())?,
+        (Stamping::Ordered, Ring::AlignedSeqCst, Gate::Shipped) => {
+            build.shipped(ordered, build.slots::<true, true>())?
+        }
+        (Stamping::Ordered, Ring::Packed, Gate::Shipped) => build.shipped(ordered, build.slots::<false, false>())?,
+        parts => unreachable!("no switches have the parts {parts:?}"),
     };
-    Ok(BuildRun { run, scale })
+    Ok(BuildRun { run, scale: if stamping == Stamping::Instant { Scale::NANOSECONDS } else { scale } })
 }
 
 /// Every page of the process locked until this is dropped.
@@ -124,46 +161,46 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// The shipped ring where nothing about the ring is switched off.
-    fn on_ring(&self, clocks: Clocks<impl Stamps>) -> Result<HandOver, Errno> {
-        let has = |step| self.switches.has(step);
-        let capacity = self.plan.capacity;
-        let is_touched = has(Step::LockedMemory);
-        if is_touched && has(Step::Alignment) && has(Step::RelaxedAtomics) && !self.switches.is_control() {
-            return self.judged(clocks, tt_sync::spsc::ring(capacity));
-        }
-        match (has(Step::Alignment), has(Step::RelaxedAtomics)) {
-            (true, true) => self.judged(clocks, slot_ring::ends::<true, false>(capacity, is_touched)),
-            (true, false) => self.judged(clocks, slot_ring::ends::<true, true>(capacity, is_touched)),
-            (false, true) => self.judged(clocks, slot_ring::ends::<false, false>(capacity, is_touched)),
-            (false, false) => self.judged(clocks, slot_ring::ends::<false, true>(capacity, is_touched)),
-        }
+    /// The first build: the naive ring and gate.
+    fn first(&self, clocks: Clocks<impl Stamps>) -> Result<HandOver, Errno> {
+        self.early_floats(clocks, self.slots::<false, true>())
     }
 
-    /// The shipped gate where nothing about the gate is switched off.
-    fn judged(&self, clocks: Clocks<impl Stamps>, ends: (impl Sends, impl Receives)) -> Result<HandOver, Errno> {
-        let Orders { fixed, float } = self.orders;
-        match (self.switches.has(Step::BranchFree), self.switches.has(Step::FixedPoint)) {
-            (true, true) => {
-                let mut gate = self.setup.gate();
-                let judge = move |now_ns: u64, intent: &OrderIntent| {
-                    gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now_ns, intent, &mut Off).accept != 0
-                };
-                self.run(fixed, clocks, ends, judge)
-            }
-            (false, true) => {
-                let mut gate = EarlyGate::<i64>::new(self.setup);
-                self.run(fixed, clocks, ends, move |now_ns, intent| gate.evaluate_until_refused(now_ns, intent))
-            }
-            (true, false) => {
-                let mut gate = EarlyGate::<f64>::new(self.setup);
-                self.run(float, clocks, ends, move |now_ns, intent| gate.evaluate_wholly(now_ns, intent))
-            }
-            (false, false) => {
-                let mut gate = EarlyGate::<f64>::new(self.setup);
-                self.run(float, clocks, ends, move |now_ns, intent| gate.evaluate_until_refused(now_ns, intent))
-            }
-        }
+    /// The last build: the shipped ring and gate.
+    fn last(&self, clocks: Clocks<impl Stamps>) -> Result<HandOver, Errno> {
+        self.shipped(clocks, self.shipped_ring())
+    }
+
+    fn shipped_ring(&self) -> (impl Sends + use<>, impl Receives + use<>) {
+        tt_sync::spsc::ring(self.plan.capacity)
+    }
+
+    fn slots<const ALIGNED: bool, const SEQ_CST: bool>(
+        &self,
+    ) -> (SlotSender<ALIGNED, SEQ_CST>, SlotReceiver<ALIGNED, SEQ_CST>) {
+        slot_ring::ends(self.plan.capacity, self.switches.has(Step::LockedMemory))
+    }
+
+    fn shipped(&self, clocks: Clocks<impl Stamps>, ends: (impl Sends, impl Receives)) -> Result<HandOver, Errno> {
+        let mut gate = self.setup.gate();
+        self.run(&self.orders.fixed, clocks, ends, move |now_ns, intent| {
+            gate.evaluate_profile::<{ Limits::PLAIN.0 }>(now_ns, intent, &mut Off).accept != 0
+        })
+    }
+
+    fn early(&self, clocks: Clocks<impl Stamps>, ends: (impl Sends, impl Receives)) -> Result<HandOver, Errno> {
+        let mut gate = EarlyGate::<i64>::new(self.setup);
+        self.run(&self.orders.fixed, clocks, ends, move |now_ns, intent| gate.evaluate_until_refused(now_ns, intent))
+    }
+
+    fn floats(&self, clocks: Clocks<impl Stamps>, ends: (impl Sends, impl Receives)) -> Result<HandOver, Errno> {
+        let mut gate = EarlyGate::<f64>::new(self.setup);
+        self.run(&self.orders.float, clocks, ends, move |now_ns, intent| gate.evaluate_wholly(now_ns, intent))
+    }
+
+    fn early_floats(&self, clocks: Clocks<impl Stamps>, ends: (impl Sends, impl Receives)) -> Result<HandOver, Errno> {
+        let mut gate = EarlyGate::<f64>::new(self.setup);
+        self.run(&self.orders.float, clocks, ends, move |now_ns, intent| gate.evaluate_until_refused(now_ns, intent))
     }
 
     fn run(

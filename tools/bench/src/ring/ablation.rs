@@ -109,7 +109,7 @@ impl Builds {
         for step in Step::ALL {
             switches.push(Switches::up_to(step));
             // Without the first step there is no clock; without the last it is the build before it.
-            let without = Switches::FINAL.without(step);
+            let without = Switches::all_but(step);
             if step != Step::NaiveClock && !switches.contains(&without) {
                 switches.push(without);
             }
@@ -164,7 +164,7 @@ struct Compared<'a> {
 impl Compared<'_> {
     fn step(&self, step: Step, before: Option<Switches>, granted: &Granted) -> Option<AblationStep> {
         let switches = Switches::up_to(step);
-        let without = Switches::FINAL.without(step);
+        let without = Switches::all_but(step);
         let is_start = step == Step::NaiveClock;
         let change_ns = before.and_then(|before| self.difference(before, switches));
         let alone_ns = if is_start { None } else { self.difference(Switches::FINAL, without) };

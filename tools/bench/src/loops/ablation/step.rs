@@ -118,10 +118,10 @@ impl Switches {
         Self((1 << step.number()) - 1)
     }
 
-    /// These without `step`.
+    /// Every step but `step`.
     #[must_use]
-    pub const fn without(self, step: Step) -> Self {
-        Self(self.0 & !(1 << step as u8))
+    pub const fn all_but(step: Step) -> Self {
+        Self(Self::FINAL.0 & !(1 << step as u8))
     }
 
     /// Whether `step` is on.
@@ -133,6 +133,68 @@ impl Switches {
     pub(super) const fn is_control(self) -> bool {
         self.0 == Self::CONTROL.0
     }
+
+    /// Which code this build consists of.
+    pub(super) const fn parts(self) -> (Stamping, Ring, Gate) {
+        let stamping = match (self.has(Step::Rdtsc), self.has(Step::Rdtscp)) {
+            (false, _) => Stamping::Instant,
+            (true, false) => Stamping::Unordered,
+            (true, true) => Stamping::Ordered,
+        };
+        let ring = match (self.has(Step::Alignment), self.has(Step::RelaxedAtomics)) {
+            (true, true) if self.has(Step::LockedMemory) && !self.is_control() => Ring::Shipped,
+            (true, true) => Ring::Aligned,
+            (true, false) => Ring::AlignedSeqCst,
+            (false, true) => Ring::Packed,
+            (false, false) => Ring::PackedSeqCst,
+        };
+        let gate = match (self.has(Step::BranchFree), self.has(Step::FixedPoint)) {
+            (true, true) => Gate::Shipped,
+            (true, false) => Gate::Floats,
+            (false, true) => Gate::Early,
+            (false, false) => Gate::EarlyFloats,
+        };
+        (stamping, ring, gate)
+    }
+}
+
+/// Where stamps come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stamping {
+    /// The standard library's clock.
+    Instant,
+    /// The counter, read in no order.
+    Unordered,
+    /// The counter, read after the work before it.
+    Ordered,
+}
+
+/// The ring between the threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ring {
+    /// `tt_sync::spsc`.
+    Shipped,
+    /// The ablation's, with slots on cache lines of their own.
+    Aligned,
+    /// The same, sequentially consistent.
+    AlignedSeqCst,
+    /// The ablation's, with slots across two lines.
+    Packed,
+    /// The same, sequentially consistent.
+    PackedSeqCst,
+}
+
+/// The gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gate {
+    /// `tt_risk::Evaluator`.
+    Shipped,
+    /// Every check, in floats.
+    Floats,
+    /// Out at the first reason.
+    Early,
+    /// Out at the first reason, in floats.
+    EarlyFloats,
 }
 
 #[cfg(test)]
@@ -145,10 +207,10 @@ mod tests {
             let up_to = Switches::up_to(step);
             let on: Vec<_> = Step::ALL.into_iter().filter(|step| up_to.has(*step)).collect();
             assert_eq!(on, Step::ALL[..=index]);
-            assert!(!Switches::FINAL.without(step).has(step));
+            assert!(!Switches::all_but(step).has(step));
         }
         assert_eq!(Switches::up_to(Step::FixedPoint), Switches::FINAL);
-        assert_eq!(Switches::FINAL.without(Step::FixedPoint), Switches::up_to(Step::BranchFree));
+        assert_eq!(Switches::all_but(Step::FixedPoint), Switches::up_to(Step::BranchFree));
         assert!(Switches::CONTROL.is_control() && !Switches::FINAL.is_control());
     }
 }

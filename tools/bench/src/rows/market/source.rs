@@ -2,14 +2,17 @@
 //! which are part of the program.
 
 use std::hint::black_box;
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use anyhow::{Context as _, anyhow, ensure};
+use flate2::bufread::GzDecoder;
 use tt_journal::{CbcapReader, GzLines, Record};
 
 const USDM: &[u8] = include_bytes!("../../../../testkit/recordings/binance_usdm_btcusdt.gz");
-const KRAKEN: &[u8] = include_bytes!("../../../../testkit/recordings/kraken_btcusd_depth25.cbcap");
+/// `kraken_btcusd_depth25.cbcap` next to it, packed: a tenth of its bytes in the program.
+const KRAKEN: &[u8] = include_bytes!("../../../recordings/kraken_btcusd_depth25.cbcap.gz");
 
 /// One session of an instrument.
 pub(super) struct Capture {
@@ -85,7 +88,7 @@ impl Capture {
                 let records = CbcapReader::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
                 collect(records, true).with_context(|| path.display().to_string())
             }
-            None => collect(CbcapReader::new(KRAKEN)?, false),
+            None => collect(CbcapReader::new(BufReader::new(GzDecoder::new(KRAKEN)))?, false),
         };
         kept(&SESSION, read)
     }
@@ -106,4 +109,18 @@ fn kept<T>(
 pub(super) fn usdm_updates() -> anyhow::Result<&'static super::updates::Updates> {
     static UPDATES: OnceLock<Result<super::updates::Updates, String>> = OnceLock::new();
     kept(&UPDATES, || super::updates::Updates::of(Capture::usdm()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn the_packed_recording_is_the_committed_one() {
+        let mut unpacked = Vec::new();
+        GzDecoder::new(KRAKEN).read_to_end(&mut unpacked).unwrap();
+        assert!(unpacked == include_bytes!("../../../../testkit/recordings/kraken_btcusd_depth25.cbcap"));
+    }
 }
