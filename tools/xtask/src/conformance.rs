@@ -37,7 +37,7 @@ const OUTSIDE: &str = "crates/truetick/tests/";
 /// A list's file, the letters of its ids with the last number of each, and what its tests' names begin with.
 const LISTS: &[Scope] = &[
     Scope { path: "rfc.toml", letters: &[('R', 116)], digits: 3, prefix: "rfc" },
-    Scope { path: "cases.toml", letters: &[('A', 84), ('M', 48), ('K', 20)], digits: 2, prefix: "case" },
+    Scope { path: "cases.toml", letters: &[('A', 84), ('M', 48), ('K', 23)], digits: 2, prefix: "case" },
     Scope { path: "faults.toml", letters: &[('F', 23)], digits: 2, prefix: "fault" },
 ];
 

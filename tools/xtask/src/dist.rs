@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Artefact {
-    /// The stripped program, with its debug information in files next to it (needs binutils).
+    /// The stripped program, with its debug information next to it (needs binutils).
     Binary,
 }
 
@@ -31,21 +31,24 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Builds the program and splits its debug information off: `truetick.debug` has line tables and symbols, which a debugger
-/// finds through the program's debug link, `truetick.dwp` the rest.
+/// The linker folds functions of one machine code into one; LLD alone can do that, which is rustc's linker here.
+const FOLDED: &str = "-Clink-arg=-Wl,--icf=all,-O2";
+
+/// Builds the program and splits its debug information off: debuggers and panics find `truetick.debug` through the
+/// program's debug link.
 fn binary(root: &Path) -> anyhow::Result<ExitCode> {
     let folder = root.join(FOLDER);
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let built = root.join("target/release/truetick");
-    finish(Command::new("cargo").args(["build", "--release", "--locked", "--package", "truetick"]).current_dir(root))?;
+    let arguments = ["rustc", "--release", "--locked", "--package", "truetick", "--bin", "truetick", "--", FOLDED];
+    finish(Command::new("cargo").args(arguments).current_dir(root))?;
     let (program, debug) = (folder.join("truetick"), folder.join("truetick.debug"));
     finish(Command::new("objcopy").arg("--only-keep-debug").arg(&built).arg(&debug))?;
     finish(Command::new("strip").arg("-o").arg(&program).arg(&built))?;
     // The link holds the name without a folder and a checksum of the file.
     finish(Command::new("objcopy").args(["--add-gnu-debuglink=truetick.debug", "truetick"]).current_dir(&folder))?;
-    std::fs::copy(built.with_extension("dwp"), folder.join("truetick.dwp")).context("truetick.dwp")?;
     let len = std::fs::metadata(&program)?.len();
-    for name in ["truetick", "truetick.debug", "truetick.dwp"] {
+    for name in ["truetick", "truetick.debug"] {
         println!("{FOLDER}/{name}: {} bytes", std::fs::metadata(folder.join(name))?.len());
     }
     ensure!(len <= PROGRAM_LEN_MAX, "the program has {len} bytes, at most {PROGRAM_LEN_MAX}");

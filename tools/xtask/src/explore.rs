@@ -103,7 +103,7 @@ fn worlds(steps: &Steps, report: &mut Report, seed: u64, end: Instant) -> anyhow
     let first = from;
     while Instant::now() < end {
         let range = format!("{from}..{}", from + SEEDS_AT_ONCE);
-        for world in ["turn_world", "market_world"] {
+        for world in ["turn_world", "market_world", "gate_world"] {
             let arguments =
                 ["run", "--quiet", "--locked", "--profile", "checked", "--package", "testkit", "--example", world];
             let mut command = steps.command("cargo", &arguments);

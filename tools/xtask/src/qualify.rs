@@ -42,9 +42,15 @@ const QUALIFICATIONS: &[Qualification] = &[
         run: |root, arguments| seeds(root, "market_world", arguments),
     },
     Qualification {
+        name: "gate-seeds",
+        about: "100,000 seeds of the gate world",
+        judges: &["crates/tt-risk/src", "crates/risk-gate/src", "tools/testkit/src/gate_world"],
+        run: |root, arguments| seeds(root, "gate_world", arguments),
+    },
+    Qualification {
         name: "planted-worlds",
         about: "the worlds find faults that are planted in the engines",
-        judges: &["crates/tt-turn/src", "crates/tt-market/src", "tools/testkit"],
+        judges: &["crates/tt-turn/src", "crates/tt-market/src", "crates/tt-risk/src", "tools/testkit"],
         run: |root, _| planted_worlds(root),
     },
     Qualification {
@@ -70,6 +76,12 @@ const QUALIFICATIONS: &[Qualification] = &[
         about: "calls of aioice, pion and Chromium go on after their credentials have expired",
         judges: &["crates/tt-turn/src", "crates/turn-server/src"],
         run: expired::run,
+    },
+    Qualification {
+        name: "availability",
+        about: "what one sender can take from the release build with its default settings",
+        judges: &["crates/tt-turn/src", "crates/tt-net/src", "crates/turn-server/src"],
+        run: |root, _| availability(root),
     },
     Qualification {
         name: "packages",
@@ -117,7 +129,7 @@ pub(crate) struct Arguments {
     /// Name to run [default: list the names and their last results].
     #[arg(value_parser = QUALIFICATIONS.iter().map(|it| it.name).collect::<Vec<_>>())]
     name: Option<String>,
-    /// Seeds of turn-seeds and market-seeds.
+    /// Seeds of turn-seeds, market-seeds and gate-seeds.
     #[arg(long, default_value_t = 100_000)]
     seeds: u32,
     /// Minutes of soak, long-calls and expired-credentials.
@@ -211,7 +223,9 @@ fn seeds(root: &Path, world: &str, arguments: &Arguments) -> anyhow::Result<Stri
 }
 
 /// Seeds within which a world must find a planted fault.
-const PLANTED_SEEDS: &str = "0..100";
+fn planted_seeds(world: &str) -> &'static str {
+    if world == "gate_world" { "0..1000" } else { "0..100" }
+}
 
 fn planted_worlds(root: &Path) -> anyhow::Result<String> {
     let (faults, mut missed) = (Planted::read(&root.join("tools/testkit/planted.toml"))?, Vec::new());
@@ -221,25 +235,41 @@ fn planted_worlds(root: &Path) -> anyhow::Result<String> {
         let mut build = cargo(&copy.root, &arguments);
         build.arg(&fault.target).env("CARGO_TARGET_DIR", copy.root.join("target"));
         ensure!(build.status().context("cargo")?.success(), "{} does not build", fault.describe());
-        let failure = first_failure(&copy.root.join("target/checked/examples").join(&fault.target))?;
+        let world = copy.root.join("target/checked/examples").join(&fault.target);
+        let failure = first_failure(&world, planted_seeds(&fault.target))?;
         println!("{}: {}", fault.describe(), failure.as_deref().unwrap_or("NOT FOUND"));
         missed.extend(failure.is_none().then(|| fault.describe()));
     }
-    ensure!(missed.is_empty(), "not found within seeds {PLANTED_SEEDS}: {}", missed.join("; "));
-    Ok(format!("{} faults found, each within seeds {PLANTED_SEEDS}", faults.len()))
+    ensure!(missed.is_empty(), "not found: {}", missed.join("; "));
+    Ok(format!("{} faults found, each within 100 seeds, of the gate within 1,000", faults.len()))
 }
 
 /// Plays a world's first seeds until one fails, which it need not shorten.
-fn first_failure(world: &Path) -> anyhow::Result<Option<String>> {
+fn first_failure(world: &Path, seeds: &str) -> anyhow::Result<Option<String>> {
     let mut play = Command::new(world);
-    let mut playing =
-        play.arg(PLANTED_SEEDS).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context("the world")?;
+    let mut playing = play.arg(seeds).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context("the world")?;
     let output = BufReader::new(playing.stdout.take().context("no output")?);
     let failure = output.lines().map_while(Result::ok).find(|line| line.starts_with("FAILED seed"));
     // It may have ended.
     let _ = playing.kill();
     playing.wait().context("the world")?;
     Ok(failure)
+}
+
+/// The modules of the test `turn` that attack a server.
+const ATTACKS: &[&str] =
+    &["strangers::", "floods::", "pools::", "spray::", "handshake_loops::", "user_files::", "streams::bounds::"];
+
+fn availability(root: &Path) -> anyhow::Result<String> {
+    ensure!(cargo(root, &["build", "--release", "--locked"]).status()?.success(), "the program does not build");
+    let arguments = ["test", "--quiet", "--locked", "--package", "truetick", "--test", "turn", "--"];
+    let mut tests = cargo(root, &arguments);
+    tests.args(["--test-threads", "1", "--nocapture"]).args(ATTACKS);
+    let output = tests.env("TRUETICK_PROGRAM", root.join("target/release/truetick")).output().context("cargo")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    println!("{text}");
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    text.lines().find(|line| line.starts_with("test result: ")).map(str::to_owned).context("libtest has no result")
 }
 
 fn ring_items(root: &Path) -> anyhow::Result<String> {

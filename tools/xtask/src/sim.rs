@@ -11,6 +11,8 @@ pub(crate) enum World {
     Turn(Arguments),
     /// The market engine and simulated venues.
     Market(Arguments),
+    /// The risk gate with its journal, strategies, a venue, operators and a disk.
+    Gate(Arguments),
 }
 
 /// Arguments of a simulation.
@@ -52,6 +54,7 @@ pub(crate) fn run(world: &World) -> anyhow::Result<ExitCode> {
     let (example, arguments) = match world {
         World::Turn(arguments) => ("turn_world", arguments),
         World::Market(arguments) => ("market_world", arguments),
+        World::Gate(arguments) => ("gate_world", arguments),
     };
     let root = crate::workspace_root();
     let mut command = Command::new("cargo");
@@ -94,7 +97,7 @@ mod tests {
 
     fn passed_on(arguments: &str) -> Option<Vec<String>> {
         let cli = Cli::try_parse_from(std::iter::once("sim").chain(arguments.split(' '))).ok()?;
-        let (World::Turn(arguments) | World::Market(arguments)) = cli.world;
+        let (World::Turn(arguments) | World::Market(arguments) | World::Gate(arguments)) = cli.world;
         Some(arguments.of_example())
     }
 
@@ -104,6 +107,7 @@ mod tests {
         assert_eq!(passed_on("turn --seed 7 --lines").unwrap(), ["7", "--lines"]);
         assert_eq!(passed_on("turn --speed 100 60").unwrap(), ["--speed", "100", "60"]);
         assert_eq!(passed_on("market --seeds 0..9 --kept sum").unwrap(), ["0..9", "--kept", "sum"]);
+        assert_eq!(passed_on("gate --seed 7 --lines").unwrap(), ["7", "--lines"]);
         assert_eq!(passed_on("turn"), None);
         assert_eq!(passed_on("turn --seed 7 --seeds 0..9"), None);
         assert_eq!(passed_on("venue --seed 7"), None);

@@ -175,7 +175,13 @@ fn group(place: &Workplace, group: Group) -> Outcome {
 }
 
 /// The examples that end by themselves, by package.
-const EXAMPLES: [(&str, &str); 3] = [("tt-turn", "udp_server"), ("risk-gate", "intents"), ("market-feed", "follow")];
+const EXAMPLES: [(&str, &str); 5] = [
+    ("tt-turn", "udp_server"),
+    ("risk-gate", "intents"),
+    ("risk-gate", "producer"),
+    ("market-feed", "follow"),
+    ("market-feed", "events"),
+];
 
 fn examples(place: &Workplace) -> Outcome {
     let mut command =
@@ -352,7 +358,7 @@ const OPTIMISED_PROFILE: &[&str] = &["--profile", "checked"];
 
 fn worlds(place: &Workplace) -> Outcome {
     let mut tally = Tally::default();
-    for world in ["turn_world", "market_world"] {
+    for world in ["turn_world", "market_world", "gate_world"] {
         tally.add(play(place, world));
     }
     Outcome::Ran(tally)

@@ -9,6 +9,7 @@ const LISTED: &[&str] = &[
     "crates/tt-meter/src/counter.rs",
     "crates/tt-net/src/sys/",
     "crates/tt-os/src/heap.rs",
+    "crates/tt-os/src/mapped_file.rs",
     "crates/tt-os/src/priority.rs",
     "crates/tt-os/src/shared.rs",
     "crates/tt-simd/src/crc/clmul.rs",
