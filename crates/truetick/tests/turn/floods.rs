@@ -84,7 +84,9 @@ fn require_withstood(kind: Kind, over: Over) -> Option<Came> {
     });
     let grown = server.resident_bytes().saturating_sub(before);
     println!(
-        "{kind:?} over {over:?}: {came:?}; {echoes:?}; {tries:?}; let in after {let_in:?}; resident {before} B + {grown} B"
+        "{kind:?} over {over:?}: {:.0}/s, {came:?}; {echoes:?}; {tries:?}; let in after {let_in:?}; resident {before} B + \
+         {grown} B",
+        came.rate()
     );
     assert!(came.sent > 1_000, "no flood: {came:?}");
     assert!(grown <= RESIDENT_GROWTH_MAX, "resident memory grew by {grown} B");

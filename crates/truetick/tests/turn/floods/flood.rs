@@ -6,9 +6,8 @@ use std::net::{SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use nix::libc::{in_addr, in_pktinfo};
-use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrIn, sendmsg};
-use socket2::{Domain, Socket, Type};
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, sendmmsg};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use super::network::source;
 use crate::server::is_given;
@@ -21,6 +20,10 @@ const OPEN: usize = 256;
 /// A connection that is not made by then is given up.
 const CONNECT: Duration = Duration::from_millis(200);
 const STEP: Duration = Duration::from_millis(1);
+/// Datagrams of one system call.
+const BATCH: u32 = 64;
+/// Bytes of the headers of IPv4 and UDP.
+const HEADERS: usize = 28;
 
 /// What is sent.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +45,15 @@ pub(crate) struct Came {
     pub(crate) sent_bytes: u64,
     pub(crate) replies: u64,
     pub(crate) reply_bytes: u64,
+    /// How long it was sent.
+    pub(crate) seconds: f64,
+}
+
+impl Came {
+    /// Datagrams or connections a second.
+    pub(crate) fn rate(&self) -> f64 {
+        self.sent as f64 / self.seconds
+    }
 }
 
 impl Kind {
@@ -75,8 +87,10 @@ impl Kind {
 /// Sends datagrams of `kind` to `server` for `duration`, each from the next source, and counts what comes back.
 pub(crate) fn udp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
     let SocketAddr::V4(server) = server else { panic!("the flood is of IPv4") };
+    // Answers to every source come in here.
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-    socket.set_read_timeout(Some(STEP)).unwrap();
+    let mut forger = Forger::new(socket.local_addr().unwrap().port(), server);
+    socket.set_nonblocking(true).unwrap();
     let rate = RATES[usize::from(is_given())];
     let started = Instant::now();
     let (mut came, mut number) = (Came::default(), 0);
@@ -84,17 +98,66 @@ pub(crate) fn udp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
         let due = (started.elapsed().as_nanos() * u128::from(rate) / 1_000_000_000) as u32;
         // What it cannot send in time it does not send later, for ever.
         while number < due && started.elapsed() < duration {
-            let message = kind.message(number);
-            if send_from(&socket, server, number, &message) {
-                came.sent += 1;
-                came.sent_bytes += message.len() as u64;
-            }
-            number += 1;
+            let until = due.min(number + BATCH);
+            forger.send(kind, number..until, &mut came);
+            number = until;
         }
-        receive(&socket, &mut came, STEP);
+        receive(&socket, &mut came);
+        std::thread::park_timeout(STEP);
     }
-    receive(&socket, &mut came, Duration::from_millis(300));
+    came.seconds = started.elapsed().as_secs_f64();
+    let last = Instant::now() + Duration::from_millis(300);
+    while Instant::now() < last {
+        receive(&socket, &mut came);
+        std::thread::park_timeout(STEP);
+    }
     came
+}
+
+/// Writes whole IPv4 datagrams, so that each of a batch has another source.
+struct Forger {
+    socket: Socket,
+    to: SocketAddrV4,
+    from_port: u16,
+    headers: MultiHeaders<SockaddrIn>,
+}
+
+impl Forger {
+    fn new(from_port: u16, to: SocketAddrV4) -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::UDP)).unwrap();
+        socket.set_header_included_v4(true).unwrap();
+        // Else it waits for the server's side of the link to take what it has sent.
+        socket.set_send_buffer_size(4 << 20).unwrap();
+        Self { socket, to, from_port, headers: MultiHeaders::preallocate(BATCH as usize, None) }
+    }
+
+    fn send(&mut self, kind: Kind, numbers: std::ops::Range<u32>, came: &mut Came) {
+        let datagrams: Vec<Vec<u8>> = numbers.map(|number| self.datagram(kind, number)).collect();
+        let slices: Vec<[IoSlice; 1]> = datagrams.iter().map(|datagram| [IoSlice::new(datagram)]).collect();
+        let to = vec![Some(SockaddrIn::from(self.to)); slices.len()];
+        let sent = sendmmsg(self.socket.as_raw_fd(), &mut self.headers, &slices, &to, [], MsgFlags::empty());
+        let sent = sent.map_or(0, Iterator::count);
+        came.sent += sent as u64;
+        came.sent_bytes += datagrams[..sent].iter().map(|datagram| (datagram.len() - HEADERS) as u64).sum::<u64>();
+    }
+
+    /// RFC 791 section 3.1 and RFC 768. The kernel computes IPv4's checksum; UDP's is optional and left out.
+    fn datagram(&self, kind: Kind, number: u32) -> Vec<u8> {
+        let message = kind.message(number);
+        let length = HEADERS + message.len();
+        let mut datagram = Vec::with_capacity(length);
+        datagram.extend([0x45, 0]);
+        datagram.extend((length as u16).to_be_bytes());
+        datagram.extend([0, 0, 0, 0, 64, 17, 0, 0]);
+        datagram.extend(source(number).octets());
+        datagram.extend(self.to.ip().octets());
+        datagram.extend(self.from_port.to_be_bytes());
+        datagram.extend(self.to.port().to_be_bytes());
+        datagram.extend(((length - 20) as u16).to_be_bytes());
+        datagram.extend([0, 0]);
+        datagram.extend(message);
+        datagram
+    }
 }
 
 /// The same over TCP: each message on a new connection, which is reset afterwards.
@@ -117,6 +180,7 @@ pub(crate) fn tcp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
         }
         std::thread::park_timeout(STEP);
     }
+    came.seconds = started.elapsed().as_secs_f64();
     open.into_iter().for_each(|connection| reset(connection, &mut came));
     came
 }
@@ -142,26 +206,11 @@ fn reset(mut connection: TcpStream, came: &mut Came) {
     }
 }
 
-fn send_from(socket: &UdpSocket, server: SocketAddrV4, number: u32, message: &[u8]) -> bool {
-    let from = in_addr { s_addr: u32::from_ne_bytes(source(number).octets()) };
-    let info = in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: from, ipi_addr: in_addr { s_addr: 0 } };
-    let control = [ControlMessage::Ipv4PacketInfo(&info)];
-    let to = SockaddrIn::from(server);
-    sendmsg(socket.as_raw_fd(), &[IoSlice::new(message)], &control, MsgFlags::empty(), Some(&to)).is_ok()
-}
-
-/// Takes what is there, and what comes until `patience` is over.
-fn receive(socket: &UdpSocket, came: &mut Came, patience: Duration) {
-    let until = Instant::now() + patience;
+/// Takes what is there.
+fn receive(socket: &UdpSocket, came: &mut Came) {
     let mut bytes = [0; 2_048];
-    loop {
-        match socket.recv_from(&mut bytes) {
-            Ok((length, _)) => {
-                came.replies += 1;
-                came.reply_bytes += length as u64;
-            }
-            Err(_) if Instant::now() >= until => return,
-            Err(_) => {}
-        }
+    while let Ok((length, _)) = socket.recv_from(&mut bytes) {
+        came.replies += 1;
+        came.reply_bytes += length as u64;
     }
 }
