@@ -13,8 +13,11 @@ use crate::relay::{PortChoice, PortNeed, RelayAddress, RelayError, RelayId, Rela
 const ALLOCATE_REQUEST: [u8; 2] = [0x00, 0x03];
 
 impl Server {
-    /// Returns the relays that this worker lacks for a datagram from a client: an Allocate with credentials on a flow
-    /// without an allocation. Changes and counts nothing.
+    /// Returns the relays that this worker lacks for a datagram from a client: an Allocate with credentials and a fresh
+    /// nonce on a flow without an allocation. Changes and counts nothing.
+    ///
+    /// Every other Allocate is refused whatever relays there are. A nonce cannot be forged, so a driver opens no socket
+    /// for a source that has not shown that it receives what is sent to it.
     ///
     /// A driver whose workers share sockets adds them before [`Server::handle_client`], and removes those that are not
     /// in use by [`Server::withdraw_relay`] after it.
@@ -26,6 +29,10 @@ impl Server {
         let message = Message::parse(datagram).ok()?;
         let has_code = message.has(Known::Integrity) || message.has(Known::IntegritySha256);
         if !has_code || self.allocations.find(&FlowKey::of(from), now).is_some() {
+            return None;
+        }
+        let nonce = message.value(Known::Nonce)?;
+        if !self.nonces.is_fresh(nonce, self.clock.unix_s(now), from.client) {
             return None;
         }
         let lacks = |family, port| self.relays.serves(family) && !self.relays.has(family, port);

@@ -378,3 +378,25 @@ proptest! {
         prop_assert_eq!(world.server.counters().allocations_made, world.server.counters().allocations_ended);
     }
 }
+
+/// A driver would take a socket from the pool, register it and give it back, for each datagram of a flood.
+#[test]
+fn a_forged_allocate_needs_no_relay() {
+    let mut world = world_with_pair(world::quotas());
+    let token = token(&reserve(&mut world, addr(OTHER)));
+    let claims = [(TRANSPORT, UDP.to_vec()), (RESERVATION_TOKEN, token)];
+    let (client, neighbour) = (addr("192.0.2.1:1"), addr("192.0.2.1:2"));
+    let need = |world: &World, from: SocketAddr, bytes: &[u8]| {
+        world.server.relay_need(world.now, &world.flow(from), bytes).is_some()
+    };
+    let request = world.unsigned(client, "alice", ALLOCATE, &claims).integrity(&key("alice")).0;
+    assert!(need(&world, client, &request));
+    assert!(!need(&world, neighbour, &request), "the nonce of another port");
+    let nonce = world.nonce(client);
+    let place = request.windows(nonce.len()).position(|bytes| bytes == nonce).expect("of the same second");
+    let mut made_up = request.clone();
+    made_up[place + nonce.len() - 1] = if nonce.last() == Some(&b'A') { b'B' } else { b'A' };
+    assert!(!need(&world, client, &made_up), "a nonce that nobody has issued");
+    world.pass_s(86_400);
+    assert!(!need(&world, client, &request), "a stale nonce");
+}
