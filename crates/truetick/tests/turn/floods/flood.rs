@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, sendmmsg};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::network::source;
+use super::network::{LINK, SOURCES, received_by, source};
 use crate::server::is_given;
 
 /// Datagrams a second, to a program of this build and to a given one, which is optimised.
@@ -24,6 +24,7 @@ const STEP: Duration = Duration::from_millis(1);
 const BATCH: u32 = 64;
 /// Bytes of the headers of IPv4 and UDP.
 const HEADERS: usize = 28;
+const ETHERNET: usize = 14;
 
 /// What is sent.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Came {
     pub(crate) sent_bytes: u64,
     pub(crate) replies: u64,
     pub(crate) reply_bytes: u64,
+    /// Payload bytes of all answers that came over the attackers' link. Only for datagrams.
+    pub(crate) link_bytes: u64,
     /// How long it was sent.
     pub(crate) seconds: f64,
 }
@@ -89,18 +92,16 @@ pub(crate) fn udp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
     let SocketAddr::V4(server) = server else { panic!("the flood is of IPv4") };
     // Answers to every source come in here.
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
-    let mut forger = Forger::new(socket.local_addr().unwrap().port(), server);
+    let mut forger = Forger::new(kind, socket.local_addr().unwrap().port(), server);
     socket.set_nonblocking(true).unwrap();
     let rate = RATES[usize::from(is_given())];
-    let started = Instant::now();
+    let (started, before) = (Instant::now(), received_by(LINK));
     let (mut came, mut number) = (Came::default(), 0);
     while started.elapsed() < duration {
         let due = (started.elapsed().as_nanos() * u128::from(rate) / 1_000_000_000) as u32;
         // What it cannot send in time it does not send later, for ever.
         while number < due && started.elapsed() < duration {
-            let until = due.min(number + BATCH);
-            forger.send(kind, number..until, &mut came);
-            number = until;
+            number += forger.send(number..due.min(number + BATCH), &mut came);
         }
         receive(&socket, &mut came);
         std::thread::park_timeout(STEP);
@@ -111,6 +112,9 @@ pub(crate) fn udp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
         receive(&socket, &mut came);
         std::thread::park_timeout(STEP);
     }
+    // A socket loses what comes while datagrams are sent, so that its count is no bound of what was sent to it.
+    let [packets, bytes] = received_by(LINK);
+    came.link_bytes = (bytes - before[1]) - (packets - before[0]) * (HEADERS + ETHERNET) as u64;
     came
 }
 
@@ -118,46 +122,50 @@ pub(crate) fn udp(kind: Kind, server: SocketAddr, duration: Duration) -> Came {
 struct Forger {
     socket: Socket,
     to: SocketAddrV4,
-    from_port: u16,
     headers: MultiHeaders<SockaddrIn>,
+    /// A datagram from each source. This build is not optimised, and would make too few in time.
+    datagrams: Vec<Vec<u8>>,
 }
 
 impl Forger {
-    fn new(from_port: u16, to: SocketAddrV4) -> Self {
+    fn new(kind: Kind, from_port: u16, to: SocketAddrV4) -> Self {
         let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::UDP)).unwrap();
         socket.set_header_included_v4(true).unwrap();
         // Else it waits for the server's side of the link to take what it has sent.
         socket.set_send_buffer_size(4 << 20).unwrap();
-        Self { socket, to, from_port, headers: MultiHeaders::preallocate(BATCH as usize, None) }
+        let datagrams = (0..SOURCES).map(|number| datagram(number, from_port, to, &kind.message(number))).collect();
+        Self { socket, to, headers: MultiHeaders::preallocate(BATCH as usize, None), datagrams }
     }
 
-    fn send(&mut self, kind: Kind, numbers: std::ops::Range<u32>, came: &mut Came) {
-        let datagrams: Vec<Vec<u8>> = numbers.map(|number| self.datagram(kind, number)).collect();
-        let slices: Vec<[IoSlice; 1]> = datagrams.iter().map(|datagram| [IoSlice::new(datagram)]).collect();
-        let to = vec![Some(SockaddrIn::from(self.to)); slices.len()];
-        let sent = sendmmsg(self.socket.as_raw_fd(), &mut self.headers, &slices, &to, [], MsgFlags::empty());
+    /// Sends the datagrams of `numbers`, fewer where the sources begin anew, and returns how many.
+    fn send(&mut self, numbers: std::ops::Range<u32>, came: &mut Came) -> u32 {
+        let first = (numbers.start % SOURCES) as usize;
+        let last = self.datagrams.len().min(first + numbers.len());
+        let slices: Vec<[IoSlice; 1]> = self.datagrams[first..last].iter().map(|it| [IoSlice::new(it)]).collect();
+        let to = [Some(SockaddrIn::from(self.to)); BATCH as usize];
+        let sent = sendmmsg(self.socket.as_raw_fd(), &mut self.headers, &slices, to, [], MsgFlags::empty());
         let sent = sent.map_or(0, Iterator::count);
         came.sent += sent as u64;
-        came.sent_bytes += datagrams[..sent].iter().map(|datagram| (datagram.len() - HEADERS) as u64).sum::<u64>();
+        came.sent_bytes += self.datagrams[first..][..sent].iter().map(|it| (it.len() - HEADERS) as u64).sum::<u64>();
+        slices.len() as u32
     }
+}
 
-    /// RFC 791 section 3.1 and RFC 768. The kernel computes IPv4's checksum; UDP's is optional and left out.
-    fn datagram(&self, kind: Kind, number: u32) -> Vec<u8> {
-        let message = kind.message(number);
-        let length = HEADERS + message.len();
-        let mut datagram = Vec::with_capacity(length);
-        datagram.extend([0x45, 0]);
-        datagram.extend((length as u16).to_be_bytes());
-        datagram.extend([0, 0, 0, 0, 64, 17, 0, 0]);
-        datagram.extend(source(number).octets());
-        datagram.extend(self.to.ip().octets());
-        datagram.extend(self.from_port.to_be_bytes());
-        datagram.extend(self.to.port().to_be_bytes());
-        datagram.extend(((length - 20) as u16).to_be_bytes());
-        datagram.extend([0, 0]);
-        datagram.extend(message);
-        datagram
-    }
+/// RFC 791 section 3.1 and RFC 768. The kernel computes IPv4's checksum; UDP's is optional and left out.
+fn datagram(number: u32, from_port: u16, to: SocketAddrV4, message: &[u8]) -> Vec<u8> {
+    let length = HEADERS + message.len();
+    let mut datagram = Vec::with_capacity(length);
+    datagram.extend([0x45, 0]);
+    datagram.extend((length as u16).to_be_bytes());
+    datagram.extend([0, 0, 0, 0, 64, 17, 0, 0]);
+    datagram.extend(source(number).octets());
+    datagram.extend(to.ip().octets());
+    datagram.extend(from_port.to_be_bytes());
+    datagram.extend(to.port().to_be_bytes());
+    datagram.extend(((length - 20) as u16).to_be_bytes());
+    datagram.extend([0, 0]);
+    datagram.extend(message);
+    datagram
 }
 
 /// The same over TCP: each message on a new connection, which is reset afterwards.

@@ -1,4 +1,4 @@
-//! Two network namespaces joined by a link: the server's, and one that answers to ten thousand addresses.
+//! Two network namespaces joined by two links: the server's, and one that answers to ten thousand addresses.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,9 +11,17 @@ use nix::sched::{CloneFlags, setns};
 /// The server's address.
 pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 98, 0, 1));
 /// The address of honest clients and of their peers.
-pub(crate) const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 98, 0, 2));
+pub(crate) const HONEST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 97, 0, 2));
 /// How many sources a flood comes from.
 pub(crate) const SOURCES: u32 = 10_000;
+
+/// The link of floods, by its name in both namespaces.
+pub(crate) const LINK: &str = "flood0";
+/// The link of honest clients. What the other one counts belongs to the flood.
+const HONEST_LINK: &str = "honest0";
+/// The attackers' end of their link, and the server's end of the honest clients'.
+const ATTACKERS: &str = "10.98.0.2";
+const HONEST_GATEWAY: &str = "10.97.0.1";
 
 /// One flood at a time: the machine is part of what is tried.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -48,16 +56,26 @@ impl Network {
         let lines = [
             format!("netns add {server}"),
             format!("netns add {outside}"),
-            format!("-n {server} link add flood0 type veth peer name flood0 netns {outside}"),
-            format!("-n {server} addr add {SERVER}/24 dev flood0"),
-            format!("-n {outside} addr add {HONEST}/24 dev flood0"),
+            format!("-n {server} link add {LINK} type veth peer name {LINK} netns {outside}"),
+            format!("-n {server} addr add {SERVER}/24 dev {LINK}"),
+            format!("-n {outside} addr add {ATTACKERS}/24 dev {LINK}"),
+            format!("-n {server} link add {HONEST_LINK} type veth peer name {HONEST_LINK} netns {outside}"),
+            format!("-n {server} addr add {HONEST_GATEWAY}/24 dev {HONEST_LINK}"),
+            format!("-n {outside} addr add {HONEST}/24 dev {HONEST_LINK}"),
+            // No IPv6, whose router solicitations the link would count.
+            format!("-n {server} link set {LINK} addrgenmode none"),
+            format!("-n {outside} link set {LINK} addrgenmode none"),
             format!("-n {server} link set lo up"),
             format!("-n {outside} link set lo up"),
-            format!("-n {server} link set flood0 up"),
-            format!("-n {outside} link set flood0 up"),
+            format!("-n {server} link set {LINK} up"),
+            format!("-n {outside} link set {LINK} up"),
+            format!("-n {server} link set {HONEST_LINK} up"),
+            format!("-n {outside} link set {HONEST_LINK} up"),
+            format!("-n {outside} rule add from {HONEST} lookup 100"),
+            format!("-n {outside} route add {SERVER} via {HONEST_GATEWAY} dev {HONEST_LINK} table 100"),
             // Every address of the range is local: sockets may be bound to it, and answers come in.
             format!("-n {outside} route add local 10.99.0.0/16 dev lo"),
-            format!("-n {server} route add 10.99.0.0/16 via {HONEST}"),
+            format!("-n {server} route add 10.99.0.0/16 via {ATTACKERS}"),
         ];
         for line in lines {
             ip(&line)?;
@@ -92,4 +110,13 @@ fn ip(line: &str) -> Result<(), String> {
     let output = output.map_err(|error| format!("no program ip (Debian package iproute2): {error}"))?;
     let message = String::from_utf8_lossy(&output.stderr);
     if output.status.success() { Ok(()) } else { Err(format!("ip {line}: {}", message.trim())) }
+}
+
+/// Packets and bytes that a link of the calling thread's namespace has received (proc_pid_net(5), `dev`).
+pub(crate) fn received_by(link: &str) -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(link)?.strip_prefix(':')).unwrap();
+    let mut numbers = line.split_whitespace().map(|number| number.parse().unwrap());
+    let bytes = numbers.next().unwrap();
+    [numbers.next().unwrap(), bytes]
 }
