@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use testkit::Playing;
 use testkit::gate_world::{Outcome, Script, Tally, minimise, play};
 
 const USAGE: &str = "usage: gate_world SEED [--lines] | gate_world FROM..TO [--hashes]";
@@ -61,7 +62,9 @@ fn seeds(range: &str, with_hashes: bool) -> Option<ExitCode> {
     let mut printed = Instant::now();
     for seed in from..to {
         let script = Script::of(seed);
+        let playing = Playing { world: "gate", seed };
         let outcome = play(&script, false);
+        drop(playing);
         tally.add(&outcome.tally);
         hash = hash.rotate_left(1) ^ outcome.hash;
         if with_hashes {

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use testkit::Playing;
 use testkit::market_world::{Outcome, Script, Tally, minimise, play};
 
 const USAGE: &str = "usage: market_world SEED [--lines] | market_world FROM..TO [--hashes | --kept FILE]";
@@ -114,7 +115,9 @@ fn seeds(range: &str, with_hashes: bool, path: Option<&str>) -> Option<ExitCode>
     while sum.next < to {
         let seed = sum.next;
         let script = Script::of(seed);
+        let playing = Playing { world: "market", seed };
         let outcome = play(&script, None, false);
+        drop(playing);
         sum.tally.add(&outcome.tally);
         sum.hash = sum.hash.rotate_left(1) ^ outcome.hash;
         sum.next += 1;

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use testkit::Playing;
 use testkit::turn_world::{Outcome, Script, Size, Tally, Telling, minimise, play};
 
 const USAGE: &str =
@@ -65,7 +66,9 @@ fn seeds(range: &str, with_hashes: bool) -> Option<ExitCode> {
     let (mut total, mut failed, mut hash, mut printed) = (Tally::default(), 0u64, 0u64, Instant::now());
     for seed in from..to {
         let script = Script::of(seed, Size::Drawn);
+        let playing = Playing { world: "turn", seed };
         let outcome = play(&script, None, Telling::Hash);
+        drop(playing);
         add(&mut total, &outcome.tally);
         hash = hash.rotate_left(1) ^ outcome.hash;
         if with_hashes {

@@ -14,6 +14,8 @@ pub mod market_world;
 #[cfg(feature = "worlds")]
 mod minimal;
 mod partial;
+#[cfg(feature = "worlds")]
+mod playing;
 mod requirement;
 #[cfg(feature = "worlds")]
 mod tally;
@@ -26,4 +28,6 @@ pub mod turn_world;
 
 pub use cpu_time::cpu_time;
 pub use partial::partial;
+#[cfg(feature = "worlds")]
+pub use playing::Playing;
 pub use requirement::{Requirement, find_browser, find_program, require, require_captures, two_cpus};
