@@ -17,7 +17,7 @@ use axum::routing::get;
 use futures_util::stream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use crate::snapshot::Snapshot;
+use crate::snapshot::{GateSnapshot, Snapshot};
 use crate::state::{App, Shared};
 use tt_status::Reading;
 
@@ -48,6 +48,10 @@ fn everything(shared: &Shared) -> Snapshot {
         turn: read(shared.state.turn.as_ref(), &shared.latest.failed[0]),
         market: read(shared.state.market.as_ref(), &shared.latest.failed[1]),
         risk: read(shared.state.risk.as_ref(), &shared.latest.failed[2]),
+        gate: shared.state.gate.as_ref().map(|gate| {
+            let has_token = shared.state.token.is_some();
+            GateSnapshot { modes: gate.modes(), has_token }
+        }),
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/page.css", get(|| async { file(CSS, include_str!("page/page.css")) }))
         .route("/page.js", get(|| async { file(SCRIPT, include_str!("page/page.js")) }))
         .route("/show.js", get(|| async { file(SCRIPT, include_str!("page/show.js")) }))
+        .route("/gate.js", get(|| async { file(SCRIPT, include_str!("page/gate.js")) }))
         .route("/kept.js", get(|| async { file(SCRIPT, include_str!("page/kept.js")) }))
         .route("/relay.js", get(|| async { file(SCRIPT, include_str!("page/relay.js")) }))
         .route("/favicon.svg", get(|| async { file(SVG, include_str!("page/favicon.svg")) }))

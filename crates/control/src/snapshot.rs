@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tt_status::machine::MachineStatus;
 use tt_status::market::MarketStatus;
-use tt_status::risk::RiskStatus;
+use tt_status::risk::{ModeRow, RiskStatus};
 use tt_status::turn::TurnStatus;
 
 /// The status of all parts at one instant.
@@ -22,6 +22,16 @@ pub(crate) struct Snapshot {
     pub(crate) turn: Option<TurnStatus>,
     pub(crate) market: Option<MarketStatus>,
     pub(crate) risk: Option<RiskStatus>,
+    pub(crate) gate: Option<GateSnapshot>,
+}
+
+/// The part of the gate that operators change.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct GateSnapshot {
+    /// Every scope that is not active.
+    pub(crate) modes: Vec<ModeRow>,
+    /// Whether an API token is configured: without one, control is rejected.
+    pub(crate) has_token: bool,
 }
 
 /// The latest snapshot, absent until the first.

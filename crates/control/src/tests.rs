@@ -281,7 +281,7 @@ impl GateAdmin for SilentGate {
         let silent = vec!["venue A".to_owned()];
         let known = if mode == "kill" { "kill" } else { return Err(AdminError::Unknown(format!("no mode {mode}"))) };
         let (scope, before) = (scope.to_owned(), "reduce");
-        Ok(ModeChange { scope, mode: known, before, acknowledged: false, silent, waited_us: 10_001 })
+        Ok(ModeChange { scope, mode: known, before, acknowledged: false, silent, senders: 2, waited_us: 10_001 })
     }
 
     fn limits(&self) -> Option<LimitsText> {
@@ -327,7 +327,7 @@ fn the_gate_is_controlled_with_the_token_only() {
     assert_eq!(get(&running, "/api/v1/risk/limits-file").status, 401);
     assert_eq!(json(&running, "/api/v1/risk/modes")[0]["scope"], "account:7");
     let (status, body) = post(&running, right, "modes", json_kind, r#"{"scope":"global","mode":"kill"}"#);
-    let expected = r#"{"scope":"global","mode":"kill","before":"reduce","acknowledged":false,"silent":["venue A"],"waited_us":10001}"#;
+    let expected = r#"{"scope":"global","mode":"kill","before":"reduce","acknowledged":false,"silent":["venue A"],"senders":2,"waited_us":10001}"#;
     assert_eq!((status, body.as_str()), (200, expected));
     for (body, status) in [
         (r#"{"scope":"global","mode":"stop"}"#, 404),
@@ -339,6 +339,11 @@ fn the_gate_is_controlled_with_the_token_only() {
     let (status, body) = post(&running, right, "cancels", json_kind, r#"{"scope":"account:8"}"#);
     let expected = r#"{"scope":"account:8","requested":5,"open":[{"account":8,"client_id":9}]}"#;
     assert_eq!((status, body.as_str()), (200, expected));
+    // The page shows the modes, and knows whether it can change them.
+    let live = |running: &Running| live_until(running, |text| text.matches("\ndata: ").count() >= 2);
+    let text = live(&running);
+    let expected = r#""gate":{"modes":[{"scope":"account:7","mode":"kill"}],"has_token":true}"#;
+    assert!(text.contains(expected), "{text}");
     let (status, body) = post(&running, right, "limits-file", "application/toml", "new");
     assert_eq!((status, body.as_str()), (200, r#"{"version":4,"sha256":"cd","text":"new"}"#));
     let (status, body) = post(&running, right, "limits-file", "application/toml", "other");
@@ -346,9 +351,13 @@ fn the_gate_is_controlled_with_the_token_only() {
     running.stop();
     let running = start_with(State { gate: Some(Arc::new(SilentGate)), ..State::default() });
     assert_eq!(post(&running, right, "limits-file", "application/toml", "new").0, 403, "no token is configured");
+    let text = live(&running);
+    assert!(text.contains(r#""has_token":false}"#), "{text}");
     running.stop();
     let running = start_with(State::default());
     assert_eq!(post(&running, right, "limits-file", "application/toml", "new").0, 404, "no gate");
+    let text = live(&running);
+    assert!(text.contains(r#""gate":null"#), "{text}");
     running.stop();
 }
 

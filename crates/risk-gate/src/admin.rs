@@ -100,13 +100,14 @@ impl<'a> Scopes<'a> {
     /// Returns the change of `switch` to `mode`, as it is reported.
     #[must_use]
     pub fn change(&self, (switch, mode): (KillSwitch, Mode), acknowledged: Acknowledged) -> ModeChange {
-        let Acknowledged { before, silent, waited } = acknowledged;
+        let Acknowledged { before, silent, senders, waited } = acknowledged;
         ModeChange {
             scope: self.text(switch),
             mode: word(mode),
             before: word(before),
             acknowledged: silent.is_empty(),
             silent,
+            senders,
             waited_us: u64::try_from(waited.as_micros()).unwrap_or(u64::MAX),
         }
     }

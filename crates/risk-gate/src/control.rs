@@ -33,6 +33,8 @@ pub struct Acknowledged {
     /// Those that were seen neither idle nor past the change within 10 ms: `gate`, or the name of a sender, which is closed
     /// now. Nothing else acts on the mode before.
     pub silent: Vec<String>,
+    /// The number of senders, silent ones among them.
+    pub senders: usize,
     /// The time from the change in memory until all had seen it, or the 10 ms.
     pub waited: Duration,
 }
@@ -155,7 +157,9 @@ impl Control {
         }
         silent.iter().filter(|passer| **passer != GATE).for_each(|passer| self.barrier.close(*passer));
         let silent = silent.into_iter().map(|passer| self.names[passer].clone()).collect();
-        Acknowledged { before, silent, waited: started.elapsed() }
+        // The gate's thread is the only passer besides the senders.
+        let senders = self.names.len().saturating_sub(1);
+        Acknowledged { before, silent, senders, waited: started.elapsed() }
     }
 
     /// Replaces all limits of `account` in `instrument` between two intents; returns the new version of the limits.

@@ -170,6 +170,8 @@ pub struct ModeChange {
     pub acknowledged: bool,
     /// Those that have not; senders among them are closed.
     pub silent: Vec<String>,
+    /// Number of senders, silent ones among them.
+    pub senders: usize,
     /// Time until all had seen it, or until the wait ended.
     pub waited_us: u64,
 }

@@ -1,6 +1,7 @@
 // The page's stream: /api/v1/live sends a snapshot four times a second.
 
 import { showBooks, showEngine, showMachine, showRisk, makeEngine } from "./show.js";
+import { showGate } from "./gate.js";
 import { offerTrial } from "./relay.js";
 import { showKept, showLiveFlow, showPasses } from "./kept.js";
 
@@ -40,6 +41,7 @@ function show(snapshot) {
   for (const name of ["turn", "market", "risk"]) {
     showEngine(engines[name], snapshot[name], snapshot.at_unix_ms, !paused);
   }
+  showGate(snapshot.gate, snapshot.risk?.limits);
   if (paused) return;
   showMachine(snapshot.machine);
   showLiveFlow(snapshot);

@@ -146,6 +146,7 @@ fn a_silent_sender_is_named_and_closed() {
     has_entered.recv().unwrap();
     let acknowledged = control.set_mode(KillSwitch::Global, Mode::Kill).unwrap();
     assert_eq!(acknowledged.silent.last().map(String::as_str), Some("venue"));
+    assert_eq!(acknowledged.senders, 1);
     assert!(acknowledged.waited >= Duration::from_millis(10), "{acknowledged:?}");
     let_go.send(()).unwrap();
     let (first, second) = sending.join().unwrap();

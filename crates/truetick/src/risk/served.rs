@@ -57,7 +57,7 @@ impl GateAdmin for Shared {
         let before = run.gate.switches().mode(switch);
         run.set_mode(switch, mode).map_err(|error| AdminError::Failed(format!("{error:#}")))?;
         // The gate is between two events, and has no sender.
-        let acknowledged = Acknowledged { before, silent: Vec::new(), waited: Duration::ZERO };
+        let acknowledged = Acknowledged { before, silent: Vec::new(), senders: 0, waited: Duration::ZERO };
         Ok(scopes.change((switch, mode), acknowledged))
     }
 

@@ -9,6 +9,7 @@ mod gate;
 mod gate_control;
 mod gate_documents;
 mod gate_limits;
+mod gate_page;
 mod gate_rehearsal;
 mod page;
 mod report_page;
