@@ -396,7 +396,7 @@ fn a_forged_allocate_needs_no_relay() {
     let place = request.windows(nonce.len()).position(|bytes| bytes == nonce).expect("of the same second");
     let mut made_up = request.clone();
     made_up[place + nonce.len() - 1] = if nonce.last() == Some(&b'A') { b'B' } else { b'A' };
-    assert!(!need(&world, client, &made_up), "a nonce that nobody has issued");
+    assert!(!need(&world, client, &made_up), "a nonce that was never issued");
     world.pass_s(86_400);
     assert!(!need(&world, client, &request), "a stale nonce");
 }

@@ -137,7 +137,7 @@ impl Forger {
         Self { socket, to, headers: MultiHeaders::preallocate(BATCH as usize, None), datagrams }
     }
 
-    /// Sends the datagrams of `numbers`, fewer where the sources begin anew, and returns how many.
+    /// Sends the datagrams of `numbers`, fewer where the sources begin again, and returns how many.
     fn send(&mut self, numbers: std::ops::Range<u32>, came: &mut Came) -> u32 {
         let first = (numbers.start % SOURCES) as usize;
         let last = self.datagrams.len().min(first + numbers.len());
