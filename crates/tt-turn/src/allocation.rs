@@ -8,6 +8,7 @@ use crate::credential::UserId;
 use crate::error::ErrorCode;
 use crate::flow::{FlowEntry, FlowKey, Flows};
 use crate::message::TransactionId;
+use crate::permission::PeerFilter;
 use crate::relay::RelayId;
 use crate::shared::Meter;
 use crate::slab::{List, Slab};
@@ -58,11 +59,20 @@ pub(crate) struct Leg {
     pub(crate) permissions: List,
     /// Its channels, as a list through the records.
     pub(crate) channels: List,
+    /// The addresses of both.
+    pub(crate) peers: PeerFilter,
 }
 
 impl Leg {
     pub(crate) const fn new(relay: RelayId, relayed: SocketAddr, expires: Nanos) -> Self {
-        Self { relay, relayed, expires, permissions: List::EMPTY, channels: List::EMPTY }
+        Self { relay, relayed, expires, permissions: List::EMPTY, channels: List::EMPTY, peers: PeerFilter::EMPTY }
+    }
+
+    /// A filter forgets no single address: it is emptied with the last one.
+    pub(crate) fn settle_peers(&mut self) {
+        if self.permissions.len == 0 && self.channels.len == 0 {
+            self.peers = PeerFilter::EMPTY;
+        }
     }
 }
 

@@ -40,6 +40,33 @@ fn key(allocation: u32, ip: IpAddr) -> [u64; 3] {
     [(u64::from(allocation) + 1) << 1 | u64::from(ip.is_ipv4()), (bits >> 64) as u64, bits as u64]
 }
 
+/// Addresses of peers: a bit for each that was added, which it may share with others.
+///
+/// A packet from a stranger is discarded by what its allocation has in the cache, without a look at the tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PeerFilter(u64);
+
+impl PeerFilter {
+    pub(crate) const EMPTY: Self = Self(0);
+
+    #[inline]
+    fn bit(ip: IpAddr) -> u64 {
+        let bits = bits_v6(ip);
+        1 << (((bits >> 64) as u64 ^ bits as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58)
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, ip: IpAddr) {
+        self.0 |= Self::bit(ip);
+    }
+
+    /// `false`: the address was not added.
+    #[inline]
+    pub(crate) fn may_have(self, ip: IpAddr) -> bool {
+        self.0 & Self::bit(ip) != 0
+    }
+}
+
 /// The permissions of one worker's allocations.
 #[derive(Debug)]
 pub(crate) struct Permissions {
@@ -259,5 +286,22 @@ mod tests {
             let expected: std::vec::Vec<_> = (0..4).filter(|one| *one != gone).map(|one| places[0][one]).collect();
             assert_eq!((left, lists[0].len), (expected, 3));
         }
+    }
+
+    #[test]
+    fn a_filter_has_what_was_added_and_little_else() {
+        let strangers = || (0..=255u8).flat_map(|a| (0..=255u8).map(move |b| IpAddr::from([198, 51, a, b])));
+        let mut peers = PeerFilter::EMPTY;
+        assert!(!strangers().any(|ip| peers.may_have(ip)));
+        for number in 1..=4 {
+            peers.add(ip(number));
+        }
+        assert!((1..=4).all(|number| peers.may_have(ip(number))));
+        // Four bits of 64.
+        let mistaken = strangers().filter(|ip| peers.may_have(*ip)).count();
+        assert!(mistaken <= 65_536 / 12, "{mistaken}");
+        let wide = |bit: u32| IpAddr::V6(core::net::Ipv6Addr::from_bits(1 << bit));
+        let bits: std::collections::BTreeSet<u64> = (0..128).map(|bit| PeerFilter::bit(wide(bit))).collect();
+        assert!(bits.len() >= 32, "every part of an address counts: {}", bits.len());
     }
 }

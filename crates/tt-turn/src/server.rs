@@ -296,15 +296,27 @@ impl Server {
         self.relays.prefetch(relay);
     }
 
-    /// Starts to load what [`Server::handle_peer`] reads for a packet from `from`. Worth it some packets before, when the
-    /// packets are for many relays.
+    /// Starts to load the allocation that [`Server::handle_peer`] reads for a packet from `from`. Worth it some packets
+    /// before, when the packets are for many relays.
     #[inline]
     pub fn prefetch_peer(&self, from: PeerPath) {
-        let Some(allocation) = self.relays.serving(from.relay) else { return };
+        if let Some(allocation) = self.relays.serving(from.relay) {
+            self.allocations.prefetch(allocation, IpFamily::of(canonical(from.peer).ip()));
+        }
+    }
+
+    /// Starts to load what [`Server::handle_peer`] looks up for a packet from `from`, if it looks anything up. Worth it
+    /// a few packets after [`Server::prefetch_peer`].
+    #[inline]
+    pub fn prefetch_peer_tables(&self, from: PeerPath) {
+        let Some(index) = self.relays.serving(from.relay) else { return };
         let peer = canonical(from.peer);
-        self.allocations.prefetch(allocation, IpFamily::of(peer.ip()));
-        self.channels.prefetch_peer(allocation, peer);
-        self.permissions.prefetch_peer(allocation, peer.ip());
+        let family = IpFamily::of(peer.ip()) as usize;
+        let leg = self.allocations.get(index).and_then(|allocation| allocation.legs[family].as_ref());
+        if leg.is_some_and(|leg| leg.peers.may_have(peer.ip())) {
+            self.channels.prefetch_peer(index, peer);
+            self.permissions.prefetch_peer(index, peer.ip());
+        }
     }
 
     /// Handles an ICMP error that a relay socket reported (RFC 8656 section 11.5). `out` must hold at least 64 bytes.

@@ -77,6 +77,7 @@ impl Server {
                 // A list grows at its head.
                 self.permissions.remove(leg.permissions.head, &mut leg.permissions);
             }
+            leg.settle_peers();
             self.give_pooled(index, Units { permissions: count, channels: 0 });
         }
     }
@@ -111,6 +112,7 @@ impl Server {
         let before = leg.permissions.len;
         let installed = self.permissions.install(request.now, (index, &mut leg.permissions), ip, ports);
         if leg.permissions.len > before {
+            leg.peers.add(ip);
             self.origins.add_peer(index, SocketAddr::new(ip, 0));
         }
         installed.ok_or(ErrorCode::InsufficientCapacity)

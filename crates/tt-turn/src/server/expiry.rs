@@ -37,6 +37,7 @@ impl Server {
         let family = self.channels.get(channel).map(|channel| IpFamily::of(channel.peer.ip()));
         if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
             self.channels.remove(channel, &mut leg.channels);
+            leg.settle_peers();
             self.give_pooled(allocation, Units { permissions: 0, channels: 1 });
         }
     }
@@ -90,6 +91,7 @@ impl Server {
         let family = self.permissions.get(permission).map(|permission| IpFamily::of(permission.ip));
         if let Some(leg) = family.and_then(|family| self.allocations.leg_mut(allocation, family)) {
             self.permissions.remove(permission, &mut leg.permissions);
+            leg.settle_peers();
             self.give_pooled(allocation, Units { permissions: 1, channels: 0 });
         }
     }

@@ -54,11 +54,10 @@ impl Server {
         probe.mark(Stage::Validate);
         let index = self.relays.serving(from.relay).ok_or(DropReason::RelayUnallocated)?;
         let allocation = self.allocations.get_mut(index).ok_or(DropReason::RelayUnallocated)?;
-        if allocation.leg(IpFamily::of(peer.ip()), now).is_none_or(|leg| leg.relay != from.relay) {
-            return Err(DropReason::RelayUnallocated);
-        }
+        let leg = allocation.leg(IpFamily::of(peer.ip()), now).filter(|leg| leg.relay == from.relay);
+        let peers = leg.ok_or(DropReason::RelayUnallocated)?.peers;
         let client = allocation.flow;
-        let channel = self.channels.find_peer(index, peer, allocation.last_channel, now);
+        let channel = self.channels.find_peer((index, peers), peer, allocation.last_channel, now);
         let number = match channel {
             Some(channel) => {
                 allocation.last_channel = channel;
@@ -66,6 +65,7 @@ impl Server {
                 self.still_allowed(peer, ports)?;
                 self.channels.get(channel).map(|channel| channel.number)
             }
+            None if !peers.may_have(peer.ip()) => return Err(DropReason::NoPermission),
             None => {
                 self.permitted(index, peer, now)?;
                 None

@@ -15,6 +15,8 @@ use crate::streams::Sent;
 
 /// The longest padding of ChannelData on a stream.
 const ZEROS: [u8; 3] = [0; 3];
+/// How many datagrams before its own what a relay's datagram looks up is loaded.
+const AHEAD: usize = 3;
 
 impl Worker {
     /// Passes every datagram of the inbox to the engine and sends the results.
@@ -25,12 +27,22 @@ impl Worker {
                 self.flush();
             }
             self.handled = index;
+            self.prefetch(index + AHEAD);
             self.handle(now, index);
         }
         self.handled = self.inbox.len();
         self.flush();
         self.parts.links.wake();
         self.is_dirty = true;
+    }
+
+    fn prefetch(&self, index: usize) {
+        if index < self.inbox.len() {
+            let datagram = self.inbox.datagram(index);
+            if let Some(relay) = relay_of(datagram.key) {
+                self.parts.server.prefetch_peer_tables(PeerPath { relay, peer: datagram.from });
+            }
+        }
     }
 
     pub(super) fn flush(&mut self) {
