@@ -341,6 +341,7 @@ impl<K: Keeper> DurableGate<K> {
         self.follow(now_ns);
         let mut cancels = Vec::new();
         self.gate.cancel_scope(now_ns, scope, |cancel| cancels.push(cancel));
+        self.keep_own_modes();
         // A journal that is lost says so with the next order. Cancels pass.
         let _ = self.record(now_ns, &Input::CancelScope(scope), &Answer::Applied(Ok(())));
         cancels

@@ -5,6 +5,7 @@
 //! [`Failure`] after each event against an oracle that shares no code with the gate. [`minimise`] strikes actions out of a
 //! script that fails.
 
+mod cancels;
 mod disk;
 mod failure;
 mod healing;

@@ -3,6 +3,7 @@
 use super::Gate;
 use crate::{
     controls::KillSwitch,
+    index::NIL,
     orders::{Bits, Record},
 };
 use tt_model::{IntentKind, OrderIntent, Price, Qty};
@@ -10,8 +11,8 @@ use tt_model::{IntentKind, OrderIntent, Price, Qty};
 impl Gate {
     /// Requests the end of every open order in `scope` at `now_ns`, as an operator may: calls `see` with each cancel.
     ///
-    /// It reaches the orders of all producers and strategies, and those that are known from reports alone. An order whose
-    /// last cancel is younger than [`Rules::cancel_repeat_ns`](super::Rules::cancel_repeat_ns) is left out. These cancels
+    /// It reaches the orders of all producers and strategies, and those that are known from reports alone, which belong to no
+    /// strategy. An order whose last cancel is younger than [`Rules::cancel_repeat_ns`](super::Rules::cancel_repeat_ns) is left out. These cancels
     /// count against no rate and no ratio, and have no number of a producer. Only a report frees what an order reserves.
     pub fn cancel_scope(&mut self, now_ns: u64, scope: KillSwitch, mut see: impl FnMut(OrderIntent)) {
         self.pass_time(now_ns);
@@ -51,7 +52,8 @@ fn is_in(scope: KillSwitch, record: &Record) -> bool {
         && match scope {
             KillSwitch::Global => true,
             KillSwitch::Account(account) => record.account == account,
-            KillSwitch::Strategy(strategy) => record.strategy == strategy,
+            // An order that only reports have shown has no route, and so no strategy.
+            KillSwitch::Strategy(strategy) => record.strategy == strategy && record.route != NIL,
             KillSwitch::Instrument(instrument) => record.instrument == instrument,
         }
 }

@@ -214,6 +214,10 @@ impl Gate {
             return if states_more || was_unknown { Outcome::Applied } else { Outcome::Duplicate };
         }
         record.venue_executed = record.venue_executed.max(report.executed.0);
+        // The venue may have worked the terms of a replace whose answer comes after the end.
+        if record.bits.has(Bits::REPLACE_PENDING) {
+            record.qty = record.qty.max(record.replace_qty);
+        }
         self.end(place.row, place.slot, Phase::Ended);
         self.settle(place.row, place.slot);
         if states_less { Outcome::Conflict } else { Outcome::Applied }

@@ -497,8 +497,10 @@ fn a_cancel_of_a_scope_reaches_the_orders_of_all_producers() {
     gate.apply(NOW, &Report { order_qty: Qty(100), ..report(ReportKind::ACK, &adopted) });
 
     let mut now = NOW;
-    let scopes: [(KillSwitch, &[usize]); 5] = [
+    // The order that a report has shown belongs to no strategy.
+    let scopes: [(KillSwitch, &[usize]); 6] = [
         (KillSwitch::Account(0), &[0, 1, 2]),
+        (KillSwitch::Strategy(0), &[0]),
         (KillSwitch::Strategy(1), &[1, 3]),
         (KillSwitch::Instrument(second), &[2, 4, 5]),
         (KillSwitch::Global, &[0, 1, 2, 3, 4, 5]),

@@ -313,6 +313,21 @@ fn a_replace_counts_fills_that_cross_it() {
     assert_eq!(held(&gate), (100, 0, 0, 0));
 }
 
+/// The venue has enlarged the order and executed more than it had before; the end overtakes both reports.
+#[test]
+fn an_end_before_the_answer_to_a_replace_reserves_what_the_replaced_order_has_executed() {
+    let order = buy(10_000, 100);
+    let mut gate = with(&order);
+    gate.set_instrument_rules(BTC, &InstrumentRules { replaces_atomically: true, ..Default::default() }).unwrap();
+    assert_accepted(gate.evaluate(NOW, &replace(&order, 9_995, 150)));
+    let ended = Report { executed: Qty(130), order_qty: Qty(150), ..report(ReportKind::CANCELLED, &order) };
+    assert_eq!(gate.apply(NOW, &ended), Outcome::Applied);
+    assert_eq!(held(&gate), (0, 130, 0, 0));
+    // The executions are the order's: no overfill.
+    assert_eq!(gate.apply(NOW, &fill(&order, 1, 130)), Outcome::Late);
+    assert_eq!(held(&gate), (130, 0, 0, 0));
+}
+
 #[test]
 fn both_prices_of_a_pending_replace_are_own_prices() {
     let order = buy(9_980, 100);

@@ -148,6 +148,8 @@ impl Sum {
                 }
             }
             Fact::Ended => {
+                // The venue may have worked the terms of a replace that it answers after the end.
+                self.qty = self.qty.max(self.pending.map_or(0, |(_, qty, ..)| qty));
                 (self.is_open, self.is_dim, self.is_filled) = (false, false, false);
                 (self.pending, self.cancelled_at) = (None, None);
             }

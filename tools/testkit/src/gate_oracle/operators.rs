@@ -2,7 +2,7 @@
 
 use super::{
     history::{LOTS_MAX, Oracle},
-    life::Schedule,
+    life::{Fact, Life, Schedule},
     settings::{RateSettings, Settings},
 };
 use tt_model::{OrderIntent, OrderSide};
@@ -57,6 +57,36 @@ impl Oracle {
         let window = self.settings.id_window_ns;
         let is_used = |settled: Option<i128>| settled.is_none_or(|at| self.horizon < at + window);
         [own().filter(|life| is_used(life.sum().settled_at)).count(), own().count()]
+    }
+
+    /// An operator cancels every open order of one of all (0), an account (1), a strategy (2) or an instrument (3), whoever
+    /// has sent it. Orders that no intent has made have no strategy. Returns the orders that get a cancel, since their last
+    /// one is old enough, and all that are open in the scope: account, instrument and client id, in their order.
+    pub fn cancel_scope(&mut self, now: u64, level: usize, index: usize) -> [Vec<(u16, u32, u64)>; 2] {
+        self.pass(now);
+        let now = i128::from(now);
+        let is_in = |life: &Life| match level {
+            0 => true,
+            1 => usize::from(life.account) == index,
+            2 => life.asked.is_some() && usize::from(life.strategy) == index,
+            _ => life.instrument as usize == index,
+        };
+        let (mut cancelled, mut open) = (Vec::new(), Vec::new());
+        for life in self.lives.iter_mut().filter(|life| is_in(life)) {
+            let sum = life.sum();
+            if !sum.is_open {
+                continue;
+            }
+            let named = (life.account, life.instrument, life.client_id);
+            open.push(named);
+            if sum.cancelled_at.is_none_or(|at| (now - at).max(0) >= self.settings.cancel_repeat_ns) {
+                life.facts.push((now, Fact::CancelAsked));
+                cancelled.push(named);
+            }
+        }
+        cancelled.sort_unstable();
+        open.sort_unstable();
+        [cancelled, open]
     }
 
     /// An intent of an unknown account or instrument arrives: it is refused.

@@ -10,7 +10,8 @@ use tt_model::Nanos;
 /// 4. An execution moves a position once, and its bust takes it back once.
 /// 5. After an acknowledged kill no order in its scope reaches the wire, also after a restart; no kill is acknowledged
 ///    while a write is under way.
-/// 6. A cancel of the strategy's own order passes.
+/// 6. A cancel of the strategy's own order passes; an operator's cancel of a scope reaches every open order in it, and no
+///    other.
 /// 7. Nothing is visible or on the wire without its record, as far as the journal promises; recovery leads to the state of
 ///    the last record.
 /// 8. A number of a producer is judged once; intents in are verdicts out and intents that wait.

@@ -180,9 +180,16 @@ impl World<'_> {
         }
     }
 
-    /// Strategies cancel what is open.
+    /// An operator, or the strategies, cancel what is open.
     fn cancel_all(&mut self) {
+        let is_operator = self.luck().chance(1, 2);
         for _ in 0..4 {
+            if is_operator {
+                let all: Vec<_> = switches(self.setup().accounts, self.setup().instruments).collect();
+                all.into_iter().rev().for_each(|at| self.cancel_scope(at));
+                self.wait(60 * MS);
+                continue;
+            }
             for account in 0..self.setup().accounts {
                 for instrument in (0..self.setup().instruments).map(InstrumentId) {
                     self.cancel_row(account, instrument);

@@ -55,6 +55,16 @@ pub(super) const fn switch((level, index): (usize, usize)) -> KillSwitch {
     }
 }
 
+/// The level and index of a switch.
+const fn place(of: KillSwitch) -> (usize, usize) {
+    match of {
+        KillSwitch::Global => (0, 0),
+        KillSwitch::Account(index) => (1, index as usize),
+        KillSwitch::Strategy(index) => (2, index as usize),
+        KillSwitch::Instrument(InstrumentId(index)) => (3, index as usize),
+    }
+}
+
 /// An oracle at the beginning of a journal.
 pub(super) fn new_oracle(setup: &Setup) -> Oracle {
     let mut oracle = Oracle::new(setup.settings.clone(), 1, STRATEGIES.into());
@@ -285,7 +295,7 @@ impl Host {
     }
 
     /// Compares the modes that the gate acts on with those that others see.
-    fn compare_switches(&self) -> Result<(), Broken> {
+    pub(super) fn compare_switches(&self) -> Result<(), Broken> {
         let (own, others) = (self.gate.gate().controls(), self.gate.switches());
         for at in switches(self.accounts, self.instruments).map(switch) {
             if own.mode(at) != others.mode(at) {
@@ -413,13 +423,12 @@ pub(super) fn inform(oracle: &mut Oracle, record: &JournalRecord) -> Result<(), 
         }
         (Input::Mark(instrument, mark), _) => oracle.quote(instrument.0, quote_of(mark)),
         (Input::Mode(of, mode), _) => {
-            let (level, index) = match *of {
-                KillSwitch::Global => (0, 0),
-                KillSwitch::Account(index) => (1, index.into()),
-                KillSwitch::Strategy(index) => (2, index.into()),
-                KillSwitch::Instrument(InstrumentId(index)) => (3, index as usize),
-            };
+            let (level, index) = place(*of);
             oracle.set_mode(level, index, *mode as u8);
+        }
+        (Input::CancelScope(of), _) => {
+            let (level, index) = place(*of);
+            oracle.cancel_scope(now, level, index);
         }
         (Input::State(instrument, state), _) => oracle.set_state(instrument.0, number_of(*state)),
         (Input::Resume(producer, last_seq), _) => oracle.resume(*producer, *last_seq),

@@ -22,6 +22,13 @@ impl World<'_> {
         self.dispatch(first);
     }
 
+    pub(super) fn enter_by_hand(&mut self, draw: &mut Draw) {
+        let first = self.venue.sent.len();
+        let row = (draw.below(self.setup().accounts.into()) as u16, draw.below(self.setup().instruments.into()) as u32);
+        self.venue.enter_by_hand(row, draw);
+        self.dispatch(first);
+    }
+
     pub(super) fn arrive(&mut self, intent: &OrderIntent) {
         self.wire.under_way.remove(&(intent.account, intent.client_id, intent.seq));
         let (first, mut draw) = (self.venue.sent.len(), self.luck());

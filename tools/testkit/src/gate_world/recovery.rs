@@ -20,6 +20,8 @@ struct Found {
     judged: BTreeSet<u64>,
     records: u64,
     reports: usize,
+    /// Cancels of scopes.
+    scope_cancels: usize,
     /// The version of its limits.
     version: u32,
 }
@@ -29,7 +31,9 @@ fn read(files: &BTreeMap<u32, Setup>, setup: &Setup, disk: &SimDisk) -> Result<F
     let broken = |error: anyhow::Error| (7, format!("{error:#}"));
     let mut reader = JournalReader::new(disk).map_err(broken)?;
     let (verdicts, judged) = (BTreeMap::new(), BTreeSet::new());
-    let mut found = Found { oracle: new_oracle(setup), verdicts, judged, records: 0, reports: 0, version: 1 };
+    let (reports, scope_cancels) = (0, 0);
+    let oracle = new_oracle(setup);
+    let mut found = Found { oracle, verdicts, judged, records: 0, reports, scope_cancels, version: 1 };
     while let Some(record) = reader.read().map_err(broken)? {
         found.records += 1;
         let JournalRecord { number, now_ns, ref input, ref answer } = record;
@@ -43,6 +47,10 @@ fn read(files: &BTreeMap<u32, Setup>, setup: &Setup, disk: &SimDisk) -> Result<F
             }
             (Input::Report(_), _) => {
                 found.reports += 1;
+                inform(&mut found.oracle, &record)?;
+            }
+            (Input::CancelScope(_), _) => {
+                found.scope_cancels += 1;
                 inform(&mut found.oracle, &record)?;
             }
             (Input::Load(limits), _) => {
@@ -104,7 +112,7 @@ impl World<'_> {
 
     /// (7) What was visible or on the wire is in the journal, as far as it promises.
     fn compare_with_journal(&mut self, found: Found, power: bool) -> Result<(Oracle, u32), Broken> {
-        let Found { oracle, verdicts, judged, records, reports, version } = found;
+        let Found { oracle, verdicts, judged, records, reports, scope_cancels, version } = found;
         let is_durable = self.setup().durability == Durability::Durable;
         let mut lost = 0;
         for (seq, seen) in &self.seen {
@@ -133,6 +141,7 @@ impl World<'_> {
             return Err((7, format!("{reports} reports for {}", self.recorded.len())));
         }
         self.recorded.truncate(reports);
+        self.keep_scope_cancels(scope_cancels, power)?;
         self.judged = judged;
         self.forget_reports();
         Ok((oracle, version))
@@ -197,6 +206,13 @@ impl World<'_> {
         }
         self.host = Some(host);
         self.check(result);
+        // The operator does not know what the process had cancelled before, nor what its journal has lost.
+        let mut draw = self.luck();
+        for after in [0, draw.between(1, 8) * MS] {
+            if draw.chance(1, 2) {
+                self.later(after, Event::Cancel);
+            }
+        }
         for index in 0..self.venue.sent.len() {
             if !self.venue.sent[index].is_applied {
                 let after = self.luck().between(1, 4) * MS;

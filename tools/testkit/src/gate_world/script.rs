@@ -28,6 +28,8 @@ pub(super) enum Deed {
     Trade,
     /// The venue ends, busts, corrects, enlarges or overfills an order.
     Whim,
+    /// Somebody enters an order at the venue by hand.
+    Hand,
     /// The next report suffers this.
     Report(Fate),
     /// An operator sets a mode.
@@ -40,6 +42,8 @@ pub(super) enum Deed {
     Reconcile,
     /// An operator replaces limits.
     Reload,
+    /// An operator cancels every open order of a scope.
+    CancelScope,
     /// An instrument has another state.
     State,
     /// The process dies, with the loss of power or without.
@@ -97,7 +101,7 @@ pub struct Script {
     pub actions: Vec<Action>,
 }
 
-const FAULTS: usize = 17;
+const FAULTS: usize = 19;
 
 impl Script {
     /// Returns the script of `seed`.
@@ -161,6 +165,8 @@ fn fault(kind: usize, draw: &mut Draw) -> Deed {
         13 => Deed::ProducerCrash,
         14 => Deed::Stall(draw.pick(&[Sleeper::Sender, Sleeper::Strategies, Sleeper::Gate])),
         15 => draw.pick(&[Deed::StepBack, Deed::Suspend]),
+        16 => Deed::CancelScope,
+        17 => Deed::Hand,
         _ => draw.pick(&[Deed::DiskFull, Deed::DiskFull, Deed::DiskRoom, Deed::SyncFails]),
     }
 }

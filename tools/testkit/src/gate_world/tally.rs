@@ -35,6 +35,8 @@ tally! {
     without_journal,
     /// Cancels that were expected to pass, and did.
     cancels,
+    /// Orders that an operator's cancel of their scope reached.
+    scope_cancelled,
     /// Reconciliations without a difference.
     reconciled,
     /// Accounts that an operator settled at the end.

@@ -162,6 +162,28 @@ impl Venue {
         }
     }
 
+    /// Somebody enters an order at the venue by hand: no intent has asked for it.
+    pub(super) fn enter_by_hand(&mut self, (account, instrument): (u16, u32), draw: &mut Draw) {
+        let lot = self.lots.get(&(account, instrument)).copied().unwrap_or(1);
+        let order = Order {
+            account,
+            instrument,
+            client_id: 1 << 60 | self.orders.len() as u64,
+            seq: 0,
+            side: if draw.chance(1, 2) { OrderSide::Buy } else { OrderSide::Sell },
+            px: CENTER - 20 + draw.below(41) as i64,
+            trigger_px: 0,
+            qty: lot * draw.between(1, 9) as i64,
+            executed: 0,
+            is_open: true,
+            fills: Vec::new(),
+            lot,
+        };
+        let report = order.report(ReportKind::ACK);
+        self.orders.push(order);
+        self.send(self.orders.len() - 1, report, true);
+    }
+
     fn enter(&mut self, intent: &OrderIntent, draw: &mut Draw) {
         let lot = self.lots.get(&(intent.account, intent.instrument.0)).copied().unwrap_or(1);
         self.orders.push(Order {

@@ -15,6 +15,8 @@ use crate::draw::Draw;
 pub(super) struct Wire {
     /// Accepted intents that wait for the sender.
     pub(super) outbox: VecDeque<(OrderIntent, Verdict)>,
+    /// Cancels of operators that wait for the sender.
+    pub(super) cancels: VecDeque<OrderIntent>,
     /// Messages between sender and venue.
     pub(super) under_way: BTreeSet<(u16, u64, u64)>,
     /// Switches with an acknowledged kill.
@@ -43,6 +45,7 @@ impl World<'_> {
         if sleeps > 0 {
             return self.later(sleeps, Event::Write);
         }
+        self.write_cancels();
         while let Some((intent, verdict)) = self.wire.outbox.pop_front() {
             let Some(mut sender) = self.host.as_mut().and_then(|host| host.sender.take()) else { return };
             let sent = sender.send(&intent, &verdict, |intent| self.write(intent, &verdict));
@@ -85,6 +88,11 @@ impl World<'_> {
             return self.check(Err((7, format!("{intent:?} is written again, or without a verdict: {verdict:?}"))));
         }
         self.kill_within_write();
+        self.leave(intent);
+    }
+
+    /// A message leaves for the venue.
+    pub(super) fn leave(&mut self, intent: &OrderIntent) {
         self.tally.written += 1;
         self.say(|| format!("  on the wire: {:?} {} of {}", intent.kind, intent.client_id, intent.account));
         self.wire.under_way.insert((intent.account, intent.client_id, intent.seq));
@@ -163,6 +171,7 @@ impl World<'_> {
     /// The process dies: what was between its threads is gone.
     pub(super) fn lose_outbox(&mut self) {
         self.wire.outbox.clear();
+        self.wire.cancels.clear();
         self.wire.waiting.clear();
         self.wire.is_closed = false;
     }

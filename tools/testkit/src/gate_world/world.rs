@@ -7,6 +7,7 @@ use tt_model::{InstrumentId, IntentKind, Nanos, OrderIntent, Report, ReportKind,
 use tt_risk::{Mark, Outcome as Became};
 use tt_sync::spsc::{Consumer, Producer, ring};
 
+use super::cancels::ScopeCancel;
 use super::disk::SimDisk;
 use super::failure::Failure;
 use super::host::{Broken, Host, new_oracle};
@@ -58,6 +59,8 @@ pub(super) enum Event {
     Sync,
     /// The operator looks at the accounts.
     Look,
+    /// The operator cancels the orders of a scope.
+    Cancel,
     Restart,
 }
 
@@ -118,6 +121,8 @@ pub(super) struct World<'a> {
     pub(super) last_sync: u64,
     /// Reports that were recorded, in order: their place if they count as applied.
     pub(super) recorded: Vec<Option<usize>>,
+    /// Cancels of scopes, in order.
+    pub(super) scope_cancels: Vec<ScopeCancel>,
     pub(super) seen: BTreeMap<u64, Seen>,
     /// Numbers of intents that were judged in turn.
     pub(super) judged: BTreeSet<u64>,
@@ -169,6 +174,7 @@ impl<'a> World<'a> {
             kill_within: None,
             last_sync: START_NS,
             recorded: Vec::new(),
+            scope_cancels: Vec::new(),
             seen: BTreeMap::new(),
             judged: BTreeSet::new(),
             moved: BTreeSet::new(),
@@ -276,6 +282,10 @@ impl<'a> World<'a> {
                 self.look();
                 self.later(LOOK_EVERY_NS, Event::Look);
             }
+            Event::Cancel => {
+                let mut draw = self.luck();
+                self.cancel_any(&mut draw);
+            }
             Event::Restart => self.restart(),
         }
     }
@@ -288,6 +298,7 @@ impl<'a> World<'a> {
             Deed::Mark => self.quote(&mut draw),
             Deed::Money => self.money(&mut draw),
             Deed::Trade | Deed::Whim => self.venue_acts(action.deed == Deed::Whim, &mut draw),
+            Deed::Hand => self.enter_by_hand(&mut draw),
             Deed::Report(fate) => self.fates.push_back(fate),
             Deed::Mode => self.operate(&mut draw),
             Deed::KillWithin => {
@@ -300,6 +311,7 @@ impl<'a> World<'a> {
                 self.reconcile(account);
             }
             Deed::Reload => self.reload(&mut draw),
+            Deed::CancelScope => self.cancel_any(&mut draw),
             Deed::State => self.set_state(&mut draw),
             Deed::Crash { power } => self.dies = Some((draw.below(5), power)),
             Deed::ProducerCrash => self.lose_producer(),
