@@ -313,12 +313,12 @@ impl Gate {
         Some(slot)
     }
 
-    /// Adds `change` to the numbers of open orders.
+    /// Adds `change` to the numbers of open orders; the caller settles.
     fn count_open(&mut self, row: usize, slot: u32, change: i32) {
         let state = &mut self.core.rows[row].state;
         state.open_orders = state.open_orders.saturating_add_signed(change);
         let path = self.path(slot);
-        self.tree.change(path, |held| held.open_orders = held.open_orders.saturating_add_signed(change));
+        self.tree.prepare(path, |held| held.open_orders = held.open_orders.saturating_add_signed(change));
     }
 
     /// Brings sums and queues up to date after a change of the record at `slot`.
@@ -352,7 +352,7 @@ impl Gate {
         });
     }
 
-    /// Moves the position by `lots` of `side`, negative to undo them, at `px`.
+    /// Moves the position by `lots` of `side`, negative to undo them, at `px`; the caller settles.
     fn trade(&mut self, row: usize, slot: u32, side: OrderSide, [lots, px, fee]: [i64; 3]) {
         let state = &mut self.core.rows[row].state;
         // A position that leaves the range is not in question: fills are checked before.
@@ -363,7 +363,7 @@ impl Gate {
         // Without a value the trade counts as the largest loss.
         let cash = contract.profit(px, -signed).unwrap_or((-i64::MAX).into()) - i128::from(fee);
         let path = self.path(slot);
-        self.tree.change(path, |held| {
+        self.tree.prepare(path, |held| {
             held.position = held.position.saturating_add(signed);
             held.cash += cash;
         });

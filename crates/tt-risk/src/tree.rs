@@ -276,11 +276,18 @@ impl Tree {
         is_known.then(|| usize::from(account) * currencies + usize::from(currency))
     }
 
-    /// Changes what every row of `path` holds.
+    /// Changes what every row of `path` holds, and values it.
     pub(crate) fn change(&mut self, path: Path, mut change: impl FnMut(&mut Held)) {
         for index in path.into_iter().filter(|index| *index != NIL) {
             change(&mut self.rows[index as usize].held);
             self.value(index);
+        }
+    }
+
+    /// Changes what every row of `path` holds, before a [`change`](Self::change) of the same event values it.
+    pub(crate) fn prepare(&mut self, path: Path, mut change: impl FnMut(&mut Held)) {
+        for index in path.into_iter().filter(|index| *index != NIL) {
+            change(&mut self.rows[index as usize].held);
         }
     }
 
