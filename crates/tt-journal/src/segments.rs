@@ -193,9 +193,8 @@ const fn record_bytes(body: usize) -> usize {
 }
 
 /// Returns the checksum of a record (head and unpadded body) behind one with the checksum `before`.
-fn checksum(before: u32, head: &[u8], body: &[u8]) -> u32 {
-    let checksum = crc32c::crc32c_append(before, &head[..4]);
-    crc32c::crc32c_append(crc32c::crc32c_append(checksum, &head[8..HEAD_BYTES]), body)
+fn checksum(before: u32, record: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c_append(before, &record[..4]), &record[8..])
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -116,7 +116,7 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
         if body > BODY_BYTES_MAX || record.len() < record_bytes(body) || u64_at(record, 8) != self.end.records + 1 {
             return Found::Nothing;
         }
-        let found = checksum(self.end.checksum, record, &record[HEAD_BYTES..HEAD_BYTES + body]);
+        let found = checksum(self.end.checksum, &record[..HEAD_BYTES + body]);
         if found != u32_at(record, 4) {
             return Found::Nothing;
         }

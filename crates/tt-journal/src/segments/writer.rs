@@ -156,7 +156,7 @@ impl<S: Segment> SegmentWriter<S> {
         out.extend_from_slice(&kind.to_le_bytes());
         out.extend_from_slice(&[0; 6]);
         out.extend_from_slice(body);
-        self.checksum = checksum(self.checksum, &out[..HEAD_BYTES], body);
+        self.checksum = checksum(self.checksum, out);
         out[4..8].copy_from_slice(&self.checksum.to_le_bytes());
         out.resize(record_bytes(body.len()), 0);
         self.current.write(self.at, out);
