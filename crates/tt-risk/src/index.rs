@@ -86,7 +86,7 @@ impl Queue {
     }
 
     pub(crate) fn push(&mut self, slot: u32) {
-        let at = (self.first + self.len) % self.slots.len();
+        let at = self.wrapped(self.first + self.len);
         self.slots[at] = slot;
         self.len += 1;
     }
@@ -96,8 +96,13 @@ impl Queue {
     }
 
     pub(crate) fn pop(&mut self) {
-        self.first = (self.first + 1) % self.slots.len();
+        self.first = self.wrapped(self.first + 1);
         self.len -= 1;
+    }
+
+    /// Returns the place of `index`, which is at most one turn ahead.
+    fn wrapped(&self, index: usize) -> usize {
+        if index < self.slots.len() { index } else { index - self.slots.len() }
     }
 }
 

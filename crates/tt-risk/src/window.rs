@@ -37,6 +37,9 @@ impl Window {
     /// Returns the number of events in the window that ends at `now_ns`.
     pub(crate) fn sum(&self, now_ns: u64, width_ns: u64) -> u64 {
         let part = part_of(now_ns, width_ns);
+        if part == self.part && part >= PARTS {
+            return self.counts.iter().map(|count| u64::from(*count)).sum();
+        }
         let is_within = |age: &u64| part.saturating_sub(self.part - age) < PARTS;
         let ages = (0..PARTS).filter(|age| *age <= self.part);
         ages.filter(is_within).map(|age| u64::from(self.counts[((self.part - age) % PARTS) as usize])).sum()
