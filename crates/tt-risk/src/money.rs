@@ -72,20 +72,24 @@ pub struct Contract {
     pub brackets: [Bracket; BRACKETS],
 }
 
+impl Contract {
+    /// The default contract.
+    pub(crate) const DEFAULT: Self = Self {
+        payoff: Payoff::Linear,
+        value: Ratio::ONE,
+        face: Ratio::ONE,
+        currency: 0,
+        spot: None,
+        fee_bps: 0,
+        lot_value_min: 0,
+        brackets: [Bracket { value_max: i64::MAX, bps: 10_000 }; BRACKETS],
+    };
+}
+
 impl Default for Contract {
     /// A linear contract in the currency of limits whose value is price steps times lots, with its whole value as margin.
     fn default() -> Self {
-        let whole = Bracket { value_max: i64::MAX, bps: 10_000 };
-        Self {
-            payoff: Payoff::Linear,
-            value: Ratio::ONE,
-            face: Ratio::ONE,
-            currency: 0,
-            spot: None,
-            fee_bps: 0,
-            lot_value_min: 0,
-            brackets: [whole; BRACKETS],
-        }
+        Self::DEFAULT
     }
 }
 
@@ -98,7 +102,11 @@ pub(crate) enum Round {
 
 /// Returns `a` times `num` by `den`; `None` beyond 127 bits, or with a denominator of zero.
 fn scaled(a: i128, num: i128, den: i128, round: Round) -> Option<i128> {
-    let product = a.checked_mul(num)?;
+    // The compiler multiplies two words in one instruction, and checks a product of 128 bits in forty.
+    let product = match (i64::try_from(a), i64::try_from(num)) {
+        (Ok(a), Ok(num)) => i128::from(a) * i128::from(num),
+        _ => a.checked_mul(num)?,
+    };
     if den <= 0 {
         return None;
     }
@@ -131,6 +139,13 @@ impl Ratio {
 }
 
 impl Contract {
+    /// Returns the value of a lot at `px`, if that of a number of lots is always its multiple: of a linear contract in the
+    /// currency of limits.
+    pub(crate) fn lot_value(&self, px: i64) -> Option<i64> {
+        let is_plain = self.payoff == Payoff::Linear && self.value.den == 1 && self.currency == 0;
+        i64::try_from(self.value.num).ok().filter(|_| is_plain)?.checked_mul(px)
+    }
+
     /// Returns the signed value of `lots` at `px`.
     pub(crate) fn signed(&self, px: i64, lots: i64, round: Round) -> Option<i128> {
         let (px, lots) = (i128::from(px), i128::from(lots));
@@ -199,14 +214,21 @@ impl Contract {
     }
 
     /// Returns the initial margin of a position of `value`; `None` above the last bracket.
-    pub(crate) fn margin(&self, value: i128) -> Option<i128> {
-        let (mut from, mut sum) = (0, 0_i128);
+    pub(crate) fn margin(&self, value: i64) -> Option<i128> {
+        const WHOLE: u64 = BPS as u64;
+        // Whole quotients, and the sum of the rests, which is divided once: no sum is beyond its type.
+        let (mut from, mut sum, mut rests) = (0, 0, 0);
         for bracket in &self.brackets {
-            let to = value.min(bracket.value_max.into());
-            sum = sum.checked_add((to - from).max(0).checked_mul(bracket.bps.into())?)?;
+            let to = value.min(bracket.value_max);
+            let (part, bps) = (to.saturating_sub(from).max(0).cast_unsigned(), u64::from(bracket.bps));
+            sum += i128::from(part / WHOLE) * i128::from(bps);
+            rests += part % WHOLE * bps;
             from = from.max(to);
+            if from >= value {
+                return Some(sum + i128::from(rests.div_ceil(WHOLE)));
+            }
         }
-        if from < value { None } else { scaled(sum, 1, BPS, Round::Up) }
+        None
     }
 }
 
@@ -240,6 +262,9 @@ impl Rated {
     pub(crate) const ITSELF: Self = Self { rate: Ratio::ONE, haircut_bps: 0 };
 
     fn converted(&self, value: i128, bps: i128, round: Round) -> Option<i128> {
+        if bps == BPS && self.rate == Ratio::ONE && i64::try_from(value).is_ok() {
+            return Some(value);
+        }
         let num = i128::from(self.rate.num).checked_mul(bps)?;
         scaled(value, num, i128::from(self.rate.den).checked_mul(BPS)?, round)
     }
@@ -317,6 +342,11 @@ mod tests {
         assert_eq!((contract.margin(0), contract.margin(100), contract.margin(101)), (Some(0), Some(1), Some(2)));
         assert_eq!((contract.margin(1_000), contract.margin(2_000)), (Some(91), Some(591)));
         assert_eq!(contract.margin(2_001), None);
+        let most = Contract { brackets: [bracket(i64::MAX, u32::MAX); 4], ..Contract::default() };
+        for value in [1, 9_999, 10_000, 10_001, i64::MAX - 1, i64::MAX] {
+            let product = i128::from(value) * i128::from(u32::MAX);
+            assert_eq!(most.margin(value), Some((product + 9_999) / 10_000), "{value}");
+        }
     }
 
     #[test]

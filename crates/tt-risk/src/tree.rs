@@ -56,6 +56,8 @@ pub(crate) type Path = [u32; 3];
 #[derive(Clone, Copy, Debug)]
 struct Price {
     px: i64,
+    /// The value of a lot at `px` where [`Contract::lot_value`] knows it, else zero.
+    lot: i64,
     is_fresh: bool,
     is_queued: bool,
 }
@@ -123,7 +125,7 @@ impl Tree {
                 is_set: false,
             }
         };
-        let price = Price { px: 0, is_fresh: false, is_queued: false };
+        let price = Price { px: 0, lot: 0, is_fresh: false, is_queued: false };
         let limits = CurrencyLimits { haircut_bps: 0, age_max_ns: 0 };
         Self {
             accounts,
@@ -295,6 +297,7 @@ impl Tree {
     pub(crate) fn set_price(&mut self, instrument: InstrumentId, px: i64, now_ns: u64) {
         let price = &mut self.prices[instrument.0 as usize];
         price.px = px;
+        price.lot = self.contracts[instrument.0 as usize].lot_value(px).unwrap_or(0);
         self.enqueue(instrument.0, now_ns);
     }
 
@@ -347,7 +350,7 @@ impl Tree {
         let aged = self.instruments + self.currencies.len() as u32;
         for _ in 0..AGES_PER_EVENT.min(aged) {
             let at = self.age_cursor;
-            self.age_cursor = (at + 1) % aged;
+            self.age_cursor = if at + 1 < aged { at + 1 } else { 0 };
             if at < self.instruments {
                 let price = &self.prices[at as usize];
                 let is_fresh = price.px > 0 && !core.markets[at as usize].is_stale(now_ns);
@@ -420,6 +423,8 @@ impl Tree {
     /// Sets the contract of `instrument`, while nothing is held in it.
     pub(crate) fn set_contract(&mut self, instrument: InstrumentId, contract: &Contract, now_ns: u64) {
         self.contracts[instrument.0 as usize] = *contract;
+        let price = &mut self.prices[instrument.0 as usize];
+        price.lot = contract.lot_value(price.px).unwrap_or(0);
         self.enqueue(instrument.0, now_ns);
     }
 }

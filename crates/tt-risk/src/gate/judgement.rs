@@ -11,6 +11,7 @@ use crate::{
     index::NIL,
     instrument::Mark,
     limits::Limits,
+    money::Contract,
     orders::{Bits, Phase, Record},
     tree::{Ask, Level, Node, Row},
 };
@@ -167,8 +168,8 @@ impl Gate {
         let checked = self.core.find(now_ns, intent, priced);
         let reduces = checked.worst <= 0;
         let row_ref = &self.core.rows[row];
-        let contract = self.tree.contracts.get(instrument).copied().unwrap_or_default();
-        let size = OrderSize::of(intent, &prices, &contract, (row_ref, checked.worst));
+        let contract = self.tree.contracts.get(instrument).unwrap_or(&Contract::DEFAULT);
+        let size = OrderSize::of(intent, &prices, contract, (row_ref, checked.worst));
         let mut reasons = checked.reasons & !BY_TERMS;
         reasons |= prices_found(kind, intent, &prices, (row_ref, market, rules));
         reasons |= sizes_found(intent, &size, row_ref, checked.worst);

@@ -128,10 +128,14 @@ impl OrderSize {
             && worst <= 0
             && qty == -sign(intent.side) * row.state.position;
         let notional = |px: Option<i64>, round| contract.notional(px?, qty, round);
-        let both = |a: Option<u128>, b: Option<u128>| Some((a?, b?));
         let [low, high] = [prices.low, prices.high];
-        let least = both(notional(low, Round::Down), notional(high, Round::Down)).map(|(a, b)| a.min(b));
-        let most = both(notional(low, Round::Up), notional(high, Round::Up)).map(|(a, b)| a.max(b));
+        let [mut least, mut most] = [Round::Down, Round::Up].map(|round| notional(high, round));
+        if low == high {
+            return Self { notional_min: least, notional_max: most, px: high.unwrap_or(0), closes };
+        }
+        let both = |a: Option<u128>, b: Option<u128>| Some((a?, b?));
+        least = both(notional(low, Round::Down), least).map(|(a, b)| a.min(b));
+        most = both(notional(low, Round::Up), most).map(|(a, b)| a.max(b));
         // A price without a cost costs most.
         let cost = |px: i64| contract.cost(px, qty.max(0)).unwrap_or(i128::MAX);
         let px = match (low, high) {

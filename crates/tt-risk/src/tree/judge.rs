@@ -40,12 +40,20 @@ impl Level {
     /// Compares `value` with `max`: above is a breach, 70 and 90 % are notes.
     fn limit(&mut self, value: i128, max: i128, reason: Breach) {
         self.add(value > max, reason);
-        let used = |pct: i128| value > 0 && value.saturating_mul(100) >= max.saturating_mul(pct);
-        if used(70) {
-            self.notes |= Notes::NEAR_LIMIT.0;
+        if value <= 0 {
+            return;
         }
-        if used(90) {
-            self.notes |= Notes::AT_LIMIT.0;
+        let is_used = match (i64::try_from(value), i64::try_from(max)) {
+            // Two words are multiplied in one instruction.
+            (Ok(value), Ok(max)) => {
+                [70, 90].map(|pct: i64| i128::from(value) * 100 >= i128::from(max) * i128::from(pct))
+            }
+            _ => [70, 90].map(|pct| value.saturating_mul(100) >= max.saturating_mul(pct)),
+        };
+        for (is_used, note) in is_used.into_iter().zip([Notes::NEAR_LIMIT, Notes::AT_LIMIT]) {
+            if is_used {
+                self.notes |= note.0;
+            }
         }
     }
 }

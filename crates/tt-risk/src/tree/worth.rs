@@ -3,7 +3,7 @@
 use super::{Currency, Held, Tree};
 use crate::{
     instrument::Mark,
-    money::{Rated, Round},
+    money::{Contract, Rated, Round},
 };
 
 /// What a row adds to the sums of its node.
@@ -46,6 +46,26 @@ impl Currency {
     }
 }
 
+/// Returns the worth of `held` at a value of `lot` for each lot, a positive multiple of the smallest step of the currency
+/// of limits; `None` if a value is beyond 63 bits, or above the last bracket of margin.
+///
+/// It is what [`Tree::worth_of`] finds: nothing is rounded or converted.
+fn worth_by_lot(held: &Held, contract: &Contract, lot: i64, checks_margin: bool) -> Option<Worth> {
+    let Held { position, open_qty: [buys, sells], reserved, cash, is_based, .. } = *held;
+    let (long, short) = (position.saturating_add(buys), position.saturating_sub(sells));
+    let worst = long.max(0).max(short.saturating_neg());
+    let gross = lot.checked_mul(worst)?.max(contract.lot_value_min.checked_mul(worst)?);
+    let profit = if is_based { i64::try_from(cash).ok()?.checked_add(lot.checked_mul(position)?)? } else { 0 };
+    Some(Worth {
+        gross: gross.into(),
+        net: [lot.checked_mul(long)?.into(), lot.checked_mul(short)?.into()],
+        reserved: i64::try_from(reserved).ok()?.into(),
+        margin: if checks_margin { contract.margin(gross)? } else { 0 },
+        profit: profit.into(),
+        is_known: true,
+    })
+}
+
 impl Tree {
     fn rated(&self, currency: u16) -> Option<Rated> {
         let Some(index) = usize::from(currency).checked_sub(1) else { return Some(Rated::ITSELF) };
@@ -72,9 +92,14 @@ impl Tree {
         }
         let price = &self.prices[instrument as usize];
         let px = price.is_fresh.then_some(price.px)?;
+        if price.lot > 0
+            && let Some(worth) = worth_by_lot(held, contract, price.lot, checks_margin)
+        {
+            return Some(worth);
+        }
         let (long, short) = (position.saturating_add(buys), position.saturating_sub(sells));
         let worst = contract.cost(px, long.max(0).max(short.saturating_neg()))?;
-        let margin = if checks_margin { contract.margin(worst)? } else { 0 };
+        let margin = if checks_margin { contract.margin(i64::try_from(worst).ok()?)? } else { 0 };
         let profit = if held.is_based { cash.checked_add(contract.profit(px, position)?)? } else { 0 };
         Some(Worth {
             gross: rated.exposure(worst, Round::Up)?,

@@ -9,3 +9,4 @@ mod numbered;
 mod rates;
 mod rules;
 mod tree;
+mod worth;
