@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use tt_os::stdout;
 
 use crate::report::Build;
+use crate::rows::gate::remove_journals_of;
 use crate::rows::registry;
 
 /// A count may be this much above the kept one.
@@ -212,6 +213,7 @@ fn trace(row: &str, iterations: u64, tracee: TraceeArguments) -> anyhow::Result<
     // The child may be gone already; either way it must not stay.
     let _ = child.kill();
     let _ = child.wait();
+    remove_journals_of(child.id());
     counted.with_context(|| format!("cannot count {row}"))
 }
 

@@ -11,6 +11,7 @@ use crate::harness::entry::Entry;
 use crate::harness::operation::{Bench, Chunked, Label};
 pub(crate) use aims::aims;
 use early_out::EarlyOut;
+pub(crate) use rig::remove_journals_of;
 use stream::{Kind, Stream};
 
 const ENGINE: &str = "gate";

@@ -35,13 +35,24 @@ pub(super) struct Rig {
     marked_ns: u64,
 }
 
+/// The journals of a process's rigs.
+fn folder_of(process: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("truetick-bench-gate-{process}"))
+}
+
+/// Removes the journals of a process that was killed.
+pub(crate) fn remove_journals_of(process: u32) {
+    // Few rows have any.
+    let _ = fs::remove_dir_all(folder_of(process));
+}
+
 impl Rig {
     /// # Errors
     /// The gate rejects the limits, or the journal cannot be made.
     pub(super) fn new(instruments: u32) -> anyhow::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("truetick-bench-gate-{}-{number}", std::process::id()));
+        let folder = folder_of(std::process::id()).join(number.to_string());
         let limits = LimitsFile::parse(&limits::text(instruments)).context("the limits of the bench")?;
         let mut rig =
             Self { gate: None, limits, folder, instruments, now_ns: 1_000_000_000, seq: 0, records: 0, marked_ns: 0 };
@@ -138,5 +149,7 @@ impl Drop for Rig {
         self.gate = None;
         // A folder that stays behind is in the folder of temporary files.
         let _ = fs::remove_dir_all(&self.folder);
+        // The last rig of the process removes it; to others it is not empty.
+        let _ = fs::remove_dir(folder_of(std::process::id()));
     }
 }
