@@ -136,7 +136,7 @@ pub fn perform(gate: &mut Gate, now_ns: u64, input: &Input) -> Answer {
             gate.doubt_all();
             Ok(())
         }
-        Input::Mark(instrument, mark) => gate.set_reference(*instrument, mark),
+        Input::Mark(instrument, mark) => gate.set_reference(now_ns, *instrument, mark),
         Input::Mode(switch, mode) => gate.controls().set_mode(*switch, *mode).map(drop).ok_or(GateError::Unknown),
         Input::State(instrument, state) => gate.set_state(*instrument, *state),
         Input::Resume(producer, last_seq) => gate.resume(*producer, *last_seq),

@@ -99,7 +99,7 @@ fn start_watched((rows, quotes): (Vec<BoardRow>, Option<Arc<Quotes>>), dead_man:
         gate.set_account_rate(account, Rate::UNLIMITED).unwrap();
         for instrument in [InstrumentId(0), InstrumentId(1)] {
             gate.set_instrument_limits(instrument, &instrument_limits).unwrap();
-            gate.set_reference(instrument, &quote().mark()).unwrap();
+            gate.set_reference(0, instrument, &quote().mark()).unwrap();
             gate.set_state(instrument, InstrumentState::Open).unwrap();
             gate.restore(account, instrument, Qty(0), 0).unwrap();
             gate.set_firm_limits(instrument, &RowLimits::UNLIMITED).unwrap();

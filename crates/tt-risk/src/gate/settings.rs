@@ -148,13 +148,14 @@ impl Gate {
         self.core.next_version()
     }
 
-    /// Sets the reference price of `instrument`.
+    /// Sets the reference price of `instrument` at `now_ns`, from which positions have
+    /// [`Rules::revalue_max_ns`] to follow it.
     ///
     /// # Errors
     /// [`GateError::Unknown`].
-    pub fn set_reference(&mut self, instrument: InstrumentId, mark: &Mark) -> Result<(), GateError> {
+    pub fn set_reference(&mut self, now_ns: u64, instrument: InstrumentId, mark: &Mark) -> Result<(), GateError> {
         self.core.set_reference(instrument, mark)?;
-        self.tree.set_price(instrument, mark.ref_px.0.max(0), self.last_ns);
+        self.tree.set_price(instrument, mark.ref_px.0.max(0), now_ns);
         self.mark_epochs[instrument.0 as usize] = self.epoch;
         Ok(())
     }

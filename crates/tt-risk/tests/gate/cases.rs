@@ -35,7 +35,7 @@ fn case_k02_k12_a_stale_future_absent_or_unproven_book_is_refused() {
     let mut at = |gate: &mut Numbered, later_ns: u64, mark: Option<Mark>| {
         now += later_ns;
         if let Some(mark) = mark {
-            gate.set_reference(BTC, &Mark { ts_ns: now.wrapping_add(mark.ts_ns), ..mark }).unwrap();
+            gate.set_reference(now, BTC, &Mark { ts_ns: now.wrapping_add(mark.ts_ns), ..mark }).unwrap();
         }
         let order = buy(10_000, 20);
         let verdict = gate.evaluate(now, &order);
@@ -401,7 +401,7 @@ fn case_k09_a_fat_finger_or_a_missing_price_is_refused() {
     let verdict = gate.judge(&market);
     assert_accepted(verdict);
     assert_eq!(verdict.worst_pos, 20);
-    gate.set_reference(BTC, &Mark { ref_px: Price(-1), ..MARK }).unwrap();
+    gate.set_reference(NOW, BTC, &Mark { ref_px: Price(-1), ..MARK }).unwrap();
     let without = ["NOTIONAL_MIN", "NOTIONAL_MAX", "COLLAR_REF", "MD_STALE", "BOOK_UNVERIFIED"];
     assert_rejected(gate.judge(&market), &without);
 }
@@ -414,7 +414,7 @@ fn case_k10_everything_is_refused_until_positions_are_restored() {
     gate.set_account_rate(0, FAST).unwrap();
     gate.set_global_rate(FAST);
     gate.set_rules(&RULES);
-    gate.set_reference(BTC, &MARK).unwrap();
+    gate.set_reference(NOW, BTC, &MARK).unwrap();
     gate.set_state(BTC, InstrumentState::Open).unwrap();
     permit(&mut gate, CAPACITY);
     let mut gate = Numbered::new(gate);
@@ -444,7 +444,7 @@ fn nothing_passes_a_new_gate_and_nothing_unknown_any_gate() {
         assert_eq!(gate.judge(&OrderIntent { kind: IntentKind::CANCEL, ..intent }).accept, 0);
     }
     assert_eq!(gate.set_limits(1, BTC, &LIMITS), Err(GateError::Unknown));
-    assert_eq!(gate.set_reference(InstrumentId(1), &MARK), Err(GateError::Unknown));
+    assert_eq!(gate.set_reference(NOW, InstrumentId(1), &MARK), Err(GateError::Unknown));
     assert_eq!(gate.set_instrument_rules(InstrumentId(1), &InstrumentRules::default()), Err(GateError::Unknown));
     assert_eq!(gate.set_account_rate(1, FAST), Err(GateError::Unknown));
     assert_eq!((gate.resume(1, 7), gate.adopt(1, NOW)), (Err(GateError::Unknown), Err(GateError::Unknown)));
@@ -556,7 +556,7 @@ fn nothing_is_allocated_after_new() {
             let _ = gate.set_balance(account, 1, 1 << 40);
             let _ = gate.set_conversion(1, &Conversion { rate: Ratio::ONE, ts_ns: now });
             let _ = gate.poll_mode_change();
-            let _ = gate.set_reference(instrument, &Mark { ts_ns: now, ..MARK });
+            let _ = gate.set_reference(now, instrument, &Mark { ts_ns: now, ..MARK });
             let order = OrderIntent { account, instrument, seq: 3 * n + 1, ts_ns: now, ..buy(10_000, 20) };
             let replace = OrderIntent { kind: IntentKind::REPLACE, qty: Qty(40), seq: 3 * n + 2, ..order };
             let cancel = OrderIntent { kind: IntentKind::CANCEL, seq: 3 * n + 3, ..order };

@@ -350,7 +350,7 @@ impl World {
         let is_verified = !self.one_in(6);
         let (bid_px, ask_px) = (Price(bid), Price(ask));
         let mark = Mark { ref_px: Price(reference), bid_px, ask_px, ts_ns: at, is_verified };
-        self.gate.set_reference(InstrumentId(instrument), &mark).expect("known");
+        self.gate.set_reference(self.now, InstrumentId(instrument), &mark).expect("known");
         let quote =
             Quote { reference: reference.into(), bid: bid.into(), ask: ask.into(), at_ns: at.into(), is_verified };
         self.oracle.quote(instrument, quote);

@@ -58,7 +58,7 @@ fn gate() -> Numbered {
     permit(&mut gate, capacity);
     for (instrument, (limits, mark)) in (0..).map(InstrumentId).zip(&INSTRUMENTS) {
         gate.set_instrument_limits(instrument, limits).expect("known");
-        gate.set_reference(instrument, mark).expect("known");
+        gate.set_reference(0, instrument, mark).expect("known");
         gate.set_state(instrument, InstrumentState::Open).expect("known");
     }
     for (account, rate) in (0..).zip(ACCOUNT_RATES) {

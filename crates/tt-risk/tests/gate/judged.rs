@@ -105,7 +105,7 @@ fn a_clock_that_goes_back_is_a_fault_until_marks_are_new() {
     assert_rejected(gate.evaluate(NOW, &buy(10_000, 20)), &["CLOCK_FAULT"]);
     assert_rejected(gate.evaluate(NOW + 5, &buy(10_000, 20)), &["CLOCK_FAULT"]);
     assert_accepted(gate.evaluate(NOW + 5, &cancel(&order)));
-    gate.set_reference(BTC, &MARK).unwrap();
+    gate.set_reference(NOW, BTC, &MARK).unwrap();
     assert_accepted(gate.evaluate(NOW + 5, &buy(10_000, 20)));
 }
 
@@ -183,7 +183,7 @@ fn every_accepted_message_counts_against_the_rates() {
     }
     // Three messages at once, and six more seconds for the rest.
     assert_eq!(gate.evaluate(NOW + 5_999_999_999, &buy(10_000, 20)).reasons.names().next(), Some("MD_STALE"));
-    gate.set_reference(BTC, &Mark { ts_ns: NOW + 6_000_000_000, ..MARK }).unwrap();
+    gate.set_reference(NOW, BTC, &Mark { ts_ns: NOW + 6_000_000_000, ..MARK }).unwrap();
     assert_accepted(gate.evaluate(NOW + 6_000_000_000, &buy(10_000, 20)));
     assert_rejected(gate.evaluate(NOW + 6_000_000_000, &buy(10_000, 20)), &["RATE_ACCOUNT"]);
 }
@@ -258,7 +258,7 @@ fn case_k19_a_market_order_on_a_thin_book_is_refused() {
     let with = |rules: InstrumentRules, mark: Mark| {
         let mut gate = gate(&LIMITS);
         gate.set_instrument_rules(BTC, &rules).unwrap();
-        gate.set_reference(BTC, &mark).unwrap();
+        gate.set_reference(NOW, BTC, &mark).unwrap();
         gate
     };
     let open = InstrumentRules { touch_bps: Some(10), ..InstrumentRules::default() };
@@ -303,7 +303,7 @@ fn a_limit_price_far_beyond_the_touch_is_refused() {
     assert_rejected(with(rules).judge(&sell(9_985, 20)), &["COLLAR_TOUCH"]);
     assert_accepted(with(InstrumentRules::default()).judge(&buy(10_020, 20)));
     let mut empty = with(rules);
-    empty.set_reference(BTC, &Mark { ask_px: Price(0), ..MARK }).unwrap();
+    empty.set_reference(NOW, BTC, &Mark { ask_px: Price(0), ..MARK }).unwrap();
     assert_rejected(empty.judge(&buy(10_000, 20)), &["COLLAR_TOUCH"]);
     assert_accepted(empty.judge(&sell(10_000, 20)));
 }

@@ -589,7 +589,7 @@ fn a_tighter_limit_of_losses_latches_without_a_change_of_the_profit() {
     let order = buy(10_000, 100);
     let mut gate = with(&order);
     assert_eq!(gate.apply(NOW, &fill(&order, 1, 100)), Outcome::Applied);
-    gate.set_reference(BTC, &Mark { ref_px: Price(9_900), ..MARK }).expect("known");
+    gate.set_reference(NOW, BTC, &Mark { ref_px: Price(9_900), ..MARK }).expect("known");
     gate.pass_time(NOW);
     gate.set_node_limits(Node::Account(0), &NodeLimits { daily_loss_max: Some(9_999), ..NodeLimits::OFF })
         .expect("known");
@@ -611,7 +611,7 @@ fn every_mode_that_the_gate_sets_in_one_event_can_be_polled() {
     let refused = OrderIntent { qty: Qty(0), ..buy(10_000, 1) };
     assert_eq!(gate.evaluate(NOW, &refused).accept, 0);
     assert_eq!(gate.poll_mode_change(), None);
-    gate.set_reference(BTC, &Mark { ref_px: Price(9_900), ..MARK }).expect("known");
+    gate.set_reference(NOW, BTC, &Mark { ref_px: Price(9_900), ..MARK }).expect("known");
     assert_eq!(gate.evaluate(NOW, &refused).accept, 0);
     let changes = std::iter::from_fn(|| gate.poll_mode_change()).count();
     assert_eq!(changes, 3 + usize::from(STRATEGIES));

@@ -120,7 +120,7 @@ pub(crate) fn gate_of(capacity: Capacity, limits: &Limits) -> Numbered {
         gate.set_instrument_limits(instrument, &INSTRUMENT).expect("a gate takes sound limits");
         gate.set_instrument_rules(instrument, &InstrumentRules::default()).expect("a gate takes sound limits");
         gate.set_state(instrument, InstrumentState::Open).expect("a gate takes sound limits");
-        gate.set_reference(instrument, &MARK).expect("a gate takes sound limits");
+        gate.set_reference(0, instrument, &MARK).expect("a gate takes sound limits");
         for account in 0..capacity.accounts {
             gate.set_limits(account, instrument, limits).expect("a gate takes sound limits");
             gate.set_account_rate(account, FAST).expect("a gate takes sound limits");

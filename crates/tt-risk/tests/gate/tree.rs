@@ -27,7 +27,7 @@ const OFF: NodeLimits = NodeLimits::OFF;
 /// Two accounts and two instruments, with wide limits. The second instrument has no mark.
 fn wide() -> Numbered {
     let mut gate = gate_of(Capacity { accounts: 2, instruments: 2, ..CAPACITY }, &WIDE);
-    gate.set_reference(ETH, &Mark { ref_px: Price(0), ..MARK }).expect("known");
+    gate.set_reference(NOW, ETH, &Mark { ref_px: Price(0), ..MARK }).expect("known");
     gate
 }
 
@@ -90,7 +90,7 @@ fn each_level_of_the_tree_has_its_own_limits_in_an_instrument() {
         let other = gate.judge(&OrderIntent { strategy: 1, ..buy(10_000, 1) });
         assert_eq!(names(&other), if level == 1 { vec!["OPEN_ORDERS"] } else { vec![] });
         // In another instrument the limits are others.
-        gate.set_reference(ETH, &MARK).unwrap();
+        gate.set_reference(NOW, ETH, &MARK).unwrap();
         assert_accepted(gate.judge(&OrderIntent { instrument: ETH, ..buy(10_000, 1) }));
     }
 }
@@ -153,10 +153,10 @@ fn after_a_hundred(node: Node, limits: NodeLimits, order: &OrderIntent) -> Vec<&
 /// A gate with a position in an instrument whose mark is gone.
 fn without_a_mark(node: Node, limits: NodeLimits) -> Numbered {
     let mut gate = wide();
-    gate.set_reference(ETH, &MARK).expect("known");
+    gate.set_reference(NOW, ETH, &MARK).expect("known");
     filled(&mut gate, &OrderIntent { instrument: ETH, ..buy(10_000, 10) });
     filled(&mut gate, &buy(10_000, 10));
-    gate.set_reference(ETH, &Mark { ref_px: Price(0), ..MARK }).expect("known");
+    gate.set_reference(NOW, ETH, &Mark { ref_px: Price(0), ..MARK }).expect("known");
     gate.set_node_limits(node, &limits).expect("known");
     gate
 }
@@ -198,7 +198,7 @@ fn reason_23_net_exposure() {
         assert_eq!(after_a_hundred(node, limits, &sell(10_000, 251)), ["NET_EXPOSURE"]);
         // A short in one instrument offsets a long in another, which gross exposure does not.
         let mut gate = wide();
-        gate.set_reference(ETH, &MARK).unwrap();
+        gate.set_reference(NOW, ETH, &MARK).unwrap();
         filled(&mut gate, &buy(10_000, 100));
         filled(&mut gate, &OrderIntent { instrument: ETH, ..sell(10_000, 90) });
         gate.set_node_limits(node, &limits).unwrap();
@@ -381,7 +381,7 @@ fn reasons_35_and_36_margin_and_leverage() {
 }
 
 fn moved(gate: &mut Numbered, px: i64) {
-    gate.set_reference(BTC, &Mark { ref_px: Price(px), bid_px: Price(px - 5), ask_px: Price(px + 5), ..MARK })
+    gate.set_reference(NOW, BTC, &Mark { ref_px: Price(px), bid_px: Price(px - 5), ask_px: Price(px + 5), ..MARK })
         .expect("known");
     // An event values 32 rows.
     for _ in 0..4 {
@@ -558,7 +558,7 @@ fn values_that_wait_for_too_long_are_stale() {
         gate.pass_time(NOW);
     }
     gate.set_rules(&Rules { revalue_max_ns: 100, ..RULES });
-    gate.set_reference(BTC, &Mark { ref_px: Price(10_010), ..MARK }).unwrap();
+    gate.set_reference(NOW, BTC, &Mark { ref_px: Price(10_010), ..MARK }).unwrap();
     assert_accepted(gate.evaluate(NOW + 100, &buy(10_010, 1)));
     assert_rejected(gate.evaluate(NOW + 101, &buy(10_010, 1)), &["MD_STALE"]);
     for _ in 0..20 {
@@ -567,4 +567,25 @@ fn values_that_wait_for_too_long_are_stale() {
     assert_accepted(gate.evaluate(NOW + 101, &buy(10_010, 1)));
     let flag = OrderIntent { flags: IntentFlags::REDUCE_ONLY, ..sell(10_010, 1) };
     assert_rejected(gate.evaluate(NOW + 101, &flag), &["REDUCE_ONLY_FLIP", "SELF_MATCH"]);
+}
+
+/// The values wait from the mark on, not from the event before it.
+#[test]
+fn a_mark_after_an_idle_time_makes_no_value_stale() {
+    let capacity = Capacity { accounts: 40, routes: 2_000, ..CAPACITY };
+    let idle = 60_000_000_000;
+    let later = NOW + idle;
+    let fresh = |gate: &mut Numbered| {
+        for _ in 0..200 {
+            gate.pass_time(NOW);
+        }
+        let mark = Mark { ref_px: Price(10_010), ts_ns: later, ..MARK };
+        gate.set_reference(later, BTC, &mark).unwrap();
+    };
+    let order = OrderIntent { ts_ns: later, ..buy(10_010, 1) };
+    let mut gate = gate_of(capacity, &WIDE);
+    gate.set_rules(&Rules { revalue_max_ns: 100, ..RULES });
+    fresh(&mut gate);
+    assert_accepted(gate.evaluate(later + 100, &order));
+    assert_rejected(gate.evaluate(later + 101, &OrderIntent { client_id: unused_id(), ..order }), &["MD_STALE"]);
 }

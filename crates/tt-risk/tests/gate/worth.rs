@@ -61,7 +61,7 @@ fn play(gates: &mut [Numbered; 2], lots_bits: usize) -> [u32; 3] {
                 // Without a mark no position has a value.
                 let px = if random.index(8) == 0 { 0 } else { px };
                 let mark = Mark { ref_px: Price(px), ..MARK };
-                gates.iter_mut().for_each(|gate| gate.set_reference(BTC, &mark).expect("known"));
+                gates.iter_mut().for_each(|gate| gate.set_reference(NOW, BTC, &mark).expect("known"));
             }
             1..=3 if !open.is_empty() => {
                 let order = open.swap_remove(random.index(open.len()));
