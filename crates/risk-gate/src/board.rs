@@ -48,6 +48,25 @@ pub struct BoardRow {
     pub rate_per_s: u32,
 }
 
+impl BoardRow {
+    /// Returns the row of `account` in an instrument of `limits`, which the gate has.
+    #[must_use]
+    pub fn of(limits: &LimitsFile, account: u16, instrument: InstrumentId) -> Option<Self> {
+        let of = limits.instrument(instrument)?;
+        Some(Self {
+            account,
+            instrument,
+            symbol: of.symbol.clone(),
+            venue: "",
+            tick_size: of.px_unit(),
+            lot_size: of.qty_unit(),
+            limits: None,
+            collar_bps: of.all_accounts().collar_bps,
+            rate_per_s: limits.account_rate(account).map_or(0, |rate| rate.per_second),
+        })
+    }
+}
+
 /// Counts since the gate started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
@@ -321,6 +340,13 @@ impl BoardWriter {
     /// Sets the limits of every row as [`set_limits`](Self::set_limits) does.
     pub(crate) fn replace_limits(&mut self, limits: &LimitsFile, now_ns: u64) {
         for (account, instrument, of) in &mut self.rows {
+            *of = limits.limits_of(*account, *instrument, now_ns);
+        }
+    }
+
+    /// Sets the limits of the rows that have none.
+    pub(crate) fn fill_limits(&mut self, limits: &LimitsFile, now_ns: u64) {
+        for (account, instrument, of) in self.rows.iter_mut().filter(|row| row.2.is_none()) {
             *of = limits.limits_of(*account, *instrument, now_ns);
         }
     }

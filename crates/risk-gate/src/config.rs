@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RiskSection {
-    /// Path of the limits file of `truetick risk`.
+    /// Path of the limits file of `truetick risk`, and of the gate of `truetick serve`.
     pub limits: Option<PathBuf>,
     /// Path of the file of modes of `truetick risk`.
     pub modes: Option<PathBuf>,

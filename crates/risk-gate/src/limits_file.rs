@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 use tt_model::{Decimal, InstrumentId, Notional, Price, Qty};
 use tt_risk::money::Conversion;
-use tt_risk::{Gate, GateError, InstrumentLimits, InstrumentRules, Limits};
+use tt_risk::{Gate, GateError, InstrumentLimits, InstrumentRules, Limits, Rate};
 
 pub use comparison::{Change, Excess, Sense, utc_text};
 use settings::{Market, Settings};
@@ -133,6 +133,18 @@ impl Instrument {
     #[must_use]
     pub fn qty_text(&self, lots: i64) -> String {
         Decimal::new(lots.saturating_mul(self.qty_unit.mantissa), self.qty_unit.decimals).to_string()
+    }
+
+    /// Returns what a price of one counts.
+    #[must_use]
+    pub const fn px_unit(&self) -> Decimal {
+        self.px_unit
+    }
+
+    /// Returns what a lot counts.
+    #[must_use]
+    pub const fn qty_unit(&self) -> Decimal {
+        self.qty_unit
     }
 
     pub(crate) const fn all_accounts(&self) -> InstrumentLimits {
@@ -370,6 +382,12 @@ impl LimitsFile {
     pub fn limits_of(&self, account: u16, instrument: InstrumentId, now_ns: u64) -> Option<Limits> {
         let rows = &self.settings_at(now_ns).rows;
         rows.iter().find(|row| (row.account, row.instrument) == (account, instrument)).map(|row| row.limits)
+    }
+
+    /// Returns the message rate of `account` while no temporary limit has reverted.
+    pub(crate) fn account_rate(&self, account: u16) -> Option<Rate> {
+        let rates = &self.settings_at(0).account_rates;
+        rates.iter().find(|(number, _)| *number == account).map(|(_, rate)| *rate)
     }
 
     /// Returns the limits, with the defaults of format 1, as TOML that [`LimitsFile::read`] reads.

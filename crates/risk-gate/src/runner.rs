@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use tt_meter::{Histogram, Sampler};
-use tt_model::{OrderIntent, Report, Verdict};
+use tt_model::{InstrumentId, OrderIntent, Report, Verdict};
 use tt_os::clock::unix_now;
 use tt_risk::KillSwitch;
 use tt_sync::barrier::{Passer, barrier};
@@ -25,6 +25,9 @@ use crate::sender::Sender;
 
 /// Events between two publications of exposures and counts while the rings are never empty.
 const EVENTS_PER_PUBLISH: u32 = 64;
+
+/// Interval at which an intent brings the marks of all instruments, not only its own one.
+const MARK_ALL_EVERY_NS: u64 = 250_000_000;
 
 /// Verdicts that share a wait for the disk, at most.
 const GROUP: usize = 64;
@@ -78,7 +81,11 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
     let (reports, reports_out) = ring(ring_slots);
     let (verdicts, verdicts_out) = ring(ring_slots);
     let (cancels, cancels_out) = channel();
-    let (writer, pushes, board) = board(rows, intents.capacity(), sample_one_in);
+    let marked = marked(&rows);
+    let (mut writer, pushes, board) = board(rows, intents.capacity(), sample_one_in);
+    if let Some(limits) = gate.limits() {
+        writer.fill_limits(limits, unix_now().0);
+    }
     let names: Arc<[String]> = ["gate".to_owned()].into_iter().chain(senders).collect();
     let (barrier, mut passers) = barrier(names.len());
     let senders = passers.split_off(GATE + 1).into_iter().map(|passer| Sender::new(passer, gate.switches())).collect();
@@ -100,6 +107,8 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
         wait: ring_wait(),
         writer,
         quotes,
+        marked,
+        marked_ns: 0,
         probe: Sampler::new(tt_os::clock::calibration().clock, sample_one_in),
         journey: Histogram::new(),
         tally: Tally::ZERO,
@@ -122,6 +131,14 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
         senders,
     };
     Ok((Running { board: Arc::new(board), control, stop, thread }, ports))
+}
+
+/// Returns the instruments of `rows`, each once.
+fn marked(rows: &[BoardRow]) -> Vec<InstrumentId> {
+    let mut marked: Vec<_> = rows.iter().map(|row| row.instrument).collect();
+    marked.sort_by_key(|instrument| instrument.0);
+    marked.dedup();
+    marked
 }
 
 fn pin(cpu: Option<usize>) {
@@ -188,6 +205,9 @@ struct Runner {
     wait: RingWait,
     writer: BoardWriter,
     quotes: Option<Arc<dyn QuoteSource>>,
+    /// The instruments of the board, and when all of their marks were set.
+    marked: Vec<InstrumentId>,
+    marked_ns: u64,
     probe: Sampler,
     journey: Histogram,
     tally: Tally,
@@ -390,16 +410,33 @@ impl Runner {
             self.tally.unjudged += 1;
             return;
         }
-        let mut quote = Quote::default();
-        if let Some(quotes) = &self.quotes {
-            // Without a quote there is no reference price, whatever there was before.
-            quote = quotes.quote(intent.instrument).unwrap_or_default();
-            // An unknown instrument has no mark; the evaluation rejects it.
-            let _ = self.gate.set_reference(unix_now().0, intent.instrument, &quote.mark());
-        }
+        self.mark_all();
+        let quote = self.mark(intent.instrument);
         let verdict = self.gate.evaluate(unix_now().0, PRODUCER, intent, &mut self.probe);
         self.judged.push((*intent, verdict));
         self.judged_by.push(quote);
+    }
+
+    /// Sets the marks of all instruments of the board from time to time: limits of sums need the values of all positions.
+    fn mark_all(&mut self) {
+        let now_ns = unix_now().0;
+        if self.quotes.is_none() || now_ns.abs_diff(self.marked_ns) < MARK_ALL_EVERY_NS {
+            return;
+        }
+        self.marked_ns = now_ns;
+        for index in 0..self.marked.len() {
+            self.mark(self.marked[index]);
+        }
+    }
+
+    /// Sets the mark of an instrument; returns its quote.
+    fn mark(&mut self, instrument: InstrumentId) -> Quote {
+        let Some(quotes) = &self.quotes else { return Quote::default() };
+        // Without a quote there is no reference price, whatever there was before.
+        let quote = quotes.quote(instrument).unwrap_or_default();
+        // An unknown instrument has no mark; the evaluation rejects it.
+        let _ = self.gate.set_reference(unix_now().0, instrument, &quote.mark());
+        quote
     }
 
     fn publish(&mut self) {

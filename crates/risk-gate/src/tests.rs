@@ -135,6 +135,39 @@ fn reasons(verdict: &Verdict) -> Vec<&'static str> {
     verdict.reasons.names().collect()
 }
 
+/// The instruments whose quotes were read.
+struct Seen(Mutex<Vec<u32>>);
+
+impl QuoteSource for Seen {
+    fn quote(&self, instrument: InstrumentId) -> Option<Quote> {
+        self.0.lock().expect("no test panics with the list").push(instrument.0);
+        Some(quote())
+    }
+}
+
+/// Limits of sums need the value of every position, not only of the intent's instrument.
+#[test]
+fn an_intent_brings_the_marks_of_all_instruments() {
+    let gate = Gate::new(Capacity {
+        accounts: 2,
+        instruments: 2,
+        producers: 1,
+        orders: 1,
+        executions: 1,
+        routes: 1,
+        currencies: 0,
+    });
+    let seen = Arc::new(Seen(Mutex::new(Vec::new())));
+    let rows = vec![row(0, InstrumentId(1)), row(0, BTC), row(1, BTC)];
+    let quotes = Some(Arc::clone(&seen) as Arc<dyn QuoteSource>);
+    let (gate, senders) = (gate.into(), Vec::new());
+    let config = GateConfig { gate, rows, quotes, ring_slots: 4, sample_one_in: 1, cpu: None, senders, dead_man: None };
+    let (running, mut ports) = start(config).unwrap();
+    judge(&mut ports, buy(0, BTC, 1));
+    running.stop();
+    assert_eq!(*seen.0.lock().unwrap(), [0, 1, 0]);
+}
+
 #[test]
 fn intents_are_rejected_without_a_proof_or_with_an_old_quote() {
     let quotes = Arc::new(Quotes(Mutex::new(Quote { is_verified: false, ..quote() })));

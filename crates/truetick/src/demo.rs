@@ -12,21 +12,27 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use risk_gate::{Admin, Board, BoardRow, DeadMan, GateConfig, QuoteSource};
+use risk_gate::{Admin, Board, BoardRow, DeadMan, DurableGate, GateConfig, LimitsFile, QuoteSource};
 use tt_risk::KillSwitch;
 use tt_status::risk::GateAdmin;
+
+pub(crate) use policy::{Listed, limits};
 
 /// Slots of each ring of the gate.
 const RING_SLOTS: usize = 1024;
 
 /// Configuration of the demonstration.
 pub(crate) struct DemoConfig {
-    /// The instruments.
+    /// The limits of the gate.
+    pub(crate) limits: LimitsFile,
+    /// The instruments that the strategy trades.
     pub(crate) instruments: Vec<DemoInstrument>,
     /// The source of prices for the strategy and the gate.
     pub(crate) quotes: Arc<dyn QuoteSource>,
     /// Mean number of intents per second.
     pub(crate) intents_per_s: u32,
+    /// Longest time to the next report of an order.
+    pub(crate) open_max: Duration,
     /// Silence after which the strategy is put into reduce mode; `None`: never.
     pub(crate) silent_after: Option<Duration>,
     /// Seed of the strategy's choices.
@@ -36,15 +42,13 @@ pub(crate) struct DemoConfig {
 /// An instrument that the strategy trades.
 #[derive(Clone, Debug)]
 pub(crate) struct DemoInstrument {
-    /// The market engine's id.
+    /// Its number in the limits.
     pub(crate) instrument: tt_model::InstrumentId,
     /// The normalised symbol.
     pub(crate) symbol: String,
     /// The venue's name.
     pub(crate) venue: &'static str,
-    /// The price step.
-    pub(crate) tick_size: tt_model::Decimal,
-    /// The quantity step.
+    /// The unit of quantities in the limits.
     pub(crate) lot_size: tt_model::Decimal,
 }
 
@@ -62,8 +66,8 @@ pub(crate) struct Running {
 pub(crate) fn start(config: DemoConfig) -> Result<Running> {
     let cpus = tt_os::cpu::available().unwrap_or_default();
     let gate_config = GateConfig {
-        gate: policy::gate(&config.instruments)?.into(),
-        rows: config.instruments.iter().map(board_row).collect(),
+        gate: DurableGate::of(&config.limits)?,
+        rows: config.instruments.iter().filter_map(|of| board_row(&config.limits, of)).collect(),
         quotes: Some(Arc::clone(&config.quotes)),
         ring_slots: RING_SLOTS,
         // Intents are few: time each evaluation.
@@ -79,7 +83,7 @@ pub(crate) fn start(config: DemoConfig) -> Result<Running> {
     };
     let (gate, ports) = risk_gate::start(gate_config)?;
     let stop = Arc::new(AtomicBool::new(false));
-    let strategy = strategy::Strategy::new(config, ports, gate.control());
+    let strategy = strategy::Strategy::new(config, ports);
     let (cpu, stopping) = (cpus.iter().rev().nth(1).copied(), Arc::clone(&stop));
     let thread = thread::Builder::new().name("strategy".into()).spawn(move || {
         if let Some(cpu) = cpu
@@ -92,19 +96,9 @@ pub(crate) fn start(config: DemoConfig) -> Result<Running> {
     Ok(Running { gate, stop, strategy: thread.context("serve: cannot start the strategy's thread")? })
 }
 
-fn board_row(of: &DemoInstrument) -> BoardRow {
-    BoardRow {
-        account: policy::ACCOUNT,
-        instrument: of.instrument,
-        symbol: of.symbol.clone(),
-        venue: of.venue,
-        tick_size: of.tick_size,
-        lot_size: of.lot_size,
-        // The strategy sets them at the first price.
-        limits: None,
-        collar_bps: policy::COLLAR_BPS,
-        rate_per_s: policy::ACCOUNT_RATE.per_second,
-    }
+fn board_row(limits: &LimitsFile, of: &DemoInstrument) -> Option<BoardRow> {
+    let row = BoardRow::of(limits, policy::ACCOUNT, of.instrument)?;
+    Some(BoardRow { symbol: of.symbol.clone(), venue: of.venue, ..row })
 }
 
 impl Running {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use control::{Admin, HttpSection, State};
 use market_feed::{FeedConfig, Feeds, MarketConfig, Publishing};
+use risk_gate::LimitsFile;
 use risk_gate::config::RiskSection;
 use turn_server::{TurnConfig, TurnSection};
 
@@ -70,6 +71,9 @@ pub struct Args {
     /// Order intents per second of the demonstration strategy
     #[arg(long, value_name = "PER_SECOND", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     intents: u32,
+    /// Longest time until an order of the demonstration is filled or ends at its venue by itself
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.5)]
+    order_lifetime: f64,
     /// Put the demonstration strategy into reduce mode when it is silent for this long [default: never]
     #[arg(long, value_name = "SECONDS")]
     silent_after: Option<f64>,
@@ -100,7 +104,8 @@ struct Running {
 /// An invalid flag, an address in use, or a missing system resource.
 pub fn run(args: Args, config: &Config) -> Result<()> {
     let silent_after = args.silent_after.map(Duration::try_from_secs_f64).transpose().context("--silent-after")?;
-    reject_risk(config)?;
+    let open_max = Duration::try_from_secs_f64(args.order_lifetime).context("--order-lifetime")?;
+    let limits = limits(&config.risk)?;
     let configs = config.market.feeds()?;
     let simulation = if configs.is_empty() { Some(Simulation::new(&args)?) } else { no_simulation(&args)? };
     let http_listen = args.http.or(config.http.listen).unwrap_or(control::DEFAULT_LISTEN);
@@ -122,7 +127,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let simulated = simulation.map(|simulation| simulation.start(args.seed)).transpose()?;
     let configs = simulated.as_ref().map_or(Ok(configs), |simulated| venues::feeds(&simulated.venues))?;
     let feeds = follow(configs, simulated.is_some(), config)?;
-    let flags = Flags { intents_per_s: args.intents, silent_after, seed: args.seed };
+    let flags = Flags { limits, intents_per_s: args.intents, open_max, silent_after, seed: args.seed };
     let starter = Starter::start(feeds.clone(), flags)?;
     if simulated.is_some() {
         starter.wait(|| shutdown.is_requested());
@@ -210,13 +215,13 @@ fn follow(configs: Vec<FeedConfig>, is_simulated: bool, config: &Config) -> Resu
     Ok(feeds)
 }
 
-/// The gate of `serve` has its own limits.
-fn reject_risk(config: &Config) -> Result<()> {
+/// Reads the limits of the gate, if a file is configured. It keeps nothing over a restart.
+fn limits(section: &RiskSection) -> Result<Option<LimitsFile>> {
     ensure!(
-        config.risk == RiskSection::default(),
-        "[risk] is for `truetick gate` and `truetick risk`: the gate of `serve` has limits for its demonstration"
+        *section == RiskSection { limits: section.limits.clone(), ..RiskSection::default() },
+        "[risk]: journal, modes and their settings are for `truetick risk`: the gate of `serve` takes limits only"
     );
-    Ok(())
+    section.limits.as_deref().map(LimitsFile::read).transpose()
 }
 
 /// Feeds are configured: flags of the simulator do not apply.

@@ -1,9 +1,11 @@
 //! Open orders of the strategy, and a simulated venue that fills or cancels them after a while.
 
+use std::time::Duration;
+
 use tt_model::{OrderIntent, Qty, Report, ReportKind, SplitMix64, Verdict};
 
-/// Time that an order stays open, milliseconds.
-const OPEN_MS: core::ops::Range<u64> = 300..2_500;
+/// An order stays open for at least this part of the longest time.
+const OPEN_LEAST: u64 = 8;
 
 /// Of 100 orders, the number filled at once and in two parts; the others are cancelled.
 const FILLED: u64 = 50;
@@ -18,18 +20,26 @@ struct OpenOrder {
     executed: i64,
 }
 
-fn open_ns(random: &mut SplitMix64) -> u64 {
-    (OPEN_MS.start + random.below(OPEN_MS.end - OPEN_MS.start)) * 1_000_000
-}
-
 /// Intents without a verdict, and open orders.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Orders {
+    /// Longest time to the next report of an order.
+    open_max: Duration,
     pending: Vec<OrderIntent>,
     open: Vec<OpenOrder>,
 }
 
 impl Orders {
+    pub(super) const fn new(open_max: Duration) -> Self {
+        Self { open_max, pending: Vec::new(), open: Vec::new() }
+    }
+
+    fn open_ns(&self, random: &mut SplitMix64) -> u64 {
+        let most_ns = u64::try_from(self.open_max.as_nanos()).unwrap_or(u64::MAX);
+        let least_ns = most_ns / OPEN_LEAST;
+        least_ns + random.below((most_ns - least_ns).max(1))
+    }
+
     /// Stores `intent` until its verdict comes.
     pub(super) fn add_sent(&mut self, intent: OrderIntent) {
         self.pending.push(intent);
@@ -51,7 +61,7 @@ impl Orders {
             _ if draw < FILLED + FILLED_IN_PARTS && intent.qty.0 > 1 => 2,
             _ => 0,
         };
-        let due_ns = now_ns + open_ns(random);
+        let due_ns = now_ns.saturating_add(self.open_ns(random));
         self.open.push(OpenOrder { intent, due_ns, fills_left, executed: 0 });
     }
 
@@ -70,6 +80,7 @@ impl Orders {
     /// Returns a report that is due at `now_ns`.
     pub(super) fn poll_report(&mut self, now_ns: u64, random: &mut SplitMix64) -> Option<Report> {
         let index = self.open.iter().position(|order| order.due_ns <= now_ns)?;
+        let next_ns = now_ns.saturating_add(self.open_ns(random));
         let order = &mut self.open[index];
         let OrderIntent { account, instrument, client_id, side, qty, limit_px, .. } = order.intent;
         let left = qty.0 - order.executed;
@@ -90,7 +101,7 @@ impl Orders {
         let part = if order.fills_left == 1 { left } else { left / 2 };
         order.executed += part;
         order.fills_left -= 1;
-        order.due_ns = now_ns + open_ns(random);
+        order.due_ns = next_ns;
         let executed = order.executed;
         if order.fills_left == 0 {
             self.open.swap_remove(index);
@@ -114,7 +125,7 @@ mod tests {
 
     #[test]
     fn every_accepted_quantity_is_filled_or_cancelled() {
-        let (mut orders, mut random) = (Orders::default(), SplitMix64::new(7));
+        let (mut orders, mut random) = (Orders::new(Duration::from_millis(2_500)), SplitMix64::new(7));
         let mut open = 0;
         for client_id in 0..1000 {
             let qty = Qty(1 + random.below(9).cast_signed());

@@ -1,120 +1,84 @@
-//! Limits of the demonstration, so small that the strategy's mistakes exceed each of them.
+//! Limits of the demonstration: a limits file, made for the instruments of the feeds.
 
-use tt_model::{Notional, Price, Qty};
-use tt_risk::tree::{Route, RowLimits};
-use tt_risk::{Capacity, Gate, GateError, InstrumentLimits, InstrumentRules, InstrumentState, Limits, Rate, Rules};
+use tt_model::Decimal;
 
-use super::DemoInstrument;
-
-/// The one account.
+/// The strategy's account and number.
 pub(super) const ACCOUNT: u16 = 0;
-
-/// The strategy's number.
 pub(super) const STRATEGY: u16 = 1;
-
-/// Maximum distance of a price from the middle of the book, in 1/10,000.
-pub(super) const COLLAR_BPS: u32 = 50;
-
-/// Maximum age of a quote.
-const MARK_AGE_MAX_NS: u64 = 2_000_000_000;
-
-/// The account's message rate; the strategy's bursts exceed it.
-pub(super) const ACCOUNT_RATE: Rate = Rate { per_second: 25, burst: 10 };
-
-/// The message rate of an instrument and of the gate: above the account's.
-const WIDE_RATE: Rate = Rate { per_second: 100, burst: 50 };
 
 /// Maximum number of open orders in an instrument.
 const OPEN_ORDERS_MAX: u32 = 5;
 
-/// Time during which a client id must not be reused.
-const ID_WINDOW_NS: u64 = 600_000_000_000;
-
-/// Maximum number of orders in that time at the account's rate.
-const ORDERS: u32 = ACCOUNT_RATE.burst + ACCOUNT_RATE.per_second * (ID_WINDOW_NS / 1_000_000_000) as u32;
-
-const RULES: Rules = Rules {
-    id_window_ns: ID_WINDOW_NS,
-    intent_age_max_ns: 5_000_000_000,
-    cancel_repeat_ns: 100_000_000,
-    gap_max_ns: 5_000_000_000,
-    same_orders_max: 3,
-    same_window_ns: 1_000_000_000,
-    // The strategy's mistakes are its purpose.
-    refusal_rate: Rate::UNLIMITED,
-    cancel_window_ns: 0,
-    exec_window_ns: 0,
-    revalue_max_ns: 100_000_000,
-    equity_age_max_ns: 0,
-};
-
 /// Maximum size of a regular order, in hundredths of a unit of the base currency.
 const QTY_REGULAR: i64 = 2;
 
-/// Returns the account's price step at about `ref_px`: coarser than the venue's if that is well within the collar.
+/// The most decimals of a price step, or of a lot, in a limits file.
+const DECIMALS_MAX: u8 = 9;
+
+/// An instrument of a feed.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    /// Its venue and its symbol: its name in the file.
+    pub(crate) name: String,
+    /// The price step.
+    pub(crate) tick_size: Decimal,
+    /// The quantity step.
+    pub(crate) lot_size: Decimal,
+    /// Its price at the start, in price steps; zero if there is none.
+    pub(crate) ref_px: i64,
+}
+
+/// Returns the price step of the account's orders at about `ref_px`: coarser than the venue's if that is well within the
+/// collar.
 pub(super) fn px_step(ref_px: i64) -> i64 {
     if ref_px >= 20_000 { 10 } else { 1 }
 }
 
-/// Returns `hundredths` of a unit of the base currency in lots, at least ten lots.
-fn lots(of: &DemoInstrument, hundredths: i64) -> i64 {
-    let unit = 10_i64.saturating_pow(u32::from(of.lot_size.decimals)) / of.lot_size.mantissa.max(1);
-    (unit.saturating_mul(hundredths) / 100).max(10)
+/// Returns `QTY_REGULAR` in lots, at least ten lots: the maximum quantity of a regular order.
+pub(super) fn qty_regular(lot_size: Decimal) -> i64 {
+    let unit = 10_i64.saturating_pow(u32::from(lot_size.decimals)) / lot_size.mantissa.max(1);
+    (unit.saturating_mul(QTY_REGULAR) / 100).max(10)
 }
 
-/// Returns the maximum quantity of a regular order.
-pub(super) fn qty_regular(of: &DemoInstrument) -> i64 {
-    lots(of, QTY_REGULAR)
+/// Returns the limits of the demonstration in `instruments`, each with its own name. One without a price has no maximum
+/// value of an order; one whose steps no limits file takes has no limits.
+pub(crate) fn limits(instruments: &[Listed]) -> String {
+    let head = include_str!("limits.toml").to_owned();
+    let fits = |of: &&Listed| lowest(of.tick_size).decimals.max(lowest(of.lot_size).decimals) <= DECIMALS_MAX;
+    let numbered = instruments.iter().filter(fits).enumerate();
+    numbered.fold(head, |text, (number, of)| text + &limits_of(number, of))
 }
 
-/// Returns the account's limits in `of` at about `ref_px`.
-pub(super) fn limits(of: &DemoInstrument, ref_px: i64) -> Limits {
-    let regular = qty_regular(of);
-    Limits {
-        px_step: Price(px_step(ref_px)),
-        qty_step: Qty(1),
-        qty_min: Qty(1),
-        qty_max: Qty(regular * 3),
-        notional_min: Notional(0),
-        notional_max: Notional::of(Price(ref_px), Qty(regular * 2)),
-        position_long_max: Qty(regular * 8),
-        position_short_max: Qty(regular * 8),
-        open_qty_max: Qty(regular * 8),
-        open_orders_max: OPEN_ORDERS_MAX,
-        enabled: Limits::CHECKED,
+/// Returns a step without zeros at its end.
+fn lowest(mut step: Decimal) -> Decimal {
+    while step.decimals > 0 && step.mantissa % 10 == 0 {
+        step = Decimal::new(step.mantissa / 10, step.decimals - 1);
     }
+    step
 }
 
-/// Limits of each instrument for all accounts.
-const INSTRUMENT: InstrumentLimits =
-    InstrumentLimits { collar_bps: COLLAR_BPS, mark_age_max_ns: MARK_AGE_MAX_NS, rate: WIDE_RATE };
-
-/// Returns a gate for `instruments` with everything but the account's limits.
-pub(super) fn gate(instruments: &[DemoInstrument]) -> Result<Gate, GateError> {
-    let count = instruments.iter().map(|of| of.instrument.0 + 1).max().unwrap_or(0);
-    let orders = ORDERS + OPEN_ORDERS_MAX * count;
-    let capacity = Capacity {
-        accounts: 1,
-        instruments: count,
-        producers: 1,
-        orders,
-        executions: 4 * orders,
-        routes: count,
-        currencies: 0,
-    };
-    let mut gate = Gate::new(capacity);
-    gate.set_account_rate(ACCOUNT, ACCOUNT_RATE)?;
-    gate.set_global_rate(WIDE_RATE);
-    gate.set_rules(&RULES);
-    for of in instruments {
-        gate.set_instrument_limits(of.instrument, &INSTRUMENT)?;
-        gate.set_instrument_rules(of.instrument, &InstrumentRules::default())?;
-        gate.set_state(of.instrument, InstrumentState::Open)?;
-        gate.restore(ACCOUNT, of.instrument, Qty(0), 0)?;
-        gate.set_firm_limits(of.instrument, &RowLimits::UNLIMITED)?;
-        let route = Route { producer: 0, account: ACCOUNT, strategy: STRATEGY, instrument: of.instrument };
-        gate.set_route(&route, &RowLimits::UNLIMITED)?;
-        gate.set_strategy_rate(ACCOUNT, STRATEGY, Rate::UNLIMITED)?;
-    }
-    Ok(gate)
+fn limits_of(number: usize, of: &Listed) -> String {
+    let (tick, lot) = (lowest(of.tick_size), lowest(of.lot_size));
+    let times =
+        |unit: Decimal, count: i64| Decimal::new(unit.mantissa.saturating_mul(count), unit.decimals).to_string();
+    let regular = qty_regular(lot);
+    let lots = |count: i64| times(lot, regular.saturating_mul(count));
+    let value = Decimal::new(tick.mantissa.saturating_mul(lot.mantissa), tick.decimals + lot.decimals);
+    let worth = of.ref_px.saturating_mul(regular).saturating_mul(2);
+    let notional_max = times(value, if worth > 0 { worth } else { i64::MAX });
+    let row = format!(
+        "qty-max = \"{0}\"\nmarket-qty-max = \"{0}\"\nnotional-max = \"{notional_max}\"\nposition-long-max = \"{1}\"\n\
+         position-short-max = \"{1}\"\nopen-qty-max = \"{1}\"\nopen-orders-max = {OPEN_ORDERS_MAX}\n",
+        lots(3),
+        lots(8),
+    );
+    let values = [
+        ("{name}", of.name.clone()),
+        ("{number}", number.to_string()),
+        ("{tick}", tick.to_string()),
+        ("{lot}", lot.to_string()),
+        ("{step}", times(tick, px_step(of.ref_px))),
+        ("{row}", row),
+    ];
+    values.iter().fold(include_str!("instrument.toml").to_owned(), |text, (key, value)| text.replace(key, value))
 }

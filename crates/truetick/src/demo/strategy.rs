@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use risk_gate::{Control, Ports, Quote, QuoteSource};
+use risk_gate::{Ports, Quote, QuoteSource};
 use tt_model::{OrderIntent, OrderSide, Price, Qty, SplitMix64};
 use tt_os::clock::unix_now;
 
@@ -58,11 +58,8 @@ impl Mistake {
 /// The strategy's state.
 pub(super) struct Strategy {
     ports: Ports,
-    control: Control,
     quotes: Arc<dyn QuoteSource>,
     instruments: Vec<DemoInstrument>,
-    /// Whether the limits of each instrument are set.
-    has_limits: Vec<bool>,
     orders: Orders,
     random: SplitMix64,
     interval_ns: u64,
@@ -71,14 +68,12 @@ pub(super) struct Strategy {
 }
 
 impl Strategy {
-    pub(super) fn new(config: DemoConfig, ports: Ports, control: Control) -> Self {
+    pub(super) fn new(config: DemoConfig, ports: Ports) -> Self {
         Self {
             ports,
-            control,
             quotes: config.quotes,
-            has_limits: vec![false; config.instruments.len()],
             instruments: config.instruments,
-            orders: Orders::default(),
+            orders: Orders::new(config.open_max),
             random: SplitMix64::new(config.seed),
             interval_ns: 1_000_000_000 / u64::from(config.intents_per_s.max(1)),
             burst_left: 0,
@@ -166,13 +161,6 @@ impl Strategy {
         let index = self.random.below(self.instruments.len() as u64) as usize;
         let of = self.instruments.get(index)?;
         let quote = self.quotes.quote(of.instrument).filter(|quote| quote.bid_px > 0 && quote.ask_px > 0)?;
-        if !self.has_limits[index] {
-            let limits = policy::limits(of, quote.mark().ref_px.0);
-            match self.control.set_limits(ACCOUNT, of.instrument, &limits) {
-                Ok(_version) => self.has_limits[index] = true,
-                Err(error) => tracing::warn!(%error, symbol = of.symbol, "serve: the gate rejects limits"),
-            }
-        }
         self.made += 1;
         let leans_to_buy = (self.made / LEANING_INTENTS + index as u64).is_multiple_of(2);
         let side = if (self.random.below(100) < 65) == leans_to_buy { OrderSide::Buy } else { OrderSide::Sell };
@@ -211,7 +199,7 @@ fn limit_px(quote: Quote, side: OrderSide, mistake: Mistake, random: &mut SplitM
 }
 
 fn qty(of: &DemoInstrument, mistake: Mistake, random: &mut SplitMix64) -> i64 {
-    let regular = policy::qty_regular(of);
+    let regular = policy::qty_regular(of.lot_size);
     match mistake {
         Mistake::None | Mistake::FatFinger | Mistake::OffStep | Mistake::UsedId => {
             (regular * (20 + random.below(80)).cast_signed() / 100).max(1)

@@ -24,16 +24,23 @@ impl QuoteSource for FixedQuotes {
 }
 
 fn start_with(quotes: Arc<FixedQuotes>) -> Running {
+    let (tick_size, lot_size) = (Decimal::new(100, 3), Decimal::new(1, 4));
+    let symbol = |number: u32| format!("C{number}/USDT");
+    let listed = |number: u32| {
+        let ref_px = if quotes.has_price { 640_000 } else { 0 };
+        Listed { name: format!("test:{}", symbol(number)), tick_size, lot_size, ref_px }
+    };
+    let limits = LimitsFile::parse(&limits(&[0, 1, 2].map(listed))).expect("limits of the demonstration");
     let instrument = |number: u32| DemoInstrument {
-        instrument: InstrumentId(number * 2),
-        symbol: format!("C{number}/USDT"),
+        instrument: InstrumentId(number),
+        symbol: symbol(number),
         venue: "test",
-        tick_size: Decimal::new(100, 3),
-        lot_size: Decimal::new(1, 4),
+        lot_size,
     };
     let instruments = (0..3).map(instrument).collect();
-    start(DemoConfig { instruments, quotes, intents_per_s: 2000, silent_after: None, seed: 1 })
-        .expect("the gate takes the policy")
+    let open_max = Duration::from_millis(2_500);
+    let config = DemoConfig { limits, instruments, quotes, intents_per_s: 2000, open_max, silent_after: None, seed: 1 };
+    start(config).expect("the gate takes the limits")
 }
 
 fn wait_until(running: &Running, enough: impl Fn(&RiskStatus) -> bool) -> RiskStatus {

@@ -1,32 +1,39 @@
 //! The demonstration of `serve`, which begins when the venues have listed their instruments.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use market_feed::{Feeds, Instrument, Reader};
-use risk_gate::{Board, Quote, QuoteSource};
+use risk_gate::{Board, LimitsFile, Quote, QuoteSource};
 use tt_model::InstrumentId;
 use tt_status::Reading;
 use tt_status::accounting::{Accounting, Stages};
 use tt_status::risk::{AdminError, CancelledOrders, GateAdmin, LimitsText, ModeChange, ModeRow, Ring, RiskStatus};
 
-use crate::demo::{self, DemoConfig, DemoInstrument};
+use crate::demo::{self, DemoConfig, DemoInstrument, Listed};
 
 /// The strategy does not wait longer for a venue when another one is there.
 const WAIT_MAX: Duration = Duration::from_secs(10);
+/// An instrument without a price after this time has limits without a maximum value.
+const PRICES_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Interval at which the end is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The same, where simulated venues answer within milliseconds.
 const SHORT: Duration = Duration::from_millis(2);
 
 /// Flags of the demonstration.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Flags {
+    /// The limits of the gate; `None`: those of the demonstration.
+    pub(super) limits: Option<LimitsFile>,
     /// Mean number of intents per second.
     pub(super) intents_per_s: u32,
+    /// Longest time to the next report of an order.
+    pub(super) open_max: Duration,
     /// Silence after which the strategy is put into reduce mode.
     pub(super) silent_after: Option<Duration>,
     /// Seed of the strategy's choices.
@@ -111,7 +118,7 @@ impl Starter {
             if !wait(&feeds, &stopping) {
                 return None;
             }
-            match demo::start(config(&feeds, flags)) {
+            match config(&feeds, flags, &stopping).and_then(demo::start) {
                 Ok(running) => {
                     // Nothing else sets it.
                     let _ = started.0.set(Gate { board: running.board(), admin: running.admin() });
@@ -166,40 +173,28 @@ fn wait(feeds: &Feeds, stop: &AtomicBool) -> bool {
     false
 }
 
-fn config(feeds: &Feeds, flags: Flags) -> DemoConfig {
-    let (mut instruments, mut listed) = (Vec::new(), Vec::new());
-    for (first, reader) in feeds.readers() {
-        for known in reader.instruments().iter().filter(|known| reader.is_followed(known.id)) {
-            let instrument = InstrumentId(first + known.id.0);
-            instruments.push(DemoInstrument {
-                instrument,
-                symbol: known.name.clone(),
-                venue: known.venue.name(),
-                tick_size: known.tick_size,
-                lot_size: known.lot_size,
-            });
-            listed.push((instrument, reader.clone(), known.clone()));
-        }
-    }
-    let Flags { intents_per_s, silent_after, seed } = flags;
-    DemoConfig { instruments, quotes: Arc::new(BookQuotes(listed)), intents_per_s, silent_after, seed }
+/// An instrument of a feed.
+struct Known {
+    reader: Reader,
+    of: Instrument,
 }
 
-/// Quotes from the published books, in the order of the numbers. The gate counts in the steps of its start.
-struct BookQuotes(Vec<(InstrumentId, Reader, Instrument)>);
+impl Known {
+    /// Its name in limits files that know several venues.
+    fn full_name(&self) -> String {
+        format!("{}:{}", self.of.venue.name(), self.of.name)
+    }
 
-impl QuoteSource for BookQuotes {
-    fn quote(&self, instrument: InstrumentId) -> Option<Quote> {
-        let index = self.0.binary_search_by_key(&instrument.0, |known| known.0.0).ok()?;
-        let (_, reader, listed) = &self.0[index];
-        if !reader.is_followed(listed.id) {
+    fn quote(&self) -> Option<Quote> {
+        let Self { reader, of } = self;
+        if !reader.is_followed(of.id) {
             return None;
         }
         // An instrument whose steps have become finer has no quote.
         let top = reader.consistent(|list| {
-            let now = list.get(listed.id.0 as usize)?;
-            let is_same = (now.tick_size, now.lot_size) == (listed.tick_size, listed.lot_size);
-            reader.top_of_book(listed.id).filter(|_| is_same)
+            let now = list.get(of.id.0 as usize)?;
+            let is_same = (now.tick_size, now.lot_size) == (of.tick_size, of.lot_size);
+            reader.top_of_book(of.id).filter(|_| is_same)
         })?;
         Some(Quote {
             bid_px: top.bid.map_or(0, |level| level.px.0),
@@ -208,5 +203,72 @@ impl QuoteSource for BookQuotes {
             is_verified: top.status.proof.is_verified(),
             update_id: top.update_id,
         })
+    }
+
+    fn ref_px(&self) -> i64 {
+        self.quote().map_or(0, |quote| quote.mark().ref_px.0)
+    }
+}
+
+fn config(feeds: &Feeds, flags: Flags, stop: &AtomicBool) -> Result<DemoConfig> {
+    let mut known: Vec<Known> = Vec::new();
+    for (_, reader) in feeds.readers() {
+        let followed = reader.instruments().iter().filter(|of| reader.is_followed(of.id)).cloned().collect::<Vec<_>>();
+        known.extend(followed.into_iter().map(|of| Known { reader: reader.clone(), of }));
+    }
+    let Flags { limits, intents_per_s, open_max, silent_after, seed } = flags;
+    let limits = match limits {
+        Some(limits) => limits,
+        None => LimitsFile::parse(&demo::limits(&listed(&known, stop))).context("the limits of the demonstration")?,
+    };
+    let (mut instruments, mut books) = (Vec::<DemoInstrument>::new(), Vec::new());
+    for known in known {
+        let found = [known.full_name(), known.of.name.clone()].into_iter().find_map(|name| limits.find(&name).ok());
+        let Some((instrument, of)) = found else { continue };
+        if instruments.iter().any(|other| other.instrument == instrument) {
+            continue;
+        }
+        let Some(factor) = of.px_steps_of(known.of.tick_size) else {
+            tracing::warn!(symbol = known.of.name, "serve: its price step is no multiple of the limits' unit");
+            continue;
+        };
+        let (symbol, venue) = (known.of.name.clone(), known.of.venue.name());
+        instruments.push(DemoInstrument { instrument, symbol, venue, lot_size: of.qty_unit() });
+        books.push((instrument, known, factor));
+    }
+    ensure!(!instruments.is_empty(), "no instrument of the limits is in a feed");
+    books.sort_by_key(|(instrument, ..)| instrument.0);
+    let quotes = Arc::new(BookQuotes(books));
+    Ok(DemoConfig { limits, instruments, quotes, intents_per_s, open_max, silent_after, seed })
+}
+
+/// Returns the instruments for limits of the demonstration, each once, and waits a while for their prices.
+fn listed(known: &[Known], stop: &AtomicBool) -> Vec<Listed> {
+    let started = Instant::now();
+    let waits = || known.iter().any(|known| known.ref_px() == 0) && started.elapsed() < PRICES_WAIT_MAX;
+    while !stop.load(Ordering::Acquire) && waits() {
+        thread::park_timeout(SHORT);
+    }
+    let mut names = BTreeSet::new();
+    let once = known.iter().filter(|known| names.insert(known.full_name()));
+    let listed = once.map(|known| Listed {
+        name: known.full_name(),
+        tick_size: known.of.tick_size,
+        lot_size: known.of.lot_size,
+        ref_px: known.ref_px(),
+    });
+    listed.collect()
+}
+
+/// Quotes from the published books, in the order of their numbers, each with the limits' units in its price step.
+struct BookQuotes(Vec<(InstrumentId, Known, i64)>);
+
+impl QuoteSource for BookQuotes {
+    fn quote(&self, instrument: InstrumentId) -> Option<Quote> {
+        let index = self.0.binary_search_by_key(&instrument.0, |(number, ..)| number.0).ok()?;
+        let (_, known, factor) = &self.0[index];
+        let quote = known.quote()?;
+        let px = |px: i64| px.checked_mul(*factor).unwrap_or(0);
+        Some(Quote { bid_px: px(quote.bid_px), ask_px: px(quote.ask_px), ..quote })
     }
 }

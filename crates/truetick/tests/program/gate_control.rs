@@ -23,9 +23,14 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
 
 /// `truetick serve` with an API token, and the path of the token's file.
 fn serve(folder: &Path) -> (Served, String) {
+    serve_with(folder, &[])
+}
+
+/// The same, with further flags.
+fn serve_with(folder: &Path, flags: &[&str]) -> (Served, String) {
     let token = write(folder, "token.txt", TOKEN);
     let config = write(folder, "truetick.toml", &format!("[http]\napi_token_file = \"{token}\"\n"));
-    let served = Served::start(&["--config", &config, "--fault-every", "0", "--intents", "500"]);
+    let served = Served::start(&[&["--config", &config, "--fault-every", "0", "--intents", "500"][..], flags].concat());
     served.wait_ready();
     (served, token)
 }
@@ -103,23 +108,76 @@ fn a_kill_is_acknowledged_stops_every_order_and_ends_with_resume() {
     wait_verdict(&served, |verdict| verdict["accept"] == true && !of_it(verdict));
 }
 
-/// Every open order of the strategy, which goes on sending others, is cancelled at the venue. After a kill none is left.
+/// Every open order of the strategy is cancelled at the venue, where none ends by itself. After a kill none is left.
 #[test]
 fn a_cancel_of_a_scope_ends_every_order_in_it() {
     let folder = tempfile::tempdir().unwrap();
-    let (served, token) = serve(folder.path());
+    let (served, token) = serve_with(folder.path(), &["--order-lifetime", "1000000"]);
     let url = format!("http://{}", served.http);
-    let open = |value: &Value| value.as_array().unwrap().iter().any(|row| row["open_orders"] != 0);
-    served.wait("/api/v1/risk/limits", open);
+    let open =
+        |value: &Value| value.as_array().unwrap().iter().map(|row| row["open_orders"].as_u64().unwrap()).sum::<u64>();
+    served.wait("/api/v1/risk/limits", |value| open(value) >= 5);
     set(&url, &token, "kill", "global");
     let (status, text) = said(&gate(&url, &token, &["cancel", "global", "--wait", "60"]));
-    assert!(
-        status == Some(0) && text.starts_with("global: ") && text.ends_with(" cancels, no order is open\n"),
-        "{text}"
-    );
-    assert!(!open(&served.wait("/api/v1/risk/limits", |value| !open(value))));
+    let cancels = text.strip_prefix("global: ").and_then(|text| text.strip_suffix(" cancels, no order is open\n"));
+    let cancels: u64 = cancels.unwrap_or_else(|| panic!("{status:?} {text}")).parse().unwrap();
+    assert!(status == Some(0) && cancels >= 5, "{text}");
+    served.wait("/api/v1/risk/limits", |value| open(value) == 0);
     let (status, text) = said(&gate(&url, &token, &["cancel", "account:main"]));
     assert!(status == Some(1) && text.contains("no account `main`"), "{status:?} {text}");
+}
+
+/// Returns the limits file in force, and the version that the gate names.
+fn limits_in_force(served: &Served) -> (String, u64) {
+    let file = served.json_with_token("/api/v1/risk/limits-file", TOKEN);
+    (file["text"].as_str().unwrap().to_owned(), file["version"].as_u64().unwrap())
+}
+
+/// The demonstration has a limits file, which is read, checked, changed and loaded.
+#[test]
+fn limits_of_the_demonstration_are_a_file_and_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (served, token) = serve(folder.path());
+    let url = format!("http://{}", served.http);
+    wait_verdict(&served, |verdict| verdict["accept"] == true);
+    let (text, version) = limits_in_force(&served);
+    assert!(version == 1 && text.contains("\nformat = 2\n"), "{version} {text}");
+    let path = write(folder.path(), "1.toml", &text);
+    let checked = Command::new(env!("CARGO_BIN_EXE_truetick")).args(["gate", "check", &path]).output().unwrap();
+    let (status, said_of_it) = said(&checked);
+    assert!(status == Some(0) && said_of_it.contains("1.toml: format 2, version 1, sha256 "), "{said_of_it}");
+    let (status, refused) = said(&gate(&url, &token, &["load", &path]));
+    let error = "version = 1: the running one is 1, the next one is 2";
+    assert!(status == Some(1) && refused.contains(error), "{refused}");
+    let none = text.replace("version = 1\n", "version = 2\n").replace("open-orders-max = 5", "open-orders-max = 0");
+    let path = write(folder.path(), "2.toml", &none);
+    let (status, loaded) = said(&gate(&url, &token, &["load", &path]));
+    assert!(status == Some(0) && loaded.contains("2.toml: version 2 is in force, sha256 "), "{loaded}");
+    assert_eq!(limits_in_force(&served), (none, 2));
+    wait_verdict(&served, |verdict| has(verdict, "OPEN_ORDERS"));
+    let rows = served.json("/api/v1/risk/limits");
+    assert!(rows.as_array().unwrap().iter().all(|row| row["open_orders_max"] == 0), "{rows}");
+    configured_limits(folder.path(), &token, &text);
+}
+
+/// `limits` in `[risk]` names the file of the gate of `serve`.
+fn configured_limits(folder: &Path, token: &str, text: &str) {
+    let named = text.replace("[account.demo", "[account.main").replace("account.demo.", "account.main.");
+    let limits = write(folder, "own.toml", &named.replace("version = 1\n", "version = 7\n"));
+    let config = format!("[http]\napi_token_file = \"{token}\"\n[risk]\nlimits = \"{limits}\"\n");
+    let config = write(folder, "own-truetick.toml", &config);
+    let served = Served::start(&["--config", &config, "--fault-every", "0", "--intents", "500"]);
+    served.wait_ready();
+    wait_verdict(&served, |verdict| verdict["accept"] == true);
+    assert_eq!(limits_in_force(&served).1, 7);
+    assert_eq!(set(&format!("http://{}", served.http), token, "kill", "account:0"), "active");
+    let (_, said) = said(&gate(&format!("http://{}", served.http), token, &["kill", "account:main"]));
+    assert!(said.contains("(before: kill)"), "{said}");
+    write(folder, "own.toml", "format = 2\n");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+    let refused = command.args(["--config", &config, "serve"]).output().unwrap();
+    let (status, said) = self::said(&refused);
+    assert!(status == Some(1) && said.contains("own.toml: line 1: `version` is missing"), "{status:?} {said}");
 }
 
 /// The strategy sleeps between its intents, longer than it may be silent here.

@@ -68,9 +68,21 @@ impl Served {
 
     /// Asks for `path`.
     pub(crate) fn get(&self, path: &str) -> Answer {
+        self.get_with(path, "")
+    }
+
+    /// The JSON at `path`, which needs the API token.
+    pub(crate) fn json_with_token(&self, path: &str, token: &str) -> Value {
+        let answer = self.get_with(path, &format!("Authorization: Bearer {token}\r\n"));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{path}: {error}: {}", answer.body))
+    }
+
+    fn get_with(&self, path: &str, headers: &str) -> Answer {
         let mut stream = TcpStream::connect(self.http).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.http).expect("sent");
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n{headers}Connection: close\r\n\r\n", self.http)
+            .expect("sent");
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("UTF-8");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head");

@@ -98,5 +98,5 @@ fn rejects_keys_and_flags_that_do_not_apply() {
     }
     fs::write(&config, "[risk]\njournal = \"/nowhere\"\n").unwrap();
     let (status, text) = said(&["serve", "--http", "127.0.0.1:0"]);
-    assert!(status == Some(1) && text.contains("[risk] is for"), "{text}");
+    assert!(status == Some(1) && text.contains("[risk]: journal, modes"), "{text}");
 }
