@@ -156,8 +156,9 @@ seen.none = { modes: await modesOf(page), top: await page.locator("#stopped").is
 
 await scope(page, "global");
 await acknowledged(page, "Kill");
-for (;;) {
+for (let tries = 0; tries < 3; tries += 1) {
   seen.cancelled = await act(page, "Cancel orders");
+  seen.first ??= seen.cancelled.text;
   if (seen.cancelled.state !== "silent") break;
 }
 await acknowledged(page, "Reduce only");

@@ -17,7 +17,10 @@ fn serve(folder: &Path) -> Served {
     fs::write(&token, TOKEN).unwrap();
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(&config, format!("[http]\napi_token_file = \"{}\"\n", token.display())).unwrap();
-    let served = Served::start(&["--config", config.to_str().unwrap(), "--fault-every", "0", "--intents", "100"]);
+    let config = ["--config", config.to_str().unwrap()];
+    // No order ends by itself while the browser looks.
+    let flags = ["--fault-every", "0", "--intents", "100", "--order-lifetime", "1000000"];
+    let served = Served::start(&[&config[..], &flags].concat());
     served.wait_ready();
     served
 }
@@ -92,6 +95,10 @@ fn the_gate_is_controlled_on_the_page_with_the_token_and_a_second_click() {
         cancelled.starts_with("Cancel orders of global: ") && cancelled.ends_with("no order is open."),
         "{cancelled}"
     );
+    // Orders that end only by a cancel were open.
+    let first = text(&seen["first"]).strip_prefix("Cancel orders of global: ").expect("the scope");
+    let requested: String = first.chars().take_while(char::is_ascii_digit).collect();
+    assert!(requested.parse().is_ok_and(|requested: u64| requested > 0), "{first}");
     assert_eq!(seen["reduced"], json!([{ "scope": "global", "mode": "reduce" }]));
     assert_eq!((&seen["end"], &served.json("/api/v1/risk/modes")), (&none, &none));
 
