@@ -19,6 +19,7 @@ use crate::state::{App, Shared};
 use tt_status::interval;
 use tt_status::market::{Book, Level, MarketStatus};
 use tt_status::market_streams::{MarketStreams, StreamKind, WholeBook};
+use tt_status::packed;
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
     Router::new()
@@ -338,12 +339,12 @@ async fn markets(app: App, which: Which) -> Response {
 
 /// The description of these interfaces (OpenAPI 3.1).
 async fn openapi() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], include_str!("openapi.json")).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], packed!("openapi.json").text()).into_response()
 }
 
 /// The description of the WebSocket streams (AsyncAPI 3.0), with the schemas of the other file.
 async fn asyncapi() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], include_str!("asyncapi.json")).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], packed!("asyncapi.json").text()).into_response()
 }
 
 async fn ingest(app: App, _: NoParameters) -> Response {

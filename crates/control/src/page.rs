@@ -6,6 +6,8 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use tt_status::packed;
+use tt_status::packed::Packed;
 
 use crate::state::Shared;
 
@@ -16,19 +18,19 @@ const SVG: &str = "image/svg+xml";
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
     let figures = tt_status::assets::all().fold(Router::new(), |router, asset| {
-        router.route(&format!("/figures/{}", asset.name), get(move || async move { file(asset.kind, asset.text) }))
+        router.route(&format!("/figures/{}", asset.name), get(move || async move { file(asset.kind, asset.packed) }))
     });
     figures
-        .route("/", get(|| async { file(HTML, include_str!("page/index.html")) }))
-        .route("/page.css", get(|| async { file(CSS, include_str!("page/page.css")) }))
-        .route("/page.js", get(|| async { file(SCRIPT, include_str!("page/page.js")) }))
-        .route("/show.js", get(|| async { file(SCRIPT, include_str!("page/show.js")) }))
-        .route("/gate.js", get(|| async { file(SCRIPT, include_str!("page/gate.js")) }))
-        .route("/kept.js", get(|| async { file(SCRIPT, include_str!("page/kept.js")) }))
-        .route("/relay.js", get(|| async { file(SCRIPT, include_str!("page/relay.js")) }))
-        .route("/favicon.svg", get(|| async { file(SVG, include_str!("page/favicon.svg")) }))
+        .route("/", get(|| async { file(HTML, packed!("index.html")) }))
+        .route("/page.css", get(|| async { file(CSS, packed!("page.css")) }))
+        .route("/page.js", get(|| async { file(SCRIPT, packed!("page.js")) }))
+        .route("/show.js", get(|| async { file(SCRIPT, packed!("show.js")) }))
+        .route("/gate.js", get(|| async { file(SCRIPT, packed!("gate.js")) }))
+        .route("/kept.js", get(|| async { file(SCRIPT, packed!("kept.js")) }))
+        .route("/relay.js", get(|| async { file(SCRIPT, packed!("relay.js")) }))
+        .route("/favicon.svg", get(|| async { file(SVG, packed!("favicon.svg")) }))
 }
 
-fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
-    ([(CONTENT_TYPE, kind)], text)
+fn file(kind: &'static str, packed: Packed) -> impl IntoResponse {
+    ([(CONTENT_TYPE, kind)], packed.text())
 }

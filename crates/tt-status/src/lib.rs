@@ -15,6 +15,7 @@ pub mod machine;
 pub mod market;
 pub mod market_feeds;
 pub mod market_streams;
+pub mod packed;
 pub mod risk;
 pub mod timing;
 pub mod turn;

@@ -44,10 +44,11 @@ impl<'a> Document<'a> {
     pub fn write_html(&self, to: &mut impl io::Write) -> io::Result<()> {
         // Inside of a script element only `<` could end the data.
         let data = self.json().replace('<', "\\u003c");
-        let style = [assets::BASE_CSS, assets::CHART_CSS, assets::FIGURES_CSS].map(|asset| asset.text).join("\n");
+        let style =
+            [assets::BASE_CSS, assets::CHART_CSS, assets::FIGURES_CSS].map(|asset| asset.packed.text()).join("\n");
         let filled = include_str!("../../page/report.html").split("{{").map(|part| match part.split_once("}}") {
             Some(("style", rest)) => style.clone() + rest,
-            Some(("chart", rest)) => assets::CHART_SCRIPT.text.to_owned() + rest,
+            Some(("chart", rest)) => assets::CHART_SCRIPT.packed.text() + rest,
             Some(("modules", rest)) => one_module() + rest,
             Some(("data", rest)) => data.clone() + rest,
             Some(_) | None => part.to_owned(),
@@ -63,8 +64,9 @@ impl<'a> Document<'a> {
 /// All modules as one, which a file can hold that is opened without a server. An import is one line, and no two modules
 /// give the same name to different things.
 fn one_module() -> String {
-    let scripts = assets::MODULES.iter().map(|asset| asset.text).chain([include_str!("../../page/report.js")]);
-    let lines = scripts.flat_map(str::lines).filter(|line| !line.starts_with("import "));
+    let modules: String = assets::MODULES.iter().map(|asset| asset.packed.text()).collect();
+    let lines = modules.lines().chain(include_str!("../../page/report.js").lines());
+    let lines = lines.filter(|line| !line.starts_with("import "));
     lines.map(|line| line.strip_prefix("export ").unwrap_or(line).to_owned() + "\n").collect()
 }
 
