@@ -27,6 +27,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/ws/ohlcv", get(ws_ohlcv))
         .route("/ws/trades", get(ws_trades))
         .route("/ws/derivatives", get(ws_derivatives))
+        .route("/ws/liquidations", get(ws_liquidations))
 }
 
 async fn ws_ticker(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
@@ -53,6 +54,11 @@ async fn ws_trades(app: App, which: Which, upgrade: WebSocketUpgrade) -> Respons
     stream(&app, instruments, StreamKind::Trades, upgrade)
 }
 
+async fn ws_liquidations(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
+    let instruments = which.instruments(&app);
+    stream(&app, instruments, StreamKind::Liquidations, upgrade)
+}
+
 /// Sends every update of `instruments`.
 fn stream(shared: &Shared, instruments: Vec<u32>, kind: StreamKind, upgrade: WebSocketUpgrade) -> Response {
     let Some(streams) = shared.state.market_streams.clone() else { return absent("market") };
@@ -67,7 +73,7 @@ fn stream(shared: &Shared, instruments: Vec<u32>, kind: StreamKind, upgrade: Web
 }
 
 /// Sends the value that `of` returns for each snapshot, unless it is `null`.
-fn ws(
+pub(crate) fn ws(
     shared: &Shared,
     which: Which,
     upgrade: WebSocketUpgrade,

@@ -73,6 +73,7 @@ fn main() -> Result<()> {
         let mut copies = kept.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::Book(book) => copies.entry(book.instrument.0).or_default().take(book),
+            Event::Liquidation { .. } => {}
             Event::Trade { instrument, .. } => copies.entry(instrument.0).or_default().trades += 1,
         }
     });

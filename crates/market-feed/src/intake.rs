@@ -381,6 +381,14 @@ impl Intake {
                 listener.call_trade(id, print);
             }
         }
+        while let Some((id, liquidation)) = self.engine.poll_liquidation() {
+            if let Some(updates) = &mut self.updates {
+                updates.send_liquidation(id, liquidation);
+            }
+            if let Some(listener) = &self.listener {
+                listener.call_liquidation(id, liquidation);
+            }
+        }
         if let Some(updates) = &mut self.updates {
             updates.wake();
         }

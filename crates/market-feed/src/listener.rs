@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use tt_market::board::TradePrint;
 use tt_market::changes::{BookEvent, BookEventKind, LevelChange};
+use tt_market::venue_state::LiquidationState;
 use tt_market::{BookSide, BookStatus, Engine};
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::BookLevel;
 
-/// A function that is called for each update of each book and for each trade, in their order, on the thread of the
+/// A function that is called for each update of each book, each trade and each liquidation, in their order, on the thread of the
 /// instrument's feed. While it runs, the feed reads nothing: it should be short. Clones call the same function.
 ///
 /// ```no_run
@@ -19,6 +20,7 @@ use tt_venue::BookLevel;
 /// let listener = Listener::new(|event| match event {
 ///     Event::Book(book) => println!("{:?} {} {}", book.instrument, book.update_id, book.changes.len()),
 ///     Event::Trade { instrument, print } => println!("{instrument:?} {:?} {:?}", print.px, print.qty),
+///     Event::Liquidation { instrument, liquidation } => println!("{instrument:?} {liquidation:?}"),
 /// });
 /// let feeds = vec![FeedConfig::public(Venue::ALL[0], vec!["BTCUSDT".to_owned()])];
 /// let runner = start(MarketConfig { feeds, listener: Some(listener), ..MarketConfig::default() })?;
@@ -40,6 +42,13 @@ pub enum Event<'a> {
         instrument: InstrumentId,
         /// The trade, in steps of price and quantity.
         print: TradePrint,
+    },
+    /// A liquidation, where its topic is followed.
+    Liquidation {
+        /// The instrument: its id in [`Reader::instruments`](crate::Reader::instruments).
+        instrument: InstrumentId,
+        /// The liquidation, with its number among those of the instrument.
+        liquidation: LiquidationState,
     },
 }
 
@@ -143,5 +152,10 @@ impl FeedListener {
 
     pub(crate) fn call_trade(&self, local: InstrumentId, print: TradePrint) {
         (self.listener.0)(&Event::Trade { instrument: InstrumentId(self.first + local.0), print });
+    }
+
+    pub(crate) fn call_liquidation(&self, local: InstrumentId, liquidation: LiquidationState) {
+        let instrument = InstrumentId(self.first + local.0);
+        (self.listener.0)(&Event::Liquidation { instrument, liquidation });
     }
 }

@@ -28,5 +28,6 @@ fn feed(venues: &sim::Running, simulated: sim::Venue) -> Result<FeedConfig> {
         let entry_px = Decimal::new(61_800, 0);
         feed.positions = first.map(|symbol| OpenPosition { symbol, lots: 250, entry_px }).collect();
     }
+    feed.also.extend(simulated.has_liquidations().then_some(TopicKind::Liquidations));
     Ok(feed)
 }

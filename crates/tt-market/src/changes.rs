@@ -1,13 +1,14 @@
 //! What updates change in books: for readers that follow every level and every update.
 //!
 //! [`Engine::follow_changes`](crate::Engine::follow_changes) turns it on. Then the caller polls
-//! [`Engine::poll_book_event`](crate::Engine::poll_book_event) and [`Engine::poll_trade`](crate::Engine::poll_trade)
-//! after each call that takes an input.
+//! [`Engine::poll_book_event`](crate::Engine::poll_book_event), [`Engine::poll_trade`](crate::Engine::poll_trade) and
+//! [`Engine::poll_liquidation`](crate::Engine::poll_liquidation) after each call that takes an input.
 
 use crate::BookSide;
 use crate::board::TradePrint;
 use crate::book::{LadderLevels, Replaced};
 use crate::proof::BookStatus;
+use crate::venue_state::LiquidationState;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use tt_model::{InstrumentId, Nanos, Price, Qty};
@@ -95,7 +96,8 @@ pub(crate) struct ChangedBook {
 pub(crate) struct Changes {
     is_on: bool,
     levels_max: usize,
-    trades_max: usize,
+    /// Trades, and liquidations, of one input.
+    entries_max: usize,
     levels: Vec<LevelChange>,
     /// Whether the changes of the last input are not all listed.
     is_whole: bool,
@@ -104,20 +106,22 @@ pub(crate) struct Changes {
     /// Whether an instrument is among them, by its number.
     is_status_noted: Vec<bool>,
     trades: VecDeque<(InstrumentId, TradePrint)>,
+    liquidations: VecDeque<(InstrumentId, LiquidationState)>,
 }
 
 impl Changes {
-    pub(crate) fn new(levels_max: usize, trades_max: usize, instruments_max: usize) -> Self {
+    pub(crate) fn new(levels_max: usize, entries_max: usize, instruments_max: usize) -> Self {
         Self {
             is_on: true,
             levels_max,
-            trades_max,
+            entries_max,
             levels: Vec::with_capacity(levels_max),
             is_whole: false,
             book: None,
             statuses: VecDeque::with_capacity(instruments_max),
             is_status_noted: alloc::vec![false; instruments_max],
-            trades: VecDeque::with_capacity(trades_max),
+            trades: VecDeque::with_capacity(entries_max),
+            liquidations: VecDeque::with_capacity(entries_max),
         }
     }
 
@@ -181,13 +185,27 @@ impl Changes {
     }
 
     pub(crate) fn note_trade(&mut self, instrument: InstrumentId, print: TradePrint) {
-        if self.trades.len() < self.trades_max {
+        if self.trades.len() < self.entries_max {
             self.trades.push_back((instrument, print));
         }
     }
 
     pub(crate) fn next_trade(&mut self) -> Option<(InstrumentId, TradePrint)> {
         self.trades.pop_front()
+    }
+
+    pub(crate) fn begin_liquidations(&mut self) {
+        self.liquidations.clear();
+    }
+
+    pub(crate) fn note_liquidation(&mut self, instrument: InstrumentId, liquidation: LiquidationState) {
+        if self.liquidations.len() < self.entries_max {
+            self.liquidations.push_back((instrument, liquidation));
+        }
+    }
+
+    pub(crate) fn next_liquidation(&mut self) -> Option<(InstrumentId, LiquidationState)> {
+        self.liquidations.pop_front()
     }
 
     /// The same, as the caller says it.

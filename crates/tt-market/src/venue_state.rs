@@ -56,7 +56,7 @@ impl VenueCandleState {
     }
 }
 
-/// The last liquidation of an instrument.
+/// A liquidation of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiquidationState {
     /// What the closing order did: `Sell` closes a long position.
@@ -69,7 +69,7 @@ pub struct LiquidationState {
     pub ts_event: Nanos,
     /// When the frame was received, Unix epoch.
     pub ts_recv: Nanos,
-    /// How many liquidations there were up to this one.
+    /// How many liquidations of the instrument there were up to this one.
     pub count: u64,
 }
 

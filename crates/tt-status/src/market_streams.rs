@@ -20,6 +20,8 @@ pub enum StreamKind {
     },
     /// Trades: those that are shown, then each one.
     Trades,
+    /// Liquidations: the last one if there was any, then each one.
+    Liquidations,
 }
 
 /// The receiving end of a stream. Its methods never block.
@@ -127,6 +129,9 @@ pub struct CandleHistory {
     pub gaps: Vec<HistoryGap>,
     /// The candles, oldest first. A time without trades has none.
     pub candles: Vec<HistoryCandle>,
+    /// Another number when anything but the newest candles has changed: gaps, and candles to which a late trade belongs.
+    #[serde(skip)]
+    pub revision: u64,
 }
 
 /// A time in which trades may be missing: the book was not proved, or trades were lost on their way.

@@ -158,6 +158,19 @@ impl Printer<'_> {
         )
     }
 
+    /// `forceOrder`: the order that a trade has filled closed a position by force.
+    pub(crate) fn liquidation(&self, trade: Trade) -> String {
+        let (time_ms, symbol) = (self.time_ms(), &self.instrument.symbol);
+        let side = if trade.maker == Side::Bid { "SELL" } else { "BUY" };
+        let (mut px, mut qty) = (String::new(), String::new());
+        self.px(&mut px, trade.px);
+        self.qty(&mut qty, trade.qty);
+        format!(
+            "{{\"e\":\"forceOrder\",\"E\":{time_ms},\"o\":{{\"s\":\"{symbol}\",\"S\":\"{side}\",\"o\":\"LIMIT\",\"f\":\"IOC\",\
+             \"q\":{qty},\"p\":{px},\"ap\":{px},\"X\":\"FILLED\",\"l\":{qty},\"z\":{qty},\"T\":{time_ms}}}}}"
+        )
+    }
+
     /// The body of `GET depth`.
     pub(crate) fn snapshot(&self, script: &Script, limit: usize) -> String {
         let mut out = format!("{{\"lastUpdateId\":{}", script.update_id());
@@ -201,6 +214,7 @@ pub(crate) fn stream(venue: Venue, name: &str) -> Option<(String, Topic)> {
         ("depth" | "depth@100ms" | "depth@0ms" | "depth@250ms" | "depth@500ms", _) => Topic::Depth,
         ("ticker", _) => Topic::DayTicker,
         ("markPrice" | "markPrice@1s", Venue::BinanceUsdm) => Topic::MarkPrice,
+        ("forceOrder", Venue::BinanceUsdm) => Topic::Liquidations,
         _ => return None,
     };
     Some((symbol.to_ascii_uppercase(), topic))

@@ -74,6 +74,12 @@ impl Venue {
             Self::Kraken | Self::Okx | Self::Bybit | Self::Deribit => None,
         }
     }
+
+    /// Returns whether the simulated venue streams liquidations.
+    #[must_use]
+    pub const fn has_liquidations(self) -> bool {
+        matches!(self, Self::BinanceUsdm)
+    }
 }
 
 /// An instrument of one venue. Prices and quantities everywhere in this crate are whole steps of these sizes.

@@ -29,6 +29,8 @@ pub(crate) enum Topic {
     DayTicker,
     /// Mark price and funding, once a second.
     MarkPrice,
+    /// Orders that closed positions by force.
+    Liquidations,
     /// The running candle of a minute, once a second.
     Candle,
 }
@@ -42,6 +44,7 @@ impl Topic {
             Self::Depth | Self::Book(_) => "book",
             Self::DayTicker => "ticker",
             Self::MarkPrice => "mark-price",
+            Self::Liquidations => "liquidations",
             Self::Candle => "candles",
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tt_market::board::TradePrint;
+use tt_market::venue_state::LiquidationState;
 use tt_market::{BookSide, BookStatus, Proof};
 use tt_model::{Decimal, Nanos};
 use tt_status::decimal_text::steps_text;
@@ -73,6 +74,8 @@ pub(super) struct BookCopy {
     /// The number of the last trade.
     traded: u64,
     traders: Readers,
+    liquidation: Option<LiquidationState>,
+    liquidation_readers: Readers,
     history: History,
 }
 
@@ -89,8 +92,19 @@ impl BookCopy {
     pub(super) fn new(subject: Subject) -> Self {
         let stamp = Stamp { update_id: 0, ts_event: Nanos(0), ts_recv: Nanos(0), status: BookStatus::default() };
         let (sides, trades, traders) = (Sides::default(), VecDeque::with_capacity(TRADES), Readers::default());
-        let known = [None; 2];
-        Self { subject, sides, known, stamp, views: Vec::new(), trades, traded: 0, traders, history: History::new() }
+        Self {
+            subject,
+            sides,
+            known: [None; 2],
+            stamp,
+            views: Vec::new(),
+            trades,
+            traded: 0,
+            traders,
+            liquidation: None,
+            liquidation_readers: Readers::default(),
+            history: History::new(),
+        }
     }
 
     /// Takes an event; returns when a message is due that waits.
@@ -149,6 +163,20 @@ impl BookCopy {
         }
     }
 
+    pub(super) fn take_liquidation(&mut self, liquidation: LiquidationState, counts: &Counts) {
+        let known = self.liquidation.replace(liquidation).map_or(0, |last| last.count);
+        let lost = liquidation.count.saturating_sub(known + 1);
+        if self.liquidation_readers.is_empty() {
+            return;
+        }
+        let (subject, message) = (&self.subject, self.subject.liquidations(self.liquidation));
+        if lost > 0 {
+            self.liquidation_readers.lose(lost + 1, subject, counts, || Arc::clone(&message));
+        } else {
+            self.liquidation_readers.send(&message, subject, counts, || Arc::clone(&message));
+        }
+    }
+
     /// The range of the snapshot that comes next.
     pub(super) const fn take_known(&mut self, range: Known) {
         self.known = range;
@@ -183,12 +211,18 @@ impl BookCopy {
             let subject = &self.subject;
             self.traders.catch_up(subject, counts, || subject.trades(std::slice::from_ref(last)));
         }
+        if self.liquidation_readers.are_behind() {
+            let (subject, last) = (&self.subject, self.liquidation);
+            self.liquidation_readers.catch_up(subject, counts, || subject.liquidations(last));
+        }
         self.views.iter().filter_map(View::due).min()
     }
 
     /// Whether a reader lost messages and waits for a snapshot.
     pub(super) fn is_behind(&self) -> bool {
-        self.traders.are_behind() || self.views.iter().any(|view| view.readers.are_behind())
+        self.traders.are_behind()
+            || self.liquidation_readers.are_behind()
+            || self.views.iter().any(|view| view.readers.are_behind())
     }
 
     pub(super) fn subscribe(&mut self, kind: StreamKind, sink: &Arc<dyn Sink>, counts: &Counts) {
@@ -211,6 +245,9 @@ impl BookCopy {
             StreamKind::Trades => {
                 let shown: Vec<TradePrint> = self.trades.iter().copied().collect();
                 self.traders.add(sink, &self.subject.trades(&shown), counts);
+            }
+            StreamKind::Liquidations => {
+                self.liquidation_readers.add(sink, &self.subject.liquidations(self.liquidation), counts);
             }
         }
     }

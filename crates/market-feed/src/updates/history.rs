@@ -50,11 +50,13 @@ impl Bars {
         Self { length_s, len_max, bars: VecDeque::new(), first_s: 0 }
     }
 
-    fn add(&mut self, trade: Bar, is_late: bool) {
+    /// Adds a trade; returns whether a bar before the newest one has changed.
+    fn add(&mut self, trade: Bar, is_late: bool) -> bool {
         let bar = Bar { start_s: trade.start_s / self.length_s * self.length_s, ..trade };
         if bar.start_s < self.first_s {
-            return;
+            return false;
         }
+        let is_of_past = self.bars.back().is_some_and(|newest| bar.start_s < newest.start_s);
         match self.bars.binary_search_by_key(&bar.start_s, |known| known.start_s) {
             Ok(at) => {
                 let is_newest = at + 1 == self.bars.len();
@@ -71,6 +73,7 @@ impl Bars {
         {
             self.first_s = oldest.start_s + self.length_s;
         }
+        is_of_past
     }
 }
 
@@ -85,12 +88,14 @@ pub(super) struct History {
     gaps: VecDeque<(Nanos, Nanos)>,
     /// When the instrument was last heard of.
     heard: Nanos,
+    /// Changes of what was known before: gaps, and trades that came late.
+    revision: u64,
 }
 
 impl History {
     pub(super) fn new() -> Self {
         let (seconds, minutes) = (Bars::new(1, SECONDS_MAX), Bars::new(60, MINUTES_MAX));
-        Self { seconds, minutes, since: Nanos(0), gaps: VecDeque::new(), heard: Nanos(0) }
+        Self { seconds, minutes, since: Nanos(0), gaps: VecDeque::new(), heard: Nanos(0), revision: 0 }
     }
 
     /// Takes note that the instrument is followed at `now`, or that it is not: trades may be missing until it is.
@@ -100,12 +105,16 @@ impl History {
         }
         let is_open = self.gaps.back().is_some_and(|gap| gap.1.0 == 0);
         match (is_followed, is_open) {
-            (true, true) => self.gaps.back_mut().into_iter().for_each(|gap| gap.1 = now),
+            (true, true) => {
+                self.gaps.back_mut().into_iter().for_each(|gap| gap.1 = now);
+                self.revision += 1;
+            }
             (false, false) if self.since.0 != 0 => self.add_gap(self.heard, Nanos(0)),
             (true, false) | (false, _) => {}
         }
         if is_followed && self.since.0 == 0 {
             self.since = now;
+            self.revision += 1;
         }
         self.heard = now;
     }
@@ -117,6 +126,7 @@ impl History {
             self.since = self.since.max(end);
         }
         self.gaps.push_back((from, to));
+        self.revision += 1;
     }
 
     /// Takes a trade, before which `lost` others are missing.
@@ -130,8 +140,8 @@ impl History {
             let (px, volume) = (print.px.0, i128::from(print.qty.0));
             let start_s = at.0 / Nanos::PER_SECOND;
             let bar = Bar { start_s, open: px, high: px, low: px, close: px, volume, trades: 1 };
-            self.seconds.add(bar, print.is_late);
-            self.minutes.add(bar, print.is_late);
+            let is_of_past = self.seconds.add(bar, print.is_late) | self.minutes.add(bar, print.is_late);
+            self.revision += u64::from(is_of_past);
         }
         self.heard = self.heard.max(print.ts_recv);
     }
@@ -184,6 +194,7 @@ impl History {
             known_since_unix_ms: ms(since),
             gaps: self.gaps.iter().map(gap).collect(),
             candles: found.iter().map(shown).collect(),
+            revision: self.revision,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tt_market::BookStatus;
 use tt_market::board::TradePrint;
+use tt_market::venue_state::LiquidationState;
 use tt_model::{Decimal, Nanos};
 use tt_status::decimal_text::steps_text;
 use tt_status::market::Contract;
@@ -109,16 +110,30 @@ impl Subject {
         for (index, print) in prints.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
             let (px, qty) = (steps_text(print.px.0, self.tick_size), steps_text(print.qty.0, self.lot_size));
-            let aggressor = match print.aggressor {
-                AggressorSide::Buy => "buy",
-                AggressorSide::Sell => "sell",
-            };
+            let aggressor = aggressor(print.aggressor);
             // Writing to a String cannot fail.
             let _ = write!(
                 out,
                 "{comma}{{\"number\":{},\"trade_id\":{},\"px\":\"{px}\",\"qty\":\"{qty}\",\"aggressor\":\"{aggressor}\",\
                  \"is_late\":{},\"is_history\":{},\"event_unix_ns\":{},\"recv_unix_ns\":{}}}",
                 print.number, print.trade_id, print.is_late, print.is_history, print.ts_event.0, print.ts_recv.0
+            );
+        }
+        out.push_str("]}");
+        out.into()
+    }
+
+    /// A liquidation, or none yet.
+    pub(super) fn liquidations(&self, last: Option<LiquidationState>) -> Arc<str> {
+        let mut out = format!("{{\"type\":\"liquidations\",{},\"liquidations\":[", self.members);
+        if let Some(LiquidationState { side, px, qty, ts_event, ts_recv, count }) = last {
+            // Writing to a String cannot fail.
+            let _ = write!(
+                out,
+                "{{\"number\":{count},\"side\":\"{}\",\"px\":\"{px}\",\"qty\":\"{qty}\",\"ts_event\":{},\"ts_recv\":{}}}",
+                aggressor(side),
+                ts_event.0,
+                ts_recv.0
             );
         }
         out.push_str("]}");
@@ -166,6 +181,13 @@ impl Subject {
             out.push(']');
         }
         out.push('}');
+    }
+}
+
+const fn aggressor(side: AggressorSide) -> &'static str {
+    match side {
+        AggressorSide::Buy => "buy",
+        AggressorSide::Sell => "sell",
     }
 }
 

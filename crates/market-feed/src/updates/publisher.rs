@@ -199,6 +199,14 @@ impl Loop<'_> {
                         self.waiting.insert(index);
                     }
                 }
+                Some(First::Liquidation(instrument, liquidation)) => {
+                    let index = *first + instrument as usize;
+                    let Some(mut book) = self.books.book(index) else { continue };
+                    book.take_liquidation(liquidation, &self.books.counts);
+                    if book.is_behind() {
+                        self.waiting.insert(index);
+                    }
+                }
                 Some(First::Steps(instrument, tick_size, lot_size)) => {
                     if let Some(mut book) = self.books.book(*first + instrument as usize) {
                         book.take_steps(tick_size, lot_size);

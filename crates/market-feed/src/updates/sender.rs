@@ -7,6 +7,7 @@ use std::thread::Thread;
 
 use tt_market::board::{Board, TopOfBook, TradePrint};
 use tt_market::changes::{BookEvent, BookEventKind};
+use tt_market::venue_state::LiquidationState;
 use tt_market::{BookSide, Engine, Proof};
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_sync::spsc::Producer;
@@ -81,6 +82,14 @@ impl UpdateSender {
         self.has_sent = true;
         let is_in_known_steps = self.steps.iter().all(|(known, ..)| *known != id);
         if !is_in_known_steps || self.ring.push(Slot::of(&First::Trade(id.0, print))).is_err() {
+            self.lost.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Publishes a liquidation; as [`send_trade`](Self::send_trade).
+    pub(crate) fn send_liquidation(&mut self, id: InstrumentId, liquidation: LiquidationState) {
+        self.has_sent = true;
+        if self.ring.push(Slot::of(&First::Liquidation(id.0, liquidation))).is_err() {
             self.lost.fetch_add(1, Relaxed);
         }
     }

@@ -1,6 +1,7 @@
 //! Events as slots of a ring.
 
 use tt_market::board::TradePrint;
+use tt_market::venue_state::LiquidationState;
 use tt_market::{BookSide, BookStatus};
 use tt_model::{Decimal, Nanos, Price, Qty};
 use tt_venue::event::AggressorSide;
@@ -42,6 +43,7 @@ pub(crate) struct Head {
 pub(super) enum First {
     Book(Head),
     Trade(u32, TradePrint),
+    Liquidation(u32, LiquidationState),
     /// The instrument's steps from here on.
     Steps(u32, Decimal, Decimal),
     /// The worst bid and offer between which every level is known, of the snapshot that follows.
@@ -68,11 +70,14 @@ const STATUS: u64 = 3;
 const TRADE: u64 = 4;
 const STEPS: u64 = 5;
 const KNOWN: u64 = 6;
+const LIQUIDATION: u64 = 7;
 
 const LEVELS_SHIFT: u32 = 40;
 const SELL: u64 = 1 << 40;
 const LATE: u64 = 1 << 41;
 const HISTORY: u64 = 1 << 42;
+const PX_DECIMALS_SHIFT: u32 = 43;
+const QTY_DECIMALS_SHIFT: u32 = 51;
 
 impl Slot {
     pub(super) fn of(first: &First) -> Self {
@@ -95,6 +100,14 @@ impl Slot {
                 let word = TRADE | u64::from(instrument) << 8 | flags;
                 let (px, qty) = (print.px.0 as u64, print.qty.0 as u64);
                 Self([word, print.number, print.trade_id, px, qty, print.ts_event.0, print.ts_recv.0])
+            }
+            First::Liquidation(instrument, LiquidationState { side, px, qty, ts_event, ts_recv, count }) => {
+                let word = LIQUIDATION
+                    | u64::from(instrument) << 8
+                    | if side == AggressorSide::Sell { SELL } else { 0 }
+                    | u64::from(px.decimals) << PX_DECIMALS_SHIFT
+                    | u64::from(qty.decimals) << QTY_DECIMALS_SHIFT;
+                Self([word, px.mantissa as u64, qty.mantissa as u64, ts_event.0, ts_recv.0, count, 0])
             }
             First::Steps(instrument, tick_size, lot_size) => {
                 let word = STEPS | u64::from(instrument) << 8;
@@ -124,13 +137,24 @@ impl Slot {
                     trade_id: b,
                     px: Price(c as i64),
                     qty: Qty(d as i64),
-                    aggressor: if word & SELL == 0 { AggressorSide::Buy } else { AggressorSide::Sell },
+                    aggressor: aggressor(word),
                     is_late: word & LATE != 0,
                     is_history: word & HISTORY != 0,
                     ts_event: Nanos(e),
                     ts_recv: Nanos(f),
                 };
                 return Some(First::Trade(instrument, print));
+            }
+            LIQUIDATION => {
+                let liquidation = LiquidationState {
+                    side: aggressor(word),
+                    px: Decimal::new(a as i64, (word >> PX_DECIMALS_SHIFT) as u8),
+                    qty: Decimal::new(b as i64, (word >> QTY_DECIMALS_SHIFT) as u8),
+                    ts_event: Nanos(c),
+                    ts_recv: Nanos(d),
+                    count: e,
+                };
+                return Some(First::Liquidation(instrument, liquidation));
             }
             STEPS => {
                 let (tick_size, lot_size) = (Decimal::new(a as i64, b as u8), Decimal::new(c as i64, d as u8));
@@ -183,6 +207,10 @@ impl Slot {
     }
 }
 
+const fn aggressor(word: u64) -> AggressorSide {
+    if word & SELL == 0 { AggressorSide::Buy } else { AggressorSide::Sell }
+}
+
 const fn side(bits: u64) -> BookSide {
     if bits & 1 == BookSide::Bid as u64 { BookSide::Bid } else { BookSide::Ask }
 }
@@ -224,6 +252,13 @@ mod tests {
                 ts_recv: Nanos(6),
             };
             assert_eq!(Slot::of(&First::Trade(8, print)).first(), Some(First::Trade(8, print)));
+        }
+        for side in [AggressorSide::Buy, AggressorSide::Sell] {
+            let (px, qty) = (Decimal::new(i64::MAX, 18), Decimal::new(-7, 3));
+            let liquidation =
+                LiquidationState { side, px, qty, ts_event: Nanos(4), ts_recv: Nanos(5), count: u64::MAX };
+            let first = First::Liquidation(u32::MAX, liquidation);
+            assert_eq!(Slot::of(&first).first(), Some(first));
         }
         let steps = First::Steps(2, Decimal::new(5, 3), Decimal::new(1, 8));
         assert_eq!(Slot::of(&steps).first(), Some(steps));

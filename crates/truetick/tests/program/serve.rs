@@ -4,6 +4,7 @@ mod books;
 mod candles;
 mod changes;
 mod feeds;
+mod liquidations;
 mod openapi;
 mod verified;
 

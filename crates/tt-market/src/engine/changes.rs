@@ -4,6 +4,7 @@ use super::Engine;
 use crate::BookSide;
 use crate::board::TradePrint;
 use crate::changes::{BookEvent, BookEventKind, BookLevels, Changes};
+use crate::venue_state::LiquidationState;
 use core::hash::Hasher;
 use tt_model::{InstrumentId, Nanos, Price};
 
@@ -70,6 +71,11 @@ impl Engine {
     /// [`poll_book_event`](Self::poll_book_event).
     pub fn poll_trade(&mut self) -> Option<(InstrumentId, TradePrint)> {
         self.changes.next_trade()
+    }
+
+    /// The liquidations of the last input in their order. As [`poll_book_event`](Self::poll_book_event).
+    pub fn poll_liquidation(&mut self) -> Option<(InstrumentId, LiquidationState)> {
+        self.changes.next_liquidation()
     }
 
     /// Hands all levels of one book to `hasher`: of each side the number, then price and quantity of each level.

@@ -39,6 +39,7 @@ impl Engine {
         liquidations: &[Liquidation],
     ) -> Result<Applied, DropReason> {
         let mut result = Ok(Applied::Liquidations);
+        self.changes.begin_liquidations();
         for liquidation in liquidations {
             match self.find(venue, &liquidation.symbol) {
                 Ok(index) => {
@@ -46,6 +47,7 @@ impl Engine {
                     instrument.liquidations += 1;
                     let last = LiquidationState::new(liquidation, ts_recv, instrument.liquidations);
                     self.writer.store_liquidation(InstrumentId(index as u32), last);
+                    self.changes.note_liquidation(InstrumentId(index as u32), last);
                     self.counters.venue_mut(venue).liquidations += 1;
                 }
                 Err(reason) => result = result.and(Err(reason)),

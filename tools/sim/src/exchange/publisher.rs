@@ -9,11 +9,14 @@ use crate::{
     kraken,
     market::{Fault, Market, Subscriber, Topic, Window, changes},
     okx,
-    script::Step,
+    script::{Step, Trade},
 };
 
 /// Steps of the venue between two events of the private order stream.
 const STEPS_PER_ORDER_EVENT: u64 = 40;
+
+/// Trades of an instrument of which one is a liquidation.
+const TRADES_PER_LIQUIDATION: u64 = 16;
 
 /// A book of one depth around a step.
 struct Turn {
@@ -57,6 +60,9 @@ impl Exchange {
         let printer = binance::Printer { venue: self.venue, instrument: &market.instrument, unix_us };
         let asked = |topic| market.subscribers.contains_key(&topic);
         let trade = step.trade.filter(|_| asked(Topic::Trades)).map(|trade| printer.trade(trade));
+        let is_forced = |trade: &Trade| trade.trade_id.is_multiple_of(TRADES_PER_LIQUIDATION);
+        let forced = step.trade.filter(|trade| asked(Topic::Liquidations) && is_forced(trade));
+        let forced = forced.map(|trade| printer.liquidation(trade));
         let quote = (step.touch_changed && asked(Topic::BestQuote)).then(|| printer.book_ticker(&market.script));
         let depth = asked(Topic::Depth).then(|| printer.depth_update(step));
         let new_second = unix_us / 1_000_000 != market.statistics_at_s;
@@ -67,6 +73,7 @@ impl Exchange {
         let (before, after) = if step.last_update_id.is_multiple_of(4) { (None, quote) } else { (quote, None) };
         for (topic, frame) in [
             (Topic::Trades, trade),
+            (Topic::Liquidations, forced),
             (Topic::BestQuote, before),
             (Topic::Depth, depth),
             (Topic::BestQuote, after),

@@ -122,7 +122,9 @@ impl Served {
             Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::Book(_) => {
                 matches!(self, Self::All | Self::Public)
             }
-            Topic::DayTicker | Topic::MarkPrice | Topic::Candle => matches!(self, Self::All | Self::Market),
+            Topic::DayTicker | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => {
+                matches!(self, Self::All | Self::Market)
+            }
         }
     }
 

@@ -137,7 +137,12 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
                 printer.book("snapshot", depth, whole, id, market.script.update_id())
             }
             Topic::DayTicker => printer.ticker(true, &market.script, &market.day),
-            Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::MarkPrice | Topic::Candle => continue,
+            Topic::BestQuote
+            | Topic::Trades
+            | Topic::Depth
+            | Topic::MarkPrice
+            | Topic::Liquidations
+            | Topic::Candle => continue,
         };
         exchange.send(connection, snapshot);
     }

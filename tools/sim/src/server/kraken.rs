@@ -157,7 +157,9 @@ fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, 
     let snapshot = match topic {
         Topic::Book(depth) => printer.book_snapshot(&market.windows[&depth]),
         Topic::BestQuote => printer.ticker("snapshot", &market.script, &market.day),
-        Topic::Trades | Topic::Depth | Topic::DayTicker | Topic::MarkPrice | Topic::Candle => return,
+        Topic::Trades | Topic::Depth | Topic::DayTicker | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => {
+            return;
+        }
     };
     if with_snapshot {
         exchange.send(connection, snapshot);

@@ -117,3 +117,52 @@ fn rejects_questions_that_name_no_candles() {
         assert_eq!(answer.status, status, "{parameters}: {}", answer.body);
     }
 }
+
+/// What a reader of the stream has after each message.
+#[derive(Default)]
+struct Copy {
+    candles: BTreeMap<u64, Value>,
+    kinds: BTreeMap<String, usize>,
+}
+
+impl Copy {
+    fn take(&mut self, message: &Value) {
+        for row in message.as_array().unwrap() {
+            assert_eq!((&row["symbol"], &row["timeframe_s"]), (&"BTC/USD".into(), &1.into()), "{row}");
+            let kind = row["type"].as_str().unwrap();
+            *self.kinds.entry(kind.to_owned()).or_default() += 1;
+            if kind == "snapshot" {
+                self.candles.clear();
+            }
+            for candle in row["candles"].as_array().unwrap() {
+                self.candles.insert(candle["start_unix_ms"].as_u64().unwrap(), candle.clone());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_stream_of_candles_adds_up_to_the_answer() {
+    let served = Served::start(&["--fault-every", "0", "--instruments", "1", "--rate", "100"]);
+    served.wait_ready();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let path = "/ws/candles?venue=kraken&symbol=BTC/USD&timeframe=1s";
+    let (mut stream, _) =
+        runtime.block_on(tokio_tungstenite::connect_async(format!("ws://{}{path}", served.http))).unwrap();
+    let mut copy = Copy::default();
+    let is_whole = |copy: &Copy| copy.candles.values().filter(|candle| candle["is_whole"] == true).count();
+    // Three seconds that are over.
+    while is_whole(&copy) < 4 {
+        let text = runtime.block_on(stream.next()).unwrap().unwrap().into_text().unwrap();
+        copy.take(&serde_json::from_str(&text).unwrap());
+    }
+    let newest = copy.candles.last_key_value().unwrap().0;
+    let answer = served.json(&format!("{PATH}&timeframe=1s&to={newest}"));
+    let candles = answer[0]["candles"].as_array().unwrap();
+    assert!(candles.len() >= 3, "{answer}");
+    for candle in candles {
+        assert_eq!(copy.candles.get(&candle["start_unix_ms"].as_u64().unwrap()), Some(candle), "{:?}", copy.candles);
+    }
+    assert_eq!(copy.kinds["snapshot"], 1, "nothing of the past has changed: {:?}", copy.kinds);
+    assert!(copy.kinds["update"] >= 3, "{:?}", copy.kinds);
+}
