@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 use tt_model::{Breach, IntentKind, Notes, Notional, OrderIntent, OrderSide, Qty, Verdict};
+use tt_risk::tree::Finding;
 use tt_risk::{Exposure, InstrumentLimits, InstrumentRules, Limits, Mark};
 
 use crate::input::{Answer, Input};
 use crate::journal::replay::{JournalRecord, Replay};
-use crate::limits_file::Instrument;
+use crate::limits_file::{Instrument, LimitsFile};
 
 /// The words for the kinds of intents, by number.
 const KINDS: [&str; 6] = ["limit", "market", "cancel", "replace", "stop-market", "stop-limit"];
@@ -16,6 +17,9 @@ const KINDS: [&str; 6] = ["limit", "market", "cancel", "replace", "stop-market",
 /// What an intent was judged by.
 struct Scene<'a> {
     intent: &'a OrderIntent,
+    file: &'a LimitsFile,
+    /// The reasons of the nodes.
+    findings: Vec<Finding>,
     verdict: &'a Verdict,
     of: &'a Instrument,
     held: Exposure,
@@ -26,11 +30,11 @@ struct Scene<'a> {
     is_used: bool,
 }
 
-/// Explains `record`, a verdict, with the gate before it. Returns `None` if it is no verdict.
+/// Explains `record`, a verdict, with the gate before it, whose time passes. Returns `None` if it is no verdict.
 ///
 /// # Errors
 /// The journal's limits are not valid in this version.
-pub fn explain(before: &Replay, record: &JournalRecord) -> Result<Option<String>> {
+pub fn explain(before: &mut Replay, record: &JournalRecord) -> Result<Option<String>> {
     let (Input::Intent { intent, producer, .. }, Answer::Verdict(verdict)) = (&record.input, &record.answer) else {
         return Ok(None);
     };
@@ -39,6 +43,11 @@ pub fn explain(before: &Replay, record: &JournalRecord) -> Result<Option<String>
     let word = if verdict.accept == 1 { "accepted" } else { "rejected" };
     writeln!(out, "verdict {}: {word}, record {}, at {} ns", verdict.seq, record.number, record.now_ns)?;
     let place = format!("account {account}, strategy {strategy}, client id {client_id}");
+    // What is held, before old marks and ids are forgotten.
+    let held = before.gate.exposure(account, instrument).unwrap_or_default();
+    let is_used = before.gate.open_order(account, client_id).is_some();
+    let mut findings = Vec::new();
+    before.gate.findings(record.now_ns, *producer, intent, |finding| findings.push(finding));
     let Some(of) = before.limits.instrument(instrument) else {
         writeln!(out, "intent: instrument {} is not in the limits; {place}", instrument.0)?;
         return Ok(Some(out));
@@ -47,14 +56,16 @@ pub fn explain(before: &Replay, record: &JournalRecord) -> Result<Option<String>
     let limits = changed.or(before.limits.limits_of(account, instrument, record.now_ns));
     let scene = Scene {
         intent,
+        file: &before.limits,
+        findings,
         verdict,
         of,
-        held: before.gate.exposure(account, instrument).unwrap_or_default(),
+        held,
         mark: before.marks.get(&instrument.0).copied(),
         limits,
         market: of.all_accounts(),
         rules: of.rules(),
-        is_used: before.gate.open_order(account, client_id).is_some(),
+        is_used,
     };
     writeln!(out, "intent: {}; {place}", scene.asked())?;
     let age_ns = record.now_ns.saturating_sub(ts_ns);
@@ -122,7 +133,14 @@ impl Scene<'_> {
     fn write_reasons(&self, out: &mut String, now_ns: u64) -> std::fmt::Result {
         let names = Breach::NAMES.iter().filter(|(_, reason)| self.verdict.reasons.contains(*reason));
         for (name, reason) in names {
-            writeln!(out, "{name}: {}", self.sentence(*reason, now_ns))?;
+            let mut findings = self.findings.iter().filter(|finding| finding.reason == *reason).peekable();
+            if findings.peek().is_none() {
+                writeln!(out, "{name}: {}", self.sentence(*reason, now_ns))?;
+            }
+            for finding in findings {
+                let node = finding.node.map_or_else(|| self.of.symbol.clone(), |node| self.file.node_place(node));
+                writeln!(out, "{name}: {node}: {}", self.finding_text(finding))?;
+            }
         }
         if self.verdict.reasons == Breach::NONE {
             writeln!(out, "no check was breached")?;
@@ -145,8 +163,7 @@ impl Scene<'_> {
             Breach::KILL_INSTRUMENT => format!("{} is killed", self.of.symbol),
             Breach::REDUCE_ONLY_STATE => "only orders that reduce the position pass (reduce mode)".to_owned(),
             Breach::MD_STALE | Breach::COLLAR_REF | Breach::COLLAR_TOUCH => self.about_market(reason, now_ns),
-            Breach::QTY_MIN | Breach::QTY_MAX | Breach::NOTIONAL_MIN | Breach::NOTIONAL_MAX => self.about_size(reason),
-            Breach::POS_LONG | Breach::POS_SHORT | Breach::OPEN_QTY | Breach::OPEN_ORDERS => self.about_sums(reason),
+            Breach::QTY_MIN | Breach::NOTIONAL_MIN => self.about_size(reason),
             Breach::DUP_ID if self.is_used => format!("client id {} is of an open order", self.intent.client_id),
             Breach::DUP_ID => format!("client id {} was used a moment ago", self.intent.client_id),
             _ => about(reason).to_owned(),
@@ -176,44 +193,51 @@ impl Scene<'_> {
         }
     }
 
-    fn about_size(&self, reason: Breach) -> String {
-        let Some(limits) = &self.limits else { return "no limits are set".to_owned() };
-        let qty = self.of.qty_text(self.intent.qty.0);
-        let px = if self.intent.kind.is_market() { None } else { Some(self.intent.limit_px.0) };
-        let value = px.map_or_else(String::new, |px| {
-            format!(" {}", self.of.notional_text(self.of.notional_of(px, self.intent.qty.0)))
-        });
-        match reason {
-            Breach::QTY_MIN => format!("the quantity {qty} is below {}", self.of.qty_text(limits.qty_min.0)),
-            Breach::QTY_MAX => format!("the quantity {qty} is above {}", self.of.qty_text(limits.qty_max.0)),
-            Breach::NOTIONAL_MIN => {
-                format!("the value{value} is below {}", self.of.notional_text(limits.notional_min.0))
-            }
-            _ => format!("the value{value} is above {}", self.of.notional_text(limits.notional_max.0)),
-        }
+    /// Says why a node has a reason, with value and limit.
+    fn finding_text(&self, finding: &Finding) -> String {
+        let Some([value, limit]) = finding.values else { return about_node(finding.reason).to_owned() };
+        let texts = |text: &dyn Fn(i128) -> String| (text(value), text(limit));
+        let lots = |lots: i128| self.of.qty_text(i64::try_from(lots).unwrap_or(i64::MAX));
+        let money = |currency: u16| move |amount: i128| self.file.amount_text(currency, amount);
+        let (what, (value, limit)) = match finding.reason {
+            Breach::QTY_MAX => ("the quantity is", texts(&lots)),
+            Breach::NOTIONAL_MAX => ("the value is", texts(&|value| self.of.notional_text(value))),
+            Breach::POS_LONG => ("with all open buys filled the position would be", texts(&lots)),
+            Breach::POS_SHORT => ("with all open sells filled the position would be", texts(&|short| lots(-short))),
+            Breach::OPEN_QTY => ("the open quantity of this side would be", texts(&lots)),
+            Breach::OPEN_ORDERS => ("the number of open orders would be", texts(&|orders| orders.to_string())),
+            Breach::BALANCE => ("open orders would hold", texts(&money(self.of.held_currency(self.intent.side)))),
+            Breach::LEVERAGE => ("the gross exposure would be", texts(&|gross| self.file.amount_text(0, gross / 100))),
+            Breach::DAILY_LOSS | Breach::DRAWDOWN => ("the loss is", texts(&money(0))),
+            Breach::NET_EXPOSURE => ("the net exposure would be", texts(&money(0))),
+            Breach::OPEN_NOTIONAL => ("the value of open orders would be", texts(&money(0))),
+            Breach::MARGIN => ("the initial margin would be", texts(&money(0))),
+            _ => ("the gross exposure would be", texts(&money(0))),
+        };
+        format!("{what} {value}, the limit is {limit}")
     }
 
-    fn about_sums(&self, reason: Breach) -> String {
+    fn about_size(&self, reason: Breach) -> String {
         let Some(limits) = &self.limits else { return "no limits are set".to_owned() };
-        let worst = self.of.qty_text(self.verdict.worst_pos);
-        match reason {
-            Breach::POS_LONG => format!(
-                "with all open buys filled the position would be {worst}, the limit is {}",
-                self.of.qty_text(limits.position_long_max.0)
-            ),
-            Breach::POS_SHORT => format!(
-                "with all open sells filled the position would be {worst}, the limit is -{}",
-                self.of.qty_text(limits.position_short_max.0)
-            ),
-            Breach::OPEN_QTY => {
-                let is_buy = self.intent.side == OrderSide::Buy;
-                let open = if is_buy { self.held.open_buy_qty.0 } else { self.held.open_sell_qty.0 };
-                let [open, asked, most] =
-                    [open, self.intent.qty.0, limits.open_qty_max.0].map(|qty| self.of.qty_text(qty));
-                format!("{open} are open on this side, and {asked} more exceed {most}")
-            }
-            _ => format!("{} orders are open, the limit is {}", self.held.open_orders, limits.open_orders_max),
-        }
+        let value = self.of.notional_of(self.intent.limit_px.0, self.intent.qty.0);
+        let (what, value, limit) = match reason {
+            Breach::QTY_MIN => ("quantity", self.of.qty_text(self.intent.qty.0), self.of.qty_text(limits.qty_min.0)),
+            _ => ("value", self.of.notional_text(value), self.of.notional_text(limits.notional_min.0)),
+        };
+        let value = if self.intent.kind.is_market() && reason == Breach::NOTIONAL_MIN { String::new() } else { value };
+        format!("the {what} {value} is below {limit}").replace("  ", " ")
+    }
+}
+
+/// Says why a node has a reason without numbers.
+fn about_node(reason: Breach) -> &'static str {
+    match reason {
+        Breach::CANCEL_RATIO => "too many cancels and replaces for its fills",
+        Breach::REPEAT_EXEC => "executions have stopped it",
+        Breach::RATE_ACCOUNT => "its message rate is exceeded",
+        Breach::NOT_PERMITTED => "it has no limits in this instrument",
+        // A sum, a balance or an equity.
+        _ => "the value is not known",
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
-use tt_model::{Decimal, InstrumentId, Notional, Price, Qty};
+use tt_model::{Decimal, InstrumentId, Notional, OrderSide, Price, Qty};
 use tt_risk::money::Conversion;
 use tt_risk::{Gate, GateError, InstrumentLimits, InstrumentRules, Limits, Rate};
 
@@ -151,6 +151,14 @@ impl Instrument {
         self.market.limits
     }
 
+    /// Returns the currency that an order of `side` holds.
+    pub(crate) const fn held_currency(&self, side: OrderSide) -> u16 {
+        match (side, self.market.contract.spot) {
+            (OrderSide::Sell, Some(spot)) => spot.base,
+            _ => self.market.contract.currency,
+        }
+    }
+
     pub(crate) const fn rules(&self) -> InstrumentRules {
         self.market.rules
     }
@@ -245,6 +253,12 @@ impl LimitsFile {
         let mut numbered = (0..).zip(&self.names.currencies);
         let found = numbered.find(|(_, (of, _))| of == name).map(|(number, (_, decimals))| (number, *decimals));
         found.with_context(|| format!("no currency `{name}`"))
+    }
+
+    /// Returns an amount of a currency as decimal text.
+    pub(crate) fn amount_text(&self, currency: u16, amount: i128) -> String {
+        let decimals = self.names.currencies.get(usize::from(currency)).map_or(settings::MONEY_DECIMALS, |of| of.1);
+        comparison::decimal(amount, decimals)
     }
 
     /// Returns the number of the currency with `name`, and its rate: `text` is the price of one in the currency of limits.

@@ -4,8 +4,8 @@ mod judge;
 mod node;
 mod worth;
 
-pub(crate) use judge::{Ask, Level};
-pub use node::{Node, NodeLimits, Route, RowLimits, Totals};
+pub(crate) use judge::{Ask, Unseen, Witness};
+pub use node::{Finding, Node, NodeLimits, Route, RowLimits, Totals};
 pub(crate) use node::{NodeState, Windows};
 
 use crate::{

@@ -121,7 +121,7 @@ impl Entry {
     }
 }
 
-fn decimal(steps: i128, decimals: u8) -> String {
+pub(crate) fn decimal(steps: i128, decimals: u8) -> String {
     Decimal::new(i64::try_from(steps).unwrap_or(i64::MAX), decimals).to_string()
 }
 
@@ -188,7 +188,7 @@ impl LimitsFile {
         found
     }
 
-    fn node_place(&self, node: Node) -> String {
+    pub(crate) fn node_place(&self, node: Node) -> String {
         match node {
             Node::Firm => "firm".to_owned(),
             Node::Account(account) => format!("account {}", self.names.account(account)),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
-use risk_gate::{Answer, Input, JournalReader, JournalRecord, LimitsFile, open_journal};
+use risk_gate::{Answer, Input, JournalReader, JournalRecord, LimitsFile, Replay, open_journal};
 use tt_model::{InstrumentId, OrderIntent, OrderSide};
 use tt_os::stdout;
 use tt_risk::{KillSwitch, Mode};
@@ -30,22 +30,28 @@ pub(super) fn replay(folder: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Explains the verdict with a number.
+/// Explains the verdict with a number: performs the journal again up to it.
 pub(super) fn explain(folder: &Path, verdict: u64) -> Result<ExitCode> {
     let segments = open_journal(folder)?;
-    let mut text = None;
-    let replayed = risk_gate::replay(&segments, |before, record| {
+    let mut reader = JournalReader::new(&segments)?;
+    let mut before: Option<Replay> = None;
+    while let Some(record) = reader.read()? {
         let is_it = matches!(&record.answer, Answer::Verdict(of) if of.seq == verdict);
-        if let (true, Some(before)) = (is_it, before) {
-            text = risk_gate::explain(before, record)?;
+        match &mut before {
+            Some(before) if is_it => {
+                let text = risk_gate::explain(before, &record)?;
+                stdout::write(&text.with_context(|| format!("{}: no verdict {verdict}", folder.display()))?);
+                return Ok(ExitCode::SUCCESS);
+            }
+            Some(before) => {
+                if let Some(divergence) = before.step(&record) {
+                    bail!("{}: {divergence}", folder.display());
+                }
+            }
+            None => before = Some(Replay::begin(&record)?),
         }
-        Ok(())
-    })?;
-    if let Some(divergence) = replayed.divergence {
-        bail!("{}: {divergence}", folder.display());
     }
-    stdout::write(&text.with_context(|| format!("{}: no verdict {verdict}", folder.display()))?);
-    Ok(ExitCode::SUCCESS)
+    bail!("{}: no verdict {verdict}", folder.display())
 }
 
 /// Columns of the CSV file.

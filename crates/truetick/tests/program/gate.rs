@@ -294,7 +294,7 @@ fn a_verdict_is_explained_with_the_values_of_its_time() {
          limits, version 10: quantity 0.00010 to 1.00000, value 5.0000000 to 50000.0000000, position -0.50000 to 0.50000, \
          open quantity 2.00000 per side, 10 open orders\n\
          COLLAR_REF: the price 66000.00 is more than 100 bps from the mark 60000.00\n\
-         POS_LONG: with all open buys filled the position would be 0.60100, the limit is 0.50000\n"
+         POS_LONG: account 0: with all open buys filled the position would be 0.60100, the limit is 0.50000\n"
     );
     assert!(explain("1").ends_with("no check was breached\n"), "{}", explain("1"));
     assert!(explain("3").contains("MD_STALE: the mark is 9000000000 ns old, allowed are 0 to 2000000000 ns\n"));

@@ -249,3 +249,48 @@ fn next_run(folder: &Path, text_2: &str) {
     assert_eq!(output.status.code(), Some(1));
     assert!(error.contains("version = 2: the running one is 3, the next one is 4"), "{error}");
 }
+
+/// Each reason is explained with value, limit and node: firm, account and strategy have other limits.
+#[test]
+fn reasons_are_explained_with_the_node_whose_limit_is_exceeded() {
+    let folder = tempfile::tempdir().unwrap();
+    let text_1 = {
+        write(folder.path(), "1.toml", &[("temporary = {", "# {")]);
+        fs::read_to_string(folder.path().join("1.toml")).unwrap()
+    };
+    // The limits of the strategy are the last ones.
+    let (of_others, of_strategy) = text_1.split_once("[account.main.strategy.mm1]").unwrap();
+    let of_strategy = of_strategy
+        .replace("qty-max = \"1\"", "qty-max = \"0.3\"")
+        .replace("position-long-max = \"0.5\"", "position-long-max = \"0.2\"")
+        .replace("gross-max = \"50000\"", "gross-max = \"10000\"");
+    let of_others = of_others.replace("gross-max = \"100000\"", "gross-max = \"20000\"");
+    let limits = format!("{of_others}[account.main.strategy.mm1]{of_strategy}");
+    fs::write(folder.path().join("1.toml"), limits).unwrap();
+    let events = [mark(1), order(1, "buy", "0.25"), order(1, "buy", "0.6")];
+    let found = reasons(&rows(folder.path(), &["--journal", "journal"], &events));
+    assert_eq!(found, ["POS_LONG GROSS_EXPOSURE", "QTY_MAX POS_LONG GROSS_EXPOSURE"]);
+    let explain = |verdict: &str| {
+        let said = text(&truetick(folder.path(), &["gate", "explain", verdict, "--journal", "journal"]));
+        said.split_once("\nlimits, version 1: ").unwrap().1.split_once('\n').unwrap().1.to_owned()
+    };
+    let strategy = "account main: strategy mm1";
+    let position = "with all open buys filled the position would be";
+    assert_eq!(
+        explain("1"),
+        format!(
+            "POS_LONG: {strategy}: {position} 0.25000, the limit is 0.20000\n\
+             GROSS_EXPOSURE: {strategy}: the gross exposure would be 15000.00000000, the limit is 10000.00000000\n"
+        )
+    );
+    assert_eq!(
+        explain("2"),
+        format!(
+            "QTY_MAX: {strategy}: the quantity is 0.60000, the limit is 0.30000\n\
+             POS_LONG: account main: {position} 0.60000, the limit is 0.50000\n\
+             POS_LONG: {strategy}: {position} 0.60000, the limit is 0.20000\n\
+             GROSS_EXPOSURE: account main: the gross exposure would be 36000.00000000, the limit is 20000.00000000\n\
+             GROSS_EXPOSURE: {strategy}: the gross exposure would be 36000.00000000, the limit is 10000.00000000\n"
+        )
+    );
+}

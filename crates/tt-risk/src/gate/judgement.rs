@@ -1,5 +1,6 @@
 //! The evaluation of intents.
 
+mod findings;
 mod unrecorded;
 
 use super::{
@@ -13,7 +14,7 @@ use crate::{
     limits::Limits,
     money::Contract,
     orders::{Bits, Phase, Record},
-    tree::{Ask, Level, Node, Row},
+    tree::{Ask, Node, Row, Unseen, Witness},
 };
 use tt_meter::{Probe, Stage};
 use tt_model::{Breach, IntentFlags, IntentKind, Notes, OrderIntent, OrderSide, Verdict};
@@ -78,11 +79,7 @@ impl Gate {
         probe.mark(Stage::LookUp);
 
         let from = From { now_ns, row, producer, route: self.permitted_route(producer, intent) };
-        let judgement = match intent.kind {
-            IntentKind::CANCEL => self.judge_cancel(from, intent, target),
-            IntentKind::REPLACE => self.judge_replace(from, intent, target),
-            _ => self.judge_order(from, intent, target.is_some()),
-        };
+        let judgement = self.judge(from, intent, target, &mut Unseen);
         let turn = if is_in_turn { 0 } else { Breach::SEQ_REPLAY.0 };
         let reasons = judgement.reasons | turn;
         let rejecting = reasons & (self.core.rows[row].limits.enabled | ALWAYS);
@@ -123,8 +120,17 @@ impl Gate {
         is_next
     }
 
-    fn judge_order(&self, from: From, intent: &OrderIntent, is_used: bool) -> Judgement {
-        let mut judgement = self.judge_terms(from, intent, Adds { lots: intent.qty.0, replaces: None });
+    #[inline(always)]
+    fn judge(&self, from: From, intent: &OrderIntent, target: Option<u32>, witness: &mut impl Witness) -> Judgement {
+        match intent.kind {
+            IntentKind::CANCEL => self.judge_cancel(from, intent, target),
+            IntentKind::REPLACE => self.judge_replace(from, intent, target, witness),
+            _ => self.judge_order(from, intent, target.is_some(), witness),
+        }
+    }
+
+    fn judge_order(&self, from: From, intent: &OrderIntent, is_used: bool, witness: &mut impl Witness) -> Judgement {
+        let mut judgement = self.judge_terms(from, intent, Adds { lots: intent.qty.0, replaces: None }, witness);
         let account = &self.accounts[self.core.account_index(intent.account)];
         let is_full = account.records >= self.capacity.orders
             || self.orders.free_len() == 0
@@ -133,12 +139,12 @@ impl Gate {
         let same = self.orders.count_same(self.horizon_ns, same_window_ns, same_orders_max, &asked(intent));
         judgement.reasons |= bit(is_used, Breach::DUP_ID) | bit(is_full, Breach::CAPACITY);
         judgement.reasons |= bit(same >= same_orders_max, Breach::DUP_ORDER);
-        self.judge_cancels(intent, &mut judgement);
+        self.judge_cancels(intent, &mut judgement, witness);
         judgement
     }
 
     /// Compares the cancels of the account, and of the instrument, with their fills.
-    fn judge_cancels(&self, intent: &OrderIntent, judgement: &mut Judgement) {
+    fn judge_cancels(&self, intent: &OrderIntent, judgement: &mut Judgement, witness: &mut impl Witness) {
         let (now_ns, width_ns) = (self.horizon_ns, self.rules.cancel_window_ns);
         let Some(node) = self.tree.node(Node::Account(intent.account)) else { return };
         let account = &self.tree.nodes[node];
@@ -152,12 +158,13 @@ impl Gate {
             {
                 judgement.reasons |= Breach::CANCEL_RATIO.0;
                 judgement.levels[level] |= Breach::CANCEL_RATIO.0;
+                witness.see(if level == 1 { node as u32 } else { NIL }, Breach::CANCEL_RATIO, None);
             }
         }
     }
 
     /// Judges a new order, or the new terms of a replaced one.
-    fn judge_terms(&self, from: From, intent: &OrderIntent, adds: Adds) -> Judgement {
+    fn judge_terms(&self, from: From, intent: &OrderIntent, adds: Adds, witness: &mut impl Witness) -> Judgement {
         let From { now_ns, row, .. } = from;
         let kind = intent.kind;
         let instrument = self.core.instrument_index(intent.instrument);
@@ -193,11 +200,18 @@ impl Gate {
             levels: [0, reasons & (Breach::KILL_ACCOUNT.0 | Breach::RATE_ACCOUNT.0), 0, reasons & OF_INSTRUMENTS],
             effect: Effect::Order { px: size.px },
         };
-        self.judge_nodes(from, intent, judgement, (adds, &size))
+        self.judge_nodes(from, intent, judgement, (adds, &size), witness)
     }
 
     /// Adds what the firm, the account and the strategy say.
-    fn judge_nodes(&self, from: From, intent: &OrderIntent, judgement: Judgement, of: (Adds, &OrderSize)) -> Judgement {
+    fn judge_nodes(
+        &self,
+        from: From,
+        intent: &OrderIntent,
+        judgement: Judgement,
+        of: (Adds, &OrderSize),
+        witness: &mut impl Witness,
+    ) -> Judgement {
         let (Adds { lots, replaces }, size) = of;
         let mut judgement = judgement;
         let is_known = intent.account < self.capacity.accounts && intent.instrument.0 < self.capacity.instruments;
@@ -224,13 +238,13 @@ impl Gate {
         };
         for (level, row) in self.tree.path(intent.account, intent.instrument, from.route).into_iter().enumerate() {
             if row != NIL {
-                let Level { reasons, notes } = self.tree.judge(row, &ask);
+                let (reasons, notes) = self.tree.judge(row, &ask, witness);
                 judgement.reasons |= reasons;
                 judgement.levels[level] |= reasons;
                 judgement.notes |= notes;
             }
         }
-        let (found, notes) = self.tree.judge_balance(intent.account, intent.instrument, &ask);
+        let (found, notes) = self.tree.judge_balance(intent.account, intent.instrument, &ask, witness);
         judgement.reasons |= found;
         judgement.notes |= notes;
         if let Some(row) = self.tree.rows.get(from.route as usize)
@@ -238,6 +252,7 @@ impl Gate {
         {
             judgement.reasons |= Breach::RATE_ACCOUNT.0;
             judgement.levels[2] |= Breach::RATE_ACCOUNT.0;
+            witness.see(row.node, Breach::RATE_ACCOUNT, None);
         }
         judgement
     }
@@ -300,11 +315,17 @@ impl Gate {
         record.bits.has(Bits::CANCEL_PENDING) && now_ns.saturating_sub(record.cancel_ns) < self.rules.cancel_repeat_ns
     }
 
-    fn judge_replace(&self, from: From, intent: &OrderIntent, target: Option<u32>) -> Judgement {
+    fn judge_replace(
+        &self,
+        from: From,
+        intent: &OrderIntent,
+        target: Option<u32>,
+        witness: &mut impl Witness,
+    ) -> Judgement {
         let target = target.filter(|slot| self.orders.records[*slot as usize].is_open());
         let Some(slot) = target else {
             let adds = Adds { lots: intent.qty.0.max(0), replaces: None };
-            let judgement = self.judge_terms(from, intent, adds);
+            let judgement = self.judge_terms(from, intent, adds, witness);
             return Judgement { reasons: judgement.reasons | Breach::ORDER_UNKNOWN.0, ..judgement };
         };
         let record = &self.orders.records[slot as usize];
@@ -322,7 +343,7 @@ impl Gate {
         let leaves = intent.qty.0.saturating_sub(record.executed).max(0);
         let adds = if rules.replaces_atomically { (leaves - record.reserved()).max(0) } else { leaves };
         let terms = OrderIntent { kind: record.kind, flags: record.flags, ..*intent };
-        let judgement = self.judge_terms(from, &terms, Adds { lots: adds, replaces: Some(slot) });
+        let judgement = self.judge_terms(from, &terms, Adds { lots: adds, replaces: Some(slot) }, witness);
         // The order is counted already.
         let reasons = judgement.reasons & !Breach::OPEN_ORDERS.0;
         Judgement { reasons: reasons | always, effect, ..judgement }

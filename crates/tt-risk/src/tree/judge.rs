@@ -23,23 +23,51 @@ pub(crate) struct Ask {
     pub(crate) equity_age_max_ns: u64,
 }
 
-/// What a node says.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Level {
-    pub(crate) reasons: u64,
-    pub(crate) notes: u8,
+/// A reader of each breach, for explanations.
+pub(crate) trait Witness {
+    /// Sees a breach at the node with an index, [`NIL`](crate::index::NIL) for none; and value and limit if both are known.
+    fn see(&mut self, node: u32, reason: Breach, values: Option<[i128; 2]>);
 }
 
-impl Level {
+/// Sees nothing: an evaluation only counts reasons.
+pub(crate) struct Unseen;
+
+impl Witness for Unseen {
+    #[inline(always)]
+    fn see(&mut self, _: u32, _: Breach, _: Option<[i128; 2]>) {}
+}
+
+/// What a node says.
+pub(crate) struct Level<'a, W> {
+    node: u32,
+    reasons: u64,
+    notes: u8,
+    witness: &'a mut W,
+}
+
+impl<'a, W: Witness> Level<'a, W> {
+    const fn new(node: u32, witness: &'a mut W) -> Self {
+        Self { node, reasons: 0, notes: 0, witness }
+    }
+
     fn add(&mut self, is_found: bool, reason: Breach) {
         if is_found {
             self.reasons |= reason.0;
+            self.witness.see(self.node, reason, None);
+        }
+    }
+
+    /// Adds a reason with its value and its limit.
+    fn exceed(&mut self, is_found: bool, reason: Breach, values: [i128; 2]) {
+        if is_found {
+            self.reasons |= reason.0;
+            self.witness.see(self.node, reason, Some(values));
         }
     }
 
     /// Compares `value` with `max`: above is a breach, 70 and 90 % are notes.
     fn limit(&mut self, value: i128, max: i128, reason: Breach) {
-        self.add(value > max, reason);
+        self.exceed(value > max, reason, [value, max]);
         if value <= 0 {
             return;
         }
@@ -59,10 +87,10 @@ impl Level {
 }
 
 impl Tree {
-    /// Judges an order at the row `index`.
-    pub(crate) fn judge(&self, index: u32, ask: &Ask) -> Level {
+    /// Judges an order at the row `index`; returns reasons and notes.
+    pub(crate) fn judge(&self, index: u32, ask: &Ask, witness: &mut impl Witness) -> (u64, u8) {
         let row = &self.rows[index as usize];
-        let mut level = Level::default();
+        let mut level = Level::new(row.node, witness);
         if !row.is_set {
             level.add(true, Breach::NOT_PERMITTED);
         }
@@ -78,16 +106,23 @@ impl Tree {
             level.money(self, row, node, ask, next);
         }
         level.add(node.is_stopped, Breach::REPEAT_EXEC);
-        level
+        (level.reasons, level.notes)
     }
 }
 
 impl Tree {
     /// Judges an order in a spot instrument against the account's balance; returns reasons and notes.
-    pub(crate) fn judge_balance(&self, account: u16, instrument: InstrumentId, ask: &Ask) -> (u64, u8) {
-        let mut level = Level::default();
+    pub(crate) fn judge_balance(
+        &self,
+        account: u16,
+        instrument: InstrumentId,
+        ask: &Ask,
+        witness: &mut impl Witness,
+    ) -> (u64, u8) {
+        let index = 1 + u32::from(account);
+        let mut level = Level::new(index, witness);
         let contract = &self.contracts[instrument.0 as usize];
-        let node = &self.nodes[1 + usize::from(account)];
+        let node = &self.nodes[index as usize];
         if contract.spot.is_some() && node.limits.checks_balance {
             let index = self.balance_index(account, contract.held_currency(ask.side));
             let balance = index.and_then(|index| self.balances.get(index)).copied().unwrap_or_default();
@@ -103,13 +138,16 @@ impl Tree {
     }
 }
 
-impl Level {
+impl<W: Witness> Level<'_, W> {
     fn lots(&mut self, row: &Row, ask: &Ask, worst: i64) {
         let (limits, held, side) = (&row.limits, &row.held, ask.side as usize);
         let qty_max = if ask.is_market { limits.market_qty_max } else { limits.qty_max };
-        self.add(ask.qty > qty_max.0 && !ask.closes, Breach::QTY_MAX);
-        let notional_max = limits.notional_max.0.max(0).cast_unsigned();
-        self.add(ask.notional.is_none_or(|notional| notional > notional_max) && !ask.closes, Breach::NOTIONAL_MAX);
+        let is_over = ask.qty > qty_max.0 && !ask.closes;
+        self.exceed(is_over, Breach::QTY_MAX, [ask.qty.into(), qty_max.0.into()]);
+        let notional_max = limits.notional_max.0.max(0);
+        let is_over = ask.notional.is_none_or(|notional| notional > notional_max.cast_unsigned()) && !ask.closes;
+        let notional = ask.notional.and_then(|notional| i128::try_from(notional).ok()).unwrap_or(i128::MAX);
+        self.exceed(is_over, Breach::NOTIONAL_MAX, [notional, notional_max]);
         if worst > 0 {
             let (max, reason) = match ask.side {
                 OrderSide::Buy => (limits.position_long_max, Breach::POS_LONG),

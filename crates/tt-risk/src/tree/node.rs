@@ -2,7 +2,7 @@
 
 use super::worth::Worth;
 use crate::{rate::Bucket, window::Window};
-use tt_model::{InstrumentId, Notional, Qty};
+use tt_model::{Breach, InstrumentId, Notional, Qty};
 
 /// A node of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,18 @@ pub enum Node {
         /// The strategy's number.
         strategy: u16,
     },
+}
+
+/// A reason that a node has, with its value and its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The node; `None` for the instrument.
+    pub node: Option<Node>,
+    /// The reason.
+    pub reason: Breach,
+    /// Value and limit, in the units of the limit; a position as seen from the order's side. `None` if the reason has no
+    /// numbers, or if the value is not known. Leverage: gross exposure times 100, and the equity times its limit.
+    pub values: Option<[i128; 2]>,
 }
 
 /// A producer's permission to send the orders of a strategy in an instrument.
