@@ -7,7 +7,7 @@ use tt_market::board::TradePrint;
 use tt_market::changes::{BookEvent, BookEventKind, LevelChange};
 use tt_market::venue_state::LiquidationState;
 use tt_market::{BookSide, BookStatus, Engine};
-use tt_model::{InstrumentId, Nanos};
+use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::BookLevel;
 
 /// A function that is called for each update of each book, each trade and each liquidation, in their order, on the thread of the
@@ -79,6 +79,12 @@ impl BookChange<'_> {
     /// Every level of a side as it is now, best first. A book that is stale may hold a part of a rejected update.
     pub fn levels(&self, side: BookSide) -> impl Iterator<Item = BookLevel> + '_ {
         self.engine.levels(self.local, side).into_iter().flatten()
+    }
+
+    /// The price step and the quantity step that the levels count. They may become finer.
+    #[must_use]
+    pub fn steps(&self) -> (Decimal, Decimal) {
+        self.engine.instrument(self.local).map_or_else(Default::default, |spec| (spec.tick_size, spec.lot_size))
     }
 }
 

@@ -105,9 +105,9 @@ fn cell(text: &str) -> Vec<String> {
     names.filter(|name| !name.is_empty() && name != "none").collect()
 }
 
-/// Reads the crates and edges of the workspace and of every workspace below `tools/rivals`.
+/// Reads the crates and edges of the workspace, of the Python module's, and of every workspace below `tools/rivals`.
 pub(crate) fn read(root: &Path) -> anyhow::Result<Graph> {
-    let mut folders = vec![root.to_owned()];
+    let mut folders = vec![root.to_owned(), root.join("python")];
     for entry in std::fs::read_dir(root.join("tools/rivals")).into_iter().flatten() {
         let folder = entry?.path();
         if folder.join("Cargo.toml").is_file() {

@@ -1,0 +1,34 @@
+//! The Python module `truetick._truetick`: feeds, books, recordings and a simulator.
+//!
+//! The package in `python/truetick` gives it its documented interface. A wait releases the interpreter lock and ends
+//! with Ctrl-C.
+
+#![forbid(unsafe_code)]
+
+mod book;
+mod feed;
+mod image;
+mod levels;
+mod queue;
+mod simulator;
+mod text;
+
+use pyo3::prelude::*;
+
+pyo3::create_exception!(truetick, FeedError, pyo3::exceptions::PyException, "A feed that cannot be followed.");
+
+#[pymodule]
+mod _truetick {
+    #[pymodule_export]
+    use super::FeedError;
+    #[pymodule_export]
+    use super::book::Book;
+    #[pymodule_export]
+    use super::book::Proof;
+    #[pymodule_export]
+    use super::feed::Feed;
+    #[pymodule_export]
+    use super::feed::venues;
+    #[pymodule_export]
+    use super::simulator::Simulator;
+}
