@@ -112,6 +112,25 @@ impl Rules {
         self.topics.iter().filter(|topic| topic.is_default)
     }
 
+    /// Returns whether requests for topics prove who the client is: they contain a token or a signature.
+    #[must_use]
+    pub fn needs_login(&self) -> bool {
+        let is_signed = |text: &str| text.contains("{token}") || text.contains("{signature}");
+        is_signed(self.request.text) || self.topics.iter().any(|topic| is_signed(topic.text))
+    }
+
+    /// Returns the most topics, or symbols of one topic, in one request at `depth` levels. Venues that send single orders
+    /// count levels beyond the usual depth.
+    #[must_use]
+    pub fn topics_per_request(&self, depth: u32) -> u32 {
+        let most = self.topics_per_request.max(1);
+        if matches!(self.checksum, Checksum::Orders(_)) && depth > self.depth {
+            (most * self.depth / depth).max(1)
+        } else {
+            most
+        }
+    }
+
     /// Returns whether levels come by REST with the numbers of the updates, so that a book can be compared with them.
     #[must_use]
     pub const fn is_comparable(&self) -> bool {

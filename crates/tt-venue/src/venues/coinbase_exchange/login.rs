@@ -2,8 +2,13 @@
 
 use crate::rules::{AccountStream, Hash, KeyEncoding, LoginTime, Signature, SignatureEncoding, SignedText};
 
+pub(super) const STREAMS: &str = "wss://ws-direct.exchange.coinbase.com";
+
+/// A request that proves who the client is.
+pub(super) const REQUEST: &str = r#"{"type":"{method}","channels":[{topics}],"key":"{key}","passphrase":"{passphrase}","timestamp":"{time}","signature":"{signature}"}"#;
+
 pub(super) const ACCOUNT: AccountStream = AccountStream {
-    streams: "wss://ws-direct.exchange.coinbase.com",
+    streams: STREAMS,
     time: LoginTime::Seconds,
     signature: Some(Signature {
         text: SignedText::Text("{time}GET/users/self/verify"),

@@ -86,8 +86,11 @@ pub(crate) static RULES: Rules = Rules {
     detection: detection::DETECTION,
 };
 
-/// The `full` topic: every order, numbered by product, joined to the REST book of all orders.
+/// The `full` topic: every order, numbered by product, joined to the REST book of all orders. It needs a login.
 pub(crate) static FULL: Rules = Rules {
+    streams: login::STREAMS,
+    regions: &[],
+    request: RequestRule { text: login::REQUEST, ..RULES.request },
     evidence: Evidence { captured: None, changed: None, checked: "2026-11", source: "docs.cdp.coinbase.com/exchange" },
     snapshot: Some(Snapshot {
         path: "/products/{symbol}/book?level=3",

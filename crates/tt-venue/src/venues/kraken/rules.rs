@@ -87,7 +87,7 @@ pub(crate) static RULES: Rules = Rules {
     detection: detection::DETECTION,
 };
 
-/// The feed of single orders, which wants a login (docs.kraken.com, "Orders (Level 3)").
+/// The feed of single orders, which needs a login (docs.kraken.com, "Orders (Level 3)").
 pub(crate) static LEVEL3: Rules = Rules {
     evidence: Evidence {
         captured: None,
@@ -96,11 +96,18 @@ pub(crate) static LEVEL3: Rules = Rules {
         source: "docs.kraken.com/api/docs/change-log",
     },
     streams: "wss://ws-l3.kraken.com/v2",
-    topics: &[Topic::standard(
-        TopicKind::Book,
-        r#""channel":"level3","depth":{depth},"symbol":[{symbols}],"token":"{token}""#,
-    )
-    .comes(&["level3"], FirstFrame::SOON)],
+    // Its host serves nothing else.
+    topics: &[
+        Topic::standard(
+            TopicKind::Book,
+            r#""channel":"level3","depth":{depth},"symbol":[{symbols}],"token":"{token}""#,
+        )
+        .comes(&["level3"], FirstFrame::SOON),
+        Topic::standard_at(TopicKind::Ticker, r#""channel":"ticker","symbol":[{symbols}]"#, RULES.streams)
+            .comes(&["ticker"], FirstFrame::SOON),
+        Topic::standard_at(TopicKind::Trades, r#""channel":"trade","symbol":[{symbols}]"#, RULES.streams)
+            .comes(&["trade"], FirstFrame::AnyTime),
+    ],
     depths: &[10, 100, 1000],
     depth: 100,
     checksum: Checksum::Orders(checksum::OF_ORDERS),
