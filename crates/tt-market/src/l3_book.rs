@@ -182,6 +182,24 @@ impl L3Books {
         }
     }
 
+    /// Counts the prices and quantities of a book's orders in steps of which an old one has `px` and `qty`. It allocates.
+    pub(crate) fn scale(&mut self, book: u32, px: i64, qty: i64) {
+        let mut orders = Vec::new();
+        for queue in self.queues.entries.iter().flatten().filter(|queue| queue.at.book == book) {
+            let mut next = queue.first;
+            while next != NONE {
+                let order = self.orders.get(next);
+                orders.push(*order);
+                next = order.after;
+            }
+        }
+        self.clear(book);
+        for Order { at, id, qty: lots, .. } in orders {
+            // There was room for each of them.
+            let _ = self.add(Place { px: at.px.saturating_mul(px), ..at }, id, lots.saturating_mul(qty));
+        }
+    }
+
     fn order(&self, book: u32, id: &OrderId) -> Option<u32> {
         self.by_id.find(hash(book, id), |place| {
             let order = self.orders.get(place);

@@ -51,6 +51,14 @@ impl Truth {
         orders
     }
 
+    /// Leaves the best `depth` levels.
+    fn cut(&mut self, depth: usize) {
+        for side in 0..2 {
+            let kept: Vec<i64> = self.levels(side).iter().take(depth).map(|level| level.0).collect();
+            self.sides[side].retain(|order| kept.contains(&order.1));
+        }
+    }
+
     /// Kraken's checksum: the digits of every order of the ten best levels, offers first.
     fn checksum(&self) -> u32 {
         let mut text = String::new();
@@ -404,10 +412,7 @@ fn kraken_update(truth: &mut Truth, draw: &mut Draw, depth: usize) -> [Vec<Strin
             _ => {}
         }
     }
-    for side in 0..2 {
-        let kept: Vec<i64> = truth.levels(side).iter().take(depth).map(|level| level.0).collect();
-        truth.sides[side].retain(|order| kept.contains(&order.1));
-    }
+    truth.cut(depth);
     changes
 }
 
@@ -448,4 +453,33 @@ fn kraken_orders_are_proved_by_their_checksum_at_every_frame() {
     assert_eq!(follower.proof(), Proof::Crc);
     follower.assert_is(&truth);
     assert!(truth.find(90_001).is_some());
+}
+
+/// The venue lists finer steps: orders keep their prices, quantities and ranks, of which the next checksum is made.
+#[test]
+fn finer_steps_cost_no_order() {
+    let mut follower = Follower::new(Venue::Kraken, 1024, Some(12));
+    let (mut truth, mut draw) = (Truth::default(), Draw(9));
+    for _ in 0..80 {
+        kraken_update(&mut truth, &mut draw, 12);
+    }
+    follower.feed(&kraken_snapshot(&truth)).unwrap();
+    follower.engine.refine(follower.id, Decimal::new(1, 3), Decimal::new(1, 5)).unwrap();
+    for (_, px, qty) in truth.sides.iter_mut().flatten() {
+        (*px, *qty) = (*px * 10, *qty * 100);
+    }
+    let gone = truth.sides[0].remove(3);
+    let came = (truth.next + 1, truth.levels(1)[0].0 - 1, 12_345);
+    truth.sides[1].push(came);
+    truth.cut(12);
+    let order = |event: &str, (number, px, qty): Order| {
+        let (px, qty) = (Decimal::new(px, 3), Decimal::new(qty, 5));
+        let numbers = format!("\"limit_price\":{px},\"order_qty\":{qty}");
+        format!("{{\"event\":\"{event}\",\"order_id\":\"O{number:05}-BXL4E-5WGINO\",{numbers},\"timestamp\":\"{TS}\"}}")
+    };
+    let frame = kraken_frame("update", &[vec![order("delete", gone)], vec![order("add", came)]], truth.checksum());
+    follower.feed(&frame).unwrap();
+    assert_eq!(follower.proof(), Proof::Crc);
+    follower.assert_is(&truth);
+    assert_eq!(follower.engine.book_orders_len(), truth.sides[0].len() + truth.sides[1].len());
 }

@@ -100,6 +100,9 @@ impl Engine {
         self.positions.iter_mut().filter(of_it).for_each(|position| position.lots *= factors.qty);
 
         let instrument = &mut self.instruments[id.0 as usize];
+        if instrument.follows_orders {
+            self.l3_books.scale(id.0, factors.px, factors.qty);
+        }
         instrument.book.clear(&mut self.slab);
         for (side, levels) in [BookSide::Bid, BookSide::Ask].into_iter().zip(&levels) {
             let ladder = instrument.book.side_mut(side);
