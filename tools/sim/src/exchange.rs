@@ -271,6 +271,11 @@ impl Exchange {
                 }
             }
         }
+        if let Topic::Orders(depth) = topic
+            && !market.order_windows.contains_key(&depth)
+        {
+            market.renew_order_window(depth);
+        }
         let subscribers = market.subscribers.entry(topic).or_default();
         subscribers.retain(|other| other.connection != subscriber.connection);
         subscribers.push(subscriber);

@@ -1,5 +1,7 @@
 //! Kraken v2's messages.
 
+mod singles;
+
 use std::fmt::Write;
 
 use crate::{
@@ -12,6 +14,9 @@ use crate::{
 
 /// Depths that a book can be asked for.
 pub(crate) const DEPTHS: [u32; 5] = [10, 25, 100, 500, 1000];
+
+/// Depths that single orders can be asked for.
+pub(crate) const ORDER_DEPTHS: [u32; 3] = [10, 100, 1000];
 
 /// Levels of each side that the checksum covers.
 const CHECKSUM_LEVELS: usize = 10;

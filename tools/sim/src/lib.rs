@@ -27,6 +27,7 @@ mod rng;
 mod running;
 mod script;
 mod server;
+mod singles;
 
 pub use account::{API_KEY, API_SECRET, PASSPHRASE};
 pub use exchange::Stats;
@@ -36,3 +37,4 @@ pub use offline::{Offline, Received};
 pub use recording::{RecordedFrame, RecordingConfig, record, record_each};
 pub use running::{Config, Running, start};
 pub use script::{Script, Side, Step, Trade, TrueBook};
+pub use singles::{OrderLevel, OrderWindow, SingleOrder};

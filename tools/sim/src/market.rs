@@ -6,6 +6,7 @@ use crate::{
     chain::{Chain, Numbering},
     instrument::Instrument,
     script::{Script, Side, Step, Trade, TrueBook},
+    singles::{OrderWindow, Singles},
 };
 
 /// Steps whose time is remembered, so that a book can be found by its time where the venue gives no update id.
@@ -25,6 +26,8 @@ pub(crate) enum Topic {
     Depth,
     /// The top N levels and their changes.
     Book(u32),
+    /// Every order of the top N levels.
+    Orders(u32),
     /// Statistics of the day, once a second.
     DayTicker,
     /// Mark price and funding, once a second.
@@ -41,7 +44,7 @@ impl Topic {
         match self {
             Self::BestQuote => "best-levels",
             Self::Trades => "trades",
-            Self::Depth | Self::Book(_) => "book",
+            Self::Depth | Self::Book(_) | Self::Orders(_) => "book",
             Self::DayTicker => "ticker",
             Self::MarkPrice => "mark-price",
             Self::Liquidations => "liquidations",
@@ -159,6 +162,10 @@ pub(crate) struct Market {
     pub(crate) swapped: HashMap<Topic, String>,
     /// The book of the subscribers of each depth.
     pub(crate) windows: HashMap<u32, Window>,
+    /// The single orders, from the first subscription to them on.
+    singles: Option<Singles>,
+    /// The orders that the subscribers of each depth hold.
+    pub(crate) order_windows: HashMap<u32, OrderWindow>,
     /// The numbers of the book of each depth, where the venue gives any.
     pub(crate) chains: HashMap<u32, Chain>,
     /// Frames that [`Fault::Delay`] holds back, and until when (microseconds of the Unix epoch).
@@ -182,6 +189,8 @@ impl Market {
             faults: VecDeque::new(),
             swapped: HashMap::new(),
             windows: HashMap::new(),
+            singles: None,
+            order_windows: HashMap::new(),
             chains: HashMap::new(),
             held: None,
             snapshot_faults: VecDeque::new(),
@@ -204,6 +213,9 @@ impl Market {
             }
             self.minute.1.record(trade);
         }
+        if let Some(singles) = &mut self.singles {
+            singles.step(&step, self.last_us);
+        }
         if self.history.len() == HISTORY_STEPS {
             self.history.pop_front();
         }
@@ -221,6 +233,18 @@ impl Market {
     pub(crate) fn renew_window(&mut self, depth: u32) -> Window {
         let window = window(self.script.book(), depth as usize);
         self.windows.insert(depth, window).unwrap_or_default()
+    }
+
+    /// Every order of the best `depth` levels.
+    pub(crate) fn orders(&mut self, depth: usize) -> OrderWindow {
+        let new = || Singles::new(self.script.book(), self.script.update_id(), self.last_us);
+        self.singles.get_or_insert_with(new).window(depth)
+    }
+
+    /// As [`renew_window`](Self::renew_window), of single orders.
+    pub(crate) fn renew_order_window(&mut self, depth: u32) -> OrderWindow {
+        let window = self.orders(depth as usize);
+        self.order_windows.insert(depth, window).unwrap_or_default()
     }
 
     /// Returns the numbering of the book of `depth`, starting at the current book.
@@ -244,6 +268,7 @@ impl Market {
         }
         self.subscribers.retain(|_, subscribers| !subscribers.is_empty());
         self.windows.retain(|depth, _| self.subscribers.contains_key(&Topic::Book(*depth)));
+        self.order_windows.retain(|depth, _| self.subscribers.contains_key(&Topic::Orders(*depth)));
     }
 }
 

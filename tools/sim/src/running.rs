@@ -22,6 +22,7 @@ use crate::{
     pace,
     script::{Script, TrueBook},
     server::{self, Shared},
+    singles::OrderWindow,
 };
 
 /// Configuration of the simulator.
@@ -188,6 +189,15 @@ impl Running {
         let exchange = self.of(venue).lock();
         let script = &exchange.markets[index].script;
         (script.update_id(), script.book().clone())
+    }
+
+    /// Every resting order of an instrument, as a venue shows them that sends single orders.
+    ///
+    /// # Panics
+    /// `index` is not an instrument of the venue.
+    #[must_use]
+    pub fn orders(&self, venue: Venue, index: usize) -> OrderWindow {
+        self.of(venue).lock().markets[index].orders(usize::MAX)
     }
 
     /// The script of an instrument from its beginning: the truth at any update id, by [`Script::play_to`].

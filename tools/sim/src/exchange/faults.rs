@@ -12,7 +12,7 @@ const DELAY_US: u64 = 1_000_000;
 impl Exchange {
     /// Sends `frame`, a book update only after what is to go wrong with it.
     pub(super) fn publish_faulty(&mut self, index: usize, topic: Topic, frame: String) {
-        if !matches!(topic, Topic::Depth | Topic::Book(_)) {
+        if !matches!(topic, Topic::Depth | Topic::Book(_) | Topic::Orders(_)) {
             return self.publish(index, topic, &frame);
         }
         let now_us = self.now_us();
@@ -87,7 +87,13 @@ fn after(frame: &str, from: usize, mark: &str) -> Option<usize> {
 /// `frame` with another last digit in the first quantity that it prints.
 fn flip_quantity(venue: Venue, frame: &str) -> String {
     let quantity = match venue {
-        Venue::Kraken => after(frame, 0, "\"qty\":"),
+        // Of single orders one that is placed or changed, else the checksum: a deletion's quantity says nothing.
+        Venue::Kraken => after(frame, 0, "\"qty\":")
+            .or_else(|| {
+                let event = after(frame, 0, "\"event\":\"add\"").or_else(|| after(frame, 0, "\"event\":\"modify\""))?;
+                after(frame, event, "\"order_qty\":")
+            })
+            .or_else(|| after(frame, 0, "\"checksum\":")),
         // Texts in pairs: the price, the quantity.
         Venue::BinanceSpot | Venue::BinanceUsdm | Venue::Okx | Venue::Bybit => {
             after(frame, 0, "[[\"").and_then(|price| after(frame, price, ",\""))
@@ -120,6 +126,11 @@ mod tests {
         for (venue, frame, flipped) in [
             (Venue::BinanceSpot, r#""b":[["1.5","0.20"],["#, r#""b":[["1.5","0.21"],["#),
             (Venue::Kraken, r#""price":1.5,"qty":0.29}"#, r#""price":1.5,"qty":0.28}"#),
+            (
+                Venue::Kraken,
+                r#"{"event":"delete","order_qty":1.5},{"event":"add","order_qty":2.5}"#,
+                r#"{"event":"delete","order_qty":1.5},{"event":"add","order_qty":2.6}"#,
+            ),
             (Venue::Okx, r#""asks":[["8477","7","0","2"]]"#, r#""asks":[["8477","8","0","2"]]"#),
             (Venue::Deribit, r#""bids":[["new",42.5,10.0]]"#, r#""bids":[["new",42.5,10.1]]"#),
         ] {

@@ -90,6 +90,8 @@ impl Exchange {
         let market = &mut self.markets[index];
         let depths: Vec<u32> = market.windows.keys().copied().collect();
         let old: Vec<_> = depths.into_iter().map(|depth| (depth, market.renew_window(depth))).collect();
+        let depths: Vec<u32> = market.order_windows.keys().copied().collect();
+        let old_orders: Vec<_> = depths.into_iter().map(|depth| (depth, market.renew_order_window(depth))).collect();
         let printer = kraken::Printer { instrument: &market.instrument, unix_us };
         let mut frames = Vec::with_capacity(3);
         if let Some(trade) = step.trade.filter(|_| market.subscribers.contains_key(&Topic::Trades)) {
@@ -98,6 +100,10 @@ impl Exchange {
         for (depth, old) in &old {
             let update = printer.book_update(old, &market.windows[depth], &market.script);
             frames.extend(update.map(|frame| (Topic::Book(*depth), frame)));
+        }
+        for (depth, old) in &old_orders {
+            let update = printer.orders_update(old, &market.order_windows[depth], &market.script);
+            frames.extend(update.map(|frame| (Topic::Orders(*depth), frame)));
         }
         if step.touch_changed && market.subscribers.contains_key(&Topic::BestQuote) {
             frames.push((Topic::BestQuote, printer.ticker("update", &market.script, &market.day)));

@@ -119,7 +119,7 @@ impl Served {
 
     const fn serves(self, topic: Topic) -> bool {
         match topic {
-            Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::Book(_) => {
+            Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::Book(_) | Topic::Orders(_) => {
                 matches!(self, Self::All | Self::Public)
             }
             Topic::DayTicker | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => {

@@ -140,6 +140,7 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
             Topic::BestQuote
             | Topic::Trades
             | Topic::Depth
+            | Topic::Orders(_)
             | Topic::MarkPrice
             | Topic::Liquidations
             | Topic::Candle => continue,

@@ -156,7 +156,9 @@ fn change(exchange: &mut Exchange, connection: u64, topic: Topic, index: usize, 
         }
         Topic::BestQuote => printer.quote(&market.script),
         Topic::DayTicker => printer.ticker(&market.script, &market.day),
-        Topic::Trades | Topic::Depth | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => return,
+        Topic::Trades | Topic::Depth | Topic::Orders(_) | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => {
+            return;
+        }
     };
     exchange.send(connection, snapshot);
 }

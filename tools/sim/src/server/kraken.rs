@@ -18,7 +18,7 @@ use super::{
 use crate::{
     account::{API_KEY, TOKEN, is_signed_for_kraken},
     exchange::Exchange,
-    kraken::{DEPTHS, Printer, answer, status},
+    kraken::{DEPTHS, ORDER_DEPTHS, Printer, answer, status},
     market::{Subscriber, Topic},
 };
 
@@ -139,12 +139,21 @@ fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, 
         ("book", Some(Some(depth))) if DEPTHS.iter().any(|&known| u64::from(known) == depth) => {
             Topic::Book(depth as u32)
         }
-        ("book", Some(_)) => return refuse(exchange, "Subscription depth not supported"),
+        ("level3", _) if params.token != TOKEN => return refuse(exchange, "ESession:Invalid session"),
+        ("level3", None) => Topic::Orders(10),
+        ("level3", Some(Some(depth))) if ORDER_DEPTHS.iter().any(|&known| u64::from(known) == depth) => {
+            Topic::Orders(depth as u32)
+        }
+        ("book" | "level3", Some(_)) => return refuse(exchange, "Subscription depth not supported"),
         _ => return refuse(exchange, "Subscription channel not supported"),
     };
     let subscribes = method == "subscribe";
     let with_snapshot = params.snapshot.unwrap_or(true);
-    let depth = if let Topic::Book(depth) = topic { format!("\"depth\":{depth},") } else { String::new() };
+    let depth = if let Topic::Book(depth) | Topic::Orders(depth) = topic {
+        format!("\"depth\":{depth},")
+    } else {
+        String::new()
+    };
     let result =
         format!("{{\"channel\":\"{}\",{depth}\"snapshot\":{with_snapshot},\"symbol\":\"{symbol}\"}}", params.channel);
     exchange.send(connection, answer(method, req_id, Ok(&result), exchange.now_us()));
@@ -156,6 +165,7 @@ fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, 
     let printer = Printer { instrument: &market.instrument, unix_us: exchange.now_us() };
     let snapshot = match topic {
         Topic::Book(depth) => printer.book_snapshot(&market.windows[&depth]),
+        Topic::Orders(depth) => printer.orders_snapshot(&market.order_windows[&depth]),
         Topic::BestQuote => printer.ticker("snapshot", &market.script, &market.day),
         Topic::Trades | Topic::Depth | Topic::DayTicker | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => {
             return;

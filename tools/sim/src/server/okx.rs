@@ -169,7 +169,12 @@ fn take_of(exchange: &mut Exchange, connection: u64, text: &str, is_business: bo
             Topic::Book(depth) => printer.book_snapshot(&market.windows[&depth], market.chains[&depth].id()),
             Topic::DayTicker => printer.ticker(&market.script, &market.day),
             Topic::MarkPrice => printer.mark_price(&market.script),
-            Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::Liquidations | Topic::Candle => continue,
+            Topic::BestQuote
+            | Topic::Trades
+            | Topic::Depth
+            | Topic::Orders(_)
+            | Topic::Liquidations
+            | Topic::Candle => continue,
         };
         exchange.send(connection, snapshot);
     }
