@@ -2,7 +2,7 @@
 
 mod signature;
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -43,6 +43,14 @@ pub(super) enum LoginError {
     Unreached(String),
 }
 
+impl LoginError {
+    pub(super) fn into_text(self) -> String {
+        match self {
+            Self::Refused(reason) | Self::Unreached(reason) => reason,
+        }
+    }
+}
+
 /// A connection that the venue knows the owner of, with everything asked for and acknowledged.
 pub(super) struct LoggedIn {
     pub(super) socket: Socket,
@@ -53,6 +61,58 @@ pub(super) struct LoggedIn {
     pub(super) topics: usize,
     /// What keeps the login alive, where it ends by itself.
     pub(super) renewal: Option<Renewal>,
+}
+
+/// A token that is not used yet ends after 15 minutes at a venue: the next one is there before.
+const TOKEN_RENEWAL: Duration = Duration::from_secs(600);
+
+/// A renewal that failed is tried again after this time.
+const TOKEN_AGAIN: Duration = Duration::from_secs(30);
+
+/// Proof of who the client is, for requests that need it.
+#[derive(Clone)]
+pub(super) struct RequestLogin {
+    stream: AccountStream,
+    account: Credentials,
+    token: Zeroizing<String>,
+    /// When the next token is due.
+    due: Instant,
+}
+
+impl RequestLogin {
+    /// Gets the token, if the venue gives one; `None` if requests of `feed` need no login.
+    ///
+    /// # Errors
+    /// See [`LoginError`].
+    pub(super) async fn new(feed: FeedConfig, clock: Clock) -> Result<Option<Self>, LoginError> {
+        let known = feed.rules().account.zip(feed.account.as_ref()).filter(|_| feed.rules().needs_login());
+        let Some((stream, account)) = known else { return Ok(None) };
+        let proof = Proof::make(&feed, &stream, account, clock).await?;
+        let token = proof.fill_plain("{token}").into();
+        Ok(Some(Self { stream, account: account.clone(), token, due: Instant::now() + TOKEN_RENEWAL }))
+    }
+
+    /// `text` with its places filled, at this moment.
+    pub(super) fn fill(&self, text: &str) -> String {
+        match Proof::sign(&self.stream, &self.account) {
+            Ok(mut proof) => {
+                proof.places.push(("{token}", self.token.clone()));
+                proof.fill(text)
+            }
+            // It was signed before, with the same secret.
+            Err(_) => text.to_owned(),
+        }
+    }
+
+    /// Whether it is time for the next token.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        matches!(self.stream.token, Some(TokenSource::Rest(_))) && now >= self.due
+    }
+
+    /// There was no next token.
+    pub(super) fn postpone(&mut self) {
+        self.due = Instant::now() + TOKEN_AGAIN;
+    }
 }
 
 /// A listen key that ends unless it is renewed.
@@ -89,7 +149,7 @@ impl Renewal {
 /// # Errors
 /// The venue has none.
 pub(super) fn address(feed: &FeedConfig) -> Result<Uri> {
-    let rules = feed.venue.rules();
+    let rules = feed.rules();
     let stream = rules.account.with_context(|| format!("{} has no stream of an account", rules.name))?;
     Ok(feed.elsewhere(stream.streams))
 }
@@ -207,6 +267,10 @@ impl LoginExchange {
     }
 }
 
+fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 /// What fills the places of an account's messages.
 struct Proof {
     places: Vec<(&'static str, Zeroizing<String>)>,
@@ -220,7 +284,24 @@ impl Proof {
         clock: Clock,
     ) -> Result<Self, LoginError> {
         let refused = |error: anyhow::Error| LoginError::Refused(format!("{error:#}"));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut proof = Self::sign(stream, account).map_err(refused)?;
+        let token = match stream.token {
+            Some(TokenSource::Rest(request)) => by_rest(feed, &request, &proof, clock).await?,
+            Some(TokenSource::Jwt { issuer, lifetime_s }) => {
+                let nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
+                let validity = signature::Validity { from_s: unix_time().as_secs(), lifetime_s };
+                signature::json_web_token(issuer, account, &nonce, validity).map_err(refused)?
+            }
+            Some(TokenSource::Key) => account.key.clone(),
+            None => String::new(),
+        };
+        proof.places.push(("{token}", token.into()));
+        Ok(proof)
+    }
+
+    /// What needs no answer of the venue: everything but the token.
+    fn sign(stream: &AccountStream, account: &Credentials) -> Result<Self> {
+        let now = unix_time();
         let time = match stream.time {
             LoginTime::Seconds => now.as_secs().to_string(),
             LoginTime::Milliseconds => now.as_millis().to_string(),
@@ -236,19 +317,8 @@ impl Proof {
         let mut proof = Self { places };
         if let Some(rule) = &stream.signature {
             let signature = signature::sign(rule, &account.secret, &time, |text| proof.fill_plain(text));
-            proof.places.push(("{signature}", text(&signature.map_err(refused)?)));
+            proof.places.push(("{signature}", text(&signature?)));
         }
-        let token = match stream.token {
-            Some(TokenSource::Rest(request)) => by_rest(feed, &request, &proof, clock).await?,
-            Some(TokenSource::Jwt { issuer, lifetime_s }) => {
-                let nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
-                let validity = signature::Validity { from_s: now.as_secs(), lifetime_s };
-                signature::json_web_token(issuer, account, &nonce, validity).map_err(refused)?
-            }
-            Some(TokenSource::Key) => account.key.clone(),
-            None => String::new(),
-        };
-        proof.places.push(("{token}", text(&token)));
         Ok(proof)
     }
 

@@ -35,6 +35,10 @@ pub struct FeedSection {
     pub region: Option<String>,
     /// Levels of each side, if the venue offers a choice. Default: the venue's usual number.
     pub depth: Option<u32>,
+    /// Whether books are followed order by order, if the venue sends single orders. Needs `account_file` where they
+    /// need a login.
+    #[serde(default)]
+    pub level3: bool,
     /// Topics in addition to the usual ones: `candles`, `mark-price`, `liquidations` and so on.
     #[serde(default)]
     pub also: Vec<String>,
@@ -85,6 +89,11 @@ impl FeedSection {
         if let Some(rest_url) = &self.rest_url {
             feed.rest = Some(uri(rest_url)?);
         }
+        feed.account = self.account_file.as_deref().map(Credentials::read).transpose()?;
+        if self.level3 {
+            feed.follow_orders()?;
+            feed.check_login()?;
+        }
         feed.ask_depth(self.depth)?;
         for name in &self.also {
             let kind = topic_of_name(name);
@@ -98,7 +107,6 @@ impl FeedSection {
         let list_every = self.list_every.as_ref().map(|text| interval("list_every", text)).transpose()?;
         feed.list_every = list_every.or(feed.list_every);
         feed.compressed = self.compressed;
-        feed.account = self.account_file.as_deref().map(Credentials::read).transpose()?;
         feed.cpu = self.cpu;
         Ok(feed)
     }

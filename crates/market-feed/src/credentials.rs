@@ -30,6 +30,13 @@ struct Written {
 }
 
 impl Credentials {
+    /// Credentials that are in memory already.
+    #[must_use]
+    pub fn new(key: &str, secret: &str, passphrase: &str) -> Self {
+        let secret_text = |text: &str| Zeroizing::new(text.to_owned());
+        Self { key: key.to_owned(), secret: secret_text(secret), passphrase: secret_text(passphrase) }
+    }
+
     /// Reads `key`, `secret` and `passphrase` (TOML) from a file that only its owner may read.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
 use tt_venue::Symbol;
 
+use super::account::RequestLogin;
 use super::address::{Address, Addresses};
 use super::backoff::Backoff;
 use super::frame_timings::FrameTimings;
@@ -57,6 +58,8 @@ pub(super) struct Feed {
     pub(super) list_watch: ListWatch,
     relisting: Relisting,
     verifier: Verifier,
+    /// Of the running connection, if its requests need one.
+    login: Option<RequestLogin>,
 }
 
 impl Feed {
@@ -94,6 +97,7 @@ impl Feed {
             list_watch,
             relisting: Relisting::new(),
             verifier,
+            login: None,
         }
     }
 

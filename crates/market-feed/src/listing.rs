@@ -230,7 +230,7 @@ fn unreached(error: anyhow::Error) -> NotListed {
 
 /// The list that comes on the WebSocket, among other frames.
 async fn socket_list(feed: &FeedConfig, request: &str, clock: Clock) -> anyhow::Result<Vec<Listing>> {
-    let (mut socket, _) = socket::open(&feed.streams, clock).await?;
+    let (mut socket, _) = socket::open(&feed.list_address(), clock).await?;
     socket.send(Message::text(request)).await?;
     let snapshot = async {
         while let Some(frame) = socket.next().await {

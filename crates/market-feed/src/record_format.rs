@@ -35,6 +35,9 @@ pub(super) struct EngineRecord {
     jitter_seed: u64,
     /// Lengths of the candles, nanoseconds.
     timeframes_ns: Vec<u64>,
+    /// Orders of books that are followed order by order.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    book_orders: usize,
     /// Whether the hashes are of all levels of the books, not of the ten best ones.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) whole_books: bool,
@@ -57,6 +60,9 @@ pub(super) struct InstrumentRecord {
     /// Whether its book joins a snapshot by REST, where the venue offers the choice.
     #[serde(default, skip_serializing_if = "is_false")]
     join_by_rest: bool,
+    /// Whether its book is followed order by order.
+    #[serde(default, skip_serializing_if = "is_false")]
+    by_order: bool,
 }
 
 /// What a contract is over.
@@ -78,6 +84,8 @@ pub struct InstrumentSetup {
     pub unit: ContractUnit,
     /// Whether the book starts from a REST snapshot, if the venue offers a choice.
     pub join_by_rest: bool,
+    /// Whether the book is followed order by order.
+    pub by_order: bool,
 }
 
 impl InstrumentSetup {
@@ -90,6 +98,9 @@ impl InstrumentSetup {
         engine.set_contract_unit(id, self.unit)?;
         if self.join_by_rest {
             engine.set_join_by_rest(id, true)?;
+        }
+        if self.by_order {
+            engine.follow_orders(id)?;
         }
         Ok(id)
     }
@@ -132,6 +143,7 @@ impl EngineRecord {
             balances: capacity.balances,
             jitter_seed: capacity.jitter_seed,
             timeframes_ns: timeframes.iter().map(|timeframe| timeframe.0).collect(),
+            book_orders: capacity.book_orders,
             whole_books: true,
         }
     }
@@ -164,8 +176,7 @@ impl EngineRecord {
             backlogs: self.backlogs,
             backlog_deltas: self.backlog_deltas,
             backlog_levels: self.backlog_levels,
-            // Books are followed by levels.
-            book_orders: standard.book_orders,
+            book_orders: self.book_orders,
             orders: self.orders,
             fills: self.fills,
             positions: self.positions,
@@ -179,7 +190,7 @@ impl EngineRecord {
 impl InstrumentRecord {
     /// `symbol` is the venue's text of the setup's symbol.
     pub(super) fn new(setup: &InstrumentSetup, symbol: &str, name: &str) -> Self {
-        let InstrumentSetup { spec, unit, join_by_rest } = setup;
+        let InstrumentSetup { spec, unit, join_by_rest, by_order } = setup;
         let contract = match *unit {
             ContractUnit::Base => None,
             ContractUnit::Linear(size) => Some(ContractRecord::Linear(size.to_string())),
@@ -195,6 +206,7 @@ impl InstrumentRecord {
             candles: candles_name(spec.candles).to_owned(),
             contract,
             join_by_rest: *join_by_rest,
+            by_order: *by_order,
         }
     }
 
@@ -221,7 +233,7 @@ impl InstrumentRecord {
             Some(ContractRecord::Linear(size)) => ContractUnit::Linear(parse(size)?),
             Some(ContractRecord::Inverse(size)) => ContractUnit::Inverse(parse(size)?),
         };
-        Ok(InstrumentSetup { spec, unit, join_by_rest: self.join_by_rest })
+        Ok(InstrumentSetup { spec, unit, join_by_rest: self.join_by_rest, by_order: self.by_order })
     }
 }
 
@@ -285,6 +297,11 @@ const fn is_false(value: &bool) -> bool {
     !*value
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+const fn is_zero(value: &usize) -> bool {
+    *value == 0
+}
+
 fn bytes(record: &impl Serialize) -> Vec<u8> {
     // Text and numbers: nothing of it cannot be JSON.
     serde_json::to_vec(record).unwrap_or_default()
@@ -316,7 +333,7 @@ mod tests {
 
     #[test]
     fn an_engine_is_made_again_as_it_was() {
-        let capacity = Capacity { instruments: 3, pages: 77, backlogs: 2, ..Capacity::default() };
+        let capacity = Capacity { instruments: 3, pages: 77, backlogs: 2, book_orders: 5, ..Capacity::default() };
         let record = EngineRecord::of(&EngineRecord::new(Venue::Kraken, &capacity).to_bytes()).unwrap();
         assert_eq!((record.venue().unwrap(), record.capacity()), (Venue::Kraken, capacity));
         let spec = InstrumentSpec {
@@ -327,12 +344,12 @@ mod tests {
             depth_max: Some(25),
             candles: CandleSource::LastPrice,
         };
-        for (unit, join_by_rest) in [
-            (ContractUnit::Base, false),
-            (ContractUnit::Linear(Decimal::new(10, 4)), true),
-            (ContractUnit::Inverse(Decimal::new(100, 0)), false),
+        for (unit, join_by_rest, by_order) in [
+            (ContractUnit::Base, false, true),
+            (ContractUnit::Linear(Decimal::new(10, 4)), true, false),
+            (ContractUnit::Inverse(Decimal::new(100, 0)), false, false),
         ] {
-            let setup = InstrumentSetup { spec, unit, join_by_rest };
+            let setup = InstrumentSetup { spec, unit, join_by_rest, by_order };
             let record =
                 InstrumentRecord::of(&InstrumentRecord::new(&setup, "1000PEPEUSDT", "PEPE").to_bytes()).unwrap();
             assert_eq!(record.setup().unwrap(), setup);
@@ -340,7 +357,7 @@ mod tests {
         // As it was written before there were contracts and joins.
         let before = br#"{"venue":"okx","symbol":"BTC-USDT","name":"BTC/USDT","tick_size":"0.1","lot_size":"1e-8","depth_max":400,"candles":"trades"}"#;
         let setup = InstrumentRecord::of(before).unwrap().setup().unwrap();
-        assert_eq!((setup.unit, setup.join_by_rest), (ContractUnit::Base, false));
+        assert_eq!((setup.unit, setup.join_by_rest, setup.by_order), (ContractUnit::Base, false, false));
         let entry_px = Decimal::new(-6_180_050, 2);
         let position = Position { instrument: InstrumentId(1), account: 9, lots: -4, entry_px };
         let record = PositionRecord::of(&PositionRecord::new(&position).to_bytes()).unwrap();

@@ -245,7 +245,7 @@ impl Runner {
 /// A feed as many connections as its topics need; the account's own orders come on the first one.
 fn split(feed: &FeedConfig) -> Vec<FeedConfig> {
     let mut parts: Vec<FeedConfig> = Vec::new();
-    for symbols in feed.symbols.chunks(symbols_max(feed.venue, feed.topics().count())) {
+    for symbols in feed.symbols.chunks(symbols_max(feed.rules(), feed.topics().count())) {
         let listen_key = feed.listen_key.clone().filter(|_| parts.is_empty());
         let account = feed.account.clone().filter(|_| parts.is_empty());
         let mut positions = feed.positions.clone();
@@ -277,6 +277,7 @@ fn capacity(part: &FeedConfig) -> Capacity {
         connections: 8,
         pages: standard.pages.max(instruments * PAGES_PER_INSTRUMENT),
         timeframes: TIMEFRAMES,
+        book_orders: part.book_orders(),
         ..standard
     }
 }
@@ -342,11 +343,12 @@ fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) ->
         symbol,
         tick_size: listing.tick_size,
         lot_size: listing.lot_size,
-        depth_max: part.venue.rules().truncates.then_some(part.depth as usize),
+        depth_max: part.rules().truncates.then_some(part.depth as usize),
         candles: CandleSource::Trades,
     };
-    let has_choice = matches!(part.venue.rules().join, JoinRule::Both(_));
-    let setup = InstrumentSetup { spec, unit: listing.unit, join_by_rest: part.join_by_rest && has_choice };
+    let has_choice = matches!(part.rules().join, JoinRule::Both(_));
+    let join_by_rest = part.join_by_rest && has_choice;
+    let setup = InstrumentSetup { spec, unit: listing.unit, join_by_rest, by_order: part.level3 };
     let added = intake.add_instrument(&setup, listing.frame_symbol(), &listing.name, now);
     added.map_err(|error| match &listing.alias {
         Some(alias) if error == AddError::SymbolTaken => format!("{name} is the book of {alias}, which is followed"),

@@ -8,12 +8,19 @@ use anyhow::Context as _;
 use hyper::Uri;
 use tt_model::Decimal;
 use tt_venue::Venue;
-use tt_venue::rules::{JoinRule, Topic, TopicKind};
+use tt_venue::rules::{JoinRule, Rules, Topic, TopicKind};
 
 use super::credentials::Credentials;
 use super::dial::Target;
 use super::listener::Listener;
 use super::topics::topic_name;
+
+/// Orders that a book has room for, where a subscription has a depth: for each of its levels, and at least.
+const ORDERS_PER_LEVEL: usize = 32;
+const BOOK_ORDERS_MIN: usize = 4096;
+
+/// Orders that a whole book has room for.
+const WHOLE_BOOK_ORDERS: usize = 1 << 18;
 
 /// How often books may be compared with REST snapshots.
 const VERIFY_EVERY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
@@ -71,6 +78,8 @@ pub struct FeedConfig {
     pub symbols: Vec<String>,
     /// Levels of each side that are asked for, where the venue wants to know (its rules' `depths`).
     pub depth: u32,
+    /// Whether books are followed order by order ([`follow_orders`](Self::follow_orders)).
+    pub level3: bool,
     /// Topics in addition to the usual ones.
     pub also: Vec<TopicKind>,
     /// Whether books join snapshots by REST where the venue offers both; else those on the socket.
@@ -159,6 +168,7 @@ impl FeedConfig {
             rest_fallback: rules.rest_fallback.map(Uri::from_static),
             symbols,
             depth: rules.depth,
+            level3: false,
             also: Vec::new(),
             join_by_rest: false,
             compressed: false,
@@ -176,6 +186,68 @@ impl FeedConfig {
     #[must_use]
     pub fn at(venue: Venue, streams: Uri, symbols: Vec<String>) -> Self {
         Self { streams, rest: None, rest_fallback: None, timing: Timing::of(venue), ..Self::public(venue, symbols) }
+    }
+
+    /// The rules of the venue, or those of its single orders where books are followed order by order.
+    #[must_use]
+    pub fn rules(&self) -> &'static Rules {
+        let rules = self.venue.rules();
+        rules.l3.filter(|_| self.level3).unwrap_or(rules)
+    }
+
+    /// The rules of a WebSocket with these topics: single orders come on one of their own.
+    pub(super) fn rules_of(&self, topics: &[&'static Topic]) -> &'static Rules {
+        let has_book = topics.iter().any(|topic| topic.kind == TopicKind::Book);
+        if has_book { self.rules() } else { self.venue.rules() }
+    }
+
+    /// Follows the books order by order, at the venue's address for that unless another one is set. The depth is the usual
+    /// one.
+    ///
+    /// # Errors
+    /// The venue has no such feed.
+    pub fn follow_orders(&mut self) -> anyhow::Result<()> {
+        let rules = self.venue.rules().l3.with_context(|| {
+            let known: Vec<&str> =
+                Venue::ALL.into_iter().filter(|venue| venue.rules().l3.is_some()).map(Venue::name).collect();
+            format!("market: {} sends no single orders (level3): {}", self.venue.name(), known.join(", "))
+        })?;
+        anyhow::ensure!(
+            !self.is_at_region(),
+            "market: {} has no single orders (level3) in a region",
+            self.venue.name()
+        );
+        if self.is_at_venue() {
+            self.streams = Uri::from_static(rules.streams);
+            self.timing.snapshot_gap = Duration::from_nanos(rules.snapshot_gap.0);
+        }
+        (self.level3, self.depth) = (true, rules.depth);
+        Ok(())
+    }
+
+    fn is_at_region(&self) -> bool {
+        self.venue.rules().regions.iter().any(|region| self.streams == Uri::from_static(region.streams))
+    }
+
+    /// Checks that an account is given where requests need a login.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn check_login(&self) -> anyhow::Result<()> {
+        let has_account = self.account.is_some() || !self.rules().needs_login();
+        let name = self.venue.name();
+        anyhow::ensure!(has_account, "market: the single orders (level3) of {name} need a login: account_file");
+        Ok(())
+    }
+
+    /// Orders of all books that are followed order by order.
+    pub(super) fn book_orders(&self) -> usize {
+        let each = match (self.level3, self.depth) {
+            (false, _) => return 0,
+            (true, 0) => WHOLE_BOOK_ORDERS,
+            (true, depth) => (2 * depth as usize * ORDERS_PER_LEVEL).max(BOOK_ORDERS_MIN),
+        };
+        each * self.symbols.len()
     }
 
     /// Uses the venue's addresses for `region`, the account's among them.
@@ -202,7 +274,7 @@ impl FeedConfig {
     /// The venue does not offer that depth.
     pub fn ask_depth(&mut self, depth: Option<u32>) -> anyhow::Result<()> {
         let Some(depth) = depth else { return Ok(()) };
-        let (depths, name) = (self.venue.rules().depths, self.venue.name());
+        let (depths, name) = (self.rules().depths, self.venue.name());
         anyhow::ensure!(!depths.is_empty(), "market: {name} is asked for no depth: its books come as they are");
         let known = depths.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         anyhow::ensure!(depths.contains(&depth), "market: {name} has no depth {depth}: {known}");
@@ -215,7 +287,8 @@ impl FeedConfig {
     /// # Errors
     /// A topic that it has not, or a choice that it does not offer.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        let (rules, name) = (self.venue.rules(), self.venue.name());
+        let (rules, name) = (self.rules(), self.venue.name());
+        self.check_login()?;
         for kind in &self.also {
             anyhow::ensure!(rules.topic(*kind).is_some(), "market: {name} has no topic {}", topic_name(*kind));
         }
@@ -256,7 +329,7 @@ impl FeedConfig {
 
     /// The topics that are asked for, each symbol.
     pub(super) fn topics(&self) -> impl Iterator<Item = &'static Topic> + '_ {
-        let rules = self.venue.rules();
+        let rules = self.rules();
         rules.topics.iter().filter(|topic| topic.is_default || self.also.contains(&topic.kind))
     }
 
@@ -282,7 +355,7 @@ impl FeedConfig {
 
     /// Whether the venue is asked at its own addresses.
     pub(super) fn is_at_venue(&self) -> bool {
-        self.streams == Uri::from_static(self.venue.rules().streams)
+        self.streams == Uri::from_static(self.rules().streams)
     }
 
     /// Another WebSocket of the venue: at its own address, or at the same path of the host that replaces it.
@@ -294,6 +367,11 @@ impl FeedConfig {
         let mut parts = self.streams.clone().into_parts();
         parts.path_and_query = own.into_parts().path_and_query;
         Uri::from_parts(parts).unwrap_or_else(|_| self.streams.clone())
+    }
+
+    /// The WebSocket that lists instruments: the venue's usual one.
+    pub(super) fn list_address(&self) -> Uri {
+        self.elsewhere(self.venue.rules().streams)
     }
 
     /// `path` at the venue's REST interface.

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tt_venue::Venue;
 use tt_venue::rules::{Grouping, Rules, Topic, TopicKind};
 
 /// The id of requests for pings, whose responses are not awaited.
@@ -63,8 +62,8 @@ pub(super) fn topic_name(kind: TopicKind) -> &'static str {
 }
 
 /// How many symbols one connection can serve with so many topics each.
-pub(super) fn symbols_max(venue: Venue, topics: usize) -> usize {
-    venue.rules().topics_max as usize / topics.max(1)
+pub(super) fn symbols_max(rules: &Rules, topics: usize) -> usize {
+    rules.topics_max as usize / topics.max(1)
 }
 
 /// A message that waits to be sent.
@@ -125,8 +124,8 @@ struct Waiting {
 }
 
 impl Requests {
-    pub(super) fn new(venue: Venue, topics: Vec<&'static Topic>, depth: u32, answer_max: Duration) -> Self {
-        Self { rules: venue.rules(), topics, depth, answer_max, last_id: PING_ID, waiting: HashMap::new() }
+    pub(super) fn new(rules: &'static Rules, topics: Vec<&'static Topic>, depth: u32, answer_max: Duration) -> Self {
+        Self { rules, topics, depth, answer_max, last_id: PING_ID, waiting: HashMap::new() }
     }
 
     /// The requests that follow everything of `symbols`.
@@ -172,7 +171,7 @@ impl Requests {
     }
 
     fn request(&mut self, method: &'static str, topics: &[&'static Topic], symbols: &[String]) -> Vec<Outgoing> {
-        let most = self.rules.topics_per_request.max(1) as usize;
+        let most = self.rules.topics_per_request(self.depth) as usize;
         let most = if self.rules.request.grouping == Grouping::One { 1 } else { most };
         let item = |topic: &'static Topic, symbol: &String| Item { topic, symbol: symbol.clone() };
         let groups: Vec<Vec<Item>> = match self.rules.request.grouping {
@@ -357,6 +356,7 @@ fn shown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tt_venue::Venue;
 
     fn usual(venue: Venue) -> Vec<&'static Topic> {
         venue.rules().default_topics().collect()
@@ -369,7 +369,7 @@ mod tests {
             .into_iter()
             .flatten()
             .collect();
-        let mut requests = Requests::new(Venue::Okx, topics, 0, Duration::from_secs(1));
+        let mut requests = Requests::new(Venue::Okx.rules(), topics, 0, Duration::from_secs(1));
         let sent = requests.subscribe(&["BTC-USDT-SWAP".to_owned(), "ETH-USDT-SWAP".to_owned()]);
         let asked: Value = serde_json::from_str(&sent[0].text).unwrap();
         let names: Vec<&str> =
@@ -381,7 +381,7 @@ mod tests {
     fn case_m31_without_an_answer_each_symbol_is_named_at_its_deadline() {
         for venue in [Venue::BinanceSpot, Venue::BybitLinear, Venue::Kraken, Venue::Deribit] {
             let topics = vec![venue.rules().topic(TopicKind::Book).unwrap()];
-            let mut requests = Requests::new(venue, topics, 25, Duration::from_secs(1));
+            let mut requests = Requests::new(venue.rules(), topics, 25, Duration::from_secs(1));
             let symbols = ["AAA-BBB".to_owned(), "CCC-DDD".to_owned()];
             let now = Instant::now();
             let sent = requests.subscribe(&symbols);
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn kraken_refuses_one_symbol_of_two() {
-        let mut requests = Requests::new(Venue::Kraken, usual(Venue::Kraken), 27, Duration::from_secs(1));
+        let mut requests = Requests::new(Venue::Kraken.rules(), usual(Venue::Kraken), 27, Duration::from_secs(1));
         let sent = requests.subscribe(&["BTC/USD".to_owned(), "NO/USD".to_owned()]);
         assert_eq!(sent.len(), 3);
         let book: Value = serde_json::from_str(&sent[0].text).unwrap();
@@ -425,7 +425,8 @@ mod tests {
 
     #[test]
     fn binance_answers_a_request_as_a_whole() {
-        let mut requests = Requests::new(Venue::BinanceSpot, usual(Venue::BinanceSpot), 0, Duration::from_secs(1));
+        let mut requests =
+            Requests::new(Venue::BinanceSpot.rules(), usual(Venue::BinanceSpot), 0, Duration::from_secs(1));
         let sent = requests.subscribe(&["BTCUSDT".to_owned()]);
         assert_eq!(
             sent.iter().map(|sent| sent.text.as_str()).collect::<Vec<_>>(),
@@ -442,7 +443,7 @@ mod tests {
     #[test]
     fn okx_answers_are_matched_by_argument_and_a_notice_is_none() {
         let book = vec![Venue::Okx.rules().topic(TopicKind::Book).unwrap()];
-        let mut requests = Requests::new(Venue::Okx, book, 400, Duration::from_secs(1));
+        let mut requests = Requests::new(Venue::Okx.rules(), book, 400, Duration::from_secs(1));
         let first = requests.subscribe(&["BTC-USDT".to_owned(), "NO-USDT".to_owned()]);
         let second = requests.subscribe(&["ETH-USDT".to_owned()]);
         assert_eq!((first.len(), second.len()), (1, 1));
@@ -465,7 +466,7 @@ mod tests {
     #[test]
     fn a_request_that_is_refused_is_asked_for_again_in_halves() {
         let venue = Venue::BybitLinear;
-        let mut requests = Requests::new(venue, usual(venue), 50, Duration::from_secs(1));
+        let mut requests = Requests::new(venue.rules(), usual(venue), 50, Duration::from_secs(1));
         let mut unsent = requests.subscribe(&["AAAUSDT", "NOUSDT", "CCCUSDT"].map(str::to_owned));
         let (mut taken, mut refused, mut sent) = (Vec::new(), Vec::new(), 0);
         while let Some(request) = unsent.pop() {

@@ -3,6 +3,8 @@
 mod examiner;
 mod finding;
 mod instrument;
+mod orders;
+mod recorded;
 mod report;
 mod skew;
 mod source;

@@ -33,7 +33,7 @@ pub struct Args {
     venue: Option<Venue>,
     /// Check every venue, all at the same time, each with its main BTC pair, and print a table. With --json one object,
     /// which can be contributed
-    #[arg(long, conflicts_with_all = ["venue", "symbols", "url", "rest_url", "account_file", "depth"])]
+    #[arg(long, conflicts_with_all = ["venue", "symbols", "url", "rest_url", "account_file", "depth", "level3"])]
     all: bool,
     /// Symbols as the venue writes them [default: the venue's main BTC pair]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
@@ -50,6 +50,9 @@ pub struct Args {
     /// TOML file with `key`, `secret` and `passphrase` of an account to log in with, readable by its owner only
     #[arg(long, value_name = "FILE")]
     account_file: Option<PathBuf>,
+    /// Check the feed of single orders, at venues that have one. Needs --account-file, except with --simulated
+    #[arg(long)]
+    level3: bool,
     /// Levels per side, at venues that take a depth [default: the venue's usual depth]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
@@ -125,6 +128,11 @@ fn source(args: &Args, venue: Venue, config: &Config) -> Result<(FeedConfig, Opt
     if let Some(path) = &args.account_file {
         feed.account = Some(Credentials::read(path)?);
     }
+    if args.level3 {
+        feed.account = feed.account.or_else(|| args.simulated.then(venues::account));
+        feed.follow_orders()?;
+    }
+    feed.check_login()?;
     feed.depth = args.depth.unwrap_or(feed.depth);
     feed.check_addresses()?;
     Ok((feed, simulator))

@@ -9,13 +9,12 @@ mod table;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use hyper::Uri;
-use market_feed::{Credentials, FeedConfig, Feeds, MarketConfig, Publishing};
+use market_feed::{FeedConfig, Feeds, MarketConfig, Publishing};
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
 use tt_venue::Venue;
@@ -53,9 +52,6 @@ pub struct Args {
     /// Further subscriptions.
     #[command(flatten)]
     options: SubscribeOptions,
-    /// TOML file with `key`, `secret` and `passphrase` of an account to follow, readable by its owner only
-    #[arg(long, value_name = "FILE", requires = "venue")]
-    account_file: Option<PathBuf>,
     /// Pin the connection's thread to this CPU
     #[arg(long, value_name = "N", requires = "venue")]
     cpu: Option<usize>,
@@ -149,9 +145,8 @@ fn feed_of(args: &Args, venue: Venue) -> anyhow::Result<FeedConfig> {
         feed.use_region(region)?;
     }
     feed.rest = args.rest_url.clone().or(feed.rest);
+    args.options.apply_to(&mut feed, None)?;
     feed.ask_depth(args.depth)?;
-    args.options.apply_to(&mut feed);
-    feed.account = args.account_file.as_deref().map(Credentials::read).transpose()?;
     feed.cpu = args.cpu;
     Ok(feed)
 }

@@ -113,7 +113,7 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
             feed.symbols.clone_from(&args.symbols);
             feed.positions.retain(|position| args.symbols.contains(&position.symbol));
         }
-        feeds.iter_mut().for_each(|feed| args.options.apply_to(feed));
+        feeds.iter_mut().try_for_each(|feed| args.options.apply_to(feed, Some(venues::account())))?;
         return Ok((feeds, Some(simulator)));
     }
     ensure!(!args.symbols.is_empty(), "no symbols: use --symbols A,B");
@@ -122,8 +122,8 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
         None => FeedConfig::public(venue, args.symbols.clone()),
     };
     feed.rest = args.rest_url.clone().or(feed.rest);
+    args.options.apply_to(&mut feed, None)?;
     feed.ask_depth(args.depth)?;
-    args.options.apply_to(&mut feed);
     Ok((vec![feed], None))
 }
 

@@ -1,7 +1,7 @@
 //! The simulated venues and how the market engine follows them.
 
 use anyhow::{Context as _, Result};
-use market_feed::{FeedConfig, OpenPosition};
+use market_feed::{Credentials, FeedConfig, OpenPosition};
 use tt_model::Decimal;
 use tt_venue::Venue;
 use tt_venue::rules::TopicKind;
@@ -14,6 +14,11 @@ pub(crate) fn start(instruments: u32, rate_hz: f64, seed: u64) -> Result<sim::Ru
 /// Returns feeds of every instrument of every venue.
 pub(crate) fn feeds(venues: &sim::Running) -> Result<Vec<FeedConfig>> {
     sim::Venue::ALL.into_iter().map(|simulated| feed(venues, simulated)).collect()
+}
+
+/// Returns the account that the simulated venues know.
+pub(crate) fn account() -> Credentials {
+    Credentials::new(sim::API_KEY, sim::API_SECRET, sim::PASSPHRASE)
 }
 
 fn feed(venues: &sim::Running, simulated: sim::Venue) -> Result<FeedConfig> {

@@ -112,7 +112,7 @@ async fn subscribe(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit
                 .iter()
                 .map(|refusal| format!("{} refused: {}", refusal.subject, refusal.reason))
                 .collect();
-            let depths = feed.venue.rules().depths;
+            let depths = feed.rules().depths;
             let advice = if depths.is_empty() {
                 "is the symbol traded, and are the topics still the venue's? See its documentation of today".to_owned()
             } else {
@@ -201,7 +201,7 @@ fn has_oracle(rules: &Rules) -> bool {
 
 async fn prove(report: &mut Report<'_>, feed: &FeedConfig, visit: &mut Visit<'_>) -> anyhow::Result<()> {
     let of = feed.venue.name();
-    let rules = feed.venue.rules();
+    let rules = feed.rules();
     report.begin(Step::Proof, of);
     if !rules.is_provable() {
         let summary = "none: the venue offers nothing to prove a book with; the gate refuses on it by default";

@@ -16,7 +16,7 @@ use super::report::{Finding, Observer, Report, Summary};
 use super::skew::Dated;
 use super::step::Step;
 use super::visit::Visit;
-use crate::account::{self, LoginError};
+use crate::account::{self, LoginError, RequestLogin};
 use crate::dial::{Target, dial};
 use crate::listing::{self, NotListed};
 use crate::settings::FeedConfig;
@@ -93,17 +93,23 @@ async fn login(report: &mut Report<'_>, feed: &FeedConfig, clock: Clock) -> anyh
     let entered = tokio::time::timeout(report.left(LOGIN_MAX), account::login(feed, credentials, clock)).await;
     let finding = match entered {
         Ok(Ok(entered)) => Finding::ok(format!("logged in, {} topics acknowledged", entered.topics)),
-        Ok(Err(LoginError::Refused(reason))) => Finding::failed(
-            reason,
-            "are key, secret and passphrase this venue's, may the key read, may it be used from this address, and is this machine's clock right?",
-        ),
-        Ok(Err(LoginError::Unreached(reason))) => {
-            Finding::failed(reason, "the account's stream has another address, which may be unreachable alone")
-        }
+        Ok(Err(error)) => not_logged_in(error),
         Err(_) => Finding::failed("no answer in time", "the venue is slow, or silent to strangers: try again"),
     };
     report.end(Step::Login, of, &finding)?;
     Ok(())
+}
+
+fn not_logged_in(error: LoginError) -> Finding {
+    match error {
+        LoginError::Refused(reason) => Finding::failed(
+            reason,
+            "are key, secret and passphrase this venue's, may the key read, may it be used from this address, and is this machine's clock right?",
+        ),
+        LoginError::Unreached(reason) => {
+            Finding::failed(reason, "the account's stream has another address, which may be unreachable alone")
+        }
+    }
 }
 
 async fn instruments(
@@ -183,6 +189,13 @@ async fn upgrade<'a>(
 ) -> anyhow::Result<Option<Visit<'a>>> {
     let of = feed.streams.to_string();
     report.begin(Step::Upgrade, &of);
+    let login = match RequestLogin::new(feed.clone(), clock).await {
+        Ok(login) => login,
+        Err(error) => {
+            report.end(Step::Upgrade, &of, &not_logged_in(error))?;
+            return Ok(None);
+        }
+    };
     let upgraded = tokio::time::timeout(report.left(UPGRADE_MAX), async {
         let (wire, _) = dial(&feed.streams, clock).await?;
         socket::upgrade(&feed.streams, wire, feed.compressed).await
@@ -203,7 +216,7 @@ async fn upgrade<'a>(
     let extensions = response.headers().get(header::SEC_WEBSOCKET_EXTENSIONS).and_then(|value| value.to_str().ok());
     let summary =
         extensions.map_or("a WebSocket, not compressed".to_owned(), |agreed| format!("a WebSocket, {agreed}"));
-    let visit = Visit::new(feed, listings, socket, clock);
+    let visit = Visit::new(feed, listings, (socket, login), clock);
     let finding = match &visit {
         Ok(_) => Finding::ok(summary).fact("extensions", extensions),
         Err(error) => Finding::failed(format!("{error:#}"), "fewer symbols, or others"),

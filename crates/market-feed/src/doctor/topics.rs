@@ -57,7 +57,8 @@ async fn of_link(feed: &FeedConfig, link: &LinkConfig, symbols: &[String], most:
     let clock = tt_os::clock::calibration().clock;
     let opened = socket::open_packed(&link.streams, feed.compressed, clock).await;
     let (mut socket, _) = opened.map_err(|error| format!("{error:#}"))?;
-    let mut requests = Requests::new(feed.venue, link.topics.clone(), feed.depth, feed.timing.answer_max);
+    let mut requests =
+        Requests::new(feed.rules_of(&link.topics), link.topics.clone(), feed.depth, feed.timing.answer_max);
     let mut arrivals = Arrivals::new(&link.topics, symbols, feed.depth, Instant::now()).counting();
     for request in requests.subscribe(symbols) {
         requests.note_sent(&request, Instant::now());

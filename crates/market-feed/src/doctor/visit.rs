@@ -22,6 +22,7 @@ use tt_venue::event::{Event, EventBuffer};
 use tt_venue::listing::Listing;
 
 use super::observations::Observations;
+use crate::account::RequestLogin;
 use crate::arrivals::Arrivals;
 use crate::rest::{self, RestRequest, percent_encoded};
 use crate::settings::FeedConfig;
@@ -64,6 +65,7 @@ pub(super) struct Visit<'a> {
     buffer: EventBuffer,
     socket: Socket,
     clock: Clock,
+    login: Option<RequestLogin>,
     requests: Requests,
     pub(super) arrivals: Arrivals,
     unsent: VecDeque<Outgoing>,
@@ -87,11 +89,13 @@ impl<'a> Visit<'a> {
     pub(super) fn new(
         feed: &'a FeedConfig,
         listings: &[Listing],
-        socket: Socket,
+        (socket, login): (Socket, Option<RequestLogin>),
         clock: Clock,
     ) -> anyhow::Result<Self> {
         let pages = Capacity::default().pages.max(listings.len() * PAGES_PER_INSTRUMENT);
-        let capacity = Capacity { instruments: listings.len(), connections: 1, pages, ..Capacity::default() };
+        let book_orders = feed.book_orders();
+        let capacity =
+            Capacity { instruments: listings.len(), connections: 1, pages, book_orders, ..Capacity::default() };
         let mut engine = Engine::new(capacity);
         let mut followed = Vec::with_capacity(listings.len());
         let now = unix_now();
@@ -105,10 +109,15 @@ impl<'a> Visit<'a> {
                 symbol,
                 tick_size: listing.tick_size,
                 lot_size: listing.lot_size,
-                depth_max: feed.venue.rules().truncates.then_some(feed.depth as usize),
+                depth_max: feed.rules().truncates.then_some(feed.depth as usize),
                 candles: CandleSource::Trades,
             };
-            let added = engine.add_instrument(spec).and_then(|id| engine.subscribe(connection, id, now).map(|()| id));
+            let added = engine.add_instrument(spec).and_then(|id| {
+                if feed.level3 {
+                    engine.follow_orders(id)?;
+                }
+                engine.subscribe(connection, id, now).map(|()| id)
+            });
             let id = added.map_err(|error| anyhow::anyhow!("{} cannot be followed: {error}", listing.symbol))?;
             followed.push(Followed { symbol: listing.symbol.clone(), id, updates: 0 });
         }
@@ -116,7 +125,7 @@ impl<'a> Visit<'a> {
         let topics = feed.links().swap_remove(0).topics;
         let symbols: Vec<String> = listings.iter().map(|listing| listing.symbol.clone()).collect();
         let arrivals = Arrivals::new(&topics, &symbols, feed.depth, Instant::now()).counting();
-        let mut requests = Requests::new(feed.venue, topics, feed.depth, feed.timing.answer_max);
+        let mut requests = Requests::new(feed.rules(), topics, feed.depth, feed.timing.answer_max);
         let mut unsent: VecDeque<Outgoing> = requests.subscribe(&symbols).into();
         unsent.extend(feed.venue.rules().keep_alive.enable.map(Outgoing::unanswered));
         let moment = Instant::now();
@@ -124,9 +133,14 @@ impl<'a> Visit<'a> {
             feed,
             engine,
             connection,
-            buffer: EventBuffer::new(capacity.frame_levels, capacity.frame_entries),
+            buffer: EventBuffer::with_orders(
+                capacity.frame_levels,
+                capacity.frame_entries,
+                capacity.frame_entries.max(book_orders),
+            ),
             socket,
             clock,
+            login,
             requests,
             arrivals,
             unsent,
@@ -186,10 +200,14 @@ impl<'a> Visit<'a> {
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(self.send_not_before.into()), if !self.unsent.is_empty() => {
-                self.send_not_before = Instant::now() + Duration::from_nanos(self.feed.venue.rules().requests.gap.0);
+                self.send_not_before = Instant::now() + Duration::from_nanos(self.feed.rules().requests.gap.0);
                 if let Some(request) = self.unsent.pop_front() {
                     self.requests.note_sent(&request, Instant::now());
-                    self.send(Message::text(request.text)).await?;
+                    let text = match &self.login {
+                        Some(login) => login.fill(&request.text),
+                        None => request.text,
+                    };
+                    self.send(Message::text(text)).await?;
                 }
             }
             Some((instrument, fetched)) = self.fetches.next(), if !self.fetches.is_empty() => {
@@ -253,7 +271,7 @@ impl<'a> Visit<'a> {
             (Err(fault), _) => self.observations.drop(fault, text),
             (
                 Ok(Applied::Book { instrument: id, update: BookUpdate::Snapshot | BookUpdate::Delta }),
-                Ok(Event::BookDelta(_) | Event::BookSnapshot(_)),
+                Ok(Event::BookDelta(_) | Event::BookSnapshot(_) | Event::BookOrders(_)),
             ) => {
                 self.followed.iter_mut().filter(|book| book.id == id).for_each(|book| book.updates += 1);
             }
@@ -295,7 +313,7 @@ impl<'a> Visit<'a> {
     }
 
     fn fetch(&mut self, instrument: InstrumentId) {
-        let Some(rule) = self.feed.venue.rules().snapshot else { return };
+        let Some(rule) = self.feed.rules().snapshot else { return };
         let uri = self.feed.rest_uri(&rule.path.replace("{symbol}", &percent_encoded(&self.symbol(instrument))));
         let clock = self.clock;
         self.fetches.push(Box::pin(async move {

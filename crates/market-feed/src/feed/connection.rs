@@ -19,7 +19,7 @@ use super::link::{self, Link, Next, Received};
 use super::relisting;
 use super::snapshots::Fetched;
 use super::succession::Succession;
-use crate::account::{self, LoggedIn, LoginError, Renewal};
+use crate::account::{self, LoggedIn, LoginError, Renewal, RequestLogin};
 use crate::arrivals::SilentTopic;
 use crate::backoff::Backoff;
 use crate::credentials::Credentials;
@@ -51,7 +51,8 @@ pub(super) enum Ended {
     Lost(String),
 }
 
-type Renewed = Result<(), String>;
+/// The next login of requests, or nothing where a listen key goes on.
+type Renewed = Result<Option<RequestLogin>, String>;
 
 /// The WebSockets of a feed, which live and end together.
 pub(super) struct Connection<'a> {
@@ -98,6 +99,8 @@ pub(super) async fn run(feed: &mut Feed, mut stop: watch::Receiver<bool>, backof
 
 impl Connection<'_> {
     async fn open(&mut self) -> Result<(), String> {
+        let login = RequestLogin::new(self.feed.config.clone(), self.feed.clock).await;
+        self.feed.login = login.map_err(|error| self.refused_login(error))?;
         for config in self.feed.config.links() {
             self.links.push(link::open(self.feed, &config).await?);
         }
@@ -109,12 +112,24 @@ impl Connection<'_> {
             let books = self.links.first().map(|link| link.id);
             self.links.push(link::of_account(self.feed, login, books)?);
         }
-        if let Some(account) = self.feed.config.account.clone() {
+        let has_topics = self.feed.config.rules().account.is_some_and(|stream| !stream.topics.is_empty());
+        if let Some(account) = self.feed.config.account.clone().filter(|_| has_topics) {
             self.login(&account).await?;
         }
         self.feed.status.connections += 1;
         self.feed.status.silent_topics.clear();
         Ok(())
+    }
+
+    /// Why requests cannot be signed; a refusal is shown, too.
+    fn refused_login(&mut self, error: LoginError) -> String {
+        match error {
+            LoginError::Unreached(reason) => format!("the login: {reason}"),
+            LoginError::Refused(reason) => {
+                self.feed.status.refuse(Refusal { subject: "account".to_owned(), reason: reason.clone() });
+                format!("the login is refused: {reason}")
+            }
+        }
     }
 
     /// Opens the account's own stream. Where the venue refuses it, the books are followed nevertheless, and it is tried
@@ -183,10 +198,7 @@ impl Connection<'_> {
                     Ok(())
                 }
                 Some(renewed) = self.renewing.next(), if !self.renewing.is_empty() => {
-                    if let Err(reason) = renewed {
-                        // The venue reports that the login has ended; that makes a new connection.
-                        tracing::warn!(venue = self.feed.config.venue.name(), reason, "market: the login is not renewed");
-                    }
+                    self.take_renewed(renewed);
                     Ok(())
                 }
                 next = link::next(&mut self.links, self.next_link) => match next {
@@ -205,6 +217,23 @@ impl Connection<'_> {
             };
             if let Err(reason) = step {
                 return Ended::Lost(reason);
+            }
+        }
+    }
+
+    fn take_renewed(&mut self, renewed: Renewed) {
+        match renewed {
+            Ok(None) => {}
+            Ok(login) => {
+                for link in self.links.iter_mut().filter(|link| link.login.is_some()) {
+                    link.login.clone_from(&login);
+                }
+                self.feed.login = login;
+            }
+            // The venue reports that the login has ended; that makes a new connection.
+            Err(reason) => {
+                self.feed.login.iter_mut().for_each(RequestLogin::postpone);
+                tracing::warn!(venue = self.feed.config.venue.name(), reason, "market: the login is not renewed");
             }
         }
     }
@@ -385,7 +414,12 @@ impl Connection<'_> {
         let now = Instant::now();
         if let Some((at, renewal)) = self.renewal.as_mut().filter(|(at, _)| *at <= now) {
             *at = now + renewal.every;
-            self.renewing.push(Box::pin(renewal.clone().renew(self.feed.clock)));
+            let renewed = renewal.clone().renew(self.feed.clock);
+            self.renewing.push(Box::pin(async move { renewed.await.map(|()| None) }));
+        }
+        if self.renewing.is_empty() && self.feed.login.as_ref().is_some_and(|login| login.is_due(now)) {
+            let login = RequestLogin::new(self.feed.config.clone(), self.feed.clock);
+            self.renewing.push(Box::pin(async move { login.await.map_err(LoginError::into_text) }));
         }
         let mut index = 0;
         while let Some(link) = self.links.get_mut(index) {

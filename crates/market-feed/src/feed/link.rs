@@ -17,7 +17,7 @@ use tt_os::clock::unix_now;
 use tt_venue::rules::{Numbering, Rate, Topic};
 
 use super::Feed;
-use crate::account::LoggedIn;
+use crate::account::{LoggedIn, RequestLogin};
 use crate::address::{Address, Pace};
 use crate::arrivals::Arrivals;
 use crate::dial::LastRead;
@@ -42,6 +42,8 @@ pub(super) struct Link {
     pub(super) socket: Socket,
     pub(super) last_read: LastRead,
     pub(super) requests: Requests,
+    /// Fills requests that need a login.
+    pub(super) login: Option<RequestLogin>,
     /// Requests that wait for their time.
     pub(super) unsent: VecDeque<Outgoing>,
     /// Symbols whose books are to be sent again: those that wait together are asked for together.
@@ -127,17 +129,19 @@ pub(super) fn of_account(feed: &mut Feed, login: LoggedIn, books: Option<Connect
 }
 
 fn link(feed: &Feed, id: ConnectionId, (socket, last_read): (Socket, LastRead), topics: Vec<&'static Topic>) -> Link {
-    let (venue, depth, timing) = (feed.config.venue, feed.config.depth, feed.config.timing);
+    let (depth, timing) = (feed.config.depth, feed.config.timing);
+    let rules = feed.config.rules_of(&topics);
     Link {
         id,
         generation: None,
         socket,
         last_read,
         arrivals: Arrivals::new(&topics, &feed.config.symbols, depth, Instant::now()),
-        requests: Requests::new(venue, topics, depth, timing.answer_max),
+        login: feed.login.clone().filter(|_| rules.needs_login()),
+        requests: Requests::new(rules, topics, depth, timing.answer_max),
         unsent: VecDeque::new(),
         resyncs: Vec::new(),
-        rate: venue.rules().requests,
+        rate: rules.requests,
         pace: Pace::default(),
         address: feed.address.clone(),
         due: None,
@@ -174,7 +178,11 @@ impl Link {
         }
         let Some(request) = self.unsent.pop_front() else { return Ok(()) };
         self.requests.note_sent(&request, Instant::now());
-        self.send(request.text).await
+        let text = match &self.login {
+            Some(login) => login.fill(&request.text),
+            None => request.text,
+        };
+        self.send(text).await
     }
 
     /// Asks for the book of `symbol` again.

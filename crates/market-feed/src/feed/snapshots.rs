@@ -39,7 +39,7 @@ impl Connection<'_> {
     pub(super) fn fetch_at(&mut self, instrument: InstrumentId, purpose: Purpose, mut at: Instant) {
         let symbol = self.symbol(instrument);
         // Elsewhere snapshots come on the socket.
-        let Some(rule) = self.feed.config.venue.rules().snapshot else { return };
+        let Some(rule) = self.feed.config.rules().snapshot else { return };
         let path = rule.path.replace("{symbol}", &percent_encoded(&symbol));
         let (uris, clock) = (self.feed.config.rest_uris(&path), self.feed.clock);
         let address = self.feed.address.clone();

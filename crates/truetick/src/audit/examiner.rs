@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use anyhow::Context as _;
 use tt_market::DropReason;
 use tt_market::board::Board;
 use tt_market::candle::CandleSource;
@@ -10,15 +9,14 @@ use tt_market::counters::VenueCounters;
 use tt_market::{Applied, BookUpdate, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
-use tt_venue::event::{Event, EventBuffer, Levels};
+use tt_venue::event::{Event, EventBuffer};
 use tt_venue::listing::ContractUnit;
-use tt_venue::rules::Numbering;
+use tt_venue::rules::{JoinRule, Numbering};
 use tt_venue::{Symbol, Venue};
 
 use super::finding::{Findings, is_wrong};
 use super::instrument::{Order, Watched};
 use super::skew::Skew;
-use super::steps::Digits;
 use super::timers::Timers;
 use market_feed::InstrumentSetup;
 
@@ -27,8 +25,11 @@ const INSTRUMENTS_MAX: usize = 1024;
 /// REST snapshots kept for instruments without other messages.
 const EARLY_MAX: usize = 64;
 
-/// Capacity for any recording; unused parts take no memory.
-fn capacity() -> Capacity {
+/// Orders of all books that are recorded order by order.
+const BOOK_ORDERS: usize = 1 << 18;
+
+/// Capacity for any recording of `venue`; unused parts take no memory.
+fn capacity(venue: Venue) -> Capacity {
     Capacity {
         instruments: INSTRUMENTS_MAX,
         connections: 4,
@@ -39,6 +40,7 @@ fn capacity() -> Capacity {
         backlogs: 32,
         backlog_deltas: 2048,
         backlog_levels: 1 << 17,
+        book_orders: if venue.rules().l3.is_some() { BOOK_ORDERS } else { 0 },
         ..Capacity::default()
     }
 }
@@ -50,11 +52,11 @@ pub(super) struct Examiner {
     pub(super) engine: Engine,
     board: Board,
     /// The open connections by their number in the recording; a feed may have more than one.
-    connections: Vec<(u32, ConnectionId)>,
+    pub(super) connections: Vec<(u32, ConnectionId)>,
     buffer: EventBuffer,
     pub(super) watched: Vec<Watched>,
     /// Whether the recording contains instruments, connections and subscriptions.
-    has_setup: bool,
+    pub(super) has_setup: bool,
     wanted: VecDeque<InstrumentId>,
     early: Vec<(Symbol, Vec<u8>)>,
     pub(super) skew: Skew,
@@ -67,19 +69,23 @@ pub(super) struct Examiner {
     general: u64,
     timers: Timers,
     /// The current record.
-    record: u64,
+    pub(super) record: u64,
 }
 
 impl Examiner {
     pub(super) fn new(venue: Venue, has_setup: bool) -> Self {
-        let capacity = capacity();
+        let capacity = capacity(venue);
         let engine = Engine::new(capacity);
         Self {
             venue,
             board: engine.board(),
             engine,
             connections: Vec::new(),
-            buffer: EventBuffer::new(capacity.frame_levels, capacity.frame_entries),
+            buffer: EventBuffer::with_orders(
+                capacity.frame_levels,
+                capacity.frame_entries,
+                capacity.frame_entries.max(capacity.book_orders),
+            ),
             watched: Vec::new(),
             has_setup,
             wanted: VecDeque::new(),
@@ -119,7 +125,7 @@ impl Examiner {
         self.last_ns = ts_ns;
     }
 
-    fn note(&mut self, name: &'static str, wrong: bool, text: &str) {
+    pub(super) fn note(&mut self, name: &'static str, wrong: bool, text: &str) {
         self.findings.add(name, 1, wrong, Some(self.record), text);
     }
 
@@ -129,7 +135,7 @@ impl Examiner {
     }
 
     /// As `frame`, on a recorded connection.
-    fn frame_on(&mut self, recorded: Option<ConnectionId>, record: u64, ts_ns: u64, frame: &[u8]) {
+    pub(super) fn frame_on(&mut self, recorded: Option<ConnectionId>, record: u64, ts_ns: u64, frame: &[u8]) {
         self.record = record;
         self.bytes += frame.len() as u64;
         self.receive(ts_ns);
@@ -210,7 +216,7 @@ impl Examiner {
     fn join(&mut self, id: InstrumentId, now: Nanos, body: &[u8]) {
         self.wanted.retain(|wanted| *wanted != id);
         let mut buffer = std::mem::take(&mut self.buffer);
-        let parsed = self.venue.rules().snapshot.map(|rule| (rule.parse)(body, &mut buffer));
+        let parsed = self.rules_of(id).snapshot.map(|rule| (rule.parse)(body, &mut buffer));
         if let Some(Ok(snapshot)) = parsed {
             self.see(id, |watched| watched.see_levels(&snapshot.levels, buffer.levels()));
         }
@@ -224,7 +230,7 @@ impl Examiner {
     }
 
     /// Returns the connection of the frames. A recording without connections has one.
-    fn open(&mut self, now: Nanos) -> Option<ConnectionId> {
+    pub(super) fn open(&mut self, now: Nanos) -> Option<ConnectionId> {
         if self.connections.is_empty() && !self.has_setup {
             self.connections.extend(self.engine.open_connection(self.venue, now).map(|id| (0, id)));
         }
@@ -259,7 +265,7 @@ impl Examiner {
             Event::BookSnapshot(snapshot) => {
                 let Some(symbol) = snapshot.symbol else { return };
                 let Some(id) = self.watch(symbol, now) else { return };
-                self.limit_depth(id, &snapshot.levels);
+                self.limit_depth(id, snapshot.levels.bids().len().max(snapshot.levels.asks().len()));
                 self.see(id, |watched| watched.see_levels(&snapshot.levels, buffer.levels()));
                 self.watched[id.0 as usize].restart();
             }
@@ -290,6 +296,7 @@ impl Examiner {
                     });
                 }
             }
+            Event::BookOrders(update) => self.prepare_orders(update, buffer.book_orders(), now),
             Event::MarkPrice(mark) => {
                 let _ = self.watch(mark.symbol, now);
             }
@@ -297,7 +304,6 @@ impl Examiner {
             | Event::Liquidations
             | Event::OrderUpdates
             | Event::OrderList(_)
-            | Event::BookOrders(_)
             | Event::Account
             | Event::Control(_) => {}
         }
@@ -310,7 +316,7 @@ impl Examiner {
     }
 
     /// Returns the instrument of a symbol; adds and subscribes a new one.
-    fn watch(&mut self, symbol: Symbol, now: Nanos) -> Option<InstrumentId> {
+    pub(super) fn watch(&mut self, symbol: Symbol, now: Nanos) -> Option<InstrumentId> {
         if let Some(id) = self.engine.find_instrument(self.venue, &symbol) {
             return Some(id);
         }
@@ -321,44 +327,58 @@ impl Examiner {
         let candles = CandleSource::Trades;
         let spec =
             InstrumentSpec { venue: self.venue, symbol, tick_size: unit, lot_size: unit, depth_max: None, candles };
-        let id = self.add_instrument(&InstrumentSetup { spec, unit: ContractUnit::Base, join_by_rest: false })?;
+        let id = self.add_instrument(&InstrumentSetup {
+            spec,
+            unit: ContractUnit::Base,
+            join_by_rest: false,
+            by_order: false,
+        })?;
         let connection = self.open(now)?;
         self.engine.subscribe(connection, id, now).ok()?;
         self.poll(now);
-        if let Some(at) = self.early.iter().position(|early| early.0 == symbol) {
-            let (_, body) = self.early.swap_remove(at);
-            self.join(id, now, &body);
-        }
+        self.join_early(id, now);
         Some(id)
     }
 
+    /// Joins the snapshot that came before the instrument's first message.
+    pub(super) fn join_early(&mut self, id: InstrumentId, now: Nanos) {
+        let symbol = self.watched[id.0 as usize].symbol;
+        // A book that comes with its own snapshot leaves it to the one that does not.
+        let joins = matches!(self.rules_of(id).join, JoinRule::Rest(_) | JoinRule::Both(_));
+        if joins && let Some(at) = self.early.iter().position(|early| early.0 == symbol) {
+            let (_, body) = self.early.swap_remove(at);
+            self.join(id, now, &body);
+        }
+    }
+
     /// Limits the depth of a book to the least of the venue's depths that holds its snapshot.
-    fn limit_depth(&mut self, id: InstrumentId, levels: &Levels) {
-        let rules = self.venue.rules();
+    pub(super) fn limit_depth(&mut self, id: InstrumentId, seen: usize) {
+        let rules = self.rules_of(id);
         if self.has_setup || !rules.truncates || self.watched[id.0 as usize].has_depth {
             return;
         }
         self.watched[id.0 as usize].has_depth = true;
-        let seen = levels.bids().len().max(levels.asks().len());
         let depth_max = rules.depths.iter().map(|depth| *depth as usize).find(|depth| *depth >= seen);
         // The venue's own depths are none that the engine rejects.
         let _ = self.engine.set_depth_max(id, depth_max);
     }
 
-    fn add_instrument(&mut self, listed: &InstrumentSetup) -> Option<InstrumentId> {
+    pub(super) fn add_instrument(&mut self, listed: &InstrumentSetup) -> Option<InstrumentId> {
         let (spec, added) = (listed.spec, listed.add_to(&mut self.engine).ok());
         if added.is_none() {
             self.note("too_many_instruments", true, "more instruments than the audit follows");
         }
-        self.watched.push(Watched::new(spec.symbol, !spec.venue.rules().checksum.is_none()));
-        if added.is_none() {
-            self.watched.pop();
+        if added.is_some() {
+            let as_written = !spec.venue.rules().checksum.is_none();
+            let mut watched = Watched::new(spec.symbol, as_written);
+            watched.by_order = listed.by_order;
+            self.watched.push(watched);
         }
         added
     }
 
     /// Passes the digits of an instrument to `look`, and refines its steps if necessary.
-    fn see(&mut self, id: InstrumentId, look: impl FnOnce(&mut Watched)) {
+    pub(super) fn see(&mut self, id: InstrumentId, look: impl FnOnce(&mut Watched)) {
         if self.has_setup {
             return;
         }
@@ -386,7 +406,7 @@ impl Examiner {
         }
     }
 
-    fn poll(&mut self, now: Nanos) {
+    pub(super) fn poll(&mut self, now: Nanos) {
         while let Some(request) = self.engine.poll_request(now) {
             match request {
                 Request::FetchSnapshot { instrument } if !self.wanted.contains(&instrument) => {
@@ -398,63 +418,6 @@ impl Examiner {
                 Request::FetchSnapshot { .. } | Request::Resubscribe { .. } => {}
                 Request::Pong { .. } | Request::Replace { .. } => {}
             }
-        }
-    }
-
-    /// Adds an instrument of the recording, with its steps.
-    pub(super) fn add_recorded(&mut self, listed: &InstrumentSetup) -> anyhow::Result<()> {
-        let spec = listed.spec;
-        let id = self.add_instrument(listed).with_context(|| format!("{} cannot be followed", spec.symbol))?;
-        let watched = &mut self.watched[id.0 as usize];
-        (watched.px, watched.qty) = (Digits::of(spec.tick_size), Digits::of(spec.lot_size));
-        Ok(())
-    }
-
-    /// Refines the steps as recorded.
-    pub(super) fn refine(&mut self, id: InstrumentId, tick_size: Decimal, lot_size: Decimal) {
-        let Some(watched) = self.watched.get_mut(id.0 as usize) else { return };
-        (watched.px, watched.qty) = (Digits::of(tick_size), Digits::of(lot_size));
-        watched.refined += 1;
-        if self.engine.refine(id, tick_size, lot_size).is_err() {
-            self.note("beyond_i64", true, "a number needs more than 63 bits in the instrument's steps");
-        }
-    }
-
-    /// Opens a recorded connection.
-    pub(super) fn open_recorded(&mut self, number: u32, now: Nanos) {
-        if self.connections.is_empty() {
-            self.watched.iter_mut().for_each(Watched::forget);
-        }
-        self.connections.extend(self.engine.open_connection(self.venue, now).map(|id| (number, id)));
-    }
-
-    fn connection(&self, number: u32) -> Option<ConnectionId> {
-        self.connections.iter().find(|open| open.0 == number).map(|open| open.1)
-    }
-
-    /// Handles a frame of the connection `number`.
-    pub(super) fn frame_of(&mut self, number: u32, record: u64, ts_ns: u64, frame: &[u8]) {
-        if let Some(connection) = self.connection(number) {
-            self.frame_on(Some(connection), record, ts_ns, frame);
-        } else {
-            self.record = record;
-            self.note("old_connection", false, "frames of a closed connection");
-        }
-    }
-
-    /// Passes the connection `number` to `follow`, which subscribes a book on it.
-    pub(super) fn follow(&mut self, number: u32, now: Nanos, follow: impl FnOnce(&mut Engine, ConnectionId)) {
-        if let Some(connection) = self.connection(number) {
-            follow(&mut self.engine, connection);
-            self.poll(now);
-        }
-    }
-
-    /// Closes the connection `number`.
-    pub(super) fn close(&mut self, number: u32, now: Nanos) {
-        if let Some(connection) = self.connection(number) {
-            self.connections.retain(|open| open.0 != number);
-            self.engine.close_connection(connection, now);
         }
     }
 
@@ -485,6 +448,7 @@ fn ts_event_of(event: &Event) -> u64 {
     match event {
         Event::BookDelta(delta) => delta.ts_event.0,
         Event::BookSnapshot(snapshot) => snapshot.ts_event.0,
+        Event::BookOrders(update) => update.ts_event.0,
         Event::BookTicker(ticker) => ticker.ts_event.0,
         Event::MarkPrice(mark) => mark.ts_event.0,
         Event::Tickers
@@ -493,7 +457,6 @@ fn ts_event_of(event: &Event) -> u64 {
         | Event::Liquidations
         | Event::OrderUpdates
         | Event::OrderList(_)
-        | Event::BookOrders(_)
         | Event::Account
         | Event::Control(_) => 0,
     }

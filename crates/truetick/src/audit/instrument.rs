@@ -36,6 +36,8 @@ pub(super) struct Watched {
     pub(super) refined: u64,
     /// Whether a snapshot has shown the depth of the book.
     pub(super) has_depth: bool,
+    /// Whether the book is followed order by order.
+    pub(super) by_order: bool,
     pub(super) deltas: u64,
     pub(super) snapshots: u64,
     /// Applied book messages.
@@ -61,6 +63,7 @@ impl Watched {
             qty: digits,
             refined: 0,
             has_depth: false,
+            by_order: false,
             deltas: 0,
             snapshots: 0,
             applied: 0,

@@ -1,14 +1,22 @@
 //! Optional topics and connection settings of a feed.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use market_feed::{FeedConfig, topic_of_name};
+use anyhow::ensure;
+use market_feed::{Credentials, FeedConfig, topic_of_name};
 use tt_status::interval;
 use tt_venue::rules::TopicKind;
 
 /// Flags of the commands that connect to a venue.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SubscribeOptions {
+    /// Follow each order of the books, at venues that send single orders. Needs --account-file where they need a login
+    #[arg(long, requires = "venue")]
+    level3: bool,
+    /// TOML file with `key`, `secret` and `passphrase` of an account to follow, readable by its owner only
+    #[arg(long, value_name = "FILE", requires = "venue")]
+    account_file: Option<PathBuf>,
     /// Additional topics, if the venue has them: best-levels, ticker, candles, mark-price, index-price, funding,
     /// open-interest, liquidations
     #[arg(long, value_name = "TOPIC,..", value_delimiter = ',', value_parser = topic_of_name, requires = "venue")]
@@ -25,12 +33,22 @@ pub struct SubscribeOptions {
 }
 
 impl SubscribeOptions {
-    /// Copies the options into `feed`.
-    pub(crate) fn apply_to(&self, feed: &mut FeedConfig) {
+    /// Copies the options into `feed`, which asks for the usual depth then. The `simulated` account is for single orders.
+    ///
+    /// # Errors
+    /// The account's file cannot be read, or the venue sends no single orders.
+    pub(crate) fn apply_to(&self, feed: &mut FeedConfig, simulated: Option<Credentials>) -> anyhow::Result<()> {
+        let account = self.account_file.as_deref().map(Credentials::read).transpose()?;
+        feed.account = account.or(simulated.filter(|_| self.level3));
+        if self.level3 {
+            feed.follow_orders()?;
+            ensure!(feed.check_login().is_ok(), "--level3 of {} needs a login: --account-file FILE", feed.venue.name());
+        }
         feed.also.clone_from(&self.also);
         feed.join_by_rest = self.join_by_rest;
         feed.verify_every = self.verify_every;
         feed.compressed = self.compressed;
+        Ok(())
     }
 }
 

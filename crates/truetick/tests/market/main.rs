@@ -7,6 +7,7 @@ mod audit;
 mod doctor;
 mod faults;
 mod feed;
+mod level3;
 mod record;
 mod recordings;
 mod simulate;
