@@ -103,6 +103,11 @@ impl Book {
         Self { image: Arc::new(image), venue, symbol }
     }
 
+    /// The levels and their proof.
+    pub(crate) fn image(&self) -> &BookImage {
+        &self.image
+    }
+
     /// Start and number of the best `n` levels of a side; all that are kept if `n` is `None`.
     fn range(&self, side: BookSide, n: Option<usize>) -> PyResult<(usize, usize)> {
         let (start, len) = self.image.range(side);
@@ -144,13 +149,13 @@ impl Book {
 impl Book {
     /// The venue's name.
     #[getter]
-    const fn venue(&self) -> &'static str {
+    pub(crate) const fn venue(&self) -> &'static str {
         self.venue
     }
 
     /// The venue's symbol.
     #[getter]
-    fn symbol(&self) -> &str {
+    pub(crate) fn symbol(&self) -> &str {
         &self.symbol
     }
 
@@ -162,7 +167,7 @@ impl Book {
 
     /// `snapshot`, `delta`, or `status` if the proof alone is another one.
     #[getter]
-    fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self.image.kind {
             BookEventKind::Snapshot => "snapshot",
             BookEventKind::Delta => "delta",

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::Uri;
-use market_feed::{Event, FeedConfig, Feeds, InstrumentId, Listener, MarketConfig, Nanos, Proof, Reader, Venue};
+use market_feed::{Event, FeedConfig, Feeds, InstrumentId, Listener, MarketConfig, Nanos, Reader, Venue};
 use pyo3::exceptions::{PyConnectionError, PyKeyError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 
@@ -89,8 +89,7 @@ impl Feed {
         let queue = Arc::new(Queue::new(room)?);
         let filled = Arc::clone(&queue);
         let listener = Listener::new(move |event| match event {
-            // Nothing is known of a book before its first snapshot.
-            Event::Book(change) if change.status.proof == Proof::Syncing && change.update_id == 0 => {}
+            Event::Book(change) if change.is_unknown() => {}
             Event::Book(change) => filled.push(BookImage::of(change, levels)),
             Event::Trade { .. } | Event::Liquidation { .. } => {}
         });

@@ -5,22 +5,36 @@
 
 #![forbid(unsafe_code)]
 
+mod arrow;
 mod book;
 mod feed;
 mod image;
 mod levels;
+mod player;
 mod queue;
+mod recorder;
+mod replay;
 mod simulator;
 mod text;
 
 use pyo3::prelude::*;
 
 pyo3::create_exception!(truetick, FeedError, pyo3::exceptions::PyException, "A feed that cannot be followed.");
+pyo3::create_exception!(
+    truetick,
+    RecordingError,
+    pyo3::exceptions::PyException,
+    "A recording that cannot be read or written, or that leads to another state than the recorded one."
+);
 
 #[pymodule]
 mod _truetick {
     #[pymodule_export]
     use super::FeedError;
+    #[pymodule_export]
+    use super::RecordingError;
+    #[pymodule_export]
+    use super::arrow::ArrowBooks;
     #[pymodule_export]
     use super::book::Book;
     #[pymodule_export]
@@ -29,6 +43,10 @@ mod _truetick {
     use super::feed::Feed;
     #[pymodule_export]
     use super::feed::venues;
+    #[pymodule_export]
+    use super::recorder::Recorder;
+    #[pymodule_export]
+    use super::replay::Replay;
     #[pymodule_export]
     use super::simulator::Simulator;
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,14 @@ def test_example(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
-    books = tt.books
+    def simulated(follow: Callable[..., Any]) -> Callable[..., Any]:
+        def at_simulator(venue: str, *arguments: Any, **options: Any) -> Any:
+            return follow(venue, *arguments, **{"url": venues.url(venue), **options})
 
-    def simulated(venue: str, symbols: list[str], **options: Any) -> tt.Books:
-        return books(venue, symbols, **{"url": venues.url(venue), **options})
+        return at_simulator
 
-    monkeypatch.setattr(tt, "books", simulated)
+    for name in ["books", "record"]:
+        monkeypatch.setattr(tt, name, simulated(getattr(tt, name)))
     monkeypatch.chdir(tmp_path)
     exec(compile(text, "README.md", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out, "an example that prints nothing shows nothing"

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tt_market::board::TradePrint;
 use tt_market::changes::{BookEvent, BookEventKind, LevelChange};
 use tt_market::venue_state::LiquidationState;
-use tt_market::{BookSide, BookStatus, Engine};
+use tt_market::{BookSide, BookStatus, Engine, Proof};
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::BookLevel;
 
@@ -79,6 +79,12 @@ impl BookChange<'_> {
     /// Every level of a side as it is now, best first. A book that is stale may hold a part of a rejected update.
     pub fn levels(&self, side: BookSide) -> impl Iterator<Item = BookLevel> + '_ {
         self.engine.levels(self.local, side).into_iter().flatten()
+    }
+
+    /// Whether nothing is known of the book yet: its first snapshot is awaited.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.status.proof == Proof::Syncing && self.update_id == 0
     }
 
     /// The price step and the quantity step that the levels count. They may become finer.

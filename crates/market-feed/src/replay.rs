@@ -14,6 +14,7 @@ use tt_venue::Venue;
 use twox_hash::XxHash3_64;
 
 use super::intake::{Intake, StateHash};
+use super::listener::{FeedListener, Listener};
 use super::record_format::{EngineRecord, InstrumentRecord, PositionRecord, parse_steps};
 
 /// One engine's part of a recording: from its making to its end, or to the end of the file.
@@ -64,11 +65,16 @@ pub struct ReplayedInstrument {
     pub id: InstrumentId,
     /// The venue.
     pub venue: Venue,
+    /// The venue's symbol.
+    pub symbol: String,
     /// The normalised symbol.
     pub name: String,
     /// The price step.
     pub tick_size: Decimal,
 }
+
+/// Returns the listener of a feed.
+type ListenerOf = Box<dyn Fn(u16) -> Listener + Send>;
 
 struct Feed {
     run: Run,
@@ -82,6 +88,7 @@ pub struct Replay {
     instruments: Vec<ReplayedInstrument>,
     /// Whether hashes are neither made nor compared.
     is_unchecked: bool,
+    listener_of: Option<ListenerOf>,
     /// Runs after which the same feed began again.
     done: Vec<Run>,
     records: u64,
@@ -92,6 +99,13 @@ impl Replay {
     #[must_use]
     pub fn unchecked() -> Self {
         Self { is_unchecked: true, ..Self::default() }
+    }
+
+    /// Creates a replay that calls the listener of each feed for every event, as the live feed did. Its instruments have
+    /// their numbers in the feed.
+    #[must_use]
+    pub fn with_listeners(listener_of: impl Fn(u16) -> Listener + Send + 'static) -> Self {
+        Self { listener_of: Some(Box::new(listener_of)), ..Self::default() }
     }
 
     /// Returns the instruments so far. Steps may become finer.
@@ -126,7 +140,8 @@ impl Replay {
             let record = InstrumentRecord::of(entry.body)?;
             let spec = record.setup()?.spec;
             let (venue, tick_size) = (spec.venue, spec.tick_size);
-            self.instruments.push(ReplayedInstrument { feed, id, venue, name: record.name, tick_size });
+            let InstrumentRecord { symbol, name, .. } = record;
+            self.instruments.push(ReplayedInstrument { feed, id, venue, symbol, name, tick_size });
         } else if entry.head.kind == RecordKind::Refined {
             let (tick_size, _) = parse_steps(entry.body)?;
             let is_it = |of: &&mut ReplayedInstrument| (of.feed, of.id) == (feed, id);
@@ -217,7 +232,10 @@ impl Replay {
             self.done.push(self.feeds.remove(at).concluded());
             self.instruments.retain(|of| of.feed != feed);
         }
-        let intake = Intake::new(Engine::new(record.capacity()), None, !self.is_unchecked, &record, now);
+        let mut intake = Intake::new(Engine::new(record.capacity()), None, !self.is_unchecked, &record, now);
+        if let Some(listener_of) = &self.listener_of {
+            intake.call(FeedListener::new(listener_of(feed), 0));
+        }
         let run = Run {
             earlier: self.done.iter().filter(|run| run.feed == feed).count(),
             feed,

@@ -8,7 +8,25 @@
 """
 
 from ._level import Level
-from ._truetick import Book, FeedError, Proof, Simulator, venues
+from ._truetick import ArrowBooks, Book, FeedError, Proof, Recorder, RecordingError, Replay, Simulator, venues
 from .books import Books, books
+from .recordings import Recorded, record, recorder, replay
 
-__all__ = ["Book", "Books", "FeedError", "Level", "Proof", "Simulator", "books", "venues"]
+__all__ = [
+    "ArrowBooks",
+    "Book",
+    "Books",
+    "FeedError",
+    "Level",
+    "Proof",
+    "Recorded",
+    "Recorder",
+    "RecordingError",
+    "Replay",
+    "Simulator",
+    "books",
+    "record",
+    "recorder",
+    "replay",
+    "venues",
+]

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from os import PathLike
 from typing import TypedDict, final
 
 import numpy as np
@@ -11,6 +12,9 @@ from ._level import Level
 
 class FeedError(Exception):
     """A feed that cannot be followed."""
+
+class RecordingError(Exception):
+    """A recording that cannot be read or written, or that leads to another state than the recorded one."""
 
 class Source(TypedDict):
     venue: str
@@ -141,6 +145,81 @@ class Feed:
     def watch(self) -> bool: ...
     def drain(self) -> None: ...
     def close(self) -> None: ...
+
+@final
+class Recorder:
+    """A feed that is written to a file. It never blocks the feed; what finds no room is counted."""
+
+    def __new__(
+        cls, source: Source, path: str | PathLike[str], append: bool, packed: bool, timeout: float
+    ) -> Recorder: ...
+    @property
+    def records(self) -> int:
+        """Records that were written."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that were written."""
+
+    @property
+    def dropped(self) -> int:
+        """Records that were dropped because the disk was too slow; the recording counts them, too."""
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait `seconds`, or for ever. Raises RecordingError if nothing can be written any more."""
+
+    def close(self) -> None:
+        """Close the connections and bring the recording to its end."""
+
+    def __enter__(self) -> Recorder: ...
+    def __exit__(self, kind: object, error: object, trace: object) -> None: ...
+
+@final
+class Replay:
+    """A recording through the engine again: an iterator of the books that the live feed had."""
+
+    def __new__(cls, path: str | PathLike[str], levels: int) -> Replay: ...
+    def __iter__(self) -> Replay: ...
+    def __next__(self) -> Book: ...
+    def check(self) -> None:
+        """Replay what is left. Raises RecordingError if the state is not the recorded one or the file is damaged."""
+
+    @property
+    def hash(self) -> str:
+        """Hash of the whole state at the end, as `truetick replay` prints it. Replays what is left."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the recording contains states, and each is the same as the replayed one. Replays what is left."""
+
+    @property
+    def checkpoints(self) -> int:
+        """Recorded states that were compared. Replays what is left."""
+
+    @property
+    def records(self) -> int:
+        """Records of the file. Replays what is left."""
+
+    @property
+    def frames(self) -> int:
+        """WebSocket frames of the file. Replays what is left."""
+
+    def to_arrow(self, levels: int = 20) -> ArrowBooks:
+        """All books of the recording as an Arrow stream with the best `levels` of each side."""
+
+@final
+class ArrowBooks:
+    """Books of a recording as an Arrow stream. Each reader replays the recording from its beginning, batch by batch.
+
+    Pass it to `pyarrow.table`, `polars.from_arrow` or any other reader of the Arrow PyCapsule interface.
+    """
+
+    @property
+    def levels(self) -> int:
+        """Levels of each side in a row."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
 
 @final
 class Simulator:

@@ -36,7 +36,14 @@ def books(
     Raises ValueError for a wrong argument, FeedError for a symbol that the venue does not list, ConnectionError if the
     venue cannot be reached within `timeout` seconds.
     """
-    source: Source = {
+    return Books(Feed(source(venue, symbols, url, rest_url, region, depth), levels, room, timeout))
+
+
+def source(
+    venue: str, symbols: Sequence[str], url: str | None, rest_url: str | None, region: str | None, depth: int | None
+) -> Source:
+    """Return what a feed follows."""
+    return {
         "venue": venue,
         "symbols": list(symbols),
         "url": url,
@@ -44,7 +51,6 @@ def books(
         "region": region,
         "depth": depth,
     }
-    return Books(Feed(source, levels, room, timeout))
 
 
 class Books:

@@ -10,6 +10,7 @@ mod budgets;
 mod corpora;
 mod features;
 mod process;
+mod python;
 mod sanitizers;
 mod skips;
 mod suites;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::binaries::Group;
 use super::tools;
-use super::{Workplace, corpora, features, sanitizers, weaken};
+use super::{Workplace, corpora, features, python, sanitizers, weaken};
 use crate::conformance::{Run, judge};
 use crate::tally::{Outcome, Tally};
 
@@ -67,6 +67,7 @@ pub(crate) const SUITES: &[Suite] = &[
     full("worlds", "300 seeds of each world; debug and optimised builds agree", worlds),
     full("counts", "instructions of each row against the kept ones", counts),
     full("recordings", "committed recordings through the shipped program", recordings),
+    full("python", "the Python module: pip install, mypy --strict, pytest", python::run),
     full("bench", "every published row, quickly", bench),
     reported(full("machine", "tests that judge the machine: stalls, times, placement", machine)),
     short("conformance", "the tests of each id of rfc.toml, cases.toml and faults.toml passed", conformance),
