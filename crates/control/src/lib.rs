@@ -12,6 +12,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "market")]
+mod account;
 mod allocations;
 mod answer;
 #[cfg(feature = "market")]

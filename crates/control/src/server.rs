@@ -13,9 +13,9 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::snapshot::Latest;
 use crate::state::{Shared, State};
-use crate::{allocations, connections, gate, guard, live, machine, metrics, page, passes, report, risk, turn};
 #[cfg(feature = "market")]
-use crate::{candles, feeds, market, websocket};
+use crate::{account, candles, feeds, market, websocket};
+use crate::{allocations, connections, gate, guard, live, machine, metrics, page, passes, report, risk, turn};
 
 /// Maximum number of open live streams; further ones get 503.
 const STREAMS_MAX: usize = 160;
@@ -89,8 +89,12 @@ async fn serve(listener: TcpListener, state: State, stopping: watch::Receiver<bo
 fn router(shared: Arc<Shared>) -> Router {
     let routes = Router::new();
     #[cfg(feature = "market")]
-    let routes =
-        routes.merge(market::routes()).merge(candles::routes()).merge(feeds::routes()).merge(websocket::routes());
+    let routes = routes
+        .merge(market::routes())
+        .merge(account::routes())
+        .merge(candles::routes())
+        .merge(feeds::routes())
+        .merge(websocket::routes());
     routes
         .merge(page::routes())
         .merge(turn::routes())

@@ -63,6 +63,11 @@ pub(super) struct Feed {
 }
 
 impl Feed {
+    /// Whether own orders or positions are expected.
+    pub(super) const fn has_account(&self) -> bool {
+        self.config.account.is_some() || self.config.listen_key.is_some() || !self.config.positions.is_empty()
+    }
+
     pub(super) fn new(
         config: FeedConfig,
         intake: Intake,

@@ -11,6 +11,7 @@ use tt_meter::Calibration;
 use tt_model::Nanos;
 use tt_os::clock::unix_now;
 use tt_status::market::{Account, Feed, MarketStatus, Refused};
+use tt_status::market_account::AccountState;
 use tt_status::market_feeds::{FeedState, FollowedFeed};
 use tt_status::market_streams::{
     CandleHistory, CandleQuestion, MarketStreams, Sink, StreamCounts, StreamKind, WholeBook,
@@ -303,6 +304,15 @@ impl Shared {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The streams of the feeds that run.
+    fn running(&self) -> Vec<Arc<dyn MarketStreams>> {
+        let of = |known: &Followed| match &known.phase {
+            Phase::Running(_, streams, _) => streams.clone(),
+            Phase::Starting(_) | Phase::Failed(_) => None,
+        };
+        self.list().feeds.iter().filter_map(of).collect()
+    }
+
     fn enter(&self, id: u32, phase: Phase) {
         if let Some(known) = self.list().feeds.iter_mut().find(|known| known.id == id) {
             known.phase = phase;
@@ -377,6 +387,14 @@ impl MarketStreams for Shared {
                 streams.subscribe(&locals, kind, sink);
             }
         }
+    }
+
+    fn accounts(&self) -> Vec<AccountState> {
+        self.running().iter().flat_map(|streams| streams.accounts()).collect()
+    }
+
+    fn subscribe_accounts(&self, venue: Option<&str>, sink: &Arc<dyn Sink>) {
+        self.running().iter().for_each(|streams| streams.subscribe_accounts(venue, sink));
     }
 
     fn counts(&self) -> StreamCounts {

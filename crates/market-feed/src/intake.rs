@@ -18,7 +18,7 @@ use twox_hash::XxHash3_64;
 
 use super::listener::FeedListener;
 use super::record_format::{EngineRecord, InstrumentRecord, InstrumentSetup, PositionRecord, StepsRecord};
-use super::updates::UpdateSender;
+use super::updates::{AccountSender, UpdateSender};
 
 /// Levels of one delta that are listed. The hashes of a recording depend on it.
 const CHANGES_MAX: usize = 16_384;
@@ -70,6 +70,7 @@ pub(super) struct Intake {
     sender: Option<RecordSender>,
     hashed: Hashed,
     updates: Option<UpdateSender>,
+    account: Option<AccountSender>,
     listener: Option<FeedListener>,
     requests: VecDeque<Request>,
     connections: VecDeque<(u32, ConnectionId)>,
@@ -106,6 +107,7 @@ impl Intake {
             sender,
             hashed,
             updates: None,
+            account: None,
             listener: None,
             requests,
             connections,
@@ -119,6 +121,12 @@ impl Intake {
     pub(super) fn publish_to(&mut self, updates: UpdateSender) {
         self.list_changes();
         self.updates = Some(updates);
+    }
+
+    /// Publishes every change of the account from here on.
+    pub(super) fn publish_account_to(&mut self, mut account: AccountSender) {
+        account.send_whole(&self.engine);
+        self.account = Some(account);
     }
 
     /// Calls a function for every event from here on.
@@ -269,6 +277,9 @@ impl Intake {
         // Before the engine: the frame that an engine dies of is the one that is wanted.
         self.note(now, RecordKind::Frame, self.number(connection), frame);
         let applied = self.engine.handle_frame(now, connection, frame, probe);
+        if let Some(account) = &mut self.account {
+            account.send(&self.engine);
+        }
         self.follow(applied, now);
         applied
     }

@@ -174,6 +174,9 @@ pub(super) fn launch(
     for (feed, begin) in feeds.iter_mut().zip(firsts) {
         if let Some(publisher) = &publisher {
             feed.intake.publish_to(publisher.sender(begin, feed.instruments.len()));
+            if feed.has_account() {
+                publish_account(feed, publisher, &instruments);
+            }
         }
         if let Some(listener) = &config.listener {
             feed.intake.call(FeedListener::new(listener.clone(), first + begin as u32));
@@ -240,6 +243,13 @@ impl Runner {
         }
         self.recorder.map(Recorder::finish)
     }
+}
+
+/// Publishes what the venue says of the feed's account.
+fn publish_account(feed: &mut Feed, publisher: &Publisher, instruments: &[Instrument]) {
+    let own = instruments.iter().filter(|listed| listed.feed == feed.index);
+    let (names, board) = (own.map(|listed| listed.name.clone()).collect(), feed.intake.engine().board());
+    feed.intake.publish_account_to(publisher.account_sender(feed.config.venue, names, board));
 }
 
 /// A feed as many connections as its topics need; the account's own orders come on the first one.

@@ -4,6 +4,8 @@
 //! and the book is sent whole as soon as there is room. One thread ([`Publisher`]) keeps a copy of each book, makes a
 //! message of each event once, and offers it to its readers.
 
+mod account;
+mod account_sender;
 mod book;
 mod history;
 mod message;
@@ -12,6 +14,7 @@ mod sender;
 mod slot;
 mod view;
 
+pub(super) use account_sender::AccountSender;
 pub(super) use message::contract;
 pub(super) use publisher::Publisher;
 pub(super) use sender::UpdateSender;

@@ -71,6 +71,10 @@ impl Orders {
         self.slots[self.locate(venue, id)].as_ref()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &OrderState> {
+        self.slots.iter().flatten()
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

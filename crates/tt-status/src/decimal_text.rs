@@ -10,7 +10,12 @@ pub fn steps_text(steps: i64, size: Decimal) -> String {
         mantissa /= 10;
         decimals -= 1;
     }
-    let whole = i128::from(steps) * i128::from(mantissa);
+    fixed_text(i128::from(steps) * i128::from(mantissa), decimals)
+}
+
+/// Returns `whole` divided by `10^decimals` as exact decimal text with that many decimals.
+#[must_use]
+pub fn fixed_text(whole: i128, decimals: usize) -> String {
     let sign = if whole < 0 { "-" } else { "" };
     let digits = format!("{:0width$}", whole.unsigned_abs(), width = decimals + 1);
     let (integer, fraction) = digits.split_at(digits.len() - decimals);

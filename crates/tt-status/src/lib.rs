@@ -13,6 +13,7 @@ pub mod distribution;
 pub mod interval;
 pub mod machine;
 pub mod market;
+pub mod market_account;
 pub mod market_feeds;
 pub mod market_streams;
 pub mod packed;

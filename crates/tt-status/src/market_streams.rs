@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::market::{Contract, Level};
+use crate::market_account::AccountState;
 
 /// What a stream carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,10 @@ pub trait MarketStreams: Send + Sync {
     fn candles(&self, instrument: u32, asked: &CandleQuestion) -> Option<CandleHistory>;
     /// Sends the streams of `instruments` to `sink` until it is dropped.
     fn subscribe(&self, instruments: &[u32], kind: StreamKind, sink: &Arc<dyn Sink>);
+    /// Returns the accounts that feeds have logged in to, or that were set up.
+    fn accounts(&self) -> Vec<AccountState>;
+    /// Sends every change of the accounts of `venue`, or of all, to `sink` until it is dropped.
+    fn subscribe_accounts(&self, venue: Option<&str>, sink: &Arc<dyn Sink>);
     /// Returns what was sent and lost since the start.
     fn counts(&self) -> StreamCounts;
 }

@@ -53,6 +53,12 @@ impl Subject {
         Self { members, tick_size, lot_size, unit }
     }
 
+    /// What each message of an account says of it.
+    pub(super) fn of_account(venue: &str, is_simulated: bool) -> Self {
+        let members = format!("\"venue\":{},\"simulated\":{is_simulated}", serde_json::Value::from(venue));
+        Self { members, tick_size: Decimal::default(), lot_size: Decimal::default(), unit: ContractUnit::Base }
+    }
+
     /// All levels of a view.
     pub(super) fn snapshot(
         &self,

@@ -8,18 +8,23 @@ use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use tt_market::board::Board;
 use tt_os::clock::unix_now;
+use tt_status::market_account::AccountState;
 use tt_status::market_streams::{
     CandleHistory, CandleQuestion, MarketStreams, Sink, StreamCounts, StreamKind, WholeBook,
 };
 use tt_sync::spsc::{self, Consumer};
 
 use super::UpdateSender;
+use super::account::{AccountCopy, AccountSubject};
+use super::account_sender::{AccountSender, NEWS_MAX};
 use super::book::BookCopy;
 use super::message::Subject;
 use super::slot::{CHANGES_PER_SLOT, Change, First, Head, Kind, LEVELS_PER_SLOT, Slot};
 use super::view::Counts;
 use crate::instruments::Instrument;
+use tt_venue::Venue;
 
 /// Slots of a feed's ring, 64 bytes each: a book of every level that an engine can hold takes 46,423.
 const RING_SLOTS: usize = 1 << 16;
@@ -32,6 +37,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 struct Books {
     books: Vec<Mutex<BookCopy>>,
+    accounts: Mutex<Vec<AccountCopy>>,
     counts: Counts,
     is_stopping: AtomicBool,
 }
@@ -41,6 +47,10 @@ impl Books {
         // A reader's sink that panics has left the book as it was.
         self.books.get(index).map(|book| book.lock().unwrap_or_else(PoisonError::into_inner))
     }
+
+    fn accounts(&self) -> MutexGuard<'_, Vec<AccountCopy>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The running thread.
@@ -49,6 +59,7 @@ pub(crate) struct Publisher {
     books: Arc<Books>,
     thread: JoinHandle<()>,
     rings: mpsc::Sender<Ring>,
+    is_simulated: bool,
 }
 
 /// A feed's ring, and the first of its instruments.
@@ -82,13 +93,18 @@ impl Publisher {
             )))
         };
         let books = instruments.iter().map(book).collect();
-        let books = Arc::new(Books { books, counts: Counts::default(), is_stopping: AtomicBool::new(false) });
+        let books = Arc::new(Books {
+            books,
+            accounts: Mutex::default(),
+            counts: Counts::default(),
+            is_stopping: AtomicBool::new(false),
+        });
         let (rings, added) = mpsc::channel();
         let shared = Arc::clone(&books);
         let thread = thread::Builder::new().name("market-updates".to_owned()).spawn(move || {
             Loop { books: &shared, added, rings: Vec::new(), waiting: BTreeSet::new() }.run();
         });
-        Ok(Self { books, thread: thread.context("market: thread of updates")?, rings })
+        Ok(Self { books, thread: thread.context("market: thread of updates")?, rings, is_simulated })
     }
 
     /// The end of a ring for a feed with `len` instruments from `first` on.
@@ -97,6 +113,14 @@ impl Publisher {
         // The thread lives until `stop`.
         let _ = self.rings.send(Ring { events, first });
         UpdateSender::new(producer, len, Arc::clone(&self.books.counts.lost_by_feeds), self.thread.thread().clone())
+    }
+
+    /// The end of a channel for a feed's account.
+    pub(crate) fn account_sender(&self, venue: Venue, names: Vec<String>, board: Board) -> AccountSender {
+        let (sender, news) = mpsc::sync_channel(NEWS_MAX);
+        let of = AccountSubject { venue: venue.name(), is_simulated: self.is_simulated, names, board };
+        self.books.accounts().push(AccountCopy::new(of, news));
+        AccountSender::new(venue, sender, self.thread.thread().clone())
     }
 
     pub(crate) fn streams(&self) -> Arc<dyn MarketStreams> {
@@ -130,6 +154,19 @@ impl MarketStreams for Published {
         self.thread.unpark();
     }
 
+    fn accounts(&self) -> Vec<AccountState> {
+        self.books.accounts().iter().map(AccountCopy::state).collect()
+    }
+
+    fn subscribe_accounts(&self, venue: Option<&str>, sink: &Arc<dyn Sink>) {
+        let mut accounts = self.books.accounts();
+        for account in accounts.iter_mut().filter(|account| venue.is_none_or(|venue| venue == account.venue())) {
+            account.subscribe(sink, &self.books.counts);
+        }
+        drop(accounts);
+        self.thread.unpark();
+    }
+
     fn counts(&self) -> StreamCounts {
         self.books.counts.read()
     }
@@ -156,6 +193,12 @@ impl Loop<'_> {
                 let (events, due) = self.take_turn(index, now);
                 taken += events;
                 next_due = earliest(next_due, due);
+            }
+            for account in self.books.accounts().iter_mut() {
+                taken += account.take_news(&self.books.counts);
+                if look_at <= now {
+                    account.look_after(&self.books.counts, now);
+                }
             }
             if next_due.is_some_and(|due| due <= now) || look_at <= now {
                 next_due = self.look_after(now, look_at <= now);

@@ -1,5 +1,6 @@
 //! `truetick serve` from outside: every interface answers, every sum closes, and a signal ends it cleanly.
 
+mod accounts;
 mod books;
 mod candles;
 mod changes;

@@ -5,10 +5,11 @@ use crate::drop_reason::DropReason;
 use crate::fills::FillState;
 use crate::mark::PositionOrigin;
 use crate::mark::{Position, PositionMark};
+use crate::orders::OrderState;
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::Venue;
-use tt_venue::event::{Balance, EventBuffer, Execution, Fill, OrderUpdate, PositionUpdate};
+use tt_venue::event::{Balance, EventBuffer, Execution, Fill, OrderUpdate, PositionLeg, PositionUpdate};
 
 impl Engine {
     /// Every update of the frame that can be applied is; the first reason why one was not is the frame's.
@@ -188,6 +189,22 @@ impl Engine {
     /// The newest own executions, oldest first, each once; as many as the capacity allows.
     pub fn fills(&self) -> impl Iterator<Item = &FillState> {
         self.fills.iter()
+    }
+
+    /// The account's open orders, in no order.
+    pub fn orders(&self) -> impl Iterator<Item = &OrderState> {
+        self.orders.iter()
+    }
+
+    /// The account's balances with their venues.
+    pub fn balances(&self) -> impl Iterator<Item = &(Venue, Balance)> {
+        self.balances.iter()
+    }
+
+    /// The positions that are held, with their slots.
+    pub fn positions(&self) -> impl Iterator<Item = (usize, &Position, PositionLeg)> {
+        let slots = self.positions.iter().zip(&self.position_origins).enumerate();
+        slots.filter_map(|(slot, (position, origin))| Some((slot, position.as_ref()?, origin.leg)))
     }
 
     /// The account's balance of an asset, as the venue last sent it.

@@ -61,7 +61,12 @@ impl Rig {
         while engine.poll_request(now).is_some() {}
         let subject = Subject::new("binance_spot", "BTC/USDT", 0, true, [tick_size, lot_size], ContractUnit::Base);
         let books = vec![Mutex::new(BookCopy::new(subject))];
-        let books = Arc::new(Books { books, counts: Counts::default(), is_stopping: AtomicBool::new(false) });
+        let books = Arc::new(Books {
+            books,
+            accounts: Mutex::default(),
+            counts: Counts::default(),
+            is_stopping: AtomicBool::new(false),
+        });
         let (producer, events) = spsc::ring(SLOTS);
         let sender = UpdateSender::new(producer, 1, Arc::clone(&books.counts.lost_by_feeds), thread::current());
         let kept = Arc::new(Kept::default());

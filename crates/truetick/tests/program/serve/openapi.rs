@@ -91,7 +91,8 @@ async fn every_stream_sends_the_shape_that_is_documented() {
     });
     let served = served.await.expect("serve starts");
     let mut kinds = BTreeSet::new();
-    for (path, _) in streams() {
+    // What needs the token is read in `accounts`.
+    for (path, _) in streams().into_iter().filter(|(path, _)| path != "/ws/accounts") {
         let validator = stream_validator(&path);
         assert!(
             !validator.is_valid(&json!([{"unknown": 1}])) && !validator.is_valid(&json!({"type": "delta"})),
@@ -128,7 +129,7 @@ fn both_files_describe_the_same_streams() {
         .collect();
     let mut of_asyncapi = streams();
     of_asyncapi.sort();
-    assert_eq!((of_openapi.len(), of_openapi), (7, of_asyncapi));
+    assert_eq!((of_openapi.len(), of_openapi), (8, of_asyncapi));
     let channels = source("asyncapi.json");
     for (path, get) in paths(&document).into_iter().filter(|(path, _)| path.starts_with("/ws/")) {
         let name = |parameter: &Value| parameter["name"].as_str().map(str::to_owned);
@@ -148,7 +149,7 @@ fn no_interface_is_left_out() {
     let document: Value =
         serde_json::from_str(&std::fs::read_to_string(file("openapi.json")).expect("the file")).expect("JSON");
     let documented: BTreeSet<String> = paths(&document).into_iter().map(|(path, _)| path.clone()).collect();
-    let sources = ["market.rs", "candles.rs", "feeds.rs", "websocket.rs", "gate.rs"]
+    let sources = ["market.rs", "account.rs", "candles.rs", "feeds.rs", "websocket.rs", "gate.rs"]
         .map(|name| std::fs::read_to_string(file(name)).expect("a source"));
     let routed: BTreeSet<String> = sources
         .iter()
