@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use hyper::Uri;
-use market_feed::{Event, FeedConfig, Feeds, InstrumentId, Listener, MarketConfig, Nanos, Reader, Venue};
+use market_feed::{
+    Depth, Event, FeedConfig, Feeds, InstrumentId, Listener, MarketConfig, Nanos, Reader, TopOfBook, Venue,
+};
 use pyo3::exceptions::{PyConnectionError, PyKeyError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 
@@ -150,19 +152,19 @@ impl Feed {
         let id = InstrumentId(index as u32);
         let found = self.reader.consistent(|listed| {
             let steps = listed.get(index).map(|listed| (listed.tick_size, listed.lot_size));
-            steps.zip(self.reader.depth(id))
+            steps.zip(self.levels_and_top(id))
         });
-        Ok(found.filter(|(_, depth)| depth.ts_recv > Nanos(0)).map(|((tick_size, lot_size), depth)| {
+        Ok(found.map(|((tick_size, lot_size), (depth, top))| {
             let pair = |level: &market_feed::BookLevel| [level.px.0, level.qty.0];
             let sides = [depth.bids(), depth.asks()];
             self.book(BookImage {
                 instrument: id.0,
                 kind: market_feed::BookEventKind::Snapshot,
-                update_id: depth.update_id,
-                previous_id: depth.update_id,
-                ts_event: depth.ts_event,
-                ts_recv: depth.ts_recv,
-                status: depth.status,
+                update_id: top.update_id,
+                previous_id: top.update_id,
+                ts_event: if depth.update_id == top.update_id { depth.ts_event } else { Nanos(0) },
+                ts_recv: top.ts_recv,
+                status: top.status,
                 tick_size,
                 lot_size,
                 levels: sides.iter().flat_map(|side| side.iter().map(pair)).collect(),
@@ -198,6 +200,20 @@ impl Feed {
 }
 
 impl Feed {
+    /// The best levels of an instrument, and its top with the last update; `None` before the first book. Levels are
+    /// published only when an update changes them, before the top.
+    fn levels_and_top(&self, id: InstrumentId) -> Option<(Depth, TopOfBook)> {
+        loop {
+            let (depth, top) = self.reader.depth(id).zip(self.reader.top_of_book(id))?;
+            let is_newer = (depth.ts_recv, depth.update_id) > (top.ts_recv, top.update_id);
+            // Levels that are the same before and after are those of the top.
+            if !is_newer && self.reader.depth(id) == Some(depth) {
+                return (depth.ts_recv > Nanos(0)).then_some((depth, top));
+            }
+            std::thread::yield_now();
+        }
+    }
+
     fn book(&self, image: BookImage) -> Book {
         let symbol = self.symbols.get(image.instrument as usize).map_or_else(|| "".into(), Arc::clone);
         Book::new(image, self.venue.name(), symbol)

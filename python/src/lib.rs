@@ -8,6 +8,7 @@
 mod arrow;
 mod book;
 mod feed;
+mod frames;
 mod image;
 mod levels;
 mod player;
@@ -43,6 +44,8 @@ mod _truetick {
     use super::feed::Feed;
     #[pymodule_export]
     use super::feed::venues;
+    #[pymodule_export]
+    use super::frames::FrameReader;
     #[pymodule_export]
     use super::recorder::Recorder;
     #[pymodule_export]

@@ -18,8 +18,8 @@ import truetick as tt
 with tt.Simulator(instruments=1, rate=0.0) as venues:
     with tt.books("kraken", venues.symbols("kraken"), url=venues.url("kraken")) as books:
         books.get(timeout=30)
-        print("waiting", flush=True)
         try:
+            print("waiting", flush=True)
             for book in books:
                 pass
         except KeyboardInterrupt:

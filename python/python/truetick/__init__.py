@@ -8,7 +8,18 @@
 """
 
 from ._level import Level
-from ._truetick import ArrowBooks, Book, FeedError, Proof, Recorder, RecordingError, Replay, Simulator, venues
+from ._truetick import (
+    ArrowBooks,
+    Book,
+    FeedError,
+    FrameReader,
+    Proof,
+    Recorder,
+    RecordingError,
+    Replay,
+    Simulator,
+    venues,
+)
 from .books import Books, books
 from .recordings import Recorded, record, recorder, replay
 
@@ -17,6 +28,7 @@ __all__ = [
     "Book",
     "Books",
     "FeedError",
+    "FrameReader",
     "Level",
     "Proof",
     "Recorded",

@@ -1,5 +1,6 @@
 """The compiled part of truetick."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from os import PathLike
@@ -145,6 +146,31 @@ class Feed:
     def watch(self) -> bool: ...
     def drain(self) -> None: ...
     def close(self) -> None: ...
+
+@final
+class FrameReader:
+    """Books from the frames of one connection that the caller has, live or from a file."""
+
+    def __new__(cls, venue: str, symbols: Mapping[str, tuple[str, str]], ts: int | None = None) -> FrameReader:
+        """Follow symbols of a venue, each with its price step and its quantity step as text, from `ts` on.
+
+        Times are nanoseconds of the Unix epoch; now if absent.
+        """
+
+    def take(self, frame: bytes, ts: int | None = None) -> str | None:
+        """Take a frame that was received at `ts`. Returns None, or the reason for which it was dropped."""
+
+    def take_snapshot(self, symbol: str, body: bytes, ts: int | None = None) -> str | None:
+        """Take a snapshot by REST of a symbol. Returns None, or the reason for which it was dropped."""
+
+    def requests(self, ts: int | None = None) -> list[tuple[str, str | None]]:
+        """What the books need now, each with its symbol.
+
+        `snapshot` (by REST), `resubscribe`; or `reconnect` and `pong`, with None.
+        """
+
+    def book(self, symbol: str, levels: int | None = None) -> Book:
+        """The book of a symbol with its best `levels` of each side, or all. Raises KeyError for another symbol."""
 
 @final
 class Recorder:
