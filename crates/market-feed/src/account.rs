@@ -51,6 +51,16 @@ impl LoginError {
     }
 }
 
+/// What a refused login may mean at a venue whose accounts are known at the addresses of their region only: it may say
+/// that the key does not exist.
+fn region_hint(rules: &Rules) -> String {
+    let names: Vec<&str> = rules.regions.iter().map(|region| region.name).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(" (an account of another region logs in at that region's addresses: region is one of {})", names.join(", "))
+}
+
 /// A connection that the venue knows the owner of, with everything asked for and acknowledged.
 pub(super) struct LoggedIn {
     pub(super) socket: Socket,
@@ -231,7 +241,9 @@ impl LoginExchange {
             let venue = tt_venue::Venue::find(self.rules.name);
             let read = venue.map(|venue| venue.parse(text.as_bytes(), &mut self.buffer));
             match read {
-                Some(Err(ParseError::Rejected)) => return Err(LoginError::Refused(self.words(&text))),
+                Some(Err(ParseError::Rejected)) => {
+                    return Err(LoginError::Refused(self.words(&text) + &region_hint(self.rules)));
+                }
                 Some(Ok(Event::Control(Control::Accepted | Control::LoggedIn))) => {
                     self.keep(text);
                     return Ok(());

@@ -33,7 +33,7 @@ pub struct Args {
     venue: Option<Venue>,
     /// Check every venue, all at the same time, each with its main BTC pair, and print a table. With --json one object,
     /// which can be contributed
-    #[arg(long, conflicts_with_all = ["venue", "symbols", "url", "rest_url", "account_file", "depth", "level3"])]
+    #[arg(long, conflicts_with_all = ["venue", "symbols", "url", "rest_url", "region", "account_file", "depth", "level3"])]
     all: bool,
     /// Symbols as the venue writes them [default: the venue's main BTC pair]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
@@ -44,6 +44,9 @@ pub struct Args {
     /// REST address [default: the host of --url, or the venue's]
     #[arg(long, value_name = "URL", conflicts_with = "simulated")]
     rest_url: Option<Uri>,
+    /// Region of the venue whose addresses are checked, such as eea or us
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "simulated"])]
+    region: Option<String>,
     /// Check the built-in simulator instead of the venue
     #[arg(long)]
     simulated: bool,
@@ -123,6 +126,9 @@ fn source(args: &Args, venue: Venue, config: &Config) -> Result<(FeedConfig, Opt
     };
     if !args.symbols.is_empty() {
         feed.symbols.clone_from(&args.symbols);
+    }
+    if let Some(region) = &args.region {
+        feed.use_region(region)?;
     }
     feed.rest = args.rest_url.clone().or(feed.rest);
     if let Some(path) = &args.account_file {

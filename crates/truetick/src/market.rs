@@ -43,9 +43,6 @@ pub struct Args {
     /// REST address [default: the host of --url, or the venue's]
     #[arg(long, value_name = "URL", requires = "url")]
     rest_url: Option<Uri>,
-    /// Region of the venue whose addresses are used, such as eea or us
-    #[arg(long, value_name = "NAME", requires = "venue", conflicts_with = "url")]
-    region: Option<String>,
     /// Levels per side, at venues that take a depth [default: the venue's usual depth]
     #[arg(long, value_name = "N", requires = "venue")]
     depth: Option<u32>,
@@ -141,11 +138,8 @@ fn feed_of(args: &Args, venue: Venue) -> anyhow::Result<FeedConfig> {
         Some(url) => FeedConfig::at(venue, url.clone(), args.symbols.clone()),
         None => FeedConfig::public(venue, args.symbols.clone()),
     };
-    if let Some(region) = &args.region {
-        feed.use_region(region)?;
-    }
-    feed.rest = args.rest_url.clone().or(feed.rest);
     args.options.apply_to(&mut feed, None)?;
+    feed.rest = args.rest_url.clone().or(feed.rest);
     feed.ask_depth(args.depth)?;
     feed.cpu = args.cpu;
     Ok(feed)

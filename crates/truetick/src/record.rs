@@ -104,6 +104,7 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
         let simulator = venues::start(args.instruments, args.rate, args.seed)?;
         return Ok((venues::feeds(&simulator)?, Some(simulator)));
     };
+    ensure!(args.live || args.options.region.is_none(), "--region names addresses of the venue: it needs --live");
     if !args.live && url.is_none() {
         let simulator = venues::start(args.instruments, args.rate, args.seed)?;
         let mut feeds = venues::feeds(&simulator)?;
@@ -121,8 +122,8 @@ fn sources(args: &Args) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
         Some(url) => FeedConfig::at(venue, url, args.symbols.clone()),
         None => FeedConfig::public(venue, args.symbols.clone()),
     };
-    feed.rest = args.rest_url.clone().or(feed.rest);
     args.options.apply_to(&mut feed, None)?;
+    feed.rest = args.rest_url.clone().or(feed.rest);
     feed.ask_depth(args.depth)?;
     Ok((vec![feed], None))
 }

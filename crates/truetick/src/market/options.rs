@@ -11,6 +11,9 @@ use tt_venue::rules::TopicKind;
 /// Flags of the commands that connect to a venue.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct SubscribeOptions {
+    /// Region of the venue whose addresses are used, such as eea or us
+    #[arg(long, value_name = "NAME", requires = "venue", conflicts_with = "url")]
+    pub(crate) region: Option<String>,
     /// Follow each order of the books, at venues that send single orders. Needs --account-file where they need a login
     #[arg(long, requires = "venue")]
     level3: bool,
@@ -36,8 +39,11 @@ impl SubscribeOptions {
     /// Copies the options into `feed`, which asks for the usual depth then. The `simulated` account is for single orders.
     ///
     /// # Errors
-    /// The account's file cannot be read, or the venue sends no single orders.
+    /// The venue has no such region or sends no single orders, or the account's file cannot be read.
     pub(crate) fn apply_to(&self, feed: &mut FeedConfig, simulated: Option<Credentials>) -> anyhow::Result<()> {
+        if let Some(region) = &self.region {
+            feed.use_region(region)?;
+        }
         let account = self.account_file.as_deref().map(Credentials::read).transpose()?;
         feed.account = account.or(simulated.filter(|_| self.level3));
         if self.level3 {

@@ -103,6 +103,8 @@ fn a_rejected_login_reports_the_venues_error_and_books_continue() {
         };
         assert_eq!((status.refusals.len(), status.refusals[0].subject.as_str()), (1, "account"), "{status:?}");
         assert!(status.refusals[0].reason.contains(words), "{}: {status:?}", venue.0.name());
+        let names_regions = status.refusals[0].reason.contains("region is one of us, au, eea, demo");
+        assert_eq!(names_regions, venue.1 == SimVenue::Okx, "{status:?}");
         assert!(!format!("{status:?}").contains(secret), "a secret is printed");
         // Neither the books nor the login are tried again and again.
         assert!(reader.wait(SOON, || reader.counters(0).deltas > 500));

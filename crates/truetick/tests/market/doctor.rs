@@ -243,3 +243,21 @@ fn a_frame_that_cannot_be_read_is_shown() {
     assert!(frames["excerpts"][0].as_str().unwrap().starts_with("1 x syntax: {\"arg\""), "{frames}");
     sim.stop();
 }
+
+#[test]
+fn a_region_is_of_the_venue_and_never_of_the_simulator() {
+    let unknown = "market: okx has no region moon: us, au, eea, demo";
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("x.ttj");
+    let record =
+        ["record", "--out", out.to_str().unwrap(), "--venue", "okx", "--symbols", "BTC-USDT", "--seconds", "0.1"];
+    for (arguments, error) in [
+        (vec!["doctor", "--venue", "okx", "--region", "moon"], unknown),
+        ([&record[..], &["--live", "--region", "moon"]].concat(), unknown),
+        ([&record[..], &["--region", "us"]].concat(), "it needs --live"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_truetick")).args(&arguments).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && text.contains(error), "{arguments:?}: {text}");
+    }
+}
