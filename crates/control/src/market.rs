@@ -18,7 +18,7 @@ use crate::answer::{absent, json_of, rejected};
 use crate::state::{App, Shared};
 use tt_status::interval;
 use tt_status::market::{Book, Level, MarketStatus};
-use tt_status::market_streams::{MarketStreams, StreamKind, WholeBook};
+use tt_status::market_streams::{BookOrders, MarketStreams, StreamKind, WholeBook};
 use tt_status::packed;
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
@@ -28,6 +28,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/api/v1/market/drops", get(drops))
         .route("/api/v1/market/ticker", get(ticker))
         .route("/api/v1/market/orderbook", get(orderbook))
+        .route("/api/v1/market/orders", get(orders))
         .route("/api/v1/market/ohlcv", get(ohlcv))
         .route("/api/v1/market/trades", get(trades))
         .route("/api/v1/market/derivatives", get(contracts))
@@ -323,6 +324,39 @@ async fn orderbook(app: App, question: BookQuestion) -> Response {
         Some(streams) => json_of(&whole_books(&app, &**streams, &question)),
         None => absent("market"),
     }
+}
+
+/// The feeds answer between two inputs: that is waited for where nothing else has to wait.
+async fn orders(app: App, question: BookQuestion) -> Response {
+    let Some((streams, market)) = app.state.market_streams.clone().zip(app.state.market.clone()) else {
+        return absent("market");
+    };
+    let simulated = app.state.simulated;
+    let rows = tokio::task::spawn_blocking(move || resting_orders(&*streams, &market(), &question, simulated)).await;
+    rows.map_or_else(|_| rejected(StatusCode::INTERNAL_SERVER_ERROR, "no answer"), |rows| json_of(&rows))
+}
+
+/// Every order of the books of `question` that are followed order by order.
+fn resting_orders(
+    streams: &dyn MarketStreams,
+    market: &MarketStatus,
+    question: &BookQuestion,
+    simulated: bool,
+) -> Value {
+    let books: Vec<&Book> = market.books.iter().filter(|book| question.which.takes(book)).collect();
+    let instruments: Vec<u32> = books.iter().map(|book| book.instrument).collect();
+    let row = |(instrument, orders): (u32, BookOrders)| {
+        let book = books.iter().find(|book| book.instrument == instrument)?;
+        let mut row = json!({
+            "instrument": instrument, "venue": book.venue, "symbol": book.symbol, "simulated": simulated,
+            "tick_size": book.tick_size, "lot_size": book.lot_size, "contract": book.terms.contract,
+        });
+        if let (Some(row), Ok(Value::Object(orders))) = (row.as_object_mut(), serde_json::to_value(&orders)) {
+            row.extend(orders);
+        }
+        Some(row)
+    };
+    streams.orders(&instruments, question.depth).into_iter().filter_map(row).collect()
 }
 
 async fn ohlcv(app: App, which: Which) -> Response {

@@ -2,6 +2,7 @@
 
 mod connection;
 mod link;
+mod orders;
 mod relisting;
 mod snapshots;
 mod succession;

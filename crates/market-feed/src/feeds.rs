@@ -1,20 +1,20 @@
 //! Feeds that are added and removed while others run.
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use tokio::sync::oneshot;
 use tt_meter::Calibration;
-use tt_model::Nanos;
+use tt_model::{InstrumentId, Nanos};
 use tt_os::clock::unix_now;
 use tt_status::market::{Account, Feed, MarketStatus, Refused};
 use tt_status::market_account::AccountState;
 use tt_status::market_feeds::{FeedState, FollowedFeed};
 use tt_status::market_streams::{
-    CandleHistory, CandleQuestion, MarketStreams, Sink, StreamCounts, StreamKind, WholeBook,
+    BookOrders, CandleHistory, CandleQuestion, MarketStreams, Sink, StreamCounts, StreamKind, WholeBook,
 };
 
 use super::address::Addresses;
@@ -23,6 +23,9 @@ use super::runner::{Ender, Runner, parts};
 use super::settings::{FeedConfig, MarketConfig};
 use super::snapshot;
 use super::startup::{Startup, StartupStep, Unreached};
+
+/// A feed that does not answer within this time is not connected.
+const ORDERS_MAX: Duration = Duration::from_millis(500);
 
 /// Reports a venue that could not be reached.
 type Report = Box<dyn Fn(&Unreached) + Send + Sync>;
@@ -377,6 +380,21 @@ impl MarketStreams for Shared {
         });
         let (streams, local) = found?;
         streams.candles(local, asked)
+    }
+
+    fn orders(&self, instruments: &[u32], depth: usize) -> Vec<(u32, BookOrders)> {
+        let mut asked = Vec::new();
+        for known in self.list().feeds.iter().filter(|known| known.config.level3) {
+            let Phase::Running(_, _, ender) = &known.phase else { continue };
+            let locals = instruments.iter().filter_map(|instrument| Some((*instrument, known.find(*instrument)?.1)));
+            asked.extend(locals.filter_map(|(id, local)| Some((id, ender.ask_orders(InstrumentId(local), depth)?))));
+        }
+        // The list is free while the feeds answer.
+        let until = Instant::now() + ORDERS_MAX;
+        let answer = |(id, orders): (u32, mpsc::Receiver<BookOrders>)| {
+            Some((id, orders.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?))
+        };
+        asked.into_iter().filter_map(answer).collect()
     }
 
     fn subscribe(&self, instruments: &[u32], kind: StreamKind, sink: &Arc<dyn Sink>) {

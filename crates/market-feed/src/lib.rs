@@ -89,7 +89,7 @@ pub use topics::{Refusal, topic_of_name};
 pub use tt_market::board::{Board, Depth, TickerState, TopOfBook, TradePrint};
 pub use tt_market::changes::{BookEventKind, LevelChange};
 pub use tt_market::venue_state::LiquidationState;
-pub use tt_market::{BookSide, BookStatus, Proof};
+pub use tt_market::{BookSide, BookStatus, Proof, RestingOrder};
 pub use tt_model::{Decimal, InstrumentId, Nanos, Price, Qty};
 pub use tt_venue::rules::TopicKind;
 pub use tt_venue::{BookLevel, Venue};

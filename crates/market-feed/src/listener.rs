@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tt_market::board::TradePrint;
 use tt_market::changes::{BookEvent, BookEventKind, LevelChange};
 use tt_market::venue_state::LiquidationState;
-use tt_market::{BookSide, BookStatus, Engine, Proof};
+use tt_market::{BookSide, BookStatus, Engine, Proof, RestingOrder};
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::BookLevel;
 
@@ -85,6 +85,12 @@ impl BookChange<'_> {
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         self.status.proof == Proof::Syncing && self.update_id == 0
+    }
+
+    /// Every order of a side as it is now, best level first and in it the oldest; none where the book is not followed order
+    /// by order.
+    pub fn orders(&self, side: BookSide) -> impl Iterator<Item = RestingOrder> + '_ {
+        self.engine.resting_orders(self.local, side).into_iter().flatten()
     }
 
     /// The price step and the quantity step that the levels count. They may become finer.

@@ -12,7 +12,7 @@ use tt_market::{AddError, Capacity, Engine, InstrumentSpec};
 use tt_meter::{Calibration, Clock};
 use tt_model::{InstrumentId, Nanos};
 use tt_os::clock::unix_now;
-use tt_status::market_streams::MarketStreams;
+use tt_status::market_streams::{BookOrders, MarketStreams};
 use tt_venue::Symbol;
 use tt_venue::listing::Listing;
 use tt_venue::rules::JoinRule;
@@ -68,6 +68,14 @@ impl Ender {
         // A feed that has ended follows nothing.
         let _ = self.commands[listed.feed].send(Command::End(listed.local));
         was_followed
+    }
+
+    /// Requests the orders of an instrument from its feed; `None` if there is none.
+    pub(super) fn ask_orders(&self, id: InstrumentId, depth: usize) -> Option<mpsc::Receiver<BookOrders>> {
+        let listed = self.reader.instruments().get(id.0 as usize)?.clone();
+        let (answer, answered) = mpsc::channel();
+        self.commands[listed.feed].send(Command::Orders(listed.local, depth, answer)).ok()?;
+        Some(answered)
     }
 
     /// Ends every instrument whose symbol is not among `symbols`.

@@ -3,7 +3,25 @@
 use crate::BookSide;
 use crate::drop_reason::DropReason;
 use alloc::vec::Vec;
+use tt_model::{Nanos, Price, Qty};
 use tt_venue::event::OrderId;
+
+/// An order of a book that is followed order by order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestingOrder {
+    /// The venue's identifier.
+    pub order_id: OrderId,
+    /// The price, in steps.
+    pub px: Price,
+    /// The quantity, in lots.
+    pub qty: Qty,
+    /// The venue's time of its last event, Unix epoch; zero where the venue sent none.
+    pub ts_event: Nanos,
+    /// Orders before it in the queue of its level.
+    pub position: u32,
+    /// Their quantity, in lots.
+    pub qty_ahead: Qty,
+}
 
 /// No place.
 const NONE: u32 = u32::MAX;
@@ -30,6 +48,8 @@ struct Order {
     id: OrderId,
     /// In lots.
     qty: i64,
+    /// The venue's time.
+    ts_event: Nanos,
     /// Neighbours in its level, oldest first.
     before: u32,
     after: u32,
@@ -67,7 +87,7 @@ impl L3Books {
     }
 
     /// Puts an order behind all others of its level; one of the same identifier makes way first.
-    pub(crate) fn add(&mut self, at: Place, id: OrderId, qty: i64) -> Result<(), DropReason> {
+    pub(crate) fn add(&mut self, at: Place, id: OrderId, qty: i64, ts_event: Nanos) -> Result<(), DropReason> {
         if qty <= 0 {
             return Err(DropReason::Number);
         }
@@ -81,7 +101,7 @@ impl L3Books {
             }
         };
         let last = self.queues.get(queue).last;
-        let order = match self.orders.take(Order { at, id, qty, before: last, after: NONE }) {
+        let order = match self.orders.take(Order { at, id, qty, ts_event, before: last, after: NONE }) {
             Ok(order) => order,
             Err(reason) => {
                 self.end_if_empty(queue);
@@ -109,12 +129,12 @@ impl L3Books {
     pub(crate) fn resize(&mut self, book: u32, id: &OrderId, qty: i64) -> Result<(), DropReason> {
         let Some(place) = self.order(book, id) else { return Err(DropReason::UnknownOrder) };
         let order = self.orders.get_mut(place);
-        let (at, before) = (order.at, order.qty);
+        let (at, before, ts_event) = (order.at, order.qty, order.ts_event);
         if qty == 0 {
             self.delete(book, id);
         } else if qty > before {
             self.delete(book, id);
-            self.add(at, *id, qty)?;
+            self.add(at, *id, qty, ts_event)?;
         } else {
             order.qty = qty;
             if let Some(queue) = self.queue(&at) {
@@ -154,12 +174,27 @@ impl L3Books {
 
     /// The quantities of a level's orders, the oldest first.
     pub(crate) fn quantities(&self, at: &Place) -> impl Iterator<Item = i64> {
+        self.level(at).map(|order| order.qty.0)
+    }
+
+    /// The orders of a level, the oldest first.
+    pub(crate) fn level(&self, at: &Place) -> impl Iterator<Item = RestingOrder> + use<'_> {
         let mut next = self.queue(at).map_or(NONE, |queue| self.queues.get(queue).first);
+        let (mut position, mut ahead) = (0, 0);
         core::iter::from_fn(move || {
             let order = (next != NONE).then(|| self.orders.get(next))?;
-            next = order.after;
-            Some(order.qty)
+            let (order_id, px, qty, qty_ahead) = (order.id, Price(order.at.px), Qty(order.qty), Qty(ahead));
+            let resting = RestingOrder { order_id, px, qty, ts_event: order.ts_event, position, qty_ahead };
+            (next, position, ahead) = (order.after, position + 1, ahead + order.qty);
+            Some(resting)
         })
+    }
+
+    /// Notes the time of the last event of an order.
+    pub(crate) fn note_time(&mut self, book: u32, id: &OrderId, ts_event: Nanos) {
+        if let Some(place) = self.order(book, id).filter(|_| ts_event != Nanos(0)) {
+            self.orders.get_mut(place).ts_event = ts_event;
+        }
     }
 
     /// Takes all orders of a level out of the book.
@@ -194,9 +229,9 @@ impl L3Books {
             }
         }
         self.clear(book);
-        for Order { at, id, qty: lots, .. } in orders {
+        for Order { at, id, qty: lots, ts_event, .. } in orders {
             // There was room for each of them.
-            let _ = self.add(Place { px: at.px.saturating_mul(px), ..at }, id, lots.saturating_mul(qty));
+            let _ = self.add(Place { px: at.px.saturating_mul(px), ..at }, id, lots.saturating_mul(qty), ts_event);
         }
     }
 
@@ -362,7 +397,10 @@ mod tests {
                     if let Some(known) = known {
                         plain.remove(known);
                     }
-                    assert_eq!(books.add(at, id, qty), if full { Err(DropReason::BookOrdersFull) } else { Ok(()) });
+                    assert_eq!(
+                        books.add(at, id, qty, Nanos(0)),
+                        if full { Err(DropReason::BookOrdersFull) } else { Ok(()) }
+                    );
                     if !full {
                         plain.push((at, number, qty));
                     }

@@ -99,4 +99,5 @@ pub use connection::ConnectionId;
 pub use drop_reason::DropReason;
 pub use engine::{AddError, Applied, BookUpdate, Difference, Engine, Request};
 pub use instrument::InstrumentSpec;
+pub use l3_book::RestingOrder;
 pub use proof::{BookStatus, Proof};

@@ -8,7 +8,10 @@ use std::fmt::Write;
 use tt_market::DropReason;
 use tt_market::board::Board;
 use tt_market::candle::CandleSource;
-use tt_market::{AddError, Applied, BookUpdate, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request};
+use tt_market::{
+    AddError, Applied, BookSide, BookUpdate, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request,
+    RestingOrder,
+};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::{Symbol, Venue};
@@ -144,6 +147,22 @@ impl Follower {
             let shown: Vec<(i64, i64)> = shown.iter().map(|level| (level.px.0, level.qty.0)).collect();
             let expected: Vec<_> = truth.levels(side).into_iter().take(shown.len().max(10)).collect();
             assert_eq!(shown, expected);
+        }
+        for (at, side) in [BookSide::Bid, BookSide::Ask].into_iter().enumerate() {
+            let shown: Vec<RestingOrder> = self.engine.resting_orders(self.id, side).unwrap().collect();
+            let found: Vec<(String, i64, i64)> =
+                shown.iter().map(|order| (order.order_id.to_string(), order.px.0, order.qty.0)).collect();
+            let order = |(number, px, qty): Order| {
+                let id = if self.venue == Venue::Kraken { format!("O{number:05}-BXL4E-5WGINO") } else { uuid(number) };
+                (id, px, qty)
+            };
+            assert_eq!(found, truth.sorted(at).into_iter().map(order).collect::<Vec<_>>());
+            let mut ahead = (i64::MIN, 0, 0);
+            for order in &shown {
+                ahead = if ahead.0 == order.px.0 { ahead } else { (order.px.0, 0, 0) };
+                assert_eq!((order.position, order.qty_ahead.0), (ahead.1, ahead.2));
+                ahead = (ahead.0, ahead.1 + 1, ahead.2 + order.qty.0);
+            }
         }
         let (bids, asks) = self.engine.levels_len(self.id).unwrap();
         assert_eq!([bids, asks], [truth.levels(0).len(), truth.levels(1).len()]);

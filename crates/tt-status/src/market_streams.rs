@@ -39,6 +39,9 @@ pub trait MarketStreams: Send + Sync {
     fn book(&self, instrument: u32, depth: usize) -> Option<WholeBook>;
     /// Returns candles of an instrument's past.
     fn candles(&self, instrument: u32, asked: &CandleQuestion) -> Option<CandleHistory>;
+    /// Returns every order of the best `depth` levels of each side, of those `instruments` that are followed order by order.
+    /// It may wait for a part of a second.
+    fn orders(&self, instruments: &[u32], depth: usize) -> Vec<(u32, BookOrders)>;
     /// Sends the streams of `instruments` to `sink` until it is dropped.
     fn subscribe(&self, instruments: &[u32], kind: StreamKind, sink: &Arc<dyn Sink>);
     /// Returns the accounts that feeds have logged in to, or that were set up.
@@ -108,6 +111,45 @@ pub struct WholeBook {
     pub lot_size: String,
     /// The unit of quantities.
     pub contract: Contract,
+}
+
+/// Every order of a book's best levels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BookOrders {
+    /// The bids, best first.
+    pub bids: Vec<OrderLevel>,
+    /// The asks, best first.
+    pub asks: Vec<OrderLevel>,
+    /// When the last frame of the book was received, nanoseconds of the Unix epoch; absent before the first one.
+    pub ts_recv: Option<u64>,
+    /// The proof of the last verification.
+    pub proof: &'static str,
+}
+
+/// A level and its orders.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OrderLevel {
+    /// The price.
+    pub px: String,
+    /// The quantity of all orders.
+    pub qty: String,
+    /// The orders, the oldest first.
+    pub orders: Vec<RestingOrder>,
+}
+
+/// An order in the queue of its level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RestingOrder {
+    /// The venue's identifier.
+    pub id: String,
+    /// The quantity.
+    pub qty: String,
+    /// Orders before it in the queue.
+    pub position: u32,
+    /// Their quantity.
+    pub qty_ahead: String,
+    /// The venue's time of its last event, nanoseconds of the Unix epoch; absent if the venue sent none.
+    pub ts_event: Option<u64>,
 }
 
 /// Which candles of the past.

@@ -12,6 +12,9 @@ use crate::{
 /// Steps whose time is remembered, so that a book can be found by its time where the venue gives no update id.
 const HISTORY_STEPS: usize = 4096;
 
+/// The time of orders from before the first step, microseconds of the Unix epoch.
+const FIRST_ORDERS_US: u64 = 1_700_000_000_000_000;
+
 /// How old a stale snapshot is.
 const STALE_STEPS: usize = 200;
 
@@ -237,7 +240,7 @@ impl Market {
 
     /// Every order of the best `depth` levels.
     pub(crate) fn orders(&mut self, depth: usize) -> OrderWindow {
-        let new = || Singles::new(self.script.book(), self.script.update_id(), self.last_us);
+        let new = || Singles::new(self.script.book(), self.script.update_id(), self.last_us.max(FIRST_ORDERS_US));
         self.singles.get_or_insert_with(new).window(depth)
     }
 

@@ -1,24 +1,29 @@
 //! Symbols that end, and begin again, while the others of their feed go on.
 
 use std::collections::HashMap;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use tt_market::ConnectionId;
 use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
+use tt_status::market_streams::BookOrders;
 use tt_venue::listing::InstrumentStatus;
 
 use super::Feed;
 use super::connection::Connection;
+use super::orders;
 use super::verification::random_share;
 use crate::listing::{Listed, NotListed};
 use crate::topics::Refusal;
 
 /// A request of another thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Command {
     /// An instrument ends, by the feed's own number.
     End(InstrumentId),
+    /// The orders of so many levels of an instrument are asked for.
+    Orders(InstrumentId, usize, mpsc::Sender<BookOrders>),
 }
 
 /// A symbol that its venue has ended.
@@ -95,9 +100,19 @@ impl Feed {
 impl Connection<'_> {
     /// Does what other threads have requested.
     pub(super) fn take_commands(&mut self) {
-        while let Ok(Command::End(id)) = self.feed.commands.try_recv() {
-            self.feed.list_watch.ended.retain(|ended| ended.id != id);
-            self.end_symbol(id);
+        while let Ok(command) = self.feed.commands.try_recv() {
+            match command {
+                Command::End(id) => {
+                    self.feed.list_watch.ended.retain(|ended| ended.id != id);
+                    self.end_symbol(id);
+                }
+                Command::Orders(id, depth, answer) => {
+                    if let Some(orders) = orders::of(self.feed.intake.engine(), id, depth) {
+                        // It may be asked for no longer.
+                        let _ = answer.send(orders);
+                    }
+                }
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use tt_market::board::Board;
 use tt_os::clock::unix_now;
 use tt_status::market_account::AccountState;
 use tt_status::market_streams::{
-    CandleHistory, CandleQuestion, MarketStreams, Sink, StreamCounts, StreamKind, WholeBook,
+    BookOrders, CandleHistory, CandleQuestion, MarketStreams, Sink, StreamCounts, StreamKind, WholeBook,
 };
 use tt_sync::spsc::{self, Consumer};
 
@@ -143,6 +143,11 @@ impl MarketStreams for Published {
 
     fn candles(&self, instrument: u32, asked: &CandleQuestion) -> Option<CandleHistory> {
         Some(self.books.book(instrument as usize)?.candles(asked, unix_now()))
+    }
+
+    /// The feeds themselves have them.
+    fn orders(&self, _: &[u32], _: usize) -> Vec<(u32, BookOrders)> {
+        Vec::new()
     }
 
     fn subscribe(&self, instruments: &[u32], kind: StreamKind, sink: &Arc<dyn Sink>) {

@@ -5,9 +5,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use market_feed::{self as market, Credentials, FeedConfig, MarketConfig, Reader, RecordingConfig};
+use market_feed::{
+    self as market, BookChange, BookSide, Credentials, Event, FeedConfig, Listener, MarketConfig, Reader,
+};
+use market_feed::{Nanos, RecordingConfig};
 use serde_json::Value;
 use sim::{Fault, Venue as SimVenue};
 use tempfile::TempDir;
@@ -99,6 +104,45 @@ fn every_order_makes_a_true_book_with_its_own_proof() {
         running.stop();
         sim.stop();
     }
+}
+
+/// Compares the orders of a book with its levels, and returns how many sides had any.
+fn compare_orders(book: &BookChange<'_>) -> u64 {
+    let mut compared = 0;
+    for side in [BookSide::Bid, BookSide::Ask] {
+        let mut sums: Vec<(i64, i64)> = Vec::new();
+        for order in book.orders(side) {
+            if order.position == 0 {
+                sums.push((order.px.0, 0));
+            }
+            let level = sums.last_mut().unwrap();
+            assert_eq!((order.px.0, order.qty_ahead.0), *level);
+            level.1 += order.qty.0;
+            assert!(order.ts_event > Nanos(0));
+        }
+        let levels: Vec<(i64, i64)> = book.levels(side).map(|level| (level.px.0, level.qty.0)).collect();
+        assert_eq!(sums, levels);
+        compared += u64::from(!levels.is_empty());
+    }
+    compared
+}
+
+#[test]
+fn a_listener_reads_every_order_of_an_update() {
+    let sim = simulator();
+    let compared = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&compared);
+    let listener = Listener::new(move |event| {
+        if let Event::Book(book) = event {
+            count.fetch_add(compare_orders(book), Relaxed);
+        }
+    });
+    let config = MarketConfig { feeds: vec![feed(&sim, 10)], listener: Some(listener), ..MarketConfig::default() };
+    let running = market::start(config).unwrap();
+    let reader = running.reader();
+    assert!(reader.wait(SOON, || compared.load(Relaxed) > 1000), "{:?}", reader.counters(0));
+    running.stop();
+    sim.stop();
 }
 
 #[test]

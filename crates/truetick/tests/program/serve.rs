@@ -7,6 +7,7 @@ mod changes;
 mod feeds;
 mod liquidations;
 mod openapi;
+mod orders;
 mod verified;
 
 use std::collections::BTreeMap;

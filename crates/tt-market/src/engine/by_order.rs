@@ -5,7 +5,7 @@ use super::{AddError, Applied, BookUpdate, Engine};
 use crate::continuity::{Continuity, Join};
 use crate::drop_reason::DropReason;
 use crate::instrument::{BookState, RequestState};
-use crate::l3_book::{L3Books, Place};
+use crate::l3_book::{L3Books, Place, RestingOrder};
 use crate::{BookSide, ConnectionId};
 use alloc::vec::Vec;
 use core::mem;
@@ -75,6 +75,17 @@ impl Engine {
     #[must_use]
     pub fn book_orders_len(&self) -> usize {
         self.l3_books.len()
+    }
+
+    /// Every resting order of a side, the best level first and in it the oldest; `None` where the book is not followed
+    /// order by order. Nothing is allocated.
+    ///
+    /// A book that is `Stale` may hold a part of the update that was rejected, until its snapshot arrives.
+    #[must_use]
+    pub fn resting_orders(&self, id: InstrumentId, side: BookSide) -> Option<impl Iterator<Item = RestingOrder>> {
+        self.instruments.get(id.0 as usize).filter(|instrument| instrument.follows_orders)?;
+        let level = move |px: Price| self.l3_books.level(&Place { book: id.0, side, px: px.0 });
+        Some(self.levels(id, side)?.flat_map(move |at| level(at.px)))
     }
 
     /// A trade that took an order of the book: it is both, and the book's reason is the frame's before the trade's.
@@ -235,7 +246,7 @@ impl Engine {
         for order in orders {
             let Some(place) = self.place(index, order)? else { return Err(DropReason::MissingKey) };
             let qty = self.instruments[index].quantity(order.qty)?.0;
-            self.l3_books.add(place, order.order_id, qty)?;
+            self.l3_books.add(place, order.order_id, qty, order.ts_event)?;
             changed.push(place)?;
         }
         let levels = self.changed_levels(index, changed)?;
@@ -281,7 +292,7 @@ impl Engine {
             OrderAction::Add => {
                 let Some(place) = self.place(index, order)? else { return Err(DropReason::MissingKey) };
                 let qty = self.instruments[index].quantity(order.qty)?.0;
-                self.l3_books.add(place, *id, qty)?;
+                self.l3_books.add(place, *id, qty, order.ts_event)?;
                 Ok([before, Some(place)])
             }
             OrderAction::Change => {
@@ -290,10 +301,11 @@ impl Engine {
                 let after = self.place(index, order)?.unwrap_or(place);
                 if after == place {
                     self.l3_books.resize(book, id, qty)?;
+                    self.l3_books.note_time(book, id, order.ts_event);
                 } else if qty == 0 {
                     self.l3_books.delete(book, id);
                 } else {
-                    self.l3_books.add(after, *id, qty)?;
+                    self.l3_books.add(after, *id, qty, order.ts_event)?;
                 }
                 Ok([before, Some(after)])
             }

@@ -88,6 +88,11 @@ impl Engine {
                 put(level.px.0 as u64);
                 put(level.qty.0 as u64);
             }
+            for order in self.resting_orders(id, side).into_iter().flatten() {
+                order.order_id.words().iter().for_each(|word| put(*word));
+                put(order.qty.0 as u64);
+                put(order.ts_event.0);
+            }
         }
     }
 

@@ -132,6 +132,8 @@ pub struct BookOrder {
     pub px: Option<Decimal>,
     /// The quantity: what is left of the order, or what an execution took from it.
     pub qty: Decimal,
+    /// The venue's time of the order, Unix epoch; zero where the venue sends none.
+    pub ts_event: Nanos,
 }
 
 /// What happened to an order.

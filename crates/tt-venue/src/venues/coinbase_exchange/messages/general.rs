@@ -135,6 +135,7 @@ fn taken(object: &impl Keyed) -> Result<BookOrder, ParseError> {
         order_id: OrderId::new(fields::text(object, b"maker_order_id")?)?,
         px: None,
         qty: json::quoted_unsigned(object.need(b"size")?)?,
+        ts_event: fields::rfc3339(object, b"time")?,
     })
 }
 
@@ -154,7 +155,8 @@ pub(super) fn book_order(kind: &[u8], object: &impl Keyed) -> Result<Option<Book
     };
     let side = fields::order_side(object, b"side", SIDES)?;
     let order_id = OrderId::new(fields::text(object, b"order_id")?)?;
-    Ok(Some(BookOrder { action, side, order_id, px, qty }))
+    let ts_event = fields::rfc3339(object, b"time")?;
+    Ok(Some(BookOrder { action, side, order_id, px, qty, ts_event }))
 }
 
 /// Reads the body of `GET /products/{product}/book?level=3`.
@@ -176,7 +178,8 @@ pub(crate) fn parse_snapshot(body: &[u8], buffer: &mut EventBuffer) -> Result<Bo
             let qty = json::quoted_unsigned(order.need()?)?;
             let order_id = OrderId::new(json::text(order.need()?)?)?;
             order.end()?;
-            buffer.push_book_order(BookOrder { action: OrderAction::Add, side, order_id, px, qty })?;
+            let (action, ts_event) = (OrderAction::Add, Nanos(0));
+            buffer.push_book_order(BookOrder { action, side, order_id, px, qty, ts_event })?;
         }
     }
     Ok(BookSnapshot {

@@ -173,7 +173,7 @@ fn take(trade: &Trade, maker: &[u8], number: u64, buffer: &mut EventBuffer) -> O
         AggressorSide::Sell => OrderSide::Buy,
     };
     let order_id = OrderId::new(maker).ok()?;
-    buffer.push_book_order(BookOrder { action: OrderAction::Take, side, order_id, px: None, qty }).ok()
+    buffer.push_book_order(BookOrder { action: OrderAction::Take, side, order_id, px: None, qty, ts_event }).ok()
 }
 
 #[inline(always)]

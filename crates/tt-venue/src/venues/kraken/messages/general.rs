@@ -128,6 +128,7 @@ pub(super) fn book_order(object: &impl Keyed, side: OrderSide) -> Result<BookOrd
         order_id: OrderId::new(fields::text(object, b"order_id")?)?,
         px: Some(json::bare_unsigned(object.need(b"limit_price")?)?),
         qty: json::bare_unsigned(object.need(b"order_qty")?)?,
+        ts_event: fields::optional_rfc3339(object, b"timestamp")?,
     })
 }
 
