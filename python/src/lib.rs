@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod arrow;
+mod audit;
 mod book;
 mod feed;
 mod frames;
@@ -36,6 +37,8 @@ mod _truetick {
     use super::RecordingError;
     #[pymodule_export]
     use super::arrow::ArrowBooks;
+    #[pymodule_export]
+    use super::audit::examine_recording;
     #[pymodule_export]
     use super::book::Book;
     #[pymodule_export]

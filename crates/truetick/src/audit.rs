@@ -1,25 +1,14 @@
 //! `truetick audit`: checks market-data recordings, of truetick and others, with the whole engine.
 
-mod examiner;
-mod finding;
-mod instrument;
-mod orders;
-mod recorded;
-mod report;
-mod skew;
-mod source;
-mod steps;
-mod timers;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context as _;
+use market_audit::{Failed, as_json, as_text, examine};
 use serde_json::{Value, json};
 use tt_venue::Venue;
 
-use source::Failed;
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
 
@@ -64,7 +53,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for recording in recordings {
         let started = Instant::now();
         let shown = recording.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
-        let examined = match source::examine(recording, args.venue, &shutdown) {
+        let examined = match examine(recording, args.venue, &shutdown) {
             Ok(examined) => examined,
             Err(Failed::Unreadable(reason)) => {
                 is_unreadable = true;
@@ -79,14 +68,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Err(Failed::Ended) => return Ok(ExitCode::FAILURE),
         };
         is_wrong |= !examined.is_right();
-        is_empty |= examined.records == 0;
+        is_empty |= examined.records() == 0;
         let seconds = started.elapsed().as_secs_f64();
         let text = if args.json {
-            let mut line: Value = report::as_json(&examined, seconds);
+            let mut line: Value = as_json(&examined, seconds);
             line["file"] = json!(shown);
             format!("{line}\n")
         } else {
-            format!("{shown}\n{}", report::as_text(&examined, seconds))
+            format!("{shown}\n{}", as_text(&examined, seconds))
         };
         stdout::ignore_broken_pipe(stdout::print(&text).context("standard output"))?;
     }

@@ -20,14 +20,17 @@ from ._truetick import (
     Simulator,
     venues,
 )
+from .audits import Audit, Finding, audit
 from .books import Books, books
 from .recordings import Recorded, record, recorder, replay
 
 __all__ = [
     "ArrowBooks",
+    "Audit",
     "Book",
     "Books",
     "FeedError",
+    "Finding",
     "FrameReader",
     "Level",
     "Proof",
@@ -36,6 +39,7 @@ __all__ = [
     "RecordingError",
     "Replay",
     "Simulator",
+    "audit",
     "books",
     "record",
     "recorder",

@@ -1,6 +1,6 @@
 """The compiled part of truetick."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from os import PathLike
@@ -285,6 +285,9 @@ class Simulator:
 
     def __enter__(self) -> Simulator: ...
     def __exit__(self, kind: object, error: object, trace: object) -> None: ...
+
+def examine_recording(paths: Sequence[str | PathLike[str]], venue: str | None) -> tuple[str, str]:
+    """Report of an audit as text and as JSON. Use `audit`."""
 
 def venues() -> list[str]:
     """The names of all venues."""

@@ -16,7 +16,9 @@ use tt_status::decimal_text::steps_text;
 /// Rows of the table; JSON contains all instruments.
 const ROWS_MAX: usize = 30;
 
-pub(super) fn as_json(examined: &Examined, seconds: f64) -> Value {
+/// Returns the result as JSON; `seconds` is how long it took.
+#[must_use]
+pub fn as_json(examined: &Examined, seconds: f64) -> Value {
     let rate = mb_per_s(examined, seconds);
     json!({
         "format": examined.format.name(), "records": examined.records, "file_bytes": examined.file_bytes,
@@ -82,7 +84,9 @@ fn quantiles(histogram: &Histogram) -> Option<Value> {
     })
 }
 
-pub(super) fn as_text(examined: &Examined, seconds: f64) -> String {
+/// Returns the result as lines of text; `seconds` is how long it took.
+#[must_use]
+pub fn as_text(examined: &Examined, seconds: f64) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(

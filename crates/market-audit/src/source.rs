@@ -24,7 +24,7 @@ const HELD_MAX: usize = 1000;
 const RECORDS_PER_LOOK: u64 = 256;
 
 /// Result of auditing a recording.
-pub(super) struct Examined {
+pub struct Examined {
     pub(super) format: Format,
     /// One per feed.
     pub(super) feeds: Vec<Examiner>,
@@ -38,14 +38,22 @@ pub(super) struct Examined {
 }
 
 impl Examined {
-    pub(super) fn is_right(&self) -> bool {
+    /// Returns the number of records.
+    #[must_use]
+    pub const fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Returns whether no finding is an error.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
         self.findings.is_right() && self.feeds.iter().all(|feed| feed.findings.is_right())
     }
 }
 
 /// Why an audit has no result.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub enum Failed {
     /// The file cannot be read as a recording; the reason.
     Unreadable(String),
     /// A signal stopped it.
@@ -84,8 +92,12 @@ struct Examination<'a> {
     shutdown: &'a Shutdown,
 }
 
-/// Audits one recording, which may consist of several files.
-pub(super) fn examine(parts: &[PathBuf], venue: Option<Venue>, shutdown: &Shutdown) -> Result<Examined, Failed> {
+/// Audits one recording, which may consist of several files, until `shutdown` is requested. The content shows the venue
+/// if `venue` is `None`.
+///
+/// # Errors
+/// A file cannot be read as a recording, its venue is unknown, or `shutdown` was requested.
+pub fn examine(parts: &[PathBuf], venue: Option<Venue>, shutdown: &Shutdown) -> Result<Examined, Failed> {
     let bytes = AtomicU64::new(0);
     let len = parts.iter().filter_map(|path| path.metadata().ok()).map(|found| found.len()).sum();
     let mut examination = Examination {
