@@ -1,7 +1,8 @@
 //! Books that are followed order by order at the simulated Kraken: true, proved by the checksum of every order, repaired
 //! after faults, recorded, and refused without a login.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -16,7 +17,8 @@ use market_feed::{Nanos, RecordingConfig};
 use serde_json::Value;
 use sim::{Fault, Venue as SimVenue};
 use tempfile::TempDir;
-use tt_journal::RecorderConfig;
+use tt_journal::recording::RecordKind;
+use tt_journal::{RecorderConfig, RecordingReader};
 use tt_market::Proof;
 use tt_venue::{BookLevel, Venue};
 
@@ -225,6 +227,42 @@ fn a_recording_of_single_orders_is_replayed_and_audited_as_it_was() {
     let text = String::from_utf8(audited.stdout).unwrap();
     assert_eq!(audited.status.code(), Some(1), "{text}");
     assert!(text.contains("checksum"), "{text}");
+}
+
+/// Frames as somebody else keeps them: a receive time and the frame in each line.
+#[test]
+fn an_audit_recognises_single_orders_in_recordings_of_others() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("level3.ttj");
+    let recorded = truetick(&record(&path));
+    assert_eq!(recorded.status.code(), Some(0), "{recorded:?}");
+    let mut reader = RecordingReader::new(BufReader::new(File::open(&path).unwrap())).unwrap();
+    let mut lines = Vec::new();
+    while let Some(entry) = reader.read().unwrap() {
+        if entry.head.kind == RecordKind::Frame {
+            lines.push(format!("{} {}\n", entry.head.ts_ns, String::from_utf8_lossy(entry.body)));
+        }
+    }
+    let others = folder.path().join("others.txt");
+    let audit = |lines: &[String]| {
+        fs::write(&others, lines.concat()).unwrap();
+        let output = truetick(&["audit", "--json", others.to_str().unwrap()]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        (serde_json::from_str::<Value>(text.lines().next().unwrap()).unwrap(), output.status.code())
+    };
+    let (clean, status) = audit(&lines);
+    assert_eq!(status, Some(0), "{clean}");
+    let feed = &clean["feeds"][0];
+    assert_eq!(feed["venue"], "kraken");
+    let fitted = feed["counters"]["crc_matches"].as_u64().unwrap();
+    assert!(fitted > 100 && feed["counters"]["crc_mismatches"] == 0, "{feed}");
+    // One order less.
+    let deleted = lines.iter().position(|line| line.contains("\"event\":\"delete\"")).unwrap();
+    let at = lines.iter().skip(deleted).position(|line| line.contains("\"event\":\"add\"")).unwrap() + deleted;
+    lines[at] = lines[at].replace("\"event\":\"add\"", "\"event\":\"delete\"");
+    let (changed, status) = audit(&lines);
+    assert_eq!(status, Some(1), "{changed}");
+    assert!(changed["feeds"][0]["counters"]["crc_mismatches"].as_u64().unwrap() > 0, "{changed}");
 }
 
 #[test]

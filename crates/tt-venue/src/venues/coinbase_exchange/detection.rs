@@ -3,7 +3,7 @@
 use crate::detection::Detection;
 
 pub(super) const DETECTION: Detection = Detection {
-    addresses: &["ws-feed.exchange.coinbase.com", "ws-feed.pro.coinbase.com"],
+    addresses: &["ws-feed.exchange.coinbase.com", "ws-direct.exchange.coinbase.com", "ws-feed.pro.coinbase.com"],
     unsupported: &[],
     sends: |start| {
         let is_snapshot = start.has("\"type\":\"snapshot\"") && start.has("\"product_id\"");
