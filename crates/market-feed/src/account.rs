@@ -403,6 +403,56 @@ mod tests {
         assert_eq!(read["passphrase"], "a \"b\" \\ c");
     }
 
+    fn request_login(feed: &FeedConfig) -> Option<RequestLogin> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(RequestLogin::new(feed.clone(), tt_os::clock::calibration().clock)).unwrap()
+    }
+
+    #[test]
+    fn requests_for_single_orders_are_signed_at_the_moment() {
+        use base64::{Engine as _, engine::general_purpose::STANDARD};
+        use hmac::{KeyInit as _, Mac as _};
+        let symbols = vec!["BTC-USD".to_owned(), "ETH-USD".to_owned()];
+        let mut feed = FeedConfig::public(tt_venue::Venue::CoinbaseExchange, symbols.clone());
+        feed.account = Some(Credentials::new("k-1", "c2VjcmV0", "pa \"ss\""));
+        assert!(request_login(&feed).is_none(), "books of levels need no login");
+        feed.follow_orders().unwrap();
+        assert_eq!(feed.streams, "wss://ws-direct.exchange.coinbase.com");
+        let login = request_login(&feed).unwrap();
+        let topics = feed.topics().collect();
+        let mut requests = crate::topics::Requests::new(feed.rules(), topics, 0, Duration::from_secs(1));
+        let before = unix_time().as_secs();
+        let mut channels = Vec::new();
+        for (request, method) in requests.subscribe(&symbols).into_iter().zip(["subscribe"; 4]) {
+            let sent: Value = serde_json::from_str(&login.fill(&request.text)).unwrap();
+            assert_eq!((&sent["type"], &sent["key"]), (&method.into(), &"k-1".into()));
+            assert_eq!(sent["passphrase"], "pa \"ss\"");
+            assert_eq!(sent["channels"][0]["product_ids"], serde_json::json!(symbols));
+            channels.push(sent["channels"][0]["name"].as_str().unwrap().to_owned());
+            let time = sent["timestamp"].as_str().unwrap();
+            assert!((before..=unix_time().as_secs()).contains(&time.parse().unwrap()));
+            let mut mac = hmac::Hmac::<sha2::Sha256>::new_from_slice(b"secret").unwrap();
+            mac.update(format!("{time}GET/users/self/verify").as_bytes());
+            assert_eq!(sent["signature"], STANDARD.encode(mac.finalize().into_bytes()));
+        }
+        assert_eq!(channels, ["full", "heartbeat"]);
+        assert!(!login.is_due(Instant::now() + TOKEN_RENEWAL * 2), "no token ends");
+    }
+
+    #[test]
+    fn a_token_is_replaced_before_it_ends() {
+        let stream = tt_venue::Venue::Kraken.rules().account.unwrap();
+        let account = Credentials::new("k-1", "c2VjcmV0", "");
+        let (token, due) = (Zeroizing::new("T".to_owned()), Instant::now() + TOKEN_RENEWAL);
+        let mut login = RequestLogin { stream, account, token, due };
+        assert_eq!(login.fill(r#"{"token":"{token}"}"#), r#"{"token":"T"}"#);
+        assert!(!login.is_due(due - Duration::from_secs(1)) && login.is_due(due));
+        assert!(TOKEN_RENEWAL + 2 * TOKEN_AGAIN < Duration::from_secs(900), "Kraken's tokens last 15 minutes");
+        login.due = Instant::now();
+        login.postpone();
+        assert!(!login.is_due(Instant::now()));
+    }
+
     #[test]
     fn a_listen_key_is_renewed_by_a_put() {
         use std::io::{Read as _, Write as _};

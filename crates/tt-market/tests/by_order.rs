@@ -112,12 +112,16 @@ struct Follower {
 
 impl Follower {
     fn new(venue: Venue, book_orders: usize, depth_max: Option<usize>) -> Self {
+        Self::with_steps(venue, book_orders, depth_max, [Decimal::new(1, 2), Decimal::new(1, 3)])
+    }
+
+    fn with_steps(venue: Venue, book_orders: usize, depth_max: Option<usize>, steps: [Decimal; 2]) -> Self {
         let mut engine = Engine::new(Capacity { instruments: 2, book_orders, ..Capacity::default() });
         let spec = InstrumentSpec {
             venue,
             symbol: Symbol::new(b"BTC-USD").unwrap(),
-            tick_size: Decimal::new(1, 2),
-            lot_size: Decimal::new(1, 3),
+            tick_size: steps[0],
+            lot_size: steps[1],
             depth_max,
             candles: CandleSource::Trades,
         };
@@ -501,4 +505,69 @@ fn finer_steps_cost_no_order() {
     assert_eq!(follower.proof(), Proof::Crc);
     follower.assert_is(&truth);
     assert_eq!(follower.engine.book_orders_len(), truth.sides[0].len() + truth.sides[1].len());
+}
+
+/// The example of Kraken's guide "Spot WebSockets v2: level3 checksum": prices in tenths, quantities in units of 1e-8.
+#[test]
+fn the_checksum_of_the_documents_example_fits() {
+    let bids: &[(i64, i64)] = &[
+        (449_394, 88_968_699),
+        (449_394, 45_210_000),
+        (449_394, 10_000_000),
+        (449_394, 14_296_323),
+        (449_394, 25_000_000),
+        (449_394, 10_292_988),
+        (449_394, 33_880_000),
+        (449_394, 128_140_860),
+        (449_371, 3_346_877),
+        (449_347, 35_630_000),
+        (449_302, 22_734_299),
+        (449_302, 1_000_000),
+        (449_302, 5_550_000),
+        (449_302, 70_000_000),
+        (449_302, 15_000_000),
+        (449_280, 105_240),
+        (449_196, 33_870_000),
+        (449_195, 7_610_000),
+        (449_120, 35_630_000),
+        (449_097, 6_690_000),
+        (449_019, 88_982),
+    ];
+    let asks: &[(i64, i64)] = &[
+        (449_395, 452_308_393),
+        (449_395, 111_261),
+        (449_395, 100_000),
+        (449_395, 1_000_000),
+        (449_500, 10_334_926),
+        (449_530, 64_537),
+        (449_550, 250_000),
+        (449_596, 35_630_000),
+        (449_596, 35_630_000),
+        (449_601, 338_072),
+        (449_602, 88_967_575),
+        (449_670, 314_392_283),
+        (449_785, 6_778_960),
+        (449_792, 35_630_000),
+    ];
+    let mut number = 0;
+    let orders = [bids, asks].map(|side| {
+        let order = |(px, qty): &(i64, i64)| {
+            number += 1;
+            let (px, qty) = (Decimal::new(*px, 1), Decimal::new(*qty, 8));
+            let numbers = format!("\"limit_price\":{px},\"order_qty\":{qty}");
+            format!("{{\"order_id\":\"O{number:05}-BXL4E-5WGINO\",{numbers},\"timestamp\":\"{TS}\"}}")
+        };
+        side.iter().map(order).collect::<Vec<_>>()
+    });
+    let steps = [Decimal::new(1, 1), Decimal::new(1, 8)];
+    let mut follower = Follower::with_steps(Venue::Kraken, 64, Some(10), steps);
+    assert_eq!(
+        follower.feed(&kraken_frame("snapshot", &orders, 1_063_832_830)),
+        Err(DropReason::ChecksumMismatch),
+        "another checksum does not fit"
+    );
+    let mut follower = Follower::with_steps(Venue::Kraken, 64, Some(10), steps);
+    follower.feed(&kraken_frame("snapshot", &orders, 1_063_832_831)).unwrap();
+    assert_eq!(follower.proof(), Proof::Crc);
+    assert_eq!(follower.engine.book_orders_len(), bids.len() + asks.len());
 }
