@@ -362,3 +362,37 @@ fn the_longest_record_fills_a_segment_and_a_longer_one_is_refused() {
     drop(writer);
     assert_eq!(read(&disk).unwrap().0, [(1, 1, 1, vec![7; longest])]);
 }
+
+/// A reader continues behind every record, without the segments before it, and only where it was.
+#[test]
+fn a_reader_resumes_behind_any_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = SegmentFolder::lock(folder.path()).unwrap();
+    append(&disk, &mut resume(&disk), 1..=300);
+    let all = expected(300);
+    let mut places = Vec::new();
+    let mut reader = SegmentReader::new(&disk).unwrap();
+    while reader.read().unwrap().is_some() {
+        places.push(reader.end());
+    }
+    for place in &places {
+        assert_eq!(JournalEnd::from_bytes(&place.to_bytes()), *place);
+        let mut reader = SegmentReader::resume(&disk, place).unwrap();
+        let mut rest = Vec::new();
+        while let Some(entry) = reader.read().unwrap() {
+            rest.push((entry.number, entry.ts_ns, entry.kind, entry.body.to_vec()));
+        }
+        assert_eq!(rest, all[place.records as usize..]);
+        assert_eq!(reader.end(), places[299]);
+        for at in 0..JournalEnd::BYTES {
+            let mut bytes = place.to_bytes();
+            bytes[at] ^= 1;
+            assert!(SegmentReader::resume(&disk, &JournalEnd::from_bytes(&bytes)).is_err(), "byte {at} of {place:?}");
+        }
+    }
+    let place = places[200];
+    (1..place.segment).for_each(|number| disk.remove(number).unwrap());
+    assert!(SegmentReader::resume(&disk, &place).is_ok());
+    disk.remove(place.segment).unwrap();
+    assert_eq!(SegmentReader::resume(&disk, &place).unwrap_err(), SegmentError::Chain(place.segment));
+}

@@ -40,6 +40,12 @@ impl SegmentFolder {
         }
     }
 
+    /// Returns the path of the folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn file(&self, number: u64) -> PathBuf {
         self.path.join(format!("{number:016}.{EXTENSION}"))
     }

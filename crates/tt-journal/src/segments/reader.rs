@@ -32,6 +32,30 @@ pub struct JournalEnd {
     pub(super) checksum: u32,
 }
 
+impl JournalEnd {
+    /// Bytes of [`to_bytes`](Self::to_bytes).
+    pub const BYTES: usize = 28;
+
+    /// Returns the place as bytes, without what is behind it.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let mut out = [0; Self::BYTES];
+        for (index, word) in [self.records, self.segment, self.at as u64].into_iter().enumerate() {
+            out[index * 8..index * 8 + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        out[24..].copy_from_slice(&self.checksum.to_le_bytes());
+        out
+    }
+
+    /// Returns the place that [`to_bytes`](Self::to_bytes) has written.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+        let [records, segment, at] = [0, 8, 16].map(|at| u64_at(bytes, at));
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        Self { records, cut_bytes: 0, segment, at, checksum: u32_at(bytes, 24) }
+    }
+}
+
 /// What is at an offset of a segment.
 enum Found {
     Record {
@@ -65,6 +89,34 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
         Ok(Self { disk, numbers, image: Vec::new(), end: JournalEnd::default(), is_over: false })
     }
 
+    /// Begins behind the record at `place`, where an earlier reader was. The segments before it are not needed.
+    ///
+    /// # Errors
+    /// The disk cannot be read, or the segment does not have these records: see [`SegmentError`].
+    pub fn resume(disk: &'a D, place: &JournalEnd) -> Result<Self, SegmentError> {
+        let mut reader = Self::new(disk)?;
+        reader.numbers.retain(|number| *number >= place.segment);
+        let number = reader.numbers.pop().filter(|number| *number == place.segment);
+        let number = number.ok_or(SegmentError::Chain(place.segment))?;
+        reader.image = disk.read(number)?;
+        let header = Header::parse(number, &reader.image)?.ok_or(SegmentError::Header(number))?;
+        let (records, checksum) = (header.first_record.saturating_sub(1), header.checksum);
+        reader.end = JournalEnd { records, cut_bytes: 0, segment: number, at: HEADER_BYTES, checksum };
+        // The chain of checksums from the header on ends in that of the place.
+        while reader.end.records < place.records {
+            let Found::Record { body, checksum } = reader.find() else { return Err(SegmentError::Chain(number)) };
+            reader.pass(body, checksum);
+        }
+        let is_it = reader.end == JournalEnd { cut_bytes: 0, ..*place };
+        if is_it { Ok(reader) } else { Err(SegmentError::Chain(number)) }
+    }
+
+    fn pass(&mut self, body: usize, checksum: u32) {
+        self.end.at += record_bytes(body);
+        self.end.checksum = checksum;
+        self.end.records += 1;
+    }
+
     /// Returns the next record; `None` behind the last one. [`end`](Self::end) says then where that is.
     ///
     /// # Errors
@@ -74,9 +126,7 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
             match self.find() {
                 Found::Record { body, checksum } => {
                     let at = self.end.at;
-                    self.end.at += record_bytes(body);
-                    self.end.checksum = checksum;
-                    self.end.records += 1;
+                    self.pass(body, checksum);
                     let record = &self.image[at..];
                     return Ok(Some(SegmentEntry {
                         number: self.end.records,
@@ -160,6 +210,12 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
         }
         let (number, at) = (self.end.segment, self.end.at);
         if self.has_later()? {
+            // A writer may have filled it since it was read.
+            let image = self.disk.read(number)?;
+            if image != self.image {
+                self.image = image;
+                return Ok(());
+            }
             return Err(SegmentError::Damaged(number, at));
         }
         let rest = &self.image[at..];
