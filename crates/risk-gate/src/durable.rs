@@ -1,6 +1,7 @@
 //! A gate whose inputs are in a journal before their effect is seen.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -11,7 +12,8 @@ use tt_model::{Breach, InstrumentId, IntentKind, OrderIntent, Report, Verdict};
 use tt_risk::{Controls, Gate, GateError, KillSwitch, Limits, Mark, Mode, Outcome};
 
 use crate::input::{Answer, Input, judge, perform};
-use crate::journal::replay::{Replayed, replay};
+use crate::journal::recovery::{recover, write_or_log};
+use crate::journal::replay::Replayed;
 use crate::journal::{Durability, Journal, JournalConfig, Keeper, KeeperThread, Lost, Room, SEGMENT_BYTES, Storage};
 use crate::limits_file::LimitsFile;
 use crate::modes::Modes;
@@ -36,6 +38,8 @@ pub struct DurableGate<K: Keeper = KeeperThread> {
     revert_ns: u64,
     modes: Option<Arc<Modes>>,
     journal: Option<Journal<K>>,
+    /// The folder of the journal.
+    folder: Option<PathBuf>,
     /// Whether there is to be a journal, and it cannot be written any more.
     is_lost: bool,
     /// Whether the gate was informed that orders cannot be recorded.
@@ -49,8 +53,10 @@ pub struct DurableGate<K: Keeper = KeeperThread> {
 /// What a journal held at the start of a gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Records that were performed again.
+    /// Records of the journal.
     pub records: u64,
+    /// The first of them, which a snapshot has replaced: they were not performed again.
+    pub snapshot_records: u64,
     /// Bytes of a record that was not whole, which were cut off.
     pub cut_bytes: usize,
     /// The time of the last record.
@@ -90,7 +96,9 @@ impl DurableGate {
         let place = || config.folder.display().to_string();
         let folder = SegmentFolder::lock(&config.folder).with_context(place)?;
         let kept = (config.durability, config.segment_bytes.unwrap_or(SEGMENT_BYTES));
-        Self::open_on(limits, folder, kept, now_ns).with_context(place)
+        let (mut this, recovered) = Self::open_on(limits, folder, kept, now_ns).with_context(place)?;
+        this.folder = Some(config.folder.clone());
+        Ok((this, recovered))
     }
 }
 
@@ -101,7 +109,7 @@ impl<K: Keeper> DurableGate<K> {
         switches.follow(&own, |_, _| {});
         switches.publish_limits_version(own.limits_version());
         let generation = switches.generation();
-        let (limits, modes, journal) = (None, None, None);
+        let (limits, modes, journal, folder) = (None, None, None, None);
         let revert_ns = u64::MAX;
         Self {
             gate,
@@ -112,6 +120,7 @@ impl<K: Keeper> DurableGate<K> {
             revert_ns,
             modes,
             journal,
+            folder,
             is_lost: false,
             is_tight: false,
             unrecorded: BTreeMap::new(),
@@ -138,7 +147,7 @@ impl<K: Keeper> DurableGate<K> {
     where
         S: Storage<Keeper = K> + Disk<Segment = K::Segment>,
     {
-        let Replayed { replay: found, divergence, end } = replay(&storage, |_, _| Ok(()))?;
+        let Replayed { replay: found, divergence, end, snapshot_records } = recover(&storage)?;
         if let Some(divergence) = divergence {
             bail!("{divergence}");
         }
@@ -154,6 +163,7 @@ impl<K: Keeper> DurableGate<K> {
         };
         let recovered = Recovered {
             records: found.records,
+            snapshot_records,
             cut_bytes: end.cut_bytes,
             now_ns: found.now_ns,
             last_seq: found.last_seqs.get(&0).copied().unwrap_or(0),
@@ -172,6 +182,14 @@ impl<K: Keeper> DurableGate<K> {
             this.load(now_ns, limits.clone())?;
         }
         Ok((this, recovered))
+    }
+
+    /// Writes a snapshot of the journal, for a clean stop: the next start performs no record. Without a journal, and if it is
+    /// lost, nothing happens; a failure is logged.
+    pub fn write_snapshot(&self) {
+        if let (Some(folder), true) = (&self.folder, self.journal.is_some()) {
+            write_or_log(folder);
+        }
     }
 
     /// Keeps modes that the gate sets itself in `modes`, whose switches are [`switches`](Self::switches).

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
+use tt_journal::segments::Disk;
 use tt_model::{Breach, IntentKind, Notes, Notional, OrderIntent, OrderSide, Qty, Verdict};
 use tt_risk::tree::Finding;
 use tt_risk::{Exposure, InstrumentLimits, InstrumentRules, Limits, Mark};
 
 use crate::input::{Answer, Input};
-use crate::journal::replay::{JournalRecord, Replay};
+use crate::journal::replay::{JournalReader, JournalRecord, Replay};
 use crate::limits_file::{Instrument, LimitsFile};
 
 /// The words for the kinds of intents, by number.
@@ -28,6 +29,30 @@ struct Scene<'a> {
     market: InstrumentLimits,
     rules: InstrumentRules,
     is_used: bool,
+}
+
+/// Explains the verdict with a number: performs the journal on `disk` up to it.
+///
+/// # Errors
+/// The journal is broken, gives another answer before, or has no such verdict.
+pub fn explain_verdict<D: Disk>(disk: &D, verdict: u64) -> Result<String> {
+    let mut reader = JournalReader::new(disk)?;
+    let mut before: Option<Replay> = None;
+    while let Some(record) = reader.read()? {
+        let is_it = matches!(&record.answer, Answer::Verdict(of) if of.seq == verdict);
+        match &mut before {
+            Some(before) if is_it => {
+                return explain(before, &record)?.with_context(|| format!("no verdict {verdict}"));
+            }
+            Some(before) => {
+                if let Some(divergence) = before.step(&record) {
+                    bail!("{divergence}");
+                }
+            }
+            None => before = Some(Replay::begin(&record)?),
+        }
+    }
+    bail!("no verdict {verdict}")
 }
 
 /// Explains `record`, a verdict, with the gate before it, whose time passes. Returns `None` if it is no verdict.

@@ -1,7 +1,9 @@
 //! The journal of a gate: every input with its answer, kept before the answer is seen.
 
 mod codec;
+pub(crate) mod recovery;
 pub(crate) mod replay;
+mod snapshot;
 mod storage;
 
 use std::fs::File;
@@ -29,6 +31,9 @@ const RESERVE_BYTES: usize = 1 << 20;
 
 /// Interval between two syncs in [`Durability::Process`].
 const SYNC_EVERY: Duration = Duration::from_millis(10);
+
+/// Segments after which a snapshot is written: a start performs the records of about as many.
+const SNAPSHOT_SEGMENTS: u64 = 16;
 
 /// When a verdict may be seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -201,6 +206,14 @@ impl Storage for SegmentFolder {
     fn keeper(self, current: &MappedFile, bytes: usize, durability: Durability) -> Result<KeeperThread> {
         KeeperThread::start(self, bytes, durability == Durability::Process, current.file())
     }
+
+    fn snapshots(&self) -> std::io::Result<Vec<u64>> {
+        recovery::numbers(self.path())
+    }
+
+    fn read_snapshot(&self, number: u64) -> std::io::Result<Vec<u8>> {
+        recovery::read(self, number)
+    }
 }
 
 impl KeeperThread {
@@ -210,12 +223,18 @@ impl KeeperThread {
         let (written, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (seen, fails) = (Arc::clone(&written), Arc::clone(&failed));
         let thread = thread::Builder::new().name("journal".into()).spawn(move || {
-            let (mut file, mut synced) = (file, 0);
+            let (mut file, mut synced, mut segments) = (file, 0, 0_u64);
+            let mut snapshots = Snapshots { folder: folder.path().to_owned(), thread: None };
             loop {
                 match received.recv_timeout(SYNC_EVERY) {
                     // The gate is gone if it takes nothing.
                     Ok(Job::Make(number)) => drop(made.send(make(&folder, number, bytes))),
-                    Ok(Job::Follow(other)) => file = other,
+                    Ok(Job::Follow(other)) => {
+                        (file, segments) = (other, segments + 1);
+                        if segments.is_multiple_of(SNAPSHOT_SEGMENTS) {
+                            snapshots.begin();
+                        }
+                    }
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
@@ -228,6 +247,32 @@ impl KeeperThread {
         });
         let thread = Some(thread.context("risk: cannot start the journal's thread")?);
         Ok(Self { jobs: Some(jobs), spares, thread, written, failed, failures: 0, is_asked: false })
+    }
+}
+
+/// Writes snapshots on a thread that nothing waits for, one at a time.
+struct Snapshots {
+    folder: PathBuf,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Snapshots {
+    fn begin(&mut self) {
+        if self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let folder = self.folder.clone();
+        let thread = thread::Builder::new().name("snapshot".into()).spawn(move || recovery::write_or_log(&folder));
+        // Without a thread there is no snapshot: a start takes longer.
+        self.thread = thread.ok();
+    }
+}
+
+impl Drop for Snapshots {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 

@@ -248,6 +248,7 @@ impl Runner {
         self.publish();
         self.verdicts.close();
         self.wait.wake(self.verdicts.other_wake_word());
+        self.gate.write_snapshot();
     }
 
     /// Waits for the next event. No intent is taken without room for its verdict: an order that was accepted and whose

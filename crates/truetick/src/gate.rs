@@ -39,6 +39,8 @@ enum Command {
     Rehearse(rehearsal::Args),
     /// Perform a journal again and compare every answer bit by bit
     Replay(Journal),
+    /// Write a snapshot of a journal, so that the next start performs only the records behind it; a gate may be running
+    Snapshot(Journal),
     /// Say in plain words why a verdict was given: exposure, mark and limits at its time
     Explain(Explain),
     /// Print a journal as CSV
@@ -148,6 +150,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         #[cfg(feature = "market")]
         Command::Rehearse(args) => rehearsal::run(args).map(|()| ExitCode::SUCCESS),
         Command::Replay(args) => journal::replay(&args.journal),
+        Command::Snapshot(args) => journal::snapshot(&args.journal),
         Command::Explain(args) => journal::explain(&args.journal, args.verdict),
         Command::Export(args) => journal::export(&args.journal),
     }

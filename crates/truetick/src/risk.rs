@@ -93,7 +93,9 @@ fn evaluate(args: &Args, config: &Config) -> Result<()> {
         http.stop();
     }
     print::total(&mut out, run.lock().gate.gate(), args.json)?;
-    out.flush().context("standard output")
+    out.flush().context("standard output")?;
+    run.lock().gate.write_snapshot();
+    Ok(())
 }
 
 pub(crate) fn lines(path: &Path) -> Result<Box<dyn Iterator<Item = io::Result<String>>>> {
@@ -155,8 +157,14 @@ impl Run {
             Some(journal) => {
                 let (gate, recovered) = DurableGate::open(&limits, journal, 0)?;
                 if recovered.records > 0 || recovered.cut_bytes > 0 {
-                    let (records, cut_bytes) = (recovered.records, recovered.cut_bytes);
-                    tracing::info!(records, cut_bytes, "risk: restored from the journal; reconcile or adopt accounts");
+                    let (records, snapshot) = (recovered.records, recovered.snapshot_records);
+                    let cut_bytes = recovered.cut_bytes;
+                    tracing::info!(
+                        records,
+                        snapshot,
+                        cut_bytes,
+                        "risk: restored from the journal; reconcile or adopt accounts"
+                    );
                 }
                 (gate, recovered.last_seq)
             }

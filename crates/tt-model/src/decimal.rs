@@ -53,6 +53,15 @@ impl Decimal {
         Self { mantissa, decimals }
     }
 
+    /// Returns the same number with as few decimals as possible.
+    #[must_use]
+    pub const fn lowest(mut self) -> Self {
+        while self.decimals > 0 && self.mantissa % 10 == 0 {
+            self = Self::new(self.mantissa / 10, self.decimals - 1);
+        }
+        self
+    }
+
     /// Returns `text` times `10^decimals`, exactly; `None` if the result is not an `i64` or `text` is not a plain decimal
     /// number (`-?digits[.digits]`).
     #[must_use]

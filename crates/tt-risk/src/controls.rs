@@ -8,9 +8,10 @@ use tt_model::{Breach, InstrumentId};
 const EVERY_U16: usize = 1 << 16;
 
 /// The orders that a kill switch stops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KillSwitch {
     /// All orders.
+    #[default]
     Global,
     /// Orders of an account.
     Account(u16),
@@ -216,5 +217,45 @@ const fn mode_of(word: u8) -> Mode {
         0 => Mode::Active,
         REDUCE => Mode::Reduce,
         _ => Mode::Kill,
+    }
+}
+
+crate::fields::visit_variants!(Mode: Active, Reduce, Kill);
+
+impl crate::fields::Visit for alloc::sync::Arc<Controls> {
+    fn visit(&mut self, fields: &mut crate::fields::Fields<'_>) {
+        let Controls { limits_version, generation, global, accounts, strategies, instruments } = &**self;
+        for counter in [limits_version, generation] {
+            let mut value = counter.load(Ordering::SeqCst);
+            crate::fields::Visit::visit(&mut value, fields);
+            counter.store(value, Ordering::SeqCst);
+        }
+        let switches = [global].into_iter().chain(&accounts[..]).chain(&strategies[..]).chain(instruments);
+        fields.rows(switches, |fields, switch| {
+            let mut value = switch.load(Ordering::SeqCst);
+            crate::fields::Visit::visit(&mut value, fields);
+            switch.store(value, Ordering::SeqCst);
+        });
+    }
+}
+
+impl crate::fields::Visit for KillSwitch {
+    fn visit(&mut self, fields: &mut crate::fields::Fields<'_>) {
+        let (level, number) = match *self {
+            Self::Global => (0, 0),
+            Self::Account(account) => (1, u32::from(account)),
+            Self::Strategy(strategy) => (2, u32::from(strategy)),
+            Self::Instrument(InstrumentId(number)) => (3, number),
+        };
+        fields.narrow(self, level << 32 | u64::from(number), |word| {
+            let number = word as u32;
+            match word >> 32 {
+                0 => Some(Self::Global),
+                1 => number.try_into().ok().map(Self::Account),
+                2 => number.try_into().ok().map(Self::Strategy),
+                3 => Some(Self::Instrument(InstrumentId(number))),
+                _ => None,
+            }
+        });
     }
 }

@@ -53,3 +53,5 @@ impl Counters {
         self.by_first_bit[..64].iter().enumerate().map(|(bit, count)| (Breach(1 << bit), *count))
     }
 }
+
+crate::fields::visit!(Counters: by_first_bit, intents, reports);

@@ -416,3 +416,8 @@ impl Found {
         self.bits << self.lowest
     }
 }
+
+crate::fields::visit!(Row: limits, state);
+crate::fields::visit!(
+    Evaluator: accounts, instruments, controls, rows, markets, account_rates, global_rate, limits_version, counters, marks
+);

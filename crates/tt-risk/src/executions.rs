@@ -88,3 +88,6 @@ impl Executions {
 const fn hash_of(order: u32, id: u128) -> u64 {
     hash(id as u64, (id >> 64) as u64 ^ (order as u64) << 32)
 }
+
+crate::fields::visit!(Execution: id, qty, px, order, next, is_undone);
+crate::fields::visit!(Executions: slots, index, free, free_len);

@@ -106,3 +106,5 @@ impl State {
         (position.unsigned_abs() <= LOTS_CEILING.unsigned_abs()).then_some(position)
     }
 }
+
+crate::fields::visit!(State: position, open_qty, open_orders, has_limits, has_exposure, barred);

@@ -13,6 +13,7 @@ use crate::{
     counters::Counters,
     evaluator::Evaluator,
     exposure::Exposure,
+    fields::{Fields, Visit},
     instrument::{InstrumentRules, InstrumentState},
     limits::LOTS_CEILING,
     money::Round,
@@ -216,6 +217,15 @@ impl Gate {
         self.core.counters()
     }
 
+    /// Calls `see` with every word of the gate's state in a fixed order, which depends on the capacity alone: a gate of the
+    /// same capacity whose words are replaced by them is the same gate. The other argument is the word's column in a row
+    /// of a table, from 1, or 0. Returns whether every word is a value that its field can have; else the gate is of no use.
+    pub fn visit(&mut self, see: &mut dyn FnMut(usize, &mut u64)) -> bool {
+        let mut fields = Fields::new(see);
+        Visit::visit(self, &mut fields);
+        fields.is_sound
+    }
+
     /// Returns whether the orders, executions or positions of `account` are in doubt.
     #[must_use]
     pub fn is_doubtful(&self, account: u16) -> bool {
@@ -383,3 +393,16 @@ impl Gate {
         self.count_open(row, slot, -1);
     }
 }
+
+crate::fields::visit!(Capacity: accounts, instruments, producers, orders, executions, routes, currencies);
+crate::fields::visit!(
+    Rules: id_window_ns, intent_age_max_ns, cancel_repeat_ns, gap_max_ns, same_orders_max, same_window_ns, refusal_rate,
+    cancel_window_ns, exec_window_ns, revalue_max_ns, equity_age_max_ns
+);
+crate::fields::visit!(Account: records, is_doubtful);
+crate::fields::visit!(RowState: unnamed);
+crate::fields::visit!(Refusals: rate, killed_in);
+crate::fields::visit!(
+    Gate: capacity, core, orders, rows, tree, accounts, next_seqs, refusals, messages, mode_changes, instruments, states,
+    mark_epochs, epoch, last_ns, horizon_ns, rules, is_journal_lost
+);

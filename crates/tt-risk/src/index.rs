@@ -144,3 +144,7 @@ impl List {
         }
     }
 }
+
+crate::fields::visit!(Index: heads, next, shift);
+crate::fields::visit!(Queue: slots, first, len);
+crate::fields::visit!(List: links, ends);

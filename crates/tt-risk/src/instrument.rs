@@ -202,3 +202,12 @@ fn band(ref_px: i64, bps: u32) -> (i64, u64) {
     let high = i64::try_from(reference + width).unwrap_or(i64::MAX);
     (low, low.abs_diff(high) + 1)
 }
+
+crate::fields::visit!(InstrumentLimits: collar_bps, mark_age_max_ns, rate);
+crate::fields::visit!(
+    InstrumentRules: slip_bps, touch_bps, trigger_bps, may_be_negative, enforces_reduce_only, replaces_atomically,
+    cancels_per_fill_max_pct
+);
+crate::fields::visit_variants!(InstrumentState: Unknown, PreOpen, Open, Auction, Halted, Closed, Expired);
+crate::fields::visit!(Mark: ref_px, bid_px, ask_px, ts_ns, is_verified);
+crate::fields::visit!(Market: ref_px, px_low, px_count, fresh_from_ns, fresh_ns, rate);

@@ -186,3 +186,7 @@ const fn key(side: OrderSide, px: i64) -> u64 {
         OrderSide::Buy => !upwards,
     }
 }
+
+crate::fields::visit!(Leaf: key, parent, orders);
+crate::fields::visit!(Branch: children, parent, bit);
+crate::fields::visit!(Levels: leaves, branches, free_leaf, free_branch, roots, best);

@@ -162,6 +162,7 @@ mod error;
 mod evaluator;
 mod executions;
 mod exposure;
+mod fields;
 mod gate;
 mod index;
 mod instrument;

@@ -169,3 +169,8 @@ impl Prepared {
         })
     }
 }
+
+crate::fields::visit!(
+    Prepared: px_step, qty_step, qty_above, qty_max, notional_min, notional_max, position_max, open_qty_max, enabled,
+    open_orders_max, px_zeros, qty_zeros
+);

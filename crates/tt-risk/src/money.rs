@@ -9,7 +9,7 @@ const BRACKETS: usize = 4;
 const BPS: i128 = 10_000;
 
 /// A ratio of two positive integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ratio {
     /// Numerator.
     pub num: u64,
@@ -33,7 +33,7 @@ pub enum Payoff {
 }
 
 /// The currency pair of a spot instrument: a sale costs `base`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spot {
     /// The currency that is traded.
     pub base: u16,
@@ -233,7 +233,7 @@ impl Contract {
 }
 
 /// The price of a currency in the currency of limits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conversion {
     /// Steps of the currency of limits per step of this one.
     pub rate: Ratio,
@@ -280,6 +280,14 @@ impl Rated {
         self.converted(value, if value < 0 { BPS + haircut } else { BPS - haircut }, Round::Down)
     }
 }
+
+crate::fields::visit!(Ratio: num, den);
+crate::fields::visit_variants!(Payoff: Linear, Inverse);
+crate::fields::visit!(Spot: base, per_lot);
+crate::fields::visit!(Bracket: value_max, bps);
+crate::fields::visit!(Contract: payoff, value, face, currency, spot, fee_bps, lot_value_min, brackets);
+crate::fields::visit!(Conversion: rate, ts_ns);
+crate::fields::visit!(CurrencyLimits: haircut_bps, age_max_ns);
 
 #[cfg(test)]
 mod tests {

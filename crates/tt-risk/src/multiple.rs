@@ -32,6 +32,8 @@ impl Multiple {
     }
 }
 
+crate::fields::visit!(Multiple: inverse, quotient_max);
+
 #[cfg(test)]
 mod tests {
     use super::Multiple;

@@ -1,5 +1,7 @@
 //! Records of single orders.
 
+mod words;
+
 use crate::{
     executions::Executions,
     index::{Index, List, NIL, hash},

@@ -57,3 +57,6 @@ impl Bucket {
         self.due_ns ^= (self.due_ns ^ due_ns) & pass;
     }
 }
+
+crate::fields::visit!(Rate: per_second, burst);
+crate::fields::visit!(Bucket: due_ns, interval_ns, early_ns);

@@ -446,3 +446,13 @@ pub(crate) const fn sign(side: OrderSide) -> i64 {
         OrderSide::Sell => -1,
     }
 }
+
+crate::fields::visit!(Held: position, open_qty, open_orders, reserved, cash, is_based);
+crate::fields::visit!(Row: limits, held, worth, node, instrument, next, producer, strategy, is_set);
+crate::fields::visit!(Price: px, lot, is_fresh, is_queued);
+crate::fields::visit!(Currency: conversion, limits, is_fresh);
+crate::fields::visit!(Balance: total, holds);
+crate::fields::visit!(
+    Tree: accounts, instruments, rows, rows_len, nodes, nodes_len, routes, contracts, prices, currencies, balances, queue,
+    cursor, pass_left, age_cursor, behind_since, touched
+);

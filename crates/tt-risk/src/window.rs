@@ -46,6 +46,8 @@ impl Window {
     }
 }
 
+crate::fields::visit!(Window: counts, part);
+
 #[cfg(test)]
 mod tests {
     use super::*;

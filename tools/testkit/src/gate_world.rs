@@ -16,6 +16,7 @@ mod operators;
 mod recovery;
 mod script;
 mod setup;
+mod snapshots;
 mod strategies;
 mod tally;
 mod threads;

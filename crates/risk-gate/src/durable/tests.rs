@@ -8,9 +8,12 @@ use tt_meter::Off;
 use tt_model::{Breach, IntentKind, OrderIntent, OrderSide, Price, Qty, Report, ReportKind};
 use tt_risk::InstrumentState;
 
+mod snapshots;
+
 use super::*;
 use crate::input::{Difference, StatedOrder, Statement};
 use crate::journal::Durability;
+use crate::journal::replay::replay;
 
 const BTC: InstrumentId = InstrumentId(0);
 const SEGMENT: &str = "0000000000000001.ttseg";

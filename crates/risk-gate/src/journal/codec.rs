@@ -1,16 +1,16 @@
 //! Inputs and answers as bytes. All integers are little-endian.
 
-mod fields;
+pub(super) mod fields;
 
-use tt_model::{InstrumentId, Price, Report};
+use tt_model::{InstrumentId, Report};
 use tt_risk::money::{Conversion, Ratio};
-use tt_risk::{GateError, InstrumentState, KillSwitch, Mark, Mode, Outcome};
+use tt_risk::{GateError, InstrumentState, KillSwitch, Mode, Outcome};
 
 use crate::input::{Answer, Input};
 use crate::limits_file::LimitsFile;
 use fields::{
-    Take, put_difference, put_fee, put_i64, put_intent, put_limits, put_report, put_statement, put_u16, put_u32,
-    put_u64, put_verdict,
+    Take, put_difference, put_fee, put_i64, put_intent, put_limits, put_mark, put_report, put_statement, put_u16,
+    put_u32, put_u64, put_verdict,
 };
 
 /// The layout of the bodies. It changes if the meaning of a known kind changes.
@@ -87,11 +87,8 @@ fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
             put_fee(out, report.fee)
         }
         Input::Mark(instrument, mark) => {
-            let Mark { ref_px, bid_px, ask_px, ts_ns, is_verified } = *mark;
             put_u32(out, instrument.0);
-            [ref_px, bid_px, ask_px].iter().for_each(|px| put_i64(out, px.0));
-            put_u64(out, ts_ns);
-            out.push(u8::from(is_verified));
+            put_mark(out, mark);
             MARK
         }
         Input::Mode(switch, mode) => {
@@ -237,9 +234,7 @@ fn decode_input(kind: u16, from: &mut Take<'_>) -> Option<Input> {
         }
         MARK => {
             let instrument = InstrumentId(from.u32()?);
-            let [ref_px, bid_px, ask_px] = [Price(from.i64()?), Price(from.i64()?), Price(from.i64()?)];
-            let (ts_ns, is_verified) = (from.u64()?, from.bool()?);
-            Input::Mark(instrument, Mark { ref_px, bid_px, ask_px, ts_ns, is_verified })
+            Input::Mark(instrument, from.mark()?)
         }
         MODE => {
             let switch = take_switch(from)?;

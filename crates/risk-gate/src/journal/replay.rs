@@ -128,6 +128,14 @@ impl<'a, D: Disk> JournalReader<'a, D> {
         Ok(Self { segments: SegmentReader::new(disk)? })
     }
 
+    /// Begins behind the record at `place`, where an earlier reader was.
+    ///
+    /// # Errors
+    /// The disk cannot be read, or has another journal.
+    pub fn resume(disk: &'a D, place: &JournalEnd) -> Result<Self> {
+        Ok(Self { segments: SegmentReader::resume(disk, place)? })
+    }
+
     /// Returns the next record.
     ///
     /// # Errors
@@ -139,7 +147,7 @@ impl<'a, D: Disk> JournalReader<'a, D> {
         }
     }
 
-    /// Returns where the journal ends, once all of it was read.
+    /// Returns the place behind the last record that was read: the journal's end, once all of it was read.
     #[must_use]
     pub const fn end(&self) -> JournalEnd {
         self.segments.end()
@@ -163,6 +171,8 @@ pub struct Replayed {
     pub divergence: Option<Divergence>,
     /// Where the journal ends.
     pub end: JournalEnd,
+    /// The records that a snapshot has replaced.
+    pub snapshot_records: u64,
 }
 
 /// Performs all records on `disk`, up to the first answer that is not the recorded one, and calls `see` with the
@@ -184,7 +194,7 @@ pub fn replay<D: Disk>(
             Some(_) => {}
         }
     }
-    Ok(Replayed { replay, divergence, end: reader.end() })
+    Ok(Replayed { replay, divergence, end: reader.end(), snapshot_records: 0 })
 }
 
 /// Opens the journal in `folder` to read it.

@@ -18,6 +18,18 @@ pub trait Storage: Disk + Sized {
     /// # Errors
     /// The keeper cannot be started.
     fn keeper(self, current: &Self::Segment, bytes: usize, durability: Durability) -> Result<Self::Keeper>;
+
+    /// Returns the numbers of the snapshots that are there, newest first: that of the last record of each.
+    ///
+    /// # Errors
+    /// The place cannot be read.
+    fn snapshots(&self) -> io::Result<Vec<u64>>;
+
+    /// Returns the content of a snapshot.
+    ///
+    /// # Errors
+    /// The snapshot cannot be read.
+    fn read_snapshot(&self, number: u64) -> io::Result<Vec<u8>>;
 }
 
 /// Makes segments ahead of the writer, and syncs those for whose records no verdict waits.

@@ -202,10 +202,7 @@ fn instrument(symbol: &str, block: &mut Block<'_>, names: &Names) -> Result<(Ins
 /// Returns the unit that prices or quantities count.
 fn unit(block: &mut Block<'_>, key: &'static str) -> Result<Decimal> {
     let text = block.text(key)?;
-    let mut unit = text.positive().map_err(|error| block.error(text.line, error))?;
-    while unit.decimals > 0 && unit.mantissa % 10 == 0 {
-        unit = Decimal::new(unit.mantissa / 10, unit.decimals - 1);
-    }
+    let unit = text.positive().map_err(|error| block.error(text.line, error))?.lowest();
     ensure!(unit.decimals <= 9, block.error(text.line, format!("{key} = {} has more than 9 decimals", text.text)));
     Ok(unit)
 }

@@ -44,21 +44,13 @@ pub(super) fn qty_regular(lot_size: Decimal) -> i64 {
 /// value of an order; one whose steps no limits file takes has no limits.
 pub(crate) fn limits(instruments: &[Listed]) -> String {
     let head = include_str!("limits.toml").to_owned();
-    let fits = |of: &&Listed| lowest(of.tick_size).decimals.max(lowest(of.lot_size).decimals) <= DECIMALS_MAX;
+    let fits = |of: &&Listed| of.tick_size.lowest().decimals.max(of.lot_size.lowest().decimals) <= DECIMALS_MAX;
     let numbered = instruments.iter().filter(fits).enumerate();
     numbered.fold(head, |text, (number, of)| text + &limits_of(number, of))
 }
 
-/// Returns a step without zeros at its end.
-fn lowest(mut step: Decimal) -> Decimal {
-    while step.decimals > 0 && step.mantissa % 10 == 0 {
-        step = Decimal::new(step.mantissa / 10, step.decimals - 1);
-    }
-    step
-}
-
 fn limits_of(number: usize, of: &Listed) -> String {
-    let (tick, lot) = (lowest(of.tick_size), lowest(of.lot_size));
+    let (tick, lot) = (of.tick_size.lowest(), of.lot_size.lowest());
     let times =
         |unit: Decimal, count: i64| Decimal::new(unit.mantissa.saturating_mul(count), unit.decimals).to_string();
     let regular = qty_regular(lot);

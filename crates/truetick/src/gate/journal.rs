@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
-use risk_gate::{Answer, Input, JournalReader, JournalRecord, LimitsFile, Replay, open_journal};
+use risk_gate::{Answer, Input, JournalReader, JournalRecord, LimitsFile, Snapshot, open_journal};
 use tt_model::{InstrumentId, OrderIntent, OrderSide};
 use tt_os::stdout;
 use tt_risk::{KillSwitch, Mode};
@@ -30,28 +30,22 @@ pub(super) fn replay(folder: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Explains the verdict with a number: performs the journal again up to it.
+/// Writes a snapshot of the journal.
+pub(super) fn snapshot(folder: &Path) -> Result<ExitCode> {
+    let Snapshot { records, performed, bytes } = risk_gate::snapshot(folder)?;
+    stdout::write(&match bytes {
+        0 => format!("{records} records: the last snapshot has all of them\n"),
+        _ => format!("{records} records in {bytes} bytes; {performed} performed: every answer is the recorded one\n"),
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Explains the verdict with a number.
 pub(super) fn explain(folder: &Path, verdict: u64) -> Result<ExitCode> {
-    let segments = open_journal(folder)?;
-    let mut reader = JournalReader::new(&segments)?;
-    let mut before: Option<Replay> = None;
-    while let Some(record) = reader.read()? {
-        let is_it = matches!(&record.answer, Answer::Verdict(of) if of.seq == verdict);
-        match &mut before {
-            Some(before) if is_it => {
-                let text = risk_gate::explain(before, &record)?;
-                stdout::write(&text.with_context(|| format!("{}: no verdict {verdict}", folder.display()))?);
-                return Ok(ExitCode::SUCCESS);
-            }
-            Some(before) => {
-                if let Some(divergence) = before.step(&record) {
-                    bail!("{}: {divergence}", folder.display());
-                }
-            }
-            None => before = Some(Replay::begin(&record)?),
-        }
-    }
-    bail!("{}: no verdict {verdict}", folder.display())
+    let text =
+        risk_gate::explain_verdict(&open_journal(folder)?, verdict).with_context(|| folder.display().to_string())?;
+    stdout::write(&text);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Columns of the CSV file.

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
-use risk_gate::{Change, Excess, LimitsFile, Sense, open_journal, utc_text};
+use anyhow::{Context as _, Result};
+use risk_gate::{Change, Excess, LimitsFile, Sense, utc_text};
 use serde_json::json;
 use tt_os::clock::unix_now;
 use tt_os::stdout;
@@ -70,7 +70,7 @@ pub(super) fn diff(old: &Path, new: &Path, journal: Option<&Path>, as_json: bool
     let (old, new) = (LimitsFile::read(old)?, LimitsFile::read(new)?);
     new.gate()?;
     let changes = old.changes_to(&new, now_ns);
-    let excesses = journal.map(|folder| excesses(&new, folder, now_ns)).transpose()?;
+    let excesses = journal.map(|folder| risk_gate::excesses(&new, folder, now_ns)).transpose()?;
     if as_json {
         stdout::write(&format!("{}\n", report(&changes, excesses.as_deref())));
         return Ok(ExitCode::SUCCESS);
@@ -111,14 +111,4 @@ fn report(changes: &[Change], excesses: Option<&[Excess]>) -> serde_json::Value 
         "changes": changes.iter().map(change).collect::<Vec<_>>(),
         "beyond": excesses.map(|excesses| excesses.iter().map(excess).collect::<Vec<_>>()),
     })
-}
-
-/// Returns the nodes that are beyond `limits` at the end of a journal.
-fn excesses(limits: &LimitsFile, folder: &Path, now_ns: u64) -> Result<Vec<Excess>> {
-    let replayed = risk_gate::replay(&open_journal(folder)?, |_, _| Ok(()))?;
-    if let Some(divergence) = replayed.divergence {
-        bail!("{}: {divergence}", folder.display());
-    }
-    let found = replayed.replay.with_context(|| format!("{}: no record", folder.display()))?;
-    Ok(limits.excesses(&found.gate, now_ns))
 }

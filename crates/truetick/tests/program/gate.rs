@@ -182,6 +182,101 @@ fn what_was_printed_is_in_the_journal_after_kill_9() {
     assert!(said.contains(&format!("{} verdicts: every answer is the recorded one", printed.len())), "{said}");
 }
 
+/// Copies a journal whose snapshots stay or go; starts a gate on it; returns what the log says of the start, and the gate's
+/// answer to an order.
+fn started(place: &Place, keeps_snapshots: bool) -> (String, String) {
+    let folder = tempfile::tempdir_in(place.folder.path()).unwrap();
+    for entry in fs::read_dir(&place.journal).unwrap() {
+        let path = entry.unwrap().path();
+        if keeps_snapshots || path.extension().is_some_and(|extension| extension == "ttseg") {
+            fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let events = format!("{}\n{}\n{}\n", r#"{"at_ms":9000,"adopt":0}"#, mark(9_000), order(9_000, 77_777, 59_400));
+    fs::write(folder.path().join("events"), events).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_truetick"));
+    command.current_dir(place.folder.path()).args(["--log-level", "info", "--config", "truetick.toml", "risk"]);
+    command.args(["--limits", "limits.toml", "--json", "--events"]).arg(folder.path().join("events"));
+    let output = command.arg("--journal").arg(folder.path()).output().unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    (log, String::from_utf8(output.stdout).unwrap())
+}
+
+/// The writer of a snapshot is killed while it writes. The next start uses the snapshot before, and answers as without one.
+#[test]
+fn kill_9_of_the_writer_of_a_snapshot_leaves_the_one_before() {
+    let place = Place::new();
+    let mut client_id = 0;
+    let mut go_on = || {
+        let mut gate = place.start(&[]);
+        let at_ms = 1 + client_id;
+        gate.send(&format!(r#"{{"at_ms":{at_ms},"adopt":0}}"#));
+        gate.send(&mark(at_ms));
+        for _ in 0..60 {
+            client_id += 1;
+            assert_eq!(gate.ask(&order(at_ms, client_id, 59_400 + client_id)), "");
+            gate.ask(&rejected(at_ms, client_id));
+        }
+        gate.kill();
+    };
+    go_on();
+    let first = text(&truetick(&["gate", "snapshot", place.journal()]));
+    let records: u64 = first.split(' ').next().unwrap().parse().unwrap();
+    assert!(first.ends_with(&format!("; {records} performed: every answer is the recorded one\n")), "{first}");
+    go_on();
+    let whole = started(&place, false);
+    assert!(whole.0.contains(" snapshot=0 ") && whole.1.contains("77777"), "{whole:?}");
+    let names = || {
+        let names =
+            fs::read_dir(&place.journal).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.contains(".ttsnap")).collect::<Vec<_>>()
+    };
+    let before = names();
+    let mut torn = 0;
+    for _ in 0..400 {
+        let mut writer = Command::new(env!("CARGO_BIN_EXE_truetick"));
+        let mut writer = writer.args(["gate", "snapshot", place.journal()]).stdout(Stdio::null()).spawn().unwrap();
+        while writer.try_wait().unwrap().is_none() && !names().iter().any(|name| name.ends_with(".new")) {
+            std::thread::yield_now();
+        }
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        let left = names();
+        if left.iter().any(|name| name.ends_with(".new")) {
+            torn += 1;
+            let with = started(&place, true);
+            assert!(with.0.contains(&format!(" snapshot={records} ")), "{}", with.0);
+            assert_eq!(with.1, whole.1);
+            if torn == 3 {
+                break;
+            }
+        }
+        for name in left.iter().filter(|name| !before.contains(name)) {
+            fs::remove_file(place.journal.join(name)).unwrap();
+        }
+    }
+    assert_eq!(torn, 3, "no writer was killed while it wrote");
+    let second = text(&truetick(&["gate", "snapshot", place.journal()]));
+    let (all, _) = second.split_once(" records in ").unwrap_or_else(|| panic!("{second}"));
+    let with = started(&place, true);
+    assert!(with.0.contains(&format!(" snapshot={all} ")), "{}", with.0);
+    assert_eq!((with.1, names().len()), (whole.1, 2));
+    assert!(place.replay().contains("120 verdicts: every answer is the recorded one"), "{}", place.replay());
+}
+
+/// A clean stop writes a snapshot: the next start performs no record again.
+#[test]
+fn a_clean_stop_leaves_a_snapshot() {
+    let place = Place::new();
+    let mut gate = place.start(&[]);
+    gate.send(&mark(1));
+    assert_eq!(gate.ask(&order(1, 1, 59_400)), "");
+    gate.finish();
+    assert!(started(&place, true).0.contains(" records=3 snapshot=3 "), "{}", started(&place, true).0);
+    let said = text(&truetick(&["gate", "snapshot", place.journal()]));
+    assert_eq!(said, "3 records: the last snapshot has all of them\n");
+}
+
 /// After a restart the gate knows ids, numbers, orders and positions; every account is in doubt until the venue agrees.
 #[test]
 fn a_restart_restores_orders_and_waits_for_the_venue() {

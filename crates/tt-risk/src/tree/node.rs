@@ -235,3 +235,16 @@ impl NodeState {
         self.day_start = self.profit().unwrap_or(self.day_start);
     }
 }
+
+crate::fields::visit!(
+    RowLimits: qty_max, market_qty_max, notional_max, position_long_max, position_short_max, open_qty_max, open_orders_max
+);
+crate::fields::visit!(
+    NodeLimits: gross_max, net_max, open_value_max, daily_loss_max, drawdown_max, checks_margin, leverage_max_pct,
+    checks_balance, cancels_per_fill_max_pct, executions_stop
+);
+crate::fields::visit!(Windows: cancels, fills);
+crate::fields::visit!(
+    NodeState: limits, account, strategy, sum, unknown, day_start, peak, is_latched, is_touched, equity, messages,
+    executions, is_stopped, rate
+);

@@ -152,3 +152,5 @@ impl Tree {
         }
     }
 }
+
+crate::fields::visit!(Worth: gross, net, reserved, margin, profit, is_known);

@@ -175,6 +175,14 @@ impl Storage for SimDisk {
         self.state().current = current.number;
         Ok(SimKeeper { disk: self, bytes, asked: None, syncs: durability == Durability::Process })
     }
+
+    fn snapshots(&self) -> io::Result<Vec<u64>> {
+        Ok(Vec::new())
+    }
+
+    fn read_snapshot(&self, _: u64) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 impl Keeper for SimKeeper {

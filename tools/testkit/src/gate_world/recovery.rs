@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use risk_gate::{Answer, Durability, Input, JournalReader, JournalRecord};
-use tt_model::{Breach, ReportKind, Verdict};
+use tt_model::{Breach, ReportKind, SplitMix64, Verdict};
 use tt_risk::Mode;
 
 use super::disk::SimDisk;
 use super::host::{Broken, Host, Totals, inform, inform_of_intent, new_oracle, switch};
 use super::setup::Setup;
+use super::snapshots;
 use super::world::{Event, MS, Rings, World};
 use crate::gate_oracle::Oracle;
 
@@ -103,6 +104,10 @@ impl World<'_> {
         // The last verdict may be lost with what it counted; it was not shown.
         self.windows.clear();
         let found = read(&self.files, self.setup(), &self.disk);
+        let found = found.and_then(|found| {
+            let mut random = SplitMix64::new(found.records);
+            snapshots::compare(&self.disk, &mut random).map(|()| found)
+        });
         let result = found.and_then(|found| self.compare_with_journal(found, power));
         if let Some(oracle) = self.check(result.map(Some)) {
             self.recovered = Some(oracle);

@@ -4,28 +4,28 @@ use tt_model::{
     Breach, InstrumentId, IntentFlags, IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, Report,
     ReportKind, TimeInForce, Verdict,
 };
-use tt_risk::Limits;
+use tt_risk::{Limits, Mark};
 
 use super::{REPORT, REPORT_FEE};
 use crate::input::{Difference, StatedOrder, Statement};
 
-pub(super) fn put_u16(out: &mut Vec<u8>, value: u16) {
+pub(in crate::journal) fn put_u16(out: &mut Vec<u8>, value: u16) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-pub(super) fn put_u32(out: &mut Vec<u8>, value: u32) {
+pub(in crate::journal) fn put_u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {
+pub(in crate::journal) fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-pub(super) fn put_i64(out: &mut Vec<u8>, value: i64) {
+pub(in crate::journal) fn put_i64(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-pub(super) fn put_intent(out: &mut Vec<u8>, intent: &OrderIntent) {
+pub(in crate::journal) fn put_intent(out: &mut Vec<u8>, intent: &OrderIntent) {
     let OrderIntent { seq, ts_ns, client_id, limit_px, qty, trigger_px, account, strategy, instrument, .. } = *intent;
     let OrderIntent { kind, side, tif, flags, ttl_ms, .. } = *intent;
     [seq, ts_ns, client_id].into_iter().for_each(|value| put_u64(out, value));
@@ -37,7 +37,7 @@ pub(super) fn put_intent(out: &mut Vec<u8>, intent: &OrderIntent) {
     put_u32(out, ttl_ms);
 }
 
-pub(super) fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict) {
+pub(in crate::journal) fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict) {
     let Verdict { seq, intent_seq, client_id, reasons, now_ns, worst_pos, generation, limits_version, .. } = *verdict;
     let Verdict { first_bit, first_level, accept, notes, producer, zero, .. } = *verdict;
     [seq, intent_seq, client_id, reasons.0, now_ns].into_iter().for_each(|value| put_u64(out, value));
@@ -50,7 +50,7 @@ pub(super) fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict) {
 }
 
 /// Writes the fee of a report, if it has one; returns the record's kind.
-pub(super) fn put_fee(out: &mut Vec<u8>, fee: i64) -> u16 {
+pub(in crate::journal) fn put_fee(out: &mut Vec<u8>, fee: i64) -> u16 {
     if fee == 0 {
         return REPORT;
     }
@@ -58,7 +58,7 @@ pub(super) fn put_fee(out: &mut Vec<u8>, fee: i64) -> u16 {
     REPORT_FEE
 }
 
-pub(super) fn put_report(out: &mut Vec<u8>, report: &Report) {
+pub(in crate::journal) fn put_report(out: &mut Vec<u8>, report: &Report) {
     let Report { kind, side, account, instrument, client_id, execution_id, undone_id, .. } = *report;
     let Report { qty, px, executed, order_qty, limit_px, trigger_px, .. } = *report;
     out.extend_from_slice(&[kind.0, side as u8]);
@@ -71,7 +71,7 @@ pub(super) fn put_report(out: &mut Vec<u8>, report: &Report) {
     values.into_iter().for_each(|value| put_i64(out, value));
 }
 
-pub(super) fn put_statement(out: &mut Vec<u8>, statement: &Statement) {
+pub(in crate::journal) fn put_statement(out: &mut Vec<u8>, statement: &Statement) {
     let Statement { account, orders, positions } = statement;
     put_u16(out, *account);
     put_u32(out, orders.len() as u32);
@@ -89,7 +89,7 @@ pub(super) fn put_statement(out: &mut Vec<u8>, statement: &Statement) {
     }
 }
 
-pub(super) fn put_difference(out: &mut Vec<u8>, difference: Difference) {
+pub(in crate::journal) fn put_difference(out: &mut Vec<u8>, difference: Difference) {
     match difference {
         Difference::Missing(client_id) => {
             out.push(0);
@@ -116,7 +116,14 @@ pub(super) fn put_difference(out: &mut Vec<u8>, difference: Difference) {
     }
 }
 
-pub(super) fn put_limits(out: &mut Vec<u8>, limits: &Limits) {
+pub(in crate::journal) fn put_mark(out: &mut Vec<u8>, mark: &Mark) {
+    let Mark { ref_px, bid_px, ask_px, ts_ns, is_verified } = *mark;
+    [ref_px, bid_px, ask_px].iter().for_each(|px| put_i64(out, px.0));
+    put_u64(out, ts_ns);
+    out.push(u8::from(is_verified));
+}
+
+pub(in crate::journal) fn put_limits(out: &mut Vec<u8>, limits: &Limits) {
     let Limits { px_step, qty_step, qty_min, qty_max, notional_min, notional_max, .. } = *limits;
     let Limits { position_long_max, position_short_max, open_qty_max, open_orders_max, enabled, .. } = *limits;
     let quantities = [qty_step, qty_min, qty_max, position_long_max, position_short_max, open_qty_max];
@@ -128,24 +135,24 @@ pub(super) fn put_limits(out: &mut Vec<u8>, limits: &Limits) {
 }
 
 /// Takes values from the front of a body.
-pub(super) struct Take<'a>(pub(super) &'a [u8]);
+pub(in crate::journal) struct Take<'a>(pub(in crate::journal) &'a [u8]);
 
 impl<'a> Take<'a> {
-    pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(in crate::journal) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(taken)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(in crate::journal) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.bytes(N)?.try_into().ok()
     }
 
-    pub(super) fn u8(&mut self) -> Option<u8> {
+    pub(in crate::journal) fn u8(&mut self) -> Option<u8> {
         self.array().map(|[byte]| byte)
     }
 
-    pub(super) fn bool(&mut self) -> Option<bool> {
+    pub(in crate::journal) fn bool(&mut self) -> Option<bool> {
         match self.u8()? {
             0 => Some(false),
             1 => Some(true),
@@ -153,27 +160,27 @@ impl<'a> Take<'a> {
         }
     }
 
-    pub(super) fn u16(&mut self) -> Option<u16> {
+    pub(in crate::journal) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    pub(in crate::journal) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
+    pub(in crate::journal) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(super) fn i64(&mut self) -> Option<i64> {
+    pub(in crate::journal) fn i64(&mut self) -> Option<i64> {
         self.array().map(i64::from_le_bytes)
     }
 
-    pub(super) fn side(&mut self) -> Option<OrderSide> {
+    pub(in crate::journal) fn side(&mut self) -> Option<OrderSide> {
         Some(if self.bool()? { OrderSide::Sell } else { OrderSide::Buy })
     }
 
-    pub(super) fn intent(&mut self) -> Option<OrderIntent> {
+    pub(in crate::journal) fn intent(&mut self) -> Option<OrderIntent> {
         Some(OrderIntent {
             seq: self.u64()?,
             ts_ns: self.u64()?,
@@ -192,7 +199,7 @@ impl<'a> Take<'a> {
         })
     }
 
-    pub(super) fn verdict(&mut self) -> Option<Verdict> {
+    pub(in crate::journal) fn verdict(&mut self) -> Option<Verdict> {
         Some(Verdict {
             seq: self.u64()?,
             intent_seq: self.u64()?,
@@ -211,7 +218,7 @@ impl<'a> Take<'a> {
         })
     }
 
-    pub(super) fn report(&mut self) -> Option<Report> {
+    pub(in crate::journal) fn report(&mut self) -> Option<Report> {
         Some(Report {
             kind: ReportKind(self.u8()?),
             side: self.side()?,
@@ -230,7 +237,7 @@ impl<'a> Take<'a> {
         })
     }
 
-    pub(super) fn statement(&mut self) -> Option<Statement> {
+    pub(in crate::journal) fn statement(&mut self) -> Option<Statement> {
         let (account, orders) = (self.u16()?, self.u32()?);
         let order = |from: &mut Self| {
             Some(StatedOrder {
@@ -248,7 +255,7 @@ impl<'a> Take<'a> {
         Some(Statement { account, orders, positions })
     }
 
-    pub(super) fn difference(&mut self) -> Option<Difference> {
+    pub(in crate::journal) fn difference(&mut self) -> Option<Difference> {
         Some(match self.u8()? {
             0 => Difference::Missing(self.u64()?),
             1 => Difference::Unknown(self.u64()?),
@@ -262,7 +269,12 @@ impl<'a> Take<'a> {
         })
     }
 
-    pub(super) fn limits(&mut self) -> Option<Limits> {
+    pub(in crate::journal) fn mark(&mut self) -> Option<Mark> {
+        let [ref_px, bid_px, ask_px] = [Price(self.i64()?), Price(self.i64()?), Price(self.i64()?)];
+        Some(Mark { ref_px, bid_px, ask_px, ts_ns: self.u64()?, is_verified: self.bool()? })
+    }
+
+    pub(in crate::journal) fn limits(&mut self) -> Option<Limits> {
         let px_step = Price(self.i64()?);
         let mut qty = || self.i64().map(Qty);
         let [qty_step, qty_min, qty_max] = [qty()?, qty()?, qty()?];

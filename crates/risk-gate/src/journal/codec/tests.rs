@@ -3,9 +3,10 @@
 use super::*;
 use crate::input::{Difference, StatedOrder, Statement};
 use tt_model::{
-    Breach, IntentFlags, IntentKind, Notes, Notional, OrderIntent, OrderSide, Qty, ReportKind, TimeInForce, Verdict,
+    Breach, IntentFlags, IntentKind, Notes, Notional, OrderIntent, OrderSide, Price, Qty, ReportKind, TimeInForce,
+    Verdict,
 };
-use tt_risk::Limits;
+use tt_risk::{Limits, Mark};
 
 /// No two values of a field are equal.
 fn every() -> Vec<(Input, Answer)> {
