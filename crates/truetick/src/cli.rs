@@ -1,14 +1,16 @@
 //! The command line: global options, subcommands, log output and exit statuses.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory as _, Parser, Subcommand, ValueEnum};
 use tracing::level_filters::LevelFilter;
 
 use crate::config::Config;
+use crate::manual;
 #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
 use crate::serve;
 #[cfg(feature = "simulate")]
@@ -28,6 +30,7 @@ use crate::{gate, risk};
 /// against the venue, and a pre-trade risk gate. Every stage is timed.
 #[derive(Debug, Parser)]
 #[command(name = "truetick", version, propagate_version = true, subcommand_required = true)]
+#[command(after_help = "--version --verbose prints commit, compiler and features, too.")]
 struct Cli {
     /// Configuration file (TOML); flags override it
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL, display_order = 1_000)]
@@ -100,6 +103,10 @@ enum Command {
     /// Measure every published figure on this machine
     #[cfg(feature = "bench")]
     Bench(Box<bench::Args>),
+    /// Print completions for a shell
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    Man(manual::ManArgs),
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -124,6 +131,10 @@ enum LogFormat {
 /// check. 3: incomplete, such as a drain that timed out.
 #[must_use]
 pub fn main() -> ExitCode {
+    if asks_for_build(std::env::args_os().skip(1)) {
+        println!("{}", build_text());
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // clap prints usage and suggestions, and returns status 0 for --help and --version.
@@ -137,6 +148,37 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whether `arguments` are `--version --verbose`: clap answers `--version` before it reads what follows.
+fn asks_for_build(arguments: impl Iterator<Item = OsString>) -> bool {
+    let arguments: Vec<OsString> = arguments.collect();
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    arguments.len() == 2 && (has("--version") || has("-V")) && has("--verbose")
+}
+
+/// Version, commit, compiler and features of this program.
+fn build_text() -> String {
+    let features = [
+        ("turn", cfg!(feature = "turn")),
+        ("market", cfg!(feature = "market")),
+        ("risk", cfg!(feature = "risk")),
+        ("bench", cfg!(feature = "bench")),
+        ("simulate", cfg!(feature = "simulate")),
+    ];
+    let features: Vec<&str> = features.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect();
+    let changed = if env!("TRUETICK_DIRTY") == "true" { " with changes" } else { "" };
+    let path = if tt_simd::is_crc32_vectorised() { "carry-less multiplication" } else { "tables" };
+    format!(
+        "truetick {}\ncommit: {}{changed}\ncompiler: {}\nprofile: {}\nfeatures: {}\nsystem: {} {}\nCRC-32: {path}",
+        env!("CARGO_PKG_VERSION"),
+        env!("TRUETICK_COMMIT"),
+        env!("TRUETICK_RUSTC"),
+        env!("TRUETICK_PROFILE"),
+        features.join(", "),
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+    )
 }
 
 fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -173,6 +215,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Floor(args) => floor::run(args).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "bench")]
         Command::Bench(args) => bench::run(*args).map(|()| ExitCode::SUCCESS),
+        Command::Completions(args) => manual::completions(&args, Cli::command()).map(|()| ExitCode::SUCCESS),
+        Command::Man(args) => manual::man(&args, Cli::command()).map(|()| ExitCode::SUCCESS),
     }
 }
 
@@ -227,8 +271,6 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     /// docs/cli.md is generated: `TRUETICK_ACCEPT=1 cargo test -p truetick --lib reference` writes it.

@@ -26,6 +26,7 @@ pub mod floor;
 pub mod gate;
 #[cfg(any(feature = "market", feature = "turn"))]
 mod kept_report;
+pub mod manual;
 #[cfg(feature = "market")]
 pub mod market;
 #[cfg(feature = "market")]

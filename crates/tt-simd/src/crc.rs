@@ -20,5 +20,14 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     scalar::crc32(bytes)
 }
 
+/// Returns whether [`crc32`] has carry-less multiplication on this CPU; otherwise it uses tables.
+#[must_use]
+pub fn is_crc32_vectorised() -> bool {
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+    return clmul::crc32(&[0; 64]).is_some();
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
+    false
+}
+
 #[cfg(test)]
 mod tests;

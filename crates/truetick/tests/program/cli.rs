@@ -52,8 +52,8 @@ fn every_command_explains_itself() {
     let listed = listed.filter(|line| !line.starts_with("   "));
     assert_eq!(
         listed.count(),
-        COMMANDS.len() + 2,
-        "only `gate` and `help` in addition to the known commands\n{overview}"
+        COMMANDS.len() + 4,
+        "only `gate`, `completions`, `man` and `help` in addition to the known commands\n{overview}"
     );
 }
 
@@ -229,4 +229,44 @@ fn values_without_sense_are_refused_with_status_2() {
     for (flag, value) in [("--listen", "here"), ("--relay-ports", "9-3"), ("--allow-peer", "10.0.0.0/33")] {
         assert!(usage_error(&["turn", flag, value]).contains(value));
     }
+}
+
+/// bash itself completes a command that begins like one of ours.
+#[test]
+fn the_shell_completes_commands() {
+    let completions = truetick(&["completions", "bash"]);
+    assert!(completions.status.success());
+    let script = String::from_utf8(completions.stdout).expect("UTF-8");
+    let ask = "COMP_WORDS=(truetick ma); COMP_CWORD=1; _truetick truetick ma truetick; echo \"${COMPREPLY[@]}\"";
+    let output = Command::new("bash").args(["-c", &format!("{script}\n{ask}")]).output().expect("bash starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "market man", "{output:?}");
+    for shell in ["zsh", "fish"] {
+        let script = String::from_utf8(truetick(&["completions", shell]).stdout).expect("UTF-8");
+        assert!(script.contains("rehearse") && script.contains("listen-tls"), "{shell}");
+    }
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = truetick(&["man", "--out", folder.path().to_str().expect("UTF-8")]);
+    assert!(output.status.success(), "{output:?}");
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect(name);
+    for command in COMMANDS {
+        let text = page(&format!("truetick-{command}.1"));
+        assert!(text.contains(&format!("\n.TH truetick-{command} 1 ")), "{command}: {text}");
+        assert!(text.contains(".SH OPTIONS") && text.contains(".SH SYNOPSIS"), "{command}");
+    }
+    assert!(page("truetick-gate-load.1").contains("limits") && page("truetick.1").contains("truetick\\-turn(1)"));
+}
+
+#[test]
+fn the_build_is_printed_on_request() {
+    let version = String::from_utf8(truetick(&["--version"]).stdout).expect("UTF-8");
+    let verbose = String::from_utf8(truetick(&["--version", "--verbose"]).stdout).expect("UTF-8");
+    assert!(verbose.starts_with(version.trim_end()) && version.lines().count() == 1, "{version}{verbose}");
+    for name in ["commit: ", "compiler: rustc ", "features: turn, market, risk, bench, simulate", "CRC-32: "] {
+        assert!(verbose.lines().any(|line| line.starts_with(name)), "{name}: {verbose}");
+    }
+    assert!(usage_error(&["--verbose", "serve"]).contains("--verbose"));
 }
