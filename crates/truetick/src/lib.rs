@@ -18,8 +18,6 @@ mod control_state;
 mod demo;
 #[cfg(feature = "market")]
 pub mod doctor;
-#[cfg(feature = "simulate")]
-mod faults;
 #[cfg(feature = "bench")]
 pub mod floor;
 #[cfg(feature = "risk")]

@@ -20,7 +20,7 @@ use turn_server::{TurnConfig, TurnSection};
 use crate::config::Config;
 use crate::market::admin::Admin as FeedAdmin;
 use crate::market::{connecting, on_hangup};
-use crate::{control_state, faults, kept_report, results, simulated_venues as venues, turn};
+use crate::{control_state, kept_report, results, simulated_venues as venues, turn};
 use tt_os::clock::unix_now;
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
@@ -31,8 +31,8 @@ mod strategy;
 mod summary;
 
 use credential::Credential;
-use faults::Kind;
 use sim::Fault;
+use sim::faults::{self, Kind};
 use strategy::{Flags, Starter, Strategy};
 
 /// One pass in this many is timed; traffic is low here, so more than elsewhere.
@@ -181,7 +181,7 @@ impl Simulation {
     fn new(args: &Args) -> Result<Self> {
         let rate = args.rate.unwrap_or(200.0);
         ensure!(rate.is_finite() && rate >= 0.0, "--rate must be zero or more, not {rate}");
-        let every = faults::every(args.fault_every.unwrap_or(15.0))?;
+        let every = faults::every(args.fault_every.unwrap_or(15.0)).map_err(anyhow::Error::msg)?;
         let fault_pace = faults::Pace { every, silence: Duration::ZERO };
         Ok(Self { rate, instruments: args.instruments.unwrap_or(3), fault_pace })
     }

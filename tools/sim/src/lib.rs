@@ -15,6 +15,7 @@ mod crc;
 mod deribit;
 mod digits;
 mod exchange;
+pub mod faults;
 mod instrument;
 mod kraken;
 mod market;

@@ -1,18 +1,18 @@
 //! Faults injected into the simulated venues at intervals, so that users can watch detection and recovery.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
-use sim::{Fault, SnapshotFault, Venue};
+use crate::{Fault, SnapshotFault, Venue};
 
 /// A kind of injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Alters the next book update of one instrument.
     Update(Fault),
     /// Alters the next REST snapshot of one instrument.
@@ -55,38 +55,45 @@ impl fmt::Display for Kind {
 }
 
 /// Returns the interval between two faults; `None` for 0.
-pub(crate) fn every(seconds: f64) -> Result<Option<Duration>> {
+///
+/// # Errors
+/// `seconds` is no time of zero or more.
+pub fn every(seconds: f64) -> Result<Option<Duration>, String> {
     if seconds == 0.0 {
         return Ok(None);
     }
     let every = Duration::try_from_secs_f64(seconds).ok().filter(|every| !every.is_zero());
-    every.map(Some).with_context(|| format!("--fault-every must be zero or more seconds, not {seconds}"))
+    every.map(Some).ok_or_else(|| format!("faults: the interval must be zero or more seconds, not {seconds}"))
 }
 
 /// Interval between faults, and duration of those that last.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     /// Interval between two faults; `None`: no faults.
-    pub(crate) every: Option<Duration>,
+    pub every: Option<Duration>,
     /// Duration of [`Kind::Silence`].
-    pub(crate) silence: Duration,
+    pub silence: Duration,
 }
 
 /// The thread that injects faults.
-pub(crate) struct Running {
+#[derive(Debug)]
+pub struct Running {
     stop: mpsc::Sender<()>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Injects faults of `kinds` at the given pace, at each of `at` in turn and its next instrument, and passes each to
 /// `report`.
-pub(crate) fn start(
-    venues: Arc<sim::Running>,
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn start(
+    venues: Arc<crate::Running>,
     at: &'static [Venue],
     kinds: Vec<Kind>,
     pace: Pace,
     mut report: impl FnMut(Kind, Venue, &str) + Send + 'static,
-) -> Result<Running> {
+) -> io::Result<Running> {
     let (stop, stopped) = mpsc::channel();
     let Some(every) = pace.every.filter(|_| !kinds.is_empty() && !at.is_empty()) else {
         return Ok(Running { stop, thread: None });
@@ -117,12 +124,12 @@ pub(crate) fn start(
             }
         }
     });
-    Ok(Running { stop, thread: Some(thread.context("thread of faults")?) })
+    Ok(Running { stop, thread: Some(thread?) })
 }
 
 impl Running {
     /// Stops the thread.
-    pub(crate) fn stop(self) {
+    pub fn stop(self) {
         drop(self.stop);
         if let Some(thread) = self.thread {
             let _ = thread.join();
