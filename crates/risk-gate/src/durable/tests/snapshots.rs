@@ -210,3 +210,30 @@ fn a_snapshot_that_does_not_fit_the_journal_is_not_used() {
     assert_eq!(start(journal.path()).1, 0);
     assert_ne!(whole.2, String::new());
 }
+
+/// A gate that runs writes a snapshot behind every 16 segments, and its thread one more at its end.
+#[test]
+fn a_running_gate_writes_snapshots_and_one_at_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = JournalConfig { segment_bytes: Some(1 << 14), ..config(folder.path(), Durability::Process) };
+    let (mut gate, _) = DurableGate::open(&file(), &small, 1).unwrap();
+    // Each record has 40 bytes.
+    for _ in 0..17 * (1 << 14) / 40 {
+        gate.perform(2, &Input::Time);
+    }
+    drop(gate);
+    let first = numbers(folder.path());
+    assert_eq!(first.len(), 1);
+    let (gate, recovered) = DurableGate::open(&file(), &small, 1).unwrap();
+    assert_eq!(first, [format!("{:016}.ttsnap", recovered.snapshot_records)]);
+    assert!(recovered.snapshot_records > 4_000 && recovered.records >= recovered.snapshot_records, "{recovered:?}");
+    let (rows, senders) = (Vec::new(), Vec::new());
+    let (quotes, cpu, dead_man) = (None, None, None);
+    let config = crate::GateConfig { gate, rows, quotes, ring_slots: 4, sample_one_in: 1, cpu, senders, dead_man };
+    let (running, ports) = crate::start(config).unwrap();
+    running.stop();
+    drop(ports);
+    // The restart is a record.
+    let records = recovered.records + 1;
+    assert_eq!(numbers(folder.path()), [first[0].clone(), format!("{records:016}.ttsnap")]);
+}
