@@ -10,6 +10,7 @@ mod audit;
 mod book;
 mod feed;
 mod frames;
+mod gate;
 mod image;
 mod levels;
 mod player;
@@ -49,6 +50,8 @@ mod _truetick {
     use super::feed::venues;
     #[pymodule_export]
     use super::frames::FrameReader;
+    #[pymodule_export]
+    use super::gate::Gate;
     #[pymodule_export]
     use super::recorder::Recorder;
     #[pymodule_export]

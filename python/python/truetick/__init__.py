@@ -22,6 +22,7 @@ from ._truetick import (
 )
 from .audits import Audit, Finding, audit
 from .books import Books, books
+from .gates import Gate, Intent, Verdict
 from .recordings import Recorded, record, recorder, replay
 
 __all__ = [
@@ -32,6 +33,8 @@ __all__ = [
     "FeedError",
     "Finding",
     "FrameReader",
+    "Gate",
+    "Intent",
     "Level",
     "Proof",
     "Recorded",
@@ -39,6 +42,7 @@ __all__ = [
     "RecordingError",
     "Replay",
     "Simulator",
+    "Verdict",
     "audit",
     "books",
     "record",

@@ -173,6 +173,19 @@ class FrameReader:
         """The book of a symbol with its best `levels` of each side, or all. Raises KeyError for another symbol."""
 
 @final
+class GateCore:
+    """A gate whose numbers are decimal text. Use `Gate`."""
+
+    def __new__(cls, text: str) -> GateCore: ...
+    @staticmethod
+    def from_toml(path: str | PathLike[str]) -> GateCore: ...
+    @property
+    def symbols(self) -> list[str]: ...
+    def mark(self, symbol: str, bid: str, ask: str, ts: int | None, is_verified: bool) -> None: ...
+    def check(self, intent: Mapping[str, object], ts: int | None) -> tuple[bool, list[str], int]: ...
+    def report(self, report: Mapping[str, object], ts: int | None) -> str: ...
+
+@final
 class Recorder:
     """A feed that is written to a file. It never blocks the feed; what finds no room is counted."""
 
