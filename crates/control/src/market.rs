@@ -124,6 +124,8 @@ impl FromRequestParts<Arc<Shared>> for StreamQuestion {
 
 /// Levels of each side in an answer without `depth`.
 const DEPTH: usize = 10;
+/// Levels of each side with single orders: the feed reads nothing while it lists them.
+const ORDER_LEVELS_MAX: usize = 1000;
 /// The shortest and the longest interval of a stream.
 const EVERY: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(60);
 
@@ -356,7 +358,7 @@ fn resting_orders(
         }
         Some(row)
     };
-    streams.orders(&instruments, question.depth).into_iter().filter_map(row).collect()
+    streams.orders(&instruments, question.depth.min(ORDER_LEVELS_MAX)).into_iter().filter_map(row).collect()
 }
 
 async fn ohlcv(app: App, which: Which) -> Response {
