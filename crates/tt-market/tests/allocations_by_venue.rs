@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
 use allocation_counter::measure;
-use tt_market::DropReason;
 use tt_market::candle::CandleSource;
+use tt_market::{BookSide, DropReason};
 use tt_market::{Capacity, ConnectionId, Engine, InstrumentSpec};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
@@ -245,4 +245,47 @@ fn orders_of_books_allocate_nothing_up_to_their_bound() {
             assert!(counters.dropped(DropReason::BookOrdersFull) > 0, "{counters:?}");
         }
     }
+}
+
+/// Frames of Kraken that its checksum proves: a queue of orders at one price, of which the oldest end.
+fn proved_orders() -> Vec<String> {
+    let (mut frames, mut queue) = (Vec::new(), Vec::new());
+    let order = |event: &str, (number, qty): (u64, u64)| {
+        let event = if event.is_empty() { String::new() } else { format!("\"event\":\"{event}\",") };
+        let time = "\"timestamp\":\"2026-08-01T10:33:05.709950Z\"";
+        format!("{{{event}\"order_id\":\"o{number}\",\"limit_price\":100.1,\"order_qty\":{qty}.000,{time}}}")
+    };
+    for i in 1..2000_u64 {
+        let mut changed = vec![order(if i == 1 { "" } else { "add" }, (i, i % 9 + 1))];
+        queue.push((i, i % 9 + 1));
+        if queue.len() > 20 {
+            changed.push(order("delete", queue.remove(0)));
+        }
+        let text: String = queue.iter().map(|(_, qty)| format!("1001{qty}000")).collect();
+        let (kind, checksum) = (if i == 1 { "snapshot" } else { "update" }, tt_simd::crc32(text.as_bytes()));
+        let orders = format!("\"bids\":[{}],\"asks\":[]", changed.join(","));
+        let book = format!("{{\"symbol\":\"BTCUSDT\",\"checksum\":{checksum},{orders}}}");
+        frames.push(format!("{{\"channel\":\"level3\",\"type\":\"{kind}\",\"data\":[{book}]}}"));
+    }
+    frames
+}
+
+#[test]
+fn proved_orders_are_taken_and_read_without_an_allocation() {
+    let (mut engine, connection, id) = engine(Venue::Kraken, 64);
+    engine.follow_changes(64);
+    let frames = proved_orders();
+    let mut read = 0;
+    let used = measure(|| {
+        for (i, frame) in frames.iter().enumerate() {
+            let now = Nanos::from_millis(MS + i as u64);
+            engine.handle_frame(now, connection, frame.as_bytes(), &mut Off).unwrap();
+            while engine.poll_book_event().is_some() {}
+            read += engine.resting_orders(id, BookSide::Bid).into_iter().flatten().count();
+        }
+    });
+    assert_eq!(used.count_total, 0);
+    let counters = engine.counters().venue(Venue::Kraken);
+    assert_eq!((counters.crc_matches, counters.crc_mismatches), (1999, 0));
+    assert_eq!(read, (1..20).sum::<usize>() + 20 * 1980);
 }
