@@ -203,3 +203,17 @@ def test_wrong_arguments_are_reported(paused: tt.Simulator) -> None:
     with pytest.raises(ConnectionError, match="refused"):
         tt.books("kraken", ["BTC/USD"], url=address, timeout=0.5)
     assert "kraken" in tt.venues() and "kraken" in paused.venues
+
+
+def test_the_latest_book_shows_a_lost_connection() -> None:
+    venues = tt.Simulator(instruments=1, rate=0.0)
+    symbol = venues.symbols("kraken")[0]
+    with tt.books("kraken", [symbol], url=venues.url("kraken")) as books:
+        first = proven(books, symbol)
+        assert (latest := books.latest(symbol)) is not None and latest.proof
+        venues.close()
+        while books.get(timeout=30).proof.ok:
+            pass
+        latest = books.latest(symbol)
+        assert latest is not None and latest.proof.kind == "stale"
+        assert (latest.bids(10) == first.bids(10)).all()
