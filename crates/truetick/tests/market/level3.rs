@@ -234,8 +234,15 @@ fn a_recording_of_single_orders_is_replayed_and_audited_as_it_was() {
 fn an_audit_recognises_single_orders_in_recordings_of_others() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("level3.ttj");
-    let recorded = truetick(&record(&path));
-    assert_eq!(recorded.status.code(), Some(0), "{recorded:?}");
+    let sim = simulator();
+    let sync_every = RecorderConfig::default().sync_every;
+    let recording = Some(RecordingConfig { path: path.clone(), append: false, sync_every, packed: false });
+    let feeds = vec![feed(&sim, 10)];
+    let running = market::start(MarketConfig { feeds, recording, ..MarketConfig::default() }).unwrap();
+    let following = running.reader();
+    assert!(following.wait(SOON, || following.counters(0).deltas > 500));
+    running.stop();
+    sim.stop();
     let mut reader = RecordingReader::new(BufReader::new(File::open(&path).unwrap())).unwrap();
     let mut lines = Vec::new();
     while let Some(entry) = reader.read().unwrap() {
