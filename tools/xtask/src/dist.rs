@@ -39,8 +39,9 @@ const FOLDED: &str = "-Clink-arg=-Wl,--icf=all,-O2";
 fn binary(root: &Path) -> anyhow::Result<ExitCode> {
     let folder = root.join(FOLDER);
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let built = root.join("target/release/truetick");
-    let arguments = ["rustc", "--release", "--locked", "--package", "truetick", "--bin", "truetick", "--", FOLDED];
+    let built = root.join("target/distribution/truetick");
+    let arguments = ["rustc", "--profile", "distribution", "--locked", "--package", "truetick", "--bin", "truetick"];
+    let arguments = arguments.into_iter().chain(["--", FOLDED]);
     finish(Command::new("cargo").args(arguments).current_dir(root))?;
     let (program, debug) = (folder.join("truetick"), folder.join("truetick.debug"));
     finish(Command::new("objcopy").arg("--only-keep-debug").arg(&built).arg(&debug))?;
