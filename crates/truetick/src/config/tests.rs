@@ -62,6 +62,9 @@ fn every_key_of_the_sample_file_is_known() {
     let missing = config.market.feeds().expect_err("the account's file is the operator's own");
     assert!(format!("{missing:#}").contains("/etc/truetick/binance.toml"), "{missing:#}");
     config.market.feeds[0].account_file = None;
+    let level3 = config.market.feeds().expect_err("the sample's venue sends no single orders");
+    assert!(format!("{level3:#}").contains("sends no single orders"), "{level3:#}");
+    config.market.feeds[0].level3 = false;
     assert_eq!(config.market.feeds().expect("the feed is one").len(), 1);
 }
 
