@@ -181,7 +181,8 @@ impl Simulation {
     fn new(args: &Args) -> Result<Self> {
         let rate = args.rate.unwrap_or(200.0);
         ensure!(rate.is_finite() && rate >= 0.0, "--rate must be zero or more, not {rate}");
-        let every = faults::every(args.fault_every.unwrap_or(15.0)).map_err(anyhow::Error::msg)?;
+        let every = faults::every(args.fault_every.unwrap_or(15.0))
+            .map_err(|reason| anyhow::anyhow!("--fault-every {reason}"))?;
         let fault_pace = faults::Pace { every, silence: Duration::ZERO };
         Ok(Self { rate, instruments: args.instruments.unwrap_or(3), fault_pace })
     }

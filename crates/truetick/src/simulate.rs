@@ -64,7 +64,10 @@ pub fn run(args: Args, _config: &Config) -> anyhow::Result<()> {
     ports.iter_mut().zip(&args.ports).for_each(|(port, &wanted)| *port = wanted);
     let silence = Duration::try_from_secs_f64(args.silence);
     let silence = silence.ok().with_context(|| format!("--silence must be seconds, not {}", args.silence))?;
-    let pace = Pace { every: faults::every(args.fault_every).map_err(anyhow::Error::msg)?, silence };
+    let pace = Pace {
+        every: faults::every(args.fault_every).map_err(|reason| anyhow::anyhow!("--fault-every {reason}"))?,
+        silence,
+    };
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
     let running = Arc::new(
         sim::start(sim::Config {

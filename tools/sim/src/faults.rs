@@ -63,7 +63,7 @@ pub fn every(seconds: f64) -> Result<Option<Duration>, String> {
         return Ok(None);
     }
     let every = Duration::try_from_secs_f64(seconds).ok().filter(|every| !every.is_zero());
-    every.map(Some).ok_or_else(|| format!("faults: the interval must be zero or more seconds, not {seconds}"))
+    every.map(Some).ok_or_else(|| format!("must be zero or more seconds, not {seconds}"))
 }
 
 /// Interval between faults, and duration of those that last.
