@@ -369,9 +369,9 @@ impl FeedConfig {
         Uri::from_parts(parts).unwrap_or_else(|_| self.streams.clone())
     }
 
-    /// The WebSocket that lists instruments: the venue's usual one.
+    /// The WebSocket that lists instruments; the one of single orders lists none.
     pub(super) fn list_address(&self) -> Uri {
-        self.elsewhere(self.venue.rules().streams)
+        if self.level3 { self.elsewhere(self.venue.rules().streams) } else { self.streams.clone() }
     }
 
     /// `path` at the venue's REST interface.
