@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 import truetick as tt
 
 Follow = Callable[..., tt.Books]
+
+# A shell starts jobs in the background with SIGINT ignored, and so would be the programs that the tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
