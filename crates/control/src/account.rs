@@ -10,14 +10,12 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde::Deserialize;
 use tt_status::market_account::AccountState;
-use tt_status::market_streams::Sink;
 
 use crate::answer::{absent, json_of};
-use crate::live::too_many;
 use crate::market::{Which, parameters};
 use crate::state::{App, Shared};
-use crate::streams::{self, Queue};
 use crate::token::authorize;
+use crate::websocket::stream;
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
     Router::new().route("/api/v1/market/accounts", get(accounts)).route("/ws/accounts", get(ws_accounts))
@@ -53,13 +51,5 @@ async fn accounts(app: App, Question { venue }: Question) -> Response {
 }
 
 async fn ws_accounts(app: App, Question { venue }: Question, upgrade: WebSocketUpgrade) -> Response {
-    let Some(source) = app.state.market_streams.clone() else { return absent("market") };
-    let Ok(place) = Arc::clone(&app.streams).try_acquire_owned() else { return too_many() };
-    let (queue, stopping) = (Arc::new(Queue::new(&app.readers)), app.stopping.clone());
-    upgrade.max_message_size(1024).on_upgrade(move |socket| {
-        let sink: Arc<dyn Sink> = Arc::clone(&queue) as Arc<dyn Sink>;
-        source.subscribe_accounts(venue.as_deref(), &sink);
-        drop(sink);
-        streams::send_all(socket, queue, stopping, place)
-    })
+    stream(&app, upgrade, move |streams, sink| streams.subscribe_accounts(venue.as_deref(), sink))
 }

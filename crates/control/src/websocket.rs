@@ -9,7 +9,7 @@ use axum::response::Response;
 use axum::routing::get;
 use serde_json::Value;
 use tt_status::market::MarketStatus;
-use tt_status::market_streams::{Sink, StreamKind};
+use tt_status::market_streams::{MarketStreams, Sink, StreamKind};
 
 use crate::answer::absent;
 use crate::live::{Listener, too_many};
@@ -42,7 +42,7 @@ async fn ws_derivatives(app: App, which: Which, upgrade: WebSocketUpgrade) -> Re
 
 async fn ws_orderbook(app: App, question: StreamQuestion, upgrade: WebSocketUpgrade) -> Response {
     let instruments = question.instruments(&app);
-    stream(&app, instruments, question.kind, upgrade)
+    stream(&app, upgrade, move |streams, sink| streams.subscribe(&instruments, question.kind, sink))
 }
 
 async fn ws_ohlcv(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
@@ -51,22 +51,26 @@ async fn ws_ohlcv(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response
 
 async fn ws_trades(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
     let instruments = which.instruments(&app);
-    stream(&app, instruments, StreamKind::Trades, upgrade)
+    stream(&app, upgrade, move |streams, sink| streams.subscribe(&instruments, StreamKind::Trades, sink))
 }
 
 async fn ws_liquidations(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
     let instruments = which.instruments(&app);
-    stream(&app, instruments, StreamKind::Liquidations, upgrade)
+    stream(&app, upgrade, move |streams, sink| streams.subscribe(&instruments, StreamKind::Liquidations, sink))
 }
 
-/// Sends every update of `instruments`.
-fn stream(shared: &Shared, instruments: Vec<u32>, kind: StreamKind, upgrade: WebSocketUpgrade) -> Response {
+/// Sends what `subscribe` subscribes to, until either side ends.
+pub(crate) fn stream(
+    shared: &Shared,
+    upgrade: WebSocketUpgrade,
+    subscribe: impl FnOnce(&dyn MarketStreams, &Arc<dyn Sink>) + Send + 'static,
+) -> Response {
     let Some(streams) = shared.state.market_streams.clone() else { return absent("market") };
     let Ok(place) = Arc::clone(&shared.streams).try_acquire_owned() else { return too_many() };
     let (queue, stopping) = (Arc::new(Queue::new(&shared.readers)), shared.stopping.clone());
     upgrade.max_message_size(1024).on_upgrade(move |socket| {
         let sink: Arc<dyn Sink> = Arc::clone(&queue) as Arc<dyn Sink>;
-        streams.subscribe(&instruments, kind, &sink);
+        subscribe(&*streams, &sink);
         drop(sink);
         streams::send_all(socket, queue, stopping, place)
     })
