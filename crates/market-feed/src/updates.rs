@@ -18,3 +18,6 @@ pub(super) use account_sender::AccountSender;
 pub(super) use message::contract;
 pub(super) use publisher::Publisher;
 pub(super) use sender::UpdateSender;
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! An account's copy against the engine, by messages as Binance documents them.
 
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
 use tt_market::candle::CandleSource;
@@ -10,24 +10,10 @@ use tt_model::Nanos;
 use tt_venue::{Symbol, Venue};
 
 use super::super::account_sender::{AccountSender, NEWS_MAX};
+use super::super::tests::Kept;
 use super::*;
 
 const NOW: Nanos = Nanos::from_millis(1_700_000_000_000);
-
-/// A reader that keeps every message.
-#[derive(Debug, Default)]
-struct Kept(Mutex<Vec<Value>>);
-
-impl Sink for Kept {
-    fn has_room(&self) -> bool {
-        true
-    }
-
-    fn offer(&self, message: &Arc<str>) -> bool {
-        self.0.lock().unwrap().push(serde_json::from_str(message).unwrap());
-        true
-    }
-}
 
 struct Rig {
     engine: Engine,

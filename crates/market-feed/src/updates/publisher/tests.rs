@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
 use tt_market::candle::CandleSource;
 use tt_market::{BookSide, Capacity, ConnectionId, Engine, InstrumentSpec};
 use tt_meter::Off;
@@ -10,22 +9,8 @@ use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::listing::ContractUnit;
 use tt_venue::{Symbol, Venue};
 
+use super::super::tests::Kept;
 use super::*;
-
-/// A reader that keeps every message.
-#[derive(Debug, Default)]
-struct Kept(Mutex<Vec<Value>>);
-
-impl Sink for Kept {
-    fn has_room(&self) -> bool {
-        true
-    }
-
-    fn offer(&self, message: &Arc<str>) -> bool {
-        self.0.lock().unwrap().push(serde_json::from_str(message).unwrap());
-        true
-    }
-}
 
 const ID: InstrumentId = InstrumentId(0);
 const SLOTS: usize = 64;
