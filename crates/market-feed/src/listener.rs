@@ -10,8 +10,9 @@ use tt_market::{BookSide, BookStatus, Engine, Proof, RestingOrder};
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::BookLevel;
 
-/// A function that is called for each update of each book, each trade and each liquidation, in their order, on the thread of the
-/// instrument's feed. While it runs, the feed reads nothing: it should be short. Clones call the same function.
+/// A function that is called for each update of each book, each trade and each liquidation, in their order, on the
+/// thread of the instrument's feed. While it runs, the feed reads nothing: it should be short. Clones call the same
+/// function.
 ///
 /// ```no_run
 /// use market_feed::{Event, FeedConfig, Listener, MarketConfig, Venue, start};
