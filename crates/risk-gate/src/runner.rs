@@ -26,8 +26,11 @@ use crate::sender::Sender;
 /// Events between two publications of exposures and counts while the rings are never empty.
 const EVENTS_PER_PUBLISH: u32 = 64;
 
-/// Interval at which an intent brings the marks of all instruments, not only its own one.
-const MARK_ALL_EVERY_NS: u64 = 250_000_000;
+/// Interval between two sweeps that set the marks of all instruments.
+const SWEEP_EVERY_NS: u64 = 250_000_000;
+
+/// Marks of a sweep that one intent brings, besides its own one: no intent waits for all of many instruments.
+const SWEPT_MAX: usize = 16;
 
 /// Verdicts that share a wait for the disk, at most.
 const GROUP: usize = 64;
@@ -107,8 +110,9 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
         wait: ring_wait(),
         writer,
         quotes,
+        swept: marked.len(),
         marked,
-        marked_ns: 0,
+        swept_ns: 0,
         probe: Sampler::new(tt_os::clock::calibration().clock, sample_one_in),
         journey: Histogram::new(),
         tally: Tally::ZERO,
@@ -205,9 +209,10 @@ struct Runner {
     wait: RingWait,
     writer: BoardWriter,
     quotes: Option<Arc<dyn QuoteSource>>,
-    /// The instruments of the board, and when all of their marks were set.
+    /// The instruments of the board, how many of them the running sweep has marked, and when it began.
     marked: Vec<InstrumentId>,
-    marked_ns: u64,
+    swept: usize,
+    swept_ns: u64,
     probe: Sampler,
     journey: Histogram,
     tally: Tally,
@@ -411,32 +416,34 @@ impl Runner {
             self.tally.unjudged += 1;
             return;
         }
-        self.mark_all();
-        let quote = self.mark(intent.instrument);
+        let now_ns = unix_now().0;
+        self.sweep(now_ns);
+        let quote = self.mark(now_ns, intent.instrument);
         let verdict = self.gate.evaluate(unix_now().0, PRODUCER, intent, &mut self.probe);
         self.judged.push((*intent, verdict));
         self.judged_by.push(quote);
     }
 
-    /// Sets the marks of all instruments of the board from time to time: limits of sums need the values of all positions.
-    fn mark_all(&mut self) {
-        let now_ns = unix_now().0;
-        if self.quotes.is_none() || now_ns.abs_diff(self.marked_ns) < MARK_ALL_EVERY_NS {
-            return;
+    /// Sets marks of other instruments of the board, each from time to time: limits of sums need the values of all
+    /// positions.
+    fn sweep(&mut self, now_ns: u64) {
+        if self.swept == self.marked.len() && now_ns.abs_diff(self.swept_ns) >= SWEEP_EVERY_NS {
+            (self.swept, self.swept_ns) = (0, now_ns);
         }
-        self.marked_ns = now_ns;
-        for index in 0..self.marked.len() {
-            self.mark(self.marked[index]);
+        let end = self.marked.len().min(self.swept + SWEPT_MAX);
+        for index in self.swept..end {
+            self.mark(now_ns, self.marked[index]);
         }
+        self.swept = end;
     }
 
     /// Sets the mark of an instrument; returns its quote.
-    fn mark(&mut self, instrument: InstrumentId) -> Quote {
+    fn mark(&mut self, now_ns: u64, instrument: InstrumentId) -> Quote {
         let Some(quotes) = &self.quotes else { return Quote::default() };
         // Without a quote there is no reference price, whatever there was before.
         let quote = quotes.quote(instrument).unwrap_or_default();
         // An unknown instrument has no mark; the evaluation rejects it.
-        let _ = self.gate.set_reference(unix_now().0, instrument, &quote.mark());
+        let _ = self.gate.set_reference(now_ns, instrument, &quote.mark());
         quote
     }
 
