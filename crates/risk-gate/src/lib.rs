@@ -31,6 +31,7 @@ mod quote;
 mod runner;
 mod sender;
 mod status;
+mod sweep;
 #[cfg(test)]
 mod tests;
 

@@ -22,15 +22,10 @@ use crate::durable::DurableGate;
 use crate::ports::{CancelReceiver, IntentSender, Ports, ReportSender, RingWait, VerdictReceiver, ring_wait};
 use crate::quote::{Quote, QuoteSource};
 use crate::sender::Sender;
+use crate::sweep::Sweep;
 
 /// Events between two publications of exposures and counts while the rings are never empty.
 const EVENTS_PER_PUBLISH: u32 = 64;
-
-/// Interval between two sweeps that set the marks of all instruments.
-const SWEEP_EVERY_NS: u64 = 250_000_000;
-
-/// Marks of a sweep that one intent brings, besides its own one: no intent waits for all of many instruments.
-const SWEPT_MAX: usize = 16;
 
 /// Verdicts that share a wait for the disk, at most.
 const GROUP: usize = 64;
@@ -84,7 +79,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
     let (reports, reports_out) = ring(ring_slots);
     let (verdicts, verdicts_out) = ring(ring_slots);
     let (cancels, cancels_out) = channel();
-    let marked = marked(&rows);
+    let sweep = Sweep::new(marked(&rows));
     let (mut writer, pushes, board) = board(rows, intents.capacity(), sample_one_in);
     if let Some(limits) = gate.limits() {
         writer.fill_limits(limits, unix_now().0);
@@ -110,9 +105,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
         wait: ring_wait(),
         writer,
         quotes,
-        swept: marked.len(),
-        marked,
-        swept_ns: 0,
+        sweep,
         probe: Sampler::new(tt_os::clock::calibration().clock, sample_one_in),
         journey: Histogram::new(),
         tally: Tally::ZERO,
@@ -209,10 +202,7 @@ struct Runner {
     wait: RingWait,
     writer: BoardWriter,
     quotes: Option<Arc<dyn QuoteSource>>,
-    /// The instruments of the board, how many of them the running sweep has marked, and when it began.
-    marked: Vec<InstrumentId>,
-    swept: usize,
-    swept_ns: u64,
+    sweep: Sweep,
     probe: Sampler,
     journey: Histogram,
     tally: Tally,
@@ -424,17 +414,16 @@ impl Runner {
         self.judged_by.push(quote);
     }
 
-    /// Sets marks of other instruments of the board, each from time to time: limits of sums need the values of all
-    /// positions.
+    /// Sets the marks of the instruments that are due: limits of sums need the values of all positions.
     fn sweep(&mut self, now_ns: u64) {
-        if self.swept == self.marked.len() && now_ns.abs_diff(self.swept_ns) >= SWEEP_EVERY_NS {
-            (self.swept, self.swept_ns) = (0, now_ns);
+        if self.quotes.is_none() {
+            return;
         }
-        let end = self.marked.len().min(self.swept + SWEPT_MAX);
-        for index in self.swept..end {
-            self.mark(now_ns, self.marked[index]);
+        for _ in 0..self.sweep.take_due(now_ns) {
+            if let Some(instrument) = self.sweep.next() {
+                self.mark(now_ns, instrument);
+            }
         }
-        self.swept = end;
     }
 
     /// Sets the mark of an instrument; returns its quote.
