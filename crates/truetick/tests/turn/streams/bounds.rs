@@ -107,19 +107,29 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// A client has its allocation within two seconds; a connection that was displaced before it had spoken is made again.
-fn is_let_in(attempt: impl Fn() -> bool) {
+/// A client has its allocation `within` that time; a connection that was displaced before it had spoken is made again.
+fn is_let_in(within: Duration, attempt: impl Fn() -> bool) {
     let started = Instant::now();
     while !catch_unwind(AssertUnwindSafe(&attempt)).unwrap_or(false) {
-        assert!(started.elapsed() < Duration::from_secs(2), "a new client is not let in");
+        assert!(started.elapsed() < within, "a new client is not let in");
     }
-    assert!(started.elapsed() < Duration::from_secs(2), "a new client waited {:?}", started.elapsed());
+    assert!(started.elapsed() < within, "a new client waited {:?}", started.elapsed());
+}
+
+#[test]
+fn a_flood_of_connections_keeps_no_honest_client_out() {
+    flood_of_connections(PATIENCE);
+}
+
+/// The same in the time that availability asks for: it judges the machine, too.
+#[test]
+fn a_flood_of_connections_lets_honest_clients_in_within_two_seconds() {
+    flood_of_connections(Duration::from_secs(2));
 }
 
 /// Ten thousand addresses open connections and say nothing, half a message, or half a handshake, as fast as they can;
-/// the table is full of them all the time.
-#[test]
-fn a_flood_of_connections_keeps_no_honest_client_out() {
+/// the table is full of them all the time. A new client is let in `within` that time.
+fn flood_of_connections(within: Duration) {
     let certificates = Certificates::new();
     let (_folder, path) = configuration("connections_max = 500");
     let files = certificates.flags();
@@ -149,8 +159,8 @@ fn a_flood_of_connections_keeps_no_honest_client_out() {
         shown(&server, "streams", |streams| count(&streams["ended"], "displaced") > 500);
         let config = certificates.client(rustls::ALL_VERSIONS, &[]);
         for _ in 0..5 {
-            is_let_in(|| StreamClient::new(connect(addr)).allocate().is_ok());
-            is_let_in(|| connect_tls(addr, &config).is_ok_and(|tls| StreamClient::new(tls).allocate().is_ok()));
+            is_let_in(within, || StreamClient::new(connect(addr)).allocate().is_ok());
+            is_let_in(within, || connect_tls(addr, &config).is_ok_and(|tls| StreamClient::new(tls).allocate().is_ok()));
             assert_eq!(old.refresh(600), 0, "an allocation made before lives on");
         }
     });
