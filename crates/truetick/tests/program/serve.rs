@@ -136,7 +136,10 @@ fn tickers_and_contracts_have_times_and_units() {
         assert!((number(&row["mark_px"]) / bid - 1.0).abs() < 0.05 && row["mark_px"] == row["index_px"], "{row}");
         assert_eq!((number(&row["funding_rate"]), &row["open_interest"]), (0.0001, &Value::Null), "{row}");
         assert_eq!(row["next_funding_unix_ms"].as_u64().expect("a time") % 28_800_000, 0);
-        assert_eq!((&row["liquidation"], &row["simulated"]), (&Value::Null, &Value::Bool(true)));
+        assert_eq!(row["simulated"], true);
+        // The venue sends a liquidation now and then; `liquidations` tests what they contain.
+        let liquidation = &row["liquidation"];
+        assert!(liquidation.is_null() || liquidation["number"].as_u64() >= Some(1), "{row}");
         assert!(row["ts_event"].is_u64() && row["ts_recv"].is_u64() && row["contract"]["kind"] == "base", "{row}");
     }
     let spot = served.json("/api/v1/market/derivatives?venue=binance_spot");
