@@ -19,6 +19,7 @@ use tt_venue::rules::{AccountStream, LoginTime, TokenRequest, TokenSource};
 use zeroize::Zeroizing;
 
 use super::dial::LastRead;
+use super::random;
 use super::rest::{self, RestRequest};
 use super::settings::FeedConfig;
 use super::socket::{self, Socket};
@@ -300,7 +301,7 @@ impl Proof {
         let token = match stream.token {
             Some(TokenSource::Rest(request)) => by_rest(feed, &request, &proof, clock).await?,
             Some(TokenSource::Jwt { issuer, lifetime_s }) => {
-                let nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
+                let nonce = format!("{:016x}", random::bytes().map_or(0, u64::from_ne_bytes));
                 let validity = signature::Validity { from_s: unix_time().as_secs(), lifetime_s };
                 signature::json_web_token(issuer, account, &nonce, validity).map_err(refused)?
             }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::random;
+
 /// A wait that doubles with each failure, between half of itself and itself.
 #[derive(Clone, Debug)]
 pub(super) struct Backoff {
@@ -21,8 +23,7 @@ impl Backoff {
         let whole = self.first.saturating_mul(1 << self.failures.min(20)).min(self.most);
         self.failures = self.failures.saturating_add(1);
         // Without randomness everybody comes back at the same moment; a whole wait is then the safe side.
-        let share = getrandom::u32().unwrap_or(u32::MAX);
-        whole / 2 + (whole / 2).mul_f64(f64::from(share) / f64::from(u32::MAX))
+        whole / 2 + (whole / 2).mul_f64(random::share())
     }
 
     /// Something worked.

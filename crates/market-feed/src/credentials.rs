@@ -1,13 +1,10 @@
 //! What a venue gave an account to prove itself with.
 
 use std::fmt;
+#[cfg(feature = "config")]
 use std::path::Path;
 
-use anyhow::{Context as _, ensure};
-use serde::Deserialize;
 use zeroize::Zeroizing;
-
-use tt_os::secret_file;
 
 /// A key, its secret, and at some venues a passphrase. Never shown.
 #[derive(Clone)]
@@ -19,7 +16,8 @@ pub struct Credentials {
 }
 
 /// As written in the file.
-#[derive(Deserialize)]
+#[cfg(feature = "config")]
+#[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
     key: String,
@@ -42,7 +40,11 @@ impl Credentials {
     /// # Errors
     /// The file cannot be read, others may read it, or it holds something else; the error names the file, and nothing
     /// of its content.
+    #[cfg(feature = "config")]
     pub fn read(path: &Path) -> anyhow::Result<Self> {
+        use anyhow::{Context as _, ensure};
+        use tt_os::secret_file;
+
         let text = secret_file::read(path)?;
         // The library's error would show the line.
         let written: Option<Written> = toml::from_str(&text).ok();
@@ -59,7 +61,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "config"))]
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;

@@ -38,6 +38,7 @@ mod account;
 mod address;
 mod arrivals;
 mod backoff;
+#[cfg(feature = "config")]
 pub mod config;
 mod credentials;
 mod dial;
@@ -52,6 +53,7 @@ mod intake;
 mod listener;
 mod listing;
 mod liveness;
+mod random;
 mod reader;
 mod record_format;
 mod recorder;

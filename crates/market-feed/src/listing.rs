@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use futures_util::{SinkExt, StreamExt};
 use hyper::body::Bytes;
 use hyper::{StatusCode, Uri};
-use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::tungstenite::Message;
 use tt_meter::Clock;
 use tt_venue::listing::{ListRequest, Listing, distinguish};
 
@@ -222,8 +222,8 @@ async fn rest_answer(uris: &[Uri], request: RestRequest, clock: Clock) -> Result
 
 /// No WebSocket, or none that lists the instruments.
 fn unreached(error: anyhow::Error) -> NotListed {
-    match error.downcast_ref::<tungstenite::Error>() {
-        Some(tungstenite::Error::Http(answer)) if rest::is_final(answer.status()) => NotListed::Refused(error),
+    match error.downcast_ref::<socket::Refused>() {
+        Some(answer) if rest::is_final(answer.status) => NotListed::Refused(error),
         Some(_) | None => NotListed::Unreached { error, retry_after: None },
     }
 }

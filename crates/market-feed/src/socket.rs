@@ -1,20 +1,25 @@
 //! A WebSocket to a venue, with every size bounded.
 
+mod handshake;
+
 use std::time::Duration;
 
 use anyhow::Context as _;
-use hyper::{Uri, header};
+use hyper::Uri;
+use hyper::header::HeaderMap;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
-use tokio_tungstenite::tungstenite::handshake::client::Response;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{self, http::HeaderValue};
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tt_meter::Clock;
+
+use handshake::{Upgraded, handshake};
 
 use super::dial::{LastRead, Wire, dial};
 use super::unpack::{Fault, Unpacker, Unpacking};
+
+pub(super) use handshake::Refused;
 
 /// The longest message; a longer one closes the connection (1009). Lists of instruments are about 1 MB, whole books up
 /// to tens of thousands of levels of 100 bytes. A recording holds a message of this length.
@@ -54,28 +59,23 @@ pub(super) async fn open_packed(uri: &Uri, is_packed: bool, clock: Clock) -> any
 }
 
 /// Makes a WebSocket of a connection to the host of `uri`, on which the venue may pack what it sends where
-/// `is_packed`; with what the venue answered to that.
+/// `is_packed`; with the header of the venue's answer.
 ///
 /// # Errors
 /// No WebSocket at the other end within 10 s.
-pub(super) async fn upgrade(uri: &Uri, wire: Wire, is_packed: bool) -> anyhow::Result<(Socket, Response)> {
+pub(super) async fn upgrade(uri: &Uri, wire: Wire, is_packed: bool) -> anyhow::Result<(Socket, HeaderMap)> {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BYTES)
         .write_buffer_size(WRITE_BYTES)
         .max_write_buffer_size(UNSENT_BYTES_MAX)
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
-    let mut request = uri.into_client_request().with_context(|| format!("{uri}"))?;
-    if is_packed {
-        let offer = HeaderValue::from_static("permessage-deflate; client_no_context_takeover");
-        request.headers_mut().insert(header::SEC_WEBSOCKET_EXTENSIONS, offer);
-    }
     let stream = Unpacking::new(wire, Unpacker::new(is_packed, MESSAGE_BYTES_MAX));
-    let upgraded = tokio_tungstenite::client_async_with_config(request, stream, Some(config));
-    tokio::time::timeout(UPGRADE_MAX, upgraded)
+    let Upgraded { stream, early, headers } = tokio::time::timeout(UPGRADE_MAX, handshake(uri, stream, is_packed))
         .await
         .with_context(|| format!("{uri}: no WebSocket within 10 s"))?
-        .with_context(|| format!("{uri}"))
+        .with_context(|| format!("{uri}"))?;
+    Ok((WebSocketStream::from_partially_read(stream, early, Role::Client, Some(config)).await, headers))
 }
 
 /// Close code for an error of the venue (RFC 6455 section 7.4.1); `None` if the connection is lost.

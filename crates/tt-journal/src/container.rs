@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+#[cfg(feature = "zip")]
 use zip::ZipArchive;
 
 /// Bytes that are read at once.
@@ -84,7 +85,7 @@ impl io::Seek for Counted<'_> {
     }
 }
 
-/// Opens `path`, unpacks gzip or the first entry of a zip archive on the way, and hands the text and its format to
+/// Opens `path`, unpacks gzip or the first entry of a zip archive (feature `zip`) on the way, and hands the text and its format to
 /// `read`. `bytes` counts what has been read of the file.
 ///
 /// # Errors
@@ -101,6 +102,7 @@ pub fn read_container<T, E: From<ReadError>>(
     let counted = Counted { file, bytes };
     match &start[..len] {
         [0x1f, 0x8b, ..] => unpacked(&mut BufReader::with_capacity(READ_BYTES, MultiGzDecoder::new(counted)), read),
+        #[cfg(feature = "zip")]
         [b'P', b'K', 3, 4] => {
             let mut archive = ZipArchive::new(counted).map_err(|_| ReadError::Header)?;
             let entry = archive.by_index(0).map_err(|_| ReadError::Header)?;

@@ -11,6 +11,7 @@ mod cryptofeed;
 mod gz_lines;
 mod lines;
 pub mod recording;
+#[cfg(feature = "segments")]
 pub mod segments;
 
 pub use cbcap::CbcapReader;
@@ -20,8 +21,11 @@ pub use gz_lines::{GzLines, JsonLines};
 pub use recording::reader::{Entry, RecordingReader};
 pub use recording::recorder::{Failure, Progress, RecordSender, Recorder, RecorderConfig, Store};
 pub use recording::reopen::{Reopened, create, reopen};
+#[cfg(feature = "segments")]
 pub use segments::folder::SegmentFolder;
+#[cfg(feature = "segments")]
 pub use segments::reader::{JournalEnd, SegmentEntry, SegmentReader};
+#[cfg(feature = "segments")]
 pub use segments::writer::{AppendError, SegmentWriter, read_journal};
 
 /// One recorded frame or REST body.

@@ -11,26 +11,32 @@
 
 #![cfg(target_os = "linux")]
 
+#[cfg(feature = "addresses")]
 pub mod addresses;
 pub mod caches;
 pub mod cgroup;
 pub mod clock;
 pub mod cpu;
 pub mod cpu_times;
+#[cfg(feature = "wakes")]
 pub mod futex;
 pub mod heap;
 pub mod interrupts;
 pub mod machine;
+#[cfg(feature = "mappings")]
 pub mod mapped_file;
 pub mod memory;
+#[cfg(feature = "mappings")]
 pub mod pages;
 pub mod priority;
+#[cfg(feature = "wakes")]
 pub mod process;
 pub mod progress;
 pub mod readings;
 pub mod regular_file;
 pub mod secret_file;
 pub mod shared;
+#[cfg(feature = "shutdown")]
 pub mod shutdown;
 pub mod stdout;
 pub mod thread;

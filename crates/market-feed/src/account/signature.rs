@@ -3,8 +3,7 @@
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::{Digest as _, Sha256, Sha512};
+use ring::{digest, hmac};
 use tt_venue::rules::{Hash, KeyEncoding, Signature, SignatureEncoding, SignedText};
 use zeroize::Zeroizing;
 
@@ -19,22 +18,17 @@ pub(super) fn sign(rule: &Signature, secret: &str, time: &str, fill: impl Fn(&st
     let text = match rule.text {
         SignedText::Text(text) => fill(text).into_bytes(),
         SignedText::PathAndDigest { path, body } => {
-            let digest = Sha256::new().chain_update(time).chain_update(fill(body)).finalize();
-            [path.as_bytes(), digest.as_slice()].concat()
+            let digest = digest::digest(&digest::SHA256, format!("{time}{}", fill(body)).as_bytes());
+            [path.as_bytes(), digest.as_ref()].concat()
         }
     };
-    let signature = match rule.hash {
-        Hash::Sha256 => {
-            let mac = Hmac::<Sha256>::new_from_slice(&key).context("the secret is not a key")?;
-            mac.chain_update(text).finalize().into_bytes().to_vec()
-        }
-        Hash::Sha512 => {
-            let mac = Hmac::<Sha512>::new_from_slice(&key).context("the secret is not a key")?;
-            mac.chain_update(text).finalize().into_bytes().to_vec()
-        }
+    let algorithm = match rule.hash {
+        Hash::Sha256 => hmac::HMAC_SHA256,
+        Hash::Sha512 => hmac::HMAC_SHA512,
     };
+    let signature = hmac::sign(&hmac::Key::new(algorithm, &key), &text);
     Ok(match rule.encoding {
-        SignatureEncoding::Hex => signature.iter().map(|byte| format!("{byte:02x}")).collect(),
+        SignatureEncoding::Hex => signature.as_ref().iter().map(|byte| format!("{byte:02x}")).collect(),
         SignatureEncoding::Base64 => STANDARD.encode(signature),
     })
 }

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use hyper::{StatusCode, header};
-use tokio_tungstenite::tungstenite;
 use tt_meter::Clock;
 use tt_os::clock::unix_now;
 use tt_venue::listing::{ListRequest, Listing};
@@ -200,7 +199,7 @@ async fn upgrade<'a>(
         let (wire, _) = dial(&feed.streams, clock).await?;
         socket::upgrade(&feed.streams, wire, feed.compressed).await
     });
-    let (socket, response) = match upgraded.await {
+    let (socket, headers) = match upgraded.await {
         Ok(Ok(upgraded)) => upgraded,
         Ok(Err(error)) => {
             report.end(Step::Upgrade, &of, &not_upgraded(&error))?;
@@ -213,7 +212,7 @@ async fn upgrade<'a>(
             return Ok(None);
         }
     };
-    let extensions = response.headers().get(header::SEC_WEBSOCKET_EXTENSIONS).and_then(|value| value.to_str().ok());
+    let extensions = headers.get(header::SEC_WEBSOCKET_EXTENSIONS).and_then(|value| value.to_str().ok());
     let summary =
         extensions.map_or("a WebSocket, not compressed".to_owned(), |agreed| format!("a WebSocket, {agreed}"));
     let visit = Visit::new(feed, listings, (socket, login), clock);
@@ -227,9 +226,9 @@ async fn upgrade<'a>(
 
 fn not_upgraded(error: &anyhow::Error) -> Finding {
     let summary = format!("{error:#}");
-    match error.downcast_ref::<tungstenite::Error>() {
-        Some(tungstenite::Error::Http(answer)) => {
-            let advice = match answer.status() {
+    match error.downcast_ref::<socket::Refused>() {
+        Some(answer) => {
+            let advice = match answer.status {
                 StatusCode::FORBIDDEN | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS => {
                     "the venue does not serve this address or country"
                 }
@@ -239,12 +238,10 @@ fn not_upgraded(error: &anyhow::Error) -> Finding {
                 status if status.is_server_error() => "the venue is out of order: look at its status page",
                 _ => "the venue has no WebSocket at this path: look at the address",
             };
-            let body = answer.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
+            let body = String::from_utf8_lossy(&answer.body);
             let finding = Finding::failed(summary, advice);
             if body.is_empty() { finding } else { finding.excerpt("answer", &body) }
         }
-        Some(_) | None => {
-            Finding::failed(summary, "a proxy that knows no WebSocket? Look at the path of the address, too")
-        }
+        None => Finding::failed(summary, "a proxy that knows no WebSocket? Look at the path of the address, too"),
     }
 }

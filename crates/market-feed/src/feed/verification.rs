@@ -8,6 +8,7 @@ use tt_os::clock::unix_now;
 
 use super::connection::Connection;
 use super::snapshots::Purpose;
+use crate::random;
 
 /// A book that could not be compared is looked at again after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -105,7 +106,7 @@ impl Connection<'_> {
 
 /// From 0 to 1.
 pub(super) fn random_share() -> f64 {
-    f64::from(getrandom::u32().unwrap_or(u32::MAX)) / f64::from(u32::MAX)
+    random::share()
 }
 
 #[cfg(test)]

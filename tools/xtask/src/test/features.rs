@@ -9,7 +9,7 @@ use crate::tally::{Outcome, Tally};
 /// Features, and sets of them, that users build.
 const BUILDS: [&str; 5] = ["turn", "market", "risk", "simulate", "bench"];
 /// Crates of a program that follows venues with `market-feed`, itself included, at most.
-const FEED_CRATES_MAX: usize = 120;
+const FEED_CRATES_MAX: usize = 78;
 /// Crates that such a program must not contain: command line, HTTP server, plots, elliptic curves.
 const NOT_FEEDS: [&str; 5] = ["clap", "axum", "plotters", "p256", "x509-cert"];
 /// Crates that an operator's build must not contain: WebSocket clients, plots, benches, simulated venues, market code.

@@ -99,7 +99,8 @@ impl Hostile {
     pub(crate) fn upgraded(&self) -> Line {
         let mut line = self.accepted();
         line.read_head();
-        let key = line.head.lines().find_map(|text| text.split_once("Sec-WebSocket-Key: ").map(|(_, key)| key.trim()));
+        let mut fields = line.head.lines().filter_map(|text| text.split_once(':'));
+        let key = fields.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key")).map(|(_, key)| key.trim());
         let digest = Sha1::new().chain_update(key.unwrap()).chain_update("258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
         let accept = base64::engine::general_purpose::STANDARD.encode(digest.finalize());
         let answer = format!(
