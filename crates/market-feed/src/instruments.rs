@@ -47,6 +47,15 @@ pub(super) struct Instruments {
     changing: Mutex<()>,
 }
 
+/// The instruments of a feed that share another one's book: its number in the feed, and theirs across all feeds. They are
+/// behind all others of the feed.
+pub(super) fn sharing(instruments: &[Instrument], feed: usize) -> Vec<(InstrumentId, InstrumentId)> {
+    let own = || instruments.iter().filter(move |listed| listed.feed == feed);
+    let is_first =
+        |listed: &Instrument| own().find(|known| known.local == listed.local).map(|known| known.id) == Some(listed.id);
+    own().filter(|listed| !is_first(listed)).map(|listed| (listed.local, listed.id)).collect()
+}
+
 /// Steps change until it is dropped.
 struct Changing<'a>(&'a AtomicU64);
 
@@ -95,9 +104,10 @@ impl Instruments {
         }
     }
 
-    /// The id of the instrument with a feed's own number.
-    pub(super) fn id_of(&self, feed: usize, local: InstrumentId) -> Option<InstrumentId> {
-        self.newest().iter().find(|known| known.feed == feed && known.local == local).map(|known| known.id)
+    /// The ids of the instruments with a feed's own number that are followed: several where they share a book.
+    pub(super) fn followed_of(&self, feed: usize, local: InstrumentId) -> Vec<InstrumentId> {
+        let ids = self.newest().iter().filter(|known| known.feed == feed && known.local == local).map(|known| known.id);
+        ids.filter(|id| self.is_followed(*id)).collect()
     }
 
     /// All of them, in the order of their ids, as they are now.

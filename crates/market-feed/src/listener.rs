@@ -127,6 +127,8 @@ pub(crate) struct FeedListener {
     listener: Listener,
     /// The id of the feed's first instrument.
     first: u32,
+    /// Instruments that share another one's book: its number in the feed, and theirs.
+    sharing: Vec<(InstrumentId, InstrumentId)>,
     /// The changes of an event, while the engine is read for its levels.
     changes: Vec<LevelChange>,
 }
@@ -143,8 +145,14 @@ struct BookChangeHead {
 }
 
 impl FeedListener {
-    pub(crate) const fn new(listener: Listener, first: u32) -> Self {
-        Self { listener, first, changes: Vec::new() }
+    pub(crate) const fn new(listener: Listener, first: u32, sharing: Vec<(InstrumentId, InstrumentId)>) -> Self {
+        Self { listener, first, sharing, changes: Vec::new() }
+    }
+
+    /// The instruments of a book.
+    fn instruments(&self, local: InstrumentId) -> impl Iterator<Item = InstrumentId> + '_ {
+        let shares = self.sharing.iter().filter(move |(of, _)| *of == local).map(|(_, id)| *id);
+        std::iter::once(InstrumentId(self.first + local.0)).chain(shares)
     }
 
     /// Keeps what the engine is to be left for.
@@ -162,19 +170,33 @@ impl FeedListener {
 
     pub(crate) fn call_book(&self, engine: &Engine, Heard(head): &Heard) {
         let BookChangeHead { local, kind, ids: [update_id, previous_id], times: [ts_event, ts_recv], status } = *head;
-        let instrument = InstrumentId(self.first + local.0);
         let changes = &self.changes[..];
-        let change =
-            BookChange { instrument, kind, update_id, previous_id, ts_event, ts_recv, status, changes, engine, local };
-        (self.listener.0)(&Event::Book(change));
+        for instrument in self.instruments(local) {
+            let change = BookChange {
+                instrument,
+                kind,
+                update_id,
+                previous_id,
+                ts_event,
+                ts_recv,
+                status,
+                changes,
+                engine,
+                local,
+            };
+            (self.listener.0)(&Event::Book(change));
+        }
     }
 
     pub(crate) fn call_trade(&self, local: InstrumentId, print: TradePrint) {
-        (self.listener.0)(&Event::Trade { instrument: InstrumentId(self.first + local.0), print });
+        for instrument in self.instruments(local) {
+            (self.listener.0)(&Event::Trade { instrument, print });
+        }
     }
 
     pub(crate) fn call_liquidation(&self, local: InstrumentId, liquidation: LiquidationState) {
-        let instrument = InstrumentId(self.first + local.0);
-        (self.listener.0)(&Event::Liquidation { instrument, liquidation });
+        for instrument in self.instruments(local) {
+            (self.listener.0)(&Event::Liquidation { instrument, liquidation });
+        }
     }
 }

@@ -234,7 +234,7 @@ impl Replay {
         }
         let mut intake = Intake::new(Engine::new(record.capacity()), None, !self.is_unchecked, &record, now);
         if let Some(listener_of) = &self.listener_of {
-            intake.call(FeedListener::new(listener_of(feed), 0));
+            intake.call(FeedListener::new(listener_of(feed), 0, Vec::new()));
         }
         let run = Run {
             earlier: self.done.iter().filter(|run| run.feed == feed).count(),

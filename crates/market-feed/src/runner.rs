@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tt_journal::{Progress, Recorder, Reopened};
 use tt_market::candle::CandleSource;
 use tt_market::mark::Position;
-use tt_market::{AddError, Capacity, Engine, InstrumentSpec};
+use tt_market::{Capacity, Engine, InstrumentSpec};
 use tt_meter::{Calibration, Clock};
 use tt_model::{InstrumentId, Nanos};
 use tt_os::clock::unix_now;
@@ -20,7 +20,7 @@ use tt_venue::rules::JoinRule;
 use super::address::Addresses;
 use super::feed::{Command, Feed};
 use super::frame_timings::FrameTimings;
-use super::instruments::{Instrument, Instruments};
+use super::instruments::{Instrument, Instruments, sharing};
 use super::intake::Intake;
 use super::listener::FeedListener;
 use super::listing::{self, Fetched, NotListed};
@@ -65,8 +65,12 @@ impl Ender {
         let was_followed = self.reader.is_followed(id);
         // Its books are gone with the next look; the feed's thread takes a moment longer.
         self.reader.set_followed(id, false);
-        // A feed that has ended follows nothing.
-        let _ = self.commands[listed.feed].send(Command::End(listed.local));
+        let shares = |other: &&Instrument| other.feed == listed.feed && other.local == listed.local;
+        let is_needed = self.reader.instruments().iter().filter(shares).any(|other| self.reader.is_followed(other.id));
+        if !is_needed {
+            // A feed that has ended follows nothing.
+            let _ = self.commands[listed.feed].send(Command::End(listed.local));
+        }
         was_followed
     }
 
@@ -181,13 +185,16 @@ pub(super) fn launch(
     let publisher = publisher.transpose()?;
     for (feed, begin) in feeds.iter_mut().zip(firsts) {
         if let Some(publisher) = &publisher {
-            feed.intake.publish_to(publisher.sender(begin, feed.instruments.len()));
+            let shared = sharing(&instruments, feed.index);
+            feed.intake.publish_to(publisher.sender(begin, feed.instruments.len(), shared));
             if feed.has_account() {
                 publish_account(feed, publisher, &instruments);
             }
         }
         if let Some(listener) = &config.listener {
-            feed.intake.call(FeedListener::new(listener.clone(), first + begin as u32));
+            let sharing = sharing(&instruments, feed.index).into_iter();
+            let sharing = sharing.map(|(local, id)| (local, InstrumentId(first + id.0))).collect();
+            feed.intake.call(FeedListener::new(listener.clone(), first + begin as u32, sharing));
         }
     }
     shown.begin(instruments);
@@ -315,7 +322,15 @@ fn add_listed(
     (feed, instruments): (usize, &mut Vec<Instrument>),
 ) -> Vec<Refusal> {
     part.symbols.clear();
+    let begin = instruments.len();
+    // Those that share another one's book, with its place in the list.
+    let mut sharing = Vec::new();
     for listing in in_order(listings) {
+        let of = part.symbols.iter().position(|symbol| symbol == listing.frame_symbol());
+        if let Some(of) = of.filter(|_| listing.alias.is_some()) {
+            sharing.push((begin + of, listing));
+            continue;
+        }
         let local = match add(intake, part, &listing, unix_now()) {
             Ok(local) => local,
             Err(reason) => {
@@ -336,6 +351,11 @@ fn add_listed(
             feed,
             local,
         });
+    }
+    for (of, Listing { symbol, name, terms, .. }) in sharing {
+        // One subscription and one book under both names, counted in the same steps.
+        let (id, shared) = (InstrumentId(instruments.len() as u32), instruments[of].clone());
+        instruments.push(Instrument { id, symbol, name, terms, ..shared });
     }
     refusals
 }
@@ -368,8 +388,5 @@ fn add(intake: &mut Intake, part: &FeedConfig, listing: &Listing, now: Nanos) ->
     let join_by_rest = part.join_by_rest && has_choice;
     let setup = InstrumentSetup { spec, unit: listing.unit, join_by_rest, by_order: part.level3 };
     let added = intake.add_instrument(&setup, listing.frame_symbol(), &listing.name, now);
-    added.map_err(|error| match &listing.alias {
-        Some(alias) if error == AddError::SymbolTaken => format!("{name} is the book of {alias}, which is followed"),
-        Some(_) | None => format!("{name} cannot be followed: {error}"),
-    })
+    added.map_err(|error| format!("{name} cannot be followed: {error}"))
 }

@@ -80,10 +80,12 @@ impl Feed {
         let has_room = self.shown.change(|list| {
             for Finer { id, tick_size, lot_size } in &finer {
                 let refined = intake.refine(*id, *tick_size, *lot_size, now);
-                let shown = list.iter_mut().find(|shown| shown.feed == feed && shown.local == *id);
-                match (refined, shown) {
-                    (Ok(()), Some(shown)) => (shown.tick_size, shown.lot_size) = (*tick_size, *lot_size),
-                    (refined, _) => tracing::warn!(venue, ?id, ?refined, "market: steps cannot be finer"),
+                if let Err(reason) = refined {
+                    tracing::warn!(venue, ?id, ?reason, "market: steps cannot be finer");
+                    continue;
+                }
+                for shown in list.iter_mut().filter(|shown| shown.feed == feed && shown.local == *id) {
+                    (shown.tick_size, shown.lot_size) = (*tick_size, *lot_size);
                 }
             }
         });

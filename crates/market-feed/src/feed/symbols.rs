@@ -31,6 +31,8 @@ pub(crate) enum Command {
 struct Ended {
     id: InstrumentId,
     symbol: String,
+    /// The instruments with its book that were followed.
+    shown: Vec<InstrumentId>,
 }
 
 /// What the venue's list says of the symbols of a feed, from time to time.
@@ -83,17 +85,16 @@ impl ListWatch {
 }
 
 impl Feed {
-    /// Ends an instrument; returns its symbol, if it was followed.
-    fn end_symbol(&mut self, id: InstrumentId) -> Option<String> {
+    /// Ends an instrument; returns its symbol, if it was followed, and the instruments that had its book.
+    fn end_symbol(&mut self, id: InstrumentId) -> Option<(String, Vec<InstrumentId>)> {
         let index = self.instruments.iter().position(|known| *known == id)?;
         self.instruments.remove(index);
         let symbol = self.config.symbols.remove(index);
         // The engine has it.
         let _ = self.intake.unsubscribe(id, unix_now());
-        if let Some(shown) = self.shown.id_of(self.index, id) {
-            self.shown.set_followed(shown, false);
-        }
-        Some(symbol)
+        let shown = self.shown.followed_of(self.index, id);
+        shown.iter().for_each(|shown| self.shown.set_followed(*shown, false));
+        Some((symbol, shown))
     }
 }
 
@@ -116,15 +117,15 @@ impl Connection<'_> {
         }
     }
 
-    fn end_symbol(&mut self, id: InstrumentId) -> Option<String> {
-        let symbol = self.feed.end_symbol(id)?;
+    fn end_symbol(&mut self, id: InstrumentId) -> Option<(String, Vec<InstrumentId>)> {
+        let (symbol, shown) = self.feed.end_symbol(id)?;
         self.held.retain(|held| *held != id);
         self.links.iter_mut().filter(|link| link.generation.is_some()).for_each(|link| link.end_symbol(&symbol));
-        Some(symbol)
+        Some((symbol, shown))
     }
 
     /// Follows an instrument again.
-    fn begin_symbol(&mut self, Ended { id, symbol }: Ended, books: ConnectionId) {
+    fn begin_symbol(&mut self, Ended { id, symbol, shown }: Ended, books: ConnectionId) {
         let venue = self.feed.config.venue.name();
         tracing::info!(venue, symbol, "market: followed again");
         self.feed.status.refusals.retain(|refusal| refusal.subject != symbol);
@@ -135,9 +136,7 @@ impl Connection<'_> {
         self.feed.config.symbols.push(symbol);
         // The engine has both.
         let _ = self.feed.intake.subscribe(books, id, unix_now());
-        if let Some(shown) = self.feed.shown.id_of(self.feed.index, id) {
-            self.feed.shown.set_followed(shown, true);
-        }
+        shown.iter().for_each(|shown| self.feed.shown.set_followed(*shown, true));
     }
 
     /// Requests the venue's list when it is due.
@@ -183,10 +182,10 @@ impl Connection<'_> {
         for id in self.feed.instruments.clone() {
             let status = self.feed.symbol(id).and_then(status_of);
             let Some(reason) = self.feed.list_watch.end_of(id, status) else { continue };
-            let Some(symbol) = self.end_symbol(id) else { continue };
+            let Some((symbol, shown)) = self.end_symbol(id) else { continue };
             tracing::warn!(venue, symbol, reason, "market: followed no longer");
             self.feed.status.refuse(Refusal { subject: symbol.clone(), reason: reason.to_owned() });
-            self.feed.list_watch.ended.push(Ended { id, symbol });
+            self.feed.list_watch.ended.push(Ended { id, symbol, shown });
         }
         let Some(books) = self.links.first().map(|link| link.id) else { return };
         if self.succession.is_under_way() {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tt_market::board::Board;
+use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
 use tt_status::market_account::AccountState;
 use tt_status::market_streams::{
@@ -66,6 +67,16 @@ pub(crate) struct Publisher {
 struct Ring {
     events: Consumer<Slot>,
     first: usize,
+    /// Instruments that share another one's book: its number in the feed, and theirs.
+    sharing: Vec<(InstrumentId, InstrumentId)>,
+}
+
+impl Ring {
+    /// The books of an instrument of the feed.
+    fn books(first: usize, sharing: &[(InstrumentId, InstrumentId)], instrument: u32) -> impl Iterator<Item = usize> {
+        let shares = sharing.iter().filter(move |(local, _)| local.0 == instrument).map(|(_, id)| id.0 as usize);
+        std::iter::once(first + instrument as usize).chain(shares)
+    }
 }
 
 /// Whole books and streams for other threads.
@@ -107,11 +118,11 @@ impl Publisher {
         Ok(Self { books, thread: thread.context("market: thread of updates")?, rings, is_simulated })
     }
 
-    /// The end of a ring for a feed with `len` instruments from `first` on.
-    pub(crate) fn sender(&self, first: usize, len: usize) -> UpdateSender {
+    /// The end of a ring for a feed with `len` books from `first` on, and the instruments that share them.
+    pub(crate) fn sender(&self, first: usize, len: usize, sharing: Vec<(InstrumentId, InstrumentId)>) -> UpdateSender {
         let (producer, events) = spsc::ring(RING_SLOTS);
         // The thread lives until `stop`.
-        let _ = self.rings.send(Ring { events, first });
+        let _ = self.rings.send(Ring { events, first, sharing });
         UpdateSender::new(producer, len, Arc::clone(&self.books.counts.lost_by_feeds), self.thread.thread().clone())
     }
 
@@ -224,44 +235,49 @@ impl Loop<'_> {
     /// Takes events of one feed; returns how many, and when a message is due.
     fn take_turn(&mut self, index: usize, now: Instant) -> (usize, Option<Instant>) {
         let (mut taken, mut due) = (0, None);
-        let Ring { events, first } = &mut self.rings[index];
+        let Ring { events, first, sharing } = &mut self.rings[index];
         while taken < EVENTS_PER_TURN {
             let Some(slot) = events.pop() else { break };
             taken += 1;
             match slot.first() {
                 Some(First::Book(head)) => {
-                    let index = *first + head.instrument as usize;
                     let levels = levels(events, &head);
-                    let Some(mut book) = self.books.book(index) else { continue };
-                    let waits = book.take(&head, levels.into_iter(), &self.books.counts, now);
-                    due = earliest(due, waits);
-                    if waits.is_some() || book.is_behind() {
-                        self.waiting.insert(index);
+                    for index in Ring::books(*first, sharing, head.instrument) {
+                        let Some(mut book) = self.books.book(index) else { continue };
+                        let waits = book.take(&head, levels.iter().copied(), &self.books.counts, now);
+                        due = earliest(due, waits);
+                        if waits.is_some() || book.is_behind() {
+                            self.waiting.insert(index);
+                        }
                     }
                 }
                 Some(First::Trade(instrument, print)) => {
-                    let index = *first + instrument as usize;
-                    let Some(mut book) = self.books.book(index) else { continue };
-                    book.take_trade(print, &self.books.counts);
-                    if book.is_behind() {
-                        self.waiting.insert(index);
+                    for index in Ring::books(*first, sharing, instrument) {
+                        let Some(mut book) = self.books.book(index) else { continue };
+                        book.take_trade(print, &self.books.counts);
+                        if book.is_behind() {
+                            self.waiting.insert(index);
+                        }
                     }
                 }
                 Some(First::Liquidation(instrument, liquidation)) => {
-                    let index = *first + instrument as usize;
-                    let Some(mut book) = self.books.book(index) else { continue };
-                    book.take_liquidation(liquidation, &self.books.counts);
-                    if book.is_behind() {
-                        self.waiting.insert(index);
+                    for index in Ring::books(*first, sharing, instrument) {
+                        let Some(mut book) = self.books.book(index) else { continue };
+                        book.take_liquidation(liquidation, &self.books.counts);
+                        if book.is_behind() {
+                            self.waiting.insert(index);
+                        }
                     }
                 }
                 Some(First::Steps(instrument, tick_size, lot_size)) => {
-                    if let Some(mut book) = self.books.book(*first + instrument as usize) {
+                    for index in Ring::books(*first, sharing, instrument) {
+                        let Some(mut book) = self.books.book(index) else { continue };
                         book.take_steps(tick_size, lot_size);
                     }
                 }
                 Some(First::Known(instrument, range)) => {
-                    if let Some(mut book) = self.books.book(*first + instrument as usize) {
+                    for index in Ring::books(*first, sharing, instrument) {
+                        let Some(mut book) = self.books.book(index) else { continue };
                         book.take_known(range);
                     }
                 }

@@ -1,5 +1,6 @@
 //! The simulator, the feed client and the engine together: what is published as proved is what is true.
 
+mod aliases;
 mod ends;
 mod hostile;
 mod limits;

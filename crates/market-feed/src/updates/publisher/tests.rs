@@ -63,7 +63,7 @@ impl Rig {
             connection,
             sender,
             books,
-            ring: Some(Ring { events, first: 0 }),
+            ring: Some(Ring { events, first: 0, sharing: Vec::new() }),
             kept,
             update_id: 100,
             tick_size,
