@@ -184,6 +184,14 @@ mod tests {
         assert_eq!(times, [0, 0, 0, 100, 200, 1000]);
     }
 
+    /// "480 times per hour" for each connection (www.okx.com/docs-v5/en, "WebSocket: overview").
+    #[test]
+    fn requests_to_okx_are_at_most_480_in_any_hour() {
+        let (rate, mut pace) = (Venue::Okx.rules().requests, Pace::default());
+        let sent: Vec<Nanos> = (0..2_000).map(|_| pace.next(rate, Nanos(0))).collect();
+        assert!(sent.windows(481).all(|window| window[480].0 - window[0].0 >= Nanos::from_secs(3_600).0));
+    }
+
     #[test]
     fn usdm_and_coinm_share_a_budget_and_spot_has_another() {
         let addresses = Addresses::default();

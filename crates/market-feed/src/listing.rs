@@ -117,10 +117,17 @@ pub(super) async fn list(feed: &FeedConfig, clock: Clock) -> Result<Listed, NotL
             }
         }
         ListRequest::Post(path, bodies) => {
+            let uris = feed.rest_uris(path)?;
+            let mut answers = Vec::new();
             for body in bodies {
                 let request = RestRequest::post("application/json", (*body).to_owned());
-                listed.add(feed, path, request, clock).await?;
+                let answer = rest_answer(&uris, request, clock).await?;
+                listed.date = answer.date.or(listed.date.take());
+                answers.push(answer.body);
             }
+            let array = [b"[".as_slice(), &answers.join(b",".as_slice()), b"]"].concat();
+            let read = (list.parse)(&array).with_context(|| format!("{path}: not a list of instruments"))?;
+            listed.entries.extend(read);
         }
         ListRequest::Message(request) => {
             listed.entries = socket_list(feed, request, clock).await.map_err(unreached)?;

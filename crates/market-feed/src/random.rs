@@ -2,7 +2,7 @@
 
 use ring::rand::{SystemRandom, generate};
 
-/// Bytes that nobody can guess; `None` if the system gives none.
+/// Bytes that cannot be guessed; `None` if the system gives none.
 pub(super) fn bytes<const N: usize>() -> Option<[u8; N]> {
     generate(&SystemRandom::new()).ok().map(|random| random.expose())
 }

@@ -330,7 +330,7 @@ impl FeedConfig {
     /// The topics that are asked for, each symbol.
     pub(super) fn topics(&self) -> impl Iterator<Item = &'static Topic> + '_ {
         let rules = self.rules();
-        rules.topics.iter().filter(|topic| topic.is_default || self.also.contains(&topic.kind))
+        rules.topics_of(self.depth).filter(|topic| topic.is_default || self.also.contains(&topic.kind))
     }
 
     /// The WebSockets that the topics need, the one of the books first.

@@ -164,7 +164,8 @@ impl Requests {
 
     /// The requests after which the venue sends the whole books of `symbols` again.
     pub(super) fn resubscribe(&mut self, symbols: &[String]) -> Vec<Outgoing> {
-        let Some(book) = self.rules.topic(TopicKind::Book) else { return Vec::new() };
+        let topic = self.rules.topics_of(self.depth).find(|topic| topic.kind == TopicKind::Book);
+        let Some(book) = topic else { return Vec::new() };
         let mut requests = self.request(self.rules.request.unsubscribe, &[book], symbols);
         requests.extend(self.request(self.rules.request.subscribe, &[book], symbols));
         requests
@@ -177,11 +178,15 @@ impl Requests {
         let groups: Vec<Vec<Item>> = match self.rules.request.grouping {
             Grouping::Topics | Grouping::One => {
                 let each = symbols.iter().flat_map(|symbol| topics.iter().map(move |topic| item(topic, symbol)));
-                let mut shared: Vec<&str> = Vec::new();
-                // One that names no symbol is asked for once.
+                let mut shared: Vec<String> = Vec::new();
+                // One that names no symbol is asked for once, or once for each family.
                 let is_new = |item: &Item| {
-                    let is_new = item.topic.names_symbol() || !shared.contains(&item.topic.text);
-                    shared.extend((!item.topic.names_symbol()).then_some(item.topic.text));
+                    if item.topic.names_symbol() {
+                        return true;
+                    }
+                    let text = self.fill(item.topic, &item.symbol);
+                    let is_new = !shared.contains(&text);
+                    shared.extend(is_new.then_some(text));
                     is_new
                 };
                 let items: Vec<Item> = each.filter(is_new).collect();
@@ -201,7 +206,8 @@ impl Requests {
     fn fill(&self, topic: &Topic, symbol: &str) -> String {
         let depth = self.depth.to_string();
         let text = topic.text.replace("{symbol}", symbol).replace("{lower}", &symbol.to_ascii_lowercase());
-        text.replace("{depth}", &depth)
+        let family = self.rules.instruments.family.and_then(|family| family(symbol)).unwrap_or(symbol);
+        text.replace("{depth}", &depth).replace("{family}", family)
     }
 
     /// A request for `items`, of one topic where the venue groups symbols.
@@ -354,142 +360,4 @@ fn shown(value: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tt_venue::Venue;
-
-    fn usual(venue: Venue) -> Vec<&'static Topic> {
-        venue.rules().default_topics().collect()
-    }
-
-    #[test]
-    fn a_topic_that_names_no_symbol_is_asked_for_once() {
-        let topics: Vec<_> = [TopicKind::Trades, TopicKind::Liquidations]
-            .map(|kind| Venue::Okx.rules().topic(kind))
-            .into_iter()
-            .flatten()
-            .collect();
-        let mut requests = Requests::new(Venue::Okx.rules(), topics, 0, Duration::from_secs(1));
-        let sent = requests.subscribe(&["BTC-USDT-SWAP".to_owned(), "ETH-USDT-SWAP".to_owned()]);
-        let asked: Value = serde_json::from_str(&sent[0].text).unwrap();
-        let names: Vec<&str> =
-            asked["args"].as_array().unwrap().iter().filter_map(|arg| arg["channel"].as_str()).collect();
-        assert_eq!((sent.len(), names), (1, vec!["trades", "liquidation-orders", "trades"]));
-    }
-
-    #[test]
-    fn case_m31_without_an_answer_each_symbol_is_named_at_its_deadline() {
-        for venue in [Venue::BinanceSpot, Venue::BybitLinear, Venue::Kraken, Venue::Deribit] {
-            let topics = vec![venue.rules().topic(TopicKind::Book).unwrap()];
-            let mut requests = Requests::new(venue.rules(), topics, 25, Duration::from_secs(1));
-            let symbols = ["AAA-BBB".to_owned(), "CCC-DDD".to_owned()];
-            let now = Instant::now();
-            let sent = requests.subscribe(&symbols);
-            assert!(!sent.is_empty() && !requests.all_answered(), "{venue:?}");
-            assert_eq!(requests.overdue(now + Duration::from_secs(2)), None, "{venue:?}: not sent yet");
-            sent.iter().for_each(|sent| requests.note_sent(sent, now));
-            assert_eq!(requests.overdue(now), None, "{venue:?}");
-            let late = requests.overdue(now + Duration::from_secs(2)).map(str::to_uppercase);
-            assert!(late.is_some_and(|subject| symbols.iter().any(|symbol| subject.contains(symbol))), "{venue:?}");
-        }
-    }
-
-    #[test]
-    fn kraken_refuses_one_symbol_of_two() {
-        let mut requests = Requests::new(Venue::Kraken.rules(), usual(Venue::Kraken), 27, Duration::from_secs(1));
-        let sent = requests.subscribe(&["BTC/USD".to_owned(), "NO/USD".to_owned()]);
-        assert_eq!(sent.len(), 3);
-        let book: Value = serde_json::from_str(&sent[0].text).unwrap();
-        assert_eq!(book["params"]["symbol"], serde_json::json!(["BTC/USD", "NO/USD"]));
-        assert_eq!(book["params"]["depth"], 27);
-        let id = book["req_id"].as_u64().unwrap();
-        // As Kraken's documentation shows an acknowledgement and an error.
-        let accepted = format!(
-            r#"{{"method":"subscribe","req_id":{id},"result":{{"channel":"book","depth":10,"snapshot":true,"symbol":"BTC/USD"}},"success":true,"time_in":"2023-10-04T08:26:29.511909Z","time_out":"2023-10-04T08:26:29.511959Z"}}"#
-        );
-        let refused = format!(
-            r#"{{"error":"Currency pair not supported NO/USD","method":"subscribe","req_id":{id},"success":false,"symbol":"NO/USD"}}"#
-        );
-        assert!(requests.is_answer(&accepted) && requests.is_answer(&refused));
-        sent.iter().for_each(|sent| requests.note_sent(sent, Instant::now()));
-        assert_eq!(requests.take(&accepted), Answer::default());
-        let refusal = requests.take(&refused).refusal.unwrap();
-        assert_eq!(
-            (refusal.subject.as_str(), refusal.reason.as_str()),
-            ("NO/USD", "Currency pair not supported NO/USD")
-        );
-        assert!(!requests.all_answered(), "ticker and trade are still to be answered");
-        assert!(requests.overdue(Instant::now()).is_none());
-        assert!(requests.overdue(Instant::now() + Duration::from_secs(2)).is_some());
-    }
-
-    #[test]
-    fn binance_answers_a_request_as_a_whole() {
-        let mut requests =
-            Requests::new(Venue::BinanceSpot.rules(), usual(Venue::BinanceSpot), 0, Duration::from_secs(1));
-        let sent = requests.subscribe(&["BTCUSDT".to_owned()]);
-        assert_eq!(
-            sent.iter().map(|sent| sent.text.as_str()).collect::<Vec<_>>(),
-            [r#"{"id":1,"method":"SUBSCRIBE","params":["btcusdt@depth@100ms","btcusdt@bookTicker","btcusdt@trade"]}"#]
-        );
-        assert!(!requests.is_answer(r#"{"stream":"btcusdt@trade","data":{}}"#));
-        assert_eq!(requests.take(r#"{"result":null,"id":1}"#), Answer::default());
-        assert!(requests.all_answered());
-        let refusal = requests.take(r#"{"error":{"code":2,"msg":"Invalid request"},"id":9}"#).refusal.unwrap();
-        assert_eq!(refusal.reason, "Invalid request");
-    }
-
-    /// As OKX's documentation shows a notice of an upgrade, an acknowledgement and an error.
-    #[test]
-    fn okx_answers_are_matched_by_argument_and_a_notice_is_none() {
-        let book = vec![Venue::Okx.rules().topic(TopicKind::Book).unwrap()];
-        let mut requests = Requests::new(Venue::Okx.rules(), book, 400, Duration::from_secs(1));
-        let first = requests.subscribe(&["BTC-USDT".to_owned(), "NO-USDT".to_owned()]);
-        let second = requests.subscribe(&["ETH-USDT".to_owned()]);
-        assert_eq!((first.len(), second.len()), (1, 1));
-        let notice = r#"{"event":"notice","code":"64008","msg":"The connection will soon be closed for a service upgrade. Please reconnect.","connId":"a4d3ae55"}"#;
-        assert!(!requests.is_answer(notice));
-        let accepted = |symbol: &str| {
-            format!(r#"{{"event":"subscribe","arg":{{"channel":"books","instId":"{symbol}"}},"connId":"a4d3ae55"}}"#)
-        };
-        assert!(requests.is_answer(&accepted("ETH-USDT")));
-        assert_eq!(requests.take(&accepted("ETH-USDT")), Answer::default());
-        assert_eq!(requests.take(&accepted("LTC-USDT")), Answer::default(), "of nothing that was asked for");
-        assert_eq!(requests.take(&accepted("BTC-USDT")), Answer::default());
-        assert!(!requests.all_answered());
-        let refused = r#"{"event":"error","code":"60018","msg":"Wrong URL or channel:books,instId:NO-USDT doesn't exist. Please use the correct URL, channel and parameters referring to API document.","connId":"a4d3ae55"}"#;
-        assert_eq!(requests.take(refused).refusal.unwrap().subject, "NO-USDT");
-        assert!(requests.all_answered());
-    }
-
-    /// Bybit refuses a whole request because of one name.
-    #[test]
-    fn a_request_that_is_refused_is_asked_for_again_in_halves() {
-        let venue = Venue::BybitLinear;
-        let mut requests = Requests::new(venue.rules(), usual(venue), 50, Duration::from_secs(1));
-        let mut unsent = requests.subscribe(&["AAAUSDT", "NOUSDT", "CCCUSDT"].map(str::to_owned));
-        let (mut taken, mut refused, mut sent) = (Vec::new(), Vec::new(), 0);
-        while let Some(request) = unsent.pop() {
-            sent += 1;
-            let asked: Value = serde_json::from_str(&request.text).unwrap();
-            let names: Vec<&str> = asked["args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-            let bad = names.iter().find(|name| name.ends_with(".NOUSDT"));
-            let words = bad.map_or(String::new(), |bad| format!("error:handler not found,topic:{bad}"));
-            let answer = serde_json::json!({
-                "success": bad.is_none(), "ret_msg": words, "conn_id": "c", "req_id": asked["req_id"], "op": "subscribe"
-            });
-            let Answer { refusal, again } = requests.take(&answer.to_string());
-            refused.extend(refusal.map(|refusal| refusal.subject));
-            unsent.extend(again);
-            if bad.is_none() {
-                taken.extend(names.into_iter().map(str::to_owned));
-            }
-        }
-        taken.sort();
-        let of = |symbol: &str| ["orderbook.50", "publicTrade", "tickers"].map(|name| format!("{name}.{symbol}"));
-        let mut expected = [of("AAAUSDT"), of("CCCUSDT")].concat();
-        expected.sort();
-        assert_eq!((taken, refused, requests.all_answered()), (expected, vec!["NOUSDT".to_owned(); 3], true));
-        assert!(sent <= 15, "{sent}");
-    }
-}
+mod tests;

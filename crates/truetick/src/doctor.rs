@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use hyper::Uri;
 use market_feed::doctor::{ExamineOptions, Observer, examine};
 use market_feed::{Credentials, FeedConfig};
@@ -127,6 +127,8 @@ fn source(args: &Args, venue: Venue, config: &Config) -> Result<(FeedConfig, Opt
     if !args.symbols.is_empty() {
         feed.symbols.clone_from(&args.symbols);
     }
+    let has_symbol = feed.symbols.iter().any(|symbol| !symbol.is_empty());
+    ensure!(has_symbol, "doctor: the instruments of {} end: name one with --symbols", venue.name());
     if let Some(region) = &args.region {
         feed.use_region(region)?;
     }

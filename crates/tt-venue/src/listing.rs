@@ -82,7 +82,7 @@ pub struct InstrumentList {
     pub parse: ListParser,
     /// How further pages are requested.
     pub pages: Pages,
-    /// Returns the family of a symbol, which fills `{family}` of a path; `None` for symbols without one.
+    /// Returns the family of a symbol, which fills `{family}` of a path or a topic; `None` for symbols without one.
     pub family: Option<fn(&str) -> Option<&str>>,
 }
 
@@ -154,7 +154,7 @@ pub enum ListRequest {
     Get(&'static [&'static str]),
     /// A REST path with `{symbols}`, which lists these symbols.
     GetSymbols(&'static str),
-    /// A REST path and the JSON texts that are posted to it, one after the other.
+    /// A REST path and the JSON texts that are posted to it, one after the other; the answers are read as one array.
     Post(&'static str, &'static [&'static str]),
     /// A message on the WebSocket.
     Message(&'static str),

@@ -46,7 +46,7 @@ pub struct Rules {
     pub regions: &'static [Region],
     /// The list of instruments.
     pub instruments: InstrumentList,
-    /// The symbol of the main BTC market.
+    /// The symbol of the main BTC market; empty where no instrument lasts.
     pub main_symbol: &'static str,
     /// Whole books by REST, if the venue has them.
     pub snapshot: Option<Snapshot>,
@@ -101,15 +101,20 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Returns the topic of a kind, if the venue has it.
+    /// Returns the topic of a kind, if the venue has it; that of the usual depth where it has several.
     #[must_use]
     pub fn topic(&self, kind: TopicKind) -> Option<&'static Topic> {
-        self.topics.iter().find(|topic| topic.kind == kind)
+        self.topics_of(self.depth).find(|topic| topic.kind == kind)
     }
 
     /// Returns the topics that are subscribed by default.
     pub fn default_topics(&self) -> impl Iterator<Item = &'static Topic> {
-        self.topics.iter().filter(|topic| topic.is_default)
+        self.topics_of(self.depth).filter(|topic| topic.is_default)
+    }
+
+    /// Returns the topics for books of `depth` levels.
+    pub fn topics_of(&self, depth: u32) -> impl Iterator<Item = &'static Topic> {
+        self.topics.iter().filter(move |topic| topic.depth.is_none_or(|only| only == depth))
     }
 
     /// Returns whether requests for topics prove who the client is: they contain a token or a signature.

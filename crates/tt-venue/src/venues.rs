@@ -61,7 +61,7 @@ venues! {
     binance => BinanceSpot: SPOT "Binance spot", BinanceUsdm: USDM "Binance USD-margined futures",
         BinanceCoinm: COINM "Binance coin-margined futures";
     bybit => BybitSpot: SPOT "Bybit spot", BybitLinear: LINEAR "Bybit contracts margined in stablecoins",
-        BybitInverse: INVERSE "Bybit contracts margined in coins";
+        BybitInverse: INVERSE "Bybit contracts margined in coins", BybitOption: OPTION "Bybit options";
     okx => Okx: RULES "OKX, spot and contracts";
     kraken => Kraken: RULES "Kraken, WebSocket version 2";
     coinbase_exchange => CoinbaseExchange: RULES "Coinbase Exchange";

@@ -149,7 +149,11 @@ fn names_of_bybit_have_expiry_strike_and_right() {
     check(Venue::BybitLinear, &bybit(future), "BTC/USDT:USDT-20270326", InstrumentKind::Future, "closed");
     let option =
         r#""symbol":"BTC-26MAR27-50000-C-USDT","optionsType":"Call","deliveryTime":"1806048000000","status":"Trading""#;
-    check(Venue::BybitLinear, &bybit(option), "BTC/USDT:USDT-20270326-50000-C", InstrumentKind::Option, "trading");
+    check(Venue::BybitOption, &bybit(option), "BTC/USDT:USDT-20270326-50000-C", InstrumentKind::Option, "trading");
+    let base = Venue::BybitOption.rules().instruments.family.unwrap();
+    assert_eq!(base("BTC-26MAR27-50000-C-USDT"), Some("BTC"));
+    assert_eq!(base("ETH-6JAN23-1750-P"), Some("ETH"), "in USDC");
+    assert_eq!(base("BTC-26MAR27"), None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Bybit v5's words for linear perpetuals.
+//! Bybit v5's words for linear perpetuals and options.
 
 use std::fmt::Write;
 
@@ -10,7 +10,25 @@ use crate::{
 };
 
 /// Depths that a book can be asked for.
-pub(crate) const DEPTHS: [u32; 4] = [1, 50, 200, 1000];
+const DEPTHS: [u32; 4] = [1, 50, 200, 1000];
+/// The same of an option.
+const OPTION_DEPTHS: [u32; 2] = [25, 100];
+
+/// When options end, milliseconds of the Unix epoch: 2027-03-26 08:00.
+const EXPIRY_MS: u64 = 1_806_048_000_000;
+
+/// What is sold at an address of the venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Category {
+    Linear,
+    Option,
+}
+
+impl Category {
+    pub(crate) const fn of(instrument: &Instrument) -> Self {
+        if instrument.is_option { Self::Option } else { Self::Linear }
+    }
+}
 
 /// An instrument as Bybit's frames print it.
 #[derive(Clone, Copy)]
@@ -63,12 +81,14 @@ impl Printer<'_> {
         out
     }
 
-    /// `publicTrade`. Its ids are texts of 36 characters.
+    /// `publicTrade`: of an option by its base asset. Its ids are texts of 36 characters.
     pub(crate) fn trade(&self, trade: Trade, seq: u64) -> String {
         let (symbol, time_ms) = (&self.instrument.symbol, self.time_ms());
+        let Instrument { base, is_option, .. } = self.instrument;
+        let of = if *is_option { base } else { symbol };
         let side = if trade.maker == Side::Ask { "Buy" } else { "Sell" };
         format!(
-            "{{\"topic\":\"publicTrade.{symbol}\",\"type\":\"snapshot\",\"ts\":{},\"data\":[{{\"T\":{time_ms},\
+            "{{\"topic\":\"publicTrade.{of}\",\"type\":\"snapshot\",\"ts\":{},\"data\":[{{\"T\":{time_ms},\
              \"s\":\"{symbol}\",\"S\":\"{side}\",\"v\":\"{}\",\"p\":\"{}\",\"L\":\"PlusTick\",\
              \"i\":\"00000000-0000-5000-8000-{:012x}\",\"BT\":false,\"seq\":{seq}}}]}}",
             time_ms + 1,
@@ -108,6 +128,21 @@ impl Printer<'_> {
         } else {
             format!("{prices},{touch}")
         };
+        if self.instrument.is_option {
+            return format!(
+                "{{\"id\":\"tickers.{symbol}-{}-{time_ms}\",\"topic\":\"tickers.{symbol}\",\"ts\":{time_ms},\
+                 \"data\":{{\"symbol\":\"{symbol}\",\"bidPrice\":\"{}\",\"bidSize\":\"{}\",\"bidIv\":\"0.5\",\
+                 \"askPrice\":\"{}\",\"askSize\":\"{}\",\"askIv\":\"0.6\",\"lastPrice\":\"{}\",\"markPrice\":\"{mark}\",\
+                 \"indexPrice\":\"61837.6\",\"markPriceIv\":\"0.55\",\"openInterest\":\"4.3\",\"delta\":\"0.5\",\
+                 \"gamma\":\"0.00004\",\"vega\":\"25.1\",\"theta\":\"-17.6\"}},\"type\":\"snapshot\"}}",
+                script.update_id(),
+                self.px(bid),
+                self.qty(bid_qty),
+                self.px(ask),
+                self.qty(ask_qty),
+                self.px(last.px),
+            );
+        }
         let kind = if whole { "snapshot" } else { "delta" };
         format!(
             "{{\"topic\":\"tickers.{symbol}\",\"type\":\"{kind}\",\"data\":{{\"symbol\":\"{symbol}\",{fields}}},\
@@ -121,6 +156,16 @@ impl Printer<'_> {
         let Instrument { symbol, base, quote, px_decimals, standing, .. } = self.instrument;
         let status = standing.word("Trading", "Closed");
         let (tick, lot) = (self.px(1), self.qty(1));
+        if let Some((_, right)) = self.instrument.option_terms() {
+            let right = if right == "C" { "Call" } else { "Put" };
+            return format!(
+                "{{\"symbol\":\"{symbol}\",\"status\":\"{status}\",\"baseCoin\":\"{base}\",\"quoteCoin\":\"{quote}\",\
+                 \"settleCoin\":\"{quote}\",\"optionsType\":\"{right}\",\"launchTime\":\"1772700000000\",\
+                 \"deliveryTime\":\"{EXPIRY_MS}\",\"deliveryFeeRate\":\"0.00015\",\
+                 \"priceFilter\":{{\"minPrice\":\"{tick}\",\"maxPrice\":\"1110000\",\"tickSize\":\"{tick}\"}},\
+                 \"lotSizeFilter\":{{\"maxOrderQty\":\"500\",\"minOrderQty\":\"{lot}\",\"qtyStep\":\"{lot}\"}}}}"
+            );
+        }
         format!(
             "{{\"symbol\":\"{symbol}\",\"contractType\":\"LinearPerpetual\",\"status\":\"{status}\",\
              \"baseCoin\":\"{base}\",\"quoteCoin\":\"{quote}\",\"priceScale\":\"{px_decimals}\",\
@@ -131,11 +176,14 @@ impl Printer<'_> {
     }
 }
 
-/// A name's topic and symbol; `None` where this venue has none of that name.
-pub(crate) fn topic(name: &str) -> Option<(Topic, &str)> {
+/// A name's topic and symbol, or base asset; `None` where this venue has none of that name.
+pub(crate) fn topic(category: Category, name: &str) -> Option<(Topic, &str)> {
     if let Some(rest) = name.strip_prefix("orderbook.") {
         let (depth, symbol) = rest.split_once('.')?;
-        let depth = depth.parse().ok().filter(|depth| DEPTHS.contains(depth))?;
+        let depth = depth.parse().ok().filter(|depth| match category {
+            Category::Linear => DEPTHS.contains(depth),
+            Category::Option => OPTION_DEPTHS.contains(depth),
+        })?;
         return Some((Topic::Book(depth), symbol));
     }
     let (kind, symbol) = name.split_once('.')?;

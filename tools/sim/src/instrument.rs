@@ -14,7 +14,7 @@ pub enum Venue {
     Kraken,
     /// OKX v5: `/ws/v5/public`, `/api/v5`.
     Okx,
-    /// Bybit v5, linear perpetuals: `/v5/public/linear`, `/v5/market`.
+    /// Bybit v5, linear perpetuals: `/v5/public/linear`, `/v5/market`; options: `/v5/public/option`.
     Bybit,
     /// Deribit: `/ws/api/v2`, `/api/v2/public`.
     Deribit,
@@ -101,6 +101,8 @@ pub struct Instrument {
     pub levels: u32,
     /// Whether it is traded.
     pub standing: Standing,
+    /// Whether it is an option.
+    pub is_option: bool,
 }
 
 /// Whether a venue trades an instrument.
@@ -152,6 +154,32 @@ impl Instrument {
         (0..count as usize).map(|i| Self::nth(venue, i, prefix)).collect()
     }
 
+    /// `count` options of Bybit: calls and puts on BTC, each two with another strike.
+    pub(crate) fn options(count: u32, prefix: &str) -> Vec<Self> {
+        let base = format!("{prefix}BTC");
+        let option = |i: u32| {
+            let (strike, right) = (50_000 + 1_000 * (i / 2), if i.is_multiple_of(2) { 'C' } else { 'P' });
+            let symbol = format!("{base}-26MAR27-{strike}-{right}-USDT");
+            let start_px = i64::from(2_000 + 5 * i);
+            Self {
+                symbol,
+                base: base.clone(),
+                px_decimals: 0,
+                qty_decimals: 2,
+                start_px,
+                is_option: true,
+                ..Self::nth(Venue::Bybit, 0, "")
+            }
+        };
+        (0..count).map(option).collect()
+    }
+
+    /// The strike and the right of an option (`C`, `P`).
+    pub(crate) fn option_terms(&self) -> Option<(&str, &str)> {
+        let mut parts = self.symbol.split('-').skip(2).filter(|_| self.is_option);
+        parts.next().zip(parts.next())
+    }
+
     fn nth(venue: Venue, i: usize, prefix: &str) -> Self {
         let (base, cents, decimals) = match NAMED.get(i) {
             Some(&(base, cents, decimals)) => (base.to_owned(), cents, decimals),
@@ -181,6 +209,7 @@ impl Instrument {
             start_px: cents * 10_i64.pow(px_decimals) / 100,
             levels: LEVELS,
             standing: Standing::Trading,
+            is_option: false,
         }
     }
 

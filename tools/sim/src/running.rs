@@ -34,6 +34,8 @@ pub struct Config {
     pub ports: [u16; Venue::COUNT],
     /// Instruments of each venue, at least 1.
     pub instruments: u32,
+    /// Options of Bybit, after its other instruments.
+    pub options: u32,
     /// Book updates per second of each venue, all its instruments together; 0 leaves stepping to [`Running::step`].
     pub rate_hz: f64,
     /// The seed that every book follows from.
@@ -52,6 +54,7 @@ impl Default for Config {
             ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
             ports: [0; Venue::COUNT],
             instruments: 8,
+            options: 0,
             rate_hz: 200.0,
             seed: 1,
             ping_every: Duration::from_secs(20),
@@ -83,6 +86,7 @@ pub fn start(config: Config) -> io::Result<Running> {
             venue,
             Instrument::list_after(venue, config.instruments, config.base_prefix)
                 .into_iter()
+                .chain(Instrument::options(if venue == Venue::Bybit { config.options } else { 0 }, config.base_prefix))
                 .map(|instrument| Instrument { levels: config.levels, ..instrument })
                 .collect(),
             config.seed,

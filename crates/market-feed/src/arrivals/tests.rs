@@ -108,7 +108,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// All topics of a venue for `symbols`, acknowledged at the moment that is returned.
 fn watched(venue: Venue, symbols: &[&str]) -> (Arrivals, Instant) {
-    let topics: Vec<&Topic> = venue.rules().topics.iter().collect();
+    let topics: Vec<&Topic> = venue.rules().topics_of(venue.rules().depth).collect();
     let symbols: Vec<String> = symbols.iter().map(|symbol| (*symbol).to_owned()).collect();
     let now = Instant::now();
     let mut arrivals = Arrivals::new(&topics, &symbols, 50, now);

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use tt_model::Decimal;
 use tt_venue::Venue;
-use tt_venue::listing::{ContractUnit, InstrumentKind, Terms};
+use tt_venue::listing::{ContractUnit, InstrumentKind, InstrumentStatus, Terms};
 
 use super::*;
 
@@ -30,11 +30,18 @@ fn answer(listener: &TcpListener, bodies: &[&str]) -> Vec<String> {
 #[test]
 fn hyperliquids_lists_are_posted_for() {
     // As the venue's documentation shows them ("Retrieve perpetuals metadata", "Retrieve spot metadata").
-    let perpetuals = r#"{"universe":[{"name":"BTC","szDecimals":5,"maxLeverage":50},{"name":"HPOS","szDecimals":0,"maxLeverage":3,"onlyIsolated":true}]}"#;
+    // Then two builders' ("HIP-3: Builder-deployed perpetuals"); one settles in a token that is not listed.
+    let own = r#"{"universe":[{"name":"BTC","szDecimals":5,"maxLeverage":50},{"name":"HPOS","szDecimals":0,"maxLeverage":3,"onlyIsolated":true,"isDelisted":true}]}"#;
+    let builder =
+        r#"{"universe":[{"name":"xyz:GOOGL","szDecimals":3,"maxLeverage":10}],"marginTables":[],"collateralToken":1}"#;
+    let other =
+        r#"{"universe":[{"name":"km:US*","szDecimals":2,"maxLeverage":10}],"marginTables":[],"collateralToken":360}"#;
+    let perpetuals = &format!("[{own},{builder},{other}]");
     let spot = r#"{"tokens":[{"name":"USDC","szDecimals":8,"weiDecimals":8,"index":0,"tokenId":"0x6d1e7cde53ba9467b783cb7c530ce054","isCanonical":true},{"name":"PURR","szDecimals":0,"weiDecimals":5,"index":1,"tokenId":"0xc1fb593aeffbeb02f85e0308e9956a90","isCanonical":true}],"universe":[{"name":"PURR/USDC","tokens":[1,0],"index":0,"isCanonical":true}]}"#;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let streams = format!("ws://{}/ws", listener.local_addr().unwrap()).parse().unwrap();
-    let asked = std::thread::spawn(move || answer(&listener, &[perpetuals, spot]));
+    let perpetuals = perpetuals.clone();
+    let asked = std::thread::spawn(move || answer(&listener, &[&perpetuals, spot]));
     let feed = FeedConfig::at(Venue::Hyperliquid, streams, vec!["BTC".to_owned()]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let listed = runtime.block_on(list(&feed, tt_os::clock::calibration().clock)).unwrap();
@@ -44,21 +51,24 @@ fn hyperliquids_lists_are_posted_for() {
         tick_size: Decimal::new(tick_size.0, tick_size.1),
         lot_size: Decimal::new(lot_size.0, lot_size.1),
         unit: ContractUnit::Base,
-        terms: Terms {
-            kind: if name.contains(':') { InstrumentKind::Perpetual } else { InstrumentKind::Spot },
-            ..Terms::default()
+        terms: match symbol {
+            "PURR/USDC" => Terms::default(),
+            "HPOS" => Terms { kind: InstrumentKind::Perpetual, status: InstrumentStatus::Closed, ..Terms::default() },
+            _ => Terms { kind: InstrumentKind::Perpetual, status: InstrumentStatus::Trading, ..Terms::default() },
         },
         alias: None,
     };
     let expected = [
         of("BTC", "BTC/USDC:USDC", (1, 1), (1, 5)),
         of("HPOS", "HPOS/USDC:USDC", (1, 6), (1, 0)),
+        of("xyz:GOOGL", "xyz:GOOGL/PURR:PURR", (1, 3), (1, 3)),
+        of("km:US*", "km:US*/@360:@360", (1, 4), (1, 2)),
         of("PURR/USDC", "PURR/USDC", (1, 8), (1, 0)),
     ];
     assert_eq!(listed.entries, expected);
     assert_eq!(listed.date.as_deref(), Some("Tue, 15 Nov 1994 08:12:31 GMT"));
     let asked = asked.join().unwrap();
-    for (request, body) in asked.iter().zip([r#"{"type":"meta"}"#, r#"{"type":"spotMeta"}"#]) {
+    for (request, body) in asked.iter().zip([r#"{"type":"allPerpMetas"}"#, r#"{"type":"spotMeta"}"#]) {
         assert!(request.starts_with("POST /info HTTP/1.1\r\n") && request.ends_with(body), "{request}");
         assert!(request.to_ascii_lowercase().contains("content-type: application/json\r\n"), "{request}");
     }

@@ -98,7 +98,7 @@ fn check(headers: &HeaderMap, key: &str) -> anyhow::Result<()> {
     ensure!(has_word(header::CONNECTION, "upgrade"), "no WebSocket: the answer has no `Connection: Upgrade`");
     let accepted = headers.get(header::SEC_WEBSOCKET_ACCEPT).map(|value| value.as_bytes());
     ensure!(accepted == Some(accept(key).as_bytes()), "no WebSocket: the answer is not one to this request");
-    ensure!(!headers.contains_key(header::SEC_WEBSOCKET_PROTOCOL), "no WebSocket: a subprotocol that nobody offered");
+    ensure!(!headers.contains_key(header::SEC_WEBSOCKET_PROTOCOL), "no WebSocket: a subprotocol that was not offered");
     Ok(())
 }
 

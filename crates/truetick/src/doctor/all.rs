@@ -60,11 +60,14 @@ pub(super) fn run(args: &Args, options: &ExamineOptions) -> Result<ExitCode> {
     Ok(if all_passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Every venue with its main BTC pair, or those that the simulator plays.
+/// Every venue with its main BTC pair, where there always is one; or those that the simulator plays.
 fn feeds(simulated: bool) -> Result<(Vec<FeedConfig>, Option<sim::Running>)> {
     if !simulated {
         let public = |venue: &Venue| FeedConfig::public(*venue, vec![venue.rules().main_symbol.to_owned()]);
-        return Ok((Venue::ALL.iter().map(public).collect(), None));
+        return Ok((
+            Venue::ALL.iter().filter(|venue| !venue.rules().main_symbol.is_empty()).map(public).collect(),
+            None,
+        ));
     }
     let simulator = venues::start(SIMULATED_INSTRUMENTS, SIMULATED_RATE_HZ, 1)?;
     let mut feeds = venues::feeds(&simulator)?;

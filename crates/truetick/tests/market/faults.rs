@@ -180,9 +180,12 @@ fn silent_venues_are_left_and_found_again() {
 #[test]
 fn restarted_numbers_are_a_new_epoch_if_the_venue_has_epochs() {
     noticed("reset", true, |seen| match seen.venue {
-        Venue::Okx | Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse | Venue::Deribit => {
-            seen.counters.epochs > 0
-        }
+        Venue::Okx
+        | Venue::BybitSpot
+        | Venue::BybitLinear
+        | Venue::BybitInverse
+        | Venue::BybitOption
+        | Venue::Deribit => seen.counters.epochs > 0,
         Venue::BinanceSpot
         | Venue::BinanceUsdm
         | Venue::BinanceCoinm

@@ -4,6 +4,7 @@ mod aliases;
 mod ends;
 mod hostile;
 mod limits;
+mod options;
 mod rest;
 mod steps;
 mod venue;

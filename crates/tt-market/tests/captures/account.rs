@@ -467,7 +467,8 @@ fn hyperliquid_private_messages_say_what_was_sent() {
     let state = |positions: &[Value]| {
         let state =
             json!({"assetPositions": positions, "marginSummary": margin, "withdrawable": "8.141656", "time": at});
-        json!({"channel": "webData2", "data": {"clearinghouseState": state, "user": user}}).to_string()
+        json!({"channel": "clearinghouseState", "data": {"dex": "", "user": user, "clearinghouseState": state}})
+            .to_string()
     };
     let frame = state(std::slice::from_ref(&held));
     let lines = [

@@ -112,7 +112,7 @@ pub(crate) fn read(venue: Venue, value: &Value) -> Option<String> {
         Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm => {
             binance(value.get("data").or_else(|| value.get("event")).unwrap_or(value))
         }
-        Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse => bybit(value),
+        Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse | Venue::BybitOption => bybit(value),
         Venue::Okx => okx(value),
         Venue::Kraken => kraken(value),
         Venue::CoinbaseAdvanced => coinbase_advanced(value),

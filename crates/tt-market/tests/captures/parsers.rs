@@ -185,7 +185,7 @@ fn oracle(venue: Venue, frame: &[u8]) -> Option<String> {
         Venue::CoinbaseExchange => oracles::coinbase_exchange(&value),
         Venue::CoinbaseAdvanced => oracles::coinbase_advanced(&value),
         Venue::Hyperliquid => oracles::hyperliquid(&value),
-        Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse => chained::bybit(&value),
+        Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse | Venue::BybitOption => chained::bybit(&value),
         Venue::Okx => chained::okx(&value),
         Venue::Deribit => chained::deribit(&value),
         Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm => {

@@ -108,6 +108,10 @@ const FORMS: &[(Venue, &str)] = &[
         r#"{"topic":"tickers.X","type":"delta","data":{"symbol":"S","tickDirection":"PlusTick","price24hPcnt":"N","lastPrice":"N","markPrice":"N","indexPrice":"N","openInterest":"N","openInterestValue":"N","turnover24h":"N","volume24h":"N","nextFundingTime":"1673280000000","fundingRate":"-N","bid1Price":"N","bid1Size":"N","ask1Price":"N","ask1Size":"N"},"cs":I,"ts":1673272861686}"#,
     ),
     (
+        Venue::BybitOption,
+        r#"{"id":"tickers.X-2480334983-1672917511074","topic":"tickers.X","ts":1672917511074,"data":{"symbol":"S","bidPrice":"N","bidSize":"N","bidIv":"N","askPrice":"N","askSize":"N","askIv":"N","lastPrice":"N","highPrice24h":"N","lowPrice24h":"N","markPrice":"N","indexPrice":"N","markPriceIv":"N","underlyingPrice":"N","openInterest":"N","turnover24h":"N","volume24h":"N","totalVolume":"N","totalTurnover":"N","delta":"N","gamma":"N","vega":"N","theta":"-N","predictedDeliveryPrice":"0","change24h":"-N"},"type":"snapshot"}"#,
+    ),
+    (
         Venue::BybitSpot,
         r#"{"topic":"tickers.X","ts":1673853746003,"type":"snapshot","cs":I,"data":{"symbol":"S","lastPrice":"N","highPrice24h":"N","lowPrice24h":"N","prevPrice24h":"N","volume24h":"N","turnover24h":"N","price24hPcnt":"N","usdIndexPrice":""}}"#,
     ),
@@ -494,7 +498,7 @@ macro_rules! venues {
 
 venues! {
     random_frames_of_binance_read_the_same_three_ways: Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm,
-    random_frames_of_bybit_read_the_same_three_ways: Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse,
+    random_frames_of_bybit_read_the_same_three_ways: Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse | Venue::BybitOption,
     random_frames_of_okx_read_the_same_three_ways: Venue::Okx,
     random_frames_of_kraken_read_the_same_three_ways: Venue::Kraken,
     random_frames_of_coinbase_exchange_read_the_same_three_ways: Venue::CoinbaseExchange,

@@ -32,7 +32,7 @@ fn needed(venue: Venue) -> &'static [&'static str] {
     match venue {
         Venue::BinanceSpot => &["s", "U", "u", "b", "a"],
         Venue::BinanceUsdm | Venue::BinanceCoinm => &["e", "s", "U", "u", "b", "a"],
-        Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse => {
+        Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse | Venue::BybitOption => {
             &["topic", "type", "ts", "data", "s", "b", "a", "u"]
         }
         Venue::Okx => &["arg", "channel", "instId", "action", "data", "asks", "bids", "ts"],

@@ -143,7 +143,7 @@ impl Wire {
                 let head = format!("\"e\":\"depthUpdate\",\"E\":{ms},{time}\"s\":\"{symbol}\"");
                 format!("{{{head},\"U\":{id},\"u\":{id},{chain}\"b\":[{}],\"a\":[{}]}}", pairs(bids), pairs(asks))
             }
-            Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse => {
+            Venue::BybitSpot | Venue::BybitLinear | Venue::BybitInverse | Venue::BybitOption => {
                 let kind = if is_whole { "snapshot" } else { "delta" };
                 let (b, a) = (pairs(bids), pairs(asks));
                 let data = format!("{{\"s\":\"{symbol}\",\"b\":[{b}],\"a\":[{a}],\"u\":{id},\"seq\":9}}");

@@ -7,7 +7,7 @@ use tt_model::Nanos;
 pub struct Topic {
     /// The kind of its updates.
     pub kind: TopicKind,
-    /// Its name, with `{symbol}`, `{lower}`, `{symbols}` or `{depth}`.
+    /// Its name, with `{symbol}`, `{lower}`, `{symbols}` or `{depth}`; with `{family}` it is of all symbols of a family.
     pub text: &'static str,
     /// Whether it is subscribed by default.
     pub is_default: bool,
@@ -19,6 +19,8 @@ pub struct Topic {
     pub first: FirstFrame,
     /// The longest time between two of its frames that the venue promises.
     pub spacing: Option<Nanos>,
+    /// The depth that it is subscribed for; `None` for every depth.
+    pub depth: Option<u32>,
 }
 
 impl FirstFrame {
@@ -34,7 +36,16 @@ impl Topic {
     /// Returns a topic that is subscribed by default.
     #[must_use]
     pub const fn standard(kind: TopicKind, text: &'static str) -> Self {
-        Self { kind, text, is_default: true, streams: None, words: &[], first: FirstFrame::AnyTime, spacing: None }
+        Self {
+            kind,
+            text,
+            is_default: true,
+            streams: None,
+            words: &[],
+            first: FirstFrame::AnyTime,
+            spacing: None,
+            depth: None,
+        }
     }
 
     /// Returns a topic that is subscribed by default, on another WebSocket.
@@ -65,6 +76,12 @@ impl Topic {
     #[must_use]
     pub const fn every(self, spacing: Nanos) -> Self {
         Self { spacing: Some(spacing), ..self }
+    }
+
+    /// Returns the topic, to be subscribed for books of this depth only.
+    #[must_use]
+    pub const fn at_depth(self, depth: u32) -> Self {
+        Self { depth: Some(depth), ..self }
     }
 
     /// Returns whether the topic is of one symbol rather than of the whole venue.

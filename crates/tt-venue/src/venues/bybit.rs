@@ -1,4 +1,4 @@
-//! Bybit, API version 5: spot, linear and inverse contracts.
+//! Bybit, API version 5: spot, linear and inverse contracts, options.
 
 mod detection;
 mod keys;

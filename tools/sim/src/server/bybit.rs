@@ -16,15 +16,17 @@ use super::{
 };
 use crate::{
     account::{API_KEY, is_signed_in_hex},
-    bybit::{Printer, topic},
+    bybit::{Category, Printer, topic},
     exchange::Exchange,
-    market::{Subscriber, Topic},
+    instrument::Standing,
+    market::{Market, Subscriber, Topic},
 };
 
 /// Paths of the venue.
 pub(super) fn router(shared: Shared) -> Router {
     Router::new()
         .route("/v5/public/linear", any(open))
+        .route("/v5/public/option", any(open_options))
         .route("/v5/private", any(open_private))
         .route("/v5/market/instruments-info", get(instruments))
         .with_state(shared)
@@ -34,6 +36,13 @@ async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Respon
     upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
         let (connection, frames) = shared.lock().connect();
         connection::serve(socket, shared, connection, frames, take, None).await;
+    })
+}
+
+async fn open_options(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
+    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+        let (connection, frames) = shared.lock().connect();
+        connection::serve(socket, shared, connection, frames, take_options, None).await;
     })
 }
 
@@ -117,12 +126,56 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
     }
     let mut found = Vec::with_capacity(args.len());
     for name in args {
-        let Some(known) = topic(name).and_then(|(topic, symbol)| Some((topic, exchange.market_index(symbol)?))) else {
+        let known = markets_of(exchange, Category::Linear, name);
+        if known.is_empty() {
             return answer(exchange, false, &format!("error:handler not found,topic:{name}"), req_id, op);
-        };
-        found.push(known);
+        }
+        found.extend(known);
     }
     answer(exchange, true, "", req_id, op);
+    follow(exchange, connection, op, found);
+}
+
+/// Takes a request for options, whose answer names the topics. One that the venue does not know costs no other one.
+fn take_options(exchange: &mut Exchange, connection: u64, text: &str) {
+    let request = serde_json::from_str::<Request>(text).ok();
+    match request {
+        Some(Request { op, .. }) if op == "ping" => {
+            let now_ms = exchange.now_us() / 1000;
+            exchange.send(connection, format!("{{\"args\":[\"{now_ms}\"],\"op\":\"pong\"}}"));
+        }
+        Some(Request { op, args, .. }) if op == "subscribe" || op == "unsubscribe" => {
+            let known = args.iter().map(|name| (name, markets_of(exchange, Category::Option, name)));
+            let (known, unknown): (Vec<_>, Vec<_>) = known.partition(|(_, markets)| !markets.is_empty());
+            let names = |of: &[(&String, Vec<(Topic, usize)>)]| of.iter().map(|(name, _)| *name).cloned().collect();
+            let (known_names, unknown_names): (Vec<String>, Vec<String>) = (names(&known), names(&unknown));
+            let answer = json!({
+                "success": true, "conn_id": format!("sim-{connection}"),
+                "data": {"failTopics": unknown_names, "successTopics": known_names}, "type": "COMMAND_RESP",
+            });
+            exchange.send(connection, answer.to_string());
+            follow(exchange, connection, &op, known.into_iter().flat_map(|(_, markets)| markets).collect());
+        }
+        Some(_) | None => {
+            exchange.send(connection, "{\"success\":false,\"ret_msg\":\"Invalid op\",\"type\":\"COMMAND_RESP\"}")
+        }
+    }
+}
+
+/// The instruments of a topic: those of a base asset where it is of options' trades.
+fn markets_of(exchange: &Exchange, category: Category, name: &str) -> Vec<(Topic, usize)> {
+    let Some((topic, of)) = topic(category, name) else { return Vec::new() };
+    let is_meant = |index: &usize| Category::of(&exchange.markets[*index].instrument) == category;
+    let is_traded = |index: &usize| exchange.markets[*index].instrument.standing != Standing::Delisted;
+    let of_base = |index: &usize| exchange.markets[*index].instrument.base == of;
+    let indices: Vec<usize> = match (category, topic) {
+        (Category::Option, Topic::Trades) => (0..exchange.markets.len()).filter(of_base).filter(is_traded).collect(),
+        _ => exchange.market_index(of).into_iter().collect(),
+    };
+    indices.into_iter().filter(is_meant).map(|index| (topic, index)).collect()
+}
+
+fn follow(exchange: &mut Exchange, connection: u64, op: &str, found: Vec<(Topic, usize)>) {
     for (topic, index) in found {
         if op == "unsubscribe" {
             exchange.markets[index].unsubscribe(connection, Some(topic));
@@ -156,6 +209,15 @@ struct Page {
     /// The first entry of the page; any text that the venue has handed out.
     #[serde(default)]
     cursor: String,
+    #[serde(default)]
+    category: String,
+    /// The base asset of options.
+    #[serde(default = "default_base", rename = "baseCoin")]
+    base: String,
+}
+
+fn default_base() -> String {
+    "BTC".to_owned()
 }
 
 const fn default_limit() -> usize {
@@ -167,14 +229,21 @@ async fn instruments(Query(page): Query<Page>, State(shared): State<Shared>) -> 
     let unix_us = exchange.now_us();
     let first = page.cursor.strip_prefix("page,").and_then(|first| first.parse().ok()).unwrap_or(0_usize);
     let len = page.limit.clamp(1, 1000).min(exchange.page_len);
-    let here = exchange.listed().skip(first).take(len);
+    let category = if page.category == "option" { Category::Option } else { Category::Linear };
+    let is_meant = |market: &&Market| {
+        let instrument = &market.instrument;
+        Category::of(instrument) == category && (!instrument.is_option || instrument.base == page.base)
+    };
+    let here = exchange.listed().filter(is_meant).skip(first).take(len);
     let listings: Vec<String> =
         here.map(|market| Printer { instrument: &market.instrument, unix_us }.listing()).collect();
     let next = first + listings.len();
-    let cursor = if next < exchange.listed().count() { format!("page%2C{next}") } else { String::new() };
+    let cursor =
+        if next < exchange.listed().filter(is_meant).count() { format!("page%2C{next}") } else { String::new() };
     json_text(format!(
-        "{{\"retCode\":0,\"retMsg\":\"OK\",\"result\":{{\"category\":\"linear\",\"list\":[{}],\"nextPageCursor\":\"{cursor}\"}},\
+        "{{\"retCode\":0,\"retMsg\":\"OK\",\"result\":{{\"category\":\"{}\",\"list\":[{}],\"nextPageCursor\":\"{cursor}\"}},\
          \"retExtInfo\":{{}},\"time\":{}}}",
+        if category == Category::Option { "option" } else { "linear" },
         listings.join(","),
         unix_us / 1000
     ))

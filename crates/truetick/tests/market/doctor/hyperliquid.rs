@@ -14,8 +14,11 @@ use super::patient::{Patient, STEPS};
 
 async fn lists(Json(asked): Json<Value>) -> Json<Value> {
     Json(match asked["type"].as_str() {
-        Some("meta") => json!({"universe": [{"name": "BTC", "szDecimals": 5, "maxLeverage": 50}]}),
-        Some("spotMeta") => json!({"tokens": [], "universe": []}),
+        Some("allPerpMetas") => json!([
+            {"universe": [{"name": "BTC", "szDecimals": 5, "maxLeverage": 50}]},
+            {"universe": [{"name": "xyz:GOOGL", "szDecimals": 3, "maxLeverage": 10}], "collateralToken": 0},
+        ]),
+        Some("spotMeta") => json!({"tokens": [{"name": "USDC", "szDecimals": 8, "index": 0}], "universe": []}),
         _ => panic!("{asked}"),
     })
 }

@@ -9,5 +9,8 @@ pub(super) const KEYS: &[&str] = &[
     "fundingRate", "bid1Price", "bid1Size", "ask1Price", "ask1Size", "fundingIntervalHour", "fundingCap", "usdIndexPrice",
     "deliveryTime", "basisRate", "deliveryFeeRate", "predictedDeliveryPrice", "preOpenPrice", "preQty",
     "curPreListingPhase", "basis", "basisRateYear",
+    "failTopics", "successTopics", "id", "bidPrice", "bidSize", "bidIv", "askPrice", "askSize", "askIv", "markPriceIv",
+    "underlyingPrice", "totalVolume", "totalTurnover", "delta", "gamma", "vega", "theta", "change24h", "mP", "iP", "mIv",
+    "iv",
     "start", "end", "interval", "open", "close", "high", "low", "volume", "turnover", "confirm", "timestamp",
 ];

@@ -14,6 +14,14 @@ pub(super) const fn of(paths: &'static [&'static str]) -> InstrumentList {
     InstrumentList { request: ListRequest::Get(paths), parse, pages, family: None }
 }
 
+/// The base asset of an option, `BTC` of `BTC-26MAR27-50000-C-USDT`: the venue lists options of one base at a time.
+pub(super) fn base_of_option(symbol: &str) -> Option<&str> {
+    let mut parts = symbol.split('-');
+    let base = parts.next()?;
+    let right = parts.nth(2)?;
+    matches!(right, "C" | "P").then_some(base)
+}
+
 fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
     entries(body, &["result", "list"], listing)
 }

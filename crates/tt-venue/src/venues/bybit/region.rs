@@ -35,3 +35,4 @@ macro_rules! at {
 pub(super) const LINEAR: &[Region] = regions!("linear");
 pub(super) const INVERSE: &[Region] = regions!("inverse");
 pub(super) const SPOT: &[Region] = regions!("spot");
+pub(super) const OPTION: &[Region] = regions!("option");

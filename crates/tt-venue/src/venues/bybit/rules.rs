@@ -3,6 +3,7 @@
 use super::keys::KEYS;
 use super::{detection, listing, login, region};
 use crate::checksum::Checksum;
+use crate::listing::InstrumentList;
 use crate::rules::{
     AddressLimits, Evidence, FirstFrame, Grouping, JoinRule, KeepAlive, Numbering, Rate, RequestRule, ResponseRule,
     Rules, Topic, TopicKind, TradeIds,
@@ -120,5 +121,36 @@ pub(crate) static SPOT: Rules = Rules {
         source: "bybit-exchange.github.io/docs/changelog",
     },
     detection: detection::SPOT,
+    ..LINEAR
+};
+
+/// Options. Their answers have no number; trades come of every option of a base asset together.
+pub(crate) static OPTION: Rules = Rules {
+    name: "bybit_option",
+    // Options end: none is always there.
+    main_symbol: "",
+    streams: "wss://stream.bybit.com/v5/public/option",
+    regions: region::OPTION,
+    instruments: InstrumentList {
+        family: Some(listing::base_of_option),
+        ..listing::of(&["/v5/market/instruments-info?category=option&limit=1000&baseCoin={family}"])
+    },
+    topics: &[
+        Topic::standard(TopicKind::Book, "\"orderbook.{depth}.{symbol}\"")
+            .comes(&["orderbook.{depth}.{symbol}"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Ticker, "\"tickers.{symbol}\"").comes(&["tickers.{symbol}"], FirstFrame::SOON),
+        Topic::standard(TopicKind::Trades, "\"publicTrade.{family}\"").comes(&["publicTrade"], FirstFrame::AnyTime),
+    ],
+    depths: &[25, 100],
+    depth: 25,
+    // `{"success":true,"conn_id":"..","data":{"failTopics":[],"successTopics":[".."]},"type":"COMMAND_RESP"}`.
+    response: ResponseRule { id: None, accepted: Some("/data/successTopics"), ..LINEAR.response },
+    evidence: Evidence {
+        captured: None,
+        changed: Some("2025-12"),
+        checked: "2026-11",
+        source: "bybit-exchange.github.io/docs/changelog",
+    },
+    detection: detection::OPTION,
     ..LINEAR
 };

@@ -1,8 +1,11 @@
-//! Hyperliquid's lists of instruments: perpetuals by their coins (`meta`), spot markets by their pairs (`spotMeta`).
+//! Hyperliquid's lists of instruments: perpetuals by their coins (`allPerpMetas`: the venue's own, then each builder's),
+//! spot markets by their pairs (`spotMeta`). The two answers come as one array, since a perpetual names the token that it
+//! settles in by its number among the spot tokens.
 
 use crate::error::ParseError;
 use crate::json::{self, Elements};
-use crate::listing::{ContractUnit, Entry, InstrumentKind, Listing, Terms, entries};
+use crate::listing::{ContractUnit, Entry, InstrumentKind, InstrumentStatus, Listing, Terms};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use tt_model::Decimal;
@@ -13,27 +16,50 @@ const PERPETUAL_DECIMALS: u8 = 6;
 const SPOT_DECIMALS: u8 = 8;
 
 pub(super) fn parse(body: &[u8]) -> Result<Vec<Listing>, ParseError> {
-    let tokens = Entry::new(body).array("tokens").unwrap_or_default();
-    entries(body, &["universe"], |entry| match entry.raw("tokens") {
-        Some(pair) => spot(entry, pair, &tokens),
-        None => perpetual(entry),
-    })
+    let mut answers = Elements::parse(body)?;
+    let perpetuals = answers.next()?.ok_or(ParseError::MissingKey)?;
+    let spot_markets = Entry::new(answers.next()?.ok_or(ParseError::MissingKey)?);
+    let tokens = spot_markets.array("tokens").ok_or(ParseError::MissingKey)?;
+    let mut listings = Vec::new();
+    let mut dexes = Elements::parse(perpetuals)?;
+    while let Some(dex) = dexes.next()? {
+        let dex = Entry::new(dex);
+        let settle = settle(dex, &tokens);
+        let universe = dex.array("universe").ok_or(ParseError::MissingKey)?;
+        listings.extend(universe.into_iter().filter_map(|entry| perpetual(entry, &settle)));
+    }
+    let universe = spot_markets.array("universe").ok_or(ParseError::MissingKey)?;
+    listings.extend(universe.into_iter().filter_map(|entry| spot(entry, &tokens)));
+    Ok(listings)
 }
 
-fn perpetual(entry: Entry<'_>) -> Option<Listing> {
+/// What the perpetuals of a dex settle in: USDC where it does not say, `@` and the number of a token that is not listed.
+fn settle(dex: Entry<'_>, tokens: &[Entry<'_>]) -> String {
+    let Some(index) = dex.raw("collateralToken") else { return "USDC".into() };
+    let unlisted = || format!("@{}", String::from_utf8_lossy(index));
+    token(index, tokens).and_then(|token| token.string("name")).unwrap_or_else(unlisted)
+}
+
+/// The token of a number.
+fn token<'t, 'a>(index: &[u8], tokens: &'t [Entry<'a>]) -> Option<&'t Entry<'a>> {
+    let index = json::bare_u64(index).ok()?;
+    tokens.iter().find(|token| token.raw("index").and_then(|raw| json::bare_u64(raw).ok()) == Some(index))
+}
+
+/// A builder's coin has the builder's name before it: `xyz:GOOGL`.
+fn perpetual(entry: Entry<'_>, settle: &str) -> Option<Listing> {
     let symbol = entry.string("name")?;
-    let terms = Terms { kind: InstrumentKind::Perpetual, ..Terms::default() };
-    let name = Listing::name_of(&symbol, "USDC", Some("USDC"), &terms);
+    let is_delisted = entry.raw("isDelisted").and_then(|raw| json::boolean(raw).ok()) == Some(true);
+    let status = if is_delisted { InstrumentStatus::Closed } else { InstrumentStatus::Trading };
+    let terms = Terms { kind: InstrumentKind::Perpetual, status, ..Terms::default() };
+    let name = Listing::name_of(&symbol, settle, Some(settle), &terms);
     listing(symbol, name, PERPETUAL_DECIMALS, entry.small("szDecimals")?, terms)
 }
 
-fn spot(entry: Entry<'_>, pair: &[u8], tokens: &[Entry<'_>]) -> Option<Listing> {
-    let mut indices = Elements::parse(pair).ok()?;
-    let mut token = || {
-        let index = json::bare_u64(indices.next().ok()??).ok()?;
-        tokens.iter().find(|token| token.raw("index").and_then(|raw| json::bare_u64(raw).ok()) == Some(index))
-    };
-    let (base, quote) = (token()?, token()?);
+fn spot(entry: Entry<'_>, tokens: &[Entry<'_>]) -> Option<Listing> {
+    let mut indices = Elements::parse(entry.raw("tokens")?).ok()?;
+    let mut next = || token(indices.next().ok()??, tokens);
+    let (base, quote) = (next()?, next()?);
     let name = Listing::name_of(base.text("name")?, quote.text("name")?, None, &Terms::default());
     listing(entry.string("name")?, name, SPOT_DECIMALS, base.small("szDecimals")?, Terms::default())
 }

@@ -12,7 +12,8 @@ pub(super) const ACCOUNT: AccountStream = AccountStream {
     topics: &[
         Topic::standard(TopicKind::Orders, r#"{"type":"orderUpdates","user":"{token}"}"#),
         Topic::standard(TopicKind::Executions, r#"{"type":"userFills","user":"{token}"}"#),
-        Topic::standard(TopicKind::Positions, r#"{"type":"webData2","user":"{token}"}"#),
+        // Those of the venue's own perpetuals: a state without builders' replaces all positions.
+        Topic::standard(TopicKind::Positions, r#"{"type":"clearinghouseState","user":"{token}","dex":""}"#),
         Topic::optional(TopicKind::Balances, r#"{"type":"userFundings","user":"{token}"}"#),
     ],
 };

@@ -27,17 +27,23 @@ pub(crate) static RULES: Rules = Rules {
         streams: "wss://api.hyperliquid-testnet.xyz/ws",
         rest: "https://api.hyperliquid-testnet.xyz",
     }],
-    // Perpetuals, spot markets.
+    // Perpetuals of the venue and of all builders (HIP-3), spot markets.
     instruments: InstrumentList::new(
-        ListRequest::Post("/info", &[r#"{"type":"meta"}"#, r#"{"type":"spotMeta"}"#]),
+        ListRequest::Post("/info", &[r#"{"type":"allPerpMetas"}"#, r#"{"type":"spotMeta"}"#]),
         listing::parse,
     ),
     main_symbol: "BTC",
     snapshot: None,
     topics: &[
+        // Five levels each half second since June 2026; by one source, twenty levels come each five seconds since July.
+        Topic::standard(TopicKind::Book, r#"{"type":"l2Book","coin":"{symbol}","fast":true}"#)
+            .comes(&["l2Book"], FirstFrame::SOON)
+            .every(Nanos::from_millis(500))
+            .at_depth(5),
         Topic::standard(TopicKind::Book, r#"{"type":"l2Book","coin":"{symbol}"}"#)
             .comes(&["l2Book"], FirstFrame::SOON)
-            .every(Nanos::from_secs(5)),
+            .every(Nanos::from_secs(5))
+            .at_depth(20),
         Topic::standard(TopicKind::BestLevels, r#"{"type":"bbo","coin":"{symbol}"}"#).comes(&["bbo"], FirstFrame::SOON),
         Topic::standard(TopicKind::Trades, r#"{"type":"trades","coin":"{symbol}"}"#)
             .comes(&["trades"], FirstFrame::AnyTime),
@@ -45,10 +51,12 @@ pub(crate) static RULES: Rules = Rules {
             .comes(&["activeAssetCtx", "activeSpotAssetCtx"], FirstFrame::SOON),
         Topic::optional(TopicKind::Candles, r#"{"type":"candle","coin":"{symbol}","interval":"1m"}"#)
             .comes(&["candle"], FirstFrame::TRADED),
-        Topic::optional(TopicKind::Ticker, r#"{"type":"allMids"}"#).comes(&["allMids"], FirstFrame::SOON),
+        Topic::optional(TopicKind::Ticker, r#"{"type":"allMids"}"#)
+            .comes(&["allMids"], FirstFrame::SOON)
+            .every(Nanos::from_secs(2)),
     ],
-    depths: &[],
-    depth: 0,
+    depths: &[5, 20],
+    depth: 5,
     truncates: false,
     request: RequestRule {
         text: r#"{"method":"{method}","subscription":{topics}}"#,

@@ -107,10 +107,10 @@ pub(crate) static RULES: Rules = Rules {
     topics_max: 1000,
     topics_per_request: 100,
     // Requests an hour: 480, with those of resyncs.
-    requests: Rate { burst: 2, gap: Nanos::from_millis(500) },
+    requests: Rate { burst: 60, gap: Nanos::from_millis(8_600) },
     // 40 books in two seconds.
     snapshot_gap: Nanos::from_millis(100),
-    // Two requests each, of 480 an hour: 20 are left for the subscriptions.
+    // Two requests each, for up to 50 books together.
     resyncs: Rate { burst: 50, gap: Nanos::from_secs(20) },
     // Three connections a second.
     address: AddressLimits::new("okx", Rate { burst: 1, gap: Nanos::from_millis(334) }),

@@ -52,8 +52,14 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
     }
 }
 
-/// The answer to a request, of which there are three forms.
+/// The answer to a request, of which there are four forms. That of options names the topics and no operation.
 fn answer(outer: &Object<'_>) -> Result<Event, ParseError> {
+    if let Some(kind) = outer.get(b"type")
+        && json::text(kind)? == b"COMMAND_RESP"
+    {
+        let is_accepted = json::boolean(outer.need(b"success")?)?;
+        return if is_accepted { Ok(Event::Control(Control::Accepted)) } else { Err(ParseError::Rejected) };
+    }
     let operation = json::text(outer.need(b"op")?)?;
     let is_pong = match outer.get(b"ret_msg") {
         Some(message) => json::text(message)? == b"pong",
@@ -123,17 +129,22 @@ fn trade(object: &Object<'_>) -> Result<Trade, ParseError> {
 
 /// A snapshot names everything, a delta what changed.
 pub(super) fn ticker(data: &impl Keyed, ts_event: Nanos) -> Result<Ticker, ParseError> {
+    // Options have other names, and zeros where there is no price.
     let number = |key: &[u8]| json::optional_quoted(data.get(key));
+    let best = |key: &[u8], of_option: &[u8]| match data.get(key) {
+        Some(_) => number(key),
+        None => Ok(number(of_option)?.filter(|best| best.mantissa != 0)),
+    };
     let ts_next_funding = match data.get(b"nextFundingTime").map(json::text).transpose()? {
         None | Some(b"" | b"0") => None,
         Some(ms) => Some(time::from_unix_ms(json::digits_u64(ms)?)?),
     };
     Ok(Ticker {
         symbol: symbol(data, b"symbol")?,
-        bid_px: number(b"bid1Price")?,
-        bid_qty: number(b"bid1Size")?,
-        ask_px: number(b"ask1Price")?,
-        ask_qty: number(b"ask1Size")?,
+        bid_px: best(b"bid1Price", b"bidPrice")?,
+        bid_qty: best(b"bid1Size", b"bidSize")?,
+        ask_px: best(b"ask1Price", b"askPrice")?,
+        ask_qty: best(b"ask1Size", b"askSize")?,
         last_px: number(b"lastPrice")?,
         mark_px: number(b"markPrice")?,
         index_px: number(b"indexPrice")?,

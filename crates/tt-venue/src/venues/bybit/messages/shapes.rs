@@ -13,7 +13,9 @@ keys! {
         "prevPrice1h" "markPrice" "indexPrice" "openInterest" "openInterestValue" "turnover24h" "volume24h"
         "fundingIntervalHour" "fundingCap" "nextFundingTime" "fundingRate" "bid1Price" "bid1Size" "ask1Price"
         "ask1Size" "deliveryTime" "basisRate" "basisRateYear" "deliveryFeeRate" "predictedDeliveryPrice" "basis"
-        "preOpenPrice" "preQty" "curPreListingPhase" "usdIndexPrice" "singleOpenLimit";
+        "preOpenPrice" "preQty" "curPreListingPhase" "usdIndexPrice" "singleOpenLimit"
+        "bidPrice" "bidSize" "bidIv" "askPrice" "askSize" "askIv" "markPriceIv" "underlyingPrice" "totalVolume"
+        "totalTurnover" "delta" "gamma" "vega" "theta" "change24h";
     CANDLE: "start" "end" "interval" "open" "close" "high" "low" "volume" "turnover" "confirm" "timestamp";
     LIQUIDATION: "T" "s" "S" "v" "p";
     ORDER: "category" "symbol" "orderId" "side" "orderType" "cancelType" "price" "qty" "orderIv" "timeInForce"

@@ -1,0 +1,53 @@
+//! Bybit's options: listed by base asset, each with a book and a ticker, all with one topic of trades.
+
+use market_feed::FeedConfig;
+use sim::Venue as SimVenue;
+use tt_venue::Venue;
+use tt_venue::listing::{InstrumentKind, OptionRight};
+
+use super::{SOON, follow};
+
+#[test]
+fn options_are_listed_and_followed_with_their_trades() {
+    let config = sim::Config { instruments: 2, options: 3, rate_hz: 0.0, seed: 7, ..sim::Config::default() };
+    let sim = sim::start(config).unwrap();
+    sim.page_instruments(SimVenue::Bybit, 2);
+    let all = sim.instruments(SimVenue::Bybit);
+    // The last one is on the second page; the one between them is not followed, and trades on the same topic.
+    let followed = [2, 4];
+    let mut symbols: Vec<String> = followed.iter().map(|index| all[*index].symbol.clone()).collect();
+    symbols.push("BTC-26MAR27-1-C-USDT".to_owned());
+    let url = format!("ws://{}/v5/public/option", sim.address(SimVenue::Bybit));
+    let running = follow(vec![FeedConfig::at(Venue::BybitOption, url.parse().unwrap(), symbols)]);
+    let reader = running.reader();
+    let refused = reader.status(0).refusals;
+    assert!(refused.len() == 1 && refused[0].subject == "BTC-26MAR27-1-C-USDT", "{refused:?}");
+    let names: Vec<&str> = reader.instruments().iter().map(|listed| listed.name.as_str()).collect();
+    assert_eq!(names, ["BTC/USDT:USDT-20270326-50000-C", "BTC/USDT:USDT-20270326-51000-C"]);
+    for listed in reader.instruments() {
+        assert_eq!((listed.terms.kind, listed.terms.right), (InstrumentKind::Option, Some(OptionRight::Call)));
+    }
+    assert!(reader.wait(SOON, || reader.all_verified()), "{:?}", reader.status(0));
+    // Books and trades of every option, followed or not.
+    let traded = reader.wait(SOON, || {
+        for index in 2..5 {
+            sim.step(SimVenue::Bybit, index, 20);
+        }
+        reader.instruments().iter().all(|listed| reader.trades(listed.id).len() > 2)
+    });
+    assert!(traded, "{:?}", reader.counters(0));
+    for (listed, index) in reader.instruments().iter().zip(followed) {
+        let [(bid_px, _), (ask_px, _)] = sim.truth(SimVenue::Bybit, index).1.touch();
+        let is_true = || {
+            let top = reader.top_of_book(listed.id).unwrap();
+            let best = top.bid.zip(top.ask).map(|(bid, ask)| (bid.px.0, ask.px.0));
+            top.status.proof.is_verified() && best == Some((bid_px, ask_px))
+        };
+        assert!(reader.wait(SOON, is_true), "{}: {:?}", listed.symbol, reader.top_of_book(listed.id));
+        let ticker = reader.ticker(listed.id).unwrap();
+        assert!(ticker.bid.is_some() && ticker.ask.is_some(), "{ticker:?}");
+    }
+    assert_eq!((reader.counters(0).gaps, reader.status(0).connections), (0, 1), "{:?}", reader.counters(0));
+    running.stop();
+    sim.stop();
+}
