@@ -36,6 +36,9 @@ pub struct Report {
     pub trigger_px: Price,
     /// The fee of this fill in steps of the instrument's currency; negative for a rebate.
     pub fee: i64,
+    /// The venue's number or time of the change that is reported, larger for later changes of an order; zero if the
+    /// report has none. [`Report::CURRENT`]: the caller has asked the venue what the order is now.
+    pub version: u64,
 }
 
 const _: () = assert!(size_of::<Report>() == 128);
@@ -43,6 +46,9 @@ const _: () = assert!(size_of::<Report>() == 128);
 impl Report {
     /// [`Report::executed`] of a report that does not state it.
     pub const NOT_STATED: Qty = Qty(-1);
+
+    /// [`Report::version`] of terms that a query has returned: they are later than every report before.
+    pub const CURRENT: u64 = u64::MAX;
 }
 
 /// What a report says. Any byte may arrive; the gate applies none without a name.

@@ -1,5 +1,6 @@
 //! Records of single orders.
 
+mod versions;
 mod words;
 
 use crate::{
@@ -8,6 +9,8 @@ use crate::{
     levels::Levels,
     money::Contract,
 };
+pub(crate) use versions::{Cause, Includes};
+use versions::Versions;
 use alloc::{boxed::Box, vec};
 use tt_model::{InstrumentId, IntentFlags, IntentKind, OrderSide, TimeInForce};
 
@@ -76,35 +79,37 @@ const _: () = assert!(size_of::<Record>() == 128);
 
 /// Bits of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Bits(u8);
+pub(crate) struct Bits(u16);
 
 impl Bits {
     /// A cancel has passed and was not answered.
-    pub(crate) const CANCEL_PENDING: u8 = 1;
+    pub(crate) const CANCEL_PENDING: u16 = 1;
     /// A replace has passed and was not answered.
-    pub(crate) const REPLACE_PENDING: u8 = 2;
+    pub(crate) const REPLACE_PENDING: u16 = 2;
     /// The record waits for executions.
-    pub(crate) const GAP_WAITS: u8 = 4;
+    pub(crate) const GAP_WAITS: u16 = 4;
     /// The record waits in the queue of ended orders.
-    pub(crate) const END_QUEUED: u8 = 8;
+    pub(crate) const END_QUEUED: u16 = 8;
     /// Known from a fill only: the order's quantity is unknown.
-    pub(crate) const UNKNOWN_TERMS: u8 = 16;
+    pub(crate) const UNKNOWN_TERMS: u16 = 16;
     /// Executions that the venue has stated have not come in time.
-    pub(crate) const GAP_OVERDUE: u8 = 32;
+    pub(crate) const GAP_OVERDUE: u16 = 32;
     /// The venue works the old and the new terms at once while a replace is pending.
-    pub(crate) const REPLACE_ADDS: u8 = 64;
+    pub(crate) const REPLACE_ADDS: u16 = 64;
     /// The terms that were asked for are in the index.
-    pub(crate) const TERMS_KEPT: u8 = 128;
+    pub(crate) const TERMS_KEPT: u16 = 128;
+    /// The venue has changed the order, and the versions of its reports are kept.
+    pub(crate) const VERSIONS_KEPT: u16 = 256;
 
-    pub(crate) const fn has(self, bit: u8) -> bool {
+    pub(crate) const fn has(self, bit: u16) -> bool {
         self.0 & bit != 0
     }
 
-    pub(crate) const fn set(&mut self, bit: u8) {
+    pub(crate) const fn set(&mut self, bit: u16) {
         self.0 |= bit;
     }
 
-    pub(crate) const fn clear(&mut self, bit: u8) {
+    pub(crate) const fn clear(&mut self, bit: u16) {
         self.0 &= !bit;
     }
 }
@@ -221,6 +226,7 @@ pub(crate) struct Orders {
     /// By the terms that were asked for, and these terms by record.
     terms: Index,
     asked: Box<[Asked]>,
+    versions: Box<[Versions]>,
     /// By record: what is counted in the sums.
     pub(crate) counted: Box<[Reserved]>,
     pub(crate) executions: Executions,
@@ -243,6 +249,7 @@ impl Orders {
             ids: Index::new(count),
             terms: Index::new(count),
             asked: vec![Asked::default(); count].into_boxed_slice(),
+            versions: vec![Versions::default(); count].into_boxed_slice(),
             counted: vec![Reserved::default(); count].into_boxed_slice(),
             executions: Executions::new(executions),
             // An order rests at one price, and its replace at another.

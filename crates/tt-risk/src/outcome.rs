@@ -26,6 +26,8 @@ pub enum Outcome {
     Full,
     /// A field has a value without a meaning; nothing changed. The account is in doubt.
     Malformed,
+    /// It states terms that are, or may be, older than those of the order. What is reserved stays.
+    Overtaken,
 }
 
 impl Outcome {
@@ -42,6 +44,7 @@ impl Outcome {
         ("conflict", Self::Conflict),
         ("full", Self::Full),
         ("malformed", Self::Malformed),
+        ("overtaken", Self::Overtaken),
     ];
 
     /// Returns the name of the outcome.
@@ -53,6 +56,6 @@ impl Outcome {
     /// Returns whether the report says what the gate expects of its order, now or once before.
     #[must_use]
     pub const fn is_expected(self) -> bool {
-        matches!(self, Self::Applied | Self::Duplicate | Self::Late)
+        matches!(self, Self::Applied | Self::Duplicate | Self::Late | Self::Overtaken)
     }
 }

@@ -9,7 +9,7 @@ use tt_risk::{GateError, InstrumentState, KillSwitch, Mode, Outcome};
 use crate::input::{Answer, Input};
 use crate::limits_file::LimitsFile;
 use fields::{
-    Take, put_difference, put_fee, put_i64, put_intent, put_limits, put_mark, put_report, put_statement, put_u16,
+    Take, put_difference, put_i64, put_intent, put_late_fields, put_limits, put_mark, put_report, put_statement, put_u16,
     put_u32, put_u64, put_verdict,
 };
 
@@ -38,6 +38,8 @@ const EQUITY: u16 = 18;
 const DAY: u16 = 19;
 const ENABLE: u16 = 20;
 const CANCEL_SCOPE: u16 = 21;
+/// A report with a fee and a version.
+const REPORT_VERSION: u16 = 22;
 
 const MODES: [Mode; 3] = [Mode::Active, Mode::Reduce, Mode::Kill];
 const ERRORS: [GateError; 5] = [
@@ -84,7 +86,7 @@ fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
         }
         Input::Report(report) => {
             put_report(out, report);
-            put_fee(out, report.fee)
+            put_late_fields(out, report)
         }
         Input::Mark(instrument, mark) => {
             put_u32(out, instrument.0);
@@ -200,7 +202,7 @@ pub(super) fn decode(kind: u16, body: &[u8]) -> Option<(Input, Answer)> {
     let input = decode_input(kind, &mut from)?;
     let answer = match kind {
         INTENT => Answer::Verdict(from.verdict()?),
-        REPORT | REPORT_FEE => {
+        REPORT | REPORT_FEE | REPORT_VERSION => {
             let number = usize::from(from.u8()?);
             Answer::Outcome(Outcome::NAMES.get(number)?.1)
         }
@@ -231,6 +233,10 @@ fn decode_input(kind: u16, from: &mut Take<'_>) -> Option<Input> {
         REPORT_FEE => {
             let report = from.report()?;
             Input::Report(Report { fee: from.i64()?, ..report })
+        }
+        REPORT_VERSION => {
+            let report = from.report()?;
+            Input::Report(Report { fee: from.i64()?, version: from.u64()?, ..report })
         }
         MARK => {
             let instrument = InstrumentId(from.u32()?);

@@ -26,7 +26,7 @@ use words::{WordReader, WordWriter};
 
 const MAGIC: [u8; 8] = *b"TTSNAP\r\n";
 /// The version of the layout. It changes with every change of a field's meaning.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// The program that judges: another one may judge otherwise, and has to perform the whole journal.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 const HEAD_BYTES: usize = 12 + JournalEnd::BYTES + 32;

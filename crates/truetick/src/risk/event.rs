@@ -171,6 +171,37 @@ pub(super) struct ReportLine {
     trigger_px: Option<String>,
     #[serde(default)]
     fee: i64,
+    #[serde(default)]
+    version: Version,
+}
+
+/// The version of a report: a number, or `current`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Version {
+    Number(u64),
+    Word(Current),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Current {
+    Current,
+}
+
+impl Default for Version {
+    fn default() -> Self {
+        Self::Number(0)
+    }
+}
+
+impl Version {
+    const fn value(&self) -> u64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Word(Current::Current) => Report::CURRENT,
+        }
+    }
 }
 
 /// An execution's id: a number, or decimal text for one beyond 64 bits.
@@ -456,6 +487,7 @@ impl ReportLine {
             limit_px: px(&self.limit_px)?,
             trigger_px: px(&self.trigger_px)?,
             fee: self.fee,
+            version: self.version.value(),
         })
     }
 }

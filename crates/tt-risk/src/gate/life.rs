@@ -2,11 +2,11 @@
 
 use super::{Gate, Rules, terms::are_lots};
 use crate::{
-    orders::{Bits, Phase, Record},
+    orders::{Bits, Cause, Includes, Phase, Record},
     outcome::Outcome,
     tree::Node,
 };
-use tt_model::{Price, Report, ReportKind};
+use tt_model::{Price, Qty, Report, ReportKind};
 
 /// Where a report's order is.
 #[derive(Clone, Copy)]
@@ -27,7 +27,8 @@ impl Gate {
         let is_doubtful = match outcome {
             Outcome::Adopted | Outcome::UnknownFill | Outcome::Conflict | Outcome::Full | Outcome::Malformed => true,
             Outcome::Unknown => needs_execution(report.kind) || report.executed.0 > 0,
-            Outcome::Applied | Outcome::Duplicate | Outcome::Late | Outcome::Overfill | Outcome::Enlarged => false,
+            Outcome::Applied | Outcome::Duplicate | Outcome::Late | Outcome::Overtaken => false,
+            Outcome::Overfill | Outcome::Enlarged => false,
         };
         if is_doubtful {
             self.doubt(report.account);
@@ -84,10 +85,9 @@ impl Gate {
         match report.kind {
             ReportKind::ACK | ReportKind::REPLACED | ReportKind::RESTATED if are_lots(report.order_qty) => {
                 let record = Record { qty: report.order_qty.0, phase: Phase::Live, ..record };
-                match self.add_record(row, record) {
-                    Some(_) => Outcome::Adopted,
-                    None => Outcome::Full,
-                }
+                let Some(slot) = self.add_record(row, record) else { return Outcome::Full };
+                self.take_terms(Place { row, slot }, report, Cause::Venue);
+                Outcome::Adopted
             }
             ReportKind::FILL => {
                 let mut record = Record { phase: Phase::Ended, ..record };
@@ -129,11 +129,14 @@ impl Gate {
             return Outcome::Late;
         }
         let stated = |px: Price, kept: i64| if px.0 == 0 && is_enlarged { kept } else { px.0 };
+        if !self.take_terms(place, report, Cause::Venue) {
+            return Outcome::Overtaken;
+        }
+        let record = self.record(place);
         record.limit_px = stated(report.limit_px, record.limit_px);
         record.trigger_px = stated(report.trigger_px, record.trigger_px);
         record.bits.clear(Bits::UNKNOWN_TERMS);
         record.phase = Phase::Live;
-        record.qty = report.order_qty.0;
         if is_enlarged {
             record.venue_executed = record.venue_executed.max(report.executed.0);
         }
@@ -223,8 +226,11 @@ impl Gate {
         if states_less { Outcome::Conflict } else { Outcome::Applied }
     }
 
-    /// Takes an execution of an order back, at `slot` of the executions.
-    fn undo(&mut self, place: Place, slot: u32) {
+    /// Takes an execution of an order back, at `slot` of the executions, as a report of `version` says.
+    fn undo(&mut self, place: Place, slot: u32, version: u64) -> Includes {
+        let mut versions = self.orders.versions(place.slot);
+        let includes = versions.take_execution(version);
+        self.orders.keep_versions(place.slot, versions);
         let execution = self.orders.executions.get_mut(slot);
         execution.is_undone = true;
         let (qty, px) = (execution.qty, execution.px);
@@ -232,11 +238,13 @@ impl Gate {
         let side = record.side;
         // What was executed leaves the order for good: its quantity shrinks with it.
         record.executed -= qty;
-        record.qty = (record.qty - qty).max(record.executed);
+        if includes == Includes::No {
+            record.qty = (record.qty - qty).max(record.executed);
+        }
         record.venue_executed = (record.venue_executed - qty).max(0);
-        record.replace_qty = record.replace_qty.saturating_sub(qty);
         self.trade(place.row, place.slot, side, [-qty, px, 0]);
         self.settle(place.row, place.slot);
+        includes
     }
 
     /// Counts an execution for the ratio of cancels to fills, and for the stop of a strategy.
@@ -268,7 +276,7 @@ impl Gate {
         if self.orders.executions.get(slot).is_undone {
             return Outcome::Duplicate;
         }
-        self.undo(place, slot);
+        self.undo(place, slot, report.version);
         Outcome::Applied
     }
 
@@ -292,13 +300,24 @@ impl Gate {
         if self.orders.executions.add(place.slot, &mut record.executions, report.execution_id, [qty, px]).is_none() {
             return Outcome::Full;
         }
-        self.undo(place, slot);
+        let more = qty.saturating_sub(self.orders.executions.get(slot).qty).max(0);
+        let includes = self.undo(place, slot, report.version);
+        if includes != Includes::Yes {
+            let mut versions = self.orders.versions(place.slot);
+            versions.add(report.version, more);
+            self.orders.keep_versions(place.slot, versions);
+        }
         let record = self.record(place);
         let side = record.side;
         record.executed = record.executed.saturating_add(qty);
-        record.qty = record.qty.saturating_add(qty);
+        let enlarged = match includes {
+            Includes::No => qty,
+            Includes::Maybe => more,
+            Includes::Yes => 0,
+        };
+        record.qty = record.qty.saturating_add(enlarged);
         record.venue_executed = record.venue_executed.saturating_add(qty);
-        record.replace_qty = record.replace_qty.saturating_add(qty);
+        record.replace_qty = record.replace_qty.saturating_add(more);
         self.trade(place.row, place.slot, side, [qty, px, report.fee]);
         self.settle(place.row, place.slot);
         Outcome::Applied
@@ -330,30 +349,58 @@ impl Gate {
 
     /// Takes over the terms that the venue has: of a replace that was asked for, or on the venue's own account.
     fn restate(&mut self, place: Place, report: &Report) -> Outcome {
-        let record = self.record(place);
-        if !record.is_open() {
+        if !self.record(place).is_open() {
             return self.reopen(place, report);
         }
+        let is_answer = self.is_answer(place, report);
+        let cause = if is_answer { Cause::Replace } else { Cause::Venue };
+        let record = self.record(place);
         record.phase = Phase::Live;
-        let is_answer = report.kind == ReportKind::REPLACED && record.bits.has(Bits::REPLACE_PENDING);
         let asked = if is_answer { record.replace_qty } else { record.qty };
-        let qty = if are_lots(report.order_qty) { report.order_qty.0 } else { asked };
         let stated = |px: Price, asked: i64, kept: i64| match (px.0, is_answer) {
             (0, true) => asked,
             (0, false) => kept,
             (px, _) => px,
         };
         let limit_px = stated(report.limit_px, record.replace_px, record.limit_px);
-        record.trigger_px = stated(report.trigger_px, record.replace_trigger_px, record.trigger_px);
-        record.qty = qty;
+        let trigger_px = stated(report.trigger_px, record.replace_trigger_px, record.trigger_px);
+        let qty = if are_lots(report.order_qty) { report.order_qty.0 } else { asked };
         record.venue_executed = record.venue_executed.max(report.executed.0);
+        if !self.take_terms(place, &Report { order_qty: Qty(qty), ..*report }, cause) {
+            self.settle(place.row, place.slot);
+            return Outcome::Overtaken;
+        }
+        let record = self.record(place);
+        record.trigger_px = trigger_px;
+        let is_enlarged = record.qty > asked;
         if is_answer {
             self.orders.drop_replace(place.row, place.slot);
         }
         self.orders.move_level(place.row, place.slot, limit_px);
         self.end_if_done(place);
         self.settle(place.row, place.slot);
-        if qty > asked { Outcome::Enlarged } else { Outcome::Applied }
+        if is_enlarged { Outcome::Enlarged } else { Outcome::Applied }
+    }
+
+    /// Takes over the quantity that `report` states; returns false if its terms may be older than those of the order.
+    fn take_terms(&mut self, place: Place, report: &Report, cause: Cause) -> bool {
+        let mut versions = self.orders.versions(place.slot);
+        let qty = [self.record(place).qty, report.order_qty.0];
+        let Some(qty) = versions.take(report.version, qty, cause) else { return false };
+        self.record(place).qty = qty;
+        self.orders.keep_versions(place.slot, versions);
+        true
+    }
+
+    /// Returns whether `report` answers the pending replace. The answer to an earlier one may come again: it is older, or
+    /// states less than was asked for.
+    fn is_answer(&mut self, place: Place, report: &Report) -> bool {
+        let versions = self.orders.versions(place.slot);
+        let record = self.record(place);
+        let is_asked = report.order_qty.0 == 0 || report.order_qty.0 >= record.replace_qty - versions.added;
+        report.kind == ReportKind::REPLACED
+            && record.bits.has(Bits::REPLACE_PENDING)
+            && (versions.is_later(report.version) || (is_asked && !versions.is_old(report.version)))
     }
 
     /// Ends an open order of which nothing is left.

@@ -12,7 +12,7 @@ visit!(
 visit!(Asked: px, qty, accepted_ns);
 visit!(Reserved: lots, value, hold);
 visit!(
-    Orders: records, ids, terms, asked, counted, executions, levels, row_first, free, free_len, ended, gaps
+    Orders: records, ids, terms, asked, versions, counted, executions, levels, row_first, free, free_len, ended, gaps
 );
 
 impl Visit for Bits {

@@ -536,6 +536,7 @@ impl World {
             limit_px: Price(if self.one_in(2) { 0 } else { self.near(10_000, 60) }),
             trigger_px: Price(if self.one_in(4) { self.near(10_000, 60) } else { 0 }),
             fee: self.near(0, 40),
+            version: [0, 0, self.below(9), self.below(90), self.below(90), Report::CURRENT][self.below(6) as usize],
         }
     }
 

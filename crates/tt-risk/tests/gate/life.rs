@@ -365,6 +365,125 @@ fn a_restatement_releases_or_reserves_and_a_larger_one_is_an_alarm() {
     assert_eq!(held(&gate), (0, 0, 0, 0));
 }
 
+/// Seed 54703 of the gate world: the venue makes an order larger and smaller, and its reports come twice or in another
+/// order. Without versions the smaller quantity is believed as long as nothing has made the order larger.
+#[test]
+fn a_smaller_restatement_that_may_be_old_releases_nothing() {
+    let order = buy(10_000, 100);
+    let restated = |qty| Report { order_qty: Qty(qty), ..report(ReportKind::RESTATED, &order) };
+    let mut gate = with(&order);
+    assert_eq!(gate.apply(NOW, &restated(70)), Outcome::Applied);
+    assert_eq!(gate.apply(NOW, &restated(120)), Outcome::Enlarged);
+    assert_eq!(gate.apply(NOW, &restated(70)), Outcome::Overtaken, "it comes again");
+    assert_eq!((held(&gate), gate.is_doubtful(0)), ((0, 120, 0, 1), false));
+    // Its price may be old, too.
+    assert_eq!(gate.apply(NOW, &Report { limit_px: Price(9_000), ..restated(70) }), Outcome::Overtaken);
+    assert_eq!(gate.open_order(0, order.client_id).expect("open").1.limit_px, order.limit_px);
+    // What it says of executions counts.
+    let states_more = Report { executed: Qty(130), ..restated(70) };
+    assert_eq!(gate.apply(NOW, &states_more), Outcome::Overtaken);
+    // A query says what the venue has now; reports from before may still come.
+    let queried = |qty| Report { version: Report::CURRENT, ..restated(qty) };
+    assert_eq!(gate.apply(NOW, &queried(60)), Outcome::Applied);
+    assert_eq!(held(&gate), (0, 60, 0, 1));
+    assert_eq!(gate.apply(NOW, &restated(50)), Outcome::Overtaken);
+    assert_eq!(held(&gate), (0, 60, 0, 1));
+    // A replace that was answered makes an order larger, too.
+    let mut gate = with(&order);
+    assert_accepted(gate.evaluate(NOW, &replace(&order, 10_000, 150)));
+    assert_eq!(gate.apply(NOW, &Report { order_qty: Qty(150), ..report(ReportKind::REPLACED, &order) }), Outcome::Applied);
+    assert_eq!(gate.apply(NOW, &restated(70)), Outcome::Overtaken);
+    assert_eq!(held(&gate), (0, 150, 0, 1));
+}
+
+#[test]
+fn versions_of_restatements_say_which_is_later() {
+    let order = buy(10_000, 100);
+    let restated = |qty, version| Report { order_qty: Qty(qty), version, ..report(ReportKind::RESTATED, &order) };
+    let mut gate = with(&order);
+    assert_eq!(gate.apply(NOW, &restated(120, 6)), Outcome::Enlarged);
+    assert_eq!(gate.apply(NOW, &restated(70, 5)), Outcome::Overtaken);
+    assert_eq!(gate.apply(NOW, &restated(200, 5)), Outcome::Overtaken, "larger once");
+    assert_eq!(held(&gate), (0, 120, 0, 1));
+    // Two changes in one millisecond: the larger one counts.
+    assert_eq!(gate.apply(NOW, &restated(70, 6)), Outcome::Overtaken);
+    assert_eq!(gate.apply(NOW, &restated(130, 6)), Outcome::Enlarged);
+    assert_eq!(held(&gate), (0, 130, 0, 1));
+    assert_eq!(gate.apply(NOW, &restated(80, 7)), Outcome::Applied);
+    assert_eq!(held(&gate), (0, 80, 0, 1));
+    // An old one opens no order that its fills have ended.
+    assert_eq!(gate.apply(NOW, &fill(&order, 1, 80)), Outcome::Applied);
+    assert_eq!(gate.apply(NOW, &restated(130, 6)), Outcome::Overtaken);
+    assert_eq!(held(&gate), (80, 0, 0, 0));
+    assert_eq!(gate.apply(NOW, &restated(110, 9)), Outcome::Enlarged);
+    assert_eq!(held(&gate), (80, 30, 0, 1));
+}
+
+#[test]
+fn the_answer_to_an_earlier_replace_does_not_answer_a_pending_one() {
+    for versions in [[0, 0], [4, 6], [4, 4]] {
+        let order = buy(10_000, 100);
+        let answer =
+            |qty, version| Report { order_qty: Qty(qty), version, ..report(ReportKind::REPLACED, &order) };
+        let mut gate = with(&order);
+        gate.set_instrument_rules(BTC, &InstrumentRules { replaces_atomically: true, ..Default::default() }).unwrap();
+        assert_accepted(gate.evaluate(NOW, &replace(&order, 10_000, 80)));
+        assert_eq!(gate.apply(NOW, &answer(80, versions[0])), Outcome::Applied);
+        assert_accepted(gate.evaluate(NOW, &replace(&order, 10_000, 150)));
+        gate.apply(NOW, &answer(80, versions[0]));
+        assert_eq!(held(&gate), (0, 150, 0, 1), "{versions:?}");
+        assert_eq!(gate.apply(NOW, &answer(150, versions[1])), Outcome::Applied);
+        assert_eq!(held(&gate), (0, 150, 0, 1));
+    }
+}
+
+/// A bust takes its lots from the order, a correction adds the difference. Terms that the venue has stated later include
+/// both.
+#[test]
+fn terms_count_busts_and_corrections_once() {
+    let order = buy(10_000, 100);
+    let restated = |qty, version| Report { order_qty: Qty(qty), version, ..report(ReportKind::RESTATED, &order) };
+    let bust = |version| Report { undone_id: 1, version, ..report(ReportKind::BUST, &order) };
+    let correct = |version| {
+        let of = Report { undone_id: 1, version, ..report(ReportKind::CORRECT, &order) };
+        Report { execution_id: 2, qty: Qty(60), px: Price(10_000), ..of }
+    };
+    let filled = || {
+        let mut gate = with(&order);
+        assert_eq!(gate.apply(NOW, &fill(&order, 1, 50)), Outcome::Applied);
+        gate
+    };
+    // In order: 100, less 50, then 80 in total.
+    let mut gate = filled();
+    gate.apply(NOW, &bust(5));
+    assert_eq!(held(&gate), (0, 50, 0, 1));
+    gate.apply(NOW, &restated(80, 6));
+    assert_eq!(held(&gate), (0, 80, 0, 1));
+    // The later terms come first: the bust is in them. Without versions it may be.
+    for (bust_at, terms_at) in [(5, 6), (6, 6), (0, 0)] {
+        let mut gate = filled();
+        gate.apply(NOW, &restated(80, terms_at));
+        gate.apply(NOW, &bust(bust_at));
+        assert_eq!(held(&gate), (0, 80, 0, 1), "{bust_at} {terms_at}");
+    }
+    let mut gate = filled();
+    gate.apply(NOW, &correct(5));
+    assert_eq!(held(&gate), (60, 50, 0, 1));
+    gate.apply(NOW, &restated(120, 6));
+    assert_eq!(held(&gate), (60, 60, 0, 1));
+    let mut gate = filled();
+    gate.apply(NOW, &restated(120, 6));
+    gate.apply(NOW, &correct(5));
+    assert_eq!(held(&gate), (60, 60, 0, 1));
+    // Terms from before the correction, late: its ten lots come on top.
+    for (correct_at, terms_at) in [(6, 5), (6, 6), (0, 0)] {
+        let mut gate = filled();
+        gate.apply(NOW, &correct(correct_at));
+        assert_eq!(gate.apply(NOW, &restated(120, terms_at)), Outcome::Enlarged);
+        assert_eq!(held(&gate), (60, 70, 0, 1), "{correct_at} {terms_at}");
+    }
+}
+
 /// The venue enlarges an order and executes it; the report of its new quantity comes last.
 #[test]
 fn a_late_restatement_reserves_what_still_rests() {

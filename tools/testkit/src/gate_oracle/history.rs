@@ -277,7 +277,9 @@ impl Oracle {
         let (executed, qty) = (i128::from(report.executed.0), i128::from(report.order_qty.0));
         if sum.is_dim && qty > sum.executed() {
             let (px, trigger) = (report.limit_px.0.into(), report.trigger_px.0.into());
-            life.facts.push((now, Fact::Adopted { px, qty, trigger }));
+            let at = report.version;
+            let Some(qty) = sum.told.total(at, sum.qty, qty, false) else { return "overtaken" };
+            life.facts.push((now, Fact::Adopted { px, qty, trigger, at }));
             return "adopted";
         }
         if !sum.is_open {
@@ -351,7 +353,7 @@ impl Oracle {
         }
         if sum.is_dim {
             let total = sum.qty.max(executed.max(sum.stated));
-            note(Fact::Restated { px: sum.px, qty: total, trigger: sum.trigger });
+            note(Fact::Totalled { qty: total });
             note(Fact::Stated { executed });
             note(Fact::Ended);
             return "applied";
@@ -366,7 +368,7 @@ impl Oracle {
         let sum = life.sum();
         let (qty, px) = (i128::from(report.qty.0), i128::from(report.px.0));
         let Some(old) = sum.find(report.undone_id) else { return "unknown" };
-        let undone = Fact::Undone { id: report.undone_id };
+        let undone = Fact::Undone { id: report.undone_id, at: report.version };
         if report.kind == ReportKind::BUST {
             if !old.counts {
                 return "duplicate";
@@ -383,7 +385,8 @@ impl Oracle {
             None => {
                 let (old_qty, old_px) = (old.qty, old.px);
                 life.facts.push((now, undone));
-                life.facts.push((now, Fact::Corrected { id: report.execution_id, qty, px }));
+                let (id, at) = (report.execution_id, report.version);
+                life.facts.push((now, Fact::Corrected { id, qty, px, old: old_qty, at }));
                 self.trade(index, -old_qty, old_px, 0);
                 self.trade(index, qty, px, report.fee.into());
                 "applied"
@@ -398,16 +401,19 @@ impl Oracle {
         let mut note = |fact| life.facts.push((now, fact));
         let states_terms = report.kind == ReportKind::REPLACED || report.kind == ReportKind::RESTATED;
         if !sum.is_open && states_terms && i128::from(report.order_qty.0) > sum.executed() {
-            let (px, qty, trigger) = (report.limit_px.0.into(), report.order_qty.0.into(), report.trigger_px.0.into());
+            let (px, trigger, at) = (report.limit_px.0.into(), report.trigger_px.0.into(), report.version);
+            let total = sum.told.total(at, sum.qty, report.order_qty.0.into(), false);
             // The venue works an order of which only executions were known.
             if sum.is_dim {
-                note(Fact::Adopted { px, qty, trigger });
+                let Some(qty) = total else { return "overtaken" };
+                note(Fact::Adopted { px, qty, trigger, at });
                 return "adopted";
             }
             // The venue has enlarged it before its executions used the old quantity up.
             if sum.is_filled && report.kind == ReportKind::RESTATED {
+                let Some(qty) = total else { return "overtaken" };
                 let or = |stated: i128, known: i128| if stated == 0 { known } else { stated };
-                note(Fact::Reopened { px: or(px, sum.px), qty, trigger: or(trigger, sum.trigger) });
+                note(Fact::Reopened { px: or(px, sum.px), qty, trigger: or(trigger, sum.trigger), at });
                 note(Fact::Stated { executed: report.executed.0.into() });
                 return "enlarged";
             }
@@ -427,14 +433,22 @@ impl Oracle {
             return "applied";
         }
         // Replaced, restated, or an acknowledgement of another quantity.
-        let answer = sum.pending.filter(|_| report.kind == ReportKind::REPLACED);
+        let (at, stated) = (report.version, i128::from(report.order_qty.0));
+        let is_answer = |asked: i128| report.kind == ReportKind::REPLACED && sum.told.may_answer(at, stated, asked);
+        let answer = sum.pending.filter(|(_, asked, ..)| is_answer(*asked));
         let asked = answer.map_or((sum.px, sum.qty, sum.trigger), |(px, qty, trigger, _)| (px, qty, trigger));
         let or = |stated: i64, asked: i128| if stated == 0 { asked } else { stated.into() };
         let (px, trigger) = (or(report.limit_px.0, asked.0), or(report.trigger_px.0, asked.2));
         let qty = or(report.order_qty.0, asked.1);
         note(Fact::Live);
         note(Fact::Stated { executed: report.executed.0.into() });
-        note(if answer.is_some() { Fact::Replaced { px, qty, trigger } } else { Fact::Restated { px, qty, trigger } });
+        let Some(qty) = sum.told.total(at, sum.qty, qty, answer.is_some()) else { return "overtaken" };
+        let is_answer = answer.is_some();
+        note(if is_answer {
+            Fact::Replaced { px, qty, trigger, at }
+        } else {
+            Fact::Restated { px, qty, trigger, at }
+        });
         if qty > asked.1 { "enlarged" } else { "applied" }
     }
 
@@ -453,7 +467,7 @@ impl Oracle {
         let (px, trigger) = (i128::from(report.limit_px.0), i128::from(report.trigger_px.0));
         match report.kind {
             ReportKind::ACK | ReportKind::REPLACED | ReportKind::RESTATED if report.order_qty.0 > 0 => {
-                let adopted = Fact::Adopted { px, qty: report.order_qty.0.into(), trigger };
+                let adopted = Fact::Adopted { px, qty: report.order_qty.0.into(), trigger, at: report.version };
                 self.lives.push(Life { facts: vec![(now, adopted)], ..life });
                 "adopted"
             }

@@ -7,20 +7,22 @@ use tt_model::{IntentFlags, IntentKind, OrderSide};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fact {
     Reserved { px: i128, qty: i128, trigger: i128 },
-    Adopted { px: i128, qty: i128, trigger: i128 },
+    Adopted { px: i128, qty: i128, trigger: i128, at: u64 },
     SeenInAFill { px: i128, trigger: i128 },
     Live,
     CancelAsked,
     CancelRefused,
     ReplaceAsked { px: i128, qty: i128, trigger: i128, adds: bool },
     ReplaceRefused,
-    Replaced { px: i128, qty: i128, trigger: i128 },
-    Restated { px: i128, qty: i128, trigger: i128 },
-    Reopened { px: i128, qty: i128, trigger: i128 },
+    Replaced { px: i128, qty: i128, trigger: i128, at: u64 },
+    Restated { px: i128, qty: i128, trigger: i128, at: u64 },
+    Reopened { px: i128, qty: i128, trigger: i128, at: u64 },
+    /// An order of which only executions are known ends.
+    Totalled { qty: i128 },
     Stated { executed: i128 },
     Executed { id: u128, qty: i128, px: i128, stated: i128 },
-    Undone { id: u128 },
-    Corrected { id: u128, qty: i128, px: i128 },
+    Undone { id: u128, at: u64 },
+    Corrected { id: u128, qty: i128, px: i128, old: i128, at: u64 },
     Ended,
     Settled,
 }
@@ -64,10 +66,93 @@ pub(super) struct Sum {
     pub(super) is_filled: bool,
     /// Known from fills alone.
     pub(super) is_dim: bool,
+    pub(super) told: Told,
     pub(super) cancelled_at: Option<i128>,
     pub(super) gap_since: Option<i128>,
     /// When the id began to be forgotten.
     pub(super) settled_at: Option<i128>,
+}
+
+/// What the venue has stated of the order of its changes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    /// Versions of terms, and of busts and corrections: 0 without one, `u64::MAX` of a query.
+    terms: Vec<u64>,
+    undone: Vec<u64>,
+    /// Versions of what made the quantity larger.
+    larger: Vec<u64>,
+    /// Lots that corrections have added since the last terms that are surely later.
+    since: i128,
+}
+
+/// Of two versions, whether the first is later; no version and a query cannot be compared.
+fn numbered(version: u64) -> Option<u64> {
+    (version != 0 && version != u64::MAX).then_some(version)
+}
+
+impl Told {
+    fn last(of: &[u64]) -> u64 {
+        of.iter().filter_map(|version| numbered(*version)).max().unwrap_or(0)
+    }
+
+    /// Whether terms of this version are surely those of now.
+    fn is_now(&self, at: u64, is_asked: bool) -> bool {
+        match numbered(at) {
+            _ if at == u64::MAX => true,
+            // Without a version, as long as the order has only become smaller.
+            None => self.since == 0 && (is_asked || self.larger.is_empty()),
+            Some(at) => {
+                let is_last = at > Self::last(&self.terms) && at > Self::last(&self.undone);
+                is_last && self.larger.iter().all(|version| numbered(*version).is_some())
+            }
+        }
+    }
+
+    /// The quantity of an order of `kept` lots of which a report of this version states `qty`; `None`: as before.
+    pub(super) fn total(&self, at: u64, kept: i128, qty: i128, is_asked: bool) -> Option<i128> {
+        if self.is_before(at) {
+            return None;
+        }
+        if self.is_now(at, is_asked) {
+            return Some(qty);
+        }
+        let most = qty + self.since;
+        (is_asked || most >= kept).then_some(most)
+    }
+
+    /// Whether terms of this version are surely older than those that are known.
+    pub(super) fn is_before(&self, at: u64) -> bool {
+        numbered(at).is_some_and(|at| at < Self::last(&self.terms))
+    }
+
+    /// Whether a report that states `qty` may answer a replace by `asked`.
+    pub(super) fn may_answer(&self, at: u64, qty: i128, asked: i128) -> bool {
+        let is_later = at > Self::last(&self.terms);
+        let is_enough = qty == 0 || qty + self.since >= asked;
+        is_later || (is_enough && !self.is_before(at))
+    }
+
+    fn state(&mut self, at: u64, kept: i128, qty: i128, is_asked: bool) {
+        let is_now = self.is_now(at, is_asked);
+        self.since = if is_now { 0 } else { self.since };
+        self.terms.push(at);
+        if qty > kept {
+            self.larger.push(at);
+        }
+    }
+
+    /// Whether the terms include a bust or a correction of this version: no, perhaps, yes.
+    fn includes(&self, at: u64) -> [bool; 2] {
+        let is_any = !self.terms.is_empty();
+        let is_blind = self.terms.iter().any(|version| numbered(*version).is_none());
+        match numbered(at) {
+            None => [is_any, false],
+            Some(at) => {
+                let last = Self::last(&self.terms);
+                [at <= last || is_blind, at < last]
+            }
+        }
+    }
 }
 
 impl Sum {
@@ -100,10 +185,13 @@ impl Sum {
 
     fn add(&mut self, now: i128, fact: Fact) {
         match fact {
-            Fact::Reserved { px, qty, trigger } | Fact::Adopted { px, qty, trigger } => {
+            Fact::Reserved { px, qty, trigger } => {
                 (self.px, self.qty, self.trigger, self.is_open) = (px, qty, trigger, true);
-                self.is_acknowledged |= matches!(fact, Fact::Adopted { .. });
-                self.is_dim = false;
+            }
+            Fact::Adopted { px, qty, trigger, at } => {
+                self.told.state(at, if self.is_dim { self.qty } else { qty }, qty, false);
+                (self.px, self.qty, self.trigger, self.is_open) = (px, qty, trigger, true);
+                (self.is_acknowledged, self.is_dim) = (true, false);
             }
             Fact::SeenInAFill { px, trigger } => (self.px, self.trigger, self.is_dim) = (px, trigger, true),
             Fact::Live => self.is_acknowledged = true,
@@ -111,11 +199,17 @@ impl Sum {
             Fact::CancelRefused => self.cancelled_at = None,
             Fact::ReplaceAsked { px, qty, trigger, adds } => self.pending = Some((px, qty, trigger, adds)),
             Fact::ReplaceRefused => self.pending = None,
-            Fact::Replaced { px, qty, trigger } => {
+            Fact::Replaced { px, qty, trigger, at } => {
+                self.told.state(at, self.qty, qty, true);
                 (self.px, self.qty, self.trigger, self.pending) = (px, qty, trigger, None);
             }
-            Fact::Restated { px, qty, trigger } => (self.px, self.qty, self.trigger) = (px, qty, trigger),
-            Fact::Reopened { px, qty, trigger } => {
+            Fact::Restated { px, qty, trigger, at } => {
+                self.told.state(at, self.qty, qty, false);
+                (self.px, self.qty, self.trigger) = (px, qty, trigger);
+            }
+            Fact::Totalled { qty } => self.qty = qty,
+            Fact::Reopened { px, qty, trigger, at } => {
+                self.told.state(at, self.qty, qty, false);
                 (self.px, self.qty, self.trigger) = (px, qty, trigger);
                 (self.is_open, self.is_filled, self.settled_at) = (true, false, None);
             }
@@ -128,23 +222,34 @@ impl Sum {
                     self.qty = self.executed();
                 }
             }
-            Fact::Undone { id } => {
+            Fact::Undone { id, at } => {
                 let execution = self.executions.iter_mut().find(|execution| execution.id == id);
                 let execution = execution.expect("only executions of the order are undone");
                 execution.counts = false;
                 let qty = execution.qty;
-                self.qty = (self.qty - qty).max(self.executed());
-                self.stated = (self.stated - qty).max(0);
-                if let Some(pending) = &mut self.pending {
-                    pending.1 -= qty;
+                let [may_include, _] = self.told.includes(at);
+                if !may_include {
+                    self.qty = (self.qty - qty).max(self.executed());
                 }
+                self.told.undone.push(at);
+                self.stated = (self.stated - qty).max(0);
             }
-            Fact::Corrected { id, qty, px } => {
+            // The fact before has undone the old execution.
+            Fact::Corrected { id, qty, px, old, at } => {
                 self.executions.push(Execution { id, qty, px, counts: true });
-                self.qty += qty;
                 self.stated += qty;
+                let more = (qty - old).max(0);
+                self.qty += match self.told.includes(at) {
+                    [false, _] => qty,
+                    [true, false] => more,
+                    [true, true] => 0,
+                };
+                if !self.told.includes(at)[1] {
+                    self.told.since += more;
+                    self.told.larger.extend((more > 0).then_some(at));
+                }
                 if let Some(pending) = &mut self.pending {
-                    pending.1 += qty;
+                    pending.1 += more;
                 }
             }
             Fact::Ended => {

@@ -33,6 +33,19 @@ pub(super) struct Order {
     fills: Vec<Fill>,
     /// What a quantity is a multiple of.
     lot: i64,
+    /// The number of changes.
+    changes: u64,
+    versions: Versions,
+}
+
+/// What the venue says of the order of its reports.
+#[derive(Clone, Copy, Debug)]
+enum Versions {
+    /// Each change of an order has a number.
+    Numbers,
+    /// Two changes may have one, as times have.
+    Times,
+    None,
 }
 
 impl Order {
@@ -55,6 +68,11 @@ impl Order {
             order_qty: Qty(self.qty),
             limit_px: Price(self.px),
             trigger_px: Price(self.trigger_px),
+            version: match self.versions {
+                Versions::Numbers => self.changes,
+                Versions::Times => self.changes.div_ceil(2),
+                Versions::None => 0,
+            },
             ..Report::default()
         }
     }
@@ -80,10 +98,16 @@ pub(super) struct Venue {
     /// By order: the next execution's number.
     lots: BTreeMap<(u16, u32), i64>,
     pub(super) executions: u64,
+    versions: Versions,
 }
 
 impl Venue {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup, seed: u64) -> Self {
+        let versions = match seed % 4 {
+            0 => Versions::None,
+            1 => Versions::Times,
+            _ => Versions::Numbers,
+        };
         let (mut positions, mut lots) = (BTreeMap::new(), BTreeMap::new());
         for account in 0..setup.accounts {
             for instrument in 0..setup.instruments {
@@ -92,7 +116,7 @@ impl Venue {
                 lots.insert((account, instrument), setup.settings.rows[at.0][at.1].qty_step as i64);
             }
         }
-        Self { orders: Vec::new(), sent: Vec::new(), positions, lots, executions: 0 }
+        Self { orders: Vec::new(), sent: Vec::new(), positions, lots, executions: 0, versions }
     }
 
     pub(super) fn position(&self, account: u16, instrument: u32) -> i64 {
@@ -147,9 +171,9 @@ impl Venue {
         self.send(order, report, false);
     }
 
-    /// Says once more what the venue has of an order.
+    /// What a query of an order returns.
     pub(super) fn restate(&mut self, order: usize, kind: ReportKind) -> Report {
-        self.orders[order].report(kind)
+        Report { version: Report::CURRENT, ..self.orders[order].report(kind) }
     }
 
     /// A message arrives.
@@ -178,6 +202,8 @@ impl Venue {
             is_open: true,
             fills: Vec::new(),
             lot,
+            changes: 1,
+            versions: self.versions,
         };
         let report = order.report(ReportKind::ACK);
         self.orders.push(order);
@@ -199,10 +225,13 @@ impl Venue {
             is_open: true,
             fills: Vec::new(),
             lot,
+            changes: 1,
+            versions: self.versions,
         });
         let order = self.orders.len() - 1;
         if draw.chance(1, 12) {
             self.orders[order].is_open = false;
+            self.orders[order].changes += 1;
             return self.say(order, ReportKind::REJECTED);
         }
         self.say(order, ReportKind::ACK);
@@ -213,6 +242,7 @@ impl Venue {
         self.trade(order, draw);
         if !is_passive && self.orders[order].is_open {
             self.orders[order].is_open = false;
+            self.orders[order].changes += 1;
             self.say(order, ReportKind::EXPIRED);
         }
     }
@@ -221,6 +251,7 @@ impl Venue {
         match order.filter(|order| self.orders[*order].is_open) {
             Some(order) => {
                 self.orders[order].is_open = false;
+                self.orders[order].changes += 1;
                 self.say(order, ReportKind::CANCELLED);
             }
             None => self.answer_unknown(intent, order, ReportKind::CANCEL_REJECTED),
@@ -243,6 +274,7 @@ impl Venue {
         let Some(index) = open else { return self.answer_unknown(intent, order, ReportKind::REPLACE_REJECTED) };
         let order = &mut self.orders[index];
         (order.px, order.qty, order.trigger_px) = (intent.limit_px.0, intent.qty.0, intent.trigger_px.0);
+        order.changes += 1;
         self.say(index, ReportKind::REPLACED);
     }
 
@@ -268,6 +300,7 @@ impl Venue {
         let id = (order.fills.len() as u128 + 1) << 64 | 7;
         order.fills.push(Fill { id, qty, is_undone: false });
         order.executed += qty;
+        order.changes += 1;
         order.is_open = order.executed < order.qty;
         let sign = order.sign();
         let report = Report {
@@ -292,11 +325,13 @@ impl Venue {
         match draw.below(5) {
             0 => {
                 self.orders[index].is_open = false;
+                self.orders[index].changes += 1;
                 self.say(index, ReportKind::EXPIRED);
             }
             1 => {
                 let order = &mut self.orders[index];
                 order.qty += order.lot * draw.between(1, 9) as i64;
+                order.changes += 1;
                 let report = order.report(ReportKind::RESTATED);
                 self.send(index, report, true);
             }
@@ -321,6 +356,7 @@ impl Venue {
         let Fill { id: undone_id, qty, .. } = order.fills[old];
         order.executed -= qty;
         order.qty -= qty;
+        order.changes += 1;
         let mut moved = -order.sign() * qty;
         let mut report = Report { undone_id, ..Report::default() };
         if !is_bust {

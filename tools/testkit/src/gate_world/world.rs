@@ -164,7 +164,7 @@ impl<'a> World<'a> {
             host: None,
             rings: Rings::new(setup.ring_slots),
             strategies: Strategies::default(),
-            venue: Venue::new(setup),
+            venue: Venue::new(setup, script.seed),
             wire: Wire::default(),
             marks: vec![Mark::default(); setup.instruments as usize],
             fates: VecDeque::new(),

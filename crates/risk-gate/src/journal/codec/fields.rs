@@ -6,7 +6,7 @@ use tt_model::{
 };
 use tt_risk::{Limits, Mark};
 
-use super::{REPORT, REPORT_FEE};
+use super::{REPORT, REPORT_FEE, REPORT_VERSION};
 use crate::input::{Difference, StatedOrder, Statement};
 
 pub(in crate::journal) fn put_u16(out: &mut Vec<u8>, value: u16) {
@@ -49,13 +49,18 @@ pub(in crate::journal) fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict) {
     put_u16(out, zero);
 }
 
-/// Writes the fee of a report, if it has one; returns the record's kind.
-pub(in crate::journal) fn put_fee(out: &mut Vec<u8>, fee: i64) -> u16 {
-    if fee == 0 {
+/// Writes the fee and the version of a report, if it has one; returns the record's kind.
+pub(in crate::journal) fn put_late_fields(out: &mut Vec<u8>, report: &Report) -> u16 {
+    let Report { fee, version, .. } = *report;
+    if (fee, version) == (0, 0) {
         return REPORT;
     }
     put_i64(out, fee);
-    REPORT_FEE
+    if version == 0 {
+        return REPORT_FEE;
+    }
+    put_u64(out, version);
+    REPORT_VERSION
 }
 
 pub(in crate::journal) fn put_report(out: &mut Vec<u8>, report: &Report) {
@@ -234,6 +239,7 @@ impl<'a> Take<'a> {
             limit_px: Price(self.i64()?),
             trigger_px: Price(self.i64()?),
             fee: 0,
+            version: 0,
         })
     }
 

@@ -143,6 +143,7 @@ fn report() -> Report {
         limit_px: Price(36),
         trigger_px: Price(37),
         fee: -4_242,
+        version: 38,
     }
 }
 
