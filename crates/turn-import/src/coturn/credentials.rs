@@ -1,0 +1,162 @@
+//! Users, secrets and the realm.
+
+use zeroize::Zeroizing;
+
+use super::Reader;
+use crate::import::Outcome;
+
+const STUN_ONLY: &str = "stun-only is set: no user can log in";
+
+impl Reader<'_> {
+    /// Maps what decides who can log in.
+    pub(super) fn credentials(&mut self) {
+        self.realm();
+        let is_stun_only = self.is_on("stun-only");
+        let reason = if is_stun_only { "no user and no secret: STUN Binding only" } else { "off, as by default" };
+        self.rows_of("stun-only", Outcome::Same, "", reason);
+        let has_secrets = self.is_on("use-auth-secret") || self.has("static-auth-secret");
+        let has_users = self.has("user");
+        let asks_for_users = self.is_on("lt-cred-mech") || has_users;
+        self.no_auth(is_stun_only, has_secrets || self.is_on("lt-cred-mech"));
+        if is_stun_only {
+            for name in ["lt-cred-mech", "use-auth-secret", "userdb", "db", "rest-api-separator"] {
+                self.rows_of(name, Outcome::Ignored, "", STUN_ONLY);
+            }
+            for name in ["user", "static-auth-secret"] {
+                self.all_rows(name, Outcome::Ignored, "", STUN_ONLY);
+            }
+            return;
+        }
+        if has_secrets {
+            self.secrets();
+        } else {
+            self.users(asks_for_users);
+        }
+        self.separator(has_secrets);
+    }
+
+    fn realm(&mut self) {
+        match self.last("realm").map(|setting| setting.text().to_owned()) {
+            Some(realm) => {
+                self.document.turn("realm", realm);
+                self.rows_of("realm", Outcome::Same, "realm", "");
+            }
+            None => {
+                let reason =
+                    "coturn takes the domain name of the host, truetick `truetick`; clients learn it from the server";
+                self.default_row("realm", Outcome::Same, "realm", reason.to_owned());
+            }
+        }
+    }
+
+    fn no_auth(&mut self, is_stun_only: bool, has_mechanism: bool) {
+        if !self.is_on("no-auth") {
+            self.rows_of("no-auth", Outcome::Same, "", "off");
+            if !is_stun_only && !has_mechanism && !self.has("user") && !self.has_database() {
+                let reason = "without users and secrets coturn relays for anybody; truetick answers STUN Binding only: add users or a \
+                     secret";
+                self.default_row("no-auth", Outcome::Differs, "user_file, auth_secret_file", reason.to_owned());
+            }
+            return;
+        }
+        let reason = match has_mechanism {
+            true => "it contradicts lt-cred-mech and use-auth-secret; coturn does not start, either",
+            false => "truetick does not relay without a credential: add users or a secret",
+        };
+        let outcome = if is_stun_only { Outcome::Same } else { Outcome::Refused };
+        self.rows_of("no-auth", outcome, "", if is_stun_only { STUN_ONLY } else { reason });
+    }
+
+    fn has_database(&self) -> bool {
+        ["userdb", "db", "psql-userdb", "sql-userdb", "mysql-userdb", "mongo-userdb", "redis-userdb"]
+            .into_iter()
+            .any(|name| self.has(name))
+    }
+
+    fn secrets(&mut self) {
+        for index in self.indices("static-auth-secret") {
+            let secret = self.settings[index].value.clone().unwrap_or_default();
+            if secret.is_empty() || secret.chars().any(char::is_control) {
+                self.row(index, Outcome::Refused, "", "an empty secret, or one with control characters");
+            } else {
+                self.import.secrets.push(secret);
+                self.row(index, Outcome::Same, "auth_secret_file", "");
+            }
+        }
+        let (outcome, reason) = match (self.import.secrets.is_empty(), self.has_database()) {
+            (false, _) => (Outcome::Same, ""),
+            (true, true) => {
+                (Outcome::Refused, "not yet: the secrets are in a database; copy them to static-auth-secret")
+            }
+            (true, false) => {
+                let reason =
+                    "not yet: without static-auth-secret the secrets are in coturn's own SQLite database; copy them";
+                (Outcome::Refused, reason)
+            }
+        };
+        self.rows_of("use-auth-secret", outcome, "auth_secret_file", reason);
+        self.rows_of("lt-cred-mech", Outcome::Same, "", "use-auth-secret counts before it, as in coturn");
+        self.all_rows("user", Outcome::Ignored, "", "coturn knows no user next to use-auth-secret, either");
+        let reason =
+            "not yet: secrets in this SQLite database are not read; if it has any, copy them to static-auth-secret";
+        self.sqlite(Outcome::Differs, reason);
+    }
+
+    fn users(&mut self, asks_for_users: bool) {
+        for index in self.indices("user") {
+            let user = self.settings[index].value.clone().unwrap_or_default();
+            match user.split_once(':') {
+                Some((name, password)) if !name.is_empty() && !password.trim_start().is_empty() => {
+                    let password = password.trim_start();
+                    if password.starts_with("0x") {
+                        let reason = "not yet: a key in place of the password; this user could not log in";
+                        self.row(index, Outcome::Refused, "", reason);
+                    } else {
+                        self.import.users.push(Zeroizing::new(format!("{name}:{password}")));
+                        self.row(index, Outcome::Same, "user_file", "");
+                    }
+                }
+                Some(_) | None => self.row(index, Outcome::Ignored, "", "not NAME:PASSWORD; coturn ignores it, too"),
+            }
+        }
+        let reason = "not yet: users in this SQLite database could not log in; copy them to `user`";
+        self.sqlite(Outcome::Refused, reason);
+        let has_users = !self.import.users.is_empty();
+        let (outcome, reason) = match (asks_for_users && !has_users, self.has_database()) {
+            (true, false) => {
+                let reason = "not yet: without `user` the users are in coturn's own SQLite database; copy them";
+                (Outcome::Refused, reason)
+            }
+            (_, _) => (Outcome::Same, ""),
+        };
+        self.rows_of("lt-cred-mech", outcome, "user_file", reason);
+        self.rows_of("use-auth-secret", Outcome::Same, "", "off, as by default");
+    }
+
+    fn sqlite(&mut self, outcome: Outcome, reason: &str) {
+        for name in ["userdb", "db"] {
+            self.rows_of(name, outcome, "", reason);
+        }
+    }
+
+    fn separator(&mut self, has_secrets: bool) {
+        let text = self.last("rest-api-separator").map(|setting| setting.text().to_owned()).unwrap_or_default();
+        let (outcome, reason) = match (has_secrets, text.as_str()) {
+            (false, _) => (Outcome::Ignored, "it counts with use-auth-secret only"),
+            (true, ":") => (Outcome::Same, "as by default"),
+            (true, _) => {
+                let reason =
+                    "the names of credentials are EXPIRY:NAME; other separators would not log in: change the issuer";
+                (Outcome::Refused, reason)
+            }
+        };
+        self.rows_of("rest-api-separator", outcome, "", reason);
+    }
+
+    /// Sets the rows of every setting of an option that may repeat.
+    pub(super) fn all_rows(&mut self, name: &str, outcome: Outcome, keys: &str, reason: &str) {
+        for index in self.indices(name) {
+            self.row(index, outcome, keys, reason);
+        }
+    }
+}
