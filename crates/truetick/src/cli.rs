@@ -15,12 +15,12 @@ use crate::manual;
 use crate::serve;
 #[cfg(feature = "simulate")]
 use crate::simulate;
-#[cfg(feature = "turn")]
-use crate::turn;
 #[cfg(feature = "market")]
 use crate::{audit, doctor, market, record, replay};
 #[cfg(feature = "bench")]
 use crate::{bench, floor};
+#[cfg(feature = "turn")]
+use crate::{credential, import, turn};
 #[cfg(feature = "risk")]
 use crate::{gate, risk};
 
@@ -73,6 +73,12 @@ enum Command {
     /// Run the STUN/TURN server over UDP, TCP and TLS
     #[cfg(feature = "turn")]
     Turn(Box<turn::Args>),
+    /// Translate a turnserver.conf (coturn) or eturnal.yml and list what differs; status 1 if behaviour would change
+    #[cfg(feature = "turn")]
+    Import(import::Args),
+    /// Print a time-limited TURN credential, or the configuration of a product that uses the server
+    #[cfg(feature = "turn")]
+    Credential(credential::Args),
     /// Follow order books of a venue and print them with their proofs
     #[cfg(feature = "market")]
     Market(Box<market::Args>),
@@ -135,19 +141,32 @@ pub fn main() -> ExitCode {
         println!("{}", build_text());
         return ExitCode::SUCCESS;
     }
+    #[cfg(feature = "turn")]
+    if is_called_turnserver(std::env::args_os().next()) {
+        write_logs(LogLevel::Info, LogFormat::Text);
+        return status_of(turn::turnserver_main(std::env::args_os().skip(1)));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // clap prints usage and suggestions, and returns status 0 for --help and --version.
         Err(error) => error.exit(),
     };
     write_logs(cli.log_level, cli.log_format);
-    match dispatch(cli) {
-        Ok(status) => status,
-        Err(error) => {
-            eprintln!("truetick: {}", one_line(&format!("{error:#}")));
-            ExitCode::FAILURE
-        }
-    }
+    status_of(dispatch(cli))
+}
+
+/// Prints an error in one line, and returns the exit status.
+fn status_of(result: anyhow::Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("truetick: {}", one_line(&format!("{error:#}")));
+        ExitCode::FAILURE
+    })
+}
+
+/// Whether the program was started by the name of coturn's.
+#[cfg(feature = "turn")]
+fn is_called_turnserver(name: Option<OsString>) -> bool {
+    name.as_deref().and_then(|name| std::path::Path::new(name).file_name()).is_some_and(|name| name == "turnserver")
 }
 
 /// Whether `arguments` are `--version --verbose`: clap answers `--version` before it reads what follows.
@@ -193,6 +212,10 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         #[cfg(feature = "turn")]
         Command::Turn(args) => turn::run(*args, &config),
+        #[cfg(feature = "turn")]
+        Command::Import(args) => import::run(&args),
+        #[cfg(feature = "turn")]
+        Command::Credential(args) => credential::run(&args).map(|()| ExitCode::SUCCESS),
         #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
         Command::Serve(args) => serve::run(args, &config).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "market")]

@@ -14,6 +14,8 @@ pub mod audit;
 pub mod bench;
 #[cfg(any(feature = "market", feature = "risk", feature = "turn"))]
 mod control_state;
+#[cfg(feature = "turn")]
+pub mod credential;
 #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
 mod demo;
 #[cfg(feature = "market")]
@@ -22,6 +24,8 @@ pub mod doctor;
 pub mod floor;
 #[cfg(feature = "risk")]
 pub mod gate;
+#[cfg(feature = "turn")]
+pub mod import;
 #[cfg(any(feature = "market", feature = "turn"))]
 mod kept_report;
 pub mod manual;

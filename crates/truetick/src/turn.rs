@@ -1,7 +1,9 @@
 //! `truetick turn`: flags, banner and signals around the STUN/TURN server.
 
 mod args;
+mod origin;
 mod signals;
+mod turnserver;
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -10,26 +12,42 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use control::{Admin, HttpSection, State};
+use libsystemd::daemon::{self, NotifyState};
 use tt_os::{shutdown, stdout};
 use turn_server::{PeerRange, RecordOutput, Running, Totals, TurnConfig, TurnSection};
 
 use crate::config::Config;
 use crate::{control_state, kept_report};
+use origin::Origin;
 use signals::SignalLoop;
 
 pub use args::{Args, Only};
+pub(crate) use origin::{Permissions, import_coturn, import_eturnal};
+pub(crate) use turnserver::main as turnserver_main;
 
 /// Runs until a signal stops it, and returns the exit status: 0, or 3 if allocations were left at the end of a drain.
 ///
 /// # Errors
 /// The server cannot start; the error names the flag or key.
 pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
-    let section = args.over(&config.turn);
+    let origin = match &args.coturn {
+        Some(file) => Origin::coturn(Some(file.clone()), Vec::new(), config)?,
+        None => Origin::Own(config.clone()),
+    };
+    run_from(args, &origin)
+}
+
+/// The same with a configuration from `origin`.
+fn run_from(args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
+    let loaded = origin.load()?;
+    let section = args.over(&loaded.config.turn);
     if args.only.print_config {
+        let config = &loaded.config;
         let http = HttpSection { listen: args.http.or(config.http.listen), ..config.http.clone() };
         return print_config(&section, http, config).map(|()| ExitCode::SUCCESS);
     }
-    let turn = TurnConfig::new(&section)?;
+    let turn = loaded.turn(&section)?;
+    let config = loaded.into_config();
     let token = control_state::api_token(args.api_token_file.as_deref(), &config.http)?;
     let report = config.http.report.as_deref().map(kept_report::read).transpose()?;
     if args.only.check_config {
@@ -67,9 +85,9 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     // The passwords leave memory before the server says that it serves; only derived keys are kept.
     drop(turn);
     announce(&banner);
+    notify_ready();
     tracing::info!(version = env!("CARGO_PKG_VERSION"), workers, "serving");
-    let signal_loop =
-        SignalLoop { running: &running, args: &args, file: config.path(), config: config.clone(), drain_timeout };
+    let signal_loop = SignalLoop { running: &running, args: &args, origin, started: &config, drain_timeout };
     let status = signal_loop.run(&signals);
     // Restore the default handler: the next signal kills the process.
     drop(signals);
@@ -78,6 +96,13 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     }
     announce(&farewell(&running.stop()));
     Ok(status)
+}
+
+/// Reports the start to systemd, for units with `Type=notify` such as that of Debian's coturn.
+fn notify_ready() {
+    if let Err(error) = daemon::notify(false, &[NotifyState::Ready]) {
+        tracing::debug!(%error, "systemd was not notified");
+    }
 }
 
 /// Prints `text` on standard error: standard output has the allocation records.

@@ -13,9 +13,9 @@ const STATUS_FORCED: i32 = 1;
 /// A signal and its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// SIGHUP: reload the configuration.
+    /// SIGHUP, and SIGUSR2 as in coturn: reload the configuration.
     Hangup,
-    /// SIGTERM: drain, then end.
+    /// SIGTERM, and SIGUSR1 as in coturn: drain, then end.
     Terminate,
     /// SIGINT, Ctrl-C: end at once.
     Interrupt,
@@ -30,17 +30,25 @@ pub fn signals() -> io::Result<mpsc::Receiver<Signal>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let registration = {
         let _entered = runtime.enter();
-        (signal(SignalKind::hangup())?, signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        (
+            signal(SignalKind::hangup())?,
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::user_defined1())?,
+            signal(SignalKind::user_defined2())?,
+        )
     };
     thread::Builder::new().name("signals".into()).spawn(move || {
-        let (mut hangup, mut interrupt, mut terminate) = registration;
+        let (mut hangup, mut interrupt, mut terminate, mut user1, mut user2) = registration;
         runtime.block_on(async {
             let mut ends = 0;
             loop {
                 let signal = tokio::select! {
                     _ = hangup.recv() => Signal::Hangup,
+                    _ = user2.recv() => Signal::Hangup,
                     _ = interrupt.recv() => Signal::Interrupt,
                     _ = terminate.recv() => Signal::Terminate,
+                    _ = user1.recv() => Signal::Terminate,
                 };
                 ends += u32::from(signal != Signal::Hangup);
                 if ends > 2 || sender.send(signal).is_err() && signal != Signal::Hangup {

@@ -12,6 +12,10 @@ use turn_server::{
 /// Flags of `truetick turn`.
 #[derive(Debug, Default, clap::Args)]
 pub struct Args {
+    /// Start from a turnserver.conf of coturn instead of --config; flags override it. `truetick import` shows what
+    /// differs. A program name of turnserver takes coturn's own options
+    #[arg(long, value_name = "FILE")]
+    pub coturn: Option<PathBuf>,
     /// Address and port for clients over UDP and TCP; may repeat. Port 0 selects a free port [default: port 3478 on all addresses]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Vec<SocketAddr>,

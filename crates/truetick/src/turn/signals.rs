@@ -1,6 +1,5 @@
 //! Signals to a running server: reload, drain, stop.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -8,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 
 use tt_os::shutdown::Signal;
-use turn_server::{Running, TurnConfig};
+use turn_server::Running;
 
-use super::Args;
+use super::{Args, Origin};
 use crate::config::Config;
 
 /// Exit status if allocations were left at the end of a drain.
@@ -34,9 +33,9 @@ const RELOADED: &[&str] = &[
 pub(super) struct SignalLoop<'a> {
     pub(super) running: &'a Running,
     pub(super) args: &'a Args,
-    pub(super) file: Option<PathBuf>,
+    pub(super) origin: &'a Origin,
     /// The configuration that the server started with.
-    pub(super) config: Config,
+    pub(super) started: &'a Config,
     pub(super) drain_timeout: Duration,
 }
 
@@ -103,16 +102,13 @@ impl SignalLoop<'_> {
 
     /// Returns the keys that have another value than at the start and need a restart.
     fn try_reload(&mut self) -> anyhow::Result<Vec<String>> {
-        let config = match &self.file {
-            Some(path) => Config::read(path)?,
-            None => Config::default(),
-        };
-        let turn = TurnConfig::new(&self.args.over(&config.turn))?;
+        let loaded = self.origin.reload()?;
+        let turn = loaded.turn(&self.args.over(&loaded.config.turn))?;
         ensure!(
             turn.realm == self.running.realm(),
             "the realm has changed, which needs a restart: the keys of users depend on it"
         );
-        let ignored = self.ignored(&config)?;
+        let ignored = self.ignored(&loaded.config)?;
         let drain_timeout = turn.drain_timeout;
         self.running.reload_certificates()?;
         self.running.reload(turn).context("turn")?;
@@ -122,7 +118,7 @@ impl SignalLoop<'_> {
 
     fn ignored(&self, config: &Config) -> anyhow::Result<Vec<String>> {
         let table = |config: &Config| -> anyhow::Result<toml::Table> { Ok(config.to_toml()?.parse()?) };
-        let (old, new) = (table(&self.config)?, table(config)?);
+        let (old, new) = (table(self.started)?, table(config)?);
         let mut keys = Vec::new();
         for (section, was) in &old {
             let Some((was, is)) = was.as_table().zip(new.get(section).and_then(toml::Value::as_table)) else {

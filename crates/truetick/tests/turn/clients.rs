@@ -4,6 +4,7 @@
 
 mod aioice;
 mod chromium;
+mod coturn_files;
 mod pion;
 mod turn_client_proto;
 mod uclient;

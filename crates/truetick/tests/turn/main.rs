@@ -5,6 +5,7 @@
 mod cases;
 mod certificates;
 mod clients;
+mod credentials;
 mod floods;
 mod handshake_loops;
 mod kept_keys;

@@ -5,7 +5,7 @@ mod configuration;
 mod drain;
 mod logs;
 mod memory;
-mod namespaces;
+pub(crate) mod namespaces;
 mod nonces;
 pub(crate) mod operated;
 mod own_host;

@@ -15,14 +15,14 @@ use testkit::{Requirement, require};
 use testkit::turn_client::Client;
 
 /// Namespaces of one test; gone when dropped.
-pub(super) struct Network {
+pub(crate) struct Network {
     pub(super) names: Vec<String>,
 }
 
 impl Network {
     /// Makes a namespace for each of `sides`; an error is the reason for a skip. In `lines` of `ip`, `{side}` is
     /// for a namespace's name.
-    pub(super) fn make(sides: &[&str], lines: &[&str]) -> Result<Self, String> {
+    pub(crate) fn make(sides: &[&str], lines: &[&str]) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let id = format!("{}n{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let names: Vec<String> = sides.iter().map(|side| format!("tt{id}{side}")).collect();
@@ -42,7 +42,7 @@ impl Network {
     }
 
     /// Runs `work` on a thread that lives in the namespace `number`; processes that it starts live there too.
-    pub(super) fn on<T: Send>(&self, number: usize, work: impl FnOnce() -> T + Send) -> T {
+    pub(crate) fn on<T: Send>(&self, number: usize, work: impl FnOnce() -> T + Send) -> T {
         let namespace = File::open(format!("/run/netns/{}", self.names[number])).unwrap();
         let enter_and_work = || {
             setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();

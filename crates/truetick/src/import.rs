@@ -1,0 +1,112 @@
+//! `truetick import`: the configuration of another TURN server as one of truetick.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use tt_os::stdout;
+use turn_import::{CredentialFiles, Import, Row};
+use zeroize::Zeroizing;
+
+use crate::config::Config;
+use crate::turn::{Permissions, import_coturn, import_eturnal};
+
+/// Flags of `truetick import`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// turnserver.conf of coturn or eturnal.yml of eturnal
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write the users and secrets of FILE to turn-users and turn-secrets in this folder, readable by their owner only
+    #[arg(long, value_name = "FOLDER")]
+    credentials: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    toml: &'a str,
+    changes_behaviour: bool,
+    options: &'a [Row],
+}
+
+/// Prints the TOML and how each option is treated, and returns the exit status: 1 if behaviour would change.
+///
+/// # Errors
+/// The file cannot be read, or a file with credentials cannot be written.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let is_yaml = args.file.extension().is_some_and(|extension| extension == "yml" || extension == "yaml");
+    let import = match is_yaml {
+        true => import_eturnal(&args.file, Permissions::Wanted)?,
+        false => import_coturn(Some(&args.file), &[], Permissions::Wanted)?,
+    };
+    let folder = args.credentials.as_deref().unwrap_or(Path::new("/etc/truetick"));
+    let files = CredentialFiles { users: folder.join("turn-users"), secrets: folder.join("turn-secrets") };
+    if args.credentials.is_some() {
+        write_credentials(&import, &files)?;
+    }
+    let toml = import.to_toml(Some(&files));
+    Config::parse(&toml).context("the TOML of the import is invalid")?;
+    let changes_behaviour = import.changes_behaviour();
+    let text = if args.json {
+        serde_json::to_string_pretty(&Report { toml: &toml, changes_behaviour, options: &import.rows })? + "\n"
+    } else {
+        text_of(&import, &toml, args.credentials.is_none().then_some(&files))
+    };
+    stdout::ignore_broken_pipe(stdout::print(&text).map_err(Into::into))?;
+    Ok(if changes_behaviour { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Returns the TOML, with the table as comments behind it. `missing` are files that have not been written.
+fn text_of(import: &Import, toml: &str, missing: Option<&CredentialFiles>) -> String {
+    let mut text = toml.to_owned();
+    let mut line = |words: &str| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{}", format!("# {words}").trim_end());
+    };
+    line("");
+    for (count, path) in [
+        (import.users.len(), missing.map(|files| &files.users)),
+        (import.secrets.len(), missing.map(|files| &files.secrets)),
+    ] {
+        if let (Some(path), true) = (path, count > 0) {
+            line(&format!("{} does not exist yet: --credentials FOLDER writes it", path.display()));
+        }
+    }
+    let mut rows: Vec<&Row> = import.rows.iter().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.outcome));
+    for row in rows {
+        let value = if row.value.is_empty() { String::new() } else { format!(" {}", row.value.escape_debug()) };
+        let keys = if row.keys.is_empty() { String::new() } else { format!(" -> {}", row.keys) };
+        let reason = if row.reason.is_empty() { String::new() } else { format!(": {}", row.reason) };
+        line(&format!("{:8} {:9} {}{value}{keys}{reason}", row.outcome.name(), row.place, row.option.escape_debug()));
+    }
+    line("");
+    line(match import.changes_behaviour() {
+        true => "behaviour would change: see `differs` and `refused`",
+        false => "behaviour would not change",
+    });
+    text
+}
+
+/// Writes the files with credentials. An existing file is an error.
+fn write_credentials(import: &Import, files: &CredentialFiles) -> anyhow::Result<()> {
+    for (path, lines) in [(&files.users, &import.users), (&files.secrets, &import.secrets)] {
+        if !lines.is_empty() {
+            write_lines(path, lines).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_lines(path: &Path, lines: &[Zeroizing<String>]) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    lines.iter().try_for_each(|line| writeln!(file, "{}", line.as_str()))
+}
