@@ -9,10 +9,10 @@ use crate::{
     levels::Levels,
     money::Contract,
 };
-pub(crate) use versions::{Cause, Includes};
-use versions::Versions;
 use alloc::{boxed::Box, vec};
 use tt_model::{InstrumentId, IntentFlags, IntentKind, OrderSide, TimeInForce};
+use versions::Versions;
+pub(crate) use versions::{Cause, Includes};
 
 /// Units of cleaning per event: an execution or a record whose time is over. An event adds at most two.
 const CLEANED_PER_EVENT: u32 = 4;

@@ -9,8 +9,8 @@ use tt_risk::{GateError, InstrumentState, KillSwitch, Mode, Outcome};
 use crate::input::{Answer, Input};
 use crate::limits_file::LimitsFile;
 use fields::{
-    Take, put_difference, put_i64, put_intent, put_late_fields, put_limits, put_mark, put_report, put_statement, put_u16,
-    put_u32, put_u64, put_verdict,
+    Take, put_difference, put_i64, put_intent, put_late_fields, put_limits, put_mark, put_report, put_statement,
+    put_u16, put_u32, put_u64, put_verdict,
 };
 
 /// The layout of the bodies. It changes if the meaning of a known kind changes.

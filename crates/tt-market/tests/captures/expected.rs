@@ -248,7 +248,19 @@ fn bybit(value: &Value) -> Option<String> {
     match parts.next()? {
         "tickers" => {
             let ns = value.get("ts")?.as_u64()?.checked_mul(1_000_000)?;
-            let best = "{a:bid1Price} {a:bid1Size} {a:ask1Price} {a:ask1Size} {a:lastPrice}";
+            // Options have other names, and zeros where there is no price.
+            let is_zero = |text: &str| {
+                let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+                is_plain && Decimal::parse(text.as_bytes()).is_ok_and(|number| number.mantissa == 0)
+            };
+            let best = |name: &str, of_option: &str| match (data.get(name), data.get(of_option)) {
+                (None, Some(Value::String(text))) if is_zero(text) => "-".to_owned(),
+                (None, Some(_)) => format!("{{a:{of_option}}}"),
+                (Some(_) | None, _) => format!("{{a:{name}}}"),
+            };
+            let bid = format!("{} {}", best("bid1Price", "bidPrice"), best("bid1Size", "bidSize"));
+            let ask = format!("{} {}", best("ask1Price", "askPrice"), best("ask1Size", "askSize"));
+            let best = format!("{bid} {ask} {{a:lastPrice}}");
             let other = "{a:markPrice} {a:indexPrice} - {A:fundingRate} {a:openInterest}";
             line(data, &format!("ticker {{s:symbol}} {best} {other} {ns};"))
         }

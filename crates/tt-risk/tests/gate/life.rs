@@ -391,7 +391,10 @@ fn a_smaller_restatement_that_may_be_old_releases_nothing() {
     // A replace that was answered makes an order larger, too.
     let mut gate = with(&order);
     assert_accepted(gate.evaluate(NOW, &replace(&order, 10_000, 150)));
-    assert_eq!(gate.apply(NOW, &Report { order_qty: Qty(150), ..report(ReportKind::REPLACED, &order) }), Outcome::Applied);
+    assert_eq!(
+        gate.apply(NOW, &Report { order_qty: Qty(150), ..report(ReportKind::REPLACED, &order) }),
+        Outcome::Applied
+    );
     assert_eq!(gate.apply(NOW, &restated(70)), Outcome::Overtaken);
     assert_eq!(held(&gate), (0, 150, 0, 1));
 }
@@ -423,8 +426,7 @@ fn versions_of_restatements_say_which_is_later() {
 fn the_answer_to_an_earlier_replace_does_not_answer_a_pending_one() {
     for versions in [[0, 0], [4, 6], [4, 4]] {
         let order = buy(10_000, 100);
-        let answer =
-            |qty, version| Report { order_qty: Qty(qty), version, ..report(ReportKind::REPLACED, &order) };
+        let answer = |qty, version| Report { order_qty: Qty(qty), version, ..report(ReportKind::REPLACED, &order) };
         let mut gate = with(&order);
         gate.set_instrument_rules(BTC, &InstrumentRules { replaces_atomically: true, ..Default::default() }).unwrap();
         assert_accepted(gate.evaluate(NOW, &replace(&order, 10_000, 80)));

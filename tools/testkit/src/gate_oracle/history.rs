@@ -444,11 +444,7 @@ impl Oracle {
         note(Fact::Stated { executed: report.executed.0.into() });
         let Some(qty) = sum.told.total(at, sum.qty, qty, answer.is_some()) else { return "overtaken" };
         let is_answer = answer.is_some();
-        note(if is_answer {
-            Fact::Replaced { px, qty, trigger, at }
-        } else {
-            Fact::Restated { px, qty, trigger, at }
-        });
+        note(if is_answer { Fact::Replaced { px, qty, trigger, at } } else { Fact::Restated { px, qty, trigger, at } });
         if qty > asked.1 { "enlarged" } else { "applied" }
     }
 

@@ -6,23 +6,73 @@ use tt_model::{IntentFlags, IntentKind, OrderSide};
 /// Something that happened to an order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fact {
-    Reserved { px: i128, qty: i128, trigger: i128 },
-    Adopted { px: i128, qty: i128, trigger: i128, at: u64 },
-    SeenInAFill { px: i128, trigger: i128 },
+    Reserved {
+        px: i128,
+        qty: i128,
+        trigger: i128,
+    },
+    Adopted {
+        px: i128,
+        qty: i128,
+        trigger: i128,
+        at: u64,
+    },
+    SeenInAFill {
+        px: i128,
+        trigger: i128,
+    },
     Live,
     CancelAsked,
     CancelRefused,
-    ReplaceAsked { px: i128, qty: i128, trigger: i128, adds: bool },
+    ReplaceAsked {
+        px: i128,
+        qty: i128,
+        trigger: i128,
+        adds: bool,
+    },
     ReplaceRefused,
-    Replaced { px: i128, qty: i128, trigger: i128, at: u64 },
-    Restated { px: i128, qty: i128, trigger: i128, at: u64 },
-    Reopened { px: i128, qty: i128, trigger: i128, at: u64 },
+    Replaced {
+        px: i128,
+        qty: i128,
+        trigger: i128,
+        at: u64,
+    },
+    Restated {
+        px: i128,
+        qty: i128,
+        trigger: i128,
+        at: u64,
+    },
+    Reopened {
+        px: i128,
+        qty: i128,
+        trigger: i128,
+        at: u64,
+    },
     /// An order of which only executions are known ends.
-    Totalled { qty: i128 },
-    Stated { executed: i128 },
-    Executed { id: u128, qty: i128, px: i128, stated: i128 },
-    Undone { id: u128, at: u64 },
-    Corrected { id: u128, qty: i128, px: i128, old: i128, at: u64 },
+    Totalled {
+        qty: i128,
+    },
+    Stated {
+        executed: i128,
+    },
+    Executed {
+        id: u128,
+        qty: i128,
+        px: i128,
+        stated: i128,
+    },
+    Undone {
+        id: u128,
+        at: u64,
+    },
+    Corrected {
+        id: u128,
+        qty: i128,
+        px: i128,
+        old: i128,
+        at: u64,
+    },
     Ended,
     Settled,
 }
