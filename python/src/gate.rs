@@ -168,7 +168,7 @@ impl Gate {
         let px = |text: &str| listed.px(text).map_err(|error| wrong(&error));
         let (bid_px, ask_px) = (px(bid)?, px(ask)?);
         let ref_px = Price(bid_px.0.midpoint(ask_px.0));
-        let mark = Mark { ref_px, bid_px, ask_px, ts_ns: moment(ts), is_verified };
+        let mark = Mark { ref_px, bid_px, ask_px, ts_ns: moment(ts), is_verified, proof_ns: moment(ts) };
         let set = self.lock().gate.set_reference(moment(ts), instrument, &mark);
         set.map_err(|error| PyValueError::new_err(format!("{symbol}: {error}")))
     }

@@ -49,7 +49,8 @@ impl QuoteSource for FixedMarket {
     fn quote(&self, _instrument: InstrumentId) -> Option<Quote> {
         // 59,999.90 and 60,000.10 in steps of 0.01.
         let (bid_px, ask_px) = (5_999_990, 6_000_010);
-        Some(Quote { bid_px, ask_px, ts_recv: unix_now(), is_verified: true, update_id: 0 })
+        let now = unix_now();
+        Some(Quote { bid_px, ask_px, ts_recv: now, is_verified: true, proof_ts: now, update_id: 0 })
     }
 }
 

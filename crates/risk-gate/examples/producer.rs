@@ -32,6 +32,8 @@ impl QuoteSource for Book {
             ask_px: ask.cast_signed(),
             ts_recv: Nanos(ts_recv),
             is_verified: is_verified == 1,
+            // Every update of this book proves it.
+            proof_ts: Nanos(ts_recv),
             update_id,
         })
     }

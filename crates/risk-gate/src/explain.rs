@@ -187,7 +187,9 @@ impl Scene<'_> {
             Breach::KILL_STRATEGY => format!("strategy {} is killed", self.intent.strategy),
             Breach::KILL_INSTRUMENT => format!("{} is killed", self.of.symbol),
             Breach::REDUCE_ONLY_STATE => "only orders that reduce the position pass (reduce mode)".to_owned(),
-            Breach::MD_STALE | Breach::COLLAR_REF | Breach::COLLAR_TOUCH => self.about_market(reason, now_ns),
+            Breach::MD_STALE | Breach::BOOK_UNVERIFIED | Breach::COLLAR_REF | Breach::COLLAR_TOUCH => {
+                self.about_market(reason, now_ns)
+            }
             Breach::QTY_MIN | Breach::NOTIONAL_MIN => self.about_size(reason),
             Breach::DUP_ID if self.is_used => format!("client id {} is of an open order", self.intent.client_id),
             Breach::DUP_ID => format!("client id {} was used a moment ago", self.intent.client_id),
@@ -202,6 +204,11 @@ impl Scene<'_> {
             (Breach::MD_STALE, Some((_, mark))) => {
                 let age_ns = i128::from(now_ns) - i128::from(mark.ts_ns);
                 format!("the mark is {age_ns} ns old, allowed are 0 to {} ns", market.mark_age_max_ns)
+            }
+            (Breach::BOOK_UNVERIFIED, Some((_, mark))) if mark.is_verified => {
+                let age_ns = i128::from(now_ns) - i128::from(mark.proof_ns);
+                let age_max_ns = rules.proof_age_max_ns.unwrap_or(u64::MAX);
+                format!("the book was proved {age_ns} ns ago, allowed are 0 to {age_max_ns} ns")
             }
             (Breach::MD_STALE, None) => "there is no mark".to_owned(),
             (Breach::COLLAR_REF, Some((_, mark))) => {

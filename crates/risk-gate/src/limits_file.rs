@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 use tt_model::{Decimal, InstrumentId, Notional, OrderSide, Price, Qty};
 use tt_risk::money::Conversion;
-use tt_risk::{Gate, GateError, InstrumentLimits, InstrumentRules, Limits, Rate};
+use tt_risk::{Gate, GateError, InstrumentLimits, InstrumentRules, Limits, Mark, Rate};
 
 pub use comparison::{Change, Excess, Sense, utc_text};
 use settings::{Market, Settings};
@@ -270,6 +270,29 @@ impl LimitsFile {
         ensure!(currency > 0, "{name} is the currency of limits");
         let rate = settings::exact_rate(text, decimals).with_context(|| format!("`{text}` is not a rate"))?;
         Ok((currency, Conversion { rate, ts_ns: now_ns }))
+    }
+
+    /// Returns the rate that a verified mark of `instrument` sets: that of the base of its symbol, as of BTC in `BTC/USDT`
+    /// where limits count USDT. Of several instruments with a base the first one counts; a venue in front of the symbol
+    /// (`venue:BTC/USDT`) has no meaning.
+    #[must_use]
+    pub fn rate_of(&self, instrument: InstrumentId, mark: &Mark) -> Option<(u16, Conversion)> {
+        let base = |of: &Instrument| {
+            let (base, quote) = of.symbol.split_once('/')?;
+            let base = base.rsplit_once(':').map_or(base, |(_, base)| base);
+            let (number, decimals) = self.currency(base).ok().filter(|(number, _)| *number > 0)?;
+            (quote == self.names.currencies.first()?.0).then_some((number, decimals))
+        };
+        let of = self.instruments.get(instrument.0 as usize)?;
+        let (currency, decimals) = base(of)?;
+        let is_first =
+            self.instruments.iter().find_map(|other| Some((other, base(other)?)).filter(|(_, of)| of.0 == currency));
+        if !mark.is_verified || mark.ref_px.0 <= 0 || !is_first.is_some_and(|(first, _)| std::ptr::eq(first, of)) {
+            return None;
+        }
+        let price = u128::from(mark.ref_px.0.unsigned_abs()) * u128::from(of.px_unit.mantissa.unsigned_abs());
+        let rate = settings::rate_of(price, of.px_unit.decimals, decimals)?;
+        Some((currency, Conversion { rate, ts_ns: mark.ts_ns }))
     }
 
     /// Returns the number of the currency with `name`, and the amount `text` in its smallest steps.

@@ -14,6 +14,8 @@ pub struct Quote {
     pub ts_recv: Nanos,
     /// Whether the book is verified.
     pub is_verified: bool,
+    /// When the update was received that has proved the book last, Unix epoch; zero if it is unknown.
+    pub proof_ts: Nanos,
     /// The feed's number of the update that led to this quote: verdicts on the board name it.
     pub update_id: u64,
 }
@@ -23,13 +25,14 @@ impl Quote {
     /// bid is above the offer.
     #[must_use]
     pub const fn mark(self) -> Mark {
-        let Self { bid_px, ask_px, ts_recv, is_verified, update_id: _ } = self;
+        let Self { bid_px, ask_px, ts_recv, is_verified, proof_ts, update_id: _ } = self;
         if bid_px <= 0 || ask_px <= 0 || bid_px > ask_px {
             let none = Price(0);
-            return Mark { ref_px: none, bid_px: none, ask_px: none, ts_ns: 0, is_verified: false };
+            return Mark { ref_px: none, bid_px: none, ask_px: none, ts_ns: 0, is_verified: false, proof_ns: 0 };
         }
         let ref_px = Price(bid_px.midpoint(ask_px));
-        Mark { ref_px, bid_px: Price(bid_px), ask_px: Price(ask_px), ts_ns: ts_recv.0, is_verified }
+        let (bid_px, ask_px) = (Price(bid_px), Price(ask_px));
+        Mark { ref_px, bid_px, ask_px, ts_ns: ts_recv.0, is_verified, proof_ns: proof_ts.0 }
     }
 }
 

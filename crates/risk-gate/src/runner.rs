@@ -19,6 +19,7 @@ use crate::board::{Board, BoardRow, BoardWriter, Tally, board};
 use crate::control::{Cancel, Cancelled, Change, Control, GATE, LimitsChange, Load, RunningLimits};
 use crate::dead_man::{Beats, DeadMan, Watch};
 use crate::durable::DurableGate;
+use crate::input::Input;
 use crate::ports::{CancelReceiver, IntentSender, Ports, ReportSender, RingWait, VerdictReceiver, ring_wait};
 use crate::quote::{Quote, QuoteSource};
 use crate::sender::Sender;
@@ -421,8 +422,17 @@ impl Runner {
         }
         for _ in 0..self.sweep.take_due(now_ns) {
             if let Some(instrument) = self.sweep.next() {
-                self.mark(now_ns, instrument);
+                let quote = self.mark(now_ns, instrument);
+                self.convert(now_ns, instrument, &quote);
             }
+        }
+    }
+
+    /// Sets the rate of a currency that a verified book prices in the currency of limits.
+    fn convert(&mut self, now_ns: u64, instrument: InstrumentId, quote: &Quote) {
+        let rate = self.gate.limits().and_then(|limits| limits.rate_of(instrument, &quote.mark()));
+        if let Some((currency, conversion)) = rate {
+            self.gate.perform(now_ns, &Input::Conversion(currency, conversion));
         }
     }
 

@@ -41,7 +41,8 @@ impl QuoteSource for Quotes {
 
 /// A quote of now: 1 step wide around 10,000.
 fn quote() -> Quote {
-    Quote { bid_px: 9_999, ask_px: 10_001, ts_recv: unix_now(), is_verified: true, update_id: 41 }
+    let now = unix_now();
+    Quote { bid_px: 9_999, ask_px: 10_001, ts_recv: now, is_verified: true, proof_ts: now, update_id: 41 }
 }
 
 fn row_of(account: u16, instrument: InstrumentId, limits: Limits) -> BoardRow {
@@ -166,6 +167,37 @@ fn an_intent_brings_the_marks_of_all_instruments() {
     judge(&mut ports, buy(0, BTC, 1));
     running.stop();
     assert_eq!(*seen.0.lock().unwrap(), [0, 1, 0]);
+}
+
+/// A contract in BTC is worth nothing that is known until BTC has a rate.
+#[test]
+fn a_verified_book_sets_the_rate_of_its_base_currency() {
+    let spot = r#"kind = "spot", size = "1", currency = "USDT", base = "BTC""#;
+    let text = include_str!("../../../deploy/gate-limits.toml");
+    assert!(text.contains(spot));
+    let limits = LimitsFile::parse(&text.replace(spot, r#"kind = "inverse", size = "10", currency = "BTC""#)).unwrap();
+    let judged = |is_verified| {
+        let (bid_px, ask_px) = (5_999_990, 6_000_010);
+        let quotes = Arc::new(Quotes(Mutex::new(Quote { bid_px, ask_px, is_verified, ..quote() })));
+        let config = GateConfig {
+            gate: DurableGate::of(&limits).unwrap(),
+            rows: vec![BoardRow { limits: None, ..row(0, BTC) }],
+            quotes: Some(quotes),
+            ring_slots: 4,
+            sample_one_in: 1,
+            cpu: None,
+            senders: Vec::new(),
+            dead_man: None,
+        };
+        let (running, mut ports) = start(config).unwrap();
+        let intent = OrderIntent { seq: 1, strategy: 1, limit_px: Price(6_000_000), ..buy(0, BTC, 50_000) };
+        let verdict = judge(&mut ports, intent);
+        running.stop();
+        verdict
+    };
+    assert_eq!((reasons(&judged(true)), judged(true).accept), (vec![], 1));
+    let unproved = reasons(&judged(false));
+    assert!(unproved.contains(&"BOOK_UNVERIFIED") && unproved.contains(&"GROSS_EXPOSURE"), "{unproved:?}");
 }
 
 #[test]

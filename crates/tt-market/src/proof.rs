@@ -104,6 +104,14 @@ impl BookStatus {
         }
     }
 
+    /// When the update of the last proof was received, to the microsecond, seen from `ts_recv`; zero if that is unknown or
+    /// 268 s ago.
+    #[must_use]
+    pub fn proof_ts(&self, ts_recv: Nanos) -> Nanos {
+        let is_known = u64::from(self.proof_age_us) < FIELD_MAX && self.proof_ids_ago.is_some();
+        if is_known { ts_recv.saturating_sub(Nanos(u64::from(self.proof_age_us) * 1000)) } else { Nanos(0) }
+    }
+
     /// The status as one word.
     #[inline]
     #[must_use]

@@ -260,6 +260,7 @@ impl Evaluator {
             bid_px: mark.bid_px.0,
             ask_px: mark.ask_px.0,
             collar_bps: limits.collar_bps,
+            proof_ns: mark.proof_ns,
         });
         Quoted { market: &self.markets[index], book: book.unwrap_or_default() }
     }

@@ -68,6 +68,8 @@ pub struct InstrumentRules {
     /// Maximum number of cancels and replaces per fill, in hundredths, of all accounts within
     /// [`Rules::cancel_window_ns`](crate::Rules::cancel_window_ns). `None`: not checked.
     pub cancels_per_fill_max_pct: Option<u32>,
+    /// Maximum age of the book's proof, nanoseconds. `None`: a verified book's proof may have any age.
+    pub proof_age_max_ns: Option<u64>,
 }
 
 /// The reference price of an instrument.
@@ -83,6 +85,8 @@ pub struct Mark {
     pub ts_ns: u64,
     /// Whether the source book is verified.
     pub is_verified: bool,
+    /// Time of the update that has proved the book last, on the gate's clock; zero if it is unknown.
+    pub proof_ns: u64,
 }
 
 impl Mark {
@@ -117,6 +121,7 @@ pub(crate) struct Book {
     pub(crate) bid_px: i64,
     pub(crate) ask_px: i64,
     pub(crate) collar_bps: u32,
+    pub(crate) proof_ns: u64,
 }
 
 /// An instrument's mark and book.
@@ -153,6 +158,13 @@ impl Quoted<'_> {
             (i128::from(px) - i128::from(reference)).abs() <= width
         };
         self.reference().is_some_and(within)
+    }
+
+    /// Returns whether the proof of the book is older than `rules` permit at `now_ns`, or from the future.
+    pub(crate) fn is_proof_old(&self, now_ns: u64, rules: &InstrumentRules) -> bool {
+        let Some(age_max_ns) = rules.proof_age_max_ns else { return false };
+        let proof_ns = self.book.proof_ns;
+        now_ns.saturating_sub(proof_ns) > age_max_ns || proof_ns > now_ns.saturating_add(Mark::AHEAD_MAX_NS)
     }
 
     /// Returns the ends of the collar's width around `px`.
@@ -206,8 +218,8 @@ fn band(ref_px: i64, bps: u32) -> (i64, u64) {
 crate::fields::visit!(InstrumentLimits: collar_bps, mark_age_max_ns, rate);
 crate::fields::visit!(
     InstrumentRules: slip_bps, touch_bps, trigger_bps, may_be_negative, enforces_reduce_only, replaces_atomically,
-    cancels_per_fill_max_pct
+    cancels_per_fill_max_pct, proof_age_max_ns
 );
 crate::fields::visit_variants!(InstrumentState: Unknown, PreOpen, Open, Auction, Halted, Closed, Expired);
-crate::fields::visit!(Mark: ref_px, bid_px, ask_px, ts_ns, is_verified);
+crate::fields::visit!(Mark: ref_px, bid_px, ask_px, ts_ns, is_verified, proof_ns);
 crate::fields::visit!(Market: ref_px, px_low, px_count, fresh_from_ns, fresh_ns, rate);

@@ -80,7 +80,8 @@
 //! // The market: 64,000 steps, from a verified book.
 //! let mut now_ns = second_ns;
 //! let (bid_px, ask_px) = (Price(63_999), Price(64_001));
-//! gate.set_reference(now_ns, instrument, &Mark { ref_px: Price(64_000), bid_px, ask_px, ts_ns: now_ns, is_verified: true })?;
+//! let mark = Mark { ref_px: Price(64_000), bid_px, ask_px, ts_ns: now_ns, is_verified: true, proof_ns: now_ns };
+//! gate.set_reference(now_ns, instrument, &mark)?;
 //!
 //! // A producer numbers its intents from 1.
 //! let buy = OrderIntent {

@@ -12,6 +12,9 @@
 //! except = "the part that does not hold, with the measured value"
 //! ```
 //!
+//! A reason of the gate has `breached`, `equal` (to the limit) and `missing` (the input) in place of `engine`: tests, or a
+//! text that says why there is none.
+//!
 //! Without tests it has `inapplicable`, `waiver` or `open` with the reason. A test is named by its package and its
 //! function's name; a function called `rfc_rNNN_..`, `case_aNN_..`, `case_mNN_..`, `case_kNN_..` or `fault_fNN_..` is
 //! listed under each id of its name.
@@ -19,6 +22,8 @@
 mod citations;
 mod list;
 mod sources;
+
+use std::ops::RangeInclusive;
 
 use crate::tally::{Skip, TestResult, TestRun};
 use crate::tree::Tree;
@@ -36,22 +41,26 @@ const OUTSIDE: &str = "crates/truetick/tests/";
 
 /// A list's file, the letters of its ids with the last number of each, and what its tests' names begin with.
 const LISTS: &[Scope] = &[
-    Scope { path: "rfc.toml", letters: &[('R', 116)], digits: 3, prefix: "rfc" },
-    Scope { path: "cases.toml", letters: &[('A', 84), ('M', 48), ('K', 23)], digits: 2, prefix: "case" },
-    Scope { path: "faults.toml", letters: &[('F', 23)], digits: 2, prefix: "fault" },
+    Scope { path: "rfc.toml", letters: &[('R', 1..=116)], digits: 3, prefix: "rfc" },
+    Scope { path: "cases.toml", letters: CASES, digits: 2, prefix: "case" },
+    Scope { path: "faults.toml", letters: &[('F', 1..=23)], digits: 2, prefix: "fault" },
 ];
+
+/// Attacks on the TURN server, faults of the market, what the gate refuses; and the gate's reasons by their bits.
+const CASES: &[(char, RangeInclusive<usize>)] = &[('A', 1..=84), ('M', 1..=48), ('K', 1..=23), ('G', 0..=47)];
 
 #[derive(Debug, Clone, Copy)]
 struct Scope {
     path: &'static str,
-    letters: &'static [(char, usize)],
+    letters: &'static [(char, RangeInclusive<usize>)],
     digits: usize,
     prefix: &'static str,
 }
 
 impl Scope {
     fn ids(self) -> impl Iterator<Item = String> {
-        let numbers = self.letters.iter().flat_map(|(letter, last)| (1..=*last).map(move |number| (letter, number)));
+        let numbers =
+            self.letters.iter().flat_map(|(letter, numbers)| numbers.clone().map(move |number| (letter, number)));
         numbers.map(move |(letter, number)| format!("{letter}{number:0width$}", width = self.digits))
     }
 
@@ -128,6 +137,10 @@ fn wrong_entry(path: &str, entry: &Entry, sources: &Sources) -> Vec<Violation> {
         |message: String| violations.push(Violation::at(path, entry.line, format!("{}: {message}", entry.id)));
     if entry.section.is_empty() || entry.says.is_empty() {
         violation("without a section or a requirement".to_owned());
+    }
+    let of_reason = [&entry.breached, &entry.equal, &entry.missing];
+    if of_reason.iter().any(|part| part.is_some()) && of_reason.iter().any(|part| part.is_none()) {
+        violation("needs `breached`, `equal` and `missing`".to_owned());
     }
     let words = [&entry.inapplicable, &entry.waiver, &entry.open].iter().filter(|word| word.is_some()).count();
     let has_tests = entry.tests().next().is_some();

@@ -48,7 +48,7 @@ fn fill(client_id: u64) -> Report {
 
 fn mark(now_ns: u64) -> Mark {
     let [ref_px, bid_px, ask_px] = [6_000_000, 5_999_990, 6_000_010].map(Price);
-    Mark { ref_px, bid_px, ask_px, ts_ns: now_ns, is_verified: true }
+    Mark { ref_px, bid_px, ask_px, ts_ns: now_ns, is_verified: true, proof_ns: now_ns }
 }
 
 /// Lets the gate meet an input of every kind; returns its state after each record, from the first.

@@ -4,7 +4,7 @@ pub(super) mod fields;
 
 use tt_model::{InstrumentId, Report};
 use tt_risk::money::{Conversion, Ratio};
-use tt_risk::{GateError, InstrumentState, KillSwitch, Mode, Outcome};
+use tt_risk::{GateError, InstrumentState, KillSwitch, Mark, Mode, Outcome};
 
 use crate::input::{Answer, Input};
 use crate::limits_file::LimitsFile;
@@ -40,6 +40,8 @@ const ENABLE: u16 = 20;
 const CANCEL_SCOPE: u16 = 21;
 /// A report with a fee and a version.
 const REPORT_VERSION: u16 = 22;
+/// A mark with the time of its proof.
+const MARK_PROOF: u16 = 23;
 
 const MODES: [Mode; 3] = [Mode::Active, Mode::Reduce, Mode::Kill];
 const ERRORS: [GateError; 5] = [
@@ -91,7 +93,11 @@ fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
         Input::Mark(instrument, mark) => {
             put_u32(out, instrument.0);
             put_mark(out, mark);
-            MARK
+            if mark.proof_ns == 0 {
+                return MARK;
+            }
+            put_u64(out, mark.proof_ns);
+            MARK_PROOF
         }
         Input::Mode(switch, mode) => {
             put_switch(out, *switch);
@@ -241,6 +247,11 @@ fn decode_input(kind: u16, from: &mut Take<'_>) -> Option<Input> {
         MARK => {
             let instrument = InstrumentId(from.u32()?);
             Input::Mark(instrument, from.mark()?)
+        }
+        MARK_PROOF => {
+            let instrument = InstrumentId(from.u32()?);
+            let mark = from.mark()?;
+            Input::Mark(instrument, Mark { proof_ns: from.u64()?, ..mark })
         }
         MODE => {
             let switch = take_switch(from)?;

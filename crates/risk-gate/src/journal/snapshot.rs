@@ -17,7 +17,7 @@ mod words;
 use anyhow::{Context as _, Result, ensure};
 use sha2::{Digest as _, Sha256};
 use tt_journal::JournalEnd;
-use tt_risk::{Capacity, Gate};
+use tt_risk::{Capacity, Gate, Mark};
 
 use super::codec::fields::{Take, put_limits, put_mark, put_u16, put_u32, put_u64};
 use super::replay::Replay;
@@ -87,6 +87,7 @@ impl Replay {
             put_u32(&mut out, *instrument);
             put_u64(&mut out, *now_ns);
             put_mark(&mut out, mark);
+            put_u64(&mut out, mark.proof_ns);
         }
         put_u32(&mut out, changed_limits.len() as u32);
         for ((account, instrument), limits) in changed_limits {
@@ -116,7 +117,11 @@ impl Replay {
         let count = from.u32()?;
         let last_seqs = (0..count).map(|_| Some((from.u16()?, from.u64()?))).collect::<Option<_>>()?;
         let count = from.u32()?;
-        let marks = (0..count).map(|_| Some((from.u32()?, (from.u64()?, from.mark()?)))).collect::<Option<_>>()?;
+        let mark = |from: &mut Take<'_>| {
+            let (instrument, set_ns, mark) = (from.u32()?, from.u64()?, from.mark()?);
+            Some((instrument, (set_ns, Mark { proof_ns: from.u64()?, ..mark })))
+        };
+        let marks = (0..count).map(|_| mark(&mut *from)).collect::<Option<_>>()?;
         let count = from.u32()?;
         let changed = |_| Some(((from.u16()?, from.u32()?), from.limits()?));
         let changed_limits = (0..count).map(changed).collect::<Option<_>>()?;

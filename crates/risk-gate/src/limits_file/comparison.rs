@@ -334,6 +334,7 @@ fn market_entries(of: &Instrument, limits: Option<&Limits>) -> Vec<Entry> {
         Entry::number("trigger-bps", Tighter::Lower, rules.trigger_bps.into()),
         Entry::word("slip-bps", rules.slip_bps.map_or_else(|| "off".to_owned(), |bps| bps.to_string())),
         Entry::number("mark-age-max-ms", Tighter::Lower, market.mark_age_max_ns / 1_000_000),
+        Entry::number_or_off("proof-age-max-ms", rules.proof_age_max_ns.map(|ns| (ns / 1_000_000) as u32)),
         Entry::hundredths_or_off("cancels-per-fill-max", rules.cancels_per_fill_max_pct),
         Entry::word("may-be-negative", rules.may_be_negative.to_string()),
         Entry::word("enforces-reduce-only", rules.enforces_reduce_only.to_string()),

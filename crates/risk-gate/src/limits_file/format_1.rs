@@ -206,6 +206,7 @@ impl InstrumentEntry {
             enforces_reduce_only,
             replaces_atomically,
             cancels_per_fill_max_pct: None,
+            proof_age_max_ns: None,
         }
     }
 }
@@ -483,6 +484,7 @@ limits = []
             enforces_reduce_only: false,
             replaces_atomically: true,
             cancels_per_fill_max_pct: None,
+            proof_age_max_ns: None,
         };
         let other_rules = InstrumentRules { enforces_reduce_only: true, ..InstrumentRules::default() };
         let route = |strategy, id| {

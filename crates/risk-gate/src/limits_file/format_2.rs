@@ -165,6 +165,11 @@ fn instruments(root: &mut Block<'_>, names: &Names) -> Result<(Vec<Instrument>, 
 
 fn instrument(symbol: &str, block: &mut Block<'_>, names: &Names) -> Result<(Instrument, Steps)> {
     let (px_unit, qty_unit) = (unit(block, "px-unit")?, unit(block, "qty-unit")?);
+    let needs_proof = block.word("book-proof", &["off", "required"])? == 1;
+    let proof_age_max_ms = block.number_or_off("proof-age-max-ms")?;
+    if let Some(ms) = proof_age_max_ms.filter(|_| !needs_proof) {
+        return Err(block.error(block.line, format!("proof-age-max-ms = {ms}, and book-proof = \"off\"")));
+    }
     let rules = InstrumentRules {
         slip_bps: block.bps_or_off("slip-bps")?,
         touch_bps: block.bps_or_off("touch-bps")?,
@@ -173,6 +178,7 @@ fn instrument(symbol: &str, block: &mut Block<'_>, names: &Names) -> Result<(Ins
         enforces_reduce_only: block.flag("enforces-reduce-only")?,
         replaces_atomically: block.flag("replaces-atomically")?,
         cancels_per_fill_max_pct: limits::hundredths_or_off(block, "cancels-per-fill-max")?,
+        proof_age_max_ns: proof_age_max_ms.map(|ms| u64::from(ms) * 1_000_000),
     };
     let limits = InstrumentLimits {
         collar_bps: block.bps("collar-bps")?,
@@ -193,7 +199,6 @@ fn instrument(symbol: &str, block: &mut Block<'_>, names: &Names) -> Result<(Ins
     let qty_min = limits::lots(block, "qty-min", (&of, qty_step))?;
     ensure!(qty_min.value > 0, block.error(qty_min.line, "qty-min = 0 is below one lot"));
     let notional_min = limits::notional(block, "notional-min", &of)?.value;
-    let needs_proof = block.word("book-proof", &["off", "required"])? == 1;
     let qty_min = qty_min.value as i64;
     let steps = Steps { px_step, qty_step, qty_min, notional_min, needs_proof, line: block.line };
     Ok((of, steps))

@@ -44,8 +44,13 @@ pub(super) fn reduce(num: u128, den: u128) -> Option<Ratio> {
 /// Returns steps of the currency of limits per step of a currency with `decimals`, whose unit costs `text`.
 pub(super) fn exact_rate(text: &str, decimals: u8) -> Option<Ratio> {
     let rate = Decimal::parse_unsigned(text.as_bytes()).ok().filter(|rate| rate.mantissa > 0)?;
-    let num = u128::from(rate.mantissa.unsigned_abs()) * 10_u128.pow(MONEY_DECIMALS.into());
-    reduce(num, 10_u128.pow(u32::from(rate.decimals) + u32::from(decimals)))
+    rate_of(rate.mantissa.unsigned_abs().into(), rate.decimals, decimals)
+}
+
+/// The same of a price of `mantissa` with `px_decimals` decimals.
+pub(super) fn rate_of(mantissa: u128, px_decimals: u8, decimals: u8) -> Option<Ratio> {
+    let num = mantissa.checked_mul(10_u128.pow(MONEY_DECIMALS.into()))?;
+    reduce(num, 10_u128.pow(u32::from(px_decimals) + u32::from(decimals)))
 }
 
 /// What applies to an instrument in all accounts.

@@ -18,7 +18,8 @@ impl QuoteSource for FixedQuotes {
     fn quote(&self, _instrument: InstrumentId) -> Option<Quote> {
         self.reads.store(true, Ordering::Release);
         let ts_recv = tt_os::clock::unix_now();
-        let quote = Quote { bid_px: 639_999, ask_px: 640_001, ts_recv, is_verified: true, update_id: 5 };
+        let quote =
+            Quote { bid_px: 639_999, ask_px: 640_001, ts_recv, is_verified: true, proof_ts: ts_recv, update_id: 5 };
         self.has_price.then_some(quote)
     }
 }

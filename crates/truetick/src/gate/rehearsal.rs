@@ -66,7 +66,7 @@ fn rehearse(args: &Args) -> Result<()> {
         let line: Line = serde_json::from_str(&line).with_context(place)?;
         let until = line.at_record.map_or(Until::Ms(line.at_ms), Until::Record);
         market.advance(until, &mut run, &mut times).with_context(place)?;
-        market.convert(&mut run).with_context(place)?;
+        market.convert(&mut run);
         let judged = run.event((number, market.now_ns()), line, &mut out).with_context(place)?;
         if let Some(judged) = judged {
             times.verdict.record(judged.cycles);

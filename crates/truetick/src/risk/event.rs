@@ -147,6 +147,8 @@ pub(super) struct MarkLine {
     ask: Option<String>,
     #[serde(default)]
     is_verified: bool,
+    #[serde(default)]
+    proof_age_ms: u64,
 }
 
 /// A report; the keys are those of [`Report`]. `fill` and `cancel` are reports of the kinds `fill` and `cancelled`.
@@ -171,37 +173,7 @@ pub(super) struct ReportLine {
     trigger_px: Option<String>,
     #[serde(default)]
     fee: i64,
-    #[serde(default)]
-    version: Version,
-}
-
-/// The version of a report: a number, or `current`.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Version {
-    Number(u64),
-    Word(Current),
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Current {
-    Current,
-}
-
-impl Default for Version {
-    fn default() -> Self {
-        Self::Number(0)
-    }
-}
-
-impl Version {
-    const fn value(&self) -> u64 {
-        match self {
-            Self::Number(number) => *number,
-            Self::Word(Current::Current) => Report::CURRENT,
-        }
-    }
+    version: Option<Id>,
 }
 
 /// An execution's id: a number, or decimal text for one beyond 64 bits.
@@ -213,6 +185,11 @@ pub(super) enum Id {
 }
 
 impl Id {
+    fn version(&self) -> Result<u64> {
+        let is_current = matches!(self, Self::Text(text) if text == "current");
+        if is_current { Ok(Report::CURRENT) } else { u64::try_from(self.value()?).context("a version beyond 64 bits") }
+    }
+
     fn value(&self) -> Result<u128> {
         match self {
             Self::Number(id) => Ok((*id).into()),
@@ -487,7 +464,7 @@ impl ReportLine {
             limit_px: px(&self.limit_px)?,
             trigger_px: px(&self.trigger_px)?,
             fee: self.fee,
-            version: self.version.value(),
+            version: self.version.as_ref().map_or(Ok(0), Id::version)?,
         })
     }
 }
@@ -497,7 +474,8 @@ impl MarkLine {
         let (id, instrument) = limits.find(&self.symbol)?;
         let px = |text: &Option<String>| text.as_deref().map_or(Ok(Price(0)), |text| instrument.px(text));
         let (bid_px, ask_px, ref_px) = (px(&self.bid)?, px(&self.ask)?, instrument.px(&self.px)?);
-        Ok(Input::Mark(id, Mark { ref_px, bid_px, ask_px, ts_ns: now_ns, is_verified: self.is_verified }))
+        let proof_ns = now_ns.saturating_sub(self.proof_age_ms.saturating_mul(1_000_000));
+        Ok(Input::Mark(id, Mark { ref_px, bid_px, ask_px, ts_ns: now_ns, is_verified: self.is_verified, proof_ns }))
     }
 }
 

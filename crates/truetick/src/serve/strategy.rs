@@ -201,6 +201,7 @@ impl Known {
             ask_px: top.ask.map_or(0, |level| level.px.0),
             ts_recv: top.ts_recv,
             is_verified: top.status.proof.is_verified(),
+            proof_ts: top.status.proof_ts(top.ts_recv),
             update_id: top.update_id,
         })
     }

@@ -190,6 +190,7 @@ impl Gate {
         reasons |= bit(is_met, Breach::SELF_MATCH)
             | bit(account.is_doubtful && !venue_reduces, Breach::UNRECONCILED)
             | bit(!self.states[instrument].takes(kind), Breach::INSTRUMENT_HALTED)
+            | bit(market.is_proof_old(now_ns, rules), Breach::BOOK_UNVERIFIED)
             | bit(self.mark_epochs[instrument] != self.epoch, Breach::CLOCK_FAULT)
             | bit(self.is_journal_lost, Breach::JOURNAL)
             | bit(self.tree.is_behind(now_ns, self.rules.revalue_max_ns), Breach::MD_STALE);

@@ -2,7 +2,7 @@
 
 use crate::numbered::{
     BTC, CAPACITY, FAST, INSTRUMENT, LIMITS, MARK, NOW, Numbered, RULES, assert_accepted, assert_rejected, buy, fill,
-    gate, gate_of, permit, report, sell, unused_id,
+    gate, gate_of, names, permit, report, sell, unused_id,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use tt_meter::Off;
@@ -55,6 +55,32 @@ fn case_k02_k12_a_stale_future_absent_or_unproven_book_is_refused() {
     assert_rejected(at(&mut gate, 0, Some(Mark { is_verified: false, ts_ns: 0, ..MARK })), &["BOOK_UNVERIFIED"]);
     let none = Mark { ref_px: Price(0), ts_ns: 0, ..MARK };
     assert_rejected(at(&mut gate, 0, Some(none)), &["COLLAR_REF", "MD_STALE", "BOOK_UNVERIFIED"]);
+}
+
+#[test]
+fn a_proof_may_be_as_old_as_the_instrument_permits() {
+    let at = |later_ns: u64, proof_ns: u64, age_max_ns: Option<u64>| {
+        let mut gate = gate(&LIMITS);
+        let rules = InstrumentRules { proof_age_max_ns: age_max_ns, ..InstrumentRules::default() };
+        gate.set_instrument_rules(BTC, &rules).unwrap();
+        gate.set_reference(NOW, BTC, &Mark { ts_ns: NOW + later_ns, proof_ns, ..MARK }).unwrap();
+        names(&gate.evaluate(NOW + later_ns, &buy(10_000, 20)))
+    };
+    // The mark is new each time.
+    assert_eq!(at(700, NOW, Some(700)), [""; 0]);
+    assert_eq!(at(701, NOW, Some(700)), ["BOOK_UNVERIFIED"]);
+    assert_eq!(at(701, NOW, None), [""; 0]);
+    // Without a time, and of the future.
+    assert_eq!(at(0, 0, Some(700)), ["BOOK_UNVERIFIED"]);
+    assert_eq!(at(0, NOW + 1_000_000, Some(700)), [""; 0]);
+    assert_eq!(at(0, NOW + 1_000_001, Some(700)), ["BOOK_UNVERIFIED"]);
+    // Where unverified books pass, an old proof does, too.
+    let mut gate = gate(&Limits { enabled: Breach(Limits::CHECKED.0 & !Breach::BOOK_UNVERIFIED.0), ..LIMITS });
+    let rules = InstrumentRules { proof_age_max_ns: Some(0), ..InstrumentRules::default() };
+    gate.set_instrument_rules(BTC, &rules).unwrap();
+    gate.set_reference(NOW, BTC, &Mark { proof_ns: NOW - 1, ..MARK }).unwrap();
+    let verdict = gate.judge(&buy(10_000, 20));
+    assert_eq!((verdict.accept, verdict.reasons), (1, Breach::BOOK_UNVERIFIED));
 }
 
 /// A gate with `position` and open orders of these sides and quantities, far from the market.
@@ -421,6 +447,13 @@ fn case_k10_everything_is_refused_until_positions_are_restored() {
     assert_rejected(gate.judge(&buy(10_000, 20)), &["NOT_PERMITTED"]);
     gate.restore(0, BTC, Qty(0), 0).unwrap();
     assert_accepted(gate.judge(&buy(10_000, 20)));
+}
+
+#[test]
+fn a_rate_that_was_never_set_is_empty() {
+    let verdict = Numbered::new(Gate::new(CAPACITY)).judge(&buy(10_000, 20));
+    let found = names(&verdict);
+    assert!(["RATE_ACCOUNT", "RATE_INSTRUMENT", "RATE_GLOBAL"].iter().all(|rate| found.contains(rate)), "{found:?}");
 }
 
 #[test]

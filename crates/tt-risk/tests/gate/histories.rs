@@ -211,6 +211,7 @@ fn settings(random: &mut SplitMix64) -> Settings {
         enforces_reduce_only: below(2) == 0,
         replaces_atomically: below(2) == 0,
         cancel_pct: (below(4) == 0).then(|| below(300)),
+        proof_age_ns: [None, Some(3_000), Some(1_000_000)][below(3) as usize],
     };
     let below: &mut dyn FnMut(u64) -> i128 = &mut below;
     let rows = (0..ACCOUNTS).map(|_| (0..INSTRUMENTS).map(|_| row(below)).collect()).collect();
@@ -293,6 +294,7 @@ fn gate_of(settings: &Settings) -> Gate {
             enforces_reduce_only: of.enforces_reduce_only,
             replaces_atomically: of.replaces_atomically,
             cancels_per_fill_max_pct: of.cancel_pct.map(|pct| pct as u32),
+            proof_age_max_ns: of.proof_age_ns.map(ns),
         };
         gate.set_instrument_rules(InstrumentId(number), &rules).expect("known");
     }
@@ -349,10 +351,19 @@ impl World {
         let at = self.now - self.below(4_000) + ahead;
         let is_verified = !self.one_in(6);
         let (bid_px, ask_px) = (Price(bid), Price(ask));
-        let mark = Mark { ref_px: Price(reference), bid_px, ask_px, ts_ns: at, is_verified };
+        // Some proofs are older than the mark, some than any limit, some are of the future.
+        let proof_ns =
+            at.saturating_sub([0, 0, 900, 5_000][self.below(4) as usize]) + if self.one_in(12) { 1_100_000 } else { 0 };
+        let mark = Mark { ref_px: Price(reference), bid_px, ask_px, ts_ns: at, is_verified, proof_ns };
         self.gate.set_reference(self.now, InstrumentId(instrument), &mark).expect("known");
-        let quote =
-            Quote { reference: reference.into(), bid: bid.into(), ask: ask.into(), at_ns: at.into(), is_verified };
+        let quote = Quote {
+            reference: reference.into(),
+            bid: bid.into(),
+            ask: ask.into(),
+            at_ns: at.into(),
+            is_verified,
+            proved_ns: proof_ns.into(),
+        };
         self.oracle.quote(instrument, quote);
     }
 

@@ -1,7 +1,7 @@
 //! Two accounts in two instruments of one gate, with different values in every field: each limit, rate, switch and event
 //! applies to its own account and instrument only.
 
-use crate::numbered::{Numbered, RULES, fill, permit, report};
+use crate::numbered::{MARK, Numbered, RULES, fill, permit, report};
 use tt_model::{Breach, InstrumentId, IntentKind, Notional, OrderIntent, OrderSide, Price, Qty, ReportKind};
 use tt_risk::{
     Capacity, Exposure, Gate, InstrumentLimits, InstrumentState, KillSwitch, Limits, Mark, OpenOrder, Rate, Rules,
@@ -22,11 +22,11 @@ const LIMITS: [Limits; 4] = [
 const INSTRUMENTS: [(InstrumentLimits, Mark); 2] = [
     (
         InstrumentLimits { collar_bps: 211, mark_age_max_ns: 1_103, rate: Rate { per_second: 1, burst: 16 } },
-        Mark { ref_px: Price(100_000), bid_px: Price(99_999), ask_px: Price(100_001), ts_ns: NOW, is_verified: true },
+        Mark { ref_px: Price(100_000), bid_px: Price(99_999), ask_px: Price(100_001), ts_ns: NOW, ..MARK },
     ),
     (
         InstrumentLimits { collar_bps: 307, mark_age_max_ns: 1_201, rate: Rate { per_second: 1, burst: 19 } },
-        Mark { ref_px: Price(200_000), bid_px: Price(1), ask_px: Price(200_002), ts_ns: NOW - 50, is_verified: true },
+        Mark { ref_px: Price(200_000), bid_px: Price(1), ask_px: Price(200_002), ts_ns: NOW - 50, ..MARK },
     ),
 ];
 

@@ -42,8 +42,14 @@ pub(crate) const RULES: Rules = Rules {
     equity_age_max_ns: 1_000,
 };
 
-pub(crate) const MARK: Mark =
-    Mark { ref_px: Price(10_000), bid_px: Price(9_995), ask_px: Price(10_005), ts_ns: NOW, is_verified: true };
+pub(crate) const MARK: Mark = Mark {
+    ref_px: Price(10_000),
+    bid_px: Price(9_995),
+    ask_px: Price(10_005),
+    ts_ns: NOW,
+    is_verified: true,
+    proof_ns: NOW,
+};
 
 pub(crate) const CAPACITY: Capacity = Capacity {
     accounts: 1,

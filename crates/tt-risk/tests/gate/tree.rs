@@ -254,8 +254,11 @@ fn a_replace_reserves_the_larger_value() {
         assert_rejected(gate.evaluate(NOW, &replace(10_055)), &["OPEN_NOTIONAL"]);
         assert_accepted(gate.evaluate(NOW, &replace(10_050)));
         assert_eq!(gate.totals(ACCOUNT).map(|totals| totals.open_value), Some(value.into()));
+        // Without a version it may answer an earlier replace.
         let replaced = Report { order_qty: Qty(60), ..report(ReportKind::REPLACED, &order) };
         assert_eq!(gate.apply(NOW, &replaced), Outcome::Applied);
+        assert!(gate.totals(ACCOUNT).is_some_and(|totals| totals.open_value >= 1_005_000));
+        assert_eq!(gate.apply(NOW, &Report { version: 1, ..replaced }), Outcome::Applied);
         assert_eq!(gate.totals(ACCOUNT).map(|totals| totals.open_value), Some(60 * 10_050));
     }
 }

@@ -278,7 +278,7 @@ impl Oracle {
         if sum.is_dim && qty > sum.executed() {
             let (px, trigger) = (report.limit_px.0.into(), report.trigger_px.0.into());
             let at = report.version;
-            let Some(qty) = sum.told.total(at, sum.qty, qty, false) else { return "overtaken" };
+            let Some(qty) = sum.claims.total(at, sum.qty, qty, false) else { return "overtaken" };
             life.facts.push((now, Fact::Adopted { px, qty, trigger, at }));
             return "adopted";
         }
@@ -402,7 +402,7 @@ impl Oracle {
         let states_terms = report.kind == ReportKind::REPLACED || report.kind == ReportKind::RESTATED;
         if !sum.is_open && states_terms && i128::from(report.order_qty.0) > sum.executed() {
             let (px, trigger, at) = (report.limit_px.0.into(), report.trigger_px.0.into(), report.version);
-            let total = sum.told.total(at, sum.qty, report.order_qty.0.into(), false);
+            let total = sum.claims.total(at, sum.qty, report.order_qty.0.into(), false);
             // The venue works an order of which only executions were known.
             if sum.is_dim {
                 let Some(qty) = total else { return "overtaken" };
@@ -434,7 +434,7 @@ impl Oracle {
         }
         // Replaced, restated, or an acknowledgement of another quantity.
         let (at, stated) = (report.version, i128::from(report.order_qty.0));
-        let is_answer = |asked: i128| report.kind == ReportKind::REPLACED && sum.told.may_answer(at, stated, asked);
+        let is_answer = |asked: i128| report.kind == ReportKind::REPLACED && sum.claims.may_answer(at, stated, asked);
         let answer = sum.pending.filter(|(_, asked, ..)| is_answer(*asked));
         let asked = answer.map_or((sum.px, sum.qty, sum.trigger), |(px, qty, trigger, _)| (px, qty, trigger));
         let or = |stated: i64, asked: i128| if stated == 0 { asked } else { stated.into() };
@@ -442,7 +442,7 @@ impl Oracle {
         let qty = or(report.order_qty.0, asked.1);
         note(Fact::Live);
         note(Fact::Stated { executed: report.executed.0.into() });
-        let Some(qty) = sum.told.total(at, sum.qty, qty, answer.is_some()) else { return "overtaken" };
+        let Some(qty) = sum.claims.total(at, sum.qty, qty, answer.is_some()) else { return "overtaken" };
         let is_answer = answer.is_some();
         note(if is_answer { Fact::Replaced { px, qty, trigger, at } } else { Fact::Restated { px, qty, trigger, at } });
         if qty > asked.1 { "enlarged" } else { "applied" }

@@ -116,7 +116,7 @@ pub(super) struct Sum {
     pub(super) is_filled: bool,
     /// Known from fills alone.
     pub(super) is_dim: bool,
-    pub(super) told: Told,
+    pub(super) claims: Claims,
     pub(super) cancelled_at: Option<i128>,
     pub(super) gap_since: Option<i128>,
     /// When the id began to be forgotten.
@@ -125,7 +125,7 @@ pub(super) struct Sum {
 
 /// What the venue has stated of the order of its changes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Claims {
     /// Versions of terms, and of busts and corrections: 0 without one, `u64::MAX` of a query.
     terms: Vec<u64>,
     undone: Vec<u64>,
@@ -140,7 +140,7 @@ fn numbered(version: u64) -> Option<u64> {
     (version != 0 && version != u64::MAX).then_some(version)
 }
 
-impl Told {
+impl Claims {
     fn last(of: &[u64]) -> u64 {
         of.iter().filter_map(|version| numbered(*version)).max().unwrap_or(0)
     }
@@ -239,7 +239,7 @@ impl Sum {
                 (self.px, self.qty, self.trigger, self.is_open) = (px, qty, trigger, true);
             }
             Fact::Adopted { px, qty, trigger, at } => {
-                self.told.state(at, if self.is_dim { self.qty } else { qty }, qty, false);
+                self.claims.state(at, if self.is_dim { self.qty } else { qty }, qty, false);
                 (self.px, self.qty, self.trigger, self.is_open) = (px, qty, trigger, true);
                 (self.is_acknowledged, self.is_dim) = (true, false);
             }
@@ -250,16 +250,16 @@ impl Sum {
             Fact::ReplaceAsked { px, qty, trigger, adds } => self.pending = Some((px, qty, trigger, adds)),
             Fact::ReplaceRefused => self.pending = None,
             Fact::Replaced { px, qty, trigger, at } => {
-                self.told.state(at, self.qty, qty, true);
+                self.claims.state(at, self.qty, qty, true);
                 (self.px, self.qty, self.trigger, self.pending) = (px, qty, trigger, None);
             }
             Fact::Restated { px, qty, trigger, at } => {
-                self.told.state(at, self.qty, qty, false);
+                self.claims.state(at, self.qty, qty, false);
                 (self.px, self.qty, self.trigger) = (px, qty, trigger);
             }
             Fact::Totalled { qty } => self.qty = qty,
             Fact::Reopened { px, qty, trigger, at } => {
-                self.told.state(at, self.qty, qty, false);
+                self.claims.state(at, self.qty, qty, false);
                 (self.px, self.qty, self.trigger) = (px, qty, trigger);
                 (self.is_open, self.is_filled, self.settled_at) = (true, false, None);
             }
@@ -277,11 +277,11 @@ impl Sum {
                 let execution = execution.expect("only executions of the order are undone");
                 execution.counts = false;
                 let qty = execution.qty;
-                let [may_include, _] = self.told.includes(at);
+                let [may_include, _] = self.claims.includes(at);
                 if !may_include {
                     self.qty = (self.qty - qty).max(self.executed());
                 }
-                self.told.undone.push(at);
+                self.claims.undone.push(at);
                 self.stated = (self.stated - qty).max(0);
             }
             // The fact before has undone the old execution.
@@ -289,14 +289,14 @@ impl Sum {
                 self.executions.push(Execution { id, qty, px, counts: true });
                 self.stated += qty;
                 let more = (qty - old).max(0);
-                self.qty += match self.told.includes(at) {
+                self.qty += match self.claims.includes(at) {
                     [false, _] => qty,
                     [true, false] => more,
                     [true, true] => 0,
                 };
-                if !self.told.includes(at)[1] {
-                    self.told.since += more;
-                    self.told.larger.extend((more > 0).then_some(at));
+                if !self.claims.includes(at)[1] {
+                    self.claims.since += more;
+                    self.claims.larger.extend((more > 0).then_some(at));
                 }
                 if let Some(pending) = &mut self.pending {
                     pending.1 += more;

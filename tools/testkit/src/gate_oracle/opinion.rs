@@ -311,7 +311,11 @@ impl Oracle {
         found.at(3, !takes, Breach::INSTRUMENT_HALTED);
         let is_stale = quote.is_none_or(|quote| now > quote.at_ns + rules.mark_age_ns || quote.at_ns > now + SKEW_NS);
         found.at(3, is_stale, Breach::MD_STALE);
-        found.at(3, !quote.is_some_and(|quote| quote.is_verified), Breach::BOOK_UNVERIFIED);
+        let is_proved = quote.is_some_and(|quote| {
+            let may_be = |age: i128| now <= quote.proved_ns + age && quote.proved_ns <= now + SKEW_NS;
+            quote.is_verified && rules.proof_age_ns.is_none_or(may_be)
+        });
+        found.at(3, !is_proved, Breach::BOOK_UNVERIFIED);
         let epoch = self.quotes[instrument].map_or(0, |(_, epoch)| epoch);
         found.when(epoch != self.faults, Breach::CLOCK_FAULT);
         found.when(self.is_journal_lost, Breach::JOURNAL);

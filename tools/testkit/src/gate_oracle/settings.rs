@@ -55,6 +55,8 @@ pub struct InstrumentSettings {
     pub replaces_atomically: bool,
     /// Cancels per fill, in hundredths.
     pub cancel_pct: Option<i128>,
+    /// Maximum age of a proof.
+    pub proof_age_ns: Option<i128>,
 }
 
 /// Largest sizes of a node in an instrument.
@@ -193,4 +195,6 @@ pub struct Quote {
     pub at_ns: i128,
     /// Whether the book is verified.
     pub is_verified: bool,
+    /// When it was proved last.
+    pub proved_ns: i128,
 }

@@ -277,7 +277,7 @@ mod tests {
         let mut judge = |gate: &mut DurableGate<SimKeeper>, kind: IntentKind, client_id: u64| {
             (now, seq) = (now + 1_000_000_000, seq + 1);
             let [ref_px, bid_px, ask_px] = [6_000_000, 5_999_990, 6_000_010].map(Price);
-            let mark = Mark { ref_px, bid_px, ask_px, ts_ns: now, is_verified: true };
+            let mark = Mark { ref_px, bid_px, ask_px, ts_ns: now, is_verified: true, proof_ns: now };
             gate.set_reference(now, InstrumentId(0), &mark).unwrap();
             let (limit_px, qty) = (Price(6_000_000), Qty(1_000));
             let intent = OrderIntent { seq, ts_ns: now, client_id, limit_px, qty, kind, ..OrderIntent::default() };

@@ -172,6 +172,7 @@ impl World<'_> {
             ask_px: Price(CENTER + 1),
             ts_ns: self.clock(),
             is_verified: true,
+            proof_ns: self.clock(),
         };
         self.marks.fill(mark);
         self.fresh_money();

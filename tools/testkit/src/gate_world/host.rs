@@ -484,5 +484,6 @@ fn quote_of(mark: &Mark) -> Quote {
         ask: mark.ask_px.0.into(),
         at_ns: mark.ts_ns.into(),
         is_verified: mark.is_verified,
+        proved_ns: mark.proof_ns.into(),
     }
 }

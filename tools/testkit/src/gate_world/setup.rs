@@ -87,9 +87,11 @@ fn row_max(draw: &mut Draw, step: i128, above: &RowMax) -> RowMax {
 }
 
 fn instrument(draw: &mut Draw) -> InstrumentSettings {
+    let collar_bps = draw.pick(&[60, 200, 500]);
+    let mark_age_ms = draw.between(3, 40);
     InstrumentSettings {
-        collar_bps: draw.pick(&[60, 200, 500]),
-        mark_age_ns: i128::from(draw.between(3, 40)) * MS,
+        collar_bps,
+        mark_age_ns: i128::from(mark_age_ms) * MS,
         rate: rate(draw),
         slip_bps: draw.pick(&[None, Some(20), Some(150)]),
         touch_bps: draw.pick(&[None, None, Some(0), Some(100)]),
@@ -98,6 +100,7 @@ fn instrument(draw: &mut Draw) -> InstrumentSettings {
         enforces_reduce_only: draw.chance(1, 2),
         replaces_atomically: draw.chance(1, 2),
         cancel_pct: draw.chance(1, 8).then(|| i128::from(draw.between(100, 900))),
+        proof_age_ns: (mark_age_ms % 2 == 0).then_some(i128::from(mark_age_ms + 10) * MS),
     }
 }
 

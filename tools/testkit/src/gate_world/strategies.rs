@@ -59,7 +59,10 @@ impl World<'_> {
             5 => bid = 0,
             _ => {}
         }
-        Mark { ref_px: Price(reference), bid_px: Price(bid), ask_px: Price(ask), ts_ns, is_verified }
+        // Updates prove the book now and then, up to 18 ms ago.
+        let proof_ns = ts_ns.saturating_sub(reference.unsigned_abs() % 7 * 3 * MS);
+        let [ref_px, bid_px, ask_px] = [reference, bid, ask].map(Price);
+        Mark { ref_px, bid_px, ask_px, ts_ns, is_verified, proof_ns }
     }
 
     fn fresh(&mut self, draw: &mut Draw) -> OrderIntent {

@@ -21,6 +21,10 @@ pub(super) struct Entry {
     pub(super) says: String,
     pub(super) outside: Vec<String>,
     pub(super) engine: Vec<String>,
+    /// Of a reason: tests of the breach, of a value equal to the limit, of a missing input; none where it says why.
+    pub(super) breached: Option<Vec<String>>,
+    pub(super) equal: Option<Vec<String>>,
+    pub(super) missing: Option<Vec<String>>,
     /// Why none of it applies.
     pub(super) inapplicable: Option<String>,
     /// Why it is not met.
@@ -33,7 +37,8 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn tests(&self) -> impl Iterator<Item = &String> {
-        self.outside.iter().chain(&self.engine)
+        let of_reason = [&self.breached, &self.equal, &self.missing].into_iter().flatten().flatten();
+        self.outside.iter().chain(&self.engine).chain(of_reason)
     }
 
     fn read(id: &str, line: usize, table: &Table) -> Result<Self, String> {
@@ -44,6 +49,9 @@ impl Entry {
                 "says" => entry.says = text(value)?,
                 "outside" => entry.outside = texts(value)?,
                 "engine" => entry.engine = texts(value)?,
+                "breached" => entry.breached = Some(texts(value)?),
+                "equal" => entry.equal = Some(tests_or_reason(value)?),
+                "missing" => entry.missing = Some(tests_or_reason(value)?),
                 "inapplicable" => entry.inapplicable = Some(reason(value)?),
                 "waiver" => entry.waiver = Some(reason(value)?),
                 "open" => entry.open = Some(reason(value)?),
@@ -79,6 +87,11 @@ fn text(value: &Value) -> Result<String, String> {
 
 fn reason(value: &Value) -> Result<String, String> {
     text(value).and_then(|text| if text.is_empty() { Err("a reason is missing".to_owned()) } else { Ok(text) })
+}
+
+/// Tests; none if it is a text.
+fn tests_or_reason(value: &Value) -> Result<Vec<String>, String> {
+    if value.is_str() { reason(value).map(|_| Vec::new()) } else { texts(value) }
 }
 
 fn texts(value: &Value) -> Result<Vec<String>, String> {

@@ -32,7 +32,7 @@ const CASE: (usize, &str) = (1, "outside = [\"truetick::case_a01_words\"]");
 
 /// How many ids a list has.
 fn ids_of(scope: &Scope) -> usize {
-    scope.letters.iter().map(|(_, count)| *count).sum()
+    scope.letters.iter().map(|(_, numbers)| numbers.clone().count()).sum()
 }
 
 fn all_ids() -> usize {
@@ -65,7 +65,7 @@ fn reports_missing_strange_and_unlisted_ids() {
     let gone = "engine = [\"truetick::case_a02_no_test\"]";
     let violations = words(&tree(&[(1, BOTH), (2, BOTH)], &[CASE, (2, gone)]));
     assert_eq!(violations, ["cases.toml:5: A02: there is no test truetick::case_a02_no_test"]);
-    let (short, cases) = (list(Scope { letters: &[('R', 115)], ..LISTS[0] }, &[]), list(LISTS[1], &[]));
+    let (short, cases) = (list(Scope { letters: &[('R', 1..=115)], ..LISTS[0] }, &[]), list(LISTS[1], &[]));
     let violations = words(&Tree::of(&[("rfc.toml", &short), ("cases.toml", &format!("{cases}[A85]\n"))]));
     assert_eq!(
         violations[..2],

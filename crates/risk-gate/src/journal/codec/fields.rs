@@ -122,7 +122,7 @@ pub(in crate::journal) fn put_difference(out: &mut Vec<u8>, difference: Differen
 }
 
 pub(in crate::journal) fn put_mark(out: &mut Vec<u8>, mark: &Mark) {
-    let Mark { ref_px, bid_px, ask_px, ts_ns, is_verified } = *mark;
+    let Mark { ref_px, bid_px, ask_px, ts_ns, is_verified, proof_ns: _ } = *mark;
     [ref_px, bid_px, ask_px].iter().for_each(|px| put_i64(out, px.0));
     put_u64(out, ts_ns);
     out.push(u8::from(is_verified));
@@ -277,7 +277,7 @@ impl<'a> Take<'a> {
 
     pub(in crate::journal) fn mark(&mut self) -> Option<Mark> {
         let [ref_px, bid_px, ask_px] = [Price(self.i64()?), Price(self.i64()?), Price(self.i64()?)];
-        Some(Mark { ref_px, bid_px, ask_px, ts_ns: self.u64()?, is_verified: self.bool()? })
+        Some(Mark { ref_px, bid_px, ask_px, ts_ns: self.u64()?, is_verified: self.bool()?, proof_ns: 0 })
     }
 
     pub(in crate::journal) fn limits(&mut self) -> Option<Limits> {

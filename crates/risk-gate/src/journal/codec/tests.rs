@@ -11,7 +11,8 @@ use tt_risk::{Limits, Mark};
 /// No two values of a field are equal.
 fn every() -> Vec<(Input, Answer)> {
     let applied = |applied| Answer::Applied(applied);
-    let mark = Mark { ref_px: Price(38), bid_px: Price(39), ask_px: Price(-40), ts_ns: u64::MAX, is_verified: true };
+    let [ref_px, bid_px, ask_px] = [38, 39, -40].map(Price);
+    let mark = Mark { ref_px, bid_px, ask_px, ts_ns: u64::MAX, is_verified: true, proof_ns: 1 << 63 };
     let order = |client_id, side| StatedOrder {
         client_id,
         instrument: InstrumentId(52),
@@ -66,6 +67,10 @@ fn every() -> Vec<(Input, Answer)> {
             .iter()
             .map(|(_, outcome)| (Input::Report(Report { fee: 0, ..report() }), Answer::Outcome(*outcome))),
     );
+    for (fee, version) in [(0, 0), (-4_242, 0)] {
+        every.push((Input::Report(Report { fee, version, ..report() }), Answer::Outcome(Outcome::Overtaken)));
+    }
+    every.push((Input::Mark(InstrumentId(71), Mark { proof_ns: 0, ..mark }), applied(Ok(()))));
     every.extend(ERRORS.map(|error| (Input::Time, applied(Err(error)))));
     every
 }
@@ -84,8 +89,8 @@ fn every_record_is_read_as_written_and_none_that_is_cut_or_longer() {
         body.push(0);
         assert_eq!(decode(kind, &body), None, "{input:?} with a byte more");
     }
-    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (BEGIN..=CANCEL_SCOPE).collect::<Vec<_>>());
-    assert_eq!(decode(CANCEL_SCOPE + 1, &[]), None);
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (BEGIN..=MARK_PROOF).collect::<Vec<_>>());
+    assert_eq!(decode(MARK_PROOF + 1, &[]), None);
     assert_eq!(decode(0, &[]), None);
 }
 

@@ -51,6 +51,7 @@ trigger-bps = 69
 slip-bps = 70
 mark-age-max-ms = 71
 book-proof = "off"
+proof-age-max-ms = "off"
 cancels-per-fill-max = "7.25"
 may-be-negative = true
 enforces-reduce-only = true
@@ -71,6 +72,7 @@ trigger-bps = 0
 slip-bps = "off"
 mark-age-max-ms = 75
 book-proof = "required"
+proof-age-max-ms = 7_250
 cancels-per-fill-max = "off"
 may-be-negative = false
 enforces-reduce-only = false
@@ -172,7 +174,11 @@ fn markets() -> Vec<Market> {
     let bracket = |value_max, bps| Bracket { value_max, bps };
     let btc = Market {
         limits: InstrumentLimits { collar_bps: 74, mark_age_max_ns: 75_000_000, rate: rate(76, 77) },
-        rules: InstrumentRules { replaces_atomically: true, ..InstrumentRules::default() },
+        rules: InstrumentRules {
+            replaces_atomically: true,
+            proof_age_max_ns: Some(7_250_000_000),
+            ..InstrumentRules::default()
+        },
         contract: Contract {
             // 0.5 times 0.00001, in 10^-8.
             value: Ratio { num: 500, den: 1 },
@@ -194,6 +200,7 @@ fn markets() -> Vec<Market> {
             enforces_reduce_only: true,
             replaces_atomically: false,
             cancels_per_fill_max_pct: Some(725),
+            proof_age_max_ns: None,
         },
         contract: Contract {
             payoff: Payoff::Linear,
@@ -303,7 +310,8 @@ fn every_key_sets_its_own_field() {
     let of = file.instrument(btc).unwrap();
     assert_eq!((of.px("60000.5").unwrap(), of.px_text(120_001)), (Price(120_001), "60000.5".to_owned()));
     assert!(of.px("60000.4").is_err());
-    let unproved = parse(&TEXT.replace("book-proof = \"required\"", "book-proof = \"off\"")).unwrap();
+    let unproved = TEXT.replace("book-proof = \"required\"", "book-proof = \"off\"").replace("7_250", "\"off\"");
+    let unproved = parse(&unproved).unwrap();
     let enabled = unproved.limits_of(3, btc, 0).unwrap().enabled;
     assert_eq!(enabled, Breach(Limits::CHECKED.0 & !Breach::BOOK_UNVERIFIED.0));
     let gate = file.gate().unwrap();
@@ -367,7 +375,7 @@ fn every_key_is_required_and_no_other_is_known() {
 }
 
 /// A text of the file, what replaces it, and the error.
-const CONTRADICTIONS: [(&str, &str, &str); 27] = [
+const CONTRADICTIONS: [(&str, &str, &str); 28] = [
     ("format = 2", "format = 3", "line 1: format = 3 is not 2"),
     ("version = 18", "version = 0", "line 1: version = 0 is below 1"),
     ("version = 18", "version = 18\nversion = 19", "line 4: duplicate key"),
@@ -385,11 +393,16 @@ const CONTRADICTIONS: [(&str, &str, &str); 27] = [
         "px-step = \"0.0025\"",
         "line 31: instrument ETH/USDT: px-step: `0.0025` is not a decimal number with at most 3 decimals",
     ),
-    ("px-step = \"1.5\"", "px-step = \"1.2\"", "line 51: instrument BTC/USDT: px-step: `1.2` is no multiple of 0.5"),
+    ("px-step = \"1.5\"", "px-step = \"1.2\"", "line 52: instrument BTC/USDT: px-step: `1.2` is no multiple of 0.5"),
     (
         "qty-min = \"0.0004\"",
         "qty-min = \"0.0005\"",
         "line 33: instrument ETH/USDT: qty-min = 0.0005 is no multiple of the lot 0.0002",
+    ),
+    (
+        "book-proof = \"required\"",
+        "book-proof = \"off\"",
+        "line 48: instrument BTC/USDT: proof-age-max-ms = 7250, and book-proof = \"off\"",
     ),
     ("collar-bps = 67", "collar-bps = 10000", "line 36: instrument ETH/USDT: collar-bps = 10000 is above 9999"),
     ("slip-bps = 70", "slip-bps = \"of\"", "line 39: instrument ETH/USDT: slip-bps = \"of\": expected a whole number"),
@@ -406,60 +419,60 @@ const CONTRADICTIONS: [(&str, &str, &str); 27] = [
     (
         "qty-max = \"1.5\"\nmarket",
         "qty-max = \"2.00001\"\nmarket",
-        "line 102: account main, BTC/USDT: qty-max = 2.00001 is above 2, that of firm, BTC/USDT in line 74",
+        "line 104: account main, BTC/USDT: qty-max = 2.00001 is above 2, that of firm, BTC/USDT in line 76",
     ),
     (
         "open-orders-max = 21",
         "open-orders-max = 32",
-        "line 119: account main: strategy mm1, BTC/USDT: open-orders-max = 32 is above 31, that of account main, \
-             BTC/USDT in line 101",
+        "line 121: account main: strategy mm1, BTC/USDT: open-orders-max = 32 is above 31, that of account main, \
+             BTC/USDT in line 103",
     ),
     (
         "qty-max = \"1.5\", open",
         "qty-max = \"1.6\", open",
-        "line 127: account main: strategy mm1, BTC/USDT: qty-max = 1.6 is above 1.5, that of account main, BTC/USDT \
-             in line 102",
+        "line 129: account main: strategy mm1, BTC/USDT: qty-max = 1.6 is above 1.5, that of account main, BTC/USDT \
+             in line 104",
     ),
     (
         "gross-max = \"901\"",
         "gross-max = \"1001.5\"",
-        "line 91: account main: gross-max = 1001.5 is above 1001, that of firm in line 68",
+        "line 93: account main: gross-max = 1001.5 is above 1001, that of firm in line 70",
     ),
-    ("gross-max = \"901\"", "gross-max = \"-1\"", "line 91: account main: gross-max = -1 is below zero"),
+    ("gross-max = \"901\"", "gross-max = \"-1\"", "line 93: account main: gross-max = -1 is below zero"),
     (
         "gross-max = \"901\"",
         "gross-max = \"off\"",
-        "line 91: account main: gross-max = off is not a decimal number with at most 8 decimals",
+        "line 93: account main: gross-max = off is not a decimal number with at most 8 decimals",
     ),
     (
         "qty-min = \"0.00001\"",
         "qty-min = \"1.50001\"",
-        "line 102: account main, BTC/USDT: qty-min = 1.50001 is above qty-max = 1.50000",
+        "line 104: account main, BTC/USDT: qty-min = 1.50001 is above qty-max = 1.50000",
     ),
     (
         "notional-min = \"0\"",
         "notional-min = \"90.5\"",
-        "line 104: account main, BTC/USDT: notional-min = 90.500000 is above notional-max = 90.000000",
+        "line 106: account main, BTC/USDT: notional-min = 90.500000 is above notional-max = 90.000000",
     ),
     (
         "[account.main.limits.\"BTC/USDT\"]",
         "[account.main.limits.\"XRP/USDT\"]",
-        "line 101: account main, XRP/USDT: no instrument `XRP/USDT`",
+        "line 103: account main, XRP/USDT: no instrument `XRP/USDT`",
     ),
     (
         "[account.main.strategy.mm1.limits.\"BTC/USDT\"]",
         "[account.main.strategy.mm1.limits.\"ETH/USDT\"]",
-        "line 119: account main: strategy mm1, ETH/USDT: the account has no limits in it",
+        "line 121: account main: strategy mm1, ETH/USDT: the account has no limits in it",
     ),
     (
         "until = \"2026-12-01T00:00:00Z\"",
         "until = \"tomorrow\"",
-        "line 127: account main: strategy mm1, BTC/USDT: until = tomorrow: not a time such as 2026-12-01T00:00:00Z",
+        "line 129: account main: strategy mm1, BTC/USDT: until = tomorrow: not a time such as 2026-12-01T00:00:00Z",
     ),
     (
         "open-orders-max = 5 }",
         "executions-stop = 5 }",
-        "line 127: account main: strategy mm1, BTC/USDT: temporary: unknown key `executions-stop`",
+        "line 129: account main: strategy mm1, BTC/USDT: temporary: unknown key `executions-stop`",
     ),
 ];
 
@@ -473,7 +486,7 @@ fn case_k13_what_contradicts_itself_is_refused_with_line_and_both_values() {
     let equal = TEXT.replacen("qty-max = \"1.5\"\nmarket", "qty-max = \"2\"\nmarket", 1);
     LimitsFile::parse(&equal).unwrap().gate().unwrap();
     let blocked = LimitsFile::parse(&format!("{TEXT}[capacity]\ninstruments = 1\n")).unwrap_err();
-    assert_eq!(blocked.to_string(), "line 128: capacity: instruments = 1 is below 2, which the file needs");
+    assert_eq!(blocked.to_string(), "line 130: capacity: instruments = 1 is below 2, which the file needs");
 }
 
 #[test]

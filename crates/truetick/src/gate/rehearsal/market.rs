@@ -195,24 +195,12 @@ impl Market {
     }
 
     /// Sets the rates of currencies that a proved book prices in the currency of limits.
-    ///
-    /// # Errors
-    /// The gate rejects a rate.
-    pub(super) fn convert(&self, run: &mut Run) -> Result<()> {
+    pub(super) fn convert(&self, run: &mut Run) {
         for book in &self.books {
-            let Some((base, quote)) = book.symbol.split_once('/') else { continue };
-            let is_of_limits = run.limits.currency(quote).is_ok_and(|(number, _)| number == 0);
-            let mark = book.quote().mark();
-            if !is_of_limits || !mark.is_verified || run.limits.currency(base).is_err() {
-                continue;
+            if let Some((currency, conversion)) = run.limits.rate_of(book.instrument, &book.quote().mark()) {
+                run.gate.perform(self.now_ns, &Input::Conversion(currency, conversion));
             }
-            let Some(rate) = run.limits.instrument(book.instrument).map(|of| of.px_text(mark.ref_px.0)) else {
-                continue;
-            };
-            let (currency, conversion) = run.limits.conversion(base, &rate, mark.ts_ns)?;
-            run.gate.perform(self.now_ns, &Input::Conversion(currency, conversion));
         }
-        Ok(())
     }
 }
 
@@ -237,6 +225,7 @@ impl Book {
             ask_px: px(self.top.ask),
             ts_recv: self.top.ts_recv,
             is_verified: self.top.status.proof.is_verified(),
+            proof_ts: self.top.status.proof_ts(self.top.ts_recv),
             update_id: self.top.update_id,
         }
     }

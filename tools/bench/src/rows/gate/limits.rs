@@ -50,6 +50,7 @@ trigger-bps = 500
 slip-bps = 100
 mark-age-max-ms = 2000
 book-proof = "required"
+proof-age-max-ms = 10000
 cancels-per-fill-max = "1000000"
 may-be-negative = false
 enforces-reduce-only = true

@@ -139,7 +139,7 @@ impl Rig {
     pub(super) fn mark(&mut self, instrument: InstrumentId, px: i64) -> u64 {
         let ts_ns = self.now_ns;
         let (bid_px, ask_px) = (Price(px - 5), Price(px + 5));
-        let mark = Mark { ref_px: Price(px), bid_px, ask_px, ts_ns, is_verified: true };
+        let mark = Mark { ref_px: Price(px), bid_px, ask_px, ts_ns, is_verified: true, proof_ns: ts_ns };
         u64::from(self.gate().set_reference(ts_ns, instrument, &mark).is_ok())
     }
 }
