@@ -6,6 +6,7 @@ mod by_order;
 mod changes;
 mod comparison;
 mod frames;
+mod incident;
 mod prices;
 mod refine;
 mod requests;
@@ -18,6 +19,7 @@ use self::budget::Budget;
 use self::by_order::Changed;
 use self::comparison::Comparison;
 pub use self::comparison::Difference;
+pub use self::incident::{Incident, IncidentCause};
 use crate::backlog::Backlog;
 use crate::board::{self, Board, BoardWriter};
 use crate::book::PageSlab;
@@ -196,6 +198,8 @@ pub struct Engine {
     counters: Counters,
     /// The book that is compared with a snapshot.
     comparison: Comparison,
+    /// What was wrong with the last input of a book, until it is polled.
+    incident: Option<Incident>,
     /// What is listed for readers of every update.
     changes: Changes,
     writer: BoardWriter,
@@ -240,6 +244,7 @@ impl Engine {
             balances: Vec::with_capacity(capacity.balances),
             counters: Counters::default(),
             comparison: Comparison::default(),
+            incident: None,
             changes: Changes::default(),
             writer,
             board,

@@ -97,7 +97,7 @@ pub use book::BookSide;
 pub use capacity::Capacity;
 pub use connection::ConnectionId;
 pub use drop_reason::DropReason;
-pub use engine::{AddError, Applied, BookUpdate, Difference, Engine, Request};
+pub use engine::{AddError, Applied, BookUpdate, Difference, Engine, Incident, IncidentCause, Request};
 pub use instrument::InstrumentSpec;
 pub use l3_book::RestingOrder;
 pub use proof::{BookStatus, Proof};

@@ -210,6 +210,8 @@ impl Engine {
         if matches!(instrument.state, BookState::Idle | BookState::Awaiting) {
             return;
         }
+        self.note_loss(index);
+        let instrument = &mut self.instruments[index];
         instrument.state = BookState::Awaiting;
         instrument.wrong_since = None;
         instrument.is_resync = true;

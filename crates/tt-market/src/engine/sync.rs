@@ -1,7 +1,7 @@
 //! Snapshots and deltas: from the venue's levels to a proved book.
 
 use super::verify::Change;
-use super::{Applied, BookUpdate, Engine};
+use super::{Applied, BookUpdate, Engine, IncidentCause};
 use crate::book::{Ladder, PageSlab};
 use crate::changes::Changes;
 use crate::continuity::{self, Continuity, Join};
@@ -41,7 +41,10 @@ impl Engine {
                 match Continuity::of(numbering, last_id, delta) {
                     // A venue that was restarted goes on from a lower number.
                     Continuity::Next => counters.epochs += u64::from(delta.last_id < last_id && delta.last_id != 0),
-                    Continuity::Duplicate => return Err(DropReason::Duplicate),
+                    Continuity::Duplicate => {
+                        self.note_incident(index, IncidentCause::Duplicate { received: delta.last_id });
+                        return Err(DropReason::Duplicate);
+                    }
                     Continuity::Gap => return self.after_gap(index, ts_recv, delta, levels),
                 }
             }
@@ -108,6 +111,7 @@ impl Engine {
         levels: &[Level],
     ) -> Result<Applied, DropReason> {
         self.counters.venue_mut(self.instruments[index].spec.venue).gaps += 1;
+        self.note_gap(index, delta);
         self.lose_book(index, ts_recv);
         if self.instruments[index].overlap.is_some() {
             self.keep_delta(index, delta, levels)

@@ -1,7 +1,7 @@
 //! After each frame of a book: is it the venue's, and what is shown of it.
 
-use super::Engine;
 use super::sync::dropped;
+use super::{Engine, IncidentCause};
 use crate::board::{DEPTH, DepthUpdate, TopOfBook};
 use crate::book::PageSlab;
 use crate::drop_reason::DropReason;
@@ -89,13 +89,17 @@ impl Engine {
         let instrument = &mut self.instruments[index];
         let counters = self.counters.venue_mut(instrument.spec.venue);
         if let Some(expected) = change.checksum {
-            let fits = checksum(instrument, &self.slab, change.touches_top) == expected;
+            let received = checksum(instrument, &self.slab, change.touches_top);
+            let fits = received == expected;
             counters.crc_matches += u64::from(fits);
             counters.crc_mismatches += u64::from(!fits);
             return match (instrument.trust.note(fits, change.ts_recv), fits) {
                 (true, true) if change.has_fallen => Ok(Proof::Unverified),
                 (true, true) => Ok(Proof::Crc),
-                (true, false) => Err(DropReason::ChecksumMismatch),
+                (true, false) => {
+                    self.note_incident(index, IncidentCause::Checksum { expected, received });
+                    Err(DropReason::ChecksumMismatch)
+                }
                 // The cause is unknown by now.
                 (false, _) => Ok(Proof::Unverified),
             };
@@ -109,7 +113,10 @@ impl Engine {
         counters.sequence_matches += u64::from(change.follows);
         let proof = match instrument.tickers.find(change.update_id) {
             None => Proof::Sequence,
-            Some(seen) if !agrees(instrument, &seen) => return Err(DropReason::OracleMismatch),
+            Some(seen) if !agrees(instrument, &seen) => {
+                self.note_best_levels(index, &seen);
+                return Err(DropReason::OracleMismatch);
+            }
             Some(_) => {
                 counters.oracle_matches += 1;
                 Proof::Oracle
@@ -123,6 +130,7 @@ impl Engine {
     pub(super) fn cross_check_ticker(&mut self, index: usize, seen: &SeenTicker, now: Nanos) -> Result<(), DropReason> {
         let instrument = &mut self.instruments[index];
         if !agrees(instrument, seen) {
+            self.note_best_levels(index, seen);
             self.lose_book(index, now);
             return Err(DropReason::OracleMismatch);
         }

@@ -19,7 +19,10 @@ use tt_market::DropReason;
 use tt_market::board::TopOfBook;
 use tt_market::candle::CandleSource;
 use tt_market::mark::Position;
-use tt_market::{AddError, Applied, BookUpdate, Capacity, ConnectionId, Engine, InstrumentSpec, Proof, Request};
+use tt_market::{
+    AddError, Applied, BookUpdate, Capacity, ConnectionId, Engine, Incident, IncidentCause, InstrumentSpec,
+};
+use tt_market::{Proof, Request};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::event::{OrderId, OrderStatus};
@@ -188,6 +191,9 @@ fn case_m04_usdm_joins_over_the_snapshot_and_follows_pu() {
 fn case_m05_a_gap_is_stale_at_once_and_asks_for_one_snapshot() {
     let mut bench = Bench::live_spot();
     assert_eq!(bench.spot(112, 115, "", ""), Ok(Applied::Book { instrument: bench.id, update: BookUpdate::Buffered }));
+    let cause = IncidentCause::Gap { expected: 110, received: 111 };
+    let incident = Incident { instrument: bench.id, update_id: 110, cause };
+    assert_eq!((bench.engine.poll_incident(), bench.engine.poll_incident()), (Some(incident), None));
     let top = bench.top();
     assert_eq!((top.status.proof, top.update_id, top.proof_update_id()), (Proof::Stale, 110, Some(110)));
     bench.spot(116, 117, "", "").unwrap();
@@ -206,6 +212,8 @@ fn case_m06_a_doubled_delta_is_counted_and_changes_nothing() {
     bench.spot(113, 113, "[\"10.0\",\"6\"]", "").unwrap();
     let before = bench.top();
     assert_eq!(bench.spot(111, 112, "[\"10.0\",\"4\"]", ""), Err(DropReason::Duplicate));
+    let cause = bench.engine.poll_incident().map(|incident| incident.cause);
+    assert_eq!(cause, Some(IncidentCause::Duplicate { received: 112 }));
     assert_eq!(bench.top(), before);
     assert_eq!(bench.engine.counters().venue(Venue::BinanceSpot).dropped(DropReason::Duplicate), 1);
 }
@@ -228,6 +236,7 @@ fn case_m15_a_crossed_book_is_flagged_and_resynchronised_after_a_while() {
     bench.now = bench.now.saturating_add(Nanos::from_secs(1));
     bench.engine.handle_timeout(bench.now);
     assert_eq!((bench.top().status.proof, bench.requests()), (Proof::Stale, bench.fetch()));
+    assert_eq!(bench.engine.poll_incident().map(|incident| incident.cause), Some(IncidentCause::Other));
 }
 
 #[test]
@@ -538,6 +547,8 @@ fn case_m13_a_checksum_that_stays_wrong_ends_in_unverified_and_leaves_other_book
     let mut waits = Vec::new();
     for _ in 0..5 {
         assert_eq!(bench.frame(&frame("BTCUSDT", "snapshot", 1)), Err(DropReason::ChecksumMismatch));
+        let cause = bench.engine.poll_incident().map(|incident| incident.cause);
+        assert_eq!(cause, Some(IncidentCause::Checksum { expected: 1, received: right }));
         let lost = bench.now;
         while bench.requests().is_empty() {}
         waits.push(bench.now.0 - lost.0);
