@@ -1,6 +1,7 @@
 //! One feed: a thread, its engine, and one connection after the other.
 
 mod connection;
+mod incidents;
 mod link;
 mod orders;
 mod relisting;
@@ -61,6 +62,8 @@ pub(super) struct Feed {
     verifier: Verifier,
     /// Of the running connection, if its requests need one.
     login: Option<RequestLogin>,
+    /// Whether a book of `status.incidents` is not proved again yet.
+    has_open_incidents: bool,
 }
 
 impl Feed {
@@ -104,6 +107,7 @@ impl Feed {
             relisting: Relisting::new(),
             verifier,
             login: None,
+            has_open_incidents: false,
         }
     }
 
@@ -134,6 +138,7 @@ impl Feed {
                 Ended::Lost(reason) => reason,
             };
             tracing::warn!(venue = self.config.venue.name(), %reason, "market: connection lost");
+            self.note_lost_connection(&reason);
             self.status.last_error = Some(reason);
             self.publish();
             let wait = backoff.fail();

@@ -290,6 +290,7 @@ impl Followed {
             snapshot_matches: 0,
             snapshot_mismatches: 0,
             differences: Vec::new(),
+            incidents: Arc::default(),
             account: Account::default(),
         })
     }

@@ -10,7 +10,7 @@ use tt_market::DropReason;
 use tt_market::board::{Board, TopOfBook};
 use tt_market::changes::{BookEvent, BookEventKind};
 use tt_market::mark::Position;
-use tt_market::{AddError, Applied, BookUpdate, ConnectionId, Difference, Engine, Request};
+use tt_market::{AddError, Applied, BookUpdate, ConnectionId, Difference, Engine, Incident, Request};
 use tt_meter::Probe;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::Venue;
@@ -307,6 +307,11 @@ impl Intake {
     pub(super) fn begin_comparison(&mut self, instrument: InstrumentId, now: Nanos) -> Result<(), AddError> {
         self.note(now, RecordKind::Comparison, instrument.0, &[]);
         self.engine.begin_comparison(instrument, now)
+    }
+
+    /// What was wrong with the last input.
+    pub(super) const fn next_incident(&mut self) -> Option<Incident> {
+        self.engine.poll_incident()
     }
 
     /// The level that cost the last book that a snapshot contradicted.

@@ -74,6 +74,7 @@ impl Reader {
             snapshot_matches: counters.snapshot_matches,
             snapshot_mismatches: counters.snapshot_mismatches,
             differences: status.differences,
+            incidents: status.incidents,
             account: account_counts(counters),
         }
     }

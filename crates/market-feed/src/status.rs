@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::arrivals::SilentTopic;
 use super::frame_timings::Times;
 use super::topics::Refusal;
-use tt_status::market::Difference;
+use tt_status::market::{Difference, Incident};
 
 /// Waiters check again after this long, even without a notification.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -42,6 +42,8 @@ pub struct FeedStatus {
     pub silent_topics: Vec<SilentTopic>,
     /// The last levels of which a book and a REST snapshot differed, at most 16.
     pub differences: Vec<Difference>,
+    /// The last incidents of its books, at most 32.
+    pub incidents: Arc<Vec<Incident>>,
     /// Why the last connection ended, or could not be opened.
     pub last_error: Option<String>,
 }

@@ -14,7 +14,7 @@ pub struct Count {
 }
 
 /// Inputs and their outcomes: `in = out + drops`, exactly.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Accounting {
     /// The counted unit, a plural noun.
     pub unit: &'static str,

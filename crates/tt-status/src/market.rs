@@ -1,11 +1,13 @@
 //! Status of the market engine.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::accounting::{Accounting, Quantiles, Stages};
 
 /// The market engine.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MarketStatus {
     /// Frames.
     pub ledger: Accounting,
@@ -29,7 +31,7 @@ impl MarketStatus {
 }
 
 /// One venue connection.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Feed {
     /// The venue.
     pub venue: &'static str,
@@ -57,6 +59,9 @@ pub struct Feed {
     pub snapshot_mismatches: u64,
     /// The last of those, oldest first.
     pub differences: Vec<Difference>,
+    /// The last incidents of its books, oldest first; `/api/v1/market/incidents` has those of the last hour.
+    #[serde(skip)]
+    pub incidents: Arc<Vec<Incident>>,
     /// Messages of its account.
     pub account: Account,
 }
@@ -78,6 +83,31 @@ pub struct Difference {
     pub snapshot_qty: String,
     /// When it was found, nanoseconds of the Unix epoch.
     pub found_unix_ns: u64,
+}
+
+/// Something that was wrong with an input of a book, and what became of the book.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Incident {
+    /// Counts the feed's incidents from 1 on.
+    pub number: u64,
+    /// The venue's symbol; empty if it was every book of the connection.
+    pub symbol: String,
+    /// `gap`, `duplicate`, `checksum`, `best_levels`, `connection` or `other`.
+    pub cause: &'static str,
+    /// What was expected: the update to follow, the venue's checksum, or its best bid and offer. Empty without one.
+    pub expected: String,
+    /// What came: the update that was followed, the book's checksum, or its best bid and offer.
+    pub received: String,
+    /// `ignored` (the book is unchanged), `snapshot_requested` or `reconnecting` (the book was stale at once).
+    pub reaction: &'static str,
+    /// The last update that the book had before.
+    pub update_id: u64,
+    /// How often it came without another incident of the feed between.
+    pub count: u64,
+    /// When it was found, nanoseconds of the Unix epoch.
+    pub at_unix_ns: u64,
+    /// When the book was proved again; absent before, and if it was never lost.
+    pub proven_unix_ns: Option<u64>,
 }
 
 /// A topic that a venue accepted and does not send.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_tungstenite::tungstenite::Message;
 use tt_market::DropReason;
-use tt_market::{Applied, ConnectionId, Request};
+use tt_market::{Applied, BookUpdate, ConnectionId, Request};
 use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
 
@@ -316,8 +316,10 @@ impl Connection<'_> {
         feed.status.frames += 1;
         let applied = feed.intake.handle_frame(unix_now(), link.id, bytes, &mut feed.timings);
         feed.count_message(applied);
-        if applied.is_err() {
-            self.look_at_drop(applied);
+        match applied {
+            Err(_) | Ok(Applied::Book { update: BookUpdate::Buffered, .. }) => self.look_at_drop(applied),
+            Ok(applied) if self.feed.has_open_incidents => self.feed.end_incidents(applied),
+            Ok(_) => {}
         }
         let link = &mut self.links[index];
         if !link.arrivals.is_complete() && link.arrivals.take(bytes, Instant::now()) {
@@ -331,6 +333,7 @@ impl Connection<'_> {
     /// snapshot contradicted.
     #[cold]
     pub(super) fn look_at_drop(&mut self, applied: Result<Applied, DropReason>) {
+        self.feed.note_incident();
         if applied == Err(DropReason::SnapshotMismatch) {
             self.feed.name_difference();
         }
@@ -444,6 +447,8 @@ impl Connection<'_> {
         }
         let wall_now = unix_now();
         self.feed.intake.handle_timeout(wall_now);
+        self.feed.note_incident();
+        self.feed.end_lost_connection(wall_now);
         if count.is_multiple_of(BEATS_PER_CHECKPOINT) {
             self.feed.intake.checkpoint(wall_now);
         }

@@ -79,6 +79,9 @@ impl Connection<'_> {
                 // A body that does not help is counted and asked for again by the engine.
                 let taken = feed.intake.handle_snapshot(now, instrument, &body, &mut feed.timings);
                 self.look_at_drop(taken);
+                if let Ok(applied) = taken {
+                    self.feed.end_incidents(applied);
+                }
             }
             Err(failed) => {
                 feed.status.snapshots_failed += 1;
