@@ -82,6 +82,8 @@ fn turn() -> TurnStatus {
         records: vec![Count { name: "written", count: 10 }, Count { name: "queue_full", count: 11 }],
         faults: vec![CallErrors { call: "receive", error: "no_buffers", count: 2 }],
         errors: vec![CodeCount { code: 403, count: 5 }],
+        failed_logins: 12,
+        rejected_sources: Vec::new(),
         refusals: vec![Count { name: "user_quota", count: 4 }],
         denied: vec![RuleCount { rule: "deny 10.0.0.0/8 (built-in)".into(), count: 5 }],
     }

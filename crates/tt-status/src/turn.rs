@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 
 use serde::Serialize;
@@ -44,6 +44,10 @@ pub struct TurnStatus {
     pub faults: Vec<CallErrors>,
     /// Error replies by code.
     pub errors: Vec<CodeCount>,
+    /// Requests with a wrong name or password. The 401 that begins every client's login does not count.
+    pub failed_logins: u64,
+    /// Sources with the most rejected requests of the last five minutes, at most eight, most requests first.
+    pub rejected_sources: Vec<RejectedSource>,
     /// Requests refused with 403, 486 or 508, by why.
     pub refusals: Vec<Count>,
     /// Peers denied, by the rule of the peer policy.
@@ -98,6 +102,22 @@ pub struct CallErrors {
     pub error: &'static str,
     /// Their number.
     pub count: u64,
+}
+
+/// Rejected requests of one source with one code. Requests without credentials and with a stale nonce are part of every
+/// client's start and do not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RejectedSource {
+    /// The client's address.
+    pub source: IpAddr,
+    /// The code: 401 is a wrong name or password.
+    pub code: u16,
+    /// Their number since `first_unix_ms`.
+    pub count: u64,
+    /// The first of them, milliseconds of the Unix epoch.
+    pub first_unix_ms: u64,
+    /// The last of them, milliseconds of the Unix epoch.
+    pub last_unix_ms: u64,
 }
 
 /// Error replies with one code.

@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tt_model::FiveTuple;
+use tt_status::turn::RejectedSource;
 use tt_turn::event::{AllocationEvent, RejectedRequest, UserName};
 use tt_turn::{ErrorCode, RejectReason, WorkerId};
 
 use crate::commands::transport_name;
+use crate::rejected_sources::RejectedSources;
 
 /// Entries that may wait to be written.
 const ENTRIES_MAX: usize = 256;
@@ -55,6 +57,16 @@ impl LogLoss {
     pub(crate) fn events(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }
+
+    /// Returns the number of requests with a wrong name or password.
+    pub(crate) fn failed_logins(&self) -> u64 {
+        self.0.sources.failed_logins()
+    }
+
+    /// Returns the sources with the most rejected requests.
+    pub(crate) fn rejected_sources(&self) -> Vec<RejectedSource> {
+        self.0.sources.most()
+    }
 }
 
 /// The rate limits of rejected requests.
@@ -66,6 +78,8 @@ struct Limits {
     others: [AtomicU64; ErrorCode::ALL.len()],
     /// Entries that found the queue full.
     lost: AtomicU64,
+    /// Sources of rejected requests in the last minutes.
+    sources: RejectedSources,
 }
 
 /// A source and the index of an error code.
@@ -119,7 +133,13 @@ struct TooMany;
 
 impl Limits {
     fn new() -> Self {
-        Self { epoch: Instant::now(), classes: Mutex::default(), others: Default::default(), lost: AtomicU64::new(0) }
+        Self {
+            epoch: Instant::now(),
+            classes: Mutex::default(),
+            others: Default::default(),
+            lost: AtomicU64::new(0),
+            sources: RejectedSources::default(),
+        }
     }
 
     fn at_ns(&self) -> u64 {
@@ -163,6 +183,7 @@ impl EventLog {
 
     /// Queues a rejected request, unless its class is rate-limited or the queue is full. Never waits.
     pub(crate) fn push_rejected(&self, worker: WorkerId, request: RejectedRequest) {
+        self.limits.sources.note(request.client.ip(), request.code.code());
         if let Some(suppressed) = self.limits.admit(request.client.ip(), request.code) {
             self.send(worker, Event::Rejected { request, suppressed });
         }

@@ -43,6 +43,7 @@ mod memory;
 mod poll_key;
 mod ready;
 mod records;
+mod rejected_sources;
 mod relay_pool;
 mod relays;
 mod running;

@@ -169,6 +169,8 @@ impl StatusReader {
             records: self.records(&totals),
             faults: call_errors(&totals),
             errors: totals.errors(),
+            failed_logins: self.log_loss.failed_logins(),
+            rejected_sources: self.log_loss.rejected_sources(),
             refusals: totals.refusals(),
             denied: counters::rules(self.each()),
         }
