@@ -23,6 +23,7 @@ mod connections;
 mod feeds;
 mod gate;
 mod guard;
+mod history;
 mod live;
 mod machine;
 #[cfg(feature = "market")]
@@ -34,6 +35,7 @@ mod report;
 mod risk;
 mod section;
 mod server;
+mod simulator;
 mod snapshot;
 mod state;
 #[cfg(feature = "market")]

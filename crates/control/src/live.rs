@@ -1,13 +1,13 @@
 //! Live streams: snapshots for listeners, and server-sent events for the page.
 //!
-//! One task takes the snapshots for all of them, four times a second and only while a client listens; a listener
-//! that is slow misses snapshots, never gets old ones.
+//! One task takes the snapshots for all of them and for the history: four times a second while a client listens, else
+//! twice a second with a market engine and once without. A listener that is slow misses snapshots, never gets old ones.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use futures_util::stream;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::MissedTickBehavior;
 
 use crate::snapshot::{GateSnapshot, Snapshot};
 use crate::state::{App, Shared};
@@ -23,6 +24,8 @@ use tt_status::Reading;
 
 /// Interval between two snapshots while a client listens.
 const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
+/// Incidents of books in a snapshot.
+const INCIDENTS_SHOWN: usize = 12;
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
     Router::new().route("/api/v1/live", get(events))
@@ -30,10 +33,26 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
 
 /// Takes snapshots for ever.
 pub(crate) async fn sample(shared: Arc<Shared>) {
+    let unwatched = if shared.state.market.is_some() { 2 } else { 4 };
+    let mut beats = tokio::time::interval(SNAPSHOT_EVERY);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut count, mut rest) = (0_u32, 0_u32);
     loop {
-        tokio::time::sleep(SNAPSHOT_EVERY).await;
-        if shared.latest.snapshot.receiver_count() > 0 {
-            shared.latest.snapshot.send_replace(Some(Arc::new(everything(&shared))));
+        beats.tick().await;
+        count = count.wrapping_add(1);
+        let is_watched = shared.latest.snapshot.receiver_count() > 0;
+        rest = rest.saturating_sub(1);
+        if rest > 0 || !(is_watched || count.is_multiple_of(unwatched)) {
+            continue;
+        }
+        let start = Instant::now();
+        let snapshot = everything(&shared);
+        shared.history.take(&snapshot, shared.state.market_streams.as_deref());
+        // Thousands of books take longer to read: then they are read less often, for 2 % of a core at most.
+        rest = (start.elapsed().as_millis() * 50 / SNAPSHOT_EVERY.as_millis()).try_into().unwrap_or(u32::MAX);
+        if is_watched {
+            let incidents = shared.history.incidents(INCIDENTS_SHOWN);
+            shared.latest.snapshot.send_replace(Some(Arc::new(Snapshot { incidents, ..snapshot })));
         }
     }
 }
@@ -52,6 +71,8 @@ fn everything(shared: &Shared) -> Snapshot {
             let has_token = shared.state.token.is_some();
             GateSnapshot { modes: gate.modes(), has_token }
         }),
+        incidents: Vec::new(),
+        has_token: shared.state.token.is_some(),
     }
 }
 

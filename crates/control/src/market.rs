@@ -242,10 +242,11 @@ fn spread_bps(book: &WholeBook) -> Option<f64> {
 }
 
 /// The running candles of every instrument in `which`.
-pub(crate) fn candles(market: &MarketStatus, which: &Which) -> Value {
+pub(crate) fn candles(market: &MarketStatus, which: &Which, simulated: bool) -> Value {
     let row = |book: &Book| {
         json!({
-            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "candles": book.candles,
+            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "simulated": simulated,
+            "candles": book.candles,
         })
     };
     market.books.iter().filter(|book| which.takes(book)).map(row).collect()
@@ -268,20 +269,21 @@ pub(crate) fn derivatives(market: &MarketStatus, which: &Which, simulated: bool)
 }
 
 /// The newest trades of every instrument in `which`.
-fn recent_trades(market: &MarketStatus, which: &Which) -> Value {
+fn recent_trades(market: &MarketStatus, which: &Which, simulated: bool) -> Value {
     let row = |book: &Book| {
         json!({
-            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "trades": book.trades,
+            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "simulated": simulated,
+            "trades": book.trades,
         })
     };
     market.books.iter().filter(|book| which.takes(book)).map(row).collect()
 }
 
 /// The available books with their steps and terms.
-fn listed(market: &MarketStatus, which: &Which) -> Value {
+fn listed(market: &MarketStatus, which: &Which, simulated: bool) -> Value {
     let row = |book: &Book| {
         let mut row = json!({
-            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol,
+            "instrument": book.instrument, "venue": book.venue, "symbol": book.symbol, "simulated": simulated,
             "venue_symbol": book.venue_symbol, "tick_size": book.tick_size, "lot_size": book.lot_size,
             "timeframes_s": book.candles.iter().map(|candle| candle.timeframe_s).collect::<Vec<_>>(),
         });
@@ -362,15 +364,24 @@ fn resting_orders(
 }
 
 async fn ohlcv(app: App, which: Which) -> Response {
-    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&candles(&market(), &which)))
+    app.state
+        .market
+        .as_ref()
+        .map_or_else(|| absent("market"), |market| json_of(&candles(&market(), &which, app.state.simulated)))
 }
 
 async fn trades(app: App, which: Which) -> Response {
-    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&recent_trades(&market(), &which)))
+    app.state
+        .market
+        .as_ref()
+        .map_or_else(|| absent("market"), |market| json_of(&recent_trades(&market(), &which, app.state.simulated)))
 }
 
 async fn markets(app: App, which: Which) -> Response {
-    app.state.market.as_ref().map_or_else(|| absent("market"), |market| json_of(&listed(&market(), &which)))
+    app.state
+        .market
+        .as_ref()
+        .map_or_else(|| absent("market"), |market| json_of(&listed(&market(), &which, app.state.simulated)))
 }
 
 /// The description of these interfaces (OpenAPI 3.1).

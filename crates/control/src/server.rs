@@ -11,11 +11,13 @@ use axum::middleware;
 use axum::routing::get;
 use tokio::sync::{Semaphore, watch};
 
+use crate::history::History;
 use crate::snapshot::Latest;
 use crate::state::{Shared, State};
 #[cfg(feature = "market")]
 use crate::{account, candles, feeds, market, websocket};
-use crate::{allocations, connections, gate, guard, live, machine, metrics, page, passes, report, risk, turn};
+use crate::{allocations, connections, gate, guard, history, live, machine, metrics, page, passes, report, risk};
+use crate::{simulator, turn};
 
 /// Maximum number of open live streams; further ones get 503.
 const STREAMS_MAX: usize = 160;
@@ -70,6 +72,7 @@ async fn serve(listener: TcpListener, state: State, stopping: watch::Receiver<bo
     let shared = Arc::new(Shared {
         state,
         latest: Latest::new(),
+        history: History::default(),
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         readers: Arc::default(),
         stopping: stopping.clone(),
@@ -102,6 +105,8 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(risk::routes())
         .merge(gate::routes())
         .merge(live::routes())
+        .merge(history::routes())
+        .merge(simulator::routes())
         .route("/metrics", get(metrics::metrics))
         .route("/healthz", get(machine::healthz))
         .route("/readyz", get(machine::readyz))

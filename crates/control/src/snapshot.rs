@@ -10,8 +10,10 @@ use tt_status::market::MarketStatus;
 use tt_status::risk::{ModeRow, RiskStatus};
 use tt_status::turn::TurnStatus;
 
+use crate::history::BookIncident;
+
 /// The status of all parts at one instant.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Snapshot {
     pub(crate) at_unix_ms: u64,
     /// Whether the page can offer a trial credential.
@@ -23,6 +25,10 @@ pub(crate) struct Snapshot {
     pub(crate) market: Option<MarketStatus>,
     pub(crate) risk: Option<RiskStatus>,
     pub(crate) gate: Option<GateSnapshot>,
+    /// The newest incidents of books, newest first.
+    pub(crate) incidents: Vec<BookIncident>,
+    /// Whether an API token is configured.
+    pub(crate) has_token: bool,
 }
 
 /// The part of the gate that operators change.

@@ -7,11 +7,12 @@ use tokio::sync::{Semaphore, watch};
 use tt_status::Reading;
 use tt_status::machine::MachineStatus;
 use tt_status::market::MarketStatus;
-use tt_status::market_feeds::FeedAdmin;
+use tt_status::market_feeds::{FeedAdmin, Simulator};
 use tt_status::market_streams::MarketStreams;
 use tt_status::risk::{GateAdmin, RiskStatus};
 use tt_status::turn::{AllocationAdmin, IceServers, TurnStatus};
 
+use crate::history::History;
 use crate::snapshot::Latest;
 use crate::token::ApiToken;
 
@@ -28,6 +29,8 @@ pub struct State {
     pub market_streams: Option<Arc<dyn MarketStreams>>,
     /// Whether the market data come from the simulator: page, API and metrics label them.
     pub simulated: bool,
+    /// The simulator, if visitors of the page may inject faults.
+    pub simulator: Option<Arc<dyn Simulator>>,
     /// The gate and the strategy in front of it.
     pub risk: Option<Reading<RiskStatus>>,
     /// The trial credential that the page offers. Absent if real users are configured.
@@ -56,6 +59,7 @@ pub struct Admin {
 pub(crate) struct Shared {
     pub(crate) state: State,
     pub(crate) latest: Latest,
+    pub(crate) history: History,
     pub(crate) streams: Arc<Semaphore>,
     /// Readers of streams of every update.
     pub(crate) readers: Arc<AtomicU64>,

@@ -46,7 +46,8 @@ async fn ws_orderbook(app: App, question: StreamQuestion, upgrade: WebSocketUpgr
 }
 
 async fn ws_ohlcv(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
-    ws(&app, which, upgrade, candles)
+    let simulated = app.state.simulated;
+    ws(&app, which, upgrade, move |market, which| candles(market, which, simulated))
 }
 
 async fn ws_trades(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {

@@ -135,6 +135,8 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let ice_servers = credential.ice_servers(&addresses::urls(&turn, args.lan));
     let mut state = state(&turn, &feeds, starter.strategy(), ice_servers.clone());
     state.simulated = simulated.is_some();
+    let simulator = simulated.as_ref().map(|simulated| Arc::clone(&simulated.venues));
+    state.simulator = simulator.map(|venues| Arc::new(venues::Faults(venues)) as Arc<_>);
     // A real venue among simulated ones would be called simulated.
     state.feeds = simulated.is_none().then(|| Arc::new(FeedAdmin(feeds.clone())) as Arc<_>);
     state.admin = Some(Admin { allocations: turn.allocation_admin() });

@@ -45,3 +45,14 @@ pub trait FeedAdmin: Send + Sync {
     /// Ends one symbol of a feed while its others go on; `false` if the feed does not follow it.
     fn unsubscribe(&self, id: u32, symbol: &str) -> bool;
 }
+
+/// Faults of simulated venues, made by a user of the page.
+pub trait Simulator: Send + Sync {
+    /// Returns the names of the faults.
+    fn faults(&self) -> Vec<&'static str>;
+    /// Lets the next update of a book have `fault`. `symbol` is the venue's.
+    ///
+    /// # Errors
+    /// No such venue, symbol or fault.
+    fn inject(&self, venue: &str, symbol: &str, fault: &str) -> Result<(), String>;
+}
