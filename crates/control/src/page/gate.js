@@ -1,6 +1,7 @@
-// Control of the gate. The API token is in this module's memory only: never in storage, a cookie or an address.
+// Control of the gate, with the API token.
 
 import { button, make, text } from "/figures/parts.js";
+import { keepToken, refusal, token } from "./text.js";
 
 const ANSWER_MAX_MS = 15_000;
 const CANCEL_MAX_MS = 10_000;
@@ -15,14 +16,13 @@ const ACTS = {
   cancel: ["Cancel orders of", "Every open order of this scope is cancelled, whoever has sent it. New orders are not kept away: kill first."],
 };
 
-let token = "";
 let asked = null;
 let listed = "";
 let names = "";
 
 /** Shows what the server says of its gate: modes in force, and whether it takes control. */
 export function showGate(gate, limits) {
-  byId("gate").hidden = !gate;
+  byId("gate-control").hidden = !gate;
   byId("stopped").hidden = !gate?.modes.length;
   if (!gate) return;
   byId("no-token").hidden = gate.has_token;
@@ -68,14 +68,14 @@ function ask(act) {
   text(byId("effect"), ACTS[act][1]);
   text(byId("sure"), title);
   byId("sure").className = act === "active" ? "main" : "stop";
-  byId("needs-token").hidden = token !== "";
+  byId("needs-token").hidden = token() !== "";
   byId("confirm").showModal();
 }
 
 function confirmed() {
   const input = byId("token");
-  if (token === "" && !input.reportValidity()) return;
-  token ||= input.value.trim();
+  if (token() === "" && !input.reportValidity()) return;
+  if (token() === "") keepToken(input.value.trim());
   const { act, scope } = asked;
   byId("confirm").close();
   send(act, scope, note(`${ACTS[act][0]} ${scope}`));
@@ -128,23 +128,16 @@ async function cancel(scope, says) {
 async function post(path, body) {
   const answer = await fetch(`/api/v1/risk/${path}`, {
     method: "POST",
-    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    headers: { authorization: `Bearer ${token()}`, "content-type": "application/json" },
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(ANSWER_MAX_MS),
   }).catch((error) => {
-    token = "";
+    keepToken("");
     throw new Error(`no answer: ${error.message}. The list has the modes in force.`);
   });
   if (answer.ok) return answer.json();
-  if (answer.status === 401) token = "";
-  const said = await answer.text();
-  let error = said;
-  try {
-    error = JSON.parse(said).error ?? said;
-  } catch {
-    // The reason is plain text.
-  }
-  throw new Error(`refused with ${answer.status}: ${error}`);
+  if (answer.status === 401) keepToken("");
+  throw new Error(await refusal(answer));
 }
 
 for (const trigger of document.querySelectorAll("[data-act]")) trigger.addEventListener("click", () => ask(trigger.dataset.act));

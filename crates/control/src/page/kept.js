@@ -6,7 +6,7 @@ import { mountFigures } from "/figures/figures.js";
 import { showSpread } from "/figures/spread.js";
 
 const FLOW_EVERY_MS = 2000;
-const PASSES_EVERY_MS = 3000;
+const PASSES_EVERY_MS = 2000;
 let shownAt = 0;
 
 /** The stages of the running engines, updated slowly enough to read. */
@@ -20,7 +20,10 @@ export function showLiveFlow(snapshot) {
     const stages = timed.stages.map(({ stage, n, mean_ns: mean }) => ({ name: stage.replace("_", " "), ns: n > 0 ? mean : undefined }));
     paths[engine] = { stages, whole: timed.pass?.p50_ns, says: "whole pass, p50" };
   }
-  showFlow(document.getElementById("flow"), paths, "no input yet");
+  const part = document.getElementById("flow");
+  showFlow(part, paths, "no input yet");
+  // Engines that do not run are absent.
+  for (const row of [...part.children]) if (!paths[row.dataset.engine]) row.remove();
 }
 
 /** The service times, updated every few seconds; the chart is rebuilt when an engine has its first sample. */
@@ -29,17 +32,20 @@ export async function showPasses(isPaused) {
   let [chart, drawn] = [null, ""];
   for (;;) {
     try {
+      if (isPaused()) throw new Error("not seen");
       const passes = await (await fetch("/api/v1/machine/passes")).json();
       const engines = passes.classes.map((entry) => entry.placement);
       if (drawn === engines.join()) {
-        if (!isPaused()) chart?.update(passes.classes);
+        chart?.update(passes.classes);
       } else {
         chart?.stop();
         chart = showSpread(part, passes, engines, "Engine");
         drawn = engines.join();
       }
+      // What stands below is shown when nothing above it grows any more.
+      document.getElementById("panel-machine").dataset.ready = "";
     } catch {
-      // The event stream reports that the connection is lost.
+      // Nobody sees it, or the event stream reports that the connection is lost.
     }
     await new Promise((resolve) => setTimeout(resolve, PASSES_EVERY_MS));
   }

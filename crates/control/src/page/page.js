@@ -1,22 +1,31 @@
 // The page's stream: /api/v1/live sends a snapshot four times a second.
 
-import { showBooks, showEngine, showMachine, showRisk, makeEngine } from "./show.js";
+import { showEngine, showMachine, makeEngine } from "./engines.js";
+import { showBooks, showChosen } from "./books.js";
+import { showRisk } from "./risk.js";
 import { showGate } from "./gate.js";
-import { offerTrial } from "./relay.js";
+import { showRelay } from "./relay.js";
+import { showAllocations } from "./allocations.js";
 import { showKept, showLiveFlow, showPasses } from "./kept.js";
+import { showTop } from "./top.js";
+import { address, keyboard, route } from "./address.js";
+import { showNewest } from "./incidents.js";
+import { startHistory } from "./history.js";
+import { fault } from "./fault.js";
 
 const RETRY_MS = 2000;
 const byId = (id) => document.getElementById(id);
 
 const engines = {
-  turn: makeEngine("TURN", "STUN and TURN over UDP, TCP and TLS"),
-  market: makeEngine("Market", "frames to verified order books"),
-  risk: makeEngine("Risk", "order intents to verdicts"),
+  turn: makeEngine("turn", "Relay", "#relay", "STUN and TURN over UDP, TCP and TLS"),
+  market: makeEngine("market", "Books", "#books", "frames to verified order books"),
+  risk: makeEngine("risk", "Gate", "#gate", "order intents to verdicts"),
 };
-byId("engines").append(engines.turn.card, engines.market.card, engines.risk.card);
 
 let paused = false;
-let trial = null;
+let last = null;
+let reported = false;
+let breakable = false;
 
 function link(state, text) {
   document.body.dataset.link = state;
@@ -25,48 +34,69 @@ function link(state, text) {
   pill.dataset.state = state;
 }
 
-function presence(id, present) {
-  const part = byId(id);
-  part.querySelector(".absent").hidden = present;
-  part.querySelector(".present").hidden = !present;
+/** Draws what runs: engines that do not run have no card, no tab and no chart. */
+function present(snapshot) {
+  for (const part of document.querySelectorAll("#tabs [data-engine], .card[data-engine]")) part.hidden = !snapshot[part.dataset.engine];
+  const cards = Object.values(engines).filter(({ key }) => snapshot[key]).map(({ card }) => card);
+  const parent = byId("engines");
+  if (cards.length !== parent.children.length) parent.replaceChildren(...cards);
+  byId("simulated").hidden = !snapshot.simulated;
+  if (snapshot.simulated && !breakable) {
+    breakable = true;
+    fault().catch(() => { breakable = false; });
+  }
+  // An address of an engine that does not run leads nowhere.
+  if (byId("tabs").querySelector(`[data-tab=${address().tab}]`).hidden) location.replace("#now");
+  byId("debug").hidden = snapshot.machine.build === "release";
 }
 
-/** Labels the market data, and the verdicts on it, as simulated. */
-function showSimulated(simulated) {
-  byId("simulated").hidden = !simulated;
-  document.querySelectorAll(".chip.simulated").forEach((chip) => { chip.hidden = !simulated; });
+/** Only what can be seen is drawn. */
+function draw(snapshot) {
+  showTop(snapshot);
+  const { tab } = address();
+  if (tab === "now") {
+    for (const [key, engine] of Object.entries(engines)) if (snapshot[key]) showEngine(engine, snapshot[key], snapshot.at_unix_ms);
+    showNewest(snapshot);
+  } else if (tab === "relay") {
+    showRelay(snapshot);
+    showAllocations(snapshot);
+  } else if (tab === "books") {
+    showBooks(snapshot);
+  } else if (tab === "gate") {
+    if (snapshot.risk) showRisk(snapshot.risk, snapshot.simulated);
+  } else {
+    showMachine(snapshot.machine);
+    showLiveFlow(snapshot);
+  }
 }
 
 function show(snapshot) {
-  for (const name of ["turn", "market", "risk"]) {
-    showEngine(engines[name], snapshot[name], snapshot.at_unix_ms, !paused);
-  }
+  last = snapshot;
+  showReport();
   showGate(snapshot.gate, snapshot.risk?.limits);
   if (paused) return;
-  showMachine(snapshot.machine);
-  showLiveFlow(snapshot);
-  showSimulated(snapshot.simulated);
-  byId("debug").hidden = snapshot.machine.build === "release";
-  presence("books", snapshot.market !== null);
-  presence("risk", snapshot.risk !== null);
-  if (snapshot.market) showBooks(snapshot.market);
-  if (snapshot.risk) showRisk(snapshot.risk);
-  if (trial !== snapshot.trial) {
-    trial = snapshot.trial;
-    presence("relay", trial);
-    if (trial) offerTrial();
-  }
+  present(snapshot);
+  draw(snapshot);
+}
+
+/** The figures need the width of their view. */
+function showReport() {
+  if (reported || !last || address().tab !== "machine") return;
+  reported = true;
+  showKept();
 }
 
 function connect() {
   const stream = new EventSource("/api/v1/live");
   stream.onmessage = (event) => {
+    const first = document.body.dataset.link !== "live";
+    const snapshot = JSON.parse(event.data);
+    if (first) present(snapshot);
     link("live", paused ? "Paused" : "Live");
-    show(JSON.parse(event.data));
+    show(snapshot);
   };
   stream.onerror = () => {
     link("lost", "Connection lost, retrying");
-    trial = null;
     stream.close();
     setTimeout(connect, RETRY_MS);
   };
@@ -79,6 +109,12 @@ byId("pause").addEventListener("click", (event) => {
   if (document.body.dataset.link === "live") link("live", paused ? "Paused" : "Live");
 });
 
+route(() => {
+  if (last) draw(last);
+  showChosen();
+  showReport();
+});
+keyboard();
 connect();
-showKept();
-showPasses(() => paused);
+startHistory(() => !paused && document.body.dataset.link === "live");
+showPasses(() => paused || address().tab !== "machine");

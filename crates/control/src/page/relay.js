@@ -1,142 +1,119 @@
-// The relay test: two peers in this browser that may use relayed candidates only.
+// The relay: who is refused, and tests of each way from this browser.
 
-const ROUNDS = 64;
-const SIZE = 1024;
-const OPEN_MAX_MS = 15_000;
+import { count, text } from "/figures/parts.js";
+import { parsed, showSnippets } from "./snippets.js";
+import { runWay, wrongPassword, privatePeer, PEER } from "./trial.js";
+import { ago, cells, rows } from "./text.js";
+
 const byId = (id) => document.getElementById(id);
+const WAYS = ["UDP", "TCP", "TLS"];
 
-let iceServers = null;
+let trial = null;
+let listened = "";
 
-/** Fetches the trial credential and shows it. */
-export async function offerTrial() {
-  const answer = await fetch("/api/v1/turn/ice-servers");
-  if (!answer.ok) return;
-  ({ iceServers } = await answer.json());
-  byId("snippet").textContent = snippet(iceServers);
-}
-
-/** The argument of `RTCPeerConnection` as JSON, one block per server. */
-function snippet(servers) {
-  const blocks = servers.map((server) => {
-    const lines = Object.entries(server).map(([key, value]) => `    ${JSON.stringify(key)}: ${JSON.stringify(value)}`);
-    return `{\n${lines.join(",\n")}\n  }`;
+/** The URLs of the listeners, with `host` in place of an address that all interfaces share. */
+function urlsOf(listens, host) {
+  return listens.map((listen) => {
+    const [transport, address] = listen.split(" ");
+    const port = address.slice(address.lastIndexOf(":") + 1);
+    if (transport === "udp") return `turn:${host}:${port}`;
+    return transport === "tls" ? `turns:${host}:${port}?transport=tcp` : `turn:${host}:${port}?transport=tcp`;
   });
-  return `{\n  "iceServers": [${blocks.join(", ")}]\n}`;
 }
 
-byId("copy").addEventListener("click", async () => {
-  const status = byId("copied");
-  try {
-    await navigator.clipboard.writeText(byId("snippet").textContent);
-    status.textContent = "Copied.";
-  } catch {
-    getSelection().selectAllChildren(byId("snippet"));
-    status.textContent = "Selected. Press Ctrl-C to copy.";
+/** With a trial credential the test needs nothing; else the operator names a user. */
+async function offer(turn, hasTrial) {
+  if (listened === turn.listens.join()) return;
+  listened = turn.listens.join();
+  trial = hasTrial ? (await (await fetch("/api/v1/turn/ice-servers")).json()).iceServers : null;
+  if (trial?.length) {
+    showSnippets(trial);
+    return;
   }
-});
-
-byId("try").addEventListener("click", async (event) => {
-  const button = event.target;
-  const outcome = byId("outcome");
-  button.disabled = true;
-  byId("steps").replaceChildren();
-  outcome.removeAttribute("data-state");
-  outcome.textContent = "";
-  try {
-    outcome.textContent = await trial(step);
-    outcome.dataset.state = "passed";
-  } catch (error) {
-    outcome.textContent = `Failed: ${error.message}`;
-    outcome.dataset.state = "failed";
-  } finally {
-    button.disabled = false;
-  }
-});
-
-function step(what, detail) {
-  const item = document.createElement("li");
-  const small = document.createElement("div");
-  small.className = "detail";
-  small.textContent = detail;
-  item.append(what, small);
-  byId("steps").append(item);
+  byId("credentials").hidden = false;
+  byId("test-host").value ||= location.hostname;
+  const show = () => showSnippets([{ urls: urlsOf(turn.listens, byId("test-host").value), username: byId("test-user").value || "user", credential: "password" }]);
+  byId("test-host").addEventListener("input", show);
+  byId("test-user").addEventListener("input", show);
+  show();
 }
 
-async function trial(report) {
-  const config = { iceServers, iceTransportPolicy: "relay" };
-  const peers = [new RTCPeerConnection(config), new RTCPeerConnection(config)];
-  try {
-    const errors = relayCandidates(peers);
-    const channel = await open(peers, errors);
-    const pair = await selectedPair(peers[0]);
-    report("Connected", `${pair.local.candidateType} ${where(pair.local)} to ${pair.remote.candidateType} ${where(pair.remote)}`);
-    if (pair.local.candidateType !== "relay" || pair.remote.candidateType !== "relay") throw new Error("the selected pair is not relayed");
-    const times = await echo(channel);
-    times.sort((a, b) => a - b);
-    const median = times[times.length >> 1];
-    report("Echoed", `${ROUNDS} of ${ROUNDS} messages, unchanged; ${(2 * ROUNDS * SIZE).toLocaleString("en")} bytes of payload`);
-    return `Passed. Median round trip ${median.toFixed(1)} ms; each message crosses both relays in both directions.`;
-  } finally {
-    peers.forEach((peer) => peer.close());
-  }
-}
+const wayRow = cells("", "", "num", "num", "");
 
-const where = (candidate) => `${candidate.address ?? candidate.ip}:${candidate.port}`;
-
-/** Passes each peer's candidates to the other; returns the list of candidate errors, which grows. */
-function relayCandidates(peers) {
-  const errors = [];
-  peers.forEach((peer, index) => {
-    peer.addEventListener("icecandidate", ({ candidate }) => candidate && peers[1 - index].addIceCandidate(candidate));
-    peer.addEventListener("icecandidateerror", ({ errorCode, errorText }) => errors.push(`${errorCode} ${errorText}`));
+function showWays(results) {
+  rows(document.querySelector("#ways tbody"), results, wayRow, (row, { name, candidate, trip, lost, state, says }) => {
+    [name, candidate, trip, lost, says].forEach((value, cell) => text(row.cells[cell], value ?? ""));
+    row.dataset.state = state;
   });
-  return errors;
 }
 
-async function open([a, b], errors) {
-  const channel = a.createDataChannel("trial");
-  channel.binaryType = "arraybuffer";
-  b.addEventListener("datachannel", ({ channel: other }) => {
-    other.binaryType = "arraybuffer";
-    other.addEventListener("message", ({ data }) => other.send(data));
-  });
-  const opened = new Promise((resolve, reject) => {
-    channel.addEventListener("open", resolve);
-    const why = () => new Error(errors.length > 0
-      ? `the server replied ${errors[0]}`
-      : `no relayed connection within ${OPEN_MAX_MS / 1000} s. Browsers do not use a relay if loopback is the only network interface`);
-    setTimeout(() => reject(why()), OPEN_MAX_MS);
-  });
-  await a.setLocalDescription();
-  await b.setRemoteDescription(a.localDescription);
-  await b.setLocalDescription();
-  await a.setRemoteDescription(b.localDescription);
-  await opened;
-  return channel;
+const waiting = () => [...WAYS, "Wrong password", `Peer ${PEER}`].map((name) => ({ name, says: "not tested yet", state: "" }));
+showWays(waiting());
+
+/** The servers with a single way each. */
+function servers() {
+  if (trial?.length) return trial;
+  const form = byId("credentials");
+  if (!form.reportValidity()) return null;
+  const listens = listened.split(",");
+  return [{ urls: urlsOf(listens, byId("test-host").value.trim()), username: byId("test-user").value.trim(), credential: byId("test-password").value }];
 }
 
-async function selectedPair(peer) {
-  const stats = await peer.getStats();
-  const transport = [...stats.values()].find((entry) => entry.type === "transport");
-  const pair = stats.get(transport?.selectedCandidatePairId) ?? [...stats.values()].find((entry) => entry.type === "candidate-pair" && entry.nominated);
-  if (!pair) throw new Error("the browser reports no selected candidate pair");
-  return { local: stats.get(pair.localCandidateId), remote: stats.get(pair.remoteCandidateId) };
-}
-
-/** Sends the messages one at a time and compares the echoes; returns the round-trip times in milliseconds. */
-async function echo(channel) {
-  const times = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const sent = crypto.getRandomValues(new Uint8Array(SIZE));
-    const back = new Promise((resolve, reject) => {
-      channel.addEventListener("message", ({ data }) => resolve(new Uint8Array(data)), { once: true });
-      channel.addEventListener("close", () => reject(new Error("the data channel closed")), { once: true });
+function oneWay(all, name) {
+  for (const server of all) {
+    const url = server.urls.find((each) => {
+      const { scheme, transport } = parsed(each);
+      return (scheme === "turns" ? "TLS" : transport.toUpperCase()) === name;
     });
-    const start = performance.now();
-    channel.send(sent);
-    const received = await back;
-    times.push(performance.now() - start);
-    if (received.length !== SIZE || received.some((byte, index) => byte !== sent[index])) throw new Error(`the echo of message ${round} differs`);
+    if (url) return [{ ...server, urls: [url] }];
   }
-  return times;
+  return null;
+}
+
+async function test() {
+  const all = servers();
+  if (!all) return;
+  const button = byId("try");
+  button.disabled = true;
+  const outcome = byId("outcome");
+  outcome.removeAttribute("data-state");
+  text(outcome, "");
+  const results = waiting();
+  const step = async (index, run) => {
+    Object.assign(results[index], { says: "running", state: "" });
+    showWays(results);
+    try {
+      Object.assign(results[index], { state: "passed", says: "works" }, await run());
+    } catch (error) {
+      Object.assign(results[index], { says: error.message, state: "failed" });
+    }
+    showWays(results);
+  };
+  for (const [index, name] of WAYS.entries()) {
+    const one = oneWay(all, name);
+    if (one) await step(index, () => runWay(one));
+    else Object.assign(results[index], { says: "no listener", state: "absent" });
+  }
+  const first = WAYS.map((name) => oneWay(all, name)).find(Boolean);
+  await step(3, () => wrongPassword(first));
+  await step(4, () => privatePeer(first));
+  button.disabled = false;
+  const failed = results.filter(({ state }) => state === "failed").map(({ name }) => name);
+  outcome.dataset.state = failed.length > 0 ? "failed" : "passed";
+  text(outcome, failed.length > 0 ? `Failed: ${failed.join(", ")}.` : "Passed: every way that has a listener relays, and what must be refused is refused.");
+}
+
+byId("try").addEventListener("click", test);
+byId("credentials").addEventListener("submit", (event) => event.preventDefault());
+
+export function showRelay({ turn, trial: hasTrial, at_unix_ms: now }) {
+  if (!turn) return;
+  offer(turn, hasTrial).catch(() => { listened = ""; });
+  const found = turn.rejected_sources.map((row) => [row.source, row.code === 401 ? "401, wrong name or password" : String(row.code), count(row.count), `${ago(now - row.last_unix_ms)} ago`, row.code === 401]);
+  for (const { rule, count: times } of turn.denied.filter((row) => row.count > 0)) found.push(["peers, since the start", `403, rule ${rule}`, count(times), "", false]);
+  if (found.length === 0) found.push(["none", "", "", "", false]);
+  rows(document.querySelector("#sources tbody"), found, cells("", "", "num", "num"), (row, shown) => {
+    row.className = shown[4] ? "red" : "";
+    shown.slice(0, 4).forEach((value, cell) => text(row.cells[cell], value));
+  });
 }

@@ -34,7 +34,9 @@ async function open(where, options) {
 }
 
 async function load(page, where) {
-  await page.goto(where);
+  // The same address with another fragment would not load it anew.
+  await page.goto("about:blank");
+  await page.goto(`${where}#gate`);
   await page.waitForSelector("#link[data-state=live]");
   await page.waitForSelector("#modes li");
 }
@@ -87,8 +89,8 @@ async function shootAll(page) {
     for (const colorScheme of ["light", "dark"]) {
       await page.setViewportSize({ width, height });
       await page.emulateMedia({ colorScheme });
-      await page.locator("#gate").scrollIntoViewIfNeeded();
-      await page.evaluate(() => document.getElementById("gate").scrollIntoView());
+      await page.locator("#gate-control").scrollIntoViewIfNeeded();
+      await page.evaluate(() => document.getElementById("gate-control").scrollIntoView());
       await shoot(page, `${name}-${colorScheme}`);
       await trigger(page, "Kill").click();
       await shoot(page, `${name}-${colorScheme}-dialog`);

@@ -3,72 +3,101 @@
 //
 // node page.mjs CHROMIUM PAGE_URL SCREENSHOT_FOLDER [CHROMIUM_FLAG...]
 
-import { chromium } from "playwright-core";
+import { changed, launch, live, lookAtAll, open, rowsOf, shiftsOf, snapshots, textOf, visit } from "./look.mjs";
 
 const [executablePath, url, folder, ...flags] = process.argv.slice(2);
-const PATIENCE_MS = 60_000;
-const args = [
-  "--headless",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-gpu",
-  "--disable-quic",
-  "--disable-sync",
-  "--no-first-run",
-  "--no-sandbox",
-  ...flags,
-];
-
-const browser = await chromium.launch({ executablePath, args });
-const seen = { console: [], outside: [], widths: {} };
-
-async function open(name, options) {
-  const page = await browser.newPage(options);
-  page.setDefaultTimeout(PATIENCE_MS);
-  page.on("console", (line) => seen.console.push(`${name} ${line.type()}: ${line.text()}`));
-  page.on("pageerror", (error) => seen.console.push(`${name} error: ${error.message}`));
-  page.on("request", (request) => {
-    if (new URL(request.url()).origin !== new URL(url).origin) seen.outside.push(request.url());
-  });
-  await page.goto(url);
-  await page.waitForSelector("#link[data-state=live]");
-  return page;
-}
-
-const textOf = (page, selector) => page.$eval(selector, (element) => element.textContent);
-const rowsOf = (page, selector) =>
-  page.$$eval(selector, (rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
-
-/** Waits until the text of `selector` is another one than `before`. */
-async function changed(page, selector, before) {
-  await page.waitForFunction(([where, old]) => document.querySelector(where).textContent !== old, [selector, before]);
-  return textOf(page, selector);
-}
+const TABS = ["now", "relay", "books", "gate", "machine"];
+const browser = await launch(executablePath, flags);
+const seen = { console: [], outside: [], widths: {}, axe: [] };
 
 async function ledgers(page) {
   // A rate needs two snapshots.
-  await page.waitForFunction(() => [...document.querySelectorAll(".rate")].every((rate) => rate.textContent.endsWith("/s")));
+  await page.waitForFunction(() => {
+    const rates = [...document.querySelectorAll(".rate")];
+    return rates.length === 3 && rates.every((rate) => rate.textContent.endsWith("/s"));
+  });
   const found = {};
   for (const engine of ["turn", "market", "risk"]) {
     const card = `#engine-${engine}`;
     found[engine] = { ledger: await textOf(page, `${card} .ledger`), rate: await textOf(page, `${card} .rate`) };
   }
-  const before = found.market.ledger;
-  found.market.later = await changed(page, "#engine-market .ledger", before);
+  found.market.later = await changed(page, "#engine-market .ledger", found.market.ledger);
   return found;
 }
 
 async function books(page) {
   await page.waitForFunction(() => {
-    const chips = [...document.querySelectorAll(".books .chip")].map((chip) => chip.textContent);
+    const chips = [...document.querySelectorAll(".books td:nth-child(5) .chip")].map((chip) => chip.textContent);
     return chips.length > 0 && chips.every((proof) => ["crc", "sequence", "oracle"].includes(proof));
   });
   const list = await rowsOf(page, ".books tbody tr");
-  const last = page.locator(".books tbody tr").last().getByRole("button");
-  const symbol = await last.locator("span").textContent();
+  const last = page.locator(".books tbody tr").last().getByRole("link");
+  const symbol = await last.locator("span").first().textContent();
   await last.click();
-  await page.waitForFunction((wanted) => document.getElementById("ladder-title").textContent.startsWith(wanted), symbol);
-  return { list, symbol, ladder: await rowsOf(page, ".ladder table:first-of-type tbody tr") };
+  await page.waitForFunction((wanted) => document.getElementById("book-title").textContent.startsWith(wanted), symbol);
+  await page.waitForSelector("#ladder tbody tr");
+  return { list, symbol, address: new URL(page.url()).hash, ladder: await rowsOf(page, "#ladder tbody tr") };
+}
+
+/** Whether something is drawn on a canvas. */
+const isDrawn = (page, selector) => page.waitForFunction((where) => {
+  const canvas = document.querySelector(where);
+  return canvas.width > 0 && canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value !== 0);
+}, selector).then(() => true);
+
+/** A book by its address; every control of it. */
+async function book(page) {
+  await page.goto(`${url}#books/kraken/${seen.kraken}`);
+  await live(page);
+  await page.waitForFunction(() => document.getElementById("book-title").textContent.endsWith("on kraken"));
+  await page.waitForSelector("#ladder tbody tr");
+  const drawn = [await isDrawn(page, "#heat"), await isDrawn(page, "#strip"), await isDrawn(page, "#candles")];
+  const top = await textOf(page, "#ladder tbody tr");
+  const says = await textOf(page, "#ladder-says");
+  await page.$eval("#ladder", (box) => { box.scrollTop = 2200; });
+  const below = await changed(page, "#ladder tbody tr", top);
+  const inDocument = await page.locator("#ladder tbody tr").count();
+  const before = await textOf(page, "#candles-says");
+  await page.locator("#timeframes").getByText("1 s", { exact: true }).click();
+  const candles = [before, await changed(page, "#candles-says", before)];
+  return { drawn, top, below, says, inDocument, candles };
+}
+
+/** Breaks a book in every way; what the list says of each. */
+async function broken(page) {
+  const found = {};
+  let venue = "";
+  for (const name of ["drop", "duplicate", "reorder", "flip-digit", "half-open"]) {
+    // Kraken numbers nothing, so that a repeated update changes nothing; OKX has no checksum.
+    const wanted = ["drop", "duplicate", "reorder"].includes(name) ? "okx" : "kraken";
+    if (venue !== wanted) await page.locator(`.books a[href^='#books/${wanted}/']`).first().click();
+    venue = wanted;
+    await page.waitForFunction((of) => document.getElementById("book-title").textContent.endsWith(`on ${of}`), venue);
+    // The list of the book before is gone.
+    await page.evaluate(() => document.querySelector("#incidents tbody").replaceChildren());
+    await snapshots(page, 8);
+    const first = () => page.$$eval("#incidents tbody tr", (rows) => rows.length === 0 ? "" : [...rows[0].cells].slice(0, 3).map((cell) => cell.textContent).join("|"));
+    const before = await first();
+    await page.locator(`[data-fault=${name}]`).click();
+    await page.waitForFunction((wanted) => document.getElementById("broken").textContent.includes(wanted), "Watch the list");
+    const says = await textOf(page, "#broken");
+    await page.waitForFunction((old) => {
+      const row = document.querySelector("#incidents tbody tr");
+      return row && [...row.cells].slice(0, 3).map((cell) => cell.textContent).join("|") !== old && row.cells[4].textContent !== "not yet";
+    }, before, { timeout: 150_000 });
+    found[name] = { says, row: (await rowsOf(page, "#incidents tbody tr"))[0] };
+  }
+  return found;
+}
+
+/** A reload loses nothing. */
+async function reloaded(page) {
+  await page.waitForFunction(() => !document.getElementById("strip").getAttribute("aria-label").endsWith(": 0 failed"));
+  const before = { strip: await page.getAttribute("#strip", "aria-label"), incidents: (await rowsOf(page, "#incidents tbody tr")).length };
+  await page.reload();
+  await live(page);
+  await page.waitForFunction(() => document.querySelectorAll("#incidents tbody tr").length > 0);
+  return { before, after: { strip: await page.getAttribute("#strip", "aria-label"), incidents: (await rowsOf(page, "#incidents tbody tr")).length, title: await page.title() } };
 }
 
 async function verdicts(page) {
@@ -82,17 +111,25 @@ async function verdicts(page) {
     list: await rowsOf(page, ".verdicts tbody tr"),
     reasons: await rowsOf(page, ".reasons tbody tr"),
     limits: await rowsOf(page, ".limits tbody tr"),
+    bars: await page.$$eval(".limits .meter i", (bars) => bars.filter((bar) => bar.style.width !== "0.0%").length),
   };
 }
 
-/** The chart of passes, with an engine's name for each row, until it has been redrawn. */
-async function passes(page) {
+/** The chart of passes, with an engine's name for each row, until it has been redrawn; and the history. */
+async function machine(page) {
   const read = () => page.$$eval("#passes .quantiles tbody tr", (rows) => Object.fromEntries(rows.map((row) =>
     [row.dataset.series, Object.fromEntries([...row.querySelectorAll("td")].map((cell) => [cell.dataset.of, cell.textContent]))])));
-  await page.waitForSelector("#passes .quantiles tr[data-series=market]");
+  const row = "#passes .quantiles tr[data-series=market]";
+  await page.waitForSelector(row);
   const before = await read();
-  await changed(page, "#passes .quantiles tr[data-series=market]", await textOf(page, "#passes .quantiles tr[data-series=market]"));
-  return { before, later: await read(), canvas: await page.locator("#passes canvas").count() };
+  await changed(page, row, await textOf(page, row));
+  const ranges = [];
+  for (const range of ["1 hour", "10 min"]) {
+    const answer = page.waitForRequest((request) => request.url().includes("/api/v1/history?"));
+    await page.locator("#panel-machine [data-range]").getByText(range).click();
+    ranges.push(new URL((await answer).url()).search);
+  }
+  return { before, later: await read(), canvas: await page.locator("#passes canvas").count(), chart: await isDrawn(page, "#chart-machine canvas"), ranges };
 }
 
 /** Nothing moves while paused, though the stream goes on; everything moves again after. */
@@ -100,8 +137,7 @@ async function pause(page) {
   await page.click("#pause");
   await page.waitForFunction(() => document.getElementById("link").textContent === "Paused");
   const before = await textOf(page, "#engine-market .ledger");
-  // Two more snapshots have come by the time that two more answers have.
-  for (let count = 0; count < 8; count += 1) await page.evaluate(() => fetch("/healthz").then((answer) => answer.text()));
+  await snapshots(page, 2);
   const during = await textOf(page, "#engine-market .ledger");
   await page.click("#pause");
   await changed(page, "#engine-market .ledger", before);
@@ -109,37 +145,71 @@ async function pause(page) {
 }
 
 async function relay(page) {
-  const snippet = await textOf(page, "#snippet");
+  const snippets = {};
+  for (const name of ["Synapse", "Jitsi", "Nextcloud Talk", "LiveKit", "JavaScript"]) {
+    const before = await textOf(page, "#snippet");
+    await page.locator("#products").getByText(name, { exact: true }).click();
+    snippets[name] = await changed(page, "#snippet", before);
+  }
+  await page.click("#copy");
+  await page.waitForFunction(() => document.getElementById("copied").textContent !== "");
   await page.click("#try");
   await page.waitForSelector("#outcome[data-state]");
-  const state = await page.getAttribute("#outcome", "data-state");
-  return { snippet, state, steps: await textOf(page, "#steps"), outcome: await textOf(page, "#outcome") };
+  const chart = [await isDrawn(page, "#chart-traffic canvas"), await isDrawn(page, "#chart-refusals canvas")];
+  return {
+    snippets, copied: await textOf(page, "#copied"), chart, state: await page.getAttribute("#outcome", "data-state"),
+    ways: await rowsOf(page, "#ways tbody tr"), outcome: await textOf(page, "#outcome"), sources: await rowsOf(page, "#sources tbody tr"),
+    closed: await page.locator("#allocations-closed").innerText(),
+  };
 }
 
-async function shoot(page, name) {
-  await page.screenshot({ path: `${folder}/page-${name}.png`, fullPage: true });
-  seen.widths[name] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+/** The tabs by mouse and keyboard, each with its address. */
+async function tabs(page) {
+  const addresses = [];
+  for (const tab of TABS) {
+    await visit(page, tab);
+    addresses.push([new URL(page.url()).hash, await page.locator(".panel:visible").count(), await page.title()]);
+  }
+  await page.keyboard.press("ArrowRight");
+  const wrapped = new URL(page.url()).hash;
+  await page.keyboard.press("ArrowRight");
+  const next = new URL(page.url()).hash;
+  await page.goBack();
+  await page.waitForSelector("#panel-now:not([hidden])");
+  return { addresses, wrapped, next, back: new URL(page.url()).hash };
 }
 
-const laptop = await open("laptop", { viewport: { width: 1366, height: 800 }, colorScheme: "light" });
+const laptop = await open(browser, url, seen, "laptop", { viewport: { width: 1366, height: 800 }, colorScheme: "light" });
 seen.ledgers = await ledgers(laptop);
 await laptop.click("#engine-market summary");
+await laptop.waitForSelector("#engine-market .drops tbody tr");
 seen.outcomes = await rowsOf(laptop, "#engine-market .drops tbody tr");
 await laptop.click("#engine-market summary");
-seen.simulated = {
-  notice: await laptop.locator("#simulated").innerText(),
-  chips: await laptop.locator(".chip.simulated:visible").count(),
-};
-seen.books = await books(laptop);
-seen.verdicts = await verdicts(laptop);
-seen.passes = await passes(laptop);
+seen.spark = await laptop.waitForFunction(() => document.querySelector("#engine-market .line").getAttribute("d")).then(() => true);
 seen.pause = await pause(laptop);
+seen.top = { sentence: await textOf(laptop, "#sentence"), facts: await textOf(laptop, "#facts") };
+seen.tabs = await tabs(laptop);
+await visit(laptop, "books");
+seen.books = await books(laptop);
+seen.simulated = { notice: await laptop.locator("#simulated").innerText(), rows: await laptop.locator(".books .chip.simulated:visible").count() };
+seen.kraken = await laptop.locator(".books a[href^='#books/kraken/']").first().evaluate((link) => link.getAttribute("href").split("/").pop());
+seen.book = await book(laptop);
+seen.broken = await broken(laptop);
+seen.reloaded = await reloaded(laptop);
+await visit(laptop, "now");
+await laptop.waitForSelector("#newest tbody tr");
+seen.newest = await rowsOf(laptop, "#newest tbody tr");
+seen.after = await textOf(laptop, "#sentence");
+await visit(laptop, "gate");
+seen.verdicts = await verdicts(laptop);
+seen.simulated.verdicts = await laptop.locator(".verdicts .chip.simulated:visible").count();
+await visit(laptop, "machine");
+seen.machine = await machine(laptop);
+await visit(laptop, "relay");
 seen.relay = await relay(laptop);
-await shoot(laptop, "laptop");
-const phone = await open("phone", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, colorScheme: "dark" });
-await books(phone);
-await shoot(phone, "phone");
-await phone.close();
+await lookAtAll(laptop, TABS, folder, "page", seen);
+await laptop.setViewportSize({ width: 1366, height: 800 });
+seen.shifts = await shiftsOf(laptop, url, TABS);
 
 const quiet = seen.console.length;
 console.log("stop the server");
