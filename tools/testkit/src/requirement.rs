@@ -121,8 +121,10 @@ pub fn two_cpus() -> Result<NonZero<usize>, &'static str> {
 pub fn find_browser(folder: &Path) -> Result<PathBuf, String> {
     let chromium = find_program("chromium", "chromium")?;
     find_program("node", "nodejs")?;
-    if !folder.join("node_modules/playwright-core").is_dir() {
-        return Err(format!("playwright-core is not installed (npm ci in {})", folder.display()));
+    for package in ["playwright-core", "axe-core"] {
+        if !folder.join("node_modules").join(package).is_dir() {
+            return Err(format!("{package} is not installed (npm ci in {})", folder.display()));
+        }
     }
     Ok(chromium)
 }

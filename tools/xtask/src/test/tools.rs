@@ -7,6 +7,8 @@ use super::Workplace;
 
 /// Folder of the browser tests' npm package.
 const BROWSER_FOLDER: &str = "crates/truetick/tests/browser";
+/// The packages in it.
+const NPM_PACKAGES: [&str; 2] = ["playwright-core", "axe-core"];
 /// Python packages of the client tests, with their versions.
 const PYTHON_PACKAGES: &str = "crates/truetick/tests/requirements.txt";
 
@@ -104,11 +106,12 @@ impl Workplace {
     /// Makes sure that the browser tests' npm packages are there.
     pub(crate) fn bring_npm(&self) -> Result<(), String> {
         let folder = self.steps.root.join(BROWSER_FOLDER);
-        if !folder.join("package.json").exists() || folder.join("node_modules").exists() {
+        let has_all = NPM_PACKAGES.iter().all(|name| folder.join("node_modules").join(name).exists());
+        if !folder.join("package.json").exists() || has_all {
             return Ok(());
         }
         if !self.may_install {
-            return Err("playwright-core is not installed (--install adds it)".to_owned());
+            return Err(format!("{} are not installed (--install adds them)", NPM_PACKAGES.join(" and ")));
         }
         self.bring_program("node", "nodejs")?;
         self.bring_program("npm", "npm")?;
