@@ -7,7 +7,9 @@ fn main() {
     set_env("TRUETICK_RUSTC", &output(&rustc, &["--version"]).unwrap_or_else(|| "unknown".to_owned()));
     set_env("TRUETICK_PROFILE", &std::env::var("PROFILE").unwrap_or_default());
     let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    set_env("TRUETICK_FLAGS", &flags.replace('\u{1f}', " "));
+    // Paths of the machine that builds would make builds differ.
+    let flags: Vec<&str> = flags.split('\u{1f}').filter(|flag| !flag.contains("remap-path-prefix")).collect();
+    set_env("TRUETICK_FLAGS", &flags.join(" "));
     set_env(
         "TRUETICK_COMMIT",
         &output("git", &["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".to_owned()),

@@ -14,7 +14,7 @@ use tt_status::accounting::{Accounting, Count, Quantiles, Stages};
 use tt_status::machine::MachineStatus;
 use tt_status::market::{Feed, MarketStatus};
 use tt_status::market_streams::StreamCounts;
-use tt_status::risk::RiskStatus;
+use tt_status::risk::{ModeRow, RiskStatus};
 use tt_status::turn::{Streams, TurnStatus};
 
 /// The text format's version, as Prometheus asks for it.
@@ -42,6 +42,9 @@ fn exposition(shared: &Shared) -> String {
     }
     if let Some(risk) = &shared.state.risk {
         text.risk(&risk());
+    }
+    if let Some(gate) = &shared.state.gate {
+        text.modes(&gate.modes());
     }
     text.0
 }
@@ -265,6 +268,15 @@ impl Exposition {
         each("gaps", "Marks of lost messages.", counts.gaps);
         each("lost", "Messages that slow readers of streams lost.", counts.lost);
         each("feed_lost", "Updates that found no room between a feed and the streams.", counts.lost_by_feeds);
+    }
+
+    fn modes(&mut self, modes: &[ModeRow]) {
+        let name = "truetick_risk_restricted_scopes";
+        self.family(name, "gauge", "Scopes of the gate that are not active, by mode.");
+        for mode in ["kill", "reduce"] {
+            let scopes = modes.iter().filter(|row| row.mode == mode).count();
+            self.sample(name, &[("mode", mode)], scopes as f64);
+        }
     }
 
     fn risk(&mut self, risk: &RiskStatus) {

@@ -11,18 +11,18 @@ use tracing::level_filters::LevelFilter;
 
 use crate::config::Config;
 use crate::manual;
-#[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
-use crate::serve;
 #[cfg(feature = "simulate")]
 use crate::simulate;
 #[cfg(feature = "market")]
-use crate::{audit, doctor, market, record, replay};
+use crate::{audit, doctor, market, record, replay, up};
 #[cfg(feature = "bench")]
 use crate::{bench, floor};
 #[cfg(feature = "turn")]
-use crate::{credential, import, turn};
+use crate::{credential, import, stun, turn};
 #[cfg(feature = "risk")]
 use crate::{gate, risk};
+#[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
+use crate::{serve, tour};
 
 /// TURN server, verified order books and pre-trade risk gate
 ///
@@ -30,7 +30,7 @@ use crate::{gate, risk};
 /// against the venue, and a pre-trade risk gate. Every stage is timed.
 #[derive(Debug, Parser)]
 #[command(name = "truetick", version, propagate_version = true, subcommand_required = true)]
-#[command(after_help = "--version --verbose prints commit, compiler and features, too.")]
+#[command(after_help = AFTER_HELP)]
 struct Cli {
     /// Configuration file (TOML); flags override it
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL, display_order = 1_000)]
@@ -62,6 +62,10 @@ struct Cli {
     command: Command,
 }
 
+const AFTER_HELP: &str = "--version --verbose prints commit, compiler and features, too.
+
+Exit status: 0 success; 1 a start, run or check failed; 2 invalid arguments, or nothing to check; 3 incomplete.";
+
 /// Heading of the options that every command has.
 const GLOBAL: &str = "Global options";
 
@@ -70,6 +74,9 @@ enum Command {
     /// Run all engines and the page at http://127.0.0.1:9641, on simulated or configured venues
     #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
     Serve(serve::Args),
+    /// Watch a call relayed, faults caught and orders refused on this machine, in half a minute
+    #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
+    Demo(tour::Args),
     /// Run the STUN/TURN server over UDP, TCP and TLS
     #[cfg(feature = "turn")]
     Turn(Box<turn::Args>),
@@ -79,6 +86,12 @@ enum Command {
     /// Print a time-limited TURN credential, or the configuration of a product that uses the server
     #[cfg(feature = "turn")]
     Credential(credential::Args),
+    /// Ask a STUN server for this machine's public address; status 1 without a response
+    #[cfg(feature = "turn")]
+    Stun(stun::Args),
+    /// Serve the books of a venue: page, JSON API, streams and a table in the terminal
+    #[cfg(feature = "market")]
+    Up(up::Args),
     /// Follow order books of a venue and print them with their proofs
     #[cfg(feature = "market")]
     Market(Box<market::Args>),
@@ -216,8 +229,14 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Import(args) => import::run(&args),
         #[cfg(feature = "turn")]
         Command::Credential(args) => credential::run(&args).map(|()| ExitCode::SUCCESS),
+        #[cfg(feature = "turn")]
+        Command::Stun(args) => stun::run(&args).map(|()| ExitCode::SUCCESS),
         #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
         Command::Serve(args) => serve::run(args, &config).map(|()| ExitCode::SUCCESS),
+        #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
+        Command::Demo(args) => tour::run(&args),
+        #[cfg(feature = "market")]
+        Command::Up(args) => up::run(&args, &config).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "market")]
         Command::Market(args) => market::run(&args, &config).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "market")]
@@ -301,7 +320,7 @@ mod tests {
     fn reference_in_docs_is_current() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
         let options = clap_markdown::MarkdownOptions::new().title("Command line".to_owned()).show_footer(false);
-        let reference = clap_markdown::help_markdown_custom::<Cli>(&options);
+        let reference = clap_markdown::help_markdown_custom::<Cli>(&options) + include_str!("exit_statuses.md");
         if std::env::var_os("TRUETICK_ACCEPT").is_some() {
             std::fs::write(&path, &reference).unwrap();
         }

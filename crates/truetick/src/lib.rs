@@ -46,4 +46,10 @@ pub mod simulate;
 #[cfg(feature = "market")]
 mod simulated_venues;
 #[cfg(feature = "turn")]
+pub mod stun;
+#[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
+mod tour;
+#[cfg(feature = "turn")]
 pub mod turn;
+#[cfg(feature = "market")]
+pub mod up;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use hyper::Uri;
+use market_feed::config::FeedSection;
 use market_feed::{FeedConfig, Feeds, MarketConfig, Publishing};
 use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
@@ -27,6 +28,7 @@ pub(crate) use reload::on_hangup;
 pub(crate) use table::connecting;
 
 use page::Page;
+use table::Style;
 
 /// Flags of `truetick market`.
 #[derive(Debug, clap::Args)]
@@ -77,6 +79,16 @@ pub(crate) fn venue_of_name(name: &str) -> Result<Venue, String> {
     Venue::find(&name.replace('-', "_")).ok_or_else(|| format!("one of {}", names()))
 }
 
+/// How feeds are followed and shown.
+pub(crate) struct Following {
+    /// Address of the page; `None`: that of the configuration, if there is one.
+    pub(crate) http: Option<SocketAddr>,
+    pub(crate) as_json: bool,
+    pub(crate) seconds: Option<f64>,
+    /// Everything that shows the books says so.
+    pub(crate) is_simulated: bool,
+}
+
 /// Runs until a signal or `--seconds` stops it.
 ///
 /// # Errors
@@ -84,16 +96,29 @@ pub(crate) fn venue_of_name(name: &str) -> Result<Venue, String> {
 pub fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
     let is_twice = args.venue.is_some() && !config.market.feeds.is_empty();
     anyhow::ensure!(!is_twice, "--venue and [[market.feeds]] of --config: leave one of them out");
-    let (configs, sections) = match args.venue {
-        Some(venue) => (vec![feed_of(args, venue)?], Vec::new()),
-        None => (config.market.feeds()?, config.market.feeds.clone()),
-    };
+    let following = Following { http: args.http, as_json: args.json, seconds: args.seconds, is_simulated: false };
+    match args.venue {
+        Some(venue) => follow_feeds(vec![feed_of(args, venue)?], &[], &following, config),
+        None => follow_feeds(config.market.feeds()?, &config.market.feeds, &following, config),
+    }
+}
+
+/// Follows the feeds `configs` until the end. Those of the configuration's `sections` follow it at SIGHUP.
+///
+/// # Errors
+/// Invalid flags or configuration, or a missing system resource.
+pub(crate) fn follow_feeds(
+    configs: Vec<FeedConfig>,
+    sections: &[FeedSection],
+    following: &Following,
+    config: &Config,
+) -> anyhow::Result<()> {
     anyhow::ensure!(!configs.is_empty(), "no venue: use --venue and --symbols, or [[market.feeds]] in --config");
-    let page = Page::new(args.http, &config.http)?;
-    let most = args.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
+    let page = Page::new(following, &config.http)?;
+    let most = following.seconds.map(Duration::try_from_secs_f64).transpose().context("--seconds")?;
     let shutdown = Shutdown::on_signals().context("cannot catch signals")?;
-    let publishing = page.as_ref().map(|_| Publishing { is_simulated: false });
-    let as_json = args.json;
+    let publishing = page.as_ref().map(|_| Publishing { is_simulated: following.is_simulated });
+    let as_json = following.as_json;
     let market = MarketConfig { publishing, ..MarketConfig::default() };
     let (failed, failures) = mpsc::channel();
     let feeds = Feeds::new(market, move |venue| {
@@ -104,7 +129,7 @@ pub fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
     });
     let ids = configs.into_iter().map(|config| feeds.add(config)).collect::<anyhow::Result<Vec<u32>>>()?;
     if let Some(path) = config.path().filter(|_| !sections.is_empty()) {
-        on_hangup(feeds.clone(), path, sections.into_iter().zip(ids).collect())?;
+        on_hangup(feeds.clone(), path, sections.iter().cloned().zip(ids).collect())?;
     }
     stdout::ignore_broken_pipe(follow(&feeds, page, &shutdown, (as_json, &failures), most))
 }
@@ -118,10 +143,10 @@ fn follow(
     most: Option<Duration>,
 ) -> anyhow::Result<()> {
     let control = page.map(|page| page.serve(feeds)).transpose()?;
-    if let Some(control) = &control {
-        stdout::print(&table::served(control.listen(), as_json)).context("standard output")?;
-    }
-    let shown = table::show(feeds, shutdown, (as_json, failures), most);
+    let served = control.as_ref().map(|control| table::served(control.listen(), as_json));
+    stdout::print(served.as_deref().unwrap_or_default()).context("standard output")?;
+    let style = Style::new(as_json, served.unwrap_or_default());
+    let shown = table::show(feeds, shutdown, (&style, failures), most);
     let has_run = !feeds.readers().is_empty();
     if let Some(control) = control {
         control.stop();

@@ -27,10 +27,12 @@ use tt_os::stdout;
 
 mod addresses;
 mod credential;
+mod demonstrated;
 mod strategy;
 mod summary;
 
 use credential::Credential;
+pub(crate) use demonstrated::Demonstrated;
 use sim::Fault;
 use sim::faults::{self, Kind};
 use strategy::{Flags, Starter, Strategy};

@@ -17,7 +17,7 @@ use tt_os::{shutdown, stdout};
 use turn_server::{PeerRange, RecordOutput, Running, Totals, TurnConfig, TurnSection};
 
 use crate::config::Config;
-use crate::{control_state, kept_report};
+use crate::{control_state, kept_report, stun};
 use origin::Origin;
 use signals::SignalLoop;
 
@@ -38,8 +38,9 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
 }
 
 /// The same with a configuration from `origin`.
-fn run_from(args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
+fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     let loaded = origin.load()?;
+    args.external_ip = stun::external_ips(&args.over(&loaded.config.turn), args.stun_server.as_deref())?;
     let section = args.over(&loaded.config.turn);
     if args.only.print_config {
         let config = &loaded.config;

@@ -32,6 +32,7 @@
 #![cfg(target_os = "linux")]
 
 mod blueprint;
+mod client;
 mod commands;
 mod config;
 mod counters;
@@ -53,6 +54,7 @@ mod supervisor;
 mod worker;
 
 pub use blueprint::check::check;
+pub use client::{MappedAddress, TurnClient, mapped_address};
 pub use config::{RelayIp, TurnConfig};
 pub use counters::Totals;
 pub use credentials::{AuthSecret, NonceKeys, User, Users};

@@ -1,63 +1,102 @@
-//! `cargo xtask dist NAME`: artefacts for other machines, under target/dist.
+//! `cargo xtask dist NAME`: artefacts for other machines, under target/dist, each with its test.
 
-use std::path::Path;
-use std::process::{Command, ExitCode};
+mod container;
+mod crates;
+mod debian;
+mod inventory;
+mod program;
+mod record;
+mod root;
+mod shop;
+mod twice;
+mod wheel;
 
-use anyhow::{Context as _, ensure};
+use std::process::ExitCode;
 
 use crate::workspace_root;
-
-const FOLDER: &str = "target/dist";
-/// Maximum length of the stripped program, in bytes.
-const PROGRAM_LEN_MAX: u64 = 15_000_000;
+pub(crate) use program::Build;
+pub(crate) use record::{Line, Record};
+pub(crate) use shop::Shop;
 
 /// Arguments of `cargo xtask dist`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// What to make.
-    name: Artefact,
+    #[arg(required_unless_present = "all")]
+    name: Option<Artefact>,
+    /// Make and test everything, and write the log into docs/packages.md.
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Artefact {
     /// The stripped program, with its debug information next to it (needs binutils).
     Binary,
+    /// The program without shared libraries, for x86-64 and 64-bit Arm, started in an empty folder.
+    Static,
+    /// The Debian package: installed, started, relayed through, removed and purged (needs cargo-deb).
+    Deb,
+    /// The container image without a daemon, its root file system run as an ordinary user (needs tar).
+    Container,
+    /// The Python wheel, installed and imported in a fresh environment (needs python3-venv).
+    Wheel,
+    /// The packaged crates, each built alone.
+    Crates,
+    /// Bill of materials (CycloneDX), licences of the dependencies, checksums of what is in target/dist.
+    Inventory,
+    /// Two builds in two folders, compared bit by bit.
+    Twice,
 }
+
+impl Artefact {
+    fn make(self, shop: &Shop) -> anyhow::Result<Record> {
+        match self {
+            Self::Binary => program::dynamic(shop),
+            Self::Static => program::tested(shop, Build::Distribution),
+            Self::Deb => debian::make(shop, Build::Distribution),
+            Self::Container => container::make(shop),
+            Self::Wheel => wheel::make(shop),
+            Self::Crates => crates::make(shop),
+            Self::Inventory => inventory::make(shop),
+            Self::Twice => twice::make(shop),
+        }
+    }
+}
+
+/// In the order in which later ones use what earlier ones made; `Inventory` adds the checksums of all.
+const ALL: [Artefact; 8] = [
+    Artefact::Binary,
+    Artefact::Static,
+    Artefact::Deb,
+    Artefact::Container,
+    Artefact::Wheel,
+    Artefact::Crates,
+    Artefact::Twice,
+    Artefact::Inventory,
+];
 
 /// Makes what `arguments` name.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    match arguments.name {
-        Artefact::Binary => binary(&workspace_root()),
+    let shop = Shop::open(workspace_root())?;
+    if let Some(name) = arguments.name {
+        return Ok(if name.make(&shop)?.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
+    let mut log = Vec::new();
+    for artefact in ALL {
+        let name = format!("{artefact:?}").to_lowercase();
+        println!("{name}:");
+        let record = artefact.make(&shop).unwrap_or_else(|error| Record::failed(&format!("{error:#}")));
+        log.push((name, record));
+    }
+    record::keep(&shop, &log)?;
+    let has_failed = log.iter().any(|(_, record)| record.has_failed());
+    Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The linker folds functions of one machine code into one; LLD alone can do that, which is rustc's linker here.
-const FOLDED: &str = "-Clink-arg=-Wl,--icf=all,-O2";
-
-/// Builds the program and splits its debug information off: debuggers and panics find `truetick.debug` through the
-/// program's debug link.
-fn binary(root: &Path) -> anyhow::Result<ExitCode> {
-    let folder = root.join(FOLDER);
-    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let built = root.join("target/distribution/truetick");
-    let arguments = ["rustc", "--profile", "distribution", "--locked", "--package", "truetick", "--bin", "truetick"];
-    let arguments = arguments.into_iter().chain(["--", FOLDED]);
-    finish(Command::new("cargo").args(arguments).current_dir(root))?;
-    let (program, debug) = (folder.join("truetick"), folder.join("truetick.debug"));
-    finish(Command::new("objcopy").arg("--only-keep-debug").arg(&built).arg(&debug))?;
-    finish(Command::new("strip").arg("-o").arg(&program).arg(&built))?;
-    // The link holds the name without a folder and a checksum of the file.
-    finish(Command::new("objcopy").args(["--add-gnu-debuglink=truetick.debug", "truetick"]).current_dir(&folder))?;
-    let len = std::fs::metadata(&program)?.len();
-    for name in ["truetick", "truetick.debug"] {
-        println!("{FOLDER}/{name}: {} bytes", std::fs::metadata(folder.join(name))?.len());
-    }
-    ensure!(len <= PROGRAM_LEN_MAX, "the program has {len} bytes, at most {PROGRAM_LEN_MAX}");
-    Ok(ExitCode::SUCCESS)
-}
-
-fn finish(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().with_context(|| format!("{:?}", command.get_program()))?;
-    ensure!(status.success(), "{:?}: {status}", command.get_program());
-    Ok(())
+/// Makes and tests the static program and the Debian package from the release build, for the suite `packages`.
+pub(crate) fn for_suite(shop: &Shop) -> anyhow::Result<Record> {
+    let mut record = program::tested(shop, Build::Release)?;
+    record.extend(debian::make(shop, Build::Release)?);
+    Ok(record)
 }

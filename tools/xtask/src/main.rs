@@ -9,6 +9,7 @@ mod dist;
 mod explore;
 mod fuzz;
 mod planted;
+mod programs;
 mod qualify;
 mod sim;
 mod tally;

@@ -104,7 +104,7 @@ const QUALIFICATIONS: &[Qualification] = &[
 ];
 
 /// The crates that are to be published, and those that they depend on.
-const PUBLISHED: &[&str] = &[
+pub(crate) const PUBLISHED: &[&str] = &[
     "tt-model",
     "tt-meter",
     "tt-sync",

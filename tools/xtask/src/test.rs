@@ -9,6 +9,7 @@ mod binaries;
 mod budgets;
 mod corpora;
 mod features;
+mod packages;
 mod process;
 mod python;
 mod sanitizers;
@@ -25,6 +26,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use crate::in_ci;
+use crate::programs::is_root;
 use crate::tally::{Outcome, Tally, TestRun};
 use background::Background;
 use binaries::Binaries;
@@ -187,7 +189,7 @@ impl Workplace {
     fn prepare(arguments: &Arguments) -> anyhow::Result<Self> {
         Ok(Self {
             steps: Steps::new(crate::workspace_root())?,
-            may_install: arguments.install || (arguments.all && tools::is_root()),
+            may_install: arguments.install || (arguments.all && is_root()),
             is_complete: arguments.all,
             binaries: OnceCell::new(),
             program: OnceCell::new(),

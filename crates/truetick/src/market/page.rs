@@ -7,6 +7,7 @@ use control::{ApiToken, HttpSection, State};
 use market_feed::Feeds;
 use tt_os::clock::unix_now;
 
+use super::Following;
 use super::admin::Admin;
 use crate::{control_state, kept_report};
 
@@ -16,18 +17,20 @@ pub(super) struct Page {
     allowed_hosts: Vec<String>,
     report: Option<Arc<str>>,
     token: Option<ApiToken>,
+    is_simulated: bool,
 }
 
 impl Page {
-    /// The page at `flag` or at `listen` of `[http]`; `None` if neither is present.
+    /// The page at the address of the flags or at `listen` of `[http]`; `None` if neither is present.
     ///
     /// # Errors
     /// A report or a token that cannot be read.
-    pub(super) fn new(flag: Option<SocketAddr>, section: &HttpSection) -> anyhow::Result<Option<Self>> {
-        let Some(listen) = flag.or(section.listen) else { return Ok(None) };
+    pub(super) fn new(following: &Following, section: &HttpSection) -> anyhow::Result<Option<Self>> {
+        let Some(listen) = following.http.or(section.listen) else { return Ok(None) };
         let token = control_state::api_token(None, section)?;
         let report = section.report.as_deref().map(kept_report::read).transpose()?;
-        Ok(Some(Self { listen, allowed_hosts: section.allowed_hosts.clone(), report, token }))
+        let (allowed_hosts, is_simulated) = (section.allowed_hosts.clone(), following.is_simulated);
+        Ok(Some(Self { listen, allowed_hosts, report, token, is_simulated }))
     }
 
     /// Serves the books of `feeds`.
@@ -36,12 +39,14 @@ impl Page {
     /// The address cannot be used.
     pub(super) fn serve(self, feeds: &Feeds) -> anyhow::Result<control::Running> {
         let shown = feeds.clone();
-        let admin = Arc::new(Admin(feeds.clone()));
+        // A real venue among simulated ones would be called simulated.
+        let admin = (!self.is_simulated).then(|| Arc::new(Admin(feeds.clone())) as Arc<_>);
         let state = State {
             machine: Some(control_state::machine()),
             market: Some(Arc::new(move || shown.snapshot(unix_now(), SAMPLED_ONE_IN))),
             market_streams: Some(feeds.streams()),
-            feeds: Some(admin),
+            feeds: admin,
+            simulated: self.is_simulated,
             token: self.token,
             allowed_hosts: self.allowed_hosts,
             report: self.report,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use market_feed::{Feeds, Instrument, Reader, Times, Unreached, account_counts, ingest_rows, level_text};
 use serde_json::json;
+use tt_market::Proof;
 use tt_market::board::TopOfBook;
 use tt_model::{InstrumentId, Nanos};
 
@@ -30,6 +31,39 @@ const ROWS_MAX: usize = 40;
 /// A feed's reader with the number of its first instrument.
 type Followed = (u32, Reader);
 
+/// The form of what is printed.
+pub(super) struct Style {
+    as_json: bool,
+    /// Each table takes the place of the one before: standard output is a terminal.
+    redraws: bool,
+    is_coloured: bool,
+    /// The line above each table that takes the place of another one.
+    head: String,
+}
+
+impl Style {
+    /// Tables that redraw, in colour unless `NO_COLOR` is set, on a terminal; plain lines elsewhere.
+    pub(super) fn new(as_json: bool, head: String) -> Self {
+        let redraws = !as_json && io::stdout().is_terminal();
+        let is_coloured = redraws && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self { as_json, redraws, is_coloured, head }
+    }
+
+    /// The proof in ten columns: green if the book is proven, red if it was lost.
+    fn proof(&self, proof: Proof) -> String {
+        let (name, colour) = (proof.name(), if proof.is_verified() { 32 } else { 31 });
+        let is_neutral = matches!(proof, Proof::Syncing | Proof::Unverified);
+        if self.is_coloured && !is_neutral { format!("\x1b[{colour}m{name:10}\x1b[0m") } else { format!("{name:10}") }
+    }
+
+    /// `table` in the place of the one before.
+    fn drawn(&self, table: &str) -> String {
+        // Home, then each line with the rest of its row cleared, then everything below: nothing flickers.
+        let rows = self.head.lines().chain(table.lines()).map(|line| format!("{line}\x1b[K\n"));
+        format!("\x1b[H{}\x1b[J", rows.collect::<String>())
+    }
+}
+
 /// Prints the state of `feeds` until the end is requested or `most` has passed; `failures` are those of other printing.
 ///
 /// # Errors
@@ -37,13 +71,12 @@ type Followed = (u32, Reader);
 pub(super) fn show(
     feeds: &Feeds,
     shutdown: &Shutdown,
-    (as_json, failures): (bool, &mpsc::Receiver<io::Error>),
+    (style, failures): (&Style, &mpsc::Receiver<io::Error>),
     most: Option<Duration>,
 ) -> anyhow::Result<()> {
     let started = Instant::now();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().context("market: runtime")?;
     let mut out = io::stdout();
-    let redraw = !as_json && out.is_terminal();
     let mut last = (Instant::now(), 0);
     let mut rates = Rates::new();
     loop {
@@ -62,13 +95,13 @@ pub(super) fn show(
         last = (Instant::now(), frames);
         rates.look(&readers);
         let now = unix_now();
-        let text = if as_json { lines(&readers, now, &rates) } else { table(&readers, now, rate, &rates) };
-        if redraw {
-            // Home, and clear what is below.
-            out.write_all(b"\x1b[H\x1b[J").context("standard output")?;
-        }
         // Before a venue has answered, its failures alone are printed.
         if !readers.is_empty() {
+            let text = match style {
+                Style { as_json: true, .. } => lines(&readers, now, &rates),
+                Style { redraws: true, .. } => style.drawn(&table(&readers, now, rate, (&rates, style))),
+                Style { .. } => table(&readers, now, rate, (&rates, style)),
+            };
             out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output")?;
         }
         if shutdown.is_requested() || most.is_some_and(|most| started.elapsed() >= most) {
@@ -159,7 +192,7 @@ fn best(reader: &Reader, id: InstrumentId) -> (TopOfBook, [Option<(String, Strin
     })
 }
 
-fn table(readers: &[Followed], now: Nanos, frames_per_s: f64, rates: &Rates) -> String {
+fn table(readers: &[Followed], now: Nanos, frames_per_s: f64, (rates, style): (&Rates, &Style)) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = writeln!(
@@ -179,10 +212,10 @@ fn table(readers: &[Followed], now: Nanos, frames_per_s: f64, rates: &Rates) -> 
         let lag = lag_ns(reader, listed).map_or_else(dash, |ns| format!("{:.1}", ns as f64 / 1e6));
         let _ = writeln!(
             out,
-            "{:13} {:16} {bid:>13} {ask:>13} {:10} {proved:>8} {age:>8} {lag:>8} {:>7.0}/s",
+            "{:13} {:16} {bid:>13} {ask:>13} {} {proved:>8} {age:>8} {lag:>8} {:>7.0}/s",
             listed.venue.name(),
             listed.name,
-            top.status.proof.name(),
+            style.proof(top.status.proof),
             rates.of(first + listed.id.0),
         );
     }

@@ -40,6 +40,9 @@ pub struct Args {
     /// Public address to advertise instead of --relay-ip (NAT); may repeat, in the same order
     #[arg(long, value_name = "IP")]
     pub external_ip: Vec<IpAddr>,
+    /// Ask this STUN server for the public address at the start, instead of --external-ip
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "external_ip")]
+    pub stun_server: Option<String>,
     /// UDP ports of relay sockets [default: 49152-65535]
     #[arg(long, value_name = "LOW-HIGH")]
     pub relay_ports: Option<PortRange>,

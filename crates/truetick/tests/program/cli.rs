@@ -4,8 +4,10 @@ use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
-const COMMANDS: &[&str] =
-    &["serve", "turn", "market", "doctor", "risk", "simulate", "record", "replay", "audit", "floor", "bench"];
+const COMMANDS: &[&str] = &[
+    "serve", "up", "demo", "turn", "stun", "market", "doctor", "risk", "simulate", "record", "replay", "audit",
+    "floor", "bench",
+];
 
 fn truetick(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_truetick")).args(arguments).output().expect("the binary starts")
@@ -69,7 +71,7 @@ fn arguments_without_sense_are_refused_with_status_2() {
     let help = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(output.status.code() == Some(2) && help.contains("\nCommands:\n"), "{help}");
     let error = usage_error(&["trun"]);
-    assert!(error.contains("'trun'") && error.contains("similar subcommand exists: 'turn'"), "{error}");
+    assert!(error.contains("'trun'") && error.contains("similar subcommands exist: 'stun', 'turn'"), "{error}");
     let error = usage_error(&["turn", "--liste", "127.0.0.1:0"]);
     assert!(error.contains("similar argument exists: '--listen'"), "{error}");
     for command in COMMANDS {
@@ -85,6 +87,7 @@ fn a_configuration_that_is_not_there_is_named() {
             "record" => &["--out", "no/such/folder/recording"],
             "replay" | "audit" => &["no/such/recording"],
             "doctor" => &["--venue", "kraken"],
+            "up" => &["--simulated"],
             _ => &[],
         };
         let output_text = refusal(&[&["--config", "no/such/file.toml", command], wanted].concat(), 1);

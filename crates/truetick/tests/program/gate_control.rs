@@ -22,7 +22,7 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
 }
 
 /// `truetick serve` with an API token, and the path of the token's file.
-fn serve(folder: &Path) -> (Served, String) {
+pub(crate) fn serve(folder: &Path) -> (Served, String) {
     serve_with(folder, &[])
 }
 
@@ -49,7 +49,7 @@ fn said(output: &Output) -> (Option<i32>, String) {
 
 /// Sets a mode until it is acknowledged: on a busy machine, who is not heard of in time is named, and the mode is in
 /// force anyway. Returns the mode before the first attempt.
-fn set(url: &str, token: &str, command: &str, scope: &str) -> String {
+pub(crate) fn set(url: &str, token: &str, command: &str, scope: &str) -> String {
     let mode = if command == "resume" { "active" } else { command };
     let mut first = None;
     loop {

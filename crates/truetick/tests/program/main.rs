@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 mod cli;
+mod commands;
 mod compatibility;
 mod floor;
 mod gate;
@@ -11,6 +12,7 @@ mod gate_documents;
 mod gate_limits;
 mod gate_page;
 mod gate_rehearsal;
+mod operations_kit;
 mod page;
 mod report_page;
 mod risk;

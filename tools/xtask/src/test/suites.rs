@@ -3,9 +3,9 @@
 use std::process::Command;
 
 use super::binaries::Group;
-use super::tools;
-use super::{Workplace, corpora, features, python, sanitizers, weaken};
+use super::{Workplace, corpora, features, packages, python, sanitizers, weaken};
 use crate::conformance::{Run, judge};
+use crate::programs::has_cargo_command;
 use crate::tally::{Outcome, Tally};
 
 /// One part of the tests, selected by name or tier.
@@ -67,6 +67,7 @@ pub(crate) const SUITES: &[Suite] = &[
     full("worlds", "300 seeds of each world; debug and optimised builds agree", worlds),
     full("counts", "instructions of each row against the kept ones", counts),
     full("recordings", "committed recordings through the shipped program", recordings),
+    full("packages", "the static program and the Debian package, as their users would try them", packages::run),
     full("python", "the Python module: pip install, mypy --strict, pytest", python::run),
     full("bench", "every published row, quickly", bench),
     reported(full("machine", "tests that judge the machine: stalls, times, placement", machine)),
@@ -161,6 +162,7 @@ fn docs(place: &Workplace) -> Outcome {
 fn integration(place: &Workplace) -> Outcome {
     note(place.bring_program("nft", "nftables"));
     note(place.bring_program("fail2ban-regex", "fail2ban"));
+    note(place.bring_program("promtool", "prometheus"));
     group(place, Group::Integration)
 }
 
@@ -484,7 +486,7 @@ fn conformance(place: &Workplace) -> Outcome {
 }
 
 fn deny(place: &Workplace) -> Outcome {
-    if !tools::has_cargo_command(&place.steps.root, "deny") {
+    if !has_cargo_command(&place.steps.root, "deny") {
         return Outcome::Skipped("cargo-deny is not installed (cargo install cargo-deny)".to_owned());
     }
     one(place, "deny", &mut place.steps.command("cargo", &["deny", "check", "bans", "licenses", "sources"]))

@@ -1,9 +1,7 @@
 //! Tools that the suites need: found, or installed if that is allowed.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-
 use super::Workplace;
+use crate::programs::{has_cargo_command, is_on_path};
 
 /// Folder of the browser tests' npm package.
 const BROWSER_FOLDER: &str = "crates/truetick/tests/browser";
@@ -11,18 +9,6 @@ const BROWSER_FOLDER: &str = "crates/truetick/tests/browser";
 const NPM_PACKAGES: [&str; 2] = ["playwright-core", "axe-core"];
 /// Python packages of the client tests, with their versions.
 const PYTHON_PACKAGES: &str = "crates/truetick/tests/requirements.txt";
-
-/// Whether the process runs as root.
-pub(crate) fn is_root() -> bool {
-    let output = Command::new("id").arg("-u").output();
-    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
-}
-
-/// Whether `program` can be started.
-pub(crate) fn is_on_path(program: &str) -> bool {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&paths).any(|folder| folder.join(program).is_file())
-}
 
 impl Workplace {
     /// Makes sure that `program` is installed, from Debian's `packages` (separated by spaces) if installing is allowed.
@@ -43,6 +29,16 @@ impl Workplace {
             install.args(packages.split(' ')).env("DEBIAN_FRONTEND", "noninteractive"),
         );
         if is_on_path(program) { Ok(()) } else { Err(format!("{packages} cannot be installed")) }
+    }
+
+    /// Installs `cargo NAME` from the crate `package` if it is missing and installing is allowed. A debug build takes a
+    /// quarter of the time.
+    pub(crate) fn bring_cargo_command(&self, name: &str, package: &str) {
+        if self.may_install && !has_cargo_command(&self.steps.root, name) {
+            println!("      installing {package}");
+            let mut install = self.steps.command("cargo", &["install", "--quiet", "--debug", "--locked", package]);
+            self.steps.finish(&format!("install {package}"), &mut install);
+        }
     }
 
     /// Makes sure that the toolchain can build for `target`.
@@ -120,15 +116,4 @@ impl Workplace {
         let finished = self.steps.finish("npm", npm.current_dir(&folder).env("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1"));
         if finished.succeeded() { Ok(()) } else { Err(format!("npm cannot install the packages of {BROWSER_FOLDER}")) }
     }
-}
-
-/// Whether `cargo NAME` exists.
-pub(crate) fn has_cargo_command(root: &Path, name: &str) -> bool {
-    let status = Command::new("cargo")
-        .args([name, "--version"])
-        .current_dir(root)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    status.is_ok_and(|status| status.success())
 }

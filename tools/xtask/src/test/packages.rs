@@ -1,0 +1,39 @@
+//! The static program and the Debian package, made from the release build and tried as their users would.
+
+use super::Workplace;
+use crate::dist::{self, Line, Shop};
+use crate::tally::{Outcome, Tally};
+
+/// Debian's packages of the programs that the test of the package starts.
+const PROGRAMS: [(&str, &str); 3] = [("turnutils_uclient", "coturn"), ("ip", "iproute2"), ("dpkg-deb", "dpkg")];
+
+pub(super) fn run(place: &Workplace) -> Outcome {
+    if let Err(error) = place.program() {
+        return Outcome::Ran(Tally::fail(error));
+    }
+    // What is missing is skipped below, with its reason.
+    for (program, package) in PROGRAMS {
+        let _ = place.bring_program(program, package);
+    }
+    place.bring_cargo_command("deb", "cargo-deb");
+    let record = Shop::open(place.steps.root.clone()).and_then(|shop| dist::for_suite(&shop));
+    // The static program took the place of the one that other suites use.
+    let restored = super::binaries::build_program(&place.steps);
+    let mut tally = record.map_or_else(
+        |error| Tally::fail(format!("packages: {error:#}")),
+        |record| record.lines.iter().fold(Tally::default(), |tally, line| added(tally, line)),
+    );
+    if let Err(error) = restored {
+        tally.add(Tally::fail(error));
+    }
+    Outcome::Ran(tally)
+}
+
+fn added(mut tally: Tally, line: &Line) -> Tally {
+    tally.add(match line {
+        Line::Done(_) => Tally::pass(),
+        Line::Skipped(reason) => Tally::skip("packages", reason),
+        Line::Failed(reason) => Tally::fail(reason.clone()),
+    });
+    tally
+}
