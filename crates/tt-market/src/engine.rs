@@ -164,6 +164,9 @@ impl fmt::Display for AddError {
 
 impl Error for AddError {}
 
+/// Above this many instruments, little of what an update needs is in the nearest cache, and it is prefetched.
+const NEAR_MAX: usize = 16;
+
 /// All market state of one thread.
 #[derive(Debug)]
 pub struct Engine {
@@ -172,6 +175,8 @@ pub struct Engine {
     buffer: EventBuffer,
     connections: Connections,
     symbols: SymbolTable,
+    /// Whether there are more than [`NEAR_MAX`] instruments.
+    are_far: bool,
     instruments: Vec<Instrument>,
     /// One for each instrument.
     quotes: Vec<Quote>,
@@ -224,6 +229,7 @@ impl Engine {
             ),
             connections: Connections::new(capacity.connections),
             symbols: SymbolTable::new(capacity.instruments),
+            are_far: false,
             instruments: Vec::with_capacity(capacity.instruments),
             quotes: Vec::with_capacity(capacity.instruments),
             slab: PageSlab::new(capacity.pages),
@@ -269,6 +275,7 @@ impl Engine {
         let id = InstrumentId(self.instruments.len() as u32);
         self.quotes.push(Quote::new(&instrument));
         self.instruments.push(instrument);
+        self.are_far = self.instruments.len() > NEAR_MAX;
         self.symbols.insert(spec.venue, spec.symbol, id);
         Ok(id)
     }

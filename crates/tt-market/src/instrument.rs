@@ -101,9 +101,10 @@ const TICKERS: usize = 32;
 
 /// The newest tickers in a ring.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct SeenTickers {
-    ring: [SeenTicker; TICKERS],
     next: usize,
+    ring: [SeenTicker; TICKERS],
 }
 
 impl SeenTickers {
@@ -178,42 +179,49 @@ pub(crate) struct Successor {
     pub(crate) has_met: bool,
 }
 
+/// An instrument. What every update of its book needs is first, in the order in which it is needed, so that it is in as
+/// few cache lines as possible; [`prefetch`](Self::prefetch) loads these.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Instrument {
-    pub(crate) spec: InstrumentSpec,
     pub(crate) rules: &'static Rules,
+    pub(crate) connection: Option<ConnectionId>,
+    pub(crate) state: BookState,
     /// How a REST snapshot meets the deltas; `None` where the snapshot comes on the socket.
     pub(crate) overlap: Option<Overlap>,
-    /// A side that holds more levels is not the venue's.
-    pub(crate) levels_max: usize,
-    /// The venue's time of the last update; zero after a snapshot, whose time is not in their row.
-    pub(crate) last_event: Nanos,
-    /// The same of the next subscription.
-    pub(crate) join_overlap: Option<Overlap>,
-    /// Whether it is an order-by-order book.
-    pub(crate) follows_orders: bool,
     /// Whether the next message of the book is not buffered: the first one after a subscription ([`Overlap::Follows`]).
     pub(crate) skips_next: bool,
+    /// Whether [`known`](Self::known) is not the whole book.
+    pub(crate) is_limited: bool,
+    /// Whether it is an order-by-order book.
+    pub(crate) follows_orders: bool,
+    /// The venue's time of the last update; zero after a snapshot, whose time is not in their row.
+    pub(crate) last_event: Nanos,
     pub(crate) px: Scale,
     pub(crate) qty: Scale,
-    pub(crate) state: BookState,
-    pub(crate) connection: Option<ConnectionId>,
-    pub(crate) successor: Option<Successor>,
-    pub(crate) book: Book,
-    pub(crate) bids: TopLevels,
-    pub(crate) asks: TopLevels,
-    /// The top of book as last published.
-    pub(crate) top: TopOfBook,
+    /// A side that holds more levels is not the venue's.
+    pub(crate) levels_max: usize,
+    /// Snapshots asked for since the book was last live.
+    pub(crate) attempts: u32,
+    pub(crate) checksum: u32,
+    /// Since when the book has been crossed, or locked where the venue has no auctions.
+    pub(crate) wrong_since: Option<Nanos>,
     pub(crate) last_proof: LastProof,
     /// When a REST snapshot last fitted the book; not since its own snapshot where that is zero.
     pub(crate) snapshot_proof: LastProof,
+    /// The top of book as last published.
+    pub(crate) top: TopOfBook,
+    pub(crate) book: Book,
+    pub(crate) bids: TopLevels,
+    pub(crate) asks: TopLevels,
+    pub(crate) spec: InstrumentSpec,
+    pub(crate) tickers: SeenTickers,
+    pub(crate) trust: Trust,
+    /// The same as `overlap`, of the next subscription.
+    pub(crate) join_overlap: Option<Overlap>,
+    pub(crate) successor: Option<Successor>,
     /// The worst key of each side above which every level is known.
     pub(crate) known: [i64; 2],
-    /// Whether that is not the whole book.
-    pub(crate) is_limited: bool,
-    pub(crate) checksum: u32,
-    pub(crate) trust: Trust,
-    pub(crate) tickers: SeenTickers,
     pub(crate) trades: SeenTrades,
     /// Trades shown so far.
     pub(crate) trade_count: u64,
@@ -223,16 +231,12 @@ pub(crate) struct Instrument {
     pub(crate) liquidations: u64,
     pub(crate) backlog: Option<usize>,
     pub(crate) request: RequestState,
-    /// Snapshots asked for since the book was last live.
-    pub(crate) attempts: u32,
     /// Requests ever made for it.
     pub(crate) resyncs: u64,
     /// Whether the request is for a book that was there before, which counts against the venue's budget.
     pub(crate) is_resync: bool,
     /// No request before this time.
     pub(crate) not_before: Nanos,
-    /// Since when the book has been crossed, or locked where the venue has no auctions.
-    pub(crate) wrong_since: Option<Nanos>,
 }
 
 impl Instrument {
@@ -286,6 +290,23 @@ impl Instrument {
             not_before: Nanos(0),
             wrong_since: None,
         })
+    }
+
+    /// Begins to load what every update of the book needs.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        tt_simd::prefetch(&self.rules);
+        tt_simd::prefetch(&self.qty);
+        tt_simd::prefetch(&self.snapshot_proof);
+        tt_simd::prefetch(&self.top.status);
+        for (side, top) in [(BookSide::Bid, &self.bids), (BookSide::Ask, &self.asks)] {
+            self.book.side(side).prefetch();
+            tt_simd::prefetch(&top.levels[0]);
+            tt_simd::prefetch(&top.levels[DEPTH / 2]);
+            tt_simd::prefetch(&top.count);
+        }
+        tt_simd::prefetch(&self.spec.depth_max);
+        tt_simd::prefetch(&self.tickers.next);
     }
 
     /// The most levels of a side after a snapshot with `levels`. Where the venue drops by itself what leaves the depth,

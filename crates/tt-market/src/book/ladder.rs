@@ -38,21 +38,22 @@ pub(crate) enum Replaced {
     Page,
 }
 
-/// One side of a book.
+/// One side of a book. What each level needs is in the first cache line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Ladder {
     /// The number of the window's lowest page, a multiple of 64.
     pub(super) base: i64,
-    /// A bit for each word of the summary that is not zero.
-    pub(super) top: u32,
-    pub(super) summary: [u64; WORDS],
     pub(super) pages: Vec<u32>,
-    pub(super) overflow: Overflow,
     len: usize,
     /// Levels that found no room since the ladder was cleared.
     dropped: u64,
     /// The best key among them.
     dropped_best: i64,
+    /// A bit for each word of the summary that is not zero.
+    pub(super) top: u32,
+    pub(super) summary: [u64; WORDS],
+    pub(super) overflow: Overflow,
 }
 
 impl Ladder {
@@ -84,6 +85,24 @@ impl Ladder {
     #[inline]
     pub(crate) fn knows_best(&self, slab: &PageSlab) -> bool {
         self.dropped == 0 || self.best(slab).is_some_and(|(key, _)| key > self.dropped_best)
+    }
+
+    /// Begins to load the ladder itself.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        tt_simd::prefetch(&self.base);
+        tt_simd::prefetch(&self.summary[0]);
+        tt_simd::prefetch(&self.summary[8]);
+        tt_simd::prefetch(&self.overflow);
+    }
+
+    /// Begins to load the place of the level at `key`, unless it has none.
+    #[inline]
+    pub(crate) fn prefetch_level(&self, slab: &PageSlab, key: i64) {
+        let index = (key >> 6).wrapping_sub(self.base) as u64;
+        if let Some(page) = self.pages.get(index as usize).filter(|page| **page != NONE) {
+            slab.prefetch(*page, key as usize % PAGE_STEPS);
+        }
     }
 
     /// Sets the quantity at `key`; zero removes the level.

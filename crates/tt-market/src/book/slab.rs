@@ -45,6 +45,13 @@ impl PageSlab {
         self.free.push(page);
     }
 
+    /// Begins to load a place of a page.
+    #[inline]
+    pub(crate) fn prefetch(&self, page: u32, offset: usize) {
+        tt_simd::prefetch(&self.occupancy[page as usize]);
+        tt_simd::prefetch(&self.qty[page as usize][offset % PAGE_STEPS]);
+    }
+
     #[inline]
     pub(crate) fn occupancy(&self, page: u32) -> u64 {
         self.occupancy[page as usize]

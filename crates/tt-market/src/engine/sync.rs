@@ -28,6 +28,9 @@ impl Engine {
         let venue = connection.venue();
         let index = self.find(venue, &delta.symbol)?;
         let id = InstrumentId(index as u32);
+        if self.are_far {
+            prefetch(&self.instruments[index], &self.slab, &delta.levels, levels);
+        }
         probe.mark(Stage::LookUp);
         let instrument = &mut self.instruments[index];
         if instrument.connection != Some(connection) {
@@ -348,6 +351,27 @@ fn fill_book(
         cut(ladder, slab, instrument.spec.depth_max);
     }
     Ok(())
+}
+
+/// Levels of a side that are prefetched at most: more would displace each other.
+const PREFETCHED_MAX: usize = 128;
+
+/// Begins to load what a delta needs of its instrument, and the places of its levels.
+#[inline(never)]
+fn prefetch(instrument: &Instrument, slab: &PageSlab, levels: &Levels, buffer: &[Level]) {
+    instrument.prefetch();
+    let (px, decimals) = (instrument.px, levels.px_decimals);
+    if !px.remembers(decimals) {
+        return;
+    }
+    for (side, range) in [(BookSide::Bid, levels.bids()), (BookSide::Ask, levels.asks())] {
+        let ladder = instrument.book.side(side);
+        for level in buffer[range].iter().take(PREFETCHED_MAX) {
+            if let Some(px) = px.steps(level.px, decimals) {
+                ladder.prefetch_level(slab, side.key(px));
+            }
+        }
+    }
 }
 
 /// Applies the levels of a delta, and lists what they change if that is followed.
