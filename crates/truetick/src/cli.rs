@@ -18,7 +18,7 @@ use crate::{audit, doctor, market, record, replay, up};
 #[cfg(feature = "bench")]
 use crate::{bench, floor};
 #[cfg(feature = "turn")]
-use crate::{credential, import, stun, turn};
+use crate::{check, credential, import, stun, turn};
 #[cfg(feature = "risk")]
 use crate::{gate, risk};
 #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
@@ -86,6 +86,9 @@ enum Command {
     /// Print a time-limited TURN credential, or the configuration of a product that uses the server
     #[cfg(feature = "turn")]
     Credential(credential::Args),
+    /// Check a TURN server from outside: transports, candidates, loss, wrong passwords, private peers, certificate
+    #[cfg(feature = "turn")]
+    Check(check::Args),
     /// Ask a STUN server for this machine's public address; status 1 without a response
     #[cfg(feature = "turn")]
     Stun(stun::Args),
@@ -227,6 +230,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Turn(args) => turn::run(*args, &config),
         #[cfg(feature = "turn")]
         Command::Import(args) => import::run(&args),
+        #[cfg(feature = "turn")]
+        Command::Check(args) => check::run(&args),
         #[cfg(feature = "turn")]
         Command::Credential(args) => credential::run(&args).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "turn")]

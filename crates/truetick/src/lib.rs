@@ -12,6 +12,8 @@ pub mod config;
 pub mod audit;
 #[cfg(feature = "bench")]
 pub mod bench;
+#[cfg(feature = "turn")]
+pub mod check;
 #[cfg(any(feature = "market", feature = "risk", feature = "turn"))]
 mod control_state;
 #[cfg(feature = "turn")]

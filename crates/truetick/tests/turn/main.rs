@@ -4,6 +4,7 @@
 
 mod cases;
 mod certificates;
+mod checks;
 mod clients;
 mod credentials;
 mod floods;
