@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::FromRequestParts;
-use axum::extract::ws::WebSocketUpgrade;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -16,6 +15,7 @@ use crate::market::{Which, parameters};
 use crate::state::{App, Shared};
 use crate::token::authorize;
 use crate::websocket::stream;
+use crate::wire::Upgrade;
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
     Router::new().route("/api/v1/market/accounts", get(accounts)).route("/ws/accounts", get(ws_accounts))
@@ -50,6 +50,6 @@ async fn accounts(app: App, Question { venue }: Question) -> Response {
     json_of(&streams.accounts().into_iter().filter(is_asked).collect::<Vec<_>>())
 }
 
-async fn ws_accounts(app: App, Question { venue }: Question, upgrade: WebSocketUpgrade) -> Response {
+async fn ws_accounts(app: App, Question { venue }: Question, upgrade: Upgrade) -> Response {
     stream(&app, upgrade, move |streams, sink| streams.subscribe_accounts(venue.as_deref(), sink))
 }

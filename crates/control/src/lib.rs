@@ -44,6 +44,8 @@ mod token;
 mod turn;
 #[cfg(feature = "market")]
 mod websocket;
+#[cfg(feature = "market")]
+mod wire;
 
 pub use section::{DEFAULT_LISTEN, HttpSection};
 pub use server::{Running, start};

@@ -16,6 +16,7 @@ use crate::live::{Listener, too_many};
 use crate::market::{StreamQuestion, Which, candles, derivatives, tickers};
 use crate::state::{App, Shared};
 use crate::streams::{self, Queue};
+use crate::wire::Upgrade;
 
 /// Time limit for a client to accept a snapshot.
 const SEND_MAX: Duration = Duration::from_secs(5);
@@ -40,7 +41,7 @@ async fn ws_derivatives(app: App, which: Which, upgrade: WebSocketUpgrade) -> Re
     ws(&app, which, upgrade, move |market, which| derivatives(market, which, simulated))
 }
 
-async fn ws_orderbook(app: App, question: StreamQuestion, upgrade: WebSocketUpgrade) -> Response {
+async fn ws_orderbook(app: App, question: StreamQuestion, upgrade: Upgrade) -> Response {
     let instruments = question.instruments(&app);
     stream(&app, upgrade, move |streams, sink| streams.subscribe(&instruments, question.kind, sink))
 }
@@ -50,12 +51,12 @@ async fn ws_ohlcv(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response
     ws(&app, which, upgrade, move |market, which| candles(market, which, simulated))
 }
 
-async fn ws_trades(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
+async fn ws_trades(app: App, which: Which, upgrade: Upgrade) -> Response {
     let instruments = which.instruments(&app);
     stream(&app, upgrade, move |streams, sink| streams.subscribe(&instruments, StreamKind::Trades, sink))
 }
 
-async fn ws_liquidations(app: App, which: Which, upgrade: WebSocketUpgrade) -> Response {
+async fn ws_liquidations(app: App, which: Which, upgrade: Upgrade) -> Response {
     let instruments = which.instruments(&app);
     stream(&app, upgrade, move |streams, sink| streams.subscribe(&instruments, StreamKind::Liquidations, sink))
 }
@@ -63,17 +64,19 @@ async fn ws_liquidations(app: App, which: Which, upgrade: WebSocketUpgrade) -> R
 /// Sends what `subscribe` subscribes to, until either side ends.
 pub(crate) fn stream(
     shared: &Shared,
-    upgrade: WebSocketUpgrade,
+    upgrade: Upgrade,
     subscribe: impl FnOnce(&dyn MarketStreams, &Arc<dyn Sink>) + Send + 'static,
 ) -> Response {
     let Some(streams) = shared.state.market_streams.clone() else { return absent("market") };
     let Ok(place) = Arc::clone(&shared.streams).try_acquire_owned() else { return too_many() };
-    let (queue, stopping) = (Arc::new(Queue::new(&shared.readers)), shared.stopping.clone());
-    upgrade.max_message_size(1024).on_upgrade(move |socket| {
+    let (readers, stopping) = (Arc::clone(&shared.readers), shared.stopping.clone());
+    upgrade.accept(move |socket, incoming| {
+        let queue = Arc::new(Queue::new(socket, &readers));
         let sink: Arc<dyn Sink> = Arc::clone(&queue) as Arc<dyn Sink>;
         subscribe(&*streams, &sink);
+        sink.flush();
         drop(sink);
-        streams::send_all(socket, queue, stopping, place)
+        streams::serve(queue, incoming, stopping, place)
     })
 }
 

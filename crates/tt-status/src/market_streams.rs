@@ -31,6 +31,8 @@ pub trait Sink: Debug + Send + Sync {
     fn has_room(&self) -> bool;
     /// Takes a message of JSON; `false` if there is no room, and the message is lost.
     fn offer(&self, message: &Arc<str>) -> bool;
+    /// Sends what was offered, as far as that is possible without waiting. To be called after the last of several offers.
+    fn flush(&self);
 }
 
 /// Whole books and streams.

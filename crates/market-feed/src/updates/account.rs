@@ -287,6 +287,11 @@ impl AccountCopy {
         message.to_string().into()
     }
 
+    /// Sends what readers were offered.
+    pub(super) fn flush(&mut self) {
+        self.readers.flush();
+    }
+
     pub(super) fn state(&self) -> AccountState {
         AccountState {
             venue: self.of.venue,

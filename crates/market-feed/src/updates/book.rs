@@ -218,6 +218,13 @@ impl BookCopy {
         self.views.iter().filter_map(View::due).min()
     }
 
+    /// Sends what readers were offered.
+    pub(super) fn flush(&mut self) {
+        self.views.iter_mut().for_each(|view| view.readers.flush());
+        self.traders.flush();
+        self.liquidation_readers.flush();
+    }
+
     /// Whether a reader lost messages and waits for a snapshot.
     pub(super) fn is_behind(&self) -> bool {
         self.traders.are_behind()

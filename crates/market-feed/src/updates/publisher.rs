@@ -113,7 +113,8 @@ impl Publisher {
         let (rings, added) = mpsc::channel();
         let shared = Arc::clone(&books);
         let thread = thread::Builder::new().name("market-updates".to_owned()).spawn(move || {
-            Loop { books: &shared, added, rings: Vec::new(), waiting: BTreeSet::new() }.run();
+            let (rings, touched, waiting) = Default::default();
+            Loop { books: &shared, added, rings, touched, waiting }.run();
         });
         Ok(Self { books, thread: thread.context("market: thread of updates")?, rings, is_simulated })
     }
@@ -192,6 +193,8 @@ struct Loop<'a> {
     books: &'a Books,
     added: mpsc::Receiver<Ring>,
     rings: Vec<Ring>,
+    /// Instruments with an event in this turn.
+    touched: Vec<usize>,
     /// Instruments with a message that waits, or a reader that fell behind.
     waiting: BTreeSet<usize>,
 }
@@ -215,6 +218,7 @@ impl Loop<'_> {
                 if look_at <= now {
                     account.look_after(&self.books.counts, now);
                 }
+                account.flush();
             }
             if next_due.is_some_and(|due| due <= now) || look_at <= now {
                 next_due = self.look_after(now, look_at <= now);
@@ -235,6 +239,7 @@ impl Loop<'_> {
     /// Takes events of one feed; returns how many, and when a message is due.
     fn take_turn(&mut self, index: usize, now: Instant) -> (usize, Option<Instant>) {
         let (mut taken, mut due) = (0, None);
+        let touched = &mut self.touched;
         let Ring { events, first, sharing } = &mut self.rings[index];
         while taken < EVENTS_PER_TURN {
             let Some(slot) = events.pop() else { break };
@@ -244,6 +249,7 @@ impl Loop<'_> {
                     let levels = levels(events, &head);
                     for index in Ring::books(*first, sharing, head.instrument) {
                         let Some(mut book) = self.books.book(index) else { continue };
+                        touched.push(index);
                         let waits = book.take(&head, levels.iter().copied(), &self.books.counts, now);
                         due = earliest(due, waits);
                         if waits.is_some() || book.is_behind() {
@@ -254,6 +260,7 @@ impl Loop<'_> {
                 Some(First::Trade(instrument, print)) => {
                     for index in Ring::books(*first, sharing, instrument) {
                         let Some(mut book) = self.books.book(index) else { continue };
+                        touched.push(index);
                         book.take_trade(print, &self.books.counts);
                         if book.is_behind() {
                             self.waiting.insert(index);
@@ -263,6 +270,7 @@ impl Loop<'_> {
                 Some(First::Liquidation(instrument, liquidation)) => {
                     for index in Ring::books(*first, sharing, instrument) {
                         let Some(mut book) = self.books.book(index) else { continue };
+                        touched.push(index);
                         book.take_liquidation(liquidation, &self.books.counts);
                         if book.is_behind() {
                             self.waiting.insert(index);
@@ -285,6 +293,12 @@ impl Loop<'_> {
                 None => {}
             }
         }
+        // All messages of a turn leave together; a second look at the same book finds none.
+        for index in self.touched.drain(..) {
+            if let Some(mut book) = self.books.book(index) {
+                book.flush();
+            }
+        }
         (taken, due)
     }
 
@@ -298,6 +312,7 @@ impl Loop<'_> {
         self.waiting.retain(|index| {
             let Some(mut book) = books.book(*index) else { return false };
             let due = book.look_after(&books.counts, now);
+            book.flush();
             next = earliest(next, due);
             due.is_some() || book.is_behind()
         });

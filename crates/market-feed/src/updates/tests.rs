@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use serde_json::Value;
 use tt_status::market_streams::Sink;
 
-/// A reader that keeps every message.
+/// A reader that keeps every message, once it is flushed.
 #[derive(Debug, Default)]
-pub(super) struct Kept(pub(super) Mutex<Vec<Value>>);
+pub(super) struct Kept(pub(super) Mutex<Vec<Value>>, Mutex<Vec<Value>>);
 
 impl Sink for Kept {
     fn has_room(&self) -> bool {
@@ -15,7 +15,11 @@ impl Sink for Kept {
     }
 
     fn offer(&self, message: &Arc<str>) -> bool {
-        self.0.lock().unwrap().push(serde_json::from_str(message).unwrap());
+        self.1.lock().unwrap().push(serde_json::from_str(message).unwrap());
         true
+    }
+
+    fn flush(&self) {
+        self.0.lock().unwrap().append(&mut self.1.lock().unwrap());
     }
 }

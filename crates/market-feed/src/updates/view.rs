@@ -34,7 +34,11 @@ impl Counts {
 
 /// Readers that get the same messages.
 #[derive(Debug, Default)]
-pub(super) struct Readers(Vec<Reader>);
+pub(super) struct Readers {
+    readers: Vec<Reader>,
+    /// Whether something was offered since the last flush.
+    has_offered: bool,
+}
 
 #[derive(Debug)]
 struct Reader {
@@ -46,16 +50,17 @@ struct Reader {
 impl Readers {
     pub(super) fn add(&mut self, sink: &Arc<dyn Sink>, first: &Arc<str>, counts: &Counts) {
         let lost = u64::from(!sink.offer(first));
+        self.has_offered = true;
         counts.messages.fetch_add(1 - lost, Relaxed);
-        self.0.push(Reader { sink: Arc::downgrade(sink), lost });
+        self.readers.push(Reader { sink: Arc::downgrade(sink), lost });
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.readers.is_empty()
     }
 
     pub(super) fn are_behind(&self) -> bool {
-        self.0.iter().any(|reader| reader.lost > 0)
+        self.readers.iter().any(|reader| reader.lost > 0)
     }
 
     /// Offers `message` to each; who lost some gets a mark and `whole`, which includes it, as soon as there is room.
@@ -67,7 +72,8 @@ impl Readers {
         whole: impl Fn() -> Arc<str>,
     ) {
         let mut made = None;
-        self.0.retain_mut(|reader| {
+        self.has_offered = true;
+        self.readers.retain_mut(|reader| {
             let Some(sink) = reader.sink.upgrade() else { return false };
             if reader.lost == 0 && sink.offer(message) {
                 counts.messages.fetch_add(1, Relaxed);
@@ -82,18 +88,28 @@ impl Readers {
 
     /// Counts messages that no reader can get, and sends what helps.
     pub(super) fn lose(&mut self, lost: u64, subject: &Subject, counts: &Counts, whole: impl Fn() -> Arc<str>) {
-        self.0.iter_mut().for_each(|reader| reader.lost += lost);
+        self.readers.iter_mut().for_each(|reader| reader.lost += lost);
         self.catch_up(subject, counts, whole);
     }
 
     /// Sends marks and `whole` to those that lost messages and have room by now.
     pub(super) fn catch_up(&mut self, subject: &Subject, counts: &Counts, whole: impl Fn() -> Arc<str>) {
         let mut made = None;
-        self.0.retain_mut(|reader| {
+        self.has_offered = true;
+        self.readers.retain_mut(|reader| {
             let Some(sink) = reader.sink.upgrade() else { return false };
             reader.catch_up(&*sink, subject, counts, || Arc::clone(made.get_or_insert_with(&whole)));
             true
         });
+    }
+}
+
+impl Readers {
+    /// Sends what was offered since the last time.
+    pub(super) fn flush(&mut self) {
+        if std::mem::take(&mut self.has_offered) {
+            self.readers.iter().filter_map(|reader| reader.sink.upgrade()).for_each(|sink| sink.flush());
+        }
     }
 }
 

@@ -61,6 +61,7 @@ impl Rig {
     /// What the reader got since the last time.
     fn take(&mut self) -> Vec<Value> {
         self.copy.take_news(&self.counts);
+        self.copy.flush();
         std::mem::take(&mut *self.kept.0.lock().unwrap())
     }
 }

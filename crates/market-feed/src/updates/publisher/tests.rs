@@ -58,6 +58,7 @@ impl Rig {
         let sink: Arc<dyn Sink> = Arc::clone(&kept) as Arc<dyn Sink>;
         let kind = StreamKind::Books { depth: None, every: None };
         books.book(0).unwrap().subscribe(kind, &sink, &books.counts);
+        sink.flush();
         let mut rig = Self {
             engine,
             connection,
@@ -106,6 +107,7 @@ impl Rig {
             books: &self.books,
             added: mpsc::channel().1,
             rings: vec![self.ring.take().unwrap()],
+            touched: Vec::new(),
             waiting: BTreeSet::new(),
         };
         while publisher.take_turn(0, Instant::now()).0 > 0 {}
