@@ -12,6 +12,7 @@ mod planted;
 mod reading;
 mod requests;
 mod script;
+mod symbols;
 mod tally;
 mod tape;
 mod truth;

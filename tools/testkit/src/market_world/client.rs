@@ -56,6 +56,9 @@ pub(super) struct Feed {
     pub(super) lost: Vec<bool>,
     /// The update id at which a false best quote arrived.
     pub(super) misquoted: Vec<Option<u64>>,
+    /// Whether the client follows each symbol, and how often it has ended that.
+    pub(super) followed: Vec<bool>,
+    pub(super) ended: Vec<u64>,
     /// Since when a snapshot has been under way.
     pub(super) fetching: Vec<Option<Nanos>>,
 }
@@ -123,9 +126,16 @@ impl Feed {
             taken: vec![0; count],
             lost: vec![false; count],
             misquoted: vec![None; count],
+            followed: vec![true; count],
+            ended: vec![0; count],
             fetching: vec![None; count],
             listed,
         }
+    }
+
+    /// Distinguishes the subscriptions of a symbol.
+    pub(super) fn subscription(&self, index: usize) -> (u64, u64) {
+        (self.generation, self.ended[index])
     }
 
     /// The venue's clock, microseconds of the Unix epoch.

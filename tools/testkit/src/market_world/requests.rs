@@ -70,8 +70,8 @@ impl World<'_> {
         }
         feed.fetching[index] = Some(now);
         if by_rest {
-            let (latency, generation) = (feed.rest_latency, feed.generation);
-            self.at(Nanos(now.0 + latency.0 / 2), Event::ServeRest { feed: number, index, generation });
+            let (latency, subscription) = (feed.rest_latency, feed.subscription(index));
+            self.at(Nanos(now.0 + latency.0 / 2), Event::ServeRest { feed: number, index, subscription });
         } else {
             let listed = [&feed.listed[index].clone()];
             let mut requests = words::subscribe(feed.market.venue, "un", &listed);
@@ -91,19 +91,19 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn serve_rest(&mut self, number: usize, index: usize, generation: u64) {
+    pub(super) fn serve_rest(&mut self, number: usize, index: usize, subscription: (u64, u64)) {
         let feed = &mut self.feeds[number];
-        if feed.generation != generation || self.planted == Some(Planted::LosesSnapshots) {
+        if feed.subscription(index) != subscription || self.planted == Some(Planted::LosesSnapshots) {
             return;
         }
         let body = feed.offline.rest_book(index, 1000);
         let arrives = Nanos(self.now.0 + feed.rest_latency.0 / 2);
-        self.at(arrives, Event::RestArrives { feed: number, index, generation, body });
+        self.at(arrives, Event::RestArrives { feed: number, index, subscription, body });
     }
 
-    pub(super) fn rest_arrives(&mut self, number: usize, index: usize, generation: u64, body: Option<String>) {
+    pub(super) fn rest_arrives(&mut self, number: usize, index: usize, subscription: (u64, u64), body: Option<String>) {
         let feed = &mut self.feeds[number];
-        if feed.generation != generation {
+        if feed.subscription(index) != subscription {
             return;
         }
         feed.fetching[index] = None;

@@ -41,6 +41,8 @@ pub(super) enum Deed {
     Refusals,
     /// Snapshots by REST take so many milliseconds from now on.
     SlowRest(u64),
+    /// The client no longer follows one symbol, for so many milliseconds; its others go on.
+    Unfollow(u64),
     /// The venue's clock is off by so many seconds from now on, forwards.
     Skew(u64),
 }
@@ -120,6 +122,16 @@ impl Script {
             for _ in 0..draw.between(3, 40) {
                 let kind = draw.pick(&kinds);
                 let deed = deed(kind, &mut draw);
+                let at = Nanos(draw.between(500_000_000, faulty.0));
+                let venue = draw.below(count as u64) as usize;
+                actions.push(Action { at, venue, deed, draw: draw.next() });
+            }
+        }
+        // Drawn apart, so that the rest of a seed stays as it was before there were any.
+        let mut draw = Draw::new(mix(seed, 0x7379_6d62_6f6c));
+        if draw.chance(1, 2) {
+            for _ in 0..draw.between(1, 6) {
+                let deed = Deed::Unfollow(draw.between(10, 5_000));
                 let at = Nanos(draw.between(500_000_000, faulty.0));
                 let venue = draw.below(count as u64) as usize;
                 actions.push(Action { at, venue, deed, draw: draw.next() });

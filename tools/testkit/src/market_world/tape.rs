@@ -23,6 +23,7 @@ const LOST_EVERY: usize = 64;
 enum Input {
     Open(Venue),
     Subscribe(ConnectionId, InstrumentId),
+    Unsubscribe(InstrumentId),
     Close(ConnectionId),
     Frame(ConnectionId, Vec<u8>),
     Snapshot(InstrumentId, Vec<u8>),
@@ -95,6 +96,11 @@ impl Taped {
         self.engine.subscribe(connection, id, now).expect("its own instrument on an open connection");
     }
 
+    pub(super) fn unsubscribe(&mut self, id: InstrumentId, now: Nanos) {
+        self.keep(now, || Input::Unsubscribe(id));
+        self.engine.unsubscribe(id, now).expect("its own instrument");
+    }
+
     pub(super) fn close_connection(&mut self, connection: ConnectionId, now: Nanos) {
         self.keep(now, || Input::Close(connection));
         self.engine.close_connection(connection, now);
@@ -153,6 +159,7 @@ impl Taped {
         match input {
             Input::Open(venue) => drop(self.open_connection(*venue, now)),
             Input::Subscribe(connection, id) => self.subscribe(*connection, *id, now),
+            Input::Unsubscribe(id) => self.unsubscribe(*id, now),
             Input::Close(connection) => self.close_connection(*connection, now),
             Input::Frame(connection, frame) => drop(self.handle_frame(now, *connection, frame)),
             Input::Snapshot(id, body) => drop(self.handle_snapshot(now, *id, body)),

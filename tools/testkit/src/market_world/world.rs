@@ -53,16 +53,21 @@ pub(super) enum Event {
     ServeRest {
         feed: usize,
         index: usize,
-        generation: u64,
+        subscription: (u64, u64),
     },
     RestArrives {
         feed: usize,
         index: usize,
-        generation: u64,
+        subscription: (u64, u64),
         body: Option<String>,
     },
     Connect {
         feed: usize,
+    },
+    /// The client follows a symbol again.
+    Follow {
+        feed: usize,
+        index: usize,
     },
     Speak {
         feed: usize,
@@ -158,10 +163,11 @@ impl World<'_> {
                 Event::Act(number) => self.act(self.script.actions[number]),
                 Event::Step { feed, index } => self.step(feed, index),
                 Event::Arrive { feed } => self.arrive(feed),
-                Event::ServeRest { feed, index, generation } => self.serve_rest(feed, index, generation),
-                Event::RestArrives { feed, index, generation, body } => {
-                    self.rest_arrives(feed, index, generation, body);
+                Event::ServeRest { feed, index, subscription } => self.serve_rest(feed, index, subscription),
+                Event::RestArrives { feed, index, subscription, body } => {
+                    self.rest_arrives(feed, index, subscription, body);
                 }
+                Event::Follow { feed, index } => self.follow(feed, index),
                 Event::Connect { feed } => self.connect(feed),
                 Event::Speak { feed } => {
                     let feed = &mut self.feeds[feed];
@@ -252,6 +258,7 @@ impl World<'_> {
             Deed::PartialSnapshot => feed.offline.snapshot_fault(index, SnapshotFault::Partial),
             Deed::Refusals => feed.offline.refuse_snapshots(1 + (draw % 3) as u32),
             Deed::SlowRest(millis) => feed.rest_latency = Nanos(millis * 1_000_000),
+            Deed::Unfollow(millis) => self.unfollow(number, index, Nanos::from_millis(millis)),
             Deed::Skew(seconds) => feed.skew_us += seconds * 1_000_000,
         }
     }
@@ -285,6 +292,7 @@ impl World<'_> {
         let Some(open) = feed.open.take() else { return };
         feed.offline.close(&open.received);
         feed.lost.fill(false);
+        feed.followed.fill(true);
         feed.misquoted.fill(None);
         feed.fetching.fill(None);
         let wait = feed.reconnect_wait();
@@ -430,6 +438,9 @@ impl World<'_> {
             if seen.is_verified() && feed.misquoted[index] == Some(seen.top.update_id) {
                 let symbol = &feed.listed[index].symbol;
                 misquoted = Some(format!("{symbol} is published as verified against another best quote"));
+            }
+            if seen.is_verified() && !feed.followed[index] {
+                misquoted = Some(format!("{} is published as verified and not followed", feed.listed[index].symbol));
             }
             if seen.is_verified() {
                 self.tally.verified += 1;
