@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ::bench::report::Build;
-use ::bench::{Destination, Selection, count, ring};
+use ::bench::{Destination, Programs, Selection, count, ring};
 use clap::ValueEnum;
 
 use crate::results;
@@ -55,6 +55,10 @@ pub struct Args {
     /// Operations of the traced row
     #[arg(long, hide = true)]
     iterations: Option<u64>,
+
+    /// Echo the messages of one WebSocket: the child of `market` that its streams are compared with
+    #[arg(long, hide = true)]
+    echo: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -113,6 +117,9 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     if let (Some(row), Some(iterations)) = (&args.traced_row, args.iterations) {
         return count::run_traced(row, iterations);
     }
+    if args.echo {
+        return ::bench::echo::serve();
+    }
     let selection = match args.what {
         What::All => Selection::All,
         What::Turn => Selection::Turn,
@@ -127,7 +134,8 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let (row, quick, json) = (args.row, args.quick, args.json);
     let destination = Destination { out: args.out, results: results::folder(), csv: args.csv };
-    let options = ::bench::Options { selection, row, quick, json, destination, build: build(), tracee };
+    let programs = Programs { server, echo };
+    let options = ::bench::Options { selection, row, quick, json, destination, build: build(), tracee, programs };
     ::bench::run(&options)
 }
 
@@ -153,6 +161,17 @@ fn ring_options(args: Args) -> ring::Options {
 fn tracee(row: &str, iterations: u64) -> Vec<String> {
     let iterations = iterations.to_string();
     ["--log-level", "off", "bench", "--traced-row", row, "--iterations", &iterations].map(str::to_owned).to_vec()
+}
+
+/// Arguments that make this program serve a book of the simulator in `bench`.
+fn server(symbol: &str, url: &str) -> Vec<String> {
+    let arguments = ["--log-level", "off", "market", "--venue", "binance-usdm", "--symbols", symbol, "--url", url];
+    arguments.into_iter().chain(["--http", "127.0.0.1:0", "--json"]).map(str::to_owned).collect()
+}
+
+/// Arguments that make this program echo.
+fn echo() -> Vec<String> {
+    ["--log-level", "off", "bench", "--echo"].map(str::to_owned).to_vec()
 }
 
 /// The build of this program, which its build script finds out.

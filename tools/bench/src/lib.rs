@@ -26,5 +26,6 @@ pub mod runner;
 pub mod tables;
 
 pub use harness::results::Destination;
+pub use rows::market::streams::{Programs, echo};
 pub use rows::registry::Selection;
 pub use runner::{Options, run};

@@ -1,7 +1,7 @@
 //! The rows of the engines.
 
 pub(crate) mod gate;
-pub(crate) mod market;
+pub mod market;
 pub(crate) mod registry;
 pub(crate) mod ring;
 mod turn;

@@ -19,8 +19,10 @@ use crate::harness::plan::Plan;
 use crate::harness::progress::progress;
 use crate::harness::results::{Destination, write, write_document};
 use crate::report::{Bootstrap, Build, Document, Report, Row, Samples, Unit};
+use crate::rows::gate;
+use crate::rows::market;
+use crate::rows::market::streams::{self, Programs, Streams};
 use crate::rows::registry::{self, Selection};
-use crate::rows::{gate, market};
 
 /// What `truetick bench` runs, and where the result goes.
 #[derive(Clone, Debug)]
@@ -39,6 +41,8 @@ pub struct Options {
     pub build: Build,
     /// Arguments that make this program trace a row, to count its instructions.
     pub tracee: TraceeArguments,
+    /// What the rows of the streams start.
+    pub programs: Programs,
 }
 
 /// Measures the selected rows, prints the result, and writes its files.
@@ -47,21 +51,30 @@ pub struct Options {
 /// No row matches, another bench is running, an answer differs from the reference, a loop was compiled away, the clock
 /// drifts, or a file cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    let entries = &registry::select(options.selection, options.row.as_deref())?;
+    let row = options.row.as_deref();
+    let has_streams = streams::is_selected(options.selection, row);
+    let entries = &registry::select(options.selection, row).or_else(|error| has_streams.then(Vec::new).ok_or(error))?;
     let plan = &plan(options.selection, options.quick);
     let exclusive = Exclusive::take()?;
     let calibration = clock::calibration();
     let cores = cpus::available().len();
+    progress("starting");
+    let streams = has_streams.then(|| Streams::new(&options.programs)).transpose()?;
     let pinned_to = cpus::pin_to_last();
     let mut benches = prepare(entries)?;
+    if let Some(mut streams) = streams {
+        streams.verify().context("streams")?;
+        benches.push(Box::new(streams));
+    }
     let mut empty =
         Chunked::new(Label { name: "empty loop", engine: "", what: "", published: Vec::new(), rate: None }, Nothing);
     empty.verify()?;
 
     let before = Before::read(calibration);
     empty.warm_up(calibration, plan)?;
+    let benches_len = benches.len();
     for (index, bench) in benches.iter_mut().enumerate() {
-        progress(&format!("warming up {}/{}: {}", index + 1, entries.len(), bench.name()));
+        progress(&format!("warming up {}/{}: {}", index + 1, benches_len, bench.name()));
         bench.warm_up(calibration, plan)?;
     }
     measure(&mut benches, &mut empty, calibration, plan, pinned_to)?;
@@ -79,7 +92,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     count_instructions(entries, options.tracee, &mut finished);
     finished
         .iter_mut()
-        .for_each(|Finished { row, .. }| row.aims = [market::aims(&row.name), gate::aims(&row.name)].concat());
+        .for_each(|Finished { row, .. }| row.aims.extend([market::aims(&row.name), gate::aims(&row.name)].concat()));
     let rows = finished.iter().map(|finished| finished.row.clone()).collect();
     let figures = figures::of(&benches, &bootstrap, calibration, environment.timing.step_ns);
     let report = Report { title: options.selection.name().to_owned(), quick: plan.quick, bootstrap, environment, rows };

@@ -13,6 +13,7 @@ mod rig;
 mod snapshot;
 mod source;
 mod state;
+pub mod streams;
 mod updates;
 
 use crate::report::{Published, Statistic, Unit};
