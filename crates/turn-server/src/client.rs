@@ -261,7 +261,7 @@ mod tests {
     fn two_clients_exchange_data_over_their_relayed_addresses() {
         let mut config = TurnConfig::on("127.0.0.1:0".parse().unwrap());
         config.workers = 1;
-        config.users = vec![User { name: "ann".to_owned(), password: Zeroizing::new("secret".to_owned()) }];
+        config.users.push(User { name: "ann".to_owned(), password: Zeroizing::new("secret".to_owned()) });
         let server = start(&config).unwrap();
         let addr = server.listen()[0];
         let rejected = TurnClient::allocate(addr, LOOPBACK, "ann", "wrong").err().unwrap().to_string();

@@ -33,8 +33,9 @@ pub(super) fn make(shop: &Shop, build: Build) -> anyhow::Result<Record> {
     let hash = sha256(&package)?;
     record.done(format!("{}: {} bytes, SHA-256 {}", shop.name(&package), len(&package)?, &hash[..16]));
     let contents = output(Command::new("dpkg-deb").arg("--contents").arg(&package))?;
-    let files = contents.lines().filter(|line| !line.starts_with('d')).count();
-    record.done(format!("{files} files, owned by root: {}", contents.lines().all(|line| line.contains(" root/root "))));
+    let is_of_root = |line: &str| line.contains(" 0/0 ") || line.contains(" root/root ");
+    ensure!(contents.lines().all(is_of_root), "not all files are owned by root:\n{contents}");
+    record.done(format!("{} files, owned by root", contents.lines().filter(|line| !line.starts_with('d')).count()));
     match lower(shop, build) {
         Ok(lower) => test(shop, &package, &lower, &mut record)?,
         Err(reason) => record.skipped(format!("not installed: {reason}")),
