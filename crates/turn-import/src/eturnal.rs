@@ -53,7 +53,7 @@ pub fn import(text: &str, host: &Host<'_>) -> Result<Import, String> {
     let mut reader = Reader { host, section, import: Import::default(), document: Document::default() };
     for (name, line, node) in root.entries() {
         if name != "eturnal" {
-            reader.row(name, *line, node, Outcome::Ignored, "", "options of the Erlang virtual machine");
+            reader.row(name, (*line, node), Outcome::Ignored, "", "options of the Erlang virtual machine");
         }
     }
     for (name, line, node) in section.entries() {
@@ -80,7 +80,7 @@ impl Reader<'_> {
         self.get(name).and_then(Node::text)
     }
 
-    fn row(&mut self, option: &str, line: usize, node: &Node, outcome: Outcome, keys: &str, reason: &str) {
+    fn row(&mut self, option: &str, (line, node): (usize, &Node), outcome: Outcome, keys: &str, reason: &str) {
         let is_secret = option == "secret" || option.starts_with("credentials");
         let value = match node {
             Node::Scalar(_) | Node::List(_) if is_secret => MASK.to_owned(),
@@ -112,22 +112,22 @@ impl Reader<'_> {
             "relay_min_port" | "relay_max_port" => {
                 let is_port = node.text().is_some_and(|text| text.parse::<u16>().is_ok());
                 let (outcome, reason) = if is_port { (Outcome::Same, "") } else { (Outcome::Refused, "not a port") };
-                self.row(name, line, node, outcome, "relay_ports", reason);
+                self.row(name, (line, node), outcome, "relay_ports", reason);
             }
-            "tls_crt_file" => self.row(name, line, node, Outcome::Same, "cert", ""),
+            "tls_crt_file" => self.row(name, (line, node), Outcome::Same, "cert", ""),
             "tls_key_file" => {
                 let reason = "others than its owner and group must not read it";
-                self.row(name, line, node, Outcome::Same, "key", reason);
+                self.row(name, (line, node), Outcome::Same, "key", reason);
             }
             "realm" => {
                 self.document.turn("realm", node.text().unwrap_or_default());
-                self.row(name, line, node, Outcome::Same, "realm", "");
+                self.row(name, (line, node), Outcome::Same, "realm", "");
             }
             "software_name" => self.software(name, line, node),
             "strict_expiry" => {
                 let is_strict = node.text() == Some("true");
                 self.document.turn("strict_expiry", is_strict);
-                self.row(name, line, node, Outcome::Same, "strict_expiry", "");
+                self.row(name, (line, node), Outcome::Same, "strict_expiry", "");
             }
             "max_allocations" => self.limit(name, line, node, "user_allocations"),
             "max_permissions" => self.limit(name, line, node, "permissions_per_allocation"),
@@ -135,10 +135,10 @@ impl Reader<'_> {
             "blacklist_peers" | "whitelist_peers" | "blacklist" | "whitelist" => self.peer_row(name, line, node),
             "modules" => self.modules(line, node),
             _ => match FIXED.iter().find(|(key, ..)| *key == name) {
-                Some((_, outcome, reason)) => self.row(name, line, node, *outcome, "", reason),
+                Some((_, outcome, reason)) => self.row(name, (line, node), *outcome, "", reason),
                 None => {
                     let reason = "no option of eturnal, which does not start with it";
-                    self.row(name, line, node, Outcome::Unknown, "", reason);
+                    self.row(name, (line, node), Outcome::Unknown, "", reason);
                 }
             },
         }
@@ -154,31 +154,31 @@ impl Reader<'_> {
             true => (Outcome::Same, ""),
             false => (Outcome::Refused, "an empty secret, or one with control characters"),
         };
-        self.row("secret", line, node, outcome, "auth_secret_file", reason);
+        self.row("secret", (line, node), outcome, "auth_secret_file", reason);
     }
 
     fn credentials(&mut self, line: usize, node: &Node) {
-        self.row("credentials", line, node, Outcome::Same, "user_file", "");
+        self.row("credentials", (line, node), Outcome::Same, "user_file", "");
         for (name, line, password) in node.entries() {
             self.import.has_credentials = true;
             let option = format!("credentials.{name}");
             match password.text().filter(|password| !password.is_empty()) {
                 Some(_) if name.is_empty() || name.contains(':') => {
                     let reason = "a name with a colon cannot be in a user file";
-                    self.row(&option, *line, password, Outcome::Refused, "", reason);
+                    self.row(&option, (*line, password), Outcome::Refused, "", reason);
                 }
                 Some(text) => {
                     self.import.users.push(Zeroizing::new(format!("{name}:{text}")));
-                    self.row(&option, *line, password, Outcome::Same, "user_file", "");
+                    self.row(&option, (*line, password), Outcome::Same, "user_file", "");
                 }
-                None => self.row(&option, *line, password, Outcome::Refused, "", "not a password"),
+                None => self.row(&option, (*line, password), Outcome::Refused, "", "not a password"),
             }
         }
     }
 
     /// Maps one entry of `listen`, or all of them.
     fn listen_rows(&mut self, line: usize, node: &Node) {
-        self.row("listen", line, node, Outcome::Same, "listen, listen_tcp, listen_tls", "");
+        self.row("listen", (line, node), Outcome::Same, "listen, listen_tcp, listen_tls", "");
         for (name, line, value) in node.values().iter().flat_map(Node::entries) {
             let text = value.text().unwrap_or_default();
             let (outcome, reason) = match name.as_str() {
@@ -195,7 +195,7 @@ impl Reader<'_> {
                 "ip" | "port" | "transport" | "proxy_protocol" | "enable_turn" => (Outcome::Same, ""),
                 _ => (Outcome::Unknown, "no option of eturnal, which does not start with it"),
             };
-            self.row(&format!("listen.{name}"), *line, value, outcome, "", reason);
+            self.row(&format!("listen.{name}"), (*line, value), outcome, "", reason);
         }
     }
 
@@ -206,15 +206,15 @@ impl Reader<'_> {
             Err(_) if text == "none" => (Outcome::Same, "no relay of this family"),
             Err(_) => (Outcome::Refused, "neither an IP address nor none"),
         };
-        self.row(name, line, node, outcome, "relay_ip", reason);
+        self.row(name, (line, node), outcome, "relay_ip", reason);
     }
 
     fn software(&mut self, name: &str, line: usize, node: &Node) {
         match node.text() {
-            Some("none") | None => self.row(name, line, node, Outcome::Same, "", "no SOFTWARE attribute"),
+            Some("none") | None => self.row(name, (line, node), Outcome::Same, "", "no SOFTWARE attribute"),
             Some(text) => {
                 self.document.turn("software", text);
-                self.row(name, line, node, Outcome::Same, "software", "");
+                self.row(name, (line, node), Outcome::Same, "software", "");
             }
         }
     }
@@ -225,13 +225,13 @@ impl Reader<'_> {
         match text.parse::<u32>() {
             Ok(limit) if limit > 0 => {
                 self.document.quota(key, i64::from(limit));
-                self.row(name, line, node, Outcome::Same, &format!("quotas.{key}"), "");
+                self.row(name, (line, node), Outcome::Same, &format!("quotas.{key}"), "");
             }
             Ok(_) | Err(_) if is_none => {
                 let reason = "no limit but the capacity of the server";
-                self.row(name, line, node, Outcome::Same, "", reason);
+                self.row(name, (line, node), Outcome::Same, "", reason);
             }
-            Ok(_) | Err(_) => self.row(name, line, node, Outcome::Refused, "", "neither a number nor unlimited"),
+            Ok(_) | Err(_) => self.row(name, (line, node), Outcome::Refused, "", "neither a number nor unlimited"),
         }
     }
 
@@ -241,26 +241,26 @@ impl Reader<'_> {
                 self.document.quota("allocation_bytes_per_second", limit.saturating_mul(2));
                 let reason = "eturnal limits what it receives on a TCP or TLS connection; truetick counts bytes on the wire of every \
                               allocation, both directions together, and drops the excess: check the doubled value";
-                self.row(name, line, node, Outcome::Differs, "quotas.allocation_bytes_per_second", reason);
+                self.row(name, (line, node), Outcome::Differs, "quotas.allocation_bytes_per_second", reason);
             }
-            None => self.row(name, line, node, Outcome::Same, "", "no limit"),
+            None => self.row(name, (line, node), Outcome::Same, "", "no limit"),
         }
     }
 
     fn modules(&mut self, line: usize, node: &Node) {
-        self.row("modules", line, node, Outcome::Same, "", "");
+        self.row("modules", (line, node), Outcome::Same, "", "");
         for (name, line, module) in node.entries() {
             if name == "mod_stats_prometheus" {
                 self.prometheus(*line, module);
             } else if let Some((_, outcome, reason)) = FIXED.iter().find(|(key, ..)| key == name) {
-                self.row(name, *line, module, *outcome, "", reason);
+                self.row(name, (*line, module), *outcome, "", reason);
                 for (option, line, value) in module.entries() {
-                    self.row(&format!("{name}.{option}"), *line, value, *outcome, "", reason);
+                    self.row(&format!("{name}.{option}"), (*line, value), *outcome, "", reason);
                 }
             } else {
-                self.row(name, *line, module, Outcome::Differs, "", "truetick has no module of this name");
+                self.row(name, (*line, module), Outcome::Differs, "", "truetick has no module of this name");
                 for (option, line, value) in module.entries() {
-                    self.row(&format!("{name}.{option}"), *line, value, Outcome::Ignored, "", "a module's option");
+                    self.row(&format!("{name}.{option}"), (*line, value), Outcome::Ignored, "", "a module's option");
                 }
             }
         }
@@ -275,9 +275,11 @@ impl Reader<'_> {
         match (ip, port) {
             (Ok(ip), Ok(port)) => {
                 self.document.http("listen", SocketAddr::new(ip, port).to_string());
-                self.row("mod_stats_prometheus", line, module, Outcome::Differs, "http.listen", names);
+                self.row("mod_stats_prometheus", (line, module), Outcome::Differs, "http.listen", names);
             }
-            (_, _) => self.row("mod_stats_prometheus", line, module, Outcome::Refused, "", "not an address and a port"),
+            (_, _) => {
+                self.row("mod_stats_prometheus", (line, module), Outcome::Refused, "", "not an address and a port")
+            }
         }
         for (option, line, value) in module.entries() {
             let (outcome, reason) = match (option.as_str(), value.text()) {
@@ -288,7 +290,7 @@ impl Reader<'_> {
                 ("ip" | "port", _) => (Outcome::Same, ""),
                 (_, _) => (Outcome::Unknown, "no option of the module"),
             };
-            self.row(&format!("mod_stats_prometheus.{option}"), *line, value, outcome, "", reason);
+            self.row(&format!("mod_stats_prometheus.{option}"), (*line, value), outcome, "", reason);
         }
     }
 

@@ -42,7 +42,7 @@ impl Reader<'_> {
             (true, true) => (Outcome::Differs, "it counts for peers, not for clients: deny those in the firewall"),
             (true, false) => (Outcome::Same, ""),
         };
-        self.row(name, line, node, outcome, keys, reason);
+        self.row(name, (line, node), outcome, keys, reason);
     }
 
     /// Maps the lists of peers. Without `blacklist_peers` it is the recommended one.
