@@ -5,21 +5,19 @@
 
 mod books;
 mod points;
-mod routes;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
 use tt_status::market_streams::MarketStreams;
 
+use crate::incident::BookIncident;
 use crate::snapshot::Snapshot;
 use books::Books;
 use points::Points;
 
-pub(crate) use books::BookIncident;
-pub(crate) use routes::routes;
-
 /// Time that is kept, seconds.
-const SECONDS: usize = 3_600;
+pub(crate) const SECONDS: usize = 3_600;
 
 /// Everything that is kept. The HTTP thread alone uses it.
 #[derive(Debug, Default)]
@@ -41,9 +39,24 @@ impl History {
         }
     }
 
-    /// The newest incidents of books, newest first.
-    pub(crate) fn incidents(&self, most: usize) -> Vec<BookIncident> {
-        self.kept().books.incidents().rev().take(most).cloned().collect()
+    /// The newest incidents that are meant, newest first, at most so many.
+    pub(crate) fn incidents(&self, most: usize, is_meant: impl Fn(&BookIncident) -> bool) -> Vec<BookIncident> {
+        self.kept().books.incidents().rev().filter(|of| is_meant(of)).take(most).cloned().collect()
+    }
+
+    /// The series of the last `seconds`, one value per `step` seconds.
+    pub(crate) fn points(&self, seconds: usize, step: usize) -> Value {
+        self.kept().points.answer(seconds, step)
+    }
+
+    /// Cells of the last `seconds` of each book that is meant, by venue and symbol.
+    pub(crate) fn proofs(&self, seconds: usize, is_meant: impl Fn(&str, &str) -> bool) -> Value {
+        self.kept().books.proofs(seconds, is_meant)
+    }
+
+    /// Depth and trades after `since_ms` of the first book that is meant.
+    pub(crate) fn depth(&self, is_meant: impl Fn(&str, &str) -> bool, since_ms: u64) -> Option<Value> {
+        self.kept().books.depth(is_meant, since_ms)
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {

@@ -24,6 +24,7 @@ mod feeds;
 mod gate;
 mod guard;
 mod history;
+mod incident;
 mod live;
 mod machine;
 #[cfg(feature = "market")]
@@ -31,6 +32,7 @@ mod market;
 mod metrics;
 mod page;
 mod passes;
+mod past;
 mod report;
 mod risk;
 mod section;

@@ -51,7 +51,7 @@ pub(crate) async fn sample(shared: Arc<Shared>) {
         // Thousands of books take longer to read: then they are read less often, for 2 % of a core at most.
         rest = (start.elapsed().as_millis() * 50 / SNAPSHOT_EVERY.as_millis()).try_into().unwrap_or(u32::MAX);
         if is_watched {
-            let incidents = shared.history.incidents(INCIDENTS_SHOWN);
+            let incidents = shared.history.incidents(INCIDENTS_SHOWN, |_| true);
             shared.latest.snapshot.send_replace(Some(Arc::new(Snapshot { incidents, ..snapshot })));
         }
     }

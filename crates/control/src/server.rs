@@ -16,7 +16,7 @@ use crate::snapshot::Latest;
 use crate::state::{Shared, State};
 #[cfg(feature = "market")]
 use crate::{account, candles, feeds, market, websocket};
-use crate::{allocations, connections, gate, guard, history, live, machine, metrics, page, passes, report, risk};
+use crate::{allocations, connections, gate, guard, live, machine, metrics, page, passes, past, report, risk};
 use crate::{simulator, turn};
 
 /// Maximum number of open live streams; further ones get 503.
@@ -105,7 +105,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(risk::routes())
         .merge(gate::routes())
         .merge(live::routes())
-        .merge(history::routes())
+        .merge(past::routes())
         .merge(simulator::routes())
         .route("/metrics", get(metrics::metrics))
         .route("/healthz", get(machine::healthz))

@@ -10,7 +10,7 @@ use tt_status::market::MarketStatus;
 use tt_status::risk::{ModeRow, RiskStatus};
 use tt_status::turn::TurnStatus;
 
-use crate::history::BookIncident;
+use crate::incident::BookIncident;
 
 /// The status of all parts at one instant.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use tt_status::market::{Book, Incident, Level, MarketStatus};
+use tt_status::market::{Book, Level, MarketStatus};
 use tt_status::market_streams::MarketStreams;
 
 use super::SECONDS;
+use crate::incident::BookIncident;
 
 /// A cell of a proof is that long, milliseconds.
 pub(super) const CELL_MS: u64 = 500;
@@ -23,26 +24,6 @@ const LEVELS: usize = 25;
 const TRADES: usize = 2_000;
 /// Incidents of all books.
 const INCIDENTS: usize = 512;
-
-/// An incident with the book's names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct BookIncident {
-    venue: &'static str,
-    /// The normalised symbol; empty if it was every book of the connection.
-    book: String,
-    #[serde(flatten)]
-    incident: Incident,
-}
-
-impl BookIncident {
-    pub(super) const fn venue(&self) -> &'static str {
-        self.venue
-    }
-
-    pub(super) fn book(&self) -> &str {
-        &self.book
-    }
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Books {
@@ -257,6 +238,8 @@ fn letter(book: &Book) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use tt_status::market::Incident;
+
     use super::*;
     use std::sync::Arc;
     use tt_status::market::{Feed, Terms};

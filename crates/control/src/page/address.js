@@ -9,7 +9,7 @@ export function address() {
   return { tab: TABS.includes(tab) ? tab : "now", venue, symbol };
 }
 
-/** The address of a book. `-` stands for `/`, which symbols contain. */
+/** The address of a book. `-` is written for `/`, which symbols contain. */
 export const bookAddress = ({ venue, symbol }) => `#books/${encodeURIComponent(venue)}/${asPath(symbol)}`;
 
 /** Whether the address names this book. */

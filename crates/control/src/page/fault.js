@@ -30,7 +30,7 @@ async function inject(name) {
   }
 }
 
-/** Offers the simulator's faults, where there is one. */
+/** Offers the faults of a simulator. */
 export async function fault() {
   const { faults } = await (await fetch("/api/v1/simulator/faults")).json();
   const part = document.getElementById("break");

@@ -42,10 +42,10 @@ export async function showPasses(isPaused) {
         chart = showSpread(part, passes, engines, "Engine");
         drawn = engines.join();
       }
-      // What stands below is shown when nothing above it grows any more.
+      // The rest is shown when nothing above it grows any more.
       document.getElementById("panel-machine").dataset.ready = "";
     } catch {
-      // Nobody sees it, or the event stream reports that the connection is lost.
+      // The page is hidden, or the event stream reports that the connection is lost.
     }
     await new Promise((resolve) => setTimeout(resolve, PASSES_EVERY_MS));
   }

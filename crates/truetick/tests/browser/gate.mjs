@@ -34,7 +34,7 @@ async function open(where, options) {
 }
 
 async function load(page, where) {
-  // The same address with another fragment would not load it anew.
+  // The same address with another fragment would not load it again.
   await page.goto("about:blank");
   await page.goto(`${where}#gate`);
   await page.waitForSelector("#link[data-state=live]");

@@ -100,7 +100,7 @@ export async function lookAtAll(page, tabs, folder, prefix, seen) {
   }
 }
 
-/** Loads each view anew, and returns the shifts that no input caused. */
+/** Loads each view again, and returns the shifts that no input caused. */
 export async function shiftsOf(page, url, tabs) {
   const found = [];
   for (const tab of tabs) {

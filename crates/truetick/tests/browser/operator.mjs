@@ -60,7 +60,7 @@ const relayed = seen.listed[0][2];
 const filter = page.getByRole("searchbox", { name: "Filter" });
 await filter.fill(relayed);
 seen.filtered = await page.locator("#allocations tbody tr").count();
-await filter.fill("nobody");
+await filter.fill("absent");
 seen.nothing = await page.locator("#allocations tbody tr").count();
 await filter.fill("");
 await page.getByRole("button", { name: `End ${relayed}` }).click();

@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::SECONDS;
 use crate::answer::{absent, json_of, rejected};
+use crate::history::SECONDS;
+use crate::incident::BookIncident;
 use crate::state::{App, Shared};
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
@@ -67,7 +68,7 @@ impl BookParameters {
 async fn history(app: App, Asked(asked): Asked<SeriesParameters>) -> Response {
     let seconds = asked.seconds.unwrap_or(600).clamp(1, SECONDS);
     let step = asked.step.unwrap_or_else(|| seconds.div_ceil(600)).clamp(1, SECONDS);
-    let mut answer = app.history.kept().points.answer(seconds, step);
+    let mut answer = app.history.points(seconds, step);
     answer["simulated"] = json!(app.state.simulated);
     json_of(&answer)
 }
@@ -77,7 +78,7 @@ async fn proofs(app: App, Asked(asked): Asked<BookParameters>) -> Response {
         return absent("market");
     }
     let seconds = asked.seconds.unwrap_or(120).clamp(1, SECONDS);
-    let mut answer = app.history.kept().books.proofs(seconds, |venue, symbol| asked.is_meant(venue, symbol));
+    let mut answer = app.history.proofs(seconds, |venue, symbol| asked.is_meant(venue, symbol));
     answer["simulated"] = json!(app.state.simulated);
     json_of(&answer)
 }
@@ -86,22 +87,18 @@ async fn incidents(app: App, Asked(asked): Asked<BookParameters>) -> Response {
     if app.state.market.is_none() {
         return absent("market");
     }
-    let kept = app.history.kept();
     // A lost connection concerns every book of its venue.
     let any = asked.symbol.as_deref().unwrap_or_default();
-    let meant = kept
-        .books
-        .incidents()
-        .rev()
-        .filter(|of| asked.is_meant(of.venue(), if of.book().is_empty() { any } else { of.book() }));
-    json_of(&json!({ "simulated": app.state.simulated, "incidents": meant.collect::<Vec<_>>() }))
+    let is_meant = |of: &BookIncident| asked.is_meant(of.venue, if of.book.is_empty() { any } else { &of.book });
+    let incidents = app.history.incidents(usize::MAX, is_meant);
+    json_of(&json!({ "simulated": app.state.simulated, "incidents": incidents }))
 }
 
 async fn depth(app: App, Asked(asked): Asked<BookParameters>) -> Response {
     if app.state.market.is_none() {
         return absent("market");
     }
-    let found = app.history.kept().books.depth(|venue, symbol| asked.is_meant(venue, symbol), asked.since.unwrap_or(0));
+    let found = app.history.depth(|venue, symbol| asked.is_meant(venue, symbol), asked.since.unwrap_or(0));
     let Some(mut answer) = found else { return rejected(StatusCode::NOT_FOUND, "the depth of this book is not kept") };
     answer["simulated"] = json!(app.state.simulated);
     json_of(&answer)
