@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use tt_turn::codec::{Class, Emitter, HmacSha1, Message, Method, TransactionId, XorAddress, attribute};
 use tt_turn::credential::long_term_key;
+use zeroize::Zeroizing;
 
 use crate::link::Link;
-use crate::steps::Login;
 
 /// Time for a response.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -19,6 +19,15 @@ const RETRANSMIT: Duration = Duration::from_millis(500);
 const MESSAGE_MAX: usize = 2_048;
 const UNAUTHORIZED: u16 = 401;
 const STALE_NONCE: u16 = 438;
+
+/// A name and its password.
+#[derive(Clone)]
+pub struct Login {
+    /// USERNAME.
+    pub name: String,
+    /// The password.
+    pub password: Zeroizing<String>,
+}
 
 /// Reason why there is no response.
 #[derive(Debug)]

@@ -13,7 +13,8 @@ mod report;
 mod steps;
 mod target;
 
+pub use client::Login;
 pub use link::roots_of;
 pub use report::{Outcome, Report, Row};
-pub use steps::{Login, Options, check};
+pub use steps::{Options, check};
 pub use target::{Target, TargetError, Transport};

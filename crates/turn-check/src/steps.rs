@@ -9,7 +9,7 @@ use tt_turn::codec::{Method, attribute};
 use zeroize::Zeroizing;
 
 use crate::certificate;
-use crate::client::{Attribute, Client, NoResponse};
+use crate::client::{Attribute, Client, Login, NoResponse};
 use crate::link::Link;
 use crate::report::{Outcome, Report, Row};
 use crate::target::{Target, Transport};
@@ -35,15 +35,6 @@ const PRIVATE: [Ipv4Addr; 4] = [
     Ipv4Addr::new(169, 254, 169, 254),
     Ipv4Addr::LOCALHOST,
 ];
-
-/// A name and its password.
-#[derive(Clone)]
-pub struct Login {
-    /// USERNAME.
-    pub name: String,
-    /// The password.
-    pub password: Zeroizing<String>,
-}
 
 /// What a check needs besides the server.
 pub struct Options {
