@@ -28,9 +28,7 @@ impl Engine {
         let venue = connection.venue();
         let index = self.find(venue, &delta.symbol)?;
         let id = InstrumentId(index as u32);
-        if self.are_far {
-            prefetch(&self.instruments[index], &self.slab, &delta.levels, levels);
-        }
+        self.prefetch_levels(index, delta, levels);
         probe.mark(Stage::LookUp);
         let instrument = &mut self.instruments[index];
         if instrument.connection != Some(connection) {
@@ -44,10 +42,7 @@ impl Engine {
                 match Continuity::of(numbering, last_id, delta) {
                     // A venue that was restarted goes on from a lower number.
                     Continuity::Next => counters.epochs += u64::from(delta.last_id < last_id && delta.last_id != 0),
-                    Continuity::Duplicate => {
-                        self.note_incident(index, IncidentCause::Duplicate { received: delta.last_id });
-                        return Err(DropReason::Duplicate);
-                    }
+                    Continuity::Duplicate => return Err(self.drop_duplicate(index, delta)),
                     Continuity::Gap => return self.after_gap(index, ts_recv, delta, levels),
                 }
             }
@@ -102,6 +97,20 @@ impl Engine {
                 Err(reason)
             }
         }
+    }
+
+    /// Loads what a delta changes, where books are too many for the cache.
+    #[inline]
+    fn prefetch_levels(&self, index: usize, delta: &BookDelta, levels: &[Level]) {
+        if self.are_far {
+            prefetch(&self.instruments[index], &self.slab, &delta.levels, levels);
+        }
+    }
+
+    #[cold]
+    fn drop_duplicate(&mut self, index: usize, delta: &BookDelta) -> DropReason {
+        self.note_incident(index, IncidentCause::Duplicate { received: delta.last_id });
+        DropReason::Duplicate
     }
 
     /// What becomes of the book, and of the delta before which something is missing.
