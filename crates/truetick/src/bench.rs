@@ -164,8 +164,8 @@ fn tracee(row: &str, iterations: u64) -> Vec<String> {
 }
 
 /// Arguments that make this program serve a book of the simulator in `bench`.
-fn server(symbol: &str, url: &str) -> Vec<String> {
-    let arguments = ["--log-level", "off", "market", "--venue", "binance-usdm", "--symbols", symbol, "--url", url];
+fn server(venue: &str, symbol: &str, url: &str) -> Vec<String> {
+    let arguments = ["--log-level", "off", "market", "--venue", venue, "--symbols", symbol, "--url", url];
     arguments.into_iter().chain(["--http", "127.0.0.1:0", "--json"]).map(str::to_owned).collect()
 }
 

@@ -42,9 +42,9 @@ const BLOCKS: u64 = 10;
 /// The programs that the bench starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Programs {
-    /// Arguments that make this program serve the book of a symbol of `binance-usdm` at a WebSocket address, at any free
-    /// port, and print JSON.
-    pub server: fn(symbol: &str, url: &str) -> Vec<String>,
+    /// Arguments that make this program serve the book of a venue's symbol at a WebSocket address, at any free port, and
+    /// print JSON.
+    pub server: fn(venue: &str, symbol: &str, url: &str) -> Vec<String>,
     /// Arguments that make this program call [`echo::serve`].
     pub echo: fn() -> Vec<String>,
 }
@@ -86,7 +86,7 @@ impl Streams {
         let venue = sim::Venue::MEASURED;
         let symbol = sim.instruments(venue).first().map(|listed| listed.symbol.clone()).context("no instrument")?;
         let url = format!("ws://{}{}", sim.address(venue), venue.streams_path());
-        let server = Server::start(&(programs.server)(&symbol, &url))?;
+        let server = Server::start(&(programs.server)(venue.name(), &symbol, &url))?;
         server.wait_for_book()?;
         sim.set_rate(0.0);
         let echo = Echo::start(&(programs.echo)())?;
