@@ -233,6 +233,37 @@ impl Sum {
         self.executions.iter().find(|execution| execution.id == id)
     }
 
+    /// An execution was taken back, by a report of the version `at`.
+    fn undo(&mut self, id: u128, at: u64) {
+        let execution = self.executions.iter_mut().find(|execution| execution.id == id);
+        let execution = execution.expect("only executions of the order are undone");
+        execution.counts = false;
+        let qty = execution.qty;
+        let [may_include, _] = self.claims.includes(at);
+        if !may_include {
+            self.qty = (self.qty - qty).max(self.executed());
+        }
+        self.claims.undone.push(at);
+        self.stated = (self.stated - qty).max(0);
+    }
+
+    /// An execution of `old` lots became one of `qty`, by a report of the version `at`.
+    fn correct(&mut self, qty: i128, old: i128, at: u64) {
+        let more = (qty - old).max(0);
+        self.qty += match self.claims.includes(at) {
+            [false, _] => qty,
+            [true, false] => more,
+            [true, true] => 0,
+        };
+        if !self.claims.includes(at)[1] {
+            self.claims.since += more;
+            self.claims.larger.extend((more > 0).then_some(at));
+        }
+        if let Some(pending) = &mut self.pending {
+            pending.1 += more;
+        }
+    }
+
     fn add(&mut self, now: i128, fact: Fact) {
         match fact {
             Fact::Reserved { px, qty, trigger } => {
@@ -272,35 +303,12 @@ impl Sum {
                     self.qty = self.executed();
                 }
             }
-            Fact::Undone { id, at } => {
-                let execution = self.executions.iter_mut().find(|execution| execution.id == id);
-                let execution = execution.expect("only executions of the order are undone");
-                execution.counts = false;
-                let qty = execution.qty;
-                let [may_include, _] = self.claims.includes(at);
-                if !may_include {
-                    self.qty = (self.qty - qty).max(self.executed());
-                }
-                self.claims.undone.push(at);
-                self.stated = (self.stated - qty).max(0);
-            }
+            Fact::Undone { id, at } => self.undo(id, at),
             // The fact before has undone the old execution.
             Fact::Corrected { id, qty, px, old, at } => {
                 self.executions.push(Execution { id, qty, px, counts: true });
                 self.stated += qty;
-                let more = (qty - old).max(0);
-                self.qty += match self.claims.includes(at) {
-                    [false, _] => qty,
-                    [true, false] => more,
-                    [true, true] => 0,
-                };
-                if !self.claims.includes(at)[1] {
-                    self.claims.since += more;
-                    self.claims.larger.extend((more > 0).then_some(at));
-                }
-                if let Some(pending) = &mut self.pending {
-                    pending.1 += more;
-                }
+                self.correct(qty, old, at);
             }
             Fact::Ended => {
                 // The venue may have worked the terms of a replace that it answers after the end.
@@ -318,6 +326,10 @@ impl Sum {
             fact,
             Fact::Executed { .. } | Fact::ReplaceRefused | Fact::Replaced { .. } | Fact::Restated { .. }
         );
+        self.settle(now, may_end);
+    }
+
+    fn settle(&mut self, now: i128, may_end: bool) {
         if may_end && self.is_open && self.left() == 0 && self.pending.is_none() {
             (self.is_open, self.is_filled, self.cancelled_at) = (false, true, None);
         }

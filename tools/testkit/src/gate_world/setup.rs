@@ -100,7 +100,7 @@ fn instrument(draw: &mut Draw) -> InstrumentSettings {
         enforces_reduce_only: draw.chance(1, 2),
         replaces_atomically: draw.chance(1, 2),
         cancel_pct: draw.chance(1, 8).then(|| i128::from(draw.between(100, 900))),
-        proof_age_ns: (mark_age_ms % 2 == 0).then_some(i128::from(mark_age_ms + 10) * MS),
+        proof_age_ns: mark_age_ms.is_multiple_of(2).then_some(i128::from(mark_age_ms + 10) * MS),
     }
 }
 
