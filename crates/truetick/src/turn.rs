@@ -32,7 +32,7 @@ pub(crate) use turnserver::main as turnserver_main;
 pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
     let origin = match &args.coturn {
         Some(file) => Origin::coturn(Some(file.clone()), Vec::new(), config)?,
-        None => Origin::Own(config.clone()),
+        None => Origin::Own(Box::new(config.clone())),
     };
     run_from(args, &origin)
 }

@@ -16,7 +16,7 @@ const OTHERS: u32 = 0o037;
 /// Where the configuration comes from.
 pub(super) enum Origin {
     /// A file of truetick, already read, or none.
-    Own(Config),
+    Own(Box<Config>),
     /// The file and the arguments of coturn. The arguments count after the file.
     Coturn { file: Option<PathBuf>, arguments: Vec<String> },
 }
@@ -43,7 +43,7 @@ impl Origin {
     /// As [`Origin::reload`].
     pub(super) fn load(&self) -> anyhow::Result<Loaded> {
         match self {
-            Self::Own(config) => Ok(Loaded { config: config.clone(), import: None }),
+            Self::Own(config) => Ok(Loaded { config: (**config).clone(), import: None }),
             Self::Coturn { file, arguments } => read_coturn(file.as_deref(), arguments),
         }
     }

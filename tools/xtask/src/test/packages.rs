@@ -21,7 +21,7 @@ pub(super) fn run(place: &Workplace) -> Outcome {
     let restored = super::binaries::build_program(&place.steps);
     let mut tally = record.map_or_else(
         |error| Tally::fail(format!("packages: {error:#}")),
-        |record| record.lines.iter().fold(Tally::default(), |tally, line| added(tally, line)),
+        |record| record.lines.iter().fold(Tally::default(), added),
     );
     if let Err(error) = restored {
         tally.add(Tally::fail(error));
