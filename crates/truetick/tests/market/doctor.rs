@@ -211,7 +211,7 @@ fn gaps_and_wrong_checksums_are_found_by_the_proof() {
         };
         let url = address(&sim, venue, path);
         // More updates than come until the fault is there: it ends the step.
-        let mut visit = Patient::visit(&["--venue", name, "--url", &url, "--symbols", symbol, "--updates", "3000"]);
+        let mut visit = Patient::visit(&["--venue", name, "--url", &url, "--symbols", symbol, "--updates", "1000"]);
         visit.until("snapshot");
         sim.fault(venue, 0, fault);
         (name, symbol, fact, visit)
