@@ -30,12 +30,14 @@ mod credential;
 mod demonstrated;
 mod strategy;
 mod summary;
+mod visitor_faults;
 
 use credential::Credential;
 pub(crate) use demonstrated::Demonstrated;
 use sim::Fault;
 use sim::faults::{self, Kind};
 use strategy::{Flags, Starter, Strategy};
+use visitor_faults::VisitorFaults;
 
 /// One pass in this many is timed; traffic is low here, so more than elsewhere.
 const SAMPLED_ONE_IN: u32 = 8;
@@ -138,7 +140,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     let mut state = state(&turn, &feeds, starter.strategy(), ice_servers.clone());
     state.simulated = simulated.is_some();
     let simulator = simulated.as_ref().map(|simulated| Arc::clone(&simulated.venues));
-    state.simulator = simulator.map(|venues| Arc::new(venues::Faults(venues)) as Arc<_>);
+    state.simulator = simulator.map(|venues| Arc::new(VisitorFaults(venues)) as Arc<_>);
     // A real venue among simulated ones would be called simulated.
     state.feeds = simulated.is_none().then(|| Arc::new(FeedAdmin(feeds.clone())) as Arc<_>);
     state.admin = Some(Admin { allocations: turn.allocation_admin() });

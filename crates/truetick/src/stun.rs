@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use anyhow::{Context as _, Result, ensure};
 use tt_os::stdout;
-use turn_server::{MappedAddress, TurnConfig, TurnSection, mapped_address};
+use turn_check::{MappedAddress, mapped_address};
+use turn_server::{TurnConfig, TurnSection};
 
 /// Port of a server without one (RFC 8489 section 8.1).
 const PORT: u16 = 3478;

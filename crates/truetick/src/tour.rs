@@ -13,7 +13,7 @@ use tt_os::shutdown::Shutdown;
 use tt_os::stdout;
 use tt_status::accounting::Quantiles;
 use tt_status::market::Book;
-use turn_server::TurnClient;
+use turn_check::Allocation;
 
 use crate::serve::Demonstrated;
 
@@ -107,10 +107,10 @@ impl Tour {
 
     /// Two clients allocate and exchange speech over their relayed addresses.
     fn relay(&self, engines: &Demonstrated) -> Result<()> {
-        let (server, name, password) = engines.turn();
+        let (server, login) = engines.turn();
         let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let allocate = || TurnClient::allocate(server, from, name, password).context("turn");
-        let (ann, bob) = (allocate()?, allocate()?);
+        let allocate = || Allocation::new(server, from, &login).context("turn");
+        let (mut ann, mut bob) = (allocate()?, allocate()?);
         ann.permit(bob.relayed().ip())?;
         bob.permit(ann.relayed().ip())?;
         self.say(&format!("turn    ann {} and bob {} talk over {server}", ann.relayed(), bob.relayed()));

@@ -50,6 +50,16 @@ impl fmt::Display for NoResponse {
     }
 }
 
+impl From<NoResponse> for io::Error {
+    fn from(reason: NoResponse) -> Self {
+        match reason {
+            NoResponse::Io(error) => error,
+            NoResponse::Timeout => Self::new(io::ErrorKind::TimedOut, reason.to_string()),
+            NoResponse::Integrity | NoResponse::Malformed => Self::new(io::ErrorKind::InvalidData, reason.to_string()),
+        }
+    }
+}
+
 /// A response.
 #[derive(Debug)]
 pub(crate) struct Response {
@@ -79,17 +89,18 @@ pub(crate) enum Attribute<'a> {
 }
 
 /// A client on one connection.
-pub(crate) struct Client<'a> {
+pub(crate) struct Client {
     pub(crate) link: Link,
-    login: Option<&'a Login>,
+    login: Option<Login>,
     realm: Vec<u8>,
     nonce: Vec<u8>,
     key: Option<HmacSha1>,
     indications: VecDeque<Vec<u8>>,
 }
 
-impl<'a> Client<'a> {
-    pub(crate) fn new(link: Link, login: Option<&'a Login>) -> Self {
+impl Client {
+    pub(crate) fn new(link: Link, login: Option<&Login>) -> Self {
+        let login = login.cloned();
         Self { link, login, realm: Vec::new(), nonce: Vec::new(), key: None, indications: VecDeque::new() }
     }
 
@@ -108,7 +119,7 @@ impl<'a> Client<'a> {
         }
         self.realm = response.value(attribute::REALM).ok_or(NoResponse::Malformed)?.to_vec();
         self.nonce = response.value(attribute::NONCE).ok_or(NoResponse::Malformed)?.to_vec();
-        let Some(login) = self.login else { return Ok(response) };
+        let Some(login) = &self.login else { return Ok(response) };
         self.key = Some(long_term_key(login.name.as_bytes(), &self.realm, login.password.as_bytes()));
         let key = self.key.clone();
         self.exchange(method, attributes, key.as_ref())
@@ -124,7 +135,7 @@ impl<'a> Client<'a> {
         let mut out = [0; MESSAGE_MAX];
         let mut emitter = Emitter::begin(&mut out, method, Class::Request, transaction_id);
         write(&mut emitter, attributes);
-        if let (Some(key), Some(login)) = (key, self.login) {
+        if let (Some(key), Some(login)) = (key, &self.login) {
             emitter.attribute(attribute::USERNAME, login.name.as_bytes());
             emitter.attribute(attribute::REALM, &self.realm);
             emitter.attribute(attribute::NONCE, &self.nonce);
@@ -180,15 +191,25 @@ impl<'a> Client<'a> {
 
     /// Waits for a Data indication with `payload`; returns whether it came.
     pub(crate) fn receives(&mut self, payload: &[u8], until: Instant) -> Result<bool, NoResponse> {
+        while let Some(data) = self.data(until)? {
+            if data == payload {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Waits for the payload of a Data indication; `None` if there is none.
+    pub(crate) fn data(&mut self, until: Instant) -> Result<Option<Vec<u8>>, NoResponse> {
         loop {
             let bytes = match self.indications.pop_front() {
                 Some(bytes) => Some(bytes),
                 None => self.link.receive(until).map_err(NoResponse::Io)?,
             };
-            let Some(bytes) = bytes else { return Ok(false) };
+            let Some(bytes) = bytes else { return Ok(None) };
             let Ok(message) = Message::parse(&bytes) else { continue };
-            if message.attributes().any(|(kind, value)| kind == attribute::DATA && value == payload) {
-                return Ok(true);
+            if let Some((_, data)) = message.attributes().find(|(kind, _)| *kind == attribute::DATA) {
+                return Ok(Some(data.to_vec()));
             }
         }
     }

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allocation;
 mod certificate;
 mod client;
 mod link;
@@ -13,6 +14,7 @@ mod report;
 mod steps;
 mod target;
 
+pub use allocation::{Allocation, MappedAddress, mapped_address};
 pub use client::Login;
 pub use link::roots_of;
 pub use report::{Outcome, Report, Row};

@@ -1,7 +1,7 @@
 //! A connection to a server over one transport.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -61,10 +61,8 @@ impl Link {
         };
         match transport {
             Transport::Udp => {
-                let any: SocketAddr = if addr.is_ipv4() { ([0; 4], 0).into() } else { ([0_u8; 16], 0).into() };
-                let socket = UdpSocket::bind(any)?;
-                socket.connect(addr)?;
-                Ok(Self::Udp(socket))
+                let any = if addr.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+                Self::udp(addr, any)
             }
             Transport::Tcp => Ok(Self::Tcp(stream()?, Vec::new())),
             Transport::Tls => {
@@ -81,6 +79,13 @@ impl Link {
                 Ok(Self::Tls(Box::new(tls), Vec::new()))
             }
         }
+    }
+
+    /// Opens a UDP socket at `from` that receives datagrams and ICMP errors of `addr` alone.
+    pub(crate) fn udp(addr: SocketAddr, from: IpAddr) -> io::Result<Self> {
+        let socket = UdpSocket::bind((from, 0))?;
+        socket.connect(addr)?;
+        Ok(Self::Udp(socket))
     }
 
     /// Returns the connection of TLS.

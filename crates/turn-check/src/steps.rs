@@ -82,7 +82,7 @@ impl<'a> Steps<'a> {
         Link::open(self.transport, &self.target.host, self.port, &self.options.roots)
     }
 
-    fn client(&self, login: Option<&'a Login>) -> Result<Client<'a>, NoResponse> {
+    fn client(&self, login: Option<&Login>) -> Result<Client, NoResponse> {
         self.open().map(|link| Client::new(link, login)).map_err(NoResponse::Io)
     }
 
@@ -119,7 +119,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn binding(&self, client: &mut Client<'_>) -> Result<Row, NoResponse> {
+    fn binding(&self, client: &mut Client) -> Result<Row, NoResponse> {
         let mut times = Vec::new();
         let mut candidate = None;
         for _ in 0..BINDINGS {
@@ -199,7 +199,7 @@ impl<'a> Steps<'a> {
         end(&mut client);
     }
 
-    fn allocate(&self, login: &'a Login) -> Result<(Client<'a>, SocketAddr), String> {
+    fn allocate(&self, login: &Login) -> Result<(Client, SocketAddr), String> {
         let mut client = self.client(Some(login)).map_err(|error| error.to_string())?;
         let response = client.request(Method::Allocate, &[transport()]).map_err(|error| error.to_string())?;
         match (response.code, response.address(attribute::XOR_RELAYED_ADDRESS)) {
@@ -210,7 +210,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn private_peers(&mut self, client: &mut Client<'_>) {
+    fn private_peers(&mut self, client: &mut Client) {
         let mut granted = Vec::new();
         for (number, ip) in (CHANNEL_MIN..).zip(PRIVATE) {
             // A permission has no port, so that it may be granted for a relayed address of the server.
@@ -234,10 +234,10 @@ impl<'a> Steps<'a> {
     }
 
     /// Sends messages from one allocation to the other.
-    fn relay<'b>(
+    fn relay(
         &self,
-        (from, from_relayed): (&mut Client<'b>, SocketAddr),
-        (to, to_relayed): (&mut Client<'b>, SocketAddr),
+        (from, from_relayed): (&mut Client, SocketAddr),
+        (to, to_relayed): (&mut Client, SocketAddr),
     ) -> Result<Row, NoResponse> {
         for (client, peer) in [(&mut *from, to_relayed), (&mut *to, from_relayed)] {
             let response =
@@ -275,7 +275,7 @@ fn transport() -> Attribute<'static> {
 }
 
 /// Ends an allocation. Without an answer it ends by itself.
-fn end(client: &mut Client<'_>) {
+fn end(client: &mut Client) {
     let _ = client.request(Method::Refresh, &[Attribute::Bytes(attribute::LIFETIME, &[0; 4])]);
 }
 

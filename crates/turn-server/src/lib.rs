@@ -32,7 +32,6 @@
 #![cfg(target_os = "linux")]
 
 mod blueprint;
-mod client;
 mod commands;
 mod config;
 mod counters;
@@ -54,7 +53,6 @@ mod supervisor;
 mod worker;
 
 pub use blueprint::check::check;
-pub use client::{MappedAddress, TurnClient, mapped_address};
 pub use config::{RelayIp, TurnConfig};
 pub use counters::Totals;
 pub use credentials::{AuthSecret, NonceKeys, User, Users};

@@ -29,11 +29,6 @@ impl Credential {
         Ok(Self { name, password: text(PASSWORD_CHARACTERS)? })
     }
 
-    /// The name and the password.
-    pub(super) fn parts(&self) -> (&str, &str) {
-        (&self.name, &self.password)
-    }
-
     pub(super) fn user(&self) -> turn_server::User {
         turn_server::User { name: self.name.clone(), password: self.password.clone() }
     }

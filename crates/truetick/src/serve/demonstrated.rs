@@ -11,7 +11,8 @@ use tt_os::clock::unix_now;
 use tt_os::shutdown::Shutdown;
 use tt_status::market::MarketStatus;
 use tt_status::risk::RiskStatus;
-use turn_server::TurnConfig;
+use turn_check::Login;
+use turn_server::{TurnConfig, User};
 
 use super::credential::Credential;
 use super::strategy::{Flags, Starter};
@@ -58,10 +59,10 @@ impl Demonstrated {
         Ok(Self { turn, credential, venues, feeds, starter })
     }
 
-    /// Address of the TURN server, name and password.
-    pub(crate) fn turn(&self) -> (SocketAddr, &str, &str) {
-        let (name, password) = self.credential.parts();
-        (self.turn.listen()[0], name, password)
+    /// Address of the TURN server, and who may use it.
+    pub(crate) fn turn(&self) -> (SocketAddr, Login) {
+        let User { name, password } = self.credential.user();
+        (self.turn.listen()[0], Login { name, password })
     }
 
     /// Injects a fault into the next update of a venue's symbol.
