@@ -86,7 +86,8 @@ fn row_max(draw: &mut Draw, step: i128, above: &RowMax) -> RowMax {
     }
 }
 
-fn instrument(draw: &mut Draw) -> InstrumentSettings {
+/// The age of a proof is limited only where a proof is required.
+fn instrument(draw: &mut Draw, row: &RowSettings) -> InstrumentSettings {
     let collar_bps = draw.pick(&[60, 200, 500]);
     let mark_age_ms = draw.between(3, 40);
     InstrumentSettings {
@@ -100,7 +101,7 @@ fn instrument(draw: &mut Draw) -> InstrumentSettings {
         enforces_reduce_only: draw.chance(1, 2),
         replaces_atomically: draw.chance(1, 2),
         cancel_pct: draw.chance(1, 8).then(|| i128::from(draw.between(100, 900))),
-        proof_age_ns: mark_age_ms.is_multiple_of(2).then_some(i128::from(mark_age_ms + 10) * MS),
+        proof_age_ns: (row.needs_proof && mark_age_ms.is_multiple_of(2)).then_some(i128::from(mark_age_ms + 10) * MS),
     }
 }
 
@@ -245,8 +246,8 @@ impl Setup {
         let positions = (0..accounts).map(|_| steps.iter().map(&mut start).collect::<Vec<_>>()).collect::<Vec<_>>();
         let id_window = draw.between(250, 400);
         let mut settings = Settings {
+            instruments: steps.iter().map(|row| instrument(draw, row)).collect(),
             rows: vec![steps; usize::from(accounts)],
-            instruments: (0..instruments).map(|_| instrument(draw)).collect(),
             account_rates: (0..accounts).map(|_| rate(draw)).collect(),
             global_rate: rate(draw),
             id_window_ns: i128::from(id_window) * MS,
@@ -305,8 +306,9 @@ impl Setup {
     pub(super) fn replaced(&self, version: u32, draw: &mut Draw) -> Self {
         let mut next = Self { version, ..self.clone() };
         let settings = &mut next.settings;
-        for (of, old) in settings.instruments.iter_mut().zip(&self.settings.instruments) {
-            *of = InstrumentSettings { may_be_negative: old.may_be_negative, ..instrument(draw) };
+        let known = self.settings.instruments.iter().zip(&self.settings.rows[0]);
+        for (of, (old, row)) in settings.instruments.iter_mut().zip(known) {
+            *of = InstrumentSettings { may_be_negative: old.may_be_negative, ..instrument(draw, row) };
         }
         settings.account_rates.iter_mut().for_each(|of| *of = rate(draw));
         settings.global_rate = rate(draw);

@@ -102,8 +102,7 @@ impl Setup {
         line(out, "slip-bps", or_off(of.slip_bps));
         line(out, "mark-age-max-ms", of.mark_age_ns / MS);
         line(out, "book-proof", if steps.needs_proof { "\"required\"" } else { "\"off\"" });
-        let proof_age_ns = of.proof_age_ns.filter(|_| steps.needs_proof);
-        line(out, "proof-age-max-ms", or_off(proof_age_ns.map(|age_ns| age_ns / MS)));
+        line(out, "proof-age-max-ms", or_off(of.proof_age_ns.map(|age_ns| age_ns / MS)));
         line(out, "cancels-per-fill-max", or_off(of.cancel_pct.map(|pct| text(pct, 2))));
         line(out, "may-be-negative", of.may_be_negative);
         line(out, "enforces-reduce-only", of.enforces_reduce_only);
