@@ -38,19 +38,19 @@ fn ask(server: &str, from: Option<IpAddr>) -> Result<MappedAddress> {
     mapped_address(addr, from.unwrap_or(any)).with_context(|| format!("stun: {server} ({addr})"))
 }
 
-/// Returns the external addresses of `section`: its own, or those that the server of `--stun-server` sees, or those of the
+/// Returns the external addresses that `section` lacks: those that the server of `--stun-server` sees, or those of the
 /// environment.
 ///
 /// # Errors
 /// The section or the environment is invalid, or the server does not respond.
-pub(crate) fn external_ips(section: &TurnSection, server: Option<&str>) -> Result<Vec<IpAddr>> {
+pub(crate) fn external_ips(section: &TurnSection, server: Option<&str>) -> Result<Option<Vec<IpAddr>>> {
     match server {
         Some(server) => {
             ensure!(section.external_ip.is_empty(), "--stun-server and external_ip in [turn]: leave one of them out");
-            ask_for_relays(section, server).context("--stun-server")
+            ask_for_relays(section, server).context("--stun-server").map(Some)
         }
-        None if section.external_ip.is_empty() => of_environment(section),
-        None => Ok(section.external_ip.clone()),
+        None if section.external_ip.is_empty() => of_environment(section).map(Some),
+        None => Ok(None),
     }
 }
 

@@ -40,7 +40,9 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
 /// The same with a configuration from `origin`.
 fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     let loaded = origin.load()?;
-    args.external_ip = stun::external_ips(&args.over(&loaded.config.turn), args.stun_server.as_deref())?;
+    if let Some(asked) = stun::external_ips(&args.over(&loaded.config.turn), args.stun_server.as_deref())? {
+        args.external_ip = asked;
+    }
     let section = args.over(&loaded.config.turn);
     if args.only.print_config {
         let config = &loaded.config;
