@@ -5,8 +5,23 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 const COMMANDS: &[&str] = &[
-    "serve", "up", "demo", "turn", "stun", "market", "doctor", "risk", "simulate", "record", "replay", "audit",
-    "floor", "bench",
+    "serve",
+    "up",
+    "demo",
+    "turn",
+    "import",
+    "credential",
+    "check",
+    "stun",
+    "market",
+    "doctor",
+    "risk",
+    "simulate",
+    "record",
+    "replay",
+    "audit",
+    "floor",
+    "bench",
 ];
 
 fn truetick(arguments: &[&str]) -> Output {

@@ -90,10 +90,10 @@ fn check_says_what_a_file_means_and_refuses_contradictions_with_line_and_values(
         (
             "\nqty-max = \"1\"",
             "\nqty-max = \"3\"",
-            "account main, BTC/USDT: qty-max = 3 is above 2, that of firm, BTC/USDT in line 65",
+            "account main, BTC/USDT: qty-max = 3 is above 2, that of firm, BTC/USDT in line 66",
         ),
         ("collar-bps = 100", "collar_bps = 100", "instrument BTC/USDT: `collar-bps` is missing"),
-        ("[firm]", "[firm]\nfirm-max = \"1\"", "line 58: firm: unknown key `firm-max`"),
+        ("[firm]", "[firm]\nfirm-max = \"1\"", "line 59: firm: unknown key `firm-max`"),
     ] {
         write(folder.path(), "2.toml", &[(from, to)]);
         let output = truetick(folder.path(), &["gate", "check", "2.toml"]);

@@ -288,7 +288,9 @@ fn each_row_of_the_reports_has_its_outcome() {
         ("replace_rejected", "", "duplicate"),
         ("restated", r#","order_qty":"0.1""#, "applied"),
         ("restated", r#","order_qty":"0.3""#, "enlarged"),
-        ("replaced", r#","order_qty":"0.2""#, "applied"),
+        // Without a version a smaller quantity may be older than the larger one.
+        ("replaced", r#","order_qty":"0.2""#, "overtaken"),
+        ("replaced", r#","order_qty":"0.2","version":"current""#, "applied"),
         ("fill", r#","execution_id":3,"qty":"0.9","px":"60000""#, "overfill"),
         ("expired", "", "duplicate"),
         ("unsent", "", "duplicate"),
