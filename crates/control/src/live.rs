@@ -63,6 +63,7 @@ fn everything(shared: &Shared) -> Snapshot {
         at_unix_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
         trial: shared.state.ice_servers.is_some(),
         simulated: shared.state.simulated,
+        faults: shared.state.simulator.as_ref().map(|simulator| simulator.faults()).unwrap_or_default(),
         machine: shared.state.machine.as_ref().map(|machine| machine()),
         turn: read(shared.state.turn.as_ref(), &shared.latest.failed[0]),
         market: read(shared.state.market.as_ref(), &shared.latest.failed[1]),

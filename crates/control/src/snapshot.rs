@@ -20,6 +20,8 @@ pub(crate) struct Snapshot {
     pub(crate) trial: bool,
     /// Whether the market data come from the simulator.
     pub(crate) simulated: bool,
+    /// Faults of the simulator that visitors of the page may inject; empty without a simulator.
+    pub(crate) faults: Vec<&'static str>,
     pub(crate) machine: Option<MachineStatus>,
     pub(crate) turn: Option<TurnStatus>,
     pub(crate) market: Option<MarketStatus>,

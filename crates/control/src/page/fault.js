@@ -30,10 +30,10 @@ async function inject(name) {
   }
 }
 
-/** Offers the faults of a simulator. */
-export async function fault() {
-  const { faults } = await (await fetch("/api/v1/simulator/faults")).json();
+/** Offers the faults of a simulator, once. */
+export function showFaults(faults) {
   const part = document.getElementById("break");
+  if (!part.hidden || faults.length === 0) return;
   part.append("Break it: ", ...faults.map((name) => button(NAMES[name]?.[0] ?? name, () => inject(name), { "data-fault": name, title: NAMES[name]?.[1] ?? "" })));
   part.hidden = false;
 }

@@ -11,7 +11,7 @@ import { showTop } from "./top.js";
 import { address, keyboard, route } from "./address.js";
 import { showNewest } from "./incidents.js";
 import { startHistory } from "./history.js";
-import { fault } from "./fault.js";
+import { showFaults } from "./fault.js";
 
 const RETRY_MS = 2000;
 const byId = (id) => document.getElementById(id);
@@ -25,7 +25,6 @@ const engines = {
 let paused = false;
 let last = null;
 let reported = false;
-let breakable = false;
 
 function link(state, text) {
   document.body.dataset.link = state;
@@ -41,10 +40,7 @@ function present(snapshot) {
   const parent = byId("engines");
   if (cards.length !== parent.children.length) parent.replaceChildren(...cards);
   byId("simulated").hidden = !snapshot.simulated;
-  if (snapshot.simulated && !breakable) {
-    breakable = true;
-    fault().catch(() => { breakable = false; });
-  }
+  showFaults(snapshot.faults);
   // An address of an engine that does not run leads nowhere.
   if (byId("tabs").querySelector(`[data-tab=${address().tab}]`).hidden) location.replace("#now");
   byId("debug").hidden = snapshot.machine.build === "release";

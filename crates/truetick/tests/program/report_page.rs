@@ -248,7 +248,7 @@ fn a_report_without_one_of_the_layouts_shows_the_other() {
     std::fs::write(&path, report.to_string()).expect("a file");
     let served = Served::start(&["--fault-every", "0", "--report", path.to_str().expect("UTF-8")]);
     served.wait_ready();
-    check(&play(&chromium, &format!("http://{}/", served.http), name), &report);
+    check(&play(&chromium, &format!("http://{}/#machine", served.http), name), &report);
     served.signal(nix::sys::signal::Signal::SIGTERM);
     assert!(served.end().1.success());
 }
@@ -260,7 +260,7 @@ fn the_page_shows_the_figures_of_a_kept_report() {
     let path = result().join("report.json");
     let served = Served::start(&["--fault-every", "0", "--report", path.to_str().expect("UTF-8")]);
     served.wait_ready();
-    let seen = play(&chromium, &format!("http://{}/", served.http), name);
+    let seen = play(&chromium, &format!("http://{}/#machine", served.http), name);
     check(&seen, &report());
     // The schematic is the running engines': every one has its five stages.
     for engine in ["turn", "market", "risk"] {
