@@ -155,6 +155,8 @@ async function relay(page) {
   await page.waitForFunction(() => document.getElementById("copied").textContent !== "");
   await page.click("#try");
   await page.waitForSelector("#outcome[data-state]");
+  // The wrong password of the test, in the snapshot after it.
+  await page.waitForFunction(() => document.querySelector("#sources tbody")?.innerText.includes("401"));
   const chart = [await isDrawn(page, "#chart-traffic canvas"), await isDrawn(page, "#chart-refusals canvas")];
   return {
     snippets, copied: await textOf(page, "#copied"), chart, state: await page.getAttribute("#outcome", "data-state"),

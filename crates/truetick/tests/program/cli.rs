@@ -103,6 +103,7 @@ fn a_configuration_that_is_not_there_is_named() {
             "replay" | "audit" => &["no/such/recording"],
             "doctor" => &["--venue", "kraken"],
             "up" => &["--simulated"],
+            "import" => &["no/such/turnserver.conf"],
             _ => &[],
         };
         let output_text = refusal(&[&["--config", "no/such/file.toml", command], wanted].concat(), 1);
