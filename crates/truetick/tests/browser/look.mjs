@@ -90,7 +90,7 @@ export async function lookAtAll(page, tabs, folder, prefix, seen) {
       await page.emulateMedia({ colorScheme });
       for (const tab of tabs) {
         await visit(page, tab);
-        await snapshots(page, 6);
+        await snapshots(page, 2);
         const name = `${prefix}-${tab}-${width}-${colorScheme}`;
         await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
         seen.widths[name] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
@@ -107,7 +107,7 @@ export async function shiftsOf(page, url, tabs) {
     await page.goto(`${url}#${tab}`);
     await page.reload();
     await live(page);
-    await snapshots(page, 12);
+    await snapshots(page, 6);
     found.push(...(await page.evaluate(() => window.shifts)).map(([value, what]) => `${tab}: ${value.toFixed(4)} ${what}`));
   }
   return found;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     Shared,
-    connection::{self, REQUEST_BYTES_MAX},
+    connection,
     rest_book, stale_script,
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(super) fn usdm(shared: Shared) -> Router {
 }
 
 async fn open_interface(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
-    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+    connection::bounded(upgrade).on_upgrade(move |socket| async move {
         let (connection, frames) = shared.lock().connect();
         connection::serve(socket, shared, connection, frames, answer_interface, None).await;
     })
@@ -188,8 +188,7 @@ fn open(upgrade: WebSocketUpgrade, shared: Shared, names: &str, form: (Served, b
     drop(exchange);
     let answer = form.0.answer(form.1);
     let failed = shared.clone();
-    upgrade
-        .max_message_size(REQUEST_BYTES_MAX)
+    connection::bounded(upgrade)
         .on_failed_upgrade(move |_| failed.lock().disconnect(connection))
         .on_upgrade(move |socket| connection::serve(socket, shared, connection, frames, answer, None))
 }

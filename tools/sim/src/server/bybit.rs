@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     Shared,
     binance::json_text,
-    connection::{self, REQUEST_BYTES_MAX},
+    connection,
 };
 use crate::{
     account::{API_KEY, is_signed_in_hex},
@@ -33,21 +33,21 @@ pub(super) fn router(shared: Shared) -> Router {
 }
 
 async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
-    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+    connection::bounded(upgrade).on_upgrade(move |socket| async move {
         let (connection, frames) = shared.lock().connect();
         connection::serve(socket, shared, connection, frames, take, None).await;
     })
 }
 
 async fn open_options(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
-    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+    connection::bounded(upgrade).on_upgrade(move |socket| async move {
         let (connection, frames) = shared.lock().connect();
         connection::serve(socket, shared, connection, frames, take_options, None).await;
     })
 }
 
 async fn open_private(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
-    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+    connection::bounded(upgrade).on_upgrade(move |socket| async move {
         let (connection, frames) = shared.lock().connect();
         connection::serve(socket, shared, connection, frames, take_private, None).await;
     })

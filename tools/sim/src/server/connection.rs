@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use futures_util::{SinkExt, StreamExt};
 use tokio::{sync::mpsc, time};
 
@@ -10,7 +10,10 @@ use super::Shared;
 use crate::exchange::Exchange;
 
 /// The longest request that a client may send, in bytes.
-pub(super) const REQUEST_BYTES_MAX: usize = 64 << 10;
+const REQUEST_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes that one `read(2)` asks for. tungstenite zeroes as many before each.
+const READ_BYTES: usize = 2 << 10;
 
 /// Frames that are written before the socket is flushed.
 const BATCH_FRAMES: usize = 256;
@@ -20,6 +23,11 @@ pub(crate) type Answer = fn(&mut Exchange, u64, &str);
 
 /// Runs once a second; returns whether the connection continues.
 pub(super) type Beat = fn(&mut Exchange, u64) -> bool;
+
+/// Returns `upgrade` with the bounds of every connection.
+pub(super) fn bounded(upgrade: WebSocketUpgrade) -> WebSocketUpgrade {
+    upgrade.max_message_size(REQUEST_BYTES_MAX).read_buffer_size(READ_BYTES)
+}
 
 /// Serves `socket` until either end closes it.
 pub(super) async fn serve(

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     Shared,
     binance::json_text,
-    connection::{self, REQUEST_BYTES_MAX},
+    connection,
 };
 use crate::{
     account::{API_KEY, API_SECRET},
@@ -35,7 +35,7 @@ pub(super) fn router(shared: Shared) -> Router {
 }
 
 async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
-    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+    connection::bounded(upgrade).on_upgrade(move |socket| async move {
         let (connection, frames) = shared.lock().connect();
         connection::serve(socket, shared, connection, frames, take, Some(beat)).await;
     })

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     Shared,
     binance::json_text,
-    connection::{self, REQUEST_BYTES_MAX},
+    connection,
 };
 use crate::{
     account::{API_KEY, TOKEN, is_signed_for_kraken},
@@ -62,7 +62,7 @@ fn beat(exchange: &mut Exchange, connection: u64) -> bool {
 }
 
 async fn open(upgrade: WebSocketUpgrade, State(shared): State<Shared>) -> Response {
-    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+    connection::bounded(upgrade).on_upgrade(move |socket| async move {
         let (connection, frames) = {
             let mut exchange = shared.lock();
             let (connection, frames) = exchange.connect();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{
     Shared,
     binance::json_text,
-    connection::{self, Answer, REQUEST_BYTES_MAX},
+    connection::{self, Answer},
     rest_book, stale_script,
 };
 use crate::{
@@ -46,7 +46,7 @@ async fn open_business(upgrade: WebSocketUpgrade, State(shared): State<Shared>) 
 }
 
 fn serve(upgrade: WebSocketUpgrade, shared: Shared, answer: Answer) -> Response {
-    upgrade.max_message_size(REQUEST_BYTES_MAX).on_upgrade(move |socket| async move {
+    connection::bounded(upgrade).on_upgrade(move |socket| async move {
         let (connection, frames) = shared.lock().connect();
         connection::serve(socket, shared, connection, frames, answer, Some(beat)).await;
     })
