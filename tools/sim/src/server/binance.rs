@@ -10,11 +10,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    Shared,
-    connection,
-    rest_book, stale_script,
-};
+use super::{Shared, connection, rest_book, stale_script};
 use crate::{
     account::{API_KEY, is_signed_in_hex},
     binance::{Printer, SUBSCRIPTION, stream},

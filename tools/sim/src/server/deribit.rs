@@ -9,11 +9,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    Shared,
-    binance::json_text,
-    connection,
-};
+use super::{Shared, binance::json_text, connection};
 use crate::{
     account::{API_KEY, API_SECRET},
     deribit::{Printer, topic},

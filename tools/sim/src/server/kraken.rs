@@ -10,11 +10,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    Shared,
-    binance::json_text,
-    connection,
-};
+use super::{Shared, binance::json_text, connection};
 use crate::{
     account::{API_KEY, TOKEN, is_signed_for_kraken},
     exchange::Exchange,
