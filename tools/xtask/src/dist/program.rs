@@ -40,12 +40,16 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// musl if the toolchain has it, else glibc.
+    /// musl if the toolchain has it, else glibc; glibc for the objects of a release build.
     ///
     /// # Errors
     /// The reason for a skip.
-    pub(super) fn of(arch: &'static str) -> Result<Self, String> {
+    pub(super) fn of(arch: &'static str, build: Build) -> Result<Self, String> {
         let triples = ["musl", "gnu"].map(|libc| format!("{arch}-unknown-linux-{libc}"));
+        if build == Build::Release {
+            let [_, triple] = triples;
+            return Ok(Self { arch, triple });
+        }
         let Some(triple) = triples.iter().find(|triple| is_installed(triple)) else {
             return Err(format!("{arch}: the toolchain has neither {} nor {}", triples[0], triples[1]));
         };
@@ -89,7 +93,7 @@ pub(super) fn tested(shop: &Shop, build: Build) -> anyhow::Result<Record> {
     let mut record = Record::default();
     let arches: &[&str] = if build == Build::Release { &["x86_64"] } else { &["x86_64", "aarch64"] };
     for arch in arches {
-        let target = match Target::of(arch) {
+        let target = match Target::of(arch, build) {
             Ok(target) => target,
             Err(reason) => {
                 record.skipped(reason);
@@ -112,7 +116,7 @@ pub(super) fn tested(shop: &Shop, build: Build) -> anyhow::Result<Record> {
 
 /// Builds the static program of this machine, for the other artefacts.
 pub(super) fn of_this_machine(shop: &Shop, build: Build, record: &mut Record) -> anyhow::Result<PathBuf> {
-    let target = Target::of(std::env::consts::ARCH).map_err(anyhow::Error::msg)?;
+    let target = Target::of(std::env::consts::ARCH, build).map_err(anyhow::Error::msg)?;
     build_static(shop, &target, build, record)
 }
 

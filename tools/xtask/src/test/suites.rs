@@ -67,11 +67,7 @@ pub(crate) const SUITES: &[Suite] = &[
     full("worlds", "300 seeds of each world; debug and optimised builds agree", worlds),
     full("counts", "instructions of each row against the kept ones", counts),
     full("recordings", "committed recordings through the shipped program", recordings),
-    reported(full(
-        "packages",
-        "the static program and the Debian package, as their users would try them",
-        packages::run,
-    )),
+    full("packages", "the static program and the Debian package, as their users would try them", packages::run),
     full("python", "the Python module: pip install, mypy --strict, pytest", python::run),
     full("bench", "every published row, quickly", bench),
     reported(full("machine", "tests that judge the machine: stalls, times, placement", machine)),
