@@ -2,9 +2,7 @@
 
 mod reservation;
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -145,12 +143,20 @@ struct Relay {
     next_port: u32,
 }
 
-const UNREGISTERED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+const NO_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+const UNREGISTERED: Relay = Relay {
+    address: RelayAddress { bound: NO_ADDRESS, external: NO_ADDRESS },
+    duty: Duty::None,
+    payer: 0,
+    next_port: NO_INDEX,
+};
 
 /// The relays of one worker.
 #[derive(Debug)]
 pub(crate) struct Relays {
-    relays: Box<[Relay]>,
+    /// Grows up to the highest number in use, so that memory that is never used is not touched.
+    relays: Vec<Relay>,
+    capacity: u32,
     /// Free relays by [`IpFamily`].
     pools: [Pool; 2],
     /// Families that ever had a relay: without one the error is 440, with an empty pool 508.
@@ -162,10 +168,9 @@ pub(crate) struct Relays {
 
 impl Relays {
     pub(crate) fn new(capacity: u32, draws: Draws) -> Self {
-        let address = RelayAddress { bound: UNREGISTERED, external: UNREGISTERED };
-        let unused = Relay { address, duty: Duty::None, payer: 0, next_port: NO_INDEX };
         Self {
-            relays: vec![unused; capacity as usize].into_boxed_slice(),
+            relays: Vec::with_capacity(capacity as usize),
+            capacity,
             pools: [Pool::new(capacity), Pool::new(capacity)],
             has_v4: false,
             has_v6: false,
@@ -204,15 +209,21 @@ impl Relays {
     }
 
     pub(crate) fn check(&self, id: RelayId, address: RelayAddress) -> Result<(), RelayError> {
-        let relay = self.relays.get(id.0 as usize).ok_or(RelayError::Number)?;
+        if id.0 >= self.capacity {
+            return Err(RelayError::Number);
+        }
         if address.bound.is_ipv4() != address.external.is_ipv4() {
             return Err(RelayError::Family);
         }
-        if relay.duty != Duty::None { Err(RelayError::Registered) } else { Ok(()) }
+        if self.is_registered(id) { Err(RelayError::Registered) } else { Ok(()) }
     }
 
     fn register(&mut self, id: RelayId, address: RelayAddress, next_port: u32) -> IpFamily {
-        self.relays[id.0 as usize] = Relay { address, duty: Duty::Waiting, payer: 0, next_port };
+        let index = id.0 as usize;
+        if self.relays.len() <= index {
+            self.relays.resize(index + 1, UNREGISTERED);
+        }
+        self.relays[index] = Relay { address, duty: Duty::Waiting, payer: 0, next_port };
         let family = IpFamily::of(address.external.ip());
         self.serve(family);
         family
@@ -360,7 +371,7 @@ impl Relays {
 
     /// Returns the number of relays that may be registered.
     pub(crate) fn capacity(&self) -> u32 {
-        self.relays.len() as u32
+        self.capacity
     }
 
     pub(crate) fn take_retired(&mut self) -> Option<RelayId> {

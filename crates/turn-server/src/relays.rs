@@ -65,6 +65,7 @@ struct Relay {
 #[derive(Debug)]
 pub(crate) struct Relays {
     pool: Arc<RelayPool>,
+    /// Grows up to the highest number in use, so that memory that is never used is not touched.
     slots: Vec<Option<Relay>>,
     vacant: Vec<u32>,
     /// Sockets that the engine got for the current Allocate.
@@ -80,7 +81,7 @@ impl Relays {
         let sockets_max = pool.plan().sockets_max;
         Self {
             pool,
-            slots: (0..sockets_max).map(|_| None).collect(),
+            slots: Vec::with_capacity(sockets_max as usize),
             vacant: (0..sockets_max).rev().collect(),
             lent: Vec::new(),
             lent_reserved: None,
@@ -299,7 +300,11 @@ impl Relays {
         let BoundSocket { socket, ip } = bound;
         debug_assert_eq!(self.vacant.last(), Some(&id.0), "the number is the last vacant one");
         self.vacant.pop();
-        self.slots[id.0 as usize] = Some(Relay { socket, ip });
+        let index = id.0 as usize;
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || None);
+        }
+        self.slots[index] = Some(Relay { socket, ip });
         self.counts.bound += 1;
     }
 

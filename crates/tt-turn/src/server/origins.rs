@@ -18,8 +18,8 @@ const SHORT_NAME_LEN: usize = 62;
 pub(super) struct Origins {
     /// Grows up to the highest index in use, so that memory that is never used is not touched.
     kept: Vec<Origin>,
-    /// Longer user names. Zeroed memory, which the allocator gives without touching it.
-    long_names: Box<[[u8; USER_NAME_LEN_MAX]]>,
+    /// Longer user names, one after the other. Zeroed bytes, which the allocator gives without touching them.
+    long_names: Box<[u8]>,
     /// Empty if no peers are listed.
     peers: Vec<Peers>,
     peer_lists: PeerLists,
@@ -45,7 +45,7 @@ impl Origins {
         let places = allocations as usize;
         Self {
             kept: Vec::with_capacity(places),
-            long_names: vec![[0; USER_NAME_LEN_MAX]; places].into_boxed_slice(),
+            long_names: vec![0; places * USER_NAME_LEN_MAX].into_boxed_slice(),
             peers: Vec::with_capacity(if peer_lists == PeerLists::Kept { places } else { 0 }),
             peer_lists,
         }
@@ -56,7 +56,7 @@ impl Origins {
         let AllocationStart { number, flow, relayed, at, .. } = *start;
         let (index, name) = (index as usize, start.user.as_bytes());
         let mut short_name = [0; SHORT_NAME_LEN];
-        match (short_name.get_mut(..name.len()), self.long_names.get_mut(index)) {
+        match (short_name.get_mut(..name.len()), self.long_names.get_mut(index * USER_NAME_LEN_MAX..)) {
             (Some(place), _) => place.copy_from_slice(name),
             (None, Some(place)) => place[..name.len()].copy_from_slice(name),
             (None, None) => {}
@@ -92,7 +92,7 @@ impl Origins {
         let index = index as usize;
         let name = self.kept.get(index).and_then(|origin| {
             let len = usize::from(origin.name_len);
-            origin.short_name.get(..len).or_else(|| self.long_names.get(index)?.get(..len))
+            origin.short_name.get(..len).or_else(|| self.long_names.get(index * USER_NAME_LEN_MAX..)?.get(..len))
         });
         name.unwrap_or_default()
     }

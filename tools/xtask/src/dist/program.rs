@@ -40,7 +40,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// musl if the toolchain has it, else glibc; glibc for the objects of a release build.
+    /// musl if the toolchain and a compiler have it, else glibc; glibc for the objects of a release build.
     ///
     /// # Errors
     /// The reason for a skip.
@@ -50,7 +50,9 @@ impl Target {
             let [_, triple] = triples;
             return Ok(Self { arch, triple });
         }
-        let Some(triple) = triples.iter().find(|triple| is_installed(triple)) else {
+        // ring is C in part: musl needs a compiler, too.
+        let has_compiler = |triple: &str| !triple.ends_with("musl") || has(&format!("{arch}-linux-musl-gcc"));
+        let Some(triple) = triples.iter().find(|triple| is_installed(triple) && has_compiler(triple)) else {
             return Err(format!("{arch}: the toolchain has neither {} nor {}", triples[0], triples[1]));
         };
         if arch != std::env::consts::ARCH && !has(&format!("{arch}-linux-gnu-gcc")) {
