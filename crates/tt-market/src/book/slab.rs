@@ -5,14 +5,13 @@ use alloc::vec::Vec;
 /// Steps in a page.
 pub(crate) const PAGE_STEPS: usize = 64;
 
-/// Pages of 64 quantities with a word that says which are set. It never grows.
+/// Pages of 64 quantities with a word that says which are set. Its room is reserved once and never grows.
 #[derive(Debug)]
 pub(crate) struct PageSlab {
     occupancy: Vec<u64>,
+    /// The pages that were ever used, so that memory that is never used is not touched.
     qty: Vec<[i64; PAGE_STEPS]>,
     free: Vec<u32>,
-    /// Pages from here on have never been used.
-    fresh: u32,
 }
 
 impl PageSlab {
@@ -20,9 +19,8 @@ impl PageSlab {
         let len = pages_max.min(u32::MAX as usize - 1);
         Self {
             occupancy: alloc::vec![0; len],
-            qty: alloc::vec![[0; PAGE_STEPS]; len],
+            qty: Vec::with_capacity(len),
             free: Vec::with_capacity(len),
-            fresh: 0,
         }
     }
 
@@ -31,12 +29,11 @@ impl PageSlab {
         if let Some(page) = self.free.pop() {
             return Some(page);
         }
-        let page = self.fresh;
-        if (page as usize) < self.occupancy.len() {
-            self.fresh += 1;
-            return Some(page);
-        }
-        None
+        let page = self.qty.len();
+        (page < self.occupancy.len()).then(|| {
+            self.qty.push([0; PAGE_STEPS]);
+            page as u32
+        })
     }
 
     /// Gives a page back. Its quantities may stay, since its word says that none is set.
@@ -74,6 +71,6 @@ impl PageSlab {
 
     /// Pages in use.
     pub(crate) fn used(&self) -> usize {
-        self.fresh as usize - self.free.len()
+        self.qty.len() - self.free.len()
     }
 }
