@@ -16,6 +16,7 @@ mod minimal;
 mod partial;
 #[cfg(feature = "worlds")]
 mod playing;
+mod process_memory;
 mod requirement;
 #[cfg(feature = "worlds")]
 mod tally;
@@ -30,4 +31,5 @@ pub use cpu_time::cpu_time;
 pub use partial::partial;
 #[cfg(feature = "worlds")]
 pub use playing::Playing;
+pub use process_memory::memory_bytes;
 pub use requirement::{Requirement, find_browser, find_program, require, require_captures, two_cpus};

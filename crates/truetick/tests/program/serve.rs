@@ -350,3 +350,16 @@ fn what_cannot_start_says_why_in_one_line() {
         assert_eq!(refusal(&flags).1, Some(2), "{flags:?}");
     }
 }
+
+/// Memory of its own, without the pages of the program's file and of libraries, which a debug build has more of: those
+/// of a release build are 12 MiB.
+const ANONYMOUS_MAX: u64 = (80 - 12) << 20;
+
+#[test]
+fn eighteen_books_take_little_memory() {
+    let served = Served::start(&[]);
+    served.wait_ready();
+    let bytes = testkit::memory_bytes(served.id(), "RssAnon");
+    println!("{} KiB", bytes >> 10);
+    assert!(bytes <= ANONYMOUS_MAX, "{} KiB", bytes >> 10);
+}

@@ -110,6 +110,11 @@ impl Served {
         }
     }
 
+    /// The process's number.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends `signal`.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process number"));

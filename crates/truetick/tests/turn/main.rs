@@ -9,6 +9,7 @@ mod clients;
 mod credentials;
 mod floods;
 mod handshake_loops;
+mod idle;
 mod kept_keys;
 mod operators;
 mod packets;

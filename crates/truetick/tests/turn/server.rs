@@ -96,9 +96,7 @@ impl Server {
 
     /// Bytes of its memory that are in RAM.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it still runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
-        line.trim().trim_end_matches(" kB").parse::<u64>().expect("kB") * 1_024
+        testkit::memory_bytes(self.child.id(), "VmRSS")
     }
 
     /// The process's number.

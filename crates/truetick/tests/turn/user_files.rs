@@ -86,9 +86,7 @@ fn waits_until_reloaded(server: &Operated, records: usize) -> Waits {
 }
 
 fn memory(server: &Operated, line: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
-    let value = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();
-    value.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1_024
+    testkit::memory_bytes(server.id(), line) >> 20
 }
 
 /// The bounds of the case: a pause of 5 ms, and 1.2 times the memory.
@@ -98,7 +96,7 @@ fn a_reload_of_many_users_pauses_no_worker() {
     server.rewrite("users", &users(0));
     server.signal(Signal::SIGHUP);
     waits_until_reloaded(&server, 1);
-    let before = memory(&server, "VmRSS:");
+    let before = memory(&server, "VmRSS");
     // The maximum starts again (proc_pid_clear_refs(5)).
     std::fs::write(format!("/proc/{}/clear_refs", server.id()), "5").unwrap();
     let mut all = Vec::new();
@@ -107,7 +105,7 @@ fn a_reload_of_many_users_pauses_no_worker() {
         server.signal(Signal::SIGHUP);
         all.push(waits_until_reloaded(&server, 1 + generation as usize));
     }
-    let (after, most) = (memory(&server, "VmRSS:"), memory(&server, "VmHWM:"));
+    let (after, most) = (memory(&server, "VmRSS"), memory(&server, "VmHWM"));
     for Waits { whole, of_server, computed } in &all {
         let (count, p50) = (whole.len(), whole[whole.len() / 2]);
         let [whole, of_server, computed] = [whole, of_server, computed].map(|waits| waits[count - 1]);

@@ -17,11 +17,7 @@ pub(crate) struct PageSlab {
 impl PageSlab {
     pub(crate) fn new(pages_max: usize) -> Self {
         let len = pages_max.min(u32::MAX as usize - 1);
-        Self {
-            occupancy: alloc::vec![0; len],
-            qty: Vec::with_capacity(len),
-            free: Vec::with_capacity(len),
-        }
+        Self { occupancy: alloc::vec![0; len], qty: Vec::with_capacity(len), free: Vec::with_capacity(len) }
     }
 
     /// Takes an empty page, `None` where all are taken.

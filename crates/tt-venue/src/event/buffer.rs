@@ -12,8 +12,10 @@ use tt_model::Decimal;
 /// Reusable room for the lists of one parsed frame. It never grows; the default one has no room.
 #[derive(Debug, Default)]
 pub struct EventBuffer {
-    /// Filled to its capacity; the first `levels_len` are of the last frame.
+    /// The first `levels_len` are of the last frame. Grows up to the longest frame, within the room reserved for it, so
+    /// that memory that is never used is not touched.
     levels: Vec<Level>,
+    levels_max: usize,
     levels_len: usize,
     trades: Vec<Trade>,
     /// The lists of rarer frames, apart so that the buffer is cheap to move.
@@ -38,7 +40,8 @@ impl EventBuffer {
     #[must_use]
     pub fn with_orders(levels_max: usize, entries_max: usize, orders_max: usize) -> Self {
         Self {
-            levels: alloc::vec![Level::default(); levels_max],
+            levels: Vec::with_capacity(levels_max),
+            levels_max,
             levels_len: 0,
             trades: Vec::with_capacity(entries_max),
             lists: Some(Box::new(Lists::new(entries_max, orders_max))),
@@ -238,8 +241,20 @@ impl EventBuffer {
         if px.decimals != list.px_decimals || qty.decimals != list.qty_decimals {
             return self.push_rescaled(list, px, qty);
         }
-        let slot = self.levels.get_mut(self.levels_len).ok_or(ParseError::TooManyLevels)?;
-        *slot = Level { px: px.mantissa, qty: qty.mantissa };
+        let level = Level { px: px.mantissa, qty: qty.mantissa };
+        let Some(slot) = self.levels.get_mut(self.levels_len) else { return self.push_new(level) };
+        *slot = level;
+        self.levels_len += 1;
+        Ok(())
+    }
+
+    /// Appends a level beyond those of every frame before.
+    #[cold]
+    fn push_new(&mut self, level: Level) -> Result<(), ParseError> {
+        if self.levels.len() >= self.levels_max {
+            return Err(ParseError::TooManyLevels);
+        }
+        self.levels.push(level);
         self.levels_len += 1;
         Ok(())
     }
@@ -253,9 +268,14 @@ impl EventBuffer {
             level.px = Decimal::new(level.px, list.px_decimals).mantissa_at(px_decimals)?;
             level.qty = Decimal::new(level.qty, list.qty_decimals).mantissa_at(qty_decimals)?;
         }
-        let slot = self.levels.get_mut(self.levels_len).ok_or(ParseError::TooManyLevels)?;
-        *slot = Level { px: px.mantissa_at(px_decimals)?, qty: qty.mantissa_at(qty_decimals)? };
-        self.levels_len += 1;
+        let level = Level { px: px.mantissa_at(px_decimals)?, qty: qty.mantissa_at(qty_decimals)? };
+        match self.levels.get_mut(self.levels_len) {
+            Some(slot) => {
+                *slot = level;
+                self.levels_len += 1;
+            }
+            None => self.push_new(level)?,
+        }
         list.px_decimals = px_decimals;
         list.qty_decimals = qty_decimals;
         Ok(())

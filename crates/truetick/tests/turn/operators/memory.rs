@@ -14,9 +14,7 @@ const KEYS: &str = "allow_own_host = [\"127.0.0.0/8\"]\nrelay_ports = \"34000-39
 const QUOTAS: &str = "\n[turn.quotas]\nuser_share_percent = 100\nuser_allocations_per_second = 0";
 
 fn resident_bytes(server: &Operated) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
+    testkit::memory_bytes(server.id(), "VmRSS")
 }
 
 /// A server, and the client and the peer of a call.
