@@ -26,6 +26,7 @@ mod trace;
 pub mod turn_client;
 #[cfg(feature = "worlds")]
 pub mod turn_world;
+pub mod tutorial;
 
 pub use cpu_time::cpu_time;
 pub use partial::partial;

@@ -1,8 +1,7 @@
-//! The gate's documents: the tutorial is executed word by word, and the lists are those of the program.
+//! The gate's documents: their lists are those of the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -10,74 +9,6 @@ fn root() -> PathBuf {
 
 fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// The blocks of code of a document: the text before each, its language, and its content.
-fn blocks(document: &str) -> Vec<(&str, &str, &str)> {
-    let (mut found, mut rest) = (Vec::new(), document);
-    while let Some((text, after)) = rest.split_once("```") {
-        let (language, after) = after.split_once('\n').unwrap();
-        let (content, after) = after.split_once("```\n").unwrap();
-        found.push((text, language, content));
-        rest = after;
-    }
-    found
-}
-
-/// Compares line by line; `...` is for any lines.
-fn is_printed(expected: &str, printed: &str) -> bool {
-    let mut parts = expected.split("...\n");
-    let Some(mut rest) = printed.strip_prefix(parts.next().unwrap_or_default()) else { return false };
-    for part in parts {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-        if part.is_empty() {
-            rest = "";
-        }
-    }
-    rest.is_empty()
-}
-
-#[test]
-fn the_tutorial_prints_what_it_says() {
-    let document = read("docs/gate-tutorial.md");
-    let folder = tempfile::tempdir().unwrap();
-    let (mut files, mut commands) = (0, 0);
-    for (text, language, content) in blocks(&document) {
-        if language != "console" {
-            // The file is the one that the paragraph before names first.
-            let name = text.rsplit_once("Save this as `").unwrap().1.split('`').next().unwrap();
-            fs::write(folder.path().join(name), content).unwrap();
-            files += 1;
-            continue;
-        }
-        let (command, expected) = content.strip_prefix("$ ").unwrap().split_once('\n').unwrap();
-        let mut words = command.split_whitespace();
-        let program = words.next().unwrap();
-        let program = if program == "truetick" { env!("CARGO_BIN_EXE_truetick") } else { program };
-        let mut process = Command::new(program);
-        if program != "cat" {
-            process.args(["--log-level", "off"]);
-        }
-        let output = process.args(words).current_dir(folder.path()).output().unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
-        assert!(is_printed(expected, &printed), "{command} prints\n{printed}instead of\n{expected}");
-        commands += 1;
-    }
-    assert_eq!((files, commands), (3, 6));
-}
-
-#[test]
-fn an_output_with_another_line_is_not_what_is_expected() {
-    assert!(
-        is_printed("a\nb\n", "a\nb\n") && is_printed("a\n...\n", "a\nb\nc\n") && is_printed("a\n...\nc\n", "a\nb\nc\n")
-    );
-    for (expected, printed) in
-        [("a\n", "a\nb\n"), ("a\nb\n", "a\n"), ("a\n...\nc\n", "a\nb\n"), ("a\n...\nb\n", "a\nb\nc\n")]
-    {
-        assert!(!is_printed(expected, printed), "{expected} {printed}");
-    }
 }
 
 /// Source files of the gate.

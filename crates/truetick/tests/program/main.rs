@@ -18,3 +18,4 @@ mod report_page;
 mod risk;
 mod serve;
 mod served;
+mod tutorials;
