@@ -1,10 +1,13 @@
-//! The recipe "Add a venue" of CONTRIBUTING.md, followed word by word in a copy of the crates.
+//! The recipe "Add a venue" of CONTRIBUTING.md, followed word by word in a copy of the crates, and after it the commands
+//! of docs/tutorial-developer.md.
 
 #![allow(clippy::unwrap_used, reason = "a test's way to fail, in its helpers too")]
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use testkit::tutorial::{Followed, follow as follow_tutorial};
 
 /// What tt-market needs to compile.
 const CRATES: [&str; 6] = ["tt-model", "tt-meter", "tt-simd", "tt-sync", "tt-venue", "tt-market"];
@@ -21,14 +24,15 @@ fn the_recipe_adds_a_venue() {
     for step in &steps {
         follow(&copy, step);
     }
-    let output = Command::new(env!("CARGO"))
-        .args(["test", "--offline", "--package", "tt-market", "--test", "acme"])
-        .current_dir(&copy)
-        .env("CARGO_TARGET_DIR", copy.join("target"))
-        .output()
-        .unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+    let tutorial = fs::read_to_string(root.join("docs/tutorial-developer.md")).unwrap();
+    let bin = copy.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    fs::write(bin.join("cargo"), format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO"))).unwrap();
+    fs::set_permissions(bin.join("cargo"), Permissions::from_mode(0o755)).unwrap();
+    // The copy has its own target folder, whatever the environment says.
+    let target = format!("CARGO_TARGET_DIR={}", copy.join("target").display());
+    let followed = follow_tutorial(&tutorial, &["env", &target, "bash", "--noprofile", "--norc"], &copy, &bin);
+    assert_eq!(followed, Followed { files: 0, commands: 5 });
 }
 
 /// A block of code, and the text before it.
