@@ -8,6 +8,7 @@ mod program;
 mod record;
 mod root;
 mod shop;
+mod site;
 mod twice;
 mod wheel;
 
@@ -17,6 +18,8 @@ use crate::workspace_root;
 pub(crate) use program::Build;
 pub(crate) use record::{Line, Record};
 pub(crate) use shop::Shop;
+use site::Chapters;
+pub(crate) use site::MDBOOK;
 
 /// Arguments of `cargo xtask dist`.
 #[derive(Debug, clap::Args)]
@@ -43,6 +46,8 @@ enum Artefact {
     Wheel,
     /// The packaged crates, each built alone.
     Crates,
+    /// The documentation site, every link of it followed (needs mdbook).
+    Site,
     /// Bill of materials (CycloneDX), licences of the dependencies, checksums of what is in target/dist.
     Inventory,
     /// Two builds in two folders, compared bit by bit.
@@ -58,6 +63,7 @@ impl Artefact {
             Self::Container => container::make(shop),
             Self::Wheel => wheel::make(shop),
             Self::Crates => crates::make(shop),
+            Self::Site => site::make(shop, Chapters::All),
             Self::Inventory => inventory::make(shop),
             Self::Twice => twice::make(shop),
         }
@@ -65,7 +71,7 @@ impl Artefact {
 }
 
 /// In the order in which later ones use what earlier ones made; `Inventory` adds the checksums of all.
-const ALL: [Artefact; 8] = [
+const ALL: [Artefact; 9] = [
     Artefact::Binary,
     Artefact::Static,
     Artefact::Deb,
@@ -73,6 +79,7 @@ const ALL: [Artefact; 8] = [
     Artefact::Wheel,
     Artefact::Crates,
     Artefact::Twice,
+    Artefact::Site,
     Artefact::Inventory,
 ];
 
@@ -99,4 +106,9 @@ pub(crate) fn for_suite(shop: &Shop) -> anyhow::Result<Record> {
     let mut record = program::tested(shop, Build::Release)?;
     record.extend(debian::make(shop, Build::Release)?);
     Ok(record)
+}
+
+/// Makes the documentation site without rustdoc, for the suite `site`.
+pub(crate) fn site_for_suite(shop: &Shop) -> anyhow::Result<Record> {
+    site::make(shop, Chapters::Pages)
 }

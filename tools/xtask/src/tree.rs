@@ -28,6 +28,11 @@ impl File {
         self.path.ends_with(".rs")
     }
 
+    /// The folder, without a `/` at its end.
+    pub(crate) fn folder(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
+    }
+
     pub(crate) fn is_markdown(&self) -> bool {
         self.path.ends_with(".md")
     }

@@ -1,7 +1,8 @@
-//! The static program and the Debian package, made from the release build and tried as their users would.
+//! The static program and the Debian package, made from the release build and tried as their users would; and the
+//! documentation site.
 
 use super::Workplace;
-use crate::dist::{self, Line, Shop};
+use crate::dist::{self, Line, Record, Shop};
 use crate::tally::{Outcome, Tally};
 
 /// Debian's packages of the programs that the test of the package starts.
@@ -19,21 +20,32 @@ pub(super) fn run(place: &Workplace) -> Outcome {
     let record = Shop::open(place.steps.root.clone()).and_then(|shop| dist::for_suite(&shop));
     // The static program took the place of the one that other suites use.
     let restored = super::binaries::build_program(&place.steps);
-    let mut tally = record.map_or_else(
-        |error| Tally::fail(format!("packages: {error:#}")),
-        |record| record.lines.iter().fold(Tally::default(), added),
-    );
+    let mut tally = tallied("packages", record);
     if let Err(error) = restored {
         tally.add(Tally::fail(error));
     }
     Outcome::Ran(tally)
 }
 
-fn added(mut tally: Tally, line: &Line) -> Tally {
-    tally.add(match line {
-        Line::Done(_) => Tally::pass(),
-        Line::Skipped(reason) => Tally::skip("packages", reason),
-        Line::Failed(reason) => Tally::fail(reason.clone()),
-    });
+/// The documentation site, every link of it followed.
+pub(super) fn site(place: &Workplace) -> Outcome {
+    place.bring_crate(dist::MDBOOK);
+    let record = Shop::open(place.steps.root.clone()).and_then(|shop| dist::site_for_suite(&shop));
+    Outcome::Ran(tallied("site", record))
+}
+
+fn tallied(name: &str, record: anyhow::Result<Record>) -> Tally {
+    let record = match record {
+        Ok(record) => record,
+        Err(error) => return Tally::fail(format!("{name}: {error:#}")),
+    };
+    let mut tally = Tally::default();
+    for line in &record.lines {
+        tally.add(match line {
+            Line::Done(_) => Tally::pass(),
+            Line::Skipped(reason) => Tally::skip(name, reason),
+            Line::Failed(reason) => Tally::fail(reason.clone()),
+        });
+    }
     tally
 }

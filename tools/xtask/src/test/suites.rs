@@ -68,6 +68,7 @@ pub(crate) const SUITES: &[Suite] = &[
     full("counts", "instructions of each row against the kept ones", counts),
     full("recordings", "committed recordings through the shipped program", recordings),
     full("packages", "the static program and the Debian package, as their users would try them", packages::run),
+    full("site", "the documentation site: mdBook, and every link of its pages", packages::site),
     full("python", "the Python module: pip install, mypy --strict, pytest", python::run),
     full("bench", "every published row, quickly", bench),
     reported(full("machine", "tests that judge the machine: stalls, times, placement", machine)),

@@ -35,10 +35,21 @@ impl Workplace {
     /// quarter of the time.
     pub(crate) fn bring_cargo_command(&self, name: &str, package: &str) {
         if self.may_install && !has_cargo_command(&self.steps.root, name) {
-            println!("      installing {package}");
-            let mut install = self.steps.command("cargo", &["install", "--quiet", "--debug", "--locked", package]);
-            self.steps.finish(&format!("install {package}"), &mut install);
+            self.install_crate(package);
         }
+    }
+
+    /// Installs the program that the crate `package` has under its own name if it is missing and installing is allowed.
+    pub(crate) fn bring_crate(&self, package: &str) {
+        if self.may_install && !is_on_path(package) {
+            self.install_crate(package);
+        }
+    }
+
+    fn install_crate(&self, package: &str) {
+        println!("      installing {package}");
+        let mut install = self.steps.command("cargo", &["install", "--quiet", "--debug", "--locked", package]);
+        self.steps.finish(&format!("install {package}"), &mut install);
     }
 
     /// Makes sure that the toolchain can build for `target`.

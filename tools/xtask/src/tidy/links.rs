@@ -31,23 +31,44 @@ fn names_folder(line: &str, path: &str) -> bool {
 }
 
 fn dead_links(file: &File, tree: &Tree) -> Vec<Violation> {
-    let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut violations = Vec::new();
-    for (index, line) in file.text.lines().enumerate() {
-        let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
-        for target in targets.filter(|target| !target.contains("://") && !target.starts_with('#')) {
-            let path = resolve(folder, target.split('#').next().unwrap_or_default());
-            let is_folder = tree.files.iter().any(|file| file.path.starts_with(&format!("{path}/")));
-            if !tree.contains(&path) && !is_folder {
-                violations.push(Violation::at(&file.path, index + 1, format!("the link to {target} leads nowhere")));
-            }
+    for (line, target) in targets(file) {
+        let (path, fragment) = target.split_once('#').unwrap_or((target, ""));
+        let path = if path.is_empty() { file.path.clone() } else { resolve(file.folder(), path) };
+        let is_folder = tree.files.iter().any(|file| file.path.starts_with(&format!("{path}/")));
+        let linked = tree.files.iter().find(|file| file.path == path);
+        if !tree.contains(&path) && !is_folder {
+            violations.push(Violation::at(&file.path, line, format!("the link to {target} leads nowhere")));
+        } else if let Some(linked) = linked.filter(|linked| !fragment.is_empty() && linked.is_markdown())
+            && !anchors(&linked.text).iter().any(|anchor| anchor == fragment)
+        {
+            violations.push(Violation::at(&file.path, line, format!("{path} has no heading #{fragment}")));
         }
     }
     violations
 }
 
+/// Links of a Markdown file that stay in the tree, with their lines.
+pub(crate) fn targets(file: &File) -> impl Iterator<Item = (usize, &str)> {
+    file.text.lines().enumerate().flat_map(|(index, line)| {
+        let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+        targets.filter(|target| !target.contains("://")).map(move |target| (index + 1, target))
+    })
+}
+
+/// The anchors of a page's headings, as GitHub and mdBook make them.
+fn anchors(text: &str) -> Vec<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let anchor = |heading: &str| {
+        let kept = heading.to_lowercase();
+        let kept = kept.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
+        kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
 /// The path from the workspace of `target`, seen from `folder`.
-fn resolve(folder: &str, target: &str) -> String {
+pub(crate) fn resolve(folder: &str, target: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in target.split('/').filter(|part| !part.is_empty() && *part != ".") {
         if part == ".." {
@@ -73,9 +94,17 @@ mod tests {
     #[test]
     fn a_dead_link_is_a_fault() {
         let text = "[a](b.md) [c](../README.md#x) [d](https://example.org) [e](gone.md) [f](sub/)\n";
-        let tree = Tree::of(&[("docs/a.md", text), ("docs/b.md", ""), ("README.md", ""), ("docs/sub/x", "")]);
+        let tree = Tree::of(&[("docs/a.md", text), ("docs/b.md", ""), ("README.md", "# X\n"), ("docs/sub/x", "")]);
         let messages: Vec<_> = check(&tree).into_iter().map(|violation| violation.message).collect();
         assert_eq!(messages, ["the link to gone.md leads nowhere"]);
+    }
+
+    #[test]
+    fn a_link_to_a_missing_heading_is_a_fault() {
+        let text = "# A `b`: c-d\n[a](#a-b-c-d) [b](b.md#one) [c](b.md#two) [d](#three)\n";
+        let tree = Tree::of(&[("docs/a.md", text), ("docs/b.md", "## One\n")]);
+        let messages: Vec<_> = check(&tree).into_iter().map(|violation| violation.message).collect();
+        assert_eq!(messages, ["docs/b.md has no heading #two", "docs/a.md has no heading #three"]);
     }
 
     #[test]
