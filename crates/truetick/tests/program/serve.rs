@@ -351,8 +351,7 @@ fn what_cannot_start_says_why_in_one_line() {
     }
 }
 
-/// Memory of its own, without the pages of the program's file and of libraries, which a debug build has more of: those
-/// of a release build are 12 MiB.
+/// Anonymous memory. A release build maps 12 MiB of files besides; a debug build maps more.
 const ANONYMOUS_MAX: u64 = (80 - 12) << 20;
 
 #[test]

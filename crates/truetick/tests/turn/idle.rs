@@ -1,9 +1,8 @@
-//! What a server takes that serves nobody yet.
+//! Memory of an idle server.
 
 use crate::server::Server;
 
-/// Memory of its own, without the pages of the program's file and of libraries, which a debug build has more of: those
-/// of a release build are 8 MiB.
+/// Anonymous memory. A release build maps 8 MiB of files besides; a debug build maps more.
 const ANONYMOUS_MAX: u64 = (25 - 8) << 20;
 
 #[test]
