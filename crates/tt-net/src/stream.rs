@@ -3,6 +3,8 @@
 mod connection;
 mod framing;
 mod listener;
+mod proxy;
+mod queue;
 mod tls;
 
 pub use connection::{
@@ -10,4 +12,5 @@ pub use connection::{
 };
 pub use framing::{Framed, FramingFault, StreamFramer, Turn, frame};
 pub use listener::StreamListener;
+pub use proxy::{HeaderProgress, PROXY_HEADER_LEN_MAX, Proxied, ProxyFault, ProxyHeader};
 pub use tls::{TlsFault, TlsIdentity};

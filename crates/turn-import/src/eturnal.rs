@@ -187,7 +187,7 @@ impl Reader<'_> {
                 "transport" if !["udp", "tcp", "tls", "auto"].contains(&text) => (Outcome::Refused, "no transport"),
                 "proxy_protocol" if text == "true" => (
                     Outcome::Differs,
-                    "not yet: PROXY protocol; clients behind the balancer need one that keeps their addresses",
+                    "set `proxy_protocol_from` to the addresses of the balancers: eturnal believes anybody on this listener",
                 ),
                 "enable_turn" if text == "false" => {
                     (Outcome::Differs, "every listener offers TURN to those who have a credential")

@@ -217,6 +217,7 @@ fn stream_plan(config: &TurnConfig, handshakes: HandshakePool) -> anyhow::Result
     Ok(StreamPlan {
         limits: StreamLimits { connections_max, ..config.streams },
         certificates: certificates.map(Arc::new),
+        balancers: config.proxy_protocol_from.clone().into(),
         sources: Arc::new(Sources::new(config.quotas.ipv6_prefix_bits)),
         handshakes,
     })

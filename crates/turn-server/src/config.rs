@@ -20,8 +20,8 @@ use crate::credentials::{
     AuthSecret, MASK, NonceKeys, User, Users, auth_secrets_in, nonce_keys_in, opaque_string, read_users,
 };
 use crate::section::{
-    AllocationCaps, DscpSet, KeySources, MemoryBound, MemorySize, PeerRange, PortRange, QuotasSection, RecordOutput,
-    StreamLimits, TurnSection,
+    AllocationCaps, Balancers, DscpSet, KeySources, MemoryBound, MemorySize, PeerRange, PortRange, QuotasSection,
+    RecordOutput, StreamLimits, TurnSection,
 };
 use crate::streams::CertificateFiles;
 
@@ -78,6 +78,8 @@ pub struct TurnConfig {
     pub listen_tcp: Vec<SocketAddr>,
     /// Addresses and TCP ports that accept TLS only.
     pub listen_tls: Vec<SocketAddr>,
+    /// Balancers whose connections begin with a PROXY header.
+    pub proxy_protocol_from: Vec<Balancers>,
     /// The certificate for TLS; without one, TLS is off.
     pub certificate: Option<CertificateFiles>,
     /// Limits of connections over TCP and TLS.
@@ -159,6 +161,7 @@ impl TurnConfig {
             tcp_on_udp_ports: true,
             listen_tcp: Vec::new(),
             listen_tls: Vec::new(),
+            proxy_protocol_from: Vec::new(),
             certificate: None,
             streams: StreamLimits::default(),
             relay_ips: vec![RelayIp { bound: listen.ip(), external: listen.ip() }],
@@ -380,6 +383,7 @@ impl TurnConfig {
             listen: self.listen.clone(),
             listen_tcp: self.listen_tcp.clone(),
             listen_tls: self.listen_tls.clone(),
+            proxy_protocol_from: self.proxy_protocol_from.clone(),
             no_tcp: !self.tcp_on_udp_ports && self.listen_tcp.is_empty(),
             cert: self.certificate.as_ref().map(|files| files.cert.clone()),
             key: self.certificate.as_ref().map(|files| files.key.clone()),

@@ -60,8 +60,8 @@ pub use launch::start;
 pub use listeners::StreamAddr;
 pub use running::Running;
 pub use section::{
-    AllocationCaps, DscpSet, IcmpIndications, KeySources, MemoryBound, MemorySize, PasswordAlgorithms, PeerRange,
-    PortRange, QuotasSection, RecordOutput, StreamLimits, StreamsSection, TurnSection,
+    AllocationCaps, Balancers, DscpSet, IcmpIndications, KeySources, MemoryBound, MemorySize, PasswordAlgorithms,
+    PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits, StreamsSection, TurnSection,
 };
 pub use streams::CertificateFiles;
 

@@ -1,5 +1,6 @@
 //! `[turn]`
 
+mod balancer;
 mod dscp;
 mod key_sources;
 mod memory_size;
@@ -15,6 +16,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
+pub use balancer::Balancers;
 pub use dscp::DscpSet;
 pub use key_sources::KeySources;
 pub use memory_size::{MemoryBound, MemorySize};
@@ -35,6 +37,8 @@ pub struct TurnSection {
     pub listen_tls: Vec<SocketAddr>,
     /// Do not accept TCP on the ports of `listen`.
     pub no_tcp: bool,
+    /// Balancers whose connections begin with a header of the PROXY protocol, version 1 or 2.
+    pub proxy_protocol_from: Vec<Balancers>,
     /// File with the certificate chain for TLS, PEM.
     pub cert: Option<PathBuf>,
     /// File with the certificate's private key, PEM.

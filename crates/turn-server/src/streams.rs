@@ -4,6 +4,7 @@ mod certificates;
 mod counts;
 mod handshake_transfer;
 mod handshakes;
+mod proxied;
 mod sources;
 
 use std::collections::{BTreeSet, HashMap};
@@ -16,7 +17,7 @@ use tt_net::{Datagram, Inbox, IoFault, Poller, Waker};
 use tt_turn::{Server, WorkerId};
 
 use crate::poll_key::{StreamKey, connection_key, listener_key};
-use crate::section::StreamLimits;
+use crate::section::{Balancers, StreamLimits};
 
 pub use certificates::CertificateFiles;
 pub(crate) use certificates::Certificates;
@@ -48,6 +49,8 @@ pub(crate) enum Takes {
 pub(crate) struct StreamPlan {
     pub(crate) limits: StreamLimits,
     pub(crate) certificates: Option<Arc<Certificates>>,
+    /// Sources whose connections begin with a PROXY header.
+    pub(crate) balancers: Arc<[Balancers]>,
     pub(crate) sources: Arc<Sources>,
     pub(crate) handshakes: HandshakePool,
 }
@@ -66,6 +69,8 @@ pub(crate) enum Sent {
 /// Progress of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
+    /// A balancer's connection without a whole PROXY header.
+    ProxyHeader,
     /// No bytes yet, or an incomplete message over plain TCP.
     New,
     /// The TLS handshake is in progress.
@@ -247,10 +252,15 @@ impl Streams {
             let takes = *takes;
             match listener.accept() {
                 Ok(None) => return Progress::Drained,
-                Ok(Some(connection)) => match self.find_room(now, &connection, server) {
-                    Ok(()) => self.admit(now, connection, takes, poller),
-                    Err(reason) => self.counts.rejected[reason as usize] += 1,
-                },
+                Ok(Some(connection)) => {
+                    let client = connection.client().ip();
+                    // Limits of a source are for the client that the header of a balancer names.
+                    let limits = if self.is_balancer(client) { self.plan.limits.of_all() } else { self.plan.limits };
+                    match self.find_room(now, self.plan.sources.key(client), &limits, server) {
+                        Ok(()) => self.admit(now, connection, takes, poller),
+                        Err(reason) => self.counts.rejected[reason as usize] += 1,
+                    }
+                }
                 Err(error) => {
                     // The connection still waits, and the poller does not report it again.
                     self.counts.faults.record(IoFault::of(&error));
@@ -262,11 +272,16 @@ impl Streams {
         Progress::More
     }
 
-    /// Counts the connection against the limits. If all places are taken, an idle connection is closed to make room, so that
-    /// idle connections cannot lock out others.
-    fn find_room(&mut self, now: Nanos, connection: &Connection, server: &mut Server) -> Result<(), RejectReason> {
-        let source = self.plan.sources.key(connection.client().ip());
-        let rejected = match self.plan.sources.admit(source, &self.plan.limits) {
+    /// Counts a connection of `source` against the limits. If all places are taken, an idle connection is closed to make
+    /// room, so that idle connections cannot lock out others.
+    fn find_room(
+        &mut self,
+        now: Nanos,
+        source: u128,
+        limits: &StreamLimits,
+        server: &mut Server,
+    ) -> Result<(), RejectReason> {
+        let rejected = match self.plan.sources.admit(source, limits) {
             Ok(()) => return Ok(()),
             Err(reason) => reason,
         };
@@ -280,7 +295,7 @@ impl Streams {
             RejectReason::SourceHalfOpen => None,
         };
         self.close(now, victim.ok_or(rejected)?, End::Displaced, server);
-        self.plan.sources.admit(source, &self.plan.limits)
+        self.plan.sources.admit(source, limits)
     }
 
     fn oldest_half_open(&self, source: u128) -> Option<u32> {
@@ -313,7 +328,11 @@ impl Streams {
             return;
         }
         let flow = FiveTuple { client: connection.client(), server: connection.server(), transport: Transport::Tcp };
-        let deadline = now.saturating_add(Nanos::from_secs(self.plan.limits.first_message_s));
+        let (stage, time_s) = match self.is_balancer(flow.client.ip()) {
+            true => (Stage::ProxyHeader, self.plan.limits.proxy_header_s),
+            false => (Stage::New, self.plan.limits.first_message_s),
+        };
+        let deadline = now.saturating_add(Nanos::from_secs(time_s));
         self.deadlines.insert((deadline, slot));
         self.counts.accepted += 1;
         self.counts.open += 1;
@@ -327,7 +346,7 @@ impl Streams {
             source,
             flow,
             takes,
-            stage: Stage::New,
+            stage,
             last_message_at: now,
             deadline,
             is_dirty: false,
@@ -343,12 +362,13 @@ impl Streams {
         poller: &Poller,
         inbox: &mut Inbox,
     ) -> (Progress, u64) {
-        let Some(entry) = self.slots.get_mut(slot as usize).and_then(Option::as_mut) else {
+        if self.entry(slot).is_some_and(|entry| entry.stage == Stage::ProxyHeader) {
+            self.take_proxy_header(now, slot, server);
+        }
+        let entry = self.slots.get_mut(slot as usize).and_then(Option::as_mut);
+        let Some(entry) = entry.filter(|entry| !entry.is_ending && entry.stage != Stage::ProxyHeader) else {
             return (Progress::Drained, 0);
         };
-        if entry.is_ending {
-            return (Progress::Drained, 0);
-        }
         let is_allocated = entry.stage == Stage::Established && server.has_allocation(now, &entry.flow);
         let rules = StreamRules {
             tls: self.plan.certificates.is_some(),
@@ -420,6 +440,7 @@ impl Streams {
         let Some(entry) = self.slots[slot as usize].as_mut() else { return };
         let idle = Nanos::from_secs(self.plan.limits.idle_s);
         let end = match entry.stage {
+            Stage::ProxyHeader => Some(End::ProxyHeaderDeadline),
             Stage::New | Stage::TlsReady => Some(End::FirstMessageDeadline),
             // The handshake's thread closes it, which follows.
             Stage::Handshake => None,

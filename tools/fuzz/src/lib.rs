@@ -16,6 +16,7 @@ pub mod inflate;
 mod naive;
 mod peer_ranges;
 pub mod policy;
+pub mod proxy;
 mod receiver;
 pub mod recordings;
 pub mod server;

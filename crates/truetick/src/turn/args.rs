@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
 use turn_server::{
-    DscpSet, IcmpIndications, MemoryBound, PasswordAlgorithms, PeerRange, PortRange, RecordOutput, TurnSection,
+    Balancers, DscpSet, IcmpIndications, MemoryBound, PasswordAlgorithms, PeerRange, PortRange, RecordOutput,
+    TurnSection,
 };
 
 /// Flags of `truetick turn`.
@@ -28,6 +29,9 @@ pub struct Args {
     /// Do not accept TCP on the ports of --listen
     #[arg(long)]
     pub no_tcp: bool,
+    /// Balancers, as an address or CIDR, whose connections begin with a PROXY protocol header; may repeat
+    #[arg(long, value_name = "ADDRS")]
+    pub proxy_protocol_from: Vec<Balancers>,
     /// File with the certificate chain for TLS, PEM
     #[arg(long, value_name = "F", requires = "key")]
     pub cert: Option<PathBuf>,
@@ -192,6 +196,7 @@ impl Args {
         overlay.list("listen_tcp", &self.listen_tcp, |section| &mut section.listen_tcp);
         overlay.list("listen_tls", &self.listen_tls, |section| &mut section.listen_tls);
         overlay.switch("no_tcp", self.no_tcp, |section| section.no_tcp = true);
+        overlay.list("proxy_protocol_from", &self.proxy_protocol_from, |section| &mut section.proxy_protocol_from);
         overlay.value("cert", self.cert.as_ref(), |section| &mut section.cert);
         overlay.value("key", self.key.as_ref(), |section| &mut section.key);
         overlay.list("relay_ip", &self.relay_ip, |section| &mut section.relay_ip);

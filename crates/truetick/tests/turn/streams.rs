@@ -3,6 +3,7 @@
 mod bounds;
 mod framing;
 mod handshakes;
+mod proxied;
 mod relaying;
 mod reservations;
 mod tls;

@@ -6,7 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustls::{HandshakeKind, ServerConnection};
 
-use super::framing::{Framed, FramingFault, StreamFramer, Turn, frame};
+use super::framing::{FramingFault, StreamFramer};
+use super::proxy::{HeaderProgress, PROXY_HEADER_LEN_MAX, ProxyFault, ProxyHeader, SIGNATURE_LEN_MAX, Start};
+use super::queue::Queue;
 use super::tls::TlsIdentity;
 use crate::IoFault;
 
@@ -111,6 +113,8 @@ pub enum StreamEnd {
     NoCertificate,
     /// TLS failed.
     Tls,
+    /// A PROXY header that is missing, or that may not be.
+    ProxyHeader(ProxyFault),
     /// A system call failed.
     Failed(IoFault),
 }
@@ -137,27 +141,19 @@ impl Default for Scratch {
     }
 }
 
-/// Unsent bytes of messages.
-#[derive(Debug, Default)]
-struct Queue {
-    bytes: Vec<u8>,
-    /// Bytes at the front that have left.
-    sent: usize,
-}
-
 impl Connection {
     pub(super) fn new(socket: TcpStream, client: SocketAddr, server: SocketAddr) -> Self {
         let (layer, framer, queue) = (Layer::Undecided, StreamFramer::default(), Queue::default());
         Self { socket, client, server, layer, framer, queue, is_over: false }
     }
 
-    /// The client's address.
+    /// The client's address; after [`Connection::read_proxy_header`] the one that the header names.
     #[must_use]
     pub const fn client(&self) -> SocketAddr {
         self.client
     }
 
-    /// The local address that it was made to.
+    /// The address that it was made to: a local one, or the one that the PROXY header names.
     #[must_use]
     pub const fn server(&self) -> SocketAddr {
         self.server
@@ -191,6 +187,29 @@ impl Connection {
     #[must_use]
     pub fn has_waiting(&self) -> bool {
         self.waiting_len() > 0 || matches!(&self.layer, Layer::Tls(tls) if tls.wants_write())
+    }
+
+    /// Reads the header of the PROXY protocol, with which the connection must begin, and takes the addresses of the
+    /// client's connection from it. It is called first, for a connection from a balancer.
+    ///
+    /// # Errors
+    /// [`StreamEnd::ProxyHeader`]: there is none, or it is false. Other ends as those of [`Connection::receive`].
+    pub fn read_proxy_header(&mut self, scratch: &mut Scratch) -> Result<HeaderProgress, StreamEnd> {
+        let bytes = &mut scratch.wire[..PROXY_HEADER_LEN_MAX];
+        let len = match retry(|| self.socket.peek(bytes))? {
+            None => return Ok(HeaderProgress::Waiting),
+            Some(0) => return Err(StreamEnd::Client),
+            Some(len) => len,
+        };
+        let Some(header) = ProxyHeader::parse(&bytes[..len]).map_err(StreamEnd::ProxyHeader)? else {
+            return Ok(HeaderProgress::Waiting);
+        };
+        // All of it has arrived.
+        self.socket.read_exact(&mut bytes[..header.len]).map_err(|error| end_of(&error))?;
+        if let Some(proxied) = header.proxied {
+            (self.client, self.server) = (proxied.source, proxied.destination);
+        }
+        Ok(HeaderProgress::Done)
     }
 
     /// Reads and hands at most `room` messages to `take`, the earliest first. What TLS has to answer goes out.
@@ -314,7 +333,7 @@ impl Connection {
         Ok(HandshakeProgress::More)
     }
 
-    /// Looks at the first byte without reading it; false if there is none, or during a TLS handshake. RFC 8656 section
+    /// Looks at the first bytes without reading them; false if there is none, or during a TLS handshake. RFC 8656 section
     /// 12, table 3: neither STUN nor ChannelData begins as a TLS handshake does.
     fn decide(&mut self, rules: StreamRules) -> Result<bool, StreamEnd> {
         match &self.layer {
@@ -323,11 +342,17 @@ impl Connection {
             Layer::Plain => return Ok(true),
             Layer::Tls(tls) => return Ok(!tls.is_handshaking()),
         }
-        let mut first = [0];
-        match retry(|| self.socket.peek(&mut first))? {
+        let mut first = [0; SIGNATURE_LEN_MAX];
+        let len = match retry(|| self.socket.peek(&mut first))? {
             None => return Ok(false),
             Some(0) => return Err(StreamEnd::Client),
-            Some(_) => {}
+            Some(len) => len,
+        };
+        match Start::of(&first[..len]) {
+            Start::Signature => return Err(StreamEnd::ProxyHeader(ProxyFault::Unlisted)),
+            // No message of a client begins so.
+            Start::Part => return Ok(false),
+            Start::Other => {}
         }
         self.layer = match (first[0] == TLS_HANDSHAKE, rules.tls) {
             (true, true) => Layer::Greeted,
@@ -411,38 +436,6 @@ impl Connection {
             self.framer.hold(fresh);
         }
         Ok(())
-    }
-}
-
-impl Queue {
-    fn is_empty(&self) -> bool {
-        self.sent == self.bytes.len()
-    }
-
-    /// The unsent bytes.
-    fn front(&self) -> &[u8] {
-        &self.bytes[self.sent..]
-    }
-
-    /// The next message to send, with its padding. It gets a separate TLS record, because some clients take a record
-    /// for a message.
-    fn front_message(&self) -> &[u8] {
-        let waiting = self.front();
-        match frame(waiting, Turn::Later) {
-            Ok(Framed::Whole { len, padding }) => &waiting[..waiting.len().min(len + padding)],
-            Ok(Framed::Part { .. }) | Err(_) => waiting,
-        }
-    }
-
-    fn leave(&mut self, len: usize) {
-        self.sent += len;
-        if self.sent == self.bytes.len() {
-            // A connection that has nothing to send holds no memory for it.
-            *self = Self::default();
-        } else if self.sent > self.bytes.len() / 2 {
-            self.bytes.drain(..self.sent);
-            self.sent = 0;
-        }
     }
 }
 

@@ -97,7 +97,8 @@ pub(crate) const OPTIONS: &[Spec] = &[
     always(
         value("tcp-proxy-port"),
         Differs,
-        "not yet: PROXY protocol; clients behind the balancer need one that keeps their addresses",
+        "set `proxy_protocol_from` to the addresses of the balancers, and let them connect to a port of `listen` or \
+         `listen_tcp`: coturn believes anybody on this port",
     ),
     mapped("listening-ip", Some('L'), Argument::Value),
     always(

@@ -19,6 +19,7 @@ impl TurnConfig {
         ensure!(!contradicts, "{} contradicts {}", named("listen_tcp"), named("no_tcp"));
         self.tcp_on_udp_ports = !section.no_tcp && self.listen_tcp.is_empty();
         self.listen_tls.clone_from(&section.listen_tls);
+        self.proxy_protocol_from.clone_from(&section.proxy_protocol_from);
         self.certificate = match (&section.cert, &section.key) {
             (Some(cert), Some(key)) => Some(CertificateFiles { cert: cert.clone(), key: key.clone() }),
             (None, None) => None,

@@ -16,6 +16,8 @@ pub struct StreamsSection {
     pub handshakes_max: Option<u32>,
     /// Threads for TLS handshakes.
     pub handshake_threads: Option<u32>,
+    /// Time for the PROXY header of a balancer, seconds.
+    pub proxy_header_s: Option<u64>,
     /// Time for a TLS handshake, seconds.
     pub handshake_s: Option<u64>,
     /// Time for the first whole message, seconds.
@@ -36,6 +38,7 @@ impl From<StreamLimits> for StreamsSection {
             connections_max: Some(limits.connections_max),
             handshakes_max: Some(limits.handshakes_max),
             handshake_threads: Some(limits.handshake_threads),
+            proxy_header_s: Some(limits.proxy_header_s),
             handshake_s: Some(limits.handshake_s),
             first_message_s: Some(limits.first_message_s),
             idle_s: Some(limits.idle_s),
@@ -56,6 +59,7 @@ impl StreamsSection {
             connections_max: self.connections_max.unwrap_or(default.connections_max),
             handshakes_max: self.handshakes_max.unwrap_or(default.handshakes_max),
             handshake_threads: self.handshake_threads.unwrap_or(default.handshake_threads),
+            proxy_header_s: self.proxy_header_s.unwrap_or(default.proxy_header_s),
             handshake_s: self.handshake_s.unwrap_or(default.handshake_s),
             first_message_s: self.first_message_s.unwrap_or(default.first_message_s),
             idle_s: self.idle_s.unwrap_or(default.idle_s),
@@ -78,6 +82,8 @@ pub struct StreamLimits {
     pub handshakes_max: u32,
     /// Threads for TLS handshakes, besides the workers and with a lower priority.
     pub handshake_threads: u32,
+    /// Time for the PROXY header of a balancer, seconds.
+    pub proxy_header_s: u64,
     /// Time for a TLS handshake, seconds.
     pub handshake_s: u64,
     /// Time for the first whole message, seconds.
@@ -90,6 +96,13 @@ pub struct StreamLimits {
     pub first_message_bytes: usize,
 }
 
+impl StreamLimits {
+    /// Returns the same limits without those of one source.
+    pub(crate) const fn of_all(self) -> Self {
+        Self { half_open_per_source: u32::MAX, connections_per_source: u32::MAX, ..self }
+    }
+}
+
 impl Default for StreamLimits {
     fn default() -> Self {
         Self {
@@ -98,6 +111,7 @@ impl Default for StreamLimits {
             connections_max: 16_384,
             handshakes_max: 1_024,
             handshake_threads: 1,
+            proxy_header_s: 5,
             handshake_s: 5,
             first_message_s: 10,
             idle_s: 60,

@@ -11,6 +11,7 @@ fn every_limit_of_streams_is_copied_to_its_own_field() {
         connections_max: Some(13),
         handshakes_max: Some(33),
         handshake_threads: Some(34),
+        proxy_header_s: Some(35),
         handshake_s: Some(14),
         first_message_s: Some(15),
         idle_s: Some(16),
@@ -23,6 +24,7 @@ fn every_limit_of_streams_is_copied_to_its_own_field() {
         connections_max: 13,
         handshakes_max: 33,
         handshake_threads: 34,
+        proxy_header_s: 35,
         handshake_s: 14,
         first_message_s: 15,
         idle_s: 16,
@@ -32,6 +34,18 @@ fn every_limit_of_streams_is_copied_to_its_own_field() {
     assert_eq!(section.limits(), expected);
     assert_eq!(StreamsSection::from(expected), section);
     assert_eq!(StreamsSection::default().limits(), StreamLimits::default());
+}
+
+#[test]
+fn balancers_are_addresses_or_networks() {
+    let contain = |text: &str, ip: &str| text.parse::<Balancers>().unwrap().contain(ip.parse().unwrap());
+    assert!(contain("192.0.2.10", "192.0.2.10") && contain("192.0.2.10", "::ffff:192.0.2.10"));
+    assert!(!contain("192.0.2.10", "192.0.2.11") && !contain("192.0.2.10", "2001:db8::1"));
+    assert!(contain("10.0.0.0/28", "10.0.0.15") && !contain("10.0.0.0/28", "10.0.0.16"));
+    assert!(contain("2001:db8::/64", "2001:db8::9") && !contain("2001:db8::1", "2001:db8::9"));
+    for false_text in ["", "balancer", "10.0.0.0/33", "192.0.2.10:80"] {
+        assert!(false_text.parse::<Balancers>().is_err(), "{false_text}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Counters of connections.
 
 use tt_net::FaultCounts;
-use tt_net::stream::StreamEnd;
+use tt_net::stream::{ProxyFault, StreamEnd};
 
 /// Why a connection was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +58,22 @@ pub(crate) enum End {
     Panic = 11,
     /// Its source had most of the TLS handshakes in progress, and another source needed one.
     HandshakeDisplaced = 12,
+    /// A balancer sent something else than a PROXY header.
+    ProxyHeaderMissing = 13,
+    /// A balancer sent a PROXY header that breaks the specification.
+    ProxyHeaderInvalid = 14,
+    /// A balancer sent a PROXY header that is too long.
+    ProxyHeaderTooLong = 15,
+    /// A PROXY header came from an address that is not listed, or was the second one.
+    ProxyHeaderUnlisted = 16,
+    /// The PROXY header took too long.
+    ProxyHeaderDeadline = 17,
+    /// The source that a PROXY header names has reached a limit.
+    ProxiedSourceLimit = 18,
 }
 
 impl End {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Client,
         Self::Reset,
         Self::NotStun,
@@ -75,6 +87,12 @@ impl End {
         Self::Displaced,
         Self::Panic,
         Self::HandshakeDisplaced,
+        Self::ProxyHeaderMissing,
+        Self::ProxyHeaderInvalid,
+        Self::ProxyHeaderTooLong,
+        Self::ProxyHeaderUnlisted,
+        Self::ProxyHeaderDeadline,
+        Self::ProxiedSourceLimit,
     ];
 
     pub(super) const fn of(end: StreamEnd) -> Self {
@@ -85,6 +103,10 @@ impl End {
             StreamEnd::TooLong => Self::TooLong,
             StreamEnd::NoCertificate => Self::NoCertificate,
             StreamEnd::Tls => Self::Tls,
+            StreamEnd::ProxyHeader(ProxyFault::Missing) => Self::ProxyHeaderMissing,
+            StreamEnd::ProxyHeader(ProxyFault::Invalid) => Self::ProxyHeaderInvalid,
+            StreamEnd::ProxyHeader(ProxyFault::TooLong) => Self::ProxyHeaderTooLong,
+            StreamEnd::ProxyHeader(ProxyFault::Unlisted) => Self::ProxyHeaderUnlisted,
             StreamEnd::Failed(_) => Self::Failed,
         }
     }
@@ -105,6 +127,12 @@ impl End {
             Self::Displaced => "displaced",
             Self::Panic => "panic",
             Self::HandshakeDisplaced => "handshake_displaced",
+            Self::ProxyHeaderMissing => "proxy_header_missing",
+            Self::ProxyHeaderInvalid => "proxy_header_invalid",
+            Self::ProxyHeaderTooLong => "proxy_header_too_long",
+            Self::ProxyHeaderUnlisted => "proxy_header_unlisted",
+            Self::ProxyHeaderDeadline => "proxy_header_deadline",
+            Self::ProxiedSourceLimit => "proxied_source_limit",
         }
     }
 }

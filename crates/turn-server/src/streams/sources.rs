@@ -69,6 +69,14 @@ impl Sources {
         Ok(())
     }
 
+    /// Counts a half-open connection again that has left, whatever the limits are.
+    pub(super) fn restore(&self, source: u128) {
+        let mut held = self.held();
+        held.connections += 1;
+        let of = held.of(source);
+        held.set(source, OfSource { connections: of.connections + 1, half_open: of.half_open + 1 });
+    }
+
     /// Counts the first message on a connection of `source`.
     pub(super) fn establish(&self, source: u128) {
         let mut held = self.held();

@@ -164,6 +164,7 @@ fn integration(place: &Workplace) -> Outcome {
     note(place.bring_program("nft", "nftables"));
     note(place.bring_program("fail2ban-regex", "fail2ban"));
     note(place.bring_program("promtool", "prometheus"));
+    note(place.bring_program("haproxy", "haproxy"));
     group(place, Group::Integration)
 }
 

@@ -42,7 +42,13 @@ impl Stage {
         let limits = StreamLimits::default();
         let (pool, mut threads) = HandshakePool::new(&limits).unwrap();
         let certificates = Some(Arc::new(Certificates::read(&files).unwrap()));
-        let plan = StreamPlan { limits, certificates, sources: Arc::new(Sources::new(64)), handshakes: pool };
+        let plan = StreamPlan {
+            limits,
+            certificates,
+            balancers: Arc::new([]),
+            sources: Arc::new(Sources::new(64)),
+            handshakes: pool,
+        };
         let listener = StreamListener::listeners("127.0.0.1:0".parse().unwrap(), 1).unwrap().remove(0);
         let addr = listener.local_addr();
         let poller = Poller::new(8).unwrap();
