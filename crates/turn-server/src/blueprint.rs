@@ -213,7 +213,8 @@ fn pools(config: &TurnConfig, plan: &RelayPlan) -> Pools {
 fn stream_plan(config: &TurnConfig, handshakes: HandshakePool) -> anyhow::Result<StreamPlan> {
     let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
     let connections_max = connections_max(config, descriptors);
-    let certificates = config.certificate.as_ref().map(Certificates::read).transpose().context("turn")?;
+    let certificates = Some(&config.certificates[..]).filter(|files| !files.is_empty());
+    let certificates = certificates.map(Certificates::read).transpose().context("turn")?;
     Ok(StreamPlan {
         limits: StreamLimits { connections_max, ..config.streams },
         certificates: certificates.map(Arc::new),

@@ -80,8 +80,8 @@ pub struct TurnConfig {
     pub listen_tls: Vec<SocketAddr>,
     /// Balancers whose connections begin with a PROXY header.
     pub proxy_protocol_from: Vec<Balancers>,
-    /// The certificate for TLS; without one, TLS is off.
-    pub certificate: Option<CertificateFiles>,
+    /// The certificates for TLS, the first one for clients that name no other; without one, TLS is off.
+    pub certificates: Vec<CertificateFiles>,
     /// Limits of connections over TCP and TLS.
     pub streams: StreamLimits,
     /// Addresses of relay sockets.
@@ -162,7 +162,7 @@ impl TurnConfig {
             listen_tcp: Vec::new(),
             listen_tls: Vec::new(),
             proxy_protocol_from: Vec::new(),
-            certificate: None,
+            certificates: Vec::new(),
             streams: StreamLimits::default(),
             relay_ips: vec![RelayIp { bound: listen.ip(), external: listen.ip() }],
             relay_ports: RELAY_PORTS,
@@ -385,8 +385,8 @@ impl TurnConfig {
             listen_tls: self.listen_tls.clone(),
             proxy_protocol_from: self.proxy_protocol_from.clone(),
             no_tcp: !self.tcp_on_udp_ports && self.listen_tcp.is_empty(),
-            cert: self.certificate.as_ref().map(|files| files.cert.clone()),
-            key: self.certificate.as_ref().map(|files| files.key.clone()),
+            cert: self.certificates.iter().map(|files| files.cert.clone()).collect(),
+            key: self.certificates.iter().map(|files| files.key.clone()).collect(),
             relay_ip: self.relay_ips.iter().map(|relay| relay.bound).collect(),
             external_ip: self.relay_ips.iter().map(|relay| relay.external).collect(),
             relay_ports: Some(self.relay_ports),

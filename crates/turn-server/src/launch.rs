@@ -32,7 +32,7 @@ const READY_MAX: usize = 1_024;
 pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
     let Listeners { udp: mut groups, streams: mut stream_groups } = Listeners::bind(config)?;
     let listen: Vec<_> = groups.iter().map(|group| group[0].local_addr()).collect();
-    let has_tls = config.certificate.is_some();
+    let has_tls = !config.certificates.is_empty();
     let streams: Vec<_> = stream_groups.iter().map(|(takes, group)| stream_addr(*takes, &group[0], has_tls)).collect();
     // Before the addresses are read, so that no change is missed.
     let address_watch = AddressWatch::new().context("turn: cannot follow the addresses of this machine")?;

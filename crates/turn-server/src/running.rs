@@ -63,10 +63,10 @@ impl Running {
         &self.streams
     }
 
-    /// Reads the certificate files again. New handshakes use the new certificate; open connections stay.
+    /// Reads the certificate files again, all or none. New handshakes use the new certificates; open connections stay.
     ///
     /// # Errors
-    /// A file that cannot be read or used; the error names it and the current certificate stays in use.
+    /// A file that cannot be read or used; the error names it and the current certificates stay in use.
     pub fn reload_certificates(&self) -> anyhow::Result<()> {
         self.certificates.as_ref().map_or(Ok(()), |certificates| certificates.reload())
     }

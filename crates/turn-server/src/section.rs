@@ -4,6 +4,7 @@ mod balancer;
 mod dscp;
 mod key_sources;
 mod memory_size;
+mod paths;
 mod peer_range;
 mod quotas;
 mod record_output;
@@ -39,10 +40,12 @@ pub struct TurnSection {
     pub no_tcp: bool,
     /// Balancers whose connections begin with a header of the PROXY protocol, version 1 or 2.
     pub proxy_protocol_from: Vec<Balancers>,
-    /// File with the certificate chain for TLS, PEM.
-    pub cert: Option<PathBuf>,
-    /// File with the certificate's private key, PEM.
-    pub key: Option<PathBuf>,
+    /// Files with certificate chains for TLS, PEM. Clients choose by name, and the first one is for all others.
+    #[serde(with = "paths", skip_serializing_if = "Vec::is_empty")]
+    pub cert: Vec<PathBuf>,
+    /// Files with the certificates' private keys, PEM, in the same order.
+    #[serde(with = "paths", skip_serializing_if = "Vec::is_empty")]
+    pub key: Vec<PathBuf>,
     /// Addresses of relay sockets.
     pub relay_ip: Vec<IpAddr>,
     /// Public addresses that clients see instead of `relay_ip`, in the same order.

@@ -32,12 +32,12 @@ pub struct Args {
     /// Balancers, as an address or CIDR, whose connections begin with a PROXY protocol header; may repeat
     #[arg(long, value_name = "ADDRS")]
     pub proxy_protocol_from: Vec<Balancers>,
-    /// File with the certificate chain for TLS, PEM
+    /// File with the certificate chain for TLS, PEM; may repeat: clients choose by name (SNI), others get the first
     #[arg(long, value_name = "F", requires = "key")]
-    pub cert: Option<PathBuf>,
-    /// File with the private key of the certificate, PEM
+    pub cert: Vec<PathBuf>,
+    /// File with the private key of the certificate, PEM; may repeat, in the same order
     #[arg(long, value_name = "F", requires = "cert")]
-    pub key: Option<PathBuf>,
+    pub key: Vec<PathBuf>,
     /// Address of relay sockets; may repeat [default: the addresses of --listen, or that of the default route]
     #[arg(long, value_name = "IP")]
     pub relay_ip: Vec<IpAddr>,
@@ -197,8 +197,8 @@ impl Args {
         overlay.list("listen_tls", &self.listen_tls, |section| &mut section.listen_tls);
         overlay.switch("no_tcp", self.no_tcp, |section| section.no_tcp = true);
         overlay.list("proxy_protocol_from", &self.proxy_protocol_from, |section| &mut section.proxy_protocol_from);
-        overlay.value("cert", self.cert.as_ref(), |section| &mut section.cert);
-        overlay.value("key", self.key.as_ref(), |section| &mut section.key);
+        overlay.list("cert", &self.cert, |section| &mut section.cert);
+        overlay.list("key", &self.key, |section| &mut section.key);
         overlay.list("relay_ip", &self.relay_ip, |section| &mut section.relay_ip);
         overlay.list("external_ip", &self.external_ip, |section| &mut section.external_ip);
         overlay.value("relay_ports", self.relay_ports.as_ref(), |section| &mut section.relay_ports);

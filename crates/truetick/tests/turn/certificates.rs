@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rcgen::{
@@ -32,15 +32,27 @@ impl Certificates {
 
     /// Another certificate with another key, in the same files. Returns it in DER.
     pub(crate) fn renew(&self) -> Vec<u8> {
-        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
+        self.issue(&self.cert(), &self.key(), &["127.0.0.1", "localhost"])
+    }
+
+    /// A certificate for `names` in the files `cert` and `key`. Returns it in DER.
+    pub(crate) fn issue(&self, cert: &Path, key: &Path, names: &[&str]) -> Vec<u8> {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
         params.distinguished_name.push(rcgen::DnType::CommonName, "localhost");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate().unwrap();
-        let leaf = params.signed_by(&key, &self.authority).unwrap();
-        fs::write(self.cert(), leaf.pem()).unwrap();
-        fs::write(self.key(), key.serialize_pem()).unwrap();
-        fs::set_permissions(self.key(), fs::Permissions::from_mode(0o600)).unwrap();
+        let pair = KeyPair::generate().unwrap();
+        let leaf = params.signed_by(&pair, &self.authority).unwrap();
+        fs::write(cert, leaf.pem()).unwrap();
+        fs::write(key, pair.serialize_pem()).unwrap();
+        fs::set_permissions(key, fs::Permissions::from_mode(0o600)).unwrap();
         leaf.der().to_vec()
+    }
+
+    /// The paths of another certificate and of its key.
+    pub(crate) fn files(&self, stem: &str) -> (PathBuf, PathBuf) {
+        let path = |end: &str| self.folder.path().join(format!("{stem}{end}"));
+        (path(".pem"), path("-key.pem"))
     }
 
     pub(crate) fn cert(&self) -> PathBuf {

@@ -3,6 +3,7 @@
 mod bounds;
 mod framing;
 mod handshakes;
+mod names;
 mod proxied;
 mod relaying;
 mod reservations;

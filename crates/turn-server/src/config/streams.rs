@@ -20,13 +20,14 @@ impl TurnConfig {
         self.tcp_on_udp_ports = !section.no_tcp && self.listen_tcp.is_empty();
         self.listen_tls.clone_from(&section.listen_tls);
         self.proxy_protocol_from.clone_from(&section.proxy_protocol_from);
-        self.certificate = match (&section.cert, &section.key) {
-            (Some(cert), Some(key)) => Some(CertificateFiles { cert: cert.clone(), key: key.clone() }),
-            (None, None) => None,
-            (Some(_), None) => anyhow::bail!("{} without --key", named("cert")),
-            (None, Some(_)) => anyhow::bail!("{} without --cert", named("key")),
-        };
-        let has_certificate = self.certificate.is_some();
+        let (certs, keys) = (section.cert.len(), section.key.len());
+        ensure!(certs == 0 || keys > 0, "{} without --key", named("cert"));
+        ensure!(keys == 0 || certs > 0, "{} without --cert", named("key"));
+        ensure!(certs == keys, "{}: {certs} files for {keys} private keys", named("cert"));
+        let pairs = section.cert.iter().zip(&section.key);
+        self.certificates =
+            pairs.map(|(cert, key)| CertificateFiles { cert: cert.clone(), key: key.clone() }).collect();
+        let has_certificate = !self.certificates.is_empty();
         ensure!(has_certificate || self.listen_tls.is_empty(), "{} without --cert and --key", named("listen_tls"));
         if has_certificate && self.listen_tls.is_empty() && section.listen.is_empty() {
             self.listen_tls = self.listen.iter().map(|addr| SocketAddr::new(addr.ip(), TLS_PORT)).collect();

@@ -1,11 +1,11 @@
-//! The certificate for TLS, which a reload replaces while connections stay open.
+//! The certificates for TLS, which a reload replaces while connections stay open.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use arc_swap::{ArcSwap, Guard};
-use tt_net::stream::TlsIdentity;
+use tt_net::stream::{TlsCertificate, TlsIdentity};
 use tt_os::{regular_file, secret_file};
 
 /// The files of a certificate chain, server certificate first, and of its private key, both PEM.
@@ -17,10 +17,10 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// The certificate for new handshakes. A connection keeps the one that it started with.
+/// The certificates for new handshakes. A connection keeps the one that it started with.
 #[derive(Debug)]
 pub(crate) struct Certificates {
-    files: CertificateFiles,
+    files: Vec<CertificateFiles>,
     identity: ArcSwap<TlsIdentity>,
 }
 
@@ -29,15 +29,15 @@ impl Certificates {
     ///
     /// # Errors
     /// A file that cannot be read or used; the error names it.
-    pub(crate) fn read(files: &CertificateFiles) -> anyhow::Result<Self> {
+    pub(crate) fn read(files: &[CertificateFiles]) -> anyhow::Result<Self> {
         let identity = ArcSwap::from_pointee(read(files)?);
-        Ok(Self { files: files.clone(), identity })
+        Ok(Self { files: files.to_vec(), identity })
     }
 
     /// Reads the files again.
     ///
     /// # Errors
-    /// As [`Certificates::read`]; the current certificate stays in use.
+    /// As [`Certificates::read`]; the current certificates stay in use.
     pub(crate) fn reload(&self) -> anyhow::Result<()> {
         self.identity.store(Arc::new(read(&self.files)?));
         Ok(())
@@ -48,10 +48,15 @@ impl Certificates {
     }
 }
 
-fn read(files: &CertificateFiles) -> anyhow::Result<TlsIdentity> {
+fn read(files: &[CertificateFiles]) -> anyhow::Result<TlsIdentity> {
+    let certificates = files.iter().map(read_pair).collect::<anyhow::Result<Vec<_>>>()?;
+    TlsIdentity::new(certificates).context("--cert")
+}
+
+fn read_pair(files: &CertificateFiles) -> anyhow::Result<TlsCertificate> {
     let CertificateFiles { cert, key } = files;
     let chain = regular_file::read(cert).with_context(|| format!("--cert: cannot read {}", cert.display()))?.bytes;
     let secret = secret_file::read_private_key(key).context("--key")?;
-    let identity = TlsIdentity::from_pem(&chain, &secret);
-    identity.with_context(|| format!("--cert {} with --key {}", cert.display(), key.display()))
+    let certificate = TlsCertificate::from_pem(&chain, &secret);
+    certificate.with_context(|| format!("--cert {} with --key {}", cert.display(), key.display()))
 }

@@ -165,6 +165,7 @@ fn integration(place: &Workplace) -> Outcome {
     note(place.bring_program("fail2ban-regex", "fail2ban"));
     note(place.bring_program("promtool", "prometheus"));
     note(place.bring_program("haproxy", "haproxy"));
+    note(place.bring_program("openssl", "openssl"));
     group(place, Group::Integration)
 }
 

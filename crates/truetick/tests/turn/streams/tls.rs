@@ -146,7 +146,7 @@ fn junk_inside_of_tls_is_closed_too() {
 fn a_renewed_certificate_is_for_new_handshakes_and_old_connections_live_on() {
     let certificates = Certificates::new();
     let mut config = TurnConfig::on("127.0.0.1:0".parse().unwrap());
-    config.certificate = Some(CertificateFiles { cert: certificates.cert(), key: certificates.key() });
+    config.certificates = vec![CertificateFiles { cert: certificates.cert(), key: certificates.key() }];
     config.users = vec![User { name: USER.into(), password: Zeroizing::new(PASSWORD.to_owned()) }].into();
     config.workers = 2;
     let running = turn_server::start(&config).unwrap();
