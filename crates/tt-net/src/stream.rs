@@ -13,4 +13,4 @@ pub use connection::{
 pub use framing::{Framed, FramingFault, StreamFramer, Turn, frame};
 pub use listener::StreamListener;
 pub use proxy::{HeaderProgress, PROXY_HEADER_LEN_MAX, Proxied, ProxyFault, ProxyHeader};
-pub use tls::{TlsCertificate, TlsFault, TlsIdentity};
+pub use tls::{TlsCertificate, TlsFault, TlsIdentity, TlsRules, TlsSuite, TlsVersion};

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod ciphers;
 pub mod coturn;
 mod document;
 pub mod eturnal;

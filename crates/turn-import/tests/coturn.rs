@@ -157,6 +157,48 @@ fn listeners_accept_what_those_of_coturn_accept() {
 }
 
 #[test]
+fn versions_and_suites_of_tls_have_their_keys_and_absent_suites_are_named() {
+    let tls = |lines: &str| import(&format!("cert=a\npkey=b\n{lines}"));
+    let named = "cipher-list=ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384\n";
+    let cases: [(&str, Outcome, &[&str], &str); 5] = [
+        (named, Outcome::Same, &["ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES128-GCM-SHA256"], ""),
+        (
+            "cipher-list=ECDHE-RSA-AES128-GCM-SHA256:AES256-SHA\n",
+            Outcome::Better,
+            &["ECDHE-RSA-AES128-GCM-SHA256"],
+            "AES256-SHA",
+        ),
+        ("cipher-list=DEFAULT\n", Outcome::Better, &[], "forward secrecy"),
+        (
+            "cipher-list=ECDHE+CHACHA20\n",
+            Outcome::Better,
+            &["ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305"],
+            "forward secrecy",
+        ),
+        ("cipher-list=AES256-SHA:RC4-SHA\n", Outcome::Differs, &[], "AES256-SHA RC4-SHA"),
+    ];
+    for (lines, expected, suites, reason) in cases {
+        let import = tls(lines);
+        let row = import.rows.iter().find(|row| row.option == "cipher-list").unwrap();
+        assert_eq!(
+            (row.outcome, list(&turn(&import), "tls_ciphers")),
+            (expected, suites.iter().map(ToString::to_string).collect()),
+            "{lines}"
+        );
+        assert!(row.reason.contains(reason) && (reason.is_empty() == row.reason.is_empty()), "{row:?}");
+    }
+    let only_1_3 = tls("no-tlsv1_2\n");
+    assert_eq!(outcome(&only_1_3, "no-tlsv1_2"), [Outcome::Same]);
+    assert_eq!(turn(&only_1_3)["tls_version_min"].as_str(), Some("1.3"));
+    assert!(!turn(&tls("no-tlsv1_2=off\n")).contains_key("tls_version_min"));
+    let without = import(&format!("{named}no-tlsv1_2\n"));
+    assert_eq!(
+        (outcome(&without, "cipher-list"), outcome(&without, "no-tlsv1_2")),
+        (vec![Outcome::Ignored], vec![Outcome::Ignored])
+    );
+}
+
+#[test]
 fn paths_are_relative_to_the_file() {
     let host = Host { has_ipv6: false, folder: Some("/etc/coturn".as_ref()) };
     let turn = turn(&coturn::import(coturn::lines("cert=c.pem\npkey=/k.pem\n"), &host));

@@ -214,7 +214,7 @@ fn stream_plan(config: &TurnConfig, handshakes: HandshakePool) -> anyhow::Result
     let descriptors = raise_descriptor_limit().context("turn: cannot read the limit of descriptors")?;
     let connections_max = connections_max(config, descriptors);
     let certificates = Some(&config.certificates[..]).filter(|files| !files.is_empty());
-    let certificates = certificates.map(Certificates::read).transpose().context("turn")?;
+    let certificates = certificates.map(|files| Certificates::read(files, &config.tls)).transpose().context("turn")?;
     Ok(StreamPlan {
         limits: StreamLimits { connections_max, ..config.streams },
         certificates: certificates.map(Arc::new),

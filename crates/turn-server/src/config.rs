@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use ipnet::IpNet;
+use tt_net::stream::TlsRules;
 use tt_turn::config::{
     ChannelNumbers, ExpiryCheck, FingerprintUse, Hairpin, IcmpIndications, LapsedPermissions,
     PasswordAlgorithms as EngineAlgorithms, RemovedUsers,
@@ -82,6 +83,8 @@ pub struct TurnConfig {
     pub proxy_protocol_from: Vec<Balancers>,
     /// The certificates for TLS, the first one for clients that name no other; without one, TLS is off.
     pub certificates: Vec<CertificateFiles>,
+    /// What TLS offers to clients.
+    pub tls: TlsRules,
     /// Limits of connections over TCP and TLS.
     pub streams: StreamLimits,
     /// Addresses of relay sockets.
@@ -163,6 +166,7 @@ impl TurnConfig {
             listen_tls: Vec::new(),
             proxy_protocol_from: Vec::new(),
             certificates: Vec::new(),
+            tls: TlsRules::default(),
             streams: StreamLimits::default(),
             relay_ips: vec![RelayIp { bound: listen.ip(), external: listen.ip() }],
             relay_ports: RELAY_PORTS,
@@ -387,6 +391,8 @@ impl TurnConfig {
             no_tcp: !self.tcp_on_udp_ports && self.listen_tcp.is_empty(),
             cert: self.certificates.iter().map(|files| files.cert.clone()).collect(),
             key: self.certificates.iter().map(|files| files.key.clone()).collect(),
+            tls_version_min: Some(self.tls.version_min.into()),
+            tls_ciphers: section.tls_ciphers.clone(),
             relay_ip: self.relay_ips.iter().map(|relay| relay.bound).collect(),
             external_ip: self.relay_ips.iter().map(|relay| relay.external).collect(),
             relay_ports: Some(self.relay_ports),

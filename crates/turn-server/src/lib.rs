@@ -61,7 +61,8 @@ pub use listeners::StreamAddr;
 pub use running::Running;
 pub use section::{
     AllocationCaps, Balancers, DscpSet, IcmpIndications, KeySources, MemoryBound, MemorySize, PasswordAlgorithms,
-    PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits, StreamsSection, TurnSection,
+    PeerRange, PortRange, QuotasSection, RecordOutput, StreamLimits, StreamsSection, TlsCipher, TlsVersion,
+    TurnSection,
 };
 pub use streams::CertificateFiles;
 

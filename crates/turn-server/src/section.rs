@@ -9,6 +9,7 @@ mod peer_range;
 mod quotas;
 mod record_output;
 mod streams;
+mod tls;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub use peer_range::PeerRange;
 pub use quotas::{AllocationCaps, QuotasSection};
 pub use record_output::RecordOutput;
 pub use streams::{StreamLimits, StreamsSection};
+pub use tls::{TlsCipher, TlsVersion};
 
 /// Configuration of the TURN server. A key has the name of the flag of `truetick turn`, with `_` for `-`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +48,10 @@ pub struct TurnSection {
     /// Files with the certificates' private keys, PEM, in the same order.
     #[serde(with = "paths", skip_serializing_if = "Vec::is_empty")]
     pub key: Vec<PathBuf>,
+    /// The lowest version of TLS.
+    pub tls_version_min: Option<TlsVersion>,
+    /// Cipher suites of TLS 1.2.
+    pub tls_ciphers: Vec<TlsCipher>,
     /// Addresses of relay sockets.
     pub relay_ip: Vec<IpAddr>,
     /// Public addresses that clients see instead of `relay_ip`, in the same order.

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ipnet::IpNet;
 use turn_server::{
     Balancers, DscpSet, IcmpIndications, MemoryBound, PasswordAlgorithms, PeerRange, PortRange, RecordOutput,
-    TurnSection,
+    TlsCipher, TlsVersion, TurnSection,
 };
 
 /// Flags of `truetick turn`.
@@ -38,6 +38,12 @@ pub struct Args {
     /// File with the private key of the certificate, PEM; may repeat, in the same order
     #[arg(long, value_name = "F", requires = "cert")]
     pub key: Vec<PathBuf>,
+    /// Lowest version of TLS [default: 1.2]
+    #[arg(long, value_name = "V", value_parser = tls_versions())]
+    pub tls_version_min: Option<TlsVersion>,
+    /// Cipher suite of TLS 1.2, by OpenSSL's name; may repeat [default: those with forward secrecy and AEAD]
+    #[arg(long, value_name = "NAME")]
+    pub tls_ciphers: Vec<TlsCipher>,
     /// Address of relay sockets; may repeat [default: the addresses of --listen, or that of the default route]
     #[arg(long, value_name = "IP")]
     pub relay_ip: Vec<IpAddr>,
@@ -180,6 +186,10 @@ fn icmp_indications() -> impl TypedValueParser<Value = IcmpIndications> {
     PossibleValuesParser::new(IcmpIndications::NAMES).try_map(|name| name.parse())
 }
 
+fn tls_versions() -> impl TypedValueParser<Value = TlsVersion> {
+    PossibleValuesParser::new(TlsVersion::NAMES).try_map(|name| name.parse())
+}
+
 fn password_algorithms() -> impl TypedValueParser<Value = PasswordAlgorithms> {
     PossibleValuesParser::new(PasswordAlgorithms::NAMES).try_map(|name| name.parse())
 }
@@ -198,6 +208,8 @@ impl Args {
         overlay.switch("no_tcp", self.no_tcp, |section| section.no_tcp = true);
         overlay.list("proxy_protocol_from", &self.proxy_protocol_from, |section| &mut section.proxy_protocol_from);
         overlay.list("cert", &self.cert, |section| &mut section.cert);
+        overlay.value("tls_version_min", self.tls_version_min.as_ref(), |section| &mut section.tls_version_min);
+        overlay.list("tls_ciphers", &self.tls_ciphers, |section| &mut section.tls_ciphers);
         overlay.list("key", &self.key, |section| &mut section.key);
         overlay.list("relay_ip", &self.relay_ip, |section| &mut section.relay_ip);
         overlay.list("external_ip", &self.external_ip, |section| &mut section.external_ip);

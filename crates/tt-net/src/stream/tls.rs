@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, NoServerSessionStorage, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{ServerConfig, ServerConnection};
+use rustls::{ServerConfig, ServerConnection, SupportedCipherSuite};
 
 /// RFC 7443 section 3: the protocols that a client may name. One that names others only is refused.
 const ALPN: [&[u8]; 2] = [b"stun.turn", b"stun.nat-discovery"];
@@ -20,6 +20,79 @@ pub struct TlsIdentity(Arc<ServerConfig>);
 /// A chain of certificates with its private key.
 #[derive(Clone, Debug)]
 pub struct TlsCertificate(Arc<CertifiedKey>);
+
+/// What is offered to clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsRules {
+    /// The lowest version.
+    pub version_min: TlsVersion,
+    /// Suites of TLS 1.2; all without any. Those of TLS 1.3 are always offered.
+    pub suites: Vec<TlsSuite>,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    #[default]
+    V1_2,
+    /// TLS 1.3.
+    V1_3,
+}
+
+/// A cipher suite of TLS 1.2. Each has forward secrecy and authenticated encryption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsSuite {
+    /// `TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384`
+    EcdsaAes256,
+    /// `TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256`
+    EcdsaAes128,
+    /// `TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256`
+    EcdsaChaCha20,
+    /// `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`
+    RsaAes256,
+    /// `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`
+    RsaAes128,
+    /// `TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256`
+    RsaChaCha20,
+}
+
+impl TlsSuite {
+    /// All suites.
+    pub const ALL: [Self; 6] = [
+        Self::EcdsaAes256,
+        Self::EcdsaAes128,
+        Self::EcdsaChaCha20,
+        Self::RsaAes256,
+        Self::RsaAes128,
+        Self::RsaChaCha20,
+    ];
+
+    /// Returns the name that OpenSSL has for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::EcdsaAes256 => "ECDHE-ECDSA-AES256-GCM-SHA384",
+            Self::EcdsaAes128 => "ECDHE-ECDSA-AES128-GCM-SHA256",
+            Self::EcdsaChaCha20 => "ECDHE-ECDSA-CHACHA20-POLY1305",
+            Self::RsaAes256 => "ECDHE-RSA-AES256-GCM-SHA384",
+            Self::RsaAes128 => "ECDHE-RSA-AES128-GCM-SHA256",
+            Self::RsaChaCha20 => "ECDHE-RSA-CHACHA20-POLY1305",
+        }
+    }
+
+    fn suite(self) -> SupportedCipherSuite {
+        use rustls::crypto::ring::cipher_suite;
+        match self {
+            Self::EcdsaAes256 => cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+            Self::EcdsaAes128 => cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+            Self::EcdsaChaCha20 => cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+            Self::RsaAes256 => cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+            Self::RsaAes128 => cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+            Self::RsaChaCha20 => cipher_suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+        }
+    }
+}
 
 /// Why a certificate or its key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,13 +159,20 @@ impl TlsIdentity {
     ///
     /// # Errors
     /// [`TlsFault::NoCertificate`]; [`TlsFault::Unusable`]: the system has no random bytes.
-    pub fn new(certificates: Vec<TlsCertificate>) -> Result<Self, TlsFault> {
+    pub fn new(certificates: Vec<TlsCertificate>, rules: &TlsRules) -> Result<Self, TlsFault> {
         if certificates.is_empty() {
             return Err(TlsFault::NoCertificate);
         }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider);
-        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12]);
+        let mut provider = rustls::crypto::ring::default_provider();
+        if !rules.suites.is_empty() {
+            let is_offered = |suite: &SupportedCipherSuite| rules.suites.iter().any(|rule| rule.suite() == *suite);
+            provider.cipher_suites.retain(|suite| suite.tls13().is_some() || is_offered(suite));
+        }
+        let versions: &[_] = match rules.version_min {
+            TlsVersion::V1_2 => &[&rustls::version::TLS13, &rustls::version::TLS12],
+            TlsVersion::V1_3 => &[&rustls::version::TLS13],
+        };
+        let builder = ServerConfig::builder_with_provider(Arc::new(provider)).with_protocol_versions(versions);
         let builder = builder.map_err(unusable)?.with_no_client_auth();
         let mut config = builder.with_cert_resolver(Arc::new(ByName(certificates)));
         config.alpn_protocols = ALPN.map(<[u8]>::to_vec).to_vec();

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::options::TLS;
 use super::{Reader, Setting};
+use crate::ciphers::Ciphers;
 use crate::import::Outcome;
 
 const PORT: u16 = 3_478;
@@ -65,13 +67,38 @@ impl Reader<'_> {
         }
         let reason = "private keys with a passphrase are not read: remove it (openssl pkey) and chmod 600 the file";
         self.rows_of("pkey-pwd", Outcome::Refused, "", reason);
+        if self.is_on("no-tlsv1_2") {
+            self.document.turn("tls_version_min", "1.3");
+        }
+        self.rows_of("no-tlsv1_2", Outcome::Same, "tls_version_min", "");
+        self.ciphers();
+    }
+
+    /// Maps the suites of TLS 1.2; those of TLS 1.3 are no matter of this list, as in coturn.
+    fn ciphers(&mut self) {
+        let Some(ciphers) = self.last("cipher-list").map(|setting| Ciphers::read(setting.text())) else { return };
+        let absent = ciphers.absent.join(" ");
+        let (outcome, reason) = match (ciphers.offered.is_empty(), ciphers.absent.is_empty()) {
+            (true, _) => {
+                (Outcome::Differs, format!("rustls offers none of these, and all of its own instead: {absent}"))
+            }
+            (false, false) => (Outcome::Better, format!("rustls does not offer: {absent}")),
+            (false, true) if ciphers.has_keyword => (Outcome::Better, TLS.to_owned()),
+            (false, true) => (Outcome::Same, String::new()),
+        };
+        let mut keys = "";
+        if !ciphers.offered.is_empty() && !ciphers.are_all() {
+            keys = "tls_ciphers";
+            self.document.turn_list(keys, ciphers.offered.iter().map(|name| (*name).to_owned()).collect());
+        }
+        self.rows_of("cipher-list", outcome, keys, &reason);
     }
 
     /// Sets the rows of certificates that no listener uses.
     pub(super) fn unused_tls(&mut self) {
         let is_off = self.is_on("no-tls");
         let reason = if is_off { "no-tls is set" } else { "TLS needs both cert and pkey" };
-        for name in ["cert", "pkey", "pkey-pwd"] {
+        for name in ["cert", "pkey", "pkey-pwd", "cipher-list", "no-tlsv1_2"] {
             self.rows_of(name, Outcome::Ignored, "", reason);
         }
     }

@@ -77,7 +77,7 @@ const NOT_YET_REDIRECT: &str =
 const LOG: &str = "truetick logs to standard error, which journald keeps; see --log-level and --log-format";
 const CLI: &str = "no telnet interface; see [http] and docs/turn-operators.md for the API";
 const PAGE: &str = "the page is at `listen` of [http], read-only without a token";
-const TLS: &str = "rustls chooses the cipher suites and curves: TLS 1.2 and 1.3, forward secrecy only";
+pub(super) const TLS: &str = "rustls chooses the cipher suites and curves: TLS 1.2 and 1.3, forward secrecy only";
 const PLAIN_HTTP: &str = "metrics are served over plain HTTP; put a reverse proxy in front of [http]";
 const RECVMMSG: &str = "truetick always sends and receives in batches";
 const GONE: &str = "coturn has removed it and ignores it too";
@@ -237,7 +237,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     value("cert"),
     value("pkey"),
     secret(value("pkey-pwd")),
-    always(value("cipher-list"), Better, TLS),
+    value("cipher-list"),
     always(value("ec-curve-name"), Better, TLS),
     always(value("dh-file"), Better, TLS),
     when_on("dh566", Better, TLS),
@@ -251,7 +251,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
     when_on("tlsv1_1", Differs, "TLS 1.0 and 1.1 are not offered: RFC 8996"),
     when_on("no-tlsv1", Same, "no TLS 1.0"),
     when_on("no-tlsv1_1", Same, "no TLS 1.1"),
-    when_on("no-tlsv1_2", Differs, "TLS 1.2 is offered next to TLS 1.3"),
+    switch("no-tlsv1_2"),
     when_on("no-sslv2", Same, "no SSL"),
     when_on("no-sslv3", Same, "no SSL"),
     when_on("raw-public-keys", Differs, "no raw public keys (RFC 7250): clients need the certificate"),

@@ -32,6 +32,8 @@ impl TurnConfig {
         if has_certificate && self.listen_tls.is_empty() && section.listen.is_empty() {
             self.listen_tls = self.listen.iter().map(|addr| SocketAddr::new(addr.ip(), TLS_PORT)).collect();
         }
+        self.tls.version_min = section.tls_version_min.map(Into::into).unwrap_or_default();
+        self.tls.suites = section.tls_ciphers.iter().map(|cipher| cipher.0).collect();
         self.streams = section.streams.limits();
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use arc_swap::{ArcSwap, Guard};
-use tt_net::stream::{TlsCertificate, TlsIdentity};
+use tt_net::stream::{TlsCertificate, TlsIdentity, TlsRules};
 use tt_os::{regular_file, secret_file};
 
 /// The files of a certificate chain, server certificate first, and of its private key, both PEM.
@@ -21,6 +21,7 @@ pub struct CertificateFiles {
 #[derive(Debug)]
 pub(crate) struct Certificates {
     files: Vec<CertificateFiles>,
+    rules: TlsRules,
     identity: ArcSwap<TlsIdentity>,
 }
 
@@ -29,9 +30,9 @@ impl Certificates {
     ///
     /// # Errors
     /// A file that cannot be read or used; the error names it.
-    pub(crate) fn read(files: &[CertificateFiles]) -> anyhow::Result<Self> {
-        let identity = ArcSwap::from_pointee(read(files)?);
-        Ok(Self { files: files.to_vec(), identity })
+    pub(crate) fn read(files: &[CertificateFiles], rules: &TlsRules) -> anyhow::Result<Self> {
+        let identity = ArcSwap::from_pointee(read(files, rules)?);
+        Ok(Self { files: files.to_vec(), rules: rules.clone(), identity })
     }
 
     /// Reads the files again.
@@ -39,7 +40,7 @@ impl Certificates {
     /// # Errors
     /// As [`Certificates::read`]; the current certificates stay in use.
     pub(crate) fn reload(&self) -> anyhow::Result<()> {
-        self.identity.store(Arc::new(read(&self.files)?));
+        self.identity.store(Arc::new(read(&self.files, &self.rules)?));
         Ok(())
     }
 
@@ -48,9 +49,9 @@ impl Certificates {
     }
 }
 
-fn read(files: &[CertificateFiles]) -> anyhow::Result<TlsIdentity> {
+fn read(files: &[CertificateFiles], rules: &TlsRules) -> anyhow::Result<TlsIdentity> {
     let certificates = files.iter().map(read_pair).collect::<anyhow::Result<Vec<_>>>()?;
-    TlsIdentity::new(certificates).context("--cert")
+    TlsIdentity::new(certificates, rules).context("--cert")
 }
 
 fn read_pair(files: &CertificateFiles) -> anyhow::Result<TlsCertificate> {

@@ -144,10 +144,12 @@ fn what_wants_a_restart_is_named_and_the_rest_is_in_force() {
 }
 
 /// Keys that only a start reads, each with another value than the one in force.
-const RESTART_ONLY: [(&str, &str); 20] = [
+const RESTART_ONLY: [(&str, &str); 22] = [
     ("no_tcp = true", "turn.no_tcp"),
     ("listen_tcp = [\"127.0.0.1:0\"]", "turn.listen_tcp"),
     ("proxy_protocol_from = [\"127.0.0.9\"]", "turn.proxy_protocol_from"),
+    ("tls_version_min = \"1.3\"", "turn.tls_version_min"),
+    ("tls_ciphers = [\"ECDHE-RSA-AES128-GCM-SHA256\"]", "turn.tls_ciphers"),
     ("relay_ip = [\"127.0.0.1\"]", "turn.relay_ip"),
     ("external_ip = [\"127.0.0.9\"]", "turn.external_ip"),
     ("relay_ports = \"49200-49300\"", "turn.relay_ports"),

@@ -130,6 +130,25 @@ fn rfc_r019_only_suites_with_forward_secrecy_and_no_old_cipher() {
 }
 
 #[test]
+fn a_lowest_version_and_a_list_of_suites_are_all_that_is_offered() {
+    let certificates = Certificates::new();
+    let with_version = |version| certificates.client(&[version], &[]);
+    let server = with(&certificates, &["--tls-version-min", "1.3"]);
+    let message = connect_tls(server.tls[0], &with_version(&TLS12)).err().unwrap().to_string();
+    assert!(message.contains("ProtocolVersion"), "{message}");
+    connect_tls(server.tls[0], &with_version(&TLS13)).unwrap();
+    let suites = ["--tls-ciphers", "ECDHE-ECDSA-AES256-GCM-SHA384", "--tls-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"];
+    let server = with(&certificates, &suites);
+    let stream = connect_tls(server.tls[0], &with_version(&TLS12)).unwrap();
+    let agreed = stream.conn.negotiated_cipher_suite().unwrap().suite();
+    assert_eq!(agreed, rustls::CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384);
+    let mut stream = connect(server.tls[0]);
+    stream.write_all(&hello(0x0303, &[ECDHE_ECDSA_AES128_GCM])).unwrap();
+    assert_eq!(alert(&read_to_end(&mut stream)), 40, "handshake_failure");
+    connect_tls(server.tls[0], &with_version(&TLS13)).unwrap();
+}
+
+#[test]
 fn junk_inside_of_tls_is_closed_too() {
     let certificates = Certificates::new();
     let server = with(&certificates, &[]);

@@ -8,7 +8,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::{Connection, HandshakeProgress, Progress, Resumption, Scratch, Security, StreamEnd, StreamRules, Taken};
 use crate::Poller;
-use crate::stream::{StreamListener, TlsCertificate, TlsIdentity};
+use crate::stream::{StreamListener, TlsCertificate, TlsIdentity, TlsRules};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const BINDING: &[u8] = b"\x00\x01\x00\x00\x21\x12\xA4\x42AAAABBBBCCCC";
@@ -85,7 +85,10 @@ impl Host {
 fn certificate() -> (TlsIdentity, ClientConfig) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let (cert, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-    let identity = TlsIdentity::new(vec![TlsCertificate::from_pem(cert.as_bytes(), key.as_bytes()).unwrap()]);
+    let identity = TlsIdentity::new(
+        vec![TlsCertificate::from_pem(cert.as_bytes(), key.as_bytes()).unwrap()],
+        &TlsRules::default(),
+    );
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -41,7 +41,7 @@ impl Stage {
         std::fs::set_permissions(&files.key, std::fs::Permissions::from_mode(0o600)).unwrap();
         let limits = StreamLimits::default();
         let (pool, mut threads) = HandshakePool::new(&limits).unwrap();
-        let certificates = Some(Arc::new(Certificates::read(&[files]).unwrap()));
+        let certificates = Some(Arc::new(Certificates::read(&[files], &tt_net::stream::TlsRules::default()).unwrap()));
         let plan = StreamPlan {
             limits,
             certificates,
