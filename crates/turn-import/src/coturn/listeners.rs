@@ -80,7 +80,7 @@ impl Reader<'_> {
         let absent = ciphers.absent.join(" ");
         let (outcome, reason) = match (ciphers.offered.is_empty(), ciphers.absent.is_empty()) {
             (true, _) => {
-                (Outcome::Differs, format!("rustls offers none of these, and all of its own instead: {absent}"))
+                (Outcome::Differs, format!("rustls offers none of these, and its six suites instead: {absent}"))
             }
             (false, false) => (Outcome::Better, format!("rustls does not offer: {absent}")),
             (false, true) if ciphers.has_keyword => (Outcome::Better, TLS.to_owned()),
