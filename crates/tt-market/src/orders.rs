@@ -89,7 +89,8 @@ impl Orders {
         let at = self.locate(venue, &update.order_id);
         let listing = self.listings.number(venue);
         if let Some(order) = &mut self.slots[at] {
-            if order.ts_event > update.ts_event {
+            // A list of open orders may have no times: it says what is so now.
+            if order.ts_event > update.ts_event && update.ts_event.0 != 0 {
                 return Err(DropReason::Duplicate);
             }
             if !update.status.is_open() {
@@ -102,7 +103,7 @@ impl Orders {
             order.limit_px = update.limit_px.unwrap_or(order.limit_px);
             order.qty = update.qty.unwrap_or(order.qty);
             order.filled_qty = update.filled_qty.unwrap_or(order.filled_qty);
-            order.ts_event = update.ts_event;
+            order.ts_event = order.ts_event.max(update.ts_event);
             order.listing = listing;
             return Ok(());
         }

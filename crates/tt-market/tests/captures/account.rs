@@ -482,6 +482,77 @@ fn hyperliquid_private_messages_say_what_was_sent() {
     assert_eq!(follower.engine.position(0), None, "a list of all positions without it");
 }
 
+/// The forms of frames that clients hold as received: gocryptotrader's and go-hyperliquid's tests, October 2026.
+#[test]
+fn hyperliquid_lists_positions_of_builders_tokens_and_open_orders() {
+    let (venue, user) = (Venue::Hyperliquid, "0x0000000000000000000000000000000000000002");
+    let margin =
+        |value: &str| json!({"accountValue": value, "totalNtlPos": "0", "totalRawUsd": "1", "totalMarginUsed": "0.5"});
+    let state = |value: &str, at: u64, held: &[Value]| {
+        json!({"marginSummary": margin(value), "crossMarginSummary": margin(value), "crossMaintenanceMarginUsed": "0.0",
+            "withdrawable": "1", "assetPositions": held, "time": at})
+    };
+    let held = |coin: &str, size: &str| {
+        json!({"type": "oneWay", "position": {"coin": coin, "szi": size, "leverage": {"type": "cross", "value": 5},
+            "entryPx": "10", "positionValue": "10", "unrealizedPnl": "0.25", "returnOnEquity": "0", "liquidationPx": null,
+            "marginUsed": "2", "maxLeverage": 10}})
+    };
+    let at = 1_791_278_884_013_u64;
+    let states = |of_builder: &[Value]| {
+        let states = json!([["", state("1", at, &[held("BTC", "-2")])], ["xyz", state("2", at + 1, of_builder)]]);
+        json!({"channel": "allDexsClearinghouseState", "data": {"user": user, "clearinghouseStates": states}})
+            .to_string()
+    };
+    let frame = states(&[held("xyz:TSLA", "1")]);
+    let lines = [
+        format!("balance USDC 1e-0 1e-0 5e-1 - {}", at * 1_000_000),
+        format!("position BTC Net -2e-0 10e-0 25e-2 {}", at * 1_000_000),
+        format!("position xyz:TSLA Net 1e-0 10e-0 25e-2 {}", (at + 1) * 1_000_000),
+    ];
+    says(venue, &frame, &lines, [Coverage::Changed, Coverage::All]);
+    let mut follower = Follower::new(venue, "xyz:TSLA");
+    assert_eq!(follower.feed(&frame), Err(DropReason::UnknownSymbol), "BTC is not followed");
+    assert_eq!(follower.engine.position(0).map(|held| held.lots), Some(100_000_000));
+    let _ = follower.feed(&states(&[]));
+    assert_eq!(follower.engine.position(0), None, "the builder's list is empty");
+
+    let frame = r#"{"channel":"spotState","data":{"user":"0x0000000000000000000000000000000000000002","spotState":{"balances":[{"coin":"USDC","token":0,"total":"100508.11272667","hold":"49999.89","entryNtl":"1.0"},{"coin":"VAULT","token":106,"total":"0.95437326","hold":"0.5","entryNtl":"0.00095437"}],"tokenToAvailableAfterMaintenance":[[0,"100508.11272667"]]}}}"#;
+    let lines = [
+        "balance USDC:spot 10050811272667e-8 5050822272667e-8 4999989e-2 - 0".to_owned(),
+        "balance VAULT 95437326e-8 45437326e-8 5e-1 - 0".to_owned(),
+    ];
+    says(venue, frame, &lines, CHANGED);
+    follower.feed(frame).unwrap();
+    assert_eq!(follower.balance("VAULT").unwrap()[0], "95437326e-8");
+    assert_eq!(follower.balance("USDC").unwrap()[0], "1e-0", "the margin is another balance");
+
+    let order = |oid: u64, left: &str| {
+        json!({"coin": "xyz:TSLA", "side": "A", "limitPx": "31175.0", "sz": left, "oid": oid, "timestamp": at,
+            "triggerCondition": "N/A", "isTrigger": false, "triggerPx": "0.0", "children": [], "isPositionTpsl": false,
+            "reduceOnly": false, "orderType": "Limit", "origSz": "0.032", "tif": "Alo", "cloid": null})
+    };
+    let orders = |dex: &str, orders: &[Value]| {
+        json!({"channel": "openOrders", "data": {"dex": dex, "user": user, "orders": orders}}).to_string()
+    };
+    let frame = orders("ALL_DEXS", &[order(566_617_880_209, "0.0296")]);
+    let line = "order xyz:TSLA 566617880209 Sell PartiallyFilled 31175e-0 32e-3 24e-4 0".to_owned();
+    says(venue, &frame, &[line], [Coverage::All, Coverage::Changed]);
+    follower.feed(&frame).unwrap();
+    follower.feed(&orders("ALL_DEXS", &[order(566_617_880_209, "0.0296"), order(7, "0.032")])).unwrap();
+    assert_eq!(follower.engine.orders_len(), 2);
+    // An update has a time, a list none: the list, which came later, holds.
+    let update = json!({"channel": "orderUpdates", "data": [{"order": order(7, "0.03"), "status": "open", "statusTimestamp": at + 9}]});
+    follower.feed(&update.to_string()).unwrap();
+    follower.feed(&orders("ALL_DEXS", &[order(7, "0.02")])).unwrap();
+    assert_eq!((follower.status("566617880209"), follower.status("7")), (None, Some(OrderStatus::PartiallyFilled)));
+    let seven = OrderId::new(b"7").unwrap();
+    assert_eq!(follower.engine.order(venue, &seven).map(|order| plain(order.filled_qty)).as_deref(), Some("12e-3"));
+    follower.feed(&orders("xyz", &[])).unwrap();
+    assert_eq!(follower.engine.orders_len(), 1, "one builder's list ends no others' orders");
+    follower.feed(&orders("ALL_DEXS", &[])).unwrap();
+    assert_eq!(follower.engine.orders_len(), 0);
+}
+
 fn minus(number: &str) -> String {
     match number.strip_prefix('-') {
         Some("") => number.to_owned(),

@@ -23,7 +23,7 @@ pub struct OrderUpdate {
     pub filled_qty: Option<Decimal>,
     /// The execution in the update, if there is one.
     pub fill: Option<Fill>,
-    /// The venue's time, Unix epoch.
+    /// The venue's time, Unix epoch; zero in a list that has none, which says what is so now.
     pub ts_event: Nanos,
 }
 

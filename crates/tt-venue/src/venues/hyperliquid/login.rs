@@ -12,8 +12,11 @@ pub(super) const ACCOUNT: AccountStream = AccountStream {
     topics: &[
         Topic::standard(TopicKind::Orders, r#"{"type":"orderUpdates","user":"{token}"}"#),
         Topic::standard(TopicKind::Executions, r#"{"type":"userFills","user":"{token}"}"#),
-        // Those of the venue's own perpetuals: a state without builders' replaces all positions.
-        Topic::standard(TopicKind::Positions, r#"{"type":"clearinghouseState","user":"{token}","dex":""}"#),
+        // Orders from before the connection; clients report that the name of all builders is accepted.
+        Topic::standard(TopicKind::Orders, r#"{"type":"openOrders","user":"{token}","dex":"ALL_DEXS"}"#),
+        // With builders' perpetuals: a state without them would replace all positions.
+        Topic::standard(TopicKind::Positions, r#"{"type":"allDexsClearinghouseState","user":"{token}"}"#),
+        Topic::standard(TopicKind::Balances, r#"{"type":"spotState","user":"{token}"}"#),
         Topic::optional(TopicKind::Balances, r#"{"type":"userFundings","user":"{token}"}"#),
     ],
 };

@@ -7,7 +7,7 @@ use crate::event::{
 };
 use crate::fields;
 use crate::fields::Keyed;
-use crate::json::{self, Object};
+use crate::json::{self, Elements, Object};
 use crate::symbol::Symbol;
 use tt_model::{Decimal, Nanos};
 
@@ -15,6 +15,10 @@ use tt_model::{Decimal, Nanos};
 const SIDES: [&[u8]; 2] = [b"B", b"A"];
 /// What margin, profit and funding are counted in.
 const MARGIN_ASSET: &[u8] = b"USDC";
+/// The same token where it is not margin: another balance.
+const SPOT_MARGIN_ASSET: &[u8] = b"USDC:spot";
+/// What a list of all builders' orders names.
+const ALL_BUILDERS: &[u8] = b"ALL_DEXS";
 
 /// `orderUpdates`.
 pub(super) fn orders(raw: &[u8], buffer: &mut EventBuffer) -> Result<Event, ParseError> {
@@ -117,6 +121,31 @@ pub(super) fn clearinghouse(object: &Object<'_>, buffer: &mut EventBuffer) -> Re
 }
 
 pub(super) fn clearinghouse_state(state: &impl Keyed, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    margin(state, buffer)?;
+    positions(state, buffer)?;
+    buffer.cover_positions(Coverage::All)?;
+    Ok(Event::Account)
+}
+
+/// `allDexsClearinghouseState`: the positions at the venue's own perpetuals and at those of every builder, by the
+/// builder's name. What a builder's margin is counted in is not said: only the venue's own is taken.
+pub(super) fn clearinghouses(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    let mut states = Elements::parse(object.need(b"clearinghouseStates")?)?;
+    while let Some(pair) = states.next()? {
+        let mut pair = Elements::parse(pair)?;
+        let is_venues = json::text(pair.need()?)?.is_empty();
+        let state = Object::parse(pair.need()?)?;
+        pair.end()?;
+        if is_venues {
+            margin(&state, buffer)?;
+        }
+        positions(&state, buffer)?;
+    }
+    buffer.cover_positions(Coverage::All)?;
+    Ok(Event::Account)
+}
+
+fn margin(state: &impl Keyed, buffer: &mut EventBuffer) -> Result<(), ParseError> {
     let ts_event = fields::optional_unix_ms(state, b"time")?;
     let margin = Object::parse(state.need(b"marginSummary")?)?;
     buffer.push_balance(Balance {
@@ -126,12 +155,65 @@ pub(super) fn clearinghouse_state(state: &impl Keyed, buffer: &mut EventBuffer) 
         locked: Some(fields::number(&margin, b"totalMarginUsed")?),
         change: None,
         ts_event,
-    })?;
+    })
+}
+
+fn positions(state: &impl Keyed, buffer: &mut EventBuffer) -> Result<(), ParseError> {
+    let ts_event = fields::optional_unix_ms(state, b"time")?;
     fields::each(state.need(b"assetPositions")?, |entry| {
         buffer.push_position(position(&Object::parse(entry.need(b"position")?)?, ts_event)?)
-    })?;
-    buffer.cover_positions(Coverage::All)?;
+    })
+}
+
+/// `spotState`: the tokens of the account. The message has no time.
+pub(super) fn tokens(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    let state = Object::parse(object.need(b"spotState")?)?;
+    fields::each(state.need(b"balances")?, |object| buffer.push_balance(token(object)?))?;
     Ok(Event::Account)
+}
+
+fn token(object: &impl Keyed) -> Result<Balance, ParseError> {
+    let (total, held) = (fields::amount(object, b"total")?, fields::amount(object, b"hold")?);
+    let asset = match fields::text(object, b"coin")? {
+        MARGIN_ASSET => SPOT_MARGIN_ASSET,
+        coin => coin,
+    };
+    Ok(Balance {
+        asset: Symbol::new(asset)?,
+        total: Some(total),
+        free: Some(fields::difference(total, held)?),
+        locked: Some(held),
+        change: None,
+        ts_event: Nanos(0),
+    })
+}
+
+/// `openOrders`: every open order of all builders where it says so, else those of one, which end no others. An order's
+/// time is that of its placement, older than what updates have said of it: it is left out.
+pub(super) fn open_orders(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    fields::each(object.need(b"orders")?, |order| buffer.push_order_update(open_order(order)?))?;
+    if fields::text(object, b"dex")? == ALL_BUILDERS {
+        buffer.cover_orders(Coverage::All)?;
+    }
+    Ok(Event::Account)
+}
+
+fn open_order(order: &impl Keyed) -> Result<OrderUpdate, ParseError> {
+    let (qty, left) = (fields::amount(order, b"origSz")?, fields::amount(order, b"sz")?);
+    let filled_qty = fields::difference(qty, left)?;
+    let order_id = order.need(b"oid")?;
+    json::bare_u64(order_id)?;
+    Ok(OrderUpdate {
+        symbol: Some(symbol(order)?),
+        order_id: OrderId::new(order_id)?,
+        side: Some(fields::order_side(order, b"side", SIDES)?),
+        status: status(b"open", filled_qty.mantissa != 0)?,
+        limit_px: Some(fields::amount(order, b"limitPx")?),
+        qty: Some(qty),
+        filled_qty: Some(filled_qty),
+        fill: None,
+        ts_event: Nanos(0),
+    })
 }
 
 pub(super) fn position(object: &impl Keyed, ts_event: Nanos) -> Result<PositionUpdate, ParseError> {
