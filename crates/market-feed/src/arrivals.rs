@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use tt_model::Nanos;
-use tt_venue::rules::{FirstFrame, Topic, TopicKind};
+use tt_venue::rules::{FirstFrame, Topic, TopicCheck, TopicKind};
 
 use super::topics::topic_name;
 
@@ -47,6 +47,8 @@ pub(super) struct Arrived {
     pub(super) first_after: Option<Duration>,
     /// When the first frame is due.
     pub(super) first: FirstFrame,
+    /// When the topic was last checked, and against what, if not with the venue's other rules.
+    pub(super) check: Option<TopicCheck>,
     pub(super) is_silent: bool,
 }
 
@@ -118,7 +120,8 @@ impl Arrivals {
         for index in 0..arrivals.entries.len() {
             let topic = arrivals.topic(index);
             let is_one = topic.names_symbol() || index.is_multiple_of(arrivals.symbols.len());
-            if is_one && !topic.words.is_empty() && topic.first != FirstFrame::AnyTime {
+            let is_bounded = topic.first != FirstFrame::AnyTime || topic.fallback.is_some();
+            if is_one && !topic.words.is_empty() && is_bounded {
                 arrivals.await_again(index);
             }
         }
@@ -162,7 +165,36 @@ impl Arrivals {
             self.awaited -= 1;
         }
         entry.again_at = None;
-        std::mem::take(&mut entry.is_silent)
+        let was_silent = std::mem::take(&mut entry.is_silent);
+        if self.topic(index).fallback.is_some() {
+            self.end_doubt(index);
+        }
+        was_silent
+    }
+
+    /// A topic of one symbol has come: nothing waits for those of the others, which may come at any time.
+    fn end_doubt(&mut self, index: usize) {
+        if self.topic(index).first == FirstFrame::AnyTime {
+            let first = index - index % self.symbols.len();
+            for entry in &mut self.entries[first..first + self.symbols.len()] {
+                self.awaited -= usize::from(std::mem::take(&mut entry.is_awaited));
+            }
+        }
+    }
+
+    /// A topic with a second form of which nothing has come for `most`, of any symbol, while others show that one is active.
+    pub(super) fn failing(&self, now: Instant, most: Duration) -> Option<&'static Topic> {
+        self.begun.filter(|begun| now.saturating_duration_since(*begun) > most)?;
+        let symbols = self.symbols.len();
+        let fails = |at: usize| {
+            let entries = at * symbols..(at + 1) * symbols;
+            entries.clone().all(|index| self.entries[index].frames == 0)
+                && entries.clone().any(|index| {
+                    !self.ended[index % symbols]
+                        && self.others(index, &[TopicKind::Book, TopicKind::BestLevels]) >= ACTIVE_FRAMES
+                })
+        };
+        (0..self.topics.len()).find(|at| self.topics[*at].fallback.is_some() && fails(*at)).map(|at| self.topics[at])
     }
 
     /// The entry whose words a frame has.
@@ -257,6 +289,7 @@ impl Arrivals {
                 frames: entry.frames,
                 first_after: entry.first_at.zip(self.begun).map(|(at, begun)| at.saturating_duration_since(begun)),
                 first: topic.first,
+                check: topic.check,
                 is_silent: entry.is_silent,
             })
         })

@@ -1,6 +1,7 @@
 //! One feed: a thread, its engine, and one connection after the other.
 
 mod connection;
+mod fallback;
 mod incidents;
 mod link;
 mod orders;

@@ -82,6 +82,9 @@ pub struct FeedConfig {
     pub level3: bool,
     /// Topics in addition to the usual ones.
     pub also: Vec<TopicKind>,
+    /// Kinds of topics that are followed in their second form, where the venue has one ([`Topic::fallback`]). A feed adds
+    /// what its venue accepts and does not send.
+    pub fall_back: Vec<TopicKind>,
     /// Whether books join snapshots by REST where the venue offers both; else those on the socket.
     pub join_by_rest: bool,
     /// Whether the venue may pack what it sends (permessage-deflate): fewer bytes on the way, more time for each.
@@ -136,6 +139,9 @@ pub struct Timing {
     pub backoff_max: Duration,
     /// The time between two REST snapshots that are asked for: the venue's weight limit.
     pub snapshot_gap: Duration,
+    /// A topic that has a second form is followed in it, if nothing of the first has come for this long while other topics
+    /// show that an instrument is active.
+    pub fall_back_after: Duration,
     /// The venue ends a connection after this time; another one takes over before.
     pub connection_max: Option<Duration>,
 }
@@ -150,6 +156,7 @@ impl Timing {
             backoff_min: Duration::from_millis(250),
             backoff_max: Duration::from_secs(30),
             snapshot_gap: Duration::ZERO,
+            fall_back_after: Duration::from_secs(30),
             connection_max: venue.rules().connection_max.map(|most| Duration::from_nanos(most.0)),
         }
     }
@@ -170,6 +177,7 @@ impl FeedConfig {
             depth: rules.depth,
             level3: false,
             also: Vec::new(),
+            fall_back: Vec::new(),
             join_by_rest: false,
             compressed: false,
             verify_every: None,
@@ -278,6 +286,10 @@ impl FeedConfig {
         anyhow::ensure!(!depths.is_empty(), "market: {name} is asked for no depth: its books come as they are");
         let known = depths.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         anyhow::ensure!(depths.contains(&depth), "market: {name} has no depth {depth}: {known}");
+        if self.rules().snapshot.is_some() && depth > self.depth {
+            // Deeper snapshots weigh more: at Binance as much as they have more levels.
+            self.timing.snapshot_gap *= depth.div_ceil(self.depth.max(1));
+        }
         self.depth = depth;
         Ok(())
     }
@@ -330,7 +342,8 @@ impl FeedConfig {
     /// The topics that are asked for, each symbol.
     pub(super) fn topics(&self) -> impl Iterator<Item = &'static Topic> + '_ {
         let rules = self.rules();
-        rules.topics_of(self.depth).filter(|topic| topic.is_default || self.also.contains(&topic.kind))
+        let asked = rules.topics_of(self.depth).filter(|topic| topic.is_default || self.also.contains(&topic.kind));
+        asked.map(|topic| topic.fallback.filter(|_| self.fall_back.contains(&topic.kind)).unwrap_or(topic))
     }
 
     /// The WebSockets that the topics need, the one of the books first.
@@ -402,69 +415,4 @@ fn rest_uri_at(base: &Uri, path: &str) -> anyhow::Result<Uri> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn usdm_has_an_address_for_books_one_for_prices_and_one_for_an_account() {
-        let mut feed = FeedConfig::public(Venue::BinanceUsdm, vec!["BTCUSDT".to_owned()]);
-        let links = feed.links();
-        let [public, market] = links.as_slice() else { panic!("{links:?}") };
-        let kinds = |link: &LinkConfig| link.topics.iter().map(|topic| topic.kind).collect::<Vec<_>>();
-        assert_eq!(public.streams, "wss://fstream.binance.com/public/stream");
-        assert_eq!(kinds(public), [TopicKind::Book, TopicKind::BestLevels, TopicKind::Trades]);
-        assert_eq!(market.streams, "wss://fstream.binance.com/market/stream");
-        assert_eq!(kinds(market), [TopicKind::MarkPrice]);
-        feed.also.extend([TopicKind::Candles, TopicKind::Liquidations]);
-        assert_eq!(kinds(&feed.links()[1]), [TopicKind::MarkPrice, TopicKind::Candles, TopicKind::Liquidations]);
-        assert!(feed.orders_address().is_none());
-        feed.listen_key = Some("KEY".to_owned());
-        feed.streams = "ws://127.0.0.1:7/public/stream".parse().unwrap();
-        assert_eq!(feed.orders_address().unwrap().unwrap(), "ws://127.0.0.1:7/private/ws?listenKey=KEY");
-        assert_eq!(FeedConfig::public(Venue::BinanceCoinm, Vec::new()).links().len(), 1, "COIN-M is not split");
-    }
-
-    #[test]
-    fn a_region_has_its_own_streams_rest_and_account() {
-        let mut feed = FeedConfig::public(Venue::Okx, vec!["BTC-USDT".to_owned()]);
-        let hosts = |feed: &FeedConfig, path| {
-            feed.rest_uris(path).unwrap().iter().map(|uri| uri.host().unwrap().to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(hosts(&feed, "/api"), ["openapi.okx.com", "www.okx.com"]);
-        feed.use_region("eea").unwrap();
-        assert_eq!(feed.streams, "wss://wseea.okx.com:8443/ws/v5/public");
-        assert_eq!(hosts(&feed, "/api"), ["eea.okx.com"]);
-        let account = Venue::Okx.rules().account.unwrap();
-        assert_eq!(feed.elsewhere(account.streams), "wss://wseea.okx.com:8443/ws/v5/private");
-        let unknown = feed.use_region("moon").unwrap_err().to_string();
-        assert_eq!(unknown, "market: okx has no region moon: us, au, eea, demo");
-        let none = FeedConfig::public(Venue::Kraken, Vec::new()).use_region("eu").unwrap_err().to_string();
-        assert_eq!(none, "market: kraken has no region eu: it has none");
-        for venue in Venue::ALL {
-            for region in venue.rules().regions {
-                let mut feed = FeedConfig::public(venue, Vec::new());
-                feed.use_region(region.name).unwrap();
-                assert!(feed.check_addresses().is_ok(), "{venue:?} {region:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn candles_of_okx_need_a_socket_of_their_own() {
-        let symbols = vec!["BTC-USDT".to_owned()];
-        let mut feed = FeedConfig::public(Venue::Okx, symbols.clone());
-        assert_eq!(feed.links().len(), 1);
-        feed.also.push(TopicKind::Candles);
-        let links = feed.links();
-        assert_eq!((links.len(), links[1].topics.len()), (2, 1));
-        assert_eq!(links[1].streams, "wss://ws.okx.com:8443/ws/v5/business");
-        feed.streams = "ws://127.0.0.1:7/ws/v5/public".parse().unwrap();
-        assert_eq!(feed.links()[1].streams, "ws://127.0.0.1:7/ws/v5/business");
-        let mut feed = FeedConfig::public(Venue::Kraken, symbols);
-        feed.also.push(TopicKind::Candles);
-        assert_eq!(feed.links().len(), 1);
-        assert!(feed.check().is_ok());
-        feed.join_by_rest = true;
-        assert!(feed.check().is_err());
-    }
-}
+mod tests;

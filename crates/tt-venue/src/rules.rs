@@ -27,7 +27,7 @@ pub use login::{
 };
 pub use requests::{Grouping, RequestRule, ResponseRule};
 pub use sequence::{JoinRule, Numbering, Overlap, TradeIds};
-pub use topics::{FirstFrame, Topic, TopicKind};
+pub use topics::{FirstFrame, Topic, TopicCheck, TopicKind};
 
 /// Everything that is particular to a venue except the form of its messages.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ pub struct Rules {
     pub snapshot: Option<Snapshot>,
     /// Public topics.
     pub topics: &'static [Topic],
-    /// Levels per side that a subscription can request, ascending; empty if the venue offers no choice.
+    /// Levels per side that a subscription, or a snapshot, can request, ascending; empty if the venue offers no choice.
     pub depths: &'static [u32],
     /// Levels per side that are requested by default.
     pub depth: u32,
@@ -117,6 +117,12 @@ impl Rules {
         self.topics.iter().filter(move |topic| topic.depth.is_none_or(|only| only == depth))
     }
 
+    /// Returns when topics without a check of their own were last checked, and against what.
+    #[must_use]
+    pub const fn check(&self) -> TopicCheck {
+        TopicCheck { month: self.evidence.checked, source: self.evidence.source }
+    }
+
     /// Returns whether requests for topics prove who the client is: they contain a token or a signature.
     #[must_use]
     pub fn needs_login(&self) -> bool {
@@ -169,9 +175,9 @@ pub type SnapshotParser = fn(&[u8], &mut EventBuffer) -> Result<BookSnapshot, Pa
 /// A whole book by REST.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
-    /// The path, with `{symbol}`.
+    /// The path, with `{symbol}` and, where a subscription has no depth, `{depth}` of the snapshot.
     pub path: &'static str,
-    /// The most levels of each side; a side with fewer is whole.
+    /// The levels of each side of the smallest snapshot that is requested; a side with fewer is whole.
     pub levels: u32,
     /// Reads the body.
     pub parse: SnapshotParser,

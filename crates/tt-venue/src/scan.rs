@@ -217,6 +217,12 @@ impl<'a> Cursor<'a> {
         time::from_unix_ms(self.unix_ms_digits()?).ok()
     }
 
+    /// Milliseconds or, of more digits, microseconds of the Unix epoch.
+    #[inline(always)]
+    pub(crate) fn unix_ms_or_us(&mut self) -> Option<Nanos> {
+        time::from_unix_ms_or_us(self.unix_ms_digits()?).ok()
+    }
+
     /// Any whole number, mostly milliseconds.
     #[inline(always)]
     pub(crate) fn any_time(&mut self) -> Option<u64> {

@@ -4,6 +4,7 @@ use crate::error::ParseError;
 use tt_model::Nanos;
 
 const NS_PER_MS: u64 = 1_000_000;
+const NS_PER_US: u64 = 1000;
 /// 2001-01-01, in seconds: a time in seconds or microseconds taken for milliseconds falls outside of the range.
 const EARLIEST_S: u64 = 978_307_200;
 /// 2200-01-01, in seconds.
@@ -16,6 +17,19 @@ pub(crate) fn from_unix_ms(ms: u64) -> Result<Nanos, ParseError> {
         return Err(ParseError::Time);
     }
     Ok(Nanos(ms * NS_PER_MS))
+}
+
+/// Milliseconds or microseconds since the Unix epoch, by the number of digits: no time of either falls into the other's
+/// range.
+#[inline]
+pub(crate) fn from_unix_ms_or_us(time: u64) -> Result<Nanos, ParseError> {
+    if (EARLIEST_S * 1000..LATEST_S * 1000).contains(&time) {
+        return Ok(Nanos(time * NS_PER_MS));
+    }
+    if (EARLIEST_S * 1_000_000..LATEST_S * 1_000_000).contains(&time) {
+        return Ok(Nanos(time * NS_PER_US));
+    }
+    Err(ParseError::Time)
 }
 
 /// `YYYY-MM-DDThh:mm:ss[.f]Z`, up to nine digits of a second (RFC 3339 section 5.6 in UTC). A leap second is the first of
@@ -113,5 +127,21 @@ mod tests {
         }
         assert_eq!(from_unix_ms(1_723_161_256), Err(ParseError::Time));
         assert_eq!(from_unix_ms(1_723_161_256_299_000), Err(ParseError::Time));
+    }
+
+    #[test]
+    fn microseconds_are_known_by_their_digits() {
+        // The latest milliseconds are below the earliest microseconds.
+        const { assert!(LATEST_S * 1000 < EARLIEST_S * 1_000_000) };
+        let ms = Nanos(1_723_161_256_299 * NS_PER_MS);
+        assert_eq!(from_unix_ms_or_us(1_723_161_256_299), Ok(ms));
+        assert_eq!(from_unix_ms_or_us(1_723_161_256_299_417), Ok(Nanos(ms.0 + 417_000)));
+        for other in [0, 1_723_161_256, EARLIEST_S * 1000 - 1, LATEST_S * 1000, EARLIEST_S * 1_000_000 - 1, u64::MAX] {
+            assert_eq!(from_unix_ms_or_us(other), Err(ParseError::Time), "{other}");
+        }
+        for (time, second) in [(EARLIEST_S * 1000, EARLIEST_S), (EARLIEST_S * 1_000_000, EARLIEST_S)] {
+            assert_eq!(from_unix_ms_or_us(time), Ok(Nanos(second * Nanos::PER_SECOND)));
+        }
+        assert_eq!(from_unix_ms_or_us(LATEST_S * 1_000_000 - 1), Ok(Nanos(LATEST_S * Nanos::PER_SECOND - NS_PER_US)));
     }
 }

@@ -12,6 +12,9 @@ use crate::{
 /// The stream of a signed subscription to the account's events.
 pub(crate) const SUBSCRIPTION: &str = "signed subscription";
 
+/// Digits of a time in milliseconds.
+const MILLISECOND_DIGITS: usize = 13;
+
 /// An instrument at one of Binance's venues, as its frames print it.
 #[derive(Clone, Copy)]
 pub(crate) struct Printer<'a> {
@@ -94,6 +97,24 @@ impl Printer<'_> {
             let _ = write!(out, ",\"T\":{time_ms},\"m\":{buyer_is_maker},\"M\":true}}");
         }
         out
+    }
+
+    /// `aggTrade`: each trade is an order of its own here. USD-M adds the quantity without RPI orders.
+    pub(crate) fn aggregate(&self, trade: Trade) -> String {
+        let (time_ms, symbol, id) = (self.time_ms(), &self.instrument.symbol, trade.trade_id);
+        let (mut px, mut qty) = (String::new(), String::new());
+        self.px(&mut px, trade.px);
+        self.qty(&mut qty, trade.qty);
+        let buyer_is_maker = trade.maker == Side::Bid;
+        let (normal, end) = if self.venue == Venue::BinanceUsdm {
+            (format!(",\"nq\":{qty}"), "")
+        } else {
+            (String::new(), ",\"M\":true")
+        };
+        format!(
+            "{{\"e\":\"aggTrade\",\"E\":{time_ms},\"s\":\"{symbol}\",\"a\":{id},\"p\":{px},\"q\":{qty}{normal},\
+             \"f\":{id},\"l\":{id},\"T\":{time_ms},\"m\":{buyer_is_maker}{end}}}"
+        )
     }
 
     /// `depthUpdate`.
@@ -211,6 +232,7 @@ pub(crate) fn stream(venue: Venue, name: &str) -> Option<(String, Topic)> {
     let topic = match (topic, venue) {
         ("bookTicker", _) => Topic::BestQuote,
         ("trade", _) => Topic::Trades,
+        ("aggTrade", _) => Topic::Aggregates,
         ("depth" | "depth@100ms" | "depth@0ms" | "depth@250ms" | "depth@500ms", _) => Topic::Depth,
         ("ticker", _) => Topic::DayTicker,
         ("markPrice" | "markPrice@1s", Venue::BinanceUsdm) => Topic::MarkPrice,
@@ -218,4 +240,34 @@ pub(crate) fn stream(venue: Venue, name: &str) -> Option<(String, Topic)> {
         _ => return None,
     };
     Some((symbol.to_ascii_uppercase(), topic))
+}
+
+/// A message with its times in microseconds: Binance spot sends them to who asks for them. The microseconds of
+/// `unix_us` follow the milliseconds that are there.
+pub(crate) fn in_microseconds(payload: &str, unix_us: u64) -> String {
+    let mut out = String::with_capacity(payload.len() + 16);
+    let mut rest = payload;
+    while let Some(at) = ["\"E\":", "\"T\":", "\"O\":", "\"C\":"].iter().filter_map(|key| rest.find(key)).min() {
+        let digits = at + 4 + rest[at + 4..].bytes().take_while(u8::is_ascii_digit).count();
+        out.push_str(&rest[..digits]);
+        if digits - at - 4 == MILLISECOND_DIGITS {
+            let _ = write!(out, "{:03}", unix_us % 1000);
+        }
+        rest = &rest[digits..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_microseconds;
+
+    #[test]
+    fn times_alone_become_longer() {
+        let frame = r#"{"e":"trade","E":1672515782136,"s":"BNBBTC","t":12345,"p":"0.001","q":"100","T":1672515782136,"m":true}"#;
+        let expected = r#"{"e":"trade","E":1672515782136042,"s":"BNBBTC","t":12345,"p":"0.001","q":"100","T":1672515782136042,"m":true}"#;
+        assert_eq!(in_microseconds(frame, 1_672_515_782_136_042), expected);
+        assert_eq!(in_microseconds(r#"{"T":"T","E":7}"#, 5), r#"{"T":"T","E":7}"#);
+    }
 }

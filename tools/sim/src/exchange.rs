@@ -57,6 +57,8 @@ struct Connection {
     is_half_open: bool,
     /// Frames have the name of their stream around them.
     is_wrapped: bool,
+    /// Times are sent in microseconds.
+    has_microseconds: bool,
     /// Its end was announced.
     is_ending: bool,
     /// Seconds since the client was last heard.
@@ -91,6 +93,8 @@ pub(crate) struct Exchange {
     private: Vec<Subscriber>,
     orders: Orders,
     next_market: usize,
+    /// The time of the last step.
+    stepped_us: u64,
 }
 
 impl Exchange {
@@ -120,6 +124,7 @@ impl Exchange {
             private: Vec::new(),
             orders: Orders::default(),
             next_market: 0,
+            stepped_us: 0,
         }
     }
 
@@ -158,6 +163,7 @@ impl Exchange {
             is_logged_in: false,
             is_half_open: false,
             is_wrapped: false,
+            has_microseconds: false,
             is_ending: false,
             silent_s: 0,
             heartbeat_s: None,

@@ -25,6 +25,8 @@ pub(crate) enum Topic {
     BestQuote,
     /// Executions.
     Trades,
+    /// Executions of one order at one price as one (`aggTrade`).
+    Aggregates,
     /// Changed levels of the whole book.
     Depth,
     /// The top N levels and their changes.
@@ -47,6 +49,7 @@ impl Topic {
         match self {
             Self::BestQuote => "best-levels",
             Self::Trades => "trades",
+            Self::Aggregates => "aggregate-trades",
             Self::Depth | Self::Book(_) | Self::Orders(_) => "book",
             Self::DayTicker => "ticker",
             Self::MarkPrice => "mark-price",

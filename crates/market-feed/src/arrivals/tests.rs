@@ -180,3 +180,34 @@ fn a_promised_spacing_is_held_against_the_venue_for_ever() {
     assert!((100..=114).all(|seconds| !silent(seconds, false)));
     assert!(silent(115, false));
 }
+
+/// USD-M's single trades are not documented: where they do not come, aggregates are followed.
+#[test]
+fn a_topic_with_a_second_form_fails_only_while_an_instrument_is_active_and_none_has_come() {
+    let most = SECOND * 30;
+    let kind = |arrivals: &Arrivals, seconds| {
+        arrivals.failing(Instant::now() + SECOND * seconds, most).map(|topic| topic.kind)
+    };
+    let (mut arrivals, now) = watched(Venue::BinanceUsdm, &["BTCUSDT", "DEADUSDT"]);
+    assert_eq!(kind(&arrivals, 60), None, "nothing shows that one of them is active");
+    for _ in 0..ACTIVE_FRAMES {
+        arrivals.take(br#"{"stream":"btcusdt@depth@100ms","data":{}}"#, now + SECOND);
+    }
+    assert_eq!((kind(&arrivals, 29), kind(&arrivals, 60)), (None, Some(TopicKind::Trades)));
+    assert!(silent_after(&mut arrivals, now, 60).iter().all(|silent| !silent.starts_with("trades")), "it may be quiet");
+    arrivals.take(br#"{"stream":"deadusdt@trade","data":{}}"#, now + SECOND);
+    assert_eq!(kind(&arrivals, 60), None, "one symbol shows that the venue sends them");
+
+    // Nothing waits for trades then: a frame costs one comparison again.
+    let topics: Vec<&Topic> =
+        Venue::BinanceUsdm.rules().default_topics().filter(|topic| topic.fallback.is_some()).collect();
+    let mut arrivals = Arrivals::new(&topics, &["BTCUSDT".to_owned(), "DEADUSDT".to_owned()], 0, now);
+    assert!(!arrivals.is_complete());
+    arrivals.take(br#"{"stream":"btcusdt@trade","data":{}}"#, now);
+    assert!(arrivals.is_complete());
+    let (mut spot, now) = watched(Venue::BinanceSpot, &["BTCUSDT"]);
+    for _ in 0..ACTIVE_FRAMES {
+        spot.take(br#"{"stream":"btcusdt@depth@100ms","data":{}}"#, now + SECOND);
+    }
+    assert_eq!(kind(&spot, 60), None, "spot documents its trades");
+}

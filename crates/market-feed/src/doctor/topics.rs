@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
-use tt_venue::rules::FirstFrame;
+use tt_venue::rules::{FirstFrame, Rules, TopicCheck};
 
 use super::report::{Finding, Report};
 use super::step::Step;
@@ -38,7 +38,7 @@ pub(super) async fn judge(report: &mut Report<'_>, feed: &FeedConfig, visit: &mu
             Err(reason) => lost = Some(format!("{}: {reason}", link.streams)),
         }
     }
-    report.end(Step::Topics, of, &finding(&arrived, lost))?;
+    report.end(Step::Topics, of, &finding(&arrived, feed.rules(), lost))?;
     Ok(())
 }
 
@@ -97,11 +97,16 @@ async fn of_link(feed: &FeedConfig, link: &LinkConfig, symbols: &[String], most:
     Ok(arrivals)
 }
 
-fn finding(arrived: &[Arrived], lost: Option<String>) -> Finding {
+fn finding(arrived: &[Arrived], rules: &Rules, lost: Option<String>) -> Finding {
+    let check = |one: &Arrived| one.check.unwrap_or_else(|| rules.check());
     let name = |one: &Arrived| format!("{} {}", one.topic.topic, one.topic.symbol).trim_end().to_owned();
-    let line = |one: &Arrived| match one.first_after {
-        Some(after) => format!("{} {} frames, first after {:.1} s", name(one), one.frames, after.as_secs_f64()),
-        None => format!("{} none", name(one)),
+    let line = |one: &Arrived| {
+        let came = match one.first_after {
+            Some(after) => format!("{} frames, first after {:.1} s", one.frames, after.as_secs_f64()),
+            None => "none".to_owned(),
+        };
+        let apart = one.check.map_or_else(String::new, |check| format!(" (checked {}, {})", check.month, check.source));
+        format!("{} {came}{apart}", name(one))
     };
     let facts: Vec<_> = arrived
         .iter()
@@ -109,12 +114,15 @@ fn finding(arrived: &[Arrived], lost: Option<String>) -> Finding {
             json!({
                 "topic": one.topic.topic, "symbol": one.topic.symbol, "frames": one.frames,
                 "first_after_s": one.first_after.map(|after| after.as_secs_f64()),
+                "checked": check(one).month, "source": check(one).source,
             })
         })
         .collect();
     let missing: Vec<String> =
         arrived.iter().filter(|one| one.is_silent || one.frames == 0 && is_certain(one.first)).map(name).collect();
-    let summary = arrived.iter().map(line).collect::<Vec<_>>().join("; ");
+    let mut summary = arrived.iter().map(line).collect::<Vec<_>>().join("; ");
+    let TopicCheck { month, source } = rules.check();
+    summary.push_str(&format!("; checked {month}, {source}"));
     let finding = match (lost, missing.is_empty()) {
         (Some(reason), _) => Finding::failed(
             format!("{reason}; {summary}"),

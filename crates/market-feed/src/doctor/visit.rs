@@ -314,7 +314,8 @@ impl<'a> Visit<'a> {
 
     fn fetch(&mut self, instrument: InstrumentId) {
         let Some(rule) = self.feed.rules().snapshot else { return };
-        let uri = self.feed.rest_uri(&rule.path.replace("{symbol}", &percent_encoded(&self.symbol(instrument))));
+        let path = rule.path.replace("{symbol}", &percent_encoded(&self.symbol(instrument)));
+        let uri = self.feed.rest_uri(&path.replace("{depth}", &self.feed.depth.to_string()));
         let clock = self.clock;
         self.fetches.push(Box::pin(async move {
             let fetched = match uri {

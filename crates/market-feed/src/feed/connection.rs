@@ -444,6 +444,7 @@ impl Connection<'_> {
         self.watch_list(now);
         if count.is_multiple_of(BEATS_PER_SECOND) {
             self.judge_arrivals(now);
+            self.fall_back(now);
         }
         let wall_now = unix_now();
         self.feed.intake.handle_timeout(wall_now);

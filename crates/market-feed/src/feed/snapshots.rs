@@ -41,6 +41,7 @@ impl Connection<'_> {
         // Elsewhere snapshots come on the socket.
         let Some(rule) = self.feed.config.rules().snapshot else { return };
         let path = rule.path.replace("{symbol}", &percent_encoded(&symbol));
+        let path = path.replace("{depth}", &self.feed.config.depth.to_string());
         let (uris, clock) = (self.feed.config.rest_uris(&path), self.feed.clock);
         let address = self.feed.address.clone();
         let gap = self.feed.config.timing.snapshot_gap;

@@ -80,7 +80,7 @@ impl Connection<'_> {
         }
     }
 
-    fn open_successors(&mut self) {
+    pub(super) fn open_successors(&mut self) {
         if self.succession.is_under_way() {
             return;
         }

@@ -1,6 +1,7 @@
 //! The simulator, the feed client and the engine together: what is published as proved is what is true.
 
 mod aliases;
+mod binance;
 mod ends;
 mod hostile;
 mod limits;

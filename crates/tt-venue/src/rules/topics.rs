@@ -21,6 +21,19 @@ pub struct Topic {
     pub spacing: Option<Nanos>,
     /// The depth that it is subscribed for; `None` for every depth.
     pub depth: Option<u32>,
+    /// What is followed instead where the venue accepts the topic and never sends it.
+    pub fallback: Option<&'static Self>,
+    /// When it was last checked, and against what; `None` if with the other [rules](super::Rules::evidence).
+    pub check: Option<TopicCheck>,
+}
+
+/// When a topic was last checked, and against what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopicCheck {
+    /// The month, as `2026-11`.
+    pub month: &'static str,
+    /// The documentation, or who has measured or reported it.
+    pub source: &'static str,
 }
 
 impl FirstFrame {
@@ -45,6 +58,8 @@ impl Topic {
             first: FirstFrame::AnyTime,
             spacing: None,
             depth: None,
+            fallback: None,
+            check: None,
         }
     }
 
@@ -82,6 +97,18 @@ impl Topic {
     #[must_use]
     pub const fn at_depth(self, depth: u32) -> Self {
         Self { depth: Some(depth), ..self }
+    }
+
+    /// Returns the topic with what is followed instead where the venue accepts it and never sends it.
+    #[must_use]
+    pub const fn or(self, fallback: &'static Self) -> Self {
+        Self { fallback: Some(fallback), ..self }
+    }
+
+    /// Returns the topic with a check of its own.
+    #[must_use]
+    pub const fn checked(self, month: &'static str, source: &'static str) -> Self {
+        Self { check: Some(TopicCheck { month, source }), ..self }
     }
 
     /// Returns whether the topic is of one symbol rather than of the whole venue.

@@ -10,6 +10,17 @@ impl Exchange {
         }
     }
 
+    /// The connection's times are in microseconds.
+    pub(crate) fn send_microseconds(&mut self, connection: u64) {
+        if let Some(connection) = self.connections.get_mut(&connection) {
+            connection.has_microseconds = true;
+        }
+    }
+
+    pub(super) fn has_microseconds(&self, connection: u64) -> bool {
+        self.connections.get(&connection).is_some_and(|connection| connection.has_microseconds)
+    }
+
     /// Announces the end of every open connection, where the venue does that.
     pub(crate) fn announce_end(&mut self) {
         let ms = self.now_us() / 1000;

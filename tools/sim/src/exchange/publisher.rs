@@ -42,6 +42,7 @@ impl Exchange {
             return;
         }
         let (step, unix_us) = self.markets[index].step(unix_us);
+        self.stepped_us = unix_us;
         self.stats.updates += 1;
         if self.markets[index].subscribers.is_empty() {
             return self.step_orders(index, unix_us);
@@ -62,6 +63,7 @@ impl Exchange {
         let trade = step.trade.filter(|_| asked(Topic::Trades)).map(|trade| printer.trade(trade));
         let is_forced = |trade: &Trade| trade.trade_id.is_multiple_of(TRADES_PER_LIQUIDATION);
         let forced = step.trade.filter(|trade| asked(Topic::Liquidations) && is_forced(trade));
+        let aggregate = step.trade.filter(|_| asked(Topic::Aggregates)).map(|trade| printer.aggregate(trade));
         let forced = forced.map(|trade| printer.liquidation(trade));
         let quote = (step.touch_changed && asked(Topic::BestQuote)).then(|| printer.book_ticker(&market.script));
         let depth = asked(Topic::Depth).then(|| printer.depth_update(step));
@@ -73,6 +75,7 @@ impl Exchange {
         let (before, after) = if step.last_update_id.is_multiple_of(4) { (None, quote) } else { (quote, None) };
         for (topic, frame) in [
             (Topic::Trades, trade),
+            (Topic::Aggregates, aggregate),
             (Topic::Liquidations, forced),
             (Topic::BestQuote, before),
             (Topic::Depth, depth),
@@ -223,6 +226,13 @@ impl Exchange {
 
     fn send_to(&mut self, subscriber: &Subscriber, payload: &str) {
         let Subscriber { connection, stream, wrapped } = subscriber;
+        let longer;
+        let payload = if self.has_microseconds(*connection) {
+            longer = binance::in_microseconds(payload, self.stepped_us);
+            &longer
+        } else {
+            payload
+        };
         if *wrapped && stream == binance::SUBSCRIPTION {
             self.send(*connection, format!("{{\"subscriptionId\":0,\"event\":{payload}}}"));
         } else if *wrapped {

@@ -82,6 +82,8 @@ fn streams(router: Router<Shared>, prefix: &str) -> Router<Shared> {
 struct Combined {
     #[serde(default)]
     streams: String,
+    #[serde(default, rename = "timeUnit")]
+    time_unit: String,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +91,16 @@ struct Bare {
     #[serde(default, rename = "listenKey")]
     listen_key: String,
 }
+
+/// The unit of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Milliseconds,
+    Microseconds,
+}
+
+/// The value of `timeUnit` for microseconds.
+const MICROSECOND: &str = "MICROSECOND";
 
 /// What a path serves. Every path accepts every subscription, as measured on USD-M in 2026.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +130,7 @@ impl Served {
             Topic::BestQuote | Topic::Trades | Topic::Depth | Topic::Book(_) | Topic::Orders(_) => {
                 matches!(self, Self::All | Self::Public)
             }
-            Topic::DayTicker | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => {
+            Topic::Aggregates | Topic::DayTicker | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => {
                 matches!(self, Self::All | Self::Market)
             }
         }
@@ -147,7 +159,7 @@ async fn bare(
 ) -> Response {
     let served = Served::of(shared.lock().venue, uri.path());
     let names = if served == Served::Private { query.listen_key.as_str() } else { "" };
-    open(upgrade, shared, names, (served, false))
+    open(upgrade, shared, names, (served, false, Unit::Milliseconds))
 }
 
 async fn bare_named(
@@ -157,7 +169,7 @@ async fn bare_named(
     State(shared): State<Shared>,
 ) -> Response {
     let served = Served::of(shared.lock().venue, uri.path());
-    open(upgrade, shared, &names, (served, false))
+    open(upgrade, shared, &names, (served, false, Unit::Milliseconds))
 }
 
 async fn combined(
@@ -166,16 +178,24 @@ async fn combined(
     Query(query): Query<Combined>,
     State(shared): State<Shared>,
 ) -> Response {
-    let served = Served::of(shared.lock().venue, uri.path());
-    open(upgrade, shared, &query.streams, (served, true))
+    let venue = shared.lock().venue;
+    let unit = if venue == Venue::BinanceSpot && query.time_unit.eq_ignore_ascii_case(MICROSECOND) {
+        Unit::Microseconds
+    } else {
+        Unit::Milliseconds
+    };
+    open(upgrade, shared, &query.streams, (Served::of(venue, uri.path()), true, unit))
 }
 
-fn open(upgrade: WebSocketUpgrade, shared: Shared, names: &str, form: (Served, bool)) -> Response {
+fn open(upgrade: WebSocketUpgrade, shared: Shared, names: &str, form: (Served, bool, Unit)) -> Response {
     // Subscribed before the handshake is answered: whoever holds an open socket misses nothing.
     let mut exchange = shared.lock();
     let (connection, frames) = exchange.connect();
     if form.1 {
         exchange.wrap(connection);
+    }
+    if form.2 == Unit::Microseconds {
+        exchange.send_microseconds(connection);
     }
     for name in names.split('/').filter(|name| !name.is_empty()) {
         // The listen key in the address is the one that `/private` serves.

@@ -188,6 +188,7 @@ fn follow(exchange: &mut Exchange, connection: u64, op: &str, found: Vec<(Topic,
             Topic::DayTicker => printer.ticker(true, &market.script, &market.day),
             Topic::BestQuote
             | Topic::Trades
+            | Topic::Aggregates
             | Topic::Depth
             | Topic::Orders(_)
             | Topic::MarkPrice

@@ -152,7 +152,13 @@ fn change(exchange: &mut Exchange, connection: u64, topic: Topic, index: usize, 
         }
         Topic::BestQuote => printer.quote(&market.script),
         Topic::DayTicker => printer.ticker(&market.script, &market.day),
-        Topic::Trades | Topic::Depth | Topic::Orders(_) | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => {
+        Topic::Trades
+        | Topic::Aggregates
+        | Topic::Depth
+        | Topic::Orders(_)
+        | Topic::MarkPrice
+        | Topic::Liquidations
+        | Topic::Candle => {
             return;
         }
     };

@@ -163,7 +163,13 @@ fn change(exchange: &mut Exchange, connection: u64, method: &str, req_id: &str, 
         Topic::Book(depth) => printer.book_snapshot(&market.windows[&depth]),
         Topic::Orders(depth) => printer.orders_snapshot(&market.order_windows[&depth]),
         Topic::BestQuote => printer.ticker("snapshot", &market.script, &market.day),
-        Topic::Trades | Topic::Depth | Topic::DayTicker | Topic::MarkPrice | Topic::Liquidations | Topic::Candle => {
+        Topic::Trades
+        | Topic::Aggregates
+        | Topic::Depth
+        | Topic::DayTicker
+        | Topic::MarkPrice
+        | Topic::Liquidations
+        | Topic::Candle => {
             return;
         }
     };

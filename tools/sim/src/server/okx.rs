@@ -171,6 +171,7 @@ fn take_of(exchange: &mut Exchange, connection: u64, text: &str, is_business: bo
             Topic::MarkPrice => printer.mark_price(&market.script),
             Topic::BestQuote
             | Topic::Trades
+            | Topic::Aggregates
             | Topic::Depth
             | Topic::Orders(_)
             | Topic::Liquidations

@@ -36,6 +36,7 @@ const BOOK: &[&str] = &["{lower}@depth@100ms", "depthUpdate"];
 /// Of frames without a stream's name, only these of spot have the quantity of the best bid, and no kind.
 const BEST_LEVELS: &[&str] = &["{lower}@bookTicker", "bookTicker", "B"];
 const TRADES: &[&str] = &["{lower}@trade", "trade"];
+const AGGREGATES: &[&str] = &["{lower}@aggTrade", "aggTrade"];
 const CANDLES: &[&str] = &["{lower}@kline_1m", "kline"];
 const MARK_PRICE: &[&str] = &["{lower}@markPrice@1s", "markPriceUpdate"];
 const LIQUIDATIONS: &[&str] = &["{lower}@forceOrder", "forceOrder"];
@@ -59,7 +60,7 @@ pub(crate) static SPOT: Rules = Rules {
         checked: "2026-11",
         source: "developers.binance.com/docs/binance-spot-api-docs",
     },
-    streams: "wss://stream.binance.com:9443/stream",
+    streams: "wss://stream.binance.com:9443/stream?timeUnit=MICROSECOND",
     rest: Some("https://api.binance.com"),
     rest_fallback: Some("https://api-gcp.binance.com"),
     regions: &[
@@ -67,7 +68,7 @@ pub(crate) static SPOT: Rules = Rules {
         Region { name: "us", streams: "wss://stream.binance.us:9443/stream", rest: "https://api.binance.us" },
         Region {
             name: "vision",
-            streams: "wss://data-stream.binance.vision/stream",
+            streams: "wss://data-stream.binance.vision/stream?timeUnit=MICROSECOND",
             rest: "https://data-api.binance.vision",
         },
     ],
@@ -77,7 +78,7 @@ pub(crate) static SPOT: Rules = Rules {
     ),
     main_symbol: "BTCUSDT",
     snapshot: Some(Snapshot {
-        path: "/api/v3/depth?symbol={symbol}&limit=1000",
+        path: "/api/v3/depth?symbol={symbol}&limit={depth}",
         levels: 1_000,
         parse: parse_snapshot,
         parse_general: parse_snapshot_general,
@@ -90,8 +91,9 @@ pub(crate) static SPOT: Rules = Rules {
             .comes(&["{lower}@ticker", "24hrTicker"], FirstFrame::TRADED),
         Topic::optional(TopicKind::Candles, "\"{lower}@kline_1m\"").comes(CANDLES, FirstFrame::TRADED),
     ],
-    depths: &[],
-    depth: 0,
+    // Levels of a snapshot: 5,000 weigh 250 instead of 50. Updates are of every level.
+    depths: &[1000, 5000],
+    depth: 1000,
     truncates: false,
     request: REQUEST,
     response: RESPONSE,
@@ -124,6 +126,20 @@ pub(crate) static SPOT: Rules = Rules {
 /// address accepts their subscriptions, and never sends them.
 const USDM_MARKET: &str = "wss://fstream.binance.com/market/stream";
 
+/// The documented form of trades: those of one order at one price are one.
+const USDM_AGGREGATES: Topic = Topic::standard_at(TopicKind::Trades, "\"{lower}@aggTrade\"", USDM_MARKET)
+    .comes(AGGREGATES, FirstFrame::AnyTime);
+
+/// Single trades, which are not documented here.
+const USDM_TRADES: Topic = Topic::standard(TopicKind::Trades, "\"{lower}@trade\"")
+    .comes(TRADES, FirstFrame::AnyTime)
+    .or(&USDM_AGGREGATES)
+    .checked("2026-09", "measured by BYTEX-TRADE/bytex #7");
+
+const USDM_MARK_PRICE: Topic = Topic::standard_at(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\"", USDM_MARKET)
+    .comes(MARK_PRICE, FirstFrame::SOON)
+    .every(Nanos::from_secs(1));
+
 /// Binance USD-margined futures.
 pub(crate) static USDM: Rules = Rules {
     name: "binance_usdm",
@@ -147,14 +163,14 @@ pub(crate) static USDM: Rules = Rules {
     topics: &[
         Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\"").comes(BOOK, FirstFrame::ACTIVE),
         Topic::standard(TopicKind::BestLevels, "\"{lower}@bookTicker\"").comes(BEST_LEVELS, FirstFrame::ACTIVE),
-        Topic::standard(TopicKind::Trades, "\"{lower}@trade\"").comes(TRADES, FirstFrame::AnyTime),
-        Topic::standard_at(TopicKind::MarkPrice, "\"{lower}@markPrice@1s\"", USDM_MARKET)
-            .comes(MARK_PRICE, FirstFrame::SOON)
-            .every(Nanos::from_secs(1)),
+        USDM_TRADES,
+        USDM_MARK_PRICE,
         Topic::optional_at(TopicKind::Candles, "\"{lower}@kline_1m\"", USDM_MARKET).comes(CANDLES, FirstFrame::TRADED),
         Topic::optional_at(TopicKind::Liquidations, "\"{lower}@forceOrder\"", USDM_MARKET)
             .comes(LIQUIDATIONS, FirstFrame::AnyTime),
     ],
+    depths: &[],
+    depth: 0,
     // 1,024 streams by its documentation; clients report fewer that work.
     topics_max: 200,
     join: JoinRule::Rest(Overlap::Same),

@@ -43,7 +43,8 @@ pub(crate) static RULES: Rules = Rules {
         Topic::standard(TopicKind::Book, r#"{"type":"l2Book","coin":"{symbol}"}"#)
             .comes(&["l2Book"], FirstFrame::SOON)
             .every(Nanos::from_secs(5))
-            .at_depth(20),
+            .at_depth(20)
+            .checked("2026-07", "reported by pmxt #1879 alone"),
         Topic::standard(TopicKind::BestLevels, r#"{"type":"bbo","coin":"{symbol}"}"#).comes(&["bbo"], FirstFrame::SOON),
         Topic::standard(TopicKind::Trades, r#"{"type":"trades","coin":"{symbol}"}"#)
             .comes(&["trades"], FirstFrame::AnyTime),

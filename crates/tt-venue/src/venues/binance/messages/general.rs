@@ -58,6 +58,10 @@ fn event(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseEr
             buffer.push_trade(aggregate_trade(object)?)?;
             Ok(Event::Trades)
         }
+        b"blockTrade" => {
+            buffer.push_trade(block_trade(object)?)?;
+            Ok(Event::Trades)
+        }
         b"kline" => {
             let ts_event = time(object.need(b"E")?)?;
             buffer.push_candle(candle(&Object::parse(object.need(b"k")?)?, ts_event)?)?;
@@ -108,6 +112,11 @@ fn trade(object: &Object<'_>) -> Result<Trade, ParseError> {
 /// Trades of one order at one price; numbered on their own.
 pub(super) fn aggregate_trade(object: &impl Keyed) -> Result<Trade, ParseError> {
     print(object, b"a", true)
+}
+
+/// A trade that was agreed on elsewhere; its numbers are of a series of their own.
+pub(super) fn block_trade(object: &impl Keyed) -> Result<Trade, ParseError> {
+    print(object, b"t", false)
 }
 
 fn print(object: &impl Keyed, id: &[u8], in_market: bool) -> Result<Trade, ParseError> {
@@ -256,5 +265,5 @@ fn optional_time(object: &impl Keyed, key: &[u8]) -> Result<Nanos, ParseError> {
 }
 
 pub(super) fn time(raw: &[u8]) -> Result<Nanos, ParseError> {
-    crate::time::from_unix_ms(json::bare_u64(raw)?)
+    crate::time::from_unix_ms_or_us(json::bare_u64(raw)?)
 }

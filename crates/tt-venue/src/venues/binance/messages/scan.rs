@@ -87,7 +87,7 @@ fn spot_book_ticker(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
 fn usdm_book_ticker(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
     let ticker = spot_book_ticker(cursor)?;
     cursor.literal(b",\"T\":")?;
-    let ts_event = cursor.unix_ms()?;
+    let ts_event = cursor.unix_ms_or_us()?;
     cursor.literal(b",\"E\":")?;
     cursor.any_time()?;
     Some(BookTicker { ts_event, ..ticker })
@@ -95,7 +95,7 @@ fn usdm_book_ticker(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
 
 #[inline(always)]
 fn book_delta(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<BookDelta> {
-    let ts_event = cursor.unix_ms()?;
+    let ts_event = cursor.unix_ms_or_us()?;
     let is_usdm = cursor.passes(b",\"T\":");
     if is_usdm {
         cursor.any_time()?;
@@ -124,8 +124,8 @@ fn book_delta(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<BookD
 
 #[inline(always)]
 fn trade(cursor: &mut Cursor<'_>) -> Option<Trade> {
-    cursor.unix_ms()?;
-    let usdm_time = if cursor.passes(b",\"T\":") { Some(cursor.unix_ms()?) } else { None };
+    cursor.unix_ms_or_us()?;
+    let usdm_time = if cursor.passes(b",\"T\":") { Some(cursor.unix_ms_or_us()?) } else { None };
     cursor.literal(b",\"s\":\"")?;
     let symbol = cursor.symbol()?;
     cursor.literal(b",\"t\":")?;
@@ -146,7 +146,7 @@ fn trade(cursor: &mut Cursor<'_>) -> Option<Trade> {
         }
         None => {
             cursor.literal(b",\"T\":")?;
-            cursor.unix_ms()?
+            cursor.unix_ms_or_us()?
         }
     };
     cursor.literal(b",\"m\":")?;
@@ -160,7 +160,7 @@ fn trade(cursor: &mut Cursor<'_>) -> Option<Trade> {
 
 #[inline(always)]
 fn mark_price(cursor: &mut Cursor<'_>) -> Option<MarkPrice> {
-    let ts_event = cursor.unix_ms()?;
+    let ts_event = cursor.unix_ms_or_us()?;
     cursor.literal(b",\"s\":\"")?;
     let symbol = cursor.symbol()?;
     cursor.literal(b",\"p\":\"")?;
@@ -174,7 +174,7 @@ fn mark_price(cursor: &mut Cursor<'_>) -> Option<MarkPrice> {
     let rate = cursor.quoted()?;
     let funding_rate = Some(if is_negative { tt_model::Decimal { mantissa: -rate.mantissa, ..rate } } else { rate });
     cursor.literal(b",\"T\":")?;
-    let ts_next_funding = cursor.unix_ms()?;
+    let ts_next_funding = cursor.unix_ms_or_us()?;
     Some(MarkPrice { symbol, mark_px, index_px, funding_rate, ts_next_funding, ts_event })
 }
 
@@ -187,7 +187,7 @@ pub(super) fn parse_snapshot(body: &[u8], buffer: &mut EventBuffer) -> Option<Bo
     if cursor.passes(b",\"E\":") {
         cursor.whole()?;
         cursor.literal(b",\"T\":")?;
-        ts_event = cursor.unix_ms()?;
+        ts_event = cursor.unix_ms_or_us()?;
     }
     if cursor.passes(b",\"symbol\":\"") {
         cursor.text()?;

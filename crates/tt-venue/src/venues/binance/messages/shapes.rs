@@ -8,6 +8,7 @@ keys! {
     BOOK_TICKER: "u" "E" "T" "s" "b" "B" "a" "A" "st" "ps";
     MARK_PRICE: "E" "s" "p" "ap" "i" "P" "r" "T" "st";
     AGGREGATE: "E" "a" "s" "p" "q" "nq" "f" "l" "T" "m" "M" "st";
+    BLOCK: "E" "s" "t" "p" "q" "T" "m";
     TICKER: "E" "s" "p" "P" "w" "x" "c" "Q" "b" "B" "a" "A" "o" "h" "l" "v" "q" "O" "C" "F" "L" "n" "st";
     CANDLE: "t" "T" "s" "i" "f" "L" "o" "c" "h" "l" "v" "n" "x" "q" "V" "Q" "B";
     LIQUIDATION: "s" "ps" "S" "o" "f" "q" "p" "ap" "X" "l" "z" "T" "st";
@@ -66,12 +67,16 @@ fn public(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event> {
         buffer.push_trade(general::aggregate_trade(&cursor.members(AGGREGATE)?).ok()?).ok()?;
         return Some(Event::Trades);
     }
+    if cursor.passes(b"blockTrade\",") {
+        buffer.push_trade(general::block_trade(&cursor.members(BLOCK)?).ok()?).ok()?;
+        return Some(Event::Trades);
+    }
     if cursor.passes(b"24hrTicker\",") {
         buffer.push_ticker(general::ticker(&cursor.members(TICKER)?).ok()?).ok()?;
         return Some(Event::Tickers);
     }
     if cursor.passes(b"kline\",\"E\":") {
-        let ts_event = cursor.unix_ms()?;
+        let ts_event = cursor.unix_ms_or_us()?;
         cursor.literal(b",\"s\":\"")?;
         cursor.text()?;
         cursor.literal(b",\"k\":")?;
@@ -117,7 +122,7 @@ fn private(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<Event> {
         return account_update(cursor, buffer);
     }
     if cursor.passes(b"outboundAccountPosition\",\"E\":") {
-        let ts_event = cursor.unix_ms()?;
+        let ts_event = cursor.unix_ms_or_us()?;
         cursor.literal(b",\"u\":")?;
         cursor.raw()?;
         cursor.literal(b",\"B\":")?;

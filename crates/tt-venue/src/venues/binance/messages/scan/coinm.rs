@@ -43,14 +43,14 @@ fn book_ticker(cursor: &mut Cursor<'_>) -> Option<BookTicker> {
     cursor.literal(b",\"A\":\"")?;
     let ask_qty = cursor.quoted()?;
     cursor.literal(b",\"T\":")?;
-    let ts_event: Nanos = cursor.unix_ms()?;
+    let ts_event: Nanos = cursor.unix_ms_or_us()?;
     cursor.literal(b",\"E\":")?;
     cursor.any_time()?;
     Some(BookTicker { symbol, update_id, bid_px, bid_qty, ask_px, ask_qty, ts_event })
 }
 
 fn book_delta(cursor: &mut Cursor<'_>, buffer: &mut EventBuffer) -> Option<BookDelta> {
-    let ts_event = cursor.unix_ms()?;
+    let ts_event = cursor.unix_ms_or_us()?;
     cursor.literal(b",\"T\":")?;
     cursor.any_time()?;
     cursor.literal(b",\"s\":\"")?;

@@ -1,0 +1,59 @@
+//! What single venues do: trades at an address that does not send them, microseconds.
+
+use super::*;
+
+/// USD-M accepts `@trade`, which it does not document, and may stop to send it.
+#[test]
+fn trades_that_are_accepted_and_never_sent_are_followed_as_aggregates() {
+    let sim = simulator(2, 400.0);
+    sim.withhold(SimVenue::BinanceUsdm, &["trades"]);
+    let mut config = feed(&sim, Venue::BinanceUsdm);
+    assert_eq!(config.timing.fall_back_after.as_secs(), 30);
+    config.timing.fall_back_after = Duration::from_secs(2);
+    let running = follow(vec![config]);
+    let reader = running.reader();
+    assert!(reader.wait(SOON, || connected(&reader) && reader.all_verified()), "{:?}", reader.status(0));
+    let books: Vec<u64> = reader.instruments().iter().map(|listed| reader.messages(listed.id)).collect();
+    let traded = || reader.instruments().iter().all(|listed| reader.trades(listed.id).len() >= 10);
+    assert!(reader.wait(SOON, traded), "{:?}", reader.status(0));
+    assert!(reader.wait(SOON, || reader.status(0).planned_reconnects == 1));
+    let status = reader.status(0);
+    let shown: Vec<_> =
+        status.refusals.iter().map(|refusal| (refusal.subject.as_str(), refusal.reason.as_str())).collect();
+    let reason = "{lower}@trade is accepted and never sent: {lower}@aggTrade is followed instead";
+    assert_eq!(shown, [("trades", reason)]);
+    // Books went over without a loss, and no trade is counted twice.
+    assert_eq!((status.reconnects(), status.silent_topics.len()), (0, 0));
+    assert!(reader.all_verified() && reader.counters(0).closes());
+    for (listed, before) in reader.instruments().iter().zip(books) {
+        assert!(reader.messages(listed.id) > before);
+        let ids: Vec<u64> = reader.trades(listed.id).iter().map(|trade| trade.trade_id).collect();
+        assert!(ids.windows(2).all(|pair| pair[0].abs_diff(pair[1]) == 1), "{ids:?}");
+    }
+    running.stop();
+    sim.stop();
+}
+
+#[test]
+fn spot_is_asked_for_microseconds() {
+    let address = Venue::BinanceSpot.rules().streams;
+    let (_, question) = address.split_once('?').unwrap();
+    let sim = simulator(2, 400.0);
+    let mut config = feed(&sim, Venue::BinanceSpot);
+    config.streams = format!("{}?{question}", config.streams).parse().unwrap();
+    let running = follow(vec![config, feed(&sim, Venue::BinanceUsdm)]);
+    let reader = running.reader();
+    let finer = |venue: Venue| {
+        let of_venue = |listed: &&Instrument| listed.venue == venue;
+        reader.instruments().iter().filter(of_venue).all(|listed| {
+            let (depth, trades) = (reader.depth(listed.id).unwrap(), reader.trades(listed.id));
+            depth.ts_event.0 % 1_000_000 != 0 && trades.iter().any(|trade| trade.ts_event.0 % 1_000_000 != 0)
+        })
+    };
+    assert!(reader.wait(SOON, || finer(Venue::BinanceSpot)), "{:?}", reader.status(0));
+    assert!(!finer(Venue::BinanceUsdm), "futures have milliseconds");
+    assert!(reader.wait(SOON, || reader.all_verified()));
+    assert_true(&sim, &reader);
+    running.stop();
+    sim.stop();
+}

@@ -1,0 +1,64 @@
+//! Frames that venues have added since 2025, as their documentation and clients' tests show them, by both readers.
+
+use tt_model::{Decimal, Nanos};
+use tt_venue::event::{Event, EventBuffer, Trade};
+use tt_venue::{ParseError, Venue};
+
+/// What a frame says, which the general reader reads in the same way.
+fn read(venue: Venue, frame: &str, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+    let mut general = EventBuffer::new(64, 64);
+    let expected = venue.parse_general(frame.as_bytes(), &mut general);
+    let found = venue.parse(frame.as_bytes(), buffer);
+    assert_eq!(found, expected, "{frame}");
+    assert_eq!((buffer.levels(), buffer.trades()), (general.levels(), general.trades()), "{frame}");
+    found
+}
+
+fn only_trade(venue: Venue, frame: &str) -> Trade {
+    let mut buffer = EventBuffer::new(64, 64);
+    assert_eq!(read(venue, frame, &mut buffer), Ok(Event::Trades));
+    assert_eq!(buffer.trades().len(), 1);
+    buffer.trades()[0]
+}
+
+/// Spot with `timeUnit=MICROSECOND`: the documented messages with times of sixteen digits.
+#[test]
+fn binance_times_are_milliseconds_or_microseconds() {
+    for (time, ns) in [("1672515782136", 1_672_515_782_136_000_000), ("1672515782136042", 1_672_515_782_136_042_000)] {
+        let frame = format!(
+            r#"{{"stream":"bnbbtc@trade","data":{{"e":"trade","E":{time},"s":"BNBBTC","t":12345,"p":"0.001","q":"100","T":{time},"m":true,"M":true}}}}"#
+        );
+        assert_eq!(only_trade(Venue::BinanceSpot, &frame).ts_event, Nanos(ns));
+        let frame = format!(
+            r#"{{"e":"aggTrade","E":{time},"s":"BNBBTC","a":12345,"p":"0.001","q":"100","f":100,"l":105,"T":{time},"m":true,"M":true}}"#
+        );
+        assert_eq!(only_trade(Venue::BinanceSpot, &frame).ts_event, Nanos(ns));
+        let frame = format!(
+            r#"{{"e":"depthUpdate","E":{time},"s":"BNBBTC","U":157,"u":160,"b":[["0.0024","10"]],"a":[["0.0026","100"]]}}"#
+        );
+        let mut buffer = EventBuffer::new(64, 64);
+        let Ok(Event::BookDelta(delta)) = read(Venue::BinanceSpot, &frame, &mut buffer) else { panic!("{frame}") };
+        assert_eq!((delta.ts_event, delta.last_id, buffer.levels().len()), (Nanos(ns), 160, 2));
+        let frame = format!(
+            r#"{{"e":"kline","E":{time},"s":"BNBBTC","k":{{"t":{time},"T":{time},"s":"BNBBTC","i":"1m","f":100,"L":200,"o":"0.0010","c":"0.0020","h":"0.0025","l":"0.0015","v":"1000","n":100,"x":false,"q":"1.0000","V":"500","Q":"0.500","B":"123456"}}}}"#
+        );
+        assert_eq!(read(Venue::BinanceSpot, &frame, &mut buffer), Ok(Event::Candles));
+        assert_eq!((buffer.candles()[0].ts_open, buffer.candles()[0].ts_event), (Nanos(ns), Nanos(ns)));
+    }
+    // Neither seconds nor nanoseconds are taken for either.
+    for time in ["1672515782", "1672515782136042000"] {
+        let frame =
+            format!(r#"{{"e":"trade","E":{time},"s":"BNBBTC","t":1,"p":"1","q":"1","T":{time},"m":true,"M":true}}"#);
+        assert_eq!(read(Venue::BinanceSpot, &frame, &mut EventBuffer::new(64, 64)), Err(ParseError::Time));
+    }
+}
+
+/// web-socket-streams, "Block Trade Streams".
+#[test]
+fn a_block_trade_of_binance_is_not_of_the_market() {
+    let frame = r#"{"e":"blockTrade","E":1772506983582,"s":"AXVNBTC","t":582,"p":"0.052","q":"5838","T":1772506983321,"m":true}"#;
+    for frame in [frame.to_owned(), format!(r#"{{"stream":"axvnbtc@blockTrade","data":{frame}}}"#)] {
+        let trade = only_trade(Venue::BinanceSpot, &frame);
+        assert_eq!((trade.in_market, trade.trade_id, trade.qty), (false, 582, Decimal::new(5838, 0)));
+    }
+}
