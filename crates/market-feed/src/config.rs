@@ -39,6 +39,9 @@ pub struct FeedSection {
     /// need a login.
     #[serde(default)]
     pub level3: bool,
+    /// Whether books include RPI orders, which only retail clients can trade with.
+    #[serde(default)]
+    pub rpi: bool,
     /// Topics in addition to the usual ones: `candles`, `mark-price`, `liquidations` and so on.
     #[serde(default)]
     pub also: Vec<String>,
@@ -93,6 +96,9 @@ impl FeedSection {
         if self.level3 {
             feed.follow_orders()?;
             feed.check_login()?;
+        }
+        if self.rpi {
+            feed.follow_rpi()?;
         }
         feed.ask_depth(self.depth)?;
         for name in &self.also {

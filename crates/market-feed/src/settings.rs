@@ -80,6 +80,8 @@ pub struct FeedConfig {
     pub depth: u32,
     /// Whether books are followed order by order ([`follow_orders`](Self::follow_orders)).
     pub level3: bool,
+    /// Whether books include orders that only retail clients can trade with ([`follow_rpi`](Self::follow_rpi)).
+    pub rpi: bool,
     /// Topics in addition to the usual ones.
     pub also: Vec<TopicKind>,
     /// Kinds of topics that are followed in their second form, where the venue has one ([`Topic::fallback`]). A feed adds
@@ -176,6 +178,7 @@ impl FeedConfig {
             symbols,
             depth: rules.depth,
             level3: false,
+            rpi: false,
             also: Vec::new(),
             fall_back: Vec::new(),
             join_by_rest: false,
@@ -196,11 +199,11 @@ impl FeedConfig {
         Self { streams, rest: None, rest_fallback: None, timing: Timing::of(venue), ..Self::public(venue, symbols) }
     }
 
-    /// The rules of the venue, or those of its single orders where books are followed order by order.
+    /// The rules of the venue, or those of its single orders or of its books with RPI orders where they are followed.
     #[must_use]
     pub fn rules(&self) -> &'static Rules {
         let rules = self.venue.rules();
-        rules.l3.filter(|_| self.level3).unwrap_or(rules)
+        rules.l3.filter(|_| self.level3).or(rules.rpi.filter(|_| self.rpi)).unwrap_or(rules)
     }
 
     /// The rules of a WebSocket with these topics: single orders come on one of their own.
@@ -230,6 +233,22 @@ impl FeedConfig {
             self.timing.snapshot_gap = Duration::from_nanos(rules.snapshot_gap.0);
         }
         (self.level3, self.depth) = (true, rules.depth);
+        Ok(())
+    }
+
+    /// Follows books that include orders of the kind "retail price improvement", which programs cannot trade with. The depth
+    /// is the usual one, and there is no best bid and offer to compare the book with.
+    ///
+    /// # Errors
+    /// The venue has no such books, or single orders are followed.
+    pub fn follow_rpi(&mut self) -> anyhow::Result<()> {
+        let rules = self.venue.rules().rpi.with_context(|| {
+            let known: Vec<&str> =
+                Venue::ALL.into_iter().filter(|venue| venue.rules().rpi.is_some()).map(Venue::name).collect();
+            format!("market: {} sends no books with RPI orders (rpi): {}", self.venue.name(), known.join(", "))
+        })?;
+        anyhow::ensure!(!self.level3, "market: level3 and rpi exclude each other");
+        (self.rpi, self.depth) = (true, rules.depth);
         Ok(())
     }
 

@@ -33,7 +33,7 @@ pub struct Args {
     venue: Option<Venue>,
     /// Check every venue, all at the same time, each with its main BTC pair, and print a table. With --json one object,
     /// which can be contributed
-    #[arg(long, conflicts_with_all = ["venue", "symbols", "url", "rest_url", "region", "account_file", "depth", "level3"])]
+    #[arg(long, conflicts_with_all = ["venue", "symbols", "url", "rest_url", "region", "account_file", "depth", "level3", "rpi"])]
     all: bool,
     /// Symbols as the venue writes them [default: the venue's main BTC pair]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
@@ -56,6 +56,9 @@ pub struct Args {
     /// Check the feed of single orders, at venues that have one. Needs --account-file, except with --simulated
     #[arg(long)]
     level3: bool,
+    /// Check the books with orders that only retail clients can trade with (RPI), at venues that send them
+    #[arg(long, conflicts_with = "level3")]
+    rpi: bool,
     /// Levels per side, at venues that take a depth [default: the venue's usual depth]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
@@ -139,6 +142,9 @@ fn source(args: &Args, venue: Venue, config: &Config) -> Result<(FeedConfig, Opt
     if args.level3 {
         feed.account = feed.account.or_else(|| args.simulated.then(venues::account));
         feed.follow_orders()?;
+    }
+    if args.rpi {
+        feed.follow_rpi()?;
     }
     feed.check_login()?;
     feed.depth = args.depth.unwrap_or(feed.depth);

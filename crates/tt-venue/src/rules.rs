@@ -92,6 +92,9 @@ pub struct Rules {
     pub address: AddressLimits,
     /// The order-by-order (L3) feed, if the venue has one that truetick reads.
     pub l3: Option<&'static Rules>,
+    /// Books that include orders of the kind "retail price improvement", which programs cannot trade with, if the venue
+    /// sends them.
+    pub rpi: Option<&'static Rules>,
     /// The stream of an account.
     pub account: Option<AccountStream>,
     /// The keys that the venue documents for its public frames and responses.

@@ -1,7 +1,7 @@
 //! Frames that venues have added since 2025, as their documentation and clients' tests show them, by both readers.
 
 use tt_model::{Decimal, Nanos};
-use tt_venue::event::{Event, EventBuffer, Trade};
+use tt_venue::event::{Event, EventBuffer, Level, Trade};
 use tt_venue::{ParseError, Venue};
 
 /// What a frame says, which the general reader reads in the same way.
@@ -60,5 +60,28 @@ fn a_block_trade_of_binance_is_not_of_the_market() {
     for frame in [frame.to_owned(), format!(r#"{{"stream":"axvnbtc@blockTrade","data":{frame}}}"#)] {
         let trade = only_trade(Venue::BinanceSpot, &frame);
         assert_eq!((trade.in_market, trade.trade_id, trade.qty), (false, 582, Decimal::new(5838, 0)));
+    }
+}
+
+/// "RPI Orderbook": levels of price, quantity without RPI orders, quantity of RPI orders.
+#[test]
+fn levels_of_bybit_with_rpi_orders_have_both_quantities() {
+    let frame = r#"{"topic":"orderbook.rpi.BTCUSDT","type":"snapshot","ts":1752472188075,"data":{"s":"BTCUSDT","b":[["121975.1","0.114259","0"],["121975","0.000123","0.5"]],"a":[["122009.5","0","0.000164"]],"u":3194104,"seq":79683241142},"cts":1752472188071}"#;
+    let mut buffer = EventBuffer::new(64, 64);
+    let Ok(Event::BookSnapshot(snapshot)) = read(Venue::BybitLinear, frame, &mut buffer) else { panic!("{frame}") };
+    assert_eq!((snapshot.last_id, snapshot.levels.px_decimals, snapshot.levels.qty_decimals), (3_194_104, 1, 6));
+    let level = |px, qty| Level { px, qty };
+    let expected = [level(1_219_751, 114_259), level(1_219_750, 500_123), level(1_220_095, 164)];
+    assert_eq!(buffer.levels(), expected);
+    let frame = r#"{"topic":"orderbook.rpi.BTCUSDT","type":"delta","ts":1752472188075,"data":{"s":"BTCUSDT","b":[["121975.1","0","0"],["121970","0","4"]],"a":[],"u":3194105,"seq":79683241150},"cts":1752472188071}"#;
+    let Ok(Event::BookDelta(delta)) = read(Venue::BybitLinear, frame, &mut buffer) else { panic!("{frame}") };
+    assert_eq!(delta.last_id, 3_194_105);
+    assert_eq!(buffer.levels(), [level(1_219_751, 0), level(1_219_700, 4)], "one of RPI orders alone stays");
+    // Other books have two members, as before; here the third is at most one.
+    for (topic, level) in [("rpi", r#"["1","2","3","4"]"#), ("rpi", r#"["1"]"#), ("50", r#"["1","2","3"]"#)] {
+        let frame = format!(
+            r#"{{"topic":"orderbook.{topic}.BTCUSDT","type":"delta","ts":1752472188075,"data":{{"s":"BTCUSDT","b":[{level}],"a":[],"u":2,"seq":3}}}}"#
+        );
+        assert!(read(Venue::BybitLinear, &frame, &mut buffer).is_err(), "{frame}");
     }
 }

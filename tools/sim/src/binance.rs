@@ -234,6 +234,8 @@ pub(crate) fn stream(venue: Venue, name: &str) -> Option<(String, Topic)> {
         ("trade", _) => Topic::Trades,
         ("aggTrade", _) => Topic::Aggregates,
         ("depth" | "depth@100ms" | "depth@0ms" | "depth@250ms" | "depth@500ms", _) => Topic::Depth,
+        // No orders are RPI orders here: the book is the same.
+        ("rpiDepth@500ms", Venue::BinanceUsdm) => Topic::Depth,
         ("ticker", _) => Topic::DayTicker,
         ("markPrice" | "markPrice@1s", Venue::BinanceUsdm) => Topic::MarkPrice,
         ("forceOrder", Venue::BinanceUsdm) => Topic::Liquidations,

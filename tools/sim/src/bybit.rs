@@ -14,6 +14,11 @@ const DEPTHS: [u32; 4] = [1, 50, 200, 1000];
 /// The same of an option.
 const OPTION_DEPTHS: [u32; 2] = [25, 100];
 
+/// Stands for the depth of a book with RPI orders, of which a third of each quantity is.
+pub(crate) const RPI: u32 = 1_000_050;
+/// Its levels.
+pub(crate) const RPI_LEVELS: usize = 50;
+
 /// When options end, milliseconds of the Unix epoch: 2027-03-26 08:00.
 const EXPIRY_MS: u64 = 1_806_048_000_000;
 
@@ -54,13 +59,18 @@ impl Printer<'_> {
         out
     }
 
-    fn levels(&self, out: &mut String, levels: &[(i64, i64)]) {
+    fn levels(&self, out: &mut String, levels: &[(i64, i64)], has_rpi: bool) {
         out.push('[');
         for (i, &(px, qty)) in levels.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             // A level that is gone has the quantity "0", without decimals.
-            let qty = if qty == 0 { "0".to_owned() } else { self.qty(qty) };
-            let _ = write!(out, "{comma}[\"{}\",\"{qty}\"]", self.px(px));
+            let printed = |qty: i64| if qty == 0 { "0".to_owned() } else { self.qty(qty) };
+            let rpi = if has_rpi { qty / 3 } else { 0 };
+            let _ = write!(out, "{comma}[\"{}\",\"{}\"", self.px(px), printed(qty - rpi));
+            if has_rpi {
+                let _ = write!(out, ",\"{}\"", printed(rpi));
+            }
+            out.push(']');
         }
         out.push(']');
     }
@@ -68,15 +78,16 @@ impl Printer<'_> {
     /// `orderbook.DEPTH`, either kind. `seq` orders updates across depths; here it is the script's update id.
     pub(crate) fn book(&self, kind: &str, depth: u32, [bids, asks]: &Window, id: u64, seq: u64) -> String {
         let (symbol, time_ms) = (&self.instrument.symbol, self.time_ms());
+        let (has_rpi, depth) = (depth == RPI, if depth == RPI { "rpi".to_owned() } else { depth.to_string() });
         let mut out = String::with_capacity(192 + 32 * (bids.len() + asks.len()));
         let _ = write!(
             out,
             "{{\"topic\":\"orderbook.{depth}.{symbol}\",\"type\":\"{kind}\",\"ts\":{},\"data\":{{\"s\":\"{symbol}\",\"b\":",
             time_ms + 1
         );
-        self.levels(&mut out, bids);
+        self.levels(&mut out, bids, has_rpi);
         out.push_str(",\"a\":");
-        self.levels(&mut out, asks);
+        self.levels(&mut out, asks, has_rpi);
         let _ = write!(out, ",\"u\":{id},\"seq\":{seq}}},\"cts\":{time_ms}}}");
         out
     }
@@ -180,6 +191,9 @@ impl Printer<'_> {
 pub(crate) fn topic(category: Category, name: &str) -> Option<(Topic, &str)> {
     if let Some(rest) = name.strip_prefix("orderbook.") {
         let (depth, symbol) = rest.split_once('.')?;
+        if depth == "rpi" && category == Category::Linear {
+            return Some((Topic::Book(RPI), symbol));
+        }
         let depth = depth.parse().ok().filter(|depth| match category {
             Category::Linear => DEPTHS.contains(depth),
             Category::Option => OPTION_DEPTHS.contains(depth),

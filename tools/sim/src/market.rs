@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::{
+    bybit,
     chain::{Chain, Numbering},
     instrument::Instrument,
     script::{Script, Side, Step, Trade, TrueBook},
@@ -237,7 +238,8 @@ impl Market {
 
     /// Replaces the window of `depth` by the book's and returns the old one.
     pub(crate) fn renew_window(&mut self, depth: u32) -> Window {
-        let window = window(self.script.book(), depth as usize);
+        let levels = if depth == bybit::RPI { bybit::RPI_LEVELS } else { depth as usize };
+        let window = window(self.script.book(), levels);
         self.windows.insert(depth, window).unwrap_or_default()
     }
 

@@ -17,6 +17,9 @@ pub struct SubscribeOptions {
     /// Follow each order of the books, at venues that send single orders. Needs --account-file where they need a login
     #[arg(long, requires = "venue")]
     level3: bool,
+    /// Follow books with orders that only retail clients can trade with (RPI), at venues that send them
+    #[arg(long, requires = "venue", conflicts_with = "level3")]
+    rpi: bool,
     /// TOML file with `key`, `secret` and `passphrase` of an account to follow, readable by its owner only
     #[arg(long, value_name = "FILE", requires = "venue")]
     account_file: Option<PathBuf>,
@@ -49,6 +52,9 @@ impl SubscribeOptions {
         if self.level3 {
             feed.follow_orders()?;
             ensure!(feed.check_login().is_ok(), "--level3 of {} needs a login: --account-file FILE", feed.venue.name());
+        }
+        if self.rpi {
+            feed.follow_rpi()?;
         }
         feed.also.clone_from(&self.also);
         feed.join_by_rest = self.join_by_rest;

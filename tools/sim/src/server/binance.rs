@@ -33,6 +33,7 @@ pub(super) fn usdm(shared: Shared) -> Router {
     let router = ["", "/public", "/market", "/private"].into_iter().fold(Router::new(), streams);
     router
         .route("/fapi/v1/depth", get(depth))
+        .route("/fapi/v1/rpiDepth", get(depth))
         .route("/fapi/v1/exchangeInfo", get(exchange_info))
         .route("/fapi/v1/listenKey", post(listen_key).put(listen_key))
         .with_state(shared)

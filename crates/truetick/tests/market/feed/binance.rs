@@ -1,4 +1,4 @@
-//! What single venues do: trades at an address that does not send them, microseconds.
+//! What single venues do: trades at an address that does not send them, microseconds, RPI orders.
 
 use super::*;
 
@@ -56,4 +56,47 @@ fn spot_is_asked_for_microseconds() {
     assert_true(&sim, &reader);
     running.stop();
     sim.stop();
+}
+
+/// A book with RPI orders next to the one without: the simulator counts a third of each quantity of Bybit as RPI orders.
+#[test]
+fn books_with_rpi_orders_have_every_quantity() {
+    for venue in [Venue::BinanceUsdm, Venue::BybitLinear] {
+        let sim = simulator(1, 0.0);
+        let of_sim = simulated(venue).0;
+        let mut config = feed(&sim, venue);
+        config.follow_rpi().unwrap();
+        assert!(config.follow_orders().is_err(), "single orders are another feed");
+        let running = follow(vec![feed(&sim, venue), config]);
+        let reader = running.reader();
+        assert!(reader.wait(SOON, || connected(&reader)), "{:?}", reader.status(1));
+        let proved = || {
+            if !reader.all_verified() {
+                sim.step(of_sim, 0, 1);
+            }
+            reader.all_verified()
+        };
+        assert!(reader.wait(SOON, proved), "{venue:?}");
+        let depth_of = |listed: &Instrument| {
+            let depth = reader.depth(listed.id).unwrap();
+            let side =
+                |side: &[tt_venue::BookLevel]| side.iter().map(|level| (level.px.0, level.qty.0)).collect::<Vec<_>>();
+            (depth.ts_event, [side(depth.bids()), side(depth.asks())])
+        };
+        let [one, other] = reader.instruments() else { panic!("{:?}", reader.instruments()) };
+        for _ in 0..20 {
+            let before = depth_of(one).0;
+            sim.step(of_sim, 0, 5);
+            let same = || depth_of(one) == depth_of(other) && depth_of(one).0 > before;
+            assert!(reader.wait(SOON, same), "{venue:?}: {:?} {:?}", depth_of(one), depth_of(other));
+        }
+        assert!(reader.counters(1).gaps == 0 && reader.counters(1).closes());
+        running.stop();
+        sim.stop();
+    }
+    let none = FeedConfig::public(Venue::Kraken, Vec::new()).follow_rpi().unwrap_err().to_string();
+    assert_eq!(
+        none,
+        "market: kraken sends no books with RPI orders (rpi): binance_usdm, bybit_spot, bybit_linear, bybit_inverse"
+    );
 }

@@ -118,6 +118,7 @@ pub(crate) static SPOT: Rules = Rules {
     address: AddressLimits { weight: Some(weight(3_000)), ..AddressLimits::new("binance spot", CONNECTS) },
     account: Some(login::SPOT),
     l3: None,
+    rpi: None,
     documented_keys: KEYS,
     detection: detection::SPOT,
 };
@@ -182,8 +183,27 @@ pub(crate) static USDM: Rules = Rules {
     resyncs: Rate { burst: 30, gap: Nanos::from_secs(2) },
     address: AddressLimits { weight: Some(weight(1_800)), ..AddressLimits::new("binance futures", CONNECTS) },
     account: Some(login::USDM),
+    rpi: Some(&USDM_RPI),
     detection: detection::USDM,
     ..SPOT
+};
+
+/// Books with RPI orders, which `@depth` and `@bookTicker` leave out: there is no best bid and offer of such a book.
+/// That the numbers chain as those of `@depth` is not documented.
+pub(crate) static USDM_RPI: Rules = Rules {
+    snapshot: Some(Snapshot {
+        path: "/fapi/v1/rpiDepth?symbol={symbol}&limit=1000",
+        levels: 1_000,
+        parse: parse_snapshot,
+        parse_general: parse_snapshot_general,
+    }),
+    topics: &[
+        Topic::standard(TopicKind::Book, "\"{lower}@rpiDepth@500ms\"")
+            .comes(&["{lower}@rpiDepth@500ms", "depthUpdate"], FirstFrame::ACTIVE),
+        USDM_TRADES,
+        USDM_MARK_PRICE,
+    ],
+    ..USDM
 };
 
 /// Binance coin-margined futures: quantities are contracts of a fixed value in US dollars.
@@ -218,6 +238,7 @@ pub(crate) static COINM: Rules = Rules {
         parse_general: parse_snapshot_general,
     }),
     account: Some(login::COINM),
+    rpi: None,
     detection: detection::COINM,
     ..USDM
 };

@@ -79,6 +79,7 @@ pub(crate) static LINEAR: Rules = Rules {
     address: AddressLimits::new("bybit", Rate { burst: 100, gap: Nanos::from_millis(750) }),
     account: Some(login::ACCOUNT),
     l3: None,
+    rpi: Some(&LINEAR_RPI),
     documented_keys: KEYS,
     detection: detection::LINEAR,
 };
@@ -97,6 +98,7 @@ pub(crate) static INVERSE: Rules = Rules {
         source: "bybit-exchange.github.io/docs/changelog",
     },
     detection: detection::INVERSE,
+    rpi: Some(&INVERSE_RPI),
     ..LINEAR
 };
 
@@ -121,6 +123,7 @@ pub(crate) static SPOT: Rules = Rules {
         source: "bybit-exchange.github.io/docs/changelog",
     },
     detection: detection::SPOT,
+    rpi: Some(&SPOT_RPI),
     ..LINEAR
 };
 
@@ -152,5 +155,17 @@ pub(crate) static OPTION: Rules = Rules {
         source: "bybit-exchange.github.io/docs/changelog",
     },
     detection: detection::OPTION,
+    rpi: None,
     ..LINEAR
 };
+
+/// Books with RPI orders, which `orderbook` and `tickers` leave out: there is no best bid and offer of such a book.
+const RPI_TOPICS: &[Topic] = &[
+    Topic::standard(TopicKind::Book, "\"orderbook.rpi.{symbol}\"").comes(&["orderbook.rpi.{symbol}"], FirstFrame::SOON),
+    Topic::standard(TopicKind::Trades, "\"publicTrade.{symbol}\"")
+        .comes(&["publicTrade.{symbol}"], FirstFrame::AnyTime),
+];
+
+pub(crate) static LINEAR_RPI: Rules = Rules { topics: RPI_TOPICS, depths: &[50], depth: 50, ..LINEAR };
+pub(crate) static INVERSE_RPI: Rules = Rules { topics: RPI_TOPICS, depths: &[50], depth: 50, ..INVERSE };
+pub(crate) static SPOT_RPI: Rules = Rules { topics: RPI_TOPICS, depths: &[50], depth: 50, ..SPOT };

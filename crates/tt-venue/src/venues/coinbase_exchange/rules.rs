@@ -82,6 +82,7 @@ pub(crate) static RULES: Rules = Rules {
     address: AddressLimits::new("coinbase exchange", Rate { burst: 10, gap: Nanos::from_millis(125) }),
     account: Some(login::ACCOUNT),
     l3: Some(&FULL),
+    rpi: None,
     documented_keys: KEYS,
     detection: detection::DETECTION,
 };

@@ -98,6 +98,7 @@ pub(crate) static RULES: Rules = Rules {
     },
     account: Some(login::ACCOUNT),
     l3: None,
+    rpi: None,
     documented_keys: KEYS,
     detection: detection::DETECTION,
 };

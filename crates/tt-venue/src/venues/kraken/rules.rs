@@ -83,6 +83,7 @@ pub(crate) static RULES: Rules = Rules {
     address: AddressLimits::new("kraken", Rate { burst: 30, gap: Nanos::from_secs(5) }),
     account: Some(login::ACCOUNT),
     l3: Some(&LEVEL3),
+    rpi: None,
     documented_keys: KEYS,
     detection: detection::DETECTION,
 };

@@ -116,6 +116,7 @@ pub(crate) static RULES: Rules = Rules {
     address: AddressLimits::new("okx", Rate { burst: 1, gap: Nanos::from_millis(334) }),
     account: Some(login::ACCOUNT),
     l3: None,
+    rpi: None,
     documented_keys: KEYS,
     detection: detection::DETECTION,
 };

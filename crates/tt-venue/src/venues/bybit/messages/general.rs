@@ -7,7 +7,7 @@ use crate::event::{
     VenueCandle,
 };
 use crate::fields::Keyed;
-use crate::json::{self, Object};
+use crate::json::{self, Elements, Object};
 use crate::symbol::Symbol;
 use crate::time;
 use tt_model::Nanos;
@@ -27,7 +27,7 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
         None => (topic, &topic[topic.len()..]),
     };
     match kind {
-        b"orderbook" => order_book(&outer, buffer),
+        b"orderbook" => order_book(&outer, rest.starts_with(b"rpi."), buffer),
         b"publicTrade" | b"trade" => {
             json::each(outer.need(b"data")?, |object| buffer.push_trade(trade(object)?))?;
             Ok(Event::Trades)
@@ -76,7 +76,7 @@ fn answer(outer: &Object<'_>) -> Result<Event, ParseError> {
     }
 }
 
-fn order_book(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
+fn order_book(outer: &Object<'_>, has_rpi: bool, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
     let is_delta = match json::text(outer.need(b"type")?)? {
         b"delta" => true,
         b"snapshot" => false,
@@ -91,8 +91,37 @@ fn order_book(outer: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, Par
     if let Some(sequence) = data.get(b"seq") {
         json::bare_u64(sequence)?;
     }
-    let levels = json::quoted_sides(data.need(b"b")?, data.need(b"a")?, 2, buffer)?;
+    let (bids, asks) = (data.need(b"b")?, data.need(b"a")?);
+    let levels = if has_rpi { rpi_sides(bids, asks, buffer)? } else { json::quoted_sides(bids, asks, 2, buffer)? };
     Ok(book(is_delta, symbol, update_id, levels, ts_event))
+}
+
+/// Levels of `[price, quantity without RPI orders, quantity of RPI orders]`: both together are the level's.
+fn rpi_sides(bids: &[u8], asks: &[u8], buffer: &mut EventBuffer) -> Result<Levels, ParseError> {
+    let mut list = Levels::default();
+    let start = buffer.mark();
+    rpi_side(bids, &mut list, buffer)?;
+    let middle = buffer.mark();
+    list.set_bids(start, middle);
+    rpi_side(asks, &mut list, buffer)?;
+    list.set_asks(middle, buffer.mark());
+    Ok(list)
+}
+
+fn rpi_side(raw: &[u8], list: &mut Levels, buffer: &mut EventBuffer) -> Result<(), ParseError> {
+    let mut levels = Elements::parse(raw)?;
+    while let Some(level) = levels.next()? {
+        let mut level = Elements::parse(level)?;
+        let px = json::quoted_unsigned(level.need()?)?;
+        let mut qty = json::quoted_unsigned(level.need()?)?;
+        // The scanner reads levels without it.
+        if let Some(rpi) = level.next()? {
+            qty = qty.sum(json::quoted_unsigned(rpi)?)?;
+        }
+        level.end()?;
+        buffer.push_level(list, px, qty)?;
+    }
+    Ok(())
 }
 
 /// A book whose numbers start again is a whole one, whatever its type says: the service was restarted.
