@@ -270,7 +270,7 @@ fn publish_account(feed: &mut Feed, publisher: &Publisher, instruments: &[Instru
 /// A feed as many connections as its topics need; the account's own orders come on the first one.
 fn split(feed: &FeedConfig) -> Vec<FeedConfig> {
     let mut parts: Vec<FeedConfig> = Vec::new();
-    for symbols in feed.symbols.chunks(symbols_max(feed.rules(), feed.topics().count())) {
+    for symbols in feed.symbols.chunks(symbols_max(feed.rules(), feed.topics())) {
         let listen_key = feed.listen_key.clone().filter(|_| parts.is_empty());
         let account = feed.account.clone().filter(|_| parts.is_empty());
         let mut positions = feed.positions.clone();

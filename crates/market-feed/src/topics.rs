@@ -44,6 +44,7 @@ pub(super) fn topic_name(kind: TopicKind) -> &'static str {
     let unnamed = || match kind {
         TopicKind::Trades => "trades",
         TopicKind::Heartbeat => "heartbeat",
+        TopicKind::Status => "status",
         TopicKind::Orders => "orders",
         TopicKind::Executions => "executions",
         TopicKind::Balances => "balances",
@@ -61,9 +62,10 @@ pub(super) fn topic_name(kind: TopicKind) -> &'static str {
     NAMES.iter().find(|known| known.0 == kind).map_or_else(unnamed, |known| known.1)
 }
 
-/// How many symbols one connection can serve with so many topics each.
-pub(super) fn symbols_max(rules: &Rules, topics: usize) -> usize {
-    rules.topics_max as usize / topics.max(1)
+/// How many symbols one connection can serve with these topics; one that names no symbol counts once.
+pub(super) fn symbols_max<'a>(rules: &Rules, topics: impl Iterator<Item = &'a Topic>) -> usize {
+    let (of_symbols, shared): (Vec<&Topic>, Vec<&Topic>) = topics.partition(|topic| topic.names_symbol());
+    ((rules.topics_max as usize).saturating_sub(shared.len()) / of_symbols.len().max(1)).max(1)
 }
 
 /// A message that waits to be sent.

@@ -1,7 +1,7 @@
 //! Frames that venues have added since 2025, as their documentation and clients' tests show them, by both readers.
 
 use tt_model::{Decimal, Nanos};
-use tt_venue::event::{Event, EventBuffer, Level, Trade};
+use tt_venue::event::{Control, Event, EventBuffer, Level, Trade};
 use tt_venue::{ParseError, Venue};
 
 /// What a frame says, which the general reader reads in the same way.
@@ -84,4 +84,19 @@ fn levels_of_bybit_with_rpi_orders_have_both_quantities() {
         );
         assert!(read(Venue::BybitLinear, &frame, &mut buffer).is_err(), "{frame}");
     }
+}
+
+/// docs.deribit.com, `platform_state`.
+#[test]
+fn maintenance_of_deribit_is_a_planned_end() {
+    let state = |data: &str| {
+        let frame = format!(
+            r#"{{"jsonrpc":"2.0","method":"subscription","params":{{"channel":"platform_state","data":{data}}}}}"#
+        );
+        read(Venue::Deribit, &frame, &mut EventBuffer::new(64, 64))
+    };
+    assert_eq!(state(r#"{"maintenance":true}"#), Ok(Event::Control(Control::Ending)));
+    assert_eq!(state(r#"{"maintenance":false}"#), Ok(Event::Control(Control::Status)));
+    assert_eq!(state(r#"{"price_index":"sol_usdc","locked":true}"#), Ok(Event::Control(Control::Status)));
+    assert!(state(r#"{"maintenance":1}"#).is_err());
 }

@@ -59,6 +59,8 @@ struct Connection {
     is_wrapped: bool,
     /// Times are sent in microseconds.
     has_microseconds: bool,
+    /// It follows the state of the platform.
+    has_platform_state: bool,
     /// Its end was announced.
     is_ending: bool,
     /// Seconds since the client was last heard.
@@ -164,6 +166,7 @@ impl Exchange {
             is_half_open: false,
             is_wrapped: false,
             has_microseconds: false,
+            has_platform_state: false,
             is_ending: false,
             silent_s: 0,
             heartbeat_s: None,

@@ -90,3 +90,11 @@ fn deeper_snapshots_of_spot_are_requested_more_rarely() {
     assert!(feed.ask_depth(Some(100)).is_err());
     assert!(FeedConfig::public(Venue::BinanceUsdm, Vec::new()).ask_depth(Some(5000)).is_err());
 }
+
+#[test]
+fn topics_without_a_symbol_count_once_on_a_connection() {
+    let max = |venue: Venue| crate::topics::symbols_max(venue.rules(), FeedConfig::public(venue, Vec::new()).topics());
+    // Deribit: 500 topics, three of each symbol and the platform's state.
+    assert_eq!(max(Venue::Deribit), 166);
+    assert_eq!(max(Venue::Kraken), 333);
+}

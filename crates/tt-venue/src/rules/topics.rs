@@ -156,6 +156,8 @@ pub enum TopicKind {
     Liquidations,
     /// Heartbeats that must be subscribed.
     Heartbeat,
+    /// What the venue says of itself: maintenance.
+    Status,
     /// Own orders.
     Orders,
     /// Own executions.

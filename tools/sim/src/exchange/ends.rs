@@ -21,6 +21,13 @@ impl Exchange {
         self.connections.get(&connection).is_some_and(|connection| connection.has_microseconds)
     }
 
+    /// The connection follows the state of the platform, or no longer.
+    pub(crate) fn follow_platform_state(&mut self, connection: u64, follows: bool) {
+        if let Some(connection) = self.connections.get_mut(&connection) {
+            connection.has_platform_state = follows;
+        }
+    }
+
     /// Announces the end of every open connection, where the venue does that.
     pub(crate) fn announce_end(&mut self) {
         let ms = self.now_us() / 1000;
@@ -39,6 +46,10 @@ impl Exchange {
                          upgrade. Please reconnect.\",\"connId\":\"{id:08x}\"}}"
                     );
                     self.send(id, notice);
+                }
+                Venue::Deribit if self.connections.get(&id).is_some_and(|open| open.has_platform_state) => {
+                    let data = r#"{"channel":"platform_state","data":{"maintenance":true}}"#;
+                    self.send(id, format!("{{\"jsonrpc\":\"2.0\",\"method\":\"subscription\",\"params\":{data}}}"));
                 }
                 Venue::Kraken | Venue::Bybit | Venue::Deribit => {}
             }

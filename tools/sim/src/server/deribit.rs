@@ -68,6 +68,9 @@ struct Params {
     client_secret: String,
 }
 
+/// The channel of the platform's own state.
+const PLATFORM_STATE: &str = "platform_state";
+
 /// Takes a request.
 pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
     let unix_us = exchange.now_us();
@@ -127,8 +130,12 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
                 known.extend(found.map(|found| (name, found)));
             }
             // What it does not know it leaves out of its answer.
-            let names: Vec<&String> = known.iter().map(|(name, _)| *name).collect();
+            let is_known = |name: &&String| *name == PLATFORM_STATE || known.iter().any(|known| known.0 == *name);
+            let names: Vec<&String> = params.channels.iter().filter(is_known).collect();
             exchange.send(connection, answer(&id, Ok(json!(names))));
+            if names.iter().any(|name| *name == PLATFORM_STATE) {
+                exchange.follow_platform_state(connection, method == "public/subscribe");
+            }
             for (_, (topic, index)) in known {
                 change(exchange, connection, topic, index, method == "public/subscribe");
             }

@@ -62,9 +62,13 @@ fn survive(sim: &sim::Running, config: FeedConfig, ends: u64, mut end: impl FnMu
 
 #[test]
 fn an_announced_end_leaves_no_book_without_a_proof() {
-    for (venue, by_rest) in
-        [(Venue::BinanceSpot, false), (Venue::BinanceUsdm, false), (Venue::Okx, false), (Venue::Okx, true)]
-    {
+    for (venue, by_rest) in [
+        (Venue::BinanceSpot, false),
+        (Venue::BinanceUsdm, false),
+        (Venue::Okx, false),
+        (Venue::Okx, true),
+        (Venue::Deribit, false),
+    ] {
         let sim = simulator(3, 800.0);
         let mut config = feed(&sim, venue);
         config.join_by_rest = by_rest;

@@ -10,5 +10,5 @@ pub(super) const KEYS: &[&str] = &[
     "estimated_delivery_price", "delivery_price", "interest_rate", "underlying_index", "underlying_price", "greeks",
     "bid_iv", "ask_iv", "mark_iv", "trade_seq", "trade_id", "price", "amount", "direction", "tick_direction", "contracts",
     "liquidation", "iv", "block_trade_id", "block_trade_leg_count", "combo_id", "combo_trade_id", "block_rfq_id",
-    "tick", "open", "close", "cost", "delta", "gamma", "rho", "theta", "vega",
+    "maintenance", "locked", "price_index", "tick", "open", "close", "cost", "delta", "gamma", "rho", "theta", "vega",
 ];

@@ -39,6 +39,8 @@ pub(crate) static RULES: Rules = Rules {
             .comes(&["ticker.{symbol}.100ms"], FirstFrame::ACTIVE),
         Topic::standard(TopicKind::Trades, "\"trades.{symbol}.100ms\"")
             .comes(&["trades.{symbol}.100ms"], FirstFrame::AnyTime),
+        // Announces maintenance, after which every connection ends.
+        Topic::standard(TopicKind::Status, "\"platform_state\"").comes(&["platform_state"], FirstFrame::AnyTime),
         Topic::optional(TopicKind::BestLevels, "\"quote.{symbol}\"").comes(&["quote.{symbol}"], FirstFrame::ACTIVE),
         Topic::optional(TopicKind::Candles, "\"chart.trades.{symbol}.1\"")
             .comes(&["chart.trades.{symbol}.1"], FirstFrame::TRADED),

@@ -53,12 +53,19 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
             json::each(data, |object| trade(object, buffer))?;
             Ok(Event::Trades)
         }
+        b"platform_state" => platform_state(&Object::parse(data)?),
         b"chart" => {
             buffer.push_candle(candle(topic, &Object::parse(data)?)?)?;
             Ok(Event::Candles)
         }
         _ => account::event(topic, data, buffer).unwrap_or(Err(ParseError::UnknownTopic)),
     }
+}
+
+/// `{"maintenance":true}` before the platform goes down; `{"price_index":"btc_usd","locked":true}` where trading stops.
+fn platform_state(data: &Object<'_>) -> Result<Event, ParseError> {
+    let is_ending = data.get(b"maintenance").map(json::boolean).transpose()?.unwrap_or(false);
+    Ok(Event::Control(if is_ending { Control::Ending } else { Control::Status }))
 }
 
 /// The response to a request, which may contain an own order.
