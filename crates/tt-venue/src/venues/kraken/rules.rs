@@ -24,7 +24,10 @@ pub(crate) static RULES: Rules = Rules {
     rest_fallback: None,
     regions: &[],
     instruments: InstrumentList::new(
-        ListRequest::Message(r#"{"method":"subscribe","params":{"channel":"instrument","snapshot":true}}"#),
+        // With xStocks, which are left out otherwise.
+        ListRequest::Message(
+            r#"{"method":"subscribe","params":{"channel":"instrument","include_tokenized_assets":true,"snapshot":true}}"#,
+        ),
         listing::parse,
     ),
     main_symbol: "BTC/USD",
