@@ -306,7 +306,7 @@ impl FeedConfig {
         let known = depths.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         anyhow::ensure!(depths.contains(&depth), "market: {name} has no depth {depth}: {known}");
         if self.rules().snapshot.is_some() && depth > self.depth {
-            // Deeper snapshots weigh more: at Binance as much as they have more levels.
+            // Deeper snapshots weigh as much more as they have more levels.
             self.timing.snapshot_gap *= depth.div_ceil(self.depth.max(1));
         }
         self.depth = depth;

@@ -99,7 +99,7 @@ impl Printer<'_> {
         out
     }
 
-    /// `aggTrade`: each trade is an order of its own here. USD-M adds the quantity without RPI orders.
+    /// `aggTrade`: each trade is of another order here. USD-M adds the quantity without RPI orders.
     pub(crate) fn aggregate(&self, trade: Trade) -> String {
         let (time_ms, symbol, id) = (self.time_ms(), &self.instrument.symbol, trade.trade_id);
         let (mut px, mut qty) = (String::new(), String::new());

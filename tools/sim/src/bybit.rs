@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::{
     digits::decimal,
     instrument::Instrument,
-    market::{Day, Topic, Window},
+    market::{Day, RPI, Topic, Window},
     script::{Script, Side, Trade},
 };
 
@@ -13,11 +13,6 @@ use crate::{
 const DEPTHS: [u32; 4] = [1, 50, 200, 1000];
 /// The same of an option.
 const OPTION_DEPTHS: [u32; 2] = [25, 100];
-
-/// Stands for the depth of a book with RPI orders, of which a third of each quantity is.
-pub(crate) const RPI: u32 = 1_000_050;
-/// Its levels.
-pub(crate) const RPI_LEVELS: usize = 50;
 
 /// When options end, milliseconds of the Unix epoch: 2027-03-26 08:00.
 const EXPIRY_MS: u64 = 1_806_048_000_000;

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::{
-    bybit,
     chain::{Chain, Numbering},
     instrument::Instrument,
     script::{Script, Side, Step, Trade, TrueBook},
@@ -18,6 +17,11 @@ const FIRST_ORDERS_US: u64 = 1_700_000_000_000_000;
 
 /// How old a stale snapshot is.
 const STALE_STEPS: usize = 200;
+
+/// In place of a depth: Bybit's book with RPI orders, which are a third of each quantity.
+pub(crate) const RPI: u32 = 1_000_050;
+/// Its levels.
+const RPI_LEVELS: usize = 50;
 
 /// Topics of an instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -238,7 +242,7 @@ impl Market {
 
     /// Replaces the window of `depth` by the book's and returns the old one.
     pub(crate) fn renew_window(&mut self, depth: u32) -> Window {
-        let levels = if depth == bybit::RPI { bybit::RPI_LEVELS } else { depth as usize };
+        let levels = if depth == RPI { RPI_LEVELS } else { depth as usize };
         let window = window(self.script.book(), levels);
         self.windows.insert(depth, window).unwrap_or_default()
     }

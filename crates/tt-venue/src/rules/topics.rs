@@ -105,7 +105,7 @@ impl Topic {
         Self { fallback: Some(fallback), ..self }
     }
 
-    /// Returns the topic with a check of its own.
+    /// Returns the topic with a check apart from that of the other rules.
     #[must_use]
     pub const fn checked(self, month: &'static str, source: &'static str) -> Self {
         Self { check: Some(TopicCheck { month, source }), ..self }
