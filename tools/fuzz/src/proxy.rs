@@ -17,7 +17,10 @@ enum Meaning {
     Header(usize, Option<(SocketAddr, SocketAddr)>),
 }
 
-/// Panics if the parser disagrees with the specification.
+/// Compares the parser with the specification, on every prefix of the input.
+///
+/// # Panics
+/// They disagree.
 pub fn run(data: &[u8]) {
     let whole = compared(data);
     for len in 0..data.len().min(256) {
