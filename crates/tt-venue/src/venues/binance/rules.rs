@@ -128,8 +128,8 @@ pub(crate) static SPOT: Rules = Rules {
 const USDM_MARKET: &str = "wss://fstream.binance.com/market/stream";
 
 /// The documented form of trades: those of one order at one price are one.
-const USDM_AGGREGATES: Topic = Topic::standard_at(TopicKind::Trades, "\"{lower}@aggTrade\"", USDM_MARKET)
-    .comes(AGGREGATES, FirstFrame::AnyTime);
+const USDM_AGGREGATES: Topic =
+    Topic::standard_at(TopicKind::Trades, "\"{lower}@aggTrade\"", USDM_MARKET).comes(AGGREGATES, FirstFrame::AnyTime);
 
 /// Single trades, which are not documented here.
 const USDM_TRADES: Topic = Topic::standard(TopicKind::Trades, "\"{lower}@trade\"")
