@@ -48,6 +48,7 @@ pub(super) fn make(shop: &Shop) -> anyhow::Result<Record> {
             .arg("-r")
             .arg(shop.root.join("python/tests"))
             .arg(shop.root.join("python/README.md"))
+            .arg(shop.root.join("docs/tutorial-quant.md"))
             .arg(&away),
     )?;
     let mut pytest = Command::new(&python);
