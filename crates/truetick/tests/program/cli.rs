@@ -104,6 +104,9 @@ fn a_configuration_that_is_not_there_is_named() {
             "doctor" => &["--venue", "kraken"],
             "up" => &["--simulated"],
             "import" => &["no/such/turnserver.conf"],
+            "credential" => &["--secret-file", "no/such/secret", "--user", "ann"],
+            "check" => &["turn:127.0.0.1"],
+            "stun" => &["127.0.0.1"],
             _ => &[],
         };
         let output_text = refusal(&[&["--config", "no/such/file.toml", command], wanted].concat(), 1);

@@ -3,7 +3,7 @@
 use crate::wire::{self, ASKS, BIDS, Levels, MS, Rig};
 use tt_market::DropReason;
 use tt_market::Proof;
-use tt_model::Decimal;
+use tt_model::{Decimal, Nanos};
 use tt_venue::Venue;
 use tt_venue::rules::Numbering;
 
@@ -111,7 +111,7 @@ fn case_m19_a_step_of_five_never_leaves_64_bits() {
             );
             assert_eq!(rig.proof(), Proof::Stale, "{venue:?}");
             rig.wire.delta(&[], &[]);
-            rig.now = rig.now.saturating_add(tt_model::Nanos::from_secs(70));
+            rig.now = rig.now.saturating_add(Nanos::from_secs(70));
             rig.requests(5000);
             rig.answer();
         }
@@ -258,7 +258,17 @@ fn case_m39_times_in_other_units_are_recognised_by_their_range() {
         {
             let mut rig = Rig::live(venue);
             rig.wire.ms = ms;
-            assert_eq!(rig.delta(&[("10.0", "5.000")], &[]), Err(DropReason::Time), "{venue:?} {unit}");
+            let read = rig.delta(&[("10.0", "5.000")], &[]);
+            // Spot sends microseconds where `timeUnit` asks for them (web-socket-streams.md of its documentation), and
+            // futures have the same reader: the number of digits tells one from the other.
+            let is_binance = matches!(venue, Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm);
+            if is_binance && unit == "microseconds" {
+                assert!(read.is_ok(), "{venue:?} {read:?}");
+                let depth = rig.engine.board().depth(rig.id).unwrap();
+                assert_eq!(depth.ts_event, Nanos::from_millis(MS), "{venue:?}");
+                continue;
+            }
+            assert_eq!(read, Err(DropReason::Time), "{venue:?} {unit}");
             rig.wire.ms = MS;
             rig.is_lost_and_found(unit);
         }
