@@ -260,7 +260,7 @@ fn case_m39_times_in_other_units_are_recognised_by_their_range() {
             rig.wire.ms = ms;
             let read = rig.delta(&[("10.0", "5.000")], &[]);
             // Spot sends microseconds where `timeUnit` asks for them (web-socket-streams.md of its documentation), and
-            // futures have the same reader: the number of digits tells one from the other.
+            // futures have the same reader: the number of digits says which it is.
             let is_binance = matches!(venue, Venue::BinanceSpot | Venue::BinanceUsdm | Venue::BinanceCoinm);
             if is_binance && unit == "microseconds" {
                 assert!(read.is_ok(), "{venue:?} {read:?}");
