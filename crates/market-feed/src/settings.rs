@@ -13,6 +13,7 @@ use tt_venue::rules::{JoinRule, Rules, Topic, TopicKind};
 use super::credentials::Credentials;
 use super::dial::Target;
 use super::listener::Listener;
+use super::rest::percent_encoded;
 use super::topics::topic_name;
 
 /// Orders that a book has room for, where a subscription has a depth: for each of its levels, and at least.
@@ -218,11 +219,7 @@ impl FeedConfig {
     /// # Errors
     /// The venue has no such feed.
     pub fn follow_orders(&mut self) -> anyhow::Result<()> {
-        let rules = self.venue.rules().l3.with_context(|| {
-            let known: Vec<&str> =
-                Venue::ALL.into_iter().filter(|venue| venue.rules().l3.is_some()).map(Venue::name).collect();
-            format!("market: {} sends no single orders (level3): {}", self.venue.name(), known.join(", "))
-        })?;
+        let rules = self.offered("single orders (level3)", |rules| rules.l3)?;
         anyhow::ensure!(
             !self.is_at_region(),
             "market: {} has no single orders (level3) in a region",
@@ -242,14 +239,19 @@ impl FeedConfig {
     /// # Errors
     /// The venue has no such books, or single orders are followed.
     pub fn follow_rpi(&mut self) -> anyhow::Result<()> {
-        let rules = self.venue.rules().rpi.with_context(|| {
-            let known: Vec<&str> =
-                Venue::ALL.into_iter().filter(|venue| venue.rules().rpi.is_some()).map(Venue::name).collect();
-            format!("market: {} sends no books with RPI orders (rpi): {}", self.venue.name(), known.join(", "))
-        })?;
+        let rules = self.offered("books with RPI orders (rpi)", |rules| rules.rpi)?;
         anyhow::ensure!(!self.level3, "market: level3 and rpi exclude each other");
         (self.rpi, self.depth) = (true, rules.depth);
         Ok(())
+    }
+
+    /// The rules of another kind of books, or an error with the venues that send `what`.
+    fn offered(&self, what: &str, of: fn(&Rules) -> Option<&'static Rules>) -> anyhow::Result<&'static Rules> {
+        of(self.venue.rules()).with_context(|| {
+            let known: Vec<&str> =
+                Venue::ALL.into_iter().filter(|venue| of(venue.rules()).is_some()).map(Venue::name).collect();
+            format!("market: {} sends no {what}: {}", self.venue.name(), known.join(", "))
+        })
     }
 
     fn is_at_region(&self) -> bool {
@@ -356,6 +358,12 @@ impl FeedConfig {
     /// The first address that does not.
     pub fn check_addresses(&self) -> anyhow::Result<()> {
         [Some(&self.streams), self.rest.as_ref()].into_iter().flatten().try_for_each(|uri| Target::of(uri).map(drop))
+    }
+
+    /// The path of a snapshot by REST of that symbol, if the venue has one.
+    pub(super) fn snapshot_path(&self, symbol: &str) -> Option<String> {
+        let path = self.rules().snapshot?.path.replace("{symbol}", &percent_encoded(symbol));
+        Some(path.replace("{depth}", &self.depth.to_string()))
     }
 
     /// The topics that are asked for, each symbol.

@@ -25,8 +25,7 @@ pub(super) use handshake::Refused;
 /// to tens of thousands of levels of 100 bytes. A recording holds a message of this length.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes that one `read(2)` asks for. tungstenite zeroes as many before each, which costs more than a second read of a
-/// long message.
+/// Bytes that one `read(2)` asks for. tungstenite zeroes as many before each.
 const READ_BYTES: usize = 16 << 10;
 
 /// Bytes that wait to be written: requests and the last pong. A venue that reads nothing is given up beyond.

@@ -24,7 +24,7 @@ use tt_venue::listing::Listing;
 use super::observations::Observations;
 use crate::account::RequestLogin;
 use crate::arrivals::Arrivals;
-use crate::rest::{self, RestRequest, percent_encoded};
+use crate::rest::{self, RestRequest};
 use crate::settings::FeedConfig;
 use crate::socket::Socket;
 use crate::topics::{Answer, Outgoing, Refusal, Requests};
@@ -313,9 +313,8 @@ impl<'a> Visit<'a> {
     }
 
     fn fetch(&mut self, instrument: InstrumentId) {
-        let Some(rule) = self.feed.rules().snapshot else { return };
-        let path = rule.path.replace("{symbol}", &percent_encoded(&self.symbol(instrument)));
-        let uri = self.feed.rest_uri(&path.replace("{depth}", &self.feed.depth.to_string()));
+        let Some(path) = self.feed.snapshot_path(&self.symbol(instrument)) else { return };
+        let uri = self.feed.rest_uri(&path);
         let clock = self.clock;
         self.fetches.push(Box::pin(async move {
             let fetched = match uri {

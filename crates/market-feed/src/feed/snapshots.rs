@@ -9,7 +9,7 @@ use tt_status::decimal_text::steps_text;
 
 use super::Feed;
 use super::connection::Connection;
-use crate::rest::{self, Response, RestRequest, percent_encoded};
+use crate::rest::{self, Response, RestRequest};
 
 /// Use of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +39,7 @@ impl Connection<'_> {
     pub(super) fn fetch_at(&mut self, instrument: InstrumentId, purpose: Purpose, mut at: Instant) {
         let symbol = self.symbol(instrument);
         // Elsewhere snapshots come on the socket.
-        let Some(rule) = self.feed.config.rules().snapshot else { return };
-        let path = rule.path.replace("{symbol}", &percent_encoded(&symbol));
-        let path = path.replace("{depth}", &self.feed.config.depth.to_string());
+        let Some(path) = self.feed.config.snapshot_path(&symbol) else { return };
         let (uris, clock) = (self.feed.config.rest_uris(&path), self.feed.clock);
         let address = self.feed.address.clone();
         let gap = self.feed.config.timing.snapshot_gap;

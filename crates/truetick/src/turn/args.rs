@@ -208,9 +208,9 @@ impl Args {
         overlay.switch("no_tcp", self.no_tcp, |section| section.no_tcp = true);
         overlay.list("proxy_protocol_from", &self.proxy_protocol_from, |section| &mut section.proxy_protocol_from);
         overlay.list("cert", &self.cert, |section| &mut section.cert);
+        overlay.list("key", &self.key, |section| &mut section.key);
         overlay.value("tls_version_min", self.tls_version_min.as_ref(), |section| &mut section.tls_version_min);
         overlay.list("tls_ciphers", &self.tls_ciphers, |section| &mut section.tls_ciphers);
-        overlay.list("key", &self.key, |section| &mut section.key);
         overlay.list("relay_ip", &self.relay_ip, |section| &mut section.relay_ip);
         overlay.list("external_ip", &self.external_ip, |section| &mut section.external_ip);
         overlay.value("relay_ports", self.relay_ports.as_ref(), |section| &mut section.relay_ports);

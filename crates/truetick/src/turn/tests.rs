@@ -152,7 +152,8 @@ fn every_key_of_the_section_is_in_force() {
     let text = format!(
         "[turn]\nlisten = [\"127.0.0.1:1001\"]\nlisten_tcp = [\"127.0.0.1:1002\"]\nlisten_tls = [\"127.0.0.1:1003\"]\n\
          cert = \"chain.pem\"\nkey = \"key.pem\"\ntls_version_min = \"1.3\"\n\
-         tls_ciphers = [\"ECDHE-RSA-AES128-GCM-SHA256\"]\nproxy_protocol_from = [\"10.13.0.0/28\"]\nrelay_ip = [\"127.0.0.4\"]\nexternal_ip = [\"192.0.2.5\"]\n\
+         tls_ciphers = [\"ECDHE-RSA-AES128-GCM-SHA256\"]\nproxy_protocol_from = [\"10.13.0.0/28\"]\n\
+         relay_ip = [\"127.0.0.4\"]\nexternal_ip = [\"192.0.2.5\"]\n\
          relay_ports = \"1006-1007\"\nrealm = \"r8\"\nuser = [\"ann:p9\"]\nuser_file = [\"{users}\"]\n\
          auth_secret_file = [\"{secrets}\"]\nnonce_key_file = \"{nonces}\"\npassword_algorithms = \"sha256\"\n\
          allow_peer = [\"10.10.0.0/16\"]\ndeny_peer = [\"10.11.0.0/16\"]\nnat64_prefix = [\"2001:db8:12::/96\"]\n\

@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use tt_model::Decimal;
 
-/// Reusable room for the lists of one parsed frame. It never grows; the default one has no room.
+/// Reusable room for the lists of one parsed frame, reserved once; the default one has no room.
 #[derive(Debug, Default)]
 pub struct EventBuffer {
     /// The first `levels_len` are of the last frame. Grows up to the longest frame, within the room reserved for it, so
@@ -241,7 +241,11 @@ impl EventBuffer {
         if px.decimals != list.px_decimals || qty.decimals != list.qty_decimals {
             return self.push_rescaled(list, px, qty);
         }
-        let level = Level { px: px.mantissa, qty: qty.mantissa };
+        self.append(Level { px: px.mantissa, qty: qty.mantissa })
+    }
+
+    #[inline(always)]
+    fn append(&mut self, level: Level) -> Result<(), ParseError> {
         let Some(slot) = self.levels.get_mut(self.levels_len) else { return self.push_new(level) };
         *slot = level;
         self.levels_len += 1;
@@ -268,14 +272,7 @@ impl EventBuffer {
             level.px = Decimal::new(level.px, list.px_decimals).mantissa_at(px_decimals)?;
             level.qty = Decimal::new(level.qty, list.qty_decimals).mantissa_at(qty_decimals)?;
         }
-        let level = Level { px: px.mantissa_at(px_decimals)?, qty: qty.mantissa_at(qty_decimals)? };
-        match self.levels.get_mut(self.levels_len) {
-            Some(slot) => {
-                *slot = level;
-                self.levels_len += 1;
-            }
-            None => self.push_new(level)?,
-        }
+        self.append(Level { px: px.mantissa_at(px_decimals)?, qty: qty.mantissa_at(qty_decimals)? })?;
         list.px_decimals = px_decimals;
         list.qty_decimals = qty_decimals;
         Ok(())

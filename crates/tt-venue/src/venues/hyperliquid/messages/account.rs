@@ -31,9 +31,15 @@ pub(super) fn orders(raw: &[u8], buffer: &mut EventBuffer) -> Result<Event, Pars
 
 /// An order, and what surrounds it.
 pub(super) fn order(object: &impl Keyed, order: &impl Keyed) -> Result<OrderUpdate, ParseError> {
+    let ts_event = fields::unix_ms(object, b"statusTimestamp")?;
+    described(order, fields::text(object, b"status")?, ts_event)
+}
+
+/// An order of that status.
+fn described(order: &impl Keyed, word: &[u8], ts_event: Nanos) -> Result<OrderUpdate, ParseError> {
     let (qty, left) = (fields::amount(order, b"origSz")?, fields::amount(order, b"sz")?);
     let is_partly_filled = fields::difference(qty, left).is_ok_and(|filled| filled.mantissa != 0);
-    let status = status(fields::text(object, b"status")?, is_partly_filled)?;
+    let status = status(word, is_partly_filled)?;
     // A filled order may have the quantity that it had before.
     let filled_qty = if status == OrderStatus::Filled { qty } else { fields::difference(qty, left)? };
     let order_id = order.need(b"oid")?;
@@ -47,7 +53,7 @@ pub(super) fn order(object: &impl Keyed, order: &impl Keyed) -> Result<OrderUpda
         qty: Some(qty),
         filled_qty: Some(filled_qty),
         fill: None,
-        ts_event: fields::unix_ms(object, b"statusTimestamp")?,
+        ts_event,
     })
 }
 
@@ -191,29 +197,11 @@ fn token(object: &impl Keyed) -> Result<Balance, ParseError> {
 /// `openOrders`: every open order of all builders where it says so, else those of one, which end no others. An order's
 /// time is that of its placement, older than what updates have said of it: it is left out.
 pub(super) fn open_orders(object: &Object<'_>, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
-    fields::each(object.need(b"orders")?, |order| buffer.push_order_update(open_order(order)?))?;
+    fields::each(object.need(b"orders")?, |order| buffer.push_order_update(described(order, b"open", Nanos(0))?))?;
     if fields::text(object, b"dex")? == ALL_BUILDERS {
         buffer.cover_orders(Coverage::All)?;
     }
     Ok(Event::Account)
-}
-
-fn open_order(order: &impl Keyed) -> Result<OrderUpdate, ParseError> {
-    let (qty, left) = (fields::amount(order, b"origSz")?, fields::amount(order, b"sz")?);
-    let filled_qty = fields::difference(qty, left)?;
-    let order_id = order.need(b"oid")?;
-    json::bare_u64(order_id)?;
-    Ok(OrderUpdate {
-        symbol: Some(symbol(order)?),
-        order_id: OrderId::new(order_id)?,
-        side: Some(fields::order_side(order, b"side", SIDES)?),
-        status: status(b"open", filled_qty.mantissa != 0)?,
-        limit_px: Some(fields::amount(order, b"limitPx")?),
-        qty: Some(qty),
-        filled_qty: Some(filled_qty),
-        fill: None,
-        ts_event: Nanos(0),
-    })
 }
 
 pub(super) fn position(object: &impl Keyed, ts_event: Nanos) -> Result<PositionUpdate, ParseError> {
