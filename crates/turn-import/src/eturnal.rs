@@ -187,7 +187,7 @@ impl Reader<'_> {
                 "transport" if !["udp", "tcp", "tls", "auto"].contains(&text) => (Outcome::Refused, "no transport"),
                 "proxy_protocol" if text == "true" => (
                     Outcome::Differs,
-                    "set `proxy_protocol_from` to the addresses of the balancers: eturnal believes anybody on this listener",
+                    "set `proxy_protocol_from` to the addresses of the balancers: eturnal accepts the header from every address",
                 ),
                 "enable_turn" if text == "false" => {
                     (Outcome::Differs, "every listener offers TURN to those who have a credential")

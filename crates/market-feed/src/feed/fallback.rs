@@ -16,7 +16,7 @@ impl Connection<'_> {
         let Some(topic) = self.links.iter().find_map(|link| link.arrivals.failing(now, most)) else { return };
         let Some(second) = topic.fallback else { return };
         let (venue, subject) = (self.feed.config.venue.name(), topic_name(topic.kind).to_owned());
-        let plain = |text: &str| text.replace('"', "");
+        let plain = |text: &str| text.replace('"', "").replace("{lower}", "").replace("{symbol}", "");
         let (first, second) = (plain(topic.text), plain(second.text));
         let reason = format!("{first} is accepted and never sent: {second} is followed instead");
         tracing::warn!(venue, subject, reason, "market: accepted_but_silent");

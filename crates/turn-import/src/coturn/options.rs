@@ -98,7 +98,7 @@ pub(crate) const OPTIONS: &[Spec] = &[
         value("tcp-proxy-port"),
         Differs,
         "set `proxy_protocol_from` to the addresses of the balancers, and let them connect to a port of `listen` or \
-         `listen_tcp`: coturn believes anybody on this port",
+         `listen_tcp`: coturn accepts the header from every address there",
     ),
     mapped("listening-ip", Some('L'), Argument::Value),
     always(
