@@ -239,18 +239,25 @@ impl Evaluator {
         verdict
     }
 
-    /// Returns every reason of the core against an order of `priced`, and its worst position; changes nothing.
-    pub(crate) fn find(&self, now_ns: u64, intent: &OrderIntent, priced: Priced) -> Checked {
+    /// Returns the reasons of the core against an order of `priced`, and its worst position; changes nothing. Reasons from
+    /// prices and sizes are missing: they depend on the order's kind.
+    #[inline(always)]
+    pub(crate) fn find(&self, now_ns: u64, intent: &OrderIntent, adds: i64) -> Checked {
         let (index, _) = self.row_index(intent.account, intent.instrument);
         let instrument = self.instrument_index(intent.instrument);
         let (row, market) = (&self.rows[index], &self.markets[instrument]);
-        let checks = OrderChecks::of(row, market, intent, priced);
+        let Row { limits, .. } = row;
+        let worst = Worst::of(row, intent, adds);
+        let checks = Found::NONE
+            .add(!limits.qty_step.divides(limits.qty_zeros, intent.qty.0.unsigned_abs()), Breach::QTY_STEP)
+            .mask()
+            | worst.found;
         let now = rates(now_ns, &self.global_rate, market, &self.account_rates[self.account_index(intent.account)]);
         let kills = self.controls.kill_bits(intent.account, intent.strategy, instrument);
         Checked {
-            reasons: checks.found | now | row.state.barred | market.unverified() | kills,
-            worst: checks.worst,
-            worst_pos: checks.worst_pos,
+            reasons: checks | now | row.state.barred | market.unverified() | kills,
+            worst: worst.lots,
+            worst_pos: worst.position,
         }
     }
 
@@ -351,27 +358,48 @@ fn rates(now_ns: u64, global: &Bucket, market: &Market, account: &Bucket) -> u64
     found.mask() | (now_ns.cast_signed() >> 63).cast_unsigned() & RATES
 }
 
+/// The worst position with an order and all open orders of its side.
+#[derive(Clone, Copy)]
+struct Worst {
+    /// Reasons from it and from the open orders.
+    found: u64,
+    /// As seen from the order's side.
+    lots: i64,
+    /// Negative if short.
+    position: i64,
+}
+
+impl Worst {
+    #[inline(always)]
+    fn of(Row { limits, state }: &Row, intent: &OrderIntent, adds: i64) -> Self {
+        let side = intent.side as usize;
+        // From the order's side: a buy adds to a long position, a sell to a short one.
+        let flip = -(side as i64);
+        let own = (state.position ^ flip).wrapping_sub(flip);
+        let open_qty = state.open_qty[side];
+        let lots = own.wrapping_add(open_qty).saturating_add(adds);
+        let open = Found::NONE
+            .add(open_qty.wrapping_add(adds).cast_unsigned() > limits.open_qty_max.cast_unsigned(), Breach::OPEN_QTY)
+            .add(state.open_orders >= limits.open_orders_max, Breach::OPEN_ORDERS);
+        let position = Found::NONE.add(lots > limits.position_max[side], Breach::POS_LONG).mask() << side;
+        Self { found: open.mask() | position, lots, position: (lots ^ flip).wrapping_sub(flip) }
+    }
+}
+
 /// Reasons from price, quantity and position.
 struct OrderChecks {
     found: u64,
-    worst: i64,
     worst_pos: i64,
 }
 
 impl OrderChecks {
     #[inline(always)]
     fn of(row: &Row, market: &Market, intent: &OrderIntent, Priced { px, adds }: Priced) -> Self {
-        let Row { limits, state } = row;
-        let side = intent.side as usize;
+        let Row { limits, .. } = row;
         let qty = intent.qty.0;
         let notional = u128::from(px.unsigned_abs()) * u128::from(qty.unsigned_abs());
-
-        // From the order's side: a buy adds to a long position, a sell to a short one.
-        let flip = -(side as i64);
-        let own = (state.position ^ flip).wrapping_sub(flip);
-        let open_qty = state.open_qty[side];
-        let worst = own.wrapping_add(open_qty).saturating_add(adds);
-        let opens = worst > 0;
+        let worst = Worst::of(row, intent, adds);
+        let opens = worst.lots > 0;
         let closing = intent.flags.contains(IntentFlags::CLOSE_POSITION) & !opens;
 
         let size = Found::NONE
@@ -385,12 +413,7 @@ impl OrderChecks {
             .add(!limits.qty_step.divides(limits.qty_zeros, qty.unsigned_abs()), Breach::QTY_STEP)
             .add(px <= 0, Breach::PRICE_NONPOS)
             .add(!limits.px_step.divides(limits.px_zeros, px.unsigned_abs()), Breach::PRICE_TICK);
-        let open = Found::NONE
-            .add(open_qty.wrapping_add(adds).cast_unsigned() > limits.open_qty_max.cast_unsigned(), Breach::OPEN_QTY)
-            .add(state.open_orders >= limits.open_orders_max, Breach::OPEN_ORDERS);
-        let position = Found::NONE.add(worst > limits.position_max[side], Breach::POS_LONG).mask() << side;
-        let found = size.mask() | order.mask() | open.mask() | position;
-        Self { found, worst, worst_pos: (worst ^ flip).wrapping_sub(flip) }
+        Self { found: size.mask() | order.mask() | worst.found, worst_pos: worst.position }
     }
 }
 

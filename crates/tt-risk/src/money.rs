@@ -156,7 +156,20 @@ impl Contract {
     }
 
     /// Returns the value of `lots`, at least zero, at `px` without its sign, rounded up; `None` beyond 63 bits.
+    #[inline]
     pub(crate) fn cost(&self, px: i64, lots: i64) -> Option<i128> {
+        if self.payoff == Payoff::Linear && self.value.den == 1 {
+            // Nothing is rounded.
+            let value = i64::try_from(px.unsigned_abs()).ok().and_then(|px| px.checked_mul(lots));
+            let value = value.and_then(|value| value.checked_mul(i64::try_from(self.value.num).ok()?));
+            if let (Some(value), Some(least)) = (value, self.lot_value_min.checked_mul(lots)) {
+                return Some(value.max(least).into());
+            }
+        }
+        self.cost_rounded(px, lots)
+    }
+
+    fn cost_rounded(&self, px: i64, lots: i64) -> Option<i128> {
         if lots == 0 {
             return Some(0);
         }
@@ -181,6 +194,24 @@ impl Contract {
             Payoff::Inverse => self.face.times(lots, round),
         };
         notional?.try_into().ok()
+    }
+
+    /// Returns the notional of `lots` at `px`, rounded down and up.
+    #[inline]
+    pub(crate) fn notionals(&self, px: i64, lots: i64) -> [Option<u128>; 2] {
+        // One division of words gives both.
+        let words = || {
+            let face = |value: u64| i64::try_from(value).ok();
+            let [px, lots] = [px.unsigned_abs(), lots.unsigned_abs()].map(face);
+            let product = px?.checked_mul(lots?)?.checked_mul(face(self.face.num)?)?.cast_unsigned();
+            let least = product.checked_div(self.face.den)?;
+            Some([least, least + u64::from(least * self.face.den != product)])
+        };
+        let notionals = if self.payoff == Payoff::Linear { words() } else { None };
+        match notionals {
+            Some(notionals) => notionals.map(|notional| Some(notional.into())),
+            None => [Round::Down, Round::Up].map(|round| self.notional(px, lots, round)),
+        }
     }
 
     /// Returns the notional of `lots` at `px`, rounded up; `None` beyond its range.
@@ -214,7 +245,19 @@ impl Contract {
     }
 
     /// Returns the initial margin of a position of `value`; `None` above the last bracket.
+    #[inline]
     pub(crate) fn margin(&self, value: i64) -> Option<i128> {
+        const WHOLE: u64 = BPS as u64;
+        let first = &self.brackets[0];
+        if (0..=first.value_max).contains(&value)
+            && let Some(product) = value.cast_unsigned().checked_mul(first.bps.into())
+        {
+            return Some(product.div_ceil(WHOLE).into());
+        }
+        self.margin_of_brackets(value)
+    }
+
+    fn margin_of_brackets(&self, value: i64) -> Option<i128> {
         const WHOLE: u64 = BPS as u64;
         // Whole quotients, and the sum of the rests, which is divided once: no sum is beyond its type.
         let (mut from, mut sum, mut rests) = (0, 0, 0);

@@ -36,6 +36,9 @@ impl Window {
 
     /// Returns the number of events in the window that ends at `now_ns`.
     pub(crate) fn sum(&self, now_ns: u64, width_ns: u64) -> u64 {
+        if self.counts == [0; PARTS as usize] {
+            return 0;
+        }
         let part = part_of(now_ns, width_ns);
         if part == self.part && part >= PARTS {
             return self.counts.iter().map(|count| u64::from(*count)).sum();

@@ -8,7 +8,6 @@ use super::{
     terms::{OrderSize, Prices, prices_found, sizes_found},
 };
 use crate::{
-    evaluator::Priced,
     index::NIL,
     instrument::Mark,
     limits::Limits,
@@ -18,16 +17,6 @@ use crate::{
 };
 use tt_meter::{Probe, Stage};
 use tt_model::{Breach, IntentFlags, IntentKind, Notes, OrderIntent, OrderSide, Verdict};
-
-/// Reasons of the evaluator that [`terms`](super::terms) finds with the order's kind in mind.
-const BY_TERMS: u64 = Breach::PRICE_TICK.0
-    | Breach::PRICE_NONPOS.0
-    | Breach::COLLAR_REF.0
-    | Breach::QTY_MIN.0
-    | Breach::QTY_MAX.0
-    | Breach::NOTIONAL_MIN.0
-    | Breach::NOTIONAL_MAX.0
-    | Breach::REDUCE_ONLY_FLIP.0;
 
 /// Reasons that a cancel can have.
 const OF_CANCELS: u64 = Breach::INSTRUMENT_UNKNOWN.0
@@ -171,14 +160,12 @@ impl Gate {
         let rules = &self.instruments[instrument];
         let market = &self.core.quoted(instrument);
         let prices = Prices::of(kind, intent, market, rules);
-        let priced = Priced { px: prices.high.unwrap_or(0), adds: adds.lots };
-        let checked = self.core.find(now_ns, intent, priced);
+        let checked = self.core.find(now_ns, intent, adds.lots);
         let reduces = checked.worst <= 0;
         let row_ref = &self.core.rows[row];
         let contract = self.tree.contracts.get(instrument).unwrap_or(&Contract::DEFAULT);
         let size = OrderSize::of(intent, &prices, contract, (row_ref, checked.worst));
-        let mut reasons = checked.reasons & !BY_TERMS;
-        reasons |= prices_found(kind, intent, &prices, (row_ref, market, rules));
+        let mut reasons = checked.reasons | prices_found(kind, intent, &prices, (row_ref, market, rules));
         reasons |= sizes_found(intent, &size, row_ref, checked.worst);
         reasons |= self.find_time(now_ns, intent) | bit(is_malformed(intent), Breach::MALFORMED);
         if reduces {

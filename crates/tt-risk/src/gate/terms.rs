@@ -4,7 +4,7 @@ use crate::{
     evaluator::Row,
     instrument::{InstrumentRules, Quoted},
     limits::LOTS_CEILING,
-    money::{Contract, Round},
+    money::Contract,
     tree::sign,
 };
 use tt_model::{Breach, IntentFlags, IntentKind, OrderIntent, OrderSide, Qty};
@@ -127,15 +127,16 @@ impl OrderSize {
         let closes = intent.flags.contains(IntentFlags::CLOSE_POSITION)
             && worst <= 0
             && qty == -sign(intent.side) * row.state.position;
-        let notional = |px: Option<i64>, round| contract.notional(px?, qty, round);
+        let notionals = |px: Option<i64>| px.map_or([None; 2], |px| contract.notionals(px, qty));
         let [low, high] = [prices.low, prices.high];
-        let [mut least, mut most] = [Round::Down, Round::Up].map(|round| notional(high, round));
+        let [least, most] = notionals(high);
         if low == high {
             return Self { notional_min: least, notional_max: most, px: high.unwrap_or(0), closes };
         }
         let both = |a: Option<u128>, b: Option<u128>| Some((a?, b?));
-        least = both(notional(low, Round::Down), least).map(|(a, b)| a.min(b));
-        most = both(notional(low, Round::Up), most).map(|(a, b)| a.max(b));
+        let [low_least, low_most] = notionals(low);
+        let least = both(low_least, least).map(|(a, b)| a.min(b));
+        let most = both(low_most, most).map(|(a, b)| a.max(b));
         // A price without a cost costs most.
         let cost = |px: i64| contract.cost(px, qty.max(0)).unwrap_or(i128::MAX);
         let px = match (low, high) {

@@ -1,6 +1,9 @@
 //! The checks of a node.
 
-use super::{Held, NodeState, Row, Tree, sign, worth::Worth};
+use super::{
+    NodeLimits, NodeState, Row, Tree, sign,
+    worth::{Exposed, Next},
+};
 use crate::instrument::Mark;
 use tt_model::{Breach, InstrumentId, Notes, OrderSide};
 
@@ -66,7 +69,25 @@ impl<'a, W: Witness> Level<'a, W> {
     }
 
     /// Compares `value` with `max`: above is a breach, 70 and 90 % are notes.
+    #[inline(always)]
     fn limit(&mut self, value: i128, max: i128, reason: Breach) {
+        // Most values are below half of their limit: neither a breach nor a note.
+        if max < 0 || value > max >> 1 {
+            self.near(value, max, reason);
+        }
+    }
+
+    /// As [`limit`](Self::limit).
+    #[inline(always)]
+    fn limit_words(&mut self, value: i64, max: i64, reason: Breach) {
+        if max < 0 || value > max >> 1 {
+            self.near(value.into(), max.into(), reason);
+        }
+    }
+
+    /// Compares a value that may be near its limit.
+    #[inline(never)]
+    fn near(&mut self, value: i128, max: i128, reason: Breach) {
         self.exceed(value > max, reason, [value, max]);
         if value <= 0 {
             return;
@@ -101,9 +122,7 @@ impl Tree {
         level.lots(row, ask, worst);
         let node = &self.nodes[row.node as usize];
         if worst > 0 {
-            let mut next = *held;
-            next.open_qty[side] = next.open_qty[side].saturating_add(ask.adds);
-            level.money(self, row, node, ask, next);
+            level.money(self, row, node, ask);
         }
         level.add(node.is_stopped, Breach::REPEAT_EXEC);
         (level.reasons, level.notes)
@@ -153,37 +172,41 @@ impl<W: Witness> Level<'_, W> {
                 OrderSide::Buy => (limits.position_long_max, Breach::POS_LONG),
                 OrderSide::Sell => (limits.position_short_max, Breach::POS_SHORT),
             };
-            self.limit(worst.into(), max.0.into(), reason);
+            self.limit_words(worst, max.0, reason);
         }
-        let open_qty = i128::from(held.open_qty[side]) + i128::from(ask.adds);
-        self.add(open_qty < 0, Breach::OPEN_QTY);
-        self.limit(open_qty, limits.open_qty_max.0.into(), Breach::OPEN_QTY);
+        match held.open_qty[side].checked_add(ask.adds) {
+            Some(open_qty) => {
+                self.add(open_qty < 0, Breach::OPEN_QTY);
+                self.limit_words(open_qty, limits.open_qty_max.0, Breach::OPEN_QTY);
+            }
+            // Both have the same sign.
+            None => {
+                let open_qty = i128::from(held.open_qty[side]) + i128::from(ask.adds);
+                self.add(open_qty < 0, Breach::OPEN_QTY);
+                self.limit(open_qty, limits.open_qty_max.0.into(), Breach::OPEN_QTY);
+            }
+        }
         if ask.is_new {
-            self.limit(i128::from(held.open_orders) + 1, limits.open_orders_max.into(), Breach::OPEN_ORDERS);
+            self.limit_words(i64::from(held.open_orders) + 1, limits.open_orders_max.into(), Breach::OPEN_ORDERS);
         }
     }
 
     /// The checks in money, of which an order that reduces is exempt.
-    fn money(&mut self, tree: &Tree, row: &Row, node: &NodeState, ask: &Ask, next: Held) {
-        let limits = &node.limits;
-        let enabled = [
-            (limits.gross_max.is_some(), Breach::GROSS_EXPOSURE),
-            (limits.net_max.is_some(), Breach::NET_EXPOSURE),
-            (limits.open_value_max.is_some(), Breach::OPEN_NOTIONAL),
-            (limits.checks_margin, Breach::MARGIN),
-            (limits.leverage_max_pct.is_some(), Breach::LEVERAGE),
-        ];
-        let of_losses =
-            [(limits.daily_loss_max.is_some(), Breach::DAILY_LOSS), (limits.drawdown_max.is_some(), Breach::DRAWDOWN)];
-        let reserved = ask.value.map(|value| next.reserved + value);
-        let worth = reserved.map(|reserved| {
-            let next = Held { reserved, ..next };
-            tree.worth(&next, row.instrument, limits.checks_margin)
-        });
-        match worth.filter(|worth| worth.is_known && node.unknown == 0) {
-            Some(worth) => self.sums(row, node, ask, &worth),
-            None => enabled.into_iter().for_each(|(is_on, reason)| self.add(is_on, reason)),
+    fn money(&mut self, tree: &Tree, row: &Row, node: &NodeState, ask: &Ask) {
+        match ask.value.filter(|_| node.unknown == 0) {
+            Some(value) => {
+                let (held, side) = (&row.held, ask.side as usize);
+                let mut open_qty = held.open_qty;
+                open_qty[side] = open_qty[side].saturating_add(ask.adds);
+                let next = Next { held, open_qty, reserved: held.reserved + value };
+                match tree.exposed(&next, row.instrument, node.limits.checks_margin, side) {
+                    Some(exposed) => self.sums(row, node, ask, &exposed),
+                    None => self.unknown(&node.limits),
+                }
+            }
+            None => self.unknown(&node.limits),
         }
+        let limits = &node.limits;
         match node.profit() {
             Some(profit) => {
                 for (from, max, reason) in [
@@ -195,22 +218,44 @@ impl<W: Witness> Level<'_, W> {
                     }
                 }
             }
-            None => of_losses.into_iter().for_each(|(is_on, reason)| self.add(is_on, reason)),
+            None => {
+                self.add(limits.daily_loss_max.is_some(), Breach::DAILY_LOSS);
+                self.add(limits.drawdown_max.is_some(), Breach::DRAWDOWN);
+            }
         }
     }
 
-    fn sums(&mut self, row: &Row, node: &NodeState, ask: &Ask, worth: &Worth) {
-        let mut sum = node.sum;
-        sum.replace(&row.worth, worth);
-        let limits = &node.limits;
+    /// No value is known: every enabled check is a breach.
+    #[cold]
+    fn unknown(&mut self, limits: &NodeLimits) {
+        let enabled = [
+            (limits.gross_max.is_some(), Breach::GROSS_EXPOSURE),
+            (limits.net_max.is_some(), Breach::NET_EXPOSURE),
+            (limits.open_value_max.is_some(), Breach::OPEN_NOTIONAL),
+            (limits.checks_margin, Breach::MARGIN),
+            (limits.leverage_max_pct.is_some(), Breach::LEVERAGE),
+        ];
+        enabled.into_iter().for_each(|(is_on, reason)| self.add(is_on, reason));
+    }
+
+    #[inline(always)]
+    fn sums(&mut self, row: &Row, node: &NodeState, ask: &Ask, exposed: &Exposed) {
+        let (sum, old, limits) = (&node.sum, &row.worth, &node.limits);
+        let gross = sum.gross + (exposed.gross - old.gross);
         if let Some(max) = limits.gross_max {
-            self.limit(sum.gross, max.into(), Breach::GROSS_EXPOSURE);
+            self.limit(gross, max.into(), Breach::GROSS_EXPOSURE);
         }
         if let Some(max) = limits.net_max {
-            self.limit(sum.net[ask.side as usize].abs(), max.into(), Breach::NET_EXPOSURE);
+            let side = ask.side as usize;
+            let net = sum.net[side] + (exposed.net - old.net[side]);
+            self.limit(net.abs(), max.into(), Breach::NET_EXPOSURE);
         }
         if let Some(max) = limits.open_value_max {
-            self.limit(sum.reserved, max.into(), Breach::OPEN_NOTIONAL);
+            let reserved = sum.reserved + (exposed.reserved - old.reserved);
+            self.limit(reserved, max.into(), Breach::OPEN_NOTIONAL);
+        }
+        if !limits.checks_margin && limits.leverage_max_pct.is_none() {
+            return;
         }
         let is_usable = |ts_ns: u64| {
             ask.now_ns.saturating_sub(ts_ns) <= ask.equity_age_max_ns
@@ -218,14 +263,15 @@ impl<W: Witness> Level<'_, W> {
         };
         let equity = node.equity.filter(|(_, ts_ns)| is_usable(*ts_ns)).map(|(equity, _)| i128::from(equity));
         if limits.checks_margin {
+            let margin = sum.margin + (exposed.margin - old.margin);
             match equity {
-                Some(equity) => self.limit(sum.margin, equity, Breach::MARGIN),
+                Some(equity) => self.limit(margin, equity, Breach::MARGIN),
                 None => self.add(true, Breach::MARGIN),
             }
         }
         if let Some(pct) = limits.leverage_max_pct {
             match equity.filter(|equity| *equity > 0) {
-                Some(equity) => self.limit(sum.gross * 100, i128::from(pct) * equity, Breach::LEVERAGE),
+                Some(equity) => self.limit(gross * 100, i128::from(pct) * equity, Breach::LEVERAGE),
                 None => self.add(true, Breach::LEVERAGE),
             }
         }

@@ -147,8 +147,10 @@ pub(crate) struct Windows {
 impl Windows {
     /// Returns whether cancels exceed `max_pct` hundredths of the fills and one.
     pub(crate) fn are_cancels_over(&self, now_ns: u64, width_ns: u64, max_pct: u32) -> bool {
-        let [cancels, fills] = [self.cancels, self.fills].map(|window| window.sum(now_ns, width_ns));
-        cancels * 100 > u64::from(max_pct) * (fills + 1)
+        let most = |fills: u64| u64::from(max_pct) * (fills + 1);
+        let cancels = self.cancels.sum(now_ns, width_ns) * 100;
+        // Fills only raise the limit.
+        cancels > most(0) && cancels > most(self.fills.sum(now_ns, width_ns))
     }
 }
 

@@ -25,14 +25,20 @@ impl Worth {
 
     const UNKNOWN: Self = Self { is_known: false, ..Self::ZERO };
 
-    /// Replaces the part `old` of a sum by `new`.
-    pub(super) fn replace(&mut self, old: &Self, new: &Self) {
-        self.gross += new.gross - old.gross;
-        self.net[0] += new.net[0] - old.net[0];
-        self.net[1] += new.net[1] - old.net[1];
-        self.reserved += new.reserved - old.reserved;
-        self.margin += new.margin - old.margin;
-        self.profit += new.profit - old.profit;
+    /// Becomes `new`, and changes `sum`, of which it is a part, by the difference.
+    #[inline(always)]
+    fn become_part(&mut self, sum: &mut Self, new: &Self) {
+        let lane = |part: &mut i128, sum: &mut i128, new: i128| {
+            *sum += new - *part;
+            *part = new;
+        };
+        lane(&mut self.gross, &mut sum.gross, new.gross);
+        lane(&mut self.net[0], &mut sum.net[0], new.net[0]);
+        lane(&mut self.net[1], &mut sum.net[1], new.net[1]);
+        lane(&mut self.reserved, &mut sum.reserved, new.reserved);
+        lane(&mut self.margin, &mut sum.margin, new.margin);
+        lane(&mut self.profit, &mut sum.profit, new.profit);
+        self.is_known = new.is_known;
     }
 }
 
@@ -46,24 +52,80 @@ impl Currency {
     }
 }
 
+/// What a row holds, with the order that is judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next<'a> {
+    pub(super) held: &'a Held,
+    pub(super) open_qty: [i64; 2],
+    pub(super) reserved: i128,
+}
+
+impl Next<'_> {
+    #[cold]
+    fn held(&self) -> Held {
+        Held { open_qty: self.open_qty, reserved: self.reserved, ..*self.held }
+    }
+}
+
+/// Returns positions with all open buys filled, and with all open sells.
+#[inline(always)]
+fn ends(position: i64, [buys, sells]: [i64; 2]) -> Option<[i64; 2]> {
+    Some([position.checked_add(buys)?, position.checked_sub(sells)?])
+}
+
+/// What the checks of an order need of a [`Worth`]: the net value of its side only.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exposed {
+    pub(super) gross: i128,
+    pub(super) net: i128,
+    pub(super) reserved: i128,
+    pub(super) margin: i128,
+}
+
+/// Returns the gross value and the margin of a row that ends between `ends` at a value of `lot` for each lot; `None` if a
+/// value is beyond 63 bits, or above the last bracket of margin.
+#[inline(always)]
+fn gross_by_lot([long, short]: [i64; 2], contract: &Contract, lot: i64, checks_margin: bool) -> Option<(i64, i128)> {
+    let worst = long.max(0).max(short.checked_neg()?);
+    let gross = lot.checked_mul(worst)?.max(contract.lot_value_min.checked_mul(worst)?);
+    Some((gross, if checks_margin { contract.margin(gross)? } else { 0 }))
+}
+
 /// Returns the worth of `held` at a value of `lot` for each lot, a positive multiple of the smallest step of the currency
 /// of limits; `None` if a value is beyond 63 bits, or above the last bracket of margin.
 ///
 /// It is what [`Tree::worth_of`] finds: nothing is rounded or converted.
+#[inline(always)]
 fn worth_by_lot(held: &Held, contract: &Contract, lot: i64, checks_margin: bool) -> Option<Worth> {
-    let Held { position, open_qty: [buys, sells], reserved, cash, is_based, .. } = *held;
-    let (long, short) = (position.saturating_add(buys), position.saturating_sub(sells));
-    let worst = long.max(0).max(short.saturating_neg());
-    let gross = lot.checked_mul(worst)?.max(contract.lot_value_min.checked_mul(worst)?);
-    let profit = if is_based { i64::try_from(cash).ok()?.checked_add(lot.checked_mul(position)?)? } else { 0 };
+    let ends = ends(held.position, held.open_qty)?;
+    let (gross, margin) = gross_by_lot(ends, contract, lot, checks_margin)?;
+    let profit = match held.is_based {
+        true => i64::try_from(held.cash).ok()?.checked_add(lot.checked_mul(held.position)?)?,
+        false => 0,
+    };
     Some(Worth {
         gross: gross.into(),
-        net: [lot.checked_mul(long)?.into(), lot.checked_mul(short)?.into()],
-        reserved: i64::try_from(reserved).ok()?.into(),
-        margin: if checks_margin { contract.margin(gross)? } else { 0 },
+        net: [lot.checked_mul(ends[0])?.into(), lot.checked_mul(ends[1])?.into()],
+        reserved: i64::try_from(held.reserved).ok()?.into(),
+        margin,
         profit: profit.into(),
         is_known: true,
     })
+}
+
+/// Returns what [`worth_by_lot`] finds for the checks of an order of `side`.
+#[inline(always)]
+fn exposed_by_lot(
+    next: &Next<'_>,
+    contract: &Contract,
+    lot: i64,
+    (checks_margin, side): (bool, usize),
+) -> Option<Exposed> {
+    let ends = ends(next.held.position, next.open_qty)?;
+    let (gross, margin) = gross_by_lot(ends, contract, lot, checks_margin)?;
+    let net = lot.checked_mul(ends[side])?.into();
+    let reserved = i64::try_from(next.reserved).ok()?.into();
+    Some(Exposed { gross: gross.into(), net, reserved, margin })
 }
 
 impl Tree {
@@ -74,7 +136,46 @@ impl Tree {
     }
 
     /// Returns the worth of `held` in the instrument, as a row of a node that checks margin or does not.
-    pub(super) fn worth(&self, held: &Held, instrument: u32, checks_margin: bool) -> Worth {
+    #[inline(always)]
+    fn worth(&self, held: &Held, instrument: u32, checks_margin: bool) -> Worth {
+        let price = &self.prices[instrument as usize];
+        let is_flat = held.position == 0 && held.open_qty == [0; 2];
+        if !is_flat
+            && price.is_fresh
+            && price.lot > 0
+            && let Some(worth) = worth_by_lot(held, &self.contracts[instrument as usize], price.lot, checks_margin)
+        {
+            return worth;
+        }
+        self.worth_or_unknown(held, instrument, checks_margin)
+    }
+
+    /// Returns what an order of `side` is compared with its limits by; `None` if a value is not known. The order's lots are
+    /// more than zero at least at one end.
+    #[inline(always)]
+    pub(super) fn exposed(
+        &self,
+        next: &Next<'_>,
+        instrument: u32,
+        checks_margin: bool,
+        side: usize,
+    ) -> Option<Exposed> {
+        let price = &self.prices[instrument as usize];
+        let is_flat = next.held.position == 0 && next.open_qty == [0; 2];
+        if !is_flat
+            && price.is_fresh
+            && price.lot > 0
+            && let Some(exposed) =
+                exposed_by_lot(next, &self.contracts[instrument as usize], price.lot, (checks_margin, side))
+        {
+            return Some(exposed);
+        }
+        let Worth { gross, net, reserved, margin, .. } = self.worth_of(&next.held(), instrument, checks_margin)?;
+        Some(Exposed { gross, net: net[side], reserved, margin })
+    }
+
+    #[inline(never)]
+    fn worth_or_unknown(&self, held: &Held, instrument: u32, checks_margin: bool) -> Worth {
         self.worth_of(held, instrument, checks_margin).unwrap_or(Worth::UNKNOWN)
     }
 
@@ -116,19 +217,19 @@ impl Tree {
 
     /// Values the row at `index` at the present mark, and brings the sums of its node up to date.
     pub(super) fn value(&mut self, index: u32) {
-        self.base(index);
+        if !self.rows[index as usize].held.is_based {
+            self.base(index);
+        }
         let row = &self.rows[index as usize];
         let Some(node) = self.nodes.get(row.node as usize) else { return };
         let new = self.worth(&row.held, row.instrument, node.limits.checks_margin);
         let row = &mut self.rows[index as usize];
-        let old = core::mem::replace(&mut row.worth, new);
-        if new == old {
-            return;
-        }
         let node = &mut self.nodes[row.node as usize];
-        node.sum.replace(&old, &new);
-        node.unknown = node.unknown + u32::from(!new.is_known) - u32::from(!old.is_known);
-        if !node.is_touched {
+        let (profit, was_known) = (row.worth.profit, row.worth.is_known);
+        row.worth.become_part(&mut node.sum, &new);
+        node.unknown = node.unknown + u32::from(!new.is_known) - u32::from(!was_known);
+        let is_changed = new.profit != profit || new.is_known != was_known;
+        if is_changed && !node.is_touched {
             node.is_touched = true;
             self.touched.push(row.node);
         }
@@ -136,10 +237,7 @@ impl Tree {
 
     /// Starts to count the profit of a restored position, once it has a mark.
     fn base(&mut self, index: u32) {
-        let Held { position, is_based, .. } = self.rows[index as usize].held;
-        if is_based {
-            return;
-        }
+        let position = self.rows[index as usize].held.position;
         let instrument = self.rows[index as usize].instrument as usize;
         let price = &self.prices[instrument];
         let value = match position {

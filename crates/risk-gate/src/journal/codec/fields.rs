@@ -28,25 +28,38 @@ pub(in crate::journal) fn put_i64(out: &mut Vec<u8>, value: i64) {
 pub(in crate::journal) fn put_intent(out: &mut Vec<u8>, intent: &OrderIntent) {
     let OrderIntent { seq, ts_ns, client_id, limit_px, qty, trigger_px, account, strategy, instrument, .. } = *intent;
     let OrderIntent { kind, side, tif, flags, ttl_ms, .. } = *intent;
-    [seq, ts_ns, client_id].into_iter().for_each(|value| put_u64(out, value));
-    [limit_px.0, qty.0, trigger_px.0].into_iter().for_each(|value| put_i64(out, value));
-    put_u16(out, account);
-    put_u16(out, strategy);
-    put_u32(out, instrument.0);
-    out.extend_from_slice(&[kind.0, side as u8, tif.0, flags.0]);
-    put_u32(out, ttl_ms);
+    let mut bytes = [0; 64];
+    put_words(&mut bytes, [seq, ts_ns, client_id, word(limit_px.0), word(qty.0), word(trigger_px.0)]);
+    bytes[48..50].copy_from_slice(&account.to_le_bytes());
+    bytes[50..52].copy_from_slice(&strategy.to_le_bytes());
+    bytes[52..56].copy_from_slice(&instrument.0.to_le_bytes());
+    bytes[56..60].copy_from_slice(&[kind.0, side as u8, tif.0, flags.0]);
+    bytes[60..].copy_from_slice(&ttl_ms.to_le_bytes());
+    out.extend_from_slice(&bytes);
+}
+
+/// Writes words to the beginning of `bytes`.
+fn put_words<const WORDS: usize>(bytes: &mut [u8], words: [u64; WORDS]) {
+    for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+const fn word(value: i64) -> u64 {
+    value.cast_unsigned()
 }
 
 pub(in crate::journal) fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict) {
     let Verdict { seq, intent_seq, client_id, reasons, now_ns, worst_pos, generation, limits_version, .. } = *verdict;
     let Verdict { first_bit, first_level, accept, notes, producer, zero, .. } = *verdict;
-    [seq, intent_seq, client_id, reasons.0, now_ns].into_iter().for_each(|value| put_u64(out, value));
-    put_i64(out, worst_pos);
-    put_u32(out, generation);
-    put_u32(out, limits_version);
-    out.extend_from_slice(&[first_bit, first_level, accept, notes.0]);
-    put_u16(out, producer);
-    put_u16(out, zero);
+    let mut bytes = [0; 64];
+    put_words(&mut bytes, [seq, intent_seq, client_id, reasons.0, now_ns, word(worst_pos)]);
+    bytes[48..52].copy_from_slice(&generation.to_le_bytes());
+    bytes[52..56].copy_from_slice(&limits_version.to_le_bytes());
+    bytes[56..60].copy_from_slice(&[first_bit, first_level, accept, notes.0]);
+    bytes[60..62].copy_from_slice(&producer.to_le_bytes());
+    bytes[62..].copy_from_slice(&zero.to_le_bytes());
+    out.extend_from_slice(&bytes);
 }
 
 /// Writes the fee and the version of a report, if it has one; returns the record's kind.
@@ -66,14 +79,15 @@ pub(in crate::journal) fn put_late_fields(out: &mut Vec<u8>, report: &Report) ->
 pub(in crate::journal) fn put_report(out: &mut Vec<u8>, report: &Report) {
     let Report { kind, side, account, instrument, client_id, execution_id, undone_id, .. } = *report;
     let Report { qty, px, executed, order_qty, limit_px, trigger_px, .. } = *report;
-    out.extend_from_slice(&[kind.0, side as u8]);
-    put_u16(out, account);
-    put_u32(out, instrument.0);
-    put_u64(out, client_id);
-    out.extend_from_slice(&execution_id.to_le_bytes());
-    out.extend_from_slice(&undone_id.to_le_bytes());
-    let values = [qty.0, px.0, executed.0, order_qty.0, limit_px.0, trigger_px.0];
-    values.into_iter().for_each(|value| put_i64(out, value));
+    let mut bytes = [0; 96];
+    bytes[..2].copy_from_slice(&[kind.0, side as u8]);
+    bytes[2..4].copy_from_slice(&account.to_le_bytes());
+    bytes[4..8].copy_from_slice(&instrument.0.to_le_bytes());
+    put_words(&mut bytes[8..16], [client_id]);
+    bytes[16..32].copy_from_slice(&execution_id.to_le_bytes());
+    bytes[32..48].copy_from_slice(&undone_id.to_le_bytes());
+    put_words(&mut bytes[48..], [qty.0, px.0, executed.0, order_qty.0, limit_px.0, trigger_px.0].map(word));
+    out.extend_from_slice(&bytes);
 }
 
 pub(in crate::journal) fn put_statement(out: &mut Vec<u8>, statement: &Statement) {
@@ -123,9 +137,10 @@ pub(in crate::journal) fn put_difference(out: &mut Vec<u8>, difference: Differen
 
 pub(in crate::journal) fn put_mark(out: &mut Vec<u8>, mark: &Mark) {
     let Mark { ref_px, bid_px, ask_px, ts_ns, is_verified, proof_ns: _ } = *mark;
-    [ref_px, bid_px, ask_px].iter().for_each(|px| put_i64(out, px.0));
-    put_u64(out, ts_ns);
-    out.push(u8::from(is_verified));
+    let mut bytes = [0; 33];
+    put_words(&mut bytes, [word(ref_px.0), word(bid_px.0), word(ask_px.0), ts_ns]);
+    bytes[32] = u8::from(is_verified);
+    out.extend_from_slice(&bytes);
 }
 
 pub(in crate::journal) fn put_limits(out: &mut Vec<u8>, limits: &Limits) {
