@@ -372,6 +372,31 @@ mod tests {
         }
     }
 
+    /// What is found without a long division is what the long way finds.
+    #[test]
+    fn short_ways_find_what_the_long_ones_find() {
+        let bracket = |value_max, bps| Bracket { value_max, bps };
+        let brackets = [bracket(1_000, 3), bracket(1 << 40, 7), bracket(i64::MAX, 11), bracket(i64::MAX, 11)];
+        for (num, den) in [(1, 1), (3, 1), (1, 3), (10_000, 7), (1 << 40, 1), (u64::MAX, 1), (1, 0), (5, u64::MAX)] {
+            let ratio = Ratio { num, den };
+            let linear = Contract { value: ratio, face: ratio, lot_value_min: 2, brackets, ..Contract::default() };
+            for contract in [linear, Contract { payoff: Payoff::Inverse, ..linear }] {
+                for px in [i64::MIN, -7, 0, 1, 10, 999_983, 1 << 40, i64::MAX] {
+                    for lots in [0, 1, 2, 3, 1_000, 1 << 30, i64::MAX] {
+                        let rounded = [Round::Down, Round::Up].map(|round| contract.notional(px, lots, round));
+                        assert_eq!(contract.notionals(px, lots), rounded, "{contract:?} {px} {lots}");
+                        assert_eq!(
+                            contract.cost(px, lots),
+                            contract.cost_rounded(px, lots),
+                            "{contract:?} {px} {lots}"
+                        );
+                        assert_eq!(contract.margin(lots), contract.margin_of_brackets(lots), "{contract:?} {lots}");
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn what_does_not_fit_has_no_value() {
         let contract = Contract::default();
