@@ -485,7 +485,11 @@ fn a_cancel_of_a_scope_reaches_the_orders_of_all_producers() {
     let [first, second] = [0, 1].map(InstrumentId);
     let orders: Vec<OrderIntent> = [(0, 0, first), (0, 1, first), (0, 2, second), (1, 1, first), (1, 2, second)]
         .into_iter()
-        .map(|(account, strategy, instrument)| OrderIntent { account, strategy, instrument, ..buy(9_990, 100) })
+        .zip(0..)
+        .map(|((account, strategy, instrument), number)| {
+            // No two orders have a price or a quantity in common.
+            OrderIntent { account, strategy, instrument, ..buy(9_990 - 5 * number, 100 + 10 * number) }
+        })
         .collect();
     for (order, seq) in orders.iter().zip([1, 1, 1, 2, 2]) {
         let intent = OrderIntent { seq, ts_ns: NOW, ..*order };
@@ -513,7 +517,11 @@ fn a_cancel_of_a_scope_reaches_the_orders_of_all_producers() {
         expected.sort_unstable();
         let (mut cancelled, mut again, mut open) = (Vec::new(), 0, Vec::new());
         gate.cancel_scope(now, scope, |cancel| {
-            assert_eq!((cancel.kind, cancel.seq, cancel.ts_ns), (IntentKind::CANCEL, 0, now));
+            let order = orders.iter().find(|order| order.client_id == cancel.client_id);
+            let named = OrderIntent { kind: IntentKind::CANCEL, seq: 0, ts_ns: now, ..*order.unwrap_or(&adopted) };
+            // A report without terms shows no price.
+            let limit_px = if order.is_some() { named.limit_px } else { Price(0) };
+            assert_eq!(cancel, OrderIntent { limit_px, ..named });
             cancelled.push(cancel.client_id);
         });
         gate.cancel_scope(now + RULES.cancel_repeat_ns - 1, scope, |_| again += 1);
@@ -525,9 +533,9 @@ fn a_cancel_of_a_scope_reaches_the_orders_of_all_producers() {
     }
     // A request frees nothing; the report of an end does.
     let held = |gate: &Numbered| gate.exposure(0, first).expect("known").open_buy_qty;
-    assert_eq!(held(&gate), Qty(200));
+    assert_eq!(held(&gate), Qty(100 + 110));
     assert_eq!(gate.apply(now, &report(ReportKind::CANCELLED, &orders[0])), Outcome::Applied);
-    assert_eq!(held(&gate), Qty(100));
+    assert_eq!(held(&gate), Qty(110));
     let mut left = 0;
     gate.open_in(KillSwitch::Global, |_, _| left += 1);
     assert_eq!(left, 5);
