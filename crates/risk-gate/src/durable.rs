@@ -231,6 +231,12 @@ impl<K: Keeper> DurableGate<K> {
         self.is_tight && self.journal.is_some()
     }
 
+    /// Asks the processor for the memory that the evaluation of `intents` will read: [`Gate::prefetch`].
+    #[inline]
+    pub fn prefetch(&self, intents: &[OrderIntent]) {
+        self.gate.prefetch(intents);
+    }
+
     /// Evaluates an intent. The verdict may be seen after [`commit`](Self::commit).
     ///
     /// Without room for its record, an intent is not judged: an order is rejected with `JOURNAL`, and a cancel is checked

@@ -196,6 +196,12 @@ impl Controls {
             | read(&self.instruments[instrument])
     }
 
+    /// Asks for the switch of an instrument, which is at most the table's last index.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, instrument: usize) {
+        tt_simd::prefetch(&self.instruments[instrument]);
+    }
+
     /// Returns the switch and its bit.
     fn word(&self, switch: KillSwitch) -> Option<(&AtomicU8, u8)> {
         match switch {

@@ -14,6 +14,7 @@ use alloc::{boxed::Box, sync::Arc, vec};
 use core::hint::select_unpredictable;
 use tt_meter::{Probe, Stage};
 use tt_model::{Breach, InstrumentId, IntentFlags, IntentKind, Notes, OrderIntent, Verdict};
+use tt_simd::prefetch_lines;
 
 /// Limits and state of one account in one instrument: three adjacent cache lines.
 #[derive(Clone, Copy, Debug)]
@@ -259,6 +260,15 @@ impl Evaluator {
             worst: worst.lots,
             worst_pos: worst.position,
         }
+    }
+
+    /// Asks for what [`find`](Self::find) reads.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, row: usize, instrument: usize) {
+        prefetch_lines(&self.rows[row]);
+        prefetch_lines(&self.markets[instrument]);
+        prefetch_lines(&self.marks[instrument]);
+        self.controls.prefetch(instrument);
     }
 
     /// Returns the mark and the book of the instrument at `index`.

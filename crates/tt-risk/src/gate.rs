@@ -3,6 +3,7 @@
 mod cancels;
 mod judgement;
 mod life;
+mod prefetch;
 mod replacement;
 mod restore;
 mod settings;

@@ -30,6 +30,18 @@ impl Index {
         (hash >> self.shift) as usize
     }
 
+    /// Asks for the beginning of the chain of `hash`.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        tt_simd::prefetch(&self.heads[self.bucket(hash)]);
+    }
+
+    /// Asks for the link of `slot`.
+    #[inline(always)]
+    pub(crate) fn prefetch_link(&self, slot: usize) {
+        tt_simd::prefetch(&self.next[slot]);
+    }
+
     pub(crate) fn insert(&mut self, hash: u64, slot: u32) {
         let bucket = self.bucket(hash);
         self.next[slot as usize] = self.heads[bucket];

@@ -3,6 +3,7 @@
 use crate::index::NIL;
 use alloc::{boxed::Box, vec};
 use tt_model::OrderSide;
+use tt_simd::prefetch;
 
 /// In a link: the target is a branch, else a leaf.
 const BRANCH: u32 = 1 << 31;
@@ -64,6 +65,13 @@ impl Levels {
         };
         let tree = tree(row, resting);
         self.roots[tree] != NIL && px.is_none_or(|px| key(resting, px) >= self.best[tree])
+    }
+
+    /// Asks for the roots of both sides of `row`.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, row: usize) {
+        prefetch(&self.roots[row * 2]);
+        prefetch(&self.best[row * 2]);
     }
 
     /// Adds an order that rests at `px`; returns its level.

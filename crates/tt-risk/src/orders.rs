@@ -1,5 +1,6 @@
 //! Records of single orders.
 
+mod prefetch;
 mod versions;
 mod words;
 

@@ -16,6 +16,7 @@ use crate::{
 };
 use alloc::{boxed::Box, vec, vec::Vec};
 use tt_model::{InstrumentId, OrderSide};
+use tt_simd::{prefetch, prefetch_lines};
 use worth::Worth;
 
 /// What a node holds in an instrument.
@@ -162,6 +163,23 @@ impl Tree {
             of.instrument == instrument.0 && of.strategy == strategy && self.account_of(of.node) == Some(account)
         };
         self.routes.chain(route_hash(account, strategy, instrument)).find(is_it).unwrap_or(NIL)
+    }
+
+    /// Asks for what is known of the instrument, for the rows of firm and account, and for the way to the strategy's row.
+    pub(crate) fn prefetch(&self, account: u16, strategy: u16, instrument: InstrumentId) {
+        let [firm, account_row, _] = self.path(account, instrument, NIL);
+        self.prefetch_row(firm);
+        self.prefetch_row(account_row);
+        prefetch_lines(&self.contracts[instrument.0 as usize]);
+        prefetch(&self.prices[instrument.0 as usize]);
+        self.routes.prefetch(route_hash(account, strategy, instrument));
+    }
+
+    /// Asks for a row, if there is one.
+    pub(crate) fn prefetch_row(&self, row: u32) {
+        if let Some(row) = self.rows.get(row as usize) {
+            prefetch_lines(row);
+        }
     }
 
     fn account_of(&self, node: u32) -> Option<u16> {

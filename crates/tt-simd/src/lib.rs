@@ -18,4 +18,4 @@ mod crc;
 mod prefetch;
 
 pub use crc::{crc32, is_crc32_vectorised};
-pub use prefetch::prefetch;
+pub use prefetch::{prefetch, prefetch_lines};

@@ -90,9 +90,11 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     environment.timing.empty_loop_ns = empty_ns;
     let mut finished: Vec<Finished> = benches.iter().flat_map(|bench| bench.finish(&bootstrap)).collect();
     count_instructions(entries, options.tracee, &mut finished);
-    finished
-        .iter_mut()
-        .for_each(|Finished { row, .. }| row.aims.extend([market::aims(&row.name), gate::aims(&row.name)].concat()));
+    let measured: Vec<Row> = finished.iter().map(|finished| finished.row.clone()).collect();
+    for Finished { row, .. } in &mut finished {
+        let aims = [market::aims(&row.name), gate::aims(&row.name), gate::relative_aims(&row.name, &measured)];
+        row.aims.extend(aims.concat());
+    }
     let rows = finished.iter().map(|finished| finished.row.clone()).collect();
     let figures = figures::of(&benches, &bootstrap, calibration, environment.timing.step_ns);
     let report = Report { title: options.selection.name().to_owned(), quick: plan.quick, bootstrap, environment, rows };

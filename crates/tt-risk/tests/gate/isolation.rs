@@ -237,3 +237,32 @@ fn fills_cancels_and_client_ids_change_their_own_account_and_instrument() {
         assert_eq!(PAIRS.map(|(account, instrument)| gate.exposure(account, instrument)), expected.map(Some));
     }
 }
+
+/// Memory that is asked for ahead is a hint: it changes no word of the gate, whatever the intents are.
+#[test]
+fn a_prefetch_changes_nothing() {
+    let words = |gate: &mut Gate| {
+        let mut words = Vec::new();
+        assert!(gate.visit(&mut |_, word| words.push(*word)));
+        words
+    };
+    let mut gate = gate();
+    let mut intents = vec![OrderIntent::default()];
+    for (client_id, (account, instrument)) in (1..).zip(PAIRS) {
+        intents.push(OrderIntent { client_id, account, instrument, ..OrderIntent::default() });
+    }
+    for kind in [0, 1, 2, 3, 4, 5, u8::MAX].map(IntentKind) {
+        for (account, instrument) in
+            [(0, 0), (1, 1), (2, 0), (u16::MAX, 1), (0, 2), (0, u32::MAX), (u16::MAX, u32::MAX)]
+        {
+            let instrument = InstrumentId(instrument);
+            intents.push(OrderIntent { kind, account, instrument, client_id: 1, ..OrderIntent::default() });
+        }
+    }
+    let before = words(&mut gate);
+    gate.prefetch(&[]);
+    gate.prefetch(&intents);
+    // More intents than the gate has records.
+    gate.prefetch(&vec![intents[0]; 1_000]);
+    assert_eq!(words(&mut gate), before);
+}

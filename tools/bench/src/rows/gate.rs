@@ -3,34 +3,24 @@
 
 mod aims;
 mod early_out;
+mod floor;
 mod limits;
 mod rig;
 mod stream;
 
 use crate::harness::entry::Entry;
-use crate::harness::operation::{Bench, Chunked, Label};
-pub(crate) use aims::aims;
+use crate::harness::operation::{Chunked, Label};
+pub(crate) use aims::{aims, relative_aims};
 use early_out::EarlyOut;
+use floor::{DiskWrites, LINES_OF_MARK, LINES_OF_NEW, Lines};
 pub(crate) use rig::remove_journals_of;
-use stream::{Kind, Stream};
+use risk_gate::Durability;
+use stream::{Batches, Kind, Setup, Stream};
 
 const ENGINE: &str = "gate";
 
-type Made = anyhow::Result<Box<dyn Bench>>;
-
 /// Orders in 100 that are refused, where the row's name does not say so.
 const REFUSED: u32 = 5;
-
-/// A row's name, the name of its row with caches displaced, and its sizes.
-#[derive(Clone, Copy)]
-struct Size {
-    name: &'static str,
-    cold: &'static str,
-    instruments: u32,
-    /// Orders that are open all the time.
-    resting: u32,
-    refused_in_100: u32,
-}
 
 macro_rules! row {
     ($name:literal, $kind:expr, $instruments:literal, $counted:literal) => {
@@ -41,20 +31,74 @@ macro_rules! row {
             engine: ENGINE,
             name: concat!("gate_", $name, "_ns"),
             make: || {
-                made(
-                    $kind,
-                    Size {
-                        name: concat!("gate_", $name, "_ns"),
-                        cold: concat!("gate_", $name, "_cold_ns"),
-                        instruments: $instruments,
-                        resting: $resting,
-                        refused_in_100: $refused,
-                    },
-                )
+                let setup = Setup { resting: $resting, refused_in_100: $refused, ..setup($kind, $instruments) };
+                let label = label(concat!("gate_", $name, "_ns"), what($kind));
+                Ok(Box::new(Chunked::new(label, Stream::new(&setup)?).with_cold(concat!("gate_", $name, "_cold_ns"))))
             },
             counted: $counted,
         }
     };
+}
+
+/// New orders through a gate without one check: what the check costs.
+macro_rules! without {
+    ($name:literal, $key:literal) => {
+        Entry {
+            engine: ENGINE,
+            name: concat!("gate_without_", $name, "_ns"),
+            make: || {
+                let setup = Setup { without: Some($key), ..setup(Kind::New, 1) };
+                let label = label(
+                    concat!("gate_without_", $name, "_ns"),
+                    concat!("gate_new_ns in a gate whose limits say ", $key, " = \"off\""),
+                );
+                Ok(Box::new(Chunked::new(label, Stream::new(&setup)?)))
+            },
+            counted: true,
+        }
+    };
+}
+
+/// New orders in batches whose memory is asked for ahead.
+macro_rules! batch {
+    ($name:literal, $instruments:literal) => {
+        Entry {
+            engine: ENGINE,
+            name: concat!("gate_", $name, "_ns"),
+            make: || {
+                let label = label(
+                    concat!("gate_", $name, "_ns"),
+                    "gate_new in batches of 16 orders, after DurableGate::prefetch of the batch; an order of it",
+                );
+                let batches = Batches(Stream::new(&setup(Kind::New, $instruments))?);
+                Ok(Box::new(Chunked::new(label, batches).with_cold(concat!("gate_", $name, "_cold_ns"))))
+            },
+            counted: false,
+        }
+    };
+}
+
+/// Reads of cold lines.
+macro_rules! lines {
+    ($name:literal, $lines:expr) => {
+        Entry {
+            engine: ENGINE,
+            name: concat!("gate_floor_", $name, "_ns"),
+            make: || {
+                let label = label(
+                    concat!("gate_floor_", $name, "_ns"),
+                    "a word of as many cache lines as the event touches first in a gate of 10,000 instruments",
+                );
+                let lines = Chunked::new(label, Lines::new($lines));
+                Ok(Box::new(lines.with_cold(concat!("gate_floor_", $name, "_cold_ns"))))
+            },
+            counted: false,
+        }
+    };
+}
+
+const fn setup(kind: Kind, instruments: u32) -> Setup {
+    Setup { kind, instruments, resting: 0, refused_in_100: REFUSED, without: None, durability: Durability::Process }
 }
 
 /// The rows in the order of the table of aims.
@@ -82,6 +126,40 @@ pub(crate) fn entries() -> Vec<Entry> {
         row!("mix_10000", Kind::Mix, 10_000, false),
         row!("mix_refused_0", Kind::Mix, 1, false, 0, 0),
         row!("mix_refused_50", Kind::Mix, 1, false, 0, 50),
+        batch!("batch", 1),
+        batch!("batch_100", 100),
+        batch!("batch_10000", 10_000),
+        lines!("new", LINES_OF_NEW),
+        lines!("mark", LINES_OF_MARK),
+        without!("touch", "touch-bps"),
+        without!("proof_age", "proof-age-max-ms"),
+        without!("cancel_ratio", "cancels-per-fill-max"),
+        without!("net", "net-max"),
+        without!("balance", "balance"),
+        without!("margin", "margin"),
+        without!("leverage", "leverage-max"),
+        Entry {
+            engine: ENGINE,
+            name: "gate_new_durable_ns",
+            make: || {
+                let label = label(
+                    "gate_new_durable_ns",
+                    "gate_new with a journal that is on the disk before the verdict: one order for each wait",
+                );
+                let setup = Setup { durability: Durability::Durable, ..setup(Kind::New, 1) };
+                Ok(Box::new(Chunked::new(label, Stream::new(&setup)?)))
+            },
+            counted: false,
+        },
+        Entry {
+            engine: ENGINE,
+            name: "gate_floor_disk_ns",
+            make: || {
+                let label = label("gate_floor_disk_ns", "a record's bytes written to a file, and fdatasync");
+                Ok(Box::new(Chunked::new(label, DiskWrites::new()?)))
+            },
+            counted: false,
+        },
         Entry {
             engine: ENGINE,
             name: "gate_core_early_out_ns",
@@ -95,11 +173,6 @@ pub(crate) fn entries() -> Vec<Entry> {
             counted: true,
         },
     ]
-}
-
-fn made(kind: Kind, size: Size) -> Made {
-    let stream = Stream::new(kind, size.instruments, (size.resting, size.refused_in_100))?;
-    Ok(Box::new(Chunked::new(label(size.name, what(kind)), stream).with_cold(size.cold)))
 }
 
 const fn what(kind: Kind) -> &'static str {
@@ -138,5 +211,24 @@ mod tests {
     fn aims_are_those_of_rows() {
         let rows = entries();
         assert_eq!(rows.iter().map(|entry| aims(entry.name).len()).sum::<usize>(), 10);
+        let is_row = |name: &str| rows.iter().any(|entry| name == entry.name || name == cold(entry.name));
+        for (row, floor, _) in aims::RELATIVE {
+            assert!(is_row(row) && is_row(floor), "{row}, {floor}");
+        }
+    }
+
+    fn cold(name: &str) -> String {
+        name.replace("_ns", "_cold_ns")
+    }
+
+    #[test]
+    fn each_check_can_be_off() {
+        let all = super::limits::text(1, None);
+        for entry in entries().iter().filter(|entry| entry.name.starts_with("gate_without_")) {
+            (entry.make)().expect("a gate without the check");
+        }
+        for key in ["touch-bps", "margin"] {
+            assert_ne!(super::limits::text(1, Some(key)), all);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Aims of the gate's rows.
 
-use crate::report::{Aim, Statistic};
+use crate::report::{Aim, Row, Statistic};
 
 /// Row and the most that its mean should be in nanoseconds.
 const AIMS: [(&str, f64); 10] = [
@@ -20,4 +20,22 @@ const AIMS: [(&str, f64); 10] = [
 pub(crate) fn aims(name: &str) -> Vec<Aim> {
     let of = AIMS.iter().filter(|(row, _)| *row == name);
     of.map(|(_, at_most)| Aim { statistic: Statistic::Mean, at_most: *at_most }).collect()
+}
+
+/// A row, the row that it is compared with, and the most that its mean should be in times of that one's.
+pub(super) const RELATIVE: [(&str, &str, f64); 4] = [
+    ("gate_new_10000_cold_ns", "gate_floor_new_cold_ns", 1.5),
+    ("gate_mark_10000_cold_ns", "gate_floor_mark_cold_ns", 1.5),
+    ("gate_batch_10000_cold_ns", "gate_new_10000_cold_ns", 0.5),
+    ("gate_new_durable_ns", "gate_floor_disk_ns", 1.2),
+];
+
+/// The aims of the row named `name` that follow from other rows of the same run.
+pub(crate) fn relative_aims(name: &str, rows: &[Row]) -> Vec<Aim> {
+    let of = RELATIVE.iter().filter(|(row, ..)| *row == name);
+    let aim = |(_, floor, times): &(&str, &str, f64)| {
+        let floor = rows.iter().find(|row| row.name == *floor)?.figure(Statistic::Mean)?;
+        Some(Aim { statistic: Statistic::Mean, at_most: floor.value * times })
+    };
+    of.filter_map(aim).collect()
 }

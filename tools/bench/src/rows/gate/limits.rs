@@ -72,8 +72,16 @@ position-short-max = "100000"
 open-qty-max = "100000"
 "#;
 
-/// Returns the file of a firm with one account, one strategy and a number of instruments.
-pub(super) fn text(instruments: u32) -> String {
+/// Returns the file of a firm with one account, one strategy and a number of instruments. The check `without` is off.
+pub(super) fn text(instruments: u32, without: Option<&str>) -> String {
+    let text = complete(instruments);
+    let Some(without) = without else { return text };
+    let is_it = |line: &str| line.split_once(" = ").is_some_and(|(key, _)| key == without);
+    let off = format!("{without} = \"off\"");
+    text.lines().flat_map(|line| [if is_it(line) { &off } else { line }, "\n"]).collect()
+}
+
+fn complete(instruments: u32) -> String {
     let mut text = String::new();
     // Room for the orders of the mix, spread over the instruments.
     let open_max = (OPEN_MAX / instruments).max(64);

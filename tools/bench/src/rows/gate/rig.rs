@@ -1,7 +1,7 @@
 //! The gate as it is shipped: made from a limits file, with a journal on the disk.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, ensure};
@@ -28,6 +28,7 @@ pub(super) struct Rig {
     gate: Option<DurableGate>,
     limits: LimitsFile,
     folder: PathBuf,
+    durability: Durability,
     instruments: u32,
     now_ns: u64,
     seq: u64,
@@ -46,16 +47,43 @@ pub(crate) fn remove_journals_of(process: u32) {
     let _ = fs::remove_dir_all(folder_of(process));
 }
 
+/// Makes a folder that no other rig has.
+///
+/// # Errors
+/// It cannot be made.
+pub(super) fn new_folder() -> anyhow::Result<PathBuf> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let folder = folder_of(std::process::id()).join(number.to_string());
+    fs::create_dir_all(&folder).context("a folder of the bench")?;
+    Ok(folder)
+}
+
+/// Removes a folder of [`new_folder`]; if that is impossible it stays in the folder of temporary files.
+pub(super) fn remove_folder(folder: &Path) {
+    let _ = fs::remove_dir_all(folder);
+    // The last rig of the process removes it; to others it is not empty.
+    let _ = fs::remove_dir(folder_of(std::process::id()));
+}
+
 impl Rig {
+    /// A gate with all checks but `without`, whose journal is written as `durability` says.
+    ///
     /// # Errors
     /// The gate rejects the limits, or the journal cannot be made.
-    pub(super) fn new(instruments: u32) -> anyhow::Result<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = folder_of(std::process::id()).join(number.to_string());
-        let limits = LimitsFile::parse(&limits::text(instruments)).context("the limits of the bench")?;
-        let mut rig =
-            Self { gate: None, limits, folder, instruments, now_ns: 1_000_000_000, seq: 0, records: 0, marked_ns: 0 };
+    pub(super) fn new(instruments: u32, without: Option<&str>, durability: Durability) -> anyhow::Result<Self> {
+        let limits = LimitsFile::parse(&limits::text(instruments, without)).context("the limits of the bench")?;
+        let mut rig = Self {
+            gate: None,
+            limits,
+            folder: new_folder()?,
+            durability,
+            instruments,
+            now_ns: 1_000_000_000,
+            seq: 0,
+            records: 0,
+            marked_ns: 0,
+        };
         rig.begin()?;
         Ok(rig)
     }
@@ -67,7 +95,7 @@ impl Rig {
             fs::remove_dir_all(&self.folder).context("the journal of the bench")?;
         }
         fs::create_dir_all(&self.folder).context("the journal of the bench")?;
-        let durability = Durability::Process;
+        let durability = self.durability;
         let config = JournalConfig { folder: self.folder.clone(), durability, segment_bytes: Some(SEGMENT_BYTES) };
         let (gate, _) = DurableGate::open(&self.limits, &config, self.now_ns)?;
         self.gate = Some(gate);
@@ -127,6 +155,12 @@ impl Rig {
         judged[0].1
     }
 
+    /// Asks for the memory that the evaluation of `intents` will read.
+    #[inline]
+    pub(super) fn prefetch(&self, intents: &[OrderIntent]) {
+        self.gate.as_ref().expect("a rig has a gate").prefetch(intents);
+    }
+
     /// Applies a report; returns the outcome's number.
     #[inline]
     pub(super) fn report(&mut self, report: &Report) -> u64 {
@@ -147,9 +181,6 @@ impl Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         self.gate = None;
-        // A folder that stays behind is in the folder of temporary files.
-        let _ = fs::remove_dir_all(&self.folder);
-        // The last rig of the process removes it; to others it is not empty.
-        let _ = fs::remove_dir(folder_of(std::process::id()));
+        remove_folder(&self.folder);
     }
 }

@@ -1,6 +1,7 @@
 //! Events of orders' lives through the gate: one kind alone, or the mix.
 
 use anyhow::{Context as _, ensure};
+use risk_gate::Durability;
 use tt_model::{
     Breach, InstrumentId, IntentKind, OrderIntent, OrderSide, Price, Qty, Report, ReportKind, SplitMix64, Verdict,
 };
@@ -10,8 +11,9 @@ use super::limits::MIDDLE_PX;
 use super::rig::Rig;
 use crate::harness::operation::Operation;
 
-/// Orders of a row of one kind.
+/// Orders of a row of one kind, and of one whose orders wait for the disk.
 const ORDERS: u32 = 1 << 12;
+const DURABLE_ORDERS: u32 = 64;
 
 /// Intents and reports of the mix.
 const MIXED: usize = 1 << 14;
@@ -67,14 +69,28 @@ pub(super) struct Stream {
     refused_in_100: u32,
 }
 
+/// What the events of a [`Stream`] are, and the gate that they go through.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setup {
+    pub(super) kind: Kind,
+    pub(super) instruments: u32,
+    /// Orders that are open all the time, in the first instrument.
+    pub(super) resting: u32,
+    pub(super) refused_in_100: u32,
+    /// The key of a check that is off.
+    pub(super) without: Option<&'static str>,
+    pub(super) durability: Durability,
+}
+
 impl Stream {
-    /// Events of `kind` over a number of instruments. `resting` orders more are open in the first one.
+    /// Events as `setup` says.
     ///
     /// # Errors
     /// The gate cannot be made.
-    pub(super) fn new(kind: Kind, instruments: u32, (resting, refused_in_100): (u32, u32)) -> anyhow::Result<Self> {
+    pub(super) fn new(setup: &Setup) -> anyhow::Result<Self> {
+        let Setup { kind, instruments, resting, refused_in_100, without, durability } = *setup;
         let mut stream = Self {
-            rig: Rig::new(instruments)?,
+            rig: Rig::new(instruments, without, durability)?,
             orders: Vec::new(),
             before: Vec::new(),
             events: Vec::new(),
@@ -93,7 +109,8 @@ impl Stream {
         if kind == Kind::Mix {
             stream.mix(&mut random, instruments);
         } else {
-            stream.alone(kind, &mut random, instruments);
+            let orders = if durability == Durability::Process { ORDERS } else { DURABLE_ORDERS };
+            stream.alone((kind, orders), &mut random, instruments);
         }
         stream.done = stream.events.len();
         Ok(stream)
@@ -113,9 +130,9 @@ impl Stream {
         number
     }
 
-    fn alone(&mut self, kind: Kind, random: &mut SplitMix64, instruments: u32) {
+    fn alone(&mut self, (kind, orders): (Kind, u32), random: &mut SplitMix64, instruments: u32) {
         let refused = if kind == Kind::New { self.refused_in_100 } else { 0 };
-        for _ in 0..ORDERS {
+        for _ in 0..orders {
             if kind == Kind::Mark {
                 let event = mark(random, instruments);
                 self.events.push(event);
@@ -247,6 +264,58 @@ impl Stream {
     fn perform_untimed(&mut self, event: Event) {
         let expected = self.expected(event);
         self.wrong += u64::from(self.perform_event(event) != expected);
+    }
+}
+
+/// New orders in batches whose memory is asked for before the first of them is evaluated.
+pub(super) struct Batches(pub(super) Stream);
+
+/// Orders of a batch.
+const BATCH: usize = 16;
+
+impl Batches {
+    #[inline(always)]
+    fn judge(&mut self, index: usize) -> u64 {
+        let Stream { rig, events, .. } = &self.0;
+        let intents: [OrderIntent; BATCH] = std::array::from_fn(|at| match events[index * BATCH + at] {
+            Event::New(order) => self.0.intent(order, IntentKind::LIMIT),
+            // Batches are of new orders.
+            Event::Cancel(_) | Event::Replace(_) | Event::Fill(_) | Event::Mark(..) => OrderIntent::default(),
+        });
+        rig.prefetch(&intents);
+        let digests = intents.iter().map(|intent| digest(&self.0.rig.judge(intent)));
+        let sum = digests.fold(0, u64::wrapping_add);
+        self.0.done = (index + 1) * BATCH;
+        sum
+    }
+}
+
+impl Operation for Batches {
+    const PER_RUN: u32 = BATCH as u32;
+
+    fn inputs(&self) -> usize {
+        self.0.events.len() / BATCH
+    }
+
+    #[inline(always)]
+    fn run(&mut self, index: usize) -> u64 {
+        self.judge(index)
+    }
+
+    fn verify(&mut self, index: usize) -> anyhow::Result<u64> {
+        let events = &self.0.events[index * BATCH..][..BATCH];
+        let expected = events.iter().map(|event| self.0.expected(*event)).fold(0, u64::wrapping_add);
+        let found = self.judge(index);
+        ensure!(found == expected, "batch {index}: {found} instead of {expected}");
+        Ok(expected)
+    }
+
+    fn rewind(&mut self) {
+        self.0.rewind();
+    }
+
+    fn note(&self) -> Option<String> {
+        self.0.note()
     }
 }
 
