@@ -1,5 +1,7 @@
 //! A gate whose inputs are in a journal before their effect is seen.
 
+mod limits;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,8 +36,10 @@ pub struct DurableGate<K: Keeper = KeeperThread> {
     generation: u32,
     /// The limits of the gate, if a file has made it.
     limits: Option<Box<LimitsFile>>,
-    /// When temporary limits revert.
+    /// When temporary limits revert, on the system's clock.
     revert_ns: u64,
+    /// By how much the system's clock is ahead of the gate's.
+    wall_ahead_ns: i64,
     modes: Option<Arc<Modes>>,
     journal: Option<Journal<K>>,
     /// The folder of the journal.
@@ -118,6 +122,7 @@ impl<K: Keeper> DurableGate<K> {
             generation,
             limits,
             revert_ns,
+            wall_ahead_ns: 0,
             modes,
             journal,
             folder,
@@ -291,52 +296,6 @@ impl<K: Keeper> DurableGate<K> {
         Ok(version)
     }
 
-    /// Replaces all limits between two inputs; returns the version, which verdicts name.
-    ///
-    /// A node may be beyond the new limits: only orders that reduce pass there.
-    ///
-    /// # Errors
-    /// No file has made the gate; the version is not the next one; an instrument has another number or other units; or the
-    /// gate has no room. The limits in force stay.
-    pub fn load(&mut self, now_ns: u64, limits: LimitsFile) -> Result<u32> {
-        let before = self.limits.as_ref().context("no limits file has made the gate")?;
-        limits.check_successor(before, &self.gate, now_ns)?;
-        let fits = self.journal.as_ref().is_none_or(|journal| journal.takes(limits.text().len()));
-        ensure!(fits, "the limits are longer than a segment of the journal");
-        self.follow(now_ns);
-        self.swap(now_ns, Box::new(limits))?;
-        Ok(self.own.limits_version())
-    }
-
-    /// Returns the limits file in force.
-    #[must_use]
-    pub fn limits(&self) -> Option<&LimitsFile> {
-        self.limits.as_deref()
-    }
-
-    fn swap(&mut self, now_ns: u64, limits: Box<LimitsFile>) -> Result<(), GateError> {
-        self.revert_ns = limits.next_revert_ns(now_ns);
-        let input = Input::Load(limits);
-        let answer = perform(&mut self.gate, now_ns, &input);
-        // A journal that is lost says so with the next order.
-        let _ = self.record(now_ns, &input, &answer);
-        self.switches.publish_limits_version(self.own.limits_version());
-        let (Input::Load(limits), Answer::Applied(applied)) = (input, answer) else { return Ok(()) };
-        self.limits = Some(limits);
-        applied
-    }
-
-    /// Temporary limits whose time is over revert.
-    #[cold]
-    fn revert(&mut self, now_ns: u64) {
-        self.revert_ns = u64::MAX;
-        if let Some(limits) = self.limits.take()
-            && let Err(error) = self.swap(now_ns, limits)
-        {
-            tracing::error!(%error, "risk: temporary limits have not reverted: limits are withdrawn");
-        }
-    }
-
     /// Performs another input; returns what it led to. A mark may wait: [`holds_marks`](Self::holds_marks).
     pub fn perform(&mut self, now_ns: u64, input: &Input) -> Answer {
         self.follow(now_ns);
@@ -350,8 +309,10 @@ impl<K: Keeper> DurableGate<K> {
                 return Answer::Applied(Ok(()));
             }
         }
-        if let Input::Resume(producer, _) = input {
-            self.unrecorded.remove(producer);
+        match input {
+            Input::Resume(producer, _) => drop(self.unrecorded.remove(producer)),
+            Input::Wall(wall) if !self.keep_wall_time(now_ns, wall) => return Answer::Applied(Ok(())),
+            _ => {}
         }
         let answer = perform(&mut self.gate, now_ns, input);
         self.keep_own_modes();
@@ -393,7 +354,7 @@ impl<K: Keeper> DurableGate<K> {
 
     /// Lets the gate's own switches follow those of other threads, and temporary limits the time.
     fn follow(&mut self, now_ns: u64) {
-        if now_ns >= self.revert_ns {
+        if self.calendar_ns(now_ns) >= self.revert_ns {
             self.revert(now_ns);
         }
         while self.switches.generation() != self.generation {

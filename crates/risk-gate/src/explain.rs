@@ -78,7 +78,7 @@ pub fn explain(before: &mut Replay, record: &JournalRecord) -> Result<Option<Str
         return Ok(Some(out));
     };
     let changed = before.changed_limits.get(&(account, instrument.0)).copied();
-    let limits = changed.or(before.limits.limits_of(account, instrument, record.now_ns));
+    let limits = changed.or(before.limits.limits_of(account, instrument, before.limits_ns));
     let scene = Scene {
         intent,
         file: &before.limits,
@@ -294,7 +294,7 @@ fn about(reason: Breach) -> &'static str {
         Breach::UNRECONCILED => "the account's orders, executions or positions are in doubt",
         Breach::MALFORMED => "a field has a value without a meaning",
         Breach::CAPACITY => "a table of the gate has no room",
-        Breach::CLOCK_FAULT => "the clock went back, and no mark has come since",
+        Breach::CLOCK_FAULT => "the clock went back, or the machine slept, and no mark of a later time has come since",
         Breach::JOURNAL => "the journal cannot be written",
         Breach::ORDER_UNKNOWN => "the order to replace is not open, or another replace is pending",
         Breach::MD_STALE | Breach::COLLAR_REF | Breach::COLLAR_TOUCH => "there is no mark to compare with",

@@ -2,6 +2,7 @@
 
 use tt_meter::{Off, Probe};
 use tt_model::{InstrumentId, OrderIntent, OrderSide, Qty, Report, Verdict};
+use tt_os::clock::WallTime;
 use tt_risk::money::Conversion;
 use tt_risk::{Gate, GateError, InstrumentState, KillSwitch, Limits, Mark, Mode, Outcome};
 
@@ -46,8 +47,9 @@ pub enum Input {
     JournalLost(bool),
     /// An account has other limits in an instrument.
     Limits(u16, InstrumentId, Limits),
-    /// All limits are replaced, or temporary ones revert.
-    Load(Box<LimitsFile>),
+    /// All limits are replaced, or temporary ones revert. The wall time decides which temporary limits are in force;
+    /// `None`: the time of the input.
+    Load(Box<LimitsFile>, Option<u64>),
     /// A currency has another rate.
     Conversion(u16, Conversion),
     /// The venue's total of an account in a currency, in its smallest steps.
@@ -60,6 +62,10 @@ pub enum Input {
     Enable(u16, u16),
     /// An operator, or the dead man's switch, cancels every open order of a scope.
     CancelScope(KillSwitch),
+    /// The machine has slept, during which the gate's clock stood still.
+    Suspended,
+    /// The system's clock, for people and for times that a limits file names. It judges nothing.
+    Wall(WallTime),
 }
 
 /// What an input leads to.
@@ -150,7 +156,7 @@ pub fn perform(gate: &mut Gate, now_ns: u64, input: &Input) -> Answer {
             Ok(())
         }
         Input::Limits(account, instrument, limits) => gate.set_limits(*account, *instrument, limits).map(drop),
-        Input::Load(limits) => limits.apply(gate, now_ns).map(drop),
+        Input::Load(limits, wall_ns) => limits.apply(gate, wall_ns.unwrap_or(now_ns)).map(drop),
         Input::Conversion(currency, conversion) => gate.set_conversion(*currency, conversion),
         Input::Balance(account, currency, total) => gate.set_balance(*account, *currency, *total),
         Input::Equity(account, equity) => gate.set_equity(*account, *equity, now_ns),
@@ -163,6 +169,11 @@ pub fn perform(gate: &mut Gate, now_ns: u64, input: &Input) -> Answer {
             gate.cancel_scope(now_ns, *scope, |_| {});
             Ok(())
         }
+        Input::Suspended => {
+            gate.suspect_clock(now_ns);
+            Ok(())
+        }
+        Input::Wall(_) => Ok(()),
     };
     Answer::Applied(applied)
 }

@@ -17,6 +17,7 @@
 
 mod admin;
 mod board;
+mod clocks;
 pub mod config;
 mod control;
 mod dead_man;

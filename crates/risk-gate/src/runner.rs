@@ -16,6 +16,7 @@ use tt_sync::spsc::{Consumer, Producer, ring};
 use tt_sync::wait::{RingEnd as _, WaitStrategy as _};
 
 use crate::board::{Board, BoardRow, BoardWriter, Tally, board};
+use crate::clocks::{ClockWatch, Clocks};
 use crate::control::{Cancel, Cancelled, Change, Control, GATE, LimitsChange, Load, RunningLimits};
 use crate::dead_man::{Beats, DeadMan, Watch};
 use crate::durable::DurableGate;
@@ -68,6 +69,11 @@ pub struct Running {
 /// # Errors
 /// The gate rejects the limits of a row, or the thread cannot be started.
 pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
+    start_with(config, Clocks::MACHINE)
+}
+
+/// The same, with other clocks beside that of the process.
+pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running, Ports)> {
     let GateConfig { mut gate, rows, quotes, ring_slots, sample_one_in, cpu, senders, dead_man } = config;
     let sample_one_in = sample_one_in.max(1);
     for row in &rows {
@@ -107,6 +113,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
         writer,
         quotes,
         sweep,
+        clocks: ClockWatch::new(clocks),
         probe: Sampler::new(tt_os::clock::calibration().clock, sample_one_in),
         journey: Histogram::new(),
         tally: Tally::ZERO,
@@ -114,6 +121,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
         judged: Vec::with_capacity(GROUP),
         judged_by: Vec::with_capacity(GROUP),
     };
+    runner.tell_time();
     // A reader that comes before the thread's first pass sees the limits.
     runner.publish();
     let thread = thread::Builder::new().name("gate".into()).spawn(move || {
@@ -204,6 +212,7 @@ struct Runner {
     writer: BoardWriter,
     quotes: Option<Arc<dyn QuoteSource>>,
     sweep: Sweep,
+    clocks: ClockWatch,
     probe: Sampler,
     journey: Histogram,
     tally: Tally,
@@ -354,7 +363,8 @@ impl Runner {
     }
 
     fn load(&mut self, Load { limits, reply }: Load) {
-        let loaded = self.gate.load(unix_now().0, *limits);
+        let now_ns = self.tell_time();
+        let loaded = self.gate.load(now_ns, *limits);
         if let (Ok(_), Some(limits)) = (&loaded, self.gate.limits()) {
             self.writer.replace_limits(limits, unix_now().0);
             *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(limits.clone()));
@@ -410,9 +420,26 @@ impl Runner {
         let now_ns = unix_now().0;
         self.sweep(now_ns);
         let quote = self.mark(now_ns, intent.instrument);
-        let verdict = self.gate.evaluate(unix_now().0, PRODUCER, intent, &mut self.probe);
+        // Behind the mark: one from before a sleep is not new after it.
+        let now_ns = self.tell_time();
+        let verdict = self.gate.evaluate(now_ns, PRODUCER, intent, &mut self.probe);
         self.judged.push((*intent, verdict));
         self.judged_by.push(quote);
+    }
+
+    /// Returns the time, and informs the gate of a sleep of the machine, and of the system's clock.
+    fn tell_time(&mut self) -> u64 {
+        // First: a sleep behind it is seen by the next call.
+        let slept_ns = self.clocks.take_sleep();
+        let now_ns = unix_now().0;
+        if let Some(slept_ns) = slept_ns {
+            tracing::warn!(slept_ns, "risk: the machine has slept: orders wait for new marks");
+            self.gate.perform(now_ns, &Input::Suspended);
+        }
+        if let Some(wall) = self.clocks.take_wall_time(now_ns) {
+            self.gate.perform(now_ns, &Input::Wall(wall));
+        }
+        now_ns
     }
 
     /// Sets the marks of the instruments that are due: limits of sums need the values of all positions.

@@ -31,7 +31,7 @@ const WIDE: Limits = Limits {
     enabled: Limits::PLAIN,
 };
 
-pub(crate) struct Quotes(Mutex<Quote>);
+pub(crate) struct Quotes(pub(crate) Mutex<Quote>);
 
 impl QuoteSource for Quotes {
     fn quote(&self, instrument: InstrumentId) -> Option<Quote> {

@@ -107,7 +107,7 @@ breaches! {
     MALFORMED = 43;
     /// A table of the gate has no room for the order.
     CAPACITY = 44;
-    /// The clock went back, and no mark has been received since.
+    /// The clock went back or stood still, and no later mark has been received since.
     CLOCK_FAULT = 45;
     /// The journal cannot be written.
     JOURNAL = 46;

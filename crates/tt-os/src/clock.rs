@@ -1,7 +1,7 @@
-//! The clocks of this process: the calibrated cycle counter, and wall time that never steps.
+//! The clocks of this process: the calibrated cycle counter, Unix time that never steps, and wall time beside it.
 
 use std::sync::OnceLock;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::time::{ClockId, clock_gettime};
 use tt_meter::{Calibration, Clock};
@@ -37,4 +37,78 @@ pub fn unix_now() -> Nanos {
     });
     let elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
     Nanos(epoch_ns.saturating_add(elapsed_ns))
+}
+
+/// Returns for how long the machine has slept since it was started, nanoseconds: `CLOCK_BOOTTIME` counts on while it sleeps,
+/// [`unix_now`] and `CLOCK_MONOTONIC` stand still.
+///
+/// A call that is interrupted between the two clocks returns less, never more.
+#[must_use]
+pub fn suspended_ns() -> u64 {
+    let read = |clock| clock_gettime(clock).map_or(Duration::ZERO, Duration::from);
+    let with_sleep = read(ClockId::CLOCK_BOOTTIME);
+    let slept = with_sleep.saturating_sub(read(ClockId::CLOCK_MONOTONIC));
+    u64::try_from(slept.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A reading of the system's clock, which steps when the clock is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WallTime {
+    /// Nanoseconds since the Unix epoch.
+    pub unix_ns: u64,
+    /// Maximum error against UTC in nanoseconds, as the service that synchronises the clock states it; `None` if the clock
+    /// is not synchronised, or the kernel does not say.
+    pub error_ns: Option<u64>,
+}
+
+/// Reads the system's clock and its error.
+#[must_use]
+pub fn wall_time() -> WallTime {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    WallTime { unix_ns: u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX), error_ns: wall_error_ns() }
+}
+
+/// Reads the clock's state without changing it (adjtimex(2)), which needs no right.
+fn wall_error_ns() -> Option<u64> {
+    let mut state = core::mem::MaybeUninit::<libc::timex>::zeroed();
+    // SAFETY: `state` is a whole `timex` that outlives the call. With `modes` 0 the kernel only writes it.
+    let answer = unsafe { libc::adjtimex(state.as_mut_ptr()) };
+    // SAFETY: a `timex` holds integers alone, for which zeros and whatever the kernel writes are values.
+    let state = unsafe { state.assume_init() };
+    let is_known = answer >= 0 && answer != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0;
+    let error_us = u64::try_from(state.maxerror).ok().filter(|_| is_known)?;
+    error_us.checked_mul(1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unix_time_counts_on_with_the_monotonic_clock() {
+        let (first, start) = (unix_now().0, Instant::now());
+        let later = std::iter::repeat_with(unix_now).find(|now| now.0 - first > 2_000_000).unwrap();
+        let elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap();
+        assert!(later.0 - first <= elapsed_ns + 1_000_000, "{} in {elapsed_ns}", later.0 - first);
+    }
+
+    /// Against `/proc/uptime`, which the kernel prints from `CLOCK_BOOTTIME` to 10 ms.
+    #[test]
+    fn the_time_of_sleep_is_what_boot_time_has_beyond_monotonic_time() {
+        let text = std::fs::read_to_string("/proc/uptime").unwrap();
+        let uptime_s: f64 = text.split(' ').next().unwrap().parse().unwrap();
+        let monotonic = Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap());
+        let slept = suspended_ns() as f64 / 1e9;
+        assert!((uptime_s - monotonic.as_secs_f64() - slept).abs() < 5.0, "{uptime_s} {monotonic:?} {slept}");
+        assert!(suspended_ns().abs_diff(suspended_ns()) < 1_000_000_000);
+    }
+
+    #[test]
+    fn wall_time_is_that_of_the_system() {
+        let before = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+        let WallTime { unix_ns, error_ns } = wall_time();
+        let after = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+        assert!((before..=after).contains(&unix_ns) || after < before, "{before} {unix_ns} {after}");
+        assert!(error_ns.is_none_or(|error_ns| error_ns > 0 && error_ns < 1_000_000_000_000), "{error_ns:?}");
+    }
 }

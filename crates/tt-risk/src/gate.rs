@@ -158,8 +158,9 @@ pub struct Gate {
     states: Box<[InstrumentState]>,
     /// By instrument: the epoch of its mark.
     mark_epochs: Box<[u32]>,
-    /// Number of faults of the clock.
+    /// Number of faults of the clock, and the time after the last one: earlier marks are not new.
     epoch: u32,
+    fault_ns: u64,
     last_ns: u64,
     /// The latest time that was seen. Ids, executions and gaps have their times on it, so that none returns when the clock
     /// goes back.
@@ -199,6 +200,7 @@ impl Gate {
             states: vec![InstrumentState::Unknown; instruments].into_boxed_slice(),
             mark_epochs: vec![0; instruments].into_boxed_slice(),
             epoch: 0,
+            fault_ns: 0,
             last_ns: 0,
             horizon_ns: 0,
             rules: Rules::CLOSED,
@@ -276,7 +278,7 @@ impl Gate {
     /// and every report does so too; an idle gate needs it from time to time.
     pub fn pass_time(&mut self, now_ns: u64) {
         if now_ns < self.last_ns {
-            self.epoch = self.epoch.wrapping_add(1);
+            (self.epoch, self.fault_ns) = (self.epoch.wrapping_add(1), now_ns);
         }
         self.last_ns = now_ns;
         self.horizon_ns = self.horizon_ns.max(now_ns);
@@ -289,6 +291,13 @@ impl Gate {
         self.orders.clean(horizon_ns, |account| accounts[usize::from(account)].records -= 1);
         self.tree.sweep(now_ns, &self.core);
         self.watch_losses();
+    }
+
+    /// The clock has stood still for a time that is not known, as in a suspend of the machine: marks of before may be older
+    /// than they look. Orders have the reason `CLOCK_FAULT` until the instrument has a mark of `now_ns` or later.
+    pub fn suspect_clock(&mut self, now_ns: u64) {
+        self.pass_time(now_ns);
+        (self.epoch, self.fault_ns) = (self.epoch.wrapping_add(1), now_ns);
     }
 
     /// Puts nodes whose losses exceed a limit into reduce mode.
@@ -405,5 +414,5 @@ crate::fields::visit!(RowState: unnamed);
 crate::fields::visit!(Refusals: rate, killed_in);
 crate::fields::visit!(
     Gate: capacity, core, orders, rows, tree, accounts, next_seqs, refusals, messages, mode_changes, instruments, states,
-    mark_epochs, epoch, last_ns, horizon_ns, rules, is_journal_lost
+    mark_epochs, epoch, fault_ns, last_ns, horizon_ns, rules, is_journal_lost
 );

@@ -3,6 +3,7 @@
 pub(super) mod fields;
 
 use tt_model::{InstrumentId, Report};
+use tt_os::clock::WallTime;
 use tt_risk::money::{Conversion, Ratio};
 use tt_risk::{GateError, InstrumentState, KillSwitch, Mark, Mode, Outcome};
 
@@ -42,6 +43,13 @@ const CANCEL_SCOPE: u16 = 21;
 const REPORT_VERSION: u16 = 22;
 /// A mark with the time of its proof.
 const MARK_PROOF: u16 = 23;
+const SUSPENDED: u16 = 24;
+const WALL: u16 = 25;
+/// Limits with the wall time that decides which temporary ones are in force.
+const LOAD_WALL: u16 = 26;
+
+/// The error of a wall clock that is not known.
+const NO_ERROR: u64 = u64::MAX;
 
 const MODES: [Mode; 3] = [Mode::Active, Mode::Reduce, Mode::Kill];
 const ERRORS: [GateError; 5] = [
@@ -133,23 +141,27 @@ fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
             put_limits(out, limits);
             LIMITS
         }
-        Input::Load(_)
+        Input::Load(..)
         | Input::Conversion(..)
         | Input::Balance(..)
         | Input::Equity(..)
         | Input::Day
         | Input::Enable(..)
-        | Input::CancelScope(_) => encode_limits_input(out, input),
+        | Input::CancelScope(_)
+        | Input::Suspended
+        | Input::Wall(_) => encode_limits_input(out, input),
     }
 }
 
-/// Writes the inputs that belong to a limits file of format 2.
+/// Writes the inputs that belong to a limits file of format 2, and those of clocks.
 fn encode_limits_input(out: &mut Vec<u8>, input: &Input) -> u16 {
-    if let Input::Load(limits) = input {
+    if let Input::Load(limits, wall_ns) = input {
         out.extend_from_slice(limits.hash());
         put_u32(out, limits.text().len() as u32);
         out.extend_from_slice(limits.text().as_bytes());
-        return LOAD;
+        let Some(wall_ns) = wall_ns else { return LOAD };
+        put_u64(out, *wall_ns);
+        return LOAD_WALL;
     }
     if let Input::Conversion(currency, Conversion { rate: Ratio { num, den }, ts_ns }) = input {
         put_u16(out, *currency);
@@ -176,7 +188,12 @@ fn encode_limits_input(out: &mut Vec<u8>, input: &Input) -> u16 {
         put_switch(out, *scope);
         return CANCEL_SCOPE;
     }
-    DAY
+    if let Input::Wall(WallTime { unix_ns, error_ns }) = input {
+        put_u64(out, *unix_ns);
+        put_u64(out, error_ns.unwrap_or(NO_ERROR));
+        return WALL;
+    }
+    if let Input::Suspended = input { SUSPENDED } else { DAY }
 }
 
 /// Writes the level of a switch, and its number there.
@@ -264,13 +281,8 @@ fn decode_input(kind: u16, from: &mut Take<'_>) -> Option<Input> {
         TIME => Input::Time,
         JOURNAL_LOST => Input::JournalLost(from.bool()?),
         LIMITS => Input::Limits(from.u16()?, InstrumentId(from.u32()?), from.limits()?),
-        LOAD => {
-            let hash: [u8; 32] = from.array()?;
-            let len = from.u32()? as usize;
-            let text = str::from_utf8(from.bytes(len)?).ok()?;
-            let limits = LimitsFile::parse(text).ok().filter(|limits| *limits.hash() == hash)?;
-            Input::Load(Box::new(limits))
-        }
+        LOAD => Input::Load(take_limits(from)?, None),
+        LOAD_WALL => Input::Load(take_limits(from)?, Some(from.u64()?)),
         CONVERSION => {
             let currency = from.u16()?;
             let rate = Ratio { num: from.u64()?, den: from.u64()? };
@@ -281,8 +293,20 @@ fn decode_input(kind: u16, from: &mut Take<'_>) -> Option<Input> {
         DAY => Input::Day,
         ENABLE => Input::Enable(from.u16()?, from.u16()?),
         CANCEL_SCOPE => Input::CancelScope(take_switch(from)?),
+        SUSPENDED => Input::Suspended,
+        WALL => {
+            let (unix_ns, error_ns) = (from.u64()?, from.u64()?);
+            Input::Wall(WallTime { unix_ns, error_ns: Some(error_ns).filter(|error_ns| *error_ns != NO_ERROR) })
+        }
         _ => return None,
     })
+}
+
+fn take_limits(from: &mut Take<'_>) -> Option<Box<LimitsFile>> {
+    let hash: [u8; 32] = from.array()?;
+    let len = from.u32()? as usize;
+    let text = str::from_utf8(from.bytes(len)?).ok()?;
+    LimitsFile::parse(text).ok().filter(|limits| *limits.hash() == hash).map(Box::new)
 }
 
 #[cfg(test)]

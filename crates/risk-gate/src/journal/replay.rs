@@ -50,7 +50,7 @@ pub struct Replay {
     pub gate: Gate,
     /// Its limits.
     pub limits: LimitsFile,
-    /// When they were put in force.
+    /// When they were put in force, on the clock of temporary limits.
     pub limits_ns: u64,
     /// By producer: the number of its last intent that was in turn.
     pub last_seqs: BTreeMap<u16, u64>,
@@ -103,8 +103,8 @@ impl Replay {
             (Input::Limits(account, InstrumentId(instrument), limits), Answer::Applied(Ok(()))) => {
                 self.changed_limits.insert((*account, *instrument), *limits);
             }
-            (Input::Load(limits), Answer::Applied(Ok(()))) => {
-                (self.limits, self.limits_ns) = ((**limits).clone(), record.now_ns);
+            (Input::Load(limits, wall_ns), Answer::Applied(Ok(()))) => {
+                (self.limits, self.limits_ns) = ((**limits).clone(), wall_ns.unwrap_or(record.now_ns));
                 self.changed_limits.clear();
             }
             (Input::JournalLost(is_lost), _) => self.is_journal_lost = *is_lost,

@@ -5,7 +5,7 @@
 //! ```text
 //! offset size
 //!      0    8  "TTSNAP\r\n"
-//!      8    2  version: 1
+//!      8    2  version: 3
 //!     10    2  zero
 //!     12   28  place in the journal
 //!     40   32  SHA-256 of what follows
@@ -26,7 +26,7 @@ use words::{WordReader, WordWriter};
 
 const MAGIC: [u8; 8] = *b"TTSNAP\r\n";
 /// The version of the layout. It changes with every change of a field's meaning.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 /// The program that judges: another one may judge otherwise, and has to perform the whole journal.
 const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 const HEAD_BYTES: usize = 12 + JournalEnd::BYTES + 32;

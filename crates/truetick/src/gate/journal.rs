@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 use risk_gate::{Answer, Input, JournalReader, JournalRecord, LimitsFile, Snapshot, open_journal};
 use tt_model::{InstrumentId, OrderIntent, OrderSide};
+use tt_os::clock::WallTime;
 use tt_os::stdout;
 use tt_risk::{KillSwitch, Mode};
 
@@ -64,7 +65,7 @@ pub(super) fn export(folder: &Path) -> Result<ExitCode> {
             if let Input::Begin { limits: text } = &record.input {
                 limits = Some(LimitsFile::parse(text)?);
             }
-            if let Input::Load(loaded) = &record.input {
+            if let Input::Load(loaded, _) = &record.input {
                 limits = Some((**loaded).clone());
             }
             writeln!(out, "{}", row(&record, limits.as_ref()))?;
@@ -177,7 +178,7 @@ impl Row {
             Input::Time => "time",
             Input::JournalLost(true) => "journal_lost",
             Input::JournalLost(false) => "journal_written",
-            Input::Load(limits) => {
+            Input::Load(limits, _) => {
                 self.kind = limits.hash_text();
                 "load"
             }
@@ -187,6 +188,12 @@ impl Row {
                 if matches!(input, Input::Equity(..)) { "equity" } else { "balance" }
             }
             Input::Day => "day",
+            Input::Suspended => "suspended",
+            Input::Wall(WallTime { unix_ns, error_ns }) => {
+                let error = error_ns.map_or_else(|| "unknown".to_owned(), |error_ns| format!("{error_ns} ns"));
+                self.kind = format!("{} ({unix_ns} ns), error {error}", risk_gate::utc_text(*unix_ns));
+                "wall"
+            }
             Input::CancelScope(scope) => {
                 self.switch(*scope, limits);
                 "cancel_scope"

@@ -156,7 +156,9 @@ impl Gate {
     pub fn set_reference(&mut self, now_ns: u64, instrument: InstrumentId, mark: &Mark) -> Result<(), GateError> {
         self.core.set_reference(instrument, mark)?;
         self.tree.set_price(instrument, mark.ref_px.0.max(0), now_ns);
-        self.mark_epochs[instrument.0 as usize] = self.epoch;
+        if mark.ts_ns >= self.fault_ns {
+            self.mark_epochs[instrument.0 as usize] = self.epoch;
+        }
         Ok(())
     }
 

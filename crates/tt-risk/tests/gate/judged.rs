@@ -109,6 +109,19 @@ fn a_clock_that_goes_back_is_a_fault_until_marks_are_new() {
     assert_accepted(gate.evaluate(NOW + 5, &buy(10_000, 20)));
 }
 
+/// A mark of before the clock stood still may be older than it looks.
+#[test]
+fn a_clock_that_stood_still_is_a_fault_until_a_mark_of_the_same_time() {
+    let mut gate = gate(&LIMITS);
+    assert_accepted(gate.evaluate(NOW, &buy(10_000, 20)));
+    gate.suspect_clock(NOW + 5);
+    assert_rejected(gate.evaluate(NOW + 5, &buy(10_000, 20)), &["CLOCK_FAULT"]);
+    gate.set_reference(NOW + 6, BTC, &Mark { ts_ns: NOW + 4, ..MARK }).unwrap();
+    assert_rejected(gate.evaluate(NOW + 6, &buy(10_000, 20)), &["CLOCK_FAULT"]);
+    gate.set_reference(NOW + 6, BTC, &Mark { ts_ns: NOW + 5, ..MARK }).unwrap();
+    assert_accepted(gate.evaluate(NOW + 6, &buy(10_000, 20)));
+}
+
 /// Killed, stale, not restored, no rate left, in doubt, an unknown order: what takes risk off passes.
 #[test]
 fn cancels_pass_whatever_the_state() {

@@ -45,6 +45,8 @@ pub struct Oracle {
     pub(super) cancels: Vec<(i128, u16, u32)>,
     pub(super) fills: Vec<(i128, u16, u32)>,
     pub(super) faults: u32,
+    /// The time after the last fault of the clock.
+    pub(super) fault_ns: i128,
     pub(super) last_ns: i128,
     /// The latest time that was seen: ids and gaps do not return when the clock goes back.
     pub(super) horizon: i128,
@@ -80,15 +82,24 @@ impl Oracle {
             cancels: Vec::new(),
             fills: Vec::new(),
             faults: 0,
+            fault_ns: 0,
             last_ns: 0,
             horizon: 0,
             settings,
         }
     }
 
-    /// A price arrives.
+    /// A price arrives; one of before the last fault of the clock does not end it.
     pub fn quote(&mut self, instrument: u32, quote: Quote) {
-        self.quotes[instrument as usize] = Some((quote, self.faults));
+        let known = &mut self.quotes[instrument as usize];
+        let before = known.as_ref().map_or(0, |(_, faults)| *faults);
+        *known = Some((quote, if quote.at_ns < self.fault_ns { before } else { self.faults }));
+    }
+
+    /// The machine has slept.
+    pub fn suspect_clock(&mut self, now: u64) {
+        self.pass(now);
+        (self.faults, self.fault_ns) = (self.faults + 1, now.into());
     }
 
     /// Says whether the gate's journal is lost.
@@ -186,7 +197,7 @@ impl Oracle {
     pub fn pass(&mut self, now: u64) {
         let now = i128::from(now);
         if now < self.last_ns {
-            self.faults += 1;
+            (self.faults, self.fault_ns) = (self.faults + 1, now);
         }
         self.last_ns = now;
         self.horizon = self.horizon.max(now);

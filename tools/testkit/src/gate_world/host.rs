@@ -437,6 +437,7 @@ pub(super) fn inform(oracle: &mut Oracle, record: &JournalRecord) -> Result<(), 
             oracle.adopt(now, statement.account);
         }
         (Input::Time, _) => oracle.pass(now),
+        (Input::Suspended, _) => oracle.suspect_clock(now),
         (Input::JournalLost(is_lost), _) => oracle.set_journal_lost(*is_lost),
         (Input::Conversion(currency, of), Answer::Applied(Ok(()))) => {
             oracle.convert((*currency).into(), (of.rate.num.into(), of.rate.den.into()), of.ts_ns.into());

@@ -54,7 +54,7 @@ fn read(files: &BTreeMap<u32, Setup>, setup: &Setup, disk: &SimDisk) -> Result<F
                 found.scope_cancels += 1;
                 inform(&mut found.oracle, &record)?;
             }
-            (Input::Load(limits), _) => {
+            (Input::Load(limits, _), _) => {
                 found.version = limits.version().unwrap_or(0);
                 let setup = files.get(&found.version).ok_or((7, format!("record {number}: {:?}", found.version)))?;
                 found.oracle.load(setup.settings.clone());

@@ -327,6 +327,7 @@ impl<'a> World<'a> {
                 self.now += slept;
                 let queue = std::mem::take(&mut self.queue);
                 self.queue = queue.into_iter().map(|((at, order), event)| ((at + slept, order), event)).collect();
+                self.perform(&Input::Suspended);
             }
             Deed::DiskFull => self.disk.set_full(true),
             Deed::DiskRoom => self.disk.set_full(false),

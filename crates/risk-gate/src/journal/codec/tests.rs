@@ -44,7 +44,11 @@ fn every() -> Vec<(Input, Answer)> {
         (Input::Time, applied(Ok(()))),
         (Input::JournalLost(true), applied(Ok(()))),
         (Input::Limits(75, InstrumentId(76), limits()), applied(Ok(()))),
-        (Input::Load(Box::new(loaded)), applied(Ok(()))),
+        (Input::Load(Box::new(loaded.clone()), None), applied(Ok(()))),
+        (Input::Load(Box::new(loaded), Some(94)), applied(Ok(()))),
+        (Input::Suspended, applied(Ok(()))),
+        (Input::Wall(WallTime { unix_ns: 95, error_ns: Some(96) }), applied(Ok(()))),
+        (Input::Wall(WallTime { unix_ns: 97, error_ns: None }), applied(Ok(()))),
         (Input::Conversion(81, Conversion { rate: Ratio { num: 82, den: 83 }, ts_ns: 84 }), applied(Ok(()))),
         (Input::Balance(85, 86, -87), applied(Ok(()))),
         (Input::Equity(88, -89), applied(Ok(()))),
@@ -89,8 +93,8 @@ fn every_record_is_read_as_written_and_none_that_is_cut_or_longer() {
         body.push(0);
         assert_eq!(decode(kind, &body), None, "{input:?} with a byte more");
     }
-    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (BEGIN..=MARK_PROOF).collect::<Vec<_>>());
-    assert_eq!(decode(MARK_PROOF + 1, &[]), None);
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (BEGIN..=LOAD_WALL).collect::<Vec<_>>());
+    assert_eq!(decode(LOAD_WALL + 1, &[]), None);
     assert_eq!(decode(0, &[]), None);
 }
 
