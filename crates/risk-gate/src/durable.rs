@@ -1,6 +1,7 @@
 //! A gate whose inputs are in a journal before their effect is seen.
 
 mod limits;
+mod unrecorded;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use crate::journal::{Durability, Journal, JournalConfig, Keeper, KeeperThread, L
 use crate::limits_file::LimitsFile;
 use crate::modes::Modes;
 use crate::sender::unsent;
+use unrecorded::Unrecorded;
 
 /// A gate with its journal, and the switches that other threads set.
 ///
@@ -48,8 +50,7 @@ pub struct DurableGate<K: Keeper = KeeperThread> {
     is_lost: bool,
     /// Whether the gate was informed that orders cannot be recorded.
     is_tight: bool,
-    /// By producer: the last number in turn that was answered without a record.
-    unrecorded: BTreeMap<u16, u64>,
+    unrecorded: Unrecorded,
     /// By instrument: the latest mark that came while orders could not be recorded.
     held_marks: BTreeMap<u32, Mark>,
 }
@@ -128,7 +129,7 @@ impl<K: Keeper> DurableGate<K> {
             folder,
             is_lost: false,
             is_tight: false,
-            unrecorded: BTreeMap::new(),
+            unrecorded: Unrecorded::default(),
             held_marks: BTreeMap::new(),
         }
     }
@@ -310,7 +311,7 @@ impl<K: Keeper> DurableGate<K> {
             }
         }
         match input {
-            Input::Resume(producer, _) => drop(self.unrecorded.remove(producer)),
+            Input::Resume(producer, _) => drop(self.unrecorded.last_seqs.remove(producer)),
             Input::Wall(wall) if !self.keep_wall_time(now_ns, wall) => return Answer::Applied(Ok(())),
             _ => {}
         }
@@ -395,34 +396,13 @@ impl<K: Keeper> DurableGate<K> {
         let is_tight = self.is_lost || room != Room::Orders;
         if is_tight != self.is_tight {
             self.is_tight = is_tight;
+            self.write_modes();
             self.perform(now_ns, &Input::JournalLost(is_tight));
             for (instrument, mark) in std::mem::take(&mut self.held_marks) {
                 self.perform(now_ns, &Input::Mark(InstrumentId(instrument), mark));
             }
         }
         room
-    }
-
-    /// Answers an intent for whose record there is no room. The gate does not change.
-    #[cold]
-    fn answer_unrecorded(&mut self, now_ns: u64, producer: u16, intent: &OrderIntent) -> Verdict {
-        let last = self.unrecorded.get(&producer).copied();
-        let next = last.map(|last| last.wrapping_add(1)).or_else(|| self.gate.next_seq(producer));
-        let is_in_turn = next == Some(intent.seq);
-        if is_in_turn {
-            self.unrecorded.insert(producer, intent.seq);
-        }
-        let verdict = self.gate.answer_unrecorded(now_ns, producer, intent, is_in_turn);
-        Verdict { generation: self.generation, ..verdict }
-    }
-
-    /// Lets a producer's numbers continue behind those that were answered without a record.
-    fn catch_up(&mut self, now_ns: u64, producer: u16) {
-        if !self.unrecorded.is_empty()
-            && let Some(last_seq) = self.unrecorded.remove(&producer)
-        {
-            self.perform(now_ns, &Input::Resume(producer, last_seq));
-        }
     }
 
     fn record(&mut self, now_ns: u64, input: &Input, answer: &Answer) -> Result<(), Lost> {

@@ -64,6 +64,8 @@ pub enum Input {
     CancelScope(KillSwitch),
     /// The machine has slept, during which the gate's clock stood still.
     Suspended,
+    /// Refusals of a producer that were not recorded: its bucket is full again at this time.
+    Refusals(u16, u64),
     /// The system's clock, for people and for times that a limits file names. It judges nothing.
     Wall(WallTime),
 }
@@ -173,6 +175,7 @@ pub fn perform(gate: &mut Gate, now_ns: u64, input: &Input) -> Answer {
             gate.suspect_clock(now_ns);
             Ok(())
         }
+        Input::Refusals(producer, due_ns) => gate.set_refusals_due(*producer, *due_ns),
         Input::Wall(_) => Ok(()),
     };
     Answer::Applied(applied)

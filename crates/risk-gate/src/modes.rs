@@ -87,8 +87,16 @@ pub struct Modes {
     controls: Arc<Controls>,
     /// By instrument: its symbol.
     symbols: Vec<String>,
+    kept: Mutex<Kept>,
+}
+
+/// The modes that the file has, or is to have.
+#[derive(Debug, Default)]
+struct Kept {
     /// By scope: the mode, unless active.
-    kept: Mutex<BTreeMap<String, Mode>>,
+    modes: BTreeMap<String, Mode>,
+    /// Whether the file could not be written.
+    is_unwritten: bool,
 }
 
 impl Modes {
@@ -114,38 +122,50 @@ impl Modes {
             let (scope, mode) = parse(line).with_context(|| format!("{name}, line {number}"))?;
             kept.insert(scope.to_owned(), mode);
         }
-        let modes = Self { file, controls, symbols, kept: Mutex::new(BTreeMap::new()) };
+        let modes = Self { file, controls, symbols, kept: Mutex::default() };
         for (scope, mode) in &kept {
             let switch = modes.switch(scope).with_context(|| format!("{name}: {scope}"))?;
             if let Some(switch) = switch {
                 modes.controls.set_mode(switch, *mode);
             }
         }
-        Ok(Self { kept: Mutex::new(kept), ..modes })
+        Ok(Self { kept: Mutex::new(Kept { modes: kept, is_unwritten: false }), ..modes })
     }
 
     /// Sets `switch` to `mode`, on disk first; returns the mode before.
     ///
     /// # Errors
-    /// The file cannot be written. A stricter mode is in force then too, but ends with the process; a wider one is not.
+    /// The file cannot be written. A stricter mode is in force then too, and is written with the next change or by
+    /// [`write_again`](Self::write_again); else it ends with the process. A wider one is not in force.
     pub fn set(&self, switch: KillSwitch, mode: Mode) -> Result<Mode> {
         let scope = self.scope(switch)?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.controls.mode(switch);
-        let mut changed = kept.clone();
+        let mut changed = kept.modes.clone();
         match mode {
             Mode::Active => changed.remove(&scope),
             Mode::Reduce | Mode::Kill => changed.insert(scope, mode),
         };
         let written = self.write(&changed);
-        if written.is_ok() {
-            *kept = changed;
-        }
         if written.is_ok() || mode > before {
+            *kept = Kept { modes: changed, is_unwritten: written.is_err() };
             self.controls.set_mode(switch, mode);
         }
         written.with_context(|| format!("cannot write {}", self.file.name()))?;
         Ok(before)
+    }
+
+    /// Writes the modes that could not be written before, if there are any.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_again(&self) -> Result<()> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.is_unwritten {
+            self.write(&kept.modes).with_context(|| format!("cannot write {}", self.file.name()))?;
+            kept.is_unwritten = false;
+        }
+        Ok(())
     }
 
     /// Replaces the file: a crash leaves the old one or the new one.
@@ -265,6 +285,15 @@ mod tests {
         assert_eq!(controls.mode(KillSwitch::Account(0)), Mode::Kill);
         modes.set(KillSwitch::Global, Mode::Kill).unwrap_err();
         assert_eq!(controls.mode(KillSwitch::Global), Mode::Kill);
+        modes.write_again().unwrap_err();
+        // What had no room is written once there is some.
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        modes.write_again().unwrap();
+        let restarted = open(&path, ["A/B", "C/D"]).unwrap().1;
+        assert_eq!([KillSwitch::Global, KillSwitch::Account(0)].map(|of| restarted.mode(of)), [Mode::Kill; 2]);
+        fs::remove_file(&path).unwrap();
+        modes.write_again().unwrap();
+        assert!(!path.exists(), "nothing was left to write");
     }
 
     #[test]

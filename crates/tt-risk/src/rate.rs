@@ -43,6 +43,16 @@ impl Bucket {
         };
     }
 
+    /// When the full burst is available again.
+    pub(crate) const fn due_ns(&self) -> u64 {
+        self.due_ns
+    }
+
+    /// The same rate, with the full burst at `due_ns`.
+    pub(crate) const fn due_at(self, due_ns: u64) -> Self {
+        Self { due_ns, ..self }
+    }
+
     /// Returns whether a message at `now_ns` exceeds the rate.
     #[inline(always)]
     pub(crate) const fn is_early(&self, now_ns: u64) -> bool {

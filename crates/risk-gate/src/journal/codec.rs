@@ -47,6 +47,7 @@ const SUSPENDED: u16 = 24;
 const WALL: u16 = 25;
 /// Limits with the wall time that decides which temporary ones are in force.
 const LOAD_WALL: u16 = 26;
+const REFUSALS: u16 = 27;
 
 /// The error of a wall clock that is not known.
 const NO_ERROR: u64 = u64::MAX;
@@ -121,6 +122,11 @@ fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
             put_u16(out, *producer);
             put_u64(out, *last_seq);
             RESUME
+        }
+        Input::Refusals(producer, due_ns) => {
+            put_u16(out, *producer);
+            put_u64(out, *due_ns);
+            REFUSALS
         }
         Input::Adopt(account) => {
             put_u16(out, *account);
@@ -294,6 +300,7 @@ fn decode_input(kind: u16, from: &mut Take<'_>) -> Option<Input> {
         ENABLE => Input::Enable(from.u16()?, from.u16()?),
         CANCEL_SCOPE => Input::CancelScope(take_switch(from)?),
         SUSPENDED => Input::Suspended,
+        REFUSALS => Input::Refusals(from.u16()?, from.u64()?),
         WALL => {
             let (unix_ns, error_ns) = (from.u64()?, from.u64()?);
             Input::Wall(WallTime { unix_ns, error_ns: Some(error_ns).filter(|error_ns| *error_ns != NO_ERROR) })

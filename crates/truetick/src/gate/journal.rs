@@ -167,6 +167,10 @@ impl Row {
                 (self.producer, self.seq) = (producer.to_string(), last_seq.to_string());
                 "resume"
             }
+            Input::Refusals(producer, due_ns) => {
+                (self.producer, self.kind) = (producer.to_string(), format!("none are left before {due_ns} ns"));
+                "refusals"
+            }
             Input::Adopt(account) => {
                 self.account = account.to_string();
                 "adopt"

@@ -39,6 +39,18 @@ impl Oracle {
         next.map(|next| *next += 1).is_some()
     }
 
+    /// An intent was refused without a judgement.
+    pub fn refuse_unjudged(&mut self, now: u64, producer: u16) {
+        self.refuse(now.into(), producer);
+    }
+
+    /// A producer's refusals, as a journal has them.
+    pub fn set_refusals(&mut self, producer: u16, due_ns: u64) {
+        if let Some(refusals) = self.refusals.get_mut(usize::from(producer)) {
+            refusals.due = due_ns.into();
+        }
+    }
+
     /// Says whether there is no room for another order.
     pub const fn set_full(&mut self, is_full: bool) {
         self.is_full = is_full;

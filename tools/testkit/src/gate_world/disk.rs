@@ -36,6 +36,8 @@ struct State {
     /// The last write: segment, offset, bytes.
     last: (u64, usize, usize),
     is_full: bool,
+    /// Whether the file of modes has no room either.
+    is_modes_full: bool,
     sync_fails: bool,
 }
 
@@ -218,7 +220,11 @@ impl ModesFile for SimDisk {
     }
 
     fn write(&self, text: &str) -> io::Result<()> {
-        let modes = &mut self.state().modes;
+        let mut state = self.state();
+        if state.is_modes_full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let modes = &mut state.modes;
         (modes.next, modes.is_next_synced) = (Some(text.to_owned()), false);
         Ok(())
     }
@@ -241,11 +247,12 @@ impl ModesFile for SimDisk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use risk_gate::{Answer, DurableGate, Input, LimitsFile};
+    use risk_gate::{Answer, DurableGate, Input, LimitsFile, Modes};
+    use std::sync::Arc;
     use tt_journal::{SegmentReader, SegmentWriter};
     use tt_meter::Off;
-    use tt_model::{Breach, InstrumentId, IntentKind, OrderIntent, Price, Qty};
-    use tt_risk::Mark;
+    use tt_model::{Breach, InstrumentId, IntentKind, Notes, OrderIntent, Price, Qty};
+    use tt_risk::{KillSwitch, Mark, Mode};
 
     use crate::gate_world::Script;
 
@@ -316,6 +323,72 @@ mod tests {
         let replayed = risk_gate::replay(&disk, |_, _| Ok(())).unwrap();
         assert_eq!(replayed.divergence, None);
         assert!(format!("{:?}", replayed.replay.unwrap().gate) == state);
+    }
+
+    /// A producer that is refused too often is killed while the disk is full, also where nothing can be recorded; the kill is
+    /// in the journal and in the file of modes once there is room, and in force after a restart.
+    #[test]
+    fn too_many_refusals_kill_while_the_disk_is_full() {
+        let disk = SimDisk::default();
+        let text = include_str!("../../../../deploy/gate-limits.toml");
+        let text = text.replace(
+            "refusal-rate = { per-second = 100, burst = 1000 }",
+            "refusal-rate = { per-second = 1, burst = 20 }",
+        );
+        let limits = LimitsFile::parse(&text).unwrap();
+        let open = || {
+            let (mut gate, _) = DurableGate::open_on(&limits, disk.clone(), (Durability::Process, 1 << 14), 1).unwrap();
+            let modes = Modes::open_on(Box::new(disk.clone()), gate.switches(), limits.symbols()).unwrap();
+            gate.keep_modes(Arc::new(modes));
+            gate
+        };
+        let mut gate = open();
+        let (mut now, mut seq) = (1_000_000_000, 0);
+        let mut judge = |gate: &mut DurableGate<SimKeeper>, kind: IntentKind, after_ns: u64| {
+            (now, seq) = (now + after_ns, seq + 1);
+            let (limit_px, qty) = (Price(6_000_000), Qty(1_000));
+            let intent = OrderIntent { seq, ts_ns: now, client_id: seq, limit_px, qty, kind, ..OrderIntent::default() };
+            gate.evaluate(now, 0, &OrderIntent { strategy: 1, ..intent }, &mut Off)
+        };
+        let (limit, cancel) = (IntentKind::LIMIT, IntentKind::CANCEL);
+        disk.set_full(true);
+        disk.state().is_modes_full = true;
+        // One a second takes nothing from the burst. There is no mark, so every order is refused.
+        while judge(&mut gate, limit, 1_000_000_000).seq != 0 {}
+        while judge(&mut gate, cancel, 1_000_000_000).seq != 0 {}
+        let strategy = KillSwitch::Strategy(1);
+        let modes =
+            |gate: &DurableGate<SimKeeper>| [gate.switches().mode(strategy), gate.gate().controls().mode(strategy)];
+        judge(&mut gate, limit, 60_000_000_000);
+        for _ in 0..19 {
+            assert_eq!(modes(&gate), [Mode::Active; 2]);
+            assert_eq!(judge(&mut gate, limit, 1).reasons, Breach::JOURNAL);
+        }
+        assert_eq!(modes(&gate), [Mode::Active; 2]);
+        let generation = gate.switches().generation();
+        assert_eq!((judge(&mut gate, limit, 1).seq, modes(&gate)), (0, [Mode::Kill; 2]));
+        assert_ne!(gate.switches().generation(), generation);
+        assert_eq!(ModesFile::read(&disk).unwrap(), None, "the file of modes had no room");
+        let after = judge(&mut gate, cancel, 1);
+        assert_eq!((after.accept, after.notes), (1, Notes(Notes::FORCED.0 | Notes::ORDER_UNKNOWN.0)));
+        // An operator revives it: the next refusal kills again, since the bucket is as empty as before.
+        disk.set_full(false);
+        disk.state().is_modes_full = false;
+        let killed = judge(&mut gate, limit, 1);
+        assert!(killed.seq != 0 && killed.reasons.contains(Breach::KILL_STRATEGY), "{killed:?}");
+        assert!(ModesFile::read(&disk).unwrap().unwrap().contains("kill strategy 1"));
+        gate.switches().revive(strategy);
+        judge(&mut gate, limit, 1);
+        assert_eq!(modes(&gate), [Mode::Kill; 2]);
+        let state = format!("{:?}", gate.gate());
+        drop(gate);
+        let replayed = risk_gate::replay(&disk, |_, _| Ok(())).unwrap();
+        assert_eq!(replayed.divergence, None);
+        // The running gate's own changes were taken from it.
+        let mut replayed = replayed.replay.unwrap().gate;
+        while replayed.poll_mode_change().is_some() {}
+        assert!(format!("{replayed:?}") == state);
+        assert_eq!(modes(&open()), [Mode::Kill; 2]);
     }
 
     /// A segment whose sync has failed is the last one: what of it is lost with the power makes no hole.

@@ -187,6 +187,9 @@ impl Host {
         if !is_right || !self.gate.is_journal_lost() {
             return Err((1, format!("{verdict:?} without a record of {intent:?}, expected {expected:?}")));
         }
+        if verdict.accept == 0 {
+            self.oracle.refuse_unjudged(now, 0);
+        }
         self.compare(Totals::Left)
     }
 
@@ -437,6 +440,7 @@ pub(super) fn inform(oracle: &mut Oracle, record: &JournalRecord) -> Result<(), 
             oracle.adopt(now, statement.account);
         }
         (Input::Time, _) => oracle.pass(now),
+        (Input::Refusals(producer, due_ns), _) => oracle.set_refusals(*producer, *due_ns),
         (Input::Suspended, _) => oracle.suspect_clock(now),
         (Input::JournalLost(is_lost), _) => oracle.set_journal_lost(*is_lost),
         (Input::Conversion(currency, of), Answer::Applied(Ok(()))) => {

@@ -46,6 +46,7 @@ fn every() -> Vec<(Input, Answer)> {
         (Input::Limits(75, InstrumentId(76), limits()), applied(Ok(()))),
         (Input::Load(Box::new(loaded.clone()), None), applied(Ok(()))),
         (Input::Load(Box::new(loaded), Some(94)), applied(Ok(()))),
+        (Input::Refusals(98, 99), applied(Ok(()))),
         (Input::Suspended, applied(Ok(()))),
         (Input::Wall(WallTime { unix_ns: 95, error_ns: Some(96) }), applied(Ok(()))),
         (Input::Wall(WallTime { unix_ns: 97, error_ns: None }), applied(Ok(()))),
@@ -93,8 +94,8 @@ fn every_record_is_read_as_written_and_none_that_is_cut_or_longer() {
         body.push(0);
         assert_eq!(decode(kind, &body), None, "{input:?} with a byte more");
     }
-    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (BEGIN..=LOAD_WALL).collect::<Vec<_>>());
-    assert_eq!(decode(LOAD_WALL + 1, &[]), None);
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>(), (BEGIN..=REFUSALS).collect::<Vec<_>>());
+    assert_eq!(decode(REFUSALS + 1, &[]), None);
     assert_eq!(decode(0, &[]), None);
 }
 

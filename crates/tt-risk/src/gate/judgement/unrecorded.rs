@@ -1,7 +1,7 @@
 //! Answers to intents that cannot be recorded.
 
 use super::{From, Judgement, bit, is_reduction};
-use crate::gate::Gate;
+use crate::{error::GateError, gate::Gate};
 use tt_model::{Breach, IntentKind, Notes, OrderIntent, Verdict};
 
 impl Gate {
@@ -20,6 +20,39 @@ impl Gate {
     #[must_use]
     pub fn next_seq(&self, producer: u16) -> Option<u64> {
         self.next_seqs.get(usize::from(producer)).copied()
+    }
+
+    /// Returns when the bucket of refusals of `producer` is full again; `None` for an unknown producer.
+    #[must_use]
+    pub fn refusals_due_ns(&self, producer: u16) -> Option<u64> {
+        self.refusals.get(usize::from(producer)).map(|refusals| refusals.rate.due_ns())
+    }
+
+    /// Counts a refusal of `producer` at `now_ns` in a copy of its bucket that is full again at `due_ns`; returns when it is
+    /// full then. `None` if it is empty: the caller kills the [strategies](Self::strategies_of) of the producer. The gate
+    /// does not change.
+    #[must_use]
+    pub fn refuse_unrecorded(&self, now_ns: u64, producer: u16, due_ns: u64) -> Option<u64> {
+        let mut bucket = self.refusals.get(usize::from(producer))?.rate.due_at(due_ns);
+        (!bucket.is_early(now_ns)).then(|| {
+            bucket.count(now_ns, u64::MAX);
+            bucket.due_ns()
+        })
+    }
+
+    /// Sets when the bucket of refusals of `producer` is full again.
+    ///
+    /// # Errors
+    /// [`GateError::Unknown`].
+    pub fn set_refusals_due(&mut self, producer: u16, due_ns: u64) -> Result<(), GateError> {
+        let refusals = self.refusals.get_mut(usize::from(producer)).ok_or(GateError::Unknown)?;
+        refusals.rate = refusals.rate.due_at(due_ns);
+        Ok(())
+    }
+
+    /// Returns the strategy of each route of `producer`.
+    pub fn strategies_of(&self, producer: u16) -> impl Iterator<Item = u16> {
+        self.tree.routes().filter(move |(of, _)| *of == producer).map(|(_, strategy)| strategy)
     }
 
     /// Answers an intent that cannot be recorded, without judging it: an order is rejected with `JOURNAL`, a cancel has the
