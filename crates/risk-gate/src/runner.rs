@@ -1,5 +1,7 @@
 //! The gate's thread.
 
+mod group;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,12 +27,10 @@ use crate::ports::{CancelReceiver, IntentSender, Ports, ReportSender, RingWait, 
 use crate::quote::{Quote, QuoteSource};
 use crate::sender::Sender;
 use crate::sweep::Sweep;
+use group::{BATCH, GROUP};
 
 /// Events between two publications of exposures and counts while the rings are never empty.
 const EVENTS_PER_PUBLISH: u32 = 64;
-
-/// Verdicts that share a wait for the disk, at most.
-const GROUP: usize = 64;
 
 /// The number of the one producer.
 const PRODUCER: u16 = 0;
@@ -118,6 +118,7 @@ pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running,
         journey: Histogram::new(),
         tally: Tally::ZERO,
         unpublished: 0,
+        waiting: Vec::with_capacity(BATCH),
         judged: Vec::with_capacity(GROUP),
         judged_by: Vec::with_capacity(GROUP),
     };
@@ -218,6 +219,8 @@ struct Runner {
     tally: Tally,
     /// Events since the last publication.
     unpublished: u32,
+    /// Empty between groups.
+    waiting: Vec<OrderIntent>,
     /// Intents with verdicts that were not sent yet.
     judged: Vec<(OrderIntent, Verdict)>,
     /// The quote of each.
@@ -390,41 +393,6 @@ impl Runner {
         }
         // The caller may have gone.
         let _ = reply.send(set);
-    }
-
-    /// Evaluates `intent` and, if verdicts wait for the disk, those behind it; then sends the verdicts.
-    fn evaluate_group(&mut self, intent: &OrderIntent) {
-        self.evaluate(intent);
-        while self.gate.waits_for_disk() && self.judged.len() < GROUP && self.has_room() {
-            let Some(next) = self.intents.pop() else { break };
-            self.evaluate(&next);
-        }
-        self.gate.commit(unix_now().0, &mut self.judged);
-        for ((intent, verdict), quote) in self.judged.drain(..).zip(self.judged_by.drain(..)) {
-            let journey_ns = unix_now().0.saturating_sub(intent.ts_ns);
-            self.journey.record(journey_ns);
-            self.tally.count(&verdict);
-            self.writer.store_verdict(&verdict, &intent, &quote, journey_ns);
-            // There was room before the evaluation, and only this thread pushes.
-            let _ = self.verdicts.push(verdict);
-        }
-        self.wait.wake(self.verdicts.other_wake_word());
-    }
-
-    fn evaluate(&mut self, intent: &OrderIntent) {
-        self.unpublished += 1;
-        if !self.has_room() {
-            self.tally.unjudged += 1;
-            return;
-        }
-        let now_ns = unix_now().0;
-        self.sweep(now_ns);
-        let quote = self.mark(now_ns, intent.instrument);
-        // Behind the mark: one from before a sleep is not new after it.
-        let now_ns = self.tell_time();
-        let verdict = self.gate.evaluate(now_ns, PRODUCER, intent, &mut self.probe);
-        self.judged.push((*intent, verdict));
-        self.judged_by.push(quote);
     }
 
     /// Returns the time, and informs the gate of a sleep of the machine, and of the system's clock.
