@@ -248,17 +248,15 @@ impl Evaluator {
         let instrument = self.instrument_index(intent.instrument);
         let (row, market) = (&self.rows[index], &self.markets[instrument]);
         let Row { limits, .. } = row;
-        let worst = Worst::of(row, intent, adds);
-        let checks = Found::NONE
-            .add(!limits.qty_step.divides(limits.qty_zeros, intent.qty.0.unsigned_abs()), Breach::QTY_STEP)
-            .mask()
-            | worst.found;
+        let worst = Worst::of(&row.state, intent, adds);
+        let is_off_step = !limits.qty_step.divides(limits.qty_zeros, intent.qty.0.unsigned_abs());
+        let checks = Found::NONE.add(is_off_step, Breach::QTY_STEP).mask() | worst.found(row, intent, adds);
         let now = rates(now_ns, &self.global_rate, market, &self.account_rates[self.account_index(intent.account)]);
         let kills = self.controls.kill_bits(intent.account, intent.strategy, instrument);
         Checked {
             reasons: checks | now | row.state.barred | market.unverified() | kills,
             worst: worst.lots,
-            worst_pos: worst.position,
+            worst_pos: worst.position(),
         }
     }
 
@@ -371,28 +369,39 @@ fn rates(now_ns: u64, global: &Bucket, market: &Market, account: &Bucket) -> u64
 /// The worst position with an order and all open orders of its side.
 #[derive(Clone, Copy)]
 struct Worst {
-    /// Reasons from it and from the open orders.
-    found: u64,
     /// As seen from the order's side.
     lots: i64,
-    /// Negative if short.
-    position: i64,
+    /// -1 for a sell, else 0.
+    flip: i64,
+    open_qty: i64,
 }
 
 impl Worst {
     #[inline(always)]
-    fn of(Row { limits, state }: &Row, intent: &OrderIntent, adds: i64) -> Self {
+    fn of(state: &State, intent: &OrderIntent, adds: i64) -> Self {
         let side = intent.side as usize;
         // From the order's side: a buy adds to a long position, a sell to a short one.
         let flip = -(side as i64);
         let own = (state.position ^ flip).wrapping_sub(flip);
         let open_qty = state.open_qty[side];
-        let lots = own.wrapping_add(open_qty).saturating_add(adds);
+        Self { lots: own.wrapping_add(open_qty).saturating_add(adds), flip, open_qty }
+    }
+
+    /// Returns the reasons from it, and from the open orders.
+    #[inline(always)]
+    fn found(self, Row { limits, state }: &Row, intent: &OrderIntent, adds: i64) -> u64 {
+        let side = intent.side as usize;
+        let open_qty = self.open_qty.wrapping_add(adds);
         let open = Found::NONE
-            .add(open_qty.wrapping_add(adds).cast_unsigned() > limits.open_qty_max.cast_unsigned(), Breach::OPEN_QTY)
+            .add(open_qty.cast_unsigned() > limits.open_qty_max.cast_unsigned(), Breach::OPEN_QTY)
             .add(state.open_orders >= limits.open_orders_max, Breach::OPEN_ORDERS);
-        let position = Found::NONE.add(lots > limits.position_max[side], Breach::POS_LONG).mask() << side;
-        Self { found: open.mask() | position, lots, position: (lots ^ flip).wrapping_sub(flip) }
+        open.mask() | Found::NONE.add(self.lots > limits.position_max[side], Breach::POS_LONG).mask() << side
+    }
+
+    /// Returns it negative if short.
+    #[inline(always)]
+    const fn position(self) -> i64 {
+        (self.lots ^ self.flip).wrapping_sub(self.flip)
     }
 }
 
@@ -408,7 +417,7 @@ impl OrderChecks {
         let Row { limits, .. } = row;
         let qty = intent.qty.0;
         let notional = u128::from(px.unsigned_abs()) * u128::from(qty.unsigned_abs());
-        let worst = Worst::of(row, intent, adds);
+        let worst = Worst::of(&row.state, intent, adds);
         let opens = worst.lots > 0;
         let closing = intent.flags.contains(IntentFlags::CLOSE_POSITION) & !opens;
 
@@ -423,7 +432,8 @@ impl OrderChecks {
             .add(!limits.qty_step.divides(limits.qty_zeros, qty.unsigned_abs()), Breach::QTY_STEP)
             .add(px <= 0, Breach::PRICE_NONPOS)
             .add(!limits.px_step.divides(limits.px_zeros, px.unsigned_abs()), Breach::PRICE_TICK);
-        Self { found: size.mask() | order.mask() | worst.found, worst_pos: worst.position }
+        let found = size.mask() | order.mask() | worst.found(row, intent, adds);
+        Self { found, worst_pos: worst.position() }
     }
 }
 
