@@ -52,7 +52,14 @@ impl Running {
 /// # Errors
 /// The address cannot be bound or the thread cannot be started; the error names the address.
 pub fn start(addr: SocketAddr, state: State) -> Result<Running> {
-    let listener = TcpListener::bind(addr).with_context(|| format!("http: cannot listen on {addr}"))?;
+    start_on(TcpListener::bind(addr).with_context(|| format!("http: cannot listen on {addr}"))?, state)
+}
+
+/// Serves `state` on a bound socket from a new thread.
+///
+/// # Errors
+/// The thread cannot be started, or the kernel's error.
+pub fn start_on(listener: TcpListener, state: State) -> Result<Running> {
     listener.set_nonblocking(true).context("http: non-blocking listener")?;
     let listen = listener.local_addr().context("http: local address")?;
     let (stop, stopping) = watch::channel(false);

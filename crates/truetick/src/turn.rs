@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use control::{Admin, HttpSection, State};
 use libsystemd::daemon::{self, NotifyState};
 use tt_os::{shutdown, stdout};
-use turn_server::{PeerRange, RecordOutput, Running, Totals, TurnConfig, TurnSection};
+use turn_server::{PassedSockets, PeerRange, RecordOutput, Running, Totals, TurnConfig, TurnSection};
 
 use crate::config::Config;
 use crate::{control_state, kept_report, stun};
@@ -39,6 +39,7 @@ pub fn run(args: Args, config: &Config) -> anyhow::Result<ExitCode> {
 
 /// The same with a configuration from `origin`.
 fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
+    let mut passed = passed_sockets()?;
     let loaded = origin.load()?;
     if let Some(asked) = stun::external_ips(&args.over(&loaded.config.turn), args.stun_server.as_deref())? {
         args.external_ip = asked;
@@ -53,16 +54,18 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     let config = loaded.into_config();
     let token = control_state::api_token(args.api_token_file.as_deref(), &config.http)?;
     let report = config.http.report.as_deref().map(kept_report::read).transpose()?;
+    let http = args.http.or(config.http.listen);
+    let passed_http = http.and_then(|addr| passed.take_http(addr));
     if args.only.check_config {
-        turn_server::check(&turn)?;
-        let http = args.http.or(config.http.listen);
+        turn_server::check(&turn, passed)?;
+        let http = http.filter(|_| passed_http.is_none());
         http.map_or(Ok(()), |addr| check_http(addr).with_context(|| format!("cannot listen on {addr}")))?;
         let lines = peer_lines(&turn)?.into_iter().map(|line| line + "\n");
         stdout::ignore_broken_pipe(stdout::print(&lines.collect::<String>()).map_err(Into::into))?;
         return print_checked().map(|()| ExitCode::SUCCESS);
     }
     let signals = shutdown::signals().context("turn: cannot catch signals")?;
-    let running = turn_server::start(&turn)?;
+    let running = turn_server::start_with(&turn, passed)?;
     let state = State {
         machine: Some(control_state::machine()),
         turn: Some(running.reading()),
@@ -72,7 +75,10 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
         report,
         ..State::default()
     };
-    let control = args.http.or(config.http.listen).map(|addr| control::start(addr, state)).transpose()?;
+    let control = match (passed_http, http) {
+        (Some(listener), _) => Some(control::start_on(listener, state)?),
+        (None, addr) => addr.map(|addr| control::start(addr, state)).transpose()?,
+    };
     for (former, name) in section.key_sources.deprecated() {
         tracing::warn!(former, name, "deprecated key in [turn]");
     }
@@ -99,6 +105,12 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     }
     announce(&farewell(&running.stop()));
     Ok(status)
+}
+
+/// Takes the sockets that systemd has bound, if a socket unit starts the server.
+fn passed_sockets() -> anyhow::Result<PassedSockets> {
+    let passed = tt_os::passed_sockets::take().context("turn")?;
+    PassedSockets::new(passed.into_iter().map(|passed| (passed.name, passed.descriptor)))
 }
 
 /// Reports the start to systemd, for units with `Type=notify` such as that of Debian's coturn.

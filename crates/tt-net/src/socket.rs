@@ -21,6 +21,38 @@ pub struct UdpSocket {
     mtu_discovery: Cell<MtuDiscovery>,
     /// The kernel's count of lost datagrams at the last read.
     overflow_seen: Cell<u32>,
+    buffers: Buffers,
+}
+
+/// Whose choice the sizes of the buffers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Buffers {
+    /// This process's.
+    Own,
+    /// That of the process that has passed the socket: without `CAP_NET_ADMIN` this one could make them smaller only.
+    Passed,
+}
+
+/// Has the kernel report the fields of the IP header that are relayed, and what it drops.
+fn report_fields(socket: &Socket, addr: SocketAddr) -> io::Result<()> {
+    if addr.is_ipv6() {
+        socket.set_recv_tclass_v6(true)?;
+        socket.set_recv_hoplimit_v6(true)?;
+    } else {
+        socket.set_recv_tos_v4(true)?;
+        setsockopt(socket, sockopt::Ipv4RecvTtl, &true)?;
+        set_mtu_discovery(socket, MtuDiscovery::Omit)?;
+    }
+    Ok(setsockopt(socket, sockopt::RxqOvfl, &1)?)
+}
+
+/// Has the kernel report the address that each datagram was sent to, if `addr` leaves it open.
+fn report_destination(socket: &Socket, addr: SocketAddr) -> io::Result<()> {
+    match addr {
+        _ if !addr.ip().is_unspecified() => Ok(()),
+        SocketAddr::V4(_) => Ok(setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?),
+        SocketAddr::V6(_) => Ok(setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?),
+    }
 }
 
 impl UdpSocket {
@@ -41,12 +73,7 @@ impl UdpSocket {
                 socket.socket.set_reuse_port(true)?;
                 addr = socket.local;
             }
-            if addr.ip().is_unspecified() {
-                match addr {
-                    SocketAddr::V4(_) => setsockopt(&socket.socket, sockopt::Ipv4PacketInfo, &true)?,
-                    SocketAddr::V6(_) => setsockopt(&socket.socket, sockopt::Ipv6RecvPacketInfo, &true)?,
-                }
-            }
+            report_destination(&socket.socket, addr)?;
             sockets.push(socket);
         }
         Ok(sockets)
@@ -64,20 +91,27 @@ impl UdpSocket {
         let socket = Socket::new(Domain::for_address(addr), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
         if addr.is_ipv6() {
             socket.set_only_v6(true)?;
-            socket.set_recv_tclass_v6(true)?;
-            socket.set_recv_hoplimit_v6(true)?;
-        } else {
-            socket.set_recv_tos_v4(true)?;
-            setsockopt(&socket, sockopt::Ipv4RecvTtl, &true)?;
-            set_mtu_discovery(&socket, MtuDiscovery::Omit)?;
         }
         if sharing {
             socket.set_reuse_port(true)?;
         }
-        setsockopt(&socket, sockopt::RxqOvfl, &1)?;
+        report_fields(&socket, addr)?;
         socket.bind(&addr.into())?;
         let local = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Self { socket, local, mtu_discovery: Cell::new(MtuDiscovery::Omit), overflow_seen: Cell::new(0) })
+        Ok(Self::new(socket, local, Buffers::Own))
+    }
+
+    /// Takes a socket that another process has bound to `local`.
+    pub(crate) fn passed(socket: Socket, local: SocketAddr) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        report_fields(&socket, local)?;
+        report_destination(&socket, local)?;
+        Ok(Self::new(socket, local, Buffers::Passed))
+    }
+
+    fn new(socket: Socket, local: SocketAddr, buffers: Buffers) -> Self {
+        let mtu_discovery = Cell::new(MtuDiscovery::Omit);
+        Self { socket, local, mtu_discovery, overflow_seen: Cell::new(0), buffers }
     }
 
     /// The address it is bound to.
@@ -123,6 +157,7 @@ impl UdpSocket {
             local: self.local,
             mtu_discovery: self.mtu_discovery.clone(),
             overflow_seen: self.overflow_seen.clone(),
+            buffers: self.buffers,
         })
     }
 
@@ -135,7 +170,7 @@ impl UdpSocket {
     }
 
     /// Sets the size of the send and receive buffers to `bytes`. The kernel limits it to `net.core.rmem_max` and
-    /// `wmem_max`, unless `force` is set and the process has `CAP_NET_ADMIN`.
+    /// `wmem_max`, unless `force` is set and the process has `CAP_NET_ADMIN`. Otherwise a passed socket keeps its sizes.
     ///
     /// # Errors
     /// The kernel's error.
@@ -143,7 +178,7 @@ impl UdpSocket {
         let forced = force
             && setsockopt(&self.socket, sockopt::RcvBufForce, &bytes).is_ok()
             && setsockopt(&self.socket, sockopt::SndBufForce, &bytes).is_ok();
-        if forced {
+        if forced || self.buffers == Buffers::Passed {
             return Ok(());
         }
         self.socket.set_recv_buffer_size(bytes)?;

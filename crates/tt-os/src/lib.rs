@@ -2,7 +2,8 @@
 //!
 //! - Threads: CPU affinity ([`cpu`]), real-time priority ([`priority`]), futexes ([`futex`]), counters ([`thread`]).
 //! - Memory: locked ([`memory`]), on huge pages ([`pages`]), shared by two processes ([`shared`]).
-//! - Processes: liveness ([`process`]), signals ([`shutdown`]), the clock ([`clock`]).
+//! - Processes: liveness ([`process`]), signals ([`shutdown`]), the clock ([`clock`]), sockets of the service manager
+//!   (`passed_sockets`).
 //! - Files: regular ones ([`regular_file`]), those with secrets ([`secret_file`]), written through memory ([`mapped_file`]).
 //! - The machine: addresses ([`addresses`]), hardware ([`machine`], [`caches`]), limits ([`throttle`], [`cgroup`]), load ([`readings`]),
 //!   per CPU ([`interrupts`], [`cpu_times`]).
@@ -28,6 +29,8 @@ pub mod mapped_file;
 pub mod memory;
 #[cfg(feature = "mappings")]
 pub mod pages;
+#[cfg(feature = "passed-sockets")]
+pub mod passed_sockets;
 pub mod priority;
 #[cfg(feature = "wakes")]
 pub mod process;

@@ -6,7 +6,6 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 use tt_net::Poller;
-use tt_net::stream::StreamListener;
 use tt_os::addresses::AddressWatch;
 use tt_turn::WorkerId;
 
@@ -14,11 +13,12 @@ use crate::blueprint::{Blueprint, WorkerIo, host};
 use crate::commands::{COMMANDS_MAX, WorkerHandle};
 use crate::config::TurnConfig;
 use crate::event_log;
-use crate::listeners::{Listeners, listens, stream_addr};
+use crate::listeners::{Listeners, WorkerListeners, listens};
 use crate::memory;
+use crate::passed::PassedSockets;
 use crate::records::{self, Records};
 use crate::running::{Running, StatusReader};
-use crate::streams::{HandshakePool, HandshakeThread, Takes};
+use crate::streams::{HandshakePool, HandshakeThread};
 use crate::supervisor::supervise;
 use crate::worker::{InboundRings, WorkerEndpoint};
 
@@ -30,10 +30,19 @@ const READY_MAX: usize = 1_024;
 /// # Errors
 /// An address cannot be bound, a certificate cannot be used, or a system call failed; the error names it.
 pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
-    let Listeners { udp: mut groups, streams: mut stream_groups } = Listeners::bind(config)?;
-    let listen: Vec<_> = groups.iter().map(|group| group[0].local_addr()).collect();
-    let has_tls = !config.certificates.is_empty();
-    let streams: Vec<_> = stream_groups.iter().map(|(takes, group)| stream_addr(*takes, &group[0], has_tls)).collect();
+    start_with(config, PassedSockets::default())
+}
+
+/// The same with sockets that are bound already, for addresses of `config`; the others are bound.
+///
+/// One passed UDP socket serves one worker: pass as many as there are workers, with `SO_REUSEPORT`. Workers share a
+/// passed TCP socket.
+///
+/// # Errors
+/// As [`start`]; a passed socket whose address or purpose `config` does not name.
+pub fn start_with(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<Running> {
+    let listeners = Listeners::bind(config, passed)?;
+    let (listen, streams) = (listeners.udp_addrs(), listeners.stream_addrs(!config.certificates.is_empty()));
     // Before the addresses are read, so that no change is missed.
     let address_watch = AddressWatch::new().context("turn: cannot follow the addresses of this machine")?;
     let (pool, handshake_threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
@@ -44,19 +53,16 @@ pub fn start(config: &TurnConfig) -> anyhow::Result<Running> {
 
     let (mut worker_ios, mut endpoints) = (Vec::new(), Vec::new());
     let mut handles = Vec::with_capacity(config.workers);
-    for _ in 0..config.workers {
+    for WorkerListeners { udp, streams } in listeners.into_workers(config.workers) {
         let poller = Poller::new(READY_MAX).context("turn: cannot poll sockets")?;
         let (new_rings, inbound) = sync_channel(config.workers);
         endpoints.push(WorkerEndpoint { new_rings, waker: poller.waker() });
         let (to, commands) = sync_channel(COMMANDS_MAX);
         handles.push(WorkerHandle { commands: to, waker: poller.waker() });
-        let listeners = groups.iter_mut().filter_map(Vec::pop).collect();
-        let take = |(takes, group): &mut (Takes, Vec<StreamListener>)| Some((group.pop()?, *takes));
-        let stream_listeners = stream_groups.iter_mut().filter_map(take).collect();
         worker_ios.push(WorkerIo {
             poller,
-            listeners,
-            stream_listeners,
+            listeners: udp,
+            stream_listeners: streams,
             inbound: InboundRings::new(inbound),
             commands,
         });

@@ -40,6 +40,7 @@ mod event_log;
 mod launch;
 mod listeners;
 mod memory;
+mod passed;
 mod poll_key;
 mod ready;
 mod records;
@@ -56,8 +57,9 @@ pub use blueprint::check::check;
 pub use config::{RelayIp, TurnConfig};
 pub use counters::Totals;
 pub use credentials::{AuthSecret, NonceKeys, User, Users};
-pub use launch::start;
+pub use launch::{start, start_with};
 pub use listeners::StreamAddr;
+pub use passed::PassedSockets;
 pub use running::Running;
 pub use section::{
     AllocationCaps, Balancers, DscpSet, IcmpIndications, KeySources, MemoryBound, MemorySize, PasswordAlgorithms,

@@ -1,5 +1,6 @@
 //! What an operator does with the built binary: check and print a configuration, reload, drain, look and end.
 
+mod activation;
 mod admin;
 mod configuration;
 mod drain;

@@ -1,7 +1,7 @@
 //! Sockets that take connections.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -55,6 +55,20 @@ impl StreamListener {
         Ok(sockets)
     }
 
+    /// Takes a socket that another process has bound to `local` and listens on.
+    pub(crate) fn passed(socket: Socket, local: SocketAddr) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, local })
+    }
+
+    /// Returns a second descriptor of this socket: each connection goes to the one that takes it first.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE`.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { socket: self.socket.try_clone()?, local: self.local })
+    }
+
     /// The address it is bound to.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
@@ -98,6 +112,12 @@ fn is_of_the_client(error: &io::Error) -> bool {
             | io::ErrorKind::NetworkUnreachable
             | io::ErrorKind::NetworkDown
     )
+}
+
+impl From<StreamListener> for TcpListener {
+    fn from(listener: StreamListener) -> Self {
+        listener.socket.into()
+    }
 }
 
 impl AsFd for StreamListener {

@@ -5,22 +5,24 @@ use tt_turn::WorkerId;
 
 use crate::config::TurnConfig;
 use crate::listeners::Listeners;
+use crate::passed::PassedSockets;
 use crate::records::Sink;
 use crate::streams::HandshakePool;
 
 use super::Blueprint;
 
 /// Checks that [`start`](crate::start) would succeed: reads the certificate, binds the listeners and the first relay
-/// sockets, and releases them; checks that the output of allocation records can be opened.
+/// sockets, and releases them; checks that the output of allocation records can be opened. Sockets of `passed` are not
+/// bound, as in [`start_with`](crate::start_with).
 ///
 /// # Errors
-/// As [`start`](crate::start).
-pub fn check(config: &TurnConfig) -> anyhow::Result<()> {
+/// As [`start_with`](crate::start_with).
+pub fn check(config: &TurnConfig, passed: PassedSockets) -> anyhow::Result<()> {
     if let Some(output) = &config.cdr {
         Sink::check(output).with_context(|| format!("turn: --cdr: cannot open {output}"))?;
     }
-    let listeners = Listeners::bind(config)?;
-    let listen: Vec<_> = listeners.udp.iter().map(|group| group[0].local_addr()).collect();
+    let listeners = Listeners::bind(config, passed)?;
+    let listen = listeners.udp_addrs();
     let (pool, _threads) = HandshakePool::new(&config.streams).context("turn: cannot poll sockets")?;
     let blueprint = Blueprint::new(config, &listen, pool)?;
     blueprint.bind_relays()?;

@@ -166,6 +166,8 @@ fn integration(place: &Workplace) -> Outcome {
     note(place.bring_program("promtool", "prometheus"));
     note(place.bring_program("haproxy", "haproxy"));
     note(place.bring_program("openssl", "openssl"));
+    note(place.bring_program("python3", "python3"));
+    note(place.bring_program("systemd-socket-activate", "systemd"));
     group(place, Group::Integration)
 }
 

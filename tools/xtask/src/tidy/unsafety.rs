@@ -11,6 +11,7 @@ const LISTED: &[&str] = &[
     "crates/tt-os/src/clock.rs",
     "crates/tt-os/src/heap.rs",
     "crates/tt-os/src/mapped_file.rs",
+    "crates/tt-os/src/passed_sockets.rs",
     "crates/tt-os/src/priority.rs",
     "crates/tt-os/src/shared.rs",
     "crates/tt-simd/src/crc/clmul.rs",

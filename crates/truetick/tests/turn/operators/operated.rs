@@ -88,7 +88,8 @@ impl Operated {
         Self::start_by(command, folder, &[])
     }
 
-    fn start_by(mut command: Command, folder: TempDir, flags: &[&str]) -> Self {
+    /// The same by `command`, which runs the program.
+    pub(crate) fn start_by(mut command: Command, folder: TempDir, flags: &[&str]) -> Self {
         let config = folder.path().join("truetick.toml");
         let mut child = command
             .args(flags)
