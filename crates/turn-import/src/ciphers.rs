@@ -50,6 +50,11 @@ impl Ciphers {
         ciphers
     }
 
+    /// Whether the list has suites of TLS 1.3, which OpenSSL names as the RFCs do.
+    pub(crate) fn names_tls_1_3(list: &str) -> bool {
+        list.split([':', ',', ' ', ';']).any(|word| word.starts_with("TLS_"))
+    }
+
     /// Whether these are all suites that truetick has.
     pub(crate) const fn are_all(&self) -> bool {
         self.offered.len() == OFFERED.len()

@@ -191,6 +191,15 @@ fn versions_and_suites_of_tls_have_their_keys_and_absent_suites_are_named() {
     assert_eq!(outcome(&only_1_3, "no-tlsv1_2"), [Outcome::Same]);
     assert_eq!(turn(&only_1_3)["tls_version_min"].as_str(), Some("1.3"));
     assert!(!turn(&tls("no-tlsv1_2=off\n")).contains_key("tls_version_min"));
+    // coturn gives the list to OpenSSL for TLS 1.2 and for TLS 1.3.
+    let of_1_3 = "cipher-list=TLS_AES_256_GCM_SHA384:ECDHE-RSA-AES128-GCM-SHA256\n";
+    for (list, expected) in
+        [(named, Outcome::Ignored), ("cipher-list=HIGH\n", Outcome::Ignored), (of_1_3, Outcome::Differs)]
+    {
+        let both = tls(&format!("{list}no-tlsv1_2\n"));
+        assert_eq!(outcome(&both, "cipher-list"), [expected], "{list}");
+        assert!(!turn(&both).contains_key("tls_ciphers") && turn(&both).contains_key("tls_version_min"), "{list}");
+    }
     let without = import(&format!("{named}no-tlsv1_2\n"));
     assert_eq!(
         (outcome(&without, "cipher-list"), outcome(&without, "no-tlsv1_2")),

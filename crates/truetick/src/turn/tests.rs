@@ -65,6 +65,10 @@ fn what_makes_no_sense_is_refused_in_one_line() {
             "--relay-ports 600-1000",
             "--relay-ports: ports below 1024 are those of system services; --relay-low-ports accepts them",
         ),
+        (
+            "--tls-version-min 1.3 --tls-ciphers ECDHE-RSA-AES128-GCM-SHA256",
+            "--tls-ciphers has suites of TLS 1.2, which --tls-version-min 1.3 turns off: leave one of them out",
+        ),
         ("--workers 0", "--workers must be from 1 to 256"),
         ("--user-share-percent 0", "--user-share-percent must be from 1 to 100"),
         ("--user-share-percent 101", "--user-share-percent must be from 1 to 100"),
@@ -151,7 +155,7 @@ fn every_key_of_the_section_is_in_force() {
     let nonces = file("nonces", &"0f".repeat(32));
     let text = format!(
         "[turn]\nlisten = [\"127.0.0.1:1001\"]\nlisten_tcp = [\"127.0.0.1:1002\"]\nlisten_tls = [\"127.0.0.1:1003\"]\n\
-         cert = \"chain.pem\"\nkey = \"key.pem\"\ntls_version_min = \"1.3\"\n\
+         cert = \"chain.pem\"\nkey = \"key.pem\"\ntls_version_min = \"1.2\"\n\
          tls_ciphers = [\"ECDHE-RSA-AES128-GCM-SHA256\"]\nproxy_protocol_from = [\"10.13.0.0/28\"]\n\
          relay_ip = [\"127.0.0.4\"]\nexternal_ip = [\"192.0.2.5\"]\n\
          relay_ports = \"1006-1007\"\nrealm = \"r8\"\nuser = [\"ann:p9\"]\nuser_file = [\"{users}\"]\n\

@@ -67,11 +67,23 @@ impl Reader<'_> {
         }
         let reason = "private keys with a passphrase are not read: remove it (openssl pkey) and chmod 600 the file";
         self.rows_of("pkey-pwd", Outcome::Refused, "", reason);
+        self.rows_of("no-tlsv1_2", Outcome::Same, "tls_version_min", "");
         if self.is_on("no-tlsv1_2") {
             self.document.turn("tls_version_min", "1.3");
+            self.ciphers_of_1_3();
+        } else {
+            self.ciphers();
         }
-        self.rows_of("no-tlsv1_2", Outcome::Same, "tls_version_min", "");
-        self.ciphers();
+    }
+
+    /// Sets the row of a list without TLS 1.2. coturn takes suites of TLS 1.3 from it, too.
+    fn ciphers_of_1_3(&mut self) {
+        let Some(list) = self.last("cipher-list").map(Setting::text) else { return };
+        let (outcome, reason) = match Ciphers::names_tls_1_3(list) {
+            true => (Outcome::Differs, "rustls offers all of its suites of TLS 1.3, whatever the list has"),
+            false => (Outcome::Ignored, "it has suites of TLS 1.2 only, which no-tlsv1_2 turns off, in coturn, too"),
+        };
+        self.rows_of("cipher-list", outcome, "", reason);
     }
 
     /// Maps the suites of TLS 1.2; those of TLS 1.3 are no matter of this list, as in coturn.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use anyhow::ensure;
 
 use super::TurnConfig;
-use crate::section::TurnSection;
+use crate::section::{TlsVersion, TurnSection};
 use crate::streams::CertificateFiles;
 
 /// The port of STUN and TURN over TLS. RFC 8656 section 3.
@@ -34,6 +34,12 @@ impl TurnConfig {
         }
         self.tls.version_min = section.tls_version_min.map(Into::into).unwrap_or_default();
         self.tls.suites = section.tls_ciphers.iter().map(|cipher| cipher.0).collect();
+        ensure!(
+            section.tls_ciphers.is_empty() || section.tls_version_min != Some(TlsVersion::V1_3),
+            "{} has suites of TLS 1.2, which {} 1.3 turns off: leave one of them out",
+            named("tls_ciphers"),
+            named("tls_version_min")
+        );
         self.streams = section.streams.limits();
         Ok(())
     }
