@@ -160,3 +160,31 @@ fn turn_asks_a_stun_server_for_its_public_address() {
     let wrong = external_ip(&[], &[("EXTERNAL_IP", "nowhere")]).unwrap_err();
     assert!(wrong.contains("EXTERNAL_IP: nowhere"), "{wrong}");
 }
+
+/// The variables of the image coturn/coturn: those that have no counterpart are errors that say what to set.
+#[test]
+fn turn_takes_the_environment_of_coturns_image_or_names_it() {
+    let expected = Ok("external_ip = [\"192.0.2.7\"]".to_owned());
+    assert_eq!(external_ip(&[], &[("REAL_EXTERNAL_IP", "192.0.2.7")]), expected);
+    let both = [("REAL_EXTERNAL_IP", "198.51.100.1"), ("EXTERNAL_IP", "192.0.2.7"), ("DETECT_EXTERNAL_IP", "yes")];
+    assert_eq!(external_ip(&[], &both), expected);
+    let detect = [("DETECT_EXTERNAL_IP", "yes"), ("STUN_SERVER", &claims_192_0_2_7(1))];
+    assert_eq!(external_ip(&[], &detect), expected);
+    // Only IPv6 is to be looked up: the server is not asked about IPv4.
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let ipv6 = [("DETECT_EXTERNAL_IPV6", "yes"), ("STUN_SERVER", closed.as_str())];
+    assert_eq!(external_ip(&[], &ipv6), Ok("external_ip = [\"127.0.0.1\"]".to_owned()));
+    for (flags, environment, error) in [
+        (&[][..], [("DETECT_EXTERNAL_IP", "yes")], "DETECT_EXTERNAL_IP needs STUN_SERVER=HOST[:PORT]"),
+        (&[], [("DETECT_EXTERNAL_IPV6", "yes")], "DETECT_EXTERNAL_IPV6 needs STUN_SERVER=HOST[:PORT]"),
+        (&[], [("DETECT_RELAY_IP", "yes")], "DETECT_RELAY_IP: set relay_ip to an address of this host"),
+        (&["--external-ip", "192.0.2.7"], [("DETECT_RELAY_IPV6", "yes")], "DETECT_RELAY_IPV6: set relay_ip"),
+        (&[], [("REAL_EXTERNAL_IP", "192.0.2.7/10.0.0.1")], "REAL_EXTERNAL_IP: 192.0.2.7/10.0.0.1"),
+    ] {
+        let named = external_ip(flags, &environment).unwrap_err();
+        assert!(named.contains(error), "{named}");
+    }
+    let flags = ["--relay-ip", "127.0.0.1", "--external-ip", "192.0.2.7"];
+    assert_eq!(external_ip(&flags, &[("DETECT_RELAY_IP", "yes"), ("DETECT_EXTERNAL_IP", "yes")]), expected);
+    assert_eq!(external_ip(&[], &[("DETECT_RELAY_IP", ""), ("EXTERNAL_IP", "192.0.2.7")]), expected);
+}
