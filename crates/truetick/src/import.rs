@@ -37,15 +37,26 @@ struct Report<'a> {
     options: &'a [Row],
 }
 
-/// Prints the TOML and how each option is treated, and returns the exit status: 1 if behaviour would change.
+/// Exit status for a file that cannot be read.
+const STATUS_UNREADABLE: u8 = 2;
+
+/// Prints the TOML and how each option is treated, and returns the exit status: 1 if behaviour would change, 2 if the
+/// file cannot be read.
 ///
 /// # Errors
-/// The file cannot be read, or a file with credentials cannot be written.
+/// A file with credentials cannot be written.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_yaml = args.file.extension().is_some_and(|extension| extension == "yml" || extension == "yaml");
     let import = match is_yaml {
-        true => import_eturnal(&args.file, Permissions::Wanted)?,
-        false => import_coturn(Some(&args.file), &[], Permissions::Wanted)?,
+        true => import_eturnal(&args.file, Permissions::Wanted),
+        false => import_coturn(Some(&args.file), &[], Permissions::Wanted),
+    };
+    let import = match import {
+        Ok(import) => import,
+        Err(error) => {
+            eprintln!("truetick: {error:#}");
+            return Ok(ExitCode::from(STATUS_UNREADABLE));
+        }
     };
     let folder = args.credentials.as_deref().unwrap_or(Path::new("/etc/truetick"));
     let files = CredentialFiles { users: folder.join("turn-users"), secrets: folder.join("turn-secrets") };

@@ -12,4 +12,5 @@ pub(crate) mod operated;
 mod own_host;
 mod records;
 mod reload;
+mod turnserver;
 mod unit;

@@ -30,7 +30,7 @@ fn passing(sockets: &[String], user: &str) -> Command {
 }
 
 /// A port of 127.0.0.1 that is free for UDP and TCP.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     loop {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = udp.local_addr().unwrap().port();

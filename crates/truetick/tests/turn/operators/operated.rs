@@ -91,13 +91,13 @@ impl Operated {
     /// The same by `command`, which runs the program.
     pub(crate) fn start_by(mut command: Command, folder: TempDir, flags: &[&str]) -> Self {
         let config = folder.path().join("truetick.toml");
-        let mut child = command
-            .args(flags)
-            .args(["turn", "--config", config.to_str().unwrap()])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        command.args(flags).args(["turn", "--config", config.to_str().unwrap()]);
+        Self::start_command(command, folder)
+    }
+
+    /// Starts `command`, which has all of its arguments, and keeps `folder` as long as it runs.
+    pub(crate) fn start_command(mut command: Command, folder: TempDir) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (mut listen, mut tcp, mut http) = (None, None, None);
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         loop {
