@@ -91,7 +91,8 @@ impl<'a> Reader<'a> {
             Some(value) if is_secret && setting.name == "user" => {
                 format!("{}:{MASK}", value.split_once(':').map_or("", |(name, _)| name))
             }
-            Some(_) if is_secret => MASK.to_owned(),
+            // A misspelt option may have a credential.
+            Some(_) if is_secret || setting.spec.is_none() => MASK.to_owned(),
             Some(value) => value.to_string(),
             None => String::new(),
         };

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::coturn::MASK;
 use crate::document::Document;
-use crate::import::{Host, Import, Outcome, Row};
+use crate::import::{Host, Import, Outcome, REALM, Row, is_realm, is_software};
 use yaml::Node;
 
 /// Keys that no other one changes.
@@ -81,7 +81,8 @@ impl Reader<'_> {
     }
 
     fn row(&mut self, option: &str, (line, node): (usize, &Node), outcome: Outcome, keys: &str, reason: &str) {
-        let is_secret = option == "secret" || option.starts_with("credentials");
+        // A misspelt option may have a credential.
+        let is_secret = outcome == Outcome::Unknown || option == "secret" || option.starts_with("credentials");
         let value = match node {
             Node::Scalar(_) | Node::List(_) if is_secret => MASK.to_owned(),
             Node::Scalar(text) => text.clone(),
@@ -119,10 +120,13 @@ impl Reader<'_> {
                 let reason = "others than its owner and group must not read it";
                 self.row(name, (line, node), Outcome::Same, "key", reason);
             }
-            "realm" => {
-                self.document.turn("realm", node.text().unwrap_or_default());
-                self.row(name, (line, node), Outcome::Same, "realm", "");
-            }
+            "realm" => match node.text().filter(|realm| is_realm(realm)) {
+                Some(realm) => {
+                    self.document.turn("realm", realm);
+                    self.row(name, (line, node), Outcome::Same, "realm", "");
+                }
+                None => self.row(name, (line, node), Outcome::Refused, "realm", REALM),
+            },
             "software_name" => self.software(name, line, node),
             "strict_expiry" => {
                 let is_strict = node.text() == Some("true");
@@ -211,6 +215,9 @@ impl Reader<'_> {
 
     fn software(&mut self, name: &str, line: usize, node: &Node) {
         match node.text() {
+            Some(text) if text != "none" && !is_software(text) => {
+                self.row(name, (line, node), Outcome::Refused, "software", "it has 1 to 127 characters");
+            }
             Some("none") | None => self.row(name, (line, node), Outcome::Same, "", "no SOFTWARE attribute"),
             Some(text) => {
                 self.document.turn("software", text);

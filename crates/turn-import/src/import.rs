@@ -24,6 +24,23 @@ impl Host<'_> {
     }
 }
 
+/// The most characters of a realm and of SOFTWARE: RFC 8489 sections 14.9 and 14.14.
+const CHARACTERS_MAX: usize = 127;
+
+/// Returns whether truetick takes `text` as SOFTWARE.
+pub(crate) fn is_software(text: &str) -> bool {
+    (1..=CHARACTERS_MAX).contains(&text.chars().count())
+}
+
+/// Returns whether truetick takes `text` as its realm, apart from decomposed characters, which it rejects at the start.
+pub(crate) fn is_realm(text: &str) -> bool {
+    is_software(text) && !text.contains(|c: char| c.is_control() || c == '"' || c == '\\')
+}
+
+/// Why another realm is refused.
+pub(crate) const REALM: &str =
+    "a realm has 1 to 127 characters, and no quotes, backslashes and control characters: users need another one";
+
 /// How truetick treats an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]

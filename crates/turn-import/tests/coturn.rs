@@ -89,6 +89,23 @@ fn credentials_are_kept_apart_and_masked() {
     assert_eq!(users, ["ann:hush:1", "bob:hush"]);
     assert!(!format!("{:?}", import.rows).contains("hush"));
     assert!(import.rows.iter().any(|row| row.value == "ann:<masked>"));
+    let misspelt = self::import("static-auth-secert=hush\n");
+    assert_eq!(
+        (outcome(&misspelt, "static-auth-secert"), misspelt.rows[0].value.as_str()),
+        (vec![Outcome::Unknown], "<masked>")
+    );
+}
+
+#[test]
+fn a_realm_that_truetick_does_not_take_is_refused_and_not_written() {
+    let long = "r".repeat(128);
+    for realm in ["", "a\"b", "a\\b", "a\u{7}b", &long] {
+        let import = import(&format!("stun-only\nrealm={realm}\n"));
+        assert_eq!((outcome(&import, "realm"), turn(&import).get("realm")), (vec![Outcome::Refused], None), "{realm}");
+    }
+    for realm in ["r", "\"quoted by coturn\"", "Straße", &long[1..]] {
+        assert_eq!(outcome(&import(&format!("realm={realm}\n")), "realm"), [Outcome::Same], "{realm}");
+    }
 }
 
 /// What coturn does with users next to a secret: it knows the secret only.

@@ -105,6 +105,23 @@ listen = "127.0.0.1:9000"
 }
 
 #[test]
+fn texts_that_truetick_does_not_take_are_refused_and_not_written() {
+    let long = "r".repeat(128);
+    for (key, value) in
+        [("realm", "a\\\"b"), ("realm", ""), ("realm", &long), ("software_name", ""), ("software_name", &long)]
+    {
+        let import = import(&format!("eturnal:\n  {key}: \"{value}\"\n"));
+        let row = import.rows.iter().find(|row| row.option == key).unwrap();
+        assert_eq!(row.outcome, Outcome::Refused, "{key} {value}");
+        let document: toml::Table = import.to_toml(None).parse().unwrap();
+        let written = if key == "realm" { "realm" } else { "software" };
+        assert!(!document["turn"].as_table().unwrap().contains_key(written), "{document}");
+    }
+    let misspelt = import("eturnal:\n  secert: hush\n");
+    assert!(misspelt.rows_of(Outcome::Unknown).next().is_some() && !format!("{:?}", misspelt.rows).contains("hush"));
+}
+
+#[test]
 fn defaults_are_those_of_eturnal() {
     let import = import("eturnal:\n  secret: a\n");
     let document: toml::Table = import.to_toml(None).parse().unwrap();

@@ -12,6 +12,7 @@ pub mod files;
 pub mod frames;
 pub mod framing;
 pub mod http;
+pub mod import;
 pub mod inflate;
 mod naive;
 mod peer_ranges;

@@ -3,7 +3,7 @@
 use zeroize::Zeroizing;
 
 use super::Reader;
-use crate::import::Outcome;
+use crate::import::{Outcome, REALM, is_realm};
 
 const STUN_ONLY: &str = "stun-only is set: no user can log in";
 
@@ -37,10 +37,11 @@ impl Reader<'_> {
 
     fn realm(&mut self) {
         match self.last("realm").map(|setting| setting.text().to_owned()) {
-            Some(realm) => {
+            Some(realm) if is_realm(&realm) => {
                 self.document.turn("realm", realm);
                 self.rows_of("realm", Outcome::Same, "realm", "");
             }
+            Some(_) => self.rows_of("realm", Outcome::Refused, "realm", REALM),
             None => {
                 let reason =
                     "coturn takes the domain name of the host, truetick `truetick`; clients learn it from the server";
