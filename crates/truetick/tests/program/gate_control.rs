@@ -180,6 +180,46 @@ fn configured_limits(folder: &Path, token: &str, text: &str) {
     assert!(status == Some(1) && said.contains("own.toml: line 1: `version` is missing"), "{status:?} {said}");
 }
 
+/// Simulated venues update each book a few times a second, and every update of Kraken's proves its book. With 40 ms for the
+/// age of a proof, an order shortly after an update passes, and later ones do not, until the next update.
+#[test]
+fn an_order_on_a_book_that_was_proved_too_long_ago_is_refused_until_the_next_proof() {
+    const AGE_MAX_MS: u64 = 40;
+    let folder = tempfile::tempdir().unwrap();
+    let (served, token) = serve_with(folder.path(), &["--rate", "4", "--instruments", "1"]);
+    let url = format!("http://{}", served.http);
+    let (text, version) = limits_in_force(&served);
+    let next = text.replace(&format!("version = {version}\n"), &format!("version = {}\n", version + 1));
+    let next = next.replace("proof-age-max-ms = \"off\"", &format!("proof-age-max-ms = {AGE_MAX_MS}"));
+    let path = write(folder.path(), "proof.toml", &next);
+    // Before, a proof may have any age.
+    let verdicts = served.json("/api/v1/risk/verdicts");
+    let verdicts = verdicts["verdicts"].as_array().unwrap();
+    assert!(verdicts.iter().all(|verdict| !has(verdict, "BOOK_UNVERIFIED")), "{verdicts:?}");
+    let (status, loaded) = said(&gate(&url, &token, &["load", &path]));
+    assert!(status == Some(0) && loaded.contains("is in force"), "{loaded}");
+    // Of the verdicts by the new limits: those on books of Kraken, newest first, with the age of their book.
+    let first = served.json("/api/v1/risk/verdicts")["verdicts"][0]["seq"].as_u64().unwrap();
+    let of_kraken = |value: &Value| {
+        let rows = value["verdicts"].as_array().unwrap().iter();
+        let rows = rows.filter(|verdict| verdict["venue"] == "kraken" && verdict["seq"].as_u64().unwrap() > first);
+        rows.map(|verdict| (verdict["book_age_us"].as_u64().unwrap(), verdict.clone())).collect::<Vec<_>>()
+    };
+    let seen = served.wait("/api/v1/risk/verdicts", |value| {
+        let is_refused = |(_, verdict): &&(u64, Value)| verdict["reasons"] == json!(["BOOK_UNVERIFIED"]);
+        let rows = of_kraken(value);
+        // An order that passes after one that did not.
+        let refused = rows.iter().position(|row| is_refused(&row));
+        let passed = rows.iter().position(|(_, verdict)| verdict["accept"] == true);
+        refused.zip(passed).is_some_and(|(refused, passed)| passed < refused)
+    });
+    let limit_us = AGE_MAX_MS * 1_000;
+    for (age_us, verdict) in of_kraken(&seen).into_iter().filter(|(age_us, _)| *age_us != limit_us) {
+        assert_eq!(has(&verdict, "BOOK_UNVERIFIED"), age_us > limit_us, "{verdict}");
+        assert!(age_us < limit_us || verdict["accept"] == false, "{verdict}");
+    }
+}
+
 /// The strategy sleeps between its intents, longer than it may be silent here.
 #[test]
 fn a_silent_strategy_is_in_reduce_mode_until_resume() {
