@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result, bail};
 use tt_journal::segments::Disk;
 use tt_model::{Breach, IntentKind, Notes, Notional, OrderIntent, OrderSide, Qty, Verdict};
-use tt_risk::tree::Finding;
-use tt_risk::{Exposure, InstrumentLimits, InstrumentRules, Limits, Mark};
+use tt_risk::tree::{Finding, Node};
+use tt_risk::{Exposure, InstrumentLimits, InstrumentRules, KillSwitch, Limits, Mark, Mode};
 
 use crate::input::{Answer, Input};
 use crate::journal::replay::{JournalReader, JournalRecord, Replay};
@@ -29,6 +29,10 @@ struct Scene<'a> {
     market: InstrumentLimits,
     rules: InstrumentRules,
     is_used: bool,
+    /// The clock of temporary limits when those in force began.
+    limits_ns: u64,
+    /// The scopes in reduce mode that the intent is in.
+    reduced: Vec<String>,
 }
 
 /// Explains the verdict with a number: performs the journal on `disk` up to it.
@@ -91,6 +95,8 @@ pub fn explain(before: &mut Replay, record: &JournalRecord) -> Result<Option<Str
         market: of.all_accounts(),
         rules: of.rules(),
         is_used,
+        limits_ns: before.limits_ns,
+        reduced: reduced(before, intent, of),
     };
     writeln!(out, "intent: {}; {place}", scene.asked())?;
     let age_ns = record.now_ns.saturating_sub(ts_ns);
@@ -100,6 +106,20 @@ pub fn explain(before: &mut Replay, record: &JournalRecord) -> Result<Option<Str
     writeln!(out, "limits, version {}: {}", verdict.limits_version, scene.limits_text())?;
     scene.write_reasons(&mut out, record.now_ns).context("text")?;
     Ok(Some(out))
+}
+
+/// Returns the scopes in reduce mode that `intent` is in.
+fn reduced(before: &Replay, intent: &OrderIntent, of: &Instrument) -> Vec<String> {
+    let OrderIntent { account, strategy, instrument, .. } = *intent;
+    let controls = before.gate.controls();
+    let scopes = [
+        (KillSwitch::Global, before.limits.node_place(Node::Firm)),
+        (KillSwitch::Account(account), before.limits.node_place(Node::Account(account))),
+        (KillSwitch::Strategy(strategy), before.limits.node_place(Node::Strategy { account, strategy })),
+        (KillSwitch::Instrument(instrument), of.symbol.clone()),
+    ];
+    let is_reduced = |(switch, _): &(KillSwitch, String)| controls.mode(*switch) == Mode::Reduce;
+    scopes.into_iter().filter(is_reduced).map(|(_, place)| place).collect()
 }
 
 impl Scene<'_> {
@@ -186,14 +206,29 @@ impl Scene<'_> {
             Breach::KILL_ACCOUNT => format!("account {} is killed", self.intent.account),
             Breach::KILL_STRATEGY => format!("strategy {} is killed", self.intent.strategy),
             Breach::KILL_INSTRUMENT => format!("{} is killed", self.of.symbol),
-            Breach::REDUCE_ONLY_STATE => "only orders that reduce the position pass (reduce mode)".to_owned(),
+            Breach::REDUCE_ONLY_STATE => {
+                format!("only orders that reduce the position pass (reduce mode of {})", self.reduced.join(" and of "))
+            }
+            Breach::EXPIRED => {
+                let age_ns = i128::from(now_ns) - i128::from(self.intent.ts_ns);
+                let text = format!("the intent is {age_ns} ns old, its time to live is {} ms", self.intent.ttl_ms);
+                self.with_limit(text, reason, None)
+            }
             Breach::MD_STALE | Breach::BOOK_UNVERIFIED | Breach::COLLAR_REF | Breach::COLLAR_TOUCH => {
                 self.about_market(reason, now_ns)
             }
             Breach::QTY_MIN | Breach::NOTIONAL_MIN => self.about_size(reason),
             Breach::DUP_ID if self.is_used => format!("client id {} is of an open order", self.intent.client_id),
             Breach::DUP_ID => format!("client id {} was used a moment ago", self.intent.client_id),
-            _ => about(reason).to_owned(),
+            _ => self.with_limit(about(reason).to_owned(), reason, None),
+        }
+    }
+
+    /// Adds the limit of a reason that has no value, if it has a limit.
+    fn with_limit(&self, text: String, reason: Breach, node: Option<Node>) -> String {
+        match self.file.limit_words(self.limits_ns, reason, (node, self.intent.instrument)) {
+            Some(limit) => format!("{text}, the limit is {limit}"),
+            None => text,
         }
     }
 
@@ -227,7 +262,9 @@ impl Scene<'_> {
 
     /// Says why a node has a reason, with value and limit.
     fn finding_text(&self, finding: &Finding) -> String {
-        let Some([value, limit]) = finding.values else { return about_node(finding.reason).to_owned() };
+        let Some([value, limit]) = finding.values else {
+            return self.with_limit(about_node(finding.reason).to_owned(), finding.reason, finding.node);
+        };
         let texts = |text: &dyn Fn(i128) -> String| (text(value), text(limit));
         let lots = |lots: i128| self.of.qty_text(i64::try_from(lots).unwrap_or(i64::MAX));
         let money = |currency: u16| move |amount: i128| self.file.amount_text(currency, amount);
@@ -289,7 +326,6 @@ fn about(reason: Breach) -> &'static str {
         Breach::RATE_GLOBAL => "the message rate of all accounts is exceeded",
         Breach::DUP_ORDER => "the same order was sent too often a moment ago",
         Breach::SELF_MATCH => "the order would match an open order of the account",
-        Breach::EXPIRED => "the intent is too old, its time to live is over, or its time is in the future",
         Breach::SEQ_REPLAY => "its number is not the one after the producer's last",
         Breach::UNRECONCILED => "the account's orders, executions or positions are in doubt",
         Breach::MALFORMED => "a field has a value without a meaning",

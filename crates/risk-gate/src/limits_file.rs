@@ -4,6 +4,7 @@ mod comparison;
 mod format_1;
 mod format_2;
 mod settings;
+mod words;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -294,3 +294,43 @@ fn reasons_are_explained_with_the_node_whose_limit_is_exceeded() {
         )
     );
 }
+
+/// Reasons that count messages or compare times have a limit and a node too; a mode names its scope.
+#[test]
+fn rates_times_and_modes_are_explained_with_their_limit_and_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let rate = ("per-second = 100, burst = 100 }\n", "per-second = 2, burst = 2 }\n");
+    let changes = [("temporary = {", "# {"), ("same-orders-max = 10", "same-orders-max = 2")];
+    // The last two rates are those of the account and the strategy.
+    write(folder.path(), "1.toml", &[changes, [rate, rate]].concat());
+    let old = order(1, "buy", "0.01").replace("\"intent\":{", "\"intent\":{\"made_ms\":0,\"ttl_ms\":3,");
+    let events = [
+        mark(1),
+        order(1, "buy", "0.01"),
+        order(1, "buy", "0.01"),
+        order(1, "buy", "0.01"),
+        r#"{"at_ms":7000,"reduce":{"account":0}}"#.to_owned(),
+        mark(7_000),
+        old.replace("\"at_ms\":1,", "\"at_ms\":7000,"),
+    ];
+    let found = reasons(&rows(folder.path(), &["--journal", "journal"], &events));
+    assert_eq!(found, ["", "", "RATE_ACCOUNT DUP_ORDER", "REDUCE_ONLY_STATE EXPIRED"]);
+    let explain = |verdict: &str| {
+        let said = text(&truetick(folder.path(), &["gate", "explain", verdict, "--journal", "journal"]));
+        said.split_once("\nlimits, version 1: ").unwrap().1.split_once('\n').unwrap().1.to_owned()
+    };
+    let rate = "its message rate is exceeded, the limit is 2 per second, 2 at once";
+    assert_eq!(
+        explain("3"),
+        format!(
+            "RATE_ACCOUNT: account main: {rate}\n\
+             RATE_ACCOUNT: account main: strategy mm1: {rate}\n\
+             DUP_ORDER: the same order was sent too often a moment ago, the limit is 2 within 1000 ms\n"
+        )
+    );
+    assert_eq!(
+        explain("4"),
+        "REDUCE_ONLY_STATE: only orders that reduce the position pass (reduce mode of account main)\n\
+         EXPIRED: the intent is 7000000000 ns old, its time to live is 3 ms, the limit is 5000 ms\n"
+    );
+}

@@ -181,6 +181,11 @@ impl Gate {
             | bit(self.mark_epochs[instrument] != self.epoch, Breach::CLOCK_FAULT)
             | bit(self.is_journal_lost, Breach::JOURNAL)
             | bit(self.tree.is_behind(now_ns, self.rules.revalue_max_ns), Breach::MD_STALE);
+        if reasons & Breach::RATE_ACCOUNT.0 != 0
+            && let Some(node) = self.tree.node(Node::Account(intent.account))
+        {
+            witness.see(node as u32, Breach::RATE_ACCOUNT, None);
+        }
         let judgement = Judgement {
             reasons,
             worst_pos: checked.worst_pos,
