@@ -158,8 +158,15 @@ pub fn perform(gate: &mut Gate, now_ns: u64, input: &Input) -> Answer {
             Ok(())
         }
         Input::Limits(account, instrument, limits) => gate.set_limits(*account, *instrument, limits).map(drop),
-        Input::Load(limits, wall_ns) => limits.apply(gate, wall_ns.unwrap_or(now_ns)).map(drop),
-        Input::Conversion(currency, conversion) => gate.set_conversion(*currency, conversion),
+        Input::Load(limits, wall_ns) => {
+            // Values are old from now on, not from the event before.
+            gate.pass_time(now_ns);
+            limits.apply(gate, wall_ns.unwrap_or(now_ns)).map(drop)
+        }
+        Input::Conversion(currency, conversion) => {
+            gate.pass_time(now_ns);
+            gate.set_conversion(*currency, conversion)
+        }
         Input::Balance(account, currency, total) => gate.set_balance(*account, *currency, *total),
         Input::Equity(account, equity) => gate.set_equity(*account, *equity, now_ns),
         Input::Day => {

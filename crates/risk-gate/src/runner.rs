@@ -13,6 +13,7 @@ use tt_meter::{Histogram, Sampler};
 use tt_model::{InstrumentId, OrderIntent, Report, Verdict};
 use tt_os::clock::unix_now;
 use tt_risk::KillSwitch;
+use tt_risk::money::Conversion;
 use tt_sync::barrier::{Passer, barrier};
 use tt_sync::spsc::{Consumer, Producer, ring};
 use tt_sync::wait::{RingEnd as _, WaitStrategy as _};
@@ -113,6 +114,7 @@ pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running,
         writer,
         quotes,
         sweep,
+        rates: Vec::new(),
         clocks: ClockWatch::new(clocks),
         probe: Sampler::new(tt_os::clock::calibration().clock, sample_one_in),
         journey: Histogram::new(),
@@ -122,7 +124,11 @@ pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running,
         judged: Vec::with_capacity(GROUP),
         judged_by: Vec::with_capacity(GROUP),
     };
-    runner.tell_time();
+    let now_ns = runner.tell_time();
+    // A new gate has valued nothing yet.
+    while runner.gate.gate().has_old_values() && !runner.gate.is_journal_lost() {
+        runner.gate.perform(now_ns, &Input::Time);
+    }
     // A reader that comes before the thread's first pass sees the limits.
     runner.publish();
     let thread = thread::Builder::new().name("gate".into()).spawn(move || {
@@ -213,6 +219,8 @@ struct Runner {
     writer: BoardWriter,
     quotes: Option<Arc<dyn QuoteSource>>,
     sweep: Sweep,
+    /// Rates of a sweep.
+    rates: Vec<(u16, Conversion)>,
     clocks: ClockWatch,
     probe: Sampler,
     journey: Histogram,
@@ -240,7 +248,10 @@ impl Runner {
                 }
                 Wake::Report(report) => self.apply(&report),
                 Wake::Change(change) => self.change(change),
-                Wake::Idle => self.publish(),
+                Wake::Idle => {
+                    self.publish();
+                    self.value_again();
+                }
                 Wake::Silent => self.restrict(),
                 Wake::Room => {}
                 Wake::End => break,
@@ -397,7 +408,6 @@ impl Runner {
 
     /// Returns the time, and informs the gate of a sleep of the machine, and of the system's clock.
     fn tell_time(&mut self) -> u64 {
-        // First: a sleep behind it is seen by the next call.
         let slept_ns = self.clocks.take_sleep();
         let now_ns = unix_now().0;
         if let Some(slept_ns) = slept_ns {
@@ -410,25 +420,32 @@ impl Runner {
         now_ns
     }
 
-    /// Sets the marks of the instruments that are due: limits of sums need the values of all positions.
+    /// Values positions that no event has valued since their marks changed: else the next order would find them too old.
+    fn value_again(&mut self) {
+        if self.gate.gate().has_old_values() && !self.gate.is_journal_lost() {
+            self.gate.perform(unix_now().0, &Input::Time);
+            self.unpublished += 1;
+        }
+    }
+
+    /// Sets the marks of the instruments that are due: limits of sums need the values of all positions. Then the rates of
+    /// currencies that verified books price in the currency of limits.
     fn sweep(&mut self, now_ns: u64) {
         if self.quotes.is_none() {
             return;
         }
+        let mut rates = std::mem::take(&mut self.rates);
         for _ in 0..self.sweep.take_due(now_ns) {
             if let Some(instrument) = self.sweep.next() {
                 let quote = self.mark(now_ns, instrument);
-                self.convert(now_ns, instrument, &quote);
+                rates.extend(self.gate.limits().and_then(|limits| limits.rate_of(instrument, &quote.mark())));
             }
         }
-    }
-
-    /// Sets the rate of a currency that a verified book prices in the currency of limits.
-    fn convert(&mut self, now_ns: u64, instrument: InstrumentId, quote: &Quote) {
-        let rate = self.gate.limits().and_then(|limits| limits.rate_of(instrument, &quote.mark()));
-        if let Some((currency, conversion)) = rate {
+        // Behind all marks: with a rate, positions are valued again, which have no value by a mark of before a pause.
+        for (currency, conversion) in rates.drain(..) {
             self.gate.perform(now_ns, &Input::Conversion(currency, conversion));
         }
+        self.rates = rates;
     }
 
     /// Sets the mark of an instrument; returns its quote.

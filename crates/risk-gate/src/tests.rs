@@ -31,6 +31,23 @@ const WIDE: Limits = Limits {
     enabled: Limits::PLAIN,
 };
 
+const INSTRUMENT_LIMITS: InstrumentLimits =
+    InstrumentLimits { collar_bps: 500, mark_age_max_ns: 60_000_000_000, rate: Rate::UNLIMITED };
+
+const RULES: Rules = Rules {
+    id_window_ns: 1_000_000,
+    intent_age_max_ns: 60_000_000_000,
+    cancel_repeat_ns: 0,
+    gap_max_ns: 60_000_000_000,
+    same_orders_max: u32::MAX,
+    same_window_ns: 1,
+    refusal_rate: Rate::UNLIMITED,
+    cancel_window_ns: 0,
+    exec_window_ns: 0,
+    revalue_max_ns: 100_000_000,
+    equity_age_max_ns: 0,
+};
+
 pub(crate) struct Quotes(pub(crate) Mutex<Quote>);
 
 impl QuoteSource for Quotes {
@@ -81,25 +98,11 @@ fn start_watched((rows, quotes): (Vec<BoardRow>, Option<Arc<Quotes>>), dead_man:
         currencies: 0,
     });
     gate.set_global_rate(Rate::UNLIMITED);
-    gate.set_rules(&Rules {
-        id_window_ns: 1_000_000,
-        intent_age_max_ns: 60_000_000_000,
-        cancel_repeat_ns: 0,
-        gap_max_ns: 60_000_000_000,
-        same_orders_max: u32::MAX,
-        same_window_ns: 1,
-        refusal_rate: Rate::UNLIMITED,
-        cancel_window_ns: 0,
-        exec_window_ns: 0,
-        revalue_max_ns: 100_000_000,
-        equity_age_max_ns: 0,
-    });
-    let instrument_limits =
-        InstrumentLimits { collar_bps: 500, mark_age_max_ns: 60_000_000_000, rate: Rate::UNLIMITED };
+    gate.set_rules(&RULES);
     for account in 0..2 {
         gate.set_account_rate(account, Rate::UNLIMITED).unwrap();
         for instrument in [InstrumentId(0), InstrumentId(1)] {
-            gate.set_instrument_limits(instrument, &instrument_limits).unwrap();
+            gate.set_instrument_limits(instrument, &INSTRUMENT_LIMITS).unwrap();
             gate.set_reference(0, instrument, &quote().mark()).unwrap();
             gate.set_state(instrument, InstrumentState::Open).unwrap();
             gate.restore(account, instrument, Qty(0), 0).unwrap();
@@ -167,6 +170,39 @@ fn an_intent_brings_the_marks_of_all_instruments() {
     judge(&mut ports, buy(0, BTC, 1));
     running.stop();
     assert_eq!(*seen.0.lock().unwrap(), [0, 1, 0]);
+}
+
+/// The first order sets the marks of more positions than an event values again. While no other comes, the thread values the
+/// rest, so that the next order does not find values that are too old. Neither does the first order of a new gate.
+#[test]
+fn an_idle_gate_values_what_an_order_has_left() {
+    let run = |revalue_max_ns| {
+        let (instruments, accounts) = (4, 20);
+        let (orders, executions, routes) = (8, 8, 1);
+        let capacity = Capacity { accounts, instruments, producers: 1, orders, executions, routes, currencies: 0 };
+        let mut gate = Gate::new(capacity);
+        gate.set_rules(&Rules { revalue_max_ns, ..RULES });
+        for instrument in (0..instruments).map(InstrumentId) {
+            gate.set_instrument_limits(instrument, &INSTRUMENT_LIMITS).unwrap();
+            gate.set_reference(0, instrument, &quote().mark()).unwrap();
+        }
+        let rows = (0..instruments).map(|number| BoardRow { limits: None, ..row(0, InstrumentId(number)) }).collect();
+        let quotes: Option<Arc<dyn QuoteSource>> = Some(Arc::new(Seen(Mutex::new(Vec::new()))));
+        let (gate, senders) = (gate.into(), Vec::new());
+        let (ring_slots, cpu, dead_man) = (4, None, None);
+        let config = GateConfig { gate, rows, quotes, ring_slots, sample_one_in: 1, cpu, senders, dead_man };
+        let (running, mut ports) = start(config).unwrap();
+        let first = judge(&mut ports, buy(0, BTC, 1));
+        let pause = Instant::now();
+        while pause.elapsed() < Duration::from_millis(20) {
+            thread::yield_now();
+        }
+        let verdicts = [first, judge(&mut ports, buy(0, BTC, 1))];
+        running.stop();
+        verdicts.map(|verdict| verdict.reasons.contains(Breach::MD_STALE))
+    };
+    assert_eq!(run(60_000_000_000), [false; 2]);
+    assert!(!run(1_000_000)[1]);
 }
 
 /// A contract in BTC is worth nothing that is known until BTC has a rate.

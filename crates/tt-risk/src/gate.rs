@@ -300,6 +300,13 @@ impl Gate {
         (self.epoch, self.fault_ns) = (self.epoch.wrapping_add(1), now_ns);
     }
 
+    /// Returns whether positions have other values than marks and rates say. Each event values some of them; where no order
+    /// comes, [`pass_time`](Self::pass_time) does until this is false.
+    #[must_use]
+    pub const fn has_old_values(&self) -> bool {
+        self.tree.has_old_values()
+    }
+
     /// Puts nodes whose losses exceed a limit into reduce mode.
     fn watch_losses(&mut self) {
         while let Some(index) = self.tree.poll_touched() {

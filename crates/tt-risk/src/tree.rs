@@ -391,6 +391,11 @@ impl Tree {
         self.behind_since.get_or_insert(now_ns);
     }
 
+    /// Returns whether rows wait to be valued again.
+    pub(crate) const fn has_old_values(&self) -> bool {
+        self.behind_since.is_some()
+    }
+
     /// Returns whether the values of rows are older than `max_ns`.
     pub(crate) fn is_behind(&self, now_ns: u64, max_ns: u64) -> bool {
         self.behind_since.is_some_and(|since| now_ns.saturating_sub(since) > max_ns)

@@ -266,3 +266,38 @@ fn a_revert_does_not_go_back_to_an_earlier_version() {
     let found = replay(&SegmentFolder::new(folder.path()), |_, _| Ok(())).unwrap();
     assert_eq!((found.divergence, found.end.records), (None, 5));
 }
+
+/// After a pause with more positions than an event values again, a new rate and new limits are as old as they are: the first
+/// orders find no old values.
+#[test]
+fn a_rate_and_limits_after_a_pause_make_no_order_stale() {
+    let text = include_str!("../../../../deploy/gate-limits.toml").replace("accounts = 2", "accounts = 40");
+    let text = text.replace("id-window-ms = 600000", "id-window-ms = 1000");
+    let file = |version: u32| LimitsFile::parse(&text.replace("version = 1", &format!("version = {version}"))).unwrap();
+    let mut gate = DurableGate::of(&file(1)).unwrap();
+    let (mut seq, pause_ns) = (0, 10_000_000_000);
+    let mut judge = |gate: &mut DurableGate, now_ns| {
+        seq += 1;
+        gate.set_reference(now_ns, BTC, &mark(now_ns)).unwrap();
+        let verdict = gate.evaluate(now_ns, 0, &OrderIntent { strategy: 1, ..order(seq, now_ns) }, &mut Off);
+        // As the gate's thread does before the pause.
+        assert!(gate.gate().has_old_values());
+        while gate.gate().has_old_values() {
+            gate.perform(now_ns, &Input::Time);
+        }
+        // A mark of before the pause has no value until its rows have followed the new one.
+        verdict.reasons.contains(Breach::MD_STALE)
+    };
+    let rate = |now_ns| file(1).conversion("BTC", "60000", now_ns).unwrap().1;
+    while gate.gate().has_old_values() {
+        gate.perform(pause_ns, &Input::Time);
+    }
+    for round in 1..4 {
+        let now_ns = round * 3 * pause_ns;
+        assert!(!judge(&mut gate, now_ns));
+        gate.perform(now_ns + pause_ns, &Input::Conversion(1, rate(now_ns + pause_ns)));
+        assert!(!judge(&mut gate, now_ns + pause_ns), "a rate, round {round}");
+        gate.load(now_ns + 2 * pause_ns, file(1 + round as u32)).unwrap();
+        assert!(!judge(&mut gate, now_ns + 2 * pause_ns), "limits, round {round}");
+    }
+}

@@ -162,7 +162,8 @@ impl Gate {
         Ok(())
     }
 
-    /// Sets what a step of `currency` is worth in the currency of limits.
+    /// Sets what a step of `currency` is worth in the currency of limits. From the time of the gate on, positions have
+    /// [`Rules::revalue_max_ns`] to follow it: [`pass_time`](Self::pass_time) before.
     ///
     /// # Errors
     /// [`GateError::Unknown`] for currency 0 and outside the capacity.

@@ -289,6 +289,7 @@ impl Host {
         let limits = LimitsFile::parse(&setup.text()).map_err(broken)?;
         let version = self.gate.load(now, limits).map_err(broken)?;
         self.version = setup.version;
+        self.oracle.pass(now);
         self.oracle.load(setup.settings.clone());
         let others = self.gate.switches().limits_version();
         if (version, others) != (setup.version, setup.version) {
@@ -444,6 +445,7 @@ pub(super) fn inform(oracle: &mut Oracle, record: &JournalRecord) -> Result<(), 
         (Input::Suspended, _) => oracle.suspect_clock(now),
         (Input::JournalLost(is_lost), _) => oracle.set_journal_lost(*is_lost),
         (Input::Conversion(currency, of), Answer::Applied(Ok(()))) => {
+            oracle.pass(now);
             oracle.convert((*currency).into(), (of.rate.num.into(), of.rate.den.into()), of.ts_ns.into());
         }
         (Input::Balance(account, currency, total), Answer::Applied(Ok(()))) => {

@@ -57,6 +57,7 @@ fn read(files: &BTreeMap<u32, Setup>, setup: &Setup, disk: &SimDisk) -> Result<F
             (Input::Load(limits, _), _) => {
                 found.version = limits.version().unwrap_or(0);
                 let setup = files.get(&found.version).ok_or((7, format!("record {number}: {:?}", found.version)))?;
+                found.oracle.pass(record.now_ns);
                 found.oracle.load(setup.settings.clone());
             }
             _ => inform(&mut found.oracle, &record)?,
