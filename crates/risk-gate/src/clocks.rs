@@ -1,4 +1,4 @@
-//! The clocks that the gate's thread watches beside its own, which never steps and stands still while the machine sleeps.
+//! The clocks that the gate's thread watches next to its own, which never steps, and stops while the machine sleeps.
 
 use tt_os::clock::{WallTime, suspended_ns, wall_time};
 use tt_risk::Mark;

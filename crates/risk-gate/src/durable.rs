@@ -310,10 +310,13 @@ impl<K: Keeper> DurableGate<K> {
                 return Answer::Applied(Ok(()));
             }
         }
-        match input {
-            Input::Resume(producer, _) => drop(self.unrecorded.last_seqs.remove(producer)),
-            Input::Wall(wall) if !self.keep_wall_time(now_ns, wall) => return Answer::Applied(Ok(())),
-            _ => {}
+        if let Input::Resume(producer, _) = input {
+            self.unrecorded.last_seqs.remove(producer);
+        }
+        if let Input::Wall(wall) = input
+            && !self.keep_wall_time(now_ns, wall)
+        {
+            return Answer::Applied(Ok(()));
         }
         let answer = perform(&mut self.gate, now_ns, input);
         self.keep_own_modes();

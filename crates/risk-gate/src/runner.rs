@@ -73,7 +73,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
     start_with(config, Clocks::MACHINE)
 }
 
-/// The same, with other clocks beside that of the process.
+/// The same, with other clocks next to that of the process.
 pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running, Ports)> {
     let GateConfig { mut gate, rows, quotes, ring_slots, sample_one_in, cpu, senders, dead_man } = config;
     let sample_one_in = sample_one_in.max(1);
@@ -124,7 +124,7 @@ pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running,
         judged: Vec::with_capacity(GROUP),
         judged_by: Vec::with_capacity(GROUP),
     };
-    let now_ns = runner.tell_time();
+    let now_ns = runner.read_clocks();
     // A new gate has valued nothing yet.
     while runner.gate.gate().has_old_values() && !runner.gate.is_journal_lost() {
         runner.gate.perform(now_ns, &Input::Time);
@@ -377,7 +377,7 @@ impl Runner {
     }
 
     fn load(&mut self, Load { limits, reply }: Load) {
-        let now_ns = self.tell_time();
+        let now_ns = self.read_clocks();
         let loaded = self.gate.load(now_ns, *limits);
         if let (Ok(_), Some(limits)) = (&loaded, self.gate.limits()) {
             self.writer.replace_limits(limits, unix_now().0);
@@ -407,7 +407,7 @@ impl Runner {
     }
 
     /// Returns the time, and informs the gate of a sleep of the machine, and of the system's clock.
-    fn tell_time(&mut self) -> u64 {
+    fn read_clocks(&mut self) -> u64 {
         let slept_ns = self.clocks.take_sleep();
         let now_ns = unix_now().0;
         if let Some(slept_ns) = slept_ns {

@@ -1,4 +1,4 @@
-//! The clocks of this process: the calibrated cycle counter, Unix time that never steps, and wall time beside it.
+//! The clocks of this process: the calibrated cycle counter, Unix time that never steps, and wall time.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -67,11 +67,10 @@ fn reasons(verdict: &Verdict) -> Vec<&'static str> {
 fn recorded(folder: &Path) -> (Vec<WallTime>, usize) {
     let (mut walls, mut sleeps) = (Vec::new(), 0);
     let replayed = replay(&SegmentFolder::new(folder), |_, record| {
-        match record.input {
-            Input::Wall(wall) => walls.push(wall),
-            Input::Suspended => sleeps += 1,
-            _ => {}
+        if let Input::Wall(wall) = record.input {
+            walls.push(wall);
         }
+        sleeps += usize::from(record.input == Input::Suspended);
         Ok(())
     });
     assert_eq!(replayed.unwrap().divergence, None);

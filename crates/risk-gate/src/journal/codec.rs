@@ -123,11 +123,6 @@ fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
             put_u64(out, *last_seq);
             RESUME
         }
-        Input::Refusals(producer, due_ns) => {
-            put_u16(out, *producer);
-            put_u64(out, *due_ns);
-            REFUSALS
-        }
         Input::Adopt(account) => {
             put_u16(out, *account);
             ADOPT
@@ -137,10 +132,6 @@ fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
             RECONCILE
         }
         Input::Time => TIME,
-        Input::JournalLost(is_lost) => {
-            out.push(u8::from(*is_lost));
-            JOURNAL_LOST
-        }
         Input::Limits(account, instrument, limits) => {
             put_u16(out, *account);
             put_u32(out, instrument.0);
@@ -154,12 +145,14 @@ fn encode_input(out: &mut Vec<u8>, input: &Input) -> u16 {
         | Input::Day
         | Input::Enable(..)
         | Input::CancelScope(_)
+        | Input::JournalLost(_)
         | Input::Suspended
+        | Input::Refusals(..)
         | Input::Wall(_) => encode_limits_input(out, input),
     }
 }
 
-/// Writes the inputs that belong to a limits file of format 2, and those of clocks.
+/// Writes the inputs that belong to a limits file of format 2, and what came after it.
 fn encode_limits_input(out: &mut Vec<u8>, input: &Input) -> u16 {
     if let Input::Load(limits, wall_ns) = input {
         out.extend_from_slice(limits.hash());
@@ -193,6 +186,15 @@ fn encode_limits_input(out: &mut Vec<u8>, input: &Input) -> u16 {
     if let Input::CancelScope(scope) = input {
         put_switch(out, *scope);
         return CANCEL_SCOPE;
+    }
+    if let Input::JournalLost(is_lost) = input {
+        out.push(u8::from(*is_lost));
+        return JOURNAL_LOST;
+    }
+    if let Input::Refusals(producer, due_ns) = input {
+        put_u16(out, *producer);
+        put_u64(out, *due_ns);
+        return REFUSALS;
     }
     if let Input::Wall(WallTime { unix_ns, error_ns }) = input {
         put_u64(out, *unix_ns);

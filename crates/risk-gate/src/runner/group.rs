@@ -77,7 +77,7 @@ impl Runner {
         self.sweep(now_ns);
         let quote = self.mark(now_ns, intent.instrument);
         // Behind the mark: one from before a sleep is not new after it.
-        let now_ns = self.tell_time();
+        let now_ns = self.read_clocks();
         let verdict = self.gate.evaluate(now_ns, PRODUCER, intent, &mut self.probe);
         self.judged.push((*intent, verdict));
         self.judged_by.push(quote);
