@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
 use risk_gate::{Answer, Input, JournalReader, JournalRecord, LimitsFile, Snapshot, open_journal};
-use tt_model::{InstrumentId, OrderIntent, OrderSide};
+use tt_model::{InstrumentId, OrderIntent, OrderSide, Report};
 use tt_os::clock::WallTime;
 use tt_os::stdout;
-use tt_risk::{KillSwitch, Mode};
+use tt_risk::{KillSwitch, Mark, Mode};
 
 /// Performs the journal again; status 1 if an answer is another one.
 pub(super) fn replay(folder: &Path) -> Result<ExitCode> {
@@ -128,6 +128,11 @@ const fn mode_word(mode: Mode) -> &'static str {
     }
 }
 
+fn wall_text(WallTime { unix_ns, error_ns }: &WallTime) -> String {
+    let error = error_ns.map_or_else(|| "unknown".to_owned(), |error_ns| format!("{error_ns} ns"));
+    format!("{} ({unix_ns} ns), error {error}", risk_gate::utc_text(*unix_ns))
+}
+
 impl Row {
     /// Fills the cells of an input; returns its name.
     fn input(&mut self, input: &Input, limits: Option<&LimitsFile>) -> &'static str {
@@ -140,18 +145,11 @@ impl Row {
                 "intent"
             }
             Input::Report(report) => {
-                self.account = report.account.to_string();
-                self.client_id = report.client_id.to_string();
-                self.side = side_word(report.side);
-                self.kind = crate::risk::REPORTS.get(usize::from(report.kind.0)).unwrap_or(&"malformed").to_string();
-                self.execution_id = report.execution_id.to_string();
-                self.instrument(report.instrument, limits, report.qty.0, report.px.0, report.trigger_px.0);
+                self.report(report, limits);
                 "report"
             }
             Input::Mark(instrument, mark) => {
-                self.kind = if mark.is_verified { "verified" } else { "unverified" }.to_owned();
-                self.instrument(*instrument, limits, 0, mark.ref_px.0, 0);
-                self.qty.clear();
+                self.mark(*instrument, mark, limits);
                 "mark"
             }
             Input::Mode(switch, mode) => {
@@ -171,14 +169,8 @@ impl Row {
                 (self.producer, self.kind) = (producer.to_string(), format!("none are left before {due_ns} ns"));
                 "refusals"
             }
-            Input::Adopt(account) => {
-                self.account = account.to_string();
-                "adopt"
-            }
-            Input::Reconcile(statement) => {
-                self.account = statement.account.to_string();
-                "reconcile"
-            }
+            Input::Adopt(account) => self.account("adopt", *account),
+            Input::Reconcile(statement) => self.account("reconcile", statement.account),
             Input::Time => "time",
             Input::JournalLost(true) => "journal_lost",
             Input::JournalLost(false) => "journal_written",
@@ -187,15 +179,12 @@ impl Row {
                 "load"
             }
             Input::Conversion(..) => "rate",
-            Input::Balance(account, ..) | Input::Equity(account, _) => {
-                self.account = account.to_string();
-                if matches!(input, Input::Equity(..)) { "equity" } else { "balance" }
-            }
+            Input::Balance(account, ..) => self.account("balance", *account),
+            Input::Equity(account, _) => self.account("equity", *account),
             Input::Day => "day",
             Input::Suspended => "suspended",
-            Input::Wall(WallTime { unix_ns, error_ns }) => {
-                let error = error_ns.map_or_else(|| "unknown".to_owned(), |error_ns| format!("{error_ns} ns"));
-                self.kind = format!("{} ({unix_ns} ns), error {error}", risk_gate::utc_text(*unix_ns));
+            Input::Wall(wall) => {
+                self.kind = wall_text(wall);
                 "wall"
             }
             Input::CancelScope(scope) => {
@@ -211,6 +200,27 @@ impl Row {
                 "limits"
             }
         }
+    }
+
+    /// Fills the cell of an account; returns the input's name.
+    fn account(&mut self, name: &'static str, account: u16) -> &'static str {
+        self.account = account.to_string();
+        name
+    }
+
+    fn report(&mut self, report: &Report, limits: Option<&LimitsFile>) {
+        self.account = report.account.to_string();
+        self.client_id = report.client_id.to_string();
+        self.side = side_word(report.side);
+        self.kind = crate::risk::REPORTS.get(usize::from(report.kind.0)).unwrap_or(&"malformed").to_string();
+        self.execution_id = report.execution_id.to_string();
+        self.instrument(report.instrument, limits, report.qty.0, report.px.0, report.trigger_px.0);
+    }
+
+    fn mark(&mut self, instrument: InstrumentId, mark: &Mark, limits: Option<&LimitsFile>) {
+        self.kind = if mark.is_verified { "verified" } else { "unverified" }.to_owned();
+        self.instrument(instrument, limits, 0, mark.ref_px.0, 0);
+        self.qty.clear();
     }
 
     fn intent(&mut self, intent: &OrderIntent, limits: Option<&LimitsFile>) {
