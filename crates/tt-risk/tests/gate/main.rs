@@ -7,6 +7,7 @@ mod judged;
 mod life;
 mod numbered;
 mod rates;
+mod restored;
 mod rules;
 mod tree;
 mod worth;
