@@ -53,6 +53,24 @@ fn an_order_of_before_a_start_is_the_one_that_it_was() {
 }
 
 #[test]
+fn every_open_order_of_a_row_is_listed() {
+    let mut gate = restored();
+    let orders = [9_900, 9_905, 9_910].map(|px| OrderIntent { account: 1, ..buy(px, 20) });
+    for order in &orders {
+        assert_eq!(gate.evaluate(NOW, order).accept, 1);
+    }
+    gate.apply(NOW, &report(ReportKind::CANCELLED, &orders[1]));
+    let listed = |account, instrument| {
+        let mut ids = Vec::new();
+        gate.open_orders(account, instrument, |client_id| ids.push(client_id));
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(listed(1, FIRST), [orders[0].client_id, orders[2].client_id]);
+    assert_eq!((listed(1, SECOND), listed(0, FIRST)), (vec![SALE.client_id], vec![]));
+}
+
+#[test]
 fn an_id_of_before_a_start_is_used_in_its_account_and_instrument() {
     let mut gate = gate_of(PAIRS, &LIMITS);
     gate.restore_id(1, SECOND, 9, NOW).expect("room");
