@@ -1,5 +1,6 @@
 //! `cargo xtask qualify NAME`: long runs whose result is kept with its commit and date under bench/qualified.
 
+mod aarch64;
 mod audit_speed;
 mod expired;
 mod soak;
@@ -46,6 +47,12 @@ const QUALIFICATIONS: &[Qualification] = &[
         about: "100,000 seeds of the gate world",
         judges: &["crates/tt-risk/src", "crates/risk-gate/src", "tools/testkit/src/gate_world"],
         run: |root, arguments| seeds(root, "gate_world", arguments),
+    },
+    Qualification {
+        name: "gate-aarch64",
+        about: "the gate world has the same hashes for 64-bit Arm, under QEMU",
+        judges: &["crates/tt-risk/src", "crates/risk-gate/src", "tools/testkit/src/gate_world"],
+        run: |root, _| aarch64::run(root),
     },
     Qualification {
         name: "planted-worlds",
