@@ -124,8 +124,9 @@ async function machine(page) {
   const before = await read();
   await changed(page, row, await textOf(page, row));
   const ranges = [];
-  for (const range of ["1 hour", "10 min"]) {
-    const answer = page.waitForRequest((request) => request.url().includes("/api/v1/history?"));
+  for (const [range, seconds] of [["1 hour", 3600], ["10 min", 600]]) {
+    // The page also asks by itself every few seconds, for the range of before until the click.
+    const answer = page.waitForRequest((request) => request.url().includes(`/api/v1/history?seconds=${seconds}&`));
     await page.locator("#panel-machine [data-range]").getByText(range).click();
     ranges.push(new URL((await answer).url()).search);
   }
