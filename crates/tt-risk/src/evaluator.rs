@@ -240,8 +240,8 @@ impl Evaluator {
         verdict
     }
 
-    /// Returns the reasons of the core against an order of `priced`, and its worst position; changes nothing. Reasons from
-    /// prices and sizes are missing: they depend on the order's kind.
+    /// Returns the reasons of the core against an order that adds lots to its side, and its worst position; changes nothing.
+    /// Reasons from prices and sizes are missing: they depend on the order's kind.
     #[inline(always)]
     pub(crate) fn find(&self, now_ns: u64, intent: &OrderIntent, adds: i64) -> Checked {
         let (index, _) = self.row_index(intent.account, intent.instrument);

@@ -7,6 +7,7 @@ const BRACKETS: usize = 4;
 
 /// A basis point is one in this many.
 const BPS: i128 = 10_000;
+const WHOLE: u64 = BPS as u64;
 
 /// A ratio of two positive integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -247,7 +248,6 @@ impl Contract {
     /// Returns the initial margin of a position of `value`; `None` above the last bracket.
     #[inline]
     pub(crate) fn margin(&self, value: i64) -> Option<i128> {
-        const WHOLE: u64 = BPS as u64;
         let first = &self.brackets[0];
         if (0..=first.value_max).contains(&value)
             && let Some(product) = value.cast_unsigned().checked_mul(first.bps.into())
@@ -258,7 +258,6 @@ impl Contract {
     }
 
     fn margin_of_brackets(&self, value: i64) -> Option<i128> {
-        const WHOLE: u64 = BPS as u64;
         // Whole quotients, and the sum of the rests, which is divided once: no sum is beyond its type.
         let (mut from, mut sum, mut rests) = (0, 0, 0);
         for bracket in &self.brackets {

@@ -174,18 +174,9 @@ impl<W: Witness> Level<'_, W> {
             };
             self.limit_words(worst, max.0, reason);
         }
-        match held.open_qty[side].checked_add(ask.adds) {
-            Some(open_qty) => {
-                self.add(open_qty < 0, Breach::OPEN_QTY);
-                self.limit_words(open_qty, limits.open_qty_max.0, Breach::OPEN_QTY);
-            }
-            // Both have the same sign.
-            None => {
-                let open_qty = i128::from(held.open_qty[side]) + i128::from(ask.adds);
-                self.add(open_qty < 0, Breach::OPEN_QTY);
-                self.limit(open_qty, limits.open_qty_max.0.into(), Breach::OPEN_QTY);
-            }
-        }
+        let open_qty = i128::from(held.open_qty[side]) + i128::from(ask.adds);
+        self.add(open_qty < 0, Breach::OPEN_QTY);
+        self.limit(open_qty, limits.open_qty_max.0.into(), Breach::OPEN_QTY);
         if ask.is_new {
             self.limit_words(i64::from(held.open_orders) + 1, limits.open_orders_max.into(), Breach::OPEN_ORDERS);
         }

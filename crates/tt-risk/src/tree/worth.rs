@@ -99,10 +99,8 @@ fn gross_by_lot([long, short]: [i64; 2], contract: &Contract, lot: i64, checks_m
 fn worth_by_lot(held: &Held, contract: &Contract, lot: i64, checks_margin: bool) -> Option<Worth> {
     let ends = ends(held.position, held.open_qty)?;
     let (gross, margin) = gross_by_lot(ends, contract, lot, checks_margin)?;
-    let profit = match held.is_based {
-        true => i64::try_from(held.cash).ok()?.checked_add(lot.checked_mul(held.position)?)?,
-        false => 0,
-    };
+    let profit =
+        if held.is_based { i64::try_from(held.cash).ok()?.checked_add(lot.checked_mul(held.position)?)? } else { 0 };
     Some(Worth {
         gross: gross.into(),
         net: [lot.checked_mul(ends[0])?.into(), lot.checked_mul(ends[1])?.into()],
@@ -135,15 +133,20 @@ impl Tree {
         Some(Rated { rate: currency.conversion?.rate, haircut_bps: currency.limits.haircut_bps })
     }
 
+    /// Returns the contract and the value of a lot, where a fresh mark gives one that nothing rounds or converts, and a
+    /// position or an open order has a value.
+    #[inline(always)]
+    fn lot(&self, instrument: u32, position: i64, open_qty: [i64; 2]) -> Option<(&Contract, i64)> {
+        let price = &self.prices[instrument as usize];
+        let is_flat = position == 0 && open_qty == [0; 2];
+        (!is_flat && price.is_fresh && price.lot > 0).then(|| (&self.contracts[instrument as usize], price.lot))
+    }
+
     /// Returns the worth of `held` in the instrument, as a row of a node that checks margin or does not.
     #[inline(always)]
     fn worth(&self, held: &Held, instrument: u32, checks_margin: bool) -> Worth {
-        let price = &self.prices[instrument as usize];
-        let is_flat = held.position == 0 && held.open_qty == [0; 2];
-        if !is_flat
-            && price.is_fresh
-            && price.lot > 0
-            && let Some(worth) = worth_by_lot(held, &self.contracts[instrument as usize], price.lot, checks_margin)
+        if let Some((contract, lot)) = self.lot(instrument, held.position, held.open_qty)
+            && let Some(worth) = worth_by_lot(held, contract, lot, checks_margin)
         {
             return worth;
         }
@@ -160,13 +163,8 @@ impl Tree {
         checks_margin: bool,
         side: usize,
     ) -> Option<Exposed> {
-        let price = &self.prices[instrument as usize];
-        let is_flat = next.held.position == 0 && next.open_qty == [0; 2];
-        if !is_flat
-            && price.is_fresh
-            && price.lot > 0
-            && let Some(exposed) =
-                exposed_by_lot(next, &self.contracts[instrument as usize], price.lot, (checks_margin, side))
+        if let Some((contract, lot)) = self.lot(instrument, next.held.position, next.open_qty)
+            && let Some(exposed) = exposed_by_lot(next, contract, lot, (checks_margin, side))
         {
             return Some(exposed);
         }
@@ -193,11 +191,6 @@ impl Tree {
         }
         let price = &self.prices[instrument as usize];
         let px = price.is_fresh.then_some(price.px)?;
-        if price.lot > 0
-            && let Some(worth) = worth_by_lot(held, contract, price.lot, checks_margin)
-        {
-            return Some(worth);
-        }
         let (long, short) = (position.saturating_add(buys), position.saturating_sub(sells));
         let worst = contract.cost(px, long.max(0).max(short.saturating_neg()))?;
         let margin = if checks_margin { contract.margin(i64::try_from(worst).ok()?)? } else { 0 };
