@@ -112,11 +112,10 @@ impl<K: Keeper> DurableGate<K> {
         let own = gate.controls();
         let switches = Arc::new(Controls::new(own.instruments()));
         switches.follow(&own, |_, _| {});
-        switches.publish_limits_version(own.limits_version());
         let generation = switches.generation();
         let (limits, modes, journal, folder) = (None, None, None, None);
         let revert_ns = u64::MAX;
-        Self {
+        let this = Self {
             gate,
             own,
             switches,
@@ -131,7 +130,15 @@ impl<K: Keeper> DurableGate<K> {
             is_tight: false,
             unrecorded: Unrecorded::default(),
             held_marks: BTreeMap::new(),
-        }
+        };
+        this.publish_limits();
+        this
+    }
+
+    /// Shows senders and readers what is in force.
+    fn publish_limits(&self) {
+        self.switches.publish_intent_age_max(self.gate.rules().intent_age_max_ns);
+        self.switches.publish_limits_version(self.own.limits_version());
     }
 
     /// Wraps the gate that `limits` have made, as they were at `now_ns`.
@@ -292,9 +299,8 @@ impl<K: Keeper> DurableGate<K> {
         limits: &Limits,
     ) -> Result<u32, GateError> {
         self.applied(now_ns, &Input::Limits(account, instrument, *limits))?;
-        let version = self.own.limits_version();
-        self.switches.publish_limits_version(version);
-        Ok(version)
+        self.publish_limits();
+        Ok(self.own.limits_version())
     }
 
     /// Performs another input; returns what it led to. A mark may wait: [`holds_marks`](Self::holds_marks).

@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use tt_model::{IntentFlags, IntentKind, OrderIntent, Report, ReportKind, Verdict};
+use tt_os::clock::unix_now;
 use tt_risk::{Controls, KillSwitch, Mode};
 use tt_sync::barrier::Passer;
 
 /// The sender of accepted intents. Before each write it compares the generation of the switches with that of the verdict:
-/// an order that was accepted before a kill does not reach the wire after the kill was acknowledged.
+/// an order that was accepted before a kill does not reach the wire after the kill was acknowledged. Nor does one that has
+/// become too old while it waited for the sender.
 #[derive(Debug)]
 pub struct Sender {
     passer: Passer,
@@ -22,6 +24,8 @@ pub enum NotSent {
     Rejected,
     /// It was killed after its verdict.
     Killed,
+    /// Its time to live is over since its verdict, or it has become too old (`EXPIRED`).
+    Expired,
     /// The sender did not answer to a kill in time, and is closed.
     Closed,
 }
@@ -32,7 +36,7 @@ impl NotSent {
     pub fn report(self, intent: &OrderIntent) -> Option<Report> {
         match self {
             Self::Rejected => None,
-            Self::Killed | Self::Closed => Some(unsent(intent)),
+            Self::Killed | Self::Expired | Self::Closed => Some(unsent(intent)),
         }
     }
 }
@@ -42,6 +46,7 @@ impl fmt::Display for NotSent {
         f.write_str(match self {
             Self::Rejected => "the gate has not accepted the intent",
             Self::Killed => "the order was killed after its verdict",
+            Self::Expired => "the order has become too old after its verdict",
             Self::Closed => "the sender is closed",
         })
     }
@@ -56,14 +61,30 @@ impl Sender {
         Self { passer, switches }
     }
 
-    /// Calls `write` with an accepted intent, unless its order was killed since the verdict. Cancels are written always.
+    /// Calls `write` with an accepted intent, unless its order was killed or has expired since the verdict. Cancels are
+    /// written always.
     ///
-    /// In reduce mode, of the orders with an older verdict those pass that are marked reduce-only.
+    /// In reduce mode, of the orders with an older verdict those pass that are marked reduce-only. Times are on the clock of
+    /// the gate ([`unix_now`]).
     ///
     /// # Errors
     /// [`NotSent`]; `write` was not called.
     pub fn send<R>(
         &mut self,
+        intent: &OrderIntent,
+        verdict: &Verdict,
+        write: impl FnOnce(&OrderIntent) -> R,
+    ) -> Result<R, NotSent> {
+        self.send_at(unix_now().0, intent, verdict, write)
+    }
+
+    /// [`send`](Self::send) at `now_ns` on another clock, which is that of the intent and of the gate: simulated time.
+    ///
+    /// # Errors
+    /// [`NotSent`]; `write` was not called.
+    pub fn send_at<R>(
+        &mut self,
+        now_ns: u64,
         intent: &OrderIntent,
         verdict: &Verdict,
         write: impl FnOnce(&OrderIntent) -> R,
@@ -74,8 +95,12 @@ impl Sender {
         // Until this is dropped, a kill waits.
         let Some(_entry) = self.passer.enter() else { return Err(NotSent::Closed) };
         let is_old = self.switches.generation() != verdict.generation;
-        if is_old && intent.kind != IntentKind::CANCEL && is_stopped(&self.switches, intent) {
+        let is_cancel = intent.kind == IntentKind::CANCEL;
+        if is_old && !is_cancel && is_stopped(&self.switches, intent) {
             return Err(NotSent::Killed);
+        }
+        if !is_cancel && self.switches.is_expired(now_ns, intent) {
+            return Err(NotSent::Expired);
         }
         Ok(write(intent))
     }

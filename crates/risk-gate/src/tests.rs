@@ -34,7 +34,7 @@ const WIDE: Limits = Limits {
 const INSTRUMENT_LIMITS: InstrumentLimits =
     InstrumentLimits { collar_bps: 500, mark_age_max_ns: 60_000_000_000, rate: Rate::UNLIMITED };
 
-const RULES: Rules = Rules {
+pub(crate) const RULES: Rules = Rules {
     id_window_ns: 1_000_000,
     intent_age_max_ns: 60_000_000_000,
     cancel_repeat_ns: 0,

@@ -1,8 +1,10 @@
 //! Kill switches and the version of the limits, shared with other threads.
 
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use tt_model::{Breach, InstrumentId};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use tt_model::{Breach, InstrumentId, OrderIntent};
+
+use crate::instrument::Mark;
 
 /// Every `u16` has a switch, so that no lookup of an account or a strategy can fail.
 const EVERY_U16: usize = 1 << 16;
@@ -36,12 +38,14 @@ pub enum Mode {
 /// In a switch's word: reduce mode.
 const REDUCE: u8 = Breach::REDUCE_ONLY_STATE.0 as u8;
 
-/// Kill switches, which any thread can set and clear, and the version of the limits, which the gate writes.
+/// Kill switches, which any thread can set and clear, and what senders need of the limits, which the gate writes.
 ///
 /// An evaluation sees every switch that was set before it began.
 #[derive(Debug)]
 pub struct Controls {
     limits_version: AtomicU32,
+    /// The most that the limits allow an intent to be old.
+    intent_age_max_ns: AtomicU64,
     /// Number of changes of switches.
     generation: AtomicU32,
     // A switch contains the bit of its reason, `REDUCE`, or zero if it is active.
@@ -61,6 +65,7 @@ impl Controls {
         let every_u16 = || Box::new([const { AtomicU8::new(0) }; EVERY_U16]);
         Self {
             limits_version: AtomicU32::new(0),
+            intent_age_max_ns: AtomicU64::new(u64::MAX),
             generation: AtomicU32::new(0),
             global: AtomicU8::new(0),
             accounts: every_u16(),
@@ -186,6 +191,18 @@ impl Controls {
         self.limits_version.store(version, Ordering::Release);
     }
 
+    /// Publishes how old an intent may be, in nanoseconds, for [`is_expired`](Self::is_expired).
+    pub fn publish_intent_age_max(&self, age_max_ns: u64) {
+        self.intent_age_max_ns.store(age_max_ns, Ordering::Release);
+    }
+
+    /// Returns whether an intent is [`EXPIRED`](Breach::EXPIRED) at `now_ns` by the limits in force: its time to live is
+    /// over, it is too old, or it is made in the future.
+    #[must_use]
+    pub fn is_expired(&self, now_ns: u64, intent: &OrderIntent) -> bool {
+        is_expired(now_ns, intent, self.intent_age_max_ns.load(Ordering::Acquire))
+    }
+
     /// Returns the reasons from the four switches of an order. `instrument` is at most the table's last index.
     #[inline(always)]
     pub(crate) fn kill_bits(&self, account: u16, strategy: u16, instrument: usize) -> u64 {
@@ -226,11 +243,21 @@ const fn mode_of(word: u8) -> Mode {
     }
 }
 
+/// Returns whether an intent is too old at `now_ns`, or from the future.
+pub(crate) fn is_expired(now_ns: u64, intent: &OrderIntent, age_max_ns: u64) -> bool {
+    let ttl_ns = u64::from(intent.ttl_ms) * 1_000_000;
+    let is_over = intent.ttl_ms != 0 && now_ns >= intent.ts_ns.saturating_add(ttl_ns);
+    let is_ahead = intent.ts_ns > now_ns.saturating_add(Mark::AHEAD_MAX_NS);
+    is_over || is_ahead || now_ns.saturating_sub(intent.ts_ns) > age_max_ns
+}
+
 crate::fields::visit_variants!(Mode: Active, Reduce, Kill);
 
 impl crate::fields::Visit for alloc::sync::Arc<Controls> {
     fn visit(&mut self, fields: &mut crate::fields::Fields<'_>) {
-        let Controls { limits_version, generation, global, accounts, strategies, instruments } = &**self;
+        // How old an intent may be follows from the gate's rules.
+        let Controls { limits_version, intent_age_max_ns: _, generation, global, accounts, strategies, instruments } =
+            &**self;
         for counter in [limits_version, generation] {
             let mut value = counter.load(Ordering::SeqCst);
             crate::fields::Visit::visit(&mut value, fields);

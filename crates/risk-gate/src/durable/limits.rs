@@ -40,7 +40,7 @@ impl<K: Keeper> DurableGate<K> {
         let answer = perform(&mut self.gate, now_ns, &input);
         // A journal that is lost says so with the next order.
         let _ = self.record(now_ns, &input, &answer);
-        self.switches.publish_limits_version(self.own.limits_version());
+        self.publish_limits();
         let (Input::Load(limits, _), Answer::Applied(applied)) = (input, answer) else { return Ok(()) };
         self.limits = Some(limits);
         applied

@@ -9,10 +9,11 @@ use tt_model::{InstrumentId, Qty};
 use tt_risk::Outcome;
 
 use super::*;
-use crate::tests::{buy, judge, row, start_with};
+use crate::tests::{RULES, buy, judge, row, start_with};
 use crate::{Modes, Ports, Running};
 
 const BTC: InstrumentId = InstrumentId(0);
+const AGE_MAX_NS: u64 = RULES.intent_age_max_ns;
 
 fn started() -> (Running, Ports) {
     start_with(vec![row(0, BTC)], None)
@@ -61,6 +62,28 @@ fn a_cancel_of_a_scope_reaches_the_sender() {
     };
     let error = control.cancel_scope(KillSwitch::Global).unwrap_err();
     assert_eq!((format!("{error:#}").contains("no sender takes the cancels"), order.account), (true, 0));
+    running.stop();
+}
+
+/// The sender asks about the age again: by the intent's own time to live, and by the limits in force.
+#[test]
+fn an_order_that_has_become_too_old_is_not_sent() {
+    let (running, mut ports) = started();
+    let mut sender = ports.senders.pop().unwrap();
+    let (intent, verdict) = accepted(&mut ports, 5);
+    let at = |after_ns: u64| intent.ts_ns + after_ns;
+    let mortal = OrderIntent { ttl_ms: 7, ..intent };
+    assert_eq!(sender.send_at(at(6_999_999), &mortal, &verdict, |sent| sent.qty), Ok(Qty(5)));
+    let wire = |_: &OrderIntent| -> () { panic!("the wire") };
+    assert_eq!(sender.send_at(at(7_000_000), &mortal, &verdict, wire), Err(NotSent::Expired));
+    assert_eq!(sender.send_at(at(AGE_MAX_NS), &intent, &verdict, |sent| sent.qty), Ok(Qty(5)));
+    assert_eq!(sender.send_at(at(AGE_MAX_NS + 1), &intent, &verdict, wire), Err(NotSent::Expired));
+    let cancel = OrderIntent { kind: IntentKind::CANCEL, ttl_ms: 7, ..intent };
+    sender.send_at(at(10 * AGE_MAX_NS), &cancel, &verdict, |_| ()).unwrap();
+    let report = NotSent::Expired.report(&intent).unwrap();
+    assert_eq!((report.kind, report.client_id), (ReportKind::UNSENT, intent.client_id));
+    let long_ago = OrderIntent { ts_ns: intent.ts_ns - 10 * AGE_MAX_NS, ..intent };
+    assert_eq!(sender.send(&long_ago, &verdict, wire), Err(NotSent::Expired), "by the process's own clock");
     running.stop();
 }
 
@@ -172,7 +195,9 @@ fn after_an_acknowledged_kill_nothing_reaches_the_wire() {
                 let verdict = judge(&mut ports, intent);
                 match sender.send(&intent, &verdict, |_| written.fetch_add(1, Ordering::Relaxed)) {
                     Ok(_) | Err(NotSent::Rejected) => {}
-                    Err(NotSent::Killed) => ports.reports.send(NotSent::Killed.report(&intent).unwrap()).unwrap(),
+                    Err(not_sent @ (NotSent::Killed | NotSent::Expired)) => {
+                        ports.reports.send(not_sent.report(&intent).unwrap()).unwrap();
+                    }
                     // It was not scheduled for 10 ms inside.
                     Err(NotSent::Closed) => ended.store(true, Ordering::Release),
                 }

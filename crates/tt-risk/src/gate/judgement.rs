@@ -8,8 +8,8 @@ use super::{
     terms::{OrderSize, Prices, prices_found, sizes_found},
 };
 use crate::{
+    controls::is_expired,
     index::NIL,
-    instrument::Mark,
     limits::Limits,
     money::Contract,
     orders::{Bits, Phase, Record},
@@ -271,11 +271,7 @@ impl Gate {
 
     /// Returns `EXPIRED` for an intent that is too old, or from the future.
     fn find_time(&self, now_ns: u64, intent: &OrderIntent) -> u64 {
-        let age_ns = now_ns.saturating_sub(intent.ts_ns);
-        let ttl_ns = u64::from(intent.ttl_ms) * 1_000_000;
-        let is_over = intent.ttl_ms != 0 && now_ns >= intent.ts_ns.saturating_add(ttl_ns);
-        let is_ahead = intent.ts_ns > now_ns.saturating_add(Mark::AHEAD_MAX_NS);
-        bit(is_over || is_ahead || age_ns > self.rules.intent_age_max_ns, Breach::EXPIRED)
+        bit(is_expired(now_ns, intent, self.rules.intent_age_max_ns), Breach::EXPIRED)
     }
 
     fn judge_cancel(&self, from: From, intent: &OrderIntent, target: Option<u32>) -> Judgement {

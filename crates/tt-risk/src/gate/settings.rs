@@ -148,6 +148,12 @@ impl Gate {
         self.core.next_version()
     }
 
+    /// Returns the times that apply to every account.
+    #[must_use]
+    pub const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// Sets the reference price of `instrument` at `now_ns`, from which positions have
     /// [`Rules::revalue_max_ns`] to follow it.
     ///

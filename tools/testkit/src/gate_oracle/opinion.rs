@@ -324,15 +324,19 @@ impl Oracle {
         found.at(3, self.instrument_rates[instrument].is_over(now), Breach::RATE_INSTRUMENT);
         found.when(self.global_rate.is_over(now), Breach::RATE_GLOBAL);
 
-        let made = i128::from(intent.ts_ns);
-        let is_over = intent.ttl_ms > 0 && now >= made + i128::from(intent.ttl_ms) * 1_000_000;
-        let is_old = now - made > self.settings.intent_age_ns || made > now + SKEW_NS;
-        found.when(is_over || is_old, Breach::EXPIRED);
+        found.when(self.has_expired(now, intent), Breach::EXPIRED);
 
         found.when(self.meets_own(intent, terms, seen.worst), Breach::SELF_MATCH);
         let may_reduce = worst <= 0 && rules.enforces_reduce_only && terms.flags.0 & 1 == 1;
         found.when(self.doubts[account] && !may_reduce, Breach::UNRECONCILED);
         terms.sign() * worst
+    }
+
+    /// Whether an intent is too old, from the future, or its time to live is over.
+    pub fn has_expired(&self, now: i128, intent: &OrderIntent) -> bool {
+        let made = i128::from(intent.ts_ns);
+        let is_over = intent.ttl_ms > 0 && now >= made + i128::from(intent.ttl_ms) * 1_000_000;
+        is_over || now - made > self.settings.intent_age_ns || made > now + SKEW_NS
     }
 
     fn judge_modes(&self, intent: &OrderIntent, worst: i128, found: &mut Found) {

@@ -48,7 +48,7 @@ impl World<'_> {
         self.write_cancels();
         while let Some((intent, verdict)) = self.wire.outbox.pop_front() {
             let Some(mut sender) = self.host.as_mut().and_then(|host| host.sender.take()) else { return };
-            let sent = sender.send(&intent, &verdict, |intent| self.write(intent, &verdict));
+            let sent = sender.send_at(self.clock(), &intent, &verdict, |intent| self.write(intent, &verdict));
             if let Some(host) = &mut self.host {
                 host.sender = Some(sender);
             }
@@ -59,6 +59,7 @@ impl World<'_> {
                 let is_expected = match not_sent {
                     NotSent::Rejected => false,
                     NotSent::Killed => intent.kind != IntentKind::CANCEL,
+                    NotSent::Expired => intent.kind != IntentKind::CANCEL && self.has_expired(&intent),
                     NotSent::Closed => self.wire.is_closed,
                 };
                 let result =
@@ -72,6 +73,12 @@ impl World<'_> {
         }
     }
 
+    /// Whether an intent is too old for the wire, by the oracle.
+    fn has_expired(&self, intent: &OrderIntent) -> bool {
+        let now = i128::from(self.clock());
+        self.host.as_ref().is_some_and(|host| host.oracle.has_expired(now, intent))
+    }
+
     /// Writes an intent to the wire.
     fn write(&mut self, intent: &OrderIntent, verdict: &Verdict) {
         let killed = self.wire.killed.iter().find(|at| is_in_scope(**at, intent));
@@ -81,6 +88,9 @@ impl World<'_> {
         if let Some(at) = killed.filter(|_| intent.kind != IntentKind::CANCEL && !reduces) {
             let what = format!("{:?} was killed and acknowledged, and {intent:?} is on the wire", switch(*at));
             return self.check(Err((5, what)));
+        }
+        if intent.kind != IntentKind::CANCEL && self.has_expired(intent) {
+            return self.check(Err((5, format!("{intent:?} has expired and is on the wire at {}", self.clock()))));
         }
         // A cancel may pass without a record, and has no number then.
         let is_unrecorded = verdict.seq == 0 && intent.kind == IntentKind::CANCEL;
