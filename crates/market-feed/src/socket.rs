@@ -28,7 +28,7 @@ const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Bytes that one `read(2)` asks for. tungstenite zeroes as many before each.
 const READ_BYTES: usize = 16 << 10;
 
-/// Bytes that wait to be written: requests and the last pong. A venue that reads nothing is given up beyond.
+/// Bytes that wait to be written. Beyond, requests wait and other answers are left out until the venue reads.
 const UNSENT_BYTES_MAX: usize = 1 << 20;
 
 /// What collects before it is written.

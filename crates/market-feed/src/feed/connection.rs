@@ -202,7 +202,7 @@ impl Connection<'_> {
                     Ok(())
                 }
                 next = link::next(&mut self.links, self.next_link) => match next {
-                    Next::Due(index) => match self.links[index].send_next().await {
+                    Next::Due(index) => match self.links[index].send_next() {
                         Err(reason) => self.lose_link(index, reason),
                         Ok(()) => Ok(()),
                     },
@@ -426,7 +426,7 @@ impl Connection<'_> {
         }
         let mut index = 0;
         while let Some(link) = self.links.get_mut(index) {
-            match link.beat(now).await {
+            match link.beat(now) {
                 Err(reason) => self.lose_link(index, reason)?,
                 Ok(()) => index += 1,
             }

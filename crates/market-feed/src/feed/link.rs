@@ -58,6 +58,12 @@ pub(super) struct Link {
     opened: Instant,
     liveness: Liveness,
     last_ping: Instant,
+    /// Something was handed to the WebSocket that it may not have written.
+    is_unflushed: bool,
+    /// Since when a request finds no room, because the venue reads nothing.
+    held_since: Option<Instant>,
+    /// An answer to a request may take so long.
+    answer_max: Duration,
     /// Close code for the venue, if it has broken the rules.
     close_code: Option<CloseCode>,
 }
@@ -148,6 +154,9 @@ fn link(feed: &Feed, id: ConnectionId, (socket, last_read): (Socket, LastRead), 
         opened: Instant::now(),
         liveness: Liveness::new(timing.silence_max, Duration::ZERO),
         last_ping: Instant::now(),
+        is_unflushed: false,
+        held_since: None,
+        answer_max: timing.answer_max,
         close_code: None,
     }
 }
@@ -167,22 +176,29 @@ impl Link {
         Poll::Ready(())
     }
 
-    /// Sends what is due.
+    /// Sends what is due. Without room it stays the next one.
     ///
     /// # Errors
     /// The connection is lost; in words.
-    pub(super) async fn send_next(&mut self) -> Result<(), String> {
+    pub(super) fn send_next(&mut self) -> Result<(), String> {
         if self.unsent.is_empty() {
             let symbols = std::mem::take(&mut self.resyncs);
             self.unsent = self.requests.resubscribe(&symbols).into();
         }
         let Some(request) = self.unsent.pop_front() else { return Ok(()) };
-        self.requests.note_sent(&request, Instant::now());
         let text = match &self.login {
             Some(login) => login.fill(&request.text),
-            None => request.text,
+            None => request.text.clone(),
         };
-        self.send(text).await
+        let now = Instant::now();
+        if self.write(Message::text(text))? {
+            self.requests.note_sent(&request, now);
+            self.held_since = None;
+        } else {
+            self.unsent.push_front(request);
+            self.held_since.get_or_insert(now);
+        }
+        Ok(())
     }
 
     /// Asks for the book of `symbol` again.
@@ -205,8 +221,34 @@ impl Link {
         self.unsent.extend(self.requests.begin(symbol));
     }
 
-    pub(super) async fn send(&mut self, text: String) -> Result<(), String> {
-        self.socket.send(Message::text(text)).await.map_err(|error| error.to_string())
+    /// Hands a message to the WebSocket, which writes it when the venue reads: until then, what the venue sends is read.
+    /// Returns whether there was room.
+    ///
+    /// # Errors
+    /// The connection is lost; in words.
+    fn write(&mut self, message: Message) -> Result<bool, String> {
+        match self.socket.start_send_unpin(message) {
+            Ok(()) => {
+                self.is_unflushed = true;
+                Ok(true)
+            }
+            Err(tungstenite::Error::WriteBufferFull(_)) => Ok(false),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Writes what was handed to the WebSocket, as far as the venue reads; ends with an error only.
+    fn poll_failure(&mut self, cx: &mut Context<'_>) -> Poll<tungstenite::Error> {
+        if !self.is_unflushed {
+            return Poll::Pending;
+        }
+        match ready!(self.socket.poll_flush_unpin(cx)) {
+            Ok(()) => {
+                self.is_unflushed = false;
+                Poll::Pending
+            }
+            Err(error) => Poll::Ready(error),
+        }
     }
 
     /// Takes an error of the WebSocket, and returns it as text.
@@ -252,11 +294,15 @@ impl Link {
     ///
     /// # Errors
     /// The link is of no more use; in words.
-    pub(super) async fn beat(&mut self, now: Instant) -> Result<(), String> {
+    pub(super) fn beat(&mut self, now: Instant) -> Result<(), String> {
         match self.liveness.look(self.opened.elapsed()) {
             Look::Alive => {}
-            Look::Ask => self.socket.send(Message::Ping(Vec::new().into())).await.map_err(|error| error.to_string())?,
+            // Without room for a ping the venue has enough to answer.
+            Look::Ask => _ = self.write(Message::Ping(Vec::new().into()))?,
             Look::Silent(silent) => return Err(format!("silent for {:.1} s", silent.as_secs_f64())),
+        }
+        if self.held_since.is_some_and(|since| now.duration_since(since) > self.answer_max) {
+            return Err(format!("the venue has read nothing for {} s", self.answer_max.as_secs()));
         }
         if let Some(subject) = self.requests.overdue(now) {
             return Err(format!("no answer to the request for {}", subject.chars().take(80).collect::<String>()));
@@ -265,7 +311,7 @@ impl Link {
             && now.duration_since(self.last_ping) > every
         {
             self.last_ping = now;
-            self.send(ping.to_owned()).await?;
+            self.write(Message::text(ping.to_owned()))?;
         }
         Ok(())
     }
@@ -287,6 +333,9 @@ pub(super) async fn next(links: &mut [Link], first: usize) -> Next {
             let link = &mut links[index];
             if link.poll_due(cx).is_ready() {
                 return Poll::Ready(Next::Due(index));
+            }
+            if let Poll::Ready(error) = link.poll_failure(cx) {
+                return Poll::Ready(Next::Received(index, Some(Err(error))));
             }
             if let Poll::Ready(received) = link.socket.poll_next_unpin(cx) {
                 return Poll::Ready(Next::Received(index, received));

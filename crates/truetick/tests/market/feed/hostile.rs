@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use flate2::{Compress, Compression, FlushCompress};
 use market_feed::Reader;
+use tt_market::DropReason;
 use tt_model::InstrumentId;
 
 use super::SOON;
@@ -190,6 +191,41 @@ fn case_m27_a_flood_of_pings_is_read_although_no_pong_is_taken() {
         }
     }
     assert!((1..PINGS).contains(&pongs), "{pongs} pongs for {PINGS} pings: the others were bounded");
+    assert_eq!(reader.status(0).connections, 1);
+    running.stop();
+}
+
+/// The venue floods with pings until no pong can be kept for it, and spoils a book. The request for that book waits until
+/// the venue reads again; what it sends is read meanwhile.
+#[test]
+fn case_m27_a_request_waits_for_a_venue_that_reads_nothing() {
+    let venue = Hostile::new();
+    let running = venue.followed(|_| {});
+    let reader = running.reader();
+    let mut line = venue.established();
+    let flood: Vec<u8> = (0..1000).flat_map(|_| frame(FINAL | PING, &[b'p'; 125])).collect();
+    for _ in 0..100 {
+        line.stream.write_all(&flood).unwrap();
+    }
+    line.text(&Hostile::spoiled_book());
+    for id in 1..=3 {
+        use_line(&mut line, &reader, id);
+    }
+    assert!(
+        reader.wait(SOON, || reader.counters(0).drops[DropReason::ChecksumMismatch as usize] > 0),
+        "{:?}",
+        reader.counters(0)
+    );
+    let (mut pongs, mut asked) = (0, Vec::new());
+    while asked.len() < 2 {
+        let (kind, payload) = line.receive().expect("the connection is as it was");
+        pongs += usize::from(kind == 10);
+        if kind == 1 {
+            asked.push(serde_json::from_slice::<serde_json::Value>(&payload).unwrap()["method"].clone());
+        }
+    }
+    assert_eq!(asked, ["unsubscribe", "subscribe"]);
+    assert!(pongs > 0);
     assert_eq!(reader.status(0).connections, 1);
     running.stop();
 }

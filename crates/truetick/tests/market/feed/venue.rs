@@ -87,6 +87,13 @@ impl Hostile {
         json!({"channel": "instrument", "type": "snapshot", "data": {"assets": [], "pairs": [pair]}}).to_string()
     }
 
+    /// A book whose checksum is that of another one.
+    pub(crate) fn spoiled_book() -> String {
+        let level = |px: f64| json!([{"price": px, "qty": 1.0}]);
+        let book = json!({"symbol": SYMBOL, "bids": level(100.0), "asks": level(100.1), "checksum": 1});
+        json!({"channel": "book", "type": "snapshot", "data": [book]}).to_string()
+    }
+
     /// The next connection, before anything is read of it.
     pub(crate) fn accepted(&self) -> Line {
         let (stream, _) = self.listener.accept().unwrap();
