@@ -14,6 +14,7 @@ mod process;
 mod python;
 mod sanitizers;
 mod skips;
+mod space;
 mod suites;
 mod tools;
 mod weaken;
@@ -135,6 +136,9 @@ fn measure(suite: &Suite, place: &Workplace, allowed: &AllowedSkips) -> Record {
     place.runs.borrow_mut().extend(std::mem::take(&mut tally.runs));
     if in_ci() && suite.is_required {
         tally.forbid_skips(|skip| allowed.permit(skip));
+    }
+    if in_ci() {
+        space::give_back(&place.steps.root, suite.name);
     }
     let elapsed = started.elapsed();
     for skip in &tally.skipped {

@@ -62,6 +62,10 @@ impl Steps {
         let mut command = Command::new(program);
         // Backtraces would bury the message in the tail that is shown.
         command.args(arguments).current_dir(&self.root).env("RUST_BACKTRACE", "0");
+        // CI builds once: what would make the next build faster is several gigabytes.
+        if crate::in_ci() && std::env::var_os("CARGO_INCREMENTAL").is_none() {
+            command.env("CARGO_INCREMENTAL", "0");
+        }
         // CI judges a change: its random inputs are the same each time. `cargo xtask explore` draws new ones.
         if crate::in_ci() && std::env::var_os("PROPTEST_RNG_SEED").is_none() {
             command.env("PROPTEST_RNG_SEED", "1");
