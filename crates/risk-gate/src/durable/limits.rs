@@ -38,6 +38,7 @@ impl<K: Keeper> DurableGate<K> {
         self.revert_ns = limits.next_revert_ns(calendar_ns);
         let input = Input::Load(limits, (self.wall_ahead_ns != 0).then_some(calendar_ns));
         let answer = perform(&mut self.gate, now_ns, &input);
+        self.keep_own_modes();
         // A journal that is lost says so with the next order.
         let _ = self.record(now_ns, &input, &answer);
         self.publish_limits();

@@ -266,6 +266,7 @@ impl Host {
     /// Performs another input; returns the number of differences of a reconciliation.
     pub(super) fn perform(&mut self, now: u64, input: &Input) -> Result<Answer, Broken> {
         self.follow();
+        let was_lost = self.gate.is_journal_lost();
         let answer = self.gate.perform(now, input);
         let record = JournalRecord { number: 0, now_ns: now, input: input.clone(), answer };
         self.settle_marks();
@@ -273,6 +274,10 @@ impl Host {
             && self.gate.holds_marks()
         {
             self.held.insert(instrument.0, quote_of(mark));
+            if !was_lost {
+                // The gate has seen that a disk is full, which is an event: time passes by it.
+                self.oracle.pass(now);
+            }
         } else {
             inform(&mut self.oracle, &record)?;
         }
@@ -295,6 +300,7 @@ impl Host {
         if (version, others) != (setup.version, setup.version) {
             return Err((9, format!("versions {version} and {others} for {}", setup.version)));
         }
+        self.compare_switches()?;
         self.compare(Totals::Left)
     }
 
