@@ -75,6 +75,7 @@ fn main() -> Result<()> {
         ring_slots: 64,
         sample_one_in: 1,
         cpu: None,
+        spins: false,
         senders: Vec::new(),
         dead_man: None,
     };

@@ -110,6 +110,7 @@ fn main() -> Result<()> {
         ring_slots: 64,
         sample_one_in: 1,
         cpu: None,
+        spins: false,
         senders: vec!["example".to_owned()],
         dead_man: None,
     };

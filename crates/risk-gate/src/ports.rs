@@ -13,7 +13,7 @@ use crate::dead_man::Beats;
 use crate::sender::Sender;
 
 /// Polls of an empty ring before a thread sleeps.
-const POLLS: u32 = 64;
+pub(crate) const POLLS: u32 = 64;
 
 /// Longest sleep at a ring. Events that do not wake the sleeper wait at most this long.
 const SLEEP_MAX: Duration = Duration::from_millis(50);

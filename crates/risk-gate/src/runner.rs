@@ -24,7 +24,7 @@ use crate::control::{Cancel, Cancelled, Change, Control, GATE, LimitsChange, Loa
 use crate::dead_man::{Beats, DeadMan, Watch};
 use crate::durable::DurableGate;
 use crate::input::Input;
-use crate::ports::{CancelReceiver, IntentSender, Ports, ReportSender, RingWait, VerdictReceiver, ring_wait};
+use crate::ports::{CancelReceiver, IntentSender, POLLS, Ports, ReportSender, RingWait, VerdictReceiver, ring_wait};
 use crate::quote::{Quote, QuoteSource};
 use crate::sender::Sender;
 use crate::sweep::Sweep;
@@ -50,6 +50,8 @@ pub struct GateConfig {
     pub sample_one_in: u32,
     /// CPU that the thread is pinned to.
     pub cpu: Option<usize>,
+    /// The thread looks at its rings all the time instead of sleeping: for a core that it has to itself.
+    pub spins: bool,
     /// The names of the senders of accepted intents: [`Ports::senders`].
     pub senders: Vec<String>,
     /// What happens when the producer is silent; `None`: nothing.
@@ -75,7 +77,7 @@ pub fn start(config: GateConfig) -> Result<(Running, Ports)> {
 
 /// The same, with other clocks next to that of the process.
 pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running, Ports)> {
-    let GateConfig { mut gate, rows, quotes, ring_slots, sample_one_in, cpu, senders, dead_man } = config;
+    let GateConfig { mut gate, rows, quotes, ring_slots, sample_one_in, cpu, spins, senders, dead_man } = config;
     let sample_one_in = sample_one_in.max(1);
     for row in &rows {
         if let Some(limits) = &row.limits {
@@ -110,7 +112,7 @@ pub(crate) fn start_with(config: GateConfig, clocks: Clocks) -> Result<(Running,
         limits,
         watch,
         stop: Arc::clone(&stop),
-        wait: ring_wait(),
+        wait: RingWait { polls: if spins { u32::MAX } else { POLLS }, ..ring_wait() },
         writer,
         quotes,
         sweep,

@@ -114,7 +114,18 @@ fn start_watched((rows, quotes): (Vec<BoardRow>, Option<Arc<Quotes>>), dead_man:
     }
     let quotes = quotes.map(|quotes| quotes as Arc<dyn QuoteSource>);
     let (gate, senders) = (gate.into(), vec!["venue".to_owned()]);
-    start(GateConfig { gate, rows, quotes, ring_slots: 64, sample_one_in: 1, cpu: None, senders, dead_man }).unwrap()
+    start(GateConfig {
+        gate,
+        rows,
+        quotes,
+        ring_slots: 64,
+        sample_one_in: 1,
+        cpu: None,
+        spins: false,
+        senders,
+        dead_man,
+    })
+    .unwrap()
 }
 
 pub(crate) fn buy(account: u16, instrument: InstrumentId, qty: i64) -> OrderIntent {
@@ -149,7 +160,7 @@ impl QuoteSource for Seen {
     }
 }
 
-/// Limits of sums need the value of every position, not only of the intent's instrument.
+/// Limits of sums need the value of every position, not only of the intent's instrument. The thread does not sleep here.
 #[test]
 fn an_intent_brings_the_marks_of_all_instruments() {
     let gate = Gate::new(Capacity {
@@ -165,7 +176,17 @@ fn an_intent_brings_the_marks_of_all_instruments() {
     let rows = vec![row(0, InstrumentId(1)), row(0, BTC), row(1, BTC)];
     let quotes = Some(Arc::clone(&seen) as Arc<dyn QuoteSource>);
     let (gate, senders) = (gate.into(), Vec::new());
-    let config = GateConfig { gate, rows, quotes, ring_slots: 4, sample_one_in: 1, cpu: None, senders, dead_man: None };
+    let config = GateConfig {
+        gate,
+        rows,
+        quotes,
+        ring_slots: 4,
+        sample_one_in: 1,
+        cpu: None,
+        spins: true,
+        senders,
+        dead_man: None,
+    };
     let (running, mut ports) = start(config).unwrap();
     judge(&mut ports, buy(0, BTC, 1));
     running.stop();
@@ -190,7 +211,8 @@ fn an_idle_gate_values_what_an_order_has_left() {
         let quotes: Option<Arc<dyn QuoteSource>> = Some(Arc::new(Seen(Mutex::new(Vec::new()))));
         let (gate, senders) = (gate.into(), Vec::new());
         let (ring_slots, cpu, dead_man) = (4, None, None);
-        let config = GateConfig { gate, rows, quotes, ring_slots, sample_one_in: 1, cpu, senders, dead_man };
+        let config =
+            GateConfig { gate, rows, quotes, ring_slots, sample_one_in: 1, cpu, spins: false, senders, dead_man };
         let (running, mut ports) = start(config).unwrap();
         let first = judge(&mut ports, buy(0, BTC, 1));
         let pause = Instant::now();
@@ -222,6 +244,7 @@ fn a_verified_book_sets_the_rate_of_its_base_currency() {
             ring_slots: 4,
             sample_one_in: 1,
             cpu: None,
+            spins: false,
             senders: Vec::new(),
             dead_man: None,
         };

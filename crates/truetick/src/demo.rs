@@ -73,6 +73,7 @@ pub(crate) fn start(config: DemoConfig) -> Result<Running> {
         // Intents are few: time each evaluation.
         sample_one_in: 1,
         cpu: cpus.last().copied(),
+        spins: false,
         senders: vec!["simulated venue".to_owned()],
         dead_man: config.silent_after.map(|silent_for| DeadMan {
             cancels: true,

@@ -47,6 +47,7 @@ fn start(folder: &Path, clocks: Clocks) -> (Running, Ports, Arc<Quotes>) {
         ring_slots: 4,
         sample_one_in: 1,
         cpu: None,
+        spins: false,
         senders: Vec::new(),
         dead_man: None,
     };

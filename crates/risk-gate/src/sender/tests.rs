@@ -246,6 +246,7 @@ fn a_kill_of_a_running_gate_is_on_disk_and_in_its_journal() {
         ring_slots: 64,
         sample_one_in: 1,
         cpu: None,
+        spins: false,
         senders: Vec::new(),
         dead_man: None,
     };

@@ -229,7 +229,8 @@ fn a_running_gate_writes_snapshots_and_one_at_its_end() {
     assert!(recovered.snapshot_records > 4_000 && recovered.records >= recovered.snapshot_records, "{recovered:?}");
     let (rows, senders) = (Vec::new(), Vec::new());
     let (quotes, cpu, dead_man) = (None, None, None);
-    let config = crate::GateConfig { gate, rows, quotes, ring_slots: 4, sample_one_in: 1, cpu, senders, dead_man };
+    let config =
+        crate::GateConfig { gate, rows, quotes, ring_slots: 4, sample_one_in: 1, cpu, spins: false, senders, dead_man };
     let (running, ports) = crate::start(config).unwrap();
     running.stop();
     drop(ports);
