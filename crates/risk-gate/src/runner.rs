@@ -50,7 +50,7 @@ pub struct GateConfig {
     pub sample_one_in: u32,
     /// CPU that the thread is pinned to.
     pub cpu: Option<usize>,
-    /// The thread looks at its rings all the time instead of sleeping: for a core that it has to itself.
+    /// The thread polls its rings instead of sleeping: for a dedicated core.
     pub spins: bool,
     /// The names of the senders of accepted intents: [`Ports::senders`].
     pub senders: Vec<String>,
