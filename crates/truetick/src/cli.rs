@@ -167,7 +167,7 @@ pub fn main() -> ExitCode {
         // clap prints usage and suggestions, and returns status 0 for --help and --version.
         Err(error) => error.exit(),
     };
-    write_logs(cli.log_level, cli.log_format);
+    write_logs(cli.level(), cli.log_format);
     status_of(dispatch(cli))
 }
 
@@ -190,6 +190,17 @@ fn asks_for_build(arguments: impl Iterator<Item = OsString>) -> bool {
     let arguments: Vec<OsString> = arguments.collect();
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     arguments.len() == 2 && (has("--version") || has("-V")) && has("--verbose")
+}
+
+impl Cli {
+    /// The level of the log. By default a bench does not report the starts and ends of its engines.
+    fn level(&self) -> LogLevel {
+        #[cfg(feature = "bench")]
+        if matches!((&self.command, self.log_level), (Command::Bench(_), LogLevel::Info)) {
+            return LogLevel::Warn;
+        }
+        self.log_level
+    }
 }
 
 /// Version, commit, compiler and features of this program.

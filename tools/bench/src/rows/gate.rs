@@ -5,6 +5,7 @@ mod aims;
 mod early_out;
 mod floor;
 mod limits;
+mod open_loop;
 mod rig;
 mod stream;
 
@@ -13,6 +14,7 @@ use crate::harness::operation::{Chunked, Label};
 pub(crate) use aims::{aims, relative_aims};
 use early_out::EarlyOut;
 use floor::{DiskWrites, LINES_OF_MARK, LINES_OF_NEW, Lines};
+use open_loop::{Mode, OpenLoop};
 pub(crate) use rig::remove_journals_of;
 use risk_gate::Durability;
 use stream::{Batches, Kind, Setup, Stream};
@@ -97,12 +99,36 @@ macro_rules! lines {
     };
 }
 
+/// Intent to verdict at a fixed rate.
+macro_rules! open_loop {
+    ($name:literal, $per_second:literal, $spins:literal, $intents:literal) => {
+        Entry {
+            engine: ENGINE,
+            name: concat!("gate_", $name, "_ns"),
+            make: || {
+                let names = [concat!("gate_", $name, "_ns"), concat!("gate_", $name, "_echo_ns")];
+                let mode = Mode { names, per_second: $per_second, spins: $spins, intents: $intents };
+                Ok(Box::new(OpenLoop::new(mode)?))
+            },
+            counted: false,
+        }
+    };
+}
+
 const fn setup(kind: Kind, instruments: u32) -> Setup {
     Setup { kind, instruments, resting: 0, refused_in_100: REFUSED, without: None, durability: Durability::Process }
 }
 
 /// The rows in the order of the table of aims.
 pub(crate) fn entries() -> Vec<Entry> {
+    let mut entries = events();
+    entries.extend(floors_and_parts());
+    entries.extend(whole_ways());
+    entries
+}
+
+/// Events of each kind, and their mix.
+fn events() -> Vec<Entry> {
     vec![
         row!("new", Kind::New, 1, true),
         row!("new_100", Kind::New, 100, true),
@@ -129,6 +155,12 @@ pub(crate) fn entries() -> Vec<Entry> {
         batch!("batch", 1),
         batch!("batch_100", 100),
         batch!("batch_10000", 10_000),
+    ]
+}
+
+/// What events cannot be faster than, and what each check costs.
+fn floors_and_parts() -> Vec<Entry> {
+    vec![
         lines!("new", LINES_OF_NEW),
         lines!("mark", LINES_OF_MARK),
         without!("touch", "touch-bps"),
@@ -138,6 +170,15 @@ pub(crate) fn entries() -> Vec<Entry> {
         without!("balance", "balance"),
         without!("margin", "margin"),
         without!("leverage", "leverage-max"),
+    ]
+}
+
+/// From thread to thread, and to the disk; the core of the gate in another way.
+fn whole_ways() -> Vec<Entry> {
+    vec![
+        open_loop!("open_100k", 100_000.0, true, 4_096),
+        open_loop!("open_1m", 1_000_000.0, true, 4_096),
+        open_loop!("open_sleeping", 10_000.0, false, 512),
         Entry {
             engine: ENGINE,
             name: "gate_new_durable_ns",
@@ -215,6 +256,7 @@ mod tests {
         for (row, floor, _) in aims::RELATIVE {
             assert!(is_row(row) && is_row(floor), "{row}, {floor}");
         }
+        assert!(aims::OPEN.iter().all(|(row, _)| is_row(row)));
     }
 
     fn cold(name: &str) -> String {

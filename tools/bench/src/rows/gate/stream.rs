@@ -43,12 +43,61 @@ enum Event {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Order {
+pub(super) struct Order {
     instrument: u32,
     side: OrderSide,
     px: i64,
     qty: i64,
-    is_refused: bool,
+    pub(super) is_refused: bool,
+}
+
+impl Order {
+    /// Draws an order of an instrument below `instruments`: buys below the marks, sells above.
+    pub(super) fn draw(random: &mut SplitMix64, number: usize, instruments: u32, refused_in_100: u32) -> Self {
+        let is_refused = (random.index(100) as u32) < refused_in_100;
+        let away = MIDDLE_PX / 1_000 * if is_refused { 30 } else { 1 } + random.index(40_000) as i64;
+        let (side, px) = match number % 2 {
+            0 => (OrderSide::Buy, MIDDLE_PX - away),
+            _ => (OrderSide::Sell, MIDDLE_PX + away),
+        };
+        let (instrument, qty) = (random.index(instruments as usize) as u32, 1 + random.index(100) as i64);
+        Self { instrument, side, px, qty, is_refused }
+    }
+
+    /// Its intent; a replace is for one lot more.
+    #[inline]
+    pub(super) fn intent(&self, client_id: u64, kind: IntentKind) -> OrderIntent {
+        let Self { instrument, side, px, qty, .. } = *self;
+        let qty = Qty(qty + i64::from(kind == IntentKind::REPLACE));
+        OrderIntent {
+            client_id,
+            limit_px: Price(px),
+            qty,
+            strategy: 1,
+            instrument: InstrumentId(instrument),
+            kind,
+            side,
+            ..OrderIntent::default()
+        }
+    }
+
+    /// A report on it; a fill is of all of it.
+    #[inline]
+    pub(super) fn report(&self, client_id: u64, kind: ReportKind) -> Report {
+        let Self { instrument, side, px, qty, .. } = *self;
+        let filled = Qty(if kind == ReportKind::FILL { qty } else { 0 });
+        Report {
+            kind,
+            side,
+            instrument: InstrumentId(instrument),
+            client_id,
+            execution_id: u128::from(client_id),
+            qty: filled,
+            px: Price(px),
+            executed: filled,
+            ..Report::default()
+        }
+    }
 }
 
 /// Events whose orders have ended, or are ended by `rewind`, when all were performed.
@@ -116,18 +165,10 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Adds an order of an instrument below `instruments`: buys below the marks, sells above.
     fn draw(&mut self, random: &mut SplitMix64, instruments: u32, refused_in_100: u32) -> u32 {
-        let number = self.orders.len() as u32;
-        let is_refused = (random.index(100) as u32) < refused_in_100;
-        let away = MIDDLE_PX / 1_000 * if is_refused { 30 } else { 1 } + random.index(40_000) as i64;
-        let (side, px) = match number % 2 {
-            0 => (OrderSide::Buy, MIDDLE_PX - away),
-            _ => (OrderSide::Sell, MIDDLE_PX + away),
-        };
-        let (instrument, qty) = (random.index(instruments as usize) as u32, 1 + random.index(100) as i64);
-        self.orders.push(Order { instrument, side, px, qty, is_refused });
-        number
+        let number = self.orders.len();
+        self.orders.push(Order::draw(random, number, instruments, refused_in_100));
+        number as u32
     }
 
     fn alone(&mut self, (kind, orders): (Kind, u32), random: &mut SplitMix64, instruments: u32) {
@@ -194,37 +235,12 @@ impl Stream {
 
     #[inline]
     fn intent(&self, number: u32, kind: IntentKind) -> OrderIntent {
-        let Order { instrument, side, px, qty, .. } = self.orders[number as usize];
-        // A replace is for one lot more.
-        let qty = Qty(qty + i64::from(kind == IntentKind::REPLACE));
-        OrderIntent {
-            client_id: self.first_id + u64::from(number),
-            limit_px: Price(px),
-            qty,
-            strategy: 1,
-            instrument: InstrumentId(instrument),
-            kind,
-            side,
-            ..OrderIntent::default()
-        }
+        self.orders[number as usize].intent(self.first_id + u64::from(number), kind)
     }
 
     #[inline]
     fn report_on(&self, number: u32, kind: ReportKind) -> Report {
-        let Order { instrument, side, px, qty, .. } = self.orders[number as usize];
-        let is_fill = kind == ReportKind::FILL;
-        let client_id = self.first_id + u64::from(number);
-        Report {
-            kind,
-            side,
-            instrument: InstrumentId(instrument),
-            client_id,
-            execution_id: u128::from(client_id),
-            qty: Qty(if is_fill { qty } else { 0 }),
-            px: Price(px),
-            executed: Qty(if is_fill { qty } else { 0 }),
-            ..Report::default()
-        }
+        self.orders[number as usize].report(self.first_id + u64::from(number), kind)
     }
 
     #[inline]
