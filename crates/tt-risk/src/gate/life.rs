@@ -122,10 +122,11 @@ impl Gate {
     /// Opens an ended order if the venue has more of it: one of which only fills were known, or one that its fills have
     /// ended before the report came that the venue has enlarged it.
     fn reopen(&mut self, place: Place, report: &Report) -> Outcome {
+        let most = self.orders.versions(place.slot).most(report.version, report.order_qty.0, Cause::Venue);
         let record = self.record(place);
         let is_unknown = record.bits.has(Bits::UNKNOWN_TERMS);
         let is_enlarged = record.phase == Phase::Filled && report.kind == ReportKind::RESTATED;
-        if !(is_unknown || is_enlarged) || report.order_qty.0 <= record.executed {
+        if !(is_unknown || is_enlarged) || report.order_qty.0 <= 0 || most <= record.executed {
             return Outcome::Late;
         }
         let stated = |px: Price, kept: i64| if px.0 == 0 && is_enlarged { kept } else { px.0 };

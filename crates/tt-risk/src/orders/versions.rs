@@ -55,17 +55,27 @@ impl Versions {
         version > self.terms
     }
 
+    /// Returns the most that the order can be of by a report of `version` that states `qty`.
+    pub(crate) fn most(&self, version: u64, qty: i64, cause: Cause) -> i64 {
+        if self.is_latest(version, cause) { qty } else { qty.saturating_add(self.added) }
+    }
+
+    /// Returns whether no change of the order is later than a report of `version`.
+    fn is_latest(&self, version: u64, cause: Cause) -> bool {
+        match version {
+            Report::CURRENT => true,
+            0 => self.added == 0 && (cause == Cause::Replace || !self.is_raised),
+            version => version > self.terms.max(self.executions) && !self.is_raised_blindly,
+        }
+    }
+
     /// Takes over `qty`, stated by a report of `version` in place of `kept`; returns the order's quantity from now on,
     /// `None` if the report changes no terms.
     pub(crate) fn take(&mut self, version: u64, [kept, qty]: [i64; 2], cause: Cause) -> Option<i64> {
         let is_answer = cause == Cause::Replace;
         let is_blind = is_blind(version);
-        let is_latest = match version {
-            Report::CURRENT => true,
-            0 => self.added == 0 && (is_answer || !self.is_raised),
-            version => version > self.terms.max(self.executions) && !self.is_raised_blindly,
-        };
-        let most = if is_latest { qty } else { qty.saturating_add(self.added) };
+        let is_latest = self.is_latest(version, cause);
+        let most = self.most(version, qty, cause);
         if self.is_old(version) || (!is_latest && !is_answer && most < kept) {
             return None;
         }

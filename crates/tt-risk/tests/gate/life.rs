@@ -564,6 +564,26 @@ fn terms_of_an_order_that_only_fills_have_shown_are_adopted() {
     }
 }
 
+/// An order that somebody has placed at the venue: its first terms come after a correction that has enlarged it, and state
+/// less than is executed by then. What is left of it is reserved.
+#[test]
+fn old_terms_of_an_unknown_order_are_adopted_with_what_was_added_since() {
+    for kind in [ReportKind::ACK, ReportKind::REPLACED, ReportKind::RESTATED] {
+        let order = buy(10_000, 6);
+        let mut gate = gate(&ROOMY);
+        let seen = Report { version: 2, ..fill(&order, 1, 3) };
+        assert_eq!(gate.apply(NOW, &seen), Outcome::UnknownFill);
+        let correct = Report { undone_id: 1, version: 3, ..report(ReportKind::CORRECT, &order) };
+        let correct = Report { execution_id: 2, qty: Qty(13), px: Price(10_000), executed: Qty(13), ..correct };
+        assert_eq!(gate.apply(NOW, &correct), Outcome::Applied);
+        assert_eq!(held(&gate), (13, 0, 0, 0));
+        let stated = |qty| Report { order_qty: Qty(qty), limit_px: Price(9_990), version: 1, ..report(kind, &order) };
+        assert_eq!(gate.apply(NOW, &stated(3)), Outcome::Late, "13 of 13");
+        assert_eq!(gate.apply(NOW, &stated(6)), Outcome::Adopted, "13 of 16");
+        assert_eq!(held(&gate), (13, 3, 0, 1));
+    }
+}
+
 #[test]
 fn reports_without_a_meaning_change_nothing() {
     let order = buy(10_000, 100);

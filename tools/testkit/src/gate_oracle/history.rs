@@ -286,7 +286,7 @@ impl Oracle {
         let life = &mut self.lives[index];
         let sum = life.sum();
         let (executed, qty) = (i128::from(report.executed.0), i128::from(report.order_qty.0));
-        if sum.is_dim && qty > sum.executed() {
+        if sum.is_dim && sum.claims.most(report.version, qty) > sum.executed() {
             let (px, trigger) = (report.limit_px.0.into(), report.trigger_px.0.into());
             let at = report.version;
             let Some(qty) = sum.claims.total(at, sum.qty, qty, false) else { return "overtaken" };
@@ -411,8 +411,9 @@ impl Oracle {
         let sum = life.sum();
         let mut note = |fact| life.facts.push((now, fact));
         let states_terms = report.kind == ReportKind::REPLACED || report.kind == ReportKind::RESTATED;
-        if !sum.is_open && states_terms && i128::from(report.order_qty.0) > sum.executed() {
-            let (px, trigger, at) = (report.limit_px.0.into(), report.trigger_px.0.into(), report.version);
+        let (at, most) = (report.version, sum.claims.most(report.version, report.order_qty.0.into()));
+        if !sum.is_open && states_terms && most > sum.executed() {
+            let (px, trigger) = (report.limit_px.0.into(), report.trigger_px.0.into());
             let total = sum.claims.total(at, sum.qty, report.order_qty.0.into(), false);
             // The venue works an order of which only executions were known.
             if sum.is_dim {

@@ -170,6 +170,11 @@ impl Claims {
         (is_asked || most >= kept).then_some(most)
     }
 
+    /// The most that the order can be of where the venue says `qty`: what corrections have added since comes on top.
+    pub(super) fn most(&self, at: u64, qty: i128) -> i128 {
+        if qty > 0 && !self.is_now(at, false) { qty + self.since } else { qty }
+    }
+
     /// Whether terms of this version are surely older than those that are known.
     pub(super) fn is_before(&self, at: u64) -> bool {
         numbered(at).is_some_and(|at| at < Self::last(&self.terms))

@@ -25,6 +25,8 @@ struct Found {
     scope_cancels: usize,
     /// The version of its limits.
     version: u32,
+    /// The time of its last record.
+    now_ns: u64,
 }
 
 /// Reads the journal, and informs a new oracle of all of it.
@@ -34,10 +36,11 @@ fn read(files: &BTreeMap<u32, Setup>, setup: &Setup, disk: &SimDisk) -> Result<F
     let (verdicts, judged) = (BTreeMap::new(), BTreeSet::new());
     let (reports, scope_cancels) = (0, 0);
     let oracle = new_oracle(setup);
-    let mut found = Found { oracle, verdicts, judged, records: 0, reports, scope_cancels, version: 1 };
+    let mut found = Found { oracle, verdicts, judged, records: 0, reports, scope_cancels, version: 1, now_ns: 0 };
     while let Some(record) = reader.read().map_err(broken)? {
         found.records += 1;
         let JournalRecord { number, now_ns, ref input, ref answer } = record;
+        found.now_ns = now_ns;
         match (input, answer) {
             (Input::Intent { intent, .. }, Answer::Verdict(verdict)) => {
                 inform_of_intent(&mut found.oracle, setup, (number, now_ns), intent, verdict)?;
@@ -117,8 +120,8 @@ impl World<'_> {
     }
 
     /// (7) What was visible or on the wire is in the journal, as far as it promises.
-    fn compare_with_journal(&mut self, found: Found, power: bool) -> Result<(Oracle, u32), Broken> {
-        let Found { oracle, verdicts, judged, records, reports, scope_cancels, version } = found;
+    fn compare_with_journal(&mut self, found: Found, power: bool) -> Result<(Oracle, u32, u64), Broken> {
+        let Found { oracle, verdicts, judged, records, reports, scope_cancels, version, now_ns } = found;
         let is_durable = self.setup().durability == Durability::Durable;
         let mut lost = 0;
         for (seq, seen) in &self.seen {
@@ -150,7 +153,7 @@ impl World<'_> {
         self.keep_scope_cancels(scope_cancels, power)?;
         self.judged = judged;
         self.forget_reports();
-        Ok((oracle, version))
+        Ok((oracle, version, now_ns))
     }
 
     /// Reports whose records are gone are not applied.
@@ -183,12 +186,14 @@ impl World<'_> {
             return self.die(false, false);
         }
         self.disk.set_sync_fails(false);
-        let Some((mut oracle, version)) = self.recovered.take() else { return };
+        let Some((mut oracle, version, recorded_ns)) = self.recovered.take() else { return };
         // The operator starts it with the newest limits, under the version that follows the one in the journal.
         let newest = self.limits().clone();
         self.files.retain(|of, _| *of <= version);
         if newest.version != version {
             let next = newest.numbered(version + 1);
+            // A start is not before the last record.
+            oracle.pass(self.clock().max(recorded_ns));
             oracle.load(next.settings.clone());
             self.files.insert(next.version, next);
             self.windows.clear();

@@ -130,8 +130,8 @@ pub(super) struct World<'a> {
     pub(super) moved: BTreeSet<(usize, u128)>,
     /// Accepted orders by account, by instrument and of all: times on the gate's clock and the world's.
     pub(super) windows: BTreeMap<(u8, u32), Vec<[i128; 2]>>,
-    /// What the journal holds, for the next process, and the version of its limits.
-    pub(super) recovered: Option<(Oracle, u32)>,
+    /// What the journal holds, for the next process, the version of its limits, and the time of its last record.
+    pub(super) recovered: Option<(Oracle, u32, u64)>,
     /// The limits in force, and all that were loaded, by version.
     pub(super) files: BTreeMap<u32, Setup>,
     /// Records were lost with the power: by account, until it reconciles.
