@@ -9,6 +9,8 @@ const OFFERED: [(&str, &[&str]); 6] = [
     ("ECDHE-RSA-AES128-GCM-SHA256", &["aRSA", "AES", "AESGCM", "AES128"]),
     ("ECDHE-RSA-CHACHA20-POLY1305", &["aRSA", "CHACHA20"]),
 ];
+/// The suites of TLS 1.3, which are offered whatever a list has.
+const OFFERED_OF_1_3: [&str; 3] = ["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
 /// Keywords that select each of them.
 const COMMON: [&str; 8] = ["ALL", "DEFAULT", "HIGH", "ECDHE", "EECDH", "kECDHE", "kEECDH", "TLSv1.2"];
 
@@ -38,6 +40,7 @@ impl Ciphers {
                 "!" => excluded.extend(named),
                 "-" => ciphers.offered.retain(|name| !named.contains(name)),
                 "+" => {}
+                _ if OFFERED_OF_1_3.contains(&item) => {}
                 _ if named.is_empty() => ciphers.absent.push(item.to_owned()),
                 _ => {
                     ciphers.has_keyword |= named != [item];
@@ -73,7 +76,7 @@ mod tests {
     #[test]
     fn lists_mean_what_openssl_prints() {
         let all: Vec<_> = OFFERED.iter().map(|(name, _)| *name).collect();
-        let cases: [(&str, &[usize], &[&str]); 14] = [
+        let cases: [(&str, &[usize], &[&str]); 16] = [
             ("DEFAULT", &[0, 1, 2, 3, 4, 5], &[]),
             ("HIGH:!aNULL:!MD5", &[0, 1, 2, 3, 4, 5], &[]),
             ("ALL:!RC4:@STRENGTH", &[0, 1, 2, 3, 4, 5], &[]),
@@ -87,6 +90,8 @@ mod tests {
             ("aECDSA", &[0, 1, 2], &[]),
             ("ECDHE-RSA-AES128-GCM-SHA256", &[4], &[]),
             ("ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384", &[4], &["DHE-RSA-AES256-GCM-SHA384"]),
+            ("TLS_AES_128_GCM_SHA256:ECDHE-RSA-AES128-GCM-SHA256", &[4], &[]),
+            ("TLS_AES_128_CCM_SHA256:TLS_CHACHA20_POLY1305_SHA256", &[], &["TLS_AES_128_CCM_SHA256"]),
             ("AES256-SHA, RC4-SHA", &[], &["AES256-SHA", "RC4-SHA"]),
         ];
         for (list, offered, absent) in cases {

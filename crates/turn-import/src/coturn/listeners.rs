@@ -91,7 +91,10 @@ impl Reader<'_> {
         let Some(ciphers) = self.last("cipher-list").map(|setting| Ciphers::read(setting.text())) else { return };
         let absent = ciphers.absent.join(" ");
         let (outcome, reason) = match (ciphers.offered.is_empty(), ciphers.absent.is_empty()) {
-            (true, _) => {
+            (true, true) => {
+                (Outcome::Differs, "it has no suite of TLS 1.2; rustls offers its six of them, too".to_owned())
+            }
+            (true, false) => {
                 (Outcome::Differs, format!("rustls offers none of these, and its six suites instead: {absent}"))
             }
             (false, false) => (Outcome::Better, format!("rustls does not offer: {absent}")),
