@@ -23,7 +23,8 @@ use tt_model::Nanos;
 pub use evidence::Evidence;
 pub use limits::{AddressLimits, Rate, WeightLimit};
 pub use login::{
-    AccountStream, Hash, KeyEncoding, LoginTime, Signature, SignatureEncoding, SignedText, TokenRequest, TokenSource,
+    AccountStream, Hash, KeyEncoding, KeyPairLogin, LoginTime, Signature, SignatureEncoding, SignedText, TokenRequest,
+    TokenSource,
 };
 pub use requests::{Grouping, RequestRule, ResponseRule};
 pub use sequence::{JoinRule, Numbering, Overlap, TradeIds};
