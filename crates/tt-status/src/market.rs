@@ -277,8 +277,8 @@ pub struct Terms {
     pub strike: Option<String>,
     /// An option's right: `call` or `put`.
     pub right: Option<&'static str>,
-    /// Whether it was traded when the feed started: `trading`, `cancel_only`, `post_only`, `halted`, `pending`, `closed`
-    /// or `unknown`.
+    /// Whether it was traded when the feed started: `trading`, `cancel_only`, `post_only`, `settling`, `halted`, `pending`,
+    /// `closed` or `unknown`.
     pub status: &'static str,
     /// What one unit of quantity is.
     pub contract: Option<Contract>,

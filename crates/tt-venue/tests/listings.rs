@@ -121,7 +121,7 @@ fn names_of_deribit_have_expiry_strike_and_right() {
     let perpetual = r#""instrument_name":"BTC-PERPETUAL","kind":"future","settlement_period":"perpetual","expiration_timestamp":32503708800000,"state":"open""#;
     check(Venue::Deribit, &deribit(perpetual), "BTC/USD:BTC", InstrumentKind::Perpetual, "trading");
     let future = r#""instrument_name":"BTC-26MAR27","kind":"future","settlement_period":"month","expiration_timestamp":1806048000000,"state":"settlement""#;
-    check(Venue::Deribit, &deribit(future), "BTC/USD:BTC-20270326", InstrumentKind::Future, "closed");
+    check(Venue::Deribit, &deribit(future), "BTC/USD:BTC-20270326", InstrumentKind::Future, "settling");
     let option = r#""instrument_name":"BTC-26MAR27-0d625-P","kind":"option","settlement_period":"month","strike":0.625,"option_type":"put","expiration_timestamp":1806048000000,"state":"locked""#;
     check(Venue::Deribit, &deribit(option), "BTC/USD:BTC-20270326-0.625-P", InstrumentKind::Option, "halted");
     let spread = r#""instrument_name":"BTC-FS-26MAR27_PERP","kind":"future_combo","expiration_timestamp":1806048000000,"state":"open""#;

@@ -69,6 +69,8 @@ pub enum InstrumentStatus {
     CancelOnly,
     /// Orders that take nothing may be placed.
     PostOnly,
+    /// Trading is interrupted for seconds, while positions are settled.
+    Settling,
     /// Trading is interrupted.
     Halted,
     /// Trading has not begun.
@@ -81,7 +83,7 @@ pub enum InstrumentStatus {
 }
 
 /// The venues' words, without regard to case.
-const STATUSES: [(&str, InstrumentStatus); 30] = [
+const STATUSES: [(&str, InstrumentStatus); 31] = [
     ("trading", InstrumentStatus::Trading),
     ("live", InstrumentStatus::Trading),
     ("online", InstrumentStatus::Trading),
@@ -105,10 +107,11 @@ const STATUSES: [(&str, InstrumentStatus); 30] = [
     ("delivered", InstrumentStatus::Closed),
     ("pre_settle", InstrumentStatus::Closed),
     ("settling", InstrumentStatus::Closed),
-    ("settlement", InstrumentStatus::Closed),
+    ("settlement", InstrumentStatus::Settling),
     ("close", InstrumentStatus::Closed),
     ("closed", InstrumentStatus::Closed),
     ("delisted", InstrumentStatus::Closed),
+    ("expired", InstrumentStatus::Closed),
     ("inactive", InstrumentStatus::Closed),
     ("archivized", InstrumentStatus::Closed),
     ("post_trading", InstrumentStatus::Closed),
@@ -122,6 +125,7 @@ impl InstrumentStatus {
             Self::Trading => "trading",
             Self::CancelOnly => "cancel_only",
             Self::PostOnly => "post_only",
+            Self::Settling => "settling",
             Self::Halted => "halted",
             Self::Pending => "pending",
             Self::Closed => "closed",
