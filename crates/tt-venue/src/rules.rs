@@ -187,6 +187,9 @@ pub struct Snapshot {
     pub parse: SnapshotParser,
     /// Reads the body by the names of its keys in any order.
     pub parse_general: SnapshotParser,
+    /// Whether a joined book is compared with another snapshot, once: the venue does not say that both have the same
+    /// numbers.
+    pub compare_once: bool,
 }
 
 /// What keeps a connection alive.

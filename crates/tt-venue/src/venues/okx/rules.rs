@@ -49,6 +49,7 @@ pub(crate) static RULES: Rules = Rules {
         levels: 400,
         parse: parse_snapshot,
         parse_general: parse_snapshot,
+        compare_once: false,
     }),
     topics: &[
         Topic::standard(TopicKind::Book, r#"{"channel":"books","instId":"{symbol}"}"#)
