@@ -269,7 +269,7 @@ pub struct Liquidation {
 /// What distinguishes an instrument from others of its pair, as its venue lists it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Terms {
-    /// `spot`, `perpetual`, `future` or `option`.
+    /// `spot`, `perpetual`, `future`, `option` or `event`.
     pub kind: &'static str,
     /// When it ends, milliseconds of the Unix epoch; absent if it does not, or the list does not say.
     pub expiry_unix_ms: Option<u64>,

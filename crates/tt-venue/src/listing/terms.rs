@@ -16,6 +16,8 @@ pub enum InstrumentKind {
     Future,
     /// An option.
     Option,
+    /// A contract that pays one unit if an event happens, and nothing if it does not.
+    Event,
 }
 
 impl InstrumentKind {
@@ -27,6 +29,7 @@ impl InstrumentKind {
             Self::Perpetual => "perpetual",
             Self::Future => "future",
             Self::Option => "option",
+            Self::Event => "event",
         }
     }
 }

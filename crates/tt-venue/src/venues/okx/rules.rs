@@ -38,10 +38,12 @@ pub(crate) static RULES: Rules = Rules {
             "/api/v5/public/instruments?instType=SWAP",
             "/api/v5/public/instruments?instType=FUTURES",
             "/api/v5/public/instruments?instType=OPTION&instFamily={family}",
+            "/api/v5/public/instruments?instType=EVENTS&seriesId={series}",
         ]),
         parse: listing::parse,
         pages: Pages::One,
         family: Some(listing::option_family),
+        series: Some(listing::event_series),
     },
     main_symbol: "BTC-USDT",
     snapshot: Some(Snapshot {
