@@ -106,10 +106,10 @@ mod tests {
         fs::set_permissions(&pem, fs::Permissions::from_mode(0o600)).unwrap();
         let read = Credentials::read(file.path()).unwrap();
         assert_eq!((read.key.as_str(), read.secret.as_str()), ("k-2", "-----BEGIN PRIVATE KEY-----\ns3cret\n"));
-        let beside = folder.path().join("account.toml");
-        fs::write(&beside, other(Path::new("key.pem"))).unwrap();
-        fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(Credentials::read(&beside).unwrap().secret, read.secret, "the folder of the first file");
+        let same_folder = folder.path().join("account.toml");
+        fs::write(&same_folder, other(Path::new("key.pem"))).unwrap();
+        fs::set_permissions(&same_folder, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(Credentials::read(&same_folder).unwrap().secret, read.secret, "the folder of the first file");
         write(&(other(&pem) + "secret = \"s3cret\"\n"), 0o600);
         let both = format!("{:#}", Credentials::read(file.path()).unwrap_err());
         assert!(both.contains("exclude each other") && !both.contains("s3cret"), "{both}");

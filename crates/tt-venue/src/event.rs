@@ -1,6 +1,6 @@
 //! What a frame says, before any instrument is known: numbers as the venue wrote them.
 
-use crate::listing::InstrumentStatus;
+use crate::status::InstrumentStatus;
 use crate::symbol::Symbol;
 
 mod account;

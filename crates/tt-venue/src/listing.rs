@@ -10,8 +10,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use tt_model::Decimal;
 
+pub use crate::status::InstrumentStatus;
 pub(crate) use entry::{Entry, entries};
-pub use terms::{InstrumentKind, InstrumentStatus, OptionRight, Terms};
+pub use terms::{InstrumentKind, OptionRight, Terms};
 
 /// An instrument as its venue lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Deribit's messages of its own state and those of its instruments.
+//! Deribit's messages about the platform and about its instruments.
 
 use super::Exchange;
 use crate::instrument::{Standing, Venue};
