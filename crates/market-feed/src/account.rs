@@ -174,6 +174,7 @@ pub(super) async fn login(feed: &FeedConfig, account: &Credentials, clock: Clock
     let refused = |error: anyhow::Error| LoginError::Refused(format!("{error:#}"));
     let address = address(feed).map_err(refused)?;
     let Some(stream) = rules.account else { return Err(LoginError::Refused("no stream of an account".to_owned())) };
+    let stream = by_secret(stream, account);
     let proof = Proof::make(feed, &stream, account, clock).await?;
     let address = proof.fill(&address.to_string()).parse().map_err(|error| refused(anyhow::Error::new(error)))?;
     let (socket, last_read) =
@@ -203,6 +204,14 @@ pub(super) async fn login(feed: &FeedConfig, account: &Credentials, clock: Clock
     }
     let LoginExchange { socket, early, .. } = exchange;
     Ok(LoggedIn { socket, last_read, early, topics: texts.len(), renewal: Renewal::new(feed, &stream, &proof) })
+}
+
+/// `stream` as an account with this secret logs in: with its own key where the secret is one and the venue takes it.
+fn by_secret(stream: AccountStream, account: &Credentials) -> AccountStream {
+    match stream.key_pair.filter(|_| signature::is_private_key(&account.secret)) {
+        Some(login) => AccountStream { message: login.message, request: login.request, ..stream },
+        None => stream,
+    }
 }
 
 /// A connection before everything was acknowledged.
@@ -328,10 +337,14 @@ impl Proof {
             ("{time}", text(&time)),
         ];
         let mut proof = Self { places };
-        if let Some(rule) = &stream.signature {
-            let signature = signature::sign(rule, &account.secret, &time, |text| proof.fill_plain(text));
-            proof.places.push(("{signature}", text(&signature?)));
-        }
+        let signature = match (&stream.key_pair, &stream.signature) {
+            (Some(login), _) if signature::is_private_key(&account.secret) => {
+                Some(signature::sign_with_key_pair(&account.secret, &proof.fill_plain(login.text))?)
+            }
+            (_, Some(rule)) => Some(signature::sign(rule, &account.secret, &time, |text| proof.fill_plain(text))?),
+            (_, None) => None,
+        };
+        proof.places.extend(signature.map(|signature| ("{signature}", Zeroizing::new(signature))));
         Ok(proof)
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 #[cfg(feature = "config")]
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
@@ -23,6 +23,7 @@ struct Written {
     key: String,
     #[serde(default)]
     secret: String,
+    secret_file: Option<PathBuf>,
     #[serde(default)]
     passphrase: String,
 }
@@ -37,9 +38,12 @@ impl Credentials {
 
     /// Reads `key`, `secret` and `passphrase` (TOML) from a file that only its owner may read.
     ///
+    /// Instead of `secret` it may have `secret_file`, the path of another such file that holds the secret alone, such as
+    /// a private key in PEM. A relative path begins at the folder of the first file.
+    ///
     /// # Errors
-    /// The file cannot be read, others may read it, or it holds something else; the error names the file, and nothing
-    /// of its content.
+    /// A file cannot be read, others may read it, or it holds something else; the error names the file, and nothing of
+    /// its content.
     #[cfg(feature = "config")]
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         use anyhow::{Context as _, ensure};
@@ -49,9 +53,17 @@ impl Credentials {
         // The library's error would show the line.
         let written: Option<Written> = toml::from_str(&text).ok();
         let wanted = || format!("{}: key, secret and passphrase are wanted, as TOML", path.display());
-        let Written { key, secret, passphrase } = written.with_context(wanted)?;
+        let Written { key, secret, secret_file, passphrase } = written.with_context(wanted)?;
+        let written = Zeroizing::new(secret);
         ensure!(!key.is_empty(), "{}: the key is empty", path.display());
-        Ok(Self { key, secret: Zeroizing::new(secret), passphrase: Zeroizing::new(passphrase) })
+        ensure!(
+            secret_file.is_none() || written.is_empty(),
+            "{}: secret and secret_file exclude each other",
+            path.display()
+        );
+        let other = secret_file.map(|file| path.parent().unwrap_or(path).join(file));
+        let secret = other.map_or(Ok(written), |file| secret_file::read(&file))?;
+        Ok(Self { key, secret, passphrase: Zeroizing::new(passphrase) })
     }
 }
 
@@ -69,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_others_may_read_is_refused_and_nothing_of_it_is_shown() {
+    fn files_that_others_may_read_are_refused_and_nothing_of_them_is_shown() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let write = |text: &str, mode: u32| {
             fs::write(file.path(), text).unwrap();
@@ -82,6 +94,25 @@ mod tests {
         assert!(!format!("{read:?}").contains("s3cret"));
         write(good, 0o640);
         assert!(format!("{:#}", Credentials::read(file.path()).unwrap_err()).contains("chmod 600"));
+        let folder = tempfile::tempdir().unwrap();
+        let pem = folder.path().join("key.pem");
+        let other = |name: &Path| format!("key = \"k-2\"\nsecret_file = {name:?}\n");
+        write(&other(&pem), 0o600);
+        assert!(format!("{:#}", Credentials::read(file.path()).unwrap_err()).contains("key.pem"), "there is none");
+        fs::write(&pem, "-----BEGIN PRIVATE KEY-----\ns3cret\n").unwrap();
+        fs::set_permissions(&pem, fs::Permissions::from_mode(0o644)).unwrap();
+        let open = format!("{:#}", Credentials::read(file.path()).unwrap_err());
+        assert!(open.contains("chmod 600") && open.contains("key.pem"), "{open}");
+        fs::set_permissions(&pem, fs::Permissions::from_mode(0o600)).unwrap();
+        let read = Credentials::read(file.path()).unwrap();
+        assert_eq!((read.key.as_str(), read.secret.as_str()), ("k-2", "-----BEGIN PRIVATE KEY-----\ns3cret\n"));
+        let same_folder = folder.path().join("account.toml");
+        fs::write(&same_folder, other(Path::new("key.pem"))).unwrap();
+        fs::set_permissions(&same_folder, fs::Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(Credentials::read(&same_folder).unwrap().secret, read.secret, "the folder of the first file");
+        write(&(other(&pem) + "secret = \"s3cret\"\n"), 0o600);
+        let both = format!("{:#}", Credentials::read(file.path()).unwrap_err());
+        assert!(both.contains("exclude each other") && !both.contains("s3cret"), "{both}");
         for bad in ["secret = \"s3cret\"\n", "key = \"k\"\nsecret = \"s3cret\n", "key = \"k\"\nsecrte = \"s3cret\"\n"] {
             write(bad, 0o600);
             let error = format!("{:#}", Credentials::read(file.path()).unwrap_err());

@@ -35,7 +35,7 @@ use connection::Ended;
 use relisting::Relisting;
 pub(super) use symbols::Command;
 use symbols::ListWatch;
-use verification::Verifier;
+use verification::{Compare, Verifier};
 
 /// One feed, owned by its thread.
 pub(super) struct Feed {
@@ -87,7 +87,9 @@ impl Feed {
             intake.engine().find_instrument(config.venue, &symbol)
         };
         let instruments: Vec<InstrumentId> = config.symbols.iter().filter_map(find).collect();
-        let verifier = Verifier::new(config.verify_every, instruments.len());
+        let once = config.rules().snapshot.is_some_and(|rule| rule.compare_once);
+        let when = config.verify_every.map_or(if once { Compare::Once } else { Compare::Never }, Compare::Every);
+        let verifier = Verifier::new(when, instruments.len());
         let list_watch = ListWatch::new(config.list_every);
         let messages = instruments.iter().map(|_| AtomicU64::new(0)).collect();
         Self {

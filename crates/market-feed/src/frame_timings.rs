@@ -150,6 +150,8 @@ const fn state_row(applied: Applied) -> Option<Row> {
         | Applied::Liquidations
         | Applied::Account
         | Applied::Book { update: BookUpdate::Buffered | BookUpdate::Compared, .. }
+        | Applied::Status { .. }
+        | Applied::ListChanged
         | Applied::Control => None,
     }
 }

@@ -136,16 +136,16 @@ pub(super) async fn list(feed: &FeedConfig, clock: Clock) -> Result<Listed, NotL
     Ok(listed)
 }
 
-/// `path`, or one for each family of the feed's symbols.
+/// `path`, or one for each family or series of the feed's symbols.
 fn of_families(feed: &FeedConfig, path: &str) -> Vec<String> {
-    if !path.contains("{family}") {
-        return vec![path.to_owned()];
-    }
-    let Some(family) = feed.venue.rules().instruments.family else { return Vec::new() };
-    let mut families: Vec<&str> = feed.symbols.iter().filter_map(|symbol| family(symbol)).collect();
-    families.sort_unstable();
-    families.dedup();
-    families.into_iter().map(|family| path.replace("{family}", &percent_encoded(family))).collect()
+    let list = feed.venue.rules().instruments;
+    let place = [("{family}", list.family), ("{series}", list.series)].into_iter().find(|place| path.contains(place.0));
+    let Some((place, of)) = place else { return vec![path.to_owned()] };
+    let Some(of) = of else { return Vec::new() };
+    let mut names: Vec<&str> = feed.symbols.iter().filter_map(|symbol| of(symbol)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|name| path.replace(place, &percent_encoded(name))).collect()
 }
 
 impl Listed {

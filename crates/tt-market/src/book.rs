@@ -9,7 +9,7 @@ pub(crate) use ladder::{Ladder, Replaced};
 pub(crate) use levels::LadderLevels;
 pub(crate) use slab::PageSlab;
 
-use tt_model::{Price, Qty};
+use tt_model::{OrderSide, Price, Qty};
 use tt_venue::BookLevel;
 
 #[cfg(test)]
@@ -26,6 +26,14 @@ pub enum BookSide {
 }
 
 impl BookSide {
+    /// The side on which such orders rest.
+    pub(crate) const fn of(side: OrderSide) -> Self {
+        match side {
+            OrderSide::Buy => Self::Bid,
+            OrderSide::Sell => Self::Ask,
+        }
+    }
+
     /// A price as a key of which the highest is best. It is its own inverse.
     #[inline]
     pub(crate) const fn key(self, px: i64) -> i64 {

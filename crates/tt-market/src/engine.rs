@@ -46,7 +46,7 @@ use core::fmt;
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::Venue;
 use tt_venue::event::{Balance, EventBuffer, OrderId};
-use tt_venue::listing::ContractUnit;
+use tt_venue::listing::{ContractUnit, InstrumentStatus};
 use tt_venue::rules::JoinRule;
 
 /// What a frame changed.
@@ -75,6 +75,15 @@ pub enum Applied {
     Account,
     /// Only the time of the connection's last sign of life.
     Control,
+    /// Nothing yet: the venue says whether an instrument is traded, and whether to follow it is the caller's to decide.
+    Status {
+        /// The instrument.
+        instrument: InstrumentId,
+        /// Its status from here on.
+        status: InstrumentStatus,
+    },
+    /// Nothing yet: the venue's list of instruments is worth another request.
+    ListChanged,
 }
 
 impl Applied {
@@ -82,8 +91,17 @@ impl Applied {
     #[must_use]
     pub const fn instrument(self) -> Option<InstrumentId> {
         match self {
-            Self::Book { instrument: id, .. } | Self::Ticker(id) | Self::MarkPrice(id) => Some(id),
-            Self::Trades | Self::Candles | Self::Liquidations | Self::Orders | Self::Account | Self::Control => None,
+            Self::Book { instrument: id, .. }
+            | Self::Status { instrument: id, .. }
+            | Self::Ticker(id)
+            | Self::MarkPrice(id) => Some(id),
+            Self::Trades
+            | Self::Candles
+            | Self::Liquidations
+            | Self::Orders
+            | Self::Account
+            | Self::Control
+            | Self::ListChanged => None,
         }
     }
 }

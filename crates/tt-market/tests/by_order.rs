@@ -173,6 +173,64 @@ impl Follower {
     }
 }
 
+#[test]
+fn a_second_book_of_all_orders_agrees_with_the_first_or_costs_it() {
+    let mut follower = Follower::new(Venue::CoinbaseExchange, 256, None);
+    let (mut truth, mut draw, mut number) = (Truth::default(), Draw(11), 100);
+    let rest = |follower: &mut Follower, truth: &Truth, number| {
+        let (id, now, body) = (follower.id, Nanos(follower.now), coinbase_book(truth, number));
+        let result = follower.engine.handle_snapshot(now, id, body.as_bytes(), &mut Off);
+        assert!(follower.engine.counters().venue(follower.venue).closes());
+        result
+    };
+    let step = |follower: &mut Follower, truth: &mut Truth, draw: &mut Draw, number: &mut u64| {
+        *number += 1;
+        follower.feed(&numbered(&coinbase_message(truth, draw), *number))
+    };
+    assert!(follower.engine.poll_request(Nanos(follower.now)).is_some());
+    rest(&mut follower, &truth, number).unwrap();
+    for _ in 0..200 {
+        step(&mut follower, &mut truth, &mut draw, &mut number).unwrap();
+    }
+    // Of the moment, of some messages ago, and of some that are on their way.
+    let compared = Ok(Applied::Book { instrument: follower.id, update: BookUpdate::Compared });
+    follower.engine.begin_comparison(follower.id, Nanos(follower.now)).unwrap();
+    assert_eq!(rest(&mut follower, &truth, number), compared);
+    assert_eq!(follower.proof(), Proof::Snapshot);
+    follower.engine.begin_comparison(follower.id, Nanos(follower.now)).unwrap();
+    let (earlier, at) = (truth.clone(), number);
+    for _ in 0..7 {
+        step(&mut follower, &mut truth, &mut draw, &mut number).unwrap();
+    }
+    assert_eq!(rest(&mut follower, &earlier, at), compared);
+    follower.engine.begin_comparison(follower.id, Nanos(follower.now)).unwrap();
+    let mut ahead = (truth.clone(), Draw(draw.0), number);
+    let messages: Vec<String> = (0..7).map(|_| coinbase_message(&mut ahead.0, &mut ahead.1)).collect();
+    ahead.2 += 7;
+    let buffered = Ok(Applied::Book { instrument: follower.id, update: BookUpdate::Buffered });
+    assert_eq!(rest(&mut follower, &ahead.0, ahead.2), buffered);
+    for message in messages {
+        number += 1;
+        follower.feed(&numbered(&message, number)).unwrap();
+    }
+    truth = ahead.0;
+    assert!(!follower.engine.is_comparing(follower.id));
+    follower.assert_is(&truth);
+    let counters = follower.engine.counters().venue(follower.venue);
+    assert_eq!((counters.snapshot_matches, counters.snapshot_mismatches), (3, 0));
+    // An order that the feed has never named.
+    follower.engine.begin_comparison(follower.id, Nanos(follower.now)).unwrap();
+    let mut other = truth.clone();
+    other.sides[0].push((77_777, 9_985, 13));
+    let held = truth.levels(0).into_iter().find(|level| level.0 == 9_985).map_or(0, |level| level.1);
+    assert_eq!(rest(&mut follower, &other, number), Err(DropReason::SnapshotMismatch));
+    let difference = follower.engine.poll_difference().unwrap();
+    assert_eq!((difference.side, difference.px.0, difference.update_id), (BookSide::Bid, 9_985, number));
+    assert_eq!((difference.book_qty.0, difference.snapshot_qty.0), (held, held + 13));
+    assert!(!follower.proof().is_verified());
+    assert_eq!(follower.engine.counters().venue(follower.venue).snapshot_mismatches, 1);
+}
+
 /// What the exchange says next of its book: a message of `full` without its number.
 fn coinbase_message(truth: &mut Truth, draw: &mut Draw) -> String {
     let side = draw.below(2) as usize;

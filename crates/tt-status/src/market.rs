@@ -269,7 +269,7 @@ pub struct Liquidation {
 /// What distinguishes an instrument from others of its pair, as its venue lists it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Terms {
-    /// `spot`, `perpetual`, `future` or `option`.
+    /// `spot`, `perpetual`, `future`, `option` or `event`.
     pub kind: &'static str,
     /// When it ends, milliseconds of the Unix epoch; absent if it does not, or the list does not say.
     pub expiry_unix_ms: Option<u64>,
@@ -277,8 +277,8 @@ pub struct Terms {
     pub strike: Option<String>,
     /// An option's right: `call` or `put`.
     pub right: Option<&'static str>,
-    /// Whether it was traded when the feed started: `trading`, `cancel_only`, `post_only`, `halted`, `pending`, `closed`
-    /// or `unknown`.
+    /// Whether it was traded when the feed started: `trading`, `cancel_only`, `post_only`, `settling`, `halted`, `pending`,
+    /// `closed` or `unknown`.
     pub status: &'static str,
     /// What one unit of quantity is.
     pub contract: Option<Contract>,

@@ -1,5 +1,8 @@
 //! What a frame says, before any instrument is known: numbers as the venue wrote them.
 
+use crate::status::InstrumentStatus;
+use crate::symbol::Symbol;
+
 mod account;
 mod book;
 mod buffer;
@@ -68,4 +71,17 @@ pub enum Control {
     Ending,
     /// The venue's own state.
     Status,
+    /// Whether an instrument is traded.
+    Instrument(InstrumentState),
+    /// The venue's list of instruments says something else now, such as that a currency is locked.
+    ListChanged,
+}
+
+/// Whether an instrument is traded, by a message of its venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InstrumentState {
+    /// The instrument.
+    pub symbol: Symbol,
+    /// Its status from here on.
+    pub status: InstrumentStatus,
 }

@@ -30,6 +30,7 @@ mod json;
 pub mod listing;
 pub mod rules;
 mod scan;
+mod status;
 mod symbol;
 mod time;
 mod venues;

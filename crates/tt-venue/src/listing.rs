@@ -10,8 +10,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use tt_model::Decimal;
 
+pub use crate::status::InstrumentStatus;
 pub(crate) use entry::{Entry, entries};
-pub use terms::{InstrumentKind, InstrumentStatus, OptionRight, Terms};
+pub use terms::{InstrumentKind, OptionRight, Terms};
 
 /// An instrument as its venue lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,13 +85,15 @@ pub struct InstrumentList {
     pub pages: Pages,
     /// Returns the family of a symbol, which fills `{family}` of a path or a topic; `None` for symbols without one.
     pub family: Option<fn(&str) -> Option<&str>>,
+    /// Returns the series of an event's symbol, which fills `{series}` of a path; `None` for other symbols.
+    pub series: Option<fn(&str) -> Option<&str>>,
 }
 
 impl InstrumentList {
     /// Returns a list without pages and families.
     #[must_use]
     pub const fn new(request: ListRequest, parse: ListParser) -> Self {
-        Self { request, parse, pages: Pages::One, family: None }
+        Self { request, parse, pages: Pages::One, family: None, series: None }
     }
 }
 
@@ -150,7 +153,8 @@ impl Pages {
 /// How a list of instruments is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListRequest {
-    /// REST paths that list every instrument together; one with `{family}` is requested for each family that is followed.
+    /// REST paths that list every instrument together; one with `{family}` or `{series}` is requested for each that is
+    /// followed.
     Get(&'static [&'static str]),
     /// A REST path with `{symbols}`, which lists these symbols.
     GetSymbols(&'static str),

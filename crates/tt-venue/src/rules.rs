@@ -23,7 +23,8 @@ use tt_model::Nanos;
 pub use evidence::Evidence;
 pub use limits::{AddressLimits, Rate, WeightLimit};
 pub use login::{
-    AccountStream, Hash, KeyEncoding, LoginTime, Signature, SignatureEncoding, SignedText, TokenRequest, TokenSource,
+    AccountStream, Hash, KeyEncoding, KeyPairLogin, LoginTime, Signature, SignatureEncoding, SignedText, TokenRequest,
+    TokenSource,
 };
 pub use requests::{Grouping, RequestRule, ResponseRule};
 pub use sequence::{JoinRule, Numbering, Overlap, TradeIds};
@@ -186,6 +187,9 @@ pub struct Snapshot {
     pub parse: SnapshotParser,
     /// Reads the body by the names of its keys in any order.
     pub parse_general: SnapshotParser,
+    /// Whether a joined book is compared with another snapshot, once: the venue does not say that both have the same
+    /// numbers.
+    pub compare_once: bool,
 }
 
 /// What keeps a connection alive.

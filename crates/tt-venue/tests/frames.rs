@@ -1,8 +1,8 @@
 //! Frames that venues have added since 2025, as their documentation and clients' tests show them, by both readers.
 
 use tt_model::{Decimal, Nanos};
-use tt_venue::event::{Control, Event, EventBuffer, Level, Trade};
-use tt_venue::{ParseError, Venue};
+use tt_venue::event::{Control, Event, EventBuffer, InstrumentState, Level, Trade};
+use tt_venue::{ParseError, Symbol, Venue};
 
 /// What a frame says, which the general reader reads in the same way.
 fn read(venue: Venue, frame: &str, buffer: &mut EventBuffer) -> Result<Event, ParseError> {
@@ -97,6 +97,34 @@ fn maintenance_of_deribit_is_a_planned_end() {
     };
     assert_eq!(state(r#"{"maintenance":true}"#), Ok(Event::Control(Control::Ending)));
     assert_eq!(state(r#"{"maintenance":false}"#), Ok(Event::Control(Control::Status)));
-    assert_eq!(state(r#"{"price_index":"sol_usdc","locked":true}"#), Ok(Event::Control(Control::Status)));
-    assert!(state(r#"{"maintenance":1}"#).is_err());
+    // Of the instruments of a locked index no message is sent: their states are in the list.
+    for locked in ["true", "false"] {
+        let data = format!(r#"{{"price_index":"sol_usdc","locked":{locked}}}"#);
+        assert_eq!(state(&data), Ok(Event::Control(Control::ListChanged)));
+    }
+    assert!(state(r#"{"maintenance":1}"#).is_err() && state(r#"{"locked":"true"}"#).is_err());
+}
+
+/// docs.deribit.com, `instrument.state.(kind).(currency)`; the states are those of 2026-01-13, and of before.
+#[test]
+fn states_of_deribits_instruments_are_read() {
+    for (state, name) in [
+        ("open", "trading"),
+        ("settlement", "settling"),
+        ("delivered", "closed"),
+        ("inactive", "closed"),
+        ("locked", "halted"),
+        ("halted", "halted"),
+        ("archivized", "closed"),
+        ("created", "unknown"),
+    ] {
+        let frame = format!(
+            r#"{{"params":{{"data":{{"timestamp":1553080940000,"state":"{state}","instrument_name":"BTC-22MAR19"}},"channel":"instrument.state.any.any"}},"method":"subscription","jsonrpc":"2.0"}}"#
+        );
+        let read = read(Venue::Deribit, &frame, &mut EventBuffer::new(64, 64));
+        let Ok(Event::Control(Control::Instrument(InstrumentState { symbol, status }))) = read else {
+            panic!("{frame}: {read:?}")
+        };
+        assert_eq!((symbol, status.name()), (Symbol::new(b"BTC-22MAR19").unwrap(), name), "{frame}");
+    }
 }

@@ -4,7 +4,7 @@
 
 use tt_model::{Decimal, Nanos};
 use tt_venue::Venue;
-use tt_venue::listing::{ContractUnit, InstrumentKind, InstrumentStatus, Listing, OptionRight, distinguish};
+use tt_venue::listing::{ContractUnit, InstrumentKind, InstrumentStatus, Listing, OptionRight, Terms, distinguish};
 
 fn only(venue: Venue, body: &str) -> Listing {
     let mut listed = (venue.rules().instruments.parse)(body.as_bytes()).unwrap();
@@ -121,7 +121,7 @@ fn names_of_deribit_have_expiry_strike_and_right() {
     let perpetual = r#""instrument_name":"BTC-PERPETUAL","kind":"future","settlement_period":"perpetual","expiration_timestamp":32503708800000,"state":"open""#;
     check(Venue::Deribit, &deribit(perpetual), "BTC/USD:BTC", InstrumentKind::Perpetual, "trading");
     let future = r#""instrument_name":"BTC-26MAR27","kind":"future","settlement_period":"month","expiration_timestamp":1806048000000,"state":"settlement""#;
-    check(Venue::Deribit, &deribit(future), "BTC/USD:BTC-20270326", InstrumentKind::Future, "closed");
+    check(Venue::Deribit, &deribit(future), "BTC/USD:BTC-20270326", InstrumentKind::Future, "settling");
     let option = r#""instrument_name":"BTC-26MAR27-0d625-P","kind":"option","settlement_period":"month","strike":0.625,"option_type":"put","expiration_timestamp":1806048000000,"state":"locked""#;
     check(Venue::Deribit, &deribit(option), "BTC/USD:BTC-20270326-0.625-P", InstrumentKind::Option, "halted");
     let spread = r#""instrument_name":"BTC-FS-26MAR27_PERP","kind":"future_combo","expiration_timestamp":1806048000000,"state":"open""#;
@@ -214,4 +214,33 @@ fn options_of_okx_are_listed_by_family() {
     ] {
         assert_eq!(family(symbol), known, "{symbol}");
     }
+}
+
+/// The answer of 2026-04 to `instType=EVENTS&seriesId=BTC-ABOVE-DAILY`, as burakoner/OKX.Api keeps it in its tests.
+#[test]
+fn events_of_okx_are_listed_by_series_and_named_by_their_symbol() {
+    let event = r#"{"code":"0","data":[{"alias":"","auctionEndTime":"","baseCcy":"","category":"1","contTdSwTime":"","ctMult":"1","ctType":"","ctVal":"1","ctValCcy":"","expTime":"1777363200000","freq":"DAILY","futureSettlement":false,"groupId":"1","instCategory":"","instFamily":"","instId":"BTC-ABOVE-DAILY-260428-1600-64000","instIdCode":262352,"instType":"EVENTS","lever":"","listTime":"1776671942684","lotSz":"0.1","maxLmtAmt":"0","maxLmtSz":"20000000","method":"PRICE_ABOVE","minSz":"0.01","optType":"","quoteCcy":"","ruleType":"normal","seriesId":"BTC-ABOVE-DAILY","settleCcy":"USDT","state":"live","stk":"64000","tickSz":"0.01","tradeQuoteCcyList":[],"uly":"BTC-USDT","upcChg":[]}],"msg":""}"#;
+    let listed = only(Venue::Okx, event);
+    let name = "BTC-ABOVE-DAILY-260428-1600-64000";
+    assert_eq!((listed.symbol.as_str(), listed.name.as_str()), (name, name));
+    assert_eq!((listed.tick_size, listed.lot_size), (Decimal::new(1, 2), Decimal::new(1, 1)));
+    let Terms { kind, expiry, strike, right, status } = listed.terms;
+    assert_eq!((kind.name(), status.name(), right), ("event", "trading", None));
+    assert_eq!((expiry, strike), (Some(Nanos::from_millis(1_777_363_200_000)), Some(Decimal::new(64_000, 0))));
+    let expired = only(Venue::Okx, &event.replace("\"live\"", "\"expired\""));
+    assert_eq!(expired.terms.status.name(), "closed");
+    let series = Venue::Okx.rules().instruments.series.unwrap();
+    for (symbol, known) in [
+        (name, Some("BTC-ABOVE-DAILY")),
+        ("BTC-UPDOWN-15MIN-260224-1600-1615", Some("BTC-UPDOWN-15MIN")),
+        ("BTC-USD-261225-100000-C", None),
+        ("ETH-USD-261225-4000-C", None),
+        ("BTC-USD-261225", None),
+        ("BTC-USDT-SWAP", None),
+        ("BTC-USDT", None),
+    ] {
+        assert_eq!(series(symbol), known, "{symbol}");
+    }
+    let option = Venue::Okx.rules().instruments.family.unwrap();
+    assert_eq!(option(name), None);
 }

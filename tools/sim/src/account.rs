@@ -2,6 +2,7 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use ring::signature::{ED25519, UnparsedPublicKey};
 use sha2::{Digest as _, Sha256, Sha512};
 
 /// The name of its key at every venue.
@@ -9,6 +10,22 @@ pub const API_KEY: &str = "sim-key";
 
 /// Its secret: base64, so that venues that decode theirs can have it, too.
 pub const API_SECRET: &str = "c2VjcmV0IG9mIHRoZSBzaW11bGF0b3I=";
+
+/// The name of its Ed25519 key, where the venue takes one. Of such a key the venue has the public half only.
+pub const API_KEY_ED25519: &str = "sim-key-ed25519";
+
+/// That key, which is the example of Binance's documentation (fix-api.md, "How to sign Logon request").
+pub const API_PRIVATE_KEY: &str = "\
+-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIIJEYWtGBrhACmb9Dvy+qa8WEf0lQOl1s4CLIAB9m89u
+-----END PRIVATE KEY-----
+";
+
+/// Its public half, by `openssl pkey -pubout`.
+const PUBLIC_KEY: [u8; 32] = [
+    0x19, 0x42, 0x0a, 0xbf, 0xd7, 0x52, 0xa5, 0x65, 0xc1, 0x56, 0x25, 0xe9, 0xda, 0x6e, 0xaf, 0x00, 0x86, 0xfc, 0x40,
+    0xc1, 0x49, 0x60, 0x18, 0x32, 0x14, 0x44, 0x2c, 0x14, 0x99, 0x6a, 0x80, 0x0d,
+];
 
 /// Its passphrase, where the venue wants one.
 pub const PASSPHRASE: &str = "sim passphrase";
@@ -25,6 +42,12 @@ pub(crate) fn is_signed_in_hex(text: &str, signature: &str) -> bool {
 /// Whether `signature` is the HMAC-SHA256 of `text` in base64.
 pub(crate) fn is_signed_in_base64(text: &str, signature: &str) -> bool {
     STANDARD.encode(sha256(text)) == signature
+}
+
+/// Whether `signature` is that of `text` in base64 by the account's Ed25519 key.
+pub(crate) fn is_signed_by_key_pair(text: &str, signature: &str) -> bool {
+    let Ok(signature) = STANDARD.decode(signature) else { return false };
+    UnparsedPublicKey::new(&ED25519, PUBLIC_KEY).verify(text.as_bytes(), &signature).is_ok()
 }
 
 /// Whether `signature` is Kraken's for a POST of `body` to `path`.
@@ -46,6 +69,17 @@ fn sha256(text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Binance's documentation (fix-api.md, "How to sign Logon request").
+    #[test]
+    fn the_signature_of_the_documentation_is_its_key_pairs() {
+        let text = "A\x01EXAMPLE\x01SPOT\x011\x0120240627-11:17:25.223";
+        let signature = "4MHXelVVcpkdwuLbl6n73HQUXUf1dse2PCgT1DYqW9w8AVZ1RACFGM+5UdlGPrQHrgtS3CvsRURC1oj73j8gCA==";
+        assert!(is_signed_by_key_pair(text, signature));
+        assert!(!is_signed_by_key_pair(&text.replace("EXAMPLE", "EXAMPLF"), signature));
+        assert!(!is_signed_by_key_pair(text, &signature.replace("4MHX", "4MHY")));
+        assert!(!is_signed_by_key_pair(text, "no base64") && !is_signed_by_key_pair(text, ""));
+    }
 
     /// By Python's `hmac`, `hashlib` and `base64`.
     #[test]

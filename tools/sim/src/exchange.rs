@@ -3,6 +3,7 @@
 mod ends;
 mod faults;
 mod publisher;
+mod states;
 
 pub(crate) use faults::half;
 
@@ -61,6 +62,8 @@ struct Connection {
     has_microseconds: bool,
     /// It follows the state of the platform.
     has_platform_state: bool,
+    /// It follows the states of all instruments.
+    has_instrument_states: bool,
     /// Its end was announced.
     is_ending: bool,
     /// Seconds since the client was last heard.
@@ -147,6 +150,7 @@ impl Exchange {
 
     /// Changes whether an instrument is traded. Its book begins again where trading does.
     pub(crate) fn set_standing(&mut self, index: usize, standing: Standing) {
+        self.announce_state(index, standing);
         let market = &mut self.markets[index];
         market.instrument.standing = standing;
         if standing == Standing::Delisted {
@@ -167,6 +171,7 @@ impl Exchange {
             is_wrapped: false,
             has_microseconds: false,
             has_platform_state: false,
+            has_instrument_states: false,
             is_ending: false,
             silent_s: 0,
             heartbeat_s: None,

@@ -30,7 +30,7 @@ mod script;
 mod server;
 mod singles;
 
-pub use account::{API_KEY, API_SECRET, PASSPHRASE};
+pub use account::{API_KEY, API_KEY_ED25519, API_PRIVATE_KEY, API_SECRET, PASSPHRASE};
 pub use exchange::Stats;
 pub use instrument::{Instrument, LEVELS, LISTEN_KEY, Standing, Venue};
 pub use market::{Fault, SnapshotFault};

@@ -289,6 +289,14 @@ impl Running {
         self.of(venue).lock().set_standing(index, standing);
     }
 
+    /// Locks the currency of an instrument of Deribit, or unlocks it.
+    ///
+    /// # Panics
+    /// `index` is not an instrument of the venue.
+    pub fn lock(&self, index: usize, is_locked: bool) {
+        self.of(Venue::Deribit).lock().lock(index, is_locked);
+    }
+
     /// Closes all connections of a venue.
     pub fn disconnect(&self, venue: Venue) {
         self.of(venue).lock().disconnect_all();

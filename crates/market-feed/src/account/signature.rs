@@ -3,7 +3,10 @@
 use anyhow::{Context as _, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use ring::signature::Ed25519KeyPair;
 use ring::{digest, hmac};
+use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tt_venue::rules::{Hash, KeyEncoding, Signature, SignatureEncoding, SignedText};
 use zeroize::Zeroizing;
 
@@ -31,6 +34,25 @@ pub(super) fn sign(rule: &Signature, secret: &str, time: &str, fill: impl Fn(&st
         SignatureEncoding::Hex => signature.as_ref().iter().map(|byte| format!("{byte:02x}")).collect(),
         SignatureEncoding::Base64 => STANDARD.encode(signature),
     })
+}
+
+/// Whether a secret is a private key in PEM (PKCS #8), encrypted or not.
+pub(super) fn is_private_key(secret: &str) -> bool {
+    let first = secret.trim_start().lines().next().unwrap_or_default();
+    matches!(first.trim_end(), "-----BEGIN PRIVATE KEY-----" | "-----BEGIN ENCRYPTED PRIVATE KEY-----")
+}
+
+/// Signs `text` with an Ed25519 key in PEM; the signature is base64.
+///
+/// # Errors
+/// The secret is another key, or encrypted.
+pub(super) fn sign_with_key_pair(secret: &str, text: &str) -> Result<String> {
+    // The libraries' errors could show a part of it.
+    let der = PrivatePkcs8KeyDer::from_pem_slice(secret.as_bytes()).ok();
+    // OpenSSL writes the version of RFC 8410 without the public key.
+    let pair = der.and_then(|der| Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der()).ok());
+    let pair = pair.context("the secret is no Ed25519 key in PEM (PKCS #8, not encrypted)")?;
+    Ok(STANDARD.encode(pair.sign(text.as_bytes())))
 }
 
 /// When a token is valid.
@@ -70,6 +92,64 @@ pub(super) fn json_web_token(_: &str, _: &Credentials, _: &str, _: Validity) -> 
 fn decoded(secret: &str) -> Result<Vec<u8>> {
     // The library's error would show a letter of it.
     STANDARD.decode(secret.trim()).ok().context("the secret is not base64")
+}
+
+#[cfg(test)]
+mod key_pair_tests {
+    use super::*;
+
+    /// The PEM text of an Ed25519 key, as OpenSSL writes it (RFC 8410 section 7).
+    fn pem(seed: &str) -> String {
+        let seed = (0..seed.len()).step_by(2).map(|index| u8::from_str_radix(&seed[index..index + 2], 16).unwrap());
+        let der: Vec<u8> =
+            b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20".iter().copied().chain(seed).collect();
+        format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(der))
+    }
+
+    fn signed_in_hex(seed: &str, text: &str) -> String {
+        let signature = STANDARD.decode(sign_with_key_pair(&pem(seed), text).unwrap()).unwrap();
+        signature.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// RFC 8032 section 7.1, tests 1 and 2.
+    #[test]
+    fn signs_the_examples_of_the_rfc() {
+        assert_eq!(
+            signed_in_hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60", ""),
+            "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b"
+        );
+        assert_eq!(
+            signed_in_hex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb", "r"),
+            "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
+        );
+    }
+
+    /// Binance's documentation (fix-api.md, "How to sign Logon request"): key, text and signature.
+    #[test]
+    fn signs_the_example_of_binance_with_its_key() {
+        let key = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIIJEYWtGBrhACmb9Dvy+qa8WEf0lQOl1s4CLIAB9m89u\n-----END PRIVATE KEY-----";
+        let text = "A\x01EXAMPLE\x01SPOT\x011\x0120240627-11:17:25.223";
+        let expected = "4MHXelVVcpkdwuLbl6n73HQUXUf1dse2PCgT1DYqW9w8AVZ1RACFGM+5UdlGPrQHrgtS3CvsRURC1oj73j8gCA==";
+        for key in [key.to_owned(), key.replace('\n', "\r\n"), format!("\n{key}\n")] {
+            assert!(is_private_key(&key));
+            assert_eq!(sign_with_key_pair(&key, text).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn another_secret_is_no_key_and_nothing_of_it_is_shown() {
+        for secret in ["NhqPtmdSJYdKjVHjA7PZj4Mge3R5YNiP", "", "-----BEGIN EC PRIVATE KEY-----\nAAAA"] {
+            assert!(!is_private_key(secret));
+        }
+        // By `openssl genpkey -algorithm X25519`: a key of the same form for something else.
+        let of_x25519 = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VuBCIEIDBnGUTRDdWZGw0MG+ORFQueq71QvEggEvhBm8VAJjR6\n-----END PRIVATE KEY-----\n";
+        let encrypted = of_x25519.replace("PRIVATE", "ENCRYPTED PRIVATE");
+        for secret in [of_x25519, &encrypted, "-----BEGIN PRIVATE KEY-----\nMC4C"] {
+            assert!(is_private_key(secret));
+            let error = format!("{:#}", sign_with_key_pair(secret, "text").unwrap_err());
+            assert!(error.contains("no Ed25519 key in PEM") && !error.contains("MC4C"), "{error}");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -318,6 +318,8 @@ impl Connection<'_> {
         feed.count_message(applied);
         match applied {
             Err(_) | Ok(Applied::Book { update: BookUpdate::Buffered, .. }) => self.look_at_drop(applied),
+            Ok(Applied::Status { instrument, status }) => self.take_status(instrument, status),
+            Ok(Applied::ListChanged) => self.feed.list_watch.hurry(Instant::now()),
             Ok(applied) if self.feed.has_open_incidents => self.feed.end_incidents(applied),
             Ok(_) => {}
         }

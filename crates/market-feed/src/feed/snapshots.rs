@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tt_market::{BookSide, Difference};
+use tt_market::{BookSide, Difference, DropReason};
 use tt_model::InstrumentId;
 use tt_os::clock::unix_now;
 use tt_status::decimal_text::steps_text;
@@ -77,6 +77,10 @@ impl Connection<'_> {
                 feed.status.snapshots += 1;
                 // A body that does not help is counted and asked for again by the engine.
                 let taken = feed.intake.handle_snapshot(now, instrument, &body, &mut feed.timings);
+                let is_compared = matches!(taken, Ok(_) | Err(DropReason::SnapshotMismatch));
+                if purpose == Purpose::Comparison && !is_compared {
+                    feed.verifier.fail(instrument);
+                }
                 self.look_at_drop(taken);
                 if let Ok(applied) = taken {
                     self.feed.end_incidents(applied);
@@ -89,6 +93,9 @@ impl Connection<'_> {
                 }
                 let venue = feed.config.venue.name();
                 tracing::warn!(venue, reason = failed.reason, "market: no snapshot");
+                if purpose == Purpose::Comparison {
+                    feed.verifier.fail(instrument);
+                }
                 if is_wanted {
                     feed.intake.snapshot_failed(instrument, now);
                 }

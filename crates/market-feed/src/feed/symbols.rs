@@ -35,11 +35,16 @@ struct Ended {
     shown: Vec<InstrumentId>,
 }
 
+/// The shortest time between two requests for the list that messages of the venue suggest.
+const LIST_GAP: Duration = Duration::from_secs(10);
+
 /// What the venue's list says of the symbols of a feed, from time to time.
 #[derive(Debug)]
 pub(crate) struct ListWatch {
     every: Option<Duration>,
     due: Instant,
+    /// When the list was requested last.
+    requested: Option<Instant>,
     /// Whether the list on its way is for this.
     is_under_way: bool,
     statuses: HashMap<InstrumentId, InstrumentStatus>,
@@ -51,12 +56,25 @@ pub(crate) struct ListWatch {
 impl ListWatch {
     pub(super) fn new(every: Option<Duration>) -> Self {
         let due = Instant::now() + every.unwrap_or_default().mul_f64(0.9 + 0.2 * random_share());
-        Self { every, due, is_under_way: false, statuses: HashMap::new(), absent: Vec::new(), ended: Vec::new() }
+        Self {
+            every,
+            due,
+            requested: None,
+            is_under_way: false,
+            statuses: HashMap::new(),
+            absent: Vec::new(),
+            ended: Vec::new(),
+        }
     }
 
     /// The status of an instrument at the start.
     pub(crate) fn begin(&mut self, id: InstrumentId, status: InstrumentStatus) {
         self.statuses.insert(id, status);
+    }
+
+    /// The list has changed: it is requested soon, and not much more often for that.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        self.due = self.due.min(self.requested.map_or(now, |at| now.max(at + LIST_GAP)));
     }
 
     /// Why a symbol ends by what the newest list says of it; `None` if it goes on.
@@ -78,6 +96,7 @@ impl ListWatch {
             InstrumentStatus::Trading
             | InstrumentStatus::CancelOnly
             | InstrumentStatus::PostOnly
+            | InstrumentStatus::Settling
             | InstrumentStatus::Pending
             | InstrumentStatus::Unknown => None,
         }
@@ -148,10 +167,48 @@ impl Connection<'_> {
             return;
         }
         watch.due = now + every.mul_f64(0.9 + 0.2 * random_share());
+        watch.requested = Some(now);
         watch.is_under_way = true;
         let mut config = feed.config.clone();
         config.symbols.extend(watch.ended.iter().map(|ended| ended.symbol.clone()));
         self.relisting.push(super::relisting::list(config, feed.clock));
+    }
+
+    /// Takes what a message of the venue says of an instrument. A feed whose list is not watched follows what it has.
+    #[cold]
+    pub(super) fn take_status(&mut self, id: InstrumentId, status: InstrumentStatus) {
+        if self.feed.list_watch.every.is_none() {
+            return;
+        }
+        if self.feed.instruments.contains(&id) {
+            self.judge(id, Some(status));
+        } else if status == InstrumentStatus::Trading {
+            self.follow_again(|ended| ended.id == id);
+        }
+    }
+
+    /// Ends an instrument that the venue has ended.
+    fn judge(&mut self, id: InstrumentId, status: Option<InstrumentStatus>) {
+        let Some(reason) = self.feed.list_watch.end_of(id, status) else { return };
+        let Some((symbol, shown)) = self.end_symbol(id) else { return };
+        let venue = self.feed.config.venue.name();
+        tracing::warn!(venue, symbol, reason, "market: followed no longer");
+        self.feed.status.refuse(Refusal { subject: symbol.clone(), reason: reason.to_owned() });
+        self.feed.list_watch.ended.push(Ended { id, symbol, shown });
+    }
+
+    /// Follows the ended symbols that `is_back` names.
+    fn follow_again(&mut self, is_back: impl Fn(&Ended) -> bool) {
+        let Some(books) = self.links.first().map(|link| link.id) else { return };
+        if self.succession.is_under_way() {
+            return;
+        }
+        let back: Vec<Ended> = self.feed.list_watch.ended.extract_if(.., |ended| is_back(ended)).collect();
+        for ended in back {
+            self.feed.list_watch.statuses.insert(ended.id, InstrumentStatus::Trading);
+            self.feed.list_watch.absent.retain(|known| *known != ended.id);
+            self.begin_symbol(ended, books);
+        }
     }
 
     /// Takes the venue's list, whatever it was requested for.
@@ -178,26 +235,11 @@ impl Connection<'_> {
         if listed.entries.is_empty() && !listed.has_refusals() {
             return;
         }
-        let venue = self.feed.config.venue.name();
         for id in self.feed.instruments.clone() {
             let status = self.feed.symbol(id).and_then(status_of);
-            let Some(reason) = self.feed.list_watch.end_of(id, status) else { continue };
-            let Some((symbol, shown)) = self.end_symbol(id) else { continue };
-            tracing::warn!(venue, symbol, reason, "market: followed no longer");
-            self.feed.status.refuse(Refusal { subject: symbol.clone(), reason: reason.to_owned() });
-            self.feed.list_watch.ended.push(Ended { id, symbol, shown });
+            self.judge(id, status);
         }
-        let Some(books) = self.links.first().map(|link| link.id) else { return };
-        if self.succession.is_under_way() {
-            return;
-        }
-        let is_back = |ended: &mut Ended| status_of(&ended.symbol) == Some(InstrumentStatus::Trading);
-        let back: Vec<Ended> = self.feed.list_watch.ended.extract_if(.., is_back).collect();
-        for ended in back {
-            self.feed.list_watch.statuses.insert(ended.id, InstrumentStatus::Trading);
-            self.feed.list_watch.absent.retain(|known| *known != ended.id);
-            self.begin_symbol(ended, books);
-        }
+        self.follow_again(|ended| status_of(&ended.symbol) == Some(InstrumentStatus::Trading));
     }
 }
 
@@ -211,7 +253,8 @@ mod tests {
         let id = InstrumentId(3);
         watch.begin(id, InstrumentStatus::Halted);
         assert_eq!(watch.end_of(id, Some(InstrumentStatus::Halted)), None, "as at the start");
-        for status in [InstrumentStatus::PostOnly, InstrumentStatus::CancelOnly, InstrumentStatus::Trading] {
+        let goes_on = [InstrumentStatus::PostOnly, InstrumentStatus::CancelOnly, InstrumentStatus::Settling];
+        for status in goes_on.into_iter().chain([InstrumentStatus::Trading]) {
             assert_eq!(watch.end_of(id, Some(status)), None);
         }
         assert_eq!(watch.end_of(id, Some(InstrumentStatus::Halted)), Some("the venue has halted it"));
@@ -220,5 +263,18 @@ mod tests {
         assert_eq!(watch.end_of(id, Some(InstrumentStatus::Trading)), None, "one list was incomplete");
         assert_eq!(watch.end_of(id, None), None);
         assert_eq!(watch.end_of(id, None), Some("the venue lists it no longer"));
+    }
+
+    #[test]
+    fn a_list_that_has_changed_is_requested_soon_and_not_again_at_once() {
+        let (mut watch, now) = (ListWatch::new(Some(Duration::from_secs(300))), Instant::now());
+        assert!(watch.due > now + LIST_GAP);
+        watch.hurry(now);
+        assert_eq!(watch.due, now);
+        (watch.requested, watch.due) = (Some(now), now + Duration::from_secs(300));
+        watch.hurry(now + Duration::from_secs(1));
+        assert_eq!(watch.due, now + LIST_GAP);
+        watch.hurry(now + Duration::from_secs(2));
+        assert_eq!(watch.due, now + LIST_GAP);
     }
 }

@@ -13,12 +13,27 @@ use crate::random;
 /// A book that could not be compared is looked at again after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
+/// A book that is compared once is so at a random moment of this time.
+const ONCE_WITHIN: Duration = Duration::from_secs(10);
+
+/// A comparison that has no result is tried again after this time.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
+
+/// How often each book is compared with a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compare {
+    Never,
+    /// Until there is a result.
+    Once,
+    Every(Duration),
+}
+
 /// When each book is compared with a snapshot.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    every: Option<Duration>,
-    /// By the engine's numbers.
-    due: Vec<Instant>,
+    when: Compare,
+    /// By the engine's numbers; `None` for a book that is compared no more.
+    due: Vec<Option<Instant>>,
     step: Step,
 }
 
@@ -33,12 +48,17 @@ enum Step {
 }
 
 impl Verifier {
-    /// Compares each of `instruments` books once in `every`, the first time at a random moment before.
-    pub(super) fn new(every: Option<Duration>, instruments: usize) -> Self {
+    /// Compares each of `instruments` books, the first time at a random moment.
+    pub(super) fn new(when: Compare, instruments: usize) -> Self {
         let now = Instant::now();
-        let first = |every: Duration| now + every.mul_f64(random_share());
-        let due = every.map_or_else(Vec::new, |every| (0..instruments).map(|_| first(every)).collect());
-        Self { every, due, step: Step::Idle }
+        let within = match when {
+            Compare::Never => None,
+            Compare::Once => Some(ONCE_WITHIN),
+            Compare::Every(every) => Some(every),
+        };
+        let first = |within: Duration| Some(now + within.mul_f64(random_share()));
+        let due = within.map_or_else(Vec::new, |within| (0..instruments).map(|_| first(within)).collect());
+        Self { when, due, step: Step::Idle }
     }
 
     /// Nothing is requested any more: the snapshot has arrived or could not be fetched, or another connection begins.
@@ -46,24 +66,34 @@ impl Verifier {
         self.step = Step::Idle;
     }
 
+    /// The comparison of an instrument had no result.
+    pub(super) fn fail(&mut self, instrument: InstrumentId) {
+        if self.when == Compare::Once {
+            self.look_again(instrument, Instant::now() + TRY_AGAIN);
+        }
+    }
+
     /// The proved book that has waited longest, if one is due.
     fn next(&self, now: Instant, is_proved: impl Fn(InstrumentId) -> bool) -> Option<InstrumentId> {
-        let due = self.due.iter().enumerate().filter(|(_, due)| **due <= now);
-        let due = due.map(|(index, due)| (InstrumentId(index as u32), due)).filter(|(id, _)| is_proved(*id));
-        due.min_by_key(|(_, due)| **due).map(|(id, _)| id)
+        let due = self.due.iter().enumerate().filter_map(|(index, due)| Some((InstrumentId(index as u32), (*due)?)));
+        let due = due.filter(|(id, due)| *due <= now && is_proved(*id));
+        due.min_by_key(|(_, due)| *due).map(|(id, _)| id)
     }
 
     /// Puts an instrument off: by the interval more or less a tenth.
     fn put_off(&mut self, instrument: InstrumentId, now: Instant) {
-        let Some(every) = self.every else { return };
+        let next = match self.when {
+            Compare::Never | Compare::Once => None,
+            Compare::Every(every) => Some(now + every.mul_f64(0.9 + 0.2 * random_share())),
+        };
         if let Some(due) = self.due.get_mut(instrument.0 as usize) {
-            *due = now + every.mul_f64(0.9 + 0.2 * random_share());
+            *due = next;
         }
     }
 
-    fn look_again(&mut self, instrument: InstrumentId, now: Instant) {
+    fn look_again(&mut self, instrument: InstrumentId, at: Instant) {
         if let Some(due) = self.due.get_mut(instrument.0 as usize) {
-            *due = now + LOOK_AGAIN;
+            *due = Some(at);
         }
     }
 }
@@ -71,7 +101,7 @@ impl Verifier {
 impl Connection<'_> {
     /// Begins the comparison that is due: a place within the venue's limits first, then the engine, then the request.
     pub(super) fn advance_verification(&mut self, now: Instant) {
-        if self.feed.verifier.every.is_none() || !self.feed.status.connected {
+        if self.feed.verifier.when == Compare::Never || !self.feed.status.connected {
             return;
         }
         match self.feed.verifier.step {
@@ -86,7 +116,8 @@ impl Connection<'_> {
             Step::Reserved(instrument, at) => {
                 self.feed.verifier.step = Step::Idle;
                 if self.feed.address.is_held(now) {
-                    return self.feed.verifier.put_off(instrument, now);
+                    self.feed.verifier.put_off(instrument, now);
+                    return self.feed.verifier.fail(instrument);
                 }
                 match self.feed.intake.begin_comparison(instrument, unix_now()) {
                     Ok(()) => {
@@ -94,7 +125,9 @@ impl Connection<'_> {
                         self.feed.verifier.put_off(instrument, now);
                         self.fetch_at(instrument, Purpose::Comparison, at);
                     }
-                    Err(AddError::Full | AddError::Closed) => self.feed.verifier.look_again(instrument, now),
+                    Err(AddError::Full | AddError::Closed) => {
+                        self.feed.verifier.look_again(instrument, now + LOOK_AGAIN);
+                    }
                     Err(AddError::SymbolTaken | AddError::BadSize | AddError::BadInstrument) => {
                         self.feed.verifier.put_off(instrument, now);
                     }
@@ -116,21 +149,34 @@ mod tests {
     #[test]
     fn each_proved_book_is_due_once_in_an_interval_at_another_moment() {
         let every = Duration::from_secs(60);
-        let mut verifier = Verifier::new(Some(every), 64);
+        let mut verifier = Verifier::new(Compare::Every(every), 64);
         let now = Instant::now();
-        assert!(verifier.due.iter().all(|due| *due <= now + every));
-        assert!(verifier.due.iter().any(|due| *due < now + every / 3));
-        assert!(verifier.due.iter().any(|due| *due > now + every / 3 * 2));
+        assert!(verifier.due.iter().all(|due| due.unwrap() <= now + every));
+        assert!(verifier.due.iter().any(|due| due.unwrap() < now + every / 3));
+        assert!(verifier.due.iter().any(|due| due.unwrap() > now + every / 3 * 2));
         let later = now + every;
         let mut seen = Vec::new();
         while let Some(id) = verifier.next(later, |id| id.0 != 7) {
             seen.push(id.0);
             verifier.put_off(id, later);
-            let wait = verifier.due[id.0 as usize] - later;
+            let wait = verifier.due[id.0 as usize].unwrap() - later;
             assert!((every.mul_f64(0.89)..=every.mul_f64(1.11)).contains(&wait), "{wait:?}");
         }
         seen.sort_unstable();
         assert_eq!(seen, (0..64).filter(|id| *id != 7).collect::<Vec<_>>());
-        assert!(Verifier::new(None, 3).due.is_empty());
+        assert!(Verifier::new(Compare::Never, 3).due.is_empty());
+    }
+
+    #[test]
+    fn a_book_that_is_compared_once_is_due_again_only_without_a_result() {
+        let (mut verifier, now) = (Verifier::new(Compare::Once, 1), Instant::now());
+        let (id, later) = (InstrumentId(0), now + ONCE_WITHIN);
+        assert_eq!(verifier.next(later, |_| false), None, "it is not proved");
+        assert_eq!(verifier.next(later, |_| true), Some(id));
+        verifier.put_off(id, later);
+        assert_eq!(verifier.next(later + Duration::from_secs(86_400), |_| true), None);
+        verifier.fail(id);
+        assert_eq!(verifier.next(now + TRY_AGAIN - Duration::from_secs(1), |_| true), None);
+        assert_eq!(verifier.next(Instant::now() + TRY_AGAIN, |_| true), Some(id));
     }
 }

@@ -75,7 +75,7 @@ fn hyperliquids_lists_are_posted_for() {
 }
 
 #[test]
-fn options_are_asked_for_by_the_families_that_are_followed() {
+fn options_and_events_are_asked_for_by_what_is_followed() {
     let streams = || "ws://127.0.0.1:7/ws/v5/public".parse().unwrap();
     let symbols = ["BTC-USD-261225-100000-C", "BTC-USDT", "ETH-USD-261225-4000-P", "BTC-USD-261225-90000-P"];
     let feed = FeedConfig::at(Venue::Okx, streams(), symbols.map(str::to_owned).into());
@@ -83,5 +83,13 @@ fn options_are_asked_for_by_the_families_that_are_followed() {
     assert_eq!(of_families(&feed, &format!("{path}{{family}}")), [format!("{path}BTC-USD"), format!("{path}ETH-USD")]);
     let spot = FeedConfig::at(Venue::Okx, streams(), vec!["BTC-USDT".to_owned()]);
     assert_eq!(of_families(&spot, &format!("{path}{{family}}")), [""; 0]);
+    let symbols = ["BTC-ABOVE-DAILY-260428-1600-64000", "BTC-USD-261225-100000-C", "BTC-UPDOWN-15MIN-260224-1600-1615"];
+    let events = FeedConfig::at(Venue::Okx, streams(), symbols.map(str::to_owned).into());
+    assert_eq!(
+        of_families(&events, "/e?seriesId={series}"),
+        ["/e?seriesId=BTC-ABOVE-DAILY", "/e?seriesId=BTC-UPDOWN-15MIN"]
+    );
+    assert_eq!(of_families(&events, "/o?instFamily={family}"), ["/o?instFamily=BTC-USD"]);
+    assert_eq!(of_families(&spot, "/e?seriesId={series}"), [""; 0]);
     assert_eq!(of_families(&spot, "/api"), ["/api"]);
 }

@@ -73,6 +73,52 @@ fn own_orders_come_after_a_login_at_every_simulated_venue() {
     sim.stop();
 }
 
+/// The feed of Binance spot with an Ed25519 key in a file next to the account's.
+fn feed_with_key_pair(sim: &sim::Running, folder: &TempDir, key: &str, pem: &str) -> FeedConfig {
+    for (name, text) in [("key.pem", pem), ("account.toml", &format!("key = \"{key}\"\nsecret_file = \"key.pem\"\n"))] {
+        fs::write(folder.path().join(name), text).unwrap();
+        fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    feed(sim, VENUES[0], &folder.path().join("account.toml"))
+}
+
+#[test]
+fn own_orders_come_after_a_session_logon_with_an_ed25519_key() {
+    let sim = simulator();
+    let folder = tempfile::tempdir().unwrap();
+    let config = |key: &str, pem: &str| {
+        let feeds = vec![feed_with_key_pair(&sim, &folder, key, pem)];
+        MarketConfig { feeds, sample_one_in: 8, ..MarketConfig::default() }
+    };
+    let running = market::start(config(sim::API_KEY_ED25519, sim::API_PRIVATE_KEY)).unwrap();
+    let reader = running.reader();
+    assert!(reader.wait(SOON, || reader.counters(0).order_updates >= 10), "{:?}", reader.status(0));
+    assert_eq!(reader.status(0).refusals, []);
+    running.stop();
+    // By `openssl genpkey -algorithm ED25519`.
+    let another = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIEi0ZTBu4pkQAPHBaCyaSriN/YG7nOuX8JS5Forvcx3k\n-----END PRIVATE KEY-----\n";
+    for (key, pem, words) in [
+        (sim::API_KEY_ED25519, another, "Signature for this request is not valid"),
+        ("stranger", sim::API_PRIVATE_KEY, "Invalid API-key"),
+        (sim::API_KEY, sim::API_PRIVATE_KEY, "HMAC_SHA256 API key is not supported"),
+        (
+            sim::API_KEY_ED25519,
+            "-----BEGIN PRIVATE KEY-----\nMC4C\n-----END PRIVATE KEY-----\n",
+            "no Ed25519 key in PEM",
+        ),
+    ] {
+        let running = market::start(config(key, pem)).unwrap();
+        let reader = running.reader();
+        assert!(reader.wait(SOON, || !reader.status(0).refusals.is_empty()), "{words}: {:?}", reader.status(0));
+        let status = reader.status(0);
+        assert!(status.refusals[0].reason.contains(words), "{status:?}");
+        assert!(!format!("{status:?}").contains("MC4C"), "a secret is printed");
+        assert!(reader.wait(SOON, || reader.all_verified()), "books are verified meanwhile");
+        running.stop();
+    }
+    sim.stop();
+}
+
 #[test]
 fn a_rejected_login_reports_the_venues_error_and_books_continue() {
     let sim = simulator();

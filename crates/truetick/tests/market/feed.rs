@@ -7,6 +7,7 @@ mod hostile;
 mod limits;
 mod options;
 mod rest;
+mod states;
 mod steps;
 mod venue;
 

@@ -10,7 +10,7 @@ use crate::{BookSide, ConnectionId};
 use alloc::vec::Vec;
 use core::mem;
 use tt_meter::Probe;
-use tt_model::{InstrumentId, Nanos, OrderSide, Price, Qty};
+use tt_model::{InstrumentId, Nanos, Price, Qty};
 use tt_venue::event::{BookDelta, BookOrder, BookOrders, BookSnapshot, EventBuffer, Level, Levels, OrderAction};
 use tt_venue::rules::JoinRule;
 use tt_venue::{BookLevel, Checksum, OrderChecksum, Venue};
@@ -223,6 +223,9 @@ impl Engine {
     ) -> Result<Applied, DropReason> {
         let index = id.0 as usize;
         let instrument = &self.instruments[index];
+        if instrument.state == BookState::Live && self.comparison.is_of(index) {
+            return self.compare_orders(now, id, snapshot.last_id, orders);
+        }
         if instrument.overlap.is_none() || instrument.state != BookState::Awaiting {
             return Err(DropReason::UnexpectedSnapshot);
         }
@@ -325,10 +328,7 @@ impl Engine {
 
     /// The level that an order names.
     fn place(&mut self, index: usize, order: &BookOrder) -> Result<Option<Place>, DropReason> {
-        let side = match order.side {
-            OrderSide::Buy => BookSide::Bid,
-            OrderSide::Sell => BookSide::Ask,
-        };
+        let side = BookSide::of(order.side);
         let px = order.px.map(|px| self.instruments[index].price(px)).transpose()?;
         Ok(px.map(|px| Place { book: index as u32, side, px: px.0 }))
     }

@@ -10,7 +10,7 @@ use crate::proof::LastProof;
 use crate::{BookSide, Proof};
 use alloc::vec::Vec;
 use tt_model::{InstrumentId, Nanos, Price, Qty};
-use tt_venue::event::{BookDelta, BookSnapshot, Level};
+use tt_venue::event::{BookDelta, BookOrder, BookSnapshot, Level};
 
 /// Levels of a side of a snapshot.
 const LEVELS_MAX: usize = 5_000;
@@ -144,6 +144,32 @@ impl Comparison {
         Ok(())
     }
 
+    /// Takes the orders of a snapshot, best first, as the sums of their levels: of the best [`LEVELS_MAX`] of a side.
+    fn take_orders(
+        &mut self,
+        instrument: &mut Instrument,
+        snapshot_id: u64,
+        orders: &[BookOrder],
+    ) -> Result<(), DropReason> {
+        self.known = KNOWN_WHOLE;
+        self.levels.iter_mut().for_each(Vec::clear);
+        for order in orders {
+            let side = BookSide::of(order.side);
+            let px = instrument.price(order.px.ok_or(DropReason::MissingKey)?)?;
+            let (key, qty) = (side.key(px.0), instrument.quantity(order.qty)?.0);
+            let levels = &mut self.levels[side as usize];
+            let is_full = levels.len() == LEVELS_MAX;
+            match levels.last_mut() {
+                Some(last) if last.0 == key => last.1 = last.1.checked_add(qty).ok_or(DropReason::NumberRange)?,
+                Some(last) if last.0 < key => return Err(DropReason::SnapshotOrder),
+                Some(last) if is_full => self.known[side as usize] = last.0,
+                Some(_) | None => levels.push((key, qty)),
+            }
+        }
+        self.snapshot_id = Some(snapshot_id);
+        Ok(())
+    }
+
     /// Leaves the changes after the snapshot, in an order that can be searched.
     fn settle(&mut self, snapshot_id: u64) {
         self.touched.retain(|touched| touched.update_id > snapshot_id);
@@ -199,11 +225,11 @@ impl Engine {
     /// ([`DropReason::SnapshotMismatch`]), and [`poll_difference`](Self::poll_difference) names the level.
     ///
     /// # Errors
-    /// `BadInstrument` where the venue has no numbered snapshots of levels by REST, `Full` while another book is
+    /// `BadInstrument` where the venue has no numbered snapshots by REST, `Full` while another book is
     /// compared, `Closed` while the book is not proved.
     pub fn begin_comparison(&mut self, instrument: InstrumentId, now: Nanos) -> Result<(), AddError> {
         let known = self.instruments.get(instrument.0 as usize).ok_or(AddError::BadInstrument)?;
-        if !is_comparable(known) {
+        if !known.rules.is_comparable() {
             return Err(AddError::BadInstrument);
         }
         if self.comparison.instrument != NONE {
@@ -269,22 +295,48 @@ impl Engine {
         snapshot: &BookSnapshot,
         buffer: &[Level],
     ) -> Result<Applied, DropReason> {
-        let index = id.0 as usize;
-        let instrument = &self.instruments[index];
+        let instrument = &self.instruments[id.0 as usize];
         let levels_max = instrument.rules.snapshot.map_or(0, |rule| rule.levels as usize);
         let taken = if snapshot.last_id < self.comparison.first_id {
             Err(DropReason::SnapshotTooOld)
         } else {
             self.comparison.take(instrument, snapshot, buffer, levels_max)
         };
+        self.compare_when_reached(now, id, snapshot.last_id, taken)
+    }
+
+    /// As [`compare_snapshot`](Self::compare_snapshot), for a book that is followed order by order: levels are compared.
+    pub(super) fn compare_orders(
+        &mut self,
+        now: Nanos,
+        id: InstrumentId,
+        snapshot_id: u64,
+        orders: &[BookOrder],
+    ) -> Result<Applied, DropReason> {
+        let taken = if snapshot_id < self.comparison.first_id {
+            Err(DropReason::SnapshotTooOld)
+        } else {
+            self.comparison.take_orders(&mut self.instruments[id.0 as usize], snapshot_id, orders)
+        };
+        self.compare_when_reached(now, id, snapshot_id, taken)
+    }
+
+    fn compare_when_reached(
+        &mut self,
+        now: Nanos,
+        id: InstrumentId,
+        snapshot_id: u64,
+        taken: Result<(), DropReason>,
+    ) -> Result<Applied, DropReason> {
+        let index = id.0 as usize;
         if taken.is_err() {
             self.comparison.abandon(index);
         }
         taken?;
-        if instrument.top.update_id < snapshot.last_id {
+        if self.instruments[index].top.update_id < snapshot_id {
             return Ok(Applied::Book { instrument: id, update: BookUpdate::Buffered });
         }
-        self.compare(index, snapshot.last_id, now)?;
+        self.compare(index, snapshot_id, now)?;
         Ok(Applied::Book { instrument: id, update: BookUpdate::Compared })
     }
 
@@ -357,9 +409,4 @@ impl Engine {
             changes.put_book(ChangedBook { instrument, kind, previous_id, ts_event });
         }
     }
-}
-
-/// Whether snapshots of the instrument's levels come by REST with the numbers of its updates.
-const fn is_comparable(instrument: &Instrument) -> bool {
-    !instrument.follows_orders && instrument.rules.is_comparable()
 }

@@ -7,7 +7,7 @@ use core::mem;
 use tt_meter::{Probe, Stage};
 use tt_model::{InstrumentId, Nanos};
 use tt_venue::Venue;
-use tt_venue::event::{Control, Event, EventBuffer};
+use tt_venue::event::{Control, Event, EventBuffer, InstrumentState};
 
 impl Engine {
     /// Takes one WebSocket frame that `connection` received at `ts_recv` (Unix epoch).
@@ -174,6 +174,13 @@ impl Engine {
                     Control::TestRequest => self.request_pong(connection),
                     Control::LoginExpired => self.ask_for_connection(connection, ts_recv),
                     Control::Ending => self.request_successor(connection),
+                    Control::Instrument(InstrumentState { symbol, status }) => {
+                        // It is sent of every instrument of the venue.
+                        let known = self.symbols.find(venue, symbol);
+                        let status = *status;
+                        return Ok(known.map_or(Applied::Control, |instrument| Applied::Status { instrument, status }));
+                    }
+                    Control::ListChanged => return Ok(Applied::ListChanged),
                     Control::Accepted | Control::LoggedIn | Control::Heartbeat | Control::Pong | Control::Status => {}
                 }
                 Ok(Applied::Control)

@@ -5,7 +5,7 @@ use allocation_counter::measure;
 use std::fmt::Write;
 use std::time::Instant;
 use tt_market::candle::CandleSource;
-use tt_market::{Capacity, Engine, InstrumentSpec, Proof};
+use tt_market::{BookSide, Capacity, Engine, InstrumentSpec, Proof};
 use tt_meter::Off;
 use tt_model::{Decimal, InstrumentId, Nanos};
 use tt_venue::{Symbol, Venue};
@@ -129,5 +129,57 @@ fn case_m35_a_flood_of_far_prices_is_capped_and_flagged() {
         rig.requests(5000);
         rig.answer();
         assert!(!rig.top().status.is_truncated && rig.proof() == rig.best_proof(), "{venue:?}");
+    }
+}
+
+/// What a message of a whole book holds at venues that send all levels: tens of thousands of each side.
+#[test]
+fn a_message_of_a_hundred_thousand_levels_is_the_whole_book() {
+    const SIDE: i64 = 50_000;
+    let px = |tenths: i64| format!("{}.{}", tenths / 10, tenths % 10);
+    let qty = |thousandths: i64| format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
+    // Each quantity is another one, so that no two levels can be confused.
+    let sides = [BookSide::Bid, BookSide::Ask].map(|side| {
+        let sign = if side == BookSide::Bid { -1 } else { 1 };
+        (1..=SIDE).map(|rank| (600_000 + sign * rank, 2 * rank + (1 + sign) / 2)).collect::<Vec<_>>()
+    });
+    for venue in [Venue::CoinbaseAdvanced, Venue::CoinbaseExchange, Venue::Deribit] {
+        let mut wire = Rig::new(venue).wire;
+        let mut engine = Engine::new(Capacity { instruments: 1, connections: 1, ..Capacity::default() });
+        let spec = InstrumentSpec {
+            venue,
+            symbol: Symbol::new(SYMBOL.as_bytes()).unwrap(),
+            tick_size: Decimal::new(1, 1),
+            lot_size: Decimal::new(1, 3),
+            depth_max: None,
+            candles: CandleSource::Trades,
+        };
+        let id = engine.add_instrument(spec).unwrap();
+        let now = Nanos::from_millis(1_700_000_000_000);
+        let connection = engine.open_connection(venue, now).unwrap();
+        engine.subscribe(connection, id, now).unwrap();
+        let held = |engine: &Engine, side| {
+            engine.levels(id, side).unwrap().map(|level| (level.px.0, level.qty.0)).collect::<Vec<_>>()
+        };
+        let texts = sides.each_ref().map(|side| side.iter().map(|one| (px(one.0), qty(one.1))).collect::<Vec<_>>());
+        let [bids, asks] =
+            texts.each_ref().map(|side| side.iter().map(|(px, qty)| (px.as_str(), qty.as_str())).collect::<Vec<_>>());
+        wire.id += 1;
+        let whole = wire.frame(true, [&bids, &asks], wire.id - 1, 0);
+        engine.handle_frame(now, connection, whole.as_bytes(), &mut Off).unwrap();
+        let status = engine.board().top_of_book(id).unwrap().status;
+        assert!(
+            !status.is_truncated && status.proof.is_verified() == venue.rules().is_provable(),
+            "{venue:?}: {status:?}"
+        );
+        assert_eq!([BookSide::Bid, BookSide::Ask].map(|side| held(&engine, side)), sides, "{venue:?}");
+        // The last level of one side changes, that of the other goes.
+        let [mut changed, mut gone] = sides.each_ref().map(|side| side.clone());
+        changed.last_mut().unwrap().1 = 7;
+        let (last, away) = (px(changed.last().unwrap().0), px(gone.pop().unwrap().0));
+        wire.id += 1;
+        let delta = wire.frame(false, [&[(last.as_str(), "0.007")], &[(away.as_str(), "0.000")]], wire.id - 1, 0);
+        engine.handle_frame(now, connection, delta.as_bytes(), &mut Off).unwrap();
+        assert_eq!([BookSide::Bid, BookSide::Ask].map(|side| held(&engine, side)), [changed, gone], "{venue:?}");
     }
 }

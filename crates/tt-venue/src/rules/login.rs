@@ -23,6 +23,19 @@ pub struct AccountStream {
     pub request: &'static str,
     /// The topics.
     pub topics: &'static [Topic],
+    /// The same for an account whose secret is an Ed25519 key, where the venue takes one.
+    pub key_pair: Option<KeyPairLogin>,
+}
+
+/// A login signed with an account's own Ed25519 key: the venue has the public key, and never the secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyPairLogin {
+    /// The signed text, with `{key}` and `{time}`. `{signature}` is its signature in base64.
+    pub text: &'static str,
+    /// The message that logs in; empty if each request is signed.
+    pub message: &'static str,
+    /// The request for topics.
+    pub request: &'static str,
 }
 
 /// The meaning of `{time}`.

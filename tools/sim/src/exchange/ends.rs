@@ -21,13 +21,6 @@ impl Exchange {
         self.connections.get(&connection).is_some_and(|connection| connection.has_microseconds)
     }
 
-    /// The connection follows the state of the platform, or no longer.
-    pub(crate) fn follow_platform_state(&mut self, connection: u64, follows: bool) {
-        if let Some(connection) = self.connections.get_mut(&connection) {
-            connection.has_platform_state = follows;
-        }
-    }
-
     /// Announces the end of every open connection, where the venue does that.
     pub(crate) fn announce_end(&mut self) {
         let ms = self.now_us() / 1000;

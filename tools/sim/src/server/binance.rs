@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Shared, connection, rest_book, stale_script};
 use crate::{
-    account::{API_KEY, is_signed_in_hex},
+    account::{API_KEY, API_KEY_ED25519, is_signed_by_key_pair, is_signed_in_hex},
     binance::{Printer, SUBSCRIPTION, stream},
     exchange::Exchange,
     instrument::{LISTEN_KEY, Venue},
@@ -46,30 +46,59 @@ async fn open_interface(upgrade: WebSocketUpgrade, State(shared): State<Shared>)
     })
 }
 
-/// Takes a request of the interface by WebSocket: a signed one for the account's own events.
+/// Takes a request of the interface by WebSocket: for the account's own events, signed or on a session that is.
 fn answer_interface(exchange: &mut Exchange, connection: u64, text: &str) {
     let request: Value = serde_json::from_str(text).unwrap_or_default();
+    let outcome = match request["method"].as_str().unwrap_or_default() {
+        "userDataStream.subscribe.signature" => check_signed(exchange, &request).map(|()| true),
+        // Sessions are for Ed25519 keys alone.
+        "session.logon" if request["params"]["apiKey"] == API_KEY => {
+            Err((-4056, "HMAC_SHA256 API key is not supported."))
+        }
+        "session.logon" => check_signed(exchange, &request).map(|()| false),
+        "userDataStream.subscribe" if exchange.is_logged_in(connection) => Ok(true),
+        "userDataStream.subscribe" => Err((-1002, "You are not authorized to execute this request.")),
+        _ => Err((-1000, "unknown method")),
+    };
+    let mut reply = match outcome {
+        Err((code, reason)) => json!({"status": 400, "error": {"code": code, "msg": reason}}),
+        Ok(true) => {
+            let stream = SUBSCRIPTION.to_owned();
+            exchange.subscribe_private(Subscriber { connection, stream, wrapped: true });
+            json!({"status": 200, "result": {"subscriptionId": 0}})
+        }
+        Ok(false) => {
+            exchange.log_in(connection);
+            let now_ms = exchange.now_us() / 1000;
+            json!({"status": 200, "result": {
+                "apiKey": request["params"]["apiKey"], "authorizedSince": now_ms, "connectedSince": now_ms,
+                "returnRateLimits": false, "serverTime": now_ms, "userDataStream": false,
+            }})
+        }
+    };
+    reply["id"] = request["id"].clone();
+    reply["rateLimits"] = json!([]);
+    exchange.send(connection, reply.to_string());
+}
+
+/// Whether a signed request may be granted; otherwise the code and the words of the refusal.
+fn check_signed(exchange: &Exchange, request: &Value) -> Result<(), (i32, &'static str)> {
     let parameter = |key: &str| {
         let value = &request["params"][key];
         value.as_str().map_or_else(|| value.to_string(), str::to_owned)
     };
-    let signed = format!("apiKey={}&timestamp={}", parameter("apiKey"), parameter("timestamp"));
+    let (key, signature) = (parameter("apiKey"), parameter("signature"));
+    let signed = format!("apiKey={key}&timestamp={}", parameter("timestamp"));
     let age_ms = parameter("timestamp").parse::<u64>().unwrap_or_default().abs_diff(exchange.now_us() / 1000);
-    let refusal = |code: i32, reason: &str| json!({"id": request["id"], "status": 400, "error": {"code": code, "msg": reason}, "rateLimits": []});
-    let reply = if request["method"] != "userDataStream.subscribe.signature" {
-        refusal(-1000, "unknown method")
-    } else if parameter("apiKey") != API_KEY {
-        refusal(-2015, "Invalid API-key, IP, or permissions for action.")
-    } else if age_ms > 5000 {
-        refusal(-1021, "Timestamp for this request is outside of the recvWindow.")
-    } else if !is_signed_in_hex(&signed, &parameter("signature")) {
-        refusal(-1022, "Signature for this request is not valid.")
-    } else {
-        let stream = SUBSCRIPTION.to_owned();
-        exchange.subscribe_private(Subscriber { connection, stream, wrapped: true });
-        json!({"id": request["id"], "status": 200, "result": {"subscriptionId": 0}, "rateLimits": []})
+    let is_signed = match key.as_str() {
+        API_KEY => is_signed_in_hex(&signed, &signature),
+        API_KEY_ED25519 => is_signed_by_key_pair(&signed, &signature),
+        _ => return Err((-2015, "Invalid API-key, IP, or permissions for action.")),
     };
-    exchange.send(connection, reply.to_string());
+    if age_ms > 5000 {
+        return Err((-1021, "Timestamp for this request is outside of the recvWindow."));
+    }
+    if is_signed { Ok(()) } else { Err((-1022, "Signature for this request is not valid.")) }
 }
 
 fn streams(router: Router<Shared>, prefix: &str) -> Router<Shared> {

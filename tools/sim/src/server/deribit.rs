@@ -71,6 +71,9 @@ struct Params {
 /// The channel of the platform's own state.
 const PLATFORM_STATE: &str = "platform_state";
 
+/// The channel of the states of all instruments.
+const INSTRUMENT_STATES: &str = "instrument.state.any.any";
+
 /// Takes a request.
 pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
     let unix_us = exchange.now_us();
@@ -124,28 +127,34 @@ pub(super) fn take(exchange: &mut Exchange, connection: u64, text: &str) {
         }
         "public/subscribe" | "public/unsubscribe" if !exchange.spend(connection, SUBSCRIPTION_CREDITS) => {}
         "public/subscribe" | "public/unsubscribe" => {
-            let mut known = Vec::with_capacity(params.channels.len());
-            for name in &params.channels {
-                let found = topic(name).and_then(|(topic, symbol)| Some((topic, exchange.market_index(symbol)?)));
-                known.extend(found.map(|found| (name, found)));
-            }
             // What it does not know it leaves out of its answer.
-            let is_known = |name: &&String| *name == PLATFORM_STATE || known.iter().any(|known| known.0 == *name);
+            let is_known = |name: &&String| {
+                [PLATFORM_STATE, INSTRUMENT_STATES].contains(&name.as_str()) || market_topic(exchange, name).is_some()
+            };
             let names: Vec<&String> = params.channels.iter().filter(is_known).collect();
             exchange.send(connection, answer(&id, Ok(json!(names))));
-            if names.iter().any(|name| *name == PLATFORM_STATE) {
-                exchange.follow_platform_state(connection, method == "public/subscribe");
-            }
-            for (_, (topic, index)) in known {
-                change(exchange, connection, topic, index, method == "public/subscribe");
+            for name in names {
+                change(exchange, connection, name, method == "public/subscribe");
             }
         }
         _ => exchange.send(connection, answer(&id, Err((-32601, "Method not found")))),
     }
 }
 
+/// The topic of a market, and which market.
+fn market_topic(exchange: &Exchange, name: &str) -> Option<(Topic, usize)> {
+    let (topic, symbol) = topic(name)?;
+    Some((topic, exchange.market_index(symbol)?))
+}
+
 /// One topic of a request, and what the venue sends of it at once.
-fn change(exchange: &mut Exchange, connection: u64, topic: Topic, index: usize, subscribes: bool) {
+fn change(exchange: &mut Exchange, connection: u64, name: &str, subscribes: bool) {
+    match name {
+        PLATFORM_STATE => return exchange.follow_platform_state(connection, subscribes),
+        INSTRUMENT_STATES => return exchange.follow_instrument_states(connection, subscribes),
+        _ => {}
+    }
+    let Some((topic, index)) = market_topic(exchange, name) else { return };
     if !subscribes {
         return exchange.markets[index].unsubscribe(connection, Some(topic));
     }

@@ -82,6 +82,7 @@ pub(crate) static SPOT: Rules = Rules {
         levels: 1_000,
         parse: parse_snapshot,
         parse_general: parse_snapshot_general,
+        compare_once: false,
     }),
     topics: &[
         Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\"").comes(BOOK, FirstFrame::ACTIVE),
@@ -160,6 +161,7 @@ pub(crate) static USDM: Rules = Rules {
         levels: 1_000,
         parse: parse_snapshot,
         parse_general: parse_snapshot_general,
+        compare_once: false,
     }),
     topics: &[
         Topic::standard(TopicKind::Book, "\"{lower}@depth@100ms\"").comes(BOOK, FirstFrame::ACTIVE),
@@ -196,6 +198,7 @@ pub(crate) static USDM_RPI: Rules = Rules {
         levels: 1_000,
         parse: parse_snapshot,
         parse_general: parse_snapshot_general,
+        compare_once: false,
     }),
     topics: &[
         Topic::standard(TopicKind::Book, "\"{lower}@rpiDepth@500ms\"")
@@ -236,6 +239,7 @@ pub(crate) static COINM: Rules = Rules {
         levels: 1_000,
         parse: parse_snapshot,
         parse_general: parse_snapshot_general,
+        compare_once: false,
     }),
     account: Some(login::COINM),
     rpi: None,

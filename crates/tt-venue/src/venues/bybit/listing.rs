@@ -11,7 +11,7 @@ use tt_model::Decimal;
 /// The list of `paths`, in pages of at most 1,000.
 pub(super) const fn of(paths: &'static [&'static str]) -> InstrumentList {
     let pages = Pages::Cursor { path: &["result", "nextPageCursor"], parameter: "&cursor=" };
-    InstrumentList { request: ListRequest::Get(paths), parse, pages, family: None }
+    InstrumentList { request: ListRequest::Get(paths), parse, pages, family: None, series: None }
 }
 
 /// The base asset of an option, `BTC` of `BTC-26MAR27-50000-C-USDT`: the venue lists options of one base at a time.

@@ -22,4 +22,5 @@ pub(super) const ACCOUNT: AccountStream = AccountStream {
         Topic::standard(TopicKind::Positions, "\"position\""),
         Topic::standard(TopicKind::Balances, "\"wallet\""),
     ],
+    key_pair: None,
 };

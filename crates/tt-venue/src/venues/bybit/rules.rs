@@ -136,6 +136,7 @@ pub(crate) static OPTION: Rules = Rules {
     regions: region::OPTION,
     instruments: InstrumentList {
         family: Some(listing::base_of_option),
+        series: None,
         ..listing::of(&["/v5/market/instruments-info?category=option&limit=1000&baseCoin={family}"])
     },
     topics: &[

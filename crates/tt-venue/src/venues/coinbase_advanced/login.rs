@@ -13,4 +13,5 @@ pub(super) const ACCOUNT: AccountStream = AccountStream {
         Topic::standard(TopicKind::Orders, r#""channel":"user","jwt":"{token}""#),
         Topic::standard(TopicKind::Heartbeat, r#""channel":"heartbeats","jwt":"{token}""#),
     ],
+    key_pair: None,
 };

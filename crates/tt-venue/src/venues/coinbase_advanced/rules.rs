@@ -28,6 +28,7 @@ pub(crate) static RULES: Rules = Rules {
         parse: listing::parse,
         pages: Pages::Offset { total: "num_products", list: "products", parameter: "&offset=" },
         family: None,
+        series: None,
     },
     main_symbol: "BTC-USD",
     snapshot: None,

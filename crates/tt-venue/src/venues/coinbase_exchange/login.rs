@@ -20,4 +20,5 @@ pub(super) const ACCOUNT: AccountStream = AccountStream {
     message: "",
     request: r#"{"type":"subscribe","channels":[{topics}],"key":"{key}","passphrase":"{passphrase}","timestamp":"{time}","signature":"{signature}"}"#,
     topics: &[],
+    key_pair: None,
 };

@@ -98,6 +98,8 @@ pub(crate) static FULL: Rules = Rules {
         levels: u32::MAX,
         parse: parse_snapshot,
         parse_general: parse_snapshot,
+        // Asked in coinbase-samples/exchange-scripts-py #19, and not answered.
+        compare_once: true,
     }),
     topics: &[
         Topic::standard(TopicKind::Book, r#"{"name":"full","product_ids":[{symbols}]}"#)

@@ -13,4 +13,5 @@ pub(super) const ACCOUNT: AccountStream = AccountStream {
         Topic::standard(TopicKind::Orders, "\"user.changes.any.any.raw\""),
         Topic::standard(TopicKind::Balances, "\"user.portfolio.any\""),
     ],
+    key_pair: None,
 };

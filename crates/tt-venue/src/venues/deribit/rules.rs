@@ -39,8 +39,11 @@ pub(crate) static RULES: Rules = Rules {
             .comes(&["ticker.{symbol}.100ms"], FirstFrame::ACTIVE),
         Topic::standard(TopicKind::Trades, "\"trades.{symbol}.100ms\"")
             .comes(&["trades.{symbol}.100ms"], FirstFrame::AnyTime),
-        // Announces maintenance, after which every connection ends.
+        // Announces maintenance, after which every connection ends, and locks of currencies.
         Topic::standard(TopicKind::Status, "\"platform_state\"").comes(&["platform_state"], FirstFrame::AnyTime),
+        // Every instrument that begins, ends or is interrupted: to be followed instead of requests for the list.
+        Topic::standard(TopicKind::Status, "\"instrument.state.any.any\"")
+            .comes(&["instrument.state"], FirstFrame::AnyTime),
         Topic::optional(TopicKind::BestLevels, "\"quote.{symbol}\"").comes(&["quote.{symbol}"], FirstFrame::ACTIVE),
         Topic::optional(TopicKind::Candles, "\"chart.trades.{symbol}.1\"")
             .comes(&["chart.trades.{symbol}.1"], FirstFrame::TRADED),

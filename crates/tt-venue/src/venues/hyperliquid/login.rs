@@ -19,4 +19,5 @@ pub(super) const ACCOUNT: AccountStream = AccountStream {
         Topic::standard(TopicKind::Balances, r#"{"type":"spotState","user":"{token}"}"#),
         Topic::optional(TopicKind::Balances, r#"{"type":"userFundings","user":"{token}"}"#),
     ],
+    key_pair: None,
 };

@@ -29,4 +29,5 @@ pub(super) const ACCOUNT: AccountStream = AccountStream {
     message: "",
     request: r#"{"method":"subscribe","params":{{topics}},"req_id":{id}}"#,
     topics: &[Topic::standard(TopicKind::Orders, r#""channel":"executions","snap_orders":true,"token":"{token}""#)],
+    key_pair: None,
 };

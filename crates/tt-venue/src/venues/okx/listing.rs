@@ -17,14 +17,33 @@ pub(super) fn option_family(symbol: &str) -> Option<&str> {
     Some(family)
 }
 
+/// The series of an event, `BTC-ABOVE-DAILY` of `BTC-ABOVE-DAILY-260428-1600-64000`: what is before its day. Day and
+/// minute distinguish it from an option, whose day is followed by a strike and a letter.
+pub(super) fn event_series(symbol: &str) -> Option<&str> {
+    let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
+    let day = symbol.match_indices('-').map(|(dash, _)| dash).find(|dash| {
+        let mut parts = symbol[dash + 1..].split('-');
+        parts.next().is_some_and(|day| digits(day, 6))
+            && parts.next().is_some_and(|minute| digits(minute, 4))
+            && parts.next().is_some_and(|last| !matches!(last, "C" | "P"))
+    })?;
+    Some(&symbol[..day])
+}
+
 fn listing(entry: Entry<'_>) -> Option<Listing> {
+    let terms = terms(entry);
     // Contracts name their underlying pair instead of currencies.
     let underlying = || entry.text("uly")?.split_once('-');
-    let (base, quote) = entry.text("baseCcy").zip(entry.text("quoteCcy")).or_else(underlying)?;
-    let terms = terms(entry);
+    let name = if terms.kind == InstrumentKind::Event {
+        // Its series, which says what has to happen, is in its symbol.
+        entry.string("instId")?
+    } else {
+        let (base, quote) = entry.text("baseCcy").zip(entry.text("quoteCcy")).or_else(underlying)?;
+        Listing::name_of(base, quote, entry.text("settleCcy"), &terms)
+    };
     Some(Listing {
         symbol: entry.string("instId")?,
-        name: Listing::name_of(base, quote, entry.text("settleCcy"), &terms),
+        name,
         tick_size: entry.number("tickSz")?,
         lot_size: entry.number("lotSz")?,
         unit: unit(entry)?,
@@ -38,9 +57,10 @@ fn terms(entry: Entry<'_>) -> Terms {
         Some("SWAP") => InstrumentKind::Perpetual,
         Some("FUTURES") => InstrumentKind::Future,
         Some("OPTION") => InstrumentKind::Option,
+        Some("EVENTS") => InstrumentKind::Event,
         Some(_) | None => InstrumentKind::Spot,
     };
-    let has_end = matches!(kind, InstrumentKind::Future | InstrumentKind::Option);
+    let has_end = matches!(kind, InstrumentKind::Future | InstrumentKind::Option | InstrumentKind::Event);
     let expiry = entry.millis("expTime").filter(|_| has_end);
     let right = entry.text("optType").and_then(OptionRight::of);
     Terms { kind, expiry, strike: entry.number("stk"), right, status: InstrumentStatus::of(entry.text("state")) }

@@ -21,4 +21,5 @@ pub(super) const ACCOUNT: AccountStream = AccountStream {
         Topic::standard(TopicKind::Positions, r#"{"channel":"positions","instType":"ANY"}"#),
         Topic::standard(TopicKind::Balances, r#"{"channel":"account"}"#),
     ],
+    key_pair: None,
 };

@@ -38,10 +38,12 @@ pub(crate) static RULES: Rules = Rules {
             "/api/v5/public/instruments?instType=SWAP",
             "/api/v5/public/instruments?instType=FUTURES",
             "/api/v5/public/instruments?instType=OPTION&instFamily={family}",
+            "/api/v5/public/instruments?instType=EVENTS&seriesId={series}",
         ]),
         parse: listing::parse,
         pages: Pages::One,
         family: Some(listing::option_family),
+        series: Some(listing::event_series),
     },
     main_symbol: "BTC-USDT",
     snapshot: Some(Snapshot {
@@ -49,6 +51,7 @@ pub(crate) static RULES: Rules = Rules {
         levels: 400,
         parse: parse_snapshot,
         parse_general: parse_snapshot,
+        compare_once: false,
     }),
     topics: &[
         Topic::standard(TopicKind::Book, r#"{"channel":"books","instId":"{symbol}"}"#)

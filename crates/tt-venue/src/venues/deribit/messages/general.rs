@@ -3,13 +3,15 @@
 use super::account;
 use crate::error::ParseError;
 use crate::event::{
-    AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, Levels, Liquidation, Ticker, Trade,
-    VenueCandle,
+    AggressorSide, BookDelta, BookSnapshot, Control, Event, EventBuffer, InstrumentState, Levels, Liquidation, Ticker,
+    Trade, VenueCandle,
 };
 use crate::fields::Keyed;
 use crate::json::{self, Elements, Object};
+use crate::listing::InstrumentStatus;
 use crate::symbol::Symbol;
 use crate::time;
+use core::str;
 use tt_model::{Decimal, Nanos};
 
 /// Reads one frame by the names of its keys: for frames that the faster readers do not know.
@@ -54,6 +56,7 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
             Ok(Event::Trades)
         }
         b"platform_state" => platform_state(&Object::parse(data)?),
+        b"instrument" if topic.starts_with(b"instrument.state.") => instrument_state(&Object::parse(data)?),
         b"chart" => {
             buffer.push_candle(candle(topic, &Object::parse(data)?)?)?;
             Ok(Event::Candles)
@@ -62,10 +65,23 @@ pub(in crate::venues) fn parse(frame: &[u8], buffer: &mut EventBuffer) -> Result
     }
 }
 
-/// `{"maintenance":true}` before the platform goes down; `{"price_index":"btc_usd","locked":true}` where trading stops.
+/// `{"maintenance":true}` before the platform goes down; `{"price_index":"btc_usd","locked":true}` where trading stops
+/// or, with `false`, goes on: there is no message for each instrument of that index, only its state in the list.
 fn platform_state(data: &Object<'_>) -> Result<Event, ParseError> {
     let is_ending = data.get(b"maintenance").map(json::boolean).transpose()?.unwrap_or(false);
-    Ok(Event::Control(if is_ending { Control::Ending } else { Control::Status }))
+    let is_lock = data.get(b"locked").map(json::boolean).transpose()?.is_some();
+    Ok(Event::Control(match (is_ending, is_lock) {
+        (true, _) => Control::Ending,
+        (false, true) => Control::ListChanged,
+        (false, false) => Control::Status,
+    }))
+}
+
+/// `{"timestamp":1553080940000,"state":"delivered","instrument_name":"BTC-22MAR19"}`.
+fn instrument_state(data: &Object<'_>) -> Result<Event, ParseError> {
+    let word = str::from_utf8(json::text(data.need(b"state")?)?).ok();
+    let status = InstrumentStatus::of(word);
+    Ok(Event::Control(Control::Instrument(InstrumentState { symbol: symbol(data)?, status })))
 }
 
 /// The response to a request, which may contain an own order.
