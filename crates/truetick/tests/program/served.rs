@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 /// How long anything may take that is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The process on free ports; killed when dropped.
 pub(crate) struct Served {

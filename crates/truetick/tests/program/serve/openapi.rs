@@ -1,8 +1,9 @@
 //! The market's interfaces answer what their OpenAPI file says, and the file leaves none of them out.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
-use crate::served::Served;
+use crate::served::{PATIENCE, Served};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tokio_tungstenite::connect_async;
@@ -34,6 +35,12 @@ fn every_answer_has_the_shape_that_is_documented() {
             .is_some_and(|rows| rows.iter().all(|row| row["trades"].as_array().is_some_and(|t| !t.is_empty())))
     };
     served.wait("/api/v1/market/trades", has_trades);
+    // The history has its first second.
+    let since = Instant::now();
+    while served.get("/api/v1/market/history/depth").status != 200 {
+        assert!(since.elapsed() < PATIENCE, "no depth is kept");
+        std::thread::yield_now();
+    }
     let document = served.json("/api/v1/openapi.json");
     let mut answered = 0;
     for (path, get) in paths(&document) {
