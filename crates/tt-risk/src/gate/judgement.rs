@@ -53,8 +53,8 @@ enum Effect {
 impl Gate {
     /// Evaluates `intent` of `producer` at `now_ns`; an accepted intent is added to the exposure and the rates.
     ///
-    /// `now_ns` is on the clock of [`Mark::ts_ns`] and of the intent. If it goes back, orders have the reason `CLOCK_FAULT`
-    /// until the instrument has a mark of that time or later.
+    /// `now_ns` is on the clock of [`Mark::ts_ns`](crate::Mark::ts_ns) and of the intent. If it goes back, orders have the
+    /// reason `CLOCK_FAULT` until the instrument has a mark of that time or later.
     pub fn evaluate(&mut self, now_ns: u64, producer: u16, intent: &OrderIntent, probe: &mut impl Probe) -> Verdict {
         probe.begin();
         // Before any mode is read: a later change has another generation.
