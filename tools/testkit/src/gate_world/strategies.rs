@@ -212,7 +212,6 @@ impl World<'_> {
                         |order: &OrderIntent| (order.account, order.client_id) == (intent.account, intent.client_id);
                     self.strategies.orders.retain(|order| !is_it(order));
                     self.strategies.orders.push(intent);
-                    self.strategies.cancelled.remove(&(intent.account, intent.client_id));
                 }
             }
         }

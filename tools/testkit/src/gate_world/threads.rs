@@ -106,8 +106,12 @@ impl World<'_> {
             format!("  {intent:?}: {} {reasons:?}", verdict.accept)
         });
         let was_cancelled = self.strategies.cancelled.contains(&(intent.account, intent.client_id));
+        // A new order has the id from here on, whenever its strategy reads the verdict.
+        let id = (intent.account, intent.client_id);
         if intent.kind == IntentKind::CANCEL && verdict.accept == 1 {
-            self.strategies.cancelled.insert((intent.account, intent.client_id));
+            self.strategies.cancelled.insert(id);
+        } else if Self::is_order(intent) && verdict.accept == 1 {
+            self.strategies.cancelled.remove(&id);
         }
         let result = self.judged_once(intent, &verdict).and_then(|()| self.in_window(intent, &verdict));
         self.check(result);
