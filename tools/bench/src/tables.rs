@@ -8,6 +8,7 @@
 //! ```
 
 mod floor;
+mod gate_rows;
 pub mod market_rivals;
 mod market_rows;
 mod ring;
@@ -70,6 +71,7 @@ fn table(name: &str, file: &str, root: &Path) -> anyhow::Result<String> {
     let lines = match name {
         "rows" => rows::lines(&runs()?)?,
         "market-rows" => market_rows::lines(&json()?)?,
+        "gate-rows" => gate_rows::lines(&json()?)?,
         "floor" => floor::lines(&json()?)?,
         "ring-latency" => ring::latency(&json()?)?,
         "ring-layouts" => ring::layouts(&json()?)?,

@@ -54,13 +54,13 @@ pub(super) fn lines(result: &Value) -> anyhow::Result<Lines> {
     Ok(lines)
 }
 
-fn value(row: &Value, statistic: &str) -> Option<f64> {
+pub(super) fn value(row: &Value, statistic: &str) -> Option<f64> {
     let value = if statistic == "mean" { &row["mean"] } else { &row["quantiles"][statistic] };
     value.as_f64()
 }
 
 /// Aims of a row for `statistic`, and whether each is reached.
-fn aims(row: &Value, statistic: &str) -> (String, String) {
+pub(super) fn aims(row: &Value, statistic: &str) -> (String, String) {
     let aims = row["aims"].as_array().into_iter().flatten().filter(|aim| aim["statistic"] == statistic);
     let both = aims.map(|aim| {
         let at_most = aim["at_most"].as_f64().map_or_else(String::new, number);
