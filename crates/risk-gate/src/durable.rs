@@ -261,6 +261,10 @@ impl<K: Keeper> DurableGate<K> {
             return self.answer_unrecorded(now_ns, producer, intent);
         }
         self.catch_up(now_ns, producer);
+        if self.is_lost {
+            // Lost with a record before the intent's: the gate knows it before it judges.
+            self.look_for_room(now_ns);
+        }
         let verdict = judge(&mut self.gate, now_ns, (producer, self.generation), intent, probe);
         self.keep_own_modes();
         if self.journal.is_none() {

@@ -197,6 +197,12 @@ impl Gate {
         Ok(())
     }
 
+    /// Returns what [`set_journal_lost`](Self::set_journal_lost) has said last.
+    #[must_use]
+    pub const fn is_journal_lost(&self) -> bool {
+        self.is_journal_lost
+    }
+
     /// Says whether the caller can record what the gate does; orders have the reason `JOURNAL` while it cannot.
     pub const fn set_journal_lost(&mut self, is_lost: bool) {
         self.is_journal_lost = is_lost;

@@ -325,6 +325,34 @@ mod tests {
         assert!(format!("{:?}", replayed.replay.unwrap().gate) == state);
     }
 
+    /// The record that says that there is room again does not reach the disk: the order behind it is not recorded, and so is
+    /// rejected. Which record begins a segment depends on how many were before: each number of them is tried.
+    #[test]
+    fn an_order_is_rejected_whose_journal_was_lost_just_before_it() {
+        let limits = LimitsFile::parse(include_str!("../../../../deploy/limits.toml")).unwrap();
+        let [ref_px, bid_px, ask_px] = [6_000_000, 5_999_990, 6_000_010].map(Price);
+        let mark = Mark { ref_px, bid_px, ask_px, ts_ns: 1, is_verified: true, proof_ns: 1 };
+        let order = |seq| {
+            let (limit_px, qty, kind) = (Price(6_000_000), Qty(1_000), IntentKind::LIMIT);
+            OrderIntent { seq, ts_ns: 1, client_id: seq, limit_px, qty, kind, ..OrderIntent::default() }
+        };
+        let mut counts = [0; 2];
+        for records in 0..600 {
+            let disk = SimDisk::default();
+            let (mut gate, _) = DurableGate::open_on(&limits, disk.clone(), (Durability::Durable, 1 << 14), 1).unwrap();
+            gate.set_reference(1, InstrumentId(0), &mark).unwrap();
+            disk.set_full(true);
+            (0..records).for_each(|_| drop(gate.perform(1, &Input::Time)));
+            gate.evaluate(1, 0, &order(1), &mut Off);
+            disk.set_full(false);
+            disk.set_sync_fails(true);
+            let verdict = gate.evaluate(1, 0, &order(2), &mut Off);
+            assert_eq!(verdict.accept == 1, !gate.is_journal_lost(), "behind {records} records: {verdict:?}");
+            counts[usize::from(gate.is_journal_lost())] += 1;
+        }
+        assert!(counts[0] > 0 && counts[1] > 0, "{counts:?}");
+    }
+
     /// A producer that is refused too often is killed while the disk is full, also where nothing can be recorded; the kill is
     /// in the journal and in the file of modes once there is room, and in force after a restart.
     #[test]

@@ -126,7 +126,7 @@ impl Host {
     /// Evaluates an intent of the producer, and asks the oracle.
     pub(super) fn judge(&mut self, now: u64, intent: &OrderIntent) -> Result<Verdict, Broken> {
         self.follow();
-        let (generation, was_lost) = (self.gate.switches().generation(), self.gate.is_journal_lost());
+        let generation = self.gate.switches().generation();
         let verdict = self.gate.evaluate(now, 0, intent, &mut Off);
         let is_lost = self.gate.is_journal_lost();
         self.seen |= verdict.reasons.0;
@@ -149,7 +149,7 @@ impl Host {
             return if is_refused { Ok(verdict) } else { Err((1, format!("{verdict:?} on {intent:?}"))) };
         }
         self.oracle.set_full(is_full(&self.oracle, self.orders_max, intent, &verdict)?);
-        if is_lost && !was_lost && !self.is_tight(now, intent, &verdict) {
+        if is_lost && !self.gate.gate().is_journal_lost() {
             return self.agree_on_lost(now, intent, verdict);
         }
         self.oracle.set_journal_lost(is_lost);
@@ -196,14 +196,7 @@ impl Host {
         self.compare(Totals::Left)
     }
 
-    /// Whether the journal had no room before the evaluation; else it was lost with its record.
-    fn is_tight(&self, now: u64, intent: &OrderIntent, verdict: &Verdict) -> bool {
-        let mut oracle = self.oracle.clone();
-        oracle.set_journal_lost(true);
-        agree(verdict, &oracle.evaluate(now, 0, intent)).is_ok()
-    }
-
-    /// The record of the verdict was lost: an accepted order is taken back.
+    /// The record of the verdict was lost, behind the judgement: an accepted order is taken back.
     fn agree_on_lost(&mut self, now: u64, intent: &OrderIntent, verdict: Verdict) -> Result<Verdict, Broken> {
         let opinion = self.oracle.evaluate(now, 0, intent);
         if opinion.accept && intent.kind != IntentKind::CANCEL {
