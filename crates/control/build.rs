@@ -27,5 +27,6 @@ fn main() -> std::io::Result<()> {
         "src/page/text.js",
         "src/page/top.js",
         "src/page/trial.js",
+        "src/page/users.js",
     ])
 }

@@ -11,24 +11,26 @@ use axum::response::Response;
 use axum::routing::{delete, get};
 use serde::Deserialize;
 use serde_json::json;
-use tt_status::turn::{AllocationAdmin, AllocationCursor, NoReply};
+use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, NoReply};
 
 use crate::answer::{absent, json_of, rejected};
 use crate::state::{App, Shared};
 use crate::token::authorize;
 
 /// Default and maximum number of rows of a page.
-const PAGE: usize = 100;
-const PAGE_MAX: usize = 1_000;
+pub(crate) const PAGE: usize = 100;
+pub(crate) const PAGE_MAX: usize = 1_000;
 
 /// Query parameters of the allocation list.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListQuery {
     /// `next` of the previous page.
     after: Option<String>,
     /// Maximum number of rows.
     limit: Option<usize>,
+    /// Only those of a user: a name, or the id of time-limited names.
+    user: Option<String>,
 }
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
@@ -49,7 +51,7 @@ async fn list(app: App, headers: HeaderMap, Query(query): Query<ListQuery>) -> R
         "draining": turn.draining,
         "allocations": turn.allocations,
     });
-    if !headers.contains_key(AUTHORIZATION) && query.after.is_none() && query.limit.is_none() {
+    if !headers.contains_key(AUTHORIZATION) && query == ListQuery::default() {
         return json_of(&response);
     }
     let admin = match authorized(&app, &headers) {
@@ -60,7 +62,11 @@ async fn list(app: App, headers: HeaderMap, Query(query): Query<ListQuery>) -> R
         return rejected(StatusCode::BAD_REQUEST, "`after` must be `next` of the previous page");
     };
     let limit = query.limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
-    match admin.page(from, limit).await {
+    let page = match &query.user {
+        Some(user) => page_of(admin, user, from, limit).await,
+        None => admin.page(from, limit).await,
+    };
+    match page {
         Ok(page) => {
             response["list"] = json!(page.rows);
             response["next"] = json!(page.next.map(|next| next.to_string()));
@@ -68,6 +74,36 @@ async fn list(app: App, headers: HeaderMap, Query(query): Query<ListQuery>) -> R
         }
         Err(NoReply) => no_reply(),
     }
+}
+
+/// The user of a name: of a time-limited one, `EXPIRY:ID`, the id.
+pub(crate) fn user_of(name: &str) -> &str {
+    match name.split_once(':') {
+        Some((expiry, id)) if !expiry.is_empty() && expiry.bytes().all(|byte| byte.is_ascii_digit()) => id,
+        Some(_) | None => name,
+    }
+}
+
+/// Returns a page of the allocations of `user`.
+async fn page_of(
+    admin: &dyn AllocationAdmin,
+    user: &str,
+    from: AllocationCursor,
+    rows_max: usize,
+) -> Result<AllocationPage, NoReply> {
+    let (mut rows, mut next) = (Vec::new(), Some(from));
+    while let Some(cursor) = next
+        && rows.len() <= rows_max
+    {
+        let page = admin.page(cursor, PAGE_MAX).await?;
+        rows.extend(page.rows.into_iter().filter(|row| row.user == user || user_of(&row.user) == user));
+        next = page.next;
+    }
+    if let Some(row) = rows.get(rows_max) {
+        next = Some(AllocationCursor { worker: row.worker, slot: row.slot });
+    }
+    rows.truncate(rows_max);
+    Ok(AllocationPage { rows, next })
 }
 
 /// Returns the allocation with a relayed address.
@@ -127,6 +163,6 @@ fn no_address() -> Response {
     rejected(StatusCode::BAD_REQUEST, "the path must end with the relayed ADDRESS:PORT of an allocation")
 }
 
-fn no_reply() -> Response {
+pub(crate) fn no_reply() -> Response {
     rejected(StatusCode::SERVICE_UNAVAILABLE, "a worker did not reply in time; try again")
 }

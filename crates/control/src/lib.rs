@@ -30,6 +30,7 @@ mod machine;
 #[cfg(feature = "market")]
 mod market;
 mod metrics;
+mod operator;
 mod page;
 mod passes;
 mod past;

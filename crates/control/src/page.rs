@@ -25,6 +25,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/page.css", get(|| async { file(CSS, packed!("page.css")) }))
         .route("/address.js", get(|| async { file(SCRIPT, packed!("address.js")) }))
         .route("/allocations.js", get(|| async { file(SCRIPT, packed!("allocations.js")) }))
+        .route("/users.js", get(|| async { file(SCRIPT, packed!("users.js")) }))
         .route("/books.js", get(|| async { file(SCRIPT, packed!("books.js")) }))
         .route("/canvas.js", get(|| async { file(SCRIPT, packed!("canvas.js")) }))
         .route("/engines.js", get(|| async { file(SCRIPT, packed!("engines.js")) }))

@@ -16,7 +16,9 @@ use crate::snapshot::Latest;
 use crate::state::{Shared, State};
 #[cfg(feature = "market")]
 use crate::{account, candles, feeds, market, websocket};
-use crate::{allocations, connections, gate, guard, live, machine, metrics, page, passes, past, report, risk};
+use crate::{
+    allocations, connections, gate, guard, live, machine, metrics, operator, page, passes, past, report, risk,
+};
 use crate::{simulator, turn};
 
 /// Maximum number of open live streams; further ones get 503.
@@ -109,6 +111,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(page::routes())
         .merge(turn::routes())
         .merge(allocations::routes())
+        .merge(operator::routes())
         .merge(risk::routes())
         .merge(gate::routes())
         .merge(live::routes())

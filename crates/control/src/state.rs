@@ -10,7 +10,7 @@ use tt_status::market::MarketStatus;
 use tt_status::market_feeds::{FeedAdmin, Simulator};
 use tt_status::market_streams::MarketStreams;
 use tt_status::risk::{GateAdmin, RiskStatus};
-use tt_status::turn::{AllocationAdmin, IceServers, TurnStatus};
+use tt_status::turn::{AllocationAdmin, IceServers, Operator, TurnStatus};
 
 use crate::history::History;
 use crate::snapshot::Latest;
@@ -35,7 +35,7 @@ pub struct State {
     pub risk: Option<Reading<RiskStatus>>,
     /// The trial credential that the page offers. Absent if real users are configured.
     pub ice_servers: Option<IceServers>,
-    /// Access to single allocations. Absent without a TURN server.
+    /// Control of the TURN server. Absent without a TURN server.
     pub admin: Option<Admin>,
     /// Control of the gate. Absent without a gate.
     pub gate: Option<Arc<dyn GateAdmin>>,
@@ -49,10 +49,12 @@ pub struct State {
     pub report: Option<Arc<str>>,
 }
 
-/// Access to single allocations.
+/// Control of the TURN server.
 pub struct Admin {
-    /// The workers.
+    /// Single allocations.
     pub allocations: Arc<dyn AllocationAdmin>,
+    /// Bans and drains.
+    pub operator: Arc<dyn Operator>,
 }
 
 /// The state shared by all routes.

@@ -143,7 +143,7 @@ pub fn run(args: Args, config: &Config) -> Result<()> {
     state.simulator = simulator.map(|venues| Arc::new(VisitorFaults(venues)) as Arc<_>);
     // A real venue among simulated ones would be called simulated.
     state.feeds = simulated.is_none().then(|| Arc::new(FeedAdmin(feeds.clone())) as Arc<_>);
-    state.admin = Some(Admin { allocations: turn.allocation_admin() });
+    state.admin = Some(Admin { allocations: turn.allocation_admin(), operator: turn.operator() });
     state.token = token;
     state.report = report;
     state.allowed_hosts.clone_from(&config.http.allowed_hosts);

@@ -69,7 +69,7 @@ fn run_from(mut args: Args, origin: &Origin) -> anyhow::Result<ExitCode> {
     let state = State {
         machine: Some(control_state::machine()),
         turn: Some(running.reading()),
-        admin: Some(Admin { allocations: running.allocation_admin() }),
+        admin: Some(Admin { allocations: running.allocation_admin(), operator: running.operator() }),
         token,
         allowed_hosts: config.http.allowed_hosts.clone(),
         report,

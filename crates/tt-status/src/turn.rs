@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -223,6 +224,67 @@ pub trait AllocationAdmin: Send + Sync {
     /// time-limited names.
     fn end_user(&self, user: String) -> ReplyFuture<'_, u64>;
 }
+
+/// What an operator orders a running server besides ends of allocations.
+pub trait Operator: Send + Sync {
+    /// Keeps a source away, an address or a prefix, `ADDRESS/BITS`: its allocations end, its requests are dropped and its
+    /// connections refused. Returns the range and the number of allocations that ended. Bans end with the process.
+    ///
+    /// # Errors
+    /// [`BanError`]; with [`BanError::NoReply`] the ban is in force, on the other workers and on this one later.
+    fn ban<'a>(&'a self, source: &'a str, time: Duration) -> OrderFuture<'a, Result<(String, u64), BanError>>;
+
+    /// Ends the ban of exactly this range. Returns false if there is none.
+    ///
+    /// # Errors
+    /// [`BanError::Source`], [`BanError::NoReply`].
+    fn end_ban<'a>(&'a self, source: &'a str) -> OrderFuture<'a, Result<bool, BanError>>;
+
+    /// Lists the bans.
+    fn bans(&self) -> Vec<Ban>;
+
+    /// Creates no new allocations from now on. Clients are sent to the one of `alternates` of their address family, if
+    /// there is one.
+    fn drain(&self, alternates: Vec<SocketAddr>) -> OrderFuture<'_, Result<(), NoReply>>;
+
+    /// Creates allocations again.
+    fn end_drain(&self);
+}
+
+/// The end of an order to the workers.
+pub type OrderFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A source that is kept away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ban {
+    /// `ADDRESS/BITS`.
+    pub source: String,
+    /// Until it ends.
+    pub seconds_left: u64,
+}
+
+/// Why a source was not banned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BanError {
+    /// It is neither an address nor a prefix, or holds too many addresses; in words.
+    Source(String),
+    /// There are so many bans already.
+    Full(usize),
+    /// A worker did not reply in time.
+    NoReply,
+}
+
+impl fmt::Display for BanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(what) => f.write_str(what),
+            Self::Full(bans) => write!(f, "there are {bans} bans already; end one of them"),
+            Self::NoReply => NoReply.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BanError {}
 
 /// The reply of the workers to one call of [`AllocationAdmin`].
 pub type ReplyFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, NoReply>> + Send + 'a>>;

@@ -37,6 +37,8 @@ drop_reasons! {
     Attribute = "attribute";
     /// A request longer than [`REQUEST_MAX`](crate::config::REQUEST_MAX).
     RequestLength = "request_length";
+    /// STUN from a source that is [banned](crate::bans::Bans).
+    Banned = "banned";
     /// FINGERPRINT is wrong, or not the last attribute.
     Fingerprint = "fingerprint";
     /// A response or a Data indication, which no client sends.

@@ -83,6 +83,23 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// Appends an address attribute of the kind of MAPPED-ADDRESS (RFC 8489 section 14.1).
+    pub fn address(&mut self, kind: u16, addr: SocketAddr) {
+        let [high, low] = addr.port().to_be_bytes();
+        match addr {
+            SocketAddr::V4(addr) => {
+                let [a, b, c, d] = addr.ip().octets();
+                self.attribute(kind, &[0, 1, high, low, a, b, c, d]);
+            }
+            SocketAddr::V6(addr) => {
+                let mut value = [0; 20];
+                value[..4].copy_from_slice(&[0, 2, high, low]);
+                value[4..].copy_from_slice(&addr.ip().octets());
+                self.attribute(kind, &value);
+            }
+        }
+    }
+
     /// Appends ERROR-CODE without a reason phrase (RFC 8489 section 14.8).
     pub fn error_code(&mut self, error: ErrorCode) {
         let code = error.code();

@@ -6,6 +6,8 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ErrorCode {
+    /// 300: another server takes new allocations (RFC 8489 section 10).
+    TryAlternate,
     /// 400: the request is malformed.
     BadRequest,
     /// 401: no or wrong credentials.
@@ -34,7 +36,8 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, in the order of [`Counters::errors`](crate::Counters).
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
+        Self::TryAlternate,
         Self::BadRequest,
         Self::Unauthenticated,
         Self::Forbidden,
@@ -53,6 +56,7 @@ impl ErrorCode {
     #[must_use]
     pub const fn code(self) -> u16 {
         match self {
+            Self::TryAlternate => 300,
             Self::BadRequest => 400,
             Self::Unauthenticated => 401,
             Self::Forbidden => 403,
@@ -73,6 +77,7 @@ impl fmt::Display for ErrorCode {
     /// The code and its reason phrase (RFC 8489 section 14.8, RFC 8656 section 19).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let phrase = match self {
+            Self::TryAlternate => "Try Alternate",
             Self::BadRequest => "Bad Request",
             Self::Unauthenticated => "Unauthenticated",
             Self::Forbidden => "Forbidden",

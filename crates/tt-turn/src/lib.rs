@@ -113,6 +113,7 @@ extern crate alloc;
 extern crate std;
 
 mod allocation;
+pub mod bans;
 mod base64;
 mod channel;
 pub mod config;

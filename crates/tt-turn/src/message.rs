@@ -70,6 +70,8 @@ pub mod attribute {
     pub const PASSWORD_ALGORITHMS: u16 = 0x8002;
     /// SOFTWARE.
     pub const SOFTWARE: u16 = 0x8022;
+    /// ALTERNATE-SERVER.
+    pub const ALTERNATE_SERVER: u16 = 0x8023;
     /// ADDRESS-ERROR-CODE.
     pub const ADDRESS_ERROR_CODE: u16 = 0x8001;
     /// ICMP.

@@ -5,7 +5,7 @@ use crate::policy::RuleIndex;
 
 macro_rules! reject_reasons {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $code:ident;)*) => {
-        /// Reason for rejecting an authenticated, well-formed request with 403, 486 or 508.
+        /// Reason for rejecting an authenticated, well-formed request with 300, 403, 486 or 508.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum RejectReason {
@@ -40,6 +40,8 @@ reject_reasons! {
     PeerDenied = "peer_denied", Forbidden;
     /// 403: the server is draining and creates no allocation.
     Draining = "draining", Forbidden;
+    /// 300: likewise, and another server takes the client.
+    Redirected = "redirected", TryAlternate;
     /// 403: the client is behind 6to4 or Teredo (RFC 8656 section 21.4).
     ClientTunnel = "client_tunnel", Forbidden;
     /// 486: the user has the maximum number of allocations and reserved ports.

@@ -23,12 +23,13 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use tt_meter::{Probe, Stage};
 use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use crate::allocation::Allocations;
+use crate::bans::Bans;
 use crate::channel::Channels;
 use crate::config::{Capacity, ChannelNumbers, Config, REQUEST_MAX, RemovedUsers};
 use crate::counters::Counters;
@@ -73,6 +74,10 @@ pub struct Server {
     origins: Origins,
     events: Events,
     own_ips: Vec<IpAddr>,
+    /// Another server by the family of its address, for a drain.
+    alternates: [Option<SocketAddr>; 2],
+    /// Absent while nothing is banned.
+    bans: Option<Arc<Bans>>,
     /// Transaction ID of the last Data indication.
     indication: u128,
 }
@@ -108,6 +113,8 @@ impl Server {
             origins: Origins::new(capacity.allocations, config.peer_lists),
             events: Events::new(capacity.allocations),
             own_ips: Vec::with_capacity(OWN_IPS_MAX),
+            alternates: [None; 2],
+            bans: None,
             indication: u128::from(draws.next()) << 32,
             relays: Relays::new(capacity.relays, draws),
             reservations: Reservations::new(capacity.relays),
@@ -357,6 +364,9 @@ impl Server {
     ) -> Result<Output, DropReason> {
         if datagram.len() > REQUEST_MAX && is_request(datagram) {
             return Err(DropReason::RequestLength);
+        }
+        if self.is_banned(from.client.ip(), now) {
+            return Err(DropReason::Banned);
         }
         let message = Message::parse(datagram)?;
         probe.mark(Stage::Parse);

@@ -229,7 +229,8 @@ impl Shared {
         }
     }
 
-    /// Stops new allocations on all workers: an Allocate is rejected with 403.
+    /// Stops new allocations on all workers: an Allocate is rejected with 403, or with 300 if there is an
+    /// [alternate](crate::Server::set_alternates).
     ///
     /// Live allocations continue and may be refreshed. RFC 8656 section 7.2 lets a server choose the clients that it
     /// serves.
@@ -237,7 +238,12 @@ impl Shared {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether [`Shared::drain`] was called.
+    /// Allows new allocations again.
+    pub fn end_drain(&self) {
+        self.draining.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns whether new allocations are rejected after [`Shared::drain`].
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)

@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -22,6 +22,7 @@ use tt_turn::config::{Config as EngineConfig, PeerLists};
 use tt_turn::shared::{Pools, Shared};
 use tt_turn::{Server, WorkerId};
 
+use crate::bans::BanList;
 use crate::commands::WorkerCommand;
 use crate::config::TurnConfig;
 use crate::counters::WorkerStatus;
@@ -64,6 +65,10 @@ pub(crate) struct Blueprint {
     pub(crate) shared: Arc<Shared>,
     nonce_key: [u8; 32],
     pub(crate) stop: Arc<AtomicBool>,
+    /// Sources that an operator keeps away.
+    pub(crate) bans: BanList,
+    /// The servers that a drain names.
+    alternates: Mutex<Vec<SocketAddr>>,
     /// Delay between a panic of a worker and its restart.
     pub(crate) restart_delay: Duration,
     epoch: Instant,
@@ -102,6 +107,8 @@ impl Blueprint {
             stream_plan: stream_plan(config, handshakes)?,
             nonce_key,
             stop: Arc::new(AtomicBool::new(false)),
+            bans: BanList::default(),
+            alternates: Mutex::default(),
             restart_delay: config.restart_delay,
             epoch: Instant::now(),
         })
@@ -148,6 +155,22 @@ impl Blueprint {
 }
 
 impl Blueprint {
+    /// Returns the time of the workers' clock.
+    pub(crate) fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Keeps the servers that take clients during a drain, for workers that restart.
+    pub(crate) fn keep_alternates(&self, alternates: Vec<SocketAddr>) {
+        *self.alternates.lock().unwrap_or_else(PoisonError::into_inner) = alternates;
+    }
+
+    /// Lets a new engine follow what an operator has ordered since the start.
+    fn repeat_orders(&self, server: &mut Server) {
+        server.replace_bans(self.now(), self.bans.in_force());
+        server.set_alternates(&self.alternates.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// Binds the first relay sockets of every address.
     ///
     /// # Errors

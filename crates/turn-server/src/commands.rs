@@ -93,10 +93,29 @@ impl WorkerHandle {
         });
         self.commands.try_send(command).map_err(|_| NoReply)?;
         self.waker.wake();
-        match tokio::time::timeout(REPLY_TIMEOUT, reply).await {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(_)) | Err(_) => Err(NoReply),
-        }
+        in_time(reply).await
+    }
+
+    /// Runs `order` on the worker's thread and returns its result. It runs also if the queue is full now.
+    pub(crate) async fn order<T: Send + 'static>(
+        &self,
+        order: impl FnOnce(&mut Server, Nanos) -> T + Send + 'static,
+    ) -> Result<T, NoReply> {
+        let (to, reply) = oneshot::channel();
+        let command = WorkerCommand::new(move |server, now| {
+            // The receiver is gone after a time-out.
+            let _ = to.send(order(server, now));
+        });
+        let handle = self.clone();
+        tokio::task::spawn_blocking(move || handle.send(command));
+        in_time(reply).await
+    }
+}
+
+async fn in_time<T>(reply: oneshot::Receiver<T>) -> Result<T, NoReply> {
+    match tokio::time::timeout(REPLY_TIMEOUT, reply).await {
+        Ok(Ok(reply)) => Ok(reply),
+        Ok(Err(_)) | Err(_) => Err(NoReply),
     }
 }
 

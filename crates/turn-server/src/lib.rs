@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
+mod bans;
 mod blueprint;
 mod commands;
 mod config;
@@ -40,6 +41,7 @@ mod event_log;
 mod launch;
 mod listeners;
 mod memory;
+mod operator;
 mod passed;
 mod poll_key;
 mod ready;

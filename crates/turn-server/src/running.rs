@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use tt_net::Waker;
 use tt_os::clock;
 use tt_status::accounting::Count;
-use tt_status::turn::{AllocationAdmin, CallErrors, Memory, TurnStatus};
+use tt_status::turn::{AllocationAdmin, CallErrors, Memory, Operator, TurnStatus};
 use tt_status::{Reading, timing};
 use tt_turn::shared::Shared;
 
@@ -19,6 +19,7 @@ use crate::counters::{self, Totals, WorkerStatus};
 use crate::event_log::LogLoss;
 use crate::listeners::StreamAddr;
 use crate::memory::MemoryReader;
+use crate::operator::Orders;
 use crate::records::RecordCounts;
 use crate::streams::Certificates;
 
@@ -94,6 +95,12 @@ impl Running {
     #[must_use]
     pub fn allocation_admin(&self) -> Arc<dyn AllocationAdmin> {
         Arc::new(WorkerHandles::new(Arc::clone(&self.workers)))
+    }
+
+    /// Returns bans and drains, for the control plane.
+    #[must_use]
+    pub fn operator(&self) -> Arc<dyn Operator> {
+        Arc::new(Orders { workers: Arc::clone(&self.workers), blueprint: Arc::clone(&self.blueprint) })
     }
 
     /// Rejects new allocations from now on; live allocations continue.

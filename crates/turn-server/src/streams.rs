@@ -256,6 +256,10 @@ impl Streams {
                     let client = connection.client().ip();
                     // Limits of a source are for the client that the header of a balancer names.
                     let limits = if self.is_balancer(client) { self.plan.limits.of_all() } else { self.plan.limits };
+                    if server.is_banned(client, now) {
+                        self.counts.rejected[RejectReason::Banned as usize] += 1;
+                        continue;
+                    }
                     match self.find_room(now, self.plan.sources.key(client), &limits, server) {
                         Ok(()) => self.admit(now, connection, takes, poller),
                         Err(reason) => self.counts.rejected[reason as usize] += 1,
@@ -292,7 +296,7 @@ impl Streams {
                 half_open.or_else(|| self.find_displaceable(now, server))
             }
             RejectReason::SourceConnections => self.oldest_half_open(source),
-            RejectReason::SourceHalfOpen => None,
+            RejectReason::SourceHalfOpen | RejectReason::Banned => None,
         };
         self.close(now, victim.ok_or(rejected)?, End::Displaced, server);
         self.plan.sources.admit(source, limits)

@@ -7,7 +7,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use control::{Admin, ApiToken, Running, State};
-use tt_status::turn::{AllocationAdmin, AllocationCursor, AllocationPage, LiveAllocation, ReplyFuture};
+use tt_status::turn::{
+    AllocationAdmin, AllocationCursor, AllocationPage, Ban, BanError, LiveAllocation, NoReply, Operator, OrderFuture,
+    ReplyFuture,
+};
 use zeroize::Zeroizing;
 
 use crate::choices::Choices;
@@ -15,15 +18,21 @@ use crate::choices::Choices;
 const TOKEN: &str = "a-token-that-is-secret";
 const ALLOCATION: &str = "/api/v1/turn/allocations/192.0.2.1:50000";
 const USER: &str = "/api/v1/turn/users/ann";
+const BAN: &str = "/api/v1/turn/bans/192.0.2.0/24";
+const DRAIN: &str = "/api/v1/turn/drain";
 const METHODS: &[&str] = &["GET", "DELETE", "HEAD", "POST", "PUT", "OPTIONS", "PATCH", "BREW"];
 const PATHS: &[&str] = &[
     ALLOCATION,
     USER,
+    BAN,
+    DRAIN,
     "/",
     "/metrics",
     "/healthz",
     "/readyz",
     "/api/v1/turn/allocations",
+    "/api/v1/turn/bans",
+    "/api/v1/turn/users?limit=5",
     "/api/v1/turn/stages",
     "/api/v1/market/ticker?symbol=BTC/USDT",
     "/api/v1/market/orderbook?venue=x&symbol=%00",
@@ -35,7 +44,7 @@ const HOSTS: &[&str] = &["127.0.0.1", "localhost:9641", "[::1]", "example.org", 
 /// How many of [`HOSTS`] name no site.
 const OWN_HOSTS: usize = 3;
 
-/// How often a request reached single allocations.
+/// How often a request reached single allocations, or ordered something.
 static REACHED: AtomicU32 = AtomicU32::new(0);
 static SERVER: LazyLock<Running> = LazyLock::new(|| start(Some(TOKEN)));
 /// A server that was given no token.
@@ -65,9 +74,35 @@ impl AllocationAdmin for Allocations {
     }
 }
 
+impl Operator for Allocations {
+    fn ban<'a>(&'a self, source: &'a str, _time: Duration) -> OrderFuture<'a, Result<(String, u64), BanError>> {
+        REACHED.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move { Ok((source.to_owned(), 1)) })
+    }
+
+    fn end_ban<'a>(&'a self, _source: &'a str) -> OrderFuture<'a, Result<bool, BanError>> {
+        REACHED.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { Ok(true) })
+    }
+
+    fn bans(&self) -> Vec<Ban> {
+        REACHED.fetch_add(1, Ordering::SeqCst);
+        Vec::new()
+    }
+
+    fn drain(&self, _alternates: Vec<SocketAddr>) -> OrderFuture<'_, Result<(), NoReply>> {
+        REACHED.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn end_drain(&self) {
+        REACHED.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 fn start(token: Option<&str>) -> Running {
     let token = token.map(|token| ApiToken::new(Zeroizing::new(token.to_owned())));
-    let admin = Some(Admin { allocations: Arc::new(Allocations) });
+    let admin = Some(Admin { allocations: Arc::new(Allocations), operator: Arc::new(Allocations) });
     let state = State { admin, token, ..State::default() };
     control::start(SocketAddr::from(([127, 0, 0, 1], 0)), state).expect("a server")
 }
@@ -111,12 +146,14 @@ fn request(choices: &mut Choices) {
     let served: &[&str] = match path {
         ALLOCATION => &["GET", "HEAD", "DELETE"],
         USER => &["DELETE"],
+        BAN => &["PUT", "DELETE"],
+        DRAIN => &["POST", "DELETE"],
         _ => &[],
     };
     let is_served = served.contains(&method);
     let expected = u32::from(is_served && is_token && !is_locked && host < OWN_HOSTS && !is_foreign);
     let reached = REACHED.load(Ordering::SeqCst) - reached;
-    if [ALLOCATION, USER].contains(&path) {
+    if [ALLOCATION, USER, BAN, DRAIN].contains(&path) {
         assert_eq!(reached, expected, "{method} {path} {bearer:?} {}", HOSTS[host]);
     }
     assert!(is_token || reached == 0, "{method} {path} {bearer:?}");

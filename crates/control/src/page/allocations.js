@@ -35,8 +35,9 @@ export function showAllocations({ turn, has_token: present }) {
   byId("allocations-open").hidden = !present || token() === "";
 }
 
-async function call(path, method = "GET") {
-  const answer = await fetch(path, { method, headers: { authorization: `Bearer ${token()}` } });
+/** Sends a request with the API token. */
+export async function call(path, method = "GET", body = undefined) {
+  const answer = await fetch(path, { method, headers: { authorization: `Bearer ${token()}` }, body: body && JSON.stringify(body) });
   if (answer.ok) return answer.json();
   if (answer.status === 401) keepToken("");
   throw new Error(await refusal(answer));

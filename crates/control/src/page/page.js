@@ -6,6 +6,7 @@ import { showRisk } from "./risk.js";
 import { showGate } from "./gate.js";
 import { showRelay } from "./relay.js";
 import { showAllocations } from "./allocations.js";
+import "./users.js";
 import { showKept, showLiveFlow, showPasses } from "./kept.js";
 import { showTop } from "./top.js";
 import { address, keyboard, route } from "./address.js";

@@ -68,6 +68,31 @@ await page.waitForFunction(() => document.getElementById("allocations-answer").t
 seen.ended = await textOf(page, "#allocations-answer");
 await page.waitForFunction(() => document.querySelectorAll("#allocations tbody tr").length < 2);
 seen.left = await page.locator("#allocations tbody tr").count();
+
+// Users by traffic; a ban of a documentation address, and its end.
+await page.waitForFunction(() => document.querySelectorAll("#users tbody tr").length === 1);
+seen.users = await rowsOf(page, "#users tbody tr");
+seen.bans = [await page.locator("#bans-none").isVisible()];
+await page.getByLabel("Address or prefix").fill("192.0.2.0/24");
+await page.getByLabel("Hours").fill("0.5");
+await page.getByRole("button", { name: "Ban", exact: true }).click();
+await page.waitForSelector("#bans tbody tr");
+seen.bans.push(await textOf(page, "#orders-answer"), await rowsOf(page, "#bans tbody tr"), await page.locator("#bans-none").isVisible());
+await page.getByLabel("Address or prefix").fill("192.0.2.7/24");
+const before = await textOf(page, "#orders-answer");
+const said = seen.console.length;
+await page.getByRole("button", { name: "Ban", exact: true }).click();
+await page.waitForFunction((was) => document.getElementById("orders-answer").textContent !== was, before);
+seen.bans.push(await textOf(page, "#orders-answer"));
+seen.console.length = said; // Chromium's own line about the refused request
+await page.locator("#orders-answer").scrollIntoViewIfNeeded();
+await page.screenshot({ path: `${folder}/operator-bans.png` });
+await page.getByRole("button", { name: "End the ban of 192.0.2.0/24" }).click();
+await page.waitForFunction(() => document.querySelectorAll("#bans tbody tr").length === 0);
+seen.bans.push(await textOf(page, "#orders-answer"));
+await page.getByRole("button", { name: `End all allocations of ${user}` }).click();
+await page.waitForFunction(() => document.querySelectorAll("#users tbody tr").length === 0);
+seen.kicked = await textOf(page, "#orders-answer");
 seen.stored = await page.evaluate(() => ({ document: document.documentElement.outerHTML, address: location.href, inputs: [...document.querySelectorAll("input")].map((input) => input.value) }));
 
 // An attack is red, with its source.

@@ -256,6 +256,15 @@ fn an_operator_sees_attacks_and_ends_allocations() {
     assert!(text(&seen["ended"]).ends_with(" has ended."), "{}", seen["ended"]);
     assert_eq!(seen["left"], 1);
 
+    assert_eq!(seen["users"], json!([["ann", "1", "0", "0 B", "0 B", "End all"]]));
+    let bans = &seen["bans"];
+    assert_eq!((&bans[0], &bans[3]), (&true.into(), &false.into()), "none, until there is one: {bans}");
+    assert_eq!(bans[1], "192.0.2.0/24 is banned; 0 allocations have ended.");
+    assert_eq!(bans[2], json!([["192.0.2.0/24", "30 min", "End"]]));
+    assert!(text(&bans[4]).contains("bits are set behind the prefix"), "{bans}");
+    assert_eq!(bans[5], "192.0.2.0/24 is not banned any more.");
+    assert_eq!(seen["kicked"], "1 of ann have ended.");
+
     let attack = text(&seen["attack"]["fact"]);
     assert!(attack.contains(" with a wrong name or password in ") && attack.ends_with(" from 127.0.0.1."), "{attack}");
     assert_eq!(seen["attack"]["colour"], seen["attack"]["bad"], "it is red");

@@ -2,6 +2,7 @@
 
 mod activation;
 mod admin;
+mod bans;
 mod configuration;
 mod drain;
 mod logs;

@@ -10,6 +10,7 @@ use md5::{Digest, Md5};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use sha1::Sha1;
+use socket2::{Domain, Socket, Type};
 
 use crate::server::{PASSWORD, USER};
 use testkit::turn_client::{
@@ -33,6 +34,16 @@ pub(crate) struct StreamClient<S> {
 }
 
 pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
+
+/// A connection to `server` from the address `host` of loopback.
+pub(crate) fn connect_from(host: [u8; 4], server: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.set_reuse_address(true).unwrap();
+    socket.bind(&SocketAddr::from((host, 0)).into()).unwrap();
+    socket.connect(&server.into()).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.into()
+}
 
 pub(crate) fn connect(server: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(server).unwrap();

@@ -10,7 +10,7 @@ mod reservations;
 mod tls;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -80,8 +80,4 @@ fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "it stays open"),
     }
     bytes
-}
-
-fn loopback(host: [u8; 4]) -> SocketAddr {
-    SocketAddr::from((host, 0))
 }

@@ -24,7 +24,8 @@ impl Server {
             return Ok(self.allocate_again(request, user, index)?);
         }
         if self.shared.is_draining() {
-            return Err(RejectReason::Draining.into());
+            let is_redirected = self.alternate(request.from).is_some();
+            return Err(if is_redirected { RejectReason::Redirected } else { RejectReason::Draining }.into());
         }
         if self.shared.is_memory_full() {
             return Err(RejectReason::Memory.into());

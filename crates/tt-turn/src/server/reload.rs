@@ -1,11 +1,15 @@
-//! Replacement of the peer policy, end of all allocations, events.
+//! Replacement of the peer policy, of bans and of alternate servers, end of all allocations, events.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::net::{IpAddr, SocketAddr};
 
-use tt_model::Nanos;
+use tt_model::{FiveTuple, IpFamily, Nanos};
 
 use super::Server;
+use crate::bans::Bans;
 use crate::event::{AllocationEvent, EndReason, RejectedRequest};
+use crate::flow::canonical;
 use crate::policy::PeerPolicy;
 use crate::relay::RelayId;
 
@@ -35,6 +39,44 @@ impl Server {
                 self.end_allocation(index, now, EndReason::UserRemoved);
             }
         }
+    }
+
+    /// Sets the servers that take clients [during a drain](crate::shared::Shared::drain): one for clients over IPv4, one
+    /// for those over IPv6, whatever the order. Of two addresses of a family the later one counts.
+    pub fn set_alternates(&mut self, alternates: &[SocketAddr]) {
+        self.alternates = [None; 2];
+        for alternate in alternates {
+            self.alternates[IpFamily::of(canonical(*alternate).ip()) as usize] = Some(canonical(*alternate));
+        }
+    }
+
+    /// Returns the server that takes a client: one with an address of the same family (RFC 8489 section 14.15).
+    pub(super) fn alternate(&self, from: &FiveTuple) -> Option<SocketAddr> {
+        self.alternates[IpFamily::of(canonical(from.client).ip()) as usize]
+    }
+
+    /// Replaces the bans, and ends the allocations of clients that are banned now. Returns their number. Walks the whole
+    /// table of allocations.
+    ///
+    /// STUN messages of a banned client are dropped. Packets to its relayed addresses find no allocation.
+    pub fn replace_bans(&mut self, now: Nanos, bans: Arc<Bans>) -> u32 {
+        self.bans = (!bans.is_empty()).then_some(bans);
+        let mut ended = 0;
+        for index in 0..self.capacity.allocations {
+            let client = self.allocations.get(index).map(|allocation| allocation.flow.client.ip());
+            if client.is_some_and(|client| self.is_banned(client, now)) {
+                self.end_allocation(index, now, EndReason::Operator);
+                ended += 1;
+            }
+        }
+        ended
+    }
+
+    /// Returns whether `client` is banned at `now`.
+    #[inline]
+    #[must_use]
+    pub fn is_banned(&self, client: IpAddr, now: Nanos) -> bool {
+        self.bans.as_ref().is_some_and(|bans| bans.contains(client, now))
     }
 
     /// Ends every allocation before the server is dropped, so that quotas and addresses are free for the other

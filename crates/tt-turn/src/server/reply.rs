@@ -196,6 +196,11 @@ impl Server {
 
     fn put_error(&self, reply: &mut Emitter<'_>, request: &Request<'_, '_>, error: ErrorCode) {
         reply.error_code(error);
+        if error == ErrorCode::TryAlternate
+            && let Some(alternate) = self.alternate(request.from)
+        {
+            reply.address(attribute::ALTERNATE_SERVER, alternate);
+        }
         if error == ErrorCode::UnknownAttribute {
             let dont_fragment = self.is_unknown_dont_fragment(&request.message).then_some(attribute::DONT_FRAGMENT);
             let types = request.message.unknown_types().chain(dont_fragment);

@@ -1,5 +1,8 @@
 //! What an operator does to a running server, and what the machine's clock does to it.
 
+use std::sync::Arc;
+
+use tt_turn::bans::Bans;
 use tt_turn::codec::Method;
 use tt_turn::event::EndReason;
 use tt_turn::policy::{Cidr, PeerPolicy, Rule};
@@ -34,6 +37,56 @@ fn case_a79_a_draining_server_makes_no_allocation_and_keeps_those_that_live() {
     assert_eq!(world.ask(client, REFRESH, &[(LIFETIME, vec![0; 4])]).code(), 0);
     assert_eq!(world.shared.allocations(), 0);
     assert_eq!(allocate_code(&mut world, "192.0.2.1:1"), 403);
+}
+
+/// RFC 8489 section 14.15: ALTERNATE-SERVER is encoded as MAPPED-ADDRESS, and its family is that of the client's address.
+#[test]
+fn a_draining_server_names_the_one_that_takes_its_clients() {
+    const ALTERNATE_SERVER: u16 = 0x8023;
+    let mut world = World::new();
+    let client = addr("192.0.2.1:1");
+    world.allocate(client);
+    world.server.set_alternates(&[addr("198.51.100.9:3479")]);
+    assert_eq!(allocate_code(&mut world, "192.0.2.2:1"), 0, "it does not drain");
+    world.shared.drain();
+    let reply = world.ask(addr("192.0.2.3:1"), wire::ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]);
+    assert_eq!((reply.code(), reply.get(ALTERNATE_SERVER)), (300, Some(&[0, 1, 13, 151, 198, 51, 100, 9][..])));
+    assert_eq!(allocate_code(&mut world, "[2001:db8::3]:1"), 403, "there is none of its family");
+    assert_eq!(world.ask(client, REFRESH, &[]).code(), 0);
+    world.server.set_alternates(&[addr("[2001:db8::9]:3478"), addr("198.51.100.9:3479")]);
+    let reply = world.ask(addr("[2001:db8::3]:1"), wire::ALLOCATE, &[(wire::TRANSPORT, UDP.to_vec())]);
+    let value = [0, 2, 13, 150, 0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
+    assert_eq!((reply.code(), reply.get(ALTERNATE_SERVER)), (300, Some(&value[..])));
+    world.shared.end_drain();
+    assert_eq!(allocate_code(&mut world, "192.0.2.3:1"), 0);
+    assert_eq!(world.server.counters().rejected(tt_turn::RejectReason::Redirected), 2);
+}
+
+/// The allocations of a banned source end, its STUN messages are dropped by name, and others notice nothing.
+#[test]
+fn a_banned_source_is_not_served_until_its_time_is_over() {
+    let mut world = World::new();
+    let (banned, other, peer) = (addr("192.0.2.1:1"), addr("192.0.3.1:1"), addr("8.8.8.8:53"));
+    let (relay, _) = world.allocate(banned);
+    let (other_relay, _) = world.allocate(other);
+    for client in [banned, other] {
+        assert_eq!(world.bind(client, 0x4000, peer), 0);
+    }
+    let mut bans = Bans::default();
+    let until = world.now.saturating_add(tt_model::Nanos::from_secs(60));
+    bans.insert("192.0.2.0/24".parse().expect("a range"), until).expect("room");
+    assert_eq!(world.server.replace_bans(world.now, Arc::new(bans)), 1);
+    let binding = wire::Writer::new(wire::BINDING, 0, [1; 12]).0;
+    assert_eq!(world.client(banned, &binding), Out::Drop(DropReason::Banned));
+    assert_eq!(world.channel_data(banned, 0x4000, b"x"), Out::Drop(DropReason::NoAllocation));
+    assert_eq!(world.peer(relay, peer, b"x"), Out::Drop(DropReason::RelayUnallocated));
+    assert_eq!(world.server.counters().dropped(DropReason::Banned), 1);
+    let payload = b"goes on".to_vec();
+    assert_eq!(world.channel_data(other, 0x4000, &payload), Out::ToPeer { relay: other_relay, peer, payload });
+    world.run_s(59);
+    assert_eq!(world.client(banned, &binding), Out::Drop(DropReason::Banned));
+    world.run_s(1);
+    assert_eq!(allocate_code(&mut world, "192.0.2.1:1"), 0);
 }
 
 /// A81: allocations live by the monotonic clock alone.

@@ -97,7 +97,9 @@ impl Blueprint {
             channels_per_allocation: caps.channels,
             relays: self.relay_pool.plan().sockets_max,
         };
-        Ok(Server::new(engine, capacity, Arc::clone(&self.shared), id, in_force.secrets()?))
+        let mut server = Server::new(engine, capacity, Arc::clone(&self.shared), id, in_force.secrets()?);
+        self.repeat_orders(&mut server);
+        Ok(server)
     }
 
     /// Applies the users, secrets and peer rules of `config` to every worker or to none.

@@ -13,10 +13,12 @@ pub(crate) enum RejectReason {
     SourceConnections = 1,
     /// The server has the maximum number of connections.
     Connections = 2,
+    /// An operator keeps the source away.
+    Banned = 3,
 }
 
 impl RejectReason {
-    pub(crate) const ALL: [Self; 3] = [Self::SourceHalfOpen, Self::SourceConnections, Self::Connections];
+    pub(crate) const ALL: [Self; 4] = [Self::SourceHalfOpen, Self::SourceConnections, Self::Connections, Self::Banned];
 
     /// Returns the name in metrics.
     pub(crate) const fn name(self) -> &'static str {
@@ -24,6 +26,7 @@ impl RejectReason {
             Self::SourceHalfOpen => "source_half_open",
             Self::SourceConnections => "source_connections",
             Self::Connections => "connections",
+            Self::Banned => "banned",
         }
     }
 }

@@ -176,10 +176,20 @@ impl Operated {
     }
 
     pub(crate) fn ask(&self, method: &str, path: &str, token: Option<&str>) -> Answer {
+        self.send(method, path, token, "")
+    }
+
+    /// The same with the token and a body.
+    pub(crate) fn ask_with(&self, method: &str, path: &str, body: &str) -> Answer {
+        self.send(method, path, Some(TOKEN), body)
+    }
+
+    fn send(&self, method: &str, path: &str, token: Option<&str>, body: &str) -> Answer {
         let mut stream = TcpStream::connect(self.http).unwrap();
         let bearer = token.map_or(String::new(), |token| format!("Authorization: Bearer {token}\r\n"));
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{bearer}\r\n", self.http);
-        stream.write_all(head.as_bytes()).unwrap();
+        let length = format!("Content-Length: {}\r\n", body.len());
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{bearer}{length}", self.http);
+        stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();

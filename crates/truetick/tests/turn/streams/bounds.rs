@@ -2,29 +2,17 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::resource::{Resource, getrlimit};
-use socket2::{Domain, Socket, Type};
 
-use super::{FLAGS, count, loopback, probe, read_to_end, shown, start, text};
+use super::{FLAGS, count, probe, read_to_end, shown, start, text};
 use crate::certificates::Certificates;
 use crate::server::Server;
-use crate::stream_client::{PATIENCE, StreamClient, connect, connect_tls};
-
-/// A connection to `server` from the address `host` of loopback.
-pub(super) fn connect_from(host: [u8; 4], server: SocketAddr) -> TcpStream {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.set_reuse_address(true).unwrap();
-    socket.bind(&loopback(host).into()).unwrap();
-    socket.connect(&server.into()).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    socket.into()
-}
+use crate::stream_client::{PATIENCE, StreamClient, connect, connect_from, connect_tls};
 
 /// A configuration file with `bounds` of streams.
 pub(super) fn configuration(bounds: &str) -> (tempfile::TempDir, String) {

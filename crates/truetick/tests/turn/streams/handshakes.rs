@@ -9,11 +9,11 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
 
-use super::bounds::{configuration, connect_from};
+use super::bounds::configuration;
 use super::{count, probe, shown, start, text};
 use crate::certificates::Certificates;
 use crate::server::Server;
-use crate::stream_client::{StreamClient, connect_tls};
+use crate::stream_client::{StreamClient, connect_from, connect_tls};
 
 /// The first bytes of a ClientHello.
 const GREETING: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";

@@ -11,10 +11,10 @@ use rustls::{ClientConnection, StreamOwned};
 use serde_json::Value;
 use testkit::{Requirement, find_program, require};
 
-use super::bounds::{configuration, connect_from};
+use super::bounds::configuration;
 use super::{count, get, peer, probe, read_to_end, shown, start};
 use crate::certificates::Certificates;
-use crate::stream_client::{PATIENCE, StreamClient, connect};
+use crate::stream_client::{PATIENCE, StreamClient, connect, connect_from};
 
 /// A listed balancer.
 const BALANCER: [u8; 4] = [127, 0, 0, 2];
