@@ -119,9 +119,14 @@ fn write(choices: &mut Choices<'_>) {
             }
             1 => {
                 let addr = address(choices);
-                emitter.xor_address(attribute::XOR_PEER_ADDRESS, addr);
-                let value = naive::xor(addr, &tid);
-                written.push((attribute::XOR_PEER_ADDRESS, value.clone()));
+                let (kind, value) = if addr.port().is_multiple_of(2) {
+                    emitter.xor_address(attribute::XOR_PEER_ADDRESS, addr);
+                    (attribute::XOR_PEER_ADDRESS, naive::xor(addr, &tid))
+                } else {
+                    emitter.address(attribute::ALTERNATE_SERVER, addr);
+                    (attribute::ALTERNATE_SERVER, naive::address(addr))
+                };
+                written.push((kind, value.clone()));
                 value
             }
             2 => {

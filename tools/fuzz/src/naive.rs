@@ -121,6 +121,15 @@ pub(crate) fn crc32(bytes: &[u8]) -> u32 {
 /// The value of an XOR address attribute.
 pub(crate) fn xor(addr: SocketAddr, tid: &[u8; 12]) -> Vec<u8> {
     let mask: Vec<u8> = COOKIE.iter().chain(tid).copied().collect();
+    masked(addr, &mask)
+}
+
+/// An address in the form of MAPPED-ADDRESS (RFC 8489 section 14.1).
+pub(crate) fn address(addr: SocketAddr) -> Vec<u8> {
+    masked(addr, &[0; 16])
+}
+
+fn masked(addr: SocketAddr, mask: &[u8]) -> Vec<u8> {
     let (family, ip) = match addr.ip() {
         IpAddr::V4(ip) => (1, ip.octets().to_vec()),
         IpAddr::V6(ip) => (2, ip.octets().to_vec()),
