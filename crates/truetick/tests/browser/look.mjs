@@ -73,6 +73,11 @@ export async function snapshots(page, count) {
   }), count);
 }
 
+/** Waits until the page has been laid out and painted once more. */
+const painted = (page) => page.evaluate(() => new Promise((resolve) => {
+  requestAnimationFrame(() => requestAnimationFrame(resolve));
+}));
+
 /** What axe-core finds in the page as it is. */
 export async function violations(page) {
   await page.evaluate(AXE);
@@ -90,7 +95,9 @@ export async function lookAtAll(page, tabs, folder, prefix, seen) {
       await page.emulateMedia({ colorScheme });
       for (const tab of tabs) {
         await visit(page, tab);
-        await snapshots(page, 2);
+        // At the first width every view is filled; it is kept while the others are looked at.
+        if (index === 0) await snapshots(page, 2);
+        else await painted(page);
         const name = `${prefix}-${tab}-${width}-${colorScheme}`;
         await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
         seen.widths[name] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);

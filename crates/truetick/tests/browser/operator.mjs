@@ -70,7 +70,7 @@ await page.waitForFunction(() => document.querySelectorAll("#allocations tbody t
 seen.left = await page.locator("#allocations tbody tr").count();
 
 // Users by traffic; a ban of a documentation address, and its end.
-await page.waitForFunction(() => document.querySelectorAll("#users tbody tr").length === 1);
+await page.waitForFunction(() => document.querySelector("#users tbody tr")?.cells[1].textContent === "1");
 seen.users = await rowsOf(page, "#users tbody tr");
 seen.bans = [await page.locator("#bans-none").isVisible()];
 await page.getByLabel("Address or prefix").fill("192.0.2.0/24");
