@@ -35,7 +35,7 @@ await page.goto(`${url}#books`);
 await page.reload();
 await live(page);
 await page.waitForFunction(() => location.hash === "#now");
-seen.elsewhere = new URL(page.url()).hash;
+seen.elsewhere = await page.evaluate(() => location.hash);
 
 // The list, with a wrong token first.
 await visit(page, "relay");

@@ -36,7 +36,7 @@ async function books(page) {
   await last.click();
   await page.waitForFunction((wanted) => document.getElementById("book-title").textContent.startsWith(wanted), symbol);
   await page.waitForSelector("#ladder tbody tr");
-  return { list, symbol, address: new URL(page.url()).hash, ladder: await rowsOf(page, "#ladder tbody tr") };
+  return { list, symbol, address: await page.evaluate(() => location.hash), ladder: await rowsOf(page, "#ladder tbody tr") };
 }
 
 /** Whether something is drawn on a canvas. */
@@ -171,15 +171,15 @@ async function tabs(page) {
   const addresses = [];
   for (const tab of TABS) {
     await visit(page, tab);
-    addresses.push([new URL(page.url()).hash, await page.locator(".panel:visible").count(), await page.title()]);
+    addresses.push([await page.evaluate(() => location.hash), await page.locator(".panel:visible").count(), await page.title()]);
   }
   await page.keyboard.press("ArrowRight");
-  const wrapped = new URL(page.url()).hash;
+  const wrapped = await page.evaluate(() => location.hash);
   await page.keyboard.press("ArrowRight");
-  const next = new URL(page.url()).hash;
+  const next = await page.evaluate(() => location.hash);
   await page.goBack();
   await page.waitForSelector("#panel-now:not([hidden])");
-  return { addresses, wrapped, next, back: new URL(page.url()).hash };
+  return { addresses, wrapped, next, back: await page.evaluate(() => location.hash) };
 }
 
 const laptop = await open(browser, url, seen, "laptop", { viewport: { width: 1366, height: 800 }, colorScheme: "light" });
