@@ -18,7 +18,7 @@ use crate::{audit, doctor, market, record, replay, up};
 #[cfg(feature = "bench")]
 use crate::{bench, floor};
 #[cfg(feature = "turn")]
-use crate::{check, credential, import, stun, turn};
+use crate::{check, conform, credential, import, stun, turn};
 #[cfg(feature = "risk")]
 use crate::{gate, risk};
 #[cfg(all(feature = "market", feature = "risk", feature = "turn"))]
@@ -89,6 +89,9 @@ enum Command {
     /// Check a TURN server from outside: transports, candidates, loss, wrong passwords, private peers, certificate
     #[cfg(feature = "turn")]
     Check(check::Args),
+    /// Judge a TURN server from outside by RFC 8489 and RFC 8656, over UDP, TCP and TLS
+    #[cfg(feature = "turn")]
+    Conform(Box<conform::Args>),
     /// Ask a STUN server for this machine's public address; status 1 without a response
     #[cfg(feature = "turn")]
     Stun(stun::Args),
@@ -243,6 +246,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Import(args) => import::run(&args),
         #[cfg(feature = "turn")]
         Command::Check(args) => check::run(&args),
+        #[cfg(feature = "turn")]
+        Command::Conform(args) => conform::run(&args),
         #[cfg(feature = "turn")]
         Command::Credential(args) => credential::run(&args).map(|()| ExitCode::SUCCESS),
         #[cfg(feature = "turn")]

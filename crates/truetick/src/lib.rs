@@ -14,6 +14,8 @@ pub mod audit;
 pub mod bench;
 #[cfg(feature = "turn")]
 pub mod check;
+#[cfg(feature = "turn")]
+pub mod conform;
 #[cfg(any(feature = "market", feature = "risk", feature = "turn"))]
 mod control_state;
 #[cfg(feature = "turn")]
@@ -30,6 +32,8 @@ pub mod gate;
 pub mod import;
 #[cfg(any(feature = "market", feature = "turn"))]
 mod kept_report;
+#[cfg(feature = "turn")]
+mod login;
 pub mod manual;
 #[cfg(feature = "market")]
 pub mod market;

@@ -27,16 +27,31 @@ impl ProgressLine {
 
     /// Prints that `bytes` of `len` are done, if the interval has passed.
     pub fn update(&mut self, bytes: u64, len: u64) {
-        let every = if self.is_terminal { EVERY } else { EVERY_UNSEEN };
-        let since = self.printed.map_or(self.started.elapsed() + every - QUIET, |printed| printed.elapsed());
-        if since < every {
+        if !self.is_due() {
             return;
         }
-        self.printed = Some(Instant::now());
         let seconds = self.started.elapsed().as_secs_f64();
         let (mb, rate) = (bytes as f64 / 1e6, bytes as f64 / 1e6 / seconds);
         let percent = bytes as f64 * 100.0 / len.max(1) as f64;
-        let line = format!("{}: {percent:.0} %, {mb:.1} MB in {seconds:.0} s, {rate:.1} MB/s", self.name);
+        self.print(&format!("{}: {percent:.0} %, {mb:.1} MB in {seconds:.0} s, {rate:.1} MB/s", self.name));
+    }
+
+    /// Prints that `done` of `count` steps are done and how long the others may take, if the interval has passed.
+    pub fn update_steps(&mut self, done: usize, count: usize) {
+        if !self.is_due() {
+            return;
+        }
+        let left = count.saturating_sub(done) as f64 / done.max(1) as f64 * self.started.elapsed().as_secs_f64();
+        self.print(&format!("{}: {done} of {count}, about {left:.0} s left", self.name));
+    }
+
+    fn is_due(&self) -> bool {
+        let every = if self.is_terminal { EVERY } else { EVERY_UNSEEN };
+        self.printed.map_or(self.started.elapsed() + every - QUIET, |printed| printed.elapsed()) >= every
+    }
+
+    fn print(&mut self, line: &str) {
+        self.printed = Some(Instant::now());
         let mut err = io::stderr().lock();
         // A closed standard error is ignored.
         let _ = if self.is_terminal { write!(err, "\r{line}\x1b[K") } else { writeln!(err, "{line}") };

@@ -1,7 +1,8 @@
 //! Shutdown by signals: the first SIGINT or SIGTERM requests the end, the second one exits at once. A server that
 //! drains receives each signal separately.
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::{io, process, thread};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -58,6 +59,21 @@ pub fn signals() -> io::Result<mpsc::Receiver<Signal>> {
         });
     })?;
     Ok(receiver)
+}
+
+/// Returns a flag that the first SIGINT or SIGTERM sets; the third exits at once.
+///
+/// # Errors
+/// A thread cannot be started or the signals cannot be caught.
+pub fn flag() -> io::Result<Arc<AtomicBool>> {
+    let (signals, flag) = (signals()?, Arc::new(AtomicBool::new(false)));
+    let set = Arc::clone(&flag);
+    thread::Builder::new().name("stop".into()).spawn(move || {
+        for _ in signals.iter().filter(|signal| *signal != Signal::Hangup) {
+            set.store(true, Ordering::Relaxed);
+        }
+    })?;
+    Ok(flag)
 }
 
 /// Returns each SIGHUP from here on, caught by a separate thread; it does not end the process any more.

@@ -83,6 +83,7 @@ impl Response {
 }
 
 /// Attributes of a request.
+#[derive(Clone, Copy)]
 pub(crate) enum Attribute<'a> {
     Bytes(u16, &'a [u8]),
     Address(u16, SocketAddr),
@@ -215,7 +216,7 @@ impl Client {
     }
 }
 
-fn write(emitter: &mut Emitter<'_>, attributes: &[Attribute<'_>]) {
+pub(crate) fn write(emitter: &mut Emitter<'_>, attributes: &[Attribute<'_>]) {
     for attribute in attributes {
         match attribute {
             Attribute::Bytes(kind, value) => emitter.attribute(*kind, value),
@@ -231,7 +232,7 @@ fn verified(response: Response, key: Option<&HmacSha1>) -> Result<Response, NoRe
     if is_valid { Ok(response) } else { Err(NoResponse::Integrity) }
 }
 
-fn transaction_id() -> Result<TransactionId, NoResponse> {
+pub(crate) fn transaction_id() -> Result<TransactionId, NoResponse> {
     let mut id = TransactionId::default();
     getrandom::fill(&mut id).map_err(|error| NoResponse::Io(io::Error::other(error)))?;
     Ok(id)

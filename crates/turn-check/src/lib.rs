@@ -9,6 +9,7 @@
 mod allocation;
 mod certificate;
 mod client;
+mod conform;
 mod link;
 mod report;
 mod steps;
@@ -16,7 +17,9 @@ mod target;
 
 pub use allocation::{Allocation, MappedAddress, mapped_address};
 pub use client::Login;
+pub use conform::{Check, ConformOptions, Conformance, Judgement, Level, Scoreboard, ScoreboardRow, checks};
 pub use link::roots_of;
 pub use report::{Outcome, Report, Row};
+pub use rustls::RootCertStore as Roots;
 pub use steps::{Options, check};
 pub use target::{Target, TargetError, Transport};

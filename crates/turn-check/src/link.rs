@@ -96,6 +96,24 @@ impl Link {
         }
     }
 
+    /// Returns the address of this end.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Udp(socket) => socket.local_addr(),
+            Self::Tcp(stream, _) => stream.local_addr(),
+            Self::Tls(tls, _) => tls.sock.local_addr(),
+        }
+    }
+
+    /// Returns the address of the server.
+    pub(crate) fn server_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Udp(socket) => socket.peer_addr(),
+            Self::Tcp(stream, _) => stream.peer_addr(),
+            Self::Tls(tls, _) => tls.sock.peer_addr(),
+        }
+    }
+
     /// Returns whether messages may get lost.
     pub(crate) fn is_lossy(&self) -> bool {
         matches!(self, Self::Udp(_))
@@ -148,8 +166,10 @@ impl Link {
     }
 }
 
-/// Takes the first whole message out of `buffer` (RFC 8489 section 6.2.2).
+/// Takes the first whole message out of `buffer` (RFC 8489 section 6.2.2, RFC 8656 section 12.5).
 fn take_message(buffer: &mut Vec<u8>) -> Option<Vec<u8>> {
-    let length = HEADER_LEN + usize::from(u16::from_be_bytes([*buffer.get(2)?, *buffer.get(3)?]));
+    let length = usize::from(u16::from_be_bytes([*buffer.get(2)?, *buffer.get(3)?]));
+    let is_channel_data = buffer.first()? & 0xC0 == 0x40;
+    let length = if is_channel_data { (4 + length).next_multiple_of(4) } else { HEADER_LEN + length };
     (buffer.len() >= length).then(|| buffer.drain(..length).collect())
 }

@@ -1,21 +1,18 @@
 //! `truetick check`, against this server and Debian's coturn.
 
 use std::fs;
-use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use testkit::{Requirement, find_program, require};
 
 use crate::certificates::Certificates;
+use crate::coturn::Coturn;
 use crate::server::{PASSWORD, Server, USER, program};
 
-const START_MAX: Duration = Duration::from_secs(60);
-
-fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+pub(crate) fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
@@ -108,64 +105,15 @@ fn a_check_makes_its_credential_from_a_secret() {
     server.stop();
 }
 
-/// Debian's coturn, ended when dropped.
-struct Coturn(Child);
-
-impl Drop for Coturn {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// coturn relays to private peers by default, and to loopback peers on request.
 #[test]
 fn a_check_of_coturn_finds_its_private_peers() {
-    let Some(coturn) = require(Requirement::Program, find_program("turnserver", "coturn")) else { return };
+    let Some(program) = require(Requirement::Program, find_program("turnserver", "coturn")) else { return };
     let folder = tempfile::tempdir().unwrap();
-    // It takes no port 0, so a port that was free a moment ago must do.
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let user = format!("--user={USER}:{PASSWORD}");
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let child = Command::new(coturn)
-        .args([
-            "-n",
-            "-a",
-            "-r",
-            "example.org",
-            "-L",
-            "127.0.0.1",
-            "-p",
-            &port.to_string(),
-            &user,
-            "--no-cli",
-            "--no-tls",
-        ])
-        .args([
-            "--no-dtls",
-            "--allow-loopback-peers",
-            "--cli-password",
-            "x",
-            "--pidfile",
-            &path("pid"),
-            "-l",
-            &path("log"),
-        ])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let _coturn = Coturn(child.unwrap());
-    let probe = UdpSocket::bind("127.0.0.1:0").unwrap();
-    probe.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let (begun, binding) = (Instant::now(), [&[0, 1, 0, 0, 0x21, 0x12, 0xa4, 0x42][..], &[7; 12]].concat());
-    while probe.send_to(&binding, SocketAddr::from(([127, 0, 0, 1], port))).is_err()
-        || probe.recv(&mut [0; 512]).is_err()
-    {
-        assert!(begun.elapsed() < START_MAX, "turnserver does not answer");
-    }
+    let coturn = Coturn::start(&program, folder.path(), &[]);
     let users = written(folder.path(), "users", &format!("{USER}:{PASSWORD}\n"));
     for transport in ["udp", "tcp"] {
-        let uri = format!("turn:127.0.0.1:{port}?transport={transport}");
+        let uri = format!("turn:127.0.0.1:{}?transport={transport}", coturn.port);
         let (steps, status, rows) = check(&uri, &["--user-file", users.to_str().unwrap()]);
         let expected: Vec<_> =
             all_ok(transport).iter().map(|row| row.replace("private peer ok", "private peer failed")).collect();

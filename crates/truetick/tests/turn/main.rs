@@ -6,6 +6,8 @@ mod cases;
 mod certificates;
 mod checks;
 mod clients;
+mod conform;
+mod coturn;
 mod credentials;
 mod floods;
 mod handshake_loops;
