@@ -1,5 +1,7 @@
 //! `truetick conform`: against this server, Debian's coturn, and a server that is wrong on purpose.
 
+mod broken;
+mod faults;
 mod listed;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
